@@ -1,9 +1,10 @@
-//! Who is meant: (node, function, queue pair), as in cHPP's connectionless addressing.
+//! Addresses: (node, function, queue pair), as in cHPP's connectionless addressing.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// One function of one node. A node is one opening of a device: on `shm` a process, on `ethernet` an interface's owner.
+/// One function of one node. A node is one opening of a device: on `shm` a process, on `ethernet`
+/// an interface's owner.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub struct FunctionAddress {
     /// Node number, unique inside one device name (`shm:job`).
@@ -12,8 +13,9 @@ pub struct FunctionAddress {
     pub function: u8,
 }
 
-/// One queue pair of one function of one node. In order of node, function, queue pair.
-// Laid out so that no piece in which it is read lies across two in which it is copied: see `write_in_words` of the API.
+/// One queue pair of one function of one node. Ordered by node, function, queue pair.
+// Laid out so that no load spans two stores: see `write_in_pieces` in `completion_queue.rs` of the
+// API.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[repr(C)]
 pub struct Address {
@@ -39,7 +41,8 @@ impl PartialOrd for Address {
 }
 
 impl Address {
-    /// Queue pair numbers from here on belong to channels: channel `c` is queue pair `CHANNEL_BASE + c`.
+    /// Queue pair numbers from this one on belong to channels: channel `c` is queue pair
+    /// `CHANNEL_BASE + c`.
     pub const CHANNEL_BASE: u32 = 0x8000_0000;
 
     /// The address of a queue pair.
@@ -47,7 +50,7 @@ impl Address {
         Address { node, function, queue_pair }
     }
 
-    /// The member of channel `number` that lives in `function` of `node`.
+    /// The member of channel `number` in `function` of `node`.
     pub const fn channel(node: u32, function: u8, number: u16) -> Self {
         Address { node, function, queue_pair: Self::CHANNEL_BASE + number as u32 }
     }
@@ -73,7 +76,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// Why a text is not an address.
+/// A text is not an address.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "\"{0}\" is not an address: write NODE.FUNCTION.QUEUEPAIR (\"2.0.5\") or NODE.FUNCTION.cCHANNEL (\"2.0.c7\")"
@@ -92,7 +95,7 @@ impl FromStr for Address {
             let address = match last.strip_prefix('c') {
                 Some(channel) => Address::channel(node, function, channel.parse().ok()?),
                 None => {
-                    // Numbers from there on are channels, and are written as such.
+                    // Numbers from there on are channels and need the form cCHANNEL.
                     let queue_pair = last.parse().ok().filter(|pair| *pair < Self::CHANNEL_BASE)?;
                     Address::new(node, function, queue_pair)
                 }

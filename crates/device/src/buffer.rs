@@ -1,13 +1,15 @@
-//! What a program posts: posting moves it into the queue, the completion gives it back.
+//! Buffers that a program posts: posting moves them into the queue, the completion returns them.
 
 use crate::MemoryRegion;
 use bellwire_ring::memory::{Memory, View};
 use bellwire_ring::piece::{Holder, Piece};
 use std::fmt;
 
-/// Bytes that a descriptor names: the program's own vector, or a part of a registered region (which saves copies).
+/// Bytes that a descriptor names: the program's own vector, or a part of a registered region (which
+/// saves copies).
 ///
-/// Made of a `Vec<u8>`, all of whose `len()` bytes are sent, or filled by a receive; of a [`RegionSlice`]; or of a region as a whole.
+/// Made of a `Vec<u8>`, a [`RegionSlice`] or a whole region. Of a vector, a send takes all `len()`
+/// bytes, and a receive fills at most `len()`.
 pub struct Buffer(Piece<MemoryRegion>);
 
 /// A part of a registered region.
@@ -19,12 +21,12 @@ pub struct RegionSlice {
 }
 
 impl RegionSlice {
-    /// The region that it is part of.
+    /// The region of the slice.
     pub fn region(&self) -> &MemoryRegion {
         &self.region
     }
 
-    /// Where it starts in the region, in bytes.
+    /// Its offset in the region, in bytes.
     pub fn offset(&self) -> usize {
         self.offset
     }
@@ -41,7 +43,8 @@ impl RegionSlice {
 }
 
 impl MemoryRegion {
-    /// The part from `offset`, `length` bytes long; panics if it does not lie inside the region, as slicing does.
+    /// The part from `offset`, `length` bytes long. Panics if it does not lie inside the region, as
+    /// slicing does.
     pub fn slice(&self, offset: usize, length: usize) -> RegionSlice {
         assert!(
             offset <= self.len() && length <= self.len() - offset,
@@ -64,19 +67,20 @@ impl Buffer {
         self.0.is_empty()
     }
 
-    /// The bytes, if they are a vector's; `None` if they are part of a region, where peers may change them at any time.
+    /// The bytes, if they are a vector's. `None` if they are part of a region, because peers may
+    /// change those at any time.
     #[inline]
     pub fn as_slice(&self) -> Option<&[u8]> {
         self.0.as_slice()
     }
 
-    /// The region that it is part of; `None` if it is a vector.
+    /// The region of the buffer; `None` if it is a vector.
     #[inline]
     pub fn region(&self) -> Option<&MemoryRegion> {
         self.0.holder()
     }
 
-    /// Where it starts in its region, in bytes; 0 for a vector.
+    /// Its offset in its region, in bytes; 0 for a vector.
     pub fn offset(&self) -> usize {
         self.0.offset()
     }
@@ -86,7 +90,7 @@ impl Buffer {
         self.0.into_vec().ok()
     }
 
-    /// The first `length` bytes as a vector of its own, whatever was posted: copies only out of a region.
+    /// The first `length` bytes as a vector. Copies only if the buffer is part of a region.
     pub fn into_bytes(self, length: usize) -> Vec<u8> {
         match self.0.into_vec() {
             Ok(mut bytes) => {
@@ -101,14 +105,14 @@ impl Buffer {
         }
     }
 
-    /// The bytes as the data path reads them.
+    /// The bytes, for the data path to read.
     #[doc(hidden)]
     #[inline(always)]
     pub fn view(&self) -> View<'_> {
         self.0.view()
     }
 
-    /// Copies as much of `message` to the start as there is room for.
+    /// Copies the part of `message` that fits to the start.
     #[doc(hidden)]
     #[inline(always)]
     pub fn fill(&mut self, message: View<'_>) {
@@ -116,7 +120,7 @@ impl Buffer {
         self.0.view_mut().copy_from(bytes);
     }
 
-    /// The bytes as the data path writes them.
+    /// The bytes, for the data path to write.
     #[doc(hidden)]
     #[inline]
     pub fn view_mut(&mut self) -> View<'_> {

@@ -1,9 +1,9 @@
-//! What a finished descriptor leaves in a completion queue.
+//! The result of a finished descriptor, in a completion queue.
 
 use crate::{Address, Buffer};
 use std::fmt;
 
-/// Handle of a queue pair: its number and a generation, so that a stale handle is noticed.
+/// Handle of a queue pair: its number and a generation, which detects stale handles.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(C)]
 pub struct QueuePair {
@@ -15,7 +15,7 @@ pub struct QueuePair {
     pub generation: u32,
 }
 
-/// Which kind of descriptor finished, or which remote event arrived.
+/// The kind of descriptor that finished, or the remote event that arrived.
 // A whole word: see `Completion`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u64)]
@@ -33,26 +33,26 @@ pub enum Operation {
     FetchAdd,
     /// A posted compare-swap.
     CompareSwap,
-    /// A peer's put that asked for an event here (S-Flag, C-14).
+    /// The event of a peer's put (S-Flag, C-14).
     RemotePut,
 }
 
-/// How a descriptor finished.
+/// The result of a descriptor.
 ///
-/// Anything but [`Status::Success`] says why; the completion beside it says what (`operation`, `context`), whom (`source`)
-/// and how far (`length`).
+/// All but [`Status::Success`] are failures. The completion beside it names the descriptor
+/// (`operation`, `context`), the peer (`peer`) and the bytes moved (`length`).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Status {
-    /// All bytes are where they should be.
+    /// All bytes are in their place.
     Success,
-    /// The peer's process is gone, or was told to disconnect while this was in flight.
+    /// The peer's process is gone, or disconnected while this was in flight.
     PeerGone,
-    /// Nobody answered at the peer's address before the deadline.
+    /// No process answered at the peer's address before the deadline.
     Unreachable,
     /// The peer has no such queue pair or channel.
     NoSuchQueuePair,
-    /// The key is not one of the peer's, or no longer.
+    /// The peer does not know the key, or it is dead.
     WrongKey,
     /// Offset and length do not lie inside the remote region.
     OutOfBounds,
@@ -60,7 +60,7 @@ pub enum Status {
     NotPermitted,
     /// An atomic's offset is not a multiple of 8.
     Misaligned,
-    /// The receive buffer was shorter than the message; `length` bytes of it were kept.
+    /// The receive buffer was shorter than the message; `length` of its bytes were kept.
     Truncated,
     /// The queue pair was destroyed or disconnected before this could finish.
     Flushed,
@@ -95,36 +95,39 @@ impl fmt::Display for Status {
 
 /// A finished descriptor, or an event.
 ///
-/// It is written, moved through a few results and read within nanoseconds, on the path of every message, so it is laid out to be moved in
-/// pieces that are always the same. Compilers move a structure in the widest pieces; but the words that tell variants apart on their own,
-/// with the widest pieces between them: here the first one, the buffer's, where an error's variant lies in a result, too
-/// ([`crate::Error`]), and the last one.
+/// It is written, moved through a few results and read within nanoseconds, on the path of every
+/// message. Its layout makes all moves use the same widths, so that stores are forwarded. Compilers
+/// move a structure in the widest pieces, except words that hold a variant: those move alone. Here
+/// these are the first word (the buffer, where the variant of an [`crate::Error`] lies in a result,
+/// too) and the last one.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Completion {
-    /// The buffer that was posted; `None` for immediate data and events. [`Completion::into_buffers`] has those of a chain.
+    /// The posted buffer; `None` for immediate data and events. [`Completion::into_buffers`] has
+    /// those of a chain.
     pub buffer: Option<Buffer>,
-    /// The queue pair that it was posted to (a shared receive: the one that the message was addressed to).
+    /// The queue pair of the descriptor. For a shared receive: the queue pair that the message was
+    /// addressed to.
     pub queue_pair: QueuePair,
-    /// Receive and event: the sender. Send, put, get, atomic: whom it was for.
+    /// Receive and event: the sender. Send, put, get, atomic: the destination.
     pub peer: Address,
-    /// How.
+    /// The result.
     pub status: Status,
-    /// The engine's: whether `word` is an immediate value.
+    /// For the engine: whether `word` is an immediate value.
     #[doc(hidden)]
     pub has_immediate: bool,
     /// The number that the program gave the descriptor; 0 for events.
     pub context: u64,
-    /// Bytes moved; after an error, how many for certain.
+    /// Bytes moved. After an error: bytes that have certainly been moved.
     pub length: usize,
-    /// The engine's: the immediate value, or what was in memory before an atomic.
+    /// For the engine: the immediate value, or the previous value of an atomic.
     #[doc(hidden)]
     pub word: u64,
-    /// The engine's: the further buffers of a chain descriptor. One word, because there are hardly ever any.
+    /// For the engine: the further buffers of a chain descriptor. One word, because they are rare.
     #[doc(hidden)]
     #[allow(clippy::box_collection)]
     pub rest: Option<Box<Vec<Buffer>>>,
-    /// What finished.
+    /// The finished operation.
     pub operation: Operation,
 }
 
@@ -135,7 +138,7 @@ impl Completion {
         self.has_immediate.then_some(self.word)
     }
 
-    /// What was in memory before an atomic; 0 otherwise.
+    /// The previous value of an atomic; 0 otherwise.
     #[inline]
     pub fn value(&self) -> u64 {
         if self.has_immediate { 0 } else { self.word }
@@ -146,7 +149,7 @@ impl Completion {
         self.rest.as_deref().map_or(&[], |rest| rest)
     }
 
-    /// All buffers that were posted, in order.
+    /// All posted buffers, in order.
     pub fn into_buffers(self) -> impl Iterator<Item = Buffer> {
         self.buffer.into_iter().chain(self.rest.into_iter().flat_map(|rest| *rest))
     }

@@ -1,12 +1,13 @@
-//! One table of errors: what, why, and what to do.
+//! One table of errors: what failed, why, and what to do.
 
 use crate::Address;
 
-/// What a call can return instead of doing what it was asked.
+/// The error of a call.
 ///
-/// Errors of a descriptor that was accepted are in its completion ([`crate::Status`]); these are errors of the call itself.
-// The variant is a whole word: results lie over completions, and where the word ends that tells an error's variant, compilers cut a
-// completion in two to move it.
+/// Errors of an accepted descriptor are in its completion ([`crate::Status`]). These are errors of
+/// the call itself.
+// The variant is a whole word. Results overlap completions: compilers would cut a completion in two
+// at the end of a narrower variant.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[repr(u64)]
@@ -16,9 +17,9 @@ pub enum Error {
         "\"{name}\" names no device: {why}. Known forms: shm:JOB, eth:INTERFACE, udp:ADDRESS, auto:eth:INTERFACE, auto:udp:ADDRESS, model:chpp (for instance shm:job, eth:eth0, auto:udp:10.0.0.1). `bellwire doctor` lists what works here"
     )]
     BadDeviceName {
-        /// What was given.
+        /// The given name.
         name: String,
-        /// What is wrong with it.
+        /// Why it is invalid.
         why: String,
     },
     /// The device exists but cannot be used here.
@@ -26,29 +27,29 @@ pub enum Error {
     DeviceUnavailable {
         /// The device's name.
         device: String,
-        /// Why not.
+        /// The reason.
         why: String,
         /// The command or change that helps.
         hint: String,
     },
-    /// The function number is above what the device was configured with, or is open already.
+    /// The function number is above the device's functions, or the function is open already.
     #[error("function {function} cannot be opened: {why}")]
     BadFunction {
-        /// Which one.
+        /// The function.
         function: u8,
-        /// Why not.
+        /// The reason.
         why: &'static str,
     },
-    /// Another user's process took the name of a shared-memory node or function first.
+    /// Another user's process holds the name of a shared-memory node or function.
     #[error(
         "user {user} holds the name of {what} of job {job}: choose another job name, or end that user's process (`ss -xlpe` as root finds it)"
     )]
     NameHeld {
-        /// Of what: a node or function.
+        /// The node or function.
         what: String,
-        /// Which job.
+        /// The job.
         job: String,
-        /// The user's number.
+        /// The user's numeric id.
         user: u32,
     },
     /// The handle's queue pair was destroyed, or belongs to another function.
@@ -63,12 +64,12 @@ pub enum Error {
     /// The region was deregistered, or belongs to another function.
     #[error("this memory region is not registered with this function")]
     NoSuchRegion,
-    /// The object is still used by others.
+    /// The object is still in use.
     #[error("{object} is still in use by {user}: destroy or drain that first")]
     InUse {
-        /// What should go.
+        /// The object.
         object: &'static str,
-        /// What still needs it.
+        /// What still uses it.
         user: &'static str,
     },
     /// The queue pair's state does not allow the call.
@@ -76,7 +77,7 @@ pub enum Error {
     WrongState {
         /// The call.
         call: &'static str,
-        /// The state it is in.
+        /// Its state.
         state: &'static str,
         /// What to do first.
         hint: &'static str,
@@ -87,19 +88,19 @@ pub enum Error {
     /// The queue has no room; poll completions first.
     #[error("the {queue} is full ({depth} entries): poll its completions, or create it deeper")]
     QueueFull {
-        /// Which queue.
+        /// The queue.
         queue: &'static str,
         /// Its depth.
         depth: usize,
     },
-    /// Source and destination lists of a chain descriptor have different sums (C-29).
+    /// Source and destination lists of a chain descriptor have different totals (C-29).
     #[error(
         "a chain's sources hold {sources} bytes but its destinations {destinations}: nothing was moved; make the sums equal"
     )]
     UnequalSums {
-        /// Sum of the source entries, in bytes.
+        /// Total of the source entries, in bytes.
         sources: u64,
-        /// Sum of the destination entries, in bytes.
+        /// Total of the destination entries, in bytes.
         destinations: u64,
     },
     /// The chain has too many entries, or spans several functions.
@@ -108,11 +109,11 @@ pub enum Error {
     /// The message is longer than the printed maximum.
     #[error("{length} bytes are more than the maximum of {maximum} bytes for {what}")]
     TooLong {
-        /// What was asked.
+        /// The given length, in bytes.
         length: usize,
-        /// What is possible.
+        /// The maximum, in bytes.
         maximum: usize,
-        /// Of what.
+        /// What is too long.
         what: &'static str,
     },
     /// A parameter is outside its range.
@@ -120,17 +121,17 @@ pub enum Error {
     OutOfRange {
         /// Its name.
         parameter: &'static str,
-        /// What was given.
+        /// The given value.
         value: u64,
-        /// What is allowed.
+        /// The allowed range.
         range: &'static str,
     },
     /// A limit of the device or function is reached.
     #[error("no more {what}: the limit is {limit}. {hint}")]
     Exhausted {
-        /// Of what.
+        /// The exhausted resource.
         what: &'static str,
-        /// How many there can be.
+        /// Its limit.
         limit: u64,
         /// What to do.
         hint: &'static str,
@@ -140,33 +141,33 @@ pub enum Error {
         "{bytes} bytes of shared memory for {purpose} could not be reserved: {why}. Lower the sizes or raise the container's memory limit"
     )]
     NoMemory {
-        /// How much.
+        /// Its size.
         bytes: usize,
-        /// What for.
+        /// Its purpose.
         purpose: &'static str,
         /// The kernel's reason.
         why: String,
     },
-    /// The channel number has an owner already.
+    /// The channel number already has an owner.
     #[error("channel {channel} is open already on this node: a channel has one owner")]
     ChannelTaken {
         /// Its number.
         channel: u16,
     },
-    /// Nobody answered.
+    /// No peer answered.
     #[error("{peer} did not answer within {waited_ms} ms: {tried}")]
     Unreachable {
-        /// Who.
+        /// The peer.
         peer: Address,
-        /// How long it was tried.
+        /// The time of the attempt, in milliseconds.
         waited_ms: u64,
-        /// What was tried.
+        /// The attempts.
         tried: String,
     },
     /// The peer refused the connection.
     #[error("{peer} rejected the connection: {reason}")]
     Rejected {
-        /// Who.
+        /// The peer.
         peer: Address,
         /// Its private data, as text if it is text.
         reason: String,
@@ -174,15 +175,16 @@ pub enum Error {
     /// The deadline passed.
     #[error("nothing happened within {waited_ms} ms")]
     TimedOut {
-        /// How long.
+        /// The time waited, in milliseconds.
         waited_ms: u64,
     },
-    /// Nothing will ever happen again on a simulated device: its machine is in a deadlock, or all programs wait and none sends.
+    /// A simulated device stands still for good: its machine is in a deadlock, or all programs wait
+    /// and none sends.
     #[error(
         "the simulated machine stands still for good: {why}. Change its configuration or what is asked of it, and open it anew"
     )]
     Standstill {
-        /// Who waits, and for whom.
+        /// What waits for what.
         why: String,
     },
     /// The process was forked and this is the child.
@@ -190,12 +192,13 @@ pub enum Error {
         "this function was opened before fork(): a child must open its own (exec, or open the device after forking)"
     )]
     Forked,
-    /// The operating system refused something.
+    /// The operating system refused a call.
     #[error("{what}: {cause}")]
     System {
-        /// What was attempted.
+        /// The attempted action.
         what: &'static str,
-        /// Its answer, which the sentence tells; so it is no `source`, or chains of errors would tell it twice.
+        /// The system's answer. The sentence includes it, so it is no `source`: error chains would
+        /// print it twice.
         cause: std::io::Error,
     },
     /// The peer speaks another version.
@@ -203,7 +206,7 @@ pub enum Error {
         "{peer} speaks {theirs}, this program {ours}: use the same Bellwire version on both sides"
     )]
     Version {
-        /// Who.
+        /// The peer.
         peer: String,
         /// Its version and features.
         theirs: String,
@@ -220,7 +223,7 @@ mod tests {
     use super::*;
     use std::error::Error as _;
 
-    /// What the system said is told once: in the sentence.
+    /// The system's answer appears once: in the sentence.
     #[test]
     fn causes_are_told_once() {
         let cause = std::io::Error::other("no such thing");

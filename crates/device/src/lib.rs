@@ -1,15 +1,18 @@
-//! The vocabulary that the API and every device share, and the [`Transport`] trait that a device implements.
+//! The vocabulary that the API and every device share, and the [`Transport`] trait of devices.
 //!
 //! ```text
-//! program -> bellwire::Function (API) -> engine (queue pairs, matching, rendezvous, put/get: the same for all devices)
-//!                                          |  Transport: packets to a peer function, reliable and in order;
-//!                                          v             memory that can be reached directly; sleep and wake
+//! program -> bellwire::Function (API) -> engine (queue pairs, matching, rendezvous, put/get)
+//!                                          |  the same for all devices
+//!                                          |
+//!                                          |  Transport: packets to a peer function, reliable and
+//!                                          |  in order; memory that can be reached directly;
+//!                                          v  sleep and wake
 //!                                        shm | ethernet | virtual
 //! ```
 //!
-//! A device moves packets and knows nothing of queue pairs beyond their number; the engine knows queue pairs and nothing of
-//! how packets travel. So a new device is one implementation of [`Transport`], and gets every operation and the whole
-//! conformance suite.
+//! A device moves packets. Of queue pairs it knows only the numbers. The engine knows queue pairs,
+//! but not how packets travel. So a new device is one implementation of [`Transport`], and gets
+//! every operation and the whole conformance suite.
 #![forbid(unsafe_code)]
 
 mod address;

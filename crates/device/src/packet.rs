@@ -1,4 +1,5 @@
-//! The header of every packet between two engines: four 64-bit words, the first of which belongs to the device.
+//! The header of every packet between two engines: four 64-bit words. The first belongs to the
+//! device.
 //!
 //! ```text
 //!        0        1        2        3        4        5        6        7
@@ -17,27 +18,30 @@
 /// Bytes of the header, the device's word included.
 pub const PACKET_HEADER_BYTES: usize = 32;
 
-/// What a packet is. One engine module handles each.
+/// The kind of a packet. One engine module handles each.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum Kind {
     /// A whole message (NAP); argument: immediate.
     Send = 1,
-    /// A long message is ready at the sender (rendezvous); payload: where; argument: immediate.
+    /// A long message is ready at the sender (rendezvous); payload: operation, length and key;
+    /// argument: immediate.
     Offer = 2,
     /// The receiver is ready for a staged transfer; argument: operation.
     Grant = 3,
     /// A piece of a staged transfer; argument: operation.
     Data = 4,
-    /// An operation finished at the far side; argument: operation; payload: status and value.
+    /// A peer has finished an operation; argument: operation; `aux`: status; payload: length and
+    /// value.
     Done = 5,
-    /// A piece of a put for memory that can only be reached by its owner; payload: where, then bytes.
+    /// A piece of a put to memory that only its owner can reach; payload: place, then bytes.
     Put = 6,
-    /// A get from memory that can only be reached by its owner; payload: where.
+    /// A get from memory that only its owner can reach; payload: place.
     Get = 7,
-    /// An atomic on memory that can only be reached by its owner; payload: what and where.
+    /// An atomic on memory that only its owner can reach; payload: place and operands.
     Atomic = 8,
-    /// A put that moved its data directly asks for an event at the target (S-Flag); argument: immediate; payload: length.
+    /// Requests an event at the target of a put that was carried out directly (S-Flag); argument:
+    /// immediate; payload: length.
     Event = 9,
     /// Connection request; payload: private data.
     Connect = 10,
@@ -84,7 +88,7 @@ bitflags::bitflags! {
         const IMMEDIATE = 1;
         /// The last piece of its operation.
         const LAST = 2;
-        /// The target wants an event when this is in memory (S-Flag).
+        /// Raise an event at the target when this is in memory (S-Flag).
         const EVENT = 4;
     }
 }
@@ -92,7 +96,7 @@ bitflags::bitflags! {
 /// A parsed header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PacketHeader {
-    /// What it is; a number that a newer peer may know and we may not.
+    /// The kind. May be unknown here, from a newer peer.
     pub kind: u8,
     /// Flags.
     pub flags: PacketFlags,
@@ -100,9 +104,9 @@ pub struct PacketHeader {
     pub aux: u16,
     /// Payload bytes.
     pub length: u32,
-    /// Queue pair that it is for; staged data: low half of the offset.
+    /// The destination queue pair; staged data: low half of the offset.
     pub destination: u32,
-    /// Queue pair that it is from; staged data: high half of the offset.
+    /// The sending queue pair; staged data: high half of the offset.
     pub source: u32,
     /// Immediate value or operation number.
     pub argument: u64,
@@ -123,9 +127,9 @@ impl PacketHeader {
         }
     }
 
-    /// Whether it answers a request, so that its receiver takes it without having to send anything. A link with two channels carries
-    /// answers in the second one, which passes where requests are stuck (C-26, C-27). An acceptance must not be overtaken by what is
-    /// sent over its connection, and so is none.
+    /// Whether it answers a request: its receiver can take it without sending a packet. A link with
+    /// two channels carries answers in the second one, so they pass blocked requests (C-26, C-27).
+    /// An acceptance is no answer: messages on its connection must not overtake it.
     #[inline]
     pub fn is_answer(&self) -> bool {
         const GRANT: u8 = Kind::Grant as u8;
@@ -147,7 +151,7 @@ impl PacketHeader {
         ]
     }
 
-    /// The reverse of [`PacketHeader::to_words`]. Unknown flags are dropped.
+    /// The inverse of [`PacketHeader::to_words`]. Unknown flags are dropped.
     #[inline(always)]
     pub fn from_words(words: [u64; 3]) -> Self {
         PacketHeader {

@@ -1,6 +1,6 @@
-//! Chance that nobody can predict, for devices: nonces, tokens, probes.
+//! Unpredictable random numbers for devices: nonces, tokens, probes.
 
-/// 64 random bits from the kernel. Panics if it has none, because nothing that is to be kept secret could be made then.
+/// 64 random bits from the kernel. Panics if the kernel provides none: no secret can be made then.
 pub fn random() -> u64 {
     let mut bytes = [0; 8];
     let mut filled = 0;

@@ -5,7 +5,7 @@ use bellwire_ring::memory::{Memory, View};
 use std::sync::Arc;
 
 bitflags::bitflags! {
-    /// What peers that hold the key may do with a region. The owner may always do everything.
+    /// Rights of peers that hold a region's key. The owner has all rights.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
     pub struct Rights: u8 {
         /// GET from it.
@@ -17,7 +17,7 @@ bitflags::bitflags! {
     }
 }
 
-/// What a peer needs to reach a region: hand it over in a message ([`RemoteKey::to_bytes`]).
+/// A peer's access to a region. Pass it to the peer in a message ([`RemoteKey::to_bytes`]).
 ///
 /// The protection key (C-09) has 64 random bits here, not the paper's 8: it cannot be guessed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -26,7 +26,7 @@ pub struct RemoteKey {
     pub node: u32,
     /// Function that owns the region.
     pub function: u8,
-    /// Index of the region in the function's table; a hint that saves a search, checked against `key`.
+    /// Index of the region in the function's table; it saves a search, and `key` is checked there.
     pub index: u16,
     /// The secret: 64 random bits, never zero.
     pub key: u64,
@@ -49,7 +49,8 @@ impl RemoteKey {
         bytes
     }
 
-    /// The reverse of [`RemoteKey::to_bytes`]; `None` if the bytes cannot be a key (wrong length, zero key).
+    /// The inverse of [`RemoteKey::to_bytes`]; `None` if the bytes cannot be a key (wrong length,
+    /// zero key).
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; Self::BYTES] = bytes.try_into().ok()?;
         let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
@@ -64,12 +65,12 @@ impl RemoteKey {
     }
 }
 
-/// A part of a peer's region: where a put goes to, or a get comes from.
+/// A part of a peer's region: the target of a put, or the source of a get.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct RemoteSlice {
     /// The region.
     pub key: RemoteKey,
-    /// Where it starts in the region, in bytes.
+    /// Its offset in the region, in bytes.
     pub offset: u64,
     /// Bytes.
     pub length: u64,
@@ -80,17 +81,17 @@ pub struct RemoteSlice {
 pub struct RemoteAt {
     /// The region.
     pub key: RemoteKey,
-    /// Where the word starts in the region, in bytes: a multiple of 8.
+    /// The word's offset in the region, in bytes: a multiple of 8.
     pub offset: u64,
 }
 
 impl RemoteKey {
-    /// The part from `offset`, `length` bytes long. Bounds are checked when it is posted.
+    /// The part from `offset`, `length` bytes long. The post checks the bounds.
     pub const fn slice(self, offset: u64, length: u64) -> RemoteSlice {
         RemoteSlice { key: self, offset, length }
     }
 
-    /// The word at `offset`. Bounds and alignment are checked when it is posted.
+    /// The word at `offset`. The post checks bounds and alignment.
     pub const fn at(self, offset: u64) -> RemoteAt {
         RemoteAt { key: self, offset }
     }
@@ -107,9 +108,11 @@ impl From<RemoteKey> for RemoteSlice {
     }
 }
 
-/// Memory that is registered with a function. Clones name the same region; it is given back by `deregister`.
+/// Memory that is registered with a function. Clones refer to the same region. `deregister` returns
+/// it.
 ///
-/// Peers may change the bytes at any moment that the rights allow, so they are copied in and out, never borrowed.
+/// Peers with the rights may change the bytes at any time, so they are copied in and out, never
+/// borrowed.
 #[derive(Clone, Debug)]
 pub struct MemoryRegion(Arc<Inner>);
 
@@ -127,18 +130,19 @@ impl MemoryRegion {
         MemoryRegion(Arc::new(Inner { memory, rights, key }))
     }
 
-    /// Whether anything but this handle and the engine's names it: another handle, or a descriptor.
+    /// Whether there are more references than this handle and the engine's: another handle, or a
+    /// descriptor.
     #[doc(hidden)]
     pub fn is_shared(&self) -> bool {
         Arc::strong_count(&self.0) > 2
     }
 
-    /// What to hand to peers.
+    /// The key for peers.
     pub fn remote_key(&self) -> RemoteKey {
         self.0.key
     }
 
-    /// What peers may do.
+    /// The rights of peers.
     pub fn rights(&self) -> Rights {
         self.0.rights
     }
@@ -159,29 +163,31 @@ impl MemoryRegion {
         self.0.memory.view().write(offset, from);
     }
 
-    /// The 8-byte word at `offset`, read so that everything put before it is seen too. Panics if misaligned or outside.
+    /// Reads the 8-byte word at `offset`. Bytes that were put before it are visible too (acquire).
+    /// Panics if misaligned or outside.
     pub fn load_u64(&self, offset: usize) -> u64 {
         self.0.memory.view().load(offset).expect("an aligned word inside the region")
     }
 
-    /// Writes the 8-byte word at `offset` after everything written before. Panics if misaligned or outside.
+    /// Writes the 8-byte word at `offset` after all earlier writes (release). Panics if misaligned
+    /// or outside.
     pub fn store_u64(&self, offset: usize, value: u64) {
         self.0.memory.view().store(offset, value).expect("an aligned word inside the region");
     }
 
-    /// The bytes as the data path sees them.
+    /// The bytes, for the data path.
     #[doc(hidden)]
     pub fn view(&self) -> View<'_> {
         self.0.memory.view()
     }
 
-    /// The memory, shared with whoever keeps it in use.
+    /// The memory. Clones of it share the bytes.
     #[doc(hidden)]
     pub fn memory(&self) -> &Memory {
         &self.0.memory
     }
 
-    /// The memory, for giving it back: no longer shared if this was the last handle.
+    /// Takes the memory out, to return it. It is unshared if this was the last handle.
     #[doc(hidden)]
     pub fn into_memory(self) -> Memory {
         match Arc::try_unwrap(self.0) {

@@ -1,11 +1,13 @@
-//! What a device must do. Everything above (queue pairs, matching, rendezvous, atomics) is the engine's and is the same for all.
+//! The interface of a device. The engine does the rest (queue pairs, matching, rendezvous,
+//! atomics), the same for all devices.
 
 use crate::{Error, FunctionAddress, PacketHeader, RemoteKey, Rights, Status};
 use bellwire_ring::memory::{Memory, View};
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
-/// A link to one peer function, as the device numbers it. Numbers are reused only after [`Transport::close`].
+/// A link to one peer function, as the device numbers it. Numbers are reused only after
+/// [`Transport::close`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct LinkId(pub u32);
 
@@ -22,7 +24,8 @@ pub struct TransportLimits {
     pub links: usize,
 }
 
-/// Whether a peer's queue pair takes sends (STOP and GO of HPCL, H-15 and H-16, as a state instead of two messages).
+/// Whether a peer's queue pair takes sends (HPCL's STOP and GO, H-15 and H-16, as a state instead
+/// of two messages).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum Gate {
@@ -34,7 +37,7 @@ pub enum Gate {
     Stopped = 2,
 }
 
-/// Why a packet could not be sent now.
+/// The reason why a packet cannot be sent now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refusal {
     /// The link is being set up or is full; try again after the next poll.
@@ -43,34 +46,36 @@ pub enum Refusal {
     Down(Status),
 }
 
-/// The answer to a direct operation on a peer's memory.
+/// The result of a direct operation on a peer's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direct {
-    /// It is done; for an atomic, with what was in memory before.
+    /// It is done. For an atomic: with the previous value.
     Done(u64),
-    /// The device is still asking the peer for access; try again after the next poll.
+    /// The device still waits for access from the peer; try again after the next poll.
     Pending,
     /// This memory cannot be reached directly: send the operation as packets.
     ByPacket,
-    /// It is refused; nothing was changed.
+    /// It is refused, without effect.
     Refused(Status),
 }
 
-/// What the engine wants to happen to a packet that was offered to it.
+/// The engine's decision on a packet that the device offers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// It is consumed.
     Taken,
-    /// No room now: keep it, and everything behind it on the same link, and offer it again at a later poll.
+    /// No room now: keep it and all packets behind it on the link, and offer it again at a later
+    /// poll.
     Stalled,
     /// The peer broke the protocol: close the link.
     Violation,
 }
 
-/// What a device reports to while it polls. Implemented by the engine.
+/// Receives a device's packets and events while it polls. Implemented by the engine.
 pub trait Sink {
-    /// A packet came, with the words of its header ([`PacketHeader::from_words`]). They were copied once and will not change;
-    /// `payload` may change while it is read if the peer is hostile, and has exactly as many bytes as the header says.
+    /// A packet came, with the words of its header ([`PacketHeader::from_words`]). The words were
+    /// copied once and will not change. `payload` has exactly the header's length. A hostile peer
+    /// may change its bytes while they are read.
     fn packet(
         &mut self,
         link: LinkId,
@@ -79,61 +84,66 @@ pub trait Sink {
         payload: View<'_>,
     ) -> Verdict;
 
-    /// Of the packets that [`Transport::receipt`] counted on this link, the first `count` are with the peer. Said only by devices that
-    /// [deliver later](Transport::DELIVERS_LATER).
+    /// The peer has the first `count` of the packets that [`Transport::receipt`] counted on this
+    /// link. Only devices that [deliver later](Transport::DELIVERS_LATER) call this.
     #[inline]
     fn delivered(&mut self, link: LinkId, count: u64) {
         let _ = (link, count);
     }
 
-    /// A link is gone: by death of the peer, by violation, or because nobody answered before the deadline.
+    /// A link is gone: the peer died or broke the protocol, or none answered before the deadline.
     fn link_down(&mut self, link: LinkId, peer: FunctionAddress, why: Status);
 
-    /// Comes about every millisecond while the function is polled, and before it sleeps, with what the device has counted: time
-    /// for what is not worth doing at every packet.
+    /// Called about every millisecond while the function is polled, and before it sleeps, with the
+    /// device's counters. For work that is too rare to check at every packet.
     fn tick(&mut self, counters: &[(&'static str, u64)]) {
         let _ = counters;
     }
 }
 
-/// One function of one device: reliable, ordered packets to peer functions, and direct access to memory where there is one.
+/// One function of one device: reliable, ordered packets to peer functions, and direct access to
+/// memory where possible.
 ///
-/// Single-threaded by design: a function belongs to one thread at a time, so its data path needs no lock.
+/// Single-threaded by design: a function belongs to one thread at a time, so its data path needs no
+/// lock.
 pub trait Transport: Send {
-    /// Whether a packet can be lost though it was taken, because it is not in the peer's memory yet when [`Transport::send`] returns.
+    /// Whether a taken packet can still be lost, because [`Transport::send`] returns before it is
+    /// in the peer's memory.
     const DELIVERS_LATER: bool = false;
 
-    /// Who we are.
+    /// This function's address.
     fn address(&self) -> FunctionAddress;
 
-    /// What is possible.
+    /// The device's limits.
     fn limits(&self) -> TransportLimits;
 
-    /// What keys of memory are drawn from, on devices where one seed must always give the same run and whose peers are all in this process;
-    /// `None`: from the kernel, so that nobody can guess them.
+    /// The seed of memory keys, on devices with repeatable runs, whose peers are all in this
+    /// process. `None`: keys come from the kernel and cannot be guessed.
     fn seed(&self) -> Option<u64> {
         None
     }
 
-    /// The time that deadlines and waits go by: the real one, except on devices whose time is simulated.
+    /// The clock of deadlines and waits: real time, except on devices that simulate time.
     #[inline]
     fn now(&self) -> Instant {
         Instant::now()
     }
 
-    /// [`Error::Standstill`] if nothing will ever happen on this device again. Asked after each look; only a simulated device can know, and its
-    /// [`Transport::sleep`] says the same.
+    /// [`Error::Standstill`] if nothing will ever happen on this device again. The engine asks
+    /// after each poll. Only simulated devices implement it. Their [`Transport::sleep`] returns the
+    /// same error.
     #[inline]
     fn standstill(&self) -> Option<Error> {
         None
     }
 
-    /// The link to `peer`, set up if there is none. Returns at once; packets are refused with [`Refusal::Busy`] until the peer
-    /// has answered, and [`Sink::link_down`] reports [`Status::Unreachable`] if it has not within `patience`. What came by an
-    /// earlier link from the same function is handed out before anything that comes by a later one.
+    /// The link to `peer`. Sets one up if there is none, and returns at once. Packets are refused
+    /// with [`Refusal::Busy`] until the peer has answered. If it does not within `patience`,
+    /// [`Sink::link_down`] reports [`Status::Unreachable`]. Packets of an earlier link from the
+    /// same function are handed out before those of a later one.
     fn link(&mut self, peer: FunctionAddress, patience: Duration) -> Result<LinkId, Error>;
 
-    /// Forgets a link that is down, or that nobody needs.
+    /// Forgets a link that is down or no longer needed.
     fn close(&mut self, link: LinkId);
 
     /// Whether the peer's queue pair takes sends; `None` while the link is being set up.
@@ -142,8 +152,9 @@ pub trait Transport: Send {
     /// Publishes the state of one of our queue pairs to all peers.
     fn set_gate(&mut self, queue_pair: u32, gate: Gate);
 
-    /// Sends one packet: `header`, then `head`, then `body`. `header.length` is set by the device to their sum, which is at most
-    /// `limits().packet_bytes`. Either the whole packet is on its way in order, or nothing was done.
+    /// Sends one packet: `header`, then `head`, then `body`. The device sets `header.length` to the
+    /// length of `head` and `body` together, at most `limits().packet_bytes`. After an error
+    /// nothing was sent.
     fn send(
         &mut self,
         link: LinkId,
@@ -152,8 +163,9 @@ pub trait Transport: Send {
         body: View<'_>,
     ) -> Result<(), Refusal>;
 
-    /// Sends one whole message, if the gate of the queue pair that its header names is open and there is room. `false`: nothing was
-    /// done; [`Transport::gate`] and [`Transport::send`] say why. Devices that find both in one place look there once.
+    /// Sends one whole message, if the gate of its destination is open and there is room. `false`:
+    /// nothing was sent; [`Transport::gate`] and [`Transport::send`] give the reason. A device can
+    /// override this to combine both look-ups.
     #[inline]
     fn send_message(
         &mut self,
@@ -166,24 +178,27 @@ pub trait Transport: Send {
             && self.send(link, header, head, body).is_ok()
     }
 
-    /// Whether several short messages are better sent as one packet ([`crate::Kind::Batch`]) by this link: its peer knows the kind, packets cost
-    /// more than bytes, and what was taken has arrived.
+    /// Whether several short messages should share a packet ([`crate::Kind::Batch`]) on this link.
+    /// Requires that the peer knows the kind, packets cost more than bytes, and a taken packet has
+    /// arrived.
     #[inline]
     fn carries_batches(&self, link: LinkId) -> bool {
         let _ = link;
         false
     }
 
-    /// For a device that [delivers later](Transport::DELIVERS_LATER): the number of the message packet that was sent last on this link.
-    /// [`Sink::delivered`] tells when the peer has it, and the device wakes a sleeper for that; if [`Sink::link_down`] comes first, it
-    /// may or may not have. `None`: it is there already.
+    /// For a device that [delivers later](Transport::DELIVERS_LATER): the number of the last
+    /// message packet on this link. [`Sink::delivered`] reports when the peer has it, and the
+    /// device wakes a sleeper for that. If [`Sink::link_down`] comes first, the peer may or may not
+    /// have it. `None`: the peer has it already.
     #[inline]
     fn receipt(&self, link: LinkId) -> Option<u64> {
         let _ = link;
         None
     }
 
-    /// Looks for packets and news, and hands at most `budget` packets to `sink`. Returns how many.
+    /// Looks for packets and events, and passes at most `budget` packets to `sink`. Returns their
+    /// number.
     fn poll(&mut self, sink: &mut impl Sink, budget: usize) -> usize
     where
         Self: Sized;
@@ -191,26 +206,28 @@ pub trait Transport: Send {
     /// Memory that peers can reach directly, zeroed.
     fn allocate(&mut self, length: usize, rights: Rights) -> Result<Memory, Error>;
 
-    // Direct access. As it stands here, peers reach memory by asking its owner's engine, which knows keys and rights.
+    // Direct access. By default peers send requests to the owner's engine, which checks keys and
+    // rights.
 
-    /// Makes `memory` reachable under `key` (whose index the engine chose below `limits().regions`).
+    /// Makes `memory` reachable under `key`. The engine has chosen its index below
+    /// `limits().regions`.
     fn export(&mut self, key: RemoteKey, memory: &Memory, rights: Rights) -> Result<(), Error> {
         let _ = (key, memory, rights);
         Ok(())
     }
 
-    /// Ends that; returns only when no well-behaved peer touches the memory any more.
+    /// Ends the export. Returns only when no well-behaved peer accesses the memory any more.
     fn retract(&mut self, key: RemoteKey) {
         let _ = key;
     }
 
-    /// Copies `from` to the peer's memory, without its help.
+    /// Copies `from` to the peer's memory, without involving the peer.
     fn put(&mut self, link: LinkId, key: RemoteKey, offset: u64, from: View<'_>) -> Direct {
         let _ = (link, key, offset, from);
         Direct::ByPacket
     }
 
-    /// Copies the peer's memory to `into`, without its help.
+    /// Copies the peer's memory to `into`, without involving the peer.
     fn get(&mut self, link: LinkId, key: RemoteKey, offset: u64, into: View<'_>) -> Direct {
         let _ = (link, key, offset, into);
         Direct::ByPacket
@@ -235,18 +252,20 @@ pub trait Transport: Send {
         Direct::ByPacket
     }
 
-    /// How often peers used keys that were not valid here, as far as the device itself was told.
+    /// The number of invalid keys in peers' requests, as far as the device itself sees them.
     fn wrong_keys(&self) -> u64 {
         0
     }
 
-    /// A descriptor that becomes readable when [`Transport::poll`] has something to do, once [`Transport::arm`] said so.
+    /// A descriptor that becomes readable when [`Transport::poll`] has something to do, after
+    /// [`Transport::arm`] has returned `true`.
     fn wait_fd(&self) -> BorrowedFd<'_>;
 
-    /// Asks for a wake-up. `false`: there is something to do already, poll first. After `true`, waiting on
-    /// [`Transport::wait_fd`] misses nothing.
+    /// Requests a wake-up. `false`: there is something to do already; poll first. After `true`,
+    /// waiting on [`Transport::wait_fd`] misses no event.
     fn arm(&mut self) -> bool;
 
-    /// Sleeps in the kernel until there is something to do or `timeout` has passed; does not sleep if there is already.
+    /// Sleeps in the kernel until there is something to do or `timeout` has passed; returns at once
+    /// if there is already.
     fn sleep(&mut self, timeout: Option<Duration>) -> Result<(), Error>;
 }

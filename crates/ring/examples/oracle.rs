@@ -1,6 +1,8 @@
-//! The long run against the oracle: `cargo run --release -p bellwire-ring --example oracle -- --operations 1000000000`.
+//! The long run against the oracle:
+//! `cargo run --release -p bellwire-ring --example oracle -- --operations 1000000000`.
 //!
-//! An operation is one packet, sent and received. Half of the rounds start just before the counters wrap.
+//! An operation is one packet, sent and received. Half of the rounds start just before the counters
+//! wrap.
 
 #[cfg(not(loom))]
 #[path = "../tests/oracle/run.rs"]

@@ -1,17 +1,18 @@
-//! The board: what a function publishes to all its peers. They map it read-only.
+//! The board: state that a function publishes to all its peers. They map it read-only.
 //!
-//! Two tables: a gate for each queue pair (does it exist, does it take sends), and a notice for each region (which key is
-//! valid there now, and what its holder may know).
+//! It has two tables. Each queue pair has a gate: does it exist, does it take sends. Each region
+//! has a notice: the valid key, and the facts for its holder.
 
 use crate::segment::Words;
 use crate::sync::Ordering;
 
-/// What the board says of a region. All but `stamp` is masked by the device, so that only holders of the key can read it.
+/// The board's entry of a region. The device masks all fields but `stamp`, so only holders of the
+/// key can read them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Notice {
     /// Proves the key; 0 when there is no region.
     pub stamp: u64,
-    /// Where the region is in its owner's memory.
+    /// Address of the region in its owner's memory.
     pub address: u64,
     /// Length and rights.
     pub extent: u64,
@@ -19,7 +20,8 @@ pub struct Notice {
 
 const NOTICE_WORDS: usize = 4;
 
-/// The board at the start of `words`: `gates` bytes, eight to a word, then four words for each of `regions`.
+/// The board at the start of `words`: `gates` bytes, eight to a word, then four words for each of
+/// `regions`.
 pub struct Board<W> {
     words: W,
     gates: usize,
@@ -39,7 +41,7 @@ impl<W: Words> Board<W> {
         Board { words, gates, regions, notices: gates.div_ceil(8) }
     }
 
-    /// The gate of a queue pair; 0 for one that cannot exist.
+    /// The gate of a queue pair; 0 above the table.
     #[inline]
     pub fn gate(&self, queue_pair: usize) -> u8 {
         if queue_pair >= self.gates {
@@ -62,17 +64,18 @@ impl<W: Words> Board<W> {
         self.notices + region * NOTICE_WORDS
     }
 
-    /// The stamp of a region: changes when its key dies; 0 when there is none.
+    /// The stamp of a region: it changes when the key dies; 0 when there is no region.
     #[inline(always)]
     pub fn stamp(&self, region: usize) -> u64 {
         if region >= self.regions {
             return 0;
         }
-        // SeqCst: in one order with the busy mark of a peer that copies by system call (see `LaneSender::mark_busy`).
+        // SeqCst: one total order with the busy mark of a peer that copies by system call (see
+        // `LaneSender::mark_busy`).
         self.words.word(self.notice_word(region)).load(Ordering::SeqCst)
     }
 
-    /// All that the board says of a region.
+    /// The board's whole entry of a region.
     pub fn notice(&self, region: usize) -> Notice {
         let stamp = self.stamp(region);
         if stamp == 0 {

@@ -1,7 +1,8 @@
 //! Planted faults that the checkers must catch.
 //!
-//! Without the feature `canaries` (always, outside the tests of the checkers) nothing is planted and the questions compile to nothing.
-//! With it, the environment variable `BELLWIRE_CANARY` names the one fault of this process.
+//! Only tests of the checkers turn on the feature `canaries`. Without it no fault is planted, and
+//! the calls compile to nothing. With it, the environment variable `BELLWIRE_CANARY` names the one
+//! fault of this process.
 
 /// Whether this fault is planted.
 #[cfg(not(feature = "canaries"))]

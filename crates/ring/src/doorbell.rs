@@ -1,7 +1,8 @@
-//! The receiver's doorbell: one bit for each lane, a summary word above them, and a word that says whether the receiver sleeps.
+//! The receiver's doorbell: one bit for each lane, a summary word above them, and a word that says
+//! whether the receiver sleeps.
 //!
-//! A sender rings only when its lane is parked, so an awake receiver with busy lanes sees none of this traffic: it reads one
-//! word per poll, which stays in its cache.
+//! A sender rings only when its lane is parked, so busy lanes cause no traffic here. An awake
+//! receiver reads one word per poll, which stays in its cache.
 
 use crate::segment::{LINE_WORDS, Words};
 use crate::sync::{Ordering, fence};
@@ -14,10 +15,10 @@ const SUMMARY: usize = 0;
 const SLEEPER: usize = LINE_WORDS;
 const BITS: usize = 2 * LINE_WORDS;
 
-/// Lines of the whole.
+/// Lines of a doorbell.
 pub const DOORBELL_LINES: usize = 2 + 64 / LINE_WORDS;
 
-/// The doorbell, as both sides see it; it lives at the start of `words`.
+/// The doorbell, as both sides see it, at the start of `words`.
 pub struct Doorbell<W> {
     words: W,
 }
@@ -28,16 +29,18 @@ impl<W: Words> Doorbell<W> {
         Doorbell { words }
     }
 
-    /// Sender: rings for `lane`. `true`: the receiver slept, and this call is the one that must wake it.
+    /// Sender: rings for `lane`. `true`: the receiver slept, and this caller must wake it.
     pub fn ring(&self, lane: usize) -> bool {
         assert!(lane < LANES);
-        // Release, both: pair with the acquires in `answer`. The bit comes first, so that who sees the summary sees the bit.
+        // Release, both: pair with the acquires in `answer`. The bit comes first: a receiver that
+        // sees the summary sees the bit.
         self.words.word(BITS + lane / 64).fetch_or(1 << (lane % 64), Ordering::Release);
         if !crate::canary::planted("bell-lost") {
             self.words.word(SUMMARY).fetch_or(1 << (lane / 64), Ordering::Release);
         }
-        // Pairs with the fence in `prepare_sleep`: either the receiver sees the bell or we see the sleeper. Fences and not
-        // SeqCst accesses, because the model checker treats the latter as mere acquires and releases.
+        // Pairs with the fence in `prepare_sleep`: either the receiver sees the bell or we see the
+        // sleeper. Fences instead of SeqCst accesses: the model checker treats the latter as
+        // acquire and release only.
         fence(Ordering::SeqCst);
         self.words.word(SLEEPER).load(Ordering::Relaxed) != 0
             && self.words.word(SLEEPER).swap(0, Ordering::Relaxed) != 0
@@ -49,10 +52,11 @@ impl<W: Words> Doorbell<W> {
         self.words.word(SUMMARY).load(Ordering::Relaxed) != 0
     }
 
-    /// Receiver: takes all bells and names their lanes.
+    /// Receiver: clears all bells and passes their lanes to `lane`.
     #[cold]
     pub fn answer(&self, mut lane: impl FnMut(usize)) {
-        // Acquire, both: pair with the releases in `ring`: we see what the ringers wrote before they rang.
+        // Acquire, both: pair with the releases in `ring`: everything written before a ring is
+        // visible.
         let mut groups = self.words.word(SUMMARY).swap(0, Ordering::Acquire);
         while groups != 0 {
             let group = groups.trailing_zeros() as usize;
@@ -65,10 +69,10 @@ impl<W: Words> Doorbell<W> {
         }
     }
 
-    /// Receiver: announces sleep, all lanes being parked. `false`: somebody rang, do not sleep.
+    /// Receiver: announces sleep, after all lanes are parked. `false`: a bell rang, do not sleep.
     pub fn prepare_sleep(&self) -> bool {
-        // Swaps, here and in `awake`: every change of SLEEPER reads the one before, so a ringer that was late with its swap for
-        // an earlier sleep cannot hide this announcement.
+        // Swaps, here and in `awake`: every change of SLEEPER reads the one before. So a ringer's
+        // late swap for an earlier sleep cannot hide this announcement.
         self.words.word(SLEEPER).swap(1, Ordering::Relaxed);
         // Pairs with the fence in `ring`.
         fence(Ordering::SeqCst);
@@ -81,7 +85,7 @@ impl<W: Words> Doorbell<W> {
         true
     }
 
-    /// Receiver: takes the announcement back.
+    /// Receiver: withdraws the announcement.
     pub fn awake(&self) {
         self.words.word(SLEEPER).swap(0, Ordering::Relaxed);
     }

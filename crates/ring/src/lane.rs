@@ -1,39 +1,44 @@
 //! A lane carries packets from one sending function to one receiving function, in order.
 //!
-//! It is DAMQ-PD's virtual port in software (D-01, D-02): a linked list of runs of lines that lie scattered in shared memory.
-//! A run is either an *extent* of the receiver's pool, granted to this sender as credit (PIO mode), or a *host chunk* in
-//! the pair's own memory, which the sender falls back on when it has no credit (DMA mode, D-16). Packets fill a run from
-//! its start; when the next one does not fit, or credit has come back, the sender writes a LINK that says where the lane goes
-//! on. So order across modes needs no further rule (D-19): there is one list.
+//! It is DAMQ-PD's virtual port in software (D-01, D-02): a linked list of runs of lines that lie
+//! scattered in shared memory. In PIO mode a run is an *extent* of the receiver's pool, granted to
+//! this sender as credit. Without credit the sender falls back on a *host chunk* in the pair's own
+//! memory (DMA mode, D-16). Packets fill a run from its start. When the next one does not fit, or
+//! credit has come back, the sender writes a LINK to the next run. One list holds both modes, so
+//! their order needs no further rule (D-19).
 //!
 //! ```text
-//!  receiver's pool          extent 5              extent 2                       pair's memory: host chunk 0
-//!                    [pkt][pkt][pkt][LINK]--->[pkt][pkt][LINK]----------------->[pkt][pkt][LINK]---> next extent
+//!  receiver's pool                                       pair's memory
+//!    extent 5               extent 2                       host chunk 0
+//!   [pkt][pkt][pkt][LINK]--->[pkt][pkt][LINK]------------->[pkt][pkt][LINK]---> next extent
 //! ```
 //!
-//! **Validity.** A packet is valid when the first word of its line equals the run's *nonce*: 64 random bits that the
-//! receiver draws for every grant. Nothing is ever cleared, so one line crosses between the cores per small packet and
-//! none comes back: stale bytes of an earlier use cannot equal a number that was drawn later.
+//! **Validity.** A packet is valid when the first word of its line equals the run's *nonce*: 64
+//! random bits that the receiver draws for every grant. Stale bytes of an earlier use cannot equal
+//! a number that was drawn later, so nothing is ever cleared. One line crosses between the cores
+//! per small packet and none comes back.
 //!
-//! **Parking.** A lane that is idle holds no credit and is not polled: the receiver *parks* it (before it sleeps, or when
-//! others wait for credit). A parked lane's next packet goes to a small chunk of the pair's memory, and the sender rings the
-//! doorbell. Parking and sending race like this (both sides write, then read):
+//! **Parking.** An idle lane holds no credit and is not polled: the receiver *parks* it before it
+//! sleeps, or when others wait for credit. A parked lane's next packet goes to a small chunk of the
+//! pair's memory, and the sender rings the doorbell. Parking and sending race as follows. Both
+//! sides write, then read:
 //!
 //! | sender | receiver |
 //! |---|---|
 //! | intent = 1 | command = parked, new nonce |
 //! | *light fence* | *heavy fence* |
-//! | command? parked: go to the small chunk | intent = 0? and no packet at the cursor: parked, take the extents back |
+//! | command? parked: go to the small chunk | intent = 0, cursor empty? parked: take extents back |
 //! | write packet, publish | otherwise: still parking, look again later |
 //! | intent = 0; *light fence*; command? parked: ring | |
 //!
-//! Either the receiver sees the packet, or the sender sees the command and rings; and no extent is taken back from under
-//! a sender that is writing. Two small chunks alternate, so that a sender that was overtaken by a parking still finds its
-//! packet's place untouched when it comes to the new one.
+//! Either the receiver sees the packet, or the sender sees the command and rings. No extent is
+//! taken back while the sender writes to it. Two small chunks alternate: after a new parking the
+//! sender's next packet does not overwrite an unread one in the old chunk.
 //!
-//! **Trust.** The receiver keeps its own record of everything it granted and reads only tags, headers and payload from shared
-//! memory; each is copied once and then checked. A sender can harm its own lane. It can also write to the receiver's pool
-//! beyond its grants: see the threat model in ARCHITECTURE.md.
+//! **Trust.** The receiver keeps its own record of all grants. From shared memory it reads only
+//! tags, headers and payload; it copies each once and then checks it. A sender can harm its own
+//! lane. It can also write to the receiver's pool beyond its grants: see the threat model in
+//! ARCHITECTURE.md.
 
 mod nonce;
 mod receiver;
@@ -45,7 +50,7 @@ pub use sender::{Full, LaneSender, Sent};
 
 use crate::segment::{LINE_BYTES, LINE_WORDS, Words};
 
-/// Sizes of a lane's parts, in lines; the same on both sides, fixed when the link is made.
+/// Sizes of a lane's parts, in lines. The same on both sides, fixed when the link is made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Geometry {
     /// Chunks of the receiver's pool; at most 65,535.
@@ -54,13 +59,13 @@ pub struct Geometry {
     pub chunk_lines: usize,
     /// Lines of each of the two small chunks in the control block.
     pub small_lines: usize,
-    /// Host chunks in the pair's memory; at least 2, because the lane leaves one by a LINK to the next.
+    /// Host chunks in the pair's memory; at least 2, because a LINK leads from one to the next.
     pub host_chunks: usize,
 }
 
 impl Geometry {
-    /// What the shared-memory device uses: a pool of 1 MiB in chunks of 8 KiB; one direction's control block and small chunks
-    /// fill 2 KiB, its host chunks 64 KiB.
+    /// The geometry of the shared-memory device: a pool of 1 MiB in chunks of 8 KiB. One
+    /// direction's control block and small chunks fill 2 KiB, its host chunks 64 KiB.
     pub const STANDARD: Geometry =
         Geometry { pool_chunks: 128, chunk_lines: 128, small_lines: 13, host_chunks: 8 };
 
@@ -74,7 +79,7 @@ impl Geometry {
         SMALL_LINE + 2 * self.small_lines
     }
 
-    /// Lines that all host chunks of one direction need.
+    /// Lines of all host chunks of one direction.
     pub const fn host_lines(&self) -> usize {
         self.host_chunks * self.chunk_lines
     }
@@ -87,8 +92,8 @@ pub const HEADER_WORDS: usize = 4;
 pub const GRANTS: usize = 16;
 
 // The control block, by lines. Each line has one writer.
-//   line 0     receiver: command, first grant that counts, host chunks consumed
-//   line 1     sender:   intent, region that it copies by system call, whether it sleeps until there is room
+//   line 0     receiver: command, first valid grant, host chunks consumed
+//   line 1     sender:   intent, region that it copies by system call, sleeps until there is room
 //   lines 2-5  receiver: grant ring, 16 x {sequence | first chunk | chunks, nonce}
 //   lines 6-   sender:   two small chunks
 const COMMAND: usize = 0;
@@ -108,19 +113,20 @@ const PARKED: u64 = 1;
 /// Command bit: which small chunk.
 const SECOND: u64 = 2;
 
-/// First header word of a LINK: kind 255, which no packet has. Bit 8: to a host chunk, whose index is in bits 16 to 31.
+/// First header word of a LINK: kind 255, which no packet has. Bit 8: the target is a host chunk,
+/// with its index in bits 16 to 31.
 const LINK: u64 = 0xff;
 const LINK_HOST: u64 = 1 << 8;
 
-/// Lines that a packet with `payload` bytes takes.
+/// Lines of a packet with `payload` bytes.
 #[inline(always)]
 fn lines_for(payload: usize) -> usize {
-    // An addition and a shift, where `div_ceil` looks at the remainder.
+    // An addition and a shift; `div_ceil` would also test the remainder.
     const ROUNDED_UP: usize = HEADER_WORDS * 8 + LINE_BYTES - 1;
     (payload + ROUNDED_UP) / LINE_BYTES
 }
 
-/// The three places that lines can be in.
+/// The three areas with lines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Area {
     Pool,
@@ -128,20 +134,20 @@ enum Area {
     Host,
 }
 
-/// Where a side stands: the next line, and the end of the run, which lies inside its area. The last line before `end` is kept for a
-/// LINK.
+/// The position of a side: the next line, and the end of the run, which lies inside its area. The
+/// last line before `end` is reserved for a LINK.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Cursor {
     area: Area,
     line: usize,
-    /// First line after the run; its chunks are counted from there back.
+    /// First line after the run; its `chunks` chunks end here.
     end: usize,
     chunks: usize,
     nonce: u64,
 }
 
 impl Cursor {
-    /// Whether nothing was taken from this run yet, in the pool or in host memory.
+    /// Whether this run, in the pool or in host memory, is still unused.
     fn is_fresh(&self, geometry: &Geometry) -> bool {
         self.area != Area::Control && self.line + self.chunks * geometry.chunk_lines == self.end
     }
@@ -173,7 +179,7 @@ impl Geometry {
     }
 }
 
-/// The memory that a lane lives in.
+/// The memory of a lane.
 #[derive(Clone)]
 pub struct LaneMemory<W> {
     /// The receiver's pool.
@@ -185,7 +191,7 @@ pub struct LaneMemory<W> {
 }
 
 impl<W: Words> LaneMemory<W> {
-    /// Checks once that each part has the lines that `geometry` says, so that no cursor can leave them.
+    /// Checks once that each part has the lines of `geometry`, so that no cursor can leave them.
     fn check(&self, geometry: &Geometry) {
         assert!(self.pool.lines() >= geometry.pool_chunks * geometry.chunk_lines);
         assert!(self.control.lines() >= geometry.control_lines());

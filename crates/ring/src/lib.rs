@@ -2,12 +2,12 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`lane`] | packets from one function to one other, in order: runs of lines in the receiver's pool or the pair's memory |
-//! | [`doorbell`] | how an idle sender gets the receiver's attention, and wakes it |
-//! | [`board`] | what a function publishes to its peers: gates of queue pairs, stamps of regions |
+//! | [`lane`] | packets from one function to another, in order |
+//! | [`doorbell`] | how an idle sender notifies the receiver, and wakes it |
+//! | [`board`] | a function's public state: gates of queue pairs, stamps of regions |
 //! | [`segment`] | shared memory as atomic words |
-//! | [`memory`] | bytes that others may change: owned ([`memory::Memory`]) and seen ([`memory::View`]) |
-//! | [`piece`] | bytes that are handed over and given back ([`piece::Piece`]) |
+//! | [`memory`] | bytes that others may change: [`memory::Memory`] owns, [`memory::View`] copies |
+//! | [`piece`] | buffers that are posted and returned ([`piece::Piece`]) |
 //! | [`sync`] | atomics and fences, replaceable by the model checker |
 //! | [`canary`] | planted faults for the tests of the checkers |
 

@@ -1,8 +1,9 @@
-//! Memory that somebody else may change at any time.
+//! Memory that others may change at any time.
 //!
-//! A region that a peer can write by PUT, a pool slot that a sender fills, a registered buffer that is on the wire: none of
-//! them may be seen through `&[u8]`, because Rust lets nobody else touch what a shared reference shows. They are seen through
-//! [`View`], which only copies, and through [`Memory`], which owns the bytes and keeps them mapped while a view is in use.
+//! Examples are a region that a peer can write by PUT, a pool slot that a sender fills, and a
+//! registered buffer on the wire. `&[u8]` must not refer to them: Rust forbids others to change the
+//! target of a shared reference. [`View`] only copies. [`Memory`] owns the bytes and keeps them
+//! mapped while a view is in use.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -12,28 +13,28 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering, fen
 
 use crate::canary::planted;
 
-/// A borrowed window on bytes that others may change while we look: copy in, copy out, nothing else.
+/// A borrowed window on bytes that others may change meanwhile: copy in, copy out, nothing else.
 ///
-/// Two words, so that it travels in registers from call to call. As a larger structure it would be put together in memory and read from
-/// there in other pieces a moment later, which waits until all stores before it have reached the cache.
+/// Two words, so calls pass it in registers. A larger structure would be stored and then loaded in
+/// other widths, which defeats store forwarding.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     start: NonNull<u8>,
-    /// The length, above [`FLAGS`] bits.
+    /// The length, shifted by [`FLAGS`] bits, with the flags below it.
     extent: usize,
     lifetime: PhantomData<&'a ()>,
 }
 
 /// The window can be written.
 const WRITABLE: usize = 1;
-/// Copies through the window go around the cache.
+/// Copies through the window bypass the cache.
 const STREAMING: usize = 2;
-/// How many bits flags take. No length in memory needs the highest ones.
+/// The number of flag bits. No length in memory needs the highest bits.
 const FLAGS: u32 = 2;
 
 const _: () = assert!(size_of::<View>() == 2 * size_of::<usize>());
 
-// SAFETY: a view is an address and a length; every access copies, and tolerates concurrent writers by design.
+// SAFETY: a view is an address and a length; every access copies and tolerates concurrent writers.
 unsafe impl Send for View<'_> {}
 // SAFETY: as above; a view has no state of its own.
 unsafe impl Sync for View<'_> {}
@@ -42,7 +43,8 @@ impl<'a> View<'a> {
     /// A window of `length` bytes at `start`.
     ///
     /// # Safety
-    /// The bytes must stay mapped for `'a`, readable, and writable too if [`View::write`] or an atomic is ever called.
+    /// The bytes must stay mapped for `'a`, readable, and writable too if [`View::write`] or an
+    /// atomic is ever called.
     #[inline(always)]
     pub unsafe fn new(start: NonNull<u8>, length: usize) -> Self {
         Self::with(start, length, WRITABLE)
@@ -59,25 +61,25 @@ impl<'a> View<'a> {
         Self::with(NonNull::dangling(), 0, WRITABLE)
     }
 
-    /// A window on ordinary bytes that is only read: writing through it panics.
+    /// A read-only window on ordinary bytes: writing through it panics.
     #[inline(always)]
     pub fn of(bytes: &'a [u8]) -> Self {
         Self::with(NonNull::from(bytes).cast(), bytes.len(), 0)
     }
 
-    /// A window on ordinary bytes that is written too.
+    /// A writable window on ordinary bytes.
     pub fn of_mut(bytes: &'a mut [u8]) -> Self {
         let length = bytes.len();
         Self::with(NonNull::from(bytes).cast(), length, WRITABLE)
     }
 
-    /// The same window, for a part of a copy that is larger than the cache: what it writes goes straight to memory, which
-    /// saves reading the target first, and leaves the cache to others.
+    /// The same window, for a copy that is larger than the cache. Writes go straight to memory:
+    /// that saves reading the target first, and evicts nothing from the cache.
     pub fn streaming(self) -> Self {
         View { extent: self.extent | STREAMING, ..self }
     }
 
-    /// The same window, which is only read from here on unless `writable`.
+    /// The same window, read-only unless `writable`.
     #[inline(always)]
     pub(crate) fn writable_if(self, writable: bool) -> Self {
         let flag = if writable { WRITABLE } else { 0 };
@@ -101,12 +103,12 @@ impl<'a> View<'a> {
         self.len() == 0
     }
 
-    /// Where it starts, if it can be written.
+    /// The window's start, if it is writable.
     pub(crate) fn writable_start(&self) -> Option<NonNull<u8>> {
         self.has(WRITABLE).then_some(self.start)
     }
 
-    /// Where the window starts: for system calls that take an address (cross-memory attach).
+    /// The window's start, for system calls that take an address (cross-memory attach).
     #[inline]
     pub fn as_ptr(&self) -> *mut u8 {
         self.start.as_ptr()
@@ -118,7 +120,8 @@ impl<'a> View<'a> {
         if offset > self.len() || length > self.len() - offset {
             return None;
         }
-        // SAFETY: offset <= length of this window, so the result points into it or one past its end.
+        // SAFETY: offset <= length of this window, so the result points into the window or one past
+        // its end.
         let start = unsafe { self.start.add(offset) };
         Some(Self::with(start, length, self.extent & (WRITABLE | STREAMING)))
     }
@@ -134,8 +137,9 @@ impl<'a> View<'a> {
     #[inline]
     pub fn read(&self, offset: usize, into: &mut [u8]) {
         let part = self.part(offset, into.len()).expect("read lies inside the view");
-        // SAFETY: `part` lies inside mapped memory by the contract of `new`; `into` is ours alone, so they do not overlap
-        // unless the caller made a view of its own exclusive slice, which the borrow of that slice forbids.
+        // SAFETY: `part` lies inside mapped memory by the contract of `new`; `into` is exclusively
+        // borrowed, and no view of the same bytes can exist beside that borrow. So they do not
+        // overlap.
         unsafe { copy_bytes(part.start.as_ptr(), into.as_mut_ptr(), into.len()) }
     }
 
@@ -144,11 +148,13 @@ impl<'a> View<'a> {
     pub fn write(&self, offset: usize, from: &[u8]) {
         let part = self.part(offset, from.len()).expect("write lies inside the view");
         assert!(self.has(WRITABLE), "write through a view that is only for reading");
-        // SAFETY: as in `read`, with the directions exchanged; writability is part of the contract of `new`.
+        // SAFETY: as in `read`, with the directions exchanged; writability is part of the contract
+        // of `new`.
         unsafe { copy_bytes(from.as_ptr(), part.start.as_ptr(), from.len()) }
     }
 
-    /// Copies all of `from` to the start of this window; both may be shared, and may overlap. Panics if it does not fit.
+    /// Copies all of `from` to the start of this window. Both may be shared and may overlap. Panics
+    /// if it does not fit.
     #[inline(always)]
     pub fn copy_from(&self, from: View<'_>) {
         assert!(self.has(WRITABLE), "write through a view that is only for reading");
@@ -159,7 +165,8 @@ impl<'a> View<'a> {
             self.len()
         );
         if from.len() <= SHORT_BYTES {
-            // SAFETY: both windows are mapped and long enough; so short a copy reads all before it writes.
+            // SAFETY: both windows are mapped and long enough; a copy of this length reads all
+            // bytes before it writes.
             unsafe { copy_bytes(from.start.as_ptr(), self.start.as_ptr(), from.len()) }
         } else {
             self.copy_long(from);
@@ -185,19 +192,23 @@ impl<'a> View<'a> {
         }
     }
 
-    /// As [`View::copy_from`], for windows that are known to be apart: a lane's slot and a program's buffer.
+    /// As [`View::copy_from`], for windows that do not overlap: a lane's slot and a program's
+    /// buffer.
     #[inline(always)]
     pub fn copy_apart(&self, from: View<'_>) {
         assert!(self.has(WRITABLE) && from.len() <= self.len());
         debug_assert!(!self.overlaps(&from));
-        // SAFETY: both windows are mapped and long enough. Should they overlap after all, bytes are garbled inside them.
+        // SAFETY: both windows are mapped and long enough. If they overlap after all, only bytes
+        // inside them are garbled.
         unsafe { copy_bytes(from.start.as_ptr(), self.start.as_ptr(), from.len()) }
     }
 
-    /// As [`View::copy_from`], and the last word is written after all before it: the bytes from the last multiple of 8 on.
+    /// As [`View::copy_from`], but the last word is written after all bytes before it. The last
+    /// word is the bytes from the last multiple of 8 on.
     ///
-    /// What comes by PUT lands so, because there are targets that watch its end instead of taking an event, and network cards write from front
-    /// to back. (A target that does so with bytes that are no word sees the last of them in no order.)
+    /// PUTs use this: some targets watch the last bytes instead of taking an event, and network
+    /// cards write from front to back. If the end is not a whole word, its bytes become visible in
+    /// any order.
     #[inline(always)]
     pub fn deposit(&self, from: View<'_>) {
         assert!(from.len() <= self.len(), "{} bytes into a view of {}", from.len(), self.len());
@@ -208,7 +219,7 @@ impl<'a> View<'a> {
             return self.copy_from(from);
         }
         let mut word = [0; 8];
-        // Read before anything is written, as the windows may overlap.
+        // Read before the first write, because the windows may overlap.
         from.read(head, &mut word[..tail]);
         if planted("last-word-first") {
             self.write(head, &word[..tail]);
@@ -230,18 +241,19 @@ impl<'a> View<'a> {
         if !self.has(WRITABLE) || !(part.start.as_ptr() as usize).is_multiple_of(8) {
             return None;
         }
-        // SAFETY: aligned, inside, mapped for 'a; all concurrent access to a word used so is atomic or tolerated as racing
-        // bytes of a hostile or careless peer, whose only effect is on the value.
+        // SAFETY: aligned, inside, mapped for 'a. Concurrent access to such a word is atomic, or is
+        // a racing write of a hostile or careless peer, which only affects the value.
         Some(unsafe { &*part.start.as_ptr().cast::<AtomicU64>() })
     }
 
-    /// Adds `operand` to the little-endian word at `offset` and returns what was there before; `None` if misaligned or outside.
+    /// Adds `operand` to the little-endian word at `offset` and returns its previous value; `None`
+    /// if misaligned or outside.
     pub fn fetch_add(&self, offset: usize, operand: u64) -> Option<u64> {
         Some(self.word(offset)?.fetch_add(operand, Ordering::SeqCst))
     }
 
-    /// Replaces the word at `offset` by `new` if it equals `expected`; returns what was there before; `None` if misaligned or
-    /// outside.
+    /// Replaces the word at `offset` by `new` if it equals `expected`; returns its previous value;
+    /// `None` if misaligned or outside.
     pub fn compare_swap(&self, offset: usize, expected: u64, new: u64) -> Option<u64> {
         let word = self.word(offset)?;
         Some(match word.compare_exchange(expected, new, Ordering::SeqCst, Ordering::SeqCst) {
@@ -249,10 +261,10 @@ impl<'a> View<'a> {
         })
     }
 
-    /// Changes the number of `size` bytes (1, 2, 4 or 8) at `offset`, as one step for whoever does the same; returns what it was. `None`: it lies
-    /// outside, or where no number of this size can.
+    /// Changes the number of `size` bytes (1, 2, 4 or 8) at `offset`, atomically with respect to
+    /// other atomics. Returns its previous value. `None`: it lies outside or is misaligned.
     ///
-    /// What stays as it is, is not written, so that memory which is only read can be asked for, too.
+    /// An unchanged value is not written, so this also reads read-only memory.
     pub fn change(
         &self,
         offset: usize,
@@ -263,10 +275,12 @@ impl<'a> View<'a> {
         if !(at as usize).is_multiple_of(size.max(1)) {
             return None;
         }
-        /// As a number of this type; AcqRel: who sees the new number sees what its writer had written before.
+        /// For one integer type. AcqRel: a reader of the new number also sees its writer's earlier
+        /// writes. Pairs with the same operation on other sides.
         macro_rules! change {
             ($number:ty, $atomic:ty) => {{
-                // SAFETY: inside, aligned, and mapped as long as the view; whoever else uses it does so by atomics, or tolerates the race.
+                // SAFETY: inside, aligned, and mapped as long as the view; all other users access
+                // it by atomics or tolerate the race.
                 let place = unsafe { <$atomic>::from_ptr(at.cast()) };
                 let mut old = place.load(Ordering::Acquire);
                 loop {
@@ -275,12 +289,8 @@ impl<'a> View<'a> {
                         break;
                     }
                     assert!(self.has(WRITABLE), "write through a view that is only for reading");
-                    match place.compare_exchange_weak(
-                        old,
-                        new,
-                        Ordering::AcqRel,
-                        Ordering::Acquire,
-                    ) {
+                    match place.compare_exchange_weak(old, new, Ordering::AcqRel, Ordering::Acquire)
+                    {
                         Ok(_) => break,
                         Err(other) => old = other,
                     }
@@ -297,12 +307,13 @@ impl<'a> View<'a> {
         })
     }
 
-    /// Reads the word at `offset` so that everything its writer wrote before is seen too (pairs with [`View::store`]).
+    /// Reads the word at `offset`. Its writer's earlier writes are visible too (acquire, pairs with
+    /// [`View::store`]).
     pub fn load(&self, offset: usize) -> Option<u64> {
         Some(self.word(offset)?.load(Ordering::Acquire))
     }
 
-    /// Writes the word at `offset` after everything written before (pairs with [`View::load`]).
+    /// Writes the word at `offset` after all earlier writes (release, pairs with [`View::load`]).
     pub fn store(&self, offset: usize, value: u64) -> Option<()> {
         self.word(offset)?.store(value, Ordering::Release);
         Some(())
@@ -315,21 +326,23 @@ impl fmt::Debug for View<'_> {
     }
 }
 
-/// What [`copy_bytes`] reads as a whole before it writes.
+/// Longest copy that [`copy_bytes`] reads completely before it writes.
 const SHORT_BYTES: usize = 32;
 
 /// Copies `length` bytes between memory that does not overlap.
 ///
-/// Up to 32 go in a few moves, all read before the first is written, because a call of `memcpy` costs as much as the message itself;
-/// more go through `memcpy`, whose body the compiler cannot see, so that it can neither split nor repeat a read of foreign memory.
+/// Up to 32 bytes take a few moves, all read before the first write: a call of `memcpy` costs as
+/// much as a short message. More go through `memcpy`: the compiler cannot see its body, so it can
+/// neither split nor repeat a read of foreign memory.
 ///
 /// # Safety
 /// Both sides valid for `length` bytes and apart.
 #[inline(always)]
 pub unsafe fn copy_bytes(from: *const u8, to: *mut u8, length: usize) {
-    // SAFETY: every branch touches exactly `length` bytes on both sides: two moves that overlap in the middle.
+    // SAFETY: every branch touches exactly `length` bytes on both sides: two moves that overlap in
+    // the middle.
     unsafe {
-        // Asked first, because it is what short messages mostly are.
+        // Tested first: the most frequent length of short messages.
         if matches!(length, 8..=16) {
             return pair::<u64>(from, to, length);
         }
@@ -350,7 +363,7 @@ pub unsafe fn copy_bytes(from: *const u8, to: *mut u8, length: usize) {
     }
 }
 
-/// Copies `length` bytes between memory that does not overlap, with stores that go around the cache where the processor has them.
+/// Copies `length` bytes between memory that does not overlap, with stores that bypass the cache.
 ///
 /// # Safety
 /// As for [`copy_bytes`].
@@ -361,7 +374,8 @@ unsafe fn copy_streaming(from: *const u8, to: *mut u8, length: usize) {
     let head = to.align_offset(BLOCK).min(length);
     let blocks = (length - head) / BLOCK;
     let tail = head + blocks * BLOCK;
-    // SAFETY: head, blocks and tail are the parts of `length`, one after the other; the target of each block is aligned to 64.
+    // SAFETY: head, blocks and tail are the parts of `length`, one after the other; the target of
+    // each block is aligned to 64.
     unsafe {
         copy_bytes(from, to, head);
         for at in (head..tail).step_by(BLOCK) {
@@ -372,12 +386,12 @@ unsafe fn copy_streaming(from: *const u8, to: *mut u8, length: usize) {
             }
         }
         copy_bytes(from.add(tail), to.add(tail), length - tail);
-        // Such stores are ordered with nothing; whoever is told of the copy must see it.
+        // Streaming stores are unordered; a later release store must not overtake them.
         _mm_sfence();
     }
 }
 
-/// As [`copy_bytes`], where nothing else is known to be better.
+/// As [`copy_bytes`], on processors without a known streaming store.
 ///
 /// # Safety
 /// As for [`copy_bytes`].
@@ -403,7 +417,7 @@ unsafe fn pair<T: Copy>(from: *const u8, to: *mut u8, length: usize) {
     }
 }
 
-/// Bytes with an owner: they stay mapped until the last clone is gone.
+/// Bytes with an owner. They stay mapped until the last clone is dropped.
 #[derive(Clone)]
 pub struct Memory {
     start: NonNull<u8>,
@@ -425,16 +439,16 @@ pub trait Owner: Send + Sync {}
 struct FromVec(Vec<u8>);
 impl Owner for FromVec {}
 
-/// The owner is not in this program's types.
+/// The owner is outside of this library.
 struct Elsewhere;
 impl Owner for Elsewhere {}
 
-/// Held, and never looked at but through the memory.
+/// Held only to keep the bytes; accessed through the memory.
 struct FromWords(#[allow(dead_code)] Vec<u64>);
 impl Owner for FromWords {}
 
 impl Memory {
-    /// Takes over memory that the program brought. [`Memory::into_vec`] gives it back.
+    /// Takes over a vector of the program. [`Memory::into_vec`] gives it back.
     pub fn from_vec(mut bytes: Vec<u8>) -> Memory {
         let start = NonNull::new(bytes.as_mut_ptr()).expect("a vector's pointer is never null");
         let length = bytes.len();
@@ -442,22 +456,23 @@ impl Memory {
         Memory { start, length, writable: true, brought: true, owner: Arc::new(FromVec(bytes)) }
     }
 
-    /// `length` zeroed bytes of this process, aligned to words; `None` if there are not so many.
+    /// `length` zeroed bytes of this process, aligned to words; `None` if the allocation fails.
     pub fn zeroed(length: usize) -> Option<Memory> {
         let count = length.div_ceil(8);
-        // Whether it can be had is asked first, because the next line would end the process.
+        // Tried first, because the next line would end the process if it failed.
         Vec::<u64>::new().try_reserve_exact(count).ok()?;
         let mut words = vec![0u64; count];
         let start = NonNull::new(words.as_mut_ptr().cast::<u8>())?;
-        // As of a vector of bytes: the words stay where they are when the vector moves.
+        // As for a vector of bytes: the words stay in place when the vector moves.
         let owner = Arc::new(FromWords(words));
         Some(Memory { start, length, writable: true, brought: false, owner })
     }
 
-    /// Memory of somebody else, for instance a C program, who promises to keep it.
+    /// Memory of another owner, for instance a C program, which promises to keep it.
     ///
     /// # Safety
-    /// `length` bytes at `start` stay mapped, readable and writable until the last clone is gone.
+    /// `length` bytes at `start` stay mapped, readable and writable until the last clone is
+    /// dropped.
     pub unsafe fn foreign(start: NonNull<u8>, length: usize) -> Memory {
         // SAFETY: the caller's promise; there is nothing to release.
         unsafe { Memory::from_owner(start, length, true, Arc::new(Elsewhere)) }
@@ -466,7 +481,8 @@ impl Memory {
     /// Memory that `owner` keeps mapped.
     ///
     /// # Safety
-    /// `length` bytes at `start` stay mapped and readable, and if `writable` writable, until `owner` is dropped.
+    /// `length` bytes at `start` stay mapped and readable, and if `writable` writable, until
+    /// `owner` is dropped.
     pub unsafe fn from_owner(
         start: NonNull<u8>,
         length: usize,
@@ -476,11 +492,12 @@ impl Memory {
         Memory { start, length, writable, brought: false, owner }
     }
 
-    /// The bytes as a vector: the program's own one if nobody else holds them any more, a copy otherwise.
+    /// The bytes as a vector: the program's own if this is the last clone, a copy otherwise.
     pub fn into_vec(self) -> Vec<u8> {
         if self.brought && Arc::strong_count(&self.owner) == 1 {
             let raw = Arc::into_raw(self.owner);
-            // SAFETY: `brought` is only set by `from_vec`, so the owner behind the trait object is a `FromVec`.
+            // SAFETY: `brought` is only set by `from_vec`, so the owner behind the trait object is
+            // a `FromVec`.
             let owner = unsafe { Arc::from_raw(raw.cast::<FromVec>()) };
             return match Arc::try_unwrap(owner) {
                 Ok(alone) => alone.0,
@@ -490,7 +507,7 @@ impl Memory {
         copy_of(self.view())
     }
 
-    /// Whether the program brought these bytes ([`Memory::from_vec`]), so that no peer can map them.
+    /// Whether the program brought these bytes ([`Memory::from_vec`]). No peer can map such bytes.
     pub fn is_brought(&self) -> bool {
         self.brought
     }
@@ -502,10 +519,10 @@ impl Memory {
         self
     }
 
-    /// The whole as a window.
+    /// A window on all bytes.
     #[inline]
     pub fn view(&self) -> View<'_> {
-        // SAFETY: the owner keeps the bytes mapped while `self` lives; `writable` is what it promised.
+        // SAFETY: the owner keeps the bytes mapped while `self` lives; `writable` is its promise.
         let view = unsafe { View::new(self.start, self.length) };
         view.writable_if(self.writable)
     }

@@ -1,48 +1,49 @@
-//! Bytes that were handed over for a while: posted, and given back by a completion.
+//! Buffers that a program posts and a completion returns.
 
 use crate::memory::{Memory, View};
 use std::cell::RefCell;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 
-/// Who keeps some memory mapped.
+/// An owner that keeps memory mapped.
 pub trait Holder {
-    /// That memory.
+    /// The memory.
     fn memory(&self) -> &Memory;
 }
 
 /// A whole vector, or a part of the memory that an `H` keeps mapped.
 ///
-/// One word: what it consists of stands apart. A piece is posted, taken out of a queue, put in a completion and handed to the program
-/// within nanoseconds, and a structure of several words is cut and put together anew each time that it moves. Where a load then spans two
-/// stores of a moment ago the processor waits until both have reached the cache, which took a third of a message's time.
+/// One word: its parts stand apart in memory. A piece is posted, taken out of a queue, put in a
+/// completion and handed to the program within nanoseconds. A structure of several words would be
+/// stored and loaded at each move, in different widths. A load that spans two recent stores defeats
+/// store forwarding; that took a third of a message's time.
 ///
-/// The places of what pieces consist of are used again, so that a program which makes a piece of the same vector for every message allocates
-/// nothing.
+/// The parts' memory is reused, so a program that makes one piece per message allocates nothing.
 pub struct Piece<H>(NonNull<Parts<H>>);
 
 struct Parts<H> {
     start: NonNull<u8>,
     length: usize,
-    /// The vector's capacity; or where the part starts in its memory.
+    /// The vector's capacity, or the part's offset in its memory.
     extra: usize,
     /// `None` for a vector.
     holder: Option<H>,
 }
 
-/// Room for the parts of a piece, of whatever holder.
+/// Memory for the parts of a piece, for any holder.
 type Place = [u64; 4];
 
 /// Places that a thread keeps for its next pieces.
 const SPARE: usize = 64;
 
 thread_local! {
-    // In boxes, because each is where some piece points to.
+    // Boxed: pieces point to them.
     #[allow(clippy::vec_box)]
     static SPARES: RefCell<Vec<Box<Place>>> = const { RefCell::new(Vec::new()) };
 }
 
-// SAFETY: a vector of bytes may go to another thread, and memory is accessed through views, which tolerate concurrency.
+// SAFETY: a vector of bytes may go to another thread, and memory is accessed through views, which
+// tolerate concurrency.
 unsafe impl<H: Send> Send for Piece<H> {}
 // SAFETY: as above; shared access to a vector only reads.
 unsafe impl<H: Sync> Sync for Piece<H> {}
@@ -54,7 +55,7 @@ impl<H> Piece<H> {
             assert!(size_of::<Parts<H>>() <= size_of::<Place>(), "a holder is one word");
             assert!(align_of::<Parts<H>>() <= align_of::<Place>());
         }
-        // At the end of a thread there are none.
+        // At the end of a thread the list is gone.
         let spare = SPARES.try_with(|spares| spares.borrow_mut().pop());
         let place = spare.ok().flatten().unwrap_or_default();
         let place = NonNull::from(Box::leak(place)).cast::<Parts<H>>();
@@ -69,14 +70,14 @@ impl<H> Piece<H> {
         unsafe { self.0.as_ref() }
     }
 
-    /// Takes the parts out and gives the place back.
+    /// Takes the parts out and recycles their place.
     #[inline]
     fn into_parts(self) -> Parts<H> {
         let this = ManuallyDrop::new(self);
-        // SAFETY: the place holds parts, which are moved out once, and is a box's, because it was leaked from one.
+        // SAFETY: the place holds parts, which are moved out once, and came from a leaked box.
         let (parts, place) =
             unsafe { (this.0.read(), Box::from_raw(this.0.cast::<Place>().as_ptr())) };
-        // At the end of a thread nobody wants it.
+        // At the end of a thread the list is gone and the place is freed.
         let _ = SPARES.try_with(|spares| {
             let mut spares = spares.borrow_mut();
             if spares.len() < SPARE {
@@ -88,7 +89,7 @@ impl<H> Piece<H> {
 }
 
 impl<H: Holder> Piece<H> {
-    /// All of a vector.
+    /// A whole vector.
     #[inline]
     pub fn of_vec(bytes: Vec<u8>) -> Self {
         let mut bytes = ManuallyDrop::new(bytes);
@@ -97,7 +98,8 @@ impl<H: Holder> Piece<H> {
         Piece::new(Parts { start, length: bytes.len(), extra: bytes.capacity(), holder: None })
     }
 
-    /// The part of a holder's memory from `offset`, `length` bytes long. Panics if it does not lie inside, or is only for reading.
+    /// The part of a holder's memory from `offset`, `length` bytes long. Panics if it does not lie
+    /// inside, or is read-only.
     pub fn of_part(holder: H, offset: usize, length: usize) -> Self {
         let part =
             holder.memory().view().part(offset, length).expect("a part lies inside its memory");
@@ -111,34 +113,35 @@ impl<H: Holder> Piece<H> {
         self.parts().length
     }
 
-    /// Whether there are none.
+    /// Whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Who holds the memory that it is part of; `None`: it is a vector.
+    /// The holder of its memory; `None`: it is a vector.
     #[inline(always)]
     pub fn holder(&self) -> Option<&H> {
         self.parts().holder.as_ref()
     }
 
-    /// Where the part starts in its memory, in bytes; 0 for a vector.
+    /// Offset of the part in its memory, in bytes; 0 for a vector.
     pub fn offset(&self) -> usize {
         if self.holder().is_some() { self.parts().extra } else { 0 }
     }
 
-    /// The bytes of a vector; `None` for a part of memory, which others may change meanwhile.
+    /// The bytes of a vector; `None` for a part of memory, which others may change at any time.
     #[inline]
     pub fn as_slice(&self) -> Option<&[u8]> {
         let Parts { start, length, holder, .. } = self.parts();
-        // SAFETY: these are the initialized bytes of the vector that it was made of, borrowed with `self`.
+        // SAFETY: these are the initialized bytes of the vector that it was made of, borrowed with
+        // `self`.
         holder.is_none().then(|| unsafe { std::slice::from_raw_parts(start.as_ptr(), *length) })
     }
 
-    /// The vector that it was made of.
+    /// The vector that the piece was made from.
     ///
     /// # Errors
-    /// Gives a part of memory back as it is.
+    /// Returns a part of memory unchanged.
     pub fn into_vec(self) -> Result<Vec<u8>, Self> {
         if self.holder().is_some() {
             return Err(self);
@@ -146,11 +149,12 @@ impl<H: Holder> Piece<H> {
         Ok(self.into_parts().into_vec())
     }
 
-    /// The bytes, for reading if they are a vector's.
+    /// The bytes. Read-only if they are a vector's.
     #[inline(always)]
     pub fn view(&self) -> View<'_> {
         let Parts { start, length, holder, .. } = self.parts();
-        // SAFETY: a vector's bytes are initialized, and memory stays mapped while its holder is there.
+        // SAFETY: a vector's bytes are initialized, and memory stays mapped while its holder
+        // exists.
         let view = unsafe { View::new(*start, *length) };
         view.writable_if(holder.is_some())
     }
@@ -158,15 +162,16 @@ impl<H: Holder> Piece<H> {
     /// The bytes, for writing.
     #[inline(always)]
     pub fn view_mut(&mut self) -> View<'_> {
-        // SAFETY: as above; the vector's bytes are borrowed for writing, and memory can be written, which `of_part` has checked.
+        // SAFETY: as above; the vector's bytes are borrowed for writing, and `of_part` has checked
+        // that memory is writable.
         unsafe { View::new(self.parts().start, self.parts().length) }
     }
 }
 
 impl<H> Parts<H> {
-    /// The vector that these are the parts of; there is no holder.
+    /// The vector of these parts, which have no holder.
     fn into_vec(self) -> Vec<u8> {
-        // SAFETY: they were taken from a vector, which nobody else has.
+        // SAFETY: the parts came from a vector, and this is its only owner.
         unsafe { Vec::from_raw_parts(self.start.as_ptr(), self.length, self.extra) }
     }
 }
@@ -194,8 +199,8 @@ mod tests {
         }
     }
 
-    /// A vector comes back as it was, with its capacity, and a part of memory stays one; places are used again, within their bound, and by
-    /// whichever thread ends a piece.
+    /// A vector comes back unchanged, with its capacity, and a part of memory stays one. Places are
+    /// reused within their bound, also by another thread that drops the piece.
     #[test]
     fn pieces_come_back_as_they_were() {
         for round in 0..3 * SPARE {

@@ -1,4 +1,5 @@
-//! Shared memory as rings see it: 8-byte words that are always accessed atomically, and payload that is only copied.
+//! Shared memory as rings see it: 8-byte words that are always accessed atomically, and payload
+//! that is only copied.
 
 use crate::memory::View;
 use crate::sync::AtomicU64;
@@ -8,17 +9,18 @@ pub const LINE_BYTES: usize = 64;
 /// Words of a cache line.
 pub const LINE_WORDS: usize = LINE_BYTES / 8;
 
-/// Words that a peer shares. The real one is [`Segment`]; the model checker brings its own.
+/// Words that a peer shares. The real implementation is [`Segment`]; the model checker has its own.
 pub trait Words {
-    /// Bytes behind a packet's header, as they are read.
+    /// The bytes behind a packet's header, for reading.
     type Payload<'a>
     where
         Self: 'a;
 
-    /// How many lines there are.
+    /// The number of lines.
     fn lines(&self) -> usize;
 
-    /// The word with this index. Indices come from our own state, never from the peer; outside is a bug and panics.
+    /// The word with this index. Indices come from our own state, never from the peer. An index
+    /// outside is a bug and panics.
     fn word(&self, index: usize) -> &AtomicU64;
 
     /// The words of the line with this index.
@@ -30,7 +32,7 @@ pub trait Words {
     /// The words of the first two lines, which every segment has.
     fn front(&self) -> &[AtomicU64; 2 * LINE_WORDS];
 
-    /// Asks for the line with this index, to write to it soon. Changes nothing but time.
+    /// Prefetches the line with this index for writing. No effect but on time.
     fn will_write(&self, index: usize);
 
     /// The `bytes` bytes from the given word on.
@@ -39,7 +41,8 @@ pub trait Words {
     /// They lie inside.
     unsafe fn payload(&self, word: usize, bytes: usize) -> Self::Payload<'_>;
 
-    /// Copies `head` and then `body` in, from the given word on. Plain writes: the caller publishes them by a release store.
+    /// Copies `head` and then `body` in, from the given word on. Plain writes: the caller publishes
+    /// them by a release store.
     ///
     /// # Safety
     /// There is room for them.
@@ -59,7 +62,7 @@ mod real {
     pub struct Segment {
         base: *const AtomicU64,
         lines: usize,
-        // Keeps the mapping alive; `base` points into it.
+        // Keeps the mapping alive: `base` points into it.
         memory: Memory,
     }
 
@@ -69,7 +72,8 @@ mod real {
     unsafe impl Sync for Segment {}
 
     impl Segment {
-        /// The part of `memory` from byte `offset`, `bytes` long. Panics unless both are multiples of a cache line and inside.
+        /// The part of `memory` from byte `offset`, `bytes` long. Panics unless both are multiples
+        /// of a cache line and inside.
         pub fn new(memory: &Memory, offset: usize, bytes: usize) -> Segment {
             assert!(offset.is_multiple_of(LINE_BYTES) && bytes.is_multiple_of(LINE_BYTES));
             assert!(bytes >= 2 * LINE_BYTES, "a segment has two lines or more");
@@ -106,14 +110,16 @@ mod real {
         #[inline(always)]
         fn word(&self, index: usize) -> &AtomicU64 {
             assert!(index < self.lines * LINE_WORDS);
-            // SAFETY: inside the segment, aligned (the base is line aligned), mapped while `self` lives.
+            // SAFETY: inside the segment, aligned (the base is line aligned), mapped while `self`
+            // lives.
             unsafe { &*self.base.add(index) }
         }
 
         #[inline(always)]
         unsafe fn line(&self, index: usize) -> &[AtomicU64; LINE_WORDS] {
             debug_assert!(index < self.lines);
-            // SAFETY: as in `word`, for all words of a line that lies inside by the caller's promise.
+            // SAFETY: as in `word`, for all words of a line that lies inside by the caller's
+            // promise.
             unsafe { &*self.base.add(index * LINE_WORDS).cast() }
         }
 
@@ -127,8 +133,9 @@ mod real {
         fn will_write(&self, index: usize) {
             #[cfg(all(target_arch = "x86_64", not(miri)))]
             if index < self.lines {
-                // SAFETY: a hint, which touches no memory as far as the program can tell; the address is inside the segment.
-                // The compiler's own intrinsic becomes a prefetch for reading where it is not told of the exact processor.
+                // SAFETY: a hint without architectural effect; the address is inside the segment.
+                // The compiler's intrinsic would become a prefetch for reading, unless the target
+                // processor is known.
                 unsafe {
                     let line = self.base.add(index * LINE_WORDS);
                     std::arch::asm!("prefetchw [{}]", in(reg) line, options(nostack, preserves_flags, readonly));
@@ -141,7 +148,8 @@ mod real {
         #[inline(always)]
         unsafe fn payload(&self, word: usize, bytes: usize) -> View<'_> {
             debug_assert!(word * 8 + bytes <= self.lines * LINE_BYTES);
-            // SAFETY: inside the segment by the caller's promise, and `memory` keeps that mapped while `self` is borrowed.
+            // SAFETY: inside the segment by the caller's promise, and `memory` keeps that mapped
+            // while `self` is borrowed.
             unsafe {
                 let start = std::ptr::NonNull::new_unchecked(self.base.add(word).cast_mut().cast());
                 View::new(start, bytes)
@@ -170,7 +178,8 @@ mod model {
     use crate::sync::Ordering;
     use std::sync::Arc;
 
-    /// Words under the model checker. Payload is relaxed words: a missing release or acquire shows as stale payload.
+    /// Words under the model checker. The payload is relaxed words, so a missing release or acquire
+    /// shows as stale payload.
     #[derive(Clone)]
     pub struct ModelSegment(Arc<Vec<AtomicU64>>);
 

@@ -1,7 +1,8 @@
 //! Numbered steps at which a test kills or stops this process.
 //!
-//! Without the feature `steps` they compile to nothing. With it, the environment variable `BELLWIRE_STEP` holds
-//! `NAME:COUNT:ACTION`: at the COUNT-th passage of step NAME the process does ACTION to itself, `kill` or `stop`.
+//! Without the feature `steps` they compile to nothing. With it, the environment variable
+//! `BELLWIRE_STEP` holds `NAME:COUNT:ACTION`. At the COUNT-th passage of step NAME the process
+//! sends itself the signal ACTION, `kill` or `stop`.
 
 /// Passes the step `name`.
 #[cfg(not(feature = "steps"))]

@@ -1,4 +1,4 @@
-//! Atomics and fences, in one place so that the model checker can stand in for them (`--cfg loom`).
+//! Atomics and fences, in one place so that the model checker can replace them (`--cfg loom`).
 
 #[cfg(not(loom))]
 pub use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -6,12 +6,13 @@ pub use std::sync::atomic::{AtomicU64, Ordering, fence};
 #[cfg(loom)]
 pub use loom::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// How two sides that each write one word and then read the other's agree that at least one sees the other (Dekker).
+/// The fences of two sides that each write one word and then read the other's. At least one must
+/// see the other's write (Dekker).
 ///
-/// Both need their write to be visible before their read. A full fence on the data path would wait until the line that was
-/// just written has come from the other core: 40 to 200 ns a message. So the frequent side only keeps the *compiler* from
-/// reordering, and the rare side makes every processor that runs a partner execute a full fence (`membarrier`). Where
-/// either cannot, both sides use real fences.
+/// Each write must be visible before the read behind it. On the data path a full fence would wait
+/// for the written line to come from the other core: 40 to 200 ns a message. So the frequent side
+/// uses a compiler fence only. The rare side makes every processor that runs a partner execute a
+/// full fence (`membarrier`). If either side cannot, both use full fences.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fences {
     /// The rare side calls `membarrier`; the frequent side pays nothing.
@@ -29,15 +30,15 @@ impl Fences {
             Fences::Asymmetric => std::sync::atomic::compiler_fence(Ordering::SeqCst),
             Fences::Symmetric => fence(Ordering::SeqCst),
         }
-        // The checker knows no membarrier; a full fence on both sides gives the same guarantee.
+        // The model checker has no membarrier. A full fence on both sides gives the same guarantee.
         #[cfg(loom)]
         if !crate::canary::planted("skipped-light-fence") {
             fence(Ordering::SeqCst);
         }
     }
 
-    /// Between the rare side's write and its read. `barrier` makes every partner's processor execute a full fence; it is
-    /// called only for [`Fences::Asymmetric`].
+    /// Between the rare side's write and its read. `barrier` makes every partner's processor
+    /// execute a full fence; it is called only for [`Fences::Asymmetric`].
     pub fn heavy(self, barrier: impl FnOnce()) {
         #[cfg(not(loom))]
         {

@@ -1,11 +1,13 @@
-//! Shows that the checkers of this crate see: each canary is a fault planted in the lane or the doorbell (see `canary.rs`),
-//! and the model that is named beside it must fail. Without the fault, that model passes: `make loom`.
+//! Shows that this crate's checkers detect faults. Each canary is a fault planted in the lane or
+//! the doorbell (see `canary.rs`), and the model named beside it must fail. Without the fault, the
+//! model passes: `make loom`.
 #![cfg(all(feature = "canaries", not(loom)))]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Fault, what is wrong, and the models in `src/lane` that catch it: an exhaustive one, and one with bounded preemptions.
+/// Fault, its meaning, and the models in `src/lane` that catch it: an exhaustive one, and one with
+/// bounded preemptions.
 const CANARIES: [(&str, &str, [&str; 2]); 13] = [
     (
         "skipped-wake-up",
@@ -96,7 +98,7 @@ fn every_canary_is_caught() {
     assert!(survivors.is_empty(), "{}", survivors.join("\n"));
 }
 
-/// Builds the models with the canaries in, as `make loom` does, and returns where they are.
+/// Builds the models with the canaries in, as `make loom` does, and returns the path of the binary.
 fn build_models() -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("loom");
     let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))

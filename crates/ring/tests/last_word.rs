@@ -1,26 +1,27 @@
-//! What is deposited lands before its last word does, shown without luck: the last word has a page of its own, whose first
-//! write stops the copy, and at that moment all before it must be there.
+//! A deposit writes its last word last, shown deterministically. The last word has its own page,
+//! which is write-protected: the first write there faults, and the handler checks that all earlier
+//! bytes are there.
 #![cfg(not(any(loom, miri)))]
 
 use bellwire_ring::memory::View;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Where the two pages are. A handler of signals gets nothing but the signal, so what it looks at is here.
+/// Address of the two pages. Static, because a signal handler gets no other arguments.
 static MAP: AtomicUsize = AtomicUsize::new(0);
-/// Where what is expected before the last page starts, and how many bytes are.
+/// Address of the bytes that are expected before the last page, and their number.
 static EXPECTED: AtomicUsize = AtomicUsize::new(0);
 static LENGTH: AtomicUsize = AtomicUsize::new(0);
-/// How often the last page was found locked, and how often anything before it was not there yet.
+/// Number of faults on the last page, and of faults with a missing byte before it.
 static STOPS: AtomicUsize = AtomicUsize::new(0);
 static LATE: AtomicUsize = AtomicUsize::new(0);
 
 fn page_size() -> usize {
-    // SAFETY: asks for a number.
+    // SAFETY: only queries a number.
     usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).expect("a page has a size")
 }
 
-/// Lets nobody, or everybody, write the second page of the map.
+/// Write-protects the second page of the map, or makes it writable.
 fn lock_last_page(map: usize, locked: bool) -> bool {
     let rights = if locked { libc::PROT_READ } else { libc::PROT_READ | libc::PROT_WRITE };
     let page = page_size();
@@ -28,13 +29,13 @@ fn lock_last_page(map: usize, locked: bool) -> bool {
     unsafe { libc::mprotect((map + page) as *mut libc::c_void, page, rights) == 0 }
 }
 
-/// Looks at what is there when the last page is written, and lets the write go on.
+/// At the first write to the last page: checks the bytes before it, and lets the write continue.
 extern "C" fn stopped(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
     let (map, page) = (MAP.load(Ordering::SeqCst), page_size());
-    // SAFETY: the kernel gives a handler with SA_SIGINFO the facts of its signal.
+    // SAFETY: the kernel passes a handler with SA_SIGINFO the details of its signal.
     let at = unsafe { (*info).si_addr() } as usize;
     if !(map + page..map + 2 * page).contains(&at) || !lock_last_page(map, false) {
-        // A fault of another kind: the write is tried again and ends the program as it should.
+        // Another fault: with the default handler the retried write ends the program.
         // SAFETY: sets the default.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
         return;
@@ -42,7 +43,7 @@ extern "C" fn stopped(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut l
     STOPS.fetch_add(1, Ordering::SeqCst);
     let length = LENGTH.load(Ordering::SeqCst);
     let (there, expected) = (map + page - length, EXPECTED.load(Ordering::SeqCst));
-    // SAFETY: the test keeps `length` bytes at both places while a copy is on its way.
+    // SAFETY: the test keeps `length` bytes at both places during a copy.
     let late = (0..length).any(|byte| unsafe {
         ptr::read_volatile((there + byte) as *const u8)
             != ptr::read_volatile((expected + byte) as *const u8)
@@ -50,11 +51,12 @@ extern "C" fn stopped(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut l
     LATE.fetch_add(usize::from(late), Ordering::SeqCst);
 }
 
-/// At the first write of the last word, of any length up to 8 bytes, all before it is there.
+/// At the first write of the last word, of any length up to 8 bytes, all bytes before it are there.
 #[test]
 fn the_last_word_comes_last() {
     let page = page_size();
-    // SAFETY: new memory of two pages, and a handler that only touches it, this program's atomics and what the test keeps.
+    // SAFETY: new memory of two pages, and a handler that only touches it, this program's atomics
+    // and the test's own memory.
     let map = unsafe {
         let map = libc::mmap(
             ptr::null_mut(),
@@ -76,7 +78,7 @@ fn the_last_word_comes_last() {
     let mut copies = 0;
     for tail in 1..=8 {
         for head in (0..80).chain([255, 1000, page - 9, page - 8, page]) {
-            // What is written must have an end whose word is the first of the last page.
+            // The last word of the deposit must be the first word of the last page.
             let source = &bytes[..head + tail];
             EXPECTED.store(source.as_ptr() as usize, Ordering::SeqCst);
             LENGTH.store(head, Ordering::SeqCst);

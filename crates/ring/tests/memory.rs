@@ -1,11 +1,12 @@
-//! Memory that others may change: views copy exactly what they are asked to, stay inside, and never write where they may not.
+//! Memory that others may change: views copy exactly the requested bytes, stay inside, and never
+//! write to read-only memory.
 #![cfg(not(loom))]
 
 use bellwire_ring::memory::{Memory, View, copy_bytes};
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Lengths to try: all that a branch of `copy_bytes` treats on its own, and more.
+/// Lengths to try: all that have their own branch in `copy_bytes`, and more.
 const LENGTHS: usize = if cfg!(miri) { 40 } else { 300 };
 const ALIGNMENTS: usize = if cfg!(miri) { 3 } else { 16 };
 
@@ -38,7 +39,7 @@ fn copy_of_every_length_and_alignment() {
     }
 }
 
-/// A copy between views that overlap gives what a copy by way of a third place would give.
+/// A copy between overlapping views gives the same result as a copy through a third buffer.
 #[test]
 fn copy_between_overlapping_views() {
     for (from, to) in [(0, 5), (5, 0), (3, 3), (0, 40), (40, 0), (8, 9)] {
@@ -54,7 +55,8 @@ fn copy_between_overlapping_views() {
     }
 }
 
-/// What is deposited is what a copy by way of a third place would have copied, at every alignment, and apart or not.
+/// A deposit gives the same bytes as a copy through a third buffer, at every alignment, overlapping
+/// or not.
 #[test]
 fn deposits_copy() {
     let lengths = if cfg!(miri) { 20 } else { 80 };
@@ -71,7 +73,8 @@ fn deposits_copy() {
     }
 }
 
-/// Who sees the last word of what is deposited sees all before it, on another processor too (`last_word.rs` shows the order on one).
+/// A reader on another processor that sees the last word of a deposit sees all bytes before it
+/// (`last_word.rs` shows the order on one processor).
 #[test]
 #[cfg_attr(
     miri,
@@ -100,7 +103,7 @@ fn the_last_word_is_last() {
                 std::hint::spin_loop();
             }
             let late = (0..WORDS).find(|at| word(*at) != round);
-            // Told first, so that the other thread ends.
+            // Stored before the assertion, so that the other thread ends.
             seen.store(if late.is_some() { u64::MAX } else { round }, Ordering::Release);
             assert_eq!(late, None, "a word came after the last one, in round {round}");
         }
@@ -123,7 +126,7 @@ fn parts_lie_inside() {
     assert_eq!((empty.load(0), View::of(&[]).len()), (None, 0));
 }
 
-/// Reads and writes go where they are told, and panic outside.
+/// Reads and writes use the given offset, and panic outside.
 #[test]
 fn reads_and_writes() {
     let memory = Memory::from_vec(vec![0; 20]);
@@ -137,7 +140,7 @@ fn reads_and_writes() {
     assert!(panics(|| memory.view().copy_apart(View::of(&[0; 21]))));
 }
 
-/// Nothing is written through a view that is only for reading.
+/// A read-only view refuses writes.
 #[test]
 fn read_only_views_refuse_writes() {
     let fixed = [5_u64; 4].map(u64::to_le_bytes).concat();
@@ -170,7 +173,7 @@ fn atomics_on_aligned_words() {
     assert_eq!(words, [0, 1, 0, 1]);
 }
 
-/// A vector that was brought comes back as it is, in the same place; a clone that is still there makes it a copy.
+/// A vector comes back as itself, at the same address. While a clone exists, a copy comes back.
 #[test]
 fn a_brought_vector_comes_back() {
     let brought = bytes(1000);
@@ -186,7 +189,7 @@ fn a_brought_vector_comes_back() {
     assert!(Memory::from_vec(Vec::new()).into_vec().is_empty());
 }
 
-/// A copy around the cache copies the same bytes, whatever the length and the alignment.
+/// A copy that bypasses the cache copies the same bytes, for any length and alignment.
 #[test]
 fn streaming_copies_the_same() {
     let source: Vec<u8> = (0..1000_u32).map(|i| (i * 7 % 251) as u8).collect();

@@ -1,4 +1,5 @@
-//! Two processes, one doorbell. Run it in two terminals: `cargo run --example first -- 0` and `cargo run --example first -- 1`.
+//! Two processes, one doorbell. Run it in two terminals: `cargo run --example first -- 0` and
+//! `cargo run --example first -- 1`.
 
 use bellwire::{Address, Device, Operation, QueuePairOptions, Send, Wait};
 use std::time::Duration;
@@ -10,7 +11,7 @@ fn main() -> bellwire::Result<()> {
     let completions = function.create_completion_queue(16)?;
     let queue_pair = function.create_queue_pair(&QueuePairOptions::new(completions))?;
 
-    // A receive moves its buffer into the queue; the completion gives it back.
+    // A receive moves its buffer into the queue; the completion returns it.
     function.post_receive(queue_pair, vec![0; 64], 1)?;
     let greeting = format!("hello from node {node}");
     let peer = Address::new(1 - node, 0, queue_pair.number);

@@ -1,11 +1,11 @@
-//! Devices behind the API: what is different about each kind is how its functions are opened.
+//! Devices behind the API. Kinds of devices differ in how their functions are opened.
 
 use crate::device::DeviceOptions;
 use crate::engine::Port;
 use crate::{Error, FunctionOptions, Result};
 use bellwire_device::Station;
 
-/// What a device gives the API. Tests bring their own.
+/// The part of a device that the API needs. Tests bring their own.
 #[doc(hidden)]
 pub trait DeviceBackend: Send + Sync {
     /// The node.
@@ -14,7 +14,8 @@ pub trait DeviceBackend: Send + Sync {
     /// Functions that can be opened.
     fn functions(&self) -> u8;
 
-    /// Opens the function's transport. The caller has checked the number, and that it is not open already.
+    /// Opens the function's transport. The caller has checked the number, and that the function is
+    /// not open yet.
     fn open_function(&self, function: u8, options: &FunctionOptions) -> Result<Box<dyn Port>>;
 }
 
@@ -27,7 +28,7 @@ struct Opened<S> {
     open: OpenFunction<S>,
 }
 
-/// A device that is open.
+/// An open device.
 pub(crate) fn opened<S: Station + 'static>(
     station: S,
     options: &DeviceOptions,
@@ -50,7 +51,7 @@ impl<S: Station> DeviceBackend for Opened<S> {
     }
 }
 
-/// Refuses a weight where a function cannot have one; `range` says why.
+/// Refuses a weight on devices without weights. `range` says why.
 pub(crate) fn refuse_weight(options: &FunctionOptions, range: &'static str) -> Result<()> {
     if options.weight == FunctionOptions::default().weight {
         return Ok(());
@@ -58,6 +59,7 @@ pub(crate) fn refuse_weight(options: &FunctionOptions, range: &'static str) -> R
     Err(Error::OutOfRange { parameter: "weight", value: options.weight.into(), range })
 }
 
-/// Of networks: functions have sockets of their own there, perhaps in different processes, and the kernel gives each its turn.
+/// For networks. Each function has its own socket there, perhaps in different processes, and the
+/// kernel schedules them.
 pub(crate) const NO_WEIGHTS: &str =
     "16, the default, on eth and udp, where the kernel serves all functions alike; shm has weights";

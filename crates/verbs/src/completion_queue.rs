@@ -11,17 +11,18 @@ pub struct CompletionQueue {
     pub(crate) generation: u32,
 }
 
-/// Finished descriptors, oldest first (C-13, C-14). Each posted descriptor holds a reservation, so that there is room for its
-/// completion whenever it finishes, and a program that does not poll loses nothing (C-16).
+/// Finished descriptors, oldest first (C-13, C-14). Each posted descriptor reserves an entry, so
+/// its completion always has room. A program that does not poll loses nothing (C-16).
 pub(crate) struct CompletionRing {
-    /// As many as the depth. The `length` slots from `oldest` on hold a completion, the others nothing.
+    /// One slot per entry of the depth. The `length` slots from `oldest` on hold a completion, the
+    /// others nothing.
     slots: Box<[Place]>,
     oldest: usize,
     length: usize,
     reserved: usize,
     /// Queue pair sides that complete here.
     pub(crate) users: usize,
-    /// Something had to wait because there was no room.
+    /// Something waited because no entry was free.
     pub(crate) starved: bool,
 }
 
@@ -35,13 +36,13 @@ impl CompletionRing {
         self.slots.len()
     }
 
-    /// Whether one more entry can be used or reserved.
+    /// Whether one more entry is free.
     #[inline(always)]
     pub(crate) fn has_room(&self) -> bool {
         self.length + self.reserved < self.slots.len()
     }
 
-    /// Entries that can be used or reserved.
+    /// Entries that are neither used nor reserved.
     #[inline(always)]
     pub(crate) fn room(&self) -> usize {
         self.slots.len() - self.length - self.reserved
@@ -68,7 +69,7 @@ impl CompletionRing {
         self.reserved_place().put(completion);
     }
 
-    /// Uses a reservation, for a completion that the caller puts there.
+    /// Uses a reservation. The caller writes the completion into the place.
     #[inline(always)]
     pub(crate) fn reserved_place(&mut self) -> &mut Place {
         self.release();
@@ -87,7 +88,7 @@ impl CompletionRing {
         let (depth, next) = (self.slots.len(), self.oldest + self.length);
         let next = if next < depth { next } else { next - depth };
         self.length += 1;
-        // SAFETY: `oldest` is below the depth and `length` was below it, so that `next` is a slot.
+        // SAFETY: `oldest` is below the depth and `length` was below it, so `next` is a slot.
         unsafe { self.slots.get_unchecked_mut(next) }
     }
 
@@ -104,14 +105,14 @@ impl CompletionRing {
         Some(Taken(&self.slots[place]))
     }
 
-    /// Whether there is nothing to pop.
+    /// Whether there is nothing to take.
     #[inline(always)]
     pub(crate) fn is_empty(&self) -> bool {
         self.length == 0
     }
 }
 
-/// A slot for a completion. Who puts one in and who takes it out keep count.
+/// A slot for a completion. Its users track whether it holds one.
 pub struct Place(MaybeUninit<Completion>);
 
 impl Place {
@@ -130,17 +131,19 @@ impl Place {
     }
 }
 
-/// A completion that was taken out, still in its place.
+/// A completion that its ring no longer counts, still in its place.
 pub struct Taken<'a>(&'a Place);
 
 impl Taken<'_> {
-    /// Moves it out, in the [`Piece`]s in which [`write_in_pieces`] has put it there, perhaps just now.
+    /// Moves it out in the [`Piece`]s of [`write_in_pieces`]. It may have been stored just before,
+    /// and other widths would defeat store forwarding.
     #[inline(always)]
     pub(crate) fn completion(self) -> Completion {
         let mut completion = MaybeUninit::<Completion>::uninit();
         let (from, to) = (self.0.0.as_ptr(), completion.as_mut_ptr());
-        // SAFETY: a `Taken` is made of a place that holds a completion, once, when that ceases to be counted. All of its fields are moved:
-        // the pieces are those from the queue pair to the length.
+        // SAFETY: a `Taken` is made once for each completion, of the place that holds it, when the
+        // ring stops counting it. All fields are moved: the pieces are those from the queue pair to
+        // the length.
         unsafe {
             addr_of_mut!((*to).buffer).write(addr_of!((*from).buffer).read());
             let pieces = addr_of!((*from).queue_pair).cast::<Piece>();
@@ -156,16 +159,17 @@ impl Taken<'_> {
     }
 }
 
-/// Where a completion goes past its ring, straight to the program that polls for it.
+/// A place for one completion that bypasses its ring, for the program that polls for it.
 pub(crate) struct Hand {
     place: Place,
-    /// The slot of the queue that is polled, or how the hand is otherwise. One word, because every message looks at it.
+    /// The slot of the queue that is polled, or [`FULL`] or [`CLOSED`]. One word, because every
+    /// message reads it.
     queue: u32,
 }
 
 /// The hand holds a completion. No queue has this slot, nor the next one.
 const FULL: u32 = u32::MAX;
-/// Nobody polls.
+/// No program polls.
 const CLOSED: u32 = u32::MAX - 1;
 
 impl Hand {
@@ -179,26 +183,26 @@ impl Hand {
         self.queue = queue;
     }
 
-    /// Whether a completion of `queue` can be put there.
+    /// Whether a completion of `queue` can go to the hand.
     #[inline(always)]
     pub(crate) fn is_open(&self, queue: u32) -> bool {
         self.queue == queue
     }
 
-    /// The place, for a completion that the caller puts there.
+    /// The place. The caller writes a completion into it.
     #[inline(always)]
     pub(crate) fn place(&mut self) -> &mut Place {
         self.queue = FULL;
         &mut self.place
     }
 
-    /// Whether something came since the hand was opened.
+    /// Whether a completion came since the hand was opened.
     #[inline(always)]
     pub(crate) fn is_full(&self) -> bool {
         self.queue == FULL
     }
 
-    /// What came since the hand was opened.
+    /// Closes the hand. Returns the completion that came since it was opened.
     #[inline(always)]
     pub(crate) fn close(&mut self) -> Option<Taken<'_>> {
         match std::mem::replace(&mut self.queue, CLOSED) {
@@ -210,11 +214,13 @@ impl Hand {
 
 /// Puts a completion in its place, in [`Piece`]s.
 ///
-/// A processor forwards a store of a moment ago to a load only if the load lies inside the store. A completion is built of small
-/// fields, popped at once, and then moved from call to call by whoever polls: moved as the compiler likes, in the widest pieces, each
-/// piece would have to wait until its fields have reached the cache, which takes longer than all else that is done here.
+/// A processor forwards a recent store to a load only if the load lies inside the store. A
+/// completion is built of small fields, popped at once, and moved by the polling program. The
+/// compiler would move it by wide loads. Wide loads of recent narrow stores defeat store
+/// forwarding; the stall costs more than this function.
 ///
-/// Nothing between the making of the completion and this may panic, or it is made in memory first, to be dropped by the panic.
+/// No code between building the completion and this call may panic: the compiler would first build
+/// it in memory, to drop it on the panic.
 ///
 /// # Safety
 /// As for [`std::ptr::write`].
@@ -224,7 +230,8 @@ unsafe fn write_in_pieces(slot: *mut Completion, completion: Completion) {
     let Completion { context, length, word, rest, .. } = completion;
     let two = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
     let how = status as u64 | (has_immediate as u64) << 8;
-    // SAFETY: the slot is the caller's; each piece is what lies there in a completion, as asserted below.
+    // SAFETY: the slot is the caller's; each piece has the layout of a completion there, as
+    // asserted below.
     unsafe {
         addr_of_mut!((*slot).buffer).write(buffer);
         let pieces = addr_of_mut!((*slot).queue_pair).cast::<Piece>();
@@ -266,7 +273,8 @@ const PIECES: usize = 4;
 
 use piece::Piece;
 
-/// The pieces in which a completion is moved: two words, as wide as what compilers move structures in.
+/// The pieces in which a completion is moved: two words, the width in which compilers move
+/// structures.
 #[cfg(target_arch = "x86_64")]
 mod piece {
     use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_set_epi64x, _mm_storeu_si128};
@@ -278,15 +286,16 @@ mod piece {
     /// As for [`std::ptr::write_unaligned`].
     #[inline(always)]
     pub(super) unsafe fn write(to: *mut Piece, low: u64, high: u64) {
-        // SAFETY: the caller's; every processor of this kind has the instruction.
+        // SAFETY: the caller's promise; every x86-64 processor has the instruction.
         unsafe { _mm_storeu_si128(to.cast(), _mm_set_epi64x(high as i64, low as i64)) }
     }
 
     /// # Safety
-    /// As for [`std::ptr::read_unaligned`] and [`std::ptr::write_unaligned`], of initialized bytes without pointers.
+    /// As for [`std::ptr::read_unaligned`] and [`std::ptr::write_unaligned`], of initialized bytes
+    /// without pointers.
     #[inline(always)]
     pub(super) unsafe fn copy(from: *const Piece, to: *mut Piece) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller's promise.
         unsafe { _mm_storeu_si128(to.cast(), _mm_loadu_si128(from.cast())) }
     }
 }
@@ -300,7 +309,7 @@ mod piece {
     /// As for [`std::ptr::write`].
     #[inline(always)]
     pub(super) unsafe fn write(to: *mut Piece, low: u64, high: u64) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller's promise.
         unsafe { to.write([low, high]) }
     }
 
@@ -308,7 +317,7 @@ mod piece {
     /// As for [`std::ptr::read`] and [`std::ptr::write`], of initialized bytes without pointers.
     #[inline(always)]
     pub(super) unsafe fn copy(from: *const Piece, to: *mut Piece) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller's promise.
         unsafe { to.write(from.read()) }
     }
 }
@@ -341,8 +350,8 @@ mod tests {
         }
     }
 
-    /// Completions come out whole and in the order in which they went in, at any fill level and across the wrap; what is left is
-    /// dropped with the ring.
+    /// Completions come out whole and in order, at any fill level and across the wrap. The ring
+    /// drops the remaining ones.
     // shows: C-13, C-14
     #[test]
     fn completions_come_out_as_they_went_in() {
@@ -364,7 +373,7 @@ mod tests {
         drop(ring);
     }
 
-    /// A reservation keeps its entry free, whatever else arrives.
+    /// A reservation keeps its entry free, even if other completions arrive.
     // shows: C-16
     #[test]
     fn reservations_keep_their_entries() {

@@ -10,15 +10,15 @@ pub struct Listener {
     pub(crate) generation: u32,
 }
 
-/// Somebody wants a connection. Answer it with [`crate::Function::accept`] or [`crate::Function::reject`]; if it is dropped,
-/// the peer's deadline ends its waiting.
+/// A peer's connection request. Answer it with [`crate::Function::accept`] or
+/// [`crate::Function::reject`]. If it is dropped, the peer waits until its deadline.
 #[derive(Debug)]
 pub struct ConnectionRequest {
-    /// The queue pair that wants to be connected.
+    /// The requesting queue pair.
     pub peer: Address,
-    /// What it says about itself, up to [`crate::Limits::private_data_bytes`].
+    /// The peer's private data, at most [`crate::Limits::private_data_bytes`].
     pub private_data: Vec<u8>,
-    /// The link that it came by, which must still be up when it is answered.
+    /// The link of the request. It must still be up at the answer.
     pub(crate) link: u32,
     /// The link's generation.
     pub(crate) link_generation: u32,
@@ -26,7 +26,7 @@ pub struct ConnectionRequest {
     pub(crate) operation: u64,
 }
 
-/// How far a connection is that [`crate::Function::start_connect`] began.
+/// The progress of a connection that [`crate::Function::start_connect`] began.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ConnectionProgress {
     /// No answer yet.

@@ -1,6 +1,7 @@
 //! Counters: always on, one addition each, no clock and no lock.
 //!
-//! All are words of 64 bits in one struct per queue pair and one per function, so that they can be read from outside.
+//! All are words of 64 bits in one struct per queue pair and one per function, so that tools can
+//! read them from outside.
 
 /// Defines a struct of `u64` counters and how to print it.
 macro_rules! counters {
@@ -27,24 +28,26 @@ macro_rules! counters {
 }
 
 counters! {
-    /// What one queue pair has done.
+    /// The counters of one queue pair.
     ///
-    /// At any time, with `posted_sends`, `posted_receives` and `backlog_messages` from [`crate::Function::query`]:
+    /// At any time, with `posted_sends`, `posted_receives` and `backlog_messages` from
+    /// [`crate::Function::query`]:
     /// - `sends_posted = sends_completed + posted_sends`
     /// - `receives_posted = receives_completed + posted_receives`
-    /// - `messages_arrived = messages_received + messages_discarded + messages_unfinished + backlog_messages`
+    /// - `messages_arrived = messages_received + messages_discarded + messages_unfinished +
+    ///   backlog_messages`
     QueuePairCounters {
-        /// Sends, puts, gets and atomics that were accepted.
+        /// Sends, puts, gets and atomics accepted.
         sends_posted,
-        /// Those that finished, in whatever way.
+        /// Of these, the finished ones, with any status.
         sends_completed,
-        /// Those that finished with another status than success.
+        /// Of these, the ones that finished with a status other than success.
         sends_failed,
-        /// Receives that were accepted; of a shared receive queue, when a message takes one.
+        /// Receives accepted. Those of a shared receive queue count when a message takes one.
         receives_posted,
-        /// Receives that finished, in whatever way.
+        /// Receives that finished, with any status.
         receives_completed,
-        /// Those that finished with another status than success.
+        /// Of these, the ones that finished with a status other than success.
         receives_failed,
         /// Messages whose send succeeded.
         messages_sent,
@@ -52,19 +55,20 @@ counters! {
         bytes_sent,
         /// Messages and remote events that arrived here and were not refused.
         messages_arrived,
-        /// Messages and remote events that a completion told of.
+        /// Messages and remote events with a completion.
         messages_received,
         /// Bytes of messages that were received.
         bytes_received,
         /// Messages that were dropped because the queue pair, or the link, went away.
         messages_discarded,
-        /// Long messages whose transfer goes on now (a state, not a sum).
+        /// Long messages with a transfer in progress (a state, not a sum).
         messages_unfinished,
-        /// Messages that found no receive and waited for one.
+        /// Messages that found no receive and went to the backlog.
         messages_backlogged,
         /// Messages that were longer than their receive.
         messages_truncated,
-        /// Messages that came from somebody other than the connected peer, or from outside the channel: dropped (H-22).
+        /// Messages from a sender that is not the connected peer, or not in the channel: dropped
+        /// (H-22).
         messages_refused,
         /// Puts that succeeded.
         puts,
@@ -76,37 +80,37 @@ counters! {
         get_bytes,
         /// Atomics that succeeded.
         atomics,
-        /// Remote events that a completion told of.
+        /// Remote events with a completion.
         events_received,
-        /// Posts that could not leave at once.
+        /// Descriptors that could not leave at once.
         sends_waited,
-        /// Times that senders were told to stop (H-15).
+        /// Times that senders received STOP (H-15).
         stops,
     }
 }
 
 counters! {
-    /// What one function has done, beside what its queue pairs did.
+    /// The counters of one function, beside those of its queue pairs.
     FunctionCounters {
-        /// Packets that were taken; each message of a batch counts as one.
+        /// Packets taken. Each message of a batch counts as one.
         packets_taken,
-        /// Times that a packet had to stay in its link for want of room.
+        /// Times that a packet stayed in its link for lack of room.
         packets_stalled,
-        /// Packets of a kind that is not known: dropped (C-37).
+        /// Packets of an unknown kind: dropped (C-37).
         unknown_kinds,
         /// Packets that broke the protocol; each closed its link.
         violations,
         /// Packets for a queue pair that does not exist: dropped.
         no_such_queue_pairs,
-        /// Answers to operations that do not exist (any more): dropped.
+        /// Answers to unknown or finished operations: dropped.
         stale_operations,
-        /// Requests with a key that is not, or no longer, valid here: nothing changed (C-09).
+        /// Requests with a key that is invalid here: no effect (C-09).
         wrong_keys,
-        /// Requests outside their region: nothing changed.
+        /// Requests outside their region: no effect.
         out_of_bounds,
-        /// Requests that the region's rights do not allow: nothing changed.
+        /// Requests that the region's rights do not allow: no effect.
         not_permitted,
-        /// Requests for atomics on words that are not aligned: nothing changed.
+        /// Atomics on misaligned words: no effect.
         misaligned,
         /// Pieces of puts from peers that this engine carried out.
         served_puts,
@@ -114,23 +118,23 @@ counters! {
         served_gets,
         /// Atomics from peers that this engine carried out.
         served_atomics,
-        /// Connection requests that found nobody listening, or too many waiting.
+        /// Connection requests without a listener, or with too many waiting there.
         connections_refused,
-        /// Links that came up, or were asked for.
+        /// Links that came up or were requested.
         links_opened,
         /// Links that went down.
         links_lost,
     }
 }
 
-/// A snapshot of everything that a function counts.
+/// A snapshot of all counters of a function.
 #[derive(Clone, Debug, Default)]
 pub struct Counters {
     /// The function's own.
     pub function: FunctionCounters,
-    /// Sum over all queue pairs, those included that were destroyed.
+    /// Sum over all queue pairs, destroyed ones included.
     pub total: QueuePairCounters,
-    /// Each queue pair that exists: its number and counters.
+    /// Number and counters of each existing queue pair.
     pub queue_pairs: Vec<(u32, QueuePairCounters)>,
 }
 

@@ -1,11 +1,12 @@
-//! What a program posts to the send side of a queue pair: builders, and what comes back if a post is refused.
+//! What a program posts to the send side of a queue pair: builders, and the error of a refused
+//! post.
 
 use crate::{Address, Buffer, Error, MemoryRegion, RegionSlice, RemoteKey, RemoteSlice};
 use bellwire_ring::memory::View;
 use std::fmt;
 
-/// One message (NAP). Its length decides how it travels: up to [`crate::Limits::eager_bytes`] eagerly, above that by
-/// rendezvous, where the receiver fetches it as soon as it has a buffer (C-53).
+/// One message (NAP). Up to [`crate::Limits::eager_bytes`] it travels eagerly. A longer one goes by
+/// rendezvous: the receiver fetches it as soon as it has a buffer (C-53).
 #[derive(Debug)]
 pub struct Send<'a> {
     pub(crate) payload: Payload<'a>,
@@ -15,17 +16,17 @@ pub struct Send<'a> {
     pub(crate) signaled: bool,
 }
 
-/// Whom a descriptor names: an address in words without padding, so that the post reads it in the pieces in which it was written a
-/// moment before, and compares it in as few.
+/// The address that a descriptor names, in words without padding. The post reads it in the words in
+/// which it was just written, so stores are forwarded. Comparing it takes two words.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Destination {
-    /// Node, and queue pair above it.
+    /// Node in the low half, queue pair in the high half.
     ends: u64,
     function: u32,
 }
 
 impl Destination {
-    /// Nobody: the peer of a connected queue pair.
+    /// No address: the peer of a connected queue pair.
     pub(crate) const NONE: Destination = Destination { ends: 0, function: u32::MAX };
 
     /// The address, if there is one.
@@ -58,26 +59,27 @@ pub(crate) enum Payload<'a> {
 }
 
 impl<'a> Send<'a> {
-    /// Data inside the descriptor: copied before the post returns, so there is no buffer to give back. At most
-    /// [`crate::Limits::eager_bytes`].
+    /// Data inside the descriptor. It is copied before the post returns, so no buffer comes back.
+    /// At most [`crate::Limits::eager_bytes`].
     #[inline]
     pub fn immediate(bytes: &'a [u8]) -> Self {
         Self::new(Payload::Immediate(bytes))
     }
 
-    /// As [`Send::immediate`], of `head` and then `body`: for a library that puts words before the bytes of its program without
-    /// bringing them together first.
+    /// As [`Send::immediate`], from `head` and then `body`. A library can put its own words before
+    /// a program's bytes without joining them first.
     #[doc(hidden)]
     #[inline]
     pub fn gathered(head: &'a [u8], body: View<'a>) -> Self {
         Self::new(Payload::Gathered(head, body))
     }
 
-    /// Data in a buffer, which the completion gives back. Any length up to [`crate::Limits::message_bytes`].
+    /// Data in a buffer, which the completion gives back. Any length up to
+    /// [`crate::Limits::message_bytes`].
     ///
-    /// A part of a region that is longer than [`crate::Limits::eager_bytes`] is fetched by the receiver without a copy if the
-    /// region has [`crate::Rights::REMOTE_READ`]; to that end the receiver learns the region's key. Without that right, it is
-    /// copied through packets.
+    /// A part of a region that is longer than [`crate::Limits::eager_bytes`] is fetched by the
+    /// receiver without a copy if the region has [`crate::Rights::REMOTE_READ`]. For that the
+    /// receiver learns the region's key. Without that right it travels as packets, with copies.
     #[inline]
     pub fn buffer(buffer: impl Into<Buffer>) -> Self {
         Self::new(Payload::Buffer(buffer.into()))
@@ -88,7 +90,7 @@ impl<'a> Send<'a> {
         Send { payload, to: Destination::NONE, immediate: None, context: 0, signaled: true }
     }
 
-    /// Whom it is for. Needed on an unconnected queue pair, refused on a connected one.
+    /// The destination. Required on an unconnected queue pair, refused on a connected one.
     #[inline]
     pub fn to(mut self, destination: Address) -> Self {
         self.to = destination.into();
@@ -102,25 +104,26 @@ impl<'a> Send<'a> {
         self
     }
 
-    /// A number that comes back in the completion.
+    /// A number that the completion returns.
     #[inline]
     pub fn context(mut self, context: u64) -> Self {
         self.context = context;
         self
     }
 
-    /// No completion if it succeeds (its buffer is dropped then); one if it fails.
+    /// No completion if it succeeds: its buffer is then dropped. One if it fails.
     #[inline]
     pub fn unsignaled(mut self) -> Self {
         self.signaled = false;
         self
     }
 
-    /// The buffer, if it is not immediate data; no bytes are left.
+    /// Takes the buffer out, if it is not immediate data. Leaves an empty payload.
     #[inline]
     pub(crate) fn take_buffer(&mut self) -> Option<Buffer> {
-        // Looked at before it is moved: a payload that was put together a moment ago, in words, cannot be read in wider pieces
-        // until it is in the cache, behind the packet that another core must first hand over its line for.
+        // Tested before it is moved: a wide load of a payload that was just stored in words defeats
+        // store forwarding. The load would wait until the payload's stores leave the store buffer,
+        // behind the packet's stores. Another core still holds the packet's line.
         if !matches!(self.payload, Payload::Buffer(_)) {
             return None;
         }
@@ -141,8 +144,9 @@ impl<'a> Send<'a> {
     }
 }
 
-/// One-sided write: local bytes to a peer's memory, without the peer's program. A chain descriptor (C-28): sources and
-/// destinations may differ in number and sizes, but not in sum (C-29).
+/// One-sided write: local bytes to a peer's memory, without the peer's program taking part. A chain
+/// descriptor (C-28): sources and destinations may differ in number and sizes, but not in their
+/// total (C-29).
 #[derive(Debug)]
 pub struct Put<'a> {
     pub(crate) source: Source<'a>,
@@ -160,7 +164,7 @@ pub(crate) enum Source<'a> {
     Chain(LocalChain),
 }
 
-/// The S-Flag of a put: which queue pair hears of it, and with which value.
+/// The S-Flag of a put: the queue pair that gets the event, and its value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Event {
     pub(crate) queue_pair: u32,
@@ -168,14 +172,14 @@ pub(crate) struct Event {
 }
 
 impl<'a> Put<'a> {
-    /// From local buffers, which the completion gives back, to parts of regions of one function.
+    /// From local buffers, which the completion returns, to parts of regions of one function.
     #[inline]
     pub fn new(sources: impl Into<LocalChain>, destinations: impl Into<RemoteChain>) -> Self {
         Self::of(Source::Chain(sources.into()), destinations.into())
     }
 
-    /// Data inside the descriptor: copied before the post returns, so there is no buffer to give back. At most
-    /// [`crate::Limits::eager_bytes`].
+    /// Data inside the descriptor. It is copied before the post returns, so no buffer comes back.
+    /// At most [`crate::Limits::eager_bytes`].
     #[inline]
     pub fn immediate(bytes: &'a [u8], destinations: impl Into<RemoteChain>) -> Self {
         Self::of(Source::Immediate(bytes), destinations.into())
@@ -186,21 +190,22 @@ impl<'a> Put<'a> {
         Put { source, destinations, event: None, context: 0, signaled: true }
     }
 
-    /// A number that comes back in the completion.
+    /// A number that the completion returns.
     #[inline]
     pub fn context(mut self, context: u64) -> Self {
         self.context = context;
         self
     }
 
-    /// When all bytes are in memory, a completion [`crate::Operation::RemotePut`] appears at queue pair `queue_pair` of the
-    /// target function (S-Flag, C-14, C-23). On a connected queue pair it must be the peer's.
+    /// When all bytes are in memory, a completion [`crate::Operation::RemotePut`] appears at queue
+    /// pair `queue_pair` of the target function (S-Flag, C-14, C-23). On a connected queue pair it
+    /// must be the peer's.
     #[inline]
     pub fn event(mut self, queue_pair: u32, immediate: Option<u64>) -> Self {
         self.event = Some(Event { queue_pair, immediate });
         self
     }
-    /// No completion if it succeeds (its buffers are dropped then); one if it fails.
+    /// No completion if it succeeds: its buffers are then dropped. One if it fails.
     #[inline]
     pub fn unsignaled(mut self) -> Self {
         self.signaled = false;
@@ -208,7 +213,8 @@ impl<'a> Put<'a> {
     }
 }
 
-/// One-sided read: a peer's memory into local buffers, without the peer's program. A chain descriptor, as [`Put`].
+/// One-sided read: a peer's memory into local buffers, without the peer's program taking part. A
+/// chain descriptor, as [`Put`].
 #[derive(Debug)]
 pub struct Get {
     pub(crate) sources: RemoteChain,
@@ -223,7 +229,7 @@ impl Get {
         Get { sources: sources.into(), destinations: destinations.into(), context: 0 }
     }
 
-    /// A number that comes back in the completion.
+    /// A number that the completion returns.
     #[inline]
     pub fn context(mut self, context: u64) -> Self {
         self.context = context;
@@ -231,7 +237,7 @@ impl Get {
     }
 }
 
-/// One item, or several: a chain of one costs no allocation.
+/// One item, or several. A chain of one needs no allocation.
 #[derive(Debug)]
 pub(crate) enum Chain<T> {
     One(T),
@@ -255,7 +261,7 @@ impl<T> Chain<T> {
         }
     }
 
-    /// The first item and the others, as a completion gives them back.
+    /// The first item and the others, as a completion returns them.
     #[inline]
     #[allow(clippy::box_collection)] // As `Completion::rest`.
     pub(crate) fn into_parts(self) -> (Option<T>, Option<Box<Vec<T>>>) {
@@ -269,7 +275,8 @@ impl<T> Chain<T> {
     }
 }
 
-/// Local buffers of a [`Put`] or [`Get`]: made from one buffer (`Vec<u8>`, [`RegionSlice`], `&MemoryRegion`) or a list.
+/// Local buffers of a [`Put`] or [`Get`]: made from one buffer (`Vec<u8>`, [`RegionSlice`],
+/// `&MemoryRegion`) or a list.
 #[derive(Debug)]
 pub struct LocalChain(pub(crate) Chain<Buffer>);
 
@@ -337,7 +344,8 @@ impl From<Vec<RemoteSlice>> for RemoteChain {
     }
 }
 
-/// A post that was refused: why, and the descriptor, so that nothing is lost. `?` keeps the error and drops the descriptor.
+/// A refused post: the error, and the descriptor, so that nothing is lost. `?` keeps the error and
+/// drops the descriptor.
 #[derive(Debug)]
 pub struct Refused<D> {
     /// Why.
@@ -359,7 +367,7 @@ impl<D> fmt::Display for Refused<D> {
 }
 
 impl<D: fmt::Debug> std::error::Error for Refused<D> {
-    /// The cause of the error, because the error itself is what this displays.
+    /// The cause of the error: `Display` already shows the error itself.
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.error.source()
     }

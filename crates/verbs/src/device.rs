@@ -9,7 +9,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// A device that this process has opened: one node among those of the same name. Clones are the same opening.
+/// A device that this process has opened: one node among those of the same name. Clones share one
+/// opening.
 #[derive(Clone)]
 pub struct Device {
     shared: Arc<Shared>,
@@ -23,7 +24,7 @@ pub(crate) struct Shared {
     claims: Mutex<Claims>,
 }
 
-/// Who owns what, node-wide.
+/// Owned function and channel numbers of this node.
 #[derive(Default)]
 struct Claims {
     functions: HashSet<u8>,
@@ -36,42 +37,47 @@ pub enum AccessMode {
     /// Processes of the same user (as a file of mode 0600).
     #[default]
     Owner,
-    /// Processes of the same user or of this group (0660).
+    /// Processes of the same user or of this group (mode 0660).
     Group(u32),
-    /// Everybody on this host (0666).
+    /// Every process of this host (mode 0666).
     Everyone,
 }
 
-/// How to open a device. The name can say the same: `shm:job?node=3&functions=16&mode=0660&group=100`.
+/// How to open a device. The name can say the same:
+/// `shm:job?node=3&functions=16&mode=0660&group=100`.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct DeviceOptions {
-    /// The node number to have; `None`: the lowest that is free.
+    /// The node number; `None`: the lowest free one.
     pub node: Option<u32>,
     /// Functions that can be opened: 1 physical and the others virtual (C-38). At least 1.
     pub functions: u8,
     /// Who may take part.
     pub mode: AccessMode,
-    /// `udp`: function 0 listens on this port and the others on those that follow; all nodes must agree. `None`: on 49664.
+    /// `udp`: function 0 listens on this port and the others on the ports after it. All nodes must
+    /// agree. `None`: on 49664.
     pub port: Option<u16>,
-    /// `eth`: how frames get in and out, without falling back to another way; `None`: the best that is to be had.
+    /// `eth`: the way of frames in and out, without fallback; `None`: the best available one.
     pub io: Option<FrameWay>,
-    /// `eth`: a packet socket that somebody with the right to make one has handed in, for the one function of this process.
+    /// `eth`: a packet socket that a privileged process has handed in, for the one function of this
+    /// process.
     pub fd: Option<i32>,
-    /// `eth` and `udp`: write what is sent and received to this file, which Wireshark reads.
+    /// `eth` and `udp`: write all frames to this file, which Wireshark reads.
     pub pcap: Option<PathBuf>,
-    /// `model`: the machine's parameters, a file like the one that `bellwire model parameters` prints; `None`: the paper's prototype.
+    /// `model`: the file of the machine's parameters, as `bellwire model parameters` prints it;
+    /// `None`: the paper's prototype.
     pub config: Option<PathBuf>,
-    /// `model`: what decides everything that is drawn by lot; `None`: 1.
+    /// `model`: the seed of all random choices; `None`: 1.
     pub seed: Option<u64>,
-    /// `model`: virtual time begins when so many threads have begun to drive functions; `None`: with the first.
+    /// `model`: virtual time begins when this number of threads drive functions; `None`: with the
+    /// first.
     pub programs: Option<usize>,
 }
 
-/// How frames of `eth` get in and out.
+/// The way of `eth` frames in and out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FrameWay {
-    /// AF_XDP: straight from the link layer into memory of the program.
+    /// AF_XDP: straight from the link layer into the program's memory.
     Xdp,
     /// AF_PACKET: by way of any driver, jumbo frames included.
     Packet,
@@ -182,10 +188,11 @@ fn check_known(name: &str, given: &[&str]) -> Result<()> {
 }
 
 impl Device {
-    /// Opens the device `name`, for instance `shm:job`, or with options `shm:job?node=3&functions=16&mode=0660&group=100`.
+    /// Opens the device `name`, for instance `shm:job`, or with options
+    /// `shm:job?node=3&functions=16&mode=0660&group=100`.
     ///
     /// # Errors
-    /// [`Error::BadDeviceName`], or what keeps the device from being used here.
+    /// [`Error::BadDeviceName`], or an error that names why the device cannot be used here.
     pub fn open(name: &str) -> Result<Device> {
         let (bare, options, given) = parse(name)?;
         check_known(bare, &given)?;
@@ -212,13 +219,13 @@ impl Device {
         Self::from_backend(name, (kind.open)(place, options)?)
     }
 
-    /// Whether the settings in a name are understood, before anything is opened. For the fuzzers.
+    /// Checks the settings in a name without opening anything. For the fuzzers.
     #[doc(hidden)]
     pub fn check_settings(name: &str) -> Result<()> {
         parse(name).map(|_| ())
     }
 
-    /// A device that somebody else brings, for tests.
+    /// A device of the caller's own `backend`, for tests.
     #[doc(hidden)]
     pub fn from_backend(name: &str, backend: Box<dyn DeviceBackend>) -> Result<Device> {
         let (fork, claims) = (ForkGuard::new()?, Mutex::default());
@@ -236,31 +243,34 @@ impl Device {
         self.shared.backend.station().node()
     }
 
-    /// One line: what carries the messages here, and how.
+    /// One line: what carries the messages, and how.
     pub fn describe(&self) -> String {
         self.shared.backend.station().describe()
     }
 
-    /// How far the time is, on devices whose time is not real.
+    /// The virtual time, on devices that simulate time.
     pub fn virtual_time(&self) -> Option<VirtualTime> {
         self.shared.backend.station().virtual_time()
     }
 
-    /// The number of the node whose host is called `host`: a host name or an IP address, on `eth` also an Ethernet address. Its
-    /// `function` has to be open there and is asked until it answers, at most for `timeout`.
+    /// The number of the node at `host`: a host name or an IP address, on `eth` also an Ethernet
+    /// address. Its `function` must be open there. It is asked until it answers, at most for
+    /// `timeout`.
     ///
     /// # Errors
-    /// [`Error::Unreachable`] with what was tried, or [`Error::BadDeviceName`] on devices whose nodes have no such names.
+    /// [`Error::Unreachable`] with the attempts listed, or [`Error::BadDeviceName`] on devices
+    /// whose nodes have no such names.
     pub fn lookup(&self, host: &str, function: u8, timeout: Duration) -> Result<u32> {
         self.shared.fork.check()?;
         self.shared.backend.station().lookup(host, function, timeout)
     }
 
-    /// Opens function `function` with default options. Each function can be open once at a time.
+    /// Opens function `function` with default options. A function can be open only once at a time.
     ///
     /// # Errors
-    /// [`Error::BadFunction`] if there is no such function or it is open, [`Error::Forked`] in a child of the process that opened
-    /// the device, or what the device lacks (memory, descriptors).
+    /// [`Error::BadFunction`] if there is no such function or it is open. [`Error::Forked`] in a
+    /// child of the process that opened the device. Otherwise an error that names the missing
+    /// resource (memory, descriptors).
     pub fn open_function(&self, function: u8) -> Result<Function> {
         self.open_function_with(function, &FunctionOptions::default())
     }
@@ -288,7 +298,7 @@ impl std::fmt::Debug for Device {
     }
 }
 
-/// One owner's hold of a function or channel number; given up when dropped.
+/// Ownership of a function or channel number. Dropping it frees the number.
 pub struct Claim {
     shared: Arc<Shared>,
     what: Claimed,
@@ -307,7 +317,7 @@ impl Claim {
         Ok(Claim { shared: shared.clone(), what: Claimed::Function(function) })
     }
 
-    /// The name of the device that this is a claim on.
+    /// The name of the claimed device.
     pub(crate) fn device_name(&self) -> &str {
         &self.shared.name
     }
@@ -332,14 +342,14 @@ impl Drop for Claim {
 }
 
 impl Shared {
-    /// A panic elsewhere cannot leave a set of numbers half changed, so a poisoned lock is still good.
+    /// A panic elsewhere cannot leave a set of numbers half changed, so a poisoned lock is usable.
     fn claims(&self) -> std::sync::MutexGuard<'_, Claims> {
         self.claims.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Shared {
-    /// In a forked child nothing happens, because everything is the parent's.
+    /// In a forked child nothing happens: the parent owns everything.
     fn drop(&mut self) {
         if self.fork.is_same_process() {
             // SAFETY: nothing uses the backend after its owner is dropped.

@@ -1,20 +1,21 @@
 //! Noticing that the process was forked.
 //!
-//! A child shares mappings, links and descriptors with its parent, so anything that it did with them would corrupt the
-//! parent's traffic. One page, which the kernel wipes in every child (`MADV_WIPEONFORK`), tells the two apart for the price of
-//! one load per call.
+//! A child shares mappings, links and descriptors with its parent, so any use of them would corrupt
+//! the parent's traffic. The kernel wipes one page in every child (`MADV_WIPEONFORK`). Testing it
+//! costs one load per call.
 
 use crate::{Error, Result};
 use bellwire_ring::canary::planted;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The page's first word: the epoch of the process that wrote it, or 0 in a child that has not opened anything yet.
+/// The page's first word: the epoch of the process that wrote it, or 0 in a child that has not
+/// opened a device yet.
 static PAGE: Mutex<Option<&'static AtomicU64>> = Mutex::new(None);
 /// Epochs given out; a child inherits the count, so its epochs differ from its parent's.
 static EPOCHS: AtomicU64 = AtomicU64::new(0);
 
-/// Remembers in which process it was made.
+/// Remembers the process that made it.
 pub(crate) struct ForkGuard {
     page: &'static AtomicU64,
     epoch: u64,
@@ -62,11 +63,11 @@ fn wiped_page() -> Result<&'static AtomicU64> {
     // SAFETY: the page was mapped above and is ours.
     if unsafe { libc::madvise(page, PAGE_BYTES, libc::MADV_WIPEONFORK) } != 0 {
         let error = system("asking for a page that is wiped by fork() (Linux 4.14 or later)");
-        // SAFETY: nobody has seen the page yet.
+        // SAFETY: no reference to the page exists yet.
         unsafe { libc::munmap(page, PAGE_BYTES) };
         return Err(error);
     }
-    // SAFETY: page-aligned, zeroed, and never unmapped from here on.
+    // SAFETY: page-aligned, zeroed, and never unmapped after this.
     Ok(unsafe { &*page.cast::<AtomicU64>() })
 }
 

@@ -1,4 +1,4 @@
-//! Functions: what a program drives.
+//! Functions: the objects that a program drives.
 
 use crate::completion_queue::Taken;
 use crate::descriptor::{Get, Put, Refused, Send};
@@ -19,14 +19,15 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FunctionOptions {
-    /// Share of a receiver among the functions that send to it when they compete, 1 to 255 (C-40, C-41). Over shared memory only:
-    /// `auto` applies it to peers of this host, and `eth` and `udp` refuse any but the default, 16, because there the kernel gives
-    /// each function's socket its turn.
+    /// A sender's share of a receiver when several functions compete for it, 1 to 255 (C-40, C-41).
+    /// Shared memory only: `auto` applies it to peers of this host. `eth` and `udp` refuse any
+    /// value but the default, 16: there the kernel schedules the functions' sockets.
     pub weight: u8,
-    /// Operations that may be under way at peers at once, 1 to 1,024 (C-33); more are accepted and wait in their queue pair.
+    /// Operations that may be in flight at peers at once, 1 to 1,024 (C-33). Further ones are
+    /// accepted and wait in their queue pair.
     pub outstanding: usize,
-    /// Memory for messages that arrive before a receive is posted, shared by all queue pairs (D-01), in bytes:
-    /// at least four packets.
+    /// Memory for messages that arrive before a receive is posted, shared by all queue pairs
+    /// (D-01), in bytes. At least four packets.
     pub backlog_bytes: usize,
 }
 
@@ -72,7 +73,7 @@ pub struct Limits {
     pub listeners: usize,
     /// Registered memory regions.
     pub regions: usize,
-    /// Peer functions that are spoken with at once.
+    /// Peer functions with a link at once.
     pub links: usize,
     /// Entries in one list of a chain descriptor.
     pub chain_entries: usize,
@@ -80,20 +81,22 @@ pub struct Limits {
     pub private_data_bytes: usize,
     /// Deepest send, receive or shared receive queue. A completion queue can be 16 times as deep.
     pub queue_depth: usize,
-    /// Operations under way at peers (C-33).
+    /// Operations in flight at peers (C-33).
     pub outstanding: usize,
 }
 
-/// One function of a device: its queue pairs, completion queues and memory, which no other function can reach (C-39).
+/// One function of a device: its queue pairs, completion queues and memory, which no other function
+/// can reach (C-39).
 ///
-/// It makes progress in [`Function::poll`], [`Function::wait`] and [`Function::progress`], and nowhere else.
+/// It makes progress in [`Function::poll`], [`Function::wait`] and [`Function::progress`], and
+/// nowhere else.
 pub struct Function {
     fork: ForkGuard,
     core: Box<Core>,
     port: ManuallyDrop<Box<dyn Port>>,
-    /// The function's number, which nobody else has while this is open.
+    /// Reserves the function's number while this is open.
     claim: Claim,
-    /// Not `Sync`: one thread at a time.
+    /// Not `Sync`: only one thread at a time may use it.
     _one_thread: PhantomData<Cell<()>>,
 }
 
@@ -111,17 +114,17 @@ impl Function {
         Ok(Function { fork, core, port, claim, _one_thread: PhantomData })
     }
 
-    /// Who we are.
+    /// This function's address.
     pub fn address(&self) -> FunctionAddress {
         self.core.address
     }
 
-    /// What is possible.
+    /// The limits of this function.
     pub fn limits(&self) -> Limits {
         self.core.limits
     }
 
-    /// What was done so far.
+    /// Counters since the function was opened.
     pub fn counters(&self) -> Counters {
         let mut counters = self.core.counters();
         counters.function.wrong_keys += self.port.device_wrong_keys();
@@ -130,13 +133,14 @@ impl Function {
 
     // Objects
 
-    /// A completion queue for `depth` completions (1 to 1,048,576). It never overflows: each post reserves an entry (C-16).
+    /// A completion queue for `depth` completions (1 to 1,048,576). It never overflows: each post
+    /// reserves an entry (C-16).
     pub fn create_completion_queue(&mut self, depth: usize) -> Result<CompletionQueue> {
         self.fork.check()?;
         self.core.create_completion_queue(depth)
     }
 
-    /// Destroys a completion queue that no queue pair uses any more; completions in it are dropped.
+    /// Destroys a completion queue that no queue pair uses any more. Drops the completions in it.
     ///
     /// # Errors
     /// [`Error::InUse`], [`Error::NoSuchCompletionQueue`].
@@ -151,7 +155,8 @@ impl Function {
         self.core.create_shared_receive_queue(depth)
     }
 
-    /// Destroys a shared receive queue that no queue pair uses any more, and gives back the buffers in it with their contexts.
+    /// Destroys a shared receive queue that no queue pair uses any more. Returns its buffers with
+    /// their contexts.
     ///
     /// # Errors
     /// [`Error::InUse`], [`Error::NoSuchSharedReceiveQueue`].
@@ -163,14 +168,15 @@ impl Function {
         self.core.destroy_shared_receive_queue(queue)
     }
 
-    /// A queue pair with a number that peers can send to: the lowest that was never used, counted from 1.
+    /// A queue pair. Its number, which peers send to, is the lowest that was never used, counted
+    /// from 1.
     pub fn create_queue_pair(&mut self, options: &QueuePairOptions) -> Result<QueuePair> {
         self.fork.check()?;
         self.port.create_queue_pair(&mut self.core, options, None)
     }
 
-    /// A member of channel `number`: it receives from members of the same channel on any node, and sends to them with
-    /// [`Address::channel`] (H-22, H-23).
+    /// A member of channel `number` (H-22, H-23). It receives from members of the same channel on
+    /// any node. It sends to them with [`Address::channel`].
     ///
     /// # Errors
     /// [`Error::ChannelTaken`] if it is open on this node already.
@@ -180,8 +186,8 @@ impl Function {
         self.port.create_queue_pair(&mut self.core, options, Some((number, claim)))
     }
 
-    /// Destroys a queue pair. Whatever was posted to it completes as [`Status::Flushed`] (unless it finished before), with its
-    /// buffer, in its completion queues; a peer hears of it as of [`Function::disconnect`].
+    /// Destroys a queue pair. Each unfinished descriptor completes as [`Status::Flushed`], with its
+    /// buffer, in its completion queue. A peer sees the same as for [`Function::disconnect`].
     pub fn destroy_queue_pair(&mut self, queue_pair: QueuePair) -> Result<()> {
         self.fork.check()?;
         self.port.destroy_queue_pair(&mut self.core, queue_pair)
@@ -199,16 +205,18 @@ impl Function {
 
     // Memory
 
-    /// A region of `length` zeroed bytes that peers with the right key reach without a copy in between.
+    /// A region of `length` zeroed bytes that peers with its key access without an intermediate
+    /// copy.
     pub fn allocate(&mut self, length: usize, rights: Rights) -> Result<MemoryRegion> {
         self.fork.check()?;
         self.port.allocate(&mut self.core, length, rights)
     }
 
-    /// Makes a region of memory that the program brings.
+    /// Registers memory that the program brings.
     ///
     /// # Errors
-    /// With the memory: [`Error::OutOfRange`] if it is empty, [`Error::Exhausted`], or what the system lacks.
+    /// Each returns the memory: [`Error::OutOfRange`] if it is empty, [`Error::Exhausted`], or an
+    /// error that names the missing resource.
     pub fn register(
         &mut self,
         memory: Vec<u8>,
@@ -220,25 +228,27 @@ impl Function {
         self.port.register(&mut self.core, memory, rights)
     }
 
-    /// Ends a region: its key is dead when this returns. Gives back the vector that was registered, or a copy of the bytes if
-    /// the region was [allocated](Function::allocate) or other handles of it still exist (which stay readable, but are
-    /// registered no longer).
+    /// Ends a region: its key is dead when this returns. Returns the vector that was registered.
+    /// Returns a copy if the region was [allocated](Function::allocate) or other handles of it
+    /// still exist. Those handles stay readable.
     ///
     /// # Errors
-    /// [`Error::InUse`] while a posted descriptor uses a part of it: nothing changed then. [`Error::NoSuchRegion`].
+    /// [`Error::InUse`] while a posted descriptor uses a part of it: nothing has changed.
+    /// [`Error::NoSuchRegion`].
     pub fn deregister(&mut self, region: MemoryRegion) -> Result<Vec<u8>> {
         self.fork.check()?;
         self.port.deregister(&mut self.core, region)
     }
 
-    /// Makes a region of memory that belongs to somebody else, for instance a C program: it is used where it is, and a descriptor
-    /// names parts of it by [`MemoryRegion::slice`]. [`Function::release`] ends it. Without rights it serves this side only, and costs
-    /// little enough to be made for one descriptor.
+    /// Registers memory that this library does not own, for instance a C program's. It is used in
+    /// place. A descriptor names parts of it by [`MemoryRegion::slice`]. [`Function::release`] ends
+    /// it. Without rights only this side uses it; that is cheap enough to do for each descriptor.
     ///
     /// # Safety
-    /// Until it is [released](Function::release) and no handle or posted descriptor of it is left, the `length` bytes at `start` stay mapped,
-    /// readable and writable. Peers that have rights, and descriptors that are posted, read and write them at any time, so nothing
-    /// may be assumed of their contents meanwhile, and no Rust reference to them may be in use.
+    /// The `length` bytes at `start` stay mapped, readable and writable until the region is
+    /// [released](Function::release) and no handle or posted descriptor of it is left. Until then
+    /// peers with rights, and posted descriptors, read and write the bytes at any time. So the
+    /// program assumes nothing about their contents and uses no Rust reference to them.
     ///
     /// # Errors
     /// As [`Function::register`].
@@ -249,13 +259,14 @@ impl Function {
         rights: Rights,
     ) -> Result<MemoryRegion> {
         self.fork.check()?;
-        // SAFETY: the caller's promise: all clones of the memory are in handles and descriptors of the region.
+        // SAFETY: the caller's promise, because all clones of the memory are in handles and
+        // descriptors of the region.
         let memory = unsafe { Memory::foreign(start, length) };
         self.port.register_foreign(&mut self.core, memory, rights)
     }
 
-    /// Ends a region as [`Function::deregister`] does, and leaves its bytes where they are: for memory of
-    /// [`Function::register_foreign`].
+    /// Ends a region of [`Function::register_foreign`] as [`Function::deregister`] does. Its bytes
+    /// stay where they are.
     ///
     /// # Errors
     /// As [`Function::deregister`].
@@ -268,17 +279,19 @@ impl Function {
 
     /// Posts a message.
     ///
-    /// Its completion means that all bytes are in the memory of the receiving function (a short message perhaps waits there
-    /// for a receive), or, for a message longer than [`Limits::eager_bytes`], in the receiver's buffer. Over `eth` and `udp` that is
-    /// known when the peer has acknowledged it, which it does while its program polls or waits; if the link goes down first, the
-    /// message completes with the reason, and may have arrived or not. The status
-    /// [`Status::Truncated`] is told to the sender of long messages only.
+    /// Its completion means that all bytes are in the memory of the receiving function, where a
+    /// short message may wait for a receive. For a message longer than [`Limits::eager_bytes`] it
+    /// means that they are in the receiver's buffer. Over `eth` and `udp` it waits for the peer's
+    /// acknowledgement, which the peer sends while its program polls or waits. If the link goes
+    /// down first, the message completes with the reason, whether it has arrived or not. Only
+    /// senders of long messages see [`Status::Truncated`].
     ///
     /// # Errors
-    /// With the descriptor: [`Error::QueueFull`] (the send queue, or the completion queue has no entry to reserve),
-    /// [`Error::BadDestination`], [`Error::WrongState`], [`Error::TooLong`], [`Error::NoSuchQueuePair`].
-    // Always, as `poll` and `post_receive`: descriptors and completions are then built and read where they are, instead of
-    // being moved from call to call.
+    /// Each returns the descriptor: [`Error::QueueFull`] (of the send queue, or no free entry in
+    /// the completion queue), [`Error::BadDestination`], [`Error::WrongState`], [`Error::TooLong`],
+    /// [`Error::NoSuchQueuePair`].
+    // Always inlined, as `poll` and `post_receive`: descriptors and completions are then built and
+    // read in place, instead of being copied from call to call.
     #[inline(always)]
     pub fn post_send<'a>(
         &mut self,
@@ -294,9 +307,10 @@ impl Function {
         }
     }
 
-    /// Posts messages in turn, with one ring of the bell: short ones for the same destination share a packet where the device gains by it
-    /// (`shm`, and `auto:` on one host). To the receiver, and in every completion, they are as if each had been posted by
-    /// [`Function::post_send`]; what was posted keeps no payload here.
+    /// Posts messages in turn, with one ring of the doorbell. Short messages for the same
+    /// destination share a packet where the device gains by it (`shm`, and `auto:` on one host).
+    /// Receivers and completions see no difference from single calls of [`Function::post_send`]. A
+    /// posted element of `sends` keeps no payload.
     ///
     /// ```no_run
     /// # use bellwire::{Address, Function, QueuePair, Result, Send};
@@ -309,8 +323,8 @@ impl Function {
     /// ```
     ///
     /// # Errors
-    /// Those of [`Function::post_send`] for the first message that is refused, with the number of those before it, which are posted. It and
-    /// those behind it are as they were.
+    /// Those of [`Function::post_send`] for the first refused message, with the number of messages
+    /// before it. Those are posted; the refused one and all behind it are unchanged.
     pub fn post_sends(
         &mut self,
         queue_pair: QueuePair,
@@ -326,11 +340,11 @@ impl Function {
         }
     }
 
-    /// Posts a buffer for one message; it reserves an entry of the receive completion queue.
+    /// Posts a buffer for one message. Reserves an entry of the receive completion queue.
     ///
     /// # Errors
-    /// With the buffer: [`Error::QueueFull`], [`Error::WrongState`] (disconnected, or uses a shared receive queue),
-    /// [`Error::NoSuchQueuePair`].
+    /// Each returns the buffer: [`Error::QueueFull`], [`Error::WrongState`] (disconnected, or uses
+    /// a shared receive queue), [`Error::NoSuchQueuePair`].
     #[inline(always)]
     pub fn post_receive(
         &mut self,
@@ -348,7 +362,7 @@ impl Function {
     /// Posts a buffer for one message to any queue pair of a shared receive queue.
     ///
     /// # Errors
-    /// With the buffer: [`Error::QueueFull`], [`Error::NoSuchSharedReceiveQueue`].
+    /// Each returns the buffer: [`Error::QueueFull`], [`Error::NoSuchSharedReceiveQueue`].
     pub fn post_shared_receive(
         &mut self,
         queue: SharedReceiveQueue,
@@ -365,8 +379,9 @@ impl Function {
     /// Posts a one-sided write.
     ///
     /// # Errors
-    /// With the descriptor: [`Error::UnequalSums`], [`Error::BadChain`], [`Error::OutOfRange`] (a part lies outside its key's
-    /// region), and those of [`Function::post_send`]. Nothing has moved then.
+    /// Each returns the descriptor: [`Error::UnequalSums`], [`Error::BadChain`],
+    /// [`Error::OutOfRange`] (a part lies outside its key's region), and those of
+    /// [`Function::post_send`]. No byte has moved then.
     #[inline(always)]
     pub fn post_put<'a>(
         &mut self,
@@ -393,10 +408,12 @@ impl Function {
         self.port.post_get(&mut self.core, queue_pair, get)
     }
 
-    /// Adds `operand` to a peer's word, atomically; the completion's `value` is what was there before.
+    /// Adds `operand` to a peer's word, atomically. The completion's `value` is the word's previous
+    /// value.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] (not a multiple of 8, or outside), and those of [`Function::post_send`].
+    /// [`Error::OutOfRange`] (not a multiple of 8, or outside), and those of
+    /// [`Function::post_send`].
     pub fn post_fetch_add(
         &mut self,
         queue_pair: QueuePair,
@@ -409,7 +426,8 @@ impl Function {
         self.port.post_atomic(&mut self.core, queue_pair, at, change, context)
     }
 
-    /// Replaces a peer's word by `new` if it equals `expected`, atomically; the completion's `value` is what was there before.
+    /// Replaces a peer's word by `new` if it equals `expected`, atomically. The completion's
+    /// `value` is the word's previous value.
     ///
     /// # Errors
     /// As [`Function::post_fetch_add`].
@@ -428,18 +446,21 @@ impl Function {
 
     // Completing
 
-    /// The oldest completion of a queue, if there is one; makes progress if the queue is empty.
+    /// The oldest completion of a queue, if there is one. Makes progress if the queue is empty.
     ///
     /// # Errors
-    /// [`Error::NoSuchCompletionQueue`]; [`Error::Standstill`] on a simulated device, instead of nothing for ever.
+    /// [`Error::NoSuchCompletionQueue`]; [`Error::Standstill`] on a simulated device, instead of
+    /// `None` for ever.
     #[inline(always)]
     pub fn poll(&mut self, queue: CompletionQueue) -> Result<Option<Completion>> {
         self.poll_by(queue, |port, core| port.poll(core, queue.slot))
     }
 
-    /// [`Function::poll`], and messages for the queue pairs that complete their receives in `queue` are shown to `inbox` first, where they
-    /// lie: what it takes needs no receive and has no completion. Messages of more than [`Limits::eager_bytes`] are never shown, nor those
-    /// that come while others of their queue pair wait for a receive or to be told.
+    /// As [`Function::poll`], but `inbox` sees messages first, in place, if their queue pair
+    /// completes its receives in `queue`. A message that it takes needs no receive and has no
+    /// completion. It never sees messages of more than [`Limits::eager_bytes`]. Nor does it see a
+    /// message while earlier ones of its queue pair wait for a receive, or while completions wait
+    /// to be polled.
     ///
     /// # Errors
     /// As [`Function::poll`].
@@ -479,8 +500,7 @@ impl Function {
     }
 
     /// Why a queue has no completion and will never have one, if that is so.
-    // In a box: a call that were given the place of the result, to put its error there, would keep the compiler from passing completions
-    // through that result in registers.
+    // Boxed: an out-pointer for the error would keep completions out of registers.
     #[cold]
     #[inline(never)]
     fn why_nothing(&self, queue: CompletionQueue) -> Option<Box<Error>> {
@@ -492,8 +512,8 @@ impl Function {
         Some(Box::new(error))
     }
 
-    /// The oldest completion of a queue, if one is there already: [`Function::poll`] without progress, for whoever has just polled and takes
-    /// what came with it.
+    /// The oldest completion of a queue, if there is one: [`Function::poll`] without progress. For
+    /// a caller that has just polled and drains the queue.
     ///
     /// # Errors
     /// [`Error::Forked`], [`Error::NoSuchCompletionQueue`].
@@ -510,10 +530,11 @@ impl Function {
         }
     }
 
-    /// Makes progress: takes what peers sent, and sends what waits. Returns how much it did; 0: nothing to do now.
+    /// Makes progress: receives what has arrived and sends what waits. Returns the number of things
+    /// done; 0: nothing to do now.
     ///
     /// # Errors
-    /// [`Error::Forked`]; [`Error::Standstill`] on a simulated device, instead of nothing to do for ever.
+    /// [`Error::Forked`]; [`Error::Standstill`] on a simulated device, instead of 0 for ever.
     pub fn progress(&mut self) -> Result<usize> {
         self.fork.check()?;
         let done = self.port.progress(&mut self.core);
@@ -526,7 +547,8 @@ impl Function {
     /// The next completion of a queue, waiting for it.
     ///
     /// # Errors
-    /// [`Error::TimedOut`], [`Error::NoSuchCompletionQueue`]; [`Error::Standstill`] on a simulated device.
+    /// [`Error::TimedOut`], [`Error::NoSuchCompletionQueue`]; [`Error::Standstill`] on a simulated
+    /// device.
     pub fn wait(
         &mut self,
         queue: CompletionQueue,
@@ -537,19 +559,20 @@ impl Function {
         self.wait_for(how, timeout, |core| Ok(core.pop(queue)))
     }
 
-    /// The time that this function's deadlines and waits go by: the real one, except on devices whose time is simulated, where it is
-    /// that of the program which drives the function.
+    /// The clock of this function's deadlines and waits. It is real time, except on simulated
+    /// devices: there it is the virtual time of the program that drives the function.
     pub fn now(&self) -> Instant {
         self.port.now()
     }
 
-    /// A descriptor for `poll` or `epoll`: readable when [`Function::progress`] has something to do, once
-    /// [`Function::arm`] returned `true`.
+    /// A descriptor for `poll` or `epoll`: readable when [`Function::progress`] has something to
+    /// do, after [`Function::arm`] has returned `true`.
     pub fn wait_fd(&self) -> BorrowedFd<'_> {
         self.port.wakeup_fd()
     }
 
-    /// Asks for [`Function::wait_fd`] to become readable. `false`: there is something to do already, poll first.
+    /// Asks for [`Function::wait_fd`] to become readable. `false`: there is something to do
+    /// already; poll first.
     ///
     /// # Errors
     /// [`Error::Forked`]; [`Error::Standstill`] on a simulated device.
@@ -558,7 +581,7 @@ impl Function {
         if self.port.progress(&mut self.core) > 0 {
             return Ok(false);
         }
-        // Who waits for the descriptor would otherwise look and wait in turn, and never hear why.
+        // Without this, a program that arms and waits in turn would never see the error.
         match self.port.standstill() {
             Some(standstill) => Err(standstill),
             None => Ok(self.port.arm_wakeup()),
@@ -567,13 +590,14 @@ impl Function {
 
     // Connections
 
-    /// Asks a listener for a connection and waits for the answer, which is the peer's private data.
+    /// Asks a listener for a connection and waits for the answer. Returns the peer's private data.
     ///
-    /// `to.queue_pair` is a number that somebody [listens](Function::listen) on. If nobody does yet, it asks again until
-    /// `timeout` has passed.
+    /// `to.queue_pair` is the number of a [listener](Function::listen). Without a listener it asks
+    /// again until `timeout` has passed.
     ///
     /// # Errors
-    /// [`Error::Rejected`], [`Error::Unreachable`], [`Error::WrongState`], [`Error::TooLong`] (private data).
+    /// [`Error::Rejected`], [`Error::Unreachable`], [`Error::WrongState`], [`Error::TooLong`]
+    /// (private data).
     pub fn connect(
         &mut self,
         queue_pair: QueuePair,
@@ -582,7 +606,7 @@ impl Function {
         timeout: Duration,
     ) -> Result<Vec<u8>> {
         self.start_connect(queue_pair, to, private_data, timeout)?;
-        // The connection has a deadline of its own, which says more than one of the wait's.
+        // The connection's own deadline comes first: its error says more than the wait's.
         let patient = timeout.saturating_add(Duration::from_secs(1));
         self.wait_for(Wait::Adaptive, patient, |core| match core.connection(queue_pair)? {
             ConnectionProgress::Waiting => Ok(None),
@@ -590,7 +614,8 @@ impl Function {
         })
     }
 
-    /// Asks a listener for a connection, without waiting: [`Function::poll_connection`] tells the outcome.
+    /// Asks a listener for a connection, without waiting: [`Function::poll_connection`] reports the
+    /// outcome.
     ///
     /// # Errors
     /// As [`Function::connect`].
@@ -605,17 +630,19 @@ impl Function {
         self.port.start_connect(&mut self.core, queue_pair, to, private_data, timeout)
     }
 
-    /// How far a connection is that [`Function::start_connect`] began; makes progress. Its end is told once.
+    /// The progress of a connection that [`Function::start_connect`] began. Makes progress. Reports
+    /// the outcome once.
     ///
     /// # Errors
-    /// As [`Function::connect`]; [`Error::WrongState`] if none was begun, or its end was told already.
+    /// As [`Function::connect`]; [`Error::WrongState`] if none was begun, or its outcome was
+    /// reported already.
     pub fn poll_connection(&mut self, queue_pair: QueuePair) -> Result<ConnectionProgress> {
         self.progress()?;
         self.core.connection(queue_pair)
     }
 
-    /// Takes connection requests on `number`, any below [`Address::CHANNEL_BASE`]; numbers of listeners and of queue pairs
-    /// do not collide.
+    /// Accepts connection requests on `number`, any below [`Address::CHANNEL_BASE`]. Numbers of
+    /// listeners and of queue pairs are separate.
     ///
     /// # Errors
     /// [`Error::InUse`] if this function listens on it already, [`Error::Exhausted`].
@@ -630,7 +657,7 @@ impl Function {
         self.core.stop_listening(listener)
     }
 
-    /// The oldest connection request, if there is one; makes progress if there is none.
+    /// The oldest connection request, if there is one. Makes progress if there is none.
     pub fn poll_request(&mut self, listener: Listener) -> Result<Option<ConnectionRequest>> {
         if let Some(request) = self.next_request(listener)? {
             return Ok(Some(request));
@@ -639,8 +666,9 @@ impl Function {
         self.core.next_request(listener)
     }
 
-    /// The oldest connection request that has come, if there is one. Makes no progress, so that whoever has polled its completion queue
-    /// until it was empty, and looks here last, may sleep if [`Function::arm`] says so.
+    /// The oldest connection request, if there is one. Makes no progress: a program that has polled
+    /// its completion queue until it was empty, and looks here last, may sleep if [`Function::arm`]
+    /// allows it.
     pub fn next_request(&mut self, listener: Listener) -> Result<Option<ConnectionRequest>> {
         self.fork.check()?;
         self.core.next_request(listener)
@@ -659,10 +687,12 @@ impl Function {
         self.wait_for(how, timeout, |core| core.next_request(listener))
     }
 
-    /// Accepts a request: `queue_pair` (unconnected or disconnected, no channel) is connected to the peer from now on.
+    /// Accepts a request: `queue_pair` (unconnected or disconnected, no channel) is then connected
+    /// to the peer.
     ///
     /// # Errors
-    /// [`Error::WrongState`], [`Error::TooLong`] (private data), [`Error::Unreachable`] (the peer is gone).
+    /// [`Error::WrongState`], [`Error::TooLong`] (private data), [`Error::Unreachable`] (the peer
+    /// is gone).
     pub fn accept(
         &mut self,
         request: ConnectionRequest,
@@ -675,7 +705,8 @@ impl Function {
         Ok(())
     }
 
-    /// Refuses a request; the peer's `connect` fails with [`Error::Rejected`] and the private data as its reason.
+    /// Refuses a request. The peer's `connect` fails with [`Error::Rejected`] and the private data
+    /// as its reason.
     pub fn reject(&mut self, request: ConnectionRequest, private_data: &[u8]) -> Result<()> {
         self.fork.check()?;
         self.core.reject_connection(request, private_data)?;
@@ -683,7 +714,8 @@ impl Function {
         Ok(())
     }
 
-    /// Ends a connection: what is posted completes as [`Status::Flushed`] here and [`Status::PeerGone`] there.
+    /// Ends a connection: posted descriptors complete as [`Status::Flushed`] here and as
+    /// [`Status::PeerGone`] at the peer.
     pub fn disconnect(&mut self, queue_pair: QueuePair) -> Result<()> {
         self.fork.check()?;
         self.port.disconnect(&mut self.core, queue_pair)?;
@@ -724,7 +756,8 @@ impl Function {
         }
     }
 
-    /// What `nothing` becomes when nothing will ever happen again: an error, with what the device says. Out of line, as the errors below.
+    /// Returns `nothing`, or an error with the device's report if the device stands still. Out of
+    /// line, as the errors below.
     #[cold]
     #[inline(never)]
     fn for_ever<R>(&self, nothing: R) -> Result<R> {
@@ -732,12 +765,13 @@ impl Function {
     }
 }
 
-/// Longest sleep while something waits for a peer. The device wakes us when the peer has made room; this bounds the harm if it
-/// does not know, and keeps the deadlines of connections.
+/// Longest sleep while something waits for a peer. The device wakes us when the peer has made room.
+/// This bound limits the delay if the device misses that, and keeps the deadlines of connections.
 const SHORT_SLEEP: Duration = Duration::from_millis(1);
 
 impl Drop for Function {
-    /// Peers see the end of its links. In a forked child nothing happens, because the links are the parent's.
+    /// Ends the links, which peers see. In a forked child nothing happens: the links are the
+    /// parent's.
     fn drop(&mut self) {
         if self.fork.is_same_process() {
             // SAFETY: nothing uses the port after its owner is dropped.

@@ -1,8 +1,8 @@
 //! Bellwire: a user-level interconnect. The public API.
 //!
-//! A program opens a [`Device`] by name, opens one of its [`Function`]s, and posts descriptors to queue pairs; the kernel is
-//! not on the path. Posting *moves* a buffer into the queue, and the [`Completion`] gives it back, so that no program needs
-//! `unsafe`.
+//! A program opens a [`Device`] by name, opens one of its [`Function`]s, and posts descriptors to
+//! queue pairs. The kernel is not on the path. Posting *moves* a buffer into the queue and the
+//! [`Completion`] returns it, so no program needs `unsafe`.
 //!
 //! ```no_run
 //! use bellwire::{Device, QueuePairOptions, Send, Wait};
@@ -21,26 +21,31 @@
 //! ```
 //!
 //! # The walk of a message
-//! [`Function::post_send`] -> `engine/send.rs` -> the device's `Transport::send` ... the peer's device polls ->
-//! `engine/receive.rs` -> its completion queue -> [`Function::poll`].
+//! [`Function::post_send`] -> `engine/send.rs` -> the device's `Transport::send` ... the peer's
+//! device polls -> `engine/receive.rs` -> its completion queue -> [`Function::poll`].
 //!
 //! # Many small messages
-//! Messages that are ready together go by one call, [`Function::post_sends`], and by few packets. A program that knows from a message's first
-//! bytes where the rest belongs takes it where it lies ([`Function::poll_with`]), and posts no receive for it.
+//! Post messages that are ready together by one call, [`Function::post_sends`]: they share packets.
+//! A program that learns from a message's first bytes where the rest belongs can copy it there
+//! itself ([`Function::poll_with`]). It posts no receive for such a message.
 //!
 //! # Order
-//! - Descriptors of one queue pair start in the order of posting. Messages between two queue pairs are received, and their
-//!   receive completions come, in the order of posting, whatever their lengths.
-//! - What a put wrote is in memory before a message that was posted after it on the same queue pair to the same function.
-//! - Completions of sends, puts and gets may overtake each other: the context tells which one finished.
+//! - Descriptors of one queue pair start in the order of posting. Messages between two queue pairs
+//!   arrive, and complete at the receiver, in the order of posting, for any lengths.
+//! - A put's bytes are in memory before any later message of the same queue pair to the same
+//!   function arrives.
+//! - Completions of sends, puts and gets may overtake each other. The context identifies the
+//!   descriptor.
 //!
 //! # Threads
-//! A [`Device`] is shared freely. A [`Function`] moves between threads but is driven by one at a time, so that its data path
-//! needs no lock: two threads open two functions, or share a `Mutex<Function>`.
+//! A [`Device`] is shared freely. A [`Function`] may move between threads but only one drives it at
+//! a time, so its data path needs no lock. Two threads open two functions, or share a
+//! `Mutex<Function>`.
 
-// A refused post gives its descriptor back, which makes its error as large as the descriptor; success stays small.
+// A refused post returns its descriptor, so its error is as large as the descriptor. Success stays
+// small.
 #![allow(clippy::result_large_err)]
-// `Error` has drop glue, so an eagerly built one is dropped on the path where nothing is wrong.
+// `Error` has drop glue: an eagerly built one would be dropped on the path without an error.
 #![allow(clippy::unnecessary_lazy_evaluations)]
 
 mod auto;

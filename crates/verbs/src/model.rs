@@ -8,7 +8,7 @@ use bellwire_virtual::{VirtualDevice, VirtualOptions};
 /// The settings that this device knows.
 pub(crate) const SETTINGS: &[&str] = &["node", "functions", "config", "seed", "programs"];
 
-/// Opens a node of `machine`, which is made if nobody has it open in this process.
+/// Opens a node of `machine`. Makes the machine if it is not open in this process.
 pub(crate) fn open(machine: &str, options: &DeviceOptions) -> Result<Box<dyn DeviceBackend>> {
     let own = VirtualOptions {
         node: options.node,

@@ -1,25 +1,25 @@
-//! Queue pairs: what one is made of, and what can be asked of it.
+//! Queue pairs: options and state.
 
 use crate::{Address, CompletionQueue, QueuePairCounters, SharedReceiveQueue, Status};
 
-/// What a queue pair is made of.
+/// Options of a new queue pair.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct QueuePairOptions {
     /// Where sends, puts, gets and atomics complete.
     pub send_completions: CompletionQueue,
-    /// Where receives complete, and remote events appear.
+    /// Where receives and remote events complete.
     pub receive_completions: CompletionQueue,
-    /// Sends, puts, gets and atomics that can be posted and not finished, 1 to 65,536.
+    /// Most unfinished sends, puts, gets and atomics, 1 to 65,536.
     pub send_depth: usize,
-    /// Receives that can be posted and not finished, 1 to 65,536; unused with `shared_receive`.
+    /// Most unfinished receives, 1 to 65,536. Unused with `shared_receive`.
     pub receive_depth: usize,
-    /// Takes its receives from there instead of a queue of its own.
+    /// Takes its receives from this queue instead of its own.
     pub shared_receive: Option<SharedReceiveQueue>,
 }
 
 impl QueuePairOptions {
-    /// Both sides complete in `completions`; 256 sends and 256 receives can be posted.
+    /// Both sides complete in `completions`. Depth: 256 sends and 256 receives.
     pub fn new(completions: CompletionQueue) -> Self {
         QueuePairOptions {
             send_completions: completions,
@@ -36,13 +36,13 @@ impl QueuePairOptions {
         self
     }
 
-    /// Sends that can be posted and not finished.
+    /// Sets the most unfinished sends, puts, gets and atomics.
     pub fn send_depth(mut self, depth: usize) -> Self {
         self.send_depth = depth;
         self
     }
 
-    /// Receives that can be posted and not finished.
+    /// Sets the most unfinished receives.
     pub fn receive_depth(mut self, depth: usize) -> Self {
         self.receive_depth = depth;
         self
@@ -58,41 +58,42 @@ impl QueuePairOptions {
 /// Whether a queue pair has a fixed peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ConnectionState {
-    /// It has none: every send names its destination, and anybody may send to it.
+    /// No: every send names its destination, and any peer may send to it.
     Unconnected,
-    /// [`crate::Function::start_connect`] asked, and nobody has answered yet.
+    /// [`crate::Function::start_connect`] has sent a request, and no answer has come yet.
     Connecting {
-        /// Whom it asked.
+        /// The address of the request.
         to: Address,
     },
-    /// Only this peer: sends name no destination, and nobody else's messages are taken.
+    /// Only this peer: sends name no destination, and messages of others are dropped.
     Connected {
         /// The peer's queue pair.
         peer: Address,
     },
     /// It had a peer. It can be connected again, or destroyed.
     Disconnected {
-        /// [`Status::Flushed`] if this side ended it, otherwise what happened to the peer.
+        /// [`Status::Flushed`] if this side ended it, otherwise the status of the peer's end.
         why: Status,
     },
 }
 
-/// What [`crate::Function::query`] says.
+/// The result of [`crate::Function::query`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct QueuePairState {
-    /// Where peers send to.
+    /// The address that peers send to.
     pub address: Address,
     /// Whether it has a fixed peer.
     pub connection: ConnectionState,
-    /// Sends, puts, gets and atomics that are posted and not finished.
+    /// Unfinished sends, puts, gets and atomics.
     pub posted_sends: usize,
-    /// Receives that are posted and not finished; those of a shared receive queue only once a message has taken them.
+    /// Unfinished receives. Those of a shared receive queue count only after a message has taken
+    /// them.
     pub posted_receives: usize,
     /// Messages that wait here for a receive.
     pub backlog_messages: usize,
     /// The last status that was not a success.
     pub last_error: Option<Status>,
-    /// What it has done.
+    /// Its counters.
     pub counters: QueuePairCounters,
 }

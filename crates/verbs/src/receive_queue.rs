@@ -10,12 +10,14 @@ pub(crate) struct Receive {
     pub(crate) context: u64,
 }
 
-/// Receives in the order in which they were posted: a ring that grows to what is posted at once.
+/// Receives in the order in which they were posted: a ring that grows to the largest number posted
+/// at once.
 ///
-/// Every message looks at the oldest one and then takes it out, so both are a mask and a move.
+/// Every message looks at the oldest one and takes it out. Each costs a mask and a move.
 #[derive(Default)]
 pub(crate) struct ReceiveQueue {
-    /// As many as a power of two, or none. Those from `oldest` to `next`, both modulo that, hold a receive, the others nothing.
+    /// Their number is a power of two, or zero. Those from `oldest` to `next`, both modulo this
+    /// number, hold a receive. The others are empty.
     slots: Box<[MaybeUninit<Receive>]>,
     oldest: usize,
     next: usize,
@@ -49,7 +51,7 @@ impl ReceiveQueue {
             self.grow();
         }
         let place = self.place(self.next);
-        // SAFETY: `grow` left at least one slot, so that the mask keeps the place below their number.
+        // SAFETY: `grow` left at least one slot, so the mask keeps the place below their number.
         unsafe { self.slots.get_unchecked_mut(place) }.write(Receive { buffer, context });
         self.next = self.next.wrapping_add(1);
     }
@@ -63,14 +65,15 @@ impl ReceiveQueue {
         *self = larger;
     }
 
-    /// The oldest receive, to be looked at, and taken out or not.
+    /// The oldest receive. The caller may look at it, then take it out or leave it.
     #[inline(always)]
     pub(crate) fn front(&mut self) -> Option<Front<'_>> {
         if self.is_empty() {
             return None;
         }
         let place = self.place(self.oldest);
-        // SAFETY: the queue is not empty, so there are slots, and the mask keeps the place below their number.
+        // SAFETY: the queue is not empty, so there are slots, and the mask keeps the place below
+        // their number.
         let slot = unsafe { self.slots.get_unchecked_mut(place) };
         Some(Front { slot, oldest: &mut self.oldest })
     }
@@ -98,14 +101,14 @@ pub(crate) struct Front<'a> {
 impl Front<'_> {
     #[inline(always)]
     pub(crate) fn buffer(&mut self) -> &mut Buffer {
-        // SAFETY: the slot of the oldest receive of a queue that is not empty holds one.
+        // SAFETY: the queue is not empty, so the slot of its oldest receive holds one.
         unsafe { &mut self.slot.assume_init_mut().buffer }
     }
 
     #[inline(always)]
     pub(crate) fn take(self) -> Receive {
         *self.oldest = self.oldest.wrapping_add(1);
-        // SAFETY: as above; the slot is not counted any more.
+        // SAFETY: as above; the queue no longer counts the slot.
         unsafe { self.slot.assume_init_read() }
     }
 }
@@ -134,7 +137,8 @@ impl std::fmt::Debug for ReceiveQueue {
 mod tests {
     use super::*;
 
-    /// Receives come out whole and in the order in which they went in, at any fill level, across the wrap, and while it grows.
+    /// Receives come out whole and in the order in which they went in, at any fill level, across
+    /// the wrap, and while it grows.
     #[test]
     fn receives_come_out_as_they_went_in() {
         for start in [0, usize::MAX - 7] {

@@ -9,16 +9,17 @@ pub struct SharedReceiveQueue {
     pub(crate) generation: u32,
 }
 
-/// Buffers for whichever queue pair gets a message first.
+/// Buffers of several queue pairs: the next message of any of them takes the oldest.
 ///
-/// They reserve no completion, because it is not known yet where they will complete: the message waits if there is no room.
+/// They reserve no completion entry: their completion queue is not known until a message comes.
+/// Without a free entry the message waits.
 #[derive(Debug)]
 pub(crate) struct SharedReceives {
     pub(crate) receives: ReceiveQueue,
     pub(crate) depth: usize,
-    /// Queue pairs that take from here.
+    /// Queue pairs that use this queue.
     pub(crate) users: usize,
-    /// A message found no buffer here.
+    /// A message has found no buffer here and waits.
     pub(crate) starved: bool,
 }
 

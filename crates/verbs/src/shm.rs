@@ -17,7 +17,7 @@ pub(crate) fn open(job: &str, options: &DeviceOptions) -> Result<Box<dyn DeviceB
     }))
 }
 
-/// Who may connect, in the device's words.
+/// The processes that may connect, in the device's type.
 pub(crate) fn access_of(options: &DeviceOptions) -> Access {
     match options.mode {
         AccessMode::Owner => Access::Owner,

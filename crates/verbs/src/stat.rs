@@ -1,12 +1,13 @@
-//! What a running, or stuck, process shows of itself to `bellwire stat`.
+//! The snapshots that `bellwire stat` reads from a running or stuck process.
 //!
-//! Each open function keeps a snapshot in an unnamed memory file, which an outsider finds among the process's descriptors
-//! (`/proc/PID/fd`) and reads without stopping or asking it. The snapshot is made when the function is opened, and renewed at
-//! most ten times a second from the device's rare look at its control sockets: so a process that is stuck outside of Bellwire
-//! shows the last state before it got stuck, and the path of a message pays nothing.
+//! Each open function keeps a snapshot in an unnamed memory file. A reader finds it among the
+//! process's descriptors (`/proc/PID/fd`) and does not stop the process. The function writes it at
+//! opening, then at most ten times a second, in the device's rare look at its control sockets. So
+//! the message path pays nothing. A process that is stuck outside of Bellwire shows the last state
+//! before that.
 //!
-//! The snapshot is one JSON object, whose first and last members are the same serial number: if they differ, or it does not
-//! parse, it was read while it was being written, and is read again.
+//! The snapshot is one JSON object. Its first and last members are the same serial number. If they
+//! differ, or it does not parse, the read overlapped a write: read it again.
 
 use crate::ConnectionState;
 use crate::engine::Core;
@@ -17,19 +18,19 @@ use std::time::{Duration, Instant};
 
 /// Name of the memory file, as `/proc/PID/fd` shows it between `/memfd:` and ` (deleted)`.
 pub const FILE_NAME: &str = "bellwire stat";
-/// Version of the snapshot's form.
+/// Version of the snapshot's format.
 const FORMAT: u32 = 1;
 /// Time between two snapshots.
 const INTERVAL: Duration = Duration::from_millis(100);
-/// Queue pairs that a snapshot lists; the totals count all.
+/// Most queue pairs that a snapshot lists. The totals count all.
 const LISTED: usize = 256;
 
-/// A function's snapshot. Without a memory file (none to be had) it shows nothing, and nothing else is lost.
+/// A function's snapshot. If no memory file can be made, there is no snapshot, and all else works.
 #[derive(Default)]
 pub(crate) struct Stat {
     file: Option<OwnedFd>,
     pid: u32,
-    /// Name of the function's device, as text of JSON.
+    /// Name of the function's device, escaped for JSON.
     device: String,
     text: String,
     longest: usize,
@@ -54,20 +55,20 @@ impl Stat {
 
     fn write(&mut self) {
         self.last = Some(Instant::now());
-        // Blanks over the rest of a longer one before it: still the same JSON.
+        // Blanks overwrite the rest of a longer earlier snapshot: valid JSON.
         self.longest = self.longest.max(self.text.len());
         while self.text.len() < self.longest {
             self.text.push(' ');
         }
         if let Some(file) = &self.file {
-            // What cannot be shown is not shown.
+            // A failed write only leaves the older snapshot.
             let _ = rustix::io::pwrite(file, self.text.as_bytes(), 0);
         }
     }
 }
 
 impl Core {
-    /// Renews the snapshot if it is old. `device`: what the device counts.
+    /// Renews the snapshot if it is old. `device`: the device's counters.
     pub(crate) fn show(&mut self, device: &[(&'static str, u64)]) {
         if !self.stat.is_due() {
             return;
@@ -118,7 +119,7 @@ impl Core {
     }
 }
 
-/// What stands between the quotation marks of a JSON string.
+/// Escapes a text for the inside of a JSON string.
 fn json_text(text: &str) -> String {
     let mut out = String::new();
     for character in text.chars() {
@@ -144,7 +145,7 @@ fn members(out: &mut String, name: &str, rows: impl Iterator<Item = (&'static st
 /// The memory files of a process that hold snapshots, as paths that can be opened.
 ///
 /// # Errors
-/// There is no such process, or it belongs to somebody else.
+/// No such process, or it belongs to another user.
 pub fn files_of(pid: u32) -> std::io::Result<Vec<std::path::PathBuf>> {
     let expected = format!("/memfd:{FILE_NAME} (deleted)");
     let mut found = Vec::new();

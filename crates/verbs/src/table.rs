@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Given out once per process (until it wraps after four thousand million objects), so that a handle of another function or of
-/// a destroyed object is noticed.
+/// Each generation is used once per process, until the counter wraps after 2^32 objects. So a stale
+/// handle, or one of another function, is detected.
 static GENERATIONS: AtomicU32 = AtomicU32::new(1);
 
 /// A generation that no other object has.
@@ -12,7 +12,7 @@ pub(crate) fn next_generation() -> u32 {
     GENERATIONS.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Slots, free or taken.
+/// Slots, free or in use.
 #[derive(Debug)]
 pub(crate) struct Table<T> {
     slots: Vec<Slot<T>>,
@@ -33,7 +33,8 @@ impl<T> Table<T> {
         Table { slots: Vec::new(), free: Default::default(), limit }
     }
 
-    /// Slot and generation of the new object; gives it back if the table is full.
+    /// Inserts an object and returns its slot and generation. Returns the object if the table is
+    /// full.
     pub(crate) fn insert(&mut self, value: T) -> Result<(u32, u32), T> {
         let generation = next_generation();
         let taken = Slot { generation, value: Some(value) };
@@ -76,7 +77,7 @@ impl<T> Table<T> {
         self.slots.get_mut(slot as usize)?.value.as_mut()
     }
 
-    /// Takes the object out; its handle is stale from now on.
+    /// Takes the object out; its handle is then stale.
     pub(crate) fn remove(&mut self, slot: u32, generation: u32) -> Option<T> {
         self.find(slot, generation)?;
         self.free.push_back(slot);
@@ -89,13 +90,13 @@ impl<T> Table<T> {
         numbered.filter_map(|(slot, entry)| Some((slot as u32, entry.value.as_ref()?)))
     }
 
-    /// How many objects there can be.
+    /// Most objects that the table can hold.
     pub(crate) fn limit(&self) -> usize {
         self.limit
     }
 }
 
-/// The object in a slot that is known to be taken.
+/// The object in a slot that is known to be in use.
 impl<T> std::ops::Index<u32> for Table<T> {
     type Output = T;
 

@@ -8,7 +8,7 @@ pub const ADAPTIVE_SPIN: Duration = Duration::from_micros(50);
 /// How to wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Wait {
-    /// Polls until something comes: lowest latency, one whole processor.
+    /// Polls until something comes: lowest latency, uses one whole processor.
     Spin,
     /// Spins for [`ADAPTIVE_SPIN`], then sleeps as [`Wait::Block`].
     #[default]
@@ -17,21 +17,21 @@ pub enum Wait {
     Block,
 }
 
-/// What to do after a look that found nothing.
+/// The next action after an empty look.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// Look again.
     Look,
-    /// Sleep, at most so long.
+    /// Sleep, at most for this time.
     Sleep(Duration),
-    /// The deadline has passed; so many milliseconds were waited.
+    /// The deadline has passed. The time waited, in milliseconds.
     GiveUp(u64),
 }
 
-/// Looks between two looks at the clock, which costs as much as several of them.
+/// Looks between two reads of the clock. A read costs as much as several looks.
 const LOOKS_PER_CLOCK: u32 = 32;
 
-/// One wait, from its first look that found nothing.
+/// One wait, from its first empty look.
 pub(crate) struct Patience {
     how: Wait,
     timeout: Duration,
@@ -44,8 +44,8 @@ impl Patience {
         Patience { how, timeout, started: None, looks: 0 }
     }
 
-    /// What to do now that a look found nothing. `busy`: something was done, so another look may find more. `clock` is that of the
-    /// device.
+    /// The next action after an empty look. `busy`: progress was made, so another look may find
+    /// more. `clock` is the device's.
     #[inline]
     pub(crate) fn after_look(&mut self, busy: bool, clock: impl Fn() -> Instant) -> Next {
         self.looks = self.looks.wrapping_add(1);

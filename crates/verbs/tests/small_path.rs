@@ -1,18 +1,18 @@
-//! What the path of a small message does not do: allocate, or call the system.
+//! The path of a small message neither allocates nor makes a system call.
 
 use bellwire::{Address, CompletionQueue, Device, Function, QueuePair, QueuePairOptions, Send};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// Counts the allocations of the thread that asks for it.
+/// Counts the allocations of the current thread.
 struct Counting;
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: everything is the system allocator's; counting touches no memory that it manages.
+// SAFETY: all calls go to the system allocator; counting touches no memory that it manages.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.with(|count| count.set(count.get() + 1));
@@ -76,7 +76,8 @@ impl Pair {
     }
 }
 
-/// After set-up, sending and receiving small messages allocates nothing, whatever the number of messages.
+/// After set-up, sending and receiving small messages allocates nothing, for any number of
+/// messages.
 #[test]
 fn a_small_message_allocates_nothing() {
     let mut pair = Pair::new("allocations");
@@ -92,7 +93,8 @@ fn a_small_message_allocates_nothing() {
         most_in_one = most_in_one.max(ALLOCATIONS.with(Cell::get) - at);
     }
     let total = ALLOCATIONS.with(Cell::get) - before;
-    // The device's look at its control sockets, about once in a millisecond, may use the heap; a message may not.
+    // The device's look at its control sockets, about once a millisecond, may use the heap; a
+    // message may not.
     assert!(total < 20_000 / 4, "{total} allocations in 20,000 messages, {most_in_one} in one");
 }
 
@@ -106,8 +108,9 @@ fn the_counting_allocator_counts() {
 
 const CHILD: &str = "BELLWIRE_SMALL_PATH_CHILD";
 
-/// From posting to completion no system call is made (C-12). Shown in a child that the kernel kills at any call but those of the
-/// device's rare look at its control sockets (one `epoll_wait`, one write of its snapshot, memory for both) and the child's end.
+/// No system call is made from post to completion (C-12). The kernel kills the test's child at any
+/// call except a few. These are its exit, and the device's rare look at its control sockets (one
+/// `epoll_wait`, one write of its snapshot, memory for both).
 // shows: C-12
 #[test]
 fn a_small_message_makes_no_system_call() {
@@ -134,7 +137,7 @@ fn a_small_message_makes_no_system_call() {
     assert_eq!(canary.status.signal(), Some(libc::SIGSYS), "{:?}", canary.status);
 }
 
-/// The child's part: sets up, gives up all other system calls, and exchanges messages until it ends.
+/// The child's part: sets up, forbids itself all other system calls, and exchanges messages.
 fn exchange_under_watch(mode: &str) -> ! {
     let mut pair = Pair::new(mode);
     for number in 0..1_000 {
@@ -145,7 +148,8 @@ fn exchange_under_watch(mode: &str) -> ! {
         libc::SYS_epoll_pwait,
         libc::SYS_pwrite64,
         libc::SYS_exit_group,
-        // The heap's own, because the rare look may use it; that a message does not is the other test's.
+        // The heap's calls, because the rare look may allocate. The other test shows that a message
+        // does not.
         libc::SYS_brk,
         libc::SYS_mmap,
         libc::SYS_munmap,
@@ -153,7 +157,7 @@ fn exchange_under_watch(mode: &str) -> ! {
         libc::SYS_madvise,
     ]);
     if mode == "canary" {
-        // SAFETY: a call that asks for nothing; the kernel kills us for it.
+        // SAFETY: a call without effect; the kernel kills us for it.
         unsafe { libc::syscall(libc::SYS_getppid) };
     }
     for number in 1_000..200_000 {

@@ -9,10 +9,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// The machines that somebody in this process has open. A name is all that two openings share, as on the other devices.
+/// The open machines of this process. Openings find each other by the name, as on the other
+/// devices.
 static WORLDS: Mutex<BTreeMap<String, Known>> = Mutex::new(BTreeMap::new());
 
-/// A machine, and what it was made with.
+/// A machine, and the options of its first opening.
 struct Known {
     world: Weak<World>,
     config: Config,
@@ -20,17 +21,17 @@ struct Known {
     programs: usize,
 }
 
-/// How to open a [`VirtualDevice`]. The first opening makes the machine; later ones need not say what it said, but must not say
-/// anything else.
+/// How to open a [`VirtualDevice`]. The first opening makes the machine. Later ones may omit its
+/// options, but must not contradict them.
 #[derive(Clone, Debug, Default)]
 pub struct VirtualOptions {
-    /// The node number to have; `None`: the lowest that is free.
+    /// The node number; `None`: the lowest free one.
     pub node: Option<u32>,
     /// The machine's parameters, a file like `chpp.toml`; `None`: the paper's prototype.
     pub config: Option<PathBuf>,
-    /// What decides all that the machine draws by lot; `None`: 1.
+    /// The seed of the machine's random choices; `None`: 1.
     pub seed: Option<u64>,
-    /// Virtual time begins when so many threads have begun to drive functions; `None`: with the first.
+    /// Virtual time begins when this number of threads drive functions; `None`: with the first.
     pub programs: Option<usize>,
 }
 
@@ -48,8 +49,9 @@ impl VirtualDevice {
     /// Opens `machine`: `chpp`, or `chpp:NAME` for one of several.
     ///
     /// # Errors
-    /// [`Error::BadDeviceName`] for other machines; [`Error::DeviceUnavailable`] if the configuration cannot be read, is not that of the
-    /// machine that is open under this name, or the node's number is taken.
+    /// [`Error::BadDeviceName`] for other machines. [`Error::DeviceUnavailable`] if the
+    /// configuration cannot be read or differs from that of the open machine, or if the node number
+    /// is in use.
     pub fn open(machine: &str, options: &VirtualOptions) -> Result<VirtualDevice, Error> {
         let name = format!("model:{machine}");
         if machine != "chpp" && machine.strip_prefix("chpp:").is_none_or(str::is_empty) {
@@ -112,7 +114,7 @@ impl VirtualDevice {
     /// Opens a function.
     ///
     /// # Errors
-    /// [`Error::Exhausted`] if the node's host has no queue pair left.
+    /// [`Error::Exhausted`] if the node's host has no free queue pair.
     pub fn open_function(&self, function: u8) -> Result<VirtualTransport, Error> {
         let address = FunctionAddress { node: self.node, function };
         VirtualTransport::open(self.world.clone(), self.host, address)

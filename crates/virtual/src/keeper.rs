@@ -1,26 +1,27 @@
-//! Lets time run for programs that wait outside of the device, on the descriptors of functions that they have armed, when nobody is
-//! in a call that would.
+//! Advances virtual time for programs that wait outside of the device, on the descriptors of armed
+//! functions, while no other program is in a call.
 
 use crate::seat::Waits;
 use crate::world::{FAR, State, World};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// How often it looks, in real time.
+/// Interval between two looks, in real time.
 const LOOK: Duration = Duration::from_micros(500);
 
-/// Sees to it that somebody looks as long as functions are armed.
+/// Starts the keeper's thread, which looks while functions are armed.
 pub(crate) fn keep(world: &Arc<World>, state: &mut State) {
     if state.has_keeper {
         return;
     }
     let world = Arc::downgrade(world);
     let keeper = std::thread::Builder::new().name("bellwire-keeper".to_owned());
-    // Without it, those who wait depend on others who call: no worse than on a device whose peer is silent.
+    // Without the thread, waiting programs depend on the calls of others: no worse than a silent
+    // peer on another device.
     state.has_keeper = keeper.spawn(move || while look(&world) {}).is_ok();
 }
 
-/// One look; `false`: there is nobody to look for any more.
+/// One look. `false`: no function is armed any more.
 fn look(world: &Weak<World>) -> bool {
     std::thread::sleep(LOOK);
     let Some(world) = world.upgrade() else { return false };

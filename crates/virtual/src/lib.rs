@@ -1,17 +1,19 @@
-//! The device `model:chpp`: programs over a simulated network interface, in virtual time (docs/model-chpp.md, *As a device*).
+//! The device `model:chpp`: programs over a simulated network interface, in virtual time
+//! (docs/model-chpp.md, *As a device*).
 //!
-//! All functions of one name are functions of one machine (`bellwire_model::chpp`), inside one process. Each packet of the engine
-//! becomes a descriptor in a modelled host's memory, crosses as network packets, and is found by its event.
+//! All functions of one name are functions of one machine (`bellwire_model::chpp`), inside one
+//! process. Each packet of the engine becomes a descriptor in a modelled host's memory, crosses as
+//! network packets, and is found through its event.
 //!
 //! | module | what |
 //! |---|---|
 //! | `device` | one opening: a node on one of the modelled hosts |
 //! | `transport` | one open function |
-//! | `world` | the machine and everybody who uses it; taking turns, sleeping, letting time run |
-//! | `turns` | whose turn it is: each thread has a clock |
-//! | `thread` | whether a thread that does not call is asleep |
-//! | `keeper` | lets time run for those who wait outside of the device |
-//! | `seat` | one function: its gates, its links, its news |
+//! | `world` | the machine and its users; turns, sleep, the advance of time |
+//! | `turns` | the order of turns: each thread has a clock |
+//! | `thread` | detects threads that sleep outside of the device |
+//! | `keeper` | advances time for programs that wait outside of the device |
+//! | `seat` | one function: its gates, its links, its pending events |
 //! | `wire` | a link between two functions |
 //! | `nic` | packets as operations of the machine, and back |
 

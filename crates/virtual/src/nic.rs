@@ -1,7 +1,7 @@
 //! Packets of the engine as operations of the modelled interface, and back.
 //!
-//! A function has one queue pair of the machine, its *place*. Of the three words of a packet's header two travel as the software tail
-//! (C-10); the third, if it is not zero, stands in front of the payload.
+//! A function has one queue pair of the machine, its *place*. Two of a packet's three header words
+//! travel as the software tail (C-10). The third, if it is not zero, precedes the payload.
 //!
 //! | bytes | goes as | to |
 //! |---|---|---|
@@ -9,8 +9,8 @@
 //! | up to 2048 | NAP indirect (C-18), out of a buffer of the sender | the same |
 //! | up to 8192 | PUT with event (C-14), out of a buffer of the sender | a buffer of the receiver |
 //!
-//! Which buffer of the receiver is free, and that a packet has a slot and a record of the ring to go to, is known to the sender by a
-//! reservation: what credits are good for, without the messages that would carry them (docs/model-chpp.md).
+//! The sender reserves the receiver's buffer, slot and ring record directly. This has the effect of
+//! credits, without messages that carry them (docs/model-chpp.md).
 
 use bellwire_device::PacketHeader;
 use bellwire_model::chpp::host::Notice;
@@ -29,25 +29,26 @@ use std::collections::{HashMap, VecDeque};
 /// Size of a buffer for PUTs, and its alignment.
 const BUFFER_BYTES: usize = 8192;
 
-/// Longest payload of a packet: a buffer, without the third word of the header.
+/// Longest payload of a packet: a buffer without the third header word.
 pub(crate) const PAYLOAD_BYTES: usize = BUFFER_BYTES - 8;
 
-/// Up to here data goes inside the descriptor.
+/// Longest data that goes inside the descriptor.
 const IMMEDIATE_BYTES: usize = 128;
 
-/// Up to here data goes as a NAP.
+/// Longest data that goes as a NAP.
 const NAP_BYTES: usize = 2048;
 
-/// In the first word of a header that travels: its third word stands in front of the payload. No flag of the engine uses this bit.
+/// Bit in the first header word in flight: the third word precedes the payload. No flag of the
+/// engine uses this bit.
 const HAS_ARGUMENT: u64 = 1 << 15;
 
-/// The machine, its queue pairs, and what is on its way.
+/// The machine, its queue pairs, and the packets in flight.
 pub(crate) struct Nic {
     pub(crate) config: Config,
     machine: Machine,
     reader: Reader,
     places: Vec<Place>,
-    /// Packets on their way, by sender's and receiver's place: the machine keeps their order.
+    /// Packets in flight, by sender's and receiver's place. The machine keeps their order.
     flights: HashMap<(usize, usize), VecDeque<Flight>>,
     pub(crate) packets: u64,
 }
@@ -58,15 +59,15 @@ struct Place {
     taken: bool,
     /// Address of the first buffer.
     buffers: u64,
-    /// Buffers to PUT from; they are the first ones.
+    /// Free buffers to PUT from, numbered from 0.
     free_sources: Vec<usize>,
-    /// Buffers that peers PUT to; they stand behind those.
+    /// Free buffers that peers PUT to, numbered after those.
     free_targets: Vec<usize>,
-    /// Our operations that the interface has not finished, with the buffer of each.
+    /// Own operations that the interface has not finished, each with its buffer.
     leaving: VecDeque<(u32, Option<usize>)>,
-    /// Packets towards us that were not read yet.
+    /// Packets to this place that were not read yet.
     expected: usize,
-    /// The most there may be.
+    /// The maximum of `expected`.
     expects: usize,
 }
 
@@ -76,7 +77,7 @@ struct Flight {
     target: Option<usize>,
 }
 
-/// Whose packet it is: a wire, and the end of it that the packet goes to.
+/// A packet's route: a wire, and the end of it that the packet goes to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Tag {
     pub(crate) wire: usize,
@@ -85,14 +86,14 @@ pub(crate) struct Tag {
 
 /// A packet that was read from a ring.
 pub(crate) struct Read {
-    /// The place whose ring it was.
+    /// The place of the ring.
     pub(crate) place: usize,
     pub(crate) tag: Tag,
     pub(crate) words: [u64; 3],
     pub(crate) payload: Vec<u8>,
 }
 
-/// Copies out what events tell of, at the moment at which they are read.
+/// Copies the data of events out when they are read.
 #[derive(Default)]
 struct Reader(VecDeque<(Notice, Vec<u8>)>);
 
@@ -104,7 +105,7 @@ impl Program for Reader {
             (RingKind::Receive, Primitive::Nap) => {
                 desk.memory(event.address, event.length as usize).unwrap_or_default().to_vec()
             }
-            // The event is that of the last packet; its tail says how long the whole is.
+            // The event belongs to the last packet. Its tail has the length of the whole.
             (RingKind::Receive, _) => {
                 let [first, _] = words_of(event.tail);
                 let length = (first >> 32) as usize + argument_bytes(first);
@@ -123,7 +124,8 @@ impl Nic {
         let mut places = Vec::new();
         let mut desk = machine.desk();
         let per_function = config.nic.queue_pairs;
-        // A quarter at a time is reported, so that a ring may look fuller to the interface than it is.
+        // The host reports reads in steps of a quarter of the ring, so the interface may see it
+        // fuller than it is.
         let records = config.host.ring_entries as usize;
         let expects = (records - (records / 4).max(1)).min(config.host.slots).max(1);
         for node in 0..config.nodes() {
@@ -164,19 +166,19 @@ impl Nic {
         &self.machine
     }
 
-    /// For tests that do to the machine what no program of the device does.
+    /// For tests that use the machine as no program of the device does.
     #[cfg(test)]
     pub(crate) fn desk(&mut self) -> Desk<'_> {
         self.machine.desk()
     }
 
-    /// Hosts.
+    /// Number of hosts.
     pub(crate) fn hosts(&self) -> usize {
         self.config.nodes()
     }
 
-    /// A place of `host` that nobody has, and that nothing is under way to or from: of functions that are free first, as each has
-    /// doorbells of its own.
+    /// Takes a free place of `host` with no packet in flight to or from it. Prefers unused
+    /// functions, because each has its own doorbells.
     pub(crate) fn take_place(&mut self, host: usize) -> Option<usize> {
         let (functions, pairs) = (self.config.nic.functions, self.config.nic.queue_pairs);
         let free = |place: &Place| !place.taken && place.expected == 0 && place.leaving.is_empty();
@@ -189,28 +191,29 @@ impl Nic {
         Some(place)
     }
 
-    /// Gives a place back. What still comes to it is read and dropped.
+    /// Frees a place. Packets that still arrive there are read and dropped.
     pub(crate) fn leave_place(&mut self, place: usize) {
         self.places[place].taken = false;
         self.consumes(place, true);
     }
 
-    /// Lets the next event happen, if there is one at or before `until`; `false`: it is `until` now.
+    /// Executes the next event, if there is one at or before `until`. `false`: the time is now
+    /// `until`.
     pub(crate) fn step(&mut self, until: Time) -> bool {
         self.machine.step(&mut self.reader, until)
     }
 
-    /// Events that are still to happen.
+    /// Number of pending events.
     pub(crate) fn pending(&self) -> usize {
         self.machine.pending()
     }
 
-    /// Packets that have come to a place and are not read.
+    /// Packets that have arrived at a place and are unread.
     pub(crate) fn unread(&self, place: usize) -> usize {
         self.unread_in(place, RingKind::Receive)
     }
 
-    /// Finished operations of a place that were not noticed.
+    /// Finished operations of a place with an unread completion.
     pub(crate) fn unnoticed(&self, place: usize) -> usize {
         self.unread_in(place, RingKind::Send)
     }
@@ -234,7 +237,7 @@ impl Nic {
         self.machine.tell(&mut self.reader);
     }
 
-    /// The next packet that was read, from whatever ring.
+    /// The next packet that was read, from any ring.
     pub(crate) fn next_read(&mut self) -> Option<Read> {
         while let Some((notice, bytes)) = self.reader.0.pop_front() {
             let own = self.place_of(notice.node, notice.function, notice.queue_pair);
@@ -261,12 +264,12 @@ impl Nic {
         None
     }
 
-    /// What the processor does to make a packet of `bytes` bytes: everything before its operation is started.
+    /// Processor time to build a packet of `bytes` bytes, up to the start of its operation.
     pub(crate) fn cost_of_sending(&self, bytes: usize) -> Span {
         self.config.program.send + self.cost_of_copying(bytes)
     }
 
-    /// What it does to take one in.
+    /// Processor time to receive a packet of `bytes` bytes.
     pub(crate) fn cost_of_receiving(&self, bytes: usize) -> Span {
         self.config.program.receive + self.cost_of_copying(bytes)
     }
@@ -275,13 +278,13 @@ impl Nic {
         self.config.program.copy.time(Bytes::new(bytes as u64))
     }
 
-    /// Packets that may be on their way to a place or unread there at once.
+    /// Most packets that may be in flight to a place or unread there at once.
     pub(crate) fn expects(&self, place: usize) -> usize {
         self.places[place].expects
     }
 
-    /// Whether a packet of `length` bytes can be sent between two places now: the sender's interface takes one more operation (C-33)
-    /// and the receiver has read enough of what it was sent before.
+    /// Whether a packet of `length` bytes can be sent between two places now. The sender's
+    /// interface must take one more operation (C-33), and the receiver must have room.
     pub(crate) fn takes(
         &self,
         (from, to): (usize, usize),
@@ -297,7 +300,8 @@ impl Nic {
             && self.machine.nodes()[node].host.has_place(function)
     }
 
-    /// Sends a packet that [it takes](Nic::takes) between two places, now. Gives when the processor has started it.
+    /// Sends a packet between two places now. The caller has checked [`Nic::takes`]. Returns the
+    /// time at which the processor has started it.
     pub(crate) fn send(
         &mut self,
         (from, to): (usize, usize),
@@ -326,7 +330,7 @@ impl Nic {
         self.places[to].expected += 1;
         self.flights.entry((from, to)).or_default().push_back(Flight { operation, tag, target });
         self.packets += 1;
-        // It was posted just now.
+        // `post` has just made the operation.
         let started = self.machine.operation(operation).map_or(self.machine.now(), |o| o.started);
         started + self.config.host.cpu_start
     }

@@ -1,40 +1,40 @@
-//! One open function: what peers see of it, its links, and what it should look at.
+//! One open function: its gates, its links and its pending events.
 
 use bellwire_device::{FunctionAddress, Gate, LinkId};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// A function that is open.
+/// An open function.
 pub(crate) struct Seat {
     pub(crate) address: FunctionAddress,
     /// The program that drives it.
     pub(crate) driver: usize,
     pub(crate) gates: HashMap<u32, Gate>,
-    /// By link number: which wire, and which end of it.
+    /// Wire and end of it, by link number.
     pub(crate) links: Vec<Option<(usize, usize)>>,
-    /// Numbers that are free again; the one that was freed last is given out first, so that a stale one is noticed.
+    /// Free link numbers. The last freed one is reused first, so that a stale use shows early.
     pub(crate) free: Vec<u32>,
-    /// Something has changed that its engine should look at, beside packets.
+    /// A change other than a packet that its engine has to look at.
     pub(crate) news: bool,
-    /// Something was refused for lack of room: it wants to hear when there is some.
+    /// A packet was refused for lack of room: room is news for this function.
     pub(crate) refused: bool,
     /// How its program waits.
     pub(crate) waits: Waits,
-    /// The row of looks in vain that it was last looked at in.
+    /// The series of empty polls that last included this function.
     pub(crate) vain: u64,
-    /// Readable when there is something to do, once armed.
+    /// Readable when there is something to do, after arming.
     pub(crate) bell: Arc<OwnedFd>,
 }
 
 /// How a program waits for a function.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Waits {
-    /// It does not.
+    /// It does not wait.
     No,
     /// In a call that sleeps.
     Sleeps,
-    /// In a call that looks again and again.
+    /// In a call that polls repeatedly.
     Spins,
     /// On the function's descriptor, outside of the device.
     Armed,
@@ -51,7 +51,7 @@ impl Seat {
         LinkId(number)
     }
 
-    /// The wire behind a link number, and the end that the function is at.
+    /// The wire of a link number, and the function's end of it.
     pub(crate) fn wire(&self, link: LinkId) -> Option<(usize, usize)> {
         *self.links.get(link.0 as usize)?
     }

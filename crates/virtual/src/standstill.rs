@@ -1,9 +1,11 @@
-//! When nothing can happen any more on a machine, and what those who use it are told.
+//! Standstill: when nothing can happen any more on a machine.
 //!
-//! - **A deadlock** (C-26): no event is pending, and blocks of the machine wait for each other in a ring. No program can undo that.
-//! - **Nobody sends**: no event is pending, no link is being asked for, all programs are known (`programs=N`), and what they do for the
-//!   [`PATIENCE`] after the last change is to look and to wait without a deadline. What a program will do after its next look in vain
-//!   cannot be known, only that it has not done it for that long; whoever has a deadline may still act when it has passed, and is waited for.
+//! - **A deadlock** (C-26): no event is pending, and blocks of the machine wait for each other in a
+//!   cycle. No program can resolve that.
+//! - **No program sends**: no event is pending, no link is being set up, and all programs are known
+//!   (`programs=N`). During the [`PATIENCE`] after the last change all programs only polled, or
+//!   waited without a deadline. Whether a program would send after its next empty poll cannot be
+//!   known. A program with a deadline may act after it, so that deadline is awaited.
 
 use crate::seat::Waits;
 use crate::turns::Doing;
@@ -11,12 +13,13 @@ use crate::wire::Condition;
 use crate::world::{FAR, State};
 use bellwire_model::units::{Span, Time};
 
-/// So much virtual time passes in vain until it is taken to be for good: more than deadlines of programs, or their own count of looks, take.
+/// Virtual time without any change after which a standstill is assumed. Longer than deadlines of
+/// programs, or than their own counts of polls, take.
 const PATIENCE: Span = Span::from_ns(600_000_000_000);
 
 impl State {
-    /// Looks whether nothing will ever happen again, at a moment at which nothing happens by itself and nobody does anything before `until`.
-    /// `true`: now that is so, and whoever waits is to be [woken](State::wake).
+    /// Detects a standstill. Called when no event is pending and no program acts before `until`.
+    /// `true`: a standstill begins, and the caller must [wake](State::wake) the waiting programs.
     pub(crate) fn gets_stuck(&mut self, until: Time) -> bool {
         if self.standstill.is_some() || self.nic.pending() > 0 {
             return false;
@@ -26,7 +29,7 @@ impl State {
         self.standstill.is_some()
     }
 
-    /// A sentence, if all programs have looked and waited in vain for long enough.
+    /// The report, if all programs have polled and waited without a result for long enough.
     fn who_waits_in_vain(&self, until: Time) -> Option<String> {
         let asks = |condition| matches!(condition, Condition::Asking(_));
         if until.since(self.changed) < PATIENCE
@@ -35,7 +38,7 @@ impl State {
         {
             return None;
         }
-        // A sleep of half of all time or more has no deadline.
+        // A sleep of at least half of `FAR` has no deadline.
         let acts_later = |doing| matches!(doing, Doing::Sleeps(end) if end.ps() < FAR.ps() / 2);
         let mut who = Vec::new();
         for seat in self.seats.iter().flatten() {
@@ -73,7 +76,7 @@ mod tests {
 
     const HOUR: Duration = Duration::from_secs(3600);
 
-    /// Counts what comes.
+    /// Counts packets.
     #[derive(Default)]
     struct Counter(usize);
 
@@ -86,7 +89,8 @@ mod tests {
         fn link_down(&mut self, _: LinkId, _: FunctionAddress, _: Status) {}
     }
 
-    /// Two functions of one program on two hosts of `config`, in a world that knows so many programs.
+    /// Two functions of one program on two hosts of `config`, in a world with this number of
+    /// programs.
     fn two_functions(config: &Config, programs: usize) -> (Arc<World>, [VirtualTransport; 2]) {
         let nic = Nic::new(config, 1).expect("a machine");
         let world = Arc::new(World::new(nic, 1, programs));
@@ -97,8 +101,8 @@ mod tests {
         (world, functions)
     }
 
-    /// The same on a machine in which others have posted GETs in both directions, which programs of the device never do. With `get_channel`,
-    /// GETs have a channel of their own.
+    /// The same on a machine with GETs in both directions, which programs of the device never post.
+    /// With `get_channel`, GETs have their own channel.
     fn among_gets(get_channel: bool) -> [VirtualTransport; 2] {
         let mut config = Config::prototype();
         config.crossbar.channels = 1;
@@ -125,8 +129,9 @@ mod tests {
         from.send(link, header, &[], View::of(b"a word")).expect("there is room");
     }
 
-    /// Where GETs share the channel of PUTs and the machine stops, a function that sleeps is woken with the ring of waits, and one that only polls
-    /// is told as well. With a channel for GETs what is sent arrives, and nobody hears of anything.
+    /// If GETs share the channel of PUTs, the machine deadlocks. A sleeping function is woken with
+    /// the cycle of waits, and a polling one gets it, too. With a channel for GETs the packets
+    /// arrive, and no standstill is reported.
     // shows: C-26, C-27
     #[test]
     fn a_deadlock_ends_waits() {
@@ -157,9 +162,11 @@ mod tests {
         assert_eq!((counter.0, receives.standstill().is_none()), (1, true));
     }
 
-    /// Programs that poll, and of which none sends, are told so some time after the last change, with their addresses; not before.
+    /// If all programs poll and none sends, they get a standstill with their addresses after the
+    /// patience, not before.
     ///
-    /// Canaries: nobody is told as long as there is a program that sends now and then, or a link that is being asked for and may be there later.
+    /// Canaries: no standstill while a program sends from time to time, or while a link is being
+    /// set up.
     #[test]
     fn polling_for_nothing_ends() {
         let mut counter = Counter::default();
@@ -186,7 +193,7 @@ mod tests {
             }
         };
         let waited = one.now() - sent;
-        // The last look would have gone on until then.
+        // The last poll would have lasted until then.
         assert!(waited > patience * 99 / 100 && waited < patience * 2, "{waited:?}");
         assert!(why.contains("0.0 polls, 1.0 polls"), "{why}");
         assert_eq!(counter.0, 3);

@@ -1,20 +1,20 @@
-//! Whether a thread that does not call is asleep: as the kernel tells it.
+//! Detects, through the kernel, whether a thread sleeps outside of the device.
 
 use std::time::{Duration, Instant};
 
-/// How long a thread must be asleep, outside of the device, until nobody waits for it any more. Longer than waits for locks of the
-/// allocator and of the terminal last.
+/// A thread that sleeps outside of the device for this long is no longer waited for. Longer than
+/// waits for locks of the allocator and of the terminal.
 const ASLEEP: Duration = Duration::from_millis(5);
 
-/// How long a thread may compute, in real time, until nobody waits for it any more.
+/// A thread that computes for this long, in real time, is no longer waited for.
 const COMPUTES: Duration = Duration::from_secs(2);
 
-/// The number by which the kernel knows the calling thread.
+/// The kernel's number of the calling thread.
 pub(crate) fn own_number() -> i32 {
     rustix::thread::gettid().as_raw_nonzero().get()
 }
 
-/// What others have seen of a thread that they wait for.
+/// Observations of a thread that others wait for.
 #[derive(Default)]
 pub(crate) struct Absence {
     awaited_since: Option<Instant>,
@@ -22,7 +22,7 @@ pub(crate) struct Absence {
 }
 
 impl Absence {
-    /// One more look at thread `number`: whether it is not worth waiting for.
+    /// Looks at thread `number` once more. Returns whether it need not be waited for.
     pub(crate) fn look(&mut self, number: i32) -> bool {
         let now = Instant::now();
         let awaited = now - *self.awaited_since.get_or_insert(now);
@@ -39,10 +39,10 @@ impl Absence {
     }
 }
 
-/// The state of a thread of this process, by the kernel's letter; `None`: there is no such thread.
+/// The state of a thread of this process, as the kernel's letter; `None`: there is no such thread.
 fn state(number: i32) -> Option<char> {
     let line = std::fs::read_to_string(format!("/proc/self/task/{number}/stat")).ok()?;
-    // The name before it may contain anything.
+    // The thread's name before it may contain any character.
     line.rsplit_once(") ")?.1.chars().next()
 }
 
@@ -51,7 +51,8 @@ mod tests {
     use super::*;
     use std::sync::mpsc;
 
-    /// A thread that waits elsewhere is found out, one that works is not, and one that has ended is at once.
+    /// A thread that sleeps elsewhere is detected, a working thread is not. A thread that has ended
+    /// is detected at once.
     #[test]
     fn sleepers_are_told_from_workers() {
         let (tell, told) = mpsc::channel();

@@ -23,9 +23,9 @@ pub struct VirtualTransport {
     address: FunctionAddress,
     place: usize,
     bell: Arc<OwnedFd>,
-    /// The driver's clock at the end of its last call.
+    /// The driving program's clock at the end of its last call.
     clock: Cell<Time>,
-    /// Whose turn it is among the links.
+    /// The link that was polled last, for round-robin.
     turn: usize,
     next_tick: Time,
     sent: u64,
@@ -58,12 +58,13 @@ impl VirtualTransport {
         })
     }
 
-    /// Ends a turn, and notes when that was.
+    /// Ends a turn and records its time.
     fn leave(&self, turn: Turn<'_>) {
         self.clock.set(turn.clock());
     }
 
-    /// Hands one packet of a link to the engine, or the news of the link's end. `None`: there was nothing, or it is to stay.
+    /// Passes one packet of a link, or the link's end, to the engine. `None`: there was none, or
+    /// the packet has to stay.
     fn poll_link(&mut self, turn: &mut Turn<'_>, sink: &mut impl Sink, link: LinkId) -> Option<()> {
         let seat = turn.seats[self.place].as_ref()?;
         let (index, end) = seat.wire(link)?;
@@ -71,7 +72,7 @@ impl VirtualTransport {
         let wire = &turn.wires[index];
         let peer = wire.ends[wire.far(end)];
         if !wire.inbox[end].is_empty() || wire.is_over() {
-            // An earlier link to the same peer is heard to its end first.
+            // An earlier link to the same peer is polled to its end first.
             let seat = turn.seats[self.place].as_ref()?;
             let earlier = seat.links.iter().flatten().any(|&(other, end)| {
                 let other = &turn.wires[other];
@@ -138,13 +139,13 @@ impl Transport for VirtualTransport {
     }
 
     fn seed(&self) -> Option<u64> {
-        // Each function has keys of its own.
+        // A different seed for each function's keys.
         let FunctionAddress { node, function } = self.address;
         Some(self.world.seed ^ u64::from(node) << 32 ^ u64::from(function) << 8)
     }
 
     fn now(&self) -> Instant {
-        // The driver may have been busy with other functions since.
+        // The driver may have used other functions since.
         let state = self.world.lock();
         let driver = state.seats[self.place].as_ref().map(|seat| state.turns[seat.driver].clock);
         let clock = driver.map_or(self.clock.get(), |clock| clock.max(self.clock.get()));
@@ -222,7 +223,8 @@ impl Transport for VirtualTransport {
                 return Err(Refusal::Busy);
             }
         }
-        // The packet is made, and then looked at again: meanwhile others may have filled what was free.
+        // Charges the time to build the packet, then checks again: others may have taken the room
+        // meanwhile.
         let cost = turn.nic.cost_of_sending(length);
         drop(turn);
         let mut turn = self.world.enter(self.place, cost);
@@ -253,7 +255,7 @@ impl Transport for VirtualTransport {
         turn.hear(self.place);
         let count = turn.seats[self.place].as_ref().map_or(0, |seat| seat.links.len());
         let (mut taken, mut left) = (0, count);
-        // Links in turn, a packet at a time, until none has anything or there was enough.
+        // Links round-robin, one packet at a time, until all are empty or the budget is used.
         while left > 0 && taken < budget {
             self.turn = (self.turn + 1) % count;
             match self.poll_link(&mut turn, sink, LinkId(self.turn as u32)) {
@@ -288,8 +290,8 @@ impl Transport for VirtualTransport {
         })
     }
 
-    // No direct access: the interface knows 8-bit keys and windows of whole functions (C-09, C-39). What a region's key allows, its
-    // owner's engine checks.
+    // No direct access: the interface has only 8-bit keys and windows of whole functions (C-09,
+    // C-39). The owner's engine checks regions' keys.
 
     fn wait_fd(&self) -> BorrowedFd<'_> {
         self.bell.as_fd()

@@ -1,5 +1,6 @@
-//! Whose turn it is. Each thread that drives functions is a program with a clock of its own; whoever has the smallest clock goes on,
-//! and the smaller function address if clocks are equal. So all that is done to the machine is done in the order of virtual time.
+//! The order of turns. Each thread that drives functions is a program with its own clock. The
+//! program with the smallest clock has the turn; if clocks are equal, the one with the smaller
+//! function address. So all actions on the machine happen in the order of virtual time.
 
 use crate::thread::{Absence, own_number};
 use bellwire_device::FunctionAddress;
@@ -11,45 +12,46 @@ use std::thread::ThreadId;
 pub(crate) struct Program {
     thread: ThreadId,
     number: i32,
-    /// Until when its processor has worked.
+    /// Time up to which its processor has worked.
     pub(crate) clock: Time,
     /// The function that it used last.
     pub(crate) used: FunctionAddress,
     pub(crate) doing: Doing,
-    /// Functions that it drives. A thread without any is waited for by nobody.
+    /// Functions that it drives. No program waits for a thread without functions.
     pub(crate) functions: usize,
     /// Whether it has made a call that takes time.
     pub(crate) has_begun: bool,
-    /// Its looks that found nothing.
+    /// Its current series of empty polls.
     pub(crate) vain: Vain,
-    /// Rung when it may have its turn.
+    /// Notified when it may have its turn.
     pub(crate) bell: Arc<Condvar>,
     absence: Absence,
 }
 
-/// What a program does, as far as others have to know.
+/// The activity of a program, as far as others depend on it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Doing {
-    /// It is between two calls, and its next one may come at any time: others wait for it.
+    /// It is between two calls, and its next call may come at any time: others wait for it.
     Computes,
-    /// It is in a call that wants its turn.
+    /// It is in a call that waits for its turn.
     Asks,
-    /// It is in a call that sleeps, until then at most.
+    /// It is in a call that sleeps, at most until this time.
     Sleeps(Time),
-    /// It is between two calls, and nobody waits for it: it said so, or it is asleep outside of the device.
+    /// It is between two calls and no other waits for it: it has armed a function, or it sleeps
+    /// outside of the device.
     Away,
 }
 
-/// A row of looks that found nothing, at any functions.
+/// A series of empty polls, of any functions.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Vain {
-    /// Tells it from earlier rows of the program.
+    /// Distinguishes it from earlier series of the program.
     pub(crate) number: u64,
     pub(crate) looks: u32,
 }
 
 impl Vain {
-    /// Something was found or done.
+    /// Ends the series: a poll has found something.
     pub(crate) fn end(&mut self) {
         if self.looks > 0 {
             *self = Vain { number: self.number + 1, ..Vain::default() };
@@ -64,7 +66,7 @@ pub(crate) struct Turns {
 }
 
 impl Turns {
-    /// The number of the calling thread; a new one begins `now`.
+    /// The index of the calling thread's program. A new one begins at `now`.
     pub(crate) fn caller(&mut self, now: Time) -> usize {
         let thread = std::thread::current().id();
         if let Some(known) = self.programs.iter().position(|program| program.thread == thread) {
@@ -82,7 +84,7 @@ impl Turns {
             bell: Arc::new(Condvar::new()),
             absence: Absence::default(),
         };
-        // Threads come and go: a place of one that drives nothing and is in no call is free.
+        // Threads come and go: reuse the place of one that drives no function and is in no call.
         let free = |old: &Program| {
             old.functions == 0 && matches!(old.doing, Doing::Away | Doing::Computes)
         };
@@ -99,23 +101,23 @@ impl Turns {
         }
     }
 
-    /// How many programs have made a call that takes time.
+    /// The number of programs that have made a call that takes time.
     pub(crate) fn begun(&self) -> usize {
         self.programs.iter().filter(|program| program.has_begun).count()
     }
 
-    /// Whether somebody who drives functions is not waited for.
+    /// Whether a program that drives functions is away.
     pub(crate) fn somebody_is_away(&self) -> bool {
         self.programs.iter().any(|program| program.functions > 0 && program.doing == Doing::Away)
     }
 
-    /// Who comes first, if anybody is to be waited for.
+    /// The program that has the next turn, if there is one to wait for.
     pub(crate) fn first(&self) -> Option<usize> {
         let key = |index: usize| self.programs[index].key().map(|key| (key, index));
         (0..self.programs.len()).filter_map(key).min().map(|(_, index)| index)
     }
 
-    /// Rings the bell of who comes first, if that one asks for its turn or lets time run in its sleep.
+    /// Notifies the program with the next turn, if it waits for its turn or sleeps.
     pub(crate) fn notify_first(&self) {
         if let Some(first) = self.first()
             && self[first].doing != Doing::Computes
@@ -124,12 +126,13 @@ impl Turns {
         }
     }
 
-    /// Rings all bells.
+    /// Notifies all programs.
     pub(crate) fn notify_all(&self) {
         self.programs.iter().for_each(|program| program.bell.notify_one());
     }
 
-    /// Looks at the programs that compute, and does not wait for those any more that do so asleep. `true`: there was one.
+    /// Checks the programs that compute. Marks those as away that sleep or compute for too long.
+    /// `true`: there was one.
     pub(crate) fn dismiss_absent(&mut self, caller: Option<usize>) -> bool {
         let mut found = false;
         for (index, program) in self.programs.iter_mut().enumerate() {
@@ -158,7 +161,7 @@ impl std::ops::IndexMut<usize> for Turns {
 }
 
 impl Program {
-    /// Its place in the order; `None`: nobody waits for it.
+    /// Its place in the order; `None`: no program waits for it.
     fn key(&self) -> Option<(Time, FunctionAddress)> {
         let time = match self.doing {
             Doing::Computes if self.functions == 0 => return None,
@@ -169,7 +172,7 @@ impl Program {
         Some((time, self.used))
     }
 
-    /// It has called: whatever others thought of it is over.
+    /// Begins a call: earlier observations of its absence are void.
     pub(crate) fn came_in(&mut self, now: Time) {
         if self.doing == Doing::Away {
             self.clock = self.clock.max(now);

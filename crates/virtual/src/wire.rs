@@ -4,31 +4,32 @@ use bellwire_device::{FunctionAddress, LinkId, Status};
 use bellwire_model::units::Time;
 use std::collections::VecDeque;
 
-/// Packets of one direction that may be on their way or unread at once: what a link can hold up, whatever its receiver does.
+/// Most packets of one direction that may be in flight or unread at once: a slow receiver blocks no
+/// more than this.
 pub(crate) const LINK_PACKETS: usize = 32;
 
-/// A link, seen from outside.
+/// A link between two functions, with the state of both ends.
 pub(crate) struct Wire {
     pub(crate) ends: [FunctionAddress; 2],
-    /// Links to the same function are heard in the order of their making.
+    /// Serial number. Links to the same function are polled in the order of their creation.
     pub(crate) born: u64,
     pub(crate) condition: Condition,
-    /// What each end calls it.
+    /// The link's number at each end.
     pub(crate) numbers: [Option<LinkId>; 2],
-    /// Packets that have come to each end, and that its engine has not taken.
+    /// Packets that have arrived at each end and that its engine has not taken.
     pub(crate) inbox: [VecDeque<Packet>; 2],
-    /// Packets on their way towards each end.
+    /// Packets in flight towards each end.
     pub(crate) flying: [usize; 2],
-    /// The last try to send towards each end found no room.
+    /// The last attempt to send towards each end found no room.
     pub(crate) wants: [bool; 2],
-    /// Each end has been told, or does not want to be, that it is over.
+    /// The link's end was reported to each end, or that end does not need the report.
     pub(crate) told: [bool; 2],
 }
 
-/// Whether a link carries.
+/// The state of a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Condition {
-    /// The other function is not open; it may appear until then.
+    /// The other function is not open. It may open until this time.
     Asking(Time),
     Up,
     Down(Status),
@@ -45,12 +46,13 @@ impl Wire {
         matches!(self.condition, Condition::Down(_))
     }
 
-    /// Whether it connects a function with itself. Both directions are one then, and belong to end 0.
+    /// Whether it connects a function with itself. Both directions are then one, which belongs to
+    /// end 0.
     pub(crate) fn is_loop(&self) -> bool {
         self.ends[0] == self.ends[1]
     }
 
-    /// Which end a packet from `end` goes to.
+    /// The end that a packet from `end` goes to.
     pub(crate) fn far(&self, end: usize) -> usize {
         if self.is_loop() { end } else { 1 - end }
     }
@@ -60,7 +62,8 @@ impl Wire {
         self.flying[end] + self.inbox[end].len() < LINK_PACKETS
     }
 
-    /// Why it is over, once `end` has had all that was sent to it and has not been told yet.
+    /// The reason of the link's end, if `end` has taken all packets and the end was not reported
+    /// there yet.
     pub(crate) fn end_to_tell(&self, end: usize) -> Option<Status> {
         match self.condition {
             Condition::Down(why)
@@ -72,7 +75,7 @@ impl Wire {
         }
     }
 
-    /// Whether nobody will ask for it any more.
+    /// Whether no function uses it any more.
     pub(crate) fn is_forgotten(&self) -> bool {
         self.is_over() && self.numbers == [None; 2] && self.flying == [0; 2]
     }

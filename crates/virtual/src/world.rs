@@ -1,5 +1,5 @@
-//! The machine and everybody who uses it. All state is behind one lock; whoever calls waits for its turn ([`turns`](crate::turns)), then
-//! lets the machine run up to its clock, and acts.
+//! The machine and its users. All state is behind one lock. A calling program waits for its turn
+//! ([`turns`](crate::turns)), runs the machine up to its clock, and acts.
 
 use crate::keeper;
 use crate::nic::{Nic, Tag};
@@ -14,20 +14,20 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often one that waits for others looks at whether they are there at all, in real time.
+/// Interval at which a waiting program checks whether the others are still there, in real time.
 const TICK: Duration = Duration::from_millis(1);
 
-/// After so many looks in vain a program is taken to be waiting: its n-th look then goes on until there is something, or for as long as
-/// n looks take. Without this, threads that wait for each other would hand over their turn at every look.
+/// After this many empty polls, a program's n-th poll blocks until there is news, or for the time
+/// of n polls. Without this, threads that wait for each other would pass the turn at every poll.
 const VAIN_LOOKS: u32 = 4;
 
-/// The longest that one of these looks goes on.
+/// Longest time that one of these polls blocks.
 const VAIN_STEP: Span = Span::from_ns(100_000_000);
 
-/// How far idle virtual time may run ahead of real time while somebody may still call.
+/// Most that idle virtual time may run ahead of real time while other threads may still call.
 const LEAD: Duration = Duration::from_millis(2);
 
-/// How far it may still run ahead now: what it has run ahead is made up for as real time passes.
+/// The rest of [`LEAD`] that may be used now. It recovers as real time passes.
 struct Lead {
     room: Duration,
     at: Instant,
@@ -46,13 +46,13 @@ impl Lead {
 
 /// A machine with a name.
 pub(crate) struct World {
-    /// Virtual time zero, for those who count in instants.
+    /// Virtual time zero, as an instant.
     pub(crate) base: Instant,
     pub(crate) seed: u64,
     state: Mutex<State>,
 }
 
-/// All of it.
+/// The state of a world.
 pub(crate) struct State {
     pub(crate) nic: Nic,
     pub(crate) turns: Turns,
@@ -63,24 +63,24 @@ pub(crate) struct State {
     free_wires: Vec<usize>,
     wires_born: u64,
     pub(crate) nodes: BTreeSet<u32>,
-    /// Places whose programs wait for them.
+    /// Places of functions that their programs wait for.
     pub(crate) waiting: Vec<usize>,
-    /// Programs that must have called before the time begins, and whether they have.
+    /// Number of programs that must have called before virtual time begins. `has_begun`: they have.
     programs: usize,
     has_begun: bool,
     pub(crate) has_keeper: bool,
-    /// Functions that want to hear when there is room.
+    /// Number of functions that wait for room.
     refusals: usize,
     lead: Lead,
-    /// When anything happened last: an event of the machine, or news for a function.
+    /// Time of the last event of the machine, or news for a function.
     pub(crate) changed: Time,
-    /// Why nothing will happen any more, once that is so.
+    /// The report of a standstill, after it has begun.
     pub(crate) standstill: Option<String>,
 }
 
-/// The calling program's turn: everything happens at its clock while it is held.
+/// The calling program's turn. While it is held, all actions happen at the program's clock.
 pub(crate) struct Turn<'w> {
-    /// There until it ends.
+    /// `Some` until the turn ends.
     state: Option<MutexGuard<'w, State>>,
     me: usize,
 }
@@ -115,8 +115,8 @@ impl World {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The calling thread's turn to use the function at `place`, after `cost` of its processor's time. It begins its program if the
-    /// world waits for that.
+    /// Waits for the calling thread's turn to use the function at `place`, after `cost` of its
+    /// processor's time. Counts the program as begun.
     pub(crate) fn enter(&self, place: usize, cost: Span) -> Turn<'_> {
         let mut state = self.lock();
         let me = state.call_for(place);
@@ -132,20 +132,20 @@ impl World {
         self.wait_for_turn(state, me)
     }
 
-    /// The same for what costs nothing, and can be done before the time has begun.
+    /// The same for calls without a cost, which can also come before virtual time begins.
     pub(crate) fn visit(&self, place: usize) -> Turn<'_> {
         let mut state = self.lock();
         let me = state.call_for(place);
         let now = state.nic.now();
         state.turns[me].came_in(now);
-        // One that is about to panic asks nobody.
+        // A panicking thread does not wait for a turn.
         if !state.has_begun || std::thread::panicking() {
             return Turn::new(state, me);
         }
         self.wait_for_turn(state, me)
     }
 
-    /// The same for a call that has no function yet.
+    /// The same for a call without a function yet.
     pub(crate) fn arrive(&self) -> Turn<'_> {
         let mut state = self.lock();
         let now = state.nic.now();
@@ -173,7 +173,7 @@ impl World {
         }
     }
 
-    /// Waits to be rung, for `patience` of real time, and then looks at who is not there.
+    /// Waits for a notification. After `patience` of real time, marks absent programs as away.
     fn wait<'w>(
         &'w self,
         state: MutexGuard<'w, State>,
@@ -189,7 +189,8 @@ impl World {
         state
     }
 
-    /// Sleeps until there is news for the function at `place`, or `timeout` of virtual time has passed.
+    /// Sleeps until there is news for the function at `place`, or `timeout` of virtual time has
+    /// passed.
     pub(crate) fn sleep(&self, place: usize, timeout: Option<Duration>) -> Turn<'_> {
         let turn = self.enter(place, Span::ZERO);
         if turn.has_news(place) {
@@ -203,8 +204,8 @@ impl World {
         self.rest(turn, &[place], Waits::Sleeps, until)
     }
 
-    /// Lets a program that has looked in vain several times go on looking, until there is something for one of the functions that it
-    /// looked at, or for as long as it has looked.
+    /// Blocks a program after several empty polls, at most for the time of its polls. News for one
+    /// of the functions that it has polled ends this.
     pub(crate) fn spin<'w>(&'w self, turn: Turn<'w>) -> Turn<'w> {
         let program = &turn.turns[turn.me];
         if program.vain.looks < VAIN_LOOKS {
@@ -223,7 +224,7 @@ impl World {
         self.rest(turn, &places, Waits::Spins, Some(until))
     }
 
-    /// Lets time pass until there is news for one of the functions at `places`, or it is `until`.
+    /// Lets time pass until there is news for one of the functions at `places`, or until `until`.
     fn rest<'w>(
         &'w self,
         turn: Turn<'w>,
@@ -245,7 +246,7 @@ impl World {
                 state = self.wait(state, me, TICK);
                 continue;
             }
-            // Nobody else is to be waited for: time runs, first as far as something happens by itself.
+            // No other program comes first. Time advances, at first only through pending events.
             if !state.run_out(limit)
                 || state.turns[me].doing == Doing::Asks
                 || state.gets_stuck(limit)
@@ -253,7 +254,8 @@ impl World {
                 continue;
             }
             if state.nic.now() < limit {
-                // Nothing happens until then. If somebody may still call, the time passes as fast as it does outside.
+                // Nothing happens until `limit`. While other threads may still call, virtual time
+                // passes at the rate of real time.
                 let left = patience.saturating_sub(since.elapsed());
                 if until.is_none() || !left.is_zero() && !state.knows_all() {
                     let left = if until.is_none() { TICK } else { left.min(TICK) };
@@ -276,7 +278,7 @@ impl World {
         self.wait_for_turn(state, me)
     }
 
-    /// Notes that the program will wait for the function's descriptor, unless there is news already.
+    /// Records that the program waits on the function's descriptor. `false`: there is news already.
     pub(crate) fn arm(self: &Arc<Self>, place: usize) -> bool {
         let turn = self.enter(place, Span::ZERO);
         if turn.has_news(place) {
@@ -290,7 +292,7 @@ impl World {
         state.wait_at(place, Waits::Armed);
         state.turns[me].doing = Doing::Away;
         if state.turns.first().is_none() {
-            // Nobody else will let what is under way happen.
+            // No other program will run the pending events.
             state.run_out(FAR);
             if state.gets_stuck(FAR) {
                 state.wake();
@@ -302,11 +304,11 @@ impl World {
     }
 }
 
-/// As far as time goes: 53 days.
+/// The end of virtual time: 53 days.
 pub(crate) const FAR: Time = Time::from_ps(1 << 62);
 
 impl State {
-    /// The calling thread as a program that drives the function at `place` from now on.
+    /// The calling thread's program, which drives the function at `place` from now on.
     fn call_for(&mut self, place: usize) -> usize {
         let now = self.nic.now();
         let me = self.turns.caller(now);
@@ -320,7 +322,7 @@ impl State {
         if before != me {
             self.turns[before].functions -= 1;
             self.turns[me].functions += 1;
-            // What was done to the function before it moved was done before.
+            // Earlier actions of the former driver come first.
             let clock = self.turns[before].clock;
             let program = &mut self.turns[me];
             program.clock = program.clock.max(clock);
@@ -329,7 +331,7 @@ impl State {
         me
     }
 
-    /// Lets everything happen up to `until`; `false`: somebody was woken before.
+    /// Runs the machine up to `until`. `false`: a program was woken before that.
     fn run(&mut self, until: Time) -> bool {
         loop {
             if self.wake() {
@@ -343,7 +345,8 @@ impl State {
         }
     }
 
-    /// Lets happen what is under way, up to `until`, without letting time pass for nothing; `false`: somebody was woken before.
+    /// Runs the pending events up to `until`, without advancing time beyond them. `false`: a
+    /// program was woken before that.
     pub(crate) fn run_out(&mut self, until: Time) -> bool {
         loop {
             if self.wake() {
@@ -373,7 +376,7 @@ impl State {
         }
     }
 
-    /// Wakes whoever waits and has something to do now. `true`: somebody who sleeps in a call.
+    /// Wakes all waiting programs with news. `true`: one of them was waiting in a call.
     pub(crate) fn wake(&mut self) -> bool {
         let mut woken = false;
         for at in (0..self.waiting.len()).rev() {
@@ -401,7 +404,8 @@ impl State {
         woken
     }
 
-    /// Whether the engine of the function at `place` has something to do, or should hear that there will never be anything.
+    /// Whether there is news for the function at `place`: its engine has something to do, or there
+    /// is a standstill.
     pub(crate) fn has_news(&self, place: usize) -> bool {
         let Some(seat) = &self.seats[place] else { return false };
         self.standstill.is_some()
@@ -420,12 +424,13 @@ impl State {
         }
     }
 
-    /// Whether all programs that there are to be are here, so that nobody else can call while time passes.
+    /// Whether all programs of the world are known and none is away: no other can call while time
+    /// passes.
     pub(crate) fn knows_all(&self) -> bool {
         self.programs > 0 && !self.turns.somebody_is_away()
     }
 
-    /// The program has looked at the function at `place` and found something, or not.
+    /// Records a poll of the function at `place`. `found`: it was not empty.
     pub(crate) fn note_look(&mut self, me: usize, place: usize, found: bool) {
         let program = &mut self.turns[me];
         if found {
@@ -471,7 +476,7 @@ impl State {
             bell: Arc::new(bell),
         });
         self.addresses.insert(address, place);
-        // Some may have been asking for it.
+        // Peers may be waiting for this function.
         for index in 0..self.wires.len() {
             if matches!(self.wires[index].condition, Condition::Asking(_))
                 && self.wires[index].ends[1] == address
@@ -536,7 +541,7 @@ impl State {
         number
     }
 
-    /// The function that a wire asks for is there.
+    /// Connects a wire to the function that it was waiting for.
     fn join(&mut self, index: usize) {
         let wire = &mut self.wires[index];
         wire.condition = Condition::Up;
@@ -550,7 +555,7 @@ impl State {
         self.news_at(index, 0);
     }
 
-    /// Ends a wire, as one end wants it, which will not hear of it any more.
+    /// Ends a wire on behalf of one end, which gets no report of it.
     pub(crate) fn hang_up(&mut self, index: usize, end: usize, why: Status) {
         let wire = &mut self.wires[index];
         if !wire.is_over() {
@@ -572,7 +577,7 @@ impl State {
         }
     }
 
-    /// Whether a wire that asks has found nobody in time.
+    /// Ends a wire that has found no function in time.
     pub(crate) fn check_asking(&mut self, index: usize) {
         if let Condition::Asking(until) = self.wires[index].condition
             && self.nic.now() >= until
@@ -581,12 +586,12 @@ impl State {
         }
     }
 
-    /// The place of one end of a wire, if it is open.
+    /// The place of the function at one end of a wire, if it is open.
     pub(crate) fn place_of_end(&self, index: usize, end: usize) -> Option<usize> {
         self.addresses.get(&self.wires[index].ends[end]).copied()
     }
 
-    /// There is news for the function at one end of a wire.
+    /// Marks news for the function at one end of a wire.
     pub(crate) fn news_at(&mut self, index: usize, end: usize) {
         self.changed = self.nic.now();
         if let Some(place) = self.place_of_end(index, end)
@@ -596,7 +601,8 @@ impl State {
         }
     }
 
-    /// There is room again for packets towards `end` of a wire: on the wire itself, and at the function there.
+    /// Marks room for packets towards `end` of a wire as news for all peers of the function there
+    /// that were refused.
     pub(crate) fn room_at(&mut self, index: usize, end: usize) {
         if self.refusals == 0 {
             return;
@@ -615,7 +621,7 @@ impl State {
         }
     }
 
-    /// Sets a gate, and tells all who have a link to it.
+    /// Sets a gate, and marks it as news for all linked peers.
     pub(crate) fn set_gate(&mut self, place: usize, queue_pair: u32, gate: Gate) {
         let Some(seat) = &mut self.seats[place] else { return };
         seat.gates.insert(queue_pair, gate);
@@ -626,8 +632,9 @@ impl State {
         }
     }
 
-    /// Whether a packet towards `end` of a wire has room: on the wire, at the sender's interface, and in its share of what the receiver's
-    /// place expects at once.
+    /// Whether a packet towards `end` of a wire has room on the wire, at the sender's interface and
+    /// at the receiver. The receiver's place takes a bounded number of packets at once; each wire
+    /// has a share.
     pub(crate) fn has_room(
         &self,
         index: usize,
@@ -641,7 +648,7 @@ impl State {
             return false;
         }
         let expects = self.nic.expects(to);
-        // All who have, or want, something on its way to this function get equal shares.
+        // All wires with packets in flight to this function, or waiting for room, get equal shares.
         let Some(seat) = &self.seats[to] else { return true };
         let active = |&&(index, end): &&(usize, usize)| {
             let wire = &self.wires[index];
@@ -651,8 +658,8 @@ impl State {
         wire.flying[end] < (expects / active.max(1)).max(1)
     }
 
-    /// There was no room for a packet of the function at `place`: it wants to hear when there is. What its interface has finished is
-    /// noticed, which may make some.
+    /// Records that the function at `place` waits for room. Reads its finished operations, which
+    /// may free some.
     pub(crate) fn want_room(&mut self, place: usize) {
         if let Some(seat) = &mut self.seats[place]
             && !std::mem::replace(&mut seat.refused, true)
@@ -663,7 +670,7 @@ impl State {
         self.absorb();
     }
 
-    /// The engine of the function at `place` looks at everything now.
+    /// The engine of the function at `place` is about to handle all its news.
     pub(crate) fn hear(&mut self, place: usize) {
         self.nic.look(place);
         self.absorb();
@@ -687,12 +694,12 @@ impl<'w> Turn<'w> {
         Turn { state: Some(state), me }
     }
 
-    /// Charges the program for what it has just done.
+    /// Charges the program `cost` for its last action.
     pub(crate) fn spend(&mut self, cost: Span) {
         self.spend_until(self.clock() + cost);
     }
 
-    /// Charges the program until `time`.
+    /// Moves the program's clock to `time`.
     pub(crate) fn spend_until(&mut self, time: Time) {
         let me = self.me;
         let program = &mut self.turns[me];
@@ -704,12 +711,12 @@ impl<'w> Turn<'w> {
         self.turns[self.me].clock
     }
 
-    /// The program's number.
+    /// The program's index.
     pub(crate) fn me(&self) -> usize {
         self.me
     }
 
-    /// Leaves the program in its call, and the lock held.
+    /// Takes the turn apart: the program stays in its call, and the lock stays held.
     fn into_parts(mut self) -> (MutexGuard<'w, State>, usize) {
         let state = self.state.take().expect("a turn has its lock until it ends");
         (state, self.me)

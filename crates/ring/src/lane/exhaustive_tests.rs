@@ -1,9 +1,11 @@
-//! The core of the lane and of the doorbell in *every* interleaving that the memory model allows, without a bound on preemptions.
+//! The core of the lane and of the doorbell in *every* interleaving that the memory model allows,
+//! without a bound on preemptions.
 //!
-//! The models of [`super::model_tests`] run a whole receiver until it has everything, which takes too many steps to be tried in all
-//! orders. These are single races: the lane is brought to where the race begins by one thread, the sender then runs in a thread of
-//! its own, and the receiver does a fixed number of things beside it, never looking in a loop. When both are
-//! done, what the receiver has not seen must be where it would look next: behind a bell, or at the cursor of a polled lane.
+//! The models of [`super::model_tests`] run a receiver until it has all packets: too many steps for
+//! all interleavings. These tests are single races. One thread brings the lane to the start of the
+//! race. The sender then runs in its own thread beside a fixed number of receiver steps, without a
+//! polling loop. At the end every packet that the receiver has not seen must be findable: behind a
+//! bell, or at the cursor of a polled lane.
 
 use super::model_tests::{Model, ONE_PACKET_RUNS, Shared, Sink, Source, TWO_PACKET_RUNS, lane};
 use super::*;
@@ -42,8 +44,8 @@ fn model(geometry: Geometry, credit: usize) -> Model {
     }
 }
 
-/// Every interleaving of `receive` with a sender that sends packets `numbers`, as far as there is room; then everything that was sent
-/// must be found.
+/// Runs `receive` beside a sender that sends packets `numbers` while there is room. Afterwards all
+/// sent packets must be found.
 fn race(
     prepare: impl Fn(&Shared) -> (Source, Sink) + Sync + Send + 'static,
     numbers: RangeInclusive<u64>,
@@ -66,7 +68,7 @@ fn race(
     });
 }
 
-/// Runs `scene` in every interleaving, and prints how many there are.
+/// Runs `scene` in every interleaving, and prints their number.
 fn exhaust(scene: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = None;
@@ -87,7 +89,8 @@ fn look(sink: &mut Sink, looks: usize) {
     }
 }
 
-/// Parks, looks once more if that cannot be completed, and sleeps if nothing is there: that ends only if somebody wakes the receiver.
+/// Parks, looks once more if parking cannot complete, and sleeps if nothing is there. The sleep
+/// ends only if a sender wakes the receiver.
 fn park_and_sleep(sink: &mut Sink, shared: &Shared) {
     if sink.lane.position() == Position::Active {
         sink.park();
@@ -102,21 +105,22 @@ fn park_and_sleep(sink: &mut Sink, shared: &Shared) {
     hear(sink, shared);
 }
 
-/// The LINK to an extent, two slots there, the LINK to the next extent and a slot there.
+/// Covers the LINK to an extent, two slots there, the LINK to the next extent and a slot there.
 // shows: D-02, D-13
 #[test]
 fn two_slots_and_two_links() {
     race(|shared| polled(TWO_PACKET_RUNS, 2, shared), 2..=4, |sink, _| look(sink, 5));
 }
 
-/// Without credit: from the small chunk to host memory, from one host chunk to the other, and back to the first if it was read.
+/// Without credit the lane goes from the small chunk to one host chunk, to the other, and back to
+/// the first after it was read.
 // shows: D-16, D-19
 #[test]
 fn host_chunks() {
     race(|shared| polled(ONE_PACKET_RUNS, 0, shared), 2..=4, |sink, _| look(sink, 4));
 }
 
-/// Credit comes while the sender goes to host memory.
+/// Credit arrives while the sender falls back on host memory.
 // shows: D-16, D-17
 #[test]
 fn credit_comes() {
@@ -134,7 +138,7 @@ fn credit_comes() {
     );
 }
 
-/// The race that the lane's documentation writes out, with a packet on each side of it.
+/// The race in the lane's documentation, with a packet before and after it.
 // shows: D-02, D-13
 #[test]
 fn parking() {
@@ -149,7 +153,8 @@ fn parking() {
     );
 }
 
-/// A parking that begins before the packet that rang was read: the next must not overwrite it.
+/// A parking that begins before the packet that rang is read: the next packet must not overwrite
+/// it.
 // shows: D-02
 #[test]
 fn parking_early() {
@@ -168,8 +173,8 @@ fn parking_early() {
     );
 }
 
-/// A bell that comes after its packet was read and the lane parked, so that the lane is polled again while the sender, which has not
-/// looked meanwhile, believes itself where it was.
+/// A bell arrives after its packet was read and the lane parked. So the lane is polled again, while
+/// the sender has not seen the parking and still uses its old cursor.
 // shows: D-02, D-13
 #[test]
 fn late_bell() {
@@ -185,7 +190,7 @@ fn late_bell() {
     );
 }
 
-/// Two parkings while one packet is on its way.
+/// Two parkings while one packet is being sent.
 // shows: D-02, D-13
 #[test]
 fn parking_twice() {
@@ -204,7 +209,7 @@ fn parking_twice() {
     );
 }
 
-/// Parking and sleep, twice, while one packet is on its way.
+/// Parking and sleep, twice, while one packet is being sent.
 // shows: D-02, D-14
 #[test]
 fn parking_and_sleep() {
@@ -257,7 +262,7 @@ fn sleep_while_parked() {
     );
 }
 
-/// A ringer that is still busy with an earlier sleep when the next begins.
+/// A ringer is still handling an earlier sleep when the next begins.
 // shows: D-02
 #[test]
 fn two_sleeps() {
@@ -284,7 +289,7 @@ fn two_sleeps() {
     });
 }
 
-/// Two ringers and a sleeper: every bell is heard, and its sleep ends.
+/// Two ringers and a sleeper: every bell is seen, and the sleep ends.
 // shows: D-02
 #[test]
 fn two_ringers() {

@@ -1,13 +1,14 @@
-//! The lane and the doorbell in every interleaving that the memory model allows (loom), at the smallest sizes that still
-//! have every part: two-packet chunks, two chunks in the pool, two host chunks.
+//! The lane and the doorbell in every interleaving that the memory model allows (loom). Sizes are
+//! the smallest with every part: two-packet chunks, two chunks in the pool, two host chunks.
 //!
-//! The receiver here acts as a device does: it answers bells, polls, grants, parks when idle, and sleeps when parked. It
-//! keeps the pool's accounts: every chunk is either here or with the lane, and one that is here is poisoned, so that a write
-//! by a sender that no longer owns it is seen. A lost wake-up is a deadlock, which the checker reports.
+//! The receiver here acts as a device does: it answers bells, polls, grants, parks when idle, and
+//! sleeps when parked. It keeps the pool's accounts: every chunk is either here or with the lane. A
+//! chunk that is here is poisoned, so a late write by a former owner is detected. A lost wake-up is
+//! a deadlock, which the checker reports.
 //!
-//! Each model states its preemptions: it is exhaustive for that many switches of threads at places of the checker's choice,
-//! besides those where a thread blocks or yields. Without a bound two of them were stopped, unfinished, after 90 seconds: the races
-//! that make up these models are checked without one in [`super::exhaustive_tests`].
+//! Each model states its preemption bound. It is exhaustive for this number of thread switches at
+//! any place, besides those where a thread blocks or yields. Without a bound two of them do not end
+//! within 90 seconds. [`super::exhaustive_tests`] checks the races in these models without a bound.
 
 use super::*;
 use crate::doorbell::{DOORBELL_LINES, Doorbell};
@@ -18,39 +19,40 @@ use loom::sync::{Condvar, Mutex};
 use loom::thread;
 use std::sync::Arc;
 
-/// Every run takes one packet and a LINK.
+/// Every run holds one packet and a LINK.
 pub(super) const ONE_PACKET_RUNS: Geometry =
     Geometry { pool_chunks: 2, chunk_lines: 2, small_lines: 2, host_chunks: 2 };
 
-/// Every run takes two packets and a LINK.
+/// Every run holds two packets and a LINK.
 pub(super) const TWO_PACKET_RUNS: Geometry =
     Geometry { pool_chunks: 2, chunk_lines: 3, small_lines: 3, host_chunks: 2 };
 
-/// Where the receiver's counters start: the second grant carries sequence 0.
+/// First value of the receiver's counters: the second grant carries sequence 0.
 const START: u64 = u32::MAX as u64 - 1;
 
-/// Third word of a line that is with the receiver. Packets and LINKs overwrite it; the tag is left as the sender left it.
+/// Third word of a line in a chunk of the receiver. Packets and LINKs overwrite it. The tag stays
+/// as the sender wrote it.
 const POISON: u64 = 0xdead_beef_0000_0000;
 
-/// A model: what the two sides do.
+/// A model: the actions of the two sides.
 #[derive(Clone, Copy)]
 pub(super) struct Model {
     pub(super) geometry: Geometry,
-    /// Switches of threads that the checker may make of its own.
+    /// The preemption bound: thread switches that the checker may add.
     pub(super) preemptions: usize,
     /// Lanes, each with a sending thread.
     pub(super) senders: usize,
     /// Packets that each sender sends.
     pub(super) packets: u64,
-    /// Chunks that the receiver lets a lane hold.
+    /// Most chunks that a lane may hold.
     pub(super) credit: usize,
-    /// Whether it grants them only after the lane has gone to host memory.
+    /// Whether it grants them only after the lane has fallen back on host memory.
     pub(super) grant_late: bool,
-    /// How often the receiver parks each lane.
+    /// Times that the receiver parks each lane.
     pub(super) parkings: u32,
-    /// Whether it parks a lane at once when its bell has rung, not when it is idle.
+    /// Whether it parks a lane at once after its bell has rung, instead of when it is idle.
     pub(super) park_early: bool,
-    /// How often, from sleep to sleep, it answers a lane's bell and leaves the lane parked.
+    /// Times between two sleeps that it answers a lane's bell and leaves the lane parked.
     pub(super) favours: u32,
 }
 
@@ -62,7 +64,7 @@ fn memory(geometry: &Geometry) -> LaneMemory<ModelSegment> {
     }
 }
 
-/// What the kernel does for a receiver that sleeps.
+/// The kernel's part for a sleeping receiver.
 pub(super) struct Kernel {
     woken: Mutex<bool>,
     wake: Condvar,
@@ -83,7 +85,7 @@ impl Kernel {
     }
 }
 
-/// What both sides share beside the lanes.
+/// State that both sides share beside the lanes.
 #[derive(Clone)]
 pub(super) struct Shared {
     pub(super) doorbell: Arc<Doorbell<ModelSegment>>,
@@ -99,7 +101,7 @@ impl Shared {
     }
 }
 
-/// One sending function: sends the numbers 1 to `packets`, rings when told to, waits when full.
+/// One sending function: sends the numbers 1 to `packets`, rings when asked to, waits when full.
 pub(super) struct Source {
     lane: LaneSender<ModelSegment>,
     index: usize,
@@ -131,9 +133,9 @@ pub(super) struct Sink {
     pub(super) lane: LaneReceiver<ModelSegment>,
     memory: LaneMemory<ModelSegment>,
     model: Model,
-    /// Whether the receiver looks at the lane without a bell.
+    /// Whether the receiver polls the lane without a bell.
     pub(super) polled: bool,
-    /// Chunks that are here, not with the lane.
+    /// Chunks of the receiver that are not with the lane.
     free: Vec<u16>,
     pub(super) taken: u64,
     parkings_left: u32,
@@ -141,7 +143,7 @@ pub(super) struct Sink {
 }
 
 impl Sink {
-    /// Does one thing; whether there was one to do.
+    /// Does one action. Returns whether there was one.
     pub(super) fn step(&mut self) -> bool {
         match self.lane.peek() {
             Arrival::Nothing => match self.lane.position() {
@@ -256,7 +258,7 @@ impl Sink {
         self.memory.pool.word((first + line) * LINE_WORDS + 2)
     }
 
-    /// After the senders are gone.
+    /// Checks the pool's accounts after the senders have ended.
     pub(super) fn check_accounts(&self) {
         for chunk in &self.free {
             self.check_poison(*chunk);
@@ -307,7 +309,7 @@ fn receive(sinks: &mut [Sink], packets: u64, shared: &Shared) {
 impl Model {
     fn check(self) {
         let mut builder = loom::model::Builder::new();
-        // LOOM_MAX_PREEMPTIONS, which the builder has read, looks deeper.
+        // LOOM_MAX_PREEMPTIONS, which the builder has read, overrides the bound.
         builder.preemption_bound = builder.preemption_bound.or(Some(self.preemptions));
         builder.max_branches = 5_000;
         builder.check(move || {
@@ -325,7 +327,8 @@ impl Model {
     }
 }
 
-/// Packets pass from the small chunk over one granted extent to the next: each once, in order, whole.
+/// Packets pass from the small chunk through one granted extent to the next: each once, in order,
+/// whole.
 // shows: D-02, D-13
 #[test]
 fn granting() {
@@ -343,7 +346,8 @@ fn granting() {
     .check();
 }
 
-/// Without credit the lane goes on in host memory, in order, and a host chunk is used again only after it was read.
+/// Without credit the lane continues in host memory, in order. A host chunk is reused only after it
+/// was read.
 // shows: D-16, D-19
 #[test]
 fn host_memory() {
@@ -379,8 +383,8 @@ fn back_from_host_memory() {
     .check();
 }
 
-/// A lane that parks when idle, and a receiver that then sleeps: no wake-up is lost, and no extent is taken back from under
-/// a sender in mid-packet.
+/// A lane parks when idle, and its receiver then sleeps. No wake-up is lost, and no extent is taken
+/// back while a sender writes to it.
 // shows: D-02, D-13
 #[test]
 fn parking() {
@@ -398,7 +402,7 @@ fn parking() {
     .check();
 }
 
-/// A second parking, while the sender may still be on its way to where the first sent it.
+/// A second parking, while the sender may not have moved to the first one's small chunk yet.
 // shows: D-02, D-13
 #[test]
 fn parking_twice() {
@@ -416,7 +420,8 @@ fn parking_twice() {
     .check();
 }
 
-/// A parking that begins before the packet that rang was read: the sender's next one must not overwrite it.
+/// A parking that begins before the packet that rang is read: the sender's next packet must not
+/// overwrite it.
 // shows: D-02
 #[test]
 fn parking_early() {
@@ -434,7 +439,7 @@ fn parking_early() {
     .check();
 }
 
-/// Two senders ring one doorbell, and either may be the one that wakes the receiver.
+/// Two senders ring one doorbell, and either may wake the receiver.
 // shows: D-02
 #[test]
 fn two_senders() {
@@ -452,7 +457,8 @@ fn two_senders() {
     .check();
 }
 
-/// A lane that stays parked while it delivers: every packet rings, and no wake-up is lost when the receiver sleeps again at once.
+/// A lane that stays parked while it delivers: every packet rings, and no wake-up is lost when the
+/// receiver sleeps again at once.
 // shows: D-02, D-13
 #[test]
 fn served_while_parked() {

@@ -2,9 +2,10 @@
 
 /// Draws nonces: a Weyl sequence behind a 64-bit mixer, started from a secret seed.
 ///
-/// Every draw differs from all others of the same sequence, and is odd, hence never the zero of fresh memory. That is what the lane needs:
-/// bytes that were written before a draw must not happen to equal it. The seed comes from the kernel's random source, so a
-/// program that chooses its payload cannot aim at a future nonce.
+/// Every draw differs from all others of the same sequence, and is odd, hence never the zero of
+/// fresh memory. The lane needs this: bytes that were written before a draw must not equal it. The
+/// seed comes from the kernel's random source, so a program cannot choose its payload to match a
+/// future nonce.
 pub struct Nonces {
     state: u64,
 }

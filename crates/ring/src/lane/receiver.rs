@@ -8,18 +8,19 @@ use std::collections::VecDeque;
 /// A run of the pool that went back to the receiver: first chunk and number of chunks.
 pub type Freed = (u16, u16);
 
-/// What stands at the cursor.
+/// The content at the cursor.
 #[derive(Clone, Copy, Debug)]
 pub enum Arrival<P> {
     /// Nothing yet.
     Nothing,
-    /// A packet: header words 1 to 3, copied once, and the payload, which is there until [`LaneReceiver::take`].
+    /// A packet: header words 1 to 3, copied once, and the payload, valid until
+    /// [`LaneReceiver::take`].
     Packet([u64; 3], P),
-    /// The sender went on elsewhere. `freed` goes back to the pool; `dry`: it went to host memory for want of credit.
+    /// The lane continues in another run.
     Moved {
-        /// The extent that the lane left.
+        /// The extent that the lane left, which returns to the pool.
         freed: Option<Freed>,
-        /// Whether it left for a host chunk.
+        /// Whether it fell back on a host chunk for lack of credit.
         dry: bool,
     },
     /// The sender broke the rules: close the link.
@@ -31,7 +32,7 @@ pub enum Arrival<P> {
 pub enum Position {
     /// Polled; may hold grants.
     Active,
-    /// A parking has begun; still polled until it can be completed.
+    /// Parking has begun; still polled until it completes.
     Parking,
     /// Not polled; holds nothing; the sender rings.
     Parked,
@@ -54,7 +55,8 @@ pub struct LaneReceiver<W> {
 }
 
 impl<W: Words> LaneReceiver<W> {
-    /// A new lane, parked. `seed` must be unpredictable; `start` is where the counters begin (tests start near wrap-around).
+    /// A new lane, parked. `seed` must be unpredictable; `start` is the first value of the counters
+    /// (tests start near wrap-around).
     pub fn new(
         memory: LaneMemory<W>,
         geometry: Geometry,
@@ -83,7 +85,7 @@ impl<W: Words> LaneReceiver<W> {
         }
     }
 
-    /// Settles which fences the two processes use, before the lane is polled for the first time.
+    /// Sets the fences that the two processes use, before the first poll of the lane.
     pub fn settle(&mut self, fences: Fences) {
         self.fences = fences;
     }
@@ -100,12 +102,13 @@ impl<W: Words> LaneReceiver<W> {
         self.open.len()
     }
 
-    /// Lines that the run at the cursor still has for packets, the LINK's not counted.
+    /// Lines left for packets in the current run, without the LINK's.
     pub fn room_lines(&self) -> usize {
         self.at.end.saturating_sub(self.at.line + 1)
     }
 
-    /// Whether something stands at the cursor: one load, which stays in our cache until the sender writes there.
+    /// Whether a packet or LINK stands at the cursor. One load of a line that stays in our cache
+    /// until the sender writes to it.
     #[inline(always)]
     pub fn is_ready(&self) -> bool {
         // Acquire: pairs with the release of the tag in `LaneSender::send`.
@@ -113,11 +116,12 @@ impl<W: Words> LaneReceiver<W> {
             == self.at.nonce
     }
 
-    /// Looks at the cursor. A LINK is followed, and reported so that the pool can be told.
+    /// Looks at the cursor. Follows a LINK, and reports it so that the device can update the pool.
     #[inline(always)]
     pub fn peek(&mut self) -> Arrival<W::Payload<'_>> {
         let Cursor { area, line: at, end, nonce, .. } = self.at;
-        // SAFETY: the cursor stands before the end of its run, or in the control block if it has none; both lie inside their areas.
+        // SAFETY: the cursor stands before the end of its run, or in the control block without a
+        // run; both lie inside their areas.
         let line = unsafe { self.memory.area(area).line(at) };
         // Acquire: as in `is_ready`.
         if line[0].load(Ordering::Acquire) != nonce {
@@ -125,7 +129,7 @@ impl<W: Words> LaneReceiver<W> {
         }
         let words = [1, 2, 3].map(|i: usize| line[i].load(Ordering::Relaxed));
         if words[0] as u8 == LINK as u8 {
-            // As a value of its own, so that the header's words need no place in memory on the way of a packet.
+            // A separate value, so that a packet's header words stay in registers.
             return match self.follow(words[0], words[1]) {
                 Some((freed, dry)) => Arrival::Moved { freed, dry },
                 None => Arrival::Violation,
@@ -161,12 +165,13 @@ impl<W: Words> LaneReceiver<W> {
             control.word(entry).store(word, Ordering::Release);
         }
         control.word(entry + 1).store(nonce, Ordering::Relaxed);
-        // Release: pairs with the acquire in `LaneSender::next_grant`, so that the nonce is seen with the grant.
+        // Release: pairs with the acquire in `LaneSender::next_grant`, so the nonce is visible with
+        // the grant.
         control.word(entry).store(word, Ordering::Release);
     }
 
-    /// Begins to park an active lane. The caller then issues the heavy fence, once for all lanes that it parks, and calls
-    /// [`LaneReceiver::try_park`].
+    /// Begins to park an active lane. The caller then issues one heavy fence for all lanes that it
+    /// parks, and calls [`LaneReceiver::try_park`].
     pub fn begin_park(&mut self) {
         assert!(self.position == Position::Active);
         self.position = Position::Parking;
@@ -178,19 +183,22 @@ impl<W: Words> LaneReceiver<W> {
         control.word(COMMAND).store(self.command, Ordering::Release);
     }
 
-    /// The heavy half of the race with the sender: between [`LaneReceiver::begin_park`] and [`LaneReceiver::try_park`].
+    /// The fences for the heavy side of the race, between [`LaneReceiver::begin_park`] and
+    /// [`LaneReceiver::try_park`].
     pub fn fences(&self) -> Fences {
         self.fences
     }
 
-    /// Completes a parking if the sender has no packet under way and none is left; `freed` is given every extent that comes
-    /// back. `false`: a packet is there or is being written; it must be drained first.
+    /// Completes a parking if the sender is writing no packet and none is left. Passes every extent
+    /// that comes back to `freed`. `false`: a packet is there or is being written. Drain it first.
     ///
-    /// After `true` the caller looks at [`LaneReceiver::is_ready`] before it forgets the lane: the sender may have sent to the new
-    /// place already, and its bell may have been answered while the lane was parking. It does not ring again.
+    /// After `true` the caller checks [`LaneReceiver::is_ready`] before it stops polling the lane.
+    /// The sender may have sent to the new small chunk already, and its bell may have been answered
+    /// during the parking. It does not ring again.
     pub fn try_park(&mut self, mut freed: impl FnMut(Freed)) -> bool {
         assert!(self.position == Position::Parking);
-        // Acquire: pairs with the release of intent 0 in `LaneSender::send`: its packet is visible before we look.
+        // Acquire: pairs with the release of intent 0 in `LaneSender::send`: its packet is visible
+        // to the check below.
         if self.memory.control.word(INTENT).load(Ordering::Acquire) != 0
             && !crate::canary::planted("park-ignores-intent")
         {
@@ -218,7 +226,7 @@ impl<W: Words> LaneReceiver<W> {
         self.memory.control.word(COMMAND).store(self.command, Ordering::Release);
     }
 
-    /// Whether the sender sleeps until there is room; the answer is given once. To be asked after room was made.
+    /// Whether the sender sleeps until there is room. Clears the mark. Call it after making room.
     pub fn take_waiting(&self) -> bool {
         let waiting = self.is_waiting();
         if waiting {
@@ -233,13 +241,13 @@ impl<W: Words> LaneReceiver<W> {
         self.memory.control.word(WAITING).load(Ordering::Relaxed) != 0
     }
 
-    /// The region of ours that the sender is copying by a system call right now, if it says so.
+    /// The region of ours that the sender has marked as being copied by a system call.
     pub fn busy_region(&self) -> Option<u16> {
         let mark = self.memory.control.word(BUSY).load(Ordering::SeqCst);
         u16::try_from(mark.checked_sub(1)?).ok()
     }
 
-    /// Gives up the lane for good, its sender being gone: everything that it held, to `freed`.
+    /// Gives up the lane of a dead sender. Passes every extent that it held to `freed`.
     pub fn abandon(&mut self, mut freed: impl FnMut(Freed)) {
         if self.at.area == Area::Pool {
             freed(self.at.extent(&self.geometry));
@@ -252,10 +260,12 @@ impl<W: Words> LaneReceiver<W> {
         self.position = Position::Parked;
     }
 
-    /// Follows a LINK to where the sender went on: what [`Arrival::Moved`] says, or `None` for a violation.
+    /// Follows a LINK to the next run. Returns the fields of [`Arrival::Moved`], or `None` for a
+    /// violation.
     #[cold]
     fn follow(&mut self, target: u64, nonce: u64) -> Option<(Option<Freed>, bool)> {
-        // An honest sender enters a run only to write a packet there. A ring of empty runs would keep us busy for ever.
+        // An honest sender enters a run only to write a packet. A ring of empty runs would be an
+        // endless loop here.
         if self.at.is_fresh(&self.geometry) {
             return None;
         }
@@ -281,7 +291,8 @@ impl<W: Words> LaneReceiver<W> {
             Area::Control => None,
             Area::Host => {
                 self.host_consumed = self.host_consumed.wrapping_add(1);
-                // Release: pairs with the acquire in `LaneSender::go_on`: we have read all of the chunk.
+                // Release: pairs with the acquire in `LaneSender::go_on`: the whole chunk has been
+                // read.
                 self.memory
                     .control
                     .word(HOST_CONSUMED)

@@ -5,10 +5,10 @@ use crate::memory::View;
 use crate::segment::Words;
 use crate::sync::{Fences, Ordering, full_fence};
 
-/// How many lines ahead of a packet that others will follow a line is asked for.
+/// Distance of the prefetch ahead of a packet, in lines.
 const AHEAD: usize = 8;
 
-/// What to do after a packet was written.
+/// The caller's next action after a packet was written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sent {
     /// Nothing: the receiver polls this lane.
@@ -27,21 +27,22 @@ pub struct LaneSender<W> {
     geometry: Geometry,
     fences: Fences,
     at: Cursor,
-    /// The last command that was obeyed.
+    /// The last command that this side has obeyed.
     command: u64,
     /// Grants taken from the ring, counted from the start of the link.
     taken: u64,
     /// Host chunks entered.
     host_entered: u64,
-    /// Whether the host chunks' pages are there: they are asked for when first needed.
+    /// Whether the host chunks' pages exist: they are requested when first needed.
     host_ready: bool,
-    /// How often the lane went on in a host chunk for want of credit.
+    /// Times that the lane fell back on a host chunk for lack of credit.
     went_host: u64,
     nonces: Nonces,
 }
 
 impl<W: Words> LaneSender<W> {
-    /// A new lane, parked; the receiver has made its end already. `seed` starts the sequence of host nonces.
+    /// A new lane, parked. The receiver has made its end already. `seed` starts the sequence of
+    /// host nonces.
     pub fn new(memory: LaneMemory<W>, geometry: Geometry, fences: Fences, seed: u64) -> Self {
         memory.check(&geometry);
         let command = memory.control.word(COMMAND).load(Ordering::Acquire);
@@ -60,10 +61,12 @@ impl<W: Words> LaneSender<W> {
         }
     }
 
-    /// Writes one packet: `words` are header words 1 to 3, the payload is `head` then `body`, together at most
-    /// [`Geometry::packet_bytes`]. `follows`: more packets are expected soon, so that a line further on is asked for: the last reader of the
-    /// line has it, and to get it takes longer than to make a packet. (Not for a packet that is alone: its receiver looks at the next lines,
-    /// too.) `host_memory` is called when the host chunks' pages are needed, and says whether they could be had.
+    /// Writes one packet: `words` are header words 1 to 3, the payload is `head` then `body`,
+    /// together at most [`Geometry::packet_bytes`]. `follows`: more packets follow soon, so a later
+    /// line is prefetched. The line is still in its last reader's cache, and its transfer takes
+    /// longer than building a packet. A lone packet prefetches nothing: its receiver polls the next
+    /// lines. `host_memory` requests the host chunks' pages when they are needed, and returns
+    /// whether they exist.
     #[inline(always)]
     pub fn send(
         &mut self,
@@ -75,10 +78,11 @@ impl<W: Words> LaneSender<W> {
     ) -> Result<Sent, Full> {
         let lines = lines_for(head.len() + body.len());
         let control = self.memory.control.front();
-        // From here to the end of the packet the receiver takes no extent away from us.
+        // From here to the end of the packet the receiver takes back no extent.
         control[INTENT].store(1, Ordering::Relaxed);
         self.fences.light();
-        // Acquire: pairs with the release of the command in `LaneReceiver::begin_park`, so that the grant base is seen with it.
+        // Acquire: pairs with the release of the command in `LaneReceiver::begin_park`, so the
+        // grant base is visible with it.
         let command = control[COMMAND].load(Ordering::Acquire);
         if command != self.command {
             self.obey(command);
@@ -91,7 +95,8 @@ impl<W: Words> LaneSender<W> {
         let Cursor { area, line: at, nonce, .. } = self.at;
         self.at.line = at + lines;
         let (control, area) = (self.memory.control.front(), self.memory.area(area));
-        // SAFETY: the packet ends before the run does, or `go_on` would have moved us, and runs lie inside their areas.
+        // SAFETY: the packet ends before the run does, because otherwise `go_on` has moved to a new
+        // run; runs lie inside their areas.
         let line = unsafe { area.line(at) };
         line[1].store(words[0], Ordering::Relaxed);
         line[2].store(words[1], Ordering::Relaxed);
@@ -100,7 +105,8 @@ impl<W: Words> LaneSender<W> {
         unsafe { area.fill(at * LINE_WORDS + HEADER_WORDS, head, body) };
         // Release: pairs with the acquire of the tag in `LaneReceiver::peek`.
         line[0].store(nonce, publish_ordering());
-        // Release: pairs with the acquire of the intent in `LaneReceiver::try_park`: intent 0 means that the packet is visible.
+        // Release: pairs with the acquire of the intent in `LaneReceiver::try_park`: intent 0 means
+        // that the packet is visible.
         control[INTENT].store(0, Ordering::Release);
         if follows {
             area.will_write(at + AHEAD);
@@ -113,8 +119,9 @@ impl<W: Words> LaneSender<W> {
         Ok(if command & PARKED != 0 { Sent::Ring } else { Sent::Done })
     }
 
-    /// Whether the pages of the host chunks can be given back to the system: they are there, and neither side is in them or
-    /// will come to them before they are asked for again. To be called now and then, so that an idle lane costs no pages.
+    /// Whether the pages of the host chunks can return to the system: they exist, and neither side
+    /// uses them before they are requested again. The device calls this from time to time, so that
+    /// an idle lane costs no pages.
     pub fn tidy(&mut self) -> bool {
         if !self.host_ready {
             return false;
@@ -123,7 +130,8 @@ impl<W: Words> LaneSender<W> {
         if command != self.command {
             self.obey(command);
         }
-        // Acquire: pairs with the release in `LaneReceiver::leave`; the receiver has left every chunk that we entered.
+        // Acquire: pairs with the release in `LaneReceiver::leave`; the receiver has left all
+        // chunks that it counts.
         let consumed = self.memory.control.word(HOST_CONSUMED).load(Ordering::Acquire);
         if self.at.area == Area::Host || consumed != self.host_entered {
             return false;
@@ -132,16 +140,18 @@ impl<W: Words> LaneSender<W> {
         true
     }
 
-    /// Says that we are about to sleep because a packet found no room. After this the caller tries once more: either there is
-    /// room now, or the receiver sees the word when it makes some (Dekker, with a full fence on both rare sides).
+    /// Announces that the sender is about to sleep because a packet found no room. The caller then
+    /// tries once more. Either there is room now, or the receiver sees the word when it makes room
+    /// (Dekker, with a full fence on both rare sides).
     pub fn announce_waiting(&self) {
         self.memory.control.word(WAITING).store(1, Ordering::Relaxed);
         full_fence();
     }
 
-    /// Marks region `index` of the receiver as being copied by a system call, until [`LaneSender::mark_idle`]. After this, and
-    /// before the copy, the caller looks at the region's stamp: either it sees that the region was withdrawn, or the owner
-    /// sees the mark and keeps the memory (Dekker, both SeqCst).
+    /// Marks region `index` of the receiver as being copied by a system call, until
+    /// [`LaneSender::mark_idle`]. After this, and before the copy, the caller reads the region's
+    /// stamp. Either it sees that the region was withdrawn, or the owner sees the mark and keeps
+    /// the memory (Dekker, both SeqCst).
     pub fn mark_busy(&self, index: u16) {
         self.memory.control.word(BUSY).store(u64::from(index) + 1, Ordering::SeqCst);
     }
@@ -151,13 +161,14 @@ impl<W: Words> LaneSender<W> {
         self.memory.control.word(BUSY).store(0, Ordering::Release);
     }
 
-    /// How often the lane went on in host memory for want of credit (D-16).
+    /// Times that the lane fell back on host memory for lack of credit (D-16).
     pub fn went_host(&self) -> u64 {
         self.went_host
     }
 
-    /// Whether the lane was parked when the last packet was tried. After a [`Full`] on a parked lane (no page could be had for
-    /// the host chunks) ring the doorbell, or the receiver never grants the credit that we wait for.
+    /// Whether the lane was parked when the last packet was tried. After a [`Full`] on a parked
+    /// lane (no pages for the host chunks) ring the doorbell: otherwise the receiver never grants
+    /// the awaited credit.
     pub fn is_parked(&self) -> bool {
         self.command & PARKED != 0
     }
@@ -167,8 +178,9 @@ impl<W: Words> LaneSender<W> {
         self.at.area == Area::Pool
     }
 
-    /// Obeys a command that differs from the last. One with a new nonce moves us to its small chunk and voids all open grants,
-    /// parked or not: the receiver may have parked the lane and polled it again while we did not look.
+    /// Obeys a command that differs from the last. One with a new nonce moves the cursor to its
+    /// small chunk and voids all open grants. This holds for unparked lanes, too: the receiver may
+    /// have parked and unparked the lane since the last look.
     #[cold]
     fn obey(&mut self, command: u64) {
         let seen = crate::canary::planted("unseen-parking") && command & PARKED == 0;
@@ -179,7 +191,8 @@ impl<W: Words> LaneSender<W> {
         self.command = command;
     }
 
-    /// Moves to the next run if the packet does not fit here, or if we are in DMA mode and credit has come back (D-17).
+    /// Moves to the next run if the packet does not fit, or if credit has come back in DMA mode
+    /// (D-17).
     #[cold]
     fn go_on(&mut self, lines: usize, host_memory: impl FnOnce() -> bool) -> bool {
         assert!(lines < self.geometry.chunk_lines, "a packet fits a chunk with its LINK");
@@ -193,7 +206,8 @@ impl<W: Words> LaneSender<W> {
         if fits {
             return true;
         }
-        // Acquire: pairs with the release in `LaneReceiver::leave`; the receiver has read all of the chunk that we reuse.
+        // Acquire: pairs with the release in `LaneReceiver::leave`; the receiver has read the whole
+        // chunk that is reused.
         let consumed = self.memory.control.word(HOST_CONSUMED).load(Ordering::Acquire);
         if self.host_entered.wrapping_sub(consumed) >= self.geometry.host_chunks as u64
             && !crate::canary::planted("host-reuse")
@@ -222,7 +236,7 @@ impl<W: Words> LaneSender<W> {
             return None;
         }
         let (first, chunks) = ((word >> 16) as usize & 0xffff, word as usize & 0xffff);
-        // A hostile receiver may write anything here; a grant outside the pool is no grant.
+        // A hostile receiver may write anything here; ignore a grant outside the pool.
         if chunks == 0 || first + chunks > self.geometry.pool_chunks {
             return None;
         }
@@ -230,7 +244,7 @@ impl<W: Words> LaneSender<W> {
         Some(self.geometry.extent(first, chunks, nonce))
     }
 
-    /// Writes a LINK at the cursor; its line was kept free for it.
+    /// Writes a LINK at the cursor; its line is reserved.
     fn link(&self, target: u64, nonce: u64) {
         let area = self.memory.area(self.at.area);
         let first = self.at.line * LINE_WORDS;

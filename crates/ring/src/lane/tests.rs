@@ -1,4 +1,4 @@
-//! The lane and the doorbell in one thread, step by step, and with peers that do what they like.
+//! The lane and the doorbell in one thread, step by step, and with hostile peers.
 
 use super::*;
 use crate::doorbell::{DOORBELL_LINES, Doorbell, LANES};
@@ -60,7 +60,7 @@ fn send(sender: &mut LaneSender<Segment>, number: u64, bytes: usize) -> Result<S
     sender.send([1 | (bytes as u64) << 32, number, 0], &[], View::of(&body), false, || true)
 }
 
-/// Receives until nothing is there; returns the packets' numbers and the extents that came back.
+/// Receives until the lane is empty. Returns the packets' numbers and the extents that came back.
 fn receive(receiver: &mut LaneReceiver<Segment>) -> (Vec<u64>, Vec<Freed>) {
     let (mut numbers, mut extents) = (Vec::new(), Vec::new());
     loop {
@@ -79,7 +79,8 @@ fn receive(receiver: &mut LaneReceiver<Segment>) -> (Vec<u64>, Vec<Freed>) {
     }
 }
 
-/// A parked lane takes packets in its small chunk, and says that the bell must ring; then it goes over the grants.
+/// A parked lane takes packets in its small chunk and asks for a ring; then it goes through its
+/// grants.
 // shows: D-02, D-13
 #[test]
 fn small_chunk_then_grants() {
@@ -95,7 +96,8 @@ fn small_chunk_then_grants() {
     assert_eq!(sender.went_host(), 0);
 }
 
-/// Without credit the lane goes to host memory and says when that is full; with credit it comes back, in order.
+/// Without credit the lane falls back on host memory and reports when that is full. With credit it
+/// comes back, in order.
 // shows: D-16, D-17, D-19
 #[test]
 fn host_memory_and_back() {
@@ -113,7 +115,7 @@ fn host_memory_and_back() {
     assert_eq!(receive(&mut receiver).0, (1..=9).collect::<Vec<_>>());
 }
 
-/// The longest packet fits into one chunk of the pool, and one of the host's.
+/// The longest packet fits into one chunk of the pool, and into one host chunk.
 // shows: D-13, D-16
 #[test]
 fn longest_packet() {
@@ -126,7 +128,8 @@ fn longest_packet() {
     assert_eq!(receive(&mut receiver).0, [1, 2]);
 }
 
-/// A bell that comes late unparks a lane whose sender has not seen the parking: it must leave the extent that was taken back.
+/// A late bell unparks a lane whose sender has not seen the parking: the sender must leave the
+/// extent that was taken back.
 // shows: D-02, D-13
 #[test]
 fn parking_that_the_sender_did_not_see() {
@@ -146,7 +149,8 @@ fn parking_that_the_sender_did_not_see() {
     assert_eq!(receive(&mut receiver).0, [3]);
 }
 
-/// A packet that came to the new place while the lane was parking is there as soon as the lane is parked.
+/// A packet that was sent to the new small chunk during the parking is visible as soon as the lane
+/// is parked.
 // shows: D-02
 #[test]
 fn packet_while_parking() {
@@ -168,7 +172,8 @@ fn packet_while_parking() {
     assert_eq!(receive(&mut receiver).0, [2]);
 }
 
-/// The grant ring goes round many times, and past the wrap-around of its 32-bit sequence and 64-bit counter.
+/// The grant ring goes round many times, past the wrap-around of its 32-bit sequence and 64-bit
+/// counter.
 // shows: D-13
 #[test]
 fn grant_ring_wraps() {
@@ -191,7 +196,7 @@ fn grant_ring_wraps() {
     }
 }
 
-/// What a dead sender's lane held comes back: the extent it was in, and the grants that it had not entered.
+/// A dead sender's extents come back: its current one, and the grants that it had not entered.
 #[test]
 fn abandoned_lane() {
     let (mut sender, mut receiver) = ends(&memory(), 0);
@@ -233,12 +238,12 @@ impl Random {
         self.0
     }
 
-    /// A word that is likely to be taken for something.
+    /// A word that is likely to be valid somewhere.
     fn likely(&mut self, memory: &LaneMemory<Segment>) -> u64 {
         let random = self.draw();
         let control = |index| memory.control.word(index).load(Ordering::Relaxed);
         match random % 9 {
-            // The nonces that count now: of the command, and of the grants.
+            // The valid nonces: of the command and of the grants.
             0 => control(COMMAND) | PARKED,
             1 => control(GRANT_RING + 1 + (random >> 8) as usize % GRANTS * 2),
             2 => LINK | (random >> 8 & 1) << 8 | (random >> 16 & 3) << 16,
@@ -252,7 +257,7 @@ impl Random {
     }
 }
 
-/// Writes random words to everything in `targets` until told to stop.
+/// Writes random words to all `targets` until stopped.
 fn scribble(
     memory: &LaneMemory<Segment>,
     targets: &[(&Segment, std::ops::Range<usize>)],
@@ -261,7 +266,7 @@ fn scribble(
     let (segment, words) = &targets[random.draw() as usize % targets.len()];
     let at = words.start + random.draw() as usize % words.len();
     segment.word(at).store(random.likely(memory), Ordering::Relaxed);
-    // Often a whole header, at a line.
+    // Often a whole header, at the start of a line.
     if random.draw().is_multiple_of(2) {
         let line = at / LINE_WORDS * LINE_WORDS;
         if line >= words.start && line + HEADER_WORDS <= words.end {
@@ -276,9 +281,9 @@ fn all(segment: &Segment) -> std::ops::Range<usize> {
     0..segment.bytes() / 8
 }
 
-/// Receives as a device would from a sender that cannot be trusted; a lane that broke the rules is made anew.
+/// Receives as a device does from a hostile sender. A lane with a violation is made anew.
 fn endure(receiver: &mut LaneReceiver<Segment>, memory: &LaneMemory<Segment>, random: &mut Random) {
-    // Between two moves of an honest lane there is a packet, so a poll of this many steps ends.
+    // Each move of a valid lane follows a packet, so this number of steps per poll is enough.
     for _ in 0..8 {
         match receiver.peek() {
             Arrival::Nothing => break,
@@ -313,7 +318,8 @@ fn endure(receiver: &mut LaneReceiver<Segment>, memory: &LaneMemory<Segment>, ra
     }
 }
 
-/// A sender that writes whatever it likes, wherever it can, whenever it likes, does no more harm than to its own lane.
+/// A sender that writes random words to all its writable memory at any time harms only its own
+/// lane.
 // shows: D-13
 #[test]
 #[cfg_attr(miri, ignore = "the peer races on purpose")]
@@ -324,7 +330,7 @@ fn hostile_sender() {
     thread::scope(|scope| {
         scope.spawn(|| {
             let mut random = Random(77);
-            // A sender can map the control block writable as a whole, so all of it.
+            // The whole control block: a sender can map all of it writable.
             let targets = [
                 (&memory.pool, all(&memory.pool)),
                 (&memory.control, all(&memory.control)),
@@ -351,7 +357,7 @@ fn hostile_sender() {
     });
 }
 
-/// A receiver that writes whatever it likes cannot make a sender write outside the segments, or panic.
+/// A receiver that writes random words cannot make a sender write outside the segments, or panic.
 // shows: D-13
 #[test]
 #[cfg_attr(miri, ignore = "the peer races on purpose")]
@@ -381,7 +387,7 @@ fn hostile_receiver() {
     });
 }
 
-/// The same with the peer's writes between the steps instead of beside them, from many seeds: every run can be repeated.
+/// The same with the peer's writes between the steps, from many seeds: every run is repeatable.
 // shows: D-13
 #[test]
 #[cfg_attr(miri, ignore = "mixes atomic and plain bytes as only a hostile peer does")]
@@ -406,7 +412,8 @@ fn arbitrary_memory() {
     }
 }
 
-/// Two runs that link to each other without a packet between do not keep the receiver busy for ever.
+/// Two runs that link to each other without a packet between do not make the receiver loop for
+/// ever.
 #[test]
 fn ring_of_empty_runs() {
     let memory = memory();

@@ -1,8 +1,9 @@
-//! The lane natively, in two threads, against an oracle.
+//! The lane on real memory, in two threads, against an oracle.
 //!
-//! The long run is `cargo run --release -p bellwire-ring --example oracle -- --operations 1000000000`. Under Miri this needs
-//! `MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-disable-weak-memory-emulation"`: its emulation of weak memory gives up on lines
-//! that carry now a tag, now payload.
+//! The long run is `cargo run --release -p bellwire-ring --example oracle -- --operations
+//! 1000000000`. Under Miri this needs `MIRIFLAGS="-Zmiri-disable-isolation
+//! -Zmiri-disable-weak-memory-emulation"`: its emulation of weak memory does not support words that
+//! hold a tag at one time and payload at another.
 #![cfg(not(loom))]
 
 mod run;
@@ -12,10 +13,11 @@ use bellwire_ring::sync::Fences;
 
 const SMALL: Geometry = Geometry { pool_chunks: 6, chunk_lines: 4, small_lines: 3, host_chunks: 2 };
 
-/// Packets of the test's size; fewer where every step is interpreted.
+/// Packets of the test. Fewer under Miri, which interprets every step.
 const PACKETS: u64 = if cfg!(miri) { 60 } else { 150_000 };
 
-/// Every packet arrives once, in order and whole, through parkings, sleeps, want of credit and wrap-around of the counters.
+/// Every packet arrives once, in order and whole, through parkings, sleeps, lack of credit and
+/// wrap-around of the counters.
 // shows: D-02, D-13, D-16, D-17, D-19
 #[test]
 fn every_packet_once_in_order() {
@@ -33,7 +35,7 @@ fn every_packet_once_in_order() {
             }
         }
     }
-    // A single run may be so scheduled that it never comes to one of these; all of them together are not.
+    // The schedule of a single run may skip one of these cases; all runs together cover them.
     if !cfg!(miri) {
         let seen = [parkings, sleeps, grants, went_host];
         assert!(seen.iter().all(|&count| count > 0), "parkings, sleeps, grants, host: {seen:?}");

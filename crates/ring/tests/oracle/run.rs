@@ -1,8 +1,8 @@
-//! A sender and a receiver in two threads, on real memory, against an oracle that knows every packet: its place in the order,
-//! its length and all its bytes follow from its number.
+//! A sender and a receiver in two threads, on real memory, against an oracle. A packet's number
+//! determines its place in the order, its length and all its bytes.
 //!
-//! The receiver grants, starves, parks and sleeps at random, and keeps the pool's accounts: a chunk is either here or with
-//! the lane, and nobody writes to one that is here.
+//! The receiver grants, withholds credit, parks and sleeps at random. It keeps the pool's accounts:
+//! a chunk is either here or with the lane. The sender never writes to a chunk that is here.
 
 use bellwire_ring::doorbell::{DOORBELL_LINES, Doorbell};
 use bellwire_ring::lane::{
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-/// What happened in a run, so that a test can see that it had what it was to test.
+/// Counts of a run's events, so that a test can check that it covered them.
 #[derive(Default, Debug)]
 pub struct Report {
     pub packets: u64,
@@ -28,7 +28,7 @@ pub struct Report {
     pub grants: u64,
 }
 
-/// Sends `packets` packets through one lane. `start` is where the receiver's counters begin.
+/// Sends `packets` packets through one lane. `start` is the first value of the receiver's counters.
 pub fn run(
     geometry: Geometry,
     fences: Fences,
@@ -121,7 +121,7 @@ struct Sink {
     max_bytes: usize,
     starving: bool,
     report: Report,
-    /// Payload of the packet at hand.
+    /// Payload of the current packet.
     found: Vec<u8>,
 }
 
@@ -247,7 +247,7 @@ impl Sink {
         }
     }
 
-    /// With the sender gone: whatever the lane holds comes back.
+    /// After the sender has ended: takes back all chunks of the lane.
     fn drain(&mut self) {
         assert!(matches!(self.lane.peek(), Arrival::Nothing));
         let mut freed = Vec::new();
@@ -265,10 +265,10 @@ impl Sink {
     }
 }
 
-/// Tag of a chunk that is with the receiver: even, so never a nonce.
+/// Tag in a chunk of the receiver: even, so never a nonce.
 const POISON: u64 = 0xdead_beef_0000_0000;
 
-/// Bytes of packet `number`: mostly up to a line, sometimes up to the maximum.
+/// Length of packet `number`: mostly up to a line, sometimes up to the maximum.
 fn length(number: u64, max_bytes: usize) -> usize {
     let random = mix(number);
     let bound = match random as u8 {
@@ -353,7 +353,7 @@ fn barrier() {
     assert!(membarrier(PRIVATE_EXPEDITED), "membarrier worked when it was registered");
 }
 
-/// Puts this thread on one processor, if there are enough.
+/// Pins this thread to one processor, if there are enough.
 fn pin(processor: usize) {
     if cfg!(miri) || thread::available_parallelism().map_or(1, usize::from) < 2 {
         return;

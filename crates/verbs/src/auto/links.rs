@@ -1,4 +1,4 @@
-//! Which link of the joined device is which link of the two that it is made of.
+//! Maps the links of the joined device to those of its two transports.
 
 use bellwire_device::{FunctionAddress, LinkId, Status};
 use std::collections::HashMap;
@@ -7,28 +7,29 @@ use std::time::Instant;
 /// No link.
 const NONE: u32 = u32::MAX;
 
-/// One link, as the engine knows it.
+/// One link of the joined device.
 pub(super) struct Link {
     pub(super) peer: FunctionAddress,
     pub(super) way: Way,
-    /// The engine has been told that it is down.
+    /// It was reported to the engine as down.
     pub(super) is_down: bool,
 }
 
-/// How its packets travel.
+/// The route of a link's packets.
 #[derive(Clone, Copy)]
 pub(super) enum Way {
     /// By this link of the shared memory.
     Near(LinkId),
     /// By this link of the network.
     Far(LinkId),
-    /// Not at all yet: this link of the network is being set up, and the shared memory is looked at now and then.
+    /// No route yet: this link of the network is being set up, and the shared memory is retried
+    /// from time to time.
     Sought { far: LinkId, search: Search },
-    /// Not any more.
+    /// The link is down.
     Gone(Status),
 }
 
-/// When to look again, and when to give up.
+/// The times of the next retry and of giving up.
 #[derive(Clone, Copy)]
 pub(super) struct Search {
     pub(super) give_up: Instant,
@@ -41,24 +42,24 @@ pub(super) struct Search {
 pub(super) struct Links {
     entries: Vec<Option<Link>>,
     free: Vec<u32>,
-    /// Our numbers, by those of the shared memory and of the network.
+    /// Our numbers, indexed by the numbers of the shared memory and of the network.
     near: Vec<u32>,
     far: Vec<u32>,
-    /// The newest that is not down.
+    /// The newest link of a peer that is not down.
     by_peer: HashMap<FunctionAddress, u32>,
-    /// Those that are not known to be up.
+    /// Links that are not known to be up.
     pub(super) unsettled: Vec<u32>,
     near_count: usize,
     far_count: usize,
 }
 
 impl Links {
-    /// How many there are.
+    /// The number of links.
     pub(super) fn count(&self) -> usize {
         self.entries.len() - self.free.len()
     }
 
-    /// How many lead through the shared memory, and through the network.
+    /// The number of links over the shared memory, and over the network.
     pub(super) fn counts(&self) -> (usize, usize) {
         (self.near_count, self.far_count)
     }
@@ -90,7 +91,7 @@ impl Links {
         self.far.get(link.0 as usize).copied().filter(|&number| number != NONE)
     }
 
-    /// A new link, which from now on is the one to its peer.
+    /// Adds a link, which becomes the one to its peer.
     pub(super) fn add(&mut self, peer: FunctionAddress, way: Way) -> u32 {
         let number = self.place(Link { peer, way, is_down: false });
         self.by_peer.insert(peer, number);
@@ -108,7 +109,8 @@ impl Links {
         number
     }
 
-    /// A link is down that we call `known`. If nothing has come by it, it has no number yet, and gets one to be closed by.
+    /// Marks a link as down. `known` is its number. A link that has carried nothing has no number
+    /// yet; it gets one, so that the engine can close it.
     pub(super) fn lost(&mut self, known: Option<u32>, peer: FunctionAddress, way: Way) -> u32 {
         let Some(number) = known else {
             return self.place(Link { peer, way, is_down: true });
@@ -117,7 +119,7 @@ impl Links {
         number
     }
 
-    /// Its packets travel otherwise from now on.
+    /// Changes the route of a link.
     pub(super) fn change(&mut self, number: u32, way: Way) {
         let Some(link) = self.entries.get_mut(number as usize).and_then(Option::as_mut) else {
             return;
@@ -127,7 +129,7 @@ impl Links {
         self.name(way, number);
     }
 
-    /// The engine is told that it is down.
+    /// Marks a link as reported down.
     pub(super) fn lose(&mut self, number: u32) {
         let Some(link) = self.entries.get_mut(number as usize).and_then(Option::as_mut) else {
             return;
@@ -137,7 +139,7 @@ impl Links {
         self.leave(peer, number);
     }
 
-    /// Forgets a link; gives what it was.
+    /// Forgets a link and returns it.
     pub(super) fn remove(&mut self, number: u32) -> Option<Link> {
         let link = self.entries.get_mut(number as usize)?.take()?;
         self.leave(link.peer, number);
@@ -153,7 +155,7 @@ impl Links {
         self.unsettled.retain(|&other| other != number);
     }
 
-    /// Remembers that the link of this way has our `number`, or that it has none any more.
+    /// Maps the link of this route to our `number`, or to none.
     fn name(&mut self, way: Way, number: u32) {
         let (names, link, count) = match way {
             Way::Near(link) => (&mut self.near, link, &mut self.near_count),
@@ -180,7 +182,8 @@ fn set(names: &mut Vec<u32>, link: LinkId, number: u32) {
 mod tests {
     use super::*;
 
-    /// A link keeps its number when its way changes, numbers of either side are found, and counts agree.
+    /// A link keeps its number when its route changes. Numbers of both transports are found, and
+    /// counts agree.
     #[test]
     fn numbers_outlast_their_ways() {
         let peer = FunctionAddress { node: 7, function: 1 };

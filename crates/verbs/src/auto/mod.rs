@@ -1,13 +1,15 @@
-//! The device `auto:NETWORK`: `udp` or `eth` for peers on other hosts, and shared memory for peers on this one.
+//! The device `auto:NETWORK`: `udp` or `eth` for peers on other hosts, and shared memory for peers
+//! on this one.
 //!
-//! Addresses are the network's. A function of it listens in both places under the same address: first in the job
-//! `auto.udp` (`auto.udp.PORT`, unless it is the usual one) or `auto.eth.INTERFACE` of this host, then in the network. So whoever is in the network as a function of this
-//! device and runs on this host (with the same access) is in the job too, and who wants to reach it looks there first.
+//! Addresses are the network's. A function listens on both transports under the same address: first
+//! in a job of this host, then in the network. The job is `auto.udp` (`auto.udp.PORT`, unless it is
+//! the default port) or `auto.eth.INTERFACE`. So each `auto` function of this host (with the same
+//! access) that is in the network is in the job too. A peer looks in the job first.
 //!
 //! | file | what |
 //! |---|---|
 //! | `transport.rs` | one transport made of two |
-//! | `links.rs` | which link of it is which link of theirs |
+//! | `links.rs` | maps its links to theirs |
 
 mod links;
 mod transport;
@@ -31,12 +33,13 @@ pub(crate) fn settings(name: &str) -> Vec<&'static str> {
     network.iter().copied().chain(["mode", "group"]).collect()
 }
 
-/// Opens the network that `name` means, `udp:ADDRESS` or `eth:INTERFACE`, and joins the job of all who have it on this host.
+/// Opens the network `name`, `udp:ADDRESS` or `eth:INTERFACE`, and joins the job of its functions
+/// on this host.
 pub(crate) fn open(name: &str, options: &DeviceOptions) -> Result<Box<dyn DeviceBackend>> {
     Ok(opened(Auto::open(name, options)?, options, Auto::open_function))
 }
 
-/// What the functions of one opening count together.
+/// Link counts of all functions of one opening.
 #[derive(Default)]
 struct Tally {
     near: AtomicUsize,
@@ -89,7 +92,7 @@ impl Auto {
     }
 
     fn open_function(&self, function: u8, options: &FunctionOptions) -> Result<Box<dyn Port>> {
-        // Here before it is in the network, so that nobody finds it there and not here.
+        // Opened before the network's function: no peer finds it in the network but not in memory.
         let near = self.host.open_function(function, options.weight)?;
         match &self.network {
             Network::Udp(udp) => self.join(near, udp.open_function(function)?, udp.elsewhere()),
@@ -101,7 +104,7 @@ impl Auto {
         }
     }
 
-    /// Both in one.
+    /// Joins the two transports.
     fn join(
         &self,
         near: ShmTransport,

@@ -1,13 +1,15 @@
 //! One transport made of two: shared memory for peers on this host, a network for the others.
 //!
-//! # Which way a link goes
-//! - Who is found in the shared memory when the link is asked for is reached there.
-//! - Everybody else is asked over the network. When the network has found the peer, the shared memory is looked at once more: a peer of
-//!   this kind is there before it is in the network, so one that is not there now is on another host, or is no peer of this kind,
-//!   or may not be reached by us in memory. Until then nothing is sent, so that no peer ever gets packets by both ways.
-//! - A node that the network knows to be elsewhere is not looked for here, and one who claims its address here is refused:
-//!   another host that has the same node number is not confused with this one. In turn, somebody in the network who claims
-//!   the address of a peer that lives here is refused, once it is sure that this one has not just ended.
+//! # The route of a link
+//! - If the peer is in the shared memory when the link is opened, the link uses the shared memory.
+//! - Otherwise the network looks for the peer. When it has found the peer, the shared memory is
+//!   tried once more. An `auto` function joins the shared memory before the network. So a peer that
+//!   is still absent is remote, not `auto`, or not accessible. Nothing is sent before this: no peer
+//!   ever gets packets by both routes.
+//! - A node that the network knows to be remote is not looked for here. A peer here that claims its
+//!   address is refused. So a remote host with the same node number is not confused with this one.
+//! - A peer in the network that claims the address of a live peer on this host is refused. The
+//!   refusal waits until the local peer cannot have just ended.
 
 use super::Tally;
 use super::links::{Links, Search, Way};
@@ -25,48 +27,49 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// First and longest pause between two looks at the shared memory for a peer that is being sought, in ms.
+/// First and longest pause between two looks for a peer in the shared memory, in ms.
 const PAUSE_MS: [u32; 2] = [2, 100];
 
-/// Polls for each of which the network is looked at, at least, while there are links in memory: that look is a system call, and
-/// takes as long as many polls of memory.
+/// Most polls of the memory per poll of the network while links over memory exist. A poll of the
+/// network is a system call and costs as much as many polls of memory.
 const STRIDE: u32 = 32;
 
-/// The same while nobody is reached by the network, or being sought there: only a stranger can say something, once.
+/// The same while no link uses the network or is being set up there. Then only a new peer can send,
+/// and only its first packet is delayed.
 const QUIET_STRIDE: u32 = 256;
 
-/// Polls that are further apart than this are seldom, and each of them looks at the network.
+/// Polls that are further apart than this are rare: each of them polls the network.
 const SELDOM: Duration = Duration::from_micros(200);
 
-/// How long a peer that ended may look alive, at most.
+/// Longest time for which an ended peer can look alive.
 const AFTERLIFE: Duration = Duration::from_secs(1);
 
-/// Whether a node is known to be on another host.
+/// Tells whether a node is known to be on another host.
 pub(super) type Elsewhere = Box<dyn Fn(u32) -> bool + Send>;
 
-/// One function in both places.
+/// One function on both transports.
 pub(super) struct AutoTransport<N> {
-    /// Closed first: who is in the network is here too.
+    /// Dropped first: a function in the network must be in memory too.
     far: N,
     near: ShmTransport,
     links: Links,
     elsewhere: Elsewhere,
-    /// Readable when either is.
+    /// Readable when one of the transports is.
     epoll: OwnedFd,
     turns: Turns,
-    /// Links of the network that are not wanted any more.
+    /// Links of the network to close.
     unwanted: Vec<LinkId>,
     /// Links of the network whose peers have come up in memory.
     superseded: Vec<u32>,
     conflict: Conflict,
-    /// What the network has counted, and all that is shown.
+    /// The network's counters. `shown`: all counters.
     rows: Vec<(&'static str, u64)>,
     shown: Vec<(&'static str, u64)>,
     tally: Arc<Tally>,
     tallied: (usize, usize),
 }
 
-/// Somebody in the network who claims the address of a peer that lives here.
+/// A peer in the network that claims the address of a peer on this host.
 #[derive(Default)]
 struct Conflict {
     since: Option<Instant>,
@@ -74,7 +77,7 @@ struct Conflict {
 }
 
 impl<N: Transport> AutoTransport<N> {
-    /// Joins two functions of the same address.
+    /// Joins two functions with the same address.
     pub(super) fn new(
         near: ShmTransport,
         far: N,
@@ -123,7 +126,7 @@ impl<N: Transport> AutoTransport<N> {
         far.poll(&mut FarSink { links, near, conflict, rows, sink }, budget)
     }
 
-    /// Does what packets from memory have brought to light.
+    /// Closes network links that packets from memory have made obsolete.
     #[cold]
     fn clear_away(&mut self, sink: &mut impl Sink, budget: usize) {
         for link in std::mem::take(&mut self.unwanted) {
@@ -131,7 +134,7 @@ impl<N: Transport> AutoTransport<N> {
         }
         for number in std::mem::take(&mut self.superseded) {
             let Some(Way::Far(link)) = self.links.way(number) else { continue };
-            // What it has sent comes before what its successor sends.
+            // Packets of the old peer come before those of its successor.
             self.poll_far(sink, budget);
             let Some(peer) = self.links.at(number).filter(|l| !l.is_down).map(|l| l.peer) else {
                 continue;
@@ -143,7 +146,7 @@ impl<N: Transport> AutoTransport<N> {
         }
     }
 
-    /// Looks at links that are not known to be up.
+    /// Checks the links that are not known to be up.
     #[cold]
     fn settle(&mut self) {
         let now = Instant::now();
@@ -194,13 +197,13 @@ impl<N: Transport> AutoTransport<N> {
     #[cold]
     fn count(&mut self) {
         let (now, before) = (self.links.counts(), self.tallied);
-        // Only figures to be shown; wrapping as sums of differences may.
+        // Relaxed: only for display. Sums of differences may wrap.
         self.tally.near.fetch_add(now.0.wrapping_sub(before.0), Ordering::Relaxed);
         self.tally.far.fetch_add(now.1.wrapping_sub(before.1), Ordering::Relaxed);
         self.tallied = now;
     }
 
-    /// Asks the network for a peer.
+    /// Opens a link over the network. `here`: the peer may still appear in the shared memory.
     fn seek(&mut self, peer: FunctionAddress, patience: Duration, here: bool) -> Result<LinkId> {
         let far = self.far.link(peer, patience)?;
         if let Some(number) = self.links.far(far) {
@@ -351,7 +354,8 @@ impl<N: Transport> Transport for AutoTransport<N> {
         done
     }
 
-    // Memory that peers on this host map is as good for the network, where the engine asks its owner.
+    // Memory that peers on this host map serves the network equally: there the owner's engine
+    // accesses it.
 
     fn allocate(&mut self, length: usize, rights: Rights) -> Result<Memory, Error> {
         self.near.allocate(length, rights)
@@ -419,7 +423,7 @@ impl<N: Transport> Transport for AutoTransport<N> {
     fn arm(&mut self) -> bool {
         self.turns.hurry();
         let waits = !self.unwanted.is_empty() || !self.superseded.is_empty();
-        // The network first: nobody in memory need know that we do not sleep after all.
+        // The network first: peers in memory need no announcement of sleep that does not happen.
         !waits && self.far.arm() && self.near.arm()
     }
 
@@ -427,7 +431,7 @@ impl<N: Transport> Transport for AutoTransport<N> {
         if !self.arm() {
             return Ok(());
         }
-        // Nobody tells that a peer has come up in memory.
+        // No event reports that a peer has appeared in memory.
         let nap = Duration::from_millis(PAUSE_MS[0].into());
         let nap = (!self.links.unsettled.is_empty()).then_some(nap);
         let timeout = timeout.into_iter().chain(nap).min().map(|timeout| Timespec {
@@ -458,7 +462,7 @@ fn undecided(way: Option<Way>) -> Direct {
     }
 }
 
-/// What comes by memory, under our numbers.
+/// Passes events of the memory on under our link numbers.
 struct NearSink<'a, S> {
     links: &'a mut Links,
     elsewhere: &'a Elsewhere,
@@ -478,13 +482,13 @@ impl<S: Sink> NearSink<'_, S> {
             return Err(Verdict::Violation);
         }
         match self.links.to(peer).map(|number| (number, self.links.way(number))) {
-            // It was quicker.
+            // The peer in memory was quicker.
             Some((number, Some(Way::Sought { far, .. }))) => {
                 self.unwanted.push(far);
                 self.links.change(number, Way::Near(link));
                 Ok(number)
             }
-            // It was another one before, which is gone.
+            // The network link was to a predecessor, which is gone.
             Some((number, Some(Way::Far(_)))) => {
                 if !self.superseded.contains(&number) {
                     self.superseded.push(number);
@@ -529,7 +533,7 @@ impl<S: Sink> Sink for NearSink<'_, S> {
     }
 }
 
-/// What comes by the network, under our numbers.
+/// Passes events of the network on under our link numbers.
 struct FarSink<'a, S> {
     links: &'a mut Links,
     near: &'a ShmTransport,
@@ -546,7 +550,7 @@ impl<S: Sink> FarSink<'_, S> {
         if let Some(Way::Near(near)) = way
             && self.near.gate(near, 0).is_some()
         {
-            // Its predecessor may have ended a moment ago.
+            // The peer in memory may have ended a moment ago.
             let since = *self.conflict.since.get_or_insert_with(Instant::now);
             if since.elapsed() < AFTERLIFE {
                 return Err(Verdict::Stalled);
@@ -578,7 +582,7 @@ impl<S: Sink> Sink for FarSink<'_, S> {
             },
         };
         if let Some(Way::Sought { far, .. }) = self.links.way(number) {
-            // It has chosen this way.
+            // The peer has chosen the network.
             self.links.change(number, Way::Far(far));
         }
         self.sink.packet(LinkId(number), from, header, payload)
@@ -596,13 +600,13 @@ impl<S: Sink> Sink for FarSink<'_, S> {
     }
 
     fn tick(&mut self, counters: &[(&'static str, u64)]) {
-        // Told with those of the memory, which come as often.
+        // Shown with the memory's counters, which come equally often.
         self.rows.clear();
         self.rows.extend_from_slice(counters);
     }
 }
 
-/// Names of what the shared memory counts, beside those of the network.
+/// Names of the shared memory's counters, distinct from those of the network.
 const NEAR_NAMES: [(&str, &str); 18] = [
     ("packets_sent", "shm_packets_sent"),
     ("packets_received", "shm_packets_received"),
@@ -628,7 +632,7 @@ fn name_near(name: &'static str) -> &'static str {
     NEAR_NAMES.iter().find(|(old, _)| *old == name).map_or(name, |(_, new)| new)
 }
 
-/// When it is the network's turn to be looked at.
+/// Decides which polls include the network.
 struct Turns {
     left: u32,
     stride: u32,
@@ -640,7 +644,7 @@ impl Turns {
         Turns { left: 0, stride: 0, last: Instant::now() }
     }
 
-    /// Counts one poll; whether it is to look at the network.
+    /// Counts one poll. Returns whether it includes the network.
     #[inline]
     fn is_due(&mut self, has_near: bool) -> bool {
         if !has_near || self.left == 0 {
@@ -650,7 +654,8 @@ impl Turns {
         false
     }
 
-    /// It was looked at, and something was found, or not. There are at most `most` polls until the next look.
+    /// Records a poll of the network. `found`: it brought something. At most `most` polls follow
+    /// until the next one.
     fn looked(&mut self, found: bool, most: u32) {
         let now = Instant::now();
         let seldom = now - self.last > SELDOM;
@@ -659,7 +664,7 @@ impl Turns {
         self.left = self.stride;
     }
 
-    /// The next poll looks.
+    /// The next poll includes the network.
     fn hurry(&mut self) {
         self.left = 0;
     }
@@ -669,7 +674,7 @@ impl Turns {
 mod tests {
     use super::*;
 
-    /// Every count of the shared memory has a name of its own beside those of a network.
+    /// No counter of the shared memory has the name of a network's counter.
     #[test]
     fn counts_have_names_of_their_own() {
         let device = bellwire_shm::ShmDevice::share(
@@ -683,7 +688,8 @@ mod tests {
         }
     }
 
-    /// The network is looked at in every poll unless there is memory to poll, and less and less often while nothing comes.
+    /// Every poll includes the network unless links over memory exist. Then the network is polled
+    /// less and less often while nothing comes.
     #[test]
     fn the_network_has_its_turns() {
         let mut turns = Turns::new();

@@ -1,7 +1,8 @@
 //! Atomics on a peer's words of 8 bytes.
 //!
-//! Directly, by the processor's own atomic instruction on the shared word; otherwise by the owner's engine with the same
-//! instruction on the same word, so that both ways are atomic with respect to each other.
+//! If the memory is directly reachable, the processor's atomic instruction works on the shared
+//! word. Otherwise the owner's engine uses the same instruction on the same word. So both ways are
+//! atomic with respect to each other.
 
 use super::chain::check_bounds;
 use super::outbox::Reply;
@@ -14,7 +15,7 @@ use bellwire_device::{
 };
 use bellwire_ring::memory::View;
 
-/// An atomic that is under way.
+/// An atomic in progress.
 #[derive(Clone, Copy)]
 pub(crate) struct AtomicWork {
     at: RemoteAt,
@@ -28,9 +29,9 @@ pub enum Change {
     Add(u64),
     /// Replace it if it equals `expected`.
     Swap {
-        /// What it must be.
+        /// The value that the word must have.
         expected: u64,
-        /// What it becomes.
+        /// The value that it gets.
         new: u64,
     },
 }
@@ -70,7 +71,7 @@ impl Core {
         Ok(())
     }
 
-    /// Tries to carry out an atomic.
+    /// Carries out an atomic, if possible now.
     pub(super) fn attempt_atomic<T: Transport>(
         &mut self,
         transport: &mut T,
@@ -120,7 +121,7 @@ impl Core {
         }
     }
 
-    /// A peer wants an atomic on our memory.
+    /// A peer requests an atomic on our memory.
     pub(super) fn on_atomic(
         &mut self,
         link: LinkId,

@@ -1,8 +1,8 @@
-//! Messages that arrived before anybody posted a receive for them.
+//! Messages that arrived before a receive was posted for them.
 //!
-//! All queue pairs share one memory, and none has a part of its own (DAMQ, D-01, D-02). A queue pair that takes too much of
-//! it closes its gate, and its senders hold back until it has been read (STOP and GO, H-15, H-16), so that a program that
-//! forgets one queue pair does not starve the others.
+//! All queue pairs share one memory without fixed parts (DAMQ, D-01, D-02). A queue pair that takes
+//! too much of it stops its gate. Its senders wait until it has been read (STOP and GO, H-15,
+//! H-16). So a program that neglects one queue pair does not starve the others.
 
 use bellwire_device::{FunctionAddress, Kind, LinkId, PacketFlags};
 use bellwire_protocol::{Damq, GatePolicy, Signal};
@@ -11,7 +11,7 @@ use bellwire_ring::memory::View;
 /// Bytes in a cell: a short message takes one.
 const CELL_BYTES: usize = 256;
 
-/// What is known about a message beside its bytes.
+/// All facts about a waiting message beside its bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Waiting {
     pub(crate) kind: Kind,
@@ -37,7 +37,7 @@ impl Default for Waiting {
     }
 }
 
-/// The backlog of a function. Its memory is made when the first message has to wait.
+/// The backlog of a function. Its memory is allocated when the first message has to wait.
 pub(crate) struct Backlog {
     bytes: usize,
     queue_pairs: usize,
@@ -49,7 +49,7 @@ struct Store {
     policy: GatePolicy,
 }
 
-/// There is no room: the packet has to stay in its link.
+/// There is no room: the packet stays in its link.
 pub(crate) struct Full;
 
 impl Backlog {
@@ -82,7 +82,7 @@ impl Backlog {
         self.store.as_ref()?.queues.front(slot)
     }
 
-    /// Takes the queue pair's oldest message; `read` gets its bytes, piece by piece.
+    /// Takes the queue pair's oldest message. `read` gets its bytes, piece by piece.
     pub(crate) fn pop(&mut self, slot: u32, read: impl FnMut(usize, &[u8])) -> Option<Signal> {
         let store = self.store.as_mut()?;
         store.queues.pop(slot, read);

@@ -1,7 +1,8 @@
 //! Several short messages in one packet: both ends.
 //!
-//! A message of its own takes a line of a lane, which another core must first hand over, and a turn of everything on its way. Messages that are
-//! posted together ([`crate::Function::post_sends`]) share both: they travel as records of one packet, one behind the other.
+//! A single message costs a line of a lane, which another core must first hand over, and one pass
+//! through every stage. Messages that are posted together ([`crate::Function::post_sends`]) share
+//! both costs: they travel as records of one packet.
 //!
 //! ```text
 //!        0        1        2        3        4
@@ -9,35 +10,37 @@
 //!   |  payload bytes  | flags  |   0    |  immediate (8)  |  payload, filled up to 4  |
 //!   +--------+--------+--------+--------+-- - - - - - - --+-- - - - - - - - - - - - --+
 //! ```
-//! All little-endian. Flags are those of a packet; the immediate is there if its flag is set. The receiver treats each record as the packet of
-//! a message, so that nothing but the way is different for it.
+//! All little-endian. Flags are those of a packet. The immediate is there if its flag is set. The
+//! receiver treats each record as the packet of a message.
 
 use super::*;
 use crate::Send;
 use bellwire_device::{Kind, PacketFlags, PacketHeader, QueuePair};
 use bellwire_ring::canary::planted;
 
-/// Most bytes of a batch: what a core can read as fast as it comes, and not much longer than the first message can wait for the last.
+/// Most bytes of a batch. A core reads this much as fast as it arrives, and the first message does
+/// not wait long for the last.
 const BATCH_BYTES: usize = 1024;
-/// Longest payload of a record. A longer message gains little, and would be copied twice.
+/// Longest payload of a record. A longer message gains little and would be copied twice.
 const RECORD_BYTES: usize = 256;
 const HEAD_BYTES: usize = 4;
 const IMMEDIATE_BYTES: usize = 8;
 
-/// Room for a packet that is being put together.
+/// The buffer in which a batch is built.
 pub(super) type Batch = Box<[u8; BATCH_BYTES]>;
 
 pub(super) fn room() -> Batch {
     Box::new([0; BATCH_BYTES])
 }
 
-/// Where a record ends that ends so: the next multiple of four, in a form that is two instructions.
+/// The padded end of a record: the next multiple of four, in a form of two instructions.
 #[inline(always)]
 fn filled_up(end: usize) -> usize {
     (end + HEAD_BYTES - 1) & !(HEAD_BYTES - 1)
 }
 
-/// Writes a record at `at`. Returns where it ends; `None` if that is too long a record, or not in `batch`.
+/// Writes a record at `at`. Returns its end; `None` if the record is too long or does not fit in
+/// `batch`.
 #[inline(always)]
 fn add(
     batch: &mut [u8],
@@ -53,7 +56,7 @@ fn add(
     }
     let end = filled_up(at + start + length);
     let record = batch.get_mut(at..end)?;
-    // First, because the rest covers all but what fills it up, where bytes of an earlier message may be, which was for somebody else.
+    // Zeroes the padding, before the payload covers the rest: it could hold another peer's data.
     *record.last_chunk_mut()? = [0; HEAD_BYTES];
     let flag = if immediate.is_some() { PacketFlags::IMMEDIATE.bits() } else { 0 };
     let first = length as u32 | u32::from(flag) << 16;
@@ -70,7 +73,7 @@ fn add(
     Some(end)
 }
 
-/// The next record of a batch that a peer sent, and where it ends; `None` if it does not lie inside.
+/// The next record of a batch that a peer sent, and its end; `None` if it does not lie inside.
 #[inline(always)]
 fn record(batch: View<'_>, at: usize) -> Option<(PacketFlags, u64, View<'_>, usize)> {
     let mut first = [0; HEAD_BYTES];
@@ -88,7 +91,8 @@ fn record(batch: View<'_>, at: usize) -> Option<(PacketFlags, u64, View<'_>, usi
 }
 
 impl Core {
-    /// Posts messages in turn. The first ones, as many as `posted` counts, are posted, whatever comes back; the others are as they were.
+    /// Posts messages in turn. `posted` counts the posted ones, after an error too. The others are
+    /// unchanged.
     pub(super) fn post_sends<T: Transport>(
         &mut self,
         transport: &mut T,
@@ -100,7 +104,7 @@ impl Core {
             let together = self.send_batch(transport, queue_pair, &mut sends[*posted..]);
             *posted += together;
             if together == 0 {
-                // Alone it goes its way, or says why it cannot.
+                // A single message is posted, or returns its error.
                 self.post_send(transport, queue_pair, &mut sends[*posted])?;
                 *posted += 1;
             }
@@ -108,8 +112,8 @@ impl Core {
         Ok(())
     }
 
-    /// Sends as many of the first messages in one packet as belong together and fit, if there are at least two and the way is free. Returns how
-    /// many went.
+    /// Sends the first messages in one packet, as many as have the same destination and fit. Sends
+    /// none if they are fewer than two or cannot leave at once. Returns the number sent.
     #[inline(always)]
     fn send_batch<T: Transport>(
         &mut self,
@@ -153,7 +157,7 @@ impl Core {
         count
     }
 
-    /// Offers the messages of a batch in turn, from the one on that had no room last time.
+    /// Offers the messages of a batch in turn. Resumes at the message that had no room last time.
     #[inline(always)]
     pub(super) fn on_batch(
         &mut self,

@@ -1,4 +1,4 @@
-//! Chain descriptors: lists of local buffers and of remote parts with the same sum (C-28, C-29).
+//! Chain descriptors: lists of local buffers and of remote parts with the same total (C-28, C-29).
 
 use super::send::{no_route, registered};
 use super::*;
@@ -12,7 +12,7 @@ pub(super) fn pieces<'a>(
     destinations: impl Iterator<Item = u64> + Clone + 'a,
     mut done: u64,
 ) -> impl Iterator<Item = Piece> + 'a {
-    // The sums were compared when the descriptor was posted, so there is no error left to report.
+    // The totals were compared at the post, so no error is possible here.
     recut(sources, destinations).into_iter().flatten().filter_map(move |mut piece| {
         let skipped = done.min(piece.length);
         done -= skipped;
@@ -32,8 +32,8 @@ pub(super) fn remote_lengths(chain: &RemoteChain) -> impl Iterator<Item = u64> +
 }
 
 impl Core {
-    /// Checks a chain before anything moves: entries, owner, bounds as far as they are known here, and sums. Returns the bytes
-    /// and the owner of the remote memory.
+    /// Checks a chain before any byte moves: entries, owner, bounds as far as this side knows them,
+    /// and totals. Returns the total in bytes and the owner of the remote memory.
     pub(super) fn check_chain(
         &self,
         local: &LocalChain,

@@ -1,14 +1,14 @@
-//! The end of queue pairs, connections and links: everything that was posted completes, and buffers that a peer may read are
-//! taken back before the program gets them.
+//! The end of queue pairs, connections and links. Every posted descriptor completes. Buffers that a
+//! peer may read are withdrawn before the program gets them back.
 
 use super::outbox::Reply;
 use super::waiting::Outcome;
 use super::*;
 use bellwire_device::{Address, Kind, Operation as Finished, PacketHeader, QueuePair};
 
-/// What a packet ended, but only the transport can finish.
+/// An end that a packet caused and that needs the transport.
 pub(crate) enum Ending {
-    /// The far side answered an operation.
+    /// The peer answered an operation.
     Answered { id: OpId, status: Status, length: u64, value: u64 },
     /// The peer ended a connection.
     Connection { queue_pair: QueuePair },
@@ -17,7 +17,7 @@ pub(crate) enum Ending {
 }
 
 impl Core {
-    /// Finishes what packets ended. Returns how much that was.
+    /// Carries out the ends that packets caused. Returns their number.
     pub(super) fn carry_out_endings<T: Transport>(&mut self, transport: &mut T) -> usize {
         let mut endings = std::mem::take(&mut self.endings);
         let count = endings.len();
@@ -36,12 +36,12 @@ impl Core {
             }
         }
         debug_assert!(self.endings.is_empty(), "only packets end things");
-        // Keeps its allocation for the next time.
+        // Keeps the allocation.
         self.endings = endings;
         count
     }
 
-    /// A link is gone: so is everything that was under way on it.
+    /// A link is gone: ends everything that was in flight on it.
     fn end_link<T: Transport>(&mut self, transport: &mut T, link: LinkId, why: Status) {
         if let Some(gone) = self.links.forget(link) {
             self.counters.links_lost += 1;
@@ -67,14 +67,15 @@ impl Core {
         transport.close(link);
     }
 
-    /// A connection is over: everything that was posted completes with `why`, receives too.
+    /// A connection is over: all posted descriptors complete with `why`, receives too.
     fn end_connection<T: Transport>(&mut self, transport: &mut T, slot: u32, why: Status) {
         self.queue_pairs[slot].routing.set(Route::Disconnected { why });
         self.flush(transport, slot, None, why);
         self.flush_receives(slot, why);
     }
 
-    /// Completes the sends, operations and arriving messages of a queue pair, all or those of one link.
+    /// Completes the sends, operations and arriving messages of a queue pair: all of them, or those
+    /// of one link.
     fn flush<T: Transport>(
         &mut self,
         transport: &mut T,
@@ -86,7 +87,7 @@ impl Core {
         if only.is_none() {
             self.forget_undelivered(slot, why);
         }
-        // Operations are older than what still waits.
+        // Operations are older than the descriptors that still wait.
         for id in self.queue_pairs[slot].operations.clone() {
             let Ok(operation) = self.operations.operation(id) else { continue };
             if !concerns(operation.link) {
@@ -114,7 +115,7 @@ impl Core {
         }
     }
 
-    /// Completes the receives that wait in a queue pair's own queue.
+    /// Completes the receives in a queue pair's own queue.
     pub(super) fn flush_receives(&mut self, slot: u32, why: Status) {
         let entry = &mut self.queue_pairs[slot];
         let queue_pair = entry.handle;
@@ -145,7 +146,7 @@ impl Core {
     ) -> Result<()> {
         let QueuePair { slot, generation, number } = queue_pair;
         self.queue_pairs.find(slot, generation).ok_or_else(|| Error::NoSuchQueuePair)?;
-        // From here on no peer sends to it.
+        // After this no peer sends to it.
         transport.set_gate(number, Gate::Closed);
         self.gates.retain(|gate| gate.0 != number);
         self.tell_disconnected(slot);

@@ -9,12 +9,12 @@ use bellwire_device::{Address, Kind, PacketHeader, QueuePair, Refusal};
 use bellwire_ring::memory::View;
 use std::time::{Duration, Instant};
 
-/// Requests that wait at one listener at most; further ones are told to ask again.
+/// Most requests that wait at one listener. The peer of a further one asks again later.
 const REQUESTS: usize = 64;
-/// How long to wait before asking again.
+/// Delay before a request is sent again.
 const ASK_AGAIN: Duration = Duration::from_millis(5);
 
-/// Requests that wait for an answer.
+/// A listener, and the requests that wait for its answer.
 pub(crate) struct Listening {
     number: u32,
     generation: u32,
@@ -34,18 +34,18 @@ pub(crate) struct Attempt {
     outcome: Option<Answer>,
 }
 
-/// The answer to a request that is accepted.
+/// The answer to an accepted request.
 pub(crate) struct Acceptance {
     header: PacketHeader,
     private_data: Box<[u8]>,
 }
 
-/// Whether to ask again.
+/// Whether to send the request again.
 #[derive(Clone, Copy)]
 enum Again {
     /// No: an answer is due.
     No,
-    /// A while from the next look at the clock.
+    /// After [`ASK_AGAIN`], counted from the next look at the clock.
     Later,
     At(Instant),
 }
@@ -57,7 +57,7 @@ enum Answer {
 }
 
 impl Attempt {
-    /// The link that the request went by is gone: it has to be asked again.
+    /// The request's link is gone: the request must be sent again.
     pub(crate) fn lose(&mut self, link: LinkId) {
         if self.link == Some(link) && self.outcome.is_none() {
             self.link = None;
@@ -71,7 +71,7 @@ impl Attempt {
     }
 }
 
-// The side that asks.
+// The requesting side.
 impl Core {
     /// Asks for a connection.
     pub(super) fn start_connect<T: Transport>(
@@ -106,7 +106,7 @@ impl Core {
         Ok(())
     }
 
-    /// What both ends of a new connection need.
+    /// The checks for both ends of a new connection.
     fn check_connectable(
         &self,
         call: &'static str,
@@ -141,7 +141,7 @@ impl Core {
         self.reply(link, request);
     }
 
-    /// Asks again where it is time to, and ends what has taken too long.
+    /// Repeats requests that are due, and ends those that have timed out.
     pub(super) fn check_connecting<T: Transport>(&mut self, transport: &mut T) {
         let now = transport.now();
         for slot in self.connecting.clone() {
@@ -180,7 +180,7 @@ impl Core {
         self.connecting.retain(|&slot| self.queue_pairs.at(slot).is_some_and(waits));
     }
 
-    /// How far a connection is.
+    /// The progress of a connection.
     pub(crate) fn connection(&mut self, queue_pair: QueuePair) -> Result<ConnectionProgress> {
         let entry = self
             .queue_pairs
@@ -214,7 +214,7 @@ impl Core {
         self.connecting.retain(|&listed| listed != slot);
     }
 
-    /// The slot of the queue pair whose request a peer answers.
+    /// The slot of the queue pair that a peer answers.
     fn asked(&mut self, from: FunctionAddress, header: &PacketHeader) -> Option<u32> {
         let slot = self.slot_of(header.destination)?;
         let attempt = self.queue_pairs[slot].attempt.as_ref()?;
@@ -234,7 +234,7 @@ impl Core {
     ) -> Verdict {
         let Some(private_data) = self.private_data(payload) else { return self.violation() };
         let Some(slot) = self.asked(from, &header) else {
-            // We gave up before: the peer must not believe in a connection.
+            // We have given up: tell the peer that there is no connection.
             let refusal = PacketHeader::new(Kind::Disconnect, header.source, header.destination, 0);
             return self.answer(link, Ok(Reply::new(refusal, &[])));
         };
@@ -247,7 +247,7 @@ impl Core {
         Verdict::Taken
     }
 
-    /// A peer refuses, or nobody listens there yet.
+    /// A peer refuses, or it has no listener yet.
     pub(super) fn on_reject(
         &mut self,
         _link: LinkId,
@@ -285,7 +285,7 @@ impl Core {
     }
 }
 
-// The side that is asked.
+// The listening side.
 impl Core {
     /// Takes requests on `number`.
     pub(crate) fn listen(&mut self, number: u32) -> Result<Listener> {
@@ -315,7 +315,7 @@ impl Core {
         })
     }
 
-    /// Stops; requests that wait are told that nobody listens.
+    /// Stops listening. Waiting requests get the answer of a number without a listener.
     pub(crate) fn stop_listening(&mut self, listener: Listener) -> Result<()> {
         let requests = std::mem::take(&mut self.listening(listener)?.requests);
         self.listening.retain(|listening| listening.generation != listener.generation);
@@ -330,7 +330,7 @@ impl Core {
         Ok(self.listening(listener)?.requests.pop_front())
     }
 
-    /// Accepts a request for `queue_pair`.
+    /// Accepts a request and connects `queue_pair`.
     pub(crate) fn accept_connection(
         &mut self,
         request: ConnectionRequest,
@@ -349,7 +349,7 @@ impl Core {
         Ok(())
     }
 
-    /// Tries to send an acceptance.
+    /// Sends an acceptance, if the link takes it.
     pub(super) fn attempt_acceptance<T: Transport>(
         &mut self,
         transport: &mut T,
@@ -396,7 +396,7 @@ impl Core {
         self.reply(LinkId(request.link), Reply::with_private_data(header, bytes));
     }
 
-    /// A peer asks for a connection.
+    /// A peer requests a connection.
     pub(super) fn on_connect(
         &mut self,
         link: LinkId,

@@ -1,4 +1,4 @@
-//! What the engine keeps per queue pair.
+//! The engine's state of each queue pair.
 
 use super::connect::Attempt;
 use super::waiting::Posted;
@@ -10,31 +10,31 @@ use bellwire_device::{Address, Completion, FunctionAddress, LinkId, QueuePair, S
 use bellwire_protocol::OpId;
 use std::collections::VecDeque;
 
-/// Where sends go, and whose messages are taken.
+/// Where sends go, and from which peers messages are taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Route {
-    /// To and from anybody; a channel: its other members.
+    /// To and from any queue pair; a channel: its other members.
     Unconnected,
     /// Nowhere yet.
     Connecting,
     /// To and from one peer.
     Connected { link: LinkId, peer: Address },
-    /// Nowhere any more.
+    /// Nowhere: the connection has ended.
     Disconnected { why: Status },
 }
 
-/// The route of a queue pair, and where the last message went by it.
+/// The route of a queue pair, and the cached destination of its last message.
 pub(crate) struct Routing {
     route: Route,
     lately: Lately,
 }
 
-/// A destination whose link was looked up, so that the next message there need not do it again.
+/// A destination with its link, so that the next message there needs no look-up.
 #[derive(Clone, Copy)]
 struct Lately {
-    /// What the descriptor named: nothing, on a connected queue pair.
+    /// The destination that the descriptor named: none, on a connected queue pair.
     named: Destination,
-    /// When: see [`super::links::Links::epoch`]. 0: never.
+    /// The epoch of the look-up: see [`super::links::Links::epoch`]. 0: none.
     epoch: u64,
     to: Address,
     link: LinkId,
@@ -48,25 +48,27 @@ impl Routing {
         self.route
     }
 
-    /// Goes another way from now on.
+    /// Changes the route and drops the cached destination.
     pub(crate) fn set(&mut self, route: Route) {
         *self = Routing { route, lately: Lately::NEVER };
     }
 
-    /// The link to what a descriptor names, if the last one named the same and no link went down since.
+    /// The link to a descriptor's destination, if the last one named the same and no link has gone
+    /// down since.
     #[inline(always)]
     pub(crate) fn again(&self, named: Destination, epoch: u64) -> Option<LinkId> {
         let Lately { named: last, epoch: then, link, .. } = self.lately;
         (last == named && then == epoch).then_some(link)
     }
 
-    /// Whom the last descriptor was for.
+    /// The destination of the last descriptor.
     #[inline(always)]
     pub(crate) fn lately(&self) -> Address {
         self.lately.to
     }
 
-    /// Remembers link and address of what a descriptor names, for [`Routing::again`] and [`Routing::lately`].
+    /// Remembers link and address of a descriptor's destination, for [`Routing::again`] and
+    /// [`Routing::lately`].
     pub(crate) fn remember(
         &mut self,
         named: Destination,
@@ -90,12 +92,12 @@ impl Lately {
 pub(crate) struct Entry {
     pub(crate) handle: QueuePair,
     pub(crate) routing: Routing,
-    /// Slots of the completion queues, which live as long as their users.
+    /// Slots of the completion queues, which outlive their users.
     pub(crate) send_completions: u32,
     pub(crate) receive_completions: u32,
-    /// Descriptors that have not started, or not quite, oldest first.
+    /// Descriptors that have not left completely, oldest first.
     pub(crate) sends: VecDeque<Posted>,
-    /// Whether the queue pair is in the list of those whose `sends` are to be tried.
+    /// Whether the queue pair is in `Core::pending`.
     pub(crate) listed: bool,
     /// Receives, unless they are shared.
     pub(crate) receives: ReceiveQueue,
@@ -103,27 +105,28 @@ pub(crate) struct Entry {
     pub(crate) shared_receive: Option<u32>,
     /// Whether messages wait in the backlog.
     pub(crate) backlogged: bool,
-    /// Receives that are done, or under way, behind a long message of the same sender that is not.
+    /// Long messages that are arriving, and finished receives that wait for an earlier one of the
+    /// same sender.
     pub(crate) held: VecDeque<Held>,
     pub(crate) send_depth: usize,
     pub(crate) receive_depth: usize,
-    /// Descriptors in `sends`, in `operations`, and on their way to a peer, without counting one twice.
+    /// Descriptors in `sends`, in `operations`, and undelivered ones. Each counts once.
     pub(crate) posted_sends: usize,
-    /// Operations under way at peers.
+    /// Operations in flight at peers.
     pub(crate) operations: Vec<OpId>,
     /// Long messages that are arriving.
     pub(crate) transfers: Vec<OpId>,
     pub(crate) attempt: Option<Box<Attempt>>,
     pub(crate) last_error: Option<Status>,
-    /// The channel's number, node-wide.
+    /// The node-wide claim on the channel's number.
     pub(crate) channel: Option<Claim>,
-    /// All that was counted, except what went the shortest way.
+    /// All counts except those of the fast path.
     pub(crate) tally: QueuePairCounters,
-    /// Messages that went and came the shortest way, and their bytes. Each counts for several rows of the tally, where
-    /// [`Entry::counters`] adds them.
+    /// Messages that were sent and received on the fast path, and their bytes. [`Entry::counters`]
+    /// adds each to several rows of the tally.
     pub(crate) sent_at_once: Passed,
     pub(crate) received_at_once: Passed,
-    /// Messages that the program took where they lay.
+    /// Messages that the program took in place.
     pub(crate) shown: Passed,
 }
 
@@ -144,7 +147,7 @@ impl Passed {
 
 /// The place of a receive in the order of completions.
 pub(crate) struct Held {
-    /// Order is kept per sender only, so that a slow one does not hold the others up.
+    /// Order is kept per sender, so a slow sender causes no head-of-line blocking for the others.
     pub(crate) source: Address,
     pub(crate) state: HeldState,
 }
@@ -156,7 +159,7 @@ pub(crate) enum HeldState {
 }
 
 impl Entry {
-    /// What the queue pair has done.
+    /// The counters of the queue pair.
     pub(crate) fn counters(&self) -> QueuePairCounters {
         let Passed { messages: sent, bytes: bytes_sent } = self.sent_at_once;
         let Passed { messages: received, bytes: bytes_received } = self.received_at_once;
@@ -182,7 +185,7 @@ impl Entry {
         counters
     }
 
-    /// Messages that came and are not counted among the packets of the function.
+    /// Received messages that the function's packet count does not include.
     pub(crate) fn passed_in(&self) -> u64 {
         self.received_at_once.messages + self.shown.messages
     }
@@ -190,14 +193,14 @@ impl Entry {
     /// Whether a message from `source` of `from` is for this queue pair (M-03, H-22).
     #[inline(always)]
     pub(crate) fn takes_from(&self, from: FunctionAddress, source: u32) -> bool {
-        // Most queue pairs are of this kind; the rest would cost it a jump through a table.
+        // The common case, tested first: a `match` would compile to a jump table.
         if matches!(self.routing.route, Route::Unconnected) && self.channel.is_none() {
             return source < Address::CHANNEL_BASE;
         }
         self.is_peer(from, source)
     }
 
-    /// The same for queue pairs that are particular.
+    /// The same for connected queue pairs and channels.
     fn is_peer(&self, from: FunctionAddress, source: u32) -> bool {
         match self.routing.route {
             Route::Connected { peer, .. } => {
@@ -205,7 +208,7 @@ impl Entry {
             }
             Route::Unconnected => match self.channel {
                 None => source < Address::CHANNEL_BASE,
-                // The same number talks; different numbers never meet.
+                // Only members of the same channel exchange messages.
                 Some(_) => source == self.handle.number,
             },
             Route::Connecting | Route::Disconnected { .. } => false,

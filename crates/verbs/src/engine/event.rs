@@ -1,7 +1,8 @@
-//! Remote events (S-Flag): a put tells a queue pair of its target that the bytes are in memory (C-14, C-23).
+//! Remote events (S-Flag): a put reports to a queue pair of its target that the bytes are in memory
+//! (C-14, C-23).
 //!
-//! An event takes no receive, but a completion; if there is no room for one, it waits in the backlog like a message, so that
-//! nothing overtakes and nothing is lost (C-16).
+//! An event takes no receive, but a completion entry. Without a free entry it waits in the backlog
+//! like a message, so order holds and nothing is lost (C-16).
 
 use super::backlog::Waiting;
 use super::payload::{Head, words};
@@ -11,7 +12,7 @@ use bellwire_device::{Address, Kind, Operation as Finished, PacketFlags, PacketH
 use bellwire_ring::canary::planted;
 use bellwire_ring::memory::View;
 
-/// Tells the target of a put of `length` bytes that was carried out directly.
+/// Reports a direct put of `length` bytes to its target.
 pub(super) fn send_event<T: Transport>(
     transport: &mut T,
     link: LinkId,
@@ -26,7 +27,7 @@ pub(super) fn send_event<T: Transport>(
 }
 
 impl Core {
-    /// A peer's put was carried out directly, and it tells us.
+    /// A peer reports a put that it carried out directly.
     pub(super) fn on_event(
         &mut self,
         link: LinkId,
@@ -68,7 +69,7 @@ impl Core {
         self.set_aside(slot, waiting, View::of(Head::new(&[length]).as_slice()))
     }
 
-    /// Completes an event for which an entry is reserved.
+    /// Completes an event whose entry is reserved.
     pub(super) fn complete_event(
         &mut self,
         slot: u32,

@@ -1,7 +1,7 @@
 //! GET: a peer's memory into local buffers (C-25).
 //!
-//! Where the device reaches the memory directly, the bytes are here when `Transport::get` returns. Otherwise the owner's engine
-//! sends them as a stream, one piece of the chain after the other.
+//! If the device reaches the memory directly, the bytes are here when `Transport::get` returns.
+//! Otherwise the owner's engine sends them as a stream, one piece of the chain after the other.
 
 use super::chain::{local_lengths, pieces, remote_lengths};
 use super::outbox::{Reply, Stream};
@@ -15,13 +15,13 @@ use bellwire_device::{Direct, Kind, PacketFlags, PacketHeader, QueuePair, Refusa
 use bellwire_ring::memory::View;
 use bellwire_wire::recut::Piece;
 
-/// A get that is under way.
+/// A get in progress.
 pub(crate) struct GetWork {
     sources: RemoteChain,
     pub(crate) destinations: LocalChain,
     total: u64,
     pub(super) done: u64,
-    /// What the owner was asked for last, and how much of it has come.
+    /// The piece requested last, and the bytes of it that have come.
     asked: Option<(Piece, u64)>,
 }
 
@@ -62,7 +62,7 @@ impl Core {
         Ok(())
     }
 
-    /// Tries to go on with a get.
+    /// Continues a get.
     pub(super) fn attempt_get<T: Transport>(
         &mut self,
         transport: &mut T,
@@ -96,7 +96,7 @@ impl Core {
         Tried::Gone
     }
 
-    /// Asks the owner's engine for a piece; the rest follows from its answers.
+    /// Requests a piece from the owner's engine. Its answers trigger the further requests.
     fn ask_owner<T: Transport>(
         &mut self,
         transport: &mut T,
@@ -125,7 +125,7 @@ impl Core {
         }
     }
 
-    /// Bytes that a get of ours asked for.
+    /// Bytes for a get of ours.
     pub(super) fn on_reply_data(
         &mut self,
         link: LinkId,
@@ -178,7 +178,7 @@ impl Core {
 
 // The owner's side.
 impl Core {
-    /// A peer wants bytes of our memory.
+    /// A peer requests bytes of our memory.
     pub(super) fn on_get(
         &mut self,
         link: LinkId,

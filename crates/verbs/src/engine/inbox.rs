@@ -1,11 +1,12 @@
-//! Messages that a program takes where they lie, without a receive.
+//! Messages that a program takes in place, without a receive.
 
 use super::*;
 use bellwire_device::{Address, Kind, PacketFlags, PacketHeader, QueuePair, Sink};
 use bellwire_ring::canary::planted;
 
-/// Takes messages while they are still in the device's memory ([`crate::Function::poll_with`]): for programs that know from a message's first
-/// bytes where the others belong, and would copy them there from the buffer of a receive.
+/// Takes messages in place, in the device's memory ([`crate::Function::poll_with`]). For programs
+/// that learn from a message's first bytes where the others belong: this saves the copy through a
+/// receive's buffer.
 ///
 /// ```
 /// use bellwire::{Address, Inbox, QueuePair, View};
@@ -30,10 +31,10 @@ use bellwire_ring::canary::planted;
 /// }
 /// ```
 pub trait Inbox {
-    /// A whole message came for `queue_pair`, and all messages before it have been told. `true`: it was taken, and nobody hears of it again;
-    /// `false`: it meets a receive, as if nobody had asked.
+    /// A whole message has come for `queue_pair`, and the program has seen all messages before it.
+    /// `true`: taken; it has no completion. `false`: it goes to a receive as usual.
     ///
-    /// A peer that breaks the rules may change `bytes` at any time: what is checked is to be copied before.
+    /// A hostile peer may change `bytes` at any time: copy them before you check them.
     fn message(
         &mut self,
         queue_pair: QueuePair,
@@ -43,7 +44,7 @@ pub trait Inbox {
     ) -> bool;
 }
 
-/// The engine, with somebody before it who is asked first.
+/// The engine behind an inbox, which sees messages first.
 pub(super) struct Shown<'a> {
     pub(super) core: &'a mut Core,
     /// The slot of the queue that is polled.
@@ -52,7 +53,7 @@ pub(super) struct Shown<'a> {
 }
 
 impl Shown<'_> {
-    /// Offers a message, if nothing of its queue pair waits to be told before it.
+    /// Offers a message, if nothing of its queue pair waits to be reported before it.
     #[inline(always)]
     fn is_taken(&mut self, from: FunctionAddress, header: [u64; 3], payload: View<'_>) -> bool {
         let [first, ends, argument] = header;

@@ -17,7 +17,7 @@ pub(crate) struct Links {
     /// Direct-mapped, so that a connectionless send finds its link without hashing.
     cache: [(FunctionAddress, LinkId); CACHE_ENTRIES],
     generations: u32,
-    /// Grows whenever a link is forgotten: what was looked up before is not to be trusted any more.
+    /// Grows whenever a link is forgotten: earlier look-ups are then stale.
     epoch: u64,
     /// Links with something in their outbox.
     pub(crate) outgoing: VecDeque<LinkId>,
@@ -26,14 +26,14 @@ pub(crate) struct Links {
 /// One link.
 pub(crate) struct Link {
     pub(crate) peer: FunctionAddress,
-    /// Tells it from an earlier link of the same number.
+    /// Distinguishes it from an earlier link of the same number.
     pub(crate) generation: u32,
     pub(crate) outbox: Outbox,
-    /// Our messages on their way, in the order of posting.
+    /// Our undelivered messages, in the order of posting.
     pub(crate) undelivered: VecDeque<Undelivered>,
-    /// Puts of the peer of which a piece failed, until their last piece.
+    /// The peer's puts with a failed piece, until their last piece arrives.
     pub(crate) failed_puts: VecDeque<(u64, Status)>,
-    /// How far the batch at the front was taken, which had no room for the rest. 0: there is none.
+    /// Bytes taken from the batch at the front of the link; the rest had no room. 0: no such batch.
     pub(crate) in_batch: usize,
 }
 
@@ -58,7 +58,7 @@ impl Links {
         (peer.node as usize).wrapping_mul(8).wrapping_add(peer.function as usize) % CACHE_ENTRIES
     }
 
-    /// The link to `peer`, if it was used lately.
+    /// The link to `peer`, if it is in the cache.
     #[inline(always)]
     pub(crate) fn cached(&self, peer: FunctionAddress) -> Option<LinkId> {
         let place = &self.cache[Self::place(peer)];
@@ -75,7 +75,7 @@ impl Links {
         Some(link)
     }
 
-    /// Remembers a link; `true` if it was not known.
+    /// Remembers a link; `true` if it is new.
     pub(crate) fn learn(&mut self, link: LinkId, peer: FunctionAddress) -> bool {
         let index = link.0 as usize;
         if self.entries.len() <= index {
@@ -107,12 +107,12 @@ impl Links {
         self.entries.get_mut(link.0 as usize)?.as_mut()
     }
 
-    /// Our messages on their way.
+    /// Our undelivered messages.
     pub(crate) fn undelivered(&self) -> impl Iterator<Item = &Undelivered> {
         self.entries.iter().flatten().flat_map(|link| &link.undelivered)
     }
 
-    /// Takes out those of one queue pair.
+    /// Takes out the undelivered messages of one queue pair.
     pub(crate) fn take_undelivered(&mut self, slot: u32) -> Vec<Undelivered> {
         let mut taken = Vec::new();
         for link in self.entries.iter_mut().flatten() {

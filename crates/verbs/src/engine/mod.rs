@@ -1,14 +1,14 @@
 //! The engine: everything that is the same on every device.
 //!
-//! [`Core`] is a function's state; it knows no transport, and is what the transport reports to (`Sink`). What needs the
-//! transport is generic over it and reached through [`Port`] with one dynamic call, so that everything below that call,
-//! including the transport's part of the small-message path, is one piece of code to the compiler.
+//! [`Core`] is a function's state. It knows no transport; the transport reports to it (`Sink`).
+//! Code that needs the transport is generic over it. One dynamic call through [`Port`] reaches it,
+//! so the compiler optimizes everything below that call together, the transport included.
 //!
 //! | file | what |
 //! |---|---|
 //! | `send.rs` | posting a message; the eager path |
 //! | `receive.rs` | a packet arrives; matching it with a receive, or with the `backlog.rs` |
-//! | `inbox.rs` | messages that the program takes where they lie |
+//! | `inbox.rs` | messages that the program takes in place |
 //! | `batch.rs` | several short messages in one packet, at both ends |
 //! | `waiting.rs` | descriptors that could not leave at once |
 //! | `undelivered.rs` | short messages that have left and may still be lost |
@@ -17,11 +17,11 @@
 //! | `outbox.rs` | answers and streams to peers |
 //! | `connect.rs` | connections |
 //! | `close.rs` | the end of queue pairs, connections and links |
-//! | `links.rs`, `regions.rs`, `entry.rs`, `payload.rs` | what the others keep, and say to each other |
+//! | `links.rs`, `regions.rs`, `entry.rs`, `payload.rs` | state and packet layouts of the others |
 //!
-//! The cost of an 8-byte message that finds its way free: at the sender one look-up of the queue pair, one of the gate, one
-//! packet, one completion; at the receiver one look-up, one copy, one completion. No allocation, lock, system call, hashing or
-//! clock.
+//! The cost of an 8-byte message on the fast path: at the sender two look-ups (queue pair, gate),
+//! one packet, one completion. At the receiver one look-up, one copy, one completion. No
+//! allocation, lock, system call, hashing or clock.
 
 mod atomic;
 mod backlog;
@@ -72,22 +72,24 @@ use rendezvous::Transfer;
 use std::collections::VecDeque;
 use waiting::{Operation, Stage};
 
-/// Packets that one call of `progress` takes at most.
+/// Most packets that one call of `progress` takes.
 const POLL_BUDGET: usize = 64;
-/// Bytes that a direct put, get or fetch moves in one turn, so that a huge one does not keep the others waiting.
+/// Bytes that a direct put, get or fetch moves in one turn, so that a huge one does not delay the
+/// others.
 const SLICE_BYTES: usize = 1 << 20;
-/// From so many bytes on, a copy would only wash everything else out of the cache, so it goes around it. On the machine that this
-/// was measured on (32 MiB of last-level cache) both ways are equally fast at 8 MiB.
+/// Copies of at least this size bypass the cache. Both ways are equally fast at 8 MiB, measured on
+/// a machine with 32 MiB of last-level cache.
 const STREAMING_BYTES: usize = 8 << 20;
-/// Slices that one call of `progress` moves at most for each direction.
+/// Most slices that one call of `progress` moves for each direction.
 const SLICES: usize = 4;
-/// Long messages that can be arriving at once at one function; more wait in the backlog.
+/// Most long messages that can be arriving at one function at once. Further ones wait in the
+/// backlog.
 const TRANSFERS: u16 = 256;
 /// Most entries in one list of a chain descriptor.
 const CHAIN_ENTRIES: usize = 1024;
 /// Most private data of a connection message, in bytes.
 const PRIVATE_DATA_BYTES: usize = 256;
-/// Shortest packet that a device may offer, in bytes: a head and something behind it.
+/// Shortest packet that a device may offer, in bytes: a head and some bytes behind it.
 const SHORTEST_PACKET: usize = 64;
 
 /// The state of a function.
@@ -99,35 +101,35 @@ pub struct Core {
     pub(crate) shared_receives: Table<SharedReceives>,
     /// Channels that are open: number and slot, by number.
     channels: Vec<(u32, u32)>,
-    /// Where the completion goes that a program is polling for.
+    /// Takes the completion that a program is polling for, past the queue's ring.
     hand: Hand,
     links: Links,
     regions: Regions,
-    /// Short messages that are to leave together.
+    /// Room for short messages that leave in one packet.
     batch: Batch,
     backlog: Backlog,
     operations: Outstanding<Operation>,
     transfers: Outstanding<Transfer>,
 
-    /// Queue pairs with descriptors to be tried again, in turn.
+    /// Queue pairs with descriptors to try again, round-robin.
     pending: VecDeque<u32>,
-    /// Long messages to be fetched, in turn.
+    /// Long messages to fetch, round-robin.
     fetching: VecDeque<OpId>,
     /// Queue pairs with messages in the backlog.
     backlogged: Vec<u32>,
-    /// Something that the backlog waited for has come.
+    /// A receive, a completion entry or a transfer that the backlog waits for may be free.
     retry_backlog: bool,
-    /// What a packet ended, but only the transport can finish.
+    /// Ends that a packet caused and that need the transport.
     endings: Vec<Ending>,
-    /// Gates to be published.
+    /// Gates to publish.
     gates: Vec<(u32, Gate)>,
     listening: Vec<Listening>,
-    /// Queue pairs that ask for a connection.
+    /// Queue pairs that request a connection.
     connecting: Vec<u32>,
     /// Connection requests so far.
     requests: u64,
 
-    /// The device has said that nothing will ever happen on it again.
+    /// The device has reported a standstill: nothing will ever happen on it again.
     pub(crate) stands_still: bool,
     pub(crate) counters: FunctionCounters,
     /// Counters of queue pairs that were destroyed.
@@ -164,7 +166,7 @@ impl Core {
             eager_bytes: device.packet_bytes,
             message_bytes: 1 << 40,
             packet_bytes: device.packet_bytes,
-            // Number 0 is nobody's.
+            // No queue pair has number 0.
             queue_pairs: device.queue_pairs - 1,
             completion_queues: device.queue_pairs,
             shared_receive_queues: device.queue_pairs,
@@ -206,15 +208,16 @@ impl Core {
         })
     }
 
-    /// Takes what peers sent, then sends what waits. Returns how much was done.
+    /// Receives packets, then sends what waits. Returns how much it did.
     #[inline(always)]
     pub(crate) fn progress<T: Transport>(&mut self, transport: &mut T) -> usize {
         let done = self.look(transport);
         if self.has_errands() { done + self.run_errands(transport) } else { done }
     }
 
-    /// Makes progress for a program that polls `queue`, which is empty. The first message that finds its receive without detours goes to
-    /// the program by the hand, past the queue's ring. Returns what there is to take out now.
+    /// Makes progress for a program that polls `queue`, which is empty. The first message that
+    /// takes the fast path goes to the program by the hand, past the queue's ring. Returns the
+    /// oldest completion, if there is one.
     #[inline(always)]
     pub(crate) fn poll<T: Transport>(
         &mut self,
@@ -239,7 +242,7 @@ impl Core {
         self.found(transport, queue)
     }
 
-    /// What a look has brought for `queue`, once the errands are run that it left.
+    /// Runs the errands that a look has left, and returns the oldest completion of `queue`.
     #[inline(always)]
     fn found<T: Transport>(&mut self, transport: &mut T, queue: u32) -> Option<Taken<'_>> {
         if self.has_errands() {
@@ -259,7 +262,7 @@ impl Core {
         done
     }
 
-    /// A real device never stands still, and the compiler knows that.
+    /// A real device never stands still: there the compiler removes this.
     #[inline(always)]
     fn note_standstill<T: Transport>(&mut self, transport: &mut T) {
         if transport.standstill().is_some() {
@@ -267,7 +270,7 @@ impl Core {
         }
     }
 
-    /// One test for all of them, which nearly always says that there is nothing.
+    /// One test for all errands: there are nearly always none.
     #[inline(always)]
     fn has_errands(&self) -> bool {
         let errands = self.endings.len()
@@ -280,7 +283,7 @@ impl Core {
         errands != 0
     }
 
-    /// Does what waits for the transport, or for something that has come by now. Returns how much was done.
+    /// Does the work that waits for the transport or for a free resource. Returns how much it did.
     #[cold]
     fn run_errands<T: Transport>(&mut self, transport: &mut T) -> usize {
         let mut done = 0;
@@ -310,7 +313,8 @@ impl Core {
         done
     }
 
-    /// Whether something here waits for a peer to go on, so that sleeping long would be a risk if the device forgot to wake us.
+    /// Whether something here waits for a peer. Then sleep is short, in case the device misses a
+    /// wake-up.
     pub(crate) fn waits_for_peers(&self) -> bool {
         !(self.pending.is_empty()
             && self.fetching.is_empty()
@@ -325,7 +329,8 @@ impl Core {
         Some(!ring.is_empty())
     }
 
-    /// The oldest completion of a queue that exists, to be taken out of its place now.
+    /// The oldest completion of a queue that exists, which the caller takes out of its place at
+    /// once.
     #[inline(always)]
     pub(crate) fn take(&mut self, queue: u32) -> Option<Taken<'_>> {
         let ring = &mut self.completion_queues[queue];
@@ -342,7 +347,8 @@ impl Core {
         self.take(queue.slot).map(Taken::completion)
     }
 
-    /// Ends a posted descriptor. Its reservation becomes its completion, or is given up if nobody wants to hear of it.
+    /// Ends a posted descriptor. Its reservation becomes its completion, or is released if the
+    /// descriptor is unsignaled and has succeeded.
     fn finish(&mut self, slot: u32, signaled: bool, completion: Completion) {
         let entry = &mut self.queue_pairs[slot];
         entry.posted_sends -= 1;
@@ -361,7 +367,8 @@ impl Core {
         }
     }
 
-    /// Ends a receive that has a reservation. Its completion waits if an older message of the same sender is not done.
+    /// Ends a receive that has a reservation. Its completion waits while an older message of the
+    /// same sender is unfinished.
     #[cold]
     fn finish_receive(&mut self, slot: u32, completion: Completion) {
         let entry = &mut self.queue_pairs[slot];
@@ -374,7 +381,7 @@ impl Core {
         self.keep_order(slot, completion);
     }
 
-    /// Puts a reserved completion of the receive side in its place.
+    /// Reports a reserved completion of the receive side in the sender's order.
     fn keep_order(&mut self, slot: u32, completion: Completion) {
         let entry = &mut self.queue_pairs[slot];
         if entry.held.is_empty() {
@@ -386,11 +393,11 @@ impl Core {
         }
     }
 
-    /// Lets completions go that have nothing of the same sender before them any more.
+    /// Reports held completions that no unfinished message of the same sender precedes.
     fn release_held(&mut self, slot: u32) {
         let entry = &mut self.queue_pairs[slot];
         let ring = &mut self.completion_queues[entry.receive_completions];
-        // Mostly they end in the order in which they came.
+        // The common case: they end in the order of arrival.
         while let Some(Held { state: HeldState::Done(_), .. }) = entry.held.front() {
             let Some(Held { state: HeldState::Done(completion), .. }) = entry.held.pop_front()
             else {
@@ -418,7 +425,7 @@ impl Core {
         entry.held = kept;
     }
 
-    /// The slot of the queue pair that peers call `number`.
+    /// The slot of the queue pair with the public number `number`.
     #[inline(always)]
     fn slot_of(&self, number: u32) -> Option<u32> {
         if number < bellwire_device::Address::CHANNEL_BASE {
@@ -430,7 +437,7 @@ impl Core {
         Some(self.channels[place].1)
     }
 
-    /// The link to `peer`, set up now if there is none.
+    /// The link to `peer`. Starts one if there is none.
     #[inline]
     fn link_to<T: Transport>(
         &mut self,
@@ -463,7 +470,7 @@ impl Core {
         }
     }
 
-    /// What is said to the senders of a queue pair when its backlog grew or shrank.
+    /// Tells the senders of a queue pair that its backlog grew or shrank: STOP or GO.
     fn signal(&mut self, slot: u32, signal: Option<Signal>) {
         let Some(signal) = signal else { return };
         let gate = match signal {
@@ -476,14 +483,14 @@ impl Core {
         self.gates.push((self.queue_pairs[slot].handle.number, gate));
     }
 
-    /// The peer broke the protocol: the link is to be closed.
+    /// The peer broke the protocol: the device closes the link.
     #[cold]
     fn violation(&mut self) -> Verdict {
         self.counters.violations += 1;
         Verdict::Violation
     }
 
-    /// The packet has to stay in its link until there is room.
+    /// The packet stays in its link until there is room.
     #[cold]
     fn stalled(&mut self) -> Verdict {
         self.counters.packets_stalled += 1;
@@ -506,7 +513,7 @@ impl Core {
 /// How long a link may take to come up before its descriptors complete as [`Status::Unreachable`].
 const LINK_PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
 
-/// A part of a copy of `whole` bytes, which goes around the cache if that is too small for it.
+/// A part of a copy of `whole` bytes. Large copies bypass the cache.
 fn around_cache(part: View<'_>, whole: u64) -> View<'_> {
     if whole >= STREAMING_BYTES as u64 { part.streaming() } else { part }
 }

@@ -61,7 +61,7 @@ impl Core {
 
 // Queue pairs.
 impl Core {
-    /// Creates a queue pair, or a member of the channel whose claim is given.
+    /// Creates a queue pair, or a member of `channel`.
     pub(super) fn create_queue_pair<T: Transport>(
         &mut self,
         transport: &mut T,
@@ -201,7 +201,8 @@ impl Core {
         registered.map_err(|error| Refused::new(error, memory.into_vec()))
     }
 
-    /// Registers memory that belongs to somebody else. Without rights no peer needs to know of it, so that it costs little.
+    /// Registers memory that this library does not own. Without rights no peer needs to know of it,
+    /// so it is cheap.
     pub(super) fn register_foreign<T: Transport>(
         &mut self,
         transport: &mut T,
@@ -243,7 +244,7 @@ impl Core {
         Ok(region.into_memory().into_vec())
     }
 
-    /// Ends a region; its bytes stay where they are.
+    /// Ends a region. Its bytes stay where they are.
     pub(super) fn release<T: Transport>(
         &mut self,
         transport: &mut T,
@@ -263,8 +264,9 @@ impl Core {
         Ok(())
     }
 
-    /// Whether a descriptor that has not finished uses a part of `region`, of which there are more handles than the program's and ours. Walks
-    /// everything that is posted, so that the data path need not count.
+    /// Whether an unfinished descriptor uses a part of `region`. Called when more handles exist
+    /// than the program's and ours. Walks all posted descriptors, so that the data path need not
+    /// count.
     fn is_posted(&mut self, region: &MemoryRegion) -> bool {
         let key = region.remote_key();
         let uses = |buffer: &Buffer| buffer.region().is_some_and(|used| used.remote_key() == key);

@@ -1,9 +1,11 @@
-//! What has to go to a peer and is no descriptor of the program: answers, grants, streams of staged data, connection messages.
+//! Packets to peers that are not the program's descriptors: answers, grants, streams of staged
+//! data, connection messages.
 //!
-//! Answering must never keep the engine from taking packets, or two functions that ask each other for much would both stop
-//! taking and wait for ever (C-26). So answers go to an outbox per link, which plays the part of the second virtual channel
-//! (C-27). It needs no limit of its own: a peer has a bounded number of operations under way, each is owed one answer, and one
-//! that asks for more breaks the protocol.
+//! An unsent answer must never keep the engine from receiving: two functions that request much of
+//! each other would both stop receiving and deadlock (C-26). So answers go to an outbox per link,
+//! which acts as the second virtual channel (C-27). Its length is bounded: a peer has a bounded
+//! number of operations in flight, and each gets one answer. A peer that exceeds the bound breaks
+//! the protocol.
 
 use super::payload::{DATA_REPLY, DATA_TRANSFER, DATA_WITHDRAWN, Head, status_number};
 use super::regions::Request;
@@ -15,22 +17,23 @@ use bellwire_protocol::OpId;
 use bellwire_ring::memory::View;
 use std::collections::VecDeque;
 
-/// Packets of streams that one call of `progress` sends on one link at most.
+/// Most packets of streams that one call of `progress` sends on one link.
 const STREAM_BURST: usize = 64;
 
-/// What waits to go to one peer.
+/// Packets and streams that wait to go to one peer.
 #[derive(Default)]
 pub(crate) struct Outbox {
-    /// Apart, as on a link with two channels one of them may be stuck while the other is not.
+    /// Kept apart from the other replies: on a link with two channels, one may be blocked while the
+    /// other is not.
     answers: VecDeque<Reply>,
     requests: VecDeque<Reply>,
     streams: VecDeque<Stream>,
-    /// Whether the link is in the list of those with something to send.
+    /// Whether the link is in `Links::outgoing`.
     listed: bool,
 }
 
 impl Outbox {
-    /// Packets and streams that wait.
+    /// Waiting packets and streams.
     fn len(&self) -> usize {
         self.answers.len() + self.requests.len() + self.streams.len()
     }
@@ -68,11 +71,11 @@ impl Reply {
     }
 }
 
-/// Bytes that go as many packets as they need, and are read when each packet is sent.
+/// Bytes that fill several packets. Each packet's bytes are read when it is sent.
 pub(crate) enum Stream {
-    /// Our long message, which the peer's transfer asked for.
+    /// Our long message, for the peer's transfer.
     Message { operation: OpId, transfer: u64, at: u64, end: u64 },
-    /// Our memory, which the peer's get asked for: `left` bytes of `request` are still to go.
+    /// Our memory, for the peer's get. `at` counts the bytes of `request` that have been sent.
     Region { operation: u64, request: Request, at: u64 },
 }
 
@@ -96,7 +99,7 @@ impl Core {
         }
     }
 
-    /// Answers a request of the peer, if it has not asked for more than it may.
+    /// Answers a peer's request, unless the peer exceeds its bound.
     pub(crate) fn answer(&mut self, link: LinkId, answer: Result<Reply, Stream>) -> Verdict {
         if self.owes_too_much(link) {
             return self.violation();
@@ -109,12 +112,13 @@ impl Core {
     }
 
     fn owes_too_much(&self, link: LinkId) -> bool {
-        // A peer's queue pairs can all ask for a connection at once, and its window is at most the largest one.
+        // All queue pairs of a peer can request a connection at once, and its window is at most the
+        // largest one.
         let bound = 1024 + 2 * self.limits.queue_pairs;
         self.links.find(link).is_some_and(|link| link.outbox.len() >= bound)
     }
 
-    /// Sends what fits. Returns how many packets went.
+    /// Sends what fits. Returns the number of packets sent.
     pub(super) fn flush_outboxes<T: Transport>(&mut self, transport: &mut T) -> usize {
         let mut sent = 0;
         for _ in 0..self.links.outgoing.len() {
@@ -123,7 +127,7 @@ impl Core {
             entry.outbox.listed = false;
             let mut outbox = std::mem::take(&mut entry.outbox);
             sent += self.flush_outbox(transport, link, &mut outbox);
-            // Sending adds nothing to outboxes, so the old one is put back as it is.
+            // Sending adds nothing to outboxes, so the old one is put back unchanged.
             let Some(entry) = self.links.find_mut(link) else { continue };
             let listed = outbox.len() > 0;
             outbox.listed = listed;
@@ -144,7 +148,7 @@ impl Core {
         let mut sent = send_all(transport, link, &mut outbox.answers);
         sent += send_all(transport, link, &mut outbox.requests);
         if !outbox.answers.is_empty() {
-            // Streams would go the same way.
+            // Streams use the same channel.
             return sent;
         }
         for _ in 0..STREAM_BURST {
@@ -221,12 +225,12 @@ impl Core {
     }
 }
 
-/// Sends packets from the front on as long as the transport takes them. Returns how many went.
+/// Sends packets from the front while the transport takes them. Returns the number sent.
 fn send_all<T: Transport>(transport: &mut T, link: LinkId, replies: &mut VecDeque<Reply>) -> usize {
     let mut sent = 0;
     while let Some(reply) = replies.front() {
         let body = View::of(&reply.private_data);
-        // Busy, or over: the link's end is reported by the next poll, and takes the outbox with it.
+        // Busy, or down: the next poll reports the end of the link, which drops the outbox.
         if transport.send(link, reply.header, reply.head.as_slice(), body).is_err() {
             break;
         }

@@ -1,31 +1,32 @@
-//! What stands in the payloads of the packets that engines send each other: little-endian words of 8 bytes, then bytes.
+//! Payloads of the packets between engines: little-endian words of 8 bytes, then bytes.
 //!
-//! | kind      | header: destination, source | argument  | words of the payload                       | then  |
-//! |-----------|-----------------------------|-----------|--------------------------------------------|-------|
-//! | `Send`    | queue pairs                 | immediate |                                            | bytes |
-//! | `Offer`   | queue pairs                 | immediate | operation, total [, key (3 words), offset] |       |
-//! | `Grant`   | -                           | operation | transfer, from, to                         |       |
-//! | `Data`    | offset, low and high half   | transfer, or operation of a get |                      | bytes |
-//! | `Done`    | -                           | operation | length, value                              |       |
-//! | `Put`     | queue pairs, for the event  | operation | key, index, offset, end [, immediate, total] | bytes |
-//! | `Get`     | -                           | operation | key, index, offset, length                 |       |
-//! | `Atomic`  | -                           | operation | key, index, offset, operand, expected      |       |
-//! | `Event`   | queue pairs                 | immediate | length                                     |       |
-//! | `Connect` | listener, queue pair        | request   |                                            | private data |
-//! | `Accept`  | queue pairs                 | request   |                                            | private data |
-//! | `Reject`  | queue pair, listener        | request   |                                            | private data |
-//! | `Disconnect` | queue pairs              | -         |                                            |       |
+//! | kind | header: destination, source | argument | words of the payload | then |
+//! |---|---|---|---|---|
+//! | `Send` | queue pairs | immediate | | bytes |
+//! | `Offer` | queue pairs | immediate | operation, total [, key (3 words), offset] | |
+//! | `Grant` | - | operation | transfer, from, to | |
+//! | `Data` | offset, low and high half | transfer, or operation of a get | | bytes |
+//! | `Done` | - | operation | length, value | |
+//! | `Put` | event's queue pairs | operation | key, index, offset, end [immediate, total] | bytes |
+//! | `Get` | - | operation | key, index, offset, length | |
+//! | `Atomic` | - | operation | key, index, offset, operand, expected | |
+//! | `Event` | queue pairs | immediate | length | |
+//! | `Connect` | listener, queue pair | request | | private data |
+//! | `Accept` | queue pairs | request | | private data |
+//! | `Reject` | queue pair, listener | request | | private data |
+//! | `Disconnect` | queue pairs | - | | |
 //!
-//! `aux` is the status of a `Done`, the purpose of a `Data`, the operation of an `Atomic` and the reason of a `Reject`.
+//! `aux` is the status of a `Done`, the purpose of a `Data`, the operation of an `Atomic` and the
+//! reason of a `Reject`.
 
 use bellwire_device::Status;
 use bellwire_ring::memory::View;
 
 /// `Data` of a long message, for the transfer that its receiver granted.
 pub(crate) const DATA_TRANSFER: u16 = 0;
-/// `Data` that a get asked for.
+/// `Data` that answers a get.
 pub(crate) const DATA_REPLY: u16 = 1;
-/// Instead of `Data` of a long message: it was withdrawn.
+/// Instead of `Data` of a long message: the sender withdrew the message.
 pub(crate) const DATA_WITHDRAWN: u16 = 2;
 
 /// `Atomic`: add the operand.
@@ -33,17 +34,17 @@ pub(crate) const ATOMIC_ADD: u16 = 0;
 /// `Atomic`: compare with `expected` and replace by the operand.
 pub(crate) const ATOMIC_SWAP: u16 = 1;
 
-/// `Reject`: the program said no.
+/// `Reject`: the program refused.
 pub(crate) const REJECT_BY_PROGRAM: u16 = 0;
-/// `Reject`: nobody listens on this number.
+/// `Reject`: no listener on this number.
 pub(crate) const REJECT_NOBODY: u16 = 1;
 /// `Reject`: too many requests wait there.
 pub(crate) const REJECT_BUSY: u16 = 2;
 
-/// Longest run of words before the bytes of a payload.
+/// Most bytes of words before the bytes of a payload.
 pub(crate) const HEAD_BYTES: usize = 48;
 
-/// Words that stand before the bytes of a payload, as bytes.
+/// The words before the bytes of a payload, as bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Head {
     bytes: [u8; HEAD_BYTES],
@@ -93,12 +94,12 @@ const STATUSES: [Status; 11] = [
     Status::ProtocolViolation,
 ];
 
-/// A status as it travels.
+/// The number of a status in a packet.
 pub(crate) fn status_number(status: Status) -> u16 {
     STATUSES.iter().position(|&known| known == status).expect("all statuses have a number") as u16
 }
 
-/// The status that a peer names; one that is not known here is the peer's fault.
+/// The status of a peer's number. An unknown number is a protocol violation of the peer.
 pub(crate) fn status_of(number: u16) -> Status {
     STATUSES.get(number as usize).copied().unwrap_or(Status::ProtocolViolation)
 }

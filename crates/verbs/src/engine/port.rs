@@ -12,7 +12,7 @@ use bellwire_ring::memory::Memory;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
-/// A transport as a function sees it. Every [`Transport`] is one; nobody else implements it.
+/// A transport as a function sees it. Every [`Transport`] implements it; no other type does.
 #[allow(missing_docs)]
 pub trait Port: std::marker::Send {
     fn start(&self, options: &FunctionOptions) -> Result<Core>;

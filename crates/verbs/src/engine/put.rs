@@ -1,7 +1,8 @@
 //! PUT: local bytes to a peer's memory (C-22, C-28).
 //!
-//! Where the device reaches the memory directly, the bytes are there when `Transport::put` returns, and nobody at the peer runs.
-//! Otherwise the owner's engine carries the put out, packet by packet, and answers the last one.
+//! If the device reaches the memory directly, the bytes are there when `Transport::put` returns,
+//! and no code of the peer runs. Otherwise the owner's engine carries out the put, packet by
+//! packet, and answers the last one.
 
 use super::chain::{check_bounds, local_lengths, pieces, remote_lengths};
 use super::outbox::Reply;
@@ -21,10 +22,10 @@ use bellwire_ring::memory::View;
 /// Failed puts per link that are remembered until their last piece.
 const FAILED_PUTS: usize = 1024;
 
-/// A put that is under way.
+/// A put in progress.
 pub(crate) struct PutWork {
     pub(crate) sources: LocalChain,
-    /// Whether the sources are a copy of ours of data that was inside the descriptor, so that nobody is given them back.
+    /// Whether the sources are our own copy of immediate data, which no completion returns.
     pub(super) ours: bool,
     destinations: RemoteChain,
     event: Option<Event>,
@@ -36,11 +37,11 @@ pub(crate) struct PutWork {
 #[derive(Clone, Copy)]
 enum Way {
     Direct,
-    /// The owner's engine does it; the operation, once the first packet has one.
+    /// The owner's engine carries it out. The operation, once the first packet has one.
     Packets(Option<OpId>),
 }
 
-/// How far a direct put came in one turn.
+/// The result of one turn of a direct put.
 enum Turn {
     Complete,
     Waits,
@@ -76,7 +77,7 @@ impl PutWork {
         Turn::Complete
     }
 
-    /// Sends the pieces that are left, for the owner's engine to write.
+    /// Sends the remaining pieces, for the owner's engine to write.
     fn send_pieces<T: Transport>(
         &mut self,
         transport: &mut T,
@@ -116,7 +117,7 @@ impl PutWork {
         Ok(())
     }
 
-    /// Its operation, and how many bytes have gone for certain.
+    /// Its operation, and the number of bytes that have certainly been written.
     pub(super) fn under_way(&self) -> (Option<OpId>, usize) {
         match self.way {
             Way::Direct => (None, self.done as usize),
@@ -127,7 +128,8 @@ impl PutWork {
 
 // The initiator's side.
 impl Core {
-    /// Posts a put to `queue_pair`. After an error `put` is as it was; otherwise its lists have been taken out.
+    /// Posts a put to `queue_pair`. After an error `put` is unchanged; otherwise its lists have
+    /// been taken out.
     #[inline(always)]
     pub(super) fn post_put<T: Transport>(
         &mut self,
@@ -141,8 +143,8 @@ impl Core {
         self.post_longer_put(transport, queue_pair, put)
     }
 
-    /// Carries out a put of one short piece to memory that is reached directly: the shortest way. `false`: nothing was done, because
-    /// something is otherwise.
+    /// The fast path: carries out a put of one short piece to directly reachable memory. `false`:
+    /// this path does not apply, and nothing has changed.
     #[inline(always)]
     fn puts_at_once<T: Transport>(
         &mut self,
@@ -205,7 +207,7 @@ impl Core {
             buffer: None,
             rest: None,
         });
-        // Put in its place afterwards, because a choice of two would be made in memory first.
+        // Stored afterwards: the compiler would build a conditional value in memory first.
         if let Source::Chain(_) = put.source
             && let Source::Chain(LocalChain(chain)) =
                 std::mem::replace(&mut put.source, Source::Immediate(&[]))
@@ -255,7 +257,7 @@ impl Core {
         Ok(())
     }
 
-    /// Tries to go on with a put.
+    /// Continues a put.
     pub(super) fn attempt_put<T: Transport>(
         &mut self,
         transport: &mut T,
@@ -264,7 +266,7 @@ impl Core {
     ) -> Tried {
         let Work::Put(put) = &mut posted.work else { unreachable!("the caller looked") };
         if let Some(event) = put.event {
-            // Nothing may move if nobody can be told of it.
+            // No byte may move if the event cannot be raised.
             match transport.gate(posted.link, event.queue_pair) {
                 Some(Gate::Open) => {}
                 None | Some(Gate::Stopped) => return Tried::Waits(posted),
@@ -285,7 +287,7 @@ impl Core {
         self.put_by_packets(transport, slot, posted)
     }
 
-    /// All bytes are there: raises the event, if there is one, and completes.
+    /// All bytes are written: raises the event, if there is one, and completes.
     fn finish_direct_put<T: Transport>(
         &mut self,
         transport: &mut T,
@@ -306,7 +308,7 @@ impl Core {
         Tried::Gone
     }
 
-    /// Sends the pieces that are left for the owner's engine to write.
+    /// Sends the remaining pieces for the owner's engine to write.
     fn put_by_packets<T: Transport>(
         &mut self,
         transport: &mut T,
@@ -358,13 +360,14 @@ impl Core {
             },
         };
         if event.is_some() && !self.backlog.has_room(8) {
-            // Before anything is written, because the packet will come again.
+            // Before any byte is written: the packet will be offered again.
             return self.stalled();
         }
         let head = 8 * if raises { 6 } else { 4 };
         let bytes = payload.part(head, payload.len() - head).expect("the head was read");
         let operation = header.argument;
-        // The bounds are those of all that is left of the piece, so that nothing of one that does not fit is written.
+        // The bounds checked are those of the rest of the piece: no byte of a piece that does not
+        // fit is written.
         let Some(length) = end.checked_sub(offset).filter(|&left| left >= bytes.len() as u64)
         else {
             return self.violation();
@@ -385,7 +388,7 @@ impl Core {
         let Some(entry) = self.links.find_mut(link) else { return Verdict::Taken };
         let place = entry.failed_puts.iter().position(|failed| failed.0 == operation);
         if !last {
-            // Each put is answered once, at its last piece, so that answers stay as few as operations.
+            // Each put is answered once, at its last piece: one answer per operation.
             if status != Status::Success && place.is_none() {
                 if entry.failed_puts.len() == FAILED_PUTS {
                     entry.failed_puts.pop_front();
@@ -398,7 +401,7 @@ impl Core {
             status = entry.failed_puts.remove(place).expect("just found").1;
         }
         if let (Status::Success, Some((immediate, total))) = (status, event) {
-            // C-23: all bytes are in memory by now.
+            // C-23: all bytes are in memory.
             let mut header = header;
             header.argument = immediate;
             let raised = self.raise(link, from, header, total);

@@ -1,4 +1,5 @@
-//! A packet arrives. Messages meet a receive, in the order of arrival, or wait for one in the backlog.
+//! A packet arrives. Messages meet a receive, in the order of arrival, or wait for one in the
+//! backlog.
 
 use super::backlog::Waiting;
 use super::event::immediate_of;
@@ -14,7 +15,7 @@ use bellwire_device::{
 use bellwire_ring::memory::View;
 
 impl Sink for Core {
-    /// Each kind of packet has its handler (C-37). Every field comes from a peer that may be hostile.
+    /// Each kind of packet has its handler (C-37). Every field may come from a hostile peer.
     #[inline(always)]
     fn packet(
         &mut self,
@@ -23,7 +24,7 @@ impl Sink for Core {
         header: [u64; 3],
         payload: View<'_>,
     ) -> Verdict {
-        // Apart, so that they stay in registers: the calls that are not inlined get a copy.
+        // Destructured, so that the words stay in registers: calls that are not inlined get a copy.
         let [first, ends, argument] = header;
         if first as u8 == Kind::Send as u8
             && self.meets_receive(from, first, ends, argument, payload)
@@ -88,8 +89,9 @@ impl Core {
         }
     }
 
-    /// A whole message whose queue pair has a receive of its own for it that is long enough, and nothing before it: the shortest
-    /// way. `false`: nothing was done, because something is otherwise.
+    /// The fast path: a whole message goes straight into a receive of its queue pair's own queue.
+    /// The receive must be long enough, and no message may wait before it. `false`: this path does
+    /// not apply, and nothing has changed.
     #[inline(always)]
     fn meets_receive(
         &mut self,
@@ -110,7 +112,7 @@ impl Core {
         {
             return false;
         }
-        // The receive stays where it is until its completion is built, so that it is moved once.
+        // The receive stays in place until its completion is built, so it is moved once.
         let Some(mut front) = entry.receives.front() else { return false };
         if length > front.buffer().len() {
             return false;
@@ -165,7 +167,7 @@ impl Core {
         Verdict::Taken
     }
 
-    /// A message that finds no receive, or others before it.
+    /// A message without a receive, or behind others that wait.
     #[cold]
     fn set_message_aside(
         &mut self,
@@ -175,8 +177,8 @@ impl Core {
         header: PacketHeader,
         payload: View<'_>,
     ) -> Verdict {
-        // The program has something to take, and may well post a receive before it comes back. Until then the message stays where it is, which
-        // spares it a copy and the way through the backlog.
+        // The program has a completion to take and may post a receive before it polls again. Until
+        // then the message stays in its link: that saves a copy and the backlog.
         if self.hand.is_full() {
             return self.stalled();
         }
@@ -192,7 +194,7 @@ impl Core {
         self.set_aside(slot, waiting, payload)
     }
 
-    /// A long message is ready at its sender.
+    /// A sender offers a long message.
     fn on_offer(
         &mut self,
         link: LinkId,
@@ -227,7 +229,8 @@ impl Core {
         self.set_aside(slot, waiting, payload)
     }
 
-    /// The queue pair that a message is for, if it exists and takes messages from there. Otherwise it is counted and dropped.
+    /// The destination of a message, if it exists and takes messages from this sender. Otherwise
+    /// the message is counted and dropped.
     #[inline(always)]
     pub(super) fn admit(&mut self, from: FunctionAddress, header: &PacketHeader) -> Option<u32> {
         let Some(slot) = self.slot_of(header.destination) else {
@@ -241,7 +244,7 @@ impl Core {
         Some(slot)
     }
 
-    /// The oldest receive that a message can have, with an entry reserved for its completion.
+    /// Takes the oldest available receive, with an entry reserved for its completion.
     #[inline(always)]
     fn take_receive(&mut self, slot: u32) -> Option<Receive> {
         let entry = &mut self.queue_pairs[slot];
@@ -251,7 +254,8 @@ impl Core {
         may_take(shared, ring, &mut entry.tally).then(|| shared.receives.pop())?
     }
 
-    /// Keeps an entry free for something that nobody posted. `false`: there is none, and what wants it has to wait.
+    /// Reserves an entry for a completion without a posted receive. `false`: none is free, and the
+    /// caller has to wait.
     #[inline]
     pub(super) fn reserve_receive_completion(&mut self, slot: u32) -> bool {
         let ring = &mut self.completion_queues[self.queue_pairs[slot].receive_completions];
@@ -260,7 +264,7 @@ impl Core {
         reserved
     }
 
-    /// Completes a receive whose bytes are in its buffer, as far as they fit.
+    /// Completes a receive whose buffer is filled. Bytes beyond the buffer were dropped.
     fn complete_receive(
         &mut self,
         slot: u32,
@@ -279,7 +283,7 @@ impl Core {
         self.finish_receive(slot, completion);
     }
 
-    /// Puts a message or event in the backlog. Only when that is full, it has to stay in its link.
+    /// Puts a message or event in the backlog. It stays in its link only while the backlog is full.
     #[cold]
     pub(super) fn set_aside(&mut self, slot: u32, waiting: Waiting, payload: View<'_>) -> Verdict {
         match self.backlog.push(slot, waiting, payload) {
@@ -297,7 +301,8 @@ impl Core {
         }
     }
 
-    /// Lets all queue pairs try their backlogs again. Returns how many messages left them.
+    /// Lets all queue pairs try their backlogs again. Returns the number of messages that left
+    /// them.
     pub(super) fn drain_backlogs(&mut self) -> usize {
         self.retry_backlog = false;
         let slots = std::mem::take(&mut self.backlogged);
@@ -309,7 +314,7 @@ impl Core {
         drained
     }
 
-    /// Gives the messages in a queue pair's backlog the receives that there are now.
+    /// Delivers the messages in a queue pair's backlog to the receives that are available now.
     fn drain_backlog(&mut self, slot: u32) -> usize {
         let mut drained = 0;
         while let Some((waiting, length)) = self.backlog.front(slot) {
@@ -362,14 +367,14 @@ impl Core {
         drained
     }
 
-    /// Whether the sender of an offer can still be asked for its bytes.
+    /// Whether the sender of an offer can still provide its bytes.
     fn is_current(&self, slot: u32, waiting: &Waiting) -> bool {
         let link = self.links.find(waiting.link);
         link.is_some_and(|link| link.generation == waiting.link_generation)
             && !matches!(self.queue_pairs[slot].routing.route(), Route::Disconnected { .. })
     }
 
-    /// Takes the offer at the front of a backlog, which was parsed before it was put there.
+    /// Takes the offer at the front of a backlog, which was checked before it was stored.
     fn pop_offer(&mut self, slot: u32, waiting: &Waiting, immediate: Option<u64>) -> Offered {
         let (bytes, length) = self.pop_front(slot);
         Offered::parse(waiting.from, waiting.source, immediate, View::of(&bytes[..length]))
@@ -388,7 +393,8 @@ impl Core {
         (bytes, length)
     }
 
-    /// Drops the message at the front of a backlog. An offer's sender is told, if it is still there.
+    /// Drops the message at the front of a backlog. Answers the sender of an offer, if its link is
+    /// up.
     pub(super) fn discard_oldest(&mut self, slot: u32) {
         let Some((waiting, _)) = self.backlog.front(slot) else { return };
         self.queue_pairs[slot].tally.messages_discarded += 1;
@@ -425,20 +431,20 @@ impl Core {
         Ok(())
     }
 
-    /// Lets what waits in the backlog have a receive that was posted just now.
+    /// Delivers the backlog to a receive that was posted just now.
     #[cold]
     fn receive_from_backlog(&mut self, slot: u32) {
         self.drain_backlog(slot);
         if !self.queue_pairs[slot].backlogged {
             self.backlogged.retain(|&listed| listed != slot);
             if let Route::Disconnected { why } = self.queue_pairs[slot].routing.route() {
-                // What waited was an offer that nobody stands by any more.
+                // The backlog held only offers of senders that are gone.
                 self.flush_receives(slot, why);
             }
         }
     }
 
-    /// Checks a receive and reserves an entry for its completion. Returns what it is posted to.
+    /// Checks a receive and reserves an entry for its completion. Returns the queue pair.
     #[inline(always)]
     fn check_receive(&mut self, queue_pair: QueuePair, buffer: &Buffer) -> Result<&mut Entry> {
         let wrong = |state, hint| Err(Error::WrongState { call: "posting a receive", state, hint });
@@ -449,7 +455,7 @@ impl Core {
         if entry.shared_receive.is_some() {
             return wrong("using a shared receive queue", "post to that queue instead");
         }
-        // What arrived before the end can still be received.
+        // Messages that arrived before the disconnect can still be received.
         if matches!(entry.routing.route(), Route::Disconnected { .. }) && !entry.backlogged {
             return wrong("disconnected", "connect it again, or use another one");
         }
@@ -489,7 +495,7 @@ impl Core {
     }
 }
 
-/// Whether there is a shared receive for a message, and an entry for its completion, which is reserved then.
+/// Whether a shared receive and an entry for its completion are available. Reserves the entry.
 #[inline]
 fn may_take(
     shared: &mut SharedReceives,
@@ -506,7 +512,7 @@ fn may_take(
     reserved
 }
 
-/// The completion of a receive of which `length` bytes were filled.
+/// The completion of a receive with `length` bytes in its buffer.
 #[inline(always)]
 fn received(
     queue_pair: QueuePair,

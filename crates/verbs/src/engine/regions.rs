@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 #[cfg(test)]
 mod guesses;
 
-/// Regions by index. A key names index and secret; the secret is compared whole (C-09).
+/// Regions by index. A key names index and secret; all bits of the secret are compared (C-09).
 pub(crate) struct Regions {
     owner: FunctionAddress,
     entries: Vec<Entry>,
@@ -18,16 +18,16 @@ pub(crate) struct Regions {
 
 enum Entry {
     Free,
-    /// Peers may have been given the key by the program.
+    /// Registered: the program may have given the key to peers.
     Region(MemoryRegion),
-    /// Named by our own descriptors only; no peer can reach it, and the device does not know it.
+    /// Used by our own descriptors only. No peer can reach it, and the device does not know it.
     Private(MemoryRegion),
-    /// Lent to one receiver for one long message; reached by the device only, never by packets.
+    /// Lent to one receiver for one long message. Reached by the device only, never by packets.
     Lent,
 }
 
 impl Regions {
-    /// At most `limit` regions of `owner`. `seed`: what keys are drawn from, if not from the kernel.
+    /// At most `limit` regions of `owner`. `seed`: the source of keys, instead of the kernel.
     pub(crate) fn new(owner: FunctionAddress, limit: usize, seed: Option<u64>) -> Self {
         let limit = limit.min(1 << 16);
         Regions {
@@ -39,7 +39,7 @@ impl Regions {
         }
     }
 
-    /// A new key for `length` bytes, and a place for them. [`Regions::release`] gives it up.
+    /// A new key for `length` bytes, with its index reserved. [`Regions::release`] frees it.
     pub(crate) fn reserve(&mut self, length: usize) -> Result<RemoteKey> {
         let key = self.secrets.next()?;
         let index = if self.entries.len() < self.limit {
@@ -73,7 +73,7 @@ impl Regions {
         matches!(self.entries[region.remote_key().index as usize], Entry::Region(_))
     }
 
-    /// Forgets what is behind `key`, which is dead from now on.
+    /// Forgets the region behind `key`. The key is then dead.
     pub(crate) fn release(&mut self, key: RemoteKey) {
         self.entries[key.index as usize] = Entry::Free;
         self.free.push_back(key.index);
@@ -89,8 +89,8 @@ impl Regions {
         }
     }
 
-    /// The region that a peer's request names, if it may do this there: secret, bounds and rights, in this order, so that
-    /// somebody without the secret learns nothing else.
+    /// The region that a peer's request names, if the peer has the right `right` there. Checks
+    /// secret, bounds and rights in this order: without the secret a peer learns nothing else.
     pub(crate) fn check(&self, request: Request, right: Rights) -> Result<&MemoryRegion, Status> {
         let entry = usize::try_from(request.index).ok().and_then(|index| self.entries.get(index));
         let region = match entry {
@@ -108,7 +108,7 @@ impl Regions {
     }
 }
 
-/// What a peer asks to reach.
+/// The memory that a peer asks for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
     pub(crate) key: u64,
@@ -117,11 +117,11 @@ pub(crate) struct Request {
     pub(crate) length: u64,
 }
 
-/// Random words from the kernel, fetched many at a time because a long message needs one each.
+/// Random words from the kernel. Fetched many at a time: each long message needs one.
 struct Secrets {
     pool: [u8; 512],
     used: usize,
-    /// Words come from here instead, on a simulated device.
+    /// On a simulated device words come from this seed instead.
     seed: Option<u64>,
 }
 
@@ -138,7 +138,7 @@ impl Secrets {
             }
             let bytes = &mut self.pool[self.used..self.used + 8];
             let secret = u64::from_le_bytes(bytes.try_into().expect("8 bytes"));
-            // Given out once and kept nowhere else.
+            // A secret is given out once and kept nowhere else.
             bytes.fill(0);
             self.used += 8;
             if secret != 0 {

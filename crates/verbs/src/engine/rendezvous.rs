@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   sender                                    receiver
-//!     | Offer(operation, total, key?) ---------> |  waits in order like any message, until a receive is posted
+//!     | Offer(operation, total, key?) ---------> |  waits in order until a receive is posted
 //!     |                                          |
 //!     |            with a key: the receiver fetches the bytes itself, in slices
 //!     |            otherwise:                    |
@@ -11,8 +11,8 @@
 //!     |                                          |
 //!     | <---------------- Done(operation, status)|  receive completion here, send completion there
 //! ```
-//! The offer keeps the message's place in the order. Several messages of one sender can be under way at once; their
-//! completions come in order all the same (`Core::finish_receive`).
+//! The offer keeps the message's place in the order. Several messages of one sender can be in
+//! flight at once. Their completions still come in order (`Core::finish_receive`).
 
 use super::outbox::{Reply, Stream};
 use super::payload::{DATA_TRANSFER, DATA_WITHDRAWN, Head, status_of, words};
@@ -25,7 +25,7 @@ use bellwire_device::{
 };
 use bellwire_ring::memory::{Memory, View};
 
-/// A message that is to be sent.
+/// A message to send.
 pub(crate) struct Message {
     pub(crate) data: Data,
     pub(crate) immediate: Option<u64>,
@@ -38,7 +38,7 @@ pub(crate) enum Data {
     Copied(Box<[u8]>),
     /// In the program's buffer.
     Buffer(Buffer),
-    /// In the program's vector, lent to the receiver under a key of its own.
+    /// In the program's vector, lent to the receiver under a key for this message only.
     Lent(Memory, RemoteKey),
 }
 
@@ -68,32 +68,32 @@ impl Data {
     }
 }
 
-/// A long message that is arriving.
+/// A long message that is arriving at its receive.
 pub(crate) struct Transfer {
     pub(crate) slot: u32,
     pub(crate) link: LinkId,
     pub(crate) source: Address,
-    /// The sender's number for it.
+    /// The sender's operation number.
     operation: u64,
-    /// Bytes of the message, of which `receive` takes `kept`.
+    /// Bytes of the message. `receive` takes the first `kept`.
     total: u64,
     kept: usize,
     done: usize,
     pub(crate) receive: Receive,
     immediate: Option<u64>,
-    /// How the bytes come.
+    /// How the bytes travel.
     way: Way,
 }
 
 #[derive(Clone, Copy)]
 enum Way {
-    /// We fetch them from there.
+    /// We fetch them from this key and offset.
     Fetch(RemoteKey, u64),
     /// The sender sends them.
     Granted,
 }
 
-/// What an offer says.
+/// The fields of an offer.
 pub(super) struct Offered {
     pub(super) source: Address,
     pub(super) operation: u64,
@@ -103,7 +103,7 @@ pub(super) struct Offered {
 }
 
 impl Offered {
-    /// Parses an offer; `None` if it cannot be one of `from`.
+    /// Parses an offer; `None` if it is malformed or its key is not one of `from`.
     pub(super) fn parse(
         from: FunctionAddress,
         source: u32,
@@ -137,7 +137,7 @@ impl Offered {
 
 // The sender's side.
 impl Core {
-    /// Tries to offer a long message to its receiver.
+    /// Offers a long message to its receiver, if the link takes the packet.
     pub(super) fn offer<T: Transport>(
         &mut self,
         transport: &mut T,
@@ -181,8 +181,8 @@ impl Core {
         }
     }
 
-    /// Where the receiver can fetch a message, if it can: a part of a region that peers may read has its key already, a vector is
-    /// lent under a new one that is good for this message only.
+    /// Where the receiver can fetch a message directly, if it can. A part of a region that peers
+    /// may read has its key already. A vector is lent under a new key, valid for this message only.
     fn lend<T: Transport>(
         &mut self,
         transport: &mut T,
@@ -198,7 +198,7 @@ impl Core {
                 }
             }
         }
-        // Without a free key the bytes go as packets.
+        // Without a free key the bytes travel as packets.
         let key = self.regions.reserve(message.length).ok()?;
         let nothing = Data::Copied(Vec::new().into());
         let bytes = std::mem::replace(&mut message.data, nothing).into_buffer()?.into_vec()?;
@@ -216,7 +216,7 @@ impl Core {
         }
     }
 
-    /// Ends the loan of a message's vector: nobody reads it any more.
+    /// Ends the loan of a message's vector. No peer reads it afterwards.
     pub(super) fn withdraw<T: Transport>(&mut self, transport: &mut T, message: &mut Message) {
         if let Data::Lent(_, key) = &message.data {
             let key = *key;
@@ -227,7 +227,7 @@ impl Core {
         }
     }
 
-    /// The receiver asks for a message as packets.
+    /// The receiver requests a message as packets.
     pub(super) fn on_grant(
         &mut self,
         link: LinkId,
@@ -246,7 +246,7 @@ impl Core {
                 _ => return self.violation(),
             },
             _ => {
-                // The queue pair was closed meanwhile, which the receiver cannot know.
+                // The queue pair was closed meanwhile; the receiver cannot know that yet.
                 self.counters.stale_operations += 1;
                 return self.answer(link, Ok(Reply::withdrawn(transfer)));
             }
@@ -257,7 +257,8 @@ impl Core {
 
 // The receiver's side.
 impl Core {
-    /// A long message has a receive now: from here on it is under way. The caller checked that there is room for the transfer.
+    /// A long message has met a receive: starts its transfer. The caller has checked that a
+    /// transfer is free.
     pub(super) fn begin_transfer(
         &mut self,
         slot: u32,
@@ -297,7 +298,7 @@ impl Core {
         }
     }
 
-    /// Asks the sender for the bytes that are still missing.
+    /// Requests the missing bytes from the sender.
     fn grant(&mut self, id: OpId) {
         let Ok(transfer) = self.transfers.operation(id) else { return };
         transfer.way = Way::Granted;
@@ -307,7 +308,8 @@ impl Core {
         self.reply(link, Reply::new(header, &range));
     }
 
-    /// Fetches one slice of each long message that can be fetched. Returns how much was done.
+    /// Fetches one slice of each long message that can be fetched directly. Returns how much it
+    /// did.
     pub(super) fn fetch<T: Transport>(&mut self, transport: &mut T) -> usize {
         let mut slices = 0;
         for _ in 0..self.fetching.len().min(SLICES) {
@@ -325,7 +327,8 @@ impl Core {
                     transfer.done += length;
                     if transfer.done == transfer.kept {
                         self.finish_transfer(id, None);
-                        // At once, so that the sender offers its next message while we fetch the one that waits here.
+                        // Flushed at once: the sender offers its next message while we fetch the
+                        // message that waits here.
                         self.flush_outboxes(transport);
                     } else {
                         self.fetching.push_back(id);
@@ -336,7 +339,8 @@ impl Core {
                     slices += 1;
                     self.grant(id);
                 }
-                // Its sender took the loan back because its queue pair was closed; if not, it must not wait for ever.
+                // The sender withdrew the loan because its queue pair was closed. If not, it still
+                // needs an answer.
                 Direct::Refused(_) => {
                     slices += 1;
                     self.give_up_transfer(id, Status::PeerGone);
@@ -384,7 +388,7 @@ impl Core {
         Verdict::Taken
     }
 
-    /// Ends a transfer that cannot go on, and tells the sender.
+    /// Ends a transfer that cannot continue, and answers the sender.
     pub(super) fn give_up_transfer(&mut self, id: OpId, failure: Status) {
         if let Ok(transfer) = self.transfers.operation(id) {
             let (link, operation) = (transfer.link, transfer.operation);
@@ -394,13 +398,14 @@ impl Core {
         self.finish_transfer(id, Some(failure));
     }
 
-    /// Ends a transfer: all its bytes are here, which the sender is told, or `failure` happened.
+    /// Ends a transfer: all its bytes are here, or `failure` happened. Answers the sender if all
+    /// bytes are here.
     pub(super) fn finish_transfer(&mut self, id: OpId, failure: Option<Status>) {
         let Ok(transfer) = self.transfers.finish(id) else { return };
         let Transfer {
             slot, link, source, operation, total, kept, done, receive, immediate, ..
         } = transfer;
-        // The backlog may have waited for a place among the transfers.
+        // The backlog may wait for a free transfer.
         self.retry_backlog = true;
         let complete = if kept as u64 == total { Status::Success } else { Status::Truncated };
         let status = failure.unwrap_or(complete);
@@ -445,7 +450,7 @@ impl Core {
         self.release_held(slot);
     }
 
-    /// The far side has finished an operation of ours.
+    /// The peer has finished an operation of ours.
     pub(super) fn on_done(
         &mut self,
         link: LinkId,
@@ -460,7 +465,7 @@ impl Core {
                 if matches!(operation.stage, Stage::Sending) {
                     return self.violation();
                 }
-                // A loan has to be ended by the transport before the program gets its vector back.
+                // The transport must end a loan before the program gets its vector back.
                 self.endings.push(Ending::Answered { id, status, length, value });
             }
             _ => self.counters.stale_operations += 1,

@@ -12,7 +12,8 @@ use bellwire_device::{
 use bellwire_ring::memory::View;
 
 impl Core {
-    /// Posts a message to `queue_pair`. After an error `send` is as it was; otherwise its payload has been taken out.
+    /// Posts a message to `queue_pair`. After an error `send` is unchanged; otherwise its payload
+    /// has been taken out.
     #[inline(always)]
     pub(super) fn post_send<T: Transport>(
         &mut self,
@@ -26,7 +27,8 @@ impl Core {
         self.post_waiting_send(transport, queue_pair, send)
     }
 
-    /// Sends a short message that finds its way free: the shortest way. `false`: nothing was done, because something is otherwise.
+    /// The fast path: sends a short message that can leave at once. `false`: this path does not
+    /// apply, and nothing has changed.
     #[inline(always)]
     fn sends_at_once<T: Transport>(
         &mut self,
@@ -39,7 +41,8 @@ impl Core {
         let Some(link) = entry.way(&self.links, send.to) else { return false };
         let Some((head, body)) = send.payload.parts(&self.regions) else { return false };
         let length = head.len() + body.len();
-        // What is needed after the message has gone is looked up again then: kept, it would be put aside and fetched on the way.
+        // State that is needed after the send is looked up again: the compiler would spill a kept
+        // reference to the stack.
         let ring = entry.send_completions;
         let header = message_header(entry.handle.number, entry.routing.lately(), send.immediate);
         if length > self.limits.eager_bytes
@@ -78,15 +81,16 @@ impl Core {
     ) -> Result<()> {
         let (link, to) = self.route(transport, queue_pair, send.to.address())?;
         if T::DELIVERS_LATER && transport.gate(link, to.queue_pair).is_none() {
-            // Mostly because of unread news, acknowledgements among them: a program that posts much and polls little would else find
-            // the way closed most of the time.
+            // The usual cause is unread packets, acknowledgements among them. A program that posts
+            // much and polls little would otherwise find the window closed most of the time.
             transport.poll(self, POLL_BUDGET);
             if self.sends_at_once(transport, queue_pair, send) {
                 return Ok(());
             }
         }
-        // What waits goes first. If all of it can go now, this message finds its way free after all: a program that posts one
-        // whenever one completes would otherwise never come back to the short path.
+        // Waiting descriptors go first. If all of them leave now, this message takes the fast path.
+        // Without this, a program that posts one message per completion would never return to the
+        // fast path.
         let entry = self.queue_pairs.at(queue_pair.slot);
         if entry.is_some_and(|entry| !entry.sends.is_empty())
             && self.catch_up(transport, queue_pair.slot)
@@ -123,7 +127,7 @@ impl Core {
         Ok(())
     }
 
-    /// Tries to send a message that waits.
+    /// Tries to send a waiting message.
     pub(super) fn attempt_message<T: Transport>(
         &mut self,
         transport: &mut T,
@@ -132,7 +136,7 @@ impl Core {
     ) -> Tried {
         match transport.gate(posted.link, posted.to.queue_pair) {
             Some(Gate::Open) => {}
-            // Set-up is under way, or the receiver said STOP.
+            // The link is being set up, or the receiver said STOP.
             None | Some(Gate::Stopped) => return Tried::Waits(posted),
             Some(Gate::Closed) => {
                 return self.give_up(transport, slot, posted, Status::NoSuchQueuePair);
@@ -175,8 +179,8 @@ impl Core {
         Tried::Gone
     }
 
-    /// Frees what a descriptor that is still in its queue holds: a key, or a place among the operations. Returns how many bytes
-    /// had moved.
+    /// Frees the key or the operation number of a descriptor that is still in its queue. Returns
+    /// the number of bytes that have moved.
     pub(super) fn take_back<T: Transport>(
         &mut self,
         transport: &mut T,
@@ -197,7 +201,7 @@ impl Core {
         }
     }
 
-    /// The link to send by, and whom to.
+    /// The link and the address to send to.
     pub(super) fn route<T: Transport>(
         &mut self,
         transport: &mut T,
@@ -222,7 +226,7 @@ impl Core {
 }
 
 impl Payload<'_> {
-    /// The bytes, as head and body; `None` if they are in a region that is not registered any more.
+    /// The bytes, as head and body; `None` if their region is no longer registered.
     #[inline(always)]
     pub(super) fn parts(&self, regions: &Regions) -> Option<(&[u8], View<'_>)> {
         match self {
@@ -236,7 +240,7 @@ impl Payload<'_> {
 }
 
 impl Entry {
-    /// The link to whom a descriptor names, if there is one and the queue pair may send there.
+    /// The link to a descriptor's destination, if there is one and the queue pair may send there.
     #[inline(always)]
     pub(super) fn way(&mut self, links: &Links, named: Destination) -> Option<LinkId> {
         match self.routing.again(named, links.epoch()) {
@@ -245,7 +249,7 @@ impl Entry {
         }
     }
 
-    /// Counts a message that has left and arrived at once, and tells of it if somebody wants to hear of it.
+    /// Counts a message that has arrived at once. Completes it if it is signaled.
     #[inline(always)]
     pub(super) fn tell_sent(
         &mut self,
@@ -270,14 +274,15 @@ impl Entry {
             word: 0,
             rest: None,
         });
-        // Put in its place afterwards, because a choice of two would be made in memory first.
+        // Stored afterwards: the compiler would build a conditional value in memory first.
         if buffer.is_some() {
             completion.buffer = buffer;
         }
     }
 }
 
-/// The link to whom a descriptor names, if it was used lately and the queue pair may send there; the next message finds it at once.
+/// The link to a descriptor's destination, if it is in the cache and the queue pair may send there.
+/// Remembers it for the next message.
 #[inline(never)]
 fn look_up(links: &Links, entry: &mut Entry, named: Destination) -> Option<LinkId> {
     let way = match (entry.routing.route(), named.address()) {
@@ -300,7 +305,7 @@ fn is_channel(number: u32) -> bool {
     number >= Address::CHANNEL_BASE
 }
 
-/// Different numbers never meet (H-22).
+/// Members of different channels never exchange messages (H-22).
 fn same_channel(ours: u32, theirs: u32) -> Result<()> {
     match (is_channel(ours), is_channel(theirs)) {
         (true, true) if ours == theirs => Ok(()),

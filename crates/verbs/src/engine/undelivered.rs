@@ -1,14 +1,16 @@
-//! Short messages that the device has taken and the peer has not: they complete when the device says that they are there, or when it
-//! is certain that nobody will ever know. Only for devices that deliver later; on the others a message that was taken has arrived.
+//! Short messages that the device has taken and the peer has not acknowledged. They complete when
+//! the device reports their delivery, or when the link or queue pair ends. Only for devices that
+//! deliver later: on the others a message that was taken has arrived.
 
 use super::waiting::{Outcome, Posted, Work};
 use super::*;
 use bellwire_device::{Address, Buffer, Operation as Finished};
 use bellwire_ring::canary::planted;
 
-/// A message on its way. It holds its place among the descriptors of its queue pair and in the completion queue.
+/// A message in flight. It still counts as a posted descriptor of its queue pair and keeps its
+/// completion entry reserved.
 pub(crate) struct Undelivered {
-    /// Which of the packets of its link it is.
+    /// Its packet's number on its link.
     pub(super) receipt: u64,
     pub(super) slot: u32,
     pub(super) signaled: bool,
@@ -19,7 +21,7 @@ pub(crate) struct Undelivered {
 }
 
 impl Undelivered {
-    /// A message that waited to be sent, and went with `receipt`.
+    /// A message that was queued and has now left with `receipt`.
     pub(super) fn of(posted: Posted, slot: u32, length: usize, receipt: u64) -> Self {
         let Posted { to, context, signaled, work, .. } = posted;
         let Work::Message(message) = work else { unreachable!("only messages have receipts") };
@@ -29,7 +31,7 @@ impl Undelivered {
 }
 
 impl Core {
-    /// Keeps a message, whose descriptor is counted as posted, until it is delivered.
+    /// Keeps a message until it is delivered. Its descriptor already counts as posted.
     #[inline]
     pub(super) fn await_delivery(&mut self, link: LinkId, message: Undelivered) {
         if planted("complete-on-taking") {
@@ -41,7 +43,7 @@ impl Core {
         }
     }
 
-    /// The first `count` packets of a link are with the peer.
+    /// The peer has the first `count` packets of a link.
     pub(super) fn on_delivered(&mut self, link: LinkId, count: u64) {
         let Some(entry) = self.links.find_mut(link) else { return };
         let mut undelivered = std::mem::take(&mut entry.undelivered);
@@ -54,7 +56,7 @@ impl Core {
         }
     }
 
-    /// Completes what a queue pair has on its way: nobody will say any more whether it arrived.
+    /// Completes the undelivered messages of a queue pair: no report of their delivery will follow.
     pub(super) fn forget_undelivered(&mut self, slot: u32, why: Status) {
         for message in self.links.take_undelivered(slot) {
             self.conclude(message, why);

@@ -1,7 +1,8 @@
 //! Descriptors that could not leave at once, and operations that a peer has not answered.
 //!
-//! Each queue pair has a queue of its own (D-20), and its oldest descriptor is tried again by `progress`, the queue pairs taking
-//! turns. A later descriptor never starts before an earlier one of the same queue pair (D-19).
+//! Each queue pair has its own queue (D-20). `progress` retries the oldest descriptor of each queue
+//! pair, round-robin. A later descriptor never starts before an earlier one of the same queue pair
+//! (D-19).
 
 use super::atomic::AtomicWork;
 use super::connect::Acceptance;
@@ -11,7 +12,7 @@ use super::rendezvous::Message;
 use super::*;
 use bellwire_device::{Address, Buffer, Operation as Finished, QueuePair};
 
-/// Descriptors of one queue pair that start in one turn, at most.
+/// Most descriptors of one queue pair that start in one turn.
 const BURST: usize = 16;
 
 /// An accepted descriptor.
@@ -28,17 +29,18 @@ pub(crate) enum Work {
     Put(PutWork),
     Get(GetWork),
     Atomic(AtomicWork),
-    /// The acceptance of a connection, which must not be overtaken by what is sent over it. The program did not post it.
+    /// The acceptance of a connection. It is queued so that messages on the connection do not
+    /// overtake it. The program did not post it.
     Accept(Acceptance),
 }
 
-/// How a try to start a descriptor ended.
+/// The result of an attempt to start a descriptor.
 pub(crate) enum Tried {
     /// It has finished, or a peer has it now.
     Gone,
-    /// It has to wait for a peer, or for another operation to end.
+    /// It waits for a peer, or for another operation to end.
     Waits(Posted),
-    /// It can go on, but it is somebody else's turn.
+    /// It can continue, but the next queue pair has its turn.
     GoesOn(Posted),
 }
 
@@ -59,9 +61,9 @@ pub(crate) enum Stage {
     Offered { message: Message, streaming: bool },
     /// All pieces are sent.
     Put(PutWork),
-    /// The owner was asked for the next piece.
+    /// The next piece is requested from the owner.
     Get(GetWork),
-    /// The owner was asked.
+    /// The request is with the owner.
     Atomic(AtomicWork),
 }
 
@@ -76,7 +78,7 @@ impl Work {
         }
     }
 
-    /// What is left of it when it has ended.
+    /// What its completion needs.
     fn into_ended(self) -> Ended {
         let operation = self.operation();
         let (buffer, rest) = match self {
@@ -112,10 +114,10 @@ impl Stage {
     }
 }
 
-/// What a descriptor was, and the buffer and the further buffers that are given back.
+/// A descriptor's operation, its first buffer and its further buffers, for its completion.
 pub(super) type Ended = (Finished, Option<Buffer>, Option<Box<Vec<Buffer>>>);
 
-/// What is left to say about a descriptor when it has ended.
+/// The result of a descriptor that has ended.
 #[derive(Clone, Copy)]
 pub(super) struct Outcome {
     pub(super) status: Status,
@@ -150,7 +152,8 @@ impl Core {
         Ok(queue_pair.slot)
     }
 
-    /// Takes a descriptor, for which there is [room](Core::room_to_post), and starts it if none is before it.
+    /// Takes a descriptor and starts it if none waits before it. The caller has checked for
+    /// [room](Core::room_to_post).
     pub(super) fn accept<T: Transport>(&mut self, transport: &mut T, slot: u32, posted: Posted) {
         let entry = &mut self.queue_pairs[slot];
         entry.tally.sends_posted += 1;
@@ -169,7 +172,7 @@ impl Core {
         self.wait_in_line(slot, waits);
     }
 
-    /// Puts a descriptor behind those that wait already.
+    /// Queues a descriptor behind those that already wait.
     pub(super) fn wait_in_line(&mut self, slot: u32, posted: Posted) {
         let entry = &mut self.queue_pairs[slot];
         entry.sends.push_back(posted);
@@ -178,7 +181,7 @@ impl Core {
         }
     }
 
-    /// Lets each queue pair that has descriptors waiting have a turn. Returns how much was done.
+    /// Gives a turn to each queue pair with waiting descriptors. Returns how much it did.
     pub(super) fn advance_all<T: Transport>(&mut self, transport: &mut T) -> usize {
         let (mut done, mut slices) = (0, 0);
         for _ in 0..self.pending.len() {
@@ -196,12 +199,13 @@ impl Core {
         done
     }
 
-    /// Starts the messages that wait in a queue pair, as far as they can; whether nothing waits there any more.
+    /// Starts the messages that wait in a queue pair, as many as possible. Returns whether none
+    /// waits any more.
     pub(super) fn catch_up<T: Transport>(&mut self, transport: &mut T, slot: u32) -> bool {
         loop {
             match self.queue_pairs[slot].sends.front() {
                 None => return true,
-                // Other work may move much data; that is for `progress`.
+                // Other work may move much data; `progress` does that.
                 Some(oldest) if !matches!(oldest.work, Work::Message(_)) => return false,
                 Some(_) => {}
             }
@@ -229,7 +233,7 @@ impl Core {
         BURST
     }
 
-    /// Tries to start, or to go on with, the oldest descriptor of a queue pair.
+    /// Tries to start or continue the oldest descriptor of a queue pair.
     fn attempt<T: Transport>(&mut self, transport: &mut T, slot: u32, posted: Posted) -> Tried {
         match &posted.work {
             Work::Message(_) => self.attempt_message(transport, slot, posted),
@@ -240,7 +244,8 @@ impl Core {
         }
     }
 
-    /// A place among the operations under way for a descriptor that needs a peer's answer; `None`: it has to wait (C-33).
+    /// Reserves an operation number for a descriptor that needs a peer's answer. `None`: too many
+    /// are in flight, and it has to wait (C-33).
     pub(super) fn start_operation(&mut self, slot: u32, posted: &Posted) -> Option<OpId> {
         let operation = Operation {
             slot,
@@ -255,7 +260,7 @@ impl Core {
         Some(id)
     }
 
-    /// Gives up a place that [`Core::start_operation`] gave, or takes the operation out of it.
+    /// Frees a number from [`Core::start_operation`], and returns its operation if there is one.
     pub(super) fn end_operation(&mut self, id: OpId) -> Option<Operation> {
         let operation = self.operations.finish(id).ok()?;
         let ids = &mut self.queue_pairs[operation.slot].operations;
@@ -265,14 +270,14 @@ impl Core {
         Some(operation)
     }
 
-    /// Hands a descriptor over to the operation that its peer will answer.
+    /// Moves a descriptor into its operation, which its peer will answer.
     pub(super) fn hand_over(&mut self, id: OpId, stage: Stage) {
         if let Ok(operation) = self.operations.operation(id) {
             operation.stage = stage;
         }
     }
 
-    /// Ends a descriptor that no peer has.
+    /// Ends a descriptor that is not with a peer.
     pub(super) fn finish_posted(&mut self, slot: u32, posted: Posted, outcome: Outcome) {
         let Posted { to, context, signaled, work, .. } = posted;
         if let Work::Accept(_) = work {
@@ -336,7 +341,7 @@ impl Core {
             // The descriptor is still in its queue, and ends there.
             Stage::Sending => return,
             Stage::Offered { mut message, .. } => {
-                // Nobody may read it any more when the program has it back.
+                // No peer may read it after the program has it back.
                 self.withdraw(transport, &mut message);
                 Work::Message(message)
             }

@@ -4,7 +4,8 @@ use crate::rendezvous::ways;
 use crate::world::*;
 use bellwire::*;
 
-/// Fetch-add and compare-swap return what was there before and change the word as they say, on every way.
+/// Fetch-add and compare-swap return the previous value and change the word correctly, on every
+/// fabric.
 #[test]
 fn atomics_do_what_they_say() {
     for options in ways() {
@@ -36,7 +37,7 @@ fn atomics_do_what_they_say() {
     }
 }
 
-/// Many functions add to one word at once, and no addition is lost.
+/// Many functions add to one word at once, and none of the additions is lost.
 #[test]
 fn no_addition_is_lost() {
     for options in ways() {

@@ -8,7 +8,8 @@ fn open(world: &mut World, side: usize, number: u16) -> QueuePair {
     side.function.open_channel(number, &QueuePairOptions::new(side.cq)).unwrap()
 }
 
-/// Members of a channel on all nodes talk to each other, and one wait gets the first message of any of them.
+/// Members of a channel on all nodes talk to each other, and one wait gets the first message of any
+/// of them.
 // shows: H-22, H-23
 #[test]
 fn members_of_a_channel_talk() {
@@ -30,7 +31,8 @@ fn members_of_a_channel_talk() {
     world.check_counters();
 }
 
-/// A second owner of a number is refused on the same node, whichever function it asks from, until the first one closes it.
+/// A second owner of a number is refused on the same node, from any function, until the first one
+/// closes it.
 // shows: H-22
 #[test]
 fn a_channel_has_one_owner_per_node() {
@@ -52,7 +54,8 @@ fn a_channel_has_one_owner_per_node() {
     open(&mut world, 1, 9);
 }
 
-/// Different numbers never meet: the sender is refused, and a sender that lies about its number is refused by the receiver.
+/// Members of different channels exchange no messages: the post is refused. A sender that forges
+/// its number is refused by the receiver.
 // shows: H-22
 #[test]
 fn different_numbers_never_meet() {

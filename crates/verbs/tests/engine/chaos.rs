@@ -1,4 +1,5 @@
-//! Random sequences of operations and accidents: links that are cut and queue pairs that are destroyed at any moment.
+//! Random sequences of operations and accidents: links that are cut and queue pairs that are
+//! destroyed at any moment.
 
 use crate::world::*;
 use bellwire::*;
@@ -35,7 +36,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What was posted, and what has arrived.
+/// Records posted and arrived messages.
 #[derive(Default)]
 struct Oracle {
     posted: BTreeMap<(usize, u64), Operation>,
@@ -75,8 +76,9 @@ fn message(length: usize, number: u64) -> Vec<u8> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever is cut or destroyed at whatever moment: every descriptor completes once with its buffer, what arrives is whole, in
-    /// order and not doubled, no loan of memory is left behind, and the counters conserve.
+    /// Links and queue pairs end at any moment, and every descriptor still completes once with its
+    /// buffer. Messages arrive whole, in order and once; no loan of memory is left; the counters
+    /// conserve.
     #[test]
     fn accidents_lose_no_descriptor(
         direct in any::<bool>(),
@@ -158,7 +160,7 @@ proptest! {
         }
         world.settle();
         for side in 0..SIDES {
-            // What still waits are receives, sends that found no receive, and what is behind those.
+            // Only receives, sends without a receive, and descriptors behind those still wait.
             let qp = world.sides[side].qp;
             world.sides[side].function.destroy_queue_pair(qp).unwrap();
         }

@@ -4,8 +4,8 @@ use crate::rendezvous::ways;
 use crate::world::*;
 use bellwire::*;
 
-/// Destroying a queue pair at any moment of many operations completes each descriptor exactly once with its buffer, and leaves
-/// no loan behind.
+/// Destroying a queue pair at any moment of many operations completes each descriptor exactly once
+/// with its buffer. No loan is left.
 // shows: M-04
 #[test]
 fn destroying_a_queue_pair_flushes_it() {
@@ -55,14 +55,15 @@ fn destroying_a_queue_pair_flushes_it() {
             assert_eq!(totals.receives_posted, totals.receives_completed);
             assert_eq!(world.fabric.exports(a.function.address()), 0);
             world.check_counters();
-            // The receiver is whole, too: what was withdrawn has completed.
+            // The receiver is consistent, too: withdrawn messages have completed.
             assert_eq!(world.sides[1].state().counters.messages_unfinished, 0);
             world.sides[1].function.deregister(region).unwrap();
         }
     }
 }
 
-/// Destroying the receiving queue pair completes its receives, and tells the senders of long messages.
+/// Destroying the receiving queue pair completes its receives, and fails the sends of long
+/// messages.
 #[test]
 fn destroying_the_receiver_tells_the_senders() {
     for options in ways() {
@@ -95,7 +96,8 @@ fn destroying_the_receiver_tells_the_senders() {
     }
 }
 
-/// The death of one peer of an unconnected queue pair completes what was for it, and leaves the rest alone.
+/// The death of one peer of an unconnected queue pair completes the descriptors for that peer and
+/// no others.
 #[test]
 fn a_dead_peer_takes_only_its_own_with_it() {
     for options in ways() {
@@ -133,7 +135,7 @@ fn a_dead_peer_takes_only_its_own_with_it() {
     }
 }
 
-/// A function can be closed and opened again, and only once at a time.
+/// A function can be reopened after it is closed, and is open only once at a time.
 // shows: C-38
 #[test]
 fn a_function_is_open_once() {
@@ -156,7 +158,8 @@ fn a_function_is_open_once() {
     assert!(matches!(device.open_function_with(1, &bad), Err(Error::OutOfRange { .. })));
 }
 
-/// Queues that are in use cannot be destroyed, and everything can be created again up to its printed limit.
+/// Queues that are in use cannot be destroyed, and everything can be created again up to its
+/// printed limit.
 // shows: M-04
 #[test]
 fn objects_are_counted_and_come_back() {

@@ -24,7 +24,8 @@ pub fn connect(world: &mut World) {
     assert_eq!(outcome, ConnectionProgress::Connected(b"from b".to_vec()));
 }
 
-/// A connection carries private data both ways, then messages without destinations, and ends for both sides.
+/// A connection carries private data both ways, then messages without destinations, and ends for
+/// both sides.
 // shows: M-03, M-04
 #[test]
 fn connect_talk_and_disconnect() {
@@ -73,7 +74,7 @@ fn connect_talk_and_disconnect() {
     world.check_counters();
 }
 
-/// A connected queue pair takes nothing from strangers.
+/// A connected queue pair takes no messages of other senders.
 #[test]
 fn a_connected_queue_pair_takes_nothing_from_strangers() {
     let mut world = World::new(FabricOptions::default(), 3);
@@ -89,7 +90,7 @@ fn a_connected_queue_pair_takes_nothing_from_strangers() {
     assert_eq!(sent[1].status, Status::NoSuchQueuePair, "the sender of a long message is told");
 }
 
-/// A rejected request fails with the reason that the peer gave, and the queue pair can be used again.
+/// A rejected request fails with the peer's reason, and the queue pair can be used again.
 // shows: M-03
 #[test]
 fn a_rejection_says_why() {
@@ -119,7 +120,8 @@ fn a_rejection_says_why() {
     connect(&mut world);
 }
 
-/// Without a listener, or without a process, a connection fails at its deadline and says what was tried.
+/// Without a listener, or without a process, a connection fails at its deadline. The error names
+/// the attempts.
 // shows: M-03
 #[test]
 fn nobody_there_is_an_error_at_the_deadline() {
@@ -152,7 +154,7 @@ fn nobody_there_is_an_error_at_the_deadline() {
     }
 }
 
-/// A request waits for a listener that comes later than it.
+/// A request waits for a listener that starts later.
 #[test]
 fn a_listener_may_come_late() {
     let mut world = World::pair();
@@ -176,7 +178,7 @@ fn a_listener_may_come_late() {
     assert!(matches!(world.sides[0].state().connection, ConnectionState::Connected { .. }));
 }
 
-/// A look at the requests that have come makes no progress: it finds only what progress has brought.
+/// `next_request` makes no progress: it finds only requests that progress has received.
 #[test]
 fn a_look_at_requests_makes_no_progress() {
     let mut world = World::pair();
@@ -193,7 +195,7 @@ fn a_look_at_requests_makes_no_progress() {
     assert!(b.function.next_request(listener).unwrap().is_none());
 }
 
-/// An acceptance that comes after the other side gave up leaves no half connection.
+/// An acceptance after the requesting side's timeout leaves no half-open connection.
 #[test]
 fn a_late_acceptance_leaves_no_half_connection() {
     let mut world = World::pair();
@@ -220,7 +222,7 @@ fn a_late_acceptance_leaves_no_half_connection() {
     assert_eq!(world.sides[1].take().status, Status::PeerGone);
 }
 
-/// The death of a connected peer completes everything, receives too.
+/// The death of a connected peer completes all descriptors, receives too.
 #[test]
 fn the_death_of_a_peer_completes_everything() {
     let options = FabricOptions { direct_brought: false, ..FabricOptions::default() };
@@ -258,14 +260,14 @@ fn what_arrived_before_the_end_can_still_be_received() {
     world.sides[1].receive(10, 1);
     world.settle();
     assert_eq!(bytes(world.sides[1].take()), b"last words");
-    // The long one was withdrawn, and nothing else is left.
+    // The long message was withdrawn, and no other is left.
     let (_, b) = world.both();
     assert_eq!(b.state().counters.messages_discarded, 1);
     assert!(b.function.post_receive(b.qp, vec![0; 10], 3).is_err());
     world.check_counters();
 }
 
-/// Listeners and connections refuse what makes no sense.
+/// Calls in the wrong state return named errors.
 #[test]
 fn wrong_states_are_named() {
     let mut world = World::pair();
@@ -291,7 +293,7 @@ fn wrong_states_are_named() {
     assert!(matches!(b.function.poll_request(listener), Err(Error::WrongState { .. })));
 }
 
-/// A hundred queue pairs ask one listener at once, and all are served.
+/// A hundred queue pairs connect to one listener at once, and all succeed.
 #[test]
 fn many_requests_at_once_are_all_served() {
     let mut world = World::pair();
@@ -321,7 +323,8 @@ fn many_requests_at_once_are_all_served() {
     assert!(pairs.iter().all(connected));
 }
 
-/// What the accepting side sends at once does not overtake its acceptance, however full the link is.
+/// Messages that the accepting side posts at once do not overtake its acceptance, even on a full
+/// link.
 #[test]
 fn nothing_overtakes_an_acceptance() {
     for noise in 1..30 {
@@ -335,14 +338,14 @@ fn nothing_overtakes_an_acceptance() {
         world.settle();
         let (_, b) = world.both();
         let request = b.function.poll_request(listener).unwrap().unwrap();
-        // Its other queue pair fills the link just before.
+        // Its other queue pair fills the link first.
         let other = b.function.create_queue_pair(&QueuePairOptions::new(b.cq)).unwrap();
         for _ in 0..noise {
             b.function.post_send(other, Send::immediate(b"noise").to(to)).unwrap();
         }
         b.function.accept(request, b.qp, b"").unwrap();
         for number in 0..4 {
-            // There may be room in the link just now.
+            // The link may have room again here.
             world.sides[0].turn();
             let (_, b) = world.both();
             b.function.post_send(b.qp, Send::immediate(&[number])).unwrap();

@@ -3,7 +3,8 @@
 use crate::world::*;
 use bellwire::*;
 
-/// A message with an immediate value arrives whole and tells who sent it, and each side gets its buffer back.
+/// A message with an immediate value arrives whole and names its sender, and each side gets its
+/// buffer back.
 // shows: C-18, M-01
 #[test]
 fn a_message_arrives() {
@@ -25,7 +26,7 @@ fn a_message_arrives() {
     world.check_counters();
 }
 
-/// Data inside the descriptor arrives, and there is no buffer to give back.
+/// Data inside the descriptor arrives, and no buffer comes back.
 // shows: C-17
 #[test]
 fn immediate_data_needs_no_buffer() {
@@ -39,7 +40,7 @@ fn immediate_data_needs_no_buffer() {
     assert_eq!(bytes(world.sides[1].take()), [3; 40]);
 }
 
-/// A message of no bytes, and one that fills a packet exactly, arrive like any other.
+/// A message of no bytes, and one that fills a packet exactly, arrive.
 #[test]
 fn the_shortest_and_the_longest_eager_message_arrive() {
     let mut world = World::pair();
@@ -55,8 +56,8 @@ fn the_shortest_and_the_longest_eager_message_arrive() {
     }
 }
 
-/// A thousand messages through queues of two packets arrive once each and in order, whether their receives were posted before
-/// or after.
+/// A thousand messages through queues of two packets arrive once each and in order, whether their
+/// receives were posted before or after.
 // shows: H-11, D-19, D-20
 #[test]
 fn order_is_kept_through_tiny_queues_and_the_backlog() {
@@ -92,7 +93,7 @@ fn order_is_kept_through_tiny_queues_and_the_backlog() {
     }
 }
 
-/// A receive that is too short keeps what fits and says so.
+/// A receive that is too short keeps the bytes that fit and completes as truncated.
 #[test]
 fn a_short_receive_keeps_what_fits() {
     for backlogged in [false, true] {
@@ -115,7 +116,7 @@ fn a_short_receive_keeps_what_fits() {
     }
 }
 
-/// A send that asked for silence completes only if it fails.
+/// An unsignaled send completes only if it fails.
 #[test]
 fn an_unsignaled_send_speaks_up_only_if_it_fails() {
     let mut world = World::pair();
@@ -133,7 +134,7 @@ fn an_unsignaled_send_speaks_up_only_if_it_fails() {
     world.check_counters();
 }
 
-/// What cannot be sent is refused at once, and the descriptor comes back unharmed.
+/// An invalid post is refused at once, and the descriptor comes back unchanged.
 // shows: M-03
 #[test]
 fn bad_posts_are_refused_and_given_back() {
@@ -162,7 +163,7 @@ fn bad_posts_are_refused_and_given_back() {
     assert!(matches!(refused.error, Error::NoSuchQueuePair), "a foreign handle is noticed");
 }
 
-/// A missing queue pair and a missing process are told apart, and neither hangs.
+/// A missing queue pair and a missing process give different statuses, and neither hangs.
 #[test]
 fn a_missing_peer_is_reported() {
     let patience = std::time::Duration::from_millis(30);
@@ -185,7 +186,7 @@ fn a_missing_peer_is_reported() {
     world.check_counters();
 }
 
-/// One completion queue serves many queue pairs, and each completion says which one.
+/// One completion queue serves many queue pairs, and each completion names its queue pair.
 // shows: M-01
 #[test]
 fn one_completion_queue_serves_many_queue_pairs() {

@@ -3,8 +3,8 @@
 use crate::world::*;
 use bellwire::*;
 
-/// A completion queue never overflows: what has no entry to complete in is refused when it is posted, and goes when there is
-/// one.
+/// A completion queue never overflows: a post without a free entry is refused, and succeeds when
+/// one is free.
 // shows: C-16
 #[test]
 fn a_completion_queue_never_overflows() {
@@ -20,7 +20,8 @@ fn a_completion_queue_never_overflows() {
     let post = |function: &mut Function| {
         function.post_send(pair, Send::immediate(b"x").to(to)).map_err(|refused| refused.error)
     };
-    // One entry is reserved by the receive. The first send has to wait for its link, and reserves one too.
+    // One entry is reserved by the receive. The first send has to wait for its link, and reserves
+    // one too.
     post(&mut a.function).unwrap();
     post(&mut a.function).unwrap();
     let full = |result| matches!(result, Err(Error::QueueFull { queue: "completion queue", .. }));
@@ -36,7 +37,7 @@ fn a_completion_queue_never_overflows() {
     world.check_counters();
 }
 
-/// A send queue that is full says so and gives the descriptor back; nothing that was accepted is lost.
+/// A full send queue refuses a post and returns the descriptor. No accepted descriptor is lost.
 #[test]
 fn a_full_send_queue_is_an_error_that_passes() {
     let options = FabricOptions { link_packets: 1, ..FabricOptions::default() };
@@ -67,8 +68,8 @@ fn a_full_send_queue_is_an_error_that_passes() {
     }
 }
 
-/// A queue pair that nobody reads stops its senders, while another one of the same function goes on; when it is read, its
-/// senders go on, and nothing is lost.
+/// A queue pair that its program does not read stops its senders, while another one of the same
+/// function works on. When it is read, its senders continue, and nothing is lost.
 // shows: H-15, H-16, D-18
 #[test]
 fn stop_and_go() {
@@ -87,7 +88,7 @@ fn stop_and_go() {
     assert!(world.sides[0].state().posted_sends > 0, "the rest is held back");
     world.check_counters();
 
-    // Its neighbour is not harmed.
+    // The other queue pair still receives.
     let b = &mut world.sides[1];
     let other = b.function.create_queue_pair(&QueuePairOptions::new(b.cq)).unwrap();
     b.function.post_receive(other, vec![0; 900], 1).unwrap();
@@ -111,7 +112,7 @@ fn stop_and_go() {
     world.check_counters();
 }
 
-/// Events stay where they are while the completion queue has no room, in order with messages, and none is lost.
+/// Events wait while the completion queue has no room, in order with messages, and none is lost.
 // shows: C-14, C-16
 #[test]
 fn events_wait_for_room_in_the_completion_queue() {
@@ -140,7 +141,7 @@ fn events_wait_for_room_in_the_completion_queue() {
     world.check_counters();
 }
 
-/// Receives of a shared queue go to whichever queue pair gets a message, in order for each.
+/// Receives of a shared queue serve all its queue pairs, in order for each.
 #[test]
 fn a_shared_receive_queue_serves_all_its_queue_pairs() {
     let mut world = World::pair();
@@ -151,7 +152,7 @@ fn a_shared_receive_queue_serves_all_its_queue_pairs() {
         (0..4).map(|_| b.function.create_queue_pair(&options).unwrap()).collect();
     let refused = b.function.post_receive(pairs[0], vec![0; 8], 0).unwrap_err();
     assert!(matches!(refused.error, Error::WrongState { .. }));
-    // Half of the messages find a receive, the other half wait for one.
+    // Half of the messages find a receive, the other half waits for one.
     for number in 0..16 {
         b.function.post_shared_receive(shared, vec![0; 8], number).unwrap();
     }
@@ -185,7 +186,7 @@ fn a_shared_receive_queue_serves_all_its_queue_pairs() {
     assert_eq!(left[0].1, 99);
 }
 
-/// A shared receive that has no room to complete stays posted, and its message waits.
+/// A shared receive without a free completion entry stays posted, and its message waits.
 #[test]
 fn a_shared_receive_waits_for_room_to_complete() {
     let mut world = World::pair();
@@ -205,7 +206,7 @@ fn a_shared_receive_waits_for_room_to_complete() {
         let received = b.function.poll(small).unwrap().expect("a message");
         assert_eq!(bytes(received), number.to_le_bytes());
         b.function.post_shared_receive(shared, vec![0; 8], number).unwrap();
-        // There is room now, but for an older message than this one.
+        // The free entry belongs to an older message.
         let newest = (number + 3).to_le_bytes();
         let newest = Send::immediate(&newest).to(to).unsignaled();
         let a = &mut world.sides[0];
@@ -215,7 +216,7 @@ fn a_shared_receive_waits_for_room_to_complete() {
     world.check_counters();
 }
 
-/// When even the whole backlog is full, messages stay in their links until there is room, and none is lost or reordered.
+/// While the backlog is full, messages stay in their links, and none is lost or reordered.
 // shows: H-15, H-16
 #[test]
 fn a_full_backlog_leaves_messages_in_their_links() {
@@ -242,7 +243,7 @@ fn a_full_backlog_leaves_messages_in_their_links() {
     world.check_counters();
 }
 
-/// Sends that asked for silence take no entry of the completion queue for good, even if they had to wait.
+/// Unsignaled sends keep no entry of the completion queue, even if they had to wait.
 #[test]
 fn silent_sends_leave_no_reservation() {
     let options = FabricOptions { link_packets: 1, ..FabricOptions::default() };
@@ -265,8 +266,8 @@ fn silent_sends_leave_no_reservation() {
     assert!(world.sides[0].function.poll(small).unwrap().is_none());
 }
 
-/// What finds no receive is left in its link while the program has something to take, as it may post one before it comes back; if it has not,
-/// the message goes to the backlog.
+/// A message without a receive stays in its link while the program has a completion to take. If the
+/// program then polls without posting a receive, the message goes to the backlog.
 #[test]
 fn messages_wait_in_their_link_while_others_are_taken() {
     let mut world = World::pair();

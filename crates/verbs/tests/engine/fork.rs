@@ -3,12 +3,14 @@
 use crate::world::*;
 use bellwire::*;
 
-/// A child's use of its parent's function or device is a named error, the child can open its own, and the parent goes on undisturbed.
+/// A child that uses its parent's function or device gets a named error. It can open its own, and
+/// the parent works on undisturbed.
 #[test]
 fn a_forked_child_is_refused() {
     let mut world = World::new(FabricOptions::default(), 1);
     let side = &mut world.sides[0];
-    // SAFETY: the child only calls functions of this crate that take no lock that another thread may hold, and _exit.
+    // SAFETY: the child only calls functions of this crate that take no lock that another thread
+    // may hold, and _exit.
     let child = unsafe { libc::fork() };
     if child == 0 {
         let refused = matches!(side.function.poll(side.cq), Err(Error::Forked))
@@ -18,7 +20,7 @@ fn a_forked_child_is_refused() {
                 .function
                 .post_receive(side.qp, Vec::new(), 0)
                 .is_err_and(|refused| matches!(refused.error, Error::Forked));
-        // Opening again works, and dropping what is the parent's does it no harm.
+        // The child can open its own device, and dropping the parent's objects does no harm.
         let own = Fabric::new(FabricOptions::default()).device(5).open_function(0).is_ok();
         drop(world);
         let refused = refused && own;

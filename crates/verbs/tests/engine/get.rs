@@ -4,7 +4,8 @@ use crate::rendezvous::ways;
 use crate::world::*;
 use bellwire::*;
 
-/// Gets of chains with different cuts bring the right bytes on every way, and the owner's program notices nothing.
+/// Gets of chains with different cuts bring the right bytes on every fabric, and the owner's
+/// program sees no completion.
 // shows: C-25, C-28
 #[test]
 fn a_get_brings_the_bytes() {
@@ -33,7 +34,7 @@ fn a_get_brings_the_bytes() {
     }
 }
 
-/// Wrong keys, bounds and rights bring nothing, and say why.
+/// Gets with a wrong key, bounds or rights bring no bytes and complete with the reason.
 // shows: C-09
 #[test]
 fn a_wrong_key_brings_nothing() {
@@ -64,8 +65,8 @@ fn a_wrong_key_brings_nothing() {
     }
 }
 
-/// A get whose next question does not get through holds up neither the answer to a peer's question nor the bytes that a peer gets: they
-/// go the other way (C-27).
+/// A get with a blocked request delays neither the answer to a peer's request nor the bytes for a
+/// peer's get. These use the other channel (C-27).
 // shows: C-27
 #[test]
 fn a_stuck_get_holds_up_no_answers() {
@@ -82,7 +83,7 @@ fn a_stuck_get_holds_up_no_answers() {
     });
     let [ours, theirs] = regions.each_ref().map(MemoryRegion::remote_key);
     let functions = [0, 1].map(|side: usize| world.sides[side].address().function_address());
-    // Two pieces, so that the second question follows the answer to the first.
+    // Two pieces, so that the second request follows the answer to the first.
     let sources = vec![theirs.slice(0, 100), theirs.slice(1000, 100)];
     let a = &mut world.sides[0];
     a.function.post_get(a.qp, Get::new(sources, vec![vec![0; 200]])).unwrap();
@@ -106,8 +107,8 @@ fn a_stuck_get_holds_up_no_answers() {
     world.check_counters();
 }
 
-/// Both sides get much from each other and put much into each other at once, through links of two packets, and all of it ends:
-/// answers have a way of their own.
+/// Both sides get and put much data at once, through links of two packets, and all operations
+/// complete: answers have their own channel.
 // shows: C-26, C-27
 #[test]
 fn gets_and_puts_both_ways_do_not_deadlock() {
@@ -143,7 +144,7 @@ fn gets_and_puts_both_ways_do_not_deadlock() {
     world.check_counters();
 }
 
-/// A region that is deregistered while it is being read ends the get with an error, and nothing is read afterwards.
+/// Deregistering a region during a get ends the get with an error, and no byte is read afterwards.
 #[test]
 fn a_region_that_goes_away_ends_the_get() {
     let mut world = World::narrow();

@@ -1,4 +1,4 @@
-//! A peer that sends anything it likes.
+//! A hostile peer.
 
 use crate::world::*;
 use bellwire::*;
@@ -8,7 +8,7 @@ use bellwire_testkit::loopback::Loopback;
 use proptest::prelude::*;
 use std::time::Duration;
 
-/// Takes everything and looks at nothing.
+/// Takes every packet and ignores it.
 struct Blind;
 
 impl Sink for Blind {
@@ -33,8 +33,8 @@ pub fn send(mut hostile: Loopback, world: &mut World, forge: impl Fn(&mut Packet
     world.settle();
 }
 
-/// Packets of unknown kinds are counted and dropped; packets that are too short for their kind close the link; neither harms
-/// anybody else.
+/// Packets of unknown kinds are counted and dropped. Packets that are too short for their kind
+/// close the link. Neither harms other peers.
 // shows: C-37
 #[test]
 fn unknown_kinds_are_dropped_and_short_packets_close_the_link() {
@@ -63,7 +63,7 @@ fn unknown_kinds_are_dropped_and_short_packets_close_the_link() {
     assert_eq!(bytes(world.sides[1].take()), b"fine");
 }
 
-/// Keeps kind and payload of each packet.
+/// Records kind and payload of each packet.
 #[derive(Default)]
 struct Curious(Vec<(u8, Vec<u8>)>);
 
@@ -84,7 +84,8 @@ impl Sink for Curious {
     fn link_down(&mut self, _: LinkId, _: FunctionAddress, _: Status) {}
 }
 
-/// Messages that are posted together are one packet, and what fills its records up is nothing of what was sent to others.
+/// Messages that are posted together are one packet, and the padding of its records holds no data
+/// for other peers.
 #[test]
 fn a_batch_is_one_packet_and_tells_nothing_else() {
     let mut world = World::pair();
@@ -105,7 +106,7 @@ fn a_batch_is_one_packet_and_tells_nothing_else() {
             });
             curious.poll(&mut found, 64);
         }
-        // The first time the link was not there yet, so that each message waited on its own.
+        // The first time the link was not up yet, so each message waited alone.
         assert_eq!(found.0.len(), if number == 0 { 3 } else { 4 });
     }
     let (kind, payload) = found.0.pop().unwrap();
@@ -113,7 +114,8 @@ fn a_batch_is_one_packet_and_tells_nothing_else() {
     assert_eq!(payload, b"\x01\0\0\x001\0\0\0\0\0\0\0\x07\0\0\0seven b\0");
 }
 
-/// A batch whose records do not lie inside it closes the link; those before the bad one were messages. One of none is nothing.
+/// A batch with a record that does not lie inside it closes the link, after the records before it
+/// were delivered. An empty batch has no effect.
 #[test]
 fn batches_must_hold_their_records() {
     let record = |length: u16, flags: u8| [length as u8, (length >> 8) as u8, flags, 0];
@@ -172,7 +174,7 @@ fn forged_answers_are_ignored() {
     assert_eq!((done.status, done.length), (Status::Success, 5000));
 }
 
-/// A peer that asks for more answers than anybody may be owed, and does not take them, is cut off.
+/// A peer that requests more answers than the bound, and does not take them, loses its link.
 #[test]
 fn endless_requests_are_cut_off() {
     let options = FabricOptions { queue_pairs: 4, link_packets: 8, ..FabricOptions::default() };
@@ -199,8 +201,8 @@ fn endless_requests_are_cut_off() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Random packets, with fields that are often almost right, never panic, never touch memory without the key, and never harm
-    /// the traffic of others.
+    /// Random packets with often plausible fields never cause a panic, never touch memory without
+    /// the key, and never harm the traffic of others.
     #[test]
     fn random_packets_harm_nobody(
         packets in prop::collection::vec(
@@ -250,7 +252,8 @@ proptest! {
         region.read(0, &mut found);
         prop_assert_eq!(found, [0; 64]);
         world.sides[1].done.clear();
-        // Until nothing of the hostile peer waits any more; a batch of it may have had many messages.
+        // Until no packet of the hostile peer waits any more: one of its batches may have held many
+        // messages.
         loop {
             let b = &mut world.sides[1];
             let state = b.function.query(b.qp).unwrap();

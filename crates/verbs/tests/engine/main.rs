@@ -1,4 +1,5 @@
-//! The engine on the in-process loopback device: each operation, and what can go wrong with it, in small scenarios.
+//! The engine on the in-process loopback device: each operation and its failures, in small
+//! scenarios.
 
 mod atomic;
 mod channel;

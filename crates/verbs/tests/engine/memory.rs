@@ -27,7 +27,7 @@ fn memory_comes_back() {
     assert!(matches!(function.allocate(0, Rights::all()), Err(Error::OutOfRange { .. })));
 }
 
-/// A region that a posted descriptor uses, wherever it waits, cannot be deregistered until that has finished.
+/// A region cannot be deregistered while a posted descriptor uses it, in any queue.
 // shows: M-05
 #[test]
 fn a_region_in_use_stays() {
@@ -38,7 +38,7 @@ fn a_region_in_use_stays() {
     let shared = a.function.create_shared_receive_queue(4).unwrap();
     let uses: [fn(&mut Side, &MemoryRegion, Address, RemoteKey); 5] = [
         |a, region, to, _| {
-            // Two fill the link, the third has to wait.
+            // Two messages fill the link, the third has to wait.
             for _ in 0..3 {
                 let send = Send::buffer(region.slice(0, 10)).to(to);
                 a.function.post_send(a.qp, send).unwrap();
@@ -77,7 +77,7 @@ fn a_region_in_use_stays() {
     a.function.deregister(region).unwrap();
 }
 
-/// Memory of another function, or that was deregistered, cannot be posted.
+/// Memory of another function, or deregistered memory, cannot be posted.
 // shows: M-05, C-39
 #[test]
 fn foreign_memory_is_refused() {
@@ -109,7 +109,7 @@ fn foreign_memory_is_refused() {
     world.check_counters();
 }
 
-/// Keys differ, and an index that is used again has a new secret.
+/// Keys differ, and a reused index has a new secret.
 #[test]
 fn keys_are_not_used_again() {
     let options = FabricOptions { regions: 3, ..FabricOptions::default() };
@@ -124,8 +124,9 @@ fn keys_are_not_used_again() {
     }
 }
 
-/// Memory that somebody else owns is sent from, received into and reached by peers where it is; when its region has ended it is still
-/// there, and its key is dead. Without rights it serves descriptors of this side, and its key opens nothing.
+/// Foreign memory is sent from, received into and accessed by peers in place. After its region has
+/// ended its bytes are unchanged and its key is dead. Without rights only descriptors of this side
+/// use it, and its key opens nothing.
 // shows: M-05
 #[test]
 fn memory_of_somebody_else_is_used_in_place() {
@@ -133,7 +134,7 @@ fn memory_of_somebody_else_is_used_in_place() {
     let mut theirs = pattern(100_000, 7);
     let start = NonNull::new(theirs.as_mut_ptr()).unwrap();
     let (a, b) = world.both();
-    // SAFETY: the vector outlives both regions, and is not looked at before they have ended.
+    // SAFETY: the vector outlives both regions, and is not accessed before they have ended.
     let shared = unsafe { a.function.register_foreign(start, 50_000, Rights::all()) }.unwrap();
     // SAFETY: as above.
     let (private, second) = unsafe {

@@ -4,8 +4,8 @@ use crate::rendezvous::ways;
 use crate::world::*;
 use bellwire::*;
 
-/// Puts of all alignments and lengths write exactly their bytes and no neighbour, on every way, and the target's program notices
-/// nothing.
+/// Puts of all alignments and lengths write exactly their bytes, on every fabric, and the target's
+/// program sees no completion.
 // shows: C-22, C-14
 #[test]
 fn a_put_writes_exactly_its_bytes() {
@@ -39,7 +39,8 @@ fn a_put_writes_exactly_its_bytes() {
     }
 }
 
-/// Chains whose lists differ in number and sizes arrive re-cut, on every way, and all buffers come back in order.
+/// Chains whose lists differ in number and sizes arrive re-cut, on every fabric, and all buffers
+/// come back in order.
 // shows: C-28
 #[test]
 fn a_chain_is_recut() {
@@ -79,7 +80,8 @@ fn a_chain_is_recut() {
     }
 }
 
-/// Unequal sums, bad bounds, empty chains and chains to two functions are refused before anything moves.
+/// Unequal totals, bad bounds, empty chains and chains to two functions are refused before anything
+/// moves.
 // shows: C-29
 #[test]
 fn bad_chains_move_nothing() {
@@ -112,8 +114,8 @@ fn bad_chains_move_nothing() {
     assert!(world.sides[0].done.is_empty());
 }
 
-/// A wrong key, bounds that only the owner knows, and missing rights change nothing and raise nothing at the target; the
-/// initiator is told why, and the owner counts.
+/// Puts with a wrong key, bounds that only the owner knows, or missing rights change nothing and
+/// raise no event. They complete with the reason, and the owner counts them.
 // shows: C-09
 #[test]
 fn a_wrong_key_changes_nothing() {
@@ -159,7 +161,7 @@ fn a_wrong_key_changes_nothing() {
             assert!(counters.not_permitted >= 1);
         }
         assert_eq!(world.sides[0].function.counters().total.sends_failed, wrong.len() as u64);
-        // One bad piece is enough, wherever it is, although the others were written.
+        // One bad piece at any place fails the put, although the others were written.
         for bad in 0..3 {
             let piece = |number| match number == bad {
                 true => RemoteKey { key: !key.key, ..key }.slice(0, 500),
@@ -181,7 +183,8 @@ fn a_wrong_key_changes_nothing() {
     }
 }
 
-/// The event of a put comes when all its bytes are in memory, with length, value and source, in order with messages.
+/// The event of a put comes when all its bytes are in memory, with length, value and source, in
+/// order with messages.
 // shows: C-14, C-23
 #[test]
 fn an_event_follows_its_bytes() {
@@ -195,7 +198,7 @@ fn an_event_follows_its_bytes() {
             let a = &mut world.sides[0];
             let put = Put::new(pattern(length, 1), region.remote_key().slice(5, length as u64));
             a.function.post_put(a.qp, put.event(target, immediate)).unwrap();
-            // The event must not be seen before the bytes, at any moment.
+            // The event must not be seen before the bytes, at any time.
             for _ in 0..100_000 {
                 world.sides.iter_mut().for_each(|side| {
                     side.turn();
@@ -227,7 +230,7 @@ fn an_event_follows_its_bytes() {
     }
 }
 
-/// What a put wrote is in memory when a message that was posted after it arrives.
+/// A put's bytes are in memory when a message that was posted after it arrives.
 #[test]
 fn a_message_does_not_overtake_a_put() {
     for options in ways() {

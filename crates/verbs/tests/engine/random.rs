@@ -66,7 +66,7 @@ fn fabric() -> impl Strategy<Value = FabricOptions> {
         )
 }
 
-/// What must be delivered: for each pair of sides, the messages in order.
+/// The expected messages of each pair of sides, in order.
 #[derive(Default)]
 struct Oracle {
     under_way: BTreeMap<(usize, usize), VecDeque<Vec<u8>>>,
@@ -75,7 +75,7 @@ struct Oracle {
 }
 
 impl Oracle {
-    /// Judges a completion on `side`.
+    /// Checks a completion on `side`.
     fn complete(&mut self, side: usize, done: Completion) {
         assert!(
             matches!(done.status, Status::Success | Status::Truncated),
@@ -106,8 +106,9 @@ impl Oracle {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever is posted, on whatever fabric: each message is delivered once, whole, and in order for each pair; each buffer
-    /// comes back once; additions add up; the counters conserve; and in the end everything has completed.
+    /// For random posts on random fabrics: each message is delivered once, whole, and in order for
+    /// each pair. Each buffer comes back once, additions add up, the counters conserve, and all
+    /// descriptors complete.
     #[test]
     fn nothing_is_lost_doubled_or_reordered(
         options in fabric(),
@@ -126,13 +127,13 @@ proptest! {
             .iter_mut()
             .map(|side| side.function.allocate(REGION, Rights::all()).unwrap())
             .collect();
-        // The last word of a second region takes the additions.
+        // The last word of a second region is the target of the additions.
         let words: Vec<MemoryRegion> = world
             .sides
             .iter_mut()
             .map(|side| side.function.allocate(8, Rights::REMOTE_ATOMIC).unwrap())
             .collect();
-        // Messages out of regions, one behind the other.
+        // Regions for messages that are sent from registered memory.
         let sources: Vec<MemoryRegion> = world
             .sides
             .iter_mut()
@@ -195,7 +196,7 @@ proptest! {
                 }
             }
         }
-        // Enough receives for all messages, then everything ends.
+        // With receives for all messages, all descriptors complete.
         for side in 0..SIDES {
             let due: usize = (0..SIDES)
                 .filter_map(|from| oracle.under_way.get(&(from, side)))

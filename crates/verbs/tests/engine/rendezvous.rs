@@ -3,7 +3,8 @@
 use crate::world::*;
 use bellwire::*;
 
-/// Every way in which a long message can travel: direct memory or not, asked for first or not, busy links or not.
+/// Every way in which a long message can travel: long and short packets, direct memory or not,
+/// pending accesses and busy links or not.
 pub fn ways() -> impl Iterator<Item = FabricOptions> {
     (0..8).map(|way| FabricOptions {
         packet_bytes: if way & 1 == 0 { 1024 } else { 64 },
@@ -16,8 +17,8 @@ pub fn ways() -> impl Iterator<Item = FabricOptions> {
     })
 }
 
-/// Messages of many lengths, from a program's vector and from a region, arrive whole and in order on every way, and each side
-/// gets its buffers back.
+/// Messages of many lengths, from a vector and from a region, arrive whole and in order on every
+/// fabric. Each side gets its buffers back.
 // shows: C-53, H-25
 #[test]
 fn long_messages_arrive_on_every_way() {
@@ -64,8 +65,8 @@ fn long_messages_arrive_on_every_way() {
     }
 }
 
-/// A short message that is posted after a long one completes after it at the receiver, although it arrives before; a message of
-/// another sender does not wait.
+/// A short message behind a long one completes after it at the receiver, although it arrives
+/// before. A message of another sender does not wait.
 #[test]
 fn a_short_message_does_not_overtake_a_long_one() {
     let options = FabricOptions {
@@ -103,7 +104,8 @@ fn a_short_message_does_not_overtake_a_long_one() {
     world.check_counters();
 }
 
-/// A receive that is too short for a long message fetches only what fits, and both sides are told.
+/// A receive that is too short for a long message fetches only the bytes that fit, and both sides
+/// report it.
 #[test]
 fn a_short_receive_fetches_what_fits() {
     for options in ways() {
@@ -123,7 +125,7 @@ fn a_short_receive_fetches_what_fits() {
     }
 }
 
-/// More long messages than may be under way are accepted, wait, and arrive.
+/// More long messages than may be in flight are accepted, wait, and arrive.
 // shows: C-33
 #[test]
 fn more_than_the_window_waits() {
@@ -149,7 +151,7 @@ fn more_than_the_window_waits() {
     }
 }
 
-/// Without a free key the bytes go through packets, and nobody notices.
+/// Without a free key the bytes travel as packets, without a visible difference.
 #[test]
 fn without_a_free_key_packets_do() {
     let mut world = World::new(FabricOptions { regions: 1, ..FabricOptions::default() }, 2);

@@ -4,7 +4,7 @@ use crate::world::*;
 use bellwire::*;
 use std::time::Duration;
 
-/// Two threads with a function each answer each other in all three ways of waiting, and no wake-up is lost.
+/// Two threads answer each other in all three ways of waiting, and no wake-up is lost.
 #[test]
 fn ping_pong_in_all_ways() {
     for how in [Wait::Spin, Wait::Adaptive, Wait::Block] {
@@ -30,7 +30,7 @@ fn ping_pong_in_all_ways() {
                         }
                         side.receive(4096, 0);
                     }
-                    // The last answers are still under way.
+                    // The last answers are still in flight.
                     if number == 1 {
                         side.send(to, b"end", 0);
                     }
@@ -57,7 +57,7 @@ fn a_wait_ends_at_its_deadline() {
     assert!(matches!(ended, Err(Error::TimedOut { .. })));
 }
 
-/// The descriptor for `poll` becomes readable when a message comes, once it was armed.
+/// The descriptor for `poll` becomes readable when a message comes, after it was armed.
 #[test]
 fn the_descriptor_wakes_a_poll_loop() {
     let mut world = World::pair();
@@ -78,8 +78,8 @@ fn the_descriptor_wakes_a_poll_loop() {
     assert!(!world.sides[1].function.arm().unwrap(), "something is to do");
 }
 
-/// A program that always finds a message when it polls still lets everything else go on: a long message for another of its queue
-/// pairs is fetched, with nobody looking at that one's queue.
+/// Other work still progresses while each poll of a program finds a message. A long message for
+/// another queue pair is fetched, though the program does not poll that pair's queue.
 #[test]
 fn a_busy_receiver_still_runs_its_errands() {
     let mut world = World::pair();

@@ -1,10 +1,10 @@
-//! Functions on one fabric, driven in turn by one thread.
+//! Functions on one fabric, driven round-robin by one thread.
 
 use bellwire::*;
 pub use bellwire_testkit::loopback::{Fabric, FabricOptions};
 use std::time::Duration;
 
-/// Longest time that a test waits for what must come.
+/// Longest time that a test waits for an expected event.
 pub const LONG: Duration = Duration::from_secs(20);
 
 /// One node with one function, one completion queue and one queue pair.
@@ -13,7 +13,7 @@ pub struct Side {
     pub function: Function,
     pub cq: CompletionQueue,
     pub qp: QueuePair,
-    /// What has completed and was not looked at.
+    /// Completions that no test has looked at yet.
     pub done: Vec<Completion>,
 }
 
@@ -38,7 +38,7 @@ impl World {
         Self::new(FabricOptions::default(), 2)
     }
 
-    /// A pair whose memory is reached by packets only, by few and short ones.
+    /// A pair whose memory is reached only by packets, which are few and short.
     pub fn narrow() -> World {
         let options = FabricOptions {
             packet_bytes: 64,
@@ -56,7 +56,7 @@ impl World {
         (&mut a[0], &mut b[0])
     }
 
-    /// Lets everybody make progress until nothing moves any more.
+    /// Lets all sides make progress until nothing changes any more.
     pub fn settle(&mut self) {
         let mut quiet = 0;
         for _ in 0..1_000_000 {
@@ -70,7 +70,7 @@ impl World {
         panic!("it never comes to rest");
     }
 
-    /// Checks what always holds of the counters.
+    /// Checks the invariants of the counters.
     pub fn check_counters(&self) {
         for side in &self.sides {
             for queue_pair in side.function.list() {
@@ -105,7 +105,7 @@ impl Side {
         Side { device, function, cq, qp, done: Vec::new() }
     }
 
-    /// One turn: progress, and taking what has completed. Returns how much was done.
+    /// One turn: makes progress and takes completions. Returns how much it did.
     pub fn turn(&mut self) -> usize {
         let mut done = self.function.progress().unwrap();
         while let Some(completion) = self.function.poll(self.cq).unwrap() {
@@ -148,7 +148,7 @@ impl Side {
     }
 }
 
-/// Bytes that tell themselves apart.
+/// Bytes that depend on position and seed.
 pub fn pattern(length: usize, seed: u64) -> Vec<u8> {
     let byte = |at: usize| (at as u64).wrapping_mul(31).wrapping_add(seed * 17 + at as u64 / 251);
     (0..length).map(|at| byte(at) as u8).collect()

@@ -1,4 +1,4 @@
-//! Somebody who does not have a key, and tries.
+//! An attacker without a key, who guesses.
 
 use super::{Regions, Request};
 use bellwire_device::{FunctionAddress, MemoryRegion, Rights, Status};
@@ -6,8 +6,9 @@ use bellwire_ring::memory::Memory;
 
 const REGIONS: usize = 64;
 
-/// Fills a table with regions whose keys have `bits` random bits, asks for each with every right and random keys of as many bits, and
-/// returns how often that was granted. What is refused must be refused because of its key.
+/// Fills a table with regions whose keys have `bits` random bits. Requests each with every right
+/// and random keys of the same number of bits. Returns the number of granted requests. Every
+/// refusal must be because of the key.
 fn hits(bits: u32, guesses: u64) -> u64 {
     let mask = u64::MAX >> (64 - bits);
     let mut regions = Regions::new(FunctionAddress { node: 1, function: 2 }, REGIONS, None);
@@ -38,21 +39,21 @@ fn hits(bits: u32, guesses: u64) -> u64 {
     hits
 }
 
-/// A million guesses of the keys of 64 regions reach none of them. (`make guesses` tries a thousand million.)
+/// A million guesses of the keys of 64 regions reach none of them. (`make guesses` tries 10^9.)
 // shows: C-09
 #[test]
 fn guessed_keys_reach_nothing() {
     assert_eq!(hits(64, 1_000_000), 0);
 }
 
-/// The same with a thousand million; run by name.
+/// The same with 10^9 guesses. Run it by name.
 #[test]
 #[ignore = "takes long: cargo test --release -p bellwire --lib guesses -- --ignored"]
 fn a_thousand_million_guessed_keys_reach_nothing() {
     assert_eq!(hits(64, 1_000_000_000), 0);
 }
 
-/// Keys of 16 bits would be hit, so hits are noticed.
+/// Canary: keys of 16 bits are hit, so the test notices hits.
 #[test]
 fn short_keys_would_be_hit() {
     assert!(hits(16, 1_000_000) > 0);
