@@ -114,7 +114,8 @@ impl Book<SocketAddr> for IpRoute {
     }
 
     fn heard(&mut self, node: u32, place: SocketAddr) {
-        self.known.lock().heard(node, place);
+        // All ports of a host are one station.
+        self.known.lock().heard(node, place, |other| other.ip() == place.ip());
     }
 
     /// No node is asked, so no node answers.
@@ -174,7 +175,7 @@ impl Book<Mac> for MacRoute {
 
     fn heard(&mut self, node: u32, place: Mac) {
         if place != self.own.1 {
-            self.known.lock().heard(node, place);
+            self.known.lock().heard(node, place, |other| other == place);
         }
     }
 
@@ -247,7 +248,7 @@ impl Book<Hop> for HopRoute {
 
     fn heard(&mut self, node: u32, place: Hop) {
         if let Some(known) = self.known_by(place) {
-            known.lock().heard(node, place.to);
+            known.lock().heard(node, place.to, |other| other == place.to);
         }
     }
 

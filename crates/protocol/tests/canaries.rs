@@ -332,6 +332,21 @@ fn requests_that_are_never_forgotten_are_noticed() {
     );
 }
 
+/// A station makes up more nodes than are remembered of it.
+fn nodes_are_bounded() {
+    let mut nodes = bellwire_protocol::discovery::Nodes::new();
+    for node in 0..1_000 {
+        nodes.heard(node, 'x', |place| place == 'x');
+    }
+    assert!(nodes.count() <= bellwire_protocol::discovery::STATION_NODES);
+}
+
+/// A table of nodes that never evicts is noticed.
+#[test]
+fn nodes_without_end_are_noticed() {
+    scenario_notices("discovery-endless-nodes", nodes_are_bounded);
+}
+
 /// Accepting a peer's name from any place is noticed.
 #[test]
 fn names_that_are_believed_are_noticed() {

@@ -153,12 +153,14 @@ impl Book<Place> for Directory {
     }
 
     fn heard(&mut self, node: u32, place: Place) {
-        self.nodes.heard(node, place);
+        let owners = &self.owners;
+        let station = |place: Place| owners.get(host(place)).ok_or(host(place));
+        self.nodes.heard(node, place, |other| station(other) == station(place));
     }
 
     fn told(&mut self, node: u32, place: Place) -> bool {
         if self.nodes.place(node).is_none() {
-            self.nodes.heard(node, place);
+            self.heard(node, place);
         }
         false
     }

@@ -101,7 +101,7 @@ impl Default for DeviceOptions {
 }
 
 impl DeviceOptions {
-    /// The settings that are not left as they are by default, but `functions`, which every device has.
+    /// The settings that differ from their defaults. `functions` is left out: every device has it.
     fn given(&self) -> Vec<&'static str> {
         [
             ("node", self.node.is_some()),
@@ -454,7 +454,8 @@ mod tests {
         let none = DeviceOptions { functions: 0, ..DeviceOptions::default() };
         assert!(matches!(Device::open_with("shm:job", &none), Err(Error::OutOfRange { .. })));
     }
-    /// A setting that a device would not heed is refused, in the name and in the options, with those that it knows.
+    /// A device refuses a setting that it does not have, in the name and in the options, and says
+    /// which it has.
     #[test]
     fn settings_of_other_devices_are_refused() {
         for (name, setting) in [

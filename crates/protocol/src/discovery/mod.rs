@@ -20,7 +20,7 @@ pub mod seek;
 
 pub use book::{Book, Owner};
 pub use claims::Claims;
-pub use nodes::{NODES, Nodes};
+pub use nodes::{NODES, Nodes, STATION_NODES};
 pub use places::{PLACES, Places};
 pub use questions::Questions;
 

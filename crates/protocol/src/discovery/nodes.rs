@@ -2,10 +2,14 @@
 
 use alloc::collections::BTreeMap;
 
+use crate::canary::planted;
+
 /// Most nodes remembered because they were heard. Nodes that the user asked for have 16 times as
 /// many entries.
 pub const NODES: usize = 4_096;
 const SOUGHT: usize = 16 * NODES;
+/// Most nodes remembered of one station. So a station that makes names up evicts its own.
+pub const STATION_NODES: usize = 256;
 
 /// Where nodes were last heard. When the table is full, it evicts the node unheard for longest.
 #[derive(Clone, Debug)]
@@ -42,8 +46,9 @@ impl<P: Copy + Eq> Nodes<P> {
         }
     }
 
-    /// A node was heard at a place, and has proved that it receives there.
-    pub fn heard(&mut self, node: u32, place: P) {
+    /// A node was heard at a place, and has proved that it receives there. `is_same`: whether
+    /// another place is of the same station.
+    pub fn heard(&mut self, node: u32, place: P, is_same: impl Fn(P) -> bool) {
         self.clock += 1;
         let clock = self.clock;
         if let Some(entry) = self.known.get_mut(&node) {
@@ -51,11 +56,21 @@ impl<P: Copy + Eq> Nodes<P> {
             entry.heard_at = entry.heard_at.map(|_| clock);
             return;
         }
-        if self.heard >= NODES && !crate::canary::planted("discovery-endless-nodes") {
-            let age = |(node, entry): (&u32, &Entry<P>)| Some((entry.heard_at?, *node));
-            if let Some((_, oldest)) = self.known.iter().filter_map(age).min() {
-                self.forget(oldest);
-            }
+        let age = |(node, entry): (&u32, &Entry<P>)| Some((entry.heard_at?, *node));
+        let of_station = self.known.iter().filter(|(_, entry)| is_same(entry.place));
+        let ages = of_station.filter_map(age);
+        let (count, oldest) = ages.fold((0, None), |(count, oldest), age| {
+            (count + 1, Some(oldest.map_or(age, |oldest: (u64, u32)| oldest.min(age))))
+        });
+        let evicted = if count >= STATION_NODES {
+            oldest
+        } else if self.heard >= NODES {
+            self.known.iter().filter_map(age).min()
+        } else {
+            None
+        };
+        if let Some((_, node)) = evicted.filter(|_| !planted("discovery-endless-nodes")) {
+            self.forget(node);
         }
         self.heard += 1;
         self.known.insert(node, Entry { place, heard_at: Some(clock) });
@@ -89,18 +104,31 @@ mod tests {
     #[test]
     fn made_up_nodes_are_forgotten() {
         let mut nodes = Nodes::new();
-        nodes.found(1, 'a');
-        nodes.heard(2, 'b');
+        nodes.found(1, 1);
+        nodes.heard(2, 2, |place| place == 2);
         for node in 10..10_000 {
-            nodes.heard(node, 'x');
+            // Each from a station of its own.
+            nodes.heard(node, node, |place| place == node);
             if node % 1_000 == 0 {
-                nodes.heard(2, 'c');
+                nodes.heard(2, 3, |place| place == 3);
             }
         }
-        assert_eq!((nodes.place(1), nodes.place(2)), (Some('a'), Some('c')));
-        assert_eq!((nodes.place(10), nodes.place(9_999)), (None, Some('x')));
+        assert_eq!((nodes.place(1), nodes.place(2)), (Some(1), Some(3)));
+        assert_eq!((nodes.place(10), nodes.place(9_999)), (None, Some(9_999)));
         assert_eq!(nodes.count(), NODES + 1);
         nodes.forget(2);
         assert_eq!((nodes.place(2), nodes.count()), (None, NODES));
+    }
+
+    /// A station that makes names up evicts its own, however many.
+    #[test]
+    fn a_station_evicts_its_own_nodes() {
+        let mut nodes = Nodes::new();
+        nodes.heard(2, 'b', |place| place == 'b');
+        for node in 10..20_000 {
+            nodes.heard(node, 'x', |place| place == 'x');
+        }
+        assert_eq!((nodes.place(2), nodes.place(10)), (Some('b'), None));
+        assert_eq!(nodes.count(), STATION_NODES + 1);
     }
 }
