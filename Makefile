@@ -47,8 +47,10 @@ test: lint unit dissector perfetto report ## run every check that the project ha
 	@tools/test-mpi.sh short
 	@echo "make test: done"
 
-lint: ## formatting, clippy and documentation, all without a warning
+lint: ## formatting, clippy, documentation and the width of prose, all without a warning
 	@tools/need.sh cargo fmt clippy
+	@tools/text.sh --canary
+	@tools/text.sh
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --features $(probes) -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(document)
