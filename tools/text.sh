@@ -4,8 +4,9 @@
 #   - merge-conflict markers in any tracked file,
 #   - prose of documents (*.md) that is wider than 100 columns,
 #   - with --comments instead: comments that are wider than 100 columns.
-# Tables, code blocks, pages that a program writes, and lines of one word (a link, a test's name) may
-# be wider. --canary plants each fault in a folder, and sees that each is found and nothing else.
+# Tables, code blocks, pages that a program writes, and lines of one word (a link, the name of a
+# test) may be wider. --canary plants each fault in a folder. It checks that each is found, and
+# nothing else.
 set -euo pipefail
 shopt -s inherit_errexit
 
