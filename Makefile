@@ -53,6 +53,7 @@ lint: ## formatting, clippy, documentation and the width of prose, all without a
 	@tools/need.sh cargo fmt clippy
 	@tools/text.sh --canary
 	@tools/text.sh
+	@tools/text.sh --comments
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --features $(probes) -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(document)
