@@ -9,18 +9,20 @@ SHELL := /bin/bash
 export PATH := $(PATH):$(HOME)/.cargo/bin
 target := $(or $(CARGO_TARGET_DIR),target)
 
-# Crates with planted faults (feature `canaries`, tests/canaries.rs), with models of their concurrency (`--cfg loom`),
-# and with unsafe code that Miri can execute. Add a crate by adding a line.
+# Crates with planted faults (feature `canaries`, tests/canaries.rs), with models of their
+# concurrency (`--cfg loom`), and with unsafe code that Miri can execute.
 CANARY_PACKAGES = bellwire-cli bellwire-protocol bellwire-ring bellwire-testkit bellwire-simulator
 LOOM_PACKAGES += bellwire-ring
 MIRI_PACKAGES += bellwire-ring
 
-# What tests need inside of the code: steps at which a process can be killed or stopped, and faults that can be planted. All tests are built with
-# them, so that everything is built once; a program's build has none.
+# Tests need probes inside of the code: steps at which a process can be killed or stopped, and
+# planted faults. All tests are built with them, so that everything is built once. A program's build
+# has none.
 probes := bellwire-testkit/steps$(subst $(subst ,, ),,$(CANARY_PACKAGES:%=,%/canaries))
 tests := cargo test --workspace --features $(probes)
 
-# The command is called like the library, so that their pages would overwrite each other; the library's are wanted.
+# The command has the name of the library, so their pages would overwrite each other. The library's
+# are wanted.
 document := cargo doc --no-deps --workspace --exclude bellwire-cli
 
 help: ## list the targets
@@ -47,8 +49,11 @@ test: lint unit dissector perfetto report ## run every check that the project ha
 	@tools/test-mpi.sh short
 	@echo "make test: done"
 
-lint: ## formatting, clippy and documentation, all without a warning
+lint: ## formatting, clippy, documentation and the width of prose, all without a warning
 	@tools/need.sh cargo fmt clippy
+	@tools/text.sh --canary
+	@tools/text.sh
+	@tools/text.sh --comments
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --features $(probes) -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(document)

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # Usage: [ROUNDS=5] [FABTESTS=PREFIX] tools/bench-mpi.sh
-# Measures the provider beside its peers, in turns of one run: messages there and back, and one after the other, between two processes of one host and, as
-# root, of two hosts (network namespaces); as programs of libfabric see it, and as those of MPI do (NetPIPE through Open MPI). Takes ten minutes.
-# With FABTESTS, where libfabric's own tests are installed (the first of several), their tagged benchmarks are used instead of fi_pingpong.
+# Measures the provider beside its peers, in turns of one run: messages there and back, and many in
+# a row. The two processes are on one host and, as root, on two hosts (network namespaces). Programs
+# of libfabric measure, and programs of MPI (NetPIPE through Open MPI). Takes ten minutes. FABTESTS
+# is the place of libfabric's own tests (the first of several): their tagged benchmarks replace
+# fi_pingpong.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 rounds="${ROUNDS:-5}"
@@ -34,7 +36,7 @@ export FI_PROVIDER_PATH="$folder" UCX_LOG_LEVEL=error OMPI_ALLOW_RUN_AS_ROOT=1 O
 near=() far=() at=127.0.0.1 hosts="near" ahead=()
 if [ "$(id -u)" = 0 ]; then
     near=(ip netns exec near) far=(ip netns exec far) at=10.99.0.1 hosts="near far"
-    # On one host they come before whatever else the machine does; with a network that would keep the kernel from its part.
+    # On one host they have priority over all else. With a network that would starve the kernel.
     ahead=(chrt -r 50)
     printf '#!/bin/sh\nshift\nexec ip netns exec far unshare --uts sh -c "hostname far; $*"\n' >"$folder/agent"
     chmod +x "$folder/agent"
@@ -46,9 +48,11 @@ command -v NPopenmpi >/dev/null || { mpi= && echo "NOT RUN: NetPIPE: apt-get ins
 command -v ucx_perftest >/dev/null || echo "NOT RUN: UCX by itself: apt-get install ucx-utils"
 newest="$(echo "$environment"/lib/python3*/site-packages/libucx/lib)"
 
-# All of these print the microseconds that a message takes to a process on HOST, or nothing; WAY is `pingpong`, half a round trip, or `bw`, in a row.
+# All of these print the microseconds of a message to a process on HOST, or nothing. WAY is
+# `pingpong`, half a round trip, or `bw`, many in a row.
 
-# pair HOST COMMAND...: runs the command as server, and as its client on HOST; prints what the client says.
+# pair HOST COMMAND...: runs the command as server, and as its client on HOST; prints the client's
+# output.
 pair() {
     local -n client="$1"
     local first=()
@@ -122,7 +126,8 @@ by_mpi() {
     [ ! -d "$newest" ] || LD_LIBRARY_PATH="$newest" "${run[@]}" "${ucx[@]}" -x LD_LIBRARY_PATH | note $into ucx-newest
 }
 
-# table TABLE TITLE: of each contender the middle of all rounds, the least and the most, and how many times Bellwire's that is.
+# table TABLE TITLE: for each contender the median of all rounds, the least, the most, and the ratio
+# to Bellwire's.
 table() {
     awk -v table="$1" -v title="$2" '
         function shown(time) { return sprintf(time < 10 ? "%.2f" : time < 100 ? "%.1f" : "%.0f", time) }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Usage: tools/dissector.sh
-# Has tshark read a capture of frames of every kind with the dissector, and compares field by field with what the project's own
-# parser reads. Needs tshark; without it, this says that it did not run and succeeds.
+# Has tshark read a capture of frames of every kind with the dissector, and compares field by field
+# with the project's own parser. Needs tshark; without it, this says NOT RUN and succeeds.
 set -euo pipefail
 . "$(dirname "$0")/ran.sh"
 
@@ -24,7 +24,7 @@ if grep -i 'lua.*error' "$folder/complaints" || ! diff "$folder/expected" "$fold
     exit 1
 fi
 
-# Each kind of frame and of section must have been there, once as Ethernet and once as UDP, and a damaged frame.
+# The capture must have each kind of frame and section, as Ethernet and as UDP, and a damaged frame.
 for kind in 1 2 3 4 5 6 7 8 9 10; do
     cut -f1 "$folder/actual" | grep -qx "$kind" || { echo "error: no frame of kind $kind" >&2; exit 1; }
     cut -f10 "$folder/actual" | tr , '\n' | grep -qx "$kind" || [ "$kind" -gt 5 ] ||

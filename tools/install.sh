@@ -1,6 +1,7 @@
 #!/bin/bash
-# Installs the C library, and beside it the command and the libfabric provider if they were built: install.sh BUILT PREFIX [DESTDIR]. BUILT is the folder that
-# holds libvipl.so and libvipl.a.
+# Usage: tools/install.sh BUILT PREFIX [DESTDIR]
+# Installs the C library, and the command and the libfabric provider if they were built. BUILT is
+# the folder that holds libvipl.so and libvipl.a.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 built=$1 prefix=$2 root=${3:-}

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Usage: tools/miri.sh PACKAGE ...
 # Executes the library tests of each package under Miri, which finds undefined behaviour, with
-# several seeds for its scheduler (MIRI_SEEDS, 8 by default). Miri comes with nightly toolchains only; without it, this says
-# that it did not run and succeeds, as the project needs nothing but a stable toolchain.
+# several seeds for its scheduler (MIRI_SEEDS, 8 by default). Miri comes with nightly toolchains
+# only. Without it, this says NOT RUN and succeeds: the project needs only a stable toolchain.
 set -euo pipefail
 . "$(dirname "$0")/ran.sh"
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Usage: tools/need.sh cargo|fmt|clippy|miri|ip|tshark|chromium|venv|mpi|mpi-programs|ucx ...
-# Sees to it that the named tools are there. What is missing is installed if rustup, or apt-get as root, can do it. What cannot be had is named,
-# with what to do. Without cargo, fmt or clippy this fails; a check that lacks another tool says by itself that it did not run.
+# Installs the named tools that are missing, by rustup, or by apt-get as root. For a tool that
+# cannot be installed it says what to do. Without cargo, fmt or clippy this fails. A check that
+# lacks another tool says by itself that it did not run.
 set -euo pipefail
 
 stop() {
@@ -54,7 +55,7 @@ need_miri() {
         printf 'bellwire: rustup could not install Miri; by hand: rustup toolchain install nightly --component miri,rust-src\n' >&2
 }
 
-# need_package CHECK DEBIAN_PACKAGE...: CHECK is a command that succeeds once the packages are there.
+# need_package CHECK DEBIAN_PACKAGE...: the command CHECK succeeds once the packages are there.
 need_package() {
     local check="$1"
     shift

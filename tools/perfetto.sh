@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Usage: tools/perfetto.sh [TRACE]
-# Has Perfetto's own schema (of its Python package) read a trace of the cHPP model, or the one that is given: every field must be known, and
-# nothing may be left over. The package is installed into a Python environment of its own below the target folder; where that cannot
-# be had, this says that it did not run and succeeds.
+# Reads a trace of the cHPP model, or TRACE, with Perfetto's own schema (of its Python package).
+# Every field must be known, and no byte may be left over. The package is installed into a Python
+# environment of its own below the target folder. If that fails, this says NOT RUN and succeeds.
 set -euo pipefail
 . "$(dirname "$0")/ran.sh"
 

@@ -1,7 +1,7 @@
 # For the other scripts here: telling what ran from what did not, and building nothing twice.
 
-# built PACKAGE FILE: builds the package, and prints where the FILE of target/debug is. Within `make test` all is built already as the tests
-# need it (TESTS), and that is taken.
+# built PACKAGE FILE: builds the package, and prints the path of FILE in target/debug. Within
+# `make test` all is built already as the tests need it (TESTS), and that build is used.
 built() {
     if [ -n "${TESTS:-}" ]; then $TESTS --no-run --quiet >&2; else cargo build -q -p "$1" >&2; fi
     printf '%s' "${CARGO_TARGET_DIR:-target}/debug/$2"

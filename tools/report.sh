@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Usage: tools/report.sh [PAGE [FOLDER]]
-# Opens the report in headless Chromium, or says that it did not run where there is none: no message on the console, and what its script adds
-# (pointing by keys, taking curves away, light and dark, looking for rows) does what it should. The page is PAGE, or written anew by
-# `bellwire paper all`. With FOLDER, pictures of its top are put there, to be looked at: light, dark, and on a phone.
+# Opens the report in headless Chromium, or says NOT RUN where there is none. There must be no
+# message on the console. What its script adds must work: pointing by keys, hiding curves, light and
+# dark, searching rows. The page is PAGE, or written anew by `bellwire paper all`. Pictures of its
+# top go to FOLDER: light, dark, and on a phone.
 set -euo pipefail
 . "$(dirname "$0")/ran.sh"
 
@@ -14,7 +15,7 @@ trap 'rm -rf "$folder"' EXIT
 page="${1:-$folder/report.html}"
 [ $# -gt 0 ] || "$(built bellwire-cli bellwire)" paper all --html "$page"
 
-# browse OPTION... ADDRESS: root may not use the sandbox, and a page that asks for nothing needs none.
+# browse OPTION... ADDRESS: root may not use the sandbox; a page without requests needs none.
 browse() {
     timeout 120 "$chromium" --headless=new --no-sandbox --disable-gpu --hide-scrollbars --enable-logging=stderr \
         --user-data-dir="$folder/profile" "$@" 2>"$folder/log"

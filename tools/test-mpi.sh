@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # Usage: tools/test-mpi.sh [short|full]
-# Lets programs that know nothing of Bellwire run over it: libfabric's own, ours in C, and those of MPI. `short` is part of `make test`, and says
-# NOT RUN where a package is missing; `full` needs all of them, and says which. With FABTESTS, the places where libfabric's own tests are installed, one or
-# several with blanks between, `full` runs their quick and standard sets, each over the libfabric that it was linked with.
+# Runs programs that know nothing of Bellwire over it: libfabric's own, ours in C, and those of MPI.
+# `short` is part of `make test`, and says NOT RUN where a package is missing. `full` needs all
+# packages, and says which are missing. FABTESTS is the places of libfabric's own tests, separated
+# by blanks. `full` runs their quick and standard sets, each over the libfabric that it was linked
+# with.
 set -euo pipefail
 . "$(dirname "$0")/ran.sh"
 
@@ -62,7 +64,8 @@ pingpong() {
     sleep 1
     fi_pingpong -p bellwire -e rdm -I 200 -c 127.0.0.1 && wait $server
 }
-# How many ranks said that all is good. What starts them may join their lines, and versions end in what is no text.
+# The number of ranks that said good. Their starter may join lines, and versions end in binary
+# bytes.
 good() { grep -ao ': good' "$@" | wc -l; }
 # ranks N PROGRAM FLAGS...: each of so many ranks says that all is good.
 ranks() {
@@ -101,8 +104,8 @@ ring() {
         mpich) "$environment/bin/mpiexec.hydra" -n "$2" "$environment/bin/python" "$programs/ring.py" ;;
     esac
 }
-# hosts FUNCTION ARGUMENT...: with `mpi` on two hosts, which are network namespaces, each with a name of its own; whoever is to start ranks on the other one
-# is an agent that enters it.
+# hosts FUNCTION ARGUMENT...: with `mpi` on two hosts. They are network namespaces, each with a name
+# of its own. An agent that enters the other one starts ranks there.
 hosts() { tools/alone.sh --two-hosts bash -c 'mpi() { far "$@"; } && "$@" && wired' - "$@"; }
 far() {
     local ranks="$1"
@@ -115,10 +118,11 @@ far() {
 }
 # More than what starts the ranks, a few thousand bytes, went over the wire between them.
 wired() { [ "$(ip netns exec near cat /sys/class/net/eth0/statistics/tx_bytes)" -gt 1000000 ]; }
-# Of two tests in 2.x that ask for what is not offered, one side takes the other's end for a failure.
+# Two tests of 2.x need operations that are not offered. One side counts the other's end as a
+# failure.
 not_offered="fi_rdm_rma_trigger,fi_dgram_pingpong -k"
-# fabtests PREFIX SET: on a network of their own, as others may use their ports. They end what is called like them when they are done, and so see no
-# processes but their own.
+# fabtests PREFIX SET: on a network of their own, because others may use their ports. They kill all
+# processes of their name when they are done, so they see only their own.
 fabtests() {
     local bin="$1/bin"
     (cd "$folder" && PATH="$bin:$PATH" "$tools/alone.sh" "$bin/runfabtests.sh" -vv -p "$bin" -T 120 -e "$not_offered" -t "$2" bellwire) >"$folder/fabtests" 2>&1 || true

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Usage: tools/together.sh TARGET ...
-# Makes each target beside the others, and shows what each wrote when all have ended; fails if one failed. For targets that build in folders of
-# their own and depend on no clock: one core alone is busy with most of them, and each is over when the longest is.
+# Makes all targets at the same time, and shows the output of each when all have ended. Fails if one
+# failed. For targets that build in folders of their own and depend on no clock: most of them use
+# one core, so together they take as long as the longest.
 set -euo pipefail
 
 logs="$(mktemp -d)"

@@ -1,9 +1,11 @@
 -- Wireshark dissector of Bellwire's frames (PROTOCOL.md; crates/wire/src/frame).
 --
 -- Use it for one run:   tshark -X lua_script:tools/dissector/bellwire.lua -r capture.pcapng
--- Install it:           copy it into the folder that Wireshark shows under About > Folders > Personal Lua Plugins
+-- Install it:           copy it into the folder that Wireshark shows under
+--                       About > Folders > Personal Lua Plugins
 --
--- Ethernet frames of type 0x88B5 and UDP ports 49664 to 49919 are taken for Bellwire's if they begin with 0xB1.
+-- Ethernet frames of type 0x88B5 and UDP ports 49664 to 49919 are Bellwire's if they begin with
+-- 0xB1.
 
 local bellwire = Proto("bellwire", "Bellwire")
 
@@ -130,7 +132,8 @@ local function crc32c(bytes)
     return bit.bxor(value, 0xffffffff) % 0x100000000
 end
 
--- Adds one packet's header and payload to the tree; returns where it ends, or nil if it goes on behind `stop`.
+-- Adds one packet's header and payload to the tree. Returns its end, or nil if it goes on after
+-- `stop`.
 local function packet(buffer, at, stop, tree)
     if stop - at < 2 then return nil end
     local shape = buffer(at + 1, 1):uint()
@@ -166,7 +169,7 @@ local function packet(buffer, at, stop, tree)
 end
 
 local function packets(buffer, at, stop, flags, branch)
-    -- What began in an earlier frame has no header here, and its end cannot be told without that frame.
+    -- A packet that began in an earlier frame has no header here. Only that frame tells its end.
     if bit.band(flags, 1) == 1 then
         branch:add(f["packet.piece"], buffer(at, stop - at))
         return 0

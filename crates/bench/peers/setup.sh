@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Installs and builds the peers that the benchmark runs beside Bellwire, into out/peers/ of the project.
+# Installs and builds the peers of the benchmark, into out/peers/ of the project.
 #
-# A peer that cannot be had does not stop the others: the reason goes into out/peers/NAME.why, and the benchmark's report
-# lists the peer as not measured, with that reason. Nothing here is needed by Bellwire itself. May be run again at any time.
+# A peer that cannot be built does not stop the others: the reason goes into out/peers/NAME.why. The
+# report of the benchmark lists that peer as not measured, with the reason. Bellwire itself needs
+# nothing from here. This may run again at any time.
 set -uo pipefail
 
 sources=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -17,7 +18,7 @@ without() {
     echo "peer $1: not built: $2" >&2
 }
 
-# install PACKAGE...: asks for Debian packages that are not there yet; what failed shows when something is built.
+# install PACKAGE...: installs missing Debian packages. A failure shows when a peer is built.
 install() {
     dpkg -s "$@" >/dev/null 2>&1 && return
     if ! command -v apt-get >/dev/null || [ "$(id -u)" -ne 0 ]; then
@@ -68,7 +69,8 @@ if [ ! -d "$wheel/libucx/lib" ]; then
 fi
 if [ -d "$wheel/libucx/lib" ]; then
     cp "$wheel/libucx/UCX_WHEEL_VERSION.txt" "$out/ucx-newest.version"
-    # The library finds its parts relative to itself; the path is put into the program because the wheel is not installed.
+    # The library finds its parts relative to itself. The program needs its path, because the wheel
+    # is not installed.
     build ucx-newest ucx.c "the wheel libucx-cu12" cc -I"$wheel/libucx/include" -L"$wheel/libucx/lib" \
         -Wl,-rpath,"$wheel/libucx/lib" -lucp -lucs
 else

@@ -27,12 +27,14 @@ const OPENING: &str = "\
 
 # Feature rows
 
-Bellwire joins five published systems. Here is every feature, mechanism, limit and experiment that they describe, and
-every system that they compare themselves with, one row each. *Works when* says what somebody outside can observe;
-figures in it are the paper's own. *Where* is the place in the paper.
+Bellwire joins five published systems. Here is every feature, mechanism, limit and experiment that
+they describe, and every system that they compare themselves with, one row each. *Works when* says
+what somebody outside can observe; figures in it are the paper's own. *Where* is the place in the
+paper.
 
-Code cites a row beside the mechanism, and a test that shows it says so (CONTRIBUTING.md tells how). To see which rows
-are shown by which tests, which are only cited, and which are open, run `bellwire paper rows` in a checkout.
+Code cites a row beside the mechanism, and a test that shows it says so (see CONTRIBUTING.md). To
+see which rows are shown by which tests, which are only cited, and which are open, run
+`bellwire paper rows` in a checkout.
 ";
 
 fn table_line(row: &Row) -> String {

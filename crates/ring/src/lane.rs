@@ -38,7 +38,7 @@
 //! **Trust.** The receiver keeps its own record of all grants. From shared memory it reads only
 //! tags, headers and payload; it copies each once and then checks it. A sender can harm its own
 //! lane. It can also write to the receiver's pool beyond its grants: see the threat model in
-//! ARCHITECTURE.md.
+//! docs/threat-model.md.
 
 mod nonce;
 mod receiver;

@@ -29,7 +29,7 @@ window.Get(theirs, after)
 window.Fence()
 window.Free()
 assert theirs[0] == 100 + after
-# All change the words of rank 0, each in one step: a sum, and who comes first; long ones come whole.
+# All ranks change the words of rank 0 atomically: a sum, and the first rank. Long ones come whole.
 length = 100_000
 words = array("q", [0] * length)
 window = MPI.Win.Create(words, 8, comm=world)

@@ -8,18 +8,22 @@ pub fn markdown(rows: &[Row], experiments: &[experiments::Run]) -> String {
     let mut page = format!(
         "# Performance of the model
 
-Made by `cargo run --release -p bellwire-bench -- model --booksim PATH`. Do not edit by hand: the next run writes it anew.
+Made by `cargo run --release -p bellwire-bench -- model --booksim PATH`. Do not edit by hand: the
+next run writes it anew.
 
-Rates are per second of CPU time (user and system, of the simulator's process) on one core; medians of rounds in which the
-simulators took turns, with the least and the most.
+Rates are per second of CPU time (user and system, of the simulator's process) on one core. They
+are medians of rounds in which the simulators took turns, with the least and the most.
 
-How the comparison is made: both simulate the same network, uniform random traffic, packets of {PACKET_BEATS} flits, {VCS} virtual channels
-with {BUFFER_BEATS} flits of buffer each, credits that take a cycle, and iSLIP with {ISLIP_ROUNDS} rounds. In BookSim2 that is
-`sw_allocator = islip({ISLIP_ROUNDS})`, because it ignores `alloc_iters`. Pipelines are of two cycles here, and of BookSim2's default
-stages without speculation there; so latencies differ by a constant per router. A flit-hop is one flit through one router: flits accepted times
-mean hops, over all cycles simulated, warm-up included. BookSim2 runs fewer cycles, as it takes longer for each; its time to
-set up the network counts, as the model's does. The goal is 20 times what stock BookSim2 did on the machine where the goal was
-set; the ratio is to BookSim2 in this run.
+Both simulators run the same network: uniform random traffic, packets of {PACKET_BEATS} flits,
+{VCS} virtual channels with {BUFFER_BEATS} flits of buffer each, credits that take a cycle, and
+iSLIP with {ISLIP_ROUNDS} rounds. In BookSim2 that is `sw_allocator = islip({ISLIP_ROUNDS})`,
+because it ignores `alloc_iters`. Pipelines are of two cycles here, and of BookSim2's default
+stages without speculation there, so latencies differ by a constant per router.
+
+A flit-hop is one flit through one router: flits accepted times mean hops, over all cycles
+simulated, warm-up included. BookSim2 runs fewer cycles, because each takes longer. The time to
+set up the network counts for both. The goal is 20 times the rate of stock BookSim2 on the machine
+where the goal was set. The ratio is to BookSim2 in this run.
 
 | load | model, M/s | least - most | BookSim2, M/s | ratio | goal, M/s | |
 | --- | --- | --- | --- | --- | --- | --- |

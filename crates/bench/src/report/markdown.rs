@@ -13,11 +13,11 @@ pub fn markdown(report: &Report, all: &[Contender]) -> String {
         "Made by `{}`. Do not edit by hand: the next run writes it anew.\n\n",
         report.command
     );
-    text += "Every figure is the median of short samples on two pinned CPUs, taken in one run, contender after\n\
-             contender and row after row, in rounds. Each contender is two processes that sleep while others are\n\
-             measured. Latencies are half a round trip. Receivers check that every message is the one that was due.\n\
-             Streams go from 4 source buffers to 4 destination buffers in turn.\n\n\
-             How fast the model simulates, beside BookSim2, is measured apart: [performance-model.md](performance-model.md).\n\n";
+    text += "Every figure is the median of short samples on two pinned CPUs, in one run. Contenders and rows\n\
+             take turns, in rounds. Each contender is two processes that sleep while others are measured.\n\
+             Latencies are half a round trip. Receivers check that every message is the expected one. Streams\n\
+             go from 4 source buffers to 4 destination buffers in turn.\n\n\
+             [performance-model.md](performance-model.md) says how fast the model simulates, beside BookSim2.\n\n";
     text += &machine(report);
     text += &goals(report);
     for &row in MEMORY_ROWS {
@@ -35,11 +35,12 @@ pub fn markdown(report: &Report, all: &[Contender]) -> String {
 
 /// The text before the tables of the network.
 const NETWORK: &str = "## The network\n\n\
-    Each contender has a veth pair of its own between two network namespaces: frames of 1500 bytes, or jumbo frames of 9000.\n\
-    Whether the bandwidth of several wires adds up is measured with two that a token bucket holds to 1 Gbit/s each, because\n\
-    two CPUs cannot fill two faster ones. The two processes are on two CPUs and spin, unless a table says that they sleep.\n\
-    One send in the kernel carries a frame through both sides of a veth pair, so that frames are what costs, not bytes.\n\
-    Receivers check beginning and end of every message; the raw limits have no protocol, so that a lost frame would end them.\n\n";
+    Each contender has a veth pair of its own between two network namespaces, with frames of 1500\n\
+    bytes or jumbo frames of 9000. Several wires are two wires that a token bucket holds to 1 Gbit/s\n\
+    each, because two CPUs cannot fill two faster ones. The two processes are on two CPUs and spin,\n\
+    unless a table says that they sleep. One send in the kernel carries a frame through both sides of\n\
+    a veth pair, so the cost is per frame, not per byte. Receivers check beginning and end of every\n\
+    message. The raw limits have no protocol: a lost frame would end them.\n\n";
 
 fn machine(report: &Report) -> String {
     let mut text = String::from("## The machine\n\n");
@@ -52,9 +53,10 @@ fn machine(report: &Report) -> String {
     };
     let distances = &report.distances;
     text += &format!(
-        "\nOn a virtual machine two CPUs are at times near and at times far. A ping-pong on one cache line before and\n\
-         after each sample tells: below {} ns one way in both is near, above {} ns in both is far, and all else is not\n\
-         used. In this run of {} rounds {} samples were near (the line took {}), {} far ({}), and {} neither.\n\n",
+        "\nOn a virtual machine two CPUs are at times near and at times far. A ping-pong on one cache line\n\
+         before and after each sample measures it: below {} ns one way in both is near, above {} ns in\n\
+         both is far. Other samples are not used. In this run of {} rounds {} samples were near (the line\n\
+         took {}), {} far ({}), and {} neither.\n\n",
         distances.near_below_ns,
         distances.far_above_ns,
         report.rounds,
@@ -80,7 +82,8 @@ fn goals(report: &Report) -> String {
         .iter()
         .map(|goal| vec![goal.what.clone(), goal.bound.clone(), cell(&goal.near), cell(&goal.far)]);
     format!(
-        "## Goals\n\nBellwire's median divided by the other one's, in the same class; where there is no other one, its median.\n\n{}\n",
+        "## Goals\n\nThe figure is Bellwire's median divided by the other one's, in the same class. Without another\n\
+         one it is Bellwire's median.\n\n{}\n",
         table(&["Bellwire's ... / ...", "goal", "near", "far"], rows)
     )
 }
