@@ -26,6 +26,8 @@ use crate::secret::Purpose;
 const CONFIRMATION_NS: u64 = 2_000_000_000;
 /// One place may have at most this fraction of all links: a quarter.
 const PLACE_SHARE: usize = 4;
+/// One place may have this many links, however few there are: an old one, and one after a restart.
+const LEAST_OF_PLACE: usize = 4;
 
 /// The link that an Open is about.
 enum Place {
@@ -214,7 +216,7 @@ impl Endpoint {
             }
         }
         let links = self.config.links as usize;
-        if from_here >= (links / PLACE_SHARE).max(1) {
+        if from_here >= (links / PLACE_SHARE).max(LEAST_OF_PLACE) {
             return None;
         }
         // Half-open links may take half of all. The oldest one makes room, because a live peer
