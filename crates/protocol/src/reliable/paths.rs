@@ -219,7 +219,7 @@ impl Paths {
     /// Adds a path where the peer may be, and sends the next frame there. `false`: the path is
     /// known already.
     pub fn guess(&mut self, id: PathId) -> bool {
-        if self.paths[..self.count as usize].iter().any(|path| path.id == id) {
+        if self.contains(id) {
             return false;
         }
         self.are_guesses = true;
