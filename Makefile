@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run install test test-mpi bench bench-mpi simulate guesses lint docs clean unit crash dissector perfetto report canaries loom miri
+.PHONY: help run install test test-mpi bench bench-mpi simulate properties guesses lint docs clean unit crash dissector perfetto report canaries loom miri
 
 # A fresh rustup puts cargo here before the shell knows of it.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -18,6 +18,9 @@ MIRI_PACKAGES += bellwire-ring
 # Tests need probes inside of the code: steps at which a process can be killed or stopped, and
 # planted faults. All tests are built with them, so that everything is built once. A program's build
 # has none.
+# Property tests draw the same cases each time, so that they fail only where something changed.
+# `make properties` draws others.
+export PROPTEST_RNG_SEED ?= 19
 probes := bellwire-testkit/steps$(subst $(subst ,, ),,$(CANARY_PACKAGES:%=,%/canaries))
 tests := cargo test --workspace --features $(probes)
 
@@ -106,6 +109,13 @@ bench: ## measure Bellwire beside its peers and the limits of the machine; the m
 simulate: ## simulate 10^8 frames under faults, from SEED on, and note them in the ledger
 	@tools/need.sh cargo
 	cargo run --release -p bellwire-simulator -- --seed $(or $(SEED),50000000) --frames 100000000 --ledger crates/simulator/simulator-ledger.jsonl
+
+properties: export PROPTEST_RNG_SEED = $(or $(SEED),$(shell date +%s))
+properties: export PROPTEST_CASES = 20000
+properties: ## draw other cases of the properties, 20,000 of each, from SEED on (some minutes)
+	@tools/need.sh cargo
+	@echo "SEED=$$PROPTEST_RNG_SEED"
+	cargo test --release -p bellwire-protocol -p bellwire-wire --tests --no-fail-fast
 
 guesses: ## guess the token of a link, and the keys of memory, 10^9 times
 	@tools/need.sh cargo

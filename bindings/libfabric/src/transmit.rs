@@ -7,7 +7,7 @@ use crate::info::{DATAGRAM_BYTES, IOV_LIMIT};
 use crate::library::{Level, log};
 use crate::object::{given, is_memory};
 use crate::receive;
-use bellwire_tagged::{How, Message, Refusal, Sent, Span, Spans, Token};
+use bellwire_tagged::{How, Refusal, Sent, Span, Spans, TaggedMessage, Token};
 use std::ffi::c_void;
 
 /// Messages without tags.
@@ -97,7 +97,7 @@ impl State {
         let kind = if tag.is_some() { flag::TAGGED } else { flag::MSG } | flag::SEND;
         let note = if wanted { kind | WANTED } else { kind };
         let token = Token { context: context as u64, note };
-        let message = Message { to, tag, data, body, token, how };
+        let message = TaggedMessage { to, tag, data, body, token, how };
         let mut sent = self.endpoint.send(message);
         if self.bound.datagrams && matches!(sent, Err(Refusal::Lost(_))) {
             // The link was lost, which datagrams allow: try once more.

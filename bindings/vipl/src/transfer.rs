@@ -11,8 +11,8 @@ use crate::physical::{Operation as Asked, Physical};
 use crate::vi::Vi;
 use crate::work_queue::Entry;
 use bellwire::{
-    Buffer, Completion, Error, Function, Get, LocalChain, Put, RegionSlice, RemoteSlice, Rights,
-    Send, Status,
+    Buffer, Completion, Error, Function, Get, LocalChain, Message, Put, RegionSlice, RemoteSlice,
+    Rights, Status,
 };
 
 /// Most completions taken in a row.
@@ -422,13 +422,13 @@ fn send_message(
     function: &mut Function,
 ) -> Step {
     let send = match entry.translated.pieces.all() {
-        [] => Send::immediate(&[]),
-        [piece] => Send::buffer(slice_of(regions, *piece)),
-        pieces => Send::buffer(gather(pieces, regions)),
+        [] => Message::inline(&[]),
+        [piece] => Message::buffer(slice_of(regions, *piece)),
+        pieces => Message::buffer(gather(pieces, regions)),
     };
     let along = Along { immediate: entry.translated.immediate, written: None };
     let send = match along.word() {
-        Some(word) => send.with_immediate(word),
+        Some(word) => send.immediate(word),
         None => send,
     };
     match function.post_send(queue_pair, send.context(context)) {
@@ -476,8 +476,8 @@ fn move_memory(
     }
     if let Some(immediate) = entry.translated.immediate {
         let along = Along { immediate: Some(immediate), written: Some(entry.translated.length) };
-        let notice = Send::immediate(&[])
-            .with_immediate(along.word().unwrap_or_default())
+        let notice = Message::inline(&[])
+            .immediate(along.word().unwrap_or_default())
             .context(context(slot, part::NOTICE, number));
         match function.post_send(queue_pair, notice) {
             Ok(()) => posted += 1,

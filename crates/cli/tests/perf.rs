@@ -3,7 +3,7 @@
 mod support;
 
 use bellwire::{
-    Address, CompletionQueue, Device, Function, QueuePair, QueuePairOptions, Rights, Send, Wait,
+    Address, CompletionQueue, Device, Function, Message, QueuePair, QueuePairOptions, Rights, Wait,
 };
 use serde_json::{Value, json};
 use std::thread::JoinHandle;
@@ -225,7 +225,7 @@ impl Leader {
     fn order(&mut self, orders: QueuePair, order: &Value) {
         self.function.post_receive(orders, vec![0; 1024], 0).expect("posted");
         let text = order.to_string();
-        let send = Send::immediate(text.as_bytes()).unsignaled();
+        let send = Message::inline(text.as_bytes()).unsignaled();
         self.function.post_send(orders, send).expect("posted");
         let answer = self.function.wait(self.completions, Wait::Block, support::DEADLINE);
         let answer = answer.expect("an answer");

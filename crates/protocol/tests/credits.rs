@@ -103,6 +103,26 @@ fn a_hog_starves_nobody() {
     credits.check().unwrap();
 }
 
+/// Credit that a parked lane gives back goes to the lanes that wait, even if nobody holds any.
+// shows: D-18
+#[test]
+fn what_is_parked_goes_to_those_who_wait() {
+    let mut credits = CreditManager::new(40, 2, 4);
+    while credits.granted_to(0) < 8 {
+        credits.want(0).unwrap();
+    }
+    // At its limit of extents, and then waiting for its turn.
+    assert_eq!(credits.want(0), None);
+    let oldest = credits.oldest(0).unwrap();
+    credits.consumed(0, oldest).unwrap();
+    assert_eq!((credits.want(1), credits.waiting()), (None, 2));
+    credits.park(0);
+    assert_eq!((credits.waiting(), credits.free_chunks()), (1, 40));
+    assert_eq!(credits.next_grant().map(|grant| grant.0), Some(1));
+    assert_eq!(credits.next_grant(), None);
+    credits.check().unwrap();
+}
+
 /// Waiting lanes share equally what comes back, and are served in the order in which they asked.
 // shows: D-14
 #[test]

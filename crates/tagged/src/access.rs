@@ -7,7 +7,7 @@ use crate::head::{Head, Kind, Reader, Writer};
 use crate::send::PARTS;
 use crate::transfer::{local, remote};
 use crate::{Done, Outcome, Peer, Refusal, Sink, Span, Spans, Token, What};
-use bellwire::{Buffer, Error, Get, MemoryRegion, Put, RemoteKey, Rights, Send, Status};
+use bellwire::{Buffer, Error, Get, MemoryRegion, Message, Put, RemoteKey, Rights, Status};
 use bellwire_ring::memory::View;
 
 /// A place in a peer's memory.
@@ -208,7 +208,7 @@ impl Endpoint {
         }
         let end = writer.at;
         let bytes = &self.scratch[..end];
-        let send = Send::immediate(bytes).to(peer.address).with_immediate(0).unsignaled();
+        let send = Message::inline(bytes).to(peer.address).immediate(0).unsignaled();
         self.function.post_send(pair, send).map_err(|refused| refused.error.into())
     }
 
@@ -304,7 +304,7 @@ impl Endpoint {
         if writes && length <= self.eager_bytes {
             let bytes = &mut self.scratch[..length];
             access.spans.read(bytes);
-            let put = Put::immediate(bytes, slice).context(context);
+            let put = Put::inline(bytes, slice).context(context);
             return self.function.post_put(pair, put).map_err(|refused| refused.error);
         }
         let mut parts = Vec::with_capacity(1);

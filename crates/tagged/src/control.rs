@@ -5,7 +5,7 @@ use crate::access::Access;
 use crate::endpoint::{Endpoint, Operation};
 use crate::head::{DATA, Kind, READ, WATCHES, Writer};
 use crate::{Done, Outcome, Peer, Sink, What};
-use bellwire::{Error, Send, Status};
+use bellwire::{Error, Message, Status};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -179,7 +179,7 @@ impl Endpoint {
         }
         let end = writer.at;
         let bytes = &self.scratch[..end];
-        let send = Send::immediate(bytes).to(peer.address).with_immediate(0).unsignaled();
+        let send = Message::inline(bytes).to(peer.address).immediate(0).unsignaled();
         match self.function.post_send(pair, send) {
             Ok(()) => true,
             Err(refused) => !matches!(refused.error, Error::QueueFull { .. }),

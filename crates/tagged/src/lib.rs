@@ -87,5 +87,5 @@ pub use memory::{Span, Spans};
 pub use peers::{Peer, WINDOW_BYTES};
 pub use pieces::PIECES_BYTES;
 pub use receive::{Peek, Selection};
-pub use send::{How, Message, Refusal, Sent};
+pub use send::{How, Refusal, Sent, TaggedMessage};
 pub use shared::SharedReceives;

@@ -15,8 +15,8 @@ use crate::head::{EAGER_HEAD_BYTES, Head, Kind, Writer};
 use crate::peers::{Known, WINDOW_BYTES};
 use crate::receive::{Destination, Label};
 use crate::send::FINISHED;
-use crate::{Message, Outcome, Peer, Refusal, Sent, Sink};
-use bellwire::{Error, Send, Status};
+use crate::{Outcome, Peer, Refusal, Sent, Sink, TaggedMessage};
+use bellwire::{Error, Message, Status};
 use bellwire_ring::memory::View;
 
 /// Longest message that is sent in pieces, in bytes. Beyond that, one copy by the kernel takes less
@@ -64,10 +64,10 @@ impl Endpoint {
     #[cold]
     pub(crate) fn send_in_pieces(
         &mut self,
-        message: Message<'_>,
+        message: TaggedMessage<'_>,
         units: u32,
     ) -> Result<Sent, Refusal> {
-        let Message { to, body, .. } = message;
+        let TaggedMessage { to, body, .. } = message;
         if self.peers[to].tail.is_some() {
             return Err(Refusal::Again);
         }
@@ -100,7 +100,7 @@ impl Endpoint {
         let mut writer = Writer { bytes: &mut words, at: 0 };
         writer.word(head.to_word());
         writer.word(at as u64);
-        let send = Send::gathered(&words, bytes).to(peer.address).with_immediate(0);
+        let send = Message::gathered(&words, bytes).to(peer.address).immediate(0);
         let send = send.context(FINISHED).unsignaled();
         match self.function.post_send(pair, send) {
             Ok(()) => true,

@@ -5,7 +5,7 @@ use crate::head::{ACKNOWLEDGE, DATA, EAGER_HEAD_BYTES, Kind, PIECES, TAGGED, Wri
 use crate::peers::Known;
 use crate::pieces::PIECES_BYTES;
 use crate::{Peer, Span, Spans, Token};
-use bellwire::{Error, Function, MemoryRegion, RemoteKey, Rights, Send, Status};
+use bellwire::{Error, Function, MemoryRegion, Message, RemoteKey, Rights, Status};
 
 /// Context of a descriptor whose message counts as sent already. If it fails, the program does not
 /// know yet.
@@ -16,7 +16,7 @@ pub(crate) const PARTS: usize = 4;
 
 /// A message to send.
 #[derive(Clone, Copy, Debug)]
-pub struct Message<'a> {
+pub struct TaggedMessage<'a> {
     /// The receiver.
     pub to: Peer,
     /// For receives with tags; `None`: for those without.
@@ -80,7 +80,7 @@ impl Endpoint {
     /// [`Refusal::Again`] without room; nothing was done then. [`Refusal::Lost`] after others were
     /// lost.
     #[inline]
-    pub fn send(&mut self, message: Message<'_>) -> Result<Sent, Refusal> {
+    pub fn send(&mut self, message: TaggedMessage<'_>) -> Result<Sent, Refusal> {
         if self.peers[message.to].lost.is_some() {
             return self.tell_lost(message.to);
         }
@@ -104,11 +104,11 @@ impl Endpoint {
     #[inline(always)]
     pub(crate) fn send_at_once(
         &mut self,
-        message: Message<'_>,
+        message: TaggedMessage<'_>,
         length: usize,
         units: u32,
     ) -> Result<Sent, Refusal> {
-        let Message { to, tag, data, body, how, .. } = message;
+        let TaggedMessage { to, tag, data, body, how, .. } = message;
         let mut flags = if tag.is_some() { TAGGED } else { 0 };
         let peer = &mut self.peers[to];
         let pair = peer.pair(&mut self.function, self.completions)?;
@@ -138,9 +138,9 @@ impl Endpoint {
             writer.word(word);
         }
         let end = writer.at;
-        let send = Send::gathered(&words[..end], body.piece(0, length, &mut self.scratch))
+        let send = Message::gathered(&words[..end], body.piece(0, length, &mut self.scratch))
             .to(peer.address)
-            .with_immediate(tag.unwrap_or_default())
+            .immediate(tag.unwrap_or_default())
             .context(if number.is_none() { FINISHED } else { 0 })
             .unsignaled();
         if let Err(refused) = self.function.post_send(pair, send) {
@@ -155,8 +155,8 @@ impl Endpoint {
 
     /// Offers a message that is long, or exceeds the credit.
     #[cold]
-    fn offer(&mut self, message: Message<'_>) -> Result<Sent, Refusal> {
-        let Message { to, tag, data, body, how, .. } = message;
+    fn offer(&mut self, message: TaggedMessage<'_>) -> Result<Sent, Refusal> {
+        let TaggedMessage { to, tag, data, body, how, .. } = message;
         if body.parts().len() > PARTS {
             return Err(Refusal::Failed(Error::TooLong {
                 length: body.parts().len(),
@@ -199,9 +199,9 @@ impl Endpoint {
             writer.key(key);
         }
         let end = writer.at;
-        let send = Send::immediate(&self.scratch[..end])
+        let send = Message::inline(&self.scratch[..end])
             .to(peer.address)
-            .with_immediate(tag.unwrap_or_default())
+            .immediate(tag.unwrap_or_default())
             .unsignaled();
         if let Err(refused) = self.function.post_send(pair, send) {
             let operation = self.operations.remove(number).expect("just put in");
@@ -233,8 +233,8 @@ impl From<(Operation, Refusal)> for Refusal {
 
 impl Operation {
     /// What is kept of a message until its receiver is done with it.
-    fn acknowledged(message: &Message<'_>) -> Operation {
-        let Message { to, tag, data, body, token, how } = message;
+    fn acknowledged(message: &TaggedMessage<'_>) -> Operation {
+        let TaggedMessage { to, tag, data, body, token, how } = message;
         Operation {
             peer: *to,
             token: *token,

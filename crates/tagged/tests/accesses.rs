@@ -2,7 +2,7 @@
 
 mod world;
 
-use bellwire::{Address, QueuePairOptions, Rights, Send, Status};
+use bellwire::{Address, Message, QueuePairOptions, Rights, Status};
 use bellwire_tagged::*;
 use bellwire_testkit::loopback::FabricOptions;
 use world::{Side, World, pattern, span, token};
@@ -269,7 +269,7 @@ fn hostile_requests_change_nothing() {
         let end = next() as usize % (bytes.len() + 1);
         for side in 0..2 {
             let to = Address::new(side, 0, 1);
-            let send = Send::immediate(&bytes[..end]).to(to).with_immediate(0).unsignaled();
+            let send = Message::inline(&bytes[..end]).to(to).immediate(0).unsignaled();
             let _ = function.post_send(pair, send);
         }
         if round % 16 == 0 {

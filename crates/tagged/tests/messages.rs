@@ -2,7 +2,7 @@
 
 mod world;
 
-use bellwire::{Address, FunctionAddress, QueuePairOptions, Send};
+use bellwire::{Address, FunctionAddress, Message, QueuePairOptions};
 use bellwire_tagged::*;
 use bellwire_testkit::loopback::FabricOptions;
 use std::time::Duration;
@@ -318,7 +318,8 @@ fn another_endpoint_at_an_address_begins_anew() {
         world.turn();
         let to = world.peer(1, 0);
         let (body, how) = (span(&mut word).into(), How::Taken);
-        let message = Message { to, tag: Some(2), data: None, body: &body, token: token(0), how };
+        let message =
+            TaggedMessage { to, tag: Some(2), data: None, body: &body, token: token(0), how };
         sent += usize::from(matches!(world.sides[1].endpoint.send(message), Ok(Sent::Now)));
     }
     world.settle();
@@ -360,7 +361,7 @@ fn hostile_peers_are_bounded() {
     packets.sort_by_key(|bytes| std::cmp::Reverse(bytes.len()));
     let mut most = 0;
     for bytes in packets {
-        let send = || Send::immediate(&bytes).to(to).with_immediate(9).unsignaled();
+        let send = || Message::inline(&bytes).to(to).immediate(9).unsignaled();
         while hostile.post_send(pair, send()).is_err() {
             hostile.progress().unwrap();
             world.turn();

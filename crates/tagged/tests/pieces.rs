@@ -96,7 +96,7 @@ fn ends_that_find_no_room_come_later() {
         loop {
             let how = How::Taken;
             let message =
-                Message { to, tag: Some(3), data: None, body: &body, token: token(0), how };
+                TaggedMessage { to, tag: Some(3), data: None, body: &body, token: token(0), how };
             match world.sides[0].endpoint.send(message) {
                 Ok(sent) => break assert_eq!(sent, Sent::Now),
                 Err(Refusal::Again) => refused += 1,
@@ -159,7 +159,7 @@ fn the_end_of_a_sender_ends_its_message() {
             world.settle();
             let (to, how, body) = (world.peer(1, 0), How::Taken, span(&mut next).into());
             let message =
-                Message { to, tag: Some(2), data: None, body: &body, token: token(2), how };
+                TaggedMessage { to, tag: Some(2), data: None, body: &body, token: token(2), how };
             let sent = world.sides[1].endpoint.send(message);
             assert!(matches!(sent, Err(Refusal::Lost(_))), "the sender is told, too: {sent:?}");
             world.send_from(1, 0, &body, Some(2), None, 2, How::Taken);
@@ -180,7 +180,8 @@ fn what_is_lost_is_told_before_more_is_sent() {
         let to = world.peer(0, 1);
         let body = span(&mut bytes).into();
         let how = How::Taken;
-        let message = Message { to, tag: Some(1), data: None, body: &body, token: token(0), how };
+        let message =
+            TaggedMessage { to, tag: Some(1), data: None, body: &body, token: token(0), how };
         // More than the link has room for.
         for _ in 0..if length == 8 { 20 } else { 1 } {
             assert_eq!(world.sides[0].endpoint.send(message).unwrap(), Sent::Now);

@@ -8,7 +8,7 @@ use crate::conformance::child::{Process, ROLE, told};
 use crate::conformance::patience::{self, Patience};
 use crate::conformance::stage::{Node, accepted};
 use bellwire::{
-    Device, DeviceOptions, Error, FunctionAddress, FunctionOptions, Operation, Send, Status,
+    Device, DeviceOptions, Error, FunctionAddress, FunctionOptions, Message, Operation, Status,
 };
 use bellwire_device::{Kind, LinkId, PacketHeader, Sink, Transport, Verdict};
 use bellwire_ring::memory::View;
@@ -229,7 +229,7 @@ fn exchange(mut left: Node, mut right: Node) {
         for (from, to) in [(0, 1), (1, 0)] {
             let nodes = [&mut left, &mut right];
             nodes[to].receive(8, number);
-            let send = Send::buffer(number.to_le_bytes().to_vec()).to(addresses[to]);
+            let send = Message::buffer(number.to_le_bytes().to_vec()).to(addresses[to]);
             assert!(accepted(nodes[from].function.post_send(nodes[from].queue_pair, send)));
             let mut patience = Patience::new();
             let received = loop {

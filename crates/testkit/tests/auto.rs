@@ -1,6 +1,6 @@
 //! `auto` does what every device must do, by every way to a peer, and takes the right way for each.
 
-use bellwire::{Device, DeviceOptions, Error, Operation, Result, Send};
+use bellwire::{Device, DeviceOptions, Error, Message, Operation, Result};
 use bellwire_testkit::conformance::bytes::pattern;
 use bellwire_testkit::conformance::child::{DEVICE, PEER, Process, ROLE};
 use bellwire_testkit::conformance::stage::{A, B};
@@ -159,7 +159,7 @@ fn all_talk(stage: &mut Stage<'_>) {
             stage.nodes[to].receive(2_000, 0);
             let address = stage.nodes[to].address();
             let pair = stage.nodes[from].queue_pair;
-            let send = Send::buffer(bytes.clone()).to(address);
+            let send = Message::buffer(bytes.clone()).to(address);
             stage.nodes[from].function.post_send(pair, send).expect("room");
             let done = stage.success(to);
             assert!(done.buffer.expect("its buffer").into_bytes(2_000) == bytes, "{from} to {to}");
@@ -201,7 +201,7 @@ fn the_way_is_found_anew_for_each_life() {
         // Requested before the peer is there.
         let to = bellwire::Address::new(device.node(), 0, 1);
         let pair = stage.nodes[A].queue_pair;
-        let send = Send::immediate(b"early").to(to);
+        let send = Message::inline(b"early").to(to);
         stage.nodes[A].function.post_send(pair, send).expect("room");
         for _ in 0..50 {
             stage.nodes[A].function.progress().expect("progress");
@@ -267,7 +267,7 @@ fn talk(node: &mut Node, peer: bellwire::Address) {
     for (number, length) in [8, 5_000, 100_000].into_iter().enumerate() {
         let bytes = pattern(number as u64, length);
         node.receive(length, 0);
-        let send = Send::buffer(bytes.clone()).to(peer).with_immediate(1);
+        let send = Message::buffer(bytes.clone()).to(peer).immediate(1);
         node.function.post_send(node.queue_pair, send).expect("room");
         let mut patience = Patience::new();
         let (mut sent, mut back) = (false, false);
@@ -384,7 +384,7 @@ fn another_host_with_the_same_number_is_not_confused() {
 
 /// Like [`talk`], with a receive still posted that no message came for.
 fn talk_with_posted(node: &mut Node, peer: bellwire::Address) {
-    let send = Send::buffer(pattern(5, 48)).to(peer).with_immediate(1);
+    let send = Message::buffer(pattern(5, 48)).to(peer).immediate(1);
     node.function.post_send(node.queue_pair, send).expect("room");
     let mut patience = Patience::new();
     let mut back = 0;

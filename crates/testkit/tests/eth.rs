@@ -5,7 +5,7 @@
 //! the last thread and socket in it, however a test ends. Making one needs root and iproute2.
 //! Without them each test fails and says that it did not run, so that it does not count as passed.
 
-use bellwire::{Device, DeviceOptions, Error, FrameWay, Function, Result, Send};
+use bellwire::{Device, DeviceOptions, Error, FrameWay, Function, Message, Result};
 use bellwire_ethernet::testing::{enter_new_namespace, ip, thread_number};
 use bellwire_testkit::conformance::child::Process;
 use bellwire_testkit::conformance::{self, Fixture, Node, Patience, Stage};
@@ -139,7 +139,7 @@ fn all_to_all(stage: &mut Stage<'_>, messages: usize) {
             for (number, &there) in to.iter().enumerate() {
                 stage.nodes[number].receive(8, 0);
                 let (pair, bytes) = (stage.nodes[from].queue_pair, (from as u64).to_le_bytes());
-                let send = Send::immediate(&bytes).to(there).unsignaled();
+                let send = Message::inline(&bytes).to(there).unsignaled();
                 stage.nodes[from].function.post_send(pair, send).expect("room");
             }
         }
@@ -272,7 +272,7 @@ fn an_interface_may_go_down_for_a_while() {
             ip("link set n1 down").unwrap();
         }
         let bytes = [round];
-        let send = Send::immediate(&bytes).to(to);
+        let send = Message::inline(&bytes).to(to);
         stage.nodes[0].function.post_send(pair, send).unwrap();
         if round == 1 {
             for _ in 0..100 {
@@ -382,7 +382,7 @@ fn tcp_and_messages_share_an_interface() {
                     let mut patience = Patience::new();
                     for number in 0..MESSAGES {
                         let bytes = number.to_le_bytes();
-                        node.function.post_send(pair, Send::immediate(&bytes).to(to)).unwrap();
+                        node.function.post_send(pair, Message::inline(&bytes).to(to)).unwrap();
                         let done = loop {
                             if let Some(done) = node.poll() {
                                 break done;
@@ -425,7 +425,7 @@ fn nodes_are_found_by_any_of_their_addresses() {
             let absent = node.device.lookup("02:00:00:00:00:99", 3, Duration::from_millis(100));
             assert!(absent.unwrap_err().to_string().contains("no answer"));
             let pair = node.queue_pair;
-            let send = Send::immediate(b"hello").to(bellwire::Address::new(77, 0, 1));
+            let send = Message::inline(b"hello").to(bellwire::Address::new(77, 0, 1));
             node.function.post_send(pair, send).unwrap();
             let mut patience = Patience::new();
             while node.poll().is_none_or(|done| !done.status.is_success()) {

@@ -2,8 +2,8 @@
 //! does.
 
 use bellwire::{
-    Address, Completion, Device, DeviceOptions, Error, Function, Get, Operation, Put, Result,
-    Rights, Send, Status, Wait,
+    Address, Completion, Device, DeviceOptions, Error, Function, Get, Message, Operation, Put,
+    Result, Rights, Status, Wait,
 };
 use bellwire_model::chpp::Config;
 use bellwire_model::chpp::config::PROTOTYPE;
@@ -111,7 +111,7 @@ fn a_short_message_takes_what_the_machine_and_the_software_take() {
         to.receive(8, 1);
         let pair = from.queue_pair;
         let begun = from.function.now();
-        let send = Send::immediate(b"8 bytes.").to(there).unsignaled();
+        let send = Message::inline(b"8 bytes.").to(there).unsignaled();
         from.function.post_send(pair, send).expect("room");
         let done = loop {
             if let Some(done) = to.poll() {
@@ -161,8 +161,8 @@ fn program(fixture: &dyn Fixture) -> Vec<Seen> {
         }
         for (node, other) in nodes.iter_mut().zip([addresses[1], addresses[0]]) {
             let pair = node.queue_pair;
-            let send = Send::buffer(bytes.clone()).to(other).context(200 + number);
-            node.function.post_send(pair, send.with_immediate(number)).expect("room");
+            let send = Message::buffer(bytes.clone()).to(other).context(200 + number);
+            node.function.post_send(pair, send.immediate(number)).expect("room");
         }
         let pair = nodes[0].queue_pair;
         let put = Put::new(bytes, key.slice(number, size as u64)).context(300 + number);
@@ -176,7 +176,7 @@ fn program(fixture: &dyn Fixture) -> Vec<Seen> {
     let get = Get::new(wrong.slice(0, 8), vec![0; 8]).context(500);
     nodes[0].function.post_get(pair, get).expect("accepted");
     let nobody = Address { queue_pair: 77, ..addresses[1] };
-    let send = Send::immediate(b"nobody").to(nobody).context(501);
+    let send = Message::inline(b"nobody").to(nobody).context(501);
     nodes[0].function.post_send(pair, send).expect("accepted");
     let mut all = Vec::new();
     let mut patience = conformance::Patience::new();
@@ -234,7 +234,7 @@ fn trace(seed: u64) -> (u64, Vec<String>) {
             let how = [Wait::Spin, Wait::Adaptive, Wait::Block][(round % 3) as usize];
             node.receive(20_000, round);
             let bytes = vec![who as u8; (round as usize * 311 + who * 5_000) % 20_000];
-            let send = Send::buffer(bytes).to(peer).unsignaled();
+            let send = Message::buffer(bytes).to(peer).unsignaled();
             node.function.post_send(pair, send).expect("room");
             let limit = Duration::from_secs(5);
             let done = node.function.wait(node.completions, how, limit).expect("a message");
@@ -305,12 +305,12 @@ fn who_is_away_holds_up_nobody() {
     let to = second.address();
     for number in 0..500 {
         second.receive(8, number);
-        let send = Send::immediate(b"past it.").to(to).unsignaled();
+        let send = Message::inline(b"past it.").to(to).unsignaled();
         first.function.post_send(pairs[0], send).expect("room");
         let done = second.function.wait(second.completions, Wait::Spin, Duration::from_secs(5));
         assert_eq!(done.expect("a message").context, number);
     }
-    let send = Send::immediate(b"for you.").to(to_away).unsignaled();
+    let send = Message::inline(b"for you.").to(to_away).unsignaled();
     second.function.post_send(pairs[1], send).expect("room");
     release.send(()).expect("it waits");
     assert_eq!(absent.join().expect("it comes back").0, 9);

@@ -6,7 +6,7 @@
 //! outside of this process (see `bellwire_testkit::network`). That needs root and iproute2: without
 //! them each test fails and says that it did not run.
 
-use bellwire::{Address, Device, Get, Operation, Put, RemoteKey, Rights, Send, Status};
+use bellwire::{Address, Device, Get, Message, Operation, Put, RemoteKey, Rights, Status};
 use bellwire_testkit::conformance::bytes::pattern;
 use bellwire_testkit::conformance::child::Process;
 use bellwire_testkit::conformance::stage::accepted;
@@ -112,8 +112,8 @@ fn post_everything(node: &mut Node, to: Address, key: RemoteKey) {
         match number % 3 {
             0 => {
                 let length = [100_000, 8][number as usize / 3 % 2];
-                let send = Send::buffer(pattern(number, length)).to(to).context(number);
-                node.function.post_send(pair, send.with_immediate(1)).expect("room");
+                let send = Message::buffer(pattern(number, length)).to(to).context(number);
+                node.function.post_send(pair, send.immediate(1)).expect("room");
             }
             1 => {
                 let put = Put::new(vec![9; 4096], key.slice(0, 4096)).context(number);
@@ -160,7 +160,7 @@ fn greeting(node: &mut Node) -> (Address, [RemoteKey; 2]) {
 fn round_trip(node: &mut Node, peer: Address, seed: u64, length: usize) {
     let bytes = pattern(seed, length);
     node.receive(length, 0);
-    let send = Send::buffer(bytes.clone()).to(peer).with_immediate(1);
+    let send = Message::buffer(bytes.clone()).to(peer).immediate(1);
     node.function.post_send(node.queue_pair, send).expect("room");
     let mut patience = Patience::new();
     let (mut sent, mut back) = (false, false);
@@ -231,7 +231,7 @@ fn sixteen_to_one_is_fair_and_does_not_collapse() {
                 let (node, number) = (&mut stage.nodes[number], &mut posted[number]);
                 let pair = node.queue_pair;
                 while *number < allowed {
-                    let send = Send::buffer(pattern(*number, BYTES)).to(to);
+                    let send = Message::buffer(pattern(*number, BYTES)).to(to);
                     if !accepted(node.function.post_send(pair, send)) {
                         break;
                     }
@@ -344,7 +344,7 @@ fn forged_places_are_outlived() {
             let [from, to] = [node.address(), peer.address()];
             let lie = || liar.tell(from.node, to.node, place);
             assert!(!lie(), "nobody has asked");
-            let send = Send::buffer(pattern(1, 5_000)).to(to).with_immediate(1);
+            let send = Message::buffer(pattern(1, 5_000)).to(to).immediate(1);
             peer.receive(5_000, 0);
             // Received before anything is asked.
             (0..1_000).for_each(|_| assert!(node.poll().is_none()));
@@ -615,7 +615,7 @@ mod run {
 /// Tells an echo to end, and checks that it succeeds.
 #[track_caller]
 fn end_echo(child: Process, node: &mut Node, peer: Address) {
-    let send = Send::immediate(b"").to(peer).with_immediate(0);
+    let send = Message::inline(b"").to(peer).immediate(0);
     node.function.post_send(node.queue_pair, send).expect("room");
     let ended = all_complete(node, &mut []);
     assert_eq!(ended.len(), 1);

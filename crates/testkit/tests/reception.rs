@@ -3,7 +3,7 @@
 //! receive that the HPCL paper compares itself with. (`bellwire-bench network` measures their
 //! time.) The tests make their networks themselves, for which they need root and iproute2.
 
-use bellwire::{Device, Error, Operation, Send, Wait};
+use bellwire::{Device, Error, Message, Operation, Wait};
 use bellwire_ethernet::frame_io::FrameIo;
 use bellwire_ethernet::interface::Interface;
 use bellwire_ethernet::link_header::Mac;
@@ -146,7 +146,7 @@ fn ping_pong(network: &Network, rounds: u64) {
         let (from, to) = if round % 2 == 0 { (0, 1) } else { (1, 0) };
         stage.nodes[to].receive(64, round);
         let bytes = [round as u8; 64];
-        let send = Send::immediate(&bytes).to(addresses[to]).unsignaled();
+        let send = Message::inline(&bytes).to(addresses[to]).unsignaled();
         let pair = stage.nodes[from].queue_pair;
         stage.nodes[from].function.post_send(pair, send).expect("room");
         let mut patience = Patience::new();
@@ -199,7 +199,7 @@ fn sleeps_of_ping_pong(network: &Network, wait: Wait, rounds: u64) -> i64 {
         for round in 0..2 * rounds {
             if (round % 2 == 0) == leads {
                 let bytes = [round as u8; 8];
-                let send = Send::immediate(&bytes).to(peer).unsignaled();
+                let send = Message::inline(&bytes).to(peer).unsignaled();
                 node.function.post_send(node.queue_pair, send).expect("room");
             } else {
                 node.receive(8, round);
@@ -253,7 +253,7 @@ fn nobody_sleeps_for_a_message_that_is_there() {
         let mut slept = 0;
         for number in 0..=MESSAGES {
             stage.nodes[1].receive(8, number);
-            let send = Send::immediate(&[1; 8]).to(to).unsignaled();
+            let send = Message::inline(&[1; 8]).to(to).unsignaled();
             stage.nodes[0].function.post_send(pair, send).expect("room");
             // Now the frame is on the wire, which delivers it at once.
             for _ in 0..4 {
@@ -314,7 +314,7 @@ fn the_operations_of_a_device() {
                 patience.spend(|| "there is always something to do".into());
             }
             let pair = stage.nodes[0].queue_pair;
-            let send = Send::immediate(&[7; 8]).to(to).unsignaled();
+            let send = Message::inline(&[7; 8]).to(to).unsignaled();
             stage.nodes[0].function.post_send(pair, send).expect("room");
             loop {
                 stage.nodes[0].function.progress().expect("progress");

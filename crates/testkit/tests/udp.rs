@@ -1,6 +1,6 @@
 //! The UDP device does what every device must do, and also what only it does.
 
-use bellwire::{Device, DeviceOptions, Error, Result, Send, Wait};
+use bellwire::{Device, DeviceOptions, Error, Message, Result, Wait};
 use bellwire_testkit::conformance::{self, Fixture, Node, Stage};
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
@@ -139,7 +139,7 @@ fn nodes_are_found_by_name() {
     let mut stage = Stage { fixture: &network, nodes: vec![near, far], case: String::new() };
     stage.nodes[1].receive(8, 0);
     let pair = stage.nodes[0].queue_pair;
-    stage.nodes[0].function.post_send(pair, Send::immediate(b"found").to(to)).unwrap();
+    stage.nodes[0].function.post_send(pair, Message::inline(b"found").to(to)).unwrap();
     stage.success(1);
     stage.success(0);
 }
@@ -191,7 +191,7 @@ fn captures_hold_both_ways() {
     let pair = stage.nodes[0].queue_pair;
     for _ in 0..5 {
         stage.nodes[1].receive(16, 0);
-        let send = Send::immediate(b"captured message").to(to);
+        let send = Message::inline(b"captured message").to(to);
         stage.nodes[0].function.post_send(pair, send).unwrap();
         stage.success(1);
         stage.success(0);
@@ -233,7 +233,7 @@ fn sleepers_are_woken() {
         });
         for pause_ms in [0, 3, 40, 1, 200] {
             std::thread::sleep(Duration::from_millis(pause_ms));
-            sender.function.post_send(pair, Send::immediate(b"wake").to(to)).unwrap();
+            sender.function.post_send(pair, Message::inline(b"wake").to(to)).unwrap();
             let limit = Duration::from_secs(30);
             let done = sender.function.wait(sender.completions, Wait::Block, limit).unwrap();
             assert!(done.status.is_success());

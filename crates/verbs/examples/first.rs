@@ -1,7 +1,7 @@
 //! Two processes, one doorbell. Run it in two terminals: `cargo run --example first -- 0` and
 //! `cargo run --example first -- 1`.
 
-use bellwire::{Address, Device, Operation, QueuePairOptions, Send, Wait};
+use bellwire::{Address, Device, Message, Operation, QueuePairOptions, Wait};
 use std::time::Duration;
 
 fn main() -> bellwire::Result<()> {
@@ -15,7 +15,7 @@ fn main() -> bellwire::Result<()> {
     function.post_receive(queue_pair, vec![0; 64], 1)?;
     let greeting = format!("hello from node {node}");
     let peer = Address::new(1 - node, 0, queue_pair.number);
-    function.post_send(queue_pair, Send::immediate(greeting.as_bytes()).to(peer).context(2))?;
+    function.post_send(queue_pair, Message::inline(greeting.as_bytes()).to(peer).context(2))?;
 
     let (mut sent, mut received) = (false, false);
     while !(sent && received) {

@@ -8,7 +8,7 @@ use std::fmt;
 /// One message (NAP). Up to [`crate::Limits::eager_bytes`] it travels eagerly. A longer one goes by
 /// rendezvous: the receiver fetches it as soon as it has a buffer (C-53).
 #[derive(Debug)]
-pub struct Send<'a> {
+pub struct Message<'a> {
     pub(crate) payload: Payload<'a>,
     pub(crate) to: Destination,
     pub(crate) immediate: Option<u64>,
@@ -51,22 +51,22 @@ impl From<Address> for Destination {
 #[derive(Debug)]
 pub(crate) enum Payload<'a> {
     /// Inside the descriptor (C-17).
-    Immediate(&'a [u8]),
+    Inline(&'a [u8]),
     /// The same, from two places.
     Gathered(&'a [u8], View<'a>),
     /// At a source address (C-18).
     Buffer(Buffer),
 }
 
-impl<'a> Send<'a> {
+impl<'a> Message<'a> {
     /// Data inside the descriptor. It is copied before the post returns, so no buffer comes back.
     /// At most [`crate::Limits::eager_bytes`].
     #[inline]
-    pub fn immediate(bytes: &'a [u8]) -> Self {
-        Self::new(Payload::Immediate(bytes))
+    pub fn inline(bytes: &'a [u8]) -> Self {
+        Self::new(Payload::Inline(bytes))
     }
 
-    /// As [`Send::immediate`], from `head` and then `body`. A library can put its own words before
+    /// As [`Message::inline`], from `head` and then `body`. A library can put its own words before
     /// a program's bytes without joining them first.
     #[doc(hidden)]
     #[inline]
@@ -87,7 +87,7 @@ impl<'a> Send<'a> {
 
     #[inline]
     fn new(payload: Payload<'a>) -> Self {
-        Send { payload, to: Destination::NONE, immediate: None, context: 0, signaled: true }
+        Message { payload, to: Destination::NONE, immediate: None, context: 0, signaled: true }
     }
 
     /// The destination. Required on an unconnected queue pair, refused on a connected one.
@@ -99,7 +99,7 @@ impl<'a> Send<'a> {
 
     /// A value for the receiver's completion, beside the data.
     #[inline]
-    pub fn with_immediate(mut self, value: u64) -> Self {
+    pub fn immediate(mut self, value: u64) -> Self {
         self.immediate = Some(value);
         self
     }
@@ -118,7 +118,7 @@ impl<'a> Send<'a> {
         self
     }
 
-    /// Takes the buffer out, if it is not immediate data. Leaves an empty payload.
+    /// Takes the buffer out, if it is not inline. Leaves an empty payload.
     #[inline]
     pub(crate) fn take_buffer(&mut self) -> Option<Buffer> {
         // Tested before it is moved: a wide load of a payload that was just stored in words defeats
@@ -127,7 +127,7 @@ impl<'a> Send<'a> {
         if !matches!(self.payload, Payload::Buffer(_)) {
             return None;
         }
-        match std::mem::replace(&mut self.payload, Payload::Immediate(&[])) {
+        match std::mem::replace(&mut self.payload, Payload::Inline(&[])) {
             Payload::Buffer(buffer) => Some(buffer),
             _ => None,
         }
@@ -137,7 +137,7 @@ impl<'a> Send<'a> {
     #[inline]
     pub(crate) fn len(&self) -> usize {
         match &self.payload {
-            Payload::Immediate(bytes) => bytes.len(),
+            Payload::Inline(bytes) => bytes.len(),
             Payload::Gathered(head, body) => head.len() + body.len(),
             Payload::Buffer(buffer) => buffer.len(),
         }
@@ -159,7 +159,7 @@ pub struct Put<'a> {
 #[derive(Debug)]
 pub(crate) enum Source<'a> {
     /// Inside the descriptor (C-17).
-    Immediate(&'a [u8]),
+    Inline(&'a [u8]),
     /// At source addresses (C-18).
     Chain(LocalChain),
 }
@@ -181,8 +181,8 @@ impl<'a> Put<'a> {
     /// Data inside the descriptor. It is copied before the post returns, so no buffer comes back.
     /// At most [`crate::Limits::eager_bytes`].
     #[inline]
-    pub fn immediate(bytes: &'a [u8], destinations: impl Into<RemoteChain>) -> Self {
-        Self::of(Source::Immediate(bytes), destinations.into())
+    pub fn inline(bytes: &'a [u8], destinations: impl Into<RemoteChain>) -> Self {
+        Self::of(Source::Inline(bytes), destinations.into())
     }
 
     #[inline]

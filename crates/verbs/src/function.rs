@@ -1,7 +1,7 @@
 //! Functions: the objects that a program drives.
 
 use crate::completion_queue::Taken;
-use crate::descriptor::{Get, Put, Refused, Send};
+use crate::descriptor::{Get, Message, Put, Refused};
 use crate::device::Claim;
 use crate::engine::{Change, Core, Port};
 use crate::fork::ForkGuard;
@@ -296,8 +296,8 @@ impl Function {
     pub fn post_send<'a>(
         &mut self,
         queue_pair: QueuePair,
-        mut send: Send<'a>,
-    ) -> Result<(), Refused<Send<'a>>> {
+        mut send: Message<'a>,
+    ) -> Result<(), Refused<Message<'a>>> {
         if !self.fork.is_same_process() {
             return Err(Refused::new(Error::Forked, send));
         }
@@ -313,11 +313,11 @@ impl Function {
     /// posted element of `sends` keeps no payload.
     ///
     /// ```no_run
-    /// # use bellwire::{Address, Function, QueuePair, Result, Send};
+    /// # use bellwire::{Address, Function, QueuePair, Result, Message};
     /// /// Tells a peer three numbers, as a message each.
     /// fn tell(function: &mut Function, queue_pair: QueuePair, peer: Address) -> Result<()> {
     ///     let numbers = [3u64, 4, 5].map(u64::to_le_bytes);
-    ///     let mut sends = numbers.each_ref().map(|bytes| Send::immediate(bytes).to(peer));
+    ///     let mut sends = numbers.each_ref().map(|bytes| Message::inline(bytes).to(peer));
     ///     Ok(function.post_sends(queue_pair, &mut sends)?)
     /// }
     /// ```
@@ -328,7 +328,7 @@ impl Function {
     pub fn post_sends(
         &mut self,
         queue_pair: QueuePair,
-        sends: &mut [Send<'_>],
+        sends: &mut [Message<'_>],
     ) -> Result<(), Refused<usize>> {
         let mut posted = 0;
         if !self.fork.is_same_process() {

@@ -5,7 +5,7 @@
 //! [`Completion`] returns it, so no program needs `unsafe`.
 //!
 //! ```no_run
-//! use bellwire::{Device, QueuePairOptions, Send, Wait};
+//! use bellwire::{Device, QueuePairOptions, Message, Wait};
 //! use std::time::Duration;
 //!
 //! # fn main() -> bellwire::Result<()> {
@@ -15,7 +15,7 @@
 //! let queue_pair = function.create_queue_pair(&QueuePairOptions::new(completions))?;
 //! function.post_receive(queue_pair, vec![0; 64], 1)?;
 //! # let peer = "1.0.1".parse().unwrap();
-//! function.post_send(queue_pair, Send::immediate(b"hello").to(peer).context(2))?;
+//! function.post_send(queue_pair, Message::inline(b"hello").to(peer).context(2))?;
 //! let done = function.wait(completions, Wait::Adaptive, Duration::from_secs(1))?;
 //! # Ok(()) }
 //! ```
@@ -80,7 +80,7 @@ pub use bellwire_ring::memory::View;
 pub use completion_queue::CompletionQueue;
 pub use connection::{ConnectionProgress, ConnectionRequest, Listener};
 pub use counters::{Counters, FunctionCounters, QueuePairCounters};
-pub use descriptor::{Get, LocalChain, Put, Refused, RemoteChain, Send};
+pub use descriptor::{Get, LocalChain, Message, Put, Refused, RemoteChain};
 pub use device::{AccessMode, Device, DeviceOptions, FrameWay};
 pub use engine::Inbox;
 pub use function::{Function, FunctionOptions, Limits};

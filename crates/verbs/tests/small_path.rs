@@ -1,6 +1,6 @@
 //! The path of a small message neither allocates nor makes a system call.
 
-use bellwire::{Address, CompletionQueue, Device, Function, QueuePair, QueuePairOptions, Send};
+use bellwire::{Address, CompletionQueue, Device, Function, Message, QueuePair, QueuePairOptions};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -59,7 +59,7 @@ impl Pair {
             unreachable!("two sides")
         };
         let peer = Address::new(1, 0, to_qp.number);
-        from.post_send(*qp, Send::immediate(&number.to_le_bytes()).to(peer)).expect("room");
+        from.post_send(*qp, Message::inline(&number.to_le_bytes()).to(peer)).expect("room");
         let deadline = Instant::now() + Duration::from_secs(30);
         let mut done = None;
         while done.is_none() {

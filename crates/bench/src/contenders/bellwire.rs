@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use bellwire::{
-    Address, Buffer, Completion, CompletionQueue, Device, Error, Function, MemoryRegion, Operation,
-    Put, QueuePair, QueuePairOptions, RemoteKey, Rights, Send, Status,
+    Address, Buffer, Completion, CompletionQueue, Device, Error, Function, MemoryRegion, Message,
+    Operation, Put, QueuePair, QueuePairOptions, RemoteKey, Rights, Status,
 };
 
 use super::copy_straight::{LARGEST_STREAM_BYTES, stamp};
@@ -155,7 +155,7 @@ impl Pair {
     #[inline(always)]
     fn send_small(&mut self, number: u64) -> Result<()> {
         let bytes = number.to_ne_bytes();
-        let send = Send::immediate(&bytes).to(self.peer).unsignaled();
+        let send = Message::inline(&bytes).to(self.peer).unsignaled();
         self.function.post_send(self.queue_pair, send).map_err(Error::from)?;
         Ok(())
     }
@@ -208,7 +208,7 @@ impl Pair {
                     in_flight -= 1;
                 }
                 let bytes = number.to_ne_bytes();
-                let send = Send::immediate(&bytes).to(self.peer);
+                let send = Message::inline(&bytes).to(self.peer);
                 self.function.post_send(self.queue_pair, send).map_err(Error::from)?;
                 in_flight += 1;
             }
@@ -248,7 +248,7 @@ impl Pair {
             }
             let numbers: [[u8; 8]; BATCH] =
                 std::array::from_fn(|place| (posted + place as u64).to_ne_bytes());
-            let mut sends = numbers.each_ref().map(|bytes| Send::immediate(bytes).to(self.peer));
+            let mut sends = numbers.each_ref().map(|bytes| Message::inline(bytes).to(self.peer));
             let sends = &mut sends[..batch];
             self.function.post_sends(self.queue_pair, sends).map_err(Error::from)?;
             posted += batch as u64;
@@ -296,7 +296,7 @@ impl Pair {
                         buffer.into()
                     }
                 };
-                let send = Send::buffer(buffer).to(self.peer).context(slot as u64);
+                let send = Message::buffer(buffer).to(self.peer).context(slot as u64);
                 self.function.post_send(self.queue_pair, send).map_err(Error::from)?;
                 free[slot] = false;
                 posted += 1;
@@ -396,7 +396,7 @@ impl Pair {
                 self.await_value(self.puts)?;
             }
             let value = self.puts.to_ne_bytes();
-            let put = Put::immediate(&value, self.peer_window.slice(0, 8));
+            let put = Put::inline(&value, self.peer_window.slice(0, 8));
             // The last put signals the end: the first one waits for the peer's memory, and no code
             // drives it afterwards.
             let put = if number + 1 == count { put } else { put.unsignaled() };

@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use bellwire::{
-    Address, Completion, CompletionQueue, Device, Error, Function, QueuePair, QueuePairOptions,
-    Send, Status,
+    Address, Completion, CompletionQueue, Device, Error, Function, Message, QueuePair,
+    QueuePairOptions, Status,
 };
 
 use super::copy_straight::stamp;
@@ -158,7 +158,7 @@ impl FanIn {
             }
             let message = (sender as u64) << SENDER_SHIFT | self.counts[sender];
             let bytes = message.to_ne_bytes();
-            let send = Send::immediate(&bytes).to(self.receiver);
+            let send = Message::inline(&bytes).to(self.receiver);
             self.function.post_send(self.queue_pair, send).map_err(Error::from)?;
             self.counts[sender] += 1;
             in_flight += 1;

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use bellwire::{
-    Address, Buffer, Completion, CompletionQueue, Device, Error, Function, MemoryRegion, Operation,
-    QueuePair, QueuePairOptions, Rights, Send, Wait,
+    Address, Buffer, Completion, CompletionQueue, Device, Error, Function, MemoryRegion, Message,
+    Operation, QueuePair, QueuePairOptions, Rights, Wait,
 };
 
 use super::{Contender, Kind, Start};
@@ -173,7 +173,7 @@ impl Pair {
     #[inline]
     fn send_small(&mut self, bytes: usize, number: u64, signaled: bool) -> Result<()> {
         mark(&mut self.message[..bytes], number);
-        let send = Send::immediate(&self.message[..bytes]).to(self.peer);
+        let send = Message::inline(&self.message[..bytes]).to(self.peer);
         let send = if signaled { send } else { send.unsignaled() };
         self.function.post_send(self.queue_pair, send).map_err(Error::from)?;
         Ok(())
@@ -283,7 +283,7 @@ impl Pair {
                 let first = slot * bytes;
                 self.region.store_u64(first, posted);
                 self.region.store_u64(first + bytes - 8, posted);
-                let send = Send::buffer(self.region.slice(first, bytes));
+                let send = Message::buffer(self.region.slice(first, bytes));
                 let send = send.to(self.peer).context(slot as u64);
                 self.function.post_send(self.queue_pair, send).map_err(Error::from)?;
                 free[slot] = false;

@@ -58,7 +58,7 @@ impl Drop for Alive {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bellwire::{Address, Completion, Device, QueuePairOptions, Send, Status, Wait};
+    use bellwire::{Address, Completion, Device, Message, QueuePairOptions, Status, Wait};
     use std::time::Instant;
 
     /// A function of the UDP node 127.x.y.`host`, with a queue pair.
@@ -75,7 +75,7 @@ mod tests {
     /// Sends a message that is long enough to complete only when the other program has it, or never
     /// will.
     fn send(function: &mut Function, pair: bellwire::QueuePair, to: Address) {
-        let send = Send::buffer(vec![0; 1 << 20]).to(to);
+        let send = Message::buffer(vec![0; 1 << 20]).to(to);
         function.post_send(pair, send).map_err(bellwire::Error::from).expect("room");
     }
 

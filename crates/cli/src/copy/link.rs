@@ -129,9 +129,9 @@ impl Link {
         self.make_room()?;
         let mut function = self.alive.function();
         let send = if text.len() <= function.limits().eager_bytes {
-            bellwire::Send::immediate(&text)
+            bellwire::Message::inline(&text)
         } else {
-            bellwire::Send::buffer(text)
+            bellwire::Message::buffer(text)
         };
         function.post_send(self.queue.pair, send).map_err(Error::from)?;
         drop(function);

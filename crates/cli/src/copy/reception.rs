@@ -398,9 +398,9 @@ impl Reception {
         let text = serde_json::to_vec(message)?;
         let mut function = self.alive.function();
         let send = if text.len() <= function.limits().eager_bytes {
-            bellwire::Send::immediate(&text)
+            bellwire::Message::inline(&text)
         } else {
-            bellwire::Send::buffer(text)
+            bellwire::Message::buffer(text)
         };
         function.post_send(session.pair, send).map_err(Error::from)?;
         session.outstanding += 1;

@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use bellwire::{
-    Address, Completion, CompletionQueue, Device, Error, Function, Put, QueuePair,
-    QueuePairOptions, Rights, Send,
+    Address, Completion, CompletionQueue, Device, Error, Function, Message, Put, QueuePair,
+    QueuePairOptions, Rights,
 };
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,7 @@ pub fn run(device: &str) -> Result<String> {
     let message = b"does it carry?";
     sender
         .function
-        .post_send(sender.queue_pair, Send::immediate(message).to(to))
+        .post_send(sender.queue_pair, Message::inline(message).to(to))
         .map_err(Error::from)
         .context("a message")?;
     let arrived = completion(&mut ends, 1).context("a message")?;

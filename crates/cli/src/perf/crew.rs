@@ -88,7 +88,7 @@ impl Crew {
 
     fn say(&self, end: &mut End) -> Result<()> {
         for queue in &self.queues {
-            let send = bellwire::Send::immediate(b"0").unsignaled();
+            let send = bellwire::Message::inline(b"0").unsignaled();
             end.function.post_send(queue.pair, send).map_err(Error::from)?;
         }
         Ok(())

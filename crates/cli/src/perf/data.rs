@@ -132,11 +132,11 @@ impl End {
         let arena = self.arena.as_mut().context("no memory")?;
         let send = if bytes <= arena.eager_bytes {
             arena.immediate[..8].copy_from_slice(&stamp.to_le_bytes());
-            bellwire::Send::immediate(&arena.immediate[..bytes])
+            bellwire::Message::inline(&arena.immediate[..bytes])
         } else {
             let at = arena.out_at(slot, bytes);
             arena.region.store_u64(at, stamp);
-            bellwire::Send::buffer(arena.region.slice(at, bytes))
+            bellwire::Message::buffer(arena.region.slice(at, bytes))
         };
         let send = send.context(slot);
         let send = if signaled { send } else { send.unsignaled() };
@@ -345,11 +345,11 @@ impl End {
             fill(&mut message, number);
             let arena = self.arena.as_mut().context("no memory")?;
             let send = if bytes <= arena.eager_bytes {
-                bellwire::Send::immediate(&message)
+                bellwire::Message::inline(&message)
             } else {
                 let at = arena.out_at(number % window(bytes), bytes);
                 arena.region.write(at, &message);
-                bellwire::Send::buffer(arena.region.slice(at, bytes))
+                bellwire::Message::buffer(arena.region.slice(at, bytes))
             };
             self.function.post_send(self.data.pair, send).map_err(Error::from)?;
             self.next(self.data.sends)?;

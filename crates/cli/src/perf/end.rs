@@ -108,7 +108,7 @@ impl End {
     /// Sends an order or an answer.
     pub fn say(&mut self, message: &impl Serialize) -> Result<()> {
         let text = text_of(message)?;
-        let send = bellwire::Send::immediate(&text).unsignaled();
+        let send = bellwire::Message::inline(&text).unsignaled();
         let posted = self.function.post_send(self.orders.pair, send);
         Ok(posted.map_err(Error::from)?)
     }
@@ -116,7 +116,7 @@ impl End {
     /// Sends the last order, and waits until the other side has it: a message in flight when we end
     /// may be lost.
     pub fn say_last(&mut self, message: &impl Serialize) -> Result<()> {
-        let send = bellwire::Send::buffer(text_of(message)?);
+        let send = bellwire::Message::buffer(text_of(message)?);
         self.function.post_send(self.orders.pair, send).map_err(Error::from)?;
         // The other side may have received it and gone, which is fine.
         self.function.wait(self.orders.sends, Wait::Adaptive, PATIENCE)?;

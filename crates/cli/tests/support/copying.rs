@@ -2,8 +2,8 @@
 
 use super::{DEADLINE, Running, bellwire, wait};
 use bellwire::{
-    Address, CompletionQueue, Device, Error, Function, Put, QueuePair, QueuePairOptions, RemoteKey,
-    Send, Wait,
+    Address, CompletionQueue, Device, Error, Function, Message, Put, QueuePair, QueuePairOptions,
+    RemoteKey, Wait,
 };
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
@@ -91,13 +91,13 @@ impl Stranger {
     }
 
     pub fn say(&mut self, what: &str) {
-        let send = Send::immediate(what.as_bytes());
+        let send = Message::inline(what.as_bytes());
         self.function.post_send(self.pair, send).map_err(Error::from).expect("room");
     }
 
     /// Sends a message, unless the connection has ended.
     pub fn try_to_say(&mut self, what: &str) {
-        let _ = self.function.post_send(self.pair, Send::immediate(what.as_bytes()));
+        let _ = self.function.post_send(self.pair, Message::inline(what.as_bytes()));
     }
 
     /// The next message.

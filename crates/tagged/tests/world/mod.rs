@@ -95,7 +95,7 @@ impl World {
     ) -> Sent {
         let to = self.peer(from, to);
         for _ in 0..100_000 {
-            let message = Message { to, tag, data, body, token: token(context), how };
+            let message = TaggedMessage { to, tag, data, body, token: token(context), how };
             match self.sides[from].endpoint.send(message) {
                 Ok(sent) => return sent,
                 Err(Refusal::Again) => drop(self.turn()),

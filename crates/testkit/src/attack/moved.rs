@@ -7,7 +7,7 @@ use super::station::From;
 use super::witness::{Witness, exchange, greet};
 use crate::conformance::Patience;
 use crate::network::Carrier;
-use bellwire::{Address, Device, DeviceOptions, Error, Send, Status};
+use bellwire::{Address, Device, DeviceOptions, Error, Message, Status};
 use bellwire_wire::frame::finish::RefuseReason;
 use std::fmt::Debug;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -76,7 +76,7 @@ pub fn a_refused_number_is_told() {
     let heard = warnings.clone();
     let status = tracing::subscriber::with_default(warnings, || {
         let node = &mut stage.nodes[VICTIM];
-        node.function.post_send(node.queue_pair, Send::immediate(b"x").to(to)).expect("room");
+        node.function.post_send(node.queue_pair, Message::inline(b"x").to(to)).expect("room");
         let (mut frame, mut patience) = ([0; 2_048], Patience::new());
         loop {
             if let Some(done) = node.poll() {

@@ -2,7 +2,7 @@
 
 use crate::conformance::bytes::pattern;
 use crate::conformance::{Node, Patience, Stage};
-use bellwire::{Operation, Send, Status};
+use bellwire::{Message, Operation, Status};
 use std::path::PathBuf;
 
 /// The counters of a function's device, as the process shows them to `bellwire stat`.
@@ -64,7 +64,7 @@ pub fn greet(stage: &mut Stage<'_>, [from, to]: [usize; 2]) {
     let there = stage.nodes[to].address();
     stage.nodes[to].receive(8, 0);
     let node = &mut stage.nodes[from];
-    node.function.post_send(node.queue_pair, Send::immediate(b"greeting").to(there)).expect("room");
+    node.function.post_send(node.queue_pair, Message::inline(b"greeting").to(there)).expect("room");
     assert_eq!(stage.success(to).peer, stage.nodes[from].address());
     stage.success(from);
 }
@@ -88,7 +88,7 @@ pub fn exchange_while(
         let there = stage.nodes[to].address();
         stage.nodes[to].receive(length, 0);
         let node = &mut stage.nodes[from];
-        let send = Send::buffer(pattern(from as u64, length)).to(there);
+        let send = Message::buffer(pattern(from as u64, length)).to(there);
         node.function.post_send(node.queue_pair, send).expect("room");
     }
     let (mut left, mut patience) = (4, Patience::new());

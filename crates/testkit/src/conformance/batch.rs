@@ -4,7 +4,7 @@ use super::Fixture;
 use super::bytes::{Random, assert_same, pattern};
 use super::inbox::Picky;
 use super::stage::{A, B, Node, Stage};
-use bellwire::{Error, FunctionOptions, Operation, QueuePairOptions, Send, Status};
+use bellwire::{Error, FunctionOptions, Message, Operation, QueuePairOptions, Status};
 use bellwire_ring::memory::View;
 use std::collections::HashSet;
 
@@ -30,17 +30,17 @@ impl Plan {
         self.has_immediate.then_some(!(number as u64))
     }
 
-    fn send<'a>(&self, number: usize, bytes: &'a [u8]) -> Send<'a> {
+    fn send<'a>(&self, number: usize, bytes: &'a [u8]) -> Message<'a> {
         let (head, body) = bytes.split_at(bytes.len() / 3);
         let send = match self.form {
-            0 => Send::immediate(bytes),
-            1 => Send::gathered(head, View::of(body)),
-            _ => Send::buffer(bytes.to_vec()),
+            0 => Message::inline(bytes),
+            1 => Message::gathered(head, View::of(body)),
+            _ => Message::buffer(bytes.to_vec()),
         };
         let send = send.context(number as u64);
         let send = if self.signaled { send } else { send.unsignaled() };
         match self.immediate(number) {
-            Some(value) => send.with_immediate(value),
+            Some(value) => send.immediate(value),
             None => send,
         }
     }
@@ -144,12 +144,12 @@ pub fn a_refusal_leaves_the_rest(fixture: &dyn Fixture) {
     for bad in [0, 1, 5] {
         stage.case = format!("message {bad} is too long");
         let mut sends: Vec<_> =
-            (0..8u64).map(|n| Send::immediate(b"good").to(to).context(n)).collect();
-        sends[bad] = Send::immediate(&too_long).to(to).context(100);
+            (0..8u64).map(|n| Message::inline(b"good").to(to).context(n)).collect();
+        sends[bad] = Message::inline(&too_long).to(to).context(100);
         let refused = stage.nodes[A].function.post_sends(ours, &mut sends).expect_err("too long");
         assert!(matches!(refused.error, Error::TooLong { .. }), "{}", refused.error);
         assert_eq!(refused.descriptor, bad);
-        sends[bad] = Send::buffer(b"better".to_vec()).to(to).context(bad as u64);
+        sends[bad] = Message::buffer(b"better".to_vec()).to(to).context(bad as u64);
         stage.nodes[A].function.post_sends(ours, &mut sends[bad..]).expect("room");
         for number in 0..8 {
             stage.nodes[B].receive(8, number);
@@ -158,8 +158,8 @@ pub fn a_refusal_leaves_the_rest(fixture: &dyn Fixture) {
             assert_eq!(stage.success(A).context, number);
         }
     }
-    let nowhere = Send::immediate(b"nowhere");
-    let mut sends = [Send::immediate(b"there").to(to), nowhere, Send::immediate(b"there").to(to)];
+    let nowhere = Message::inline(b"nowhere");
+    let mut sends = [Message::inline(b"there").to(to), nowhere, Message::inline(b"there").to(to)];
     let refused = stage.nodes[A].function.post_sends(ours, &mut sends).expect_err("nobody");
     assert!(matches!(refused.error, Error::BadDestination(_)), "{}", refused.error);
     assert_eq!(refused.descriptor, 1);
@@ -177,7 +177,7 @@ pub fn a_small_completion_queue_takes_what_fits(fixture: &dyn Fixture) {
     let mut next = 0;
     while next < 40 {
         let mut sends: Vec<_> =
-            (next..40u64).map(|n| Send::immediate(b"counted").to(to).context(n)).collect();
+            (next..40u64).map(|n| Message::inline(b"counted").to(to).context(n)).collect();
         let posted = match stage.nodes[A].function.post_sends(ours, &mut sends) {
             Ok(()) => sends.len(),
             Err(refused) => {

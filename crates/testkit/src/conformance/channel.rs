@@ -2,7 +2,7 @@
 
 use super::stage::{A, B, Stage};
 use super::{Fixture, Node};
-use bellwire::{Address, Error, QueuePairOptions, Send, Status};
+use bellwire::{Address, Error, Message, QueuePairOptions, Status};
 
 /// Members of the same number talk; members of different numbers never meet.
 // shows: H-22
@@ -22,7 +22,7 @@ pub fn the_same_number_talks(fixture: &dyn Fixture) {
                 stage.nodes[to].receive_on(members[to][index], 8, 1);
                 let address = Address::channel(stage.nodes[to].device.node(), 0, number);
                 assert_eq!(stage.nodes[to].address_of(members[to][index]), address);
-                let send = Send::immediate(b"hello").to(address);
+                let send = Message::inline(b"hello").to(address);
                 stage.nodes[from].function.post_send(members[from][index], send).expect("posted");
                 // Messages to itself arrive at the same queue.
                 for who in [from, to] {
@@ -38,7 +38,7 @@ pub fn the_same_number_talks(fixture: &dyn Fixture) {
     // A node that is not in a channel reaches nobody there.
     stage.nodes[2].function.destroy_queue_pair(members[2][1]).expect("it exists");
     let absent = Address::channel(stage.nodes[2].device.node(), 0, numbers[1]);
-    let send = Send::immediate(b"anybody?").to(absent);
+    let send = Message::inline(b"anybody?").to(absent);
     stage.nodes[A].function.post_send(members[A][1], send).expect("posted");
     assert_eq!(stage.next(A).status, Status::NoSuchQueuePair);
 }
@@ -79,7 +79,7 @@ pub fn one_wait_for_all_peers(fixture: &dyn Fixture) {
     for turn in 0..3 * PEERS {
         let who = turn * 5 % PEERS;
         stage.nodes[PEERS].receive_on(members[PEERS], 8, turn as u64);
-        let send = Send::immediate(&[1; 8]).to(to).with_immediate(who as u64).unsignaled();
+        let send = Message::inline(&[1; 8]).to(to).immediate(who as u64).unsignaled();
         stage.nodes[who].function.post_send(members[who], send).expect("posted");
         let done = stage.success(PEERS);
         assert_eq!((done.context, done.immediate()), (turn as u64, Some(who as u64)));
@@ -110,7 +110,7 @@ pub fn barriers_and_exchanges(fixture: &dyn Fixture) {
         let enter = |stage: &mut Stage<'_>, who: usize| {
             for &node in numbers.iter().filter(|&&node| node != numbers[who]) {
                 let send =
-                    Send::immediate(b"entered").to(Address::channel(node, 0, 3)).unsignaled();
+                    Message::inline(b"entered").to(Address::channel(node, 0, 3)).unsignaled();
                 stage.nodes[who].function.post_send(members[who], send).expect("posted");
             }
         };
@@ -142,14 +142,14 @@ pub fn strangers_are_not_heard(fixture: &dyn Fixture) {
     let connected = stage.nodes[B].address();
     stage.nodes[B].receive(8, 1);
     let third = stage.nodes[2].queue_pair;
-    let send = Send::immediate(b"stranger").to(connected);
+    let send = Message::inline(b"stranger").to(connected);
     stage.nodes[2].function.post_send(third, send).expect("posted");
     stage.until("the stranger to be noticed", |stage| {
         let state = stage.nodes[B].function.query(second).unwrap();
         (state.counters.messages_refused == 1).then_some(())
     });
     assert!(stage.nodes[B].poll().is_none(), "the receive is still there");
-    stage.nodes[A].function.post_send(first, Send::immediate(b"friend")).expect("posted");
+    stage.nodes[A].function.post_send(first, Message::inline(b"friend")).expect("posted");
     let done = stage.success(B);
     assert_eq!(done.buffer.unwrap().into_bytes(done.length), b"friend");
 }

@@ -4,7 +4,7 @@ use super::bytes::pattern;
 use super::stage::{A, B, Stage};
 use super::{Fixture, Node, Patience};
 use bellwire::{
-    Address, Buffer, ConnectionProgress, ConnectionState, Error, Operation, Put, Rights, Send,
+    Address, Buffer, ConnectionProgress, ConnectionState, Error, Message, Operation, Put, Rights,
     Status, Wait,
 };
 use std::time::Duration;
@@ -38,7 +38,7 @@ pub fn connect_talk_disconnect(fixture: &dyn Fixture) {
         stage.nodes[A].function.start_connect(ours, there, &question, patience).expect("asked");
         let state = stage.nodes[A].function.query(ours).unwrap().connection;
         assert_eq!(state, ConnectionState::Connecting { to: there });
-        let refused = stage.nodes[A].function.post_send(ours, Send::immediate(b"early"));
+        let refused = stage.nodes[A].function.post_send(ours, Message::inline(b"early"));
         let error = refused.expect_err("not yet").error;
         assert!(matches!(error, Error::WrongState { .. }), "{error:?}");
         let error = stage.nodes[A].function.start_connect(ours, there, &[], patience);
@@ -57,7 +57,7 @@ pub fn connect_talk_disconnect(fixture: &dyn Fixture) {
             let state = stage.nodes[who].function.query(pair).unwrap().connection;
             assert_eq!(state, ConnectionState::Connected { peer });
             stage.nodes[1 - who].receive(100_000, 1);
-            let send = Send::buffer(vec![who as u8; [8, 100_000][round % 2]]);
+            let send = Message::buffer(vec![who as u8; [8, 100_000][round % 2]]);
             stage.nodes[who].function.post_send(pair, send).expect("posted");
             assert_eq!(stage.success(who).peer, peer);
             assert_eq!(stage.success(1 - who).operation, Operation::Receive);
@@ -75,7 +75,7 @@ pub fn connect_talk_disconnect(fixture: &dyn Fixture) {
         for (who, pair, why) in [(A, ours, Status::Flushed), (B, theirs, Status::PeerGone)] {
             let state = stage.nodes[who].function.query(pair).unwrap().connection;
             assert_eq!(state, ConnectionState::Disconnected { why });
-            let refused = stage.nodes[who].function.post_send(pair, Send::immediate(b"late"));
+            let refused = stage.nodes[who].function.post_send(pair, Message::inline(b"late"));
             let error = refused.expect_err("disconnected").error;
             assert!(matches!(error, Error::WrongState { .. }), "{error:?}");
         }
@@ -94,7 +94,7 @@ pub fn connect_waits(fixture: &dyn Fixture) {
                 let patience = super::patience::limit();
                 let answer = asking.function.connect(pair, to, b"hello", patience);
                 assert_eq!(answer.expect("connected"), b"welcome");
-                asking.function.post_send(pair, Send::immediate(b"first")).expect("posted");
+                asking.function.post_send(pair, Message::inline(b"first")).expect("posted");
                 let done = asking.function.wait(asking.completions, how, patience).expect("sent");
                 assert_eq!(done.status, Status::Success);
                 asking
@@ -215,7 +215,7 @@ pub fn a_peer_that_goes_away(fixture: &dyn Fixture) {
     }
     // Nobody receives these, so they are in flight when the peer goes.
     for context in 3..6 {
-        function.post_send(pair, Send::buffer(vec![1; long]).context(context)).expect("room");
+        function.post_send(pair, Message::buffer(vec![1; long]).context(context)).expect("room");
     }
     for _ in 0..50 {
         stage.turn();
@@ -247,7 +247,7 @@ pub fn a_target_that_goes_away(fixture: &dyn Fixture) {
     let long = stage.nodes[A].function.limits().eager_bytes + 1;
     let function = &mut stage.nodes[A].function;
     for context in 0..5 {
-        let send = Send::buffer(vec![1; long]).to(doomed).context(context);
+        let send = Message::buffer(vec![1; long]).to(doomed).context(context);
         function.post_send(pair, send).expect("room");
     }
     let theirs = stage.nodes[2].queue_pair;
@@ -268,7 +268,7 @@ pub fn a_target_that_goes_away(fixture: &dyn Fixture) {
     assert!(told, "{done:?}");
     stage.nodes[B].receive(8, 0);
     let function = &mut stage.nodes[A].function;
-    function.post_send(pair, Send::immediate(b"going on").to(alive)).expect("room");
+    function.post_send(pair, Message::inline(b"going on").to(alive)).expect("room");
     stage.success(A);
     stage.success(B);
 }
@@ -282,7 +282,7 @@ pub fn destroying_gives_everything_back(fixture: &dyn Fixture) {
     let function = &mut stage.nodes[A].function;
     for context in 0..4 {
         function.post_receive(pair, vec![0; 16], context).expect("room");
-        let send = Send::buffer(vec![1; long]).context(context + 4);
+        let send = Message::buffer(vec![1; long]).context(context + 4);
         function.post_send(pair, send).expect("room");
     }
     for _ in 0..20 {

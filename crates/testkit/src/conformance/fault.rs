@@ -5,7 +5,7 @@ use super::bytes::{Ground, Kind, pattern};
 use super::stage::{A, B, Stage};
 use super::{Buffer, Fixture};
 use bellwire::{
-    Address, Completion, Get, MemoryRegion, Operation, Put, RemoteKey, Rights, Send, Status,
+    Address, Completion, Get, MemoryRegion, Message, Operation, Put, RemoteKey, Rights, Status,
 };
 
 /// Bytes in the regions of these checks.
@@ -263,7 +263,7 @@ pub fn long_messages_are_truncated(fixture: &dyn Fixture) {
             for early in [false, true] {
                 stage.case = format!("{size} bytes into {room} of {into:?}, early: {early}");
                 let bytes = pattern(size as u64, size);
-                let send = Send::buffer(bytes.clone()).to(to).context(4);
+                let send = Message::buffer(bytes.clone()).to(to).context(4);
                 if early {
                     stage.nodes[A].function.post_send(ours, send).expect("accepted");
                     for _ in 0..50 {
@@ -304,14 +304,14 @@ pub fn no_such_queue_pair(fixture: &dyn Fixture) {
     for to in numbers.map(|queue_pair| Address { queue_pair, ..alive }) {
         for size in [0, 8, eager, eager + 1, 3 * eager] {
             stage.case = format!("{size} bytes to {to}");
-            let send = Send::buffer(vec![2; size]).to(to).context(3);
+            let send = Message::buffer(vec![2; size]).to(to).context(3);
             stage.nodes[A].function.post_send(ours, send).expect("accepted");
             let Completion { status, context, buffer, peer, .. } = stage.next(A);
             let told = (status, context, peer);
             assert_eq!(told, (Status::NoSuchQueuePair, 3, to), "{}", stage.case);
             assert_eq!(buffer.and_then(Buffer::into_vec), Some(vec![2; size]), "{}", stage.case);
             stage.nodes[B].receive(4, 0);
-            let send = Send::immediate(b"fine").to(alive);
+            let send = Message::inline(b"fine").to(alive);
             stage.nodes[A].function.post_send(ours, send).expect("accepted");
             stage.success(A);
             stage.success(B);
@@ -327,9 +327,9 @@ pub fn nobody_there(fixture: &dyn Fixture) {
     key.node = 60_000;
     let to = Address::new(60_000, 0, 1);
     let (pair, function) = (node.queue_pair, &mut node.function);
-    function.post_send(pair, Send::buffer(vec![1; 8]).to(to).context(0)).expect("accepted");
-    function.post_send(pair, Send::immediate(&[1; 8]).to(to).context(1)).expect("accepted");
-    function.post_send(pair, Send::buffer(vec![1; 50_000]).to(to).context(2)).expect("accepted");
+    function.post_send(pair, Message::buffer(vec![1; 8]).to(to).context(0)).expect("accepted");
+    function.post_send(pair, Message::inline(&[1; 8]).to(to).context(1)).expect("accepted");
+    function.post_send(pair, Message::buffer(vec![1; 50_000]).to(to).context(2)).expect("accepted");
     function.post_put(pair, Put::new(vec![1; 64], key).context(3)).expect("accepted");
     function.post_get(pair, Get::new(key, vec![1; 64]).context(4)).expect("accepted");
     function.post_fetch_add(pair, key.at(0), 1, 5).expect("accepted");

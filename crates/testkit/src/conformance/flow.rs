@@ -4,7 +4,7 @@
 use super::Fixture;
 use super::bytes::{Random, assert_same, pattern};
 use super::stage::{A, B, Stage, accepted};
-use bellwire::{Completion, Error, Operation, QueuePairOptions, Rights, Send, Status};
+use bellwire::{Completion, Error, Message, Operation, QueuePairOptions, Rights, Status};
 use bellwire_ring::memory::View;
 
 /// Posts messages that carry their number, until one is refused because the queue is full. Returns
@@ -15,7 +15,7 @@ fn flood(stage: &mut Stage<'_>, who: usize, to: bellwire::Address, size: usize, 
     let mut idle = 0;
     // The queue counts as full only once the nodes are idle.
     while idle < 300 {
-        let send = Send::buffer(numbered(number, size)).to(to).with_immediate(number).unsignaled();
+        let send = Message::buffer(numbered(number, size)).to(to).immediate(number).unsignaled();
         match stage.nodes[who].function.post_send(queue_pair, send) {
             Ok(()) => {
                 number += 1;
@@ -99,10 +99,10 @@ pub fn a_slow_receiver(fixture: &dyn Fixture) {
             let bytes = numbered(sent, size(sent));
             let (head, body) = bytes.split_at(random.below(bytes.len() + 1));
             let send = match sent % 2 {
-                0 => Send::immediate(&bytes),
-                _ => Send::gathered(head, View::of(body)),
+                0 => Message::inline(&bytes),
+                _ => Message::gathered(head, View::of(body)),
             };
-            let send = send.to(to).with_immediate(sent).unsignaled();
+            let send = send.to(to).immediate(sent).unsignaled();
             if !accepted(stage.nodes[A].function.post_send(queue_pair, send)) {
                 break;
             }
@@ -136,8 +136,7 @@ pub fn a_stopped_queue_pair_holds_up_nobody_else(fixture: &dyn Fixture) {
             stage.case = format!("round {round}, node {who}, behind {flooded} messages");
             stage.nodes[B].receive_on(free, eager, 0);
             let size = [8, eager][round % 2];
-            let send =
-                Send::buffer(numbered(round as u64, size)).to(to).with_immediate(round as u64);
+            let send = Message::buffer(numbered(round as u64, size)).to(to).immediate(round as u64);
             stage.nodes[who].function.post_send(pair, send).expect("room");
             let mut done = stage.success(B);
             assert_numbered(&mut done, round as u64, size, &stage.case);
@@ -173,7 +172,7 @@ pub fn many_senders_to_one_receiver(fixture: &dyn Fixture) {
             let queue_pair = stage.nodes[who].queue_pair;
             for _ in 0..random.below(60) {
                 let bytes = numbered(*sent + who as u64 * EACH, size(*sent));
-                let send = Send::immediate(&bytes).to(to).with_immediate(*sent).unsignaled();
+                let send = Message::inline(&bytes).to(to).immediate(*sent).unsignaled();
                 if *sent < EACH && accepted(stage.nodes[who].function.post_send(queue_pair, send)) {
                     *sent += 1;
                 }
@@ -218,7 +217,7 @@ pub fn a_full_completion_queue_loses_nothing(fixture: &dyn Fixture) {
     }
     let refused = stage.nodes[B].function.post_receive(own, vec![0; 8], 99).expect_err("full");
     assert!(matches!(refused.error, Error::QueueFull { depth: DEPTH, .. }), "{:?}", refused.error);
-    let send = Send::immediate(b"no room for its completion").to(stage.nodes[A].address());
+    let send = Message::inline(b"no room for its completion").to(stage.nodes[A].address());
     let refused = stage.nodes[B].function.post_send(own, send).expect_err("full");
     assert!(matches!(refused.error, Error::QueueFull { depth: DEPTH, .. }), "{:?}", refused.error);
     // Shared receives and events reserve nothing; they wait for an entry when they complete.
@@ -229,7 +228,7 @@ pub fn a_full_completion_queue_loses_nothing(fixture: &dyn Fixture) {
     for number in 0..40u64 {
         let bytes = number.to_le_bytes();
         let to = if number % 2 == 0 { to_own } else { to_sharing };
-        let send = Send::immediate(&bytes).to(to).unsignaled();
+        let send = Message::inline(&bytes).to(to).unsignaled();
         stage.nodes[A].function.post_send(queue_pair, send).expect("room");
         if number % 4 == 3 {
             let put = bellwire::Put::new(vec![1; 64], region.remote_key())
@@ -275,7 +274,7 @@ pub fn operations_under_way_are_limited(fixture: &dyn Fixture) {
     assert_eq!(limits.outstanding, 32, "unless the program wants something else");
     let size = limits.eager_bytes + 1;
     for number in 0..100 {
-        let send = Send::buffer(numbered(number, size)).to(to).with_immediate(number);
+        let send = Message::buffer(numbered(number, size)).to(to).immediate(number);
         stage.nodes[A].function.post_send(ours, send).expect("room");
     }
     stage.until("as many offers as may be under way", |stage| {
@@ -306,8 +305,8 @@ pub fn floods_both_ways(fixture: &dyn Fixture) {
         for number in 0..200 {
             for who in [A, B] {
                 let queue_pair = stage.nodes[who].queue_pair;
-                let send = Send::buffer(numbered(number, size)).to(to[1 - who]);
-                let send = send.with_immediate(number).unsignaled();
+                let send = Message::buffer(numbered(number, size)).to(to[1 - who]);
+                let send = send.immediate(number).unsignaled();
                 stage.nodes[who].function.post_send(queue_pair, send).expect("room");
             }
         }

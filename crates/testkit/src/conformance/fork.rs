@@ -2,7 +2,7 @@
 
 use super::stage::{A, B, Stage};
 use super::{Fixture, Node};
-use bellwire::{Error, Get, Put, QueuePairOptions, Rights, Send, Wait};
+use bellwire::{Error, Get, Message, Put, QueuePairOptions, Rights, Wait};
 use std::time::{Duration, Instant};
 
 /// Every call of a forked child is refused by name. The parent goes on, whatever the child does or
@@ -15,7 +15,7 @@ pub fn a_forked_child_is_refused(fixture: &dyn Fixture) {
     let key = region.remote_key();
     let hello = |stage: &mut Stage<'_>| {
         stage.nodes[B].receive(8, 0);
-        stage.nodes[A].function.post_send(pair, Send::immediate(b"hello").to(to)).expect("room");
+        stage.nodes[A].function.post_send(pair, Message::inline(b"hello").to(to)).expect("room");
         stage.success(A);
         stage.success(B);
     };
@@ -60,7 +60,7 @@ fn every_call_is_refused(node: &mut Node, to: bellwire::Address, key: bellwire::
     let function = &mut node.function;
     let second = Duration::from_secs(1);
     let results = [
-        function.post_send(pair, Send::immediate(b"x").to(to)).map_err(|r| r.error),
+        function.post_send(pair, Message::inline(b"x").to(to)).map_err(|r| r.error),
         function.post_receive(pair, vec![0; 8], 0).map_err(|r| r.error),
         function.post_put(pair, Put::new(vec![1; 64], key)).map_err(|r| r.error),
         function.post_get(pair, Get::new(key, vec![1; 64])).map_err(|r| r.error),

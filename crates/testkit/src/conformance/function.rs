@@ -3,8 +3,8 @@
 use super::stage::{A, B, Stage, accepted};
 use super::{Fixture, Node};
 use bellwire::{
-    Device, DeviceOptions, Error, FunctionOptions, Get, Operation, QueuePairOptions, RemoteKey,
-    Rights, Send, Status,
+    Device, DeviceOptions, Error, FunctionOptions, Get, Message, Operation, QueuePairOptions,
+    RemoteKey, Rights, Status,
 };
 
 fn open(fixture: &dyn Fixture) -> Device {
@@ -47,15 +47,16 @@ pub fn closing_one_leaves_the_others(fixture: &dyn Fixture) {
     let full = stage.nodes[A].function.limits().eager_bytes + 1;
     // Function 1 has the maximum in flight, and its queue is full as well.
     let busy = stage.nodes[2].queue_pair;
-    while accepted(stage.nodes[2].function.post_send(busy, Send::buffer(vec![1; full]).to(to[A]))) {
-    }
+    while accepted(
+        stage.nodes[2].function.post_send(busy, Message::buffer(vec![1; full]).to(to[A])),
+    ) {}
     for who in [1, 3] {
         for _ in 0..20 {
             let theirs = stage.nodes[who].queue_pair;
             let other = stage.nodes[A].another();
             stage.nodes[A].receive_on(other, 8, 1);
             let address = stage.nodes[A].address_of(other);
-            let send = Send::immediate(b"alongside").to(address);
+            let send = Message::inline(b"alongside").to(address);
             stage.nodes[who].function.post_send(theirs, send).expect("room");
             stage.next(A);
             stage.success(who);
@@ -65,7 +66,7 @@ pub fn closing_one_leaves_the_others(fixture: &dyn Fixture) {
     for who in [1, 2] {
         let theirs = stage.nodes[who].address();
         stage.nodes[who].receive(8, 0);
-        let send = Send::immediate(b"still there").to(theirs);
+        let send = Message::inline(b"still there").to(theirs);
         stage.nodes[A].function.post_send(pair, send).expect("room");
         while stage.next(A).operation != Operation::Send {}
         stage.next(who);
@@ -113,7 +114,7 @@ pub fn functions_are_isolated(fixture: &dyn Fixture) {
     for who in [1, 2] {
         stage.nodes[who].receive(8, who as u64);
         let bytes = [who as u8];
-        let send = Send::immediate(&bytes).to([first, second][who - 1]);
+        let send = Message::inline(&bytes).to([first, second][who - 1]);
         stage.nodes[A].function.post_send(pair, send).expect("room");
         let done = stage.success(who);
         assert_eq!(done.buffer.unwrap().into_bytes(done.length), [who as u8]);
@@ -137,7 +138,7 @@ pub fn counters_are_separate(fixture: &dyn Fixture) {
     let pair = stage.nodes[A].queue_pair;
     for _ in 0..10 {
         stage.nodes[1].receive(8, 0);
-        stage.nodes[A].function.post_send(pair, Send::immediate(b"one").to(to)).expect("room");
+        stage.nodes[A].function.post_send(pair, Message::inline(b"one").to(to)).expect("room");
         stage.success(1);
         stage.success(A);
     }
@@ -184,7 +185,7 @@ pub fn functions_can_be_reopened(fixture: &dyn Fixture) {
         let pair = stage.nodes[A].queue_pair;
         stage.nodes[B].receive(8, round);
         let bytes = round.to_le_bytes();
-        stage.nodes[A].function.post_send(pair, Send::immediate(&bytes).to(to)).expect("room");
+        stage.nodes[A].function.post_send(pair, Message::inline(&bytes).to(to)).expect("room");
         stage.success(A);
         let done = stage.success(B);
         assert_eq!(done.buffer.unwrap().into_bytes(8), round.to_le_bytes());

@@ -2,7 +2,7 @@
 
 use super::stage::{A, B, Stage, accepted};
 use super::{Fixture, Node};
-use bellwire::{DeviceOptions, Error, FunctionOptions, Get, RemoteKey, Rights, Send, Status};
+use bellwire::{DeviceOptions, Error, FunctionOptions, Get, Message, RemoteKey, Rights, Status};
 
 /// A device has as many functions as it was opened with, from 1 on.
 // shows: C-38
@@ -58,7 +58,7 @@ fn shares(fixture: &dyn Fixture, weights: &[u8], deliveries: usize) -> Vec<usize
         let (pair, bytes) = (stage.nodes[who].queue_pair, [who as u8; 1000]);
         let function = &mut stage.nodes[who].function;
         // Until its queue is full.
-        while accepted(function.post_send(pair, Send::immediate(&bytes).to(to).unsignaled())) {}
+        while accepted(function.post_send(pair, Message::inline(&bytes).to(to).unsignaled())) {}
         function.progress().expect("progress");
     };
     // The count begins once the receiver knows all senders.

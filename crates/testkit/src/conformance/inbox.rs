@@ -3,7 +3,7 @@
 use super::Fixture;
 use super::bytes::{Random, assert_same, pattern};
 use super::stage::{A, B, Stage, accepted};
-use bellwire::{Address, CompletionQueue, Inbox, Operation, QueuePair, Send};
+use bellwire::{Address, CompletionQueue, Inbox, Message, Operation, QueuePair};
 use bellwire_ring::memory::View;
 
 /// An inbox that takes some of the messages that it is shown.
@@ -72,8 +72,8 @@ pub fn messages_keep_their_order(fixture: &dyn Fixture) {
     while told < MESSAGES {
         for _ in 0..random.below(60) {
             let Some(&size) = chosen.get(sent) else { break };
-            let send = Send::buffer(pattern(sent as u64, size)).to(to).unsignaled();
-            let send = send.with_immediate(sent as u64);
+            let send = Message::buffer(pattern(sent as u64, size)).to(to).unsignaled();
+            let send = send.immediate(sent as u64);
             if !accepted(stage.nodes[A].function.post_send(ours, send)) {
                 break;
             }
@@ -123,7 +123,7 @@ pub fn other_queues_are_not_shown(fixture: &dyn Fixture) {
     let mut inbox = Picky::new(|_| true);
     for (number, queue_pair) in [elsewhere, own, elsewhere].into_iter().enumerate() {
         let to = stage.nodes[B].address_of(queue_pair);
-        let send = Send::immediate(b"for whom").to(to).context(number as u64);
+        let send = Message::inline(b"for whom").to(to).context(number as u64);
         stage.nodes[A].function.post_send(ours, send).expect("room");
     }
     let polled = stage.nodes[B].completions;

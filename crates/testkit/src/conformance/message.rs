@@ -4,7 +4,7 @@
 use super::bytes::{Ground, assert_same, kinds, pattern, sizes};
 use super::stage::{A, B, Stage};
 use super::{Buffer, Fixture};
-use bellwire::{Operation, QueuePairOptions, Rights, Send, Status};
+use bellwire::{Message, Operation, QueuePairOptions, Rights, Status};
 
 /// Data inside the descriptor arrives, in every size up to the eager limit, even if its memory is
 /// reused as soon as the post returns.
@@ -19,7 +19,7 @@ pub fn immediate_data_of_every_size(fixture: &dyn Fixture) {
         let expected = pattern(size as u64, size);
         let mut bytes = expected.clone();
         let queue_pair = stage.nodes[A].queue_pair;
-        let send = Send::immediate(&bytes).to(to).context(6);
+        let send = Message::inline(&bytes).to(to).context(6);
         stage.nodes[A].function.post_send(queue_pair, send).expect("posted");
         bytes.fill(0x11);
         let received = stage.success(B);
@@ -52,7 +52,7 @@ pub fn every_size_and_memory(fixture: &dyn Fixture) {
                     let posted = stage.nodes[B].function.post_receive(queue_pair, destination, 7);
                     posted.expect("posted");
                     let queue_pair = stage.nodes[A].queue_pair;
-                    let send = Send::buffer(source).to(to).context(8);
+                    let send = Message::buffer(source).to(to).context(8);
                     stage.nodes[A].function.post_send(queue_pair, send).expect("posted");
                     let received = stage.success(B);
                     assert_eq!((received.length, received.context), (size, 7), "{}", stage.case);
@@ -89,7 +89,7 @@ pub fn a_short_message_leaves_the_rest(fixture: &dyn Fixture) {
             stage.nodes[B].function.post_receive(queue_pair, destination, 0).expect("posted");
             let queue_pair = stage.nodes[A].queue_pair;
             let sent = &bytes[..size.min(room)];
-            let send = Send::buffer(sent.to_vec()).to(to);
+            let send = Message::buffer(sent.to_vec()).to(to);
             stage.nodes[A].function.post_send(queue_pair, send).expect("posted");
             let received = stage.success(B);
             assert_eq!(received.length, sent.len(), "{}", stage.case);
@@ -111,9 +111,9 @@ pub fn completions_tell_everything(fixture: &dyn Fixture) {
         for size in [0, 8, eager, eager + 1, 3 * eager] {
             stage.case = format!("{immediate:?} with {size} bytes");
             stage.nodes[B].receive(size, u64::MAX - index as u64);
-            let mut send = Send::buffer(vec![3; size]).to(to).context(index as u64);
+            let mut send = Message::buffer(vec![3; size]).to(to).context(index as u64);
             if let Some(value) = immediate {
-                send = send.with_immediate(value);
+                send = send.immediate(value);
             }
             let queue_pairs = [A, B].map(|who| stage.nodes[who].queue_pair);
             stage.nodes[A].function.post_send(queue_pairs[A], send).expect("posted");
@@ -149,7 +149,7 @@ pub fn buffers_come_back_once(fixture: &dyn Fixture) {
             let from = vec![1; size];
             posted[A].insert(from.as_ptr() as usize, context);
             let queue_pair = stage.nodes[A].queue_pair;
-            let send = Send::buffer(from).to(to).context(context);
+            let send = Message::buffer(from).to(to).context(context);
             stage.nodes[A].function.post_send(queue_pair, send).expect("posted");
         }
         for (who, mut posted) in [A, B].into_iter().zip(posted) {
@@ -176,7 +176,7 @@ pub fn unsignaled_sends_are_silent(fixture: &dyn Fixture) {
     for size in [0, 8, eager, eager + 1] {
         stage.case = format!("{size} bytes");
         stage.nodes[B].receive(size, 0);
-        let send = Send::buffer(vec![9; size]).to(to).unsignaled();
+        let send = Message::buffer(vec![9; size]).to(to).unsignaled();
         stage.nodes[A].function.post_send(queue_pair, send).expect("posted");
         let received = stage.success(B);
         assert_same(&received.buffer.unwrap().into_bytes(size), &vec![9; size], &stage.case);
@@ -187,7 +187,7 @@ pub fn unsignaled_sends_are_silent(fixture: &dyn Fixture) {
         assert!(stage.nodes[A].poll().is_none(), "a silent success; {}", stage.case);
     }
     let nobody = bellwire::Address { queue_pair: 999, ..to };
-    let send = Send::buffer(vec![9; 8]).to(nobody).unsignaled().context(4);
+    let send = Message::buffer(vec![9; 8]).to(nobody).unsignaled().context(4);
     stage.nodes[A].function.post_send(queue_pair, send).expect("posted");
     let failed = stage.next(A);
     assert_eq!((failed.status, failed.context), (Status::NoSuchQueuePair, 4));
@@ -202,7 +202,7 @@ pub fn early_messages_wait(fixture: &dyn Fixture) {
     let queue_pair = stage.nodes[A].queue_pair;
     let sizes = sizes(&stage.nodes[A].function.limits());
     for (index, &size) in sizes.iter().enumerate() {
-        let send = Send::buffer(pattern(size as u64, size)).to(to).context(index as u64);
+        let send = Message::buffer(pattern(size as u64, size)).to(to).context(index as u64);
         stage.nodes[A].function.post_send(queue_pair, send).expect("posted");
     }
     stage.until("all messages to wait", |stage| {
@@ -245,7 +245,7 @@ pub fn shared_receives_serve_many_queue_pairs(fixture: &dyn Fixture) {
             let posted = stage.nodes[B].function.post_shared_receive(shared, destination, 77);
             posted.expect("posted");
             let bytes = pattern(size as u64, size);
-            let send = Send::buffer(bytes.clone()).to(addresses[whom]);
+            let send = Message::buffer(bytes.clone()).to(addresses[whom]);
             stage.nodes[A].function.post_send(queue_pair, send).expect("posted");
             let received = stage.success(B);
             assert_eq!(received.queue_pair, pairs[whom], "{}", stage.case);
@@ -258,7 +258,7 @@ pub fn shared_receives_serve_many_queue_pairs(fixture: &dyn Fixture) {
     for round in 0..3 {
         for (number, &address) in addresses.iter().enumerate() {
             let value = (number * 10 + round) as u64;
-            let send = Send::immediate(&[7; 20]).to(address).with_immediate(value);
+            let send = Message::inline(&[7; 20]).to(address).immediate(value);
             stage.nodes[A].function.post_send(queue_pair, send).expect("posted");
             stage.success(A);
         }
@@ -291,14 +291,14 @@ pub fn completion_queues_are_shared_or_split(fixture: &dyn Fixture) {
     for (number, pair) in split.into_iter().enumerate() {
         stage.nodes[B].receive_on(pair, 8, number as u64);
         let [from, to] = [stage.nodes[A].address(), stage.nodes[B].address_of(pair)];
-        let send = Send::immediate(b"towards").to(to);
+        let send = Message::inline(b"towards").to(to);
         let queue_pair = stage.nodes[A].queue_pair;
         stage.nodes[A].function.post_send(queue_pair, send).expect("posted");
         let arrived = stage.next_of(B, arrivals);
         assert_eq!((arrived.queue_pair, arrived.context), (pair, number as u64));
         stage.success(A);
         stage.nodes[A].receive(8, 0);
-        let send = Send::immediate(b"back").to(from).context(9);
+        let send = Message::inline(b"back").to(from).context(9);
         stage.nodes[B].function.post_send(pair, send).expect("posted");
         let departed = stage.next_of(B, departures);
         assert_eq!((departed.queue_pair, departed.operation), (pair, Operation::Send));
@@ -320,7 +320,8 @@ pub fn a_node_talks_to_itself(fixture: &dyn Fixture) {
             stage.case = format!("{size} bytes to queue pair {} of function {who}", pair.number);
             stage.nodes[who].receive_on(pair, size, 1);
             let bytes = pattern(size as u64, size);
-            let send = Send::buffer(bytes.clone()).to(stage.nodes[who].address_of(pair)).context(2);
+            let send =
+                Message::buffer(bytes.clone()).to(stage.nodes[who].address_of(pair)).context(2);
             let queue_pair = stage.nodes[0].queue_pair;
             stage.nodes[0].function.post_send(queue_pair, send).expect("posted");
             let mut seen = Vec::new();

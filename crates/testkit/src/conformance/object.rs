@@ -3,7 +3,7 @@
 use super::bytes::pattern;
 use super::stage::{A, B, Stage};
 use super::{Buffer, Fixture, Node};
-use bellwire::{Error, MemoryRegion, Put, QueuePairOptions, Rights, Send, Status, Wait};
+use bellwire::{Error, MemoryRegion, Message, Put, QueuePairOptions, Rights, Status, Wait};
 use std::time::Duration;
 
 /// Every call refuses handles of destroyed objects and of other functions. A new object in the same
@@ -29,7 +29,7 @@ pub fn stale_and_foreign_handles(fixture: &dyn Fixture) {
     for (pair, completions, shared) in
         [(pair, completions, stale_shared), (foreign.0, foreign.1, shared)]
     {
-        let send = function.post_send(pair, Send::immediate(b"x").to(to)).map_err(|r| r.error);
+        let send = function.post_send(pair, Message::inline(b"x").to(to)).map_err(|r| r.error);
         let receive = function.post_receive(pair, vec![1; 8], 0).map_err(|r| r.error);
         let put = function.post_put(pair, Put::new(vec![1; 64], key)).map_err(|r| r.error);
         let get = bellwire::Get::new(key, vec![1; 64]);
@@ -88,7 +88,7 @@ pub fn things_in_use_stay(fixture: &dyn Fixture) {
     let long = function.limits().eager_bytes + 1;
     let region = function.register(pattern(1, long), Rights::empty()).expect("registered");
     let inbox = function.register(vec![0; 64], Rights::empty()).expect("registered");
-    function.post_send(pair, Send::buffer(&region).to(to)).expect("room");
+    function.post_send(pair, Message::buffer(&region).to(to)).expect("room");
     let own = stage.nodes[A].queue_pair;
     let function = &mut stage.nodes[A].function;
     function.post_receive(own, &inbox, 0).expect("room");
@@ -219,7 +219,7 @@ pub fn numbers_are_not_reused(fixture: &dyn Fixture) {
         let next = node.another();
         last = last.max(next.number);
         node.receive_on(next, 8, 0);
-        let send = Send::buffer(vec![1; 8]).to(dead);
+        let send = Message::buffer(vec![1; 8]).to(dead);
         stage.nodes[A].function.post_send(pair, send).expect("accepted");
         let done = stage.next(A);
         assert_eq!(done.status, Status::NoSuchQueuePair, "{done:?}");
@@ -242,8 +242,8 @@ pub fn anything_can_be_dropped(fixture: &dyn Fixture) {
         let function = &mut stage.nodes[A].function;
         let source = function.allocate(long, Rights::REMOTE_READ).expect("room");
         for _ in 0..5 {
-            function.post_send(pair, Send::buffer(vec![1; long]).to(to)).expect("room");
-            function.post_send(pair, Send::buffer(&source).to(to)).expect("room");
+            function.post_send(pair, Message::buffer(vec![1; long]).to(to)).expect("room");
+            function.post_send(pair, Message::buffer(&source).to(to)).expect("room");
             function.post_put(pair, Put::new(vec![1; 1 << 20], key)).expect("room");
             function.post_get(pair, bellwire::Get::new(key, vec![1; 1 << 20])).expect("room");
             function.post_fetch_add(pair, key.at(0), 1, 1).expect("room");

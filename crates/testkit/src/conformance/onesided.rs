@@ -3,7 +3,7 @@
 use super::bytes::{Ground, Kind, Random, assert_same, kinds, pattern, sizes};
 use super::stage::{A, B, Stage};
 use super::{Buffer, Fixture};
-use bellwire::{Error, Get, Operation, Put, RemoteKey, RemoteSlice, Rights, Send, Status};
+use bellwire::{Error, Get, Message, Operation, Put, RemoteKey, RemoteSlice, Rights, Status};
 
 /// A part of a ground's region for a place of this kind, as a peer names it; `None` for vectors,
 /// which have no key.
@@ -83,7 +83,7 @@ pub fn puts_can_be_immediate_and_silent(fixture: &dyn Fixture) {
                 stage.case = format!("{size} bytes to {into:?}, signaled: {signaled}");
                 let mut bytes = pattern(size as u64 + signaled as u64, size);
                 let landed = there.destination(into, size);
-                let put = Put::immediate(&bytes, destination).context(7);
+                let put = Put::inline(&bytes, destination).context(7);
                 let put = if signaled { put } else { put.unsignaled() };
                 stage.nodes[A].function.post_put(queue_pair, put).expect("posted");
                 let sent = bytes.clone();
@@ -106,11 +106,11 @@ pub fn puts_can_be_immediate_and_silent(fixture: &dyn Fixture) {
     let key = there.allocated.remote_key();
     let node = &mut stage.nodes[A];
     let bytes = vec![1; eager + 1];
-    let put = Put::immediate(&bytes, key.slice(0, eager as u64 + 1));
+    let put = Put::inline(&bytes, key.slice(0, eager as u64 + 1));
     let refused = node.function.post_put(queue_pair, put).expect_err("too long");
     assert!(matches!(refused.error, Error::TooLong { .. }), "{}", refused.error);
     let wrong = RemoteKey { key: !key.key, ..key };
-    let put = Put::immediate(&[1; 8], wrong.slice(0, 8)).unsignaled().context(8);
+    let put = Put::inline(&[1; 8], wrong.slice(0, 8)).unsignaled().context(8);
     stage.nodes[A].function.post_put(queue_pair, put).expect("posted");
     let failed = stage.next(A);
     assert_eq!((failed.status, failed.context), (Status::WrongKey, 8), "{failed:?}");
@@ -402,7 +402,7 @@ pub fn regions_come_and_go(fixture: &dyn Fixture) {
         };
         assert_eq!((region.len(), region.rights()), (length, Rights::REMOTE_WRITE));
         let key = region.remote_key().to_bytes();
-        let message = Send::immediate(&key).to(to);
+        let message = Message::inline(&key).to(to);
         let [ours, theirs] = [A, B].map(|who| stage.nodes[who].queue_pair);
         stage.nodes[A].receive(24, 0);
         stage.nodes[B].function.post_send(theirs, message).expect("posted");

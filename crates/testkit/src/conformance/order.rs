@@ -4,7 +4,7 @@
 use super::Fixture;
 use super::bytes::{Random, assert_same, pattern};
 use super::stage::{A, B, Stage, accepted};
-use bellwire::{Operation, Put, Rights, Send};
+use bellwire::{Message, Operation, Put, Rights};
 
 /// Short messages are received in the order in which one queue pair sent them to another, with
 /// receives posted at random times.
@@ -19,7 +19,7 @@ pub fn short_messages(fixture: &dyn Fixture) {
     while received < MESSAGES {
         for _ in 0..random.below(200) {
             let bytes = (sent as u64).to_le_bytes().repeat(1 + sent % 9);
-            let send = Send::immediate(&bytes).to(to).unsignaled().with_immediate(sent as u64);
+            let send = Message::inline(&bytes).to(to).unsignaled().immediate(sent as u64);
             if sent == MESSAGES || !accepted(stage.nodes[A].function.post_send(queue_pair, send)) {
                 break;
             }
@@ -63,7 +63,7 @@ pub fn short_and_long_messages(fixture: &dyn Fixture) {
         }
         for (number, &size) in chosen.iter().enumerate() {
             let bytes = pattern((round * 100 + number) as u64, size);
-            let send = Send::buffer(bytes).to(to).context(number as u64);
+            let send = Message::buffer(bytes).to(to).context(number as u64);
             stage.nodes[A].function.post_send(ours, send).expect("room");
         }
         for _ in 0..random.below(20) {
@@ -100,7 +100,7 @@ pub fn completions_of_short_sends(fixture: &dyn Fixture) {
     let mut random = Random(13);
     while finished < 2_000 {
         for _ in 0..random.below(8) {
-            let send = Send::immediate(&[1; 8]).to(to).context(posted);
+            let send = Message::inline(&[1; 8]).to(to).context(posted);
             if accepted(stage.nodes[A].function.post_send(queue_pair, send)) {
                 posted += 1;
             }
@@ -147,7 +147,7 @@ pub fn puts_before_messages(fixture: &dyn Fixture) {
             put = put.event(theirs.number, None);
         }
         stage.nodes[A].function.post_put(ours, put).expect("room");
-        let send = Send::buffer(vec![1; message]).to(to);
+        let send = Message::buffer(vec![1; message]).to(to);
         stage.nodes[A].function.post_send(ours, send).expect("room");
         let done = stage.success(B);
         let mut found = vec![0; size];
@@ -182,7 +182,7 @@ pub fn many_queue_pairs_interleaved(fixture: &dyn Fixture) {
             if sent[pair] < EACH {
                 let bytes = vec![sent[pair] as u8; random.below(eager.min(700))];
                 let value = (pair * EACH + sent[pair]) as u64;
-                let send = Send::immediate(&bytes).to(to[pair]).with_immediate(value).unsignaled();
+                let send = Message::inline(&bytes).to(to[pair]).immediate(value).unsignaled();
                 if accepted(stage.nodes[A].function.post_send(ours[pair], send)) {
                     sent[pair] += 1;
                 }

@@ -5,8 +5,8 @@ use super::child::{DEVICE, PEER, Process, ROLE, is_stopped, told};
 use super::patience::limit;
 use super::{Fixture, Node, Patience};
 use bellwire::{
-    Address, Completion, Device, DeviceOptions, Error, Get, Operation, Put, RemoteKey, Rights,
-    Send, Status, Wait,
+    Address, Completion, Device, DeviceOptions, Error, Get, Message, Operation, Put, RemoteKey,
+    Rights, Status, Wait,
 };
 use std::time::{Duration, Instant};
 
@@ -53,7 +53,7 @@ fn echo(mut node: Node, parent: Address) {
     let ground = Ground::new(&mut node, Rights::all());
     let mut keys = ground.allocated.remote_key().to_bytes().to_vec();
     keys.extend(ground.registered.remote_key().to_bytes());
-    node.function.post_send(pair, Send::immediate(&keys).to(parent)).expect("room");
+    node.function.post_send(pair, Message::inline(&keys).to(parent)).expect("room");
     success(&mut node, Operation::Send);
     loop {
         node.receive(super::bytes::LONGEST, 0);
@@ -66,7 +66,7 @@ fn echo(mut node: Node, parent: Address) {
         if message.immediate() == Some(0) {
             return;
         }
-        node.function.post_send(pair, Send::buffer(bytes).to(message.peer)).expect("room");
+        node.function.post_send(pair, Message::buffer(bytes).to(message.peer)).expect("room");
         success(&mut node, Operation::Send);
     }
 }
@@ -83,7 +83,7 @@ fn meet(fixture: &dyn Fixture, node: &mut Node) -> (Process, Address, [RemoteKey
 
 fn dismiss(node: &mut Node, peer: Address, child: Process) {
     let pair = node.queue_pair;
-    node.function.post_send(pair, Send::immediate(b"").to(peer).with_immediate(0)).expect("room");
+    node.function.post_send(pair, Message::inline(b"").to(peer).immediate(0)).expect("room");
     success(node, Operation::Send);
     child.succeed();
 }
@@ -101,7 +101,7 @@ pub fn messages(fixture: &dyn Fixture) {
         for &kind in kinds(size) {
             let story = format!("{size} bytes, {kind:?}");
             node.function.post_receive(pair, there.destination(kind, size), 0).expect("room");
-            let send = Send::buffer(here.source(kind, &bytes)).to(peer).with_immediate(1);
+            let send = Message::buffer(here.source(kind, &bytes)).to(peer).immediate(1);
             node.function.post_send(pair, send).expect("room");
             let mut received = None;
             for _ in 0..2 {
@@ -181,7 +181,7 @@ fn count(mut node: Node, parent: Address) {
     let mut patience = Patience::new();
     while number < 3_000 {
         let bytes = pattern(number, number as usize % 300);
-        let send = Send::immediate(&bytes).to(parent).with_immediate(number).unsignaled();
+        let send = Message::inline(&bytes).to(parent).immediate(number).unsignaled();
         match node.function.post_send(pair, send) {
             Ok(()) => {
                 number += 1;
@@ -226,7 +226,7 @@ pub fn many_processes_to_one(fixture: &dyn Fixture) {
     assert_eq!(next.len(), CHILDREN);
     let pair = node.queue_pair;
     for peer in next.into_keys() {
-        node.function.post_send(pair, Send::immediate(b"bye").to(peer)).expect("room");
+        node.function.post_send(pair, Message::inline(b"bye").to(peer)).expect("room");
         success(&mut node, Operation::Send);
     }
     children.into_iter().for_each(Process::succeed);
@@ -236,14 +236,14 @@ pub fn many_processes_to_one(fixture: &dyn Fixture) {
 fn sleep(mut node: Node, parent: Address) {
     let pair = node.queue_pair;
     node.receive(8, 0);
-    node.function.post_send(pair, Send::immediate(b"ready").to(parent).unsignaled()).expect("room");
+    node.function.post_send(pair, Message::inline(b"ready").to(parent).unsignaled()).expect("room");
     node.flush(pair);
     for _ in 0..2_000 {
         let done = node.function.wait(node.completions, Wait::Block, limit()).expect("a message");
         assert_eq!(done.status, Status::Success, "{done:?}");
         node.receive(8, 0);
         node.function
-            .post_send(pair, Send::immediate(b"pong").to(parent).unsignaled())
+            .post_send(pair, Message::inline(b"pong").to(parent).unsignaled())
             .expect("room");
         node.flush(pair);
     }
@@ -260,7 +260,7 @@ pub fn sleepers_wake_each_other(fixture: &dyn Fixture) {
     for round in 0..2_000 {
         node.receive(8, round);
         node.function
-            .post_send(pair, Send::immediate(b"ping").to(peer).unsignaled())
+            .post_send(pair, Message::inline(b"ping").to(peer).unsignaled())
             .expect("room");
         let done = node.function.wait(node.completions, Wait::Block, limit());
         let done = done.unwrap_or_else(|error| panic!("round {round}: {error}"));
@@ -295,7 +295,7 @@ pub fn connections(fixture: &dyn Fixture) {
     let peer = request.peer;
     node.function.accept(request, pair, b"me").expect("accepted");
     node.receive(8, 5);
-    node.function.post_send(pair, Send::immediate(b"welcome")).expect("room");
+    node.function.post_send(pair, Message::inline(b"welcome")).expect("room");
     assert_eq!(success(&mut node, Operation::Send).peer, peer);
     let gone = wait(&mut node);
     assert_eq!((gone.status, gone.context), (Status::PeerGone, 5), "{gone:?}");
@@ -316,7 +316,7 @@ fn victim(mut node: Node, parent: Address) {
     let pair = node.queue_pair;
     let region = node.function.register(vec![0; 4096], Rights::all()).expect("registered");
     let keys = region.remote_key().to_bytes();
-    node.function.post_send(pair, Send::immediate(&keys).to(parent)).expect("room");
+    node.function.post_send(pair, Message::inline(&keys).to(parent)).expect("room");
     success(&mut node, Operation::Send);
     std::thread::sleep(limit());
 }
@@ -333,7 +333,7 @@ pub fn a_killed_peer(fixture: &dyn Fixture) {
         let key = RemoteKey::from_bytes(&hello.buffer.unwrap().into_bytes(24)).expect("a key");
         let long = node.function.limits().eager_bytes + 1;
         for context in 0..10 {
-            let send = Send::buffer(vec![1; long]).to(hello.peer).context(context);
+            let send = Message::buffer(vec![1; long]).to(hello.peer).context(context);
             node.function.post_send(pair, send).expect("room");
         }
         for _ in 0..100 {
@@ -378,19 +378,19 @@ pub fn node_numbers_are_owned(fixture: &dyn Fixture) {
 /// affected.
 fn forker(mut node: Node, parent: Address) {
     let pair = node.queue_pair;
-    node.function.post_send(pair, Send::immediate(b"before").to(parent)).expect("room");
+    node.function.post_send(pair, Message::inline(b"before").to(parent)).expect("room");
     success(&mut node, Operation::Send);
     // SAFETY: the process has one thread, except for the test harness, which waits for this thread.
     match unsafe { libc::fork() } {
         0 => {
-            let refused = node.function.post_send(pair, Send::immediate(b"never").to(parent));
+            let refused = node.function.post_send(pair, Message::inline(b"never").to(parent));
             let forked = matches!(refused, Err(refused) if matches!(refused.error, Error::Forked));
             drop(node);
             let device = Device::open(&told(DEVICE)).expect("anew");
             let mut node = Node::of(device, 0, &Default::default());
             let pair = node.queue_pair;
             let word: &[u8] = if forked { b"child" } else { b"wrong" };
-            node.function.post_send(pair, Send::immediate(word).to(parent)).expect("room");
+            node.function.post_send(pair, Message::inline(word).to(parent)).expect("room");
             success(&mut node, Operation::Send);
             node.receive(8, 0);
             success(&mut node, Operation::Receive);
@@ -405,7 +405,7 @@ fn forker(mut node: Node, parent: Address) {
             // SAFETY: waits for the child just made.
             unsafe { libc::waitpid(child, &mut status, 0) };
             assert_eq!(status, 0, "the forked child");
-            node.function.post_send(pair, Send::immediate(b"after").to(parent)).expect("room");
+            node.function.post_send(pair, Message::inline(b"after").to(parent)).expect("room");
             success(&mut node, Operation::Send);
         }
     }
@@ -428,7 +428,7 @@ pub fn forked_children_open_their_own(fixture: &dyn Fixture) {
     assert_eq!(word, b"child");
     assert_ne!(first, second, "the child is a node of its own");
     for peer in [second, first] {
-        node.function.post_send(pair, Send::immediate(b"go on").to(peer)).expect("room");
+        node.function.post_send(pair, Message::inline(b"go on").to(peer)).expect("room");
         success(&mut node, Operation::Send);
     }
     assert_eq!(heard(&mut node), (first, b"after".to_vec()));
@@ -447,7 +447,7 @@ pub fn a_silent_peer(fixture: &dyn Fixture) {
         let (mut child, peer, _) = meet(fixture, &mut node);
         // Both know each other, and nothing is in flight.
         node.receive(8, 0);
-        node.function.post_send(pair, Send::immediate(b"here").to(peer)).expect("room");
+        node.function.post_send(pair, Message::inline(b"here").to(peer)).expect("room");
         let mut back = [wait(&mut node), wait(&mut node)];
         back.sort_by_key(|done| done.operation as u8);
         assert!(back.iter().all(|done| done.status.is_success()), "{back:?}");
@@ -458,7 +458,7 @@ pub fn a_silent_peer(fixture: &dyn Fixture) {
         }
         for context in 0..POSTED {
             let length = [0, 8, 1196, 4000][context as usize % 4];
-            let send = Send::buffer(vec![3; length]).to(peer).context(context);
+            let send = Message::buffer(vec![3; length]).to(peer).context(context);
             let send = if context % 3 == 0 { send.unsignaled() } else { send };
             node.function.post_send(pair, send).expect("room");
         }

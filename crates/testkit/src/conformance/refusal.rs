@@ -3,7 +3,7 @@
 use super::bytes::Ground;
 use super::stage::{A, B, Stage};
 use super::{Buffer, Fixture, Node};
-use bellwire::{Address, Error, Get, Put, Refused, RemoteKey, Rights, Send};
+use bellwire::{Address, Error, Get, Message, Put, Refused, RemoteKey, Rights};
 
 /// The error of a refused descriptor.
 #[track_caller]
@@ -130,7 +130,7 @@ pub fn too_long(fixture: &dyn Fixture) {
     let function = &mut stage.nodes[A].function;
     let limits = function.limits();
     let long = vec![1; limits.eager_bytes + 1];
-    let send = Send::immediate(&long).to(to);
+    let send = Message::inline(&long).to(to);
     refuses!(function.post_send(queue_pair, send), Error::TooLong { .. });
     // A list may name the same bytes many times, and a key may claim any length. So the test needs
     // little memory.
@@ -163,10 +163,10 @@ pub fn destinations(fixture: &dyn Fixture) {
     let to = stage.nodes[B].address();
     let [ours, theirs] = [A, B].map(|who| stage.nodes[who].queue_pair);
     let node = &mut stage.nodes[A];
-    refuses!(node.function.post_send(ours, Send::immediate(b"x")), Error::BadDestination(_));
+    refuses!(node.function.post_send(ours, Message::inline(b"x")), Error::BadDestination(_));
     stage.connect((A, ours), (B, theirs));
     let node = &mut stage.nodes[A];
-    refuses!(node.function.post_send(ours, Send::immediate(b"x").to(to)), Error::BadDestination(_));
+    refuses!(node.function.post_send(ours, Message::inline(b"x").to(to)), Error::BadDestination(_));
     let key = stage.nodes[B].function.allocate(8, Rights::all()).unwrap().remote_key();
     let function = &mut stage.nodes[A].function;
     let put = Put::new(vec![1; 8], key).event(theirs.number + 1, None);
@@ -200,10 +200,11 @@ pub fn full_queues(fixture: &dyn Fixture) {
     let node = &mut stage.nodes[A];
     let size = node.function.limits().eager_bytes + 1;
     for context in 0..3 {
-        let send = Send::buffer(vec![context; size]).to(to).context(context.into());
+        let send = Message::buffer(vec![context; size]).to(to).context(context.into());
         node.function.post_send(pair, send).expect("room");
     }
-    let (error, send) = refused(node.function.post_send(pair, Send::buffer(vec![3; size]).to(to)));
+    let (error, send) =
+        refused(node.function.post_send(pair, Message::buffer(vec![3; size]).to(to)));
     assert!(matches!(error, Error::QueueFull { depth: 3, .. }), "{error:?}");
     stage.nodes[B].receive(size, 0);
     stage.success(B);
@@ -234,7 +235,7 @@ pub fn foreign_memory(fixture: &dyn Fixture) {
     let wide = function.register(vec![0; long], Rights::all()).expect("registered");
     function.deregister(wide.clone()).expect("nothing uses it");
     for region in [&foreign, &next, &stale, &wide] {
-        let send = Send::buffer(region).to(to);
+        let send = Message::buffer(region).to(to);
         refuses!(function.post_send(queue_pair, send), Error::NoSuchRegion);
         refuses!(function.post_receive(queue_pair, region, 0), Error::NoSuchRegion);
         let key = foreign.remote_key().slice(0, 64);
@@ -258,9 +259,9 @@ pub fn destinations_of_channels(fixture: &dyn Fixture) {
     let ordinary = stage.nodes[A].queue_pair;
     let function = &mut stage.nodes[A].function;
     for to in [Address::channel(there, 0, 8), plain] {
-        let send = Send::immediate(b"x").to(to);
+        let send = Message::inline(b"x").to(to);
         refuses!(function.post_send(member, send), Error::BadDestination(_));
     }
-    let send = Send::immediate(b"x").to(Address::channel(there, 0, 7));
+    let send = Message::inline(b"x").to(Address::channel(there, 0, 7));
     refuses!(function.post_send(ordinary, send), Error::BadDestination(_));
 }

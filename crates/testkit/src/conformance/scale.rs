@@ -2,7 +2,7 @@
 
 use super::Fixture;
 use super::stage::{A, B, Stage};
-use bellwire::{Address, Send};
+use bellwire::{Address, Message};
 
 /// Thousands of queue pairs on each side: each gets its own messages, in order, and no others.
 // shows: D-22
@@ -24,8 +24,8 @@ pub fn thousands_of_queue_pairs(fixture: &dyn Fixture) {
             for &member in &members {
                 stage.nodes[B].receive_on(theirs[member], 8, member as u64);
                 let bytes = round.to_le_bytes();
-                let send = Send::immediate(&bytes).to(to[member]);
-                let send = send.with_immediate(member as u64).unsignaled();
+                let send = Message::inline(&bytes).to(to[member]);
+                let send = send.immediate(member as u64).unsignaled();
                 stage.nodes[A].function.post_send(ours[member], send).expect("room");
             }
             for _ in &members {
@@ -55,7 +55,7 @@ pub fn hundreds_of_peers(fixture: &dyn Fixture) {
             stage.nodes[A].receive(16, who as u64);
             stage.nodes[who].receive(16, 0);
             let bytes = [round as u8; 16];
-            let send = Send::immediate(&bytes).to(to).with_immediate(who as u64);
+            let send = Message::inline(&bytes).to(to).immediate(who as u64);
             let pair = stage.nodes[who].queue_pair;
             stage.nodes[who].function.post_send(pair, send.unsignaled()).expect("room");
             unanswered += 1;
@@ -77,7 +77,7 @@ fn answer_one(stage: &mut Stage<'_>, round: u64) {
     let done = stage.success(A);
     let who = done.immediate().expect("its number");
     assert_eq!(done.peer, stage.nodes[who as usize].address(), "{done:?}");
-    let answer = Send::immediate(b"answer").to(done.peer).with_immediate(who + round).unsignaled();
+    let answer = Message::inline(b"answer").to(done.peer).immediate(who + round).unsignaled();
     let pair = stage.nodes[A].queue_pair;
     stage.nodes[A].function.post_send(pair, answer).expect("room");
 }

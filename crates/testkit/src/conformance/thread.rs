@@ -4,8 +4,8 @@ use super::bytes::{assert_same, pattern};
 use super::patience::limit;
 use super::{Fixture, Node, Patience};
 use bellwire::{
-    Address, Device, Function, Get, MemoryRegion, Operation, Put, RemoteKey, Rights, Send, Status,
-    Wait,
+    Address, Device, Function, Get, MemoryRegion, Message, Operation, Put, RemoteKey, Rights,
+    Status, Wait,
 };
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -23,7 +23,7 @@ pub fn devices_are_shared_and_functions_move(fixture: &dyn Fixture) {
         let to = node.address();
         node.receive(8, 1);
         let pair = node.queue_pair;
-        node.function.post_send(pair, Send::immediate(b"to myself").to(to)).expect("room");
+        node.function.post_send(pair, Message::inline(b"to myself").to(to)).expect("room");
         node
     });
     let mut node = node.join().expect("the other thread");
@@ -98,7 +98,7 @@ fn side(node: &mut Node, peer: Address, theirs: [RemoteKey; 2], seed: u64) {
     let (mut heard, mut told, mut added) = (0, 0, 0);
     for round in 0..ROUNDS {
         node.receive(100_000, round);
-        let send = Send::buffer(pattern(round ^ (seed << 32), size(round))).to(peer).context(0);
+        let send = Message::buffer(pattern(round ^ (seed << 32), size(round))).to(peer).context(0);
         node.function.post_send(pair, send).expect("room");
         // Each thread has its own half of the peer's region, so that no other thread writes there.
         let key = theirs[round as usize % 2];
@@ -164,7 +164,7 @@ pub fn many_threads_to_one(fixture: &dyn Fixture) {
                 for number in 0..EACH {
                     let bytes = number.to_le_bytes();
                     // One completion in a hundred shows that there is room.
-                    let mut send = Send::immediate(&bytes).to(to).with_immediate(number);
+                    let mut send = Message::inline(&bytes).to(to).immediate(number);
                     if number % 100 != 99 {
                         send = send.unsignaled();
                     }
@@ -195,7 +195,7 @@ pub fn many_threads_to_one(fixture: &dyn Fixture) {
         assert_eq!(next.len(), THREADS);
         let pair = receiver.queue_pair;
         for peer in next.into_keys() {
-            let bye = Send::immediate(b"good-bye").to(peer).unsignaled();
+            let bye = Message::inline(b"good-bye").to(peer).unsignaled();
             receiver.function.post_send(pair, bye).expect("room");
         }
         receiver.flush(pair);

@@ -4,7 +4,7 @@ use super::bytes::Random;
 use super::patience::limit;
 use super::stage::{A, B, Stage};
 use super::{Fixture, Node};
-use bellwire::{Address, Error, Operation, Put, Rights, Send, Status, Wait};
+use bellwire::{Address, Error, Message, Operation, Put, Rights, Status, Wait};
 use rustix::event::{PollFd, PollFlags};
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ pub fn sleepers_sleep(fixture: &dyn Fixture) {
     stage.nodes[A].receive(8, 0);
     let to = stage.nodes[A].address();
     let pair = stage.nodes[B].queue_pair;
-    stage.nodes[B].function.post_send(pair, Send::immediate(b"hello").to(to)).expect("room");
+    stage.nodes[B].function.post_send(pair, Message::inline(b"hello").to(to)).expect("room");
     stage.success(A);
     for how in [Wait::Block, Wait::Adaptive, Wait::Spin] {
         let node = &mut stage.nodes[A];
@@ -55,7 +55,7 @@ fn wake_each_other(fixture: &dyn Fixture, how: Wait, rounds: u64) {
                 for round in 0..rounds {
                     node.receive(8, round);
                     let bytes = round.to_le_bytes();
-                    let ball = || Send::immediate(&bytes).to(peer).unsignaled();
+                    let ball = || Message::inline(&bytes).to(peer).unsignaled();
                     if who == A {
                         node.function.post_send(pair, ball()).expect("room");
                     }
@@ -120,7 +120,7 @@ pub fn everything_wakes(fixture: &dyn Fixture) {
             for _ in 0..20 {
                 for size in sizes {
                     node.function
-                        .post_send(pair, Send::buffer(vec![1; size]).to(to))
+                        .post_send(pair, Message::buffer(vec![1; size]).to(to))
                         .expect("room");
                     finish(node);
                     for key in keys {
@@ -184,7 +184,7 @@ pub fn a_sleeping_sender_goes_on(fixture: &dyn Fixture) {
             let (mut posted, mut finished) = (0, 0);
             while finished < MESSAGES {
                 while posted < MESSAGES && posted - finished < 256 {
-                    let send = Send::buffer(vec![1; eager]).to(to).with_immediate(posted);
+                    let send = Message::buffer(vec![1; eager]).to(to).immediate(posted);
                     sender.function.post_send(pair, send).expect("room");
                     posted += 1;
                 }
@@ -222,7 +222,7 @@ pub fn a_sleeping_sender_goes_on(fixture: &dyn Fixture) {
             }
         }
         let pair = receiver.queue_pair;
-        let bye = Send::immediate(b"good-bye").to(peer.expect("somebody sent"));
+        let bye = Message::inline(b"good-bye").to(peer.expect("somebody sent"));
         receiver.function.post_send(pair, bye).expect("room");
         receiver.function.wait(receiver.completions, Wait::Block, limit()).expect("sent");
     });
@@ -243,7 +243,7 @@ pub fn the_descriptor_composes_with_poll(fixture: &dyn Fixture) {
                 for round in 0..ROUNDS {
                     node.receive(8, round);
                     let bytes = round.to_le_bytes();
-                    let ball = || Send::immediate(&bytes).to(peer).unsignaled();
+                    let ball = || Message::inline(&bytes).to(peer).unsignaled();
                     if who == A {
                         node.function.post_send(pair, ball()).expect("room");
                     }
@@ -296,7 +296,7 @@ pub fn a_polling_sender_goes_on(fixture: &dyn Fixture) {
             let mut posted = 0;
             for finished in 0..MESSAGES {
                 while posted < MESSAGES && posted - finished < 256 {
-                    let send = Send::buffer(vec![1; eager]).to(to).with_immediate(posted);
+                    let send = Message::buffer(vec![1; eager]).to(to).immediate(posted);
                     sender.function.post_send(pair, send).expect("room");
                     posted += 1;
                 }
@@ -324,7 +324,7 @@ pub fn an_armed_descriptor_is_silent(fixture: &dyn Fixture) {
     // The link is up.
     stage.nodes[B].receive(8, 0);
     let pair = stage.nodes[A].queue_pair;
-    stage.nodes[A].function.post_send(pair, Send::immediate(b"hello").to(to)).expect("room");
+    stage.nodes[A].function.post_send(pair, Message::inline(b"hello").to(to)).expect("room");
     assert_eq!(stage.success(B).peer, from);
     stage.success(A);
     let readable = |stage: &Stage<'_>, milliseconds: i64| {
@@ -339,7 +339,7 @@ pub fn an_armed_descriptor_is_silent(fixture: &dyn Fixture) {
         });
         // Only this node is driven now: `until` stops driving nodes after its answer.
         assert!(!readable(&stage, 3), "nothing has come");
-        stage.nodes[A].function.post_send(pair, Send::immediate(b"wake").to(to)).expect("room");
+        stage.nodes[A].function.post_send(pair, Message::inline(b"wake").to(to)).expect("room");
         let mut patience = super::Patience::new();
         while !readable(&stage, 10) {
             stage.nodes[A].function.progress().expect("progress");

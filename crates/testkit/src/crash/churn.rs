@@ -5,7 +5,7 @@ use super::{CHURN, CRASH};
 use crate::conformance::child::{DEVICE, Process, ROLE, told};
 use crate::conformance::stage::{A, B, Stage};
 use crate::conformance::{Fixture, Named, Node};
-use bellwire::{Device, DeviceOptions, Result, Send, Status};
+use bellwire::{Device, DeviceOptions, Message, Result, Status};
 use std::time::Duration;
 
 /// Gives the number of rounds.
@@ -69,7 +69,7 @@ fn connections(stage: &mut Stage<'_>, rounds: u64) {
         stage.nodes[B].receive_on(pairs[B], 8, round);
         stage.nodes[B].receive_on(pairs[B], 8, round);
         let node = &mut stage.nodes[A];
-        node.function.post_send(pairs[A], Send::immediate(b"hello").unsignaled()).expect("room");
+        node.function.post_send(pairs[A], Message::inline(b"hello").unsignaled()).expect("room");
         assert_eq!(stage.success(B).length, 5);
         stage.nodes[A].function.disconnect(pairs[A]).expect("connected");
         assert_eq!(stage.next(B).status, Status::PeerGone);

@@ -3,8 +3,8 @@
 use crate::conformance::bytes::{assert_same, pattern};
 use crate::conformance::{Node, Patience};
 use bellwire::{
-    Address, Buffer, Completion, ConnectionState, Error, Get, MemoryRegion, Operation, Put,
-    Refused, RemoteKey, Rights, Send, Status, Wait,
+    Address, Buffer, Completion, ConnectionState, Error, Get, MemoryRegion, Message, Operation,
+    Put, Refused, RemoteKey, Rights, Status, Wait,
 };
 use std::time::Duration;
 
@@ -170,7 +170,7 @@ impl<'g> Workout<'g> {
     }
 
     fn send(&mut self, bytes: Vec<u8>) -> Result<(), Ended> {
-        let mut send = Send::buffer(bytes);
+        let mut send = Message::buffer(bytes);
         if let Some(to) = self.to {
             send = send.to(to);
         }

@@ -6,8 +6,8 @@ use crate::conformance::child::{DEVICE, Process, ROLE, told};
 use crate::conformance::stage::{A, B, Stage, accepted};
 use crate::conformance::{Fixture, Node};
 use bellwire::{
-    Address, Device, DeviceOptions, Get, MemoryRegion, Operation, Put, QueuePair, RemoteKey,
-    Result, Rights, Send, Status, Wait,
+    Address, Device, DeviceOptions, Get, MemoryRegion, Message, Operation, Put, QueuePair,
+    RemoteKey, Result, Rights, Status, Wait,
 };
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -129,7 +129,7 @@ impl Traffic {
             let put = Put::new(bytes.clone(), key);
             function.post_put(self.pairs[side], put).expect("room");
             for &size in &sizes {
-                let send = Send::buffer(pattern(size as u64, size));
+                let send = Message::buffer(pattern(size as u64, size));
                 function.post_send(self.pairs[side], send).expect("room");
             }
             for &size in &sizes {
@@ -161,7 +161,7 @@ impl Traffic {
                 if node.function.post_receive(pair, vec![0; size], 0).is_ok() {
                     posted[side] += 1;
                 }
-                if node.function.post_send(pair, Send::buffer(vec![1; size])).is_ok() {
+                if node.function.post_send(pair, Message::buffer(vec![1; size])).is_ok() {
                     posted[side] += 1;
                 }
             }
@@ -254,8 +254,9 @@ impl Poked {
             RemoteKey { node: node_number, function: 0, index, key: round + 1, length: 1 << 20 };
         let function = &mut node.function;
         let size = [8, 5_000, 30_000][round as usize % 3];
-        let mut room = accepted(function.post_send(self.pair, Send::buffer(vec![1; size]).to(to)));
-        room &= accepted(function.post_send(self.pair, Send::buffer(&self.region).to(to)));
+        let mut room =
+            accepted(function.post_send(self.pair, Message::buffer(vec![1; size]).to(to)));
+        room &= accepted(function.post_send(self.pair, Message::buffer(&self.region).to(to)));
         room &= accepted(function.post_put(self.pair, Put::new(vec![1; 100], key.slice(8, 100))));
         room &= accepted(function.post_get(self.pair, Get::new(key.slice(0, 99), vec![1; 99])));
         room &= function.post_fetch_add(self.pair, key.at(8), 1, 1).is_ok();

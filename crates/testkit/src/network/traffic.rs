@@ -2,7 +2,7 @@
 
 use crate::conformance::bytes::{Random, pattern};
 use crate::conformance::{Patience, Stage};
-use bellwire::{Completion, Operation, Send, Status};
+use bellwire::{Completion, Message, Operation, Status};
 
 /// Receives that each node has posted.
 const RECEIVES: usize = 64;
@@ -102,7 +102,7 @@ impl Traffic {
                 bytes.push(0);
             }
             let there = stage.nodes[to].address();
-            let send = Send::buffer(bytes).to(there).context(number as u64);
+            let send = Message::buffer(bytes).to(there).context(number as u64);
             let pair = stage.nodes[from].queue_pair;
             stage.nodes[from].function.post_send(pair, send).expect("room");
             self.flows[number].posted += 1;

@@ -14,7 +14,7 @@
 //! receiver treats each record as the packet of a message.
 
 use super::*;
-use crate::Send;
+use crate::Message;
 use bellwire_device::{Kind, PacketFlags, PacketHeader, QueuePair};
 use bellwire_ring::canary::planted;
 
@@ -97,7 +97,7 @@ impl Core {
         &mut self,
         transport: &mut T,
         queue_pair: QueuePair,
-        sends: &mut [Send<'_>],
+        sends: &mut [Message<'_>],
         posted: &mut usize,
     ) -> Result<()> {
         while *posted < sends.len() {
@@ -119,7 +119,7 @@ impl Core {
         &mut self,
         transport: &mut T,
         queue_pair: QueuePair,
-        sends: &mut [Send<'_>],
+        sends: &mut [Message<'_>],
     ) -> usize {
         let QueuePair { slot, generation, .. } = queue_pair;
         let to = match sends {

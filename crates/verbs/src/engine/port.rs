@@ -4,8 +4,8 @@ use super::{Change, Core, Inbox};
 use crate::completion_queue::Taken;
 use crate::device::Claim;
 use crate::{
-    Error, FunctionOptions, Get, MemoryRegion, Put, QueuePairOptions, Refused, RemoteAt, Result,
-    Rights, Send,
+    Error, FunctionOptions, Get, MemoryRegion, Message, Put, QueuePairOptions, Refused, RemoteAt,
+    Result, Rights,
 };
 use bellwire_device::{Address, QueuePair, Transport};
 use bellwire_ring::memory::Memory;
@@ -29,13 +29,13 @@ pub trait Port: std::marker::Send {
         &mut self,
         core: &mut Core,
         queue_pair: QueuePair,
-        send: &mut Send<'_>,
+        send: &mut Message<'_>,
     ) -> Result<()>;
     fn post_sends(
         &mut self,
         core: &mut Core,
         queue_pair: QueuePair,
-        sends: &mut [Send<'_>],
+        sends: &mut [Message<'_>],
         posted: &mut usize,
     ) -> Result<()>;
     fn post_put(&mut self, core: &mut Core, queue_pair: QueuePair, put: &mut Put<'_>)
@@ -122,7 +122,7 @@ impl<T: Transport> Port for T {
         &mut self,
         core: &mut Core,
         queue_pair: QueuePair,
-        send: &mut Send<'_>,
+        send: &mut Message<'_>,
     ) -> Result<()> {
         core.post_send(self, queue_pair, send)
     }
@@ -131,7 +131,7 @@ impl<T: Transport> Port for T {
         &mut self,
         core: &mut Core,
         queue_pair: QueuePair,
-        sends: &mut [Send<'_>],
+        sends: &mut [Message<'_>],
         posted: &mut usize,
     ) -> Result<()> {
         core.post_sends(self, queue_pair, sends, posted)

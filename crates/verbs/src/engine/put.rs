@@ -156,7 +156,7 @@ impl Core {
         let Some(entry) = self.queue_pairs.find_mut(slot, generation) else { return false };
         let Chain::One(slice) = &put.destinations.0 else { return false };
         let from = match &put.source {
-            Source::Immediate(bytes) if bytes.len() <= self.limits.eager_bytes => View::of(bytes),
+            Source::Inline(bytes) if bytes.len() <= self.limits.eager_bytes => View::of(bytes),
             Source::Chain(LocalChain(Chain::One(buffer))) if registered(&self.regions, buffer) => {
                 buffer.view()
             }
@@ -210,7 +210,7 @@ impl Core {
         // Stored afterwards: the compiler would build a conditional value in memory first.
         if let Source::Chain(_) = put.source
             && let Source::Chain(LocalChain(chain)) =
-                std::mem::replace(&mut put.source, Source::Immediate(&[]))
+                std::mem::replace(&mut put.source, Source::Inline(&[]))
         {
             (completion.buffer, completion.rest) = chain.into_parts();
         }
@@ -229,11 +229,11 @@ impl Core {
         let mut copy = None;
         let sources = match &put.source {
             Source::Chain(sources) => sources,
-            Source::Immediate(bytes) if bytes.len() > self.limits.eager_bytes => {
+            Source::Inline(bytes) if bytes.len() > self.limits.eager_bytes => {
                 let (length, maximum) = (bytes.len(), self.limits.eager_bytes);
                 return Err(Error::TooLong { length, maximum, what: "data inside a descriptor" });
             }
-            Source::Immediate(bytes) => copy.insert(LocalChain::from(bytes.to_vec())),
+            Source::Inline(bytes) => copy.insert(LocalChain::from(bytes.to_vec())),
         };
         let (total, owner) = self.check_chain(sources, &put.destinations, true)?;
         let (link, mut to) = self.route_to_owner(transport, queue_pair, owner)?;
@@ -245,11 +245,11 @@ impl Core {
             }
             to.queue_pair = event.queue_pair;
         }
-        let empty = Put::immediate(&[], Vec::<RemoteSlice>::new());
+        let empty = Put::inline(&[], Vec::<RemoteSlice>::new());
         let Put { source, destinations, event, context, signaled } = std::mem::replace(put, empty);
         let (sources, ours) = match (source, copy) {
             (Source::Chain(sources), _) => (sources, false),
-            (Source::Immediate(_), copy) => (copy.expect("it was made above"), true),
+            (Source::Inline(_), copy) => (copy.expect("it was made above"), true),
         };
         let work = PutWork { sources, ours, destinations, event, total, done: 0, way: Way::Direct };
         let work = Work::Put(work);

@@ -26,7 +26,7 @@ use bellwire_device::{
 use bellwire_ring::memory::{Memory, View};
 
 /// A message to send.
-pub(crate) struct Message {
+pub(crate) struct QueuedMessage {
     pub(crate) data: Data,
     pub(crate) immediate: Option<u64>,
     pub(crate) length: usize,
@@ -186,7 +186,7 @@ impl Core {
     fn lend<T: Transport>(
         &mut self,
         transport: &mut T,
-        message: &mut Message,
+        message: &mut QueuedMessage,
     ) -> Option<(RemoteKey, u64)> {
         match &mut message.data {
             Data::Lent(_, key) => return Some((*key, 0)),
@@ -217,7 +217,11 @@ impl Core {
     }
 
     /// Ends the loan of a message's vector. No peer reads it afterwards.
-    pub(super) fn withdraw<T: Transport>(&mut self, transport: &mut T, message: &mut Message) {
+    pub(super) fn withdraw<T: Transport>(
+        &mut self,
+        transport: &mut T,
+        message: &mut QueuedMessage,
+    ) {
         if let Data::Lent(_, key) = &message.data {
             let key = *key;
             transport.retract(key);

@@ -1,10 +1,10 @@
 //! Posting a message, and the eager path: the message leaves inside one packet, at once.
 
-use super::rendezvous::{Data, Message};
+use super::rendezvous::{Data, QueuedMessage};
 use super::undelivered::Undelivered;
 use super::waiting::{Outcome, Posted, Tried, Work};
 use super::*;
-use crate::Send;
+use crate::Message;
 use crate::descriptor::{Destination, Payload};
 use bellwire_device::{
     Address, Buffer, Kind, Operation as Finished, PacketFlags, PacketHeader, QueuePair, Refusal,
@@ -19,7 +19,7 @@ impl Core {
         &mut self,
         transport: &mut T,
         queue_pair: QueuePair,
-        send: &mut Send<'_>,
+        send: &mut Message<'_>,
     ) -> Result<()> {
         if self.sends_at_once(transport, queue_pair, send) {
             return Ok(());
@@ -34,7 +34,7 @@ impl Core {
         &mut self,
         transport: &mut T,
         queue_pair: QueuePair,
-        send: &mut Send<'_>,
+        send: &mut Message<'_>,
     ) -> bool {
         let QueuePair { slot, generation, .. } = queue_pair;
         let Some(entry) = self.queue_pairs.find_mut(slot, generation) else { return false };
@@ -60,7 +60,7 @@ impl Core {
             entry.tally.sends_posted += 1;
             let reserved = self.completion_queues[ring].reserve();
             debug_assert!(reserved, "there was room a moment ago");
-            let Send { context, signaled, .. } = *send;
+            let Message { context, signaled, .. } = *send;
             let to = entry.routing.lately();
             let buffer = send.take_buffer();
             let message = Undelivered { receipt, slot, signaled, to, context, length, buffer };
@@ -77,7 +77,7 @@ impl Core {
         &mut self,
         transport: &mut T,
         queue_pair: QueuePair,
-        send: &mut Send<'_>,
+        send: &mut Message<'_>,
     ) -> Result<()> {
         let (link, to) = self.route(transport, queue_pair, send.to.address())?;
         if T::DELIVERS_LATER && transport.gate(link, to.queue_pair).is_none() {
@@ -111,8 +111,8 @@ impl Core {
         {
             return Err(Error::NoSuchRegion);
         }
-        let data = match std::mem::replace(&mut send.payload, Payload::Immediate(&[])) {
-            Payload::Immediate(bytes) => Data::Copied(bytes.into()),
+        let data = match std::mem::replace(&mut send.payload, Payload::Inline(&[])) {
+            Payload::Inline(bytes) => Data::Copied(bytes.into()),
             Payload::Gathered(head, body) => {
                 let mut bytes = vec![0; length];
                 bytes[..head.len()].copy_from_slice(head);
@@ -121,8 +121,8 @@ impl Core {
             }
             Payload::Buffer(buffer) => Data::Buffer(buffer),
         };
-        let work = Work::Message(Message { data, immediate: send.immediate, length });
-        let Send { context, signaled, .. } = *send;
+        let work = Work::Message(QueuedMessage { data, immediate: send.immediate, length });
+        let Message { context, signaled, .. } = *send;
         self.accept(transport, slot, Posted { link, to, context, signaled, work });
         Ok(())
     }
@@ -230,7 +230,7 @@ impl Payload<'_> {
     #[inline(always)]
     pub(super) fn parts(&self, regions: &Regions) -> Option<(&[u8], View<'_>)> {
         match self {
-            Payload::Immediate(bytes) => Some((&[], View::of(bytes))),
+            Payload::Inline(bytes) => Some((&[], View::of(bytes))),
             Payload::Gathered(head, body) => Some((head, *body)),
             Payload::Buffer(buffer) => {
                 registered(regions, buffer).then(|| (&[] as &[u8], buffer.view()))
@@ -254,7 +254,7 @@ impl Entry {
     pub(super) fn tell_sent(
         &mut self,
         queues: &mut Table<CompletionRing>,
-        send: &mut Send<'_>,
+        send: &mut Message<'_>,
         length: usize,
     ) {
         self.sent_at_once.count(length);
@@ -330,7 +330,7 @@ pub(super) fn no_route(route: Route, to: Option<Address>) -> Error {
             "this queue pair is connected and sends to its peer only: name no destination",
         ),
         (Route::Unconnected, _) => Error::BadDestination(
-            "this queue pair is not connected: name a destination with Send::to, or connect it",
+            "this queue pair is not connected: name a destination with Message::to, or connect it",
         ),
     }
 }

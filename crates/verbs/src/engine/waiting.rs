@@ -8,7 +8,7 @@ use super::atomic::AtomicWork;
 use super::connect::Acceptance;
 use super::get::GetWork;
 use super::put::PutWork;
-use super::rendezvous::Message;
+use super::rendezvous::QueuedMessage;
 use super::*;
 use bellwire_device::{Address, Buffer, Operation as Finished, QueuePair};
 
@@ -25,7 +25,7 @@ pub(crate) struct Posted {
 }
 
 pub(crate) enum Work {
-    Message(Message),
+    Message(QueuedMessage),
     Put(PutWork),
     Get(GetWork),
     Atomic(AtomicWork),
@@ -58,7 +58,7 @@ pub(crate) enum Stage {
     /// Its packets are being sent; the descriptor is still the oldest of its queue pair.
     Sending,
     /// The receiver has our offer, or fetches the message.
-    Offered { message: Message, streaming: bool },
+    Offered { message: QueuedMessage, streaming: bool },
     /// All pieces are sent.
     Put(PutWork),
     /// The next piece is requested from the owner.

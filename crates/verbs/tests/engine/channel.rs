@@ -20,7 +20,7 @@ fn members_of_a_channel_talk() {
     });
     let to = Address::channel(0, 0, 7);
     for (side, length) in [(3, 10), (1, 2500), (4, 0), (2, 1000)] {
-        let message = Send::buffer(pattern(length, side as u64)).to(to);
+        let message = Message::buffer(pattern(length, side as u64)).to(to);
         world.sides[side].function.post_send(members[side], message).unwrap();
         world.settle();
         let received = world.sides[0].take();
@@ -71,7 +71,7 @@ fn different_numbers_never_meet() {
         (ordinary, Address::channel(1, 0, 1)),
     ] {
         let side = &mut world.sides[0];
-        let refused = side.function.post_send(from, Send::immediate(b"x").to(to)).unwrap_err();
+        let refused = side.function.post_send(from, Message::inline(b"x").to(to)).unwrap_err();
         assert!(matches!(refused.error, Error::BadDestination(_)), "{refused}");
     }
     let liar = world.fabric.transport(FunctionAddress { node: 5, function: 0 });

@@ -107,7 +107,7 @@ proptest! {
             match step {
                 Step::Send { from, to, length } => {
                     let (side, to) = (&mut world.sides[from], addresses[to]);
-                    let send = Send::buffer(message(length, context)).to(to).context(context);
+                    let send = Message::buffer(message(length, context)).to(to).context(context);
                     side.function.post_send(side.qp, send).unwrap();
                     oracle.posted.insert((from, context), Operation::Send);
                 }

@@ -38,7 +38,7 @@ fn connect_talk_and_disconnect() {
         for (length, context) in [(10, 1), (5000, 2)] {
             world.sides[to].receive(5000, context);
             let side = &mut world.sides[from];
-            let message = Send::buffer(pattern(length, 1)).context(context);
+            let message = Message::buffer(pattern(length, 1)).context(context);
             side.function.post_send(side.qp, message).unwrap();
             world.settle();
             assert!(bytes(world.sides[to].take()) == pattern(length, 1));
@@ -46,7 +46,7 @@ fn connect_talk_and_disconnect() {
         }
     }
     let a = &mut world.sides[0];
-    let refused = a.function.post_send(a.qp, Send::immediate(b"x").to(second)).unwrap_err();
+    let refused = a.function.post_send(a.qp, Message::inline(b"x").to(second)).unwrap_err();
     assert!(matches!(refused.error, Error::BadDestination(_)));
 
     world.sides[0].receive(8, 70);
@@ -63,7 +63,7 @@ fn connect_talk_and_disconnect() {
         ConnectionState::Disconnected { why: Status::PeerGone }
     );
     let a = &mut world.sides[0];
-    let refused = a.function.post_send(a.qp, Send::immediate(b"x")).unwrap_err();
+    let refused = a.function.post_send(a.qp, Message::inline(b"x")).unwrap_err();
     assert!(
         matches!(refused.error, Error::WrongState { .. }),
         "sending without a connection fails"
@@ -99,7 +99,7 @@ fn a_rejection_says_why() {
     let listener = b.function.listen(3).unwrap();
     a.function.start_connect(a.qp, Address::new(1, 0, 3), b"", LONG).unwrap();
     assert!(matches!(a.state().connection, ConnectionState::Connecting { .. }));
-    let refused = a.function.post_send(a.qp, Send::immediate(b"x")).unwrap_err();
+    let refused = a.function.post_send(a.qp, Message::inline(b"x")).unwrap_err();
     assert!(matches!(refused.error, Error::WrongState { .. }));
     world.settle();
     let (a, b) = world.both();
@@ -231,8 +231,8 @@ fn the_death_of_a_peer_completes_everything() {
     let a = &mut world.sides[0];
     a.receive(8, 1);
     a.receive(8, 2);
-    a.function.post_send(a.qp, Send::buffer(vec![0; 100_000]).context(3)).unwrap();
-    a.function.post_send(a.qp, Send::buffer(vec![0; 100_000]).context(4)).unwrap();
+    a.function.post_send(a.qp, Message::buffer(vec![0; 100_000]).context(3)).unwrap();
+    a.function.post_send(a.qp, Message::buffer(vec![0; 100_000]).context(4)).unwrap();
     a.turn();
     drop(world.sides.remove(1));
     world.settle();
@@ -251,8 +251,8 @@ fn what_arrived_before_the_end_can_still_be_received() {
     let mut world = World::pair();
     connect(&mut world);
     let a = &mut world.sides[0];
-    a.function.post_send(a.qp, Send::immediate(b"last words")).unwrap();
-    a.function.post_send(a.qp, Send::buffer(vec![1; 9000])).unwrap();
+    a.function.post_send(a.qp, Message::inline(b"last words")).unwrap();
+    a.function.post_send(a.qp, Message::buffer(vec![1; 9000])).unwrap();
     world.settle();
     let (a, _) = world.both();
     a.function.disconnect(a.qp).unwrap();
@@ -341,14 +341,14 @@ fn nothing_overtakes_an_acceptance() {
         // Its other queue pair fills the link first.
         let other = b.function.create_queue_pair(&QueuePairOptions::new(b.cq)).unwrap();
         for _ in 0..noise {
-            b.function.post_send(other, Send::immediate(b"noise").to(to)).unwrap();
+            b.function.post_send(other, Message::inline(b"noise").to(to)).unwrap();
         }
         b.function.accept(request, b.qp, b"").unwrap();
         for number in 0..4 {
             // The link may have room again here.
             world.sides[0].turn();
             let (_, b) = world.both();
-            b.function.post_send(b.qp, Send::immediate(&[number])).unwrap();
+            b.function.post_send(b.qp, Message::inline(&[number])).unwrap();
         }
         world.settle();
         let received = world.sides[0].take_all(Operation::Receive);

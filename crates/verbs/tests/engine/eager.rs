@@ -12,7 +12,7 @@ fn a_message_arrives() {
     let (a, b) = world.both();
     b.receive(16, 7);
     let (from, to) = (a.address(), b.address());
-    let send = Send::buffer(b"hello".to_vec()).to(to).with_immediate(42).context(9);
+    let send = Message::buffer(b"hello".to_vec()).to(to).immediate(42).context(9);
     a.function.post_send(a.qp, send).unwrap();
     world.settle();
     let received = world.sides[1].take();
@@ -33,7 +33,7 @@ fn immediate_data_needs_no_buffer() {
     let mut world = World::pair();
     let (a, b) = world.both();
     b.receive(64, 1);
-    let send = Send::immediate(&[3; 40]).to(b.address());
+    let send = Message::inline(&[3; 40]).to(b.address());
     a.function.post_send(a.qp, send).unwrap();
     world.settle();
     assert!(world.sides[0].take().buffer.is_none());
@@ -124,7 +124,7 @@ fn an_unsignaled_send_speaks_up_only_if_it_fails() {
     let nowhere = Address::new(1, 0, 200);
     let a = &mut world.sides[0];
     for (to, context) in [(to, 1), (nowhere, 2), (to, 3)] {
-        let send = Send::immediate(b"x").to(to).context(context).unsignaled();
+        let send = Message::inline(b"x").to(to).context(context).unsignaled();
         a.function.post_send(a.qp, send).unwrap();
     }
     world.settle();
@@ -141,21 +141,21 @@ fn bad_posts_are_refused_and_given_back() {
     let mut world = World::pair();
     let (a, b) = world.both();
     let to = b.address();
-    let refused = a.function.post_send(a.qp, Send::buffer(vec![1; 10])).unwrap_err();
+    let refused = a.function.post_send(a.qp, Message::buffer(vec![1; 10])).unwrap_err();
     assert!(matches!(refused.error, Error::BadDestination(_)), "{refused}");
     let again = refused.descriptor.to(to);
     a.function.post_send(a.qp, again).unwrap();
 
     let long = vec![0; a.function.limits().eager_bytes + 1];
-    let refused = a.function.post_send(a.qp, Send::immediate(&long).to(to)).unwrap_err();
+    let refused = a.function.post_send(a.qp, Message::inline(&long).to(to)).unwrap_err();
     assert!(matches!(refused.error, Error::TooLong { .. }));
     let member = Address::channel(1, 0, 4);
-    let refused = a.function.post_send(a.qp, Send::immediate(b"x").to(member)).unwrap_err();
+    let refused = a.function.post_send(a.qp, Message::inline(b"x").to(member)).unwrap_err();
     assert!(matches!(refused.error, Error::BadDestination(_)));
 
     let stale = a.qp;
     a.function.destroy_queue_pair(a.qp).unwrap();
-    let refused = a.function.post_send(stale, Send::immediate(b"x").to(to)).unwrap_err();
+    let refused = a.function.post_send(stale, Message::inline(b"x").to(to)).unwrap_err();
     assert!(matches!(refused.error, Error::NoSuchQueuePair));
     let refused = a.function.post_receive(stale, vec![5; 3], 0).unwrap_err();
     assert_eq!(refused.descriptor.into_vec().unwrap(), [5; 3]);

@@ -18,7 +18,7 @@ fn a_completion_queue_never_overflows() {
     let pair = a.function.create_queue_pair(&QueuePairOptions::new(small)).unwrap();
     a.function.post_receive(pair, vec![0; 8], 0).unwrap();
     let post = |function: &mut Function| {
-        function.post_send(pair, Send::immediate(b"x").to(to)).map_err(|refused| refused.error)
+        function.post_send(pair, Message::inline(b"x").to(to)).map_err(|refused| refused.error)
     };
     // One entry is reserved by the receive. The first send has to wait for its link, and reserves
     // one too.
@@ -48,7 +48,7 @@ fn a_full_send_queue_is_an_error_that_passes() {
     let pair = a.function.create_queue_pair(&options).unwrap();
     let mut accepted = 0;
     loop {
-        match a.function.post_send(pair, Send::buffer(vec![accepted; 8]).to(to)) {
+        match a.function.post_send(pair, Message::buffer(vec![accepted; 8]).to(to)) {
             Ok(()) => accepted += 1,
             Err(refused) => {
                 assert!(matches!(
@@ -94,7 +94,7 @@ fn stop_and_go() {
     b.function.post_receive(other, vec![0; 900], 1).unwrap();
     let a = &mut world.sides[0];
     let second = a.function.create_queue_pair(&QueuePairOptions::new(a.cq)).unwrap();
-    let send = Send::immediate(b"neighbour").to(Address::new(1, 0, other.number));
+    let send = Message::inline(b"neighbour").to(Address::new(1, 0, other.number));
     a.function.post_send(second, send).unwrap();
     world.settle();
     assert_eq!(bytes(world.sides[1].take()), b"neighbour");
@@ -208,7 +208,7 @@ fn a_shared_receive_waits_for_room_to_complete() {
         b.function.post_shared_receive(shared, vec![0; 8], number).unwrap();
         // The free entry belongs to an older message.
         let newest = (number + 3).to_le_bytes();
-        let newest = Send::immediate(&newest).to(to).unsignaled();
+        let newest = Message::inline(&newest).to(to).unsignaled();
         let a = &mut world.sides[0];
         a.function.post_send(a.qp, newest).unwrap();
         world.settle();
@@ -256,7 +256,7 @@ fn silent_sends_leave_no_reservation() {
         let a = &mut world.sides[0];
         for part in 0..4 {
             let bytes = (number * 4 + part).to_le_bytes();
-            let send = Send::immediate(&bytes).to(to).unsignaled();
+            let send = Message::inline(&bytes).to(to).unsignaled();
             a.function.post_send(pair, send).unwrap();
         }
         (0..4).for_each(|_| world.sides[1].receive(8, 0));

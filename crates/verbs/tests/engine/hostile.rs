@@ -96,9 +96,9 @@ fn a_batch_is_one_packet_and_tells_nothing_else() {
     let mut found = Curious::default();
     for number in 0..2 {
         let a = &mut world.sides[0];
-        let mut sends = [(); 3].map(|()| Send::immediate(&[0xff; 200]).to(secret));
+        let mut sends = [(); 3].map(|()| Message::inline(&[0xff; 200]).to(secret));
         a.function.post_sends(a.qp, &mut sends).unwrap();
-        let mut sends = [&b"1"[..], b"", b"seven b"].map(|bytes| Send::immediate(bytes).to(to));
+        let mut sends = [&b"1"[..], b"", b"seven b"].map(|bytes| Message::inline(bytes).to(to));
         a.function.post_sends(a.qp, &mut sends).unwrap();
         for _ in 0..10 {
             world.sides.iter_mut().for_each(|side| {

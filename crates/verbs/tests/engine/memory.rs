@@ -40,11 +40,11 @@ fn a_region_in_use_stays() {
         |a, region, to, _| {
             // Two messages fill the link, the third has to wait.
             for _ in 0..3 {
-                let send = Send::buffer(region.slice(0, 10)).to(to);
+                let send = Message::buffer(region.slice(0, 10)).to(to);
                 a.function.post_send(a.qp, send).unwrap();
             }
         },
-        |a, region, to, _| a.function.post_send(a.qp, Send::buffer(region).to(to)).unwrap(),
+        |a, region, to, _| a.function.post_send(a.qp, Message::buffer(region).to(to)).unwrap(),
         |a, region, _, key| a.function.post_put(a.qp, Put::new(region, key)).unwrap(),
         |a, region, _, key| a.function.post_get(a.qp, Get::new(key, region)).unwrap(),
         |a, region, _, _| a.function.post_receive(a.qp, region, 0).unwrap(),
@@ -92,7 +92,7 @@ fn foreign_memory_is_refused() {
     for region in [&foreign, &dead] {
         for length in [8, 5000] {
             let slice = || region.slice(0, length);
-            let refused = a.function.post_send(a.qp, Send::buffer(slice()).to(to)).unwrap_err();
+            let refused = a.function.post_send(a.qp, Message::buffer(slice()).to(to)).unwrap_err();
             assert!(matches!(refused.error, Error::NoSuchRegion));
             let remote = key.slice(0, length as u64);
             let refused = a.function.post_put(a.qp, Put::new(slice(), remote)).unwrap_err();
@@ -147,9 +147,9 @@ fn memory_of_somebody_else_is_used_in_place() {
     let to_b = Address::new(1, 0, b.qp.number);
     let to_a = Address::new(0, 0, a.qp.number);
     b.function.post_receive(b.qp, vec![0; 30_000], 1).unwrap();
-    a.function.post_send(a.qp, Send::buffer(private.slice(0, 30_000)).to(to_b)).unwrap();
+    a.function.post_send(a.qp, Message::buffer(private.slice(0, 30_000)).to(to_b)).unwrap();
     a.function.post_receive(a.qp, private.slice(40_000, 10_000), 2).unwrap();
-    b.function.post_send(b.qp, Send::buffer(pattern(10_000, 5)).to(to_a)).unwrap();
+    b.function.post_send(b.qp, Message::buffer(pattern(10_000, 5)).to(to_a)).unwrap();
     b.function.post_get(b.qp, Get::new(private.remote_key(), vec![0; 50_000])).unwrap();
     let in_use = a.function.release(&private);
     assert!(matches!(in_use, Err(Error::InUse { .. })), "{in_use:?}");

@@ -149,9 +149,9 @@ proptest! {
                     let send = if region {
                         sources[from].write(used[from], &message);
                         used[from] += length;
-                        Send::buffer(sources[from].slice(used[from] - length, length))
+                        Message::buffer(sources[from].slice(used[from] - length, length))
                     } else {
-                        Send::buffer(message.clone())
+                        Message::buffer(message.clone())
                     };
                     let send = send.to(addresses[to]).context(context);
                     side.function.post_send(side.qp, send).unwrap();

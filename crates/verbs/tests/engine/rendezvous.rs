@@ -33,12 +33,12 @@ fn long_messages_arrive_on_every_way() {
                 let sent = pattern(length, number as u64);
                 let a = &mut world.sides[0];
                 let send = if number % 2 == 0 {
-                    Send::buffer(sent)
+                    Message::buffer(sent)
                 } else {
                     region.write(10_000 * number, &sent);
-                    Send::buffer(region.slice(10_000 * number, length))
+                    Message::buffer(region.slice(10_000 * number, length))
                 };
-                a.function.post_send(a.qp, send.to(to).with_immediate(number as u64)).unwrap();
+                a.function.post_send(a.qp, send.to(to).immediate(number as u64)).unwrap();
                 if number % 3 == 0 {
                     world.settle();
                 }

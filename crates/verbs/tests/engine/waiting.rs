@@ -89,14 +89,14 @@ fn a_busy_receiver_still_runs_its_errands() {
     let long = pattern(500_000, 1);
     b.function.post_receive(second, vec![0; long.len()], 7).unwrap();
     let to_second = b.function.query(second).unwrap().address;
-    a.function.post_send(a.qp, Send::buffer(long.clone()).to(to_second).context(9)).unwrap();
+    a.function.post_send(a.qp, Message::buffer(long.clone()).to(to_second).context(9)).unwrap();
 
     let other = a.function.create_queue_pair(&QueuePairOptions::new(a.cq)).unwrap();
     let to = b.address();
     let fetched = (0..1_000_u64).any(|number| {
         b.function.post_receive(b.qp, vec![0; 8], number).unwrap();
         let number_bytes = number.to_le_bytes();
-        let send = Send::immediate(&number_bytes).to(to).unsignaled();
+        let send = Message::inline(&number_bytes).to(to).unsignaled();
         a.function.post_send(other, send).unwrap();
         let found = b.function.poll(b.cq).unwrap().expect("there is always a message");
         assert_eq!(found.context, number);

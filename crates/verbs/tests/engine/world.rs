@@ -124,7 +124,7 @@ impl Side {
     }
 
     pub fn send(&mut self, to: Address, bytes: &[u8], context: u64) {
-        let send = Send::buffer(bytes.to_vec()).to(to).context(context);
+        let send = Message::buffer(bytes.to_vec()).to(to).context(context);
         self.function.post_send(self.qp, send).unwrap();
     }
 

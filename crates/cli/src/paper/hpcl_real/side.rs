@@ -3,8 +3,8 @@
 
 use anyhow::{Context, Result, ensure};
 use bellwire::{
-    Address, Buffer, Completion, CompletionQueue, Device, Error, Function, Operation, QueuePair,
-    QueuePairOptions, Send, Wait,
+    Address, Buffer, Completion, CompletionQueue, Device, Error, Function, Message, Operation,
+    QueuePair, QueuePairOptions, Wait,
 };
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -143,7 +143,7 @@ impl Bellwire {
 
     fn send(&mut self, bytes: usize, number: u64, signaled: bool) -> Result<()> {
         mark(&mut self.message[..bytes], number);
-        let send = Send::immediate(&self.message[..bytes]).to(self.peer);
+        let send = Message::inline(&self.message[..bytes]).to(self.peer);
         let send = if signaled { send } else { send.unsignaled() };
         self.function.post_send(self.pair, send).map_err(Error::from)?;
         Ok(())
