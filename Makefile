@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run install test test-mpi bench bench-mpi simulate properties guesses lint docs clean unit crash dissector perfetto report canaries loom miri
+.PHONY: help run install test test-mpi bench bench-mpi simulate properties guesses lint docs clean unit evidence crash dissector perfetto report canaries loom miri
 
 # A fresh rustup puts cargo here before the shell knows of it.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -48,6 +48,7 @@ install: ## install the command, the libfabric provider and the C library libvip
 test: export TESTS := $(tests)
 test: lint unit dissector perfetto report ## run every check that the project has
 	@tools/together.sh loom miri
+	@$(MAKE) --no-print-directory evidence
 	@tools/need.sh mpi
 	@tools/test-mpi.sh short
 	@echo "make test: done"
@@ -64,6 +65,12 @@ lint: ## formatting, clippy, documentation and the width of prose, all without a
 unit: ## unit, conformance and project tests; processes killed and stopped at every step, and hostile peers
 	@tools/need.sh cargo ip
 	$(tests) --no-fail-fast
+
+evidence: ## see that each test which stands for a row of the papers, or for a promise, is among those that run
+	@tools/need.sh cargo
+	@cargo run -q -p bellwire-papers --example evidence_is_run -- $(tests) \
+	    + env RUSTFLAGS="$$RUSTFLAGS --cfg loom" CARGO_TARGET_DIR=$(target)/loom \
+	    cargo test $(LOOM_PACKAGES:%=-p %) --features canaries --profile loom --lib
 
 crash: ## of the unit tests, those that kill and stop processes at every step, and let hostile peers loose
 	@tools/need.sh cargo

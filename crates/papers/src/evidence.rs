@@ -15,8 +15,10 @@
 //!   ```
 //!
 //!   Between it and the `fn` there may be attributes and comments, but no blank line. A function
-//!   without `#[test]` can carry one only in the test kit, whose conformance cases are functions
-//!   that every device runs. A test that is ignored by default shows nothing.
+//!   without `#[test]` can carry one only if it is a conformance case of the test kit, which the
+//!   tests of every device call. A test that is ignored by default shows nothing.
+//!
+//! Whether such a test is really run, the test programs say: [`mod@crate::runs`].
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -229,7 +231,8 @@ fn test_below(file: &str, lines: &[&str]) -> Result<String, Fault> {
         } else if !line.starts_with("//") {
             let name = function_name(line).ok_or(Fault::NoFunction)?;
             let is_test = attributes.iter().any(|line| is_test_attribute(line));
-            let is_conformance_case = file.starts_with("crates/testkit/src/");
+            let is_conformance_case = file.starts_with("crates/testkit/src/conformance/")
+                && line.contains("(fixture: &dyn Fixture)");
             if attributes.iter().any(|line| line.starts_with("#[ignore")) {
                 return Err(Fault::IgnoredTest(name.to_owned()));
             }
@@ -437,9 +440,16 @@ mod tests {
     /// A conformance case counts in the test kit only. Prose and this crate contain no mechanism.
     #[test]
     fn place_decides_what_counts() {
-        let case = "// shows: C-28\npub fn case(device: &str) {}";
-        assert_eq!(evidence_of("crates/testkit/src/put.rs", case).tests.len(), 1);
-        assert_eq!(faults("crates/shm/src/put.rs", case), [Fault::NotATest("case".to_owned())]);
+        let case = "// shows: C-28\npub fn case(fixture: &dyn Fixture) {}";
+        assert_eq!(evidence_of("crates/testkit/src/conformance/put.rs", case).tests.len(), 1);
+        let helper = "// shows: C-28\npub fn case(device: &str) {}";
+        for (file, text) in [
+            ("crates/shm/src/put.rs", case),
+            ("crates/testkit/src/put.rs", case),
+            ("crates/testkit/src/conformance/put.rs", helper),
+        ] {
+            assert_eq!(faults(file, text), [Fault::NotATest("case".to_owned())], "{file}");
+        }
 
         assert_eq!(evidence_of("crates/wire/src/x.rs", "// C-06").citations.len(), 1);
         assert_eq!(evidence_of("crates/papers/src/x.rs", "// C-06").citations.len(), 0);

@@ -17,8 +17,8 @@
 //! Read from the bottom up: [`mod@rows`] holds the content of the papers, [`evidence`] finds the
 //! project's evidence for it, [`board`] joins the two, [`document`] writes the rows for readers.
 //! [`experiments`] lists and runs the papers' experiments, [`mod@contradictions`] lists where
-//! papers contradict themselves, and [`page`] makes one report of all this. No mechanism lives
-//! here.
+//! papers contradict themselves, and [`page`] makes one report of all this. [`promises`] reads the
+//! pages that name tests, and [`mod@runs`] knows which tests are run. No mechanism lives here.
 #![forbid(unsafe_code)]
 
 pub mod board;
@@ -29,7 +29,9 @@ pub mod evidence;
 pub mod experiments;
 pub mod page;
 mod paper;
+pub mod promises;
 pub mod rows;
+pub mod runs;
 
 pub use board::{Board, BoardError, Query, State, scoreboard};
 pub use evidence::scan;

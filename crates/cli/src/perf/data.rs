@@ -1,47 +1,15 @@
 //! The data path of both ends: what is inside the timed loops.
 
+use super::arena::{Arena, window};
 use super::end::{End, GLANCE, PATIENCE};
 use super::pattern::{check, check_stamp, fill};
 use crate::talk::successful;
 use anyhow::{Context, Result, bail, ensure};
 use bellwire::{
     Buffer, Completion, CompletionQueue, Error, Get, MemoryRegion, Operation, Put, RemoteKey,
-    RemoteSlice, Rights, Wait,
+    Rights, Wait,
 };
 use std::time::Instant;
-
-/// The memory of one end that the other reaches by put and get. The first half holds outgoing
-/// slots, the second half incoming ones. Slots begin at cache lines.
-pub struct Arena {
-    region: MemoryRegion,
-    /// Key of the other end's arena.
-    remote: RemoteKey,
-    /// Data sent inside the descriptor.
-    immediate: Vec<u8>,
-    /// Longest message sent inside the descriptor, in bytes.
-    eager_bytes: usize,
-    /// Data of a put or get, for comparison.
-    scratch: Vec<u8>,
-    /// Puts of a ping-pong that have not completed.
-    thrown: u64,
-    /// The device moves puts only while the program polls.
-    needs_us: bool,
-}
-
-/// Most transfers in flight in a stream of messages of `bytes`.
-pub fn window(bytes: usize) -> u64 {
-    ((256 << 10) / bytes as u64).clamp(4, 64)
-}
-
-/// Bytes of an arena for messages of all `sizes`.
-pub fn arena_bytes(sizes: &[usize]) -> usize {
-    let half = sizes.iter().map(|&bytes| window(bytes) as usize * stride(bytes)).max();
-    2 * half.unwrap_or(0)
-}
-
-fn stride(bytes: usize) -> usize {
-    bytes.next_multiple_of(64)
-}
 
 impl End {
     /// Allocates the memory; the other end gets its key.
@@ -57,16 +25,7 @@ impl End {
             "the two sides disagree about the memory for the test"
         );
         let eager_bytes = self.function.limits().eager_bytes;
-        let (immediate, scratch) = (vec![0; eager_bytes], Vec::new());
-        self.arena = Some(Arena {
-            region,
-            remote,
-            immediate,
-            eager_bytes,
-            scratch,
-            thrown: 0,
-            needs_us: false,
-        });
+        self.arena = Some(Arena::new(region, remote, eager_bytes));
         Ok(())
     }
 
@@ -131,8 +90,8 @@ impl End {
     pub fn send(&mut self, bytes: usize, slot: u64, stamp: u64, signaled: bool) -> Result<()> {
         let arena = self.arena.as_mut().context("no memory")?;
         let send = if bytes <= arena.eager_bytes {
-            arena.immediate[..8].copy_from_slice(&stamp.to_le_bytes());
-            bellwire::Message::inline(&arena.immediate[..bytes])
+            arena.inline[..8].copy_from_slice(&stamp.to_le_bytes());
+            bellwire::Message::inline(&arena.inline[..bytes])
         } else {
             let at = arena.out_at(slot, bytes);
             arena.region.store_u64(at, stamp);
@@ -439,33 +398,6 @@ impl End {
     }
 }
 
-impl Arena {
-    #[inline]
-    fn out_at(&self, slot: u64, bytes: usize) -> usize {
-        slot as usize * stride(bytes)
-    }
-
-    #[inline]
-    fn in_at(&self, slot: u64, bytes: usize) -> usize {
-        self.region.len() / 2 + self.out_at(slot, bytes)
-    }
-
-    #[inline]
-    fn last_word(&self, at: usize, bytes: usize) -> usize {
-        at + bytes - 8
-    }
-
-    #[inline]
-    fn remote_in(&self, slot: u64, bytes: usize) -> RemoteSlice {
-        self.remote.slice(self.in_at(slot, bytes) as u64, bytes as u64)
-    }
-
-    #[inline]
-    fn remote_out(&self, slot: u64, bytes: usize) -> RemoteSlice {
-        self.remote.slice(self.out_at(slot, bytes) as u64, bytes as u64)
-    }
-}
-
 /// The buffer of a received message, which must have `bytes`.
 #[inline]
 fn arrived(completion: Completion, bytes: usize) -> Result<Buffer> {
@@ -485,22 +417,6 @@ fn stamp_of(buffer: &Buffer) -> u64 {
         (message, _) => {
             let message = message.unwrap_or_default();
             u64::from_le_bytes(message[..8].try_into().expect("8 bytes"))
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Every slot of a run lies inside its half of the arena.
-    #[test]
-    fn slots_fit_into_an_arena() {
-        let sizes = [8, 64, 72, 4096, 65_536, 4 << 20];
-        let half = arena_bytes(&sizes) / 2;
-        for bytes in sizes {
-            assert!((4..=64).contains(&window(bytes)));
-            assert!((window(bytes) as usize - 1) * stride(bytes) + bytes <= half, "{bytes}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! One end of a pair: a function with two connected queue pairs, one for orders and one for
 //! measured data.
 
-use super::data::Arena;
+use super::arena::Arena;
 use crate::host::asked;
 use crate::talk::{Queue, is_timeout, refusal};
 use anyhow::{Result, bail, ensure};

@@ -1,7 +1,7 @@
 //! The side that gives the orders and takes the times.
 
+use super::arena::arena_bytes;
 use super::crew::{Board, Crew};
-use super::data::arena_bytes;
 use super::end::{End, PATIENCE};
 use super::order::{Answer, Op, Order, WaitMode};
 use super::plan::Plan;

@@ -9,11 +9,12 @@
 //! | `leader`, `follower` | what the two sides do for each measurement |
 //! | `crew` | leaders of a pair each, in step, on a simulated device |
 //! | `order` | the messages between the two sides |
-//! | `end`, `data` | one end of a pair: its connections, and the timed loops |
+//! | `end`, `arena`, `data` | one end of a pair: its connections, its memory, the timed loops |
 //! | `pattern` | the data, and its verification |
 //! | `limits` | cache line, memcpy, Unix socket, TCP |
 //! | `report`, `table`, `statistics` | figures for programs and for people |
 
+mod arena;
 mod crew;
 mod data;
 pub mod end;

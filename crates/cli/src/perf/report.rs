@@ -1,11 +1,12 @@
 //! The figures as one object.
 
+use super::arena::window;
 use super::limits::Socket;
 use super::order::Op;
+use super::order::WaitMode;
 use super::plan::Plan;
 use super::rounds::{Figures, Findings};
 use super::statistics::{Spread, median};
-use super::{data::window, order::WaitMode};
 use serde::Serialize;
 
 /// The object that `--json` prints and the tables show.

@@ -1,7 +1,7 @@
 //! The order of the measurements: size by size. Each size takes several rounds that measure
 //! everything once, so that disturbances of the machine affect all measurements alike.
 
-use super::data::window;
+use super::arena::window;
 use super::leader::Leader;
 use super::limits::{Limits, Socket};
 use super::order::Op;

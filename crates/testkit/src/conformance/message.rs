@@ -9,7 +9,7 @@ use bellwire::{Message, Operation, QueuePairOptions, Rights, Status};
 /// Data inside the descriptor arrives, in every size up to the eager limit, even if its memory is
 /// reused as soon as the post returns.
 // shows: C-17
-pub fn immediate_data_of_every_size(fixture: &dyn Fixture) {
+pub fn inline_data_of_every_size(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
     let to = stage.nodes[B].address();
     let limits = stage.nodes[A].function.limits();

@@ -71,7 +71,7 @@ pub fn get_every_size_and_memory(fixture: &dyn Fixture) {
 /// A put of data inside the descriptor lands like any other and gives no buffer back. A silent one
 /// completes only if it fails. One that is too long for a descriptor is refused.
 // shows: C-17
-pub fn puts_can_be_immediate_and_silent(fixture: &dyn Fixture) {
+pub fn puts_can_be_inline_and_silent(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
     let there = Ground::new(&mut stage.nodes[B], Rights::REMOTE_WRITE);
     let queue_pair = stage.nodes[A].queue_pair;
