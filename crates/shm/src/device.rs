@@ -120,7 +120,7 @@ impl std::fmt::Display for Squatted {
         write!(f, "user {user}, who is not admitted, holds the name of node {node}")?;
         match nodes {
             1 => Ok(()),
-            _ => write!(f, " and strangers hold {} more", nodes - 1),
+            _ => write!(f, "; users who are not admitted hold {} more", nodes - 1),
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::bell::PeerBell;
 use crate::layout::GEOMETRY;
 use bellwire_device::{FunctionAddress, LinkId, Sink, Verdict};
 use bellwire_protocol::Extent;
-use bellwire_ring::lane::{Arrival, Freed, LaneMemory, LaneReceiver, Position};
+use bellwire_ring::lane::{Arrival, Freed, LaneMemory, LaneReceiver, LaneState};
 use bellwire_ring::segment::Segment;
 use bellwire_ring::steps::step;
 use bellwire_ring::sync::Fences;
@@ -39,7 +39,7 @@ pub enum End {
     /// The engine has no room for the packet at the cursor.
     Stalled,
     /// The sender moved to its next run.
-    Moved { freed: Option<Freed>, dry: bool },
+    Moved { freed: Option<Freed>, starved: bool },
     /// The sender broke the rules.
     Violation,
 }
@@ -123,7 +123,7 @@ impl Inbound {
 
     /// The link is up.
     pub fn open(&mut self, fences: Fences, weight: u32, bell: Arc<PeerBell>) {
-        self.receiver.settle(fences);
+        self.receiver.set_fences(fences);
         self.weight = weight.max(1);
         self.bell = Some(bell);
         self.phase = Phase::Open;
@@ -156,7 +156,7 @@ impl Inbound {
 
     /// Whether a packet waits, or the lane is polled for another reason.
     pub fn needs_poll(&self) -> bool {
-        self.receiver.position() != Position::Parked || self.receiver.is_ready()
+        self.receiver.state() != LaneState::Parked || self.receiver.is_ready()
     }
 
     pub fn undelivered(&self) -> Undelivered {
@@ -190,7 +190,7 @@ impl Inbound {
                     Verdict::Violation => End::Violation,
                 }
             }
-            Arrival::Moved { freed, dry } => End::Moved { freed, dry },
+            Arrival::Moved { freed, starved } => End::Moved { freed, starved },
             Arrival::Violation => End::Violation,
         };
         self.stalled = matches!(end, End::Stalled);
@@ -254,14 +254,14 @@ impl Inbound {
     /// Whether the lane should hold more credit than it does.
     pub fn wants_more_credit(&self) -> bool {
         self.is_open()
-            && self.receiver.position() == Position::Active
+            && self.receiver.state() == LaneState::Active
             && self.receiver.open_grants() < AHEAD
     }
 
     /// Grants an extent. `false`: the lane cannot use it now. It asks again when it can.
     #[must_use]
     pub fn grant(&mut self, extent: Extent) -> bool {
-        let usable = self.is_open() && self.receiver.position() == Position::Active;
+        let usable = self.is_open() && self.receiver.state() == LaneState::Active;
         if usable {
             self.receiver.grant(extent.first, extent.count);
         }
@@ -276,13 +276,13 @@ impl Inbound {
 
     /// The sender rang. Returns whether the lane needs credit now; if not, it is served as it is.
     pub fn answer_bell(&mut self) -> bool {
-        match self.receiver.position() {
+        match self.receiver.state() {
             // A lane that is being parked is drained first.
-            Position::Active | Position::Parking => false,
+            LaneState::Active | LaneState::Parking => false,
             // A credit-starved sender rings for credit: either there is no packet, or it announced
             // that it sleeps. (If the lane is polled, the bell may belong to a packet that was
             // taken already.)
-            Position::Parked => {
+            LaneState::Parked => {
                 let starved =
                     self.receiver.is_waiting() || !(self.polled || self.receiver.is_ready());
                 if self.parked_serves_left > 0 && !starved {
@@ -297,7 +297,7 @@ impl Inbound {
 
     /// Polls the lane again, if it is parked.
     pub fn unpark(&mut self) {
-        if self.receiver.position() == Position::Parked {
+        if self.receiver.state() == LaneState::Parked {
             self.receiver.unpark();
         }
     }
@@ -310,7 +310,7 @@ impl Inbound {
         if self.receiver.room_lines() < ROOM_LINES {
             self.unpark();
         }
-        (self.receiver.position() == Position::Active).then(|| {
+        (self.receiver.state() == LaneState::Active).then(|| {
             self.receiver.begin_park();
             self.receiver.fences()
         })
@@ -319,11 +319,11 @@ impl Inbound {
     /// Completes the parking if possible.
     pub fn try_park(&mut self) -> Parking {
         let receiver = &mut self.receiver;
-        match receiver.position() {
+        match receiver.state() {
             // The credit manager takes all extents back at once.
-            Position::Parking if receiver.try_park(|_| {}) => Parking::Completed,
+            LaneState::Parking if receiver.try_park(|_| {}) => Parking::Completed,
             // It was served without being unparked.
-            Position::Parked if !receiver.is_ready() => Parking::Idle,
+            LaneState::Parked if !receiver.is_ready() => Parking::Idle,
             _ => Parking::Later { ready: receiver.is_ready() && !self.stalled },
         }
     }
@@ -342,6 +342,6 @@ impl Inbound {
     /// its place among the polled lanes. Asked at each check for idle lanes.
     pub fn should_park(&mut self, pressed: bool) -> bool {
         let quiet = std::mem::take(&mut self.recent) == 0 && !self.receiver.is_ready();
-        self.receiver.position() == Position::Parking || (pressed && quiet)
+        self.receiver.state() == LaneState::Parking || (pressed && quiet)
     }
 }

@@ -27,7 +27,6 @@ pub struct Lanes {
     violators: Vec<u32>,
     doorbell: Doorbell<Segment>,
     credits: CreditManager,
-    packets: u64,
     parks: u64,
     grants: u64,
     kicks: u64,
@@ -44,7 +43,6 @@ impl Lanes {
             violators: Vec::new(),
             doorbell,
             credits: CreditManager::new(GEOMETRY.pool_chunks as u16, LINKS as u16, GRANTS as u16),
-            packets: 0,
             parks: 0,
             grants: 0,
             kicks: 0,
@@ -52,9 +50,8 @@ impl Lanes {
     }
 
     /// Name and value of every counter and gauge.
-    pub fn counter_rows(&self) -> [(&'static str, u64); 6] {
+    pub fn counter_rows(&self) -> [(&'static str, u64); 5] {
         [
-            ("packets_received", self.packets),
             ("parks", self.parks),
             ("grants", self.grants),
             ("lanes_polled", self.polled.len() as u64),
@@ -135,10 +132,15 @@ impl Lanes {
         (0..self.slots.len() as u32).filter(move |&n| self.busy_region(n) == Some(index))
     }
 
-    /// A lane whose sender broke the rules, once. It is not polled any more.
-    #[inline]
-    pub fn take_violator(&mut self) -> Option<u32> {
-        self.violators.pop()
+    /// Whether a sender broke the rules.
+    #[inline(always)]
+    pub fn has_violators(&self) -> bool {
+        !self.violators.is_empty()
+    }
+
+    /// Lanes whose senders broke the rules, once. They are not polled any more.
+    pub fn take_violators(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.violators)
     }
 
     // Polling.
@@ -155,7 +157,6 @@ impl Lanes {
             match lane.deliver_one(number, sink) {
                 Delivered::Packet(_) => {
                     lane.delivered_alone();
-                    self.packets += 1;
                     return Some(1);
                 }
                 Delivered::Not(End::Empty) if !looked => {
@@ -175,23 +176,9 @@ impl Lanes {
         }
     }
 
-    /// Hands at most `budget` packets of the polled lanes to `sink`. `rang` learns of each lane
-    /// whose sender rang.
+    /// Hands at most `budget` packets of the polled lanes to `sink`.
     #[inline(always)]
-    pub fn poll(&mut self, sink: &mut impl Sink, budget: usize, rang: impl FnMut(u32)) -> usize {
-        let mut taken = self.serve(sink, budget);
-        if self.doorbell.is_rung() {
-            self.answer_doorbell(rang);
-            if taken == 0 {
-                taken = self.serve(sink, budget);
-            }
-        }
-        self.packets += taken as u64;
-        taken
-    }
-
-    #[inline(always)]
-    fn serve(&mut self, sink: &mut impl Sink, budget: usize) -> usize {
+    pub fn serve(&mut self, sink: &mut impl Sink, budget: usize) -> usize {
         match self.polled[..] {
             [] => 0,
             // A pair that is alone needs no round-robin.
@@ -255,8 +242,8 @@ impl Lanes {
     fn goes_on(&mut self, number: u32, end: End) -> bool {
         match end {
             End::Empty | End::Stalled | End::Limit => {}
-            End::Moved { freed, dry } => {
-                self.follow(number, freed, dry);
+            End::Moved { freed, starved } => {
+                self.follow(number, freed, starved);
                 return true;
             }
             End::Violation => {
@@ -281,9 +268,15 @@ impl Lanes {
 
     // Doorbell and sleep.
 
-    /// Polls the lanes that rang.
+    /// Whether a lane rang.
+    #[inline(always)]
+    pub fn is_rung(&self) -> bool {
+        self.doorbell.is_rung()
+    }
+
+    /// Polls the lanes that rang, and tells `rang` of each.
     #[cold]
-    fn answer_doorbell(&mut self, mut rang: impl FnMut(u32)) {
+    pub fn answer_doorbell(&mut self, mut rang: impl FnMut(u32)) {
         let mut rung = std::mem::take(&mut self.rung);
         self.doorbell.answer(|lane| rung.push(lane as u32));
         for number in rung.drain(..) {
@@ -329,7 +322,7 @@ impl Lanes {
 
     /// Withdraws the announcement of sleep.
     pub fn end_sleep(&self) {
-        self.doorbell.awake();
+        self.doorbell.end_sleep();
     }
 
     // Credit.
@@ -337,14 +330,14 @@ impl Lanes {
     /// A lane moved to its next run: the receiver takes credit back, and grants credit on demand,
     /// first come first served (D-14 to D-17).
     #[cold]
-    fn follow(&mut self, number: u32, freed: Option<(u16, u16)>, dry: bool) {
+    fn follow(&mut self, number: u32, freed: Option<(u16, u16)>, starved: bool) {
         if let Some((first, count)) = freed {
             // The lane's receiver keeps its own record, so only a bug of ours can make this fail.
             self.credits
                 .consumed(number as u16, Extent { first, count })
                 .expect("a lane returns what it was granted");
         }
-        if dry {
+        if starved {
             self.want_credit(number);
         }
         self.serve_waiting();

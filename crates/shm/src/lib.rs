@@ -6,16 +6,17 @@
 //! | [`name`] | `shm:JOB`, and the abstract sockets by which processes find each other |
 //! | `device` | a node of a job |
 //! | `holder` | which user holds a name that is taken |
-//! | `transport` | one open function: composes the owners below, and checks them from time to time |
+//! | `transport` | one open function: composes the owners below |
 //! | `local` | what the function has from its opening to its end |
-//! | `connect`, `pending_peers` | how links are set up; connections that have not said who they are |
+//! | `connect`, `pending_peers` | how links are set up; silent connections |
 //! | `links`, `link` | all links; the state and the control socket of one |
-//! | `outbound`, `remote_regions` | the way to a peer: packets; put, get and atomics without its help |
+//! | `outbound`, `remote_regions` | the way to a peer: packets; direct access to its regions |
 //! | `lanes`, `inbound` | the receive path: lanes in turn by weight, credits on demand, parking |
 //! | `regions` | regions of ours that peers may reach |
 //! | `schedule`, `epoll` | when to check, and sleep; descriptors that wake a sleeper |
 //! | `layout`, `control` | what two functions share in memory; their control messages |
-//! | `bell`, `socket`, `key`, `attach` | a peer's doorbell, control sockets, stamps, copies by the kernel |
+//! | `bell`, `socket` | the doorbell of a peer; control sockets |
+//! | `key`, `attach` | stamps of keys; copies between processes by the kernel |
 //! | `mapping`, `barrier` | sealed memory, and fences that cost the sender nothing |
 
 mod attach;

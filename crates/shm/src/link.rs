@@ -221,7 +221,7 @@ impl Link {
         self.expelled
     }
 
-    /// Closes our end. Returns whether the peer was expelled; from here on the link is like any that
+    /// Closes our end. Returns whether the peer was expelled; from here on the link is as any that
     /// is down.
     pub fn let_go(&mut self) -> bool {
         self.socket = None;

@@ -44,13 +44,13 @@ pub struct Links {
 impl Links {
     /// Name and value of every counter and gauge.
     pub fn counter_rows(&self) -> [(&'static str, u64); 5] {
-        let went_host = self.slots.iter().flatten().filter_map(|link| link.up());
+        let host_fallbacks = self.slots.iter().flatten().filter_map(|link| link.up());
         [
             ("packets_sent", self.packets),
             ("lane_full", self.lane_full),
             ("rings", self.rings),
             ("links", (self.slots.len() - self.free.len()) as u64),
-            ("went_to_host_memory", went_host.map(Outbound::went_host).sum()),
+            ("went_to_host_memory", host_fallbacks.map(Outbound::host_fallbacks).sum()),
         ]
     }
 

@@ -159,14 +159,14 @@ impl Outbound {
     }
 
     /// Times that the lane fell back on host memory for lack of credit.
-    pub fn went_host(&self) -> u64 {
-        self.sender.went_host()
+    pub fn host_fallbacks(&self) -> u64 {
+        self.sender.host_fallbacks()
     }
 
     /// Gives the host chunks' pages back if they were unused for `linger`, so that an idle pair
     /// costs one page. `true`: they were used since, so try again.
     pub fn tidy(&mut self, linger: Duration) -> bool {
-        let entered = self.sender.went_host();
+        let entered = self.sender.host_fallbacks();
         let pages = &mut self.host_pages;
         if entered == pages.released {
             return false;

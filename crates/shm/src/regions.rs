@@ -1,7 +1,7 @@
 //! Regions of ours that peers may reach.
 
 use crate::control::Control;
-use crate::key::{Opened, Stamp};
+use crate::key::{KeyHash, RegionInfo};
 use crate::mapping::{self, Sharing};
 use bellwire_device::{Error, RemoteKey, Rights};
 use bellwire_ring::board::Board;
@@ -71,13 +71,13 @@ impl Regions {
     pub fn export(&mut self, key: RemoteKey, memory: &Memory, rights: Rights) {
         let address = memory.view().as_ptr() as usize;
         let segment = self.allocated.remove(&address);
-        let region = Opened {
+        let region = RegionInfo {
             address: address as u64,
             length: memory.len() as u64,
             rights,
             mappable: segment.is_some(),
         };
-        self.board.post(key.index.into(), Stamp::of(key).close(region));
+        self.board.post(key.index.into(), KeyHash::of(key).mask(region));
         let slot = usize::from(key.index);
         if self.exports.len() <= slot {
             self.exports.resize_with(slot + 1, || None);

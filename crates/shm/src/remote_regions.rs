@@ -2,7 +2,7 @@
 
 use crate::attach::Process;
 use crate::control::{Control, Introduction};
-use crate::key::{Opened, Stamp};
+use crate::key::{KeyHash, RegionInfo};
 use crate::mapping;
 use bellwire_device::{Direct, RemoteKey, Rights, Status};
 use bellwire_ring::board::Board;
@@ -23,7 +23,7 @@ enum Reach {
     /// It is mapped.
     Mapped { key: u64, stamp: u64, rights: Rights, memory: Memory },
     /// The kernel copies for us.
-    Attached { key: u64, stamp: u64, region: Opened, process: Process },
+    Attached { key: u64, stamp: u64, region: RegionInfo, process: Process },
     /// Only its owner can access it.
     ByPacket { key: u64, stamp: u64 },
 }
@@ -142,15 +142,15 @@ impl RemoteRegions {
     #[cold]
     fn find(&mut self, key: RemoteKey, message: &mut Option<Control>) -> Result<(), Direct> {
         let (index, slot) = (key.index, usize::from(key.index));
-        let stamp = Stamp::of(key);
-        let Some(region) = stamp.open(self.board.notice(slot)) else {
+        let hash = KeyHash::of(key);
+        let Some(region) = hash.unmask(self.board.notice(slot)) else {
             if let Some(used) = self.used.get_mut(slot) {
                 *used = None;
             }
             *message = Some(Control::WrongKey { index });
             return Err(Direct::Refused(Status::WrongKey));
         };
-        let (key, stamp) = (key.key, stamp.stamp);
+        let (key, stamp) = (key.key, hash.stamp);
         if let Some(Some(Reach::Asked { key: asked, .. })) = self.used.get(slot)
             && *asked == key
         {
@@ -188,11 +188,11 @@ impl RemoteRegions {
         // does not count.
         let Introduction { node, function, .. } = self.peer;
         let remote = RemoteKey { node, function, index, key, length };
-        let opened = Stamp::of(remote).open(self.board.notice(index.into()));
-        let mapped = fd.zip(opened).and_then(|(fd, opened)| {
-            let length = usize::try_from(opened.length).ok()?;
+        let region = KeyHash::of(remote).unmask(self.board.notice(index.into()));
+        let mapped = fd.zip(region).and_then(|(fd, region)| {
+            let length = usize::try_from(region.length).ok()?;
             let memory = mapping::adopt(&fd, length, writable).ok()?;
-            Some(Reach::Mapped { key, stamp, rights: opened.rights, memory: memory.prefix(length) })
+            Some(Reach::Mapped { key, stamp, rights: region.rights, memory: memory.prefix(length) })
         });
         *reach = mapped.unwrap_or(Reach::ByPacket { key, stamp });
     }

@@ -36,6 +36,7 @@ pub struct ShmTransport {
     schedule: Schedule,
     /// No message was sent since the last poll, so the next one may be a lone one.
     lone: bool,
+    packets_received: u64,
 }
 
 impl ShmTransport {
@@ -49,19 +50,20 @@ impl ShmTransport {
             regions: Regions::new(local.board()),
             schedule: Schedule::new(),
             lone: true,
+            packets_received: 0,
             local,
         })
     }
 
     /// Name and value of every counter and gauge, for monitoring.
     pub fn counter_rows(&self) -> [(&'static str, u64); 18] {
-        let [sent, lane_full, rings, links, went_host] = self.links.counter_rows();
-        let [received, parks, grants, polled, free, waiting] = self.lanes.counter_rows();
+        let [sent, lane_full, rings, links, host_fallbacks] = self.links.counter_rows();
+        let [parks, grants, polled, free, waiting] = self.lanes.counter_rows();
         let [refused, silent, closed, pauses] = self.connector.counter_rows();
         let violations = self.links.violations() + self.connector.violations();
         [
             sent,
-            received,
+            ("packets_received", self.packets_received),
             lane_full,
             rings,
             ("kicks", self.links.kicks() + self.lanes.kicks()),
@@ -73,7 +75,7 @@ impl ShmTransport {
             links,
             polled,
             free,
-            went_host,
+            host_fallbacks,
             waiting,
             silent,
             closed,
@@ -90,18 +92,32 @@ impl ShmTransport {
     /// The complete poll.
     #[inline(never)]
     fn poll_all(&mut self, sink: &mut impl Sink, budget: usize) -> usize {
-        let links = &mut self.links;
-        let taken = self.lanes.poll(sink, budget, |lane| links.rang(lane));
-        while let Some(number) = self.lanes.take_violator() {
-            self.links.fail(&mut self.lanes, number, Status::ProtocolViolation);
+        let mut taken = self.lanes.serve(sink, budget);
+        if self.lanes.is_rung() {
+            let links = &mut self.links;
+            self.lanes.answer_doorbell(|lane| links.rang(lane));
+            if taken == 0 {
+                taken = self.lanes.serve(sink, budget);
+            }
+        }
+        if self.lanes.has_violators() {
+            self.close_violators();
         }
         if self.schedule.is_due() {
             self.check(sink, taken);
         }
+        self.packets_received += taken as u64;
         if taken == 0 {
             std::hint::spin_loop();
         }
         taken
+    }
+
+    #[cold]
+    fn close_violators(&mut self) {
+        for number in self.lanes.take_violators() {
+            self.links.fail(&mut self.lanes, number, Status::ProtocolViolation);
+        }
     }
 
     /// Checks everything that is not a packet, if it is time: control sockets, deaths, deadlines.
@@ -325,7 +341,11 @@ impl Transport for ShmTransport {
     fn poll(&mut self, sink: &mut impl Sink, budget: usize) -> usize {
         self.lone = true;
         match self.lanes.poll_alone(sink) {
-            Some(taken) if taken > 0 || !self.schedule.is_due() => taken,
+            Some(1) => {
+                self.packets_received += 1;
+                1
+            }
+            Some(_) if !self.schedule.is_due() => 0,
             _ => self.poll_all(sink, budget),
         }
     }
