@@ -66,31 +66,24 @@ pub struct Connector {
 impl Connector {
     /// Listens at the function's name.
     pub fn open(local: Arc<Local>) -> Result<Connector, Error> {
-        let at = local.address();
-        let listener = match socket::listen(&local.job().function_socket(at)) {
-            Ok(listener) => listener,
+        let system = |what| move |e: Errno| Error::System { what, cause: e.into() };
+        let listener = match socket::listen(&local.job().function_socket(local.address())) {
             Err(Errno::ADDRINUSE) => return Err(taken(&local)),
-            Err(error) => {
-                let what = "listen at the function's socket";
-                return Err(Error::System { what, cause: error.into() });
-            }
+            other => other.map_err(system("listen at the function's socket"))?,
         };
-        local.epoll().watch(&listener, Source::Listener, "watch the function's socket")?;
+        let watch = |fd, source| local.epoll().watch(fd, source);
+        watch(&listener, Source::Listener).map_err(system("watch the function's socket"))?;
         let pending = PendingPeers::new()?;
-        local.epoll().watch(pending.clock(), Source::Tick, "watch a timer")?;
+        watch(pending.clock(), Source::Tick).map_err(system("watch a timer"))?;
         let last_attempt = Instant::now();
         Ok(Connector { local, listener, pending, last_attempt, refused_links: 0, violations: 0 })
     }
 
     /// Name and value of every counter and gauge.
-    pub fn counter_rows(&self) -> [(&'static str, u64); 4] {
+    pub fn counter_rows(&self) -> [(&'static str, u64); 5] {
         let [silent, closed, pauses] = self.pending.counter_rows();
-        [("refused_links", self.refused_links), silent, closed, pauses]
-    }
-
-    /// Connections whose first message was no Hello.
-    pub fn violations(&self) -> u64 {
-        self.violations
+        let own = [("refused_links", self.refused_links), ("violations", self.violations)];
+        [own[0], own[1], silent, closed, pauses]
     }
 
     /// The link is up: packets can flow both ways.
@@ -108,10 +101,10 @@ impl Connector {
             .then(|| Pid::from_raw(pid))
             .flatten()
             .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
-        let watched = self.local.epoll().watch(&socket, Source::Link(number), "watch a link");
+        let watched = self.local.epoll().watch(&socket, Source::Link(number));
         if let Some(death) = &death {
             // If this fails, the socket alone signals death.
-            let _ = self.local.epoll().watch(death, Source::Death(number), "watch a process");
+            let _ = self.local.epoll().watch(death, Source::Death(number));
         }
         let asymmetric = self.local.introduction(number).barriers && peer.barriers;
         let fences = if asymmetric { Fences::Asymmetric } else { Fences::Symmetric };
@@ -175,7 +168,7 @@ impl Connector {
             return;
         }
         step("hello-sent");
-        if self.local.epoll().watch(&connection, Source::Link(number), "watch a link").is_ok() {
+        if self.local.epoll().watch(&connection, Source::Link(number)).is_ok() {
             link.await_welcome(connection);
         }
     }
@@ -318,7 +311,7 @@ impl Connector {
                 let slot = self.pending.keep(silent, user);
                 let kept = self.pending.socket(slot).expect("kept just now");
                 let source = Source::PendingPeer(slot);
-                if self.local.epoll().watch(kept, source, "watch a connection").is_err() {
+                if self.local.epoll().watch(kept, source).is_err() {
                     self.pending.take(slot);
                 }
                 None
@@ -397,7 +390,11 @@ impl Connector {
         if peer.version != VERSION {
             self.refused_links += 1;
             let theirs = peer.version;
-            tracing::warn!(theirs, ours = VERSION, "refused a link of another version");
+            tracing::warn!(
+                theirs,
+                ours = VERSION,
+                "refused a peer that runs another version of Bellwire"
+            );
             return Err(Some(Refused::Version));
         }
         let pid = socket::credentials(&hello.connection).map(|(pid, ..)| pid as u32);

@@ -57,10 +57,9 @@ impl Epoll {
         Ok(Epoll(fd))
     }
 
-    /// Watches a descriptor. `what` says so, for an error.
-    pub fn watch(&self, fd: &OwnedFd, source: Source, what: &'static str) -> Result<(), Error> {
+    /// Watches a descriptor.
+    pub fn watch(&self, fd: &OwnedFd, source: Source) -> rustix::io::Result<()> {
         epoll::add(&self.0, fd, source.to_data(), epoll::EventFlags::IN)
-            .map_err(|error| Error::System { what, cause: error.into() })
     }
 
     /// Watches a descriptor that is in the set, or pauses that.

@@ -50,19 +50,15 @@ impl Lanes {
     }
 
     /// Name and value of every counter and gauge.
-    pub fn counter_rows(&self) -> [(&'static str, u64); 5] {
+    pub fn counter_rows(&self) -> [(&'static str, u64); 6] {
         [
+            ("kicks", self.kicks),
             ("parks", self.parks),
             ("grants", self.grants),
             ("lanes_polled", self.polled.len() as u64),
             ("credit_chunks_free", self.credits.free_chunks().into()),
             ("lanes_waiting_for_credit", self.credits.waiting().into()),
         ]
-    }
-
-    /// Sleeping senders that were woken because there is room.
-    pub fn kicks(&self) -> u64 {
-        self.kicks
     }
 
     fn lane(&self, number: u32) -> Option<&Inbound> {

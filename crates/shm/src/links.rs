@@ -43,25 +43,17 @@ pub struct Links {
 
 impl Links {
     /// Name and value of every counter and gauge.
-    pub fn counter_rows(&self) -> [(&'static str, u64); 5] {
-        let host_fallbacks = self.slots.iter().flatten().filter_map(|link| link.up());
+    pub fn counter_rows(&self) -> [(&'static str, u64); 7] {
+        let ups = self.slots.iter().flatten().filter_map(|link| link.up());
         [
             ("packets_sent", self.packets),
             ("lane_full", self.lane_full),
             ("rings", self.rings),
+            ("kicks", self.kicks),
+            ("violations", self.violations),
             ("links", (self.slots.len() - self.free.len()) as u64),
-            ("went_to_host_memory", host_fallbacks.map(Outbound::host_fallbacks).sum()),
+            ("went_to_host_memory", ups.map(Outbound::host_fallbacks).sum()),
         ]
-    }
-
-    /// Sleeping receivers that were woken for a packet.
-    pub fn kicks(&self) -> u64 {
-        self.kicks
-    }
-
-    /// How often peers broke the protocol.
-    pub fn violations(&self) -> u64 {
-        self.violations
     }
 
     // The table.

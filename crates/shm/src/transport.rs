@@ -57,29 +57,17 @@ impl ShmTransport {
 
     /// Name and value of every counter and gauge, for monitoring.
     pub fn counter_rows(&self) -> [(&'static str, u64); 18] {
-        let [sent, lane_full, rings, links, host_fallbacks] = self.links.counter_rows();
-        let [parks, grants, polled, free, waiting] = self.lanes.counter_rows();
-        let [refused, silent, closed, pauses] = self.connector.counter_rows();
-        let violations = self.links.violations() + self.connector.violations();
+        let [sent, lane_full, rings, mut kicks, mut violations, links, host] =
+            self.links.counter_rows();
+        let [senders_kicked, parks, grants, polled, free, waiting] = self.lanes.counter_rows();
+        let [refused, garbage, silent, closed, pauses] = self.connector.counter_rows();
+        kicks.1 += senders_kicked.1;
+        violations.1 += garbage.1;
+        let received = ("packets_received", self.packets_received);
+        let wrong_keys = ("wrong_keys", self.regions.wrong_keys());
         [
-            sent,
-            ("packets_received", self.packets_received),
-            lane_full,
-            rings,
-            ("kicks", self.links.kicks() + self.lanes.kicks()),
-            parks,
-            grants,
-            ("wrong_keys", self.regions.wrong_keys()),
-            refused,
-            ("violations", violations),
-            links,
-            polled,
-            free,
-            host_fallbacks,
-            waiting,
-            silent,
-            closed,
-            pauses,
+            sent, received, lane_full, rings, kicks, parks, grants, wrong_keys, refused,
+            violations, links, polled, free, host, waiting, silent, closed, pauses,
         ]
     }
 
