@@ -71,7 +71,7 @@ pub fn functions() -> Result<Vec<Function>> {
             device: device_of(&job),
             node: address.node,
             function: address.function,
-            user: user_of(scope, holders.told_user_of(&name)),
+            user: user_of(scope, holders.listed_user_of(&name)),
             pid,
             program: pid.and_then(program_of),
         }

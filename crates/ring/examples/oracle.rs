@@ -40,7 +40,7 @@ fn main() {
         total.bytes += report.bytes;
         total.parkings += report.parkings;
         total.sleeps += report.sleeps;
-        total.went_host += report.went_host;
+        total.host_fallbacks += report.host_fallbacks;
         total.grants += report.grants;
     }
     println!(

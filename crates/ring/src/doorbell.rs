@@ -71,22 +71,22 @@ impl<W: Words> Doorbell<W> {
 
     /// Receiver: announces sleep, after all lanes are parked. `false`: a bell rang, do not sleep.
     pub fn prepare_sleep(&self) -> bool {
-        // Swaps, here and in `awake`: every change of SLEEPER reads the one before. So a ringer's
-        // late swap for an earlier sleep cannot hide this announcement.
+        // Swaps, here and in `end_sleep`: every change of SLEEPER reads the one before. So a
+        // ringer's late swap for an earlier sleep cannot hide this announcement.
         self.words.word(SLEEPER).swap(1, Ordering::Relaxed);
         // Pairs with the fence in `ring`.
         fence(Ordering::SeqCst);
         if !crate::canary::planted("sleep-without-look")
             && self.words.word(SUMMARY).load(Ordering::Relaxed) != 0
         {
-            self.awake();
+            self.end_sleep();
             return false;
         }
         true
     }
 
     /// Receiver: withdraws the announcement.
-    pub fn awake(&self) {
+    pub fn end_sleep(&self) {
         self.words.word(SLEEPER).swap(0, Ordering::Relaxed);
     }
 }

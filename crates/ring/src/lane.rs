@@ -44,8 +44,7 @@ mod nonce;
 mod receiver;
 mod sender;
 
-use nonce::Nonces;
-pub use receiver::{Arrival, Freed, LaneReceiver, Position};
+pub use receiver::{Arrival, Freed, LaneReceiver, LaneState};
 pub use sender::{Full, LaneSender, Sent};
 
 use crate::segment::{LINE_BYTES, LINE_WORDS, Words};

@@ -195,7 +195,7 @@ impl<'a> View<'a> {
     /// As [`View::copy_from`], for windows that do not overlap: a lane's slot and a program's
     /// buffer.
     #[inline(always)]
-    pub fn copy_apart(&self, from: View<'_>) {
+    pub fn copy_nonoverlapping(&self, from: View<'_>) {
         assert!(self.has(WRITABLE) && from.len() <= self.len());
         debug_assert!(!self.overlaps(&from));
         // SAFETY: both windows are mapped and long enough. If they overlap after all, only bytes

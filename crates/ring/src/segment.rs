@@ -33,7 +33,7 @@ pub trait Words {
     fn front(&self) -> &[AtomicU64; 2 * LINE_WORDS];
 
     /// Prefetches the line with this index for writing. No effect but on time.
-    fn will_write(&self, index: usize);
+    fn prefetch_for_write(&self, index: usize);
 
     /// The `bytes` bytes from the given word on.
     ///
@@ -54,8 +54,9 @@ pub use real::Segment;
 
 #[cfg(not(loom))]
 mod real {
-    use super::*;
-    use crate::memory::Memory;
+    use super::{LINE_BYTES, LINE_WORDS, Words};
+    use crate::memory::{Memory, View};
+    use crate::sync::AtomicU64;
 
     /// A mapped segment, or a part of one.
     #[derive(Clone, Debug)]
@@ -130,7 +131,7 @@ mod real {
         }
 
         #[inline(always)]
-        fn will_write(&self, index: usize) {
+        fn prefetch_for_write(&self, index: usize) {
             #[cfg(all(target_arch = "x86_64", not(miri)))]
             if index < self.lines {
                 // SAFETY: a hint without architectural effect; the address is inside the segment.
@@ -161,10 +162,12 @@ mod real {
             // SAFETY: the caller's promise.
             let room = unsafe { self.payload(word, head.len() + body.len()) };
             if head.is_empty() {
-                return room.copy_apart(body);
+                return room.copy_nonoverlapping(body);
             }
             room.write(0, head);
-            room.part(head.len(), body.len()).expect("both parts were measured").copy_apart(body);
+            room.part(head.len(), body.len())
+                .expect("both parts were measured")
+                .copy_nonoverlapping(body);
         }
     }
 }
@@ -174,8 +177,9 @@ pub use model::ModelSegment;
 
 #[cfg(loom)]
 mod model {
-    use super::*;
-    use crate::sync::Ordering;
+    use super::{LINE_WORDS, Words};
+    use crate::memory::View;
+    use crate::sync::{AtomicU64, Ordering};
     use std::sync::Arc;
 
     /// Words under the model checker. The payload is relaxed words, so a missing release or acquire
@@ -198,7 +202,7 @@ mod model {
             self.0.len() / LINE_WORDS
         }
 
-        fn will_write(&self, _index: usize) {}
+        fn prefetch_for_write(&self, _index: usize) {}
 
         unsafe fn payload(&self, word: usize, _bytes: usize) -> &AtomicU64 {
             self.word(word)

@@ -137,7 +137,7 @@ fn reads_and_writes() {
     assert!(panics(|| memory.view().write(18, &[0; 3])));
     assert!(panics(|| memory.view().read(18, &mut [0; 3])));
     assert!(panics(|| memory.view().copy_from(View::of(&[0; 21]))));
-    assert!(panics(|| memory.view().copy_apart(View::of(&[0; 21]))));
+    assert!(panics(|| memory.view().copy_nonoverlapping(View::of(&[0; 21]))));
 }
 
 /// A read-only view refuses writes.
@@ -147,7 +147,7 @@ fn read_only_views_refuse_writes() {
     let view = View::of(&fixed);
     assert!(panics(|| view.write(0, &[1])));
     assert!(panics(|| view.copy_from(View::of(&[1]))));
-    assert!(panics(|| view.copy_apart(View::of(&[1]))));
+    assert!(panics(|| view.copy_nonoverlapping(View::of(&[1]))));
     for offset in 0..8 {
         assert_eq!(view.fetch_add(offset, 1), None);
         assert_eq!(view.compare_swap(offset, 5, 6), None);

@@ -1,342 +1,459 @@
 //! How a link is set up: Hello from the connecting side, Welcome from the other.
 
-use crate::check::{Source, watch};
+use crate::bell::PeerBell;
 use crate::control::{Control, Introduction, Refused, VERSION};
+use crate::epoll::Source;
 use crate::holder::Holders;
-use crate::link::{
-    GATES, GEOMETRY, HostPages, Link, PAIR_BYTES, REGIONS, Side, State, Up, lane_memory,
+use crate::lanes::Lanes;
+use crate::layout::{
+    self, BOARD_BYTES, GATES, GEOMETRY, LINKS, PAIR_BYTES, POOL_SEGMENT_BYTES, REGIONS, Side,
 };
+use crate::link::Link;
+use crate::links::Links;
+use crate::local::Local;
 use crate::mapping::{self, PAGE_BYTES, Sharing};
-use crate::socket;
-use crate::transport::{
-    BOARD_BYTES, LINKS, POOL_SEGMENT_BYTES, ShmTransport, board_of, doorbell_of, pool_of,
-};
-use bellwire_device::{Error, FunctionAddress, Status, random};
-use bellwire_ring::lane::{LaneReceiver, LaneSender};
+use crate::name;
+use crate::outbound::{Outbound, Shared};
+use crate::pending_peers::PendingPeers;
+use crate::socket::{self, Received};
+use bellwire_device::{Error, FunctionAddress, Status};
 use bellwire_ring::memory::Memory;
 use bellwire_ring::steps::step;
+use bellwire_ring::sync::Fences;
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Time between two attempts while nobody listens.
 const RETRY: Duration = Duration::from_millis(2);
 
-impl ShmTransport {
+/// The first message of a peer that connects to us.
+pub struct Hello {
+    connection: OwnedFd,
+    peer: Introduction,
+    fds: Vec<OwnedFd>,
+}
+
+impl Hello {
+    /// The address that the peer claims.
+    pub fn from(&self) -> FunctionAddress {
+        FunctionAddress { node: self.peer.node, function: self.peer.function }
+    }
+}
+
+/// The result of a look at the listener.
+pub enum Accepted {
+    /// A peer that introduced itself.
+    Hello(Hello),
+    /// A connection that has not, or none.
+    Other,
+    /// No more connections are accepted now.
+    NoMore,
+}
+
+/// Connects to peers, and accepts those that connect to us.
+pub struct Connector {
+    local: Arc<Local>,
+    listener: OwnedFd,
+    pending: PendingPeers,
+    last_attempt: Instant,
+    refused_links: u64,
+    violations: u64,
+}
+
+impl Connector {
+    /// Listens at the function's name.
+    pub fn open(local: Arc<Local>) -> Result<Connector, Error> {
+        let system = |what| move |e: Errno| Error::System { what, cause: e.into() };
+        let listener = match socket::listen(&local.job().function_socket(local.address())) {
+            Err(Errno::ADDRINUSE) => return Err(taken(&local)),
+            other => other.map_err(system("listen at the function's socket"))?,
+        };
+        let watch = |fd, source| local.epoll().watch(fd, source);
+        watch(&listener, Source::Listener).map_err(system("watch the function's socket"))?;
+        let pending = PendingPeers::new()?;
+        watch(pending.clock(), Source::Tick).map_err(system("watch a timer"))?;
+        let last_attempt = Instant::now();
+        Ok(Connector { local, listener, pending, last_attempt, refused_links: 0, violations: 0 })
+    }
+
+    /// Name and value of every counter and gauge.
+    pub fn counter_rows(&self) -> [(&'static str, u64); 5] {
+        let [silent, closed, pauses] = self.pending.counter_rows();
+        let own = [("refused_links", self.refused_links), ("violations", self.violations)];
+        [own[0], own[1], silent, closed, pauses]
+    }
+
+    /// The link is up: packets can flow both ways.
+    fn raise(
+        &self,
+        links: &mut Links,
+        lanes: &mut Lanes,
+        number: u32,
+        socket: Arc<OwnedFd>,
+        peer: Introduction,
+        shared: Shared,
+    ) {
+        let pid = socket::credentials(&socket).map_or(0, |(pid, ..)| pid);
+        let death = (pid > 0 && pid as u32 != std::process::id())
+            .then(|| Pid::from_raw(pid))
+            .flatten()
+            .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+        let watched = self.local.epoll().watch(&socket, Source::Link(number));
+        if let Some(death) = &death {
+            // If this fails, the socket alone signals death.
+            let _ = self.local.epoll().watch(death, Source::Death(number));
+        }
+        let asymmetric = self.local.introduction(number).barriers && peer.barriers;
+        let fences = if asymmetric { Fences::Asymmetric } else { Fences::Symmetric };
+        let doorbell = layout::doorbell_of(&shared.pool);
+        let bell = Arc::new(PeerBell::new(doorbell, peer.lane as usize, socket.clone()));
+        let link = links.get_mut(number).expect("the caller has it");
+        link.raise(socket, death, Outbound::new(shared, fences, peer, pid, bell.clone()));
+        if watched.is_err() {
+            return links.fail(lanes, number, Status::ProtocolViolation);
+        }
+        lanes.open(number, fences, peer.weight.into(), bell);
+    }
+
+    // The connecting side.
+
     /// Returns the link to `peer`, and begins one if there is none.
-    pub(crate) fn find_or_connect(
+    pub fn connect(
         &mut self,
+        links: &mut Links,
+        lanes: &mut Lanes,
         peer: FunctionAddress,
         patience: Duration,
     ) -> Result<u32, Error> {
-        if let Some(&number) = self.by_peer.get(&peer) {
+        if let Some(number) = links.to(peer) {
             return Ok(number);
         }
-        let state = State::Connecting { since: Instant::now(), patience };
-        let number =
-            self.new_link(Link::new(peer, state, Side::Connecting)).ok_or(Error::Exhausted {
-                what: "links",
-                limit: LINKS as u64,
-                hint: "Close queue pairs to peers that are no longer needed",
-            })?;
-        let pair = mapping::create("pair", PAIR_BYTES, PAGE_BYTES, Sharing::ReadWrite);
-        let pair = match pair {
-            Ok(pair) => pair,
-            Err(error) => {
-                self.links[number as usize] = None;
-                self.free.push(number);
-                return Err(error);
-            }
-        };
-        self.by_peer.insert(peer, number);
-        let own_pool = pool_of(&self.pool.memory);
-        let lane = lane_memory(&pair.memory, Side::Accepting, &own_pool);
-        let fences = Link::fences(false, false);
-        let link = self.link_mut(number).expect("made above");
-        link.receiver = Some(LaneReceiver::new(lane, GEOMETRY, fences, random(), random()));
-        link.pair = Some(pair.memory);
-        link.pair_fd = Some(pair.fd);
-        self.urgent = true;
-        self.try_connect(number);
+        let pair = mapping::create("pair", PAIR_BYTES, PAGE_BYTES, Sharing::ReadWrite)?;
+        let lane = layout::lane_memory(&pair.memory, Side::Accepting, self.local.pool());
+        let link = Link::connecting(peer, patience, pair);
+        let number = links.insert(link).ok_or(Error::Exhausted {
+            what: "links",
+            limit: LINKS as u64,
+            hint: "Close queue pairs to peers that are no longer needed",
+        })?;
+        links.assign(peer, number);
+        lanes.insert(number, peer, lane);
+        links.set_urgent();
+        self.attempt(links, lanes, number);
         Ok(number)
     }
 
-    /// Whether a process that the job admits listens at the address of `peer` now. It costs three
-    /// system calls.
-    pub fn is_here(&self, peer: FunctionAddress) -> bool {
-        let job = &self.device.job;
-        socket::connect(&job.function_socket(peer)).is_ok_and(|connection| {
-            socket::credentials(&connection).is_ok_and(|(_, user, group)| job.admits(user, group))
-        })
-    }
-
-    fn new_link(&mut self, link: Link) -> Option<u32> {
-        let link = Some(Box::new(link));
-        if let Some(number) = self.free.pop() {
-            self.links[number as usize] = link;
-            return Some(number);
-        }
-        if self.links.len() == LINKS {
-            return None;
-        }
-        self.links.push(link);
-        Some(self.links.len() as u32 - 1)
-    }
-
     /// One attempt: connects, and says Hello if a process listens.
-    fn try_connect(&mut self, number: u32) {
-        let own = Introduction { lane: number, ..self.introduction };
-        let Some(link) = self.links[number as usize].as_deref_mut() else { return };
-        let Ok(connection) = socket::connect(&self.device.job.function_socket(link.peer)) else {
+    fn attempt(&mut self, links: &mut Links, lanes: &mut Lanes, number: u32) {
+        let Some(link) = links.get_mut(number) else { return };
+        let Ok(connection) = socket::connect(&self.local.job().function_socket(link.peer())) else {
             return;
         };
-        // A stranger may have taken the name first: the kernel knows who listens.
-        let holder = socket::credentials(&connection).map(|(_, user, group)| (user, group));
-        if !holder.is_ok_and(|(user, group)| self.device.job.admits(user, group)) {
-            self.counters.refused_links += 1;
-            if let (peer, Ok((user, _))) = (link.peer, holder) {
-                self.accuse(peer, user);
+        // Another user may have taken the name first: the kernel knows who listens.
+        if let Err(user) = self.local.admit(&connection) {
+            self.refused_links += 1;
+            if let Some(user) = user {
+                self.accuse(link.peer(), user);
             }
-            return self.fail(number, Status::Unreachable);
+            return links.fail(lanes, number, Status::Unreachable);
         }
         step("hello");
-        let Some(pair_fd) = &link.pair_fd else { return };
-        let fds = [pair_fd.as_fd(), self.pool.fd.as_fd(), self.board_segment.fd.as_fd()];
-        if socket::send(&connection, Control::Hello(own), &fds).is_err() {
+        let Some(pair) = link.offer() else { return };
+        let [pool, board] = self.local.descriptors();
+        let hello = Control::Hello(self.local.introduction(number));
+        if socket::send(&connection, hello, &[pair.fd.as_fd(), pool, board]).is_err() {
             return;
         }
         step("hello-sent");
-        if watch(&self.epoll, &connection, Source::Link(number)).is_ok() {
-            link.socket = Some(connection);
+        if self.local.epoll().watch(&connection, Source::Link(number)).is_ok() {
+            link.await_welcome(connection);
         }
     }
 
     /// Warns that a user whom the job does not admit holds the name of `peer`.
     fn accuse(&self, peer: FunctionAddress, user: u32) {
-        let job = &self.device.job.name;
+        let job = &self.local.job().name;
         tracing::warn!("user {user}, who is not admitted, holds the name of {peer} of job {job}");
     }
 
-    /// Gives up a link whose peer never listened. A stranger's socket that is bound and does not
+    /// Gives up a link whose peer never answered. Another user's socket that is bound and does not
     /// listen looks the same.
-    fn give_up(&mut self, number: u32) {
-        let peer = self.link_mut(number).filter(|link| link.socket.is_none()).map(|link| link.peer);
-        if let Some(peer) = peer {
-            let user = Holders::now().user_of(&self.device.job.function_socket(peer));
-            if let Some(user) = user.filter(|&user| self.device.job.is_stranger(user)) {
+    fn give_up(&self, links: &mut Links, lanes: &mut Lanes, number: u32) {
+        let unanswered = links.get(number).filter(|link| link.is_unheard());
+        if let Some(peer) = unanswered.map(Link::peer) {
+            let user = Holders::now().user_of(&self.local.job().function_socket(peer));
+            if let Some(user) = user.filter(|&user| self.local.job().refuses(user)) {
                 self.accuse(peer, user);
             }
         }
-        self.fail(number, Status::Unreachable);
+        links.fail(lanes, number, Status::Unreachable);
     }
 
     /// Retries links whose peer did not listen, and gives up where patience has run out.
-    pub(crate) fn retry_connecting(&mut self) {
-        for number in 0..self.links.len() as u32 {
-            let Some(link) = self.links[number as usize].as_deref_mut() else { continue };
-            let (State::Connecting { since, patience } | State::Crossed { since, patience }) =
-                link.state
-            else {
+    pub fn retry(&mut self, links: &mut Links, lanes: &mut Lanes) {
+        let due = self.last_attempt.elapsed() >= RETRY;
+        for number in links.numbers() {
+            let Some(link) = links.get(number).filter(|link| link.is_setting_up()) else {
                 continue;
             };
-            self.urgent = true;
-            if since.elapsed() >= patience {
-                self.give_up(number);
-            } else if link.socket.is_none()
-                && matches!(link.state, State::Connecting { .. })
-                && self.last_attempt.elapsed() >= RETRY
-            {
-                self.try_connect(number);
+            let (late, unheard) = (link.is_late(), link.is_unheard());
+            links.set_urgent();
+            if late {
+                self.give_up(links, lanes, number);
+            } else if unheard && due {
+                self.attempt(links, lanes, number);
             }
         }
-        if self.last_attempt.elapsed() >= RETRY {
+        if due {
             self.last_attempt = Instant::now();
         }
     }
 
-    /// A peer wants a link.
-    pub(crate) fn welcome(&mut self, connection: OwnedFd, peer: Introduction, fds: Vec<OwnedFd>) {
-        let refuse = |why| {
-            let _ = socket::send(&connection, Control::Refuse(why, VERSION), &[]);
-        };
-        if peer.version != VERSION {
-            self.counters.refused_links += 1;
-            tracing::warn!(
-                theirs = peer.version,
-                ours = VERSION,
-                "refused a link of another version"
-            );
-            return refuse(Refused::Version);
-        }
-        let from = FunctionAddress { node: peer.node, function: peer.function };
-        let own_address = self.address;
-        let known = self.by_peer.get(&from).copied().filter(|_| from != self.address);
-        let own_process = || socket::credentials(&connection).map(|(pid, ..)| pid as u32);
-        if from == self.address && own_process().ok() != Some(std::process::id()) {
-            self.counters.refused_links += 1;
-            return;
-        }
-        if let Some(number) = known {
-            self.hear_link(number);
-            let up = self.links.get(number as usize).and_then(Option::as_deref).and_then(Link::up);
-            if let Some(up) = up {
-                // The known peer is alive, so nobody else can take its address. The random probe
-                // value identifies an opening of the function. If it is the same, this is the
-                // peer's own attempt that crossed ours; the attempt is void, because the peer took
-                // ours. Otherwise it is an impostor, or a successor that will retry until we have
-                // noticed its predecessor's end.
-                if up.peer.probe_value == peer.probe_value {
-                    self.strangers.was_peer();
-                    return refuse(Refused::Crossed);
-                }
-                self.counters.refused_links += 1;
-                return;
-            }
-        }
-        let number = match known {
-            Some(number) => {
-                let link = self.link_mut(number).expect("by_peer names live links");
-                match link.state {
-                    // Both sides connect at once: the attempt of the lower address stands.
-                    State::Connecting { .. } | State::Crossed { .. } if from < own_address => {
-                        number
-                    }
-                    State::Connecting { .. } => {
-                        step("crossed");
-                        self.strangers.was_peer();
-                        return refuse(Refused::Crossed);
-                    }
-                    _ => {
-                        // The old link's peer is dead.
-                        self.fail(number, Status::PeerGone);
-                        self.by_peer.remove(&from);
-                        match self.new_link(Link::new(from, waiting(), Side::Accepting)) {
-                            Some(number) => number,
-                            None => return refuse(Refused::Full),
-                        }
-                    }
-                }
-            }
-            None => match self.new_link(Link::new(from, waiting(), Side::Accepting)) {
-                Some(number) => number,
-                None => {
-                    self.counters.refused_links += 1;
-                    return refuse(Refused::Full);
-                }
-            },
-        };
-        if from != self.address {
-            self.by_peer.insert(from, number);
-        }
-        let memory = adopt(&fds, true).filter(|_| same_layout(&peer));
-        let Some(memory) = memory else { return self.fail(number, Status::ProtocolViolation) };
-        let own = Introduction { lane: number, ..self.introduction };
-        let own_pool = pool_of(&self.pool.memory);
-        let pair = memory.pair.expect("a Hello brings the pair's memory");
-        let lane = lane_memory(&pair, Side::Connecting, &own_pool);
-        let fences = Link::fences(own.barriers, peer.barriers);
-        let link = self.link_mut(number).expect("made or found above");
-        link.side = Side::Accepting;
-        link.receiver = Some(LaneReceiver::new(lane, GEOMETRY, fences, random(), random()));
-        link.pair = Some(pair);
-        link.pair_fd = None;
-        step("welcome");
-        let fds = [self.pool.fd.as_fd(), self.board_segment.fd.as_fd()];
-        if socket::send(&connection, Control::Welcome(own), &fds).is_err() {
-            return self.fail(number, Status::PeerGone);
-        }
-        step("welcome-sent");
-        self.strangers.was_peer();
-        self.raise(number, connection, peer, memory.pool, memory.board);
-    }
-
     /// The peer took our Hello.
-    pub(crate) fn welcomed(&mut self, number: u32, peer: Introduction, fds: Vec<OwnedFd>) {
-        let Some(link) = self.link_mut(number) else { return };
+    pub fn welcomed(
+        &mut self,
+        links: &mut Links,
+        lanes: &mut Lanes,
+        number: u32,
+        peer: Introduction,
+        fds: &[OwnedFd],
+    ) {
+        let Some(link) = links.get_mut(number) else { return };
         let from = FunctionAddress { node: peer.node, function: peer.function };
-        let expected = matches!(link.state, State::Connecting { .. }) && link.peer == from;
-        let memory = adopt(&fds, false).filter(|_| expected && same_layout(&peer));
-        let Some(memory) = memory else { return self.fail(number, Status::ProtocolViolation) };
-        let Some(connection) = link.socket.take() else { return };
-        let _ = rustix::event::epoll::delete(&self.epoll, &connection);
+        let expected = link.is_connecting() && link.peer() == from && same_layout(&peer);
+        let Some((pool, board)) = adopt(fds).filter(|_| expected) else {
+            return links.fail(lanes, number, Status::ProtocolViolation);
+        };
+        let Some((socket, pair)) = link.accepted() else { return };
+        self.local.epoll().forget(&socket);
         step("welcomed");
-        self.raise(number, connection, peer, memory.pool, memory.board);
+        let shared = Shared { pair, side: Side::Connecting, pool, board };
+        self.raise(links, lanes, number, socket, peer, shared);
     }
 
     /// The peer refused our Hello.
-    pub(crate) fn refused(&mut self, number: u32, why: Refused, version: u32) {
-        let Some(link) = self.link_mut(number) else { return };
-        let State::Connecting { since, patience } = link.state else {
-            return self.fail(number, Status::ProtocolViolation);
-        };
+    pub fn refused(
+        &mut self,
+        links: &mut Links,
+        lanes: &mut Lanes,
+        number: u32,
+        why: Refused,
+        version: u32,
+    ) {
+        let Some(link) = links.get_mut(number) else { return };
+        let peer = link.peer();
         match why {
-            Refused::Crossed => {
-                link.socket = None;
-                link.state = State::Crossed { since, patience };
+            _ if !link.is_connecting() => {
+                return links.fail(lanes, number, Status::ProtocolViolation);
             }
-            Refused::Version => {
-                tracing::warn!(peer = %link.peer, theirs = version, ours = VERSION,
-                    "the peer runs another version of Bellwire");
-                self.fail(number, Status::Unreachable);
-            }
+            Refused::Crossed => return link.await_hello(),
+            Refused::Version => tracing::warn!(%peer, theirs = version, ours = VERSION,
+                "the peer runs another version of Bellwire"),
             Refused::Full | Refused::Credentials => {
-                tracing::warn!(peer = %link.peer, ?why, "the peer refused the link");
-                self.fail(number, Status::Unreachable);
+                tracing::warn!(%peer, ?why, "the peer refused the link");
+            }
+        }
+        links.fail(lanes, number, Status::Unreachable);
+    }
+
+    // The accepting side.
+
+    /// Accepts a connection that waits at the listener, and reads its first message. A proper peer
+    /// sends its Hello at once.
+    pub fn accept(&mut self) -> Accepted {
+        if self.pending.is_exhausted() {
+            self.pause();
+            return Accepted::NoMore;
+        }
+        match socket::accept(&self.listener) {
+            Ok(connection) => {
+                self.pending.note_accepted();
+                self.hear_newcomer(connection).map_or(Accepted::Other, Accepted::Hello)
+            }
+            Err(Errno::INTR | Errno::CONNABORTED) => Accepted::Other,
+            Err(Errno::AGAIN) if !self.pending.is_burst() => Accepted::NoMore,
+            // The end of a burst. Or we are out of descriptors or memory; then the connection stays
+            // in the queue.
+            Err(_) => {
+                self.pause();
+                Accepted::NoMore
             }
         }
     }
 
-    /// The link is up: packets can flow both ways.
-    fn raise(
-        &mut self,
-        number: u32,
-        connection: OwnedFd,
-        peer: Introduction,
-        pool: Memory,
-        board: Memory,
-    ) {
-        let pid = socket::credentials(&connection).map_or(0, |(pid, ..)| pid);
-        let own = self.introduction;
-        let death = (pid > 0 && pid as u32 != std::process::id())
-            .then(|| rustix::process::Pid::from_raw(pid))
-            .flatten()
-            .and_then(|pid| {
-                rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok()
-            });
-        let watched = watch(&self.epoll, &connection, Source::Link(number));
-        if let Some(death) = &death {
-            // If this fails, the socket alone signals death.
-            let _ = watch(&self.epoll, death, Source::Death(number));
-        }
-        let link = self.link_mut(number).expect("the caller has it");
-        let fences = Link::fences(own.barriers, peer.barriers);
-        let pair = link.pair.clone().expect("the pair's memory comes first");
-        let lane = lane_memory(&pair, link.side, &pool_of(&pool));
-        if let Some(receiver) = &mut link.receiver {
-            receiver.settle(fences);
-        }
-        link.weight = u32::from(peer.weight.max(1));
-        link.pair_fd = None;
-        link.death = death;
-        link.socket = Some(connection);
-        link.state = State::Up(Box::new(Up {
-            sender: LaneSender::new(lane, GEOMETRY, fences, random()),
-            pair,
-            side: link.side,
-            board: board_of(&board),
-            doorbell: doorbell_of(&pool),
-            remote_lane: peer.lane as usize,
-            peer,
-            process: None,
-            pid,
-            regions: Vec::new(),
-            host_pages: HostPages { released: 0, seen: 0, since: Instant::now() },
-        }));
-        if watched.is_err() {
-            return self.fail(number, Status::ProtocolViolation);
-        }
-        // The peer may have sent and rung already, before the link was up here.
-        self.look_at(number);
+    /// Stops watching the listener until the next tick.
+    fn pause(&mut self) {
+        self.pending.pause();
+        self.local.epoll().pause(&self.listener, Source::Listener, true);
     }
+
+    /// A tick of the pending peers ended. Returns whether the listener is watched again.
+    pub fn tick(&mut self) -> bool {
+        let again = self.pending.tick();
+        if again {
+            self.local.epoll().pause(&self.listener, Source::Listener, false);
+        }
+        again
+    }
+
+    fn hear_newcomer(&mut self, connection: OwnedFd) -> Option<Hello> {
+        let Ok(user) = self.local.admit(&connection) else {
+            self.refused_links += 1;
+            refuse(&connection, Refused::Credentials);
+            return None;
+        };
+        match self.hear_first(connection) {
+            Ok(hello) => hello,
+            Err(silent) => {
+                let slot = self.pending.keep(silent, user);
+                let kept = self.pending.socket(slot).expect("kept just now");
+                let source = Source::PendingPeer(slot);
+                if self.local.epoll().watch(kept, source).is_err() {
+                    self.pending.take(slot);
+                }
+                None
+            }
+        }
+    }
+
+    /// Reads the first message of a pending peer.
+    pub fn hear_pending(&mut self, slot: u32) -> Option<Hello> {
+        // The slot may have another occupant since the event.
+        self.pending.socket(slot).filter(|socket| crate::epoll::is_readable(socket))?;
+        let connection = self.pending.take(slot)?;
+        self.local.epoll().forget(&connection);
+        self.hear_first(connection).ok().flatten()
+    }
+
+    /// Reads the first message of a connection, which makes it a peer or ends it. Returns the
+    /// connection as an error if it has said nothing.
+    fn hear_first(&mut self, connection: OwnedFd) -> Result<Option<Hello>, OwnedFd> {
+        match socket::receive(&connection) {
+            Received::Nothing => return Err(connection),
+            Received::Message(Control::Hello(peer), fds) => {
+                return Ok(Some(Hello { connection, peer, fds }));
+            }
+            Received::Message(..) | Received::Garbage => self.violations += 1,
+            Received::Closed => {}
+        }
+        Ok(None)
+    }
+
+    /// A peer wants a link. What an earlier link to the same address has received was handled.
+    pub fn welcome(&mut self, links: &mut Links, lanes: &mut Lanes, hello: Hello) {
+        let number = match self.place(links, lanes, &hello) {
+            Ok(number) => number,
+            Err(None) => return,
+            Err(Some(why)) => return refuse(&hello.connection, why),
+        };
+        let from = hello.from();
+        if from != self.local.address() {
+            links.assign(from, number);
+        }
+        let Hello { connection, peer, fds } = hello;
+        let memory = match &fds[..] {
+            [pair, rest @ ..] if same_layout(&peer) => {
+                mapping::adopt(pair, PAIR_BYTES, true).ok().zip(adopt(rest))
+            }
+            _ => None,
+        };
+        let Some((pair, (pool, board))) = memory else {
+            return links.fail(lanes, number, Status::ProtocolViolation);
+        };
+        let lane = layout::lane_memory(&pair, Side::Connecting, self.local.pool());
+        lanes.insert(number, from, lane);
+        step("welcome");
+        let welcome = Control::Welcome(self.local.introduction(number));
+        if socket::send(&connection, welcome, &self.local.descriptors()).is_err() {
+            return links.fail(lanes, number, Status::PeerGone);
+        }
+        step("welcome-sent");
+        self.pending.note_link();
+        let shared = Shared { pair, side: Side::Accepting, pool, board };
+        self.raise(links, lanes, number, Arc::new(connection), peer, shared);
+    }
+
+    /// The number of the link for a peer that wants one.
+    ///
+    /// # Errors
+    /// The reason to tell the peer, or `None` to hang up without a word.
+    fn place(
+        &mut self,
+        links: &mut Links,
+        lanes: &mut Lanes,
+        hello: &Hello,
+    ) -> Result<u32, Option<Refused>> {
+        let (peer, from, own) = (&hello.peer, hello.from(), self.local.address());
+        if peer.version != VERSION {
+            self.refused_links += 1;
+            let theirs = peer.version;
+            tracing::warn!(
+                theirs,
+                ours = VERSION,
+                "refused a peer that runs another version of Bellwire"
+            );
+            return Err(Some(Refused::Version));
+        }
+        let pid = socket::credentials(&hello.connection).map(|(pid, ..)| pid as u32);
+        if from == own && pid.ok() != Some(std::process::id()) {
+            self.refused_links += 1;
+            return Err(None);
+        }
+        if let Some(number) = links.to(from).filter(|_| from != own)
+            && let Some(link) = links.get(number)
+        {
+            if let Some(up) = link.up() {
+                // The known peer is alive, so nobody else can take its address. If this is the same
+                // opening of its function, this is its own attempt that crossed ours; the attempt
+                // is void, because the peer took ours. Otherwise it is an impostor, or a successor
+                // that will retry until we have noticed its predecessor's end.
+                if up.is_opening_of(peer) {
+                    self.pending.note_link();
+                    return Err(Some(Refused::Crossed));
+                }
+                self.refused_links += 1;
+                return Err(None);
+            }
+            // Both sides connect at once: the attempt of the lower address stands.
+            if link.is_setting_up() && from < own {
+                return Ok(number);
+            }
+            if link.is_connecting() {
+                step("crossed");
+                self.pending.note_link();
+                return Err(Some(Refused::Crossed));
+            }
+            // The old link's peer is dead.
+            links.fail(lanes, number, Status::PeerGone);
+            links.unassign(from, number);
+        }
+        links.insert(Link::awaiting(from)).ok_or_else(|| {
+            self.refused_links += 1;
+            Some(Refused::Full)
+        })
+    }
+}
+
+/// Why a function cannot have its name.
+fn taken(local: &Local) -> Error {
+    let (job, at) = (local.job(), local.address());
+    let user = Holders::now().user_of(&job.function_socket(at));
+    match user.filter(|&user| !name::is_own(user)) {
+        Some(user) => Error::NameHeld {
+            what: format!("node {}, function {}", at.node, at.function),
+            job: job.name.clone(),
+            user,
+        },
+        None => Error::BadFunction { function: at.function, why: "it is open already" },
+    }
+}
+
+fn refuse(connection: &OwnedFd, why: Refused) {
+    // If this fails, the peer sees that its connection is closed.
+    let _ = socket::send(connection, Control::Refuse(why, VERSION), &[]);
 }
 
 /// Whether the peer's memory layout is ours. A peer's field is never trusted, not even if every
@@ -349,27 +466,11 @@ fn same_layout(peer: &Introduction) -> bool {
         && (peer.lane as usize) < LINKS
 }
 
-fn waiting() -> State {
-    State::Connecting { since: Instant::now(), patience: Duration::from_secs(1) }
-}
-
-struct Adopted {
-    pair: Option<Memory>,
-    pool: Memory,
-    board: Memory,
-}
-
-/// Maps the segments of a Hello (`with_pair`) or a Welcome.
-fn adopt(fds: &[OwnedFd], with_pair: bool) -> Option<Adopted> {
-    let (pair, rest) = match (with_pair, fds) {
-        (true, [pair, rest @ ..]) => (Some(mapping::adopt(pair, PAIR_BYTES, true).ok()?), rest),
-        (false, rest) => (None, rest),
-        _ => return None,
-    };
-    let [pool, board] = rest else { return None };
-    Some(Adopted {
-        pair,
-        pool: mapping::adopt(pool, POOL_SEGMENT_BYTES, true).ok()?,
-        board: mapping::adopt(board, BOARD_BYTES, false).ok()?,
-    })
+/// Maps a peer's pool and board.
+fn adopt(fds: &[OwnedFd]) -> Option<(Memory, Memory)> {
+    let [pool, board] = fds else { return None };
+    Some((
+        mapping::adopt(pool, POOL_SEGMENT_BYTES, true).ok()?,
+        mapping::adopt(board, BOARD_BYTES, false).ok()?,
+    ))
 }

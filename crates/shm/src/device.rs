@@ -1,13 +1,12 @@
 //! The device: one node of a job.
 
 use crate::holder::Holders;
-use crate::link::GEOMETRY;
+use crate::layout::POOL_BYTES;
+use crate::local::Node;
 use crate::name::{self, Access, Job};
 use crate::transport::ShmTransport;
 use crate::{attach, barrier, socket};
 use bellwire_device::{Error, Station};
-use bellwire_ring::segment::LINE_BYTES;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 /// Maximum number of nodes of one job.
@@ -15,18 +14,14 @@ pub const NODES: u32 = 65_536;
 
 /// One opening of `shm:JOB`: a node, whose number is ours while this lives.
 #[derive(Clone)]
-pub struct ShmDevice(Arc<DeviceInner>);
-
-pub(crate) struct DeviceInner {
-    pub job: Job,
-    pub node: u32,
+pub struct ShmDevice {
+    node: Arc<Node>,
     /// Nodes that were skipped because other users hold them.
     squatted: Option<Squatted>,
-    /// Its name reserves the node's number. A shared number has no owner, and no socket.
-    _socket: Option<OwnedFd>,
 }
 
 /// Nodes that are held by processes that the job does not admit.
+#[derive(Clone)]
 struct Squatted {
     /// The lowest one, and its user.
     first: (u32, u32),
@@ -66,12 +61,12 @@ impl ShmDevice {
                     if let Some(squatted) = &squatted {
                         tracing::warn!("joined {name} as node {node}, because {squatted}");
                     }
-                    let inner = DeviceInner { job, node, squatted, _socket: Some(socket) };
-                    return Ok(ShmDevice(Arc::new(inner)));
+                    let node = Node { job, number: node, _socket: Some(socket) };
+                    return Ok(ShmDevice { node: Arc::new(node), squatted });
                 }
                 Err(rustix::io::Errno::ADDRINUSE) => {
                     user = holders.get_or_insert_with(Holders::now).user_of_taken(&socket);
-                    if let Some(user) = user.filter(|&user| job.is_stranger(user)) {
+                    if let Some(user) = user.filter(|&user| job.refuses(user)) {
                         let squatted =
                             squatted.get_or_insert(Squatted { first: (node, user), nodes: 0 });
                         squatted.nodes += 1;
@@ -109,12 +104,13 @@ impl ShmDevice {
     pub fn share(job: &str, access: Access, node: u32) -> Result<ShmDevice, Error> {
         let job = Job::new(job, access)
             .map_err(|why| Error::BadDeviceName { name: format!("shm:{job}"), why })?;
-        Ok(ShmDevice(Arc::new(DeviceInner { job, node, squatted: None, _socket: None })))
+        let node = Node { job, number: node, _socket: None };
+        Ok(ShmDevice { node: Arc::new(node), squatted: None })
     }
 
     /// Opens a function. `weight`: its share of a receiver that several functions send to.
     pub fn open_function(&self, function: u8, weight: u8) -> Result<ShmTransport, Error> {
-        ShmTransport::open(self.0.clone(), function, weight)
+        ShmTransport::open(self.node.clone(), function, weight)
     }
 }
 
@@ -124,14 +120,14 @@ impl std::fmt::Display for Squatted {
         write!(f, "user {user}, who is not admitted, holds the name of node {node}")?;
         match nodes {
             1 => Ok(()),
-            _ => write!(f, " and strangers hold {} more", nodes - 1),
+            _ => write!(f, "; users who are not admitted hold {} more", nodes - 1),
         }
     }
 }
 
 impl Station for ShmDevice {
     fn node(&self) -> u32 {
-        self.0.node
+        self.node.number
     }
 
     fn describe(&self) -> String {
@@ -145,15 +141,15 @@ impl Station for ShmDevice {
         } else {
             "staged copies for memory that programs bring (cross-memory attach is not allowed)"
         };
-        let squatted = match &self.0.squatted {
+        let squatted = match &self.squatted {
             Some(squatted) => format!(" ({squatted})"),
             None => String::new(),
         };
         format!(
             "shared memory, node {} of job {}{squatted}: pool of {} KiB per function, {fences}, {attach}",
-            self.0.node,
-            self.0.job.name,
-            GEOMETRY.pool_chunks * GEOMETRY.chunk_lines * LINE_BYTES / 1024
+            self.node.number,
+            self.node.job.name,
+            POOL_BYTES / 1024
         )
     }
 }

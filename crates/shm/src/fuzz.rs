@@ -7,7 +7,7 @@ use crate::name;
 /// Feeds bytes to two parsers: of records from control sockets, and of names in the kernel's table
 /// of sockets, which any process may bind. What is understood must be understood again when it is
 /// written.
-pub fn parse_strangers(bytes: &[u8]) {
+pub fn parse_neighbours(bytes: &[u8]) {
     if let Some(message) = Control::from_bytes(bytes) {
         let (record, length) = message.to_bytes();
         assert_eq!(Control::from_bytes(&record[..length]), Some(message));

@@ -73,15 +73,15 @@ impl Holders {
 
     /// The user who holds a name that is taken; `None`: the kernel does not tell.
     pub fn user_of(&self, name: &str) -> Option<u32> {
-        if bellwire_ring::canary::planted("stranger-unnamed") {
+        if bellwire_ring::canary::planted("holder-unnamed") {
             return None;
         }
-        self.told_user_of(name).or_else(|| listening_user(name))
+        self.listed_user_of(name).or_else(|| listening_user(name))
     }
 
     /// Like [`Holders::user_of`], but does not connect to a name that is missing in the kernel's
     /// table.
-    pub fn told_user_of(&self, name: &str) -> Option<u32> {
+    pub fn listed_user_of(&self, name: &str) -> Option<u32> {
         match self.users.get(name)? {
             User::Holds(user) | User::Connected(user) => Some(*user),
             User::Several => None,

@@ -6,36 +6,46 @@
 //! | [`name`] | `shm:JOB`, and the abstract sockets by which processes find each other |
 //! | `device` | a node of a job |
 //! | `holder` | which user holds a name that is taken |
-//! | `transport` | one open function; the send path |
-//! | `service` | the receive path: lanes in turn by weight, credits on demand, parking |
-//! | `sleep` | sleeping and being woken |
-//! | `check` | the rare check of control sockets, deaths and deadlines |
-//! | `connect`, `control`, `socket` | how links are set up |
-//! | `stranger` | connections that have not yet said who they are |
-//! | `link` | what two functions share |
-//! | `region`, `key`, `attach` | put, get and atomics on peers' memory, without their help |
+//! | `transport` | one open function: composes the owners below |
+//! | `local` | what the function has from its opening to its end |
+//! | `connect`, `pending_peers` | how links are set up; silent connections |
+//! | `links`, `link` | all links; the state and the control socket of one |
+//! | `outbound`, `remote_regions` | the way to a peer: packets; direct access to its regions |
+//! | `lanes`, `inbound` | the receive path: lanes in turn by weight, credits on demand, parking |
+//! | `regions` | regions of ours that peers may reach |
+//! | `schedule`, `epoll` | when to check, and sleep; descriptors that wake a sleeper |
+//! | `layout`, `control` | what two functions share in memory; their control messages |
+//! | `bell`, `socket` | the doorbell of a peer; control sockets |
+//! | `key`, `attach` | stamps of keys; copies between processes by the kernel |
 //! | `mapping`, `barrier` | sealed memory, and fences that cost the sender nothing |
 
 mod attach;
 mod barrier;
-mod check;
+mod bell;
 mod connect;
 mod control;
 mod device;
+mod epoll;
 #[doc(hidden)]
 pub mod fuzz;
 mod holder;
+mod inbound;
 mod key;
+mod lanes;
+mod layout;
 mod link;
+mod links;
+mod local;
 mod mapping;
 pub mod name;
-mod region;
-mod service;
-mod sleep;
+mod outbound;
+mod pending_peers;
+mod regions;
+mod remote_regions;
+mod schedule;
 mod socket;
 #[cfg(test)]
 mod stopped_tests;
-mod stranger;
 #[cfg(feature = "steps")]
 #[doc(hidden)]
 pub mod testing;
@@ -43,4 +53,5 @@ mod transport;
 
 pub use device::{NODES, ShmDevice};
 pub use holder::Holders;
-pub use transport::{LINKS, ShmCounters, ShmTransport};
+pub use layout::LINKS;
+pub use transport::ShmTransport;

@@ -1,260 +1,247 @@
-//! One link: everything that two functions share, both ways.
-//!
-//! The pair's memory, made by the side that connects:
-//!
-//! ```text
-//!   page 0     control of the lane from the connecting side (2 KiB), of the lane to it (2 KiB)
-//!   64 KiB     host chunks of the lane from the connecting side; pages only while in use
-//!   64 KiB     host chunks of the lane to it; pages only while in use
-//! ```
-//! So an idle pair costs one page, whatever it did before.
+//! One link to a peer: its state, and its control socket.
 
-use crate::attach::Process;
-use crate::control::{Control, Introduction};
-use crate::mapping::{self, PAGE_BYTES};
-use crate::region::Reach;
-use bellwire_device::{Address, FunctionAddress, Status};
-use bellwire_ring::board::Board;
-use bellwire_ring::doorbell::Doorbell;
-use bellwire_ring::lane::{Geometry, LaneMemory, LaneReceiver, LaneSender};
+use crate::control::Control;
+use crate::epoll;
+use crate::mapping::Segment;
+use crate::outbound::Outbound;
+use crate::socket::{self, Received};
+use bellwire_device::{FunctionAddress, Refusal, Status};
 use bellwire_ring::memory::Memory;
-use bellwire_ring::segment::{LINE_BYTES, Segment};
-use bellwire_ring::sync::Fences;
 use std::collections::VecDeque;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Sizes of all lanes.
-pub const GEOMETRY: Geometry = Geometry::STANDARD;
-const CONTROL_BYTES: usize = GEOMETRY.control_lines() * LINE_BYTES;
-const HOST_BYTES: usize = GEOMETRY.host_lines() * LINE_BYTES;
-/// Bytes of the pair's memory.
-pub const PAIR_BYTES: usize = PAGE_BYTES + 2 * HOST_BYTES;
-
-const _: () = assert!(2 * CONTROL_BYTES == PAGE_BYTES && HOST_BYTES.is_multiple_of(PAGE_BYTES));
-
-/// Maximum number of queue pairs: the board has a gate for each.
-pub const QUEUE_PAIRS: usize = 16_384;
-/// Gates: those of queue pairs, then one for each channel.
-pub const GATES: usize = QUEUE_PAIRS + 65_536;
-/// Maximum number of regions: the board has a notice for each.
-pub const REGIONS: usize = 4_096;
-
-/// The gate index of a queue pair number. Numbers that cannot exist get `GATES`, which is closed.
-#[inline(always)]
-pub fn gate_index(queue_pair: u32) -> usize {
-    if (queue_pair as usize) < QUEUE_PAIRS {
-        return queue_pair as usize;
-    }
-    match queue_pair.checked_sub(Address::CHANNEL_BASE) {
-        Some(channel) if (channel as usize) < GATES - QUEUE_PAIRS => QUEUE_PAIRS + channel as usize,
-        _ => GATES,
-    }
-}
-
-/// Which end of the pair's memory we are.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Side {
-    Connecting,
-    Accepting,
-}
-
-/// The lane that `side` sends on: its control block, and its host chunks.
-fn lane_parts(pair: &Memory, side: Side) -> (Segment, Segment) {
-    let second = usize::from(side == Side::Accepting);
-    (
-        Segment::new(pair, second * CONTROL_BYTES, CONTROL_BYTES),
-        Segment::new(pair, PAGE_BYTES + second * HOST_BYTES, HOST_BYTES),
-    )
-}
-
-/// The lane that `side` sends on, in `pool` of the other.
-pub fn lane_memory(pair: &Memory, side: Side, pool: &Segment) -> LaneMemory<Segment> {
-    let (control, host) = lane_parts(pair, side);
-    LaneMemory { pool: pool.clone(), control, host }
-}
-
-/// The part of a link that exists once the peer has answered.
-pub struct Up {
-    pub sender: LaneSender<Segment>,
-    /// The pair's memory, and our side of it, to populate and release our host chunks.
-    pub pair: Memory,
-    pub side: Side,
-    pub board: Board<Segment>,
-    pub doorbell: Doorbell<Segment>,
-    /// Our lane's number at the peer's doorbell.
-    pub remote_lane: usize,
-    pub peer: Introduction,
-    /// The peer's process, if the kernel lets us reach its memory; probed on first use.
-    pub process: Option<Option<Process>>,
-    pub pid: i32,
-    /// The peer's regions that were used, by index.
-    pub regions: Vec<Option<Reach>>,
-    pub host_pages: HostPages,
-}
-
-/// When the pages of our host chunks were used. All counts are of entries into host chunks.
-pub struct HostPages {
-    /// The count at which the pages were last given back.
-    pub released: u64,
-    /// The count at the last check.
-    pub seen: u64,
-    /// When `seen` last changed.
-    pub since: Instant,
-}
-
-impl Up {
-    /// Allocates the pages of the host chunks. The lane calls it when it first needs them. `false`:
-    /// no memory.
-    pub fn populate_host(pair: &Memory, side: Side) -> bool {
-        mapping::populate(pair, host_offset(side), HOST_BYTES)
-    }
-
-    /// Gives the host chunks' pages back if they were unused for `linger`, so that an idle pair
-    /// costs one page. `true`: they were used since, so try again.
-    pub fn tidy(&mut self, linger: Duration) -> bool {
-        let entered = self.sender.went_host();
-        let pages = &mut self.host_pages;
-        if entered == pages.released {
-            return false;
-        }
-        if entered != pages.seen {
-            pages.seen = entered;
-            pages.since = Instant::now();
-        }
-        if pages.since.elapsed() < linger {
-            return true;
-        }
-        if self.sender.tidy() {
-            mapping::release(&self.pair, host_offset(self.side), HOST_BYTES);
-            pages.released = entered;
-        }
-        false
-    }
-}
-
-fn host_offset(side: Side) -> usize {
-    PAGE_BYTES + usize::from(side == Side::Accepting) * HOST_BYTES
-}
-
-/// The state of a link.
-pub enum State {
-    /// The peer does not listen yet, or has not answered; since when, and our patience.
-    Connecting { since: Instant, patience: Duration },
-    /// The peer's attempt takes precedence: we wait for it.
-    Crossed { since: Instant, patience: Duration },
+enum State {
+    /// The peer does not listen yet, or has not answered. `pair` is the memory that we offer.
+    Connecting { since: Instant, patience: Duration, pair: Segment },
+    /// The peer connects to us, and its attempt takes precedence.
+    Awaiting { since: Instant, patience: Duration },
     /// Packets flow.
-    Up(Box<Up>),
+    Up(Box<Outbound>),
     /// The peer is gone, and why; its lane may still hold packets.
     Down(Status),
 }
 
 /// One link.
 pub struct Link {
-    pub peer: FunctionAddress,
-    pub state: State,
-    pub side: Side,
-    pub socket: Option<OwnedFd>,
+    peer: FunctionAddress,
+    state: State,
+    socket: Option<Arc<OwnedFd>>,
     /// Signals the peer's death even if a forked child of it holds copies of its sockets.
-    pub death: Option<OwnedFd>,
-    pub pair: Option<Memory>,
-    /// Descriptor of the pair's memory, until it is handed over.
-    pub pair_fd: Option<OwnedFd>,
-    /// The lane from the peer to us; exists once the pair's memory does.
-    pub receiver: Option<LaneReceiver<Segment>>,
-    /// Whether the lane is in the polled set.
-    pub polled: bool,
-    /// The engine had no room for the packet at the cursor.
-    pub stalled: bool,
-    /// Whether the engine was told that the link is down.
-    pub reported: bool,
-    /// Whether the engine is done with the link.
-    pub closed: bool,
-    /// It was closed because the peer broke the rules. The peer may not know yet, and may still
-    /// write where it had credit. So that part of the pool stays reserved until the peer has hung
-    /// up.
-    pub expelled: bool,
-    /// Remaining bells of the parked lane that are answered without unparking it. A parked lane
-    /// needs no barrier before the next sleep, which is cheap for few messages between sleeps. Its
-    /// sender rings for each message, which is expensive for many.
-    pub favours: u32,
-    /// The last poll found a packet, so the next may find several.
-    pub streaming: bool,
-    /// Packets taken since the last check for idle lanes.
-    pub recent: u64,
-    pub weight: u32,
-    /// Lines that the lane may still deliver in this round.
-    pub allowance: i64,
-    /// Since our last sleep a packet found no room, or a gate was not open.
-    pub refused: std::cell::Cell<bool>,
-    /// The peer's receiver was told that we sleep until there is room.
-    pub announced: bool,
+    death: Option<OwnedFd>,
     /// Control messages that wait because the socket was full.
-    pub unsent: VecDeque<(Control, Option<OwnedFd>)>,
+    unsent: VecDeque<(Control, Option<OwnedFd>)>,
+    /// Whether the engine was told that the link is down.
+    reported: bool,
+    /// Whether the engine is done with the link.
+    closed: bool,
+    /// It was closed because the peer broke the rules. The peer may not know yet, and may still
+    /// write where it had credit.
+    expelled: bool,
 }
 
 impl Link {
-    pub fn new(peer: FunctionAddress, state: State, side: Side) -> Link {
+    fn new(peer: FunctionAddress, state: State) -> Link {
         Link {
             peer,
             state,
-            side,
             socket: None,
             death: None,
-            pair: None,
-            pair_fd: None,
-            receiver: None,
-            polled: false,
-            stalled: false,
+            unsent: VecDeque::new(),
             reported: false,
             closed: false,
             expelled: false,
-            favours: 0,
-            streaming: false,
-            recent: 0,
-            weight: 1,
-            allowance: 0,
-            refused: std::cell::Cell::new(false),
-            announced: false,
-            unsent: VecDeque::new(),
         }
     }
 
-    /// The fences of the lane from `ours` to `theirs`: asymmetric if both processes can.
-    pub fn fences(ours: bool, theirs: bool) -> Fences {
-        if ours && theirs { Fences::Asymmetric } else { Fences::Symmetric }
+    /// A link that we set up, in the memory `pair`, within `patience`.
+    pub fn connecting(peer: FunctionAddress, patience: Duration, pair: Segment) -> Link {
+        Link::new(peer, State::Connecting { since: Instant::now(), patience, pair })
     }
 
+    /// A link that the peer sets up.
+    pub fn awaiting(peer: FunctionAddress) -> Link {
+        let patience = Duration::from_secs(1);
+        Link::new(peer, State::Awaiting { since: Instant::now(), patience })
+    }
+
+    pub fn peer(&self) -> FunctionAddress {
+        self.peer
+    }
+
+    // Set-up.
+
+    /// Whether packets do not flow yet.
+    pub fn is_setting_up(&self) -> bool {
+        matches!(self.state, State::Connecting { .. } | State::Awaiting { .. })
+    }
+
+    /// Whether we connect.
+    pub fn is_connecting(&self) -> bool {
+        matches!(self.state, State::Connecting { .. })
+    }
+
+    /// Whether there is no connection yet on which an answer could come.
+    pub fn is_unheard(&self) -> bool {
+        self.socket.is_none()
+    }
+
+    /// Whether the set-up has taken too long.
+    pub fn is_late(&self) -> bool {
+        match self.state {
+            State::Connecting { since, patience, .. } | State::Awaiting { since, patience } => {
+                since.elapsed() >= patience
+            }
+            State::Up(_) | State::Down(_) => false,
+        }
+    }
+
+    /// The memory that we offer to the peer.
+    pub fn offer(&self) -> Option<&Segment> {
+        match &self.state {
+            State::Connecting { pair, .. } => Some(pair),
+            _ => None,
+        }
+    }
+
+    /// Our Hello was sent on `socket`.
+    pub fn await_welcome(&mut self, socket: OwnedFd) {
+        self.socket = Some(Arc::new(socket));
+    }
+
+    /// The attempt of the peer takes precedence over ours.
+    pub fn await_hello(&mut self) {
+        if let State::Connecting { since, patience, .. } = self.state {
+            self.socket = None;
+            self.state = State::Awaiting { since, patience };
+        }
+    }
+
+    /// The socket on which our Hello was answered, and the memory that we offered.
+    pub fn accepted(&mut self) -> Option<(Arc<OwnedFd>, Memory)> {
+        let pair = self.offer()?.memory.clone();
+        Some((self.socket.take()?, pair))
+    }
+
+    /// The link is up. `death` signals the peer's death.
+    pub fn raise(&mut self, socket: Arc<OwnedFd>, death: Option<OwnedFd>, outbound: Outbound) {
+        self.socket = Some(socket);
+        self.death = death;
+        self.state = State::Up(Box::new(outbound));
+    }
+
+    // While it is up.
+
     #[inline]
-    pub fn up(&self) -> Option<&Up> {
+    pub fn up(&self) -> Option<&Outbound> {
         match &self.state {
             State::Up(up) => Some(up),
             _ => None,
         }
     }
 
-    #[inline]
-    pub fn up_mut(&mut self) -> Option<&mut Up> {
+    #[inline(always)]
+    pub fn up_mut(&mut self) -> Option<&mut Outbound> {
         match &mut self.state {
             State::Up(up) => Some(up),
             _ => None,
         }
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+    /// The way to the peer, or why there is none.
+    #[inline(always)]
+    pub fn outbound(&mut self) -> Result<&mut Outbound, Refusal> {
+        match &mut self.state {
+            State::Up(up) => Ok(up),
+            State::Down(why) => Err(Refusal::Down(*why)),
+            State::Connecting { .. } | State::Awaiting { .. } => Err(Refusal::Busy),
+        }
+    }
 
-    #[test]
-    fn every_queue_pair_number_has_its_own_gate_or_none() {
-        assert_eq!(gate_index(0), 0);
-        assert_eq!(gate_index(QUEUE_PAIRS as u32 - 1), QUEUE_PAIRS - 1);
-        assert_eq!(gate_index(QUEUE_PAIRS as u32), GATES);
-        assert_eq!(gate_index(Address::CHANNEL_BASE - 1), GATES);
-        assert_eq!(gate_index(Address::CHANNEL_BASE), QUEUE_PAIRS);
-        assert_eq!(gate_index(Address::CHANNEL_BASE + 65_535), GATES - 1);
-        assert_eq!(gate_index(Address::CHANNEL_BASE + 65_536), GATES);
-        assert_eq!(gate_index(u32::MAX), GATES);
+    /// Sends a control message, now or as soon as the socket has room. Returns whether it was sent.
+    pub fn send(&mut self, message: Control, fd: Option<OwnedFd>) -> bool {
+        self.unsent.push_back((message, fd));
+        self.flush() == 0
+    }
+
+    /// Sends waiting control messages until the socket is full. Returns how many still wait.
+    pub fn flush(&mut self) -> usize {
+        let Some(socket) = &self.socket else {
+            self.unsent.clear();
+            return 0;
+        };
+        while let Some((message, fd)) = self.unsent.front() {
+            let fds: Vec<_> = fd.iter().map(AsFd::as_fd).collect();
+            match socket::send(socket, *message, &fds) {
+                Err(rustix::io::Errno::AGAIN) => break,
+                // The next check of the socket notices that it is closed.
+                Ok(()) | Err(_) => self.unsent.pop_front(),
+            };
+        }
+        self.unsent.len()
+    }
+
+    /// Receives a control message.
+    pub fn receive(&self) -> Received {
+        self.socket.as_ref().map_or(Received::Nothing, |socket| socket::receive(socket))
+    }
+
+    /// Whether the peer's process is dead.
+    pub fn is_dead(&self) -> bool {
+        self.death.as_ref().is_some_and(epoll::is_readable)
+    }
+
+    // The end.
+
+    /// Why the link is down.
+    pub fn down(&self) -> Option<Status> {
+        match self.state {
+            State::Down(why) => Some(why),
+            _ => None,
+        }
+    }
+
+    /// Takes the link down. Returns whether its peer is expelled: it was told to hang up, and has
+    /// not done so yet.
+    pub fn take_down(&mut self, why: Status) -> bool {
+        self.unsent.clear();
+        let told = |socket| rustix::net::shutdown(socket, rustix::net::Shutdown::Write).is_ok();
+        self.expelled = why == Status::ProtocolViolation
+            && self.up().is_some()
+            && self.socket.as_ref().is_some_and(told);
+        self.state = State::Down(why);
+        if !self.expelled {
+            self.let_go();
+        }
+        self.expelled
+    }
+
+    pub fn is_expelled(&self) -> bool {
+        self.expelled
+    }
+
+    /// Closes our end. Returns whether the peer was expelled; from here on the link is as any that
+    /// is down.
+    pub fn let_go(&mut self) -> bool {
+        self.socket = None;
+        self.death = None;
+        std::mem::take(&mut self.expelled)
+    }
+
+    /// The engine is done with the link, and needs no report.
+    pub fn close(&mut self) {
+        self.closed = true;
+        self.reported = true;
+    }
+
+    /// Whether the engine is to be told now that the link is down.
+    pub fn report(&mut self) -> bool {
+        !std::mem::replace(&mut self.reported, true)
+    }
+
+    /// Whether the engine is done with the link.
+    pub fn is_closed(&self) -> bool {
+        self.closed
     }
 }

@@ -87,7 +87,7 @@ impl Job {
     }
 
     /// Whether no process of `user` may connect, whatever its group is.
-    pub(crate) fn is_stranger(&self, user: u32) -> bool {
+    pub(crate) fn refuses(&self, user: u32) -> bool {
         match self.access {
             Access::Owner => !self.admits(user, u32::MAX),
             Access::Group(_) | Access::Everyone => false,

@@ -5,15 +5,12 @@
 //! credit-starved sender goes on in the memory of its pair.
 
 use crate::ShmDevice;
-use crate::link::lane_memory;
 use crate::name::Access;
-use crate::transport::{ShmTransport, pool_of};
+use crate::transport::ShmTransport;
 use bellwire_device::{
     FunctionAddress, Kind, LinkId, PacketHeader, Sink, Status, Transport, Verdict,
 };
 use bellwire_ring::memory::View;
-use bellwire_ring::segment::{LINE_WORDS, Words};
-use bellwire_ring::sync::Ordering;
 use std::time::{Duration, Instant};
 
 const WATCHDOG: Duration = Duration::from_secs(60);
@@ -53,14 +50,6 @@ impl Sender {
         let sent = self.transport.send(self.link, header, &[], View::of(&[7; 4000])).is_ok();
         self.sent += u64::from(sent);
         sent
-    }
-
-    /// Simulates SIGSTOP between the first and the last store of a packet, or its end.
-    fn set_intent(&self, intent: u64) {
-        let link = self.transport.links[self.link.0 as usize].as_deref().expect("a link");
-        let up = link.up().expect("it is up");
-        let lane = lane_memory(&up.pair, up.side, &pool_of(&self.transport.pool.memory));
-        lane.control.word(LINE_WORDS).store(intent, Ordering::SeqCst);
     }
 }
 
@@ -103,7 +92,7 @@ fn stopped_senders_stop_nobody_else() {
         while sink.0.iter().sum::<u64>() % 2_000 != 0 {
             receiver.poll(&mut sink, 64);
         }
-        sender.set_intent(1);
+        sender.transport.set_intent(sender.link, 1);
     }
     let kept = CHUNKS - counter(&receiver, "credit_chunks_free");
     println!("{kept} of {CHUNKS} chunks are kept by {STOPPED} stopped senders");
@@ -123,7 +112,7 @@ fn stopped_senders_stop_nobody_else() {
     assert!(counter(&receiver, "credit_chunks_free") < CHUNKS, "they still have it");
 
     for sender in &mut senders[..STOPPED] {
-        sender.set_intent(0);
+        sender.transport.set_intent(sender.link, 0);
         while !sender.send() {
             receiver.poll(&mut sink, 64);
         }

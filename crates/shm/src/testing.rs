@@ -4,11 +4,10 @@
 //! Nothing here is part of the device; it exists only with the feature `steps`.
 
 use crate::control::{Control, Introduction, VERSION};
-use crate::link::{GATES, GEOMETRY, PAIR_BYTES, REGIONS};
+use crate::layout::{BOARD_BYTES, GATES, GEOMETRY, PAIR_BYTES, POOL_SEGMENT_BYTES, REGIONS};
 use crate::mapping::{self, Segment, Sharing};
 use crate::name::{Access, Job};
 use crate::socket::{self, Received};
-use crate::transport::{BOARD_BYTES, POOL_SEGMENT_BYTES};
 use bellwire_device::{Error, FunctionAddress};
 use bellwire_ring::memory::{Memory, View};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -1,299 +1,265 @@
-//! One open function: its memory, its links, and the paths of a packet out ([`Transport::send`])
-//! and in ([`crate::service`]).
+//! One open function. It composes the owners of its state; each of them is one field.
 
-use crate::control::Introduction;
-use crate::device::DeviceInner;
-use crate::holder::Holders;
-use crate::link::{GATES, GEOMETRY, Link, QUEUE_PAIRS, REGIONS, State, Up, gate_index};
-use crate::mapping::{self, PAGE_BYTES, Segment as Mapped, Sharing};
-use crate::name::{self, Job};
-use crate::region::{Export, Quarantined};
-use crate::service::{Delivered, End};
-use crate::stranger::Strangers;
-use crate::{barrier, socket};
+use crate::connect::{Accepted, Connector, Hello};
+use crate::control::Control;
+use crate::epoll::Source;
+use crate::lanes::Lanes;
+use crate::layout::{GEOMETRY, LINKS, QUEUE_PAIRS, REGIONS, gate_index};
+use crate::link::Link;
+use crate::links::Links;
+use crate::local::{Local, Node};
+use crate::outbound::LINGER;
+use crate::regions::Regions;
+use crate::schedule::Schedule;
+use crate::socket::Received;
 use bellwire_device::{
     Direct, Error, FunctionAddress, Gate, LinkId, PacketHeader, Refusal, RemoteKey, Rights, Sink,
-    Status, Transport, TransportLimits, random,
+    Status, Transport, TransportLimits,
 };
-use bellwire_protocol::CreditManager;
 use bellwire_ring::board::Board;
-use bellwire_ring::doorbell::{DOORBELL_LINES, Doorbell, LANES};
-use bellwire_ring::lane::{GRANTS, Sent};
 use bellwire_ring::memory::{Memory, View};
-use bellwire_ring::segment::{LINE_BYTES, Segment};
+use bellwire_ring::segment::Segment;
 use bellwire_ring::steps::step;
-use rustix::event::epoll;
-use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Maximum number of links of one function: the doorbell has a bit for each.
-pub const LINKS: usize = LANES;
-
-const POOL_BYTES: usize = GEOMETRY.pool_chunks * GEOMETRY.chunk_lines * LINE_BYTES;
-
-const _: () = assert!(DOORBELL_LINES * LINE_BYTES <= PAGE_BYTES);
-
-/// What a function counts besides packets.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[allow(missing_docs)] // The names say it.
-pub struct ShmCounters {
-    pub packets_sent: u64,
-    pub packets_received: u64,
-    pub lane_full: u64,
-    pub rings: u64,
-    pub kicks: u64,
-    pub parks: u64,
-    pub grants: u64,
-    pub wrong_keys: u64,
-    pub refused_links: u64,
-    pub violations: u64,
-}
-
 /// One function of a shared-memory device.
 pub struct ShmTransport {
-    pub(crate) device: Arc<DeviceInner>,
-    pub(crate) address: FunctionAddress,
-    pub(crate) introduction: Introduction,
-    pub(crate) listener: OwnedFd,
-    pub(crate) epoll: OwnedFd,
-    /// The doorbell's page and the pool, which peers write.
-    pub(crate) pool: Mapped,
-    pub(crate) doorbell: Doorbell<Segment>,
-    /// What peers read.
-    pub(crate) board_segment: Mapped,
-    pub(crate) board: Board<Segment>,
-    pub(crate) credits: CreditManager,
-    pub(crate) links: Vec<Option<Box<Link>>>,
-    pub(crate) by_peer: HashMap<FunctionAddress, u32>,
-    pub(crate) free: Vec<u32>,
-    pub(crate) strangers: Strangers,
-    /// Lanes that are polled.
-    pub(crate) active: Vec<u32>,
-    pub(crate) turn: usize,
-    /// Scratch of `answer_doorbell`.
-    pub(crate) rung: Vec<u32>,
-    /// Links that went down, but are not yet reported or fully delivered.
-    pub(crate) downs: Vec<u32>,
-    pub(crate) last_attempt: Instant,
-    pub(crate) allocated: HashMap<usize, OwnedFd>,
-    pub(crate) exports: Vec<Option<Export>>,
-    pub(crate) quarantine: Vec<Quarantined>,
-    pub(crate) pace: crate::check::Pace,
-    /// Nothing was sent since the last poll, so the next packet may be a lone one.
-    pub(crate) alone: bool,
-    /// Control messages are awaited: check the sockets often.
-    pub(crate) urgent: bool,
-    /// A wake-up was asked for.
-    pub(crate) armed: bool,
-    /// The check after a wake-up has been put off, once.
-    pub(crate) put_off: bool,
-    /// What ended the last sleep, until the next check handles it.
-    pub(crate) found: Vec<crate::check::Source>,
-    pub(crate) counters: ShmCounters,
-    /// The word that peers read to probe cross-memory attach.
-    _probe: Box<u64>,
-}
-
-/// The pool of a segment whose first page is the doorbell's.
-pub(crate) fn pool_of(memory: &Memory) -> Segment {
-    Segment::new(memory, PAGE_BYTES, POOL_BYTES)
-}
-
-/// The doorbell of that segment.
-pub(crate) fn doorbell_of(memory: &Memory) -> Doorbell<Segment> {
-    Doorbell::new(Segment::new(memory, 0, PAGE_BYTES))
-}
-
-/// Bytes of the segment with doorbell and pool.
-pub(crate) const POOL_SEGMENT_BYTES: usize = PAGE_BYTES + POOL_BYTES;
-
-/// Bytes of the board.
-pub(crate) const BOARD_BYTES: usize =
-    (Board::<Segment>::words(GATES, REGIONS) * 8).next_multiple_of(PAGE_BYTES);
-
-/// The board in a segment.
-pub(crate) fn board_of(memory: &Memory) -> Board<Segment> {
-    Board::new(Segment::new(memory, 0, BOARD_BYTES), GATES, REGIONS)
-}
-
-/// Why a function cannot have its name.
-fn taken(job: &Job, at: FunctionAddress) -> Error {
-    let user = Holders::now().user_of(&job.function_socket(at));
-    match user.filter(|&user| !name::is_own(user)) {
-        Some(user) => Error::NameHeld {
-            what: format!("node {}, function {}", at.node, at.function),
-            job: job.name.clone(),
-            user,
-        },
-        None => Error::BadFunction { function: at.function, why: "it is open already" },
-    }
+    local: Arc<Local>,
+    /// The gates of our queue pairs, on our board.
+    gates: Board<Segment>,
+    connector: Connector,
+    links: Links,
+    lanes: Lanes,
+    regions: Regions,
+    schedule: Schedule,
+    /// No message was sent since the last poll, so the next one may be a lone one.
+    lone: bool,
+    packets_received: u64,
 }
 
 impl ShmTransport {
-    pub(crate) fn open(
-        device: Arc<DeviceInner>,
-        function: u8,
-        weight: u8,
-    ) -> Result<ShmTransport, Error> {
-        let address = FunctionAddress { node: device.node, function };
-        let system = |what| move |e: rustix::io::Errno| Error::System { what, cause: e.into() };
-        let pool =
-            mapping::create("pool", POOL_SEGMENT_BYTES, POOL_SEGMENT_BYTES, Sharing::ReadWrite)?;
-        let board_segment = mapping::create("board", BOARD_BYTES, BOARD_BYTES, Sharing::ReadOnly)?;
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
-            .map_err(system("create an epoll descriptor"))?;
-        let listener = match socket::listen(&device.job.function_socket(address)) {
-            Err(rustix::io::Errno::ADDRINUSE) => {
-                return Err(taken(&device.job, address));
-            }
-            other => other.map_err(system("listen at the function's socket"))?,
-        };
-        crate::check::watch(&epoll, &listener, crate::check::Source::Listener)
-            .map_err(system("watch the function's socket"))?;
-        let strangers = Strangers::new()?;
-        crate::check::watch(&epoll, strangers.clock(), crate::check::Source::Tick)
-            .map_err(system("watch a timer"))?;
-        let probe = Box::new(random());
-        let introduction = Introduction {
-            version: crate::control::VERSION,
-            node: address.node,
-            function,
-            weight,
-            barriers: barrier::available(),
-            pool_chunks: GEOMETRY.pool_chunks as u32,
-            gates: GATES as u32,
-            regions: REGIONS as u32,
-            lane: 0,
-            probe_address: &raw const *probe as u64,
-            probe_value: *probe,
-        };
+    pub(crate) fn open(node: Arc<Node>, function: u8, weight: u8) -> Result<ShmTransport, Error> {
+        let local = Arc::new(Local::open(node, function, weight)?);
         Ok(ShmTransport {
-            doorbell: doorbell_of(&pool.memory),
-            board: board_of(&board_segment.memory),
-            device,
-            address,
-            introduction,
-            listener,
-            epoll,
-            pool,
-            board_segment,
-            credits: CreditManager::new(GEOMETRY.pool_chunks as u16, LINKS as u16, GRANTS as u16),
-            links: Vec::new(),
-            by_peer: HashMap::new(),
-            free: Vec::new(),
-            strangers,
-            active: Vec::new(),
-            turn: 0,
-            rung: Vec::new(),
-            downs: Vec::new(),
-            last_attempt: Instant::now(),
-            allocated: HashMap::new(),
-            exports: Vec::new(),
-            quarantine: Vec::new(),
-            pace: crate::check::Pace::new(),
-            alone: true,
-            urgent: false,
-            armed: false,
-            put_off: false,
-            found: Vec::new(),
-            counters: ShmCounters::default(),
-            _probe: probe,
+            gates: local.board(),
+            connector: Connector::open(local.clone())?,
+            links: Links::default(),
+            lanes: Lanes::new(local.doorbell()),
+            regions: Regions::new(local.board()),
+            schedule: Schedule::new(),
+            lone: true,
+            packets_received: 0,
+            local,
         })
-    }
-
-    /// The counters.
-    pub fn shm_counters(&self) -> ShmCounters {
-        self.counters
     }
 
     /// Name and value of every counter and gauge, for monitoring.
     pub fn counter_rows(&self) -> [(&'static str, u64); 18] {
-        let ShmCounters {
-            packets_sent,
-            packets_received,
-            lane_full,
-            rings,
-            kicks,
-            parks,
-            grants,
-            wrong_keys,
-            refused_links,
-            violations,
-        } = self.counters;
-        let went_host = |link: &Link| link.up().map_or(0, |up| up.sender.went_host());
+        let [sent, lane_full, rings, mut kicks, mut violations, links, host] =
+            self.links.counter_rows();
+        let [senders_kicked, parks, grants, polled, free, waiting] = self.lanes.counter_rows();
+        let [refused, garbage, silent, closed, pauses] = self.connector.counter_rows();
+        kicks.1 += senders_kicked.1;
+        violations.1 += garbage.1;
+        let received = ("packets_received", self.packets_received);
+        let wrong_keys = ("wrong_keys", self.regions.wrong_keys());
         [
-            ("packets_sent", packets_sent),
-            ("packets_received", packets_received),
-            ("lane_full", lane_full),
-            ("rings", rings),
-            ("kicks", kicks),
-            ("parks", parks),
-            ("grants", grants),
-            ("wrong_keys", wrong_keys),
-            ("refused_links", refused_links),
-            ("violations", violations),
-            ("links", (self.links.len() - self.free.len()) as u64),
-            ("lanes_polled", self.active.len() as u64),
-            ("credit_chunks_free", self.credits.free_chunks().into()),
-            ("went_to_host_memory", self.links.iter().flatten().map(|link| went_host(link)).sum()),
-            ("lanes_waiting_for_credit", self.credits.waiting().into()),
-            ("silent_connections", self.strangers.count() as u64),
-            ("silent_connections_closed", self.strangers.closed),
-            ("listener_pauses", self.strangers.pauses),
+            sent, received, lane_full, rings, kicks, parks, grants, wrong_keys, refused,
+            violations, links, polled, free, host, waiting, silent, closed, pauses,
         ]
     }
 
-    pub(crate) fn link_mut(&mut self, number: u32) -> Option<&mut Link> {
-        self.links.get_mut(number as usize)?.as_deref_mut()
+    /// Whether a process that the job admits listens at the address of `peer` now. It costs three
+    /// system calls.
+    pub fn is_here(&self, peer: FunctionAddress) -> bool {
+        self.local.is_here(peer)
     }
 
-    /// Tells the peer behind `link` of a packet on a lane that it does not poll.
-    #[cold]
-    fn ring(&mut self, link: LinkId) {
-        step("ring");
-        self.counters.rings += 1;
-        let up = self.link_mut(link.0).and_then(Link::up_mut);
-        if up.is_some_and(|up| up.doorbell.ring(up.remote_lane)) {
-            self.kick(link.0);
-        }
-    }
-
-    /// Wakes the sleeping peer behind `link`.
-    #[cold]
-    pub(crate) fn kick(&mut self, link: u32) {
-        self.counters.kicks += 1;
-        step("kick");
-        self.send_control(link, crate::control::Control::Kick, None);
-    }
-}
-
-impl ShmTransport {
     /// The complete poll.
     #[inline(never)]
     fn poll_all(&mut self, sink: &mut impl Sink, budget: usize) -> usize {
-        let mut taken = self.serve(sink, budget);
-        if self.doorbell.is_rung() {
-            self.answer_doorbell();
+        let mut taken = self.lanes.serve(sink, budget);
+        if self.lanes.is_rung() {
+            let links = &mut self.links;
+            self.lanes.answer_doorbell(|lane| links.rang(lane));
             if taken == 0 {
-                taken = self.serve(sink, budget);
+                taken = self.lanes.serve(sink, budget);
             }
         }
-        if self.pace.is_due() {
+        if self.lanes.has_violators() {
+            self.close_violators();
+        }
+        if self.schedule.is_due() {
             self.check(sink, taken);
         }
-        self.counters.packets_received += taken as u64;
+        self.packets_received += taken as u64;
         if taken == 0 {
             std::hint::spin_loop();
         }
         taken
     }
+
+    #[cold]
+    fn close_violators(&mut self) {
+        for number in self.lanes.take_violators() {
+            self.links.fail(&mut self.lanes, number, Status::ProtocolViolation);
+        }
+    }
+
+    /// Checks everything that is not a packet, if it is time: control sockets, deaths, deadlines.
+    /// It is rare, and the only place that makes system calls while a function is polled. `taken`:
+    /// packets that this poll has for the program.
+    #[cold]
+    fn check(&mut self, sink: &mut impl Sink, taken: usize) {
+        if !self.schedule.begin_check(self.links.is_urgent(), taken) {
+            return;
+        }
+        if self.schedule.wake_up() {
+            self.lanes.end_sleep();
+            self.links.end_sleep();
+        }
+        self.links.begin_check(&mut self.lanes);
+        for source in self.schedule.take_events(self.local.epoll()) {
+            match source {
+                Source::Listener => self.accept(),
+                Source::PendingPeer(slot) => {
+                    if let Some(hello) = self.connector.hear_pending(slot) {
+                        self.welcome(hello);
+                    }
+                }
+                Source::Link(number) => self.hear(number),
+                Source::Death(number) => self.links.see_death(&mut self.lanes, number),
+                Source::Tick => {
+                    if self.connector.tick() {
+                        self.accept();
+                    }
+                }
+            }
+        }
+        self.connector.retry(&mut self.links, &mut self.lanes);
+        self.lanes.park_idle();
+        self.links.tidy(LINGER);
+        let (links, lanes) = (&self.links, &self.lanes);
+        let is_up = |link| links.get(link).and_then(Link::up).is_some();
+        self.regions
+            .review_quarantine(|link, index| is_up(link) && lanes.busy_region(link) == Some(index));
+        self.links.report_down(&mut self.lanes, sink);
+        sink.tick(&self.counter_rows());
+    }
+
+    /// Accepts connections that wait at the listener.
+    fn accept(&mut self) {
+        /// Maximum in one check. Other work comes between two checks.
+        const IN_ONE_CHECK: u32 = 64;
+        for _ in 0..IN_ONE_CHECK {
+            match self.connector.accept() {
+                Accepted::Hello(hello) => self.welcome(hello),
+                Accepted::Other => {}
+                Accepted::NoMore => return,
+            }
+        }
+    }
+
+    fn welcome(&mut self, hello: Hello) {
+        // The socket of an earlier link tells whether its peer is gone.
+        if let Some(known) = self.links.to(hello.from()) {
+            self.hear(known);
+        }
+        self.connector.welcome(&mut self.links, &mut self.lanes, hello);
+    }
+
+    /// Reads the control messages of a link.
+    fn hear(&mut self, number: u32) {
+        // Enough for any orderly peer in one check. The rest of a flood waits for the next check.
+        for _ in 0..64 {
+            match self.links.receive(&mut self.lanes, number) {
+                Received::Nothing | Received::Closed => return,
+                Received::Garbage => {}
+                Received::Message(message, fds) => {
+                    self.obey(number, message, fds);
+                    // A Kick is usually alone. The next check finds messages behind it.
+                    if message == Control::Kick {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    fn obey(&mut self, number: u32, message: Control, mut fds: Vec<OwnedFd>) {
+        let ShmTransport { connector, links, lanes, regions, .. } = self;
+        match message {
+            Control::Kick => {
+                links.rang(number);
+                lanes.look_at(number);
+            }
+            Control::Ask { index, key } => {
+                let (answer, fd) = regions.answer(index, key);
+                links.send_control(number, answer, fd);
+            }
+            Control::Answer { index, key, length, writable } => {
+                if let Some(up) = links.get_mut(number).and_then(Link::up_mut) {
+                    up.take_answer((index, key, length, writable), fds.pop());
+                }
+            }
+            Control::WrongKey { .. } => regions.note_wrong_key(),
+            Control::Welcome(peer) => connector.welcomed(links, lanes, number, peer, &fds),
+            Control::Refuse(why, version) => connector.refused(links, lanes, number, why, version),
+            Control::Hello(_) => links.fail(lanes, number, Status::ProtocolViolation),
+        }
+    }
+
+    /// Parks all lanes and announces sleep. `false`: there is something to do first.
+    ///
+    /// Before sleep every lane is parked, so that each sender must ring. A sender that finds the
+    /// sleep announced wakes the sleeper by a message on the control socket, which the sleeper's
+    /// epoll descriptor sees.
+    ///
+    /// Two processes that sleep between any two messages make two system calls for each: one wakes,
+    /// one sleeps. All other work waits until the program has its message and has answered it. So
+    /// the socket is read afterwards. The lanes stay parked while they deliver a few messages,
+    /// because parking a lane needs a barrier, which interrupts the sender.
+    fn prepare_sleep(&mut self) -> bool {
+        if self.links.has_downs() {
+            self.schedule.hurry();
+            return false;
+        }
+        if self.links.announce_waiting() || !self.lanes.prepare_sleep() {
+            return false;
+        }
+        step("asleep");
+        self.schedule.fall_asleep();
+        true
+    }
+
+    fn sleep_until(&mut self, deadline: Option<Instant>) -> Result<(), Error> {
+        if !self.prepare_sleep() {
+            return Ok(());
+        }
+        // Neither a peer that does not exist yet nor pages to give back ring a bell: wake up for
+        // them by time.
+        let nap = match (self.links.is_setting_up(), self.links.tidy(LINGER)) {
+            (true, _) => Some(Duration::from_millis(2)),
+            (false, true) => Some(LINGER),
+            (false, false) => None,
+        };
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        self.schedule.sleep(self.local.epoll(), left.into_iter().chain(nap).min())
+    }
+
+    /// Simulates SIGSTOP between the first and the last store of a packet (1), or its end (0).
+    #[cfg(test)]
+    pub(crate) fn set_intent(&self, link: LinkId, intent: u64) {
+        let up = self.links.get(link.0).and_then(Link::up).expect("it is up");
+        up.set_intent(self.local.pool(), intent);
+    }
 }
 
 impl Transport for ShmTransport {
     fn address(&self) -> FunctionAddress {
-        self.address
+        self.local.address()
     }
 
     fn limits(&self) -> TransportLimits {
@@ -306,35 +272,23 @@ impl Transport for ShmTransport {
     }
 
     fn link(&mut self, peer: FunctionAddress, patience: Duration) -> Result<LinkId, Error> {
-        self.find_or_connect(peer, patience).map(LinkId)
+        let (links, lanes) = (&mut self.links, &mut self.lanes);
+        self.connector.connect(links, lanes, peer, patience).map(LinkId)
     }
 
     fn close(&mut self, link: LinkId) {
-        self.close_link(link.0);
+        self.links.close(&mut self.lanes, link.0);
     }
 
     #[inline]
     fn gate(&self, link: LinkId, queue_pair: u32) -> Option<Gate> {
-        let link = self.links.get(link.0 as usize)?.as_deref()?;
-        if bellwire_ring::canary::planted("gate-ignored") {
-            return link.up().map(|_| Gate::Open);
-        }
-        Some(match link.up()?.board.gate(gate_index(queue_pair)) {
-            1 => Gate::Open,
-            2 => {
-                link.refused.set(true);
-                Gate::Stopped
-            }
-            _ => Gate::Closed,
-        })
+        self.links.gate(link.0, queue_pair)
     }
 
     fn set_gate(&mut self, queue_pair: u32, gate: Gate) {
-        self.board.set_gate(gate_index(queue_pair), gate as u8);
+        self.gates.set_gate(gate_index(queue_pair), gate as u8);
         if gate == Gate::Open {
-            for lane in 0..self.links.len() as u32 {
-                self.call_waiting(lane);
-            }
+            self.lanes.call_senders();
         }
     }
 
@@ -344,73 +298,24 @@ impl Transport for ShmTransport {
     fn send(
         &mut self,
         link: LinkId,
-        mut header: PacketHeader,
+        header: PacketHeader,
         head: &[u8],
         body: View<'_>,
     ) -> Result<(), Refusal> {
-        debug_assert!(head.len() + body.len() <= GEOMETRY.packet_bytes(), "the engine's limit");
-        header.length = (head.len() + body.len()) as u32;
-        let Some(entry) = self.links.get_mut(link.0 as usize).and_then(Option::as_deref_mut) else {
-            return Err(Refusal::Down(Status::PeerGone));
-        };
-        let up = match &mut entry.state {
-            State::Up(up) => up,
-            State::Down(why) => return Err(Refusal::Down(*why)),
-            State::Connecting { .. } | State::Crossed { .. } => return Err(Refusal::Busy),
-        };
-        let (pair, side) = (&up.pair, up.side);
-        let host = || Up::populate_host(pair, side);
-        match up.sender.send(header.to_words(), head, body, false, host) {
-            Ok(Sent::Done) => {}
-            Ok(Sent::Ring) => {
-                self.counters.packets_sent += 1;
-                self.ring(link);
-                return Ok(());
-            }
-            Err(_full) => {
-                self.counters.lane_full += 1;
-                entry.refused.set(true);
-                if up.sender.is_parked() && up.doorbell.ring(up.remote_lane) {
-                    self.kick(link.0);
-                }
-                return Err(Refusal::Busy);
-            }
-        }
-        self.counters.packets_sent += 1;
-        Ok(())
+        self.links.send(link.0, header, head, body)
     }
 
     #[inline(always)]
     fn send_message(
         &mut self,
         link: LinkId,
-        mut header: PacketHeader,
+        header: PacketHeader,
         head: &[u8],
         body: View<'_>,
     ) -> bool {
-        debug_assert!(head.len() + body.len() <= GEOMETRY.packet_bytes(), "the engine's limit");
-        header.length = (head.len() + body.len()) as u32;
-        let Some(entry) = self.links.get_mut(link.0 as usize).and_then(Option::as_deref_mut) else {
-            return false;
-        };
-        let State::Up(up) = &mut entry.state else { return false };
-        if up.board.gate(gate_index(header.destination)) != Gate::Open as u8
-            && !bellwire_ring::canary::planted("gate-ignored")
-        {
-            return false;
-        }
-        let (pair, side) = (&up.pair, up.side);
-        let follows = !std::mem::replace(&mut self.alone, false);
-        let host = || Up::populate_host(pair, side);
-        match up.sender.send(header.to_words(), head, body, follows, host) {
-            Ok(Sent::Done) => self.counters.packets_sent += 1,
-            Ok(Sent::Ring) => {
-                self.counters.packets_sent += 1;
-                self.ring(link);
-            }
-            Err(_full) => return false,
-        }
-        true
+        let lone = &mut self.lone;
+        let follows = || !std::mem::replace(lone, false);
+        self.links.send_message(link.0, header, head, body, follows)
     }
 
     #[inline(always)]
@@ -418,71 +323,47 @@ impl Transport for ShmTransport {
         true
     }
 
-    /// The fast path for a pair that is alone: it looks at one line, and takes one packet at most.
-    /// All other work is left to `poll_all`, in this call or in the next.
+    /// The fast path for a pair that is alone. All other work is left to `poll_all`, in this call
+    /// or in the next.
     #[inline(always)]
     fn poll(&mut self, sink: &mut impl Sink, budget: usize) -> usize {
-        self.alone = true;
-        if let [lane] = self.active[..]
-            && let Some(link) = self.links[lane as usize].as_deref_mut()
-            && !link.streaming
-        {
-            let mut looked = false;
-            loop {
-                match link.deliver_one(lane, sink) {
-                    Delivered::Packet(_) => {
-                        link.streaming = true;
-                        link.recent += 1;
-                        self.counters.packets_received += 1;
-                        return 1;
-                    }
-                    Delivered::Not(End::Empty) if !looked => {
-                        // A second look finds what has just come, without a return to the program.
-                        // The pause matters: a reader that polls the line without one takes it away
-                        // from the sender between two of its stores. The message then arrives a
-                        // whole line transfer later.
-                        std::hint::spin_loop();
-                        looked = true;
-                    }
-                    Delivered::Not(End::Empty)
-                        if !self.doorbell.is_rung() && !self.pace.is_due() =>
-                    {
-                        return 0;
-                    }
-                    Delivered::Not(end) => {
-                        self.goes_on(lane, end);
-                        break;
-                    }
-                }
+        self.lone = true;
+        match self.lanes.poll_alone(sink) {
+            Some(1) => {
+                self.packets_received += 1;
+                1
             }
+            Some(_) if !self.schedule.is_due() => 0,
+            _ => self.poll_all(sink, budget),
         }
-        self.poll_all(sink, budget)
     }
 
     fn allocate(&mut self, length: usize, rights: Rights) -> Result<Memory, Error> {
-        self.allocate_region(length, rights)
+        self.regions.allocate(length, rights)
     }
 
     fn export(&mut self, key: RemoteKey, memory: &Memory, rights: Rights) -> Result<(), Error> {
-        self.export_region(key, memory, rights)
+        self.regions.export(key, memory, rights);
+        Ok(())
     }
 
     fn retract(&mut self, key: RemoteKey) {
-        self.retract_region(key);
+        self.regions.retract(key, || self.lanes.busy_with(key.index));
     }
 
     #[inline(always)]
     fn put(&mut self, link: LinkId, key: RemoteKey, offset: u64, from: View<'_>) -> Direct {
-        self.direct_put(link, key, offset, from)
+        self.links.put(link.0, key, offset, from)
     }
 
     #[inline]
     fn get(&mut self, link: LinkId, key: RemoteKey, offset: u64, into: View<'_>) -> Direct {
-        self.direct_get(link, key, offset, into)
+        self.links.access(link.0, |up| up.get(key, offset, into))
     }
 
     fn fetch_add(&mut self, link: LinkId, key: RemoteKey, offset: u64, operand: u64) -> Direct {
-        self.direct_atomic(link, key, offset, |word| word.fetch_add(0, operand))
+        let change = |word: View<'_>| word.fetch_add(0, operand);
+        self.links.access(link.0, |up| up.atomic(key, offset, change))
     }
 
     fn compare_swap(
@@ -493,27 +374,28 @@ impl Transport for ShmTransport {
         expected: u64,
         new: u64,
     ) -> Direct {
-        self.direct_atomic(link, key, offset, |word| word.compare_swap(0, expected, new))
+        let change = |word: View<'_>| word.compare_swap(0, expected, new);
+        self.links.access(link.0, |up| up.atomic(key, offset, change))
     }
 
     fn wrong_keys(&self) -> u64 {
-        self.counters.wrong_keys
+        self.regions.wrong_keys()
     }
 
     fn wait_fd(&self) -> BorrowedFd<'_> {
-        self.epoll.as_fd()
+        self.local.epoll().as_fd()
     }
 
     fn arm(&mut self) -> bool {
         let armed = self.prepare_sleep();
         if armed {
             // The program may not poll again for long.
-            self.tidy(Duration::ZERO);
+            self.links.tidy(Duration::ZERO);
         }
         armed
     }
 
     fn sleep(&mut self, timeout: Option<Duration>) -> Result<(), Error> {
-        self.sleep_until_woken(timeout.map(|t| Instant::now() + t))
+        self.sleep_until(timeout.map(|timeout| Instant::now() + timeout))
     }
 }

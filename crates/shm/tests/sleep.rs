@@ -118,7 +118,7 @@ fn all_lengths_wake_a_sleeper() {
     bounce("all-lengths", 3_000, &[0, 8, 500, 800, 832, 1_000, 4_000, 8_000, 8, 8, 8]);
 }
 
-/// Bursts that exceed a parked lane's favours and its credit reach a receiver that sleeps whenever
+/// Bursts that exceed a parked lane's serves and its credit reach a receiver that sleeps whenever
 /// it has caught up.
 // shows: D-02, D-14, D-16
 #[test]

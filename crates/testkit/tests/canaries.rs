@@ -102,7 +102,7 @@ fn a_guessed_delivery() {
 /// The user who holds a name is not named.
 #[test]
 fn an_unnamed_stranger() {
-    notices("a squatted function", "stranger-unnamed");
+    notices("a squatted function", "holder-unnamed");
 }
 
 /// Connections that say nothing are kept.

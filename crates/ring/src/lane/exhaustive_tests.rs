@@ -40,7 +40,7 @@ fn model(geometry: Geometry, credit: usize) -> Model {
         grant_late: false,
         parkings: 0,
         park_early: false,
-        favours: 0,
+        parked_serves: 0,
     }
 }
 
@@ -92,15 +92,15 @@ fn look(sink: &mut Sink, looks: usize) {
 /// Parks, looks once more if parking cannot complete, and sleeps if nothing is there. The sleep
 /// ends only if a sender wakes the receiver.
 fn park_and_sleep(sink: &mut Sink, shared: &Shared) {
-    if sink.lane.position() == Position::Active {
+    if sink.lane.state() == LaneState::Active {
         sink.park();
     }
-    if sink.lane.position() == Position::Parking && !sink.try_park() {
+    if sink.lane.state() == LaneState::Parking && !sink.try_park() {
         sink.step();
     }
     if !sink.polled && shared.doorbell.prepare_sleep() {
         shared.kernel.sleep();
-        shared.doorbell.awake();
+        shared.doorbell.end_sleep();
     }
     hear(sink, shared);
 }
@@ -199,7 +199,7 @@ fn parking_twice() {
         2..=2,
         |sink, shared| {
             for _ in 0..2 {
-                if sink.lane.position() == Position::Active {
+                if sink.lane.state() == LaneState::Active {
                     sink.park();
                 }
                 look(sink, 1);
@@ -234,7 +234,7 @@ fn sleep_between() {
             sink.park();
             if sink.try_park() && !sink.polled && shared.doorbell.prepare_sleep() {
                 shared.kernel.sleep();
-                shared.doorbell.awake();
+                shared.doorbell.end_sleep();
             }
         },
     );
@@ -249,7 +249,7 @@ fn sleep_while_parked() {
             let (source, mut sink) = polled(TWO_PACKET_RUNS, 0, shared);
             sink.park();
             assert!(sink.try_park());
-            sink.favours_left = 2;
+            sink.parked_serves_left = 2;
             (source, sink)
         },
         2..=3,
@@ -280,7 +280,7 @@ fn two_sleeps() {
         while heard.len() < 2 {
             if shared.doorbell.prepare_sleep() {
                 shared.kernel.sleep();
-                shared.doorbell.awake();
+                shared.doorbell.end_sleep();
             }
             shared.doorbell.answer(|lane| heard.push(lane));
         }
@@ -308,7 +308,7 @@ fn two_ringers() {
         let mut heard = Vec::new();
         if shared.doorbell.prepare_sleep() {
             shared.kernel.sleep();
-            shared.doorbell.awake();
+            shared.doorbell.end_sleep();
         }
         shared.doorbell.answer(|lane| heard.push(lane));
         assert!(!heard.is_empty(), "no sleep ends without a bell");

@@ -53,7 +53,7 @@ pub(super) struct Model {
     /// Whether it parks a lane at once after its bell has rung, instead of when it is idle.
     pub(super) park_early: bool,
     /// Times between two sleeps that it answers a lane's bell and leaves the lane parked.
-    pub(super) favours: u32,
+    pub(super) parked_serves: u32,
 }
 
 fn memory(geometry: &Geometry) -> LaneMemory<ModelSegment> {
@@ -139,20 +139,20 @@ pub(super) struct Sink {
     free: Vec<u16>,
     pub(super) taken: u64,
     parkings_left: u32,
-    pub(super) favours_left: u32,
+    pub(super) parked_serves_left: u32,
 }
 
 impl Sink {
     /// Does one action. Returns whether there was one.
     pub(super) fn step(&mut self) -> bool {
         match self.lane.peek() {
-            Arrival::Nothing => match self.lane.position() {
-                Position::Parking => self.try_park(),
-                Position::Parked => {
+            Arrival::Nothing => match self.lane.state() {
+                LaneState::Parking => self.try_park(),
+                LaneState::Parked => {
                     self.polled = false;
                     true
                 }
-                Position::Active if self.parkings_left > 0 => {
+                LaneState::Active if self.parkings_left > 0 => {
                     self.park();
                     true
                 }
@@ -166,10 +166,10 @@ impl Sink {
                 self.lane.take(words[0]);
                 true
             }
-            Arrival::Moved { freed, dry } => {
+            Arrival::Moved { freed, starved } => {
                 freed.into_iter().for_each(|extent| self.take_back(extent));
-                self.model.grant_late &= !dry;
-                if dry && self.lane.position() == Position::Parked {
+                self.model.grant_late &= !starved;
+                if starved && self.lane.state() == LaneState::Parked {
                     self.lane.unpark();
                 }
                 self.grant();
@@ -199,9 +199,9 @@ impl Sink {
 
     pub(super) fn rang(&mut self) {
         self.polled = true;
-        if self.lane.position() == Position::Parked {
-            if self.favours_left > 0 {
-                self.favours_left -= 1;
+        if self.lane.state() == LaneState::Parked {
+            if self.parked_serves_left > 0 {
+                self.parked_serves_left -= 1;
                 return;
             }
             self.lane.unpark();
@@ -223,7 +223,7 @@ impl Sink {
     }
 
     pub(super) fn grant(&mut self) {
-        if self.lane.position() != Position::Active || self.model.grant_late {
+        if self.lane.state() != LaneState::Active || self.model.grant_late {
             return;
         }
         while self.model.geometry.pool_chunks - self.free.len() < self.model.credit {
@@ -279,7 +279,7 @@ pub(super) fn lane(model: Model, index: usize, shared: &Shared) -> (Source, Sink
         polled: false,
         taken: 0,
         parkings_left: model.parkings,
-        favours_left: model.favours,
+        parked_serves_left: model.parked_serves,
     };
     (Source { lane: sender, index, shared: shared.clone() }, sink)
 }
@@ -297,8 +297,10 @@ fn receive(sinks: &mut [Sink], packets: u64, shared: &Shared) {
         if !sinks.iter().any(|sink| sink.polled) {
             if shared.doorbell.prepare_sleep() {
                 shared.kernel.sleep();
-                shared.doorbell.awake();
-                sinks.iter_mut().for_each(|sink| sink.favours_left = sink.model.favours);
+                shared.doorbell.end_sleep();
+                sinks
+                    .iter_mut()
+                    .for_each(|sink| sink.parked_serves_left = sink.model.parked_serves);
             }
         } else if !busy {
             thread::yield_now();
@@ -341,7 +343,7 @@ fn granting() {
         grant_late: false,
         parkings: 0,
         park_early: false,
-        favours: 0,
+        parked_serves: 0,
     }
     .check();
 }
@@ -360,7 +362,7 @@ fn host_memory() {
         grant_late: false,
         parkings: 0,
         park_early: false,
-        favours: 0,
+        parked_serves: 0,
     }
     .check();
 }
@@ -378,7 +380,7 @@ fn back_from_host_memory() {
         grant_late: true,
         parkings: 0,
         park_early: false,
-        favours: 0,
+        parked_serves: 0,
     }
     .check();
 }
@@ -397,7 +399,7 @@ fn parking() {
         grant_late: false,
         parkings: 1,
         park_early: false,
-        favours: 0,
+        parked_serves: 0,
     }
     .check();
 }
@@ -415,7 +417,7 @@ fn parking_twice() {
         grant_late: false,
         parkings: 2,
         park_early: false,
-        favours: 0,
+        parked_serves: 0,
     }
     .check();
 }
@@ -434,7 +436,7 @@ fn parking_early() {
         grant_late: false,
         parkings: 1,
         park_early: true,
-        favours: 0,
+        parked_serves: 0,
     }
     .check();
 }
@@ -452,7 +454,7 @@ fn two_senders() {
         grant_late: false,
         parkings: 1,
         park_early: false,
-        favours: 0,
+        parked_serves: 0,
     }
     .check();
 }
@@ -471,7 +473,7 @@ fn served_while_parked() {
         grant_late: false,
         parkings: 1,
         park_early: false,
-        favours: 2,
+        parked_serves: 2,
     }
     .check();
 }

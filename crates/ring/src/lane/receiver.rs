@@ -1,7 +1,12 @@
 //! The receiving end of a lane.
 
-use super::*;
-use crate::segment::Words;
+use super::nonce::Nonces;
+use super::{
+    Area, BUSY, COMMAND, Cursor, GRANT_BASE, GRANT_RING, GRANTS, Geometry, HEADER_WORDS,
+    HOST_CONSUMED, INTENT, LINK, LINK_HOST, LaneMemory, PARKED, SECOND, SMALL_LINE, WAITING,
+    lines_for,
+};
+use crate::segment::{LINE_WORDS, Words};
 use crate::sync::{Fences, Ordering, full_fence};
 use std::collections::VecDeque;
 
@@ -21,7 +26,7 @@ pub enum Arrival<P> {
         /// The extent that the lane left, which returns to the pool.
         freed: Option<Freed>,
         /// Whether it fell back on a host chunk for lack of credit.
-        dry: bool,
+        starved: bool,
     },
     /// The sender broke the rules: close the link.
     Violation,
@@ -29,7 +34,7 @@ pub enum Arrival<P> {
 
 /// Whether the lane is polled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Position {
+pub enum LaneState {
     /// Polled; may hold grants.
     Active,
     /// Parking has begun; still polled until it completes.
@@ -43,8 +48,8 @@ pub struct LaneReceiver<W> {
     memory: LaneMemory<W>,
     geometry: Geometry,
     fences: Fences,
-    position: Position,
-    at: Cursor,
+    state: LaneState,
+    cursor: Cursor,
     command: u64,
     /// Extents that were granted and not yet entered, in order, with their nonces.
     open: VecDeque<(u16, u16, u64)>,
@@ -72,11 +77,11 @@ impl<W: Words> LaneReceiver<W> {
         control.word(HOST_CONSUMED).store(0, Ordering::Relaxed);
         control.word(COMMAND).store(command, Ordering::Release);
         LaneReceiver {
-            at: geometry.small(command),
+            cursor: geometry.small(command),
             memory,
             geometry,
             fences,
-            position: Position::Parked,
+            state: LaneState::Parked,
             command,
             open: VecDeque::with_capacity(GRANTS),
             granted: start,
@@ -86,14 +91,14 @@ impl<W: Words> LaneReceiver<W> {
     }
 
     /// Sets the fences that the two processes use, before the first poll of the lane.
-    pub fn settle(&mut self, fences: Fences) {
+    pub fn set_fences(&mut self, fences: Fences) {
         self.fences = fences;
     }
 
     /// Whether the lane is polled.
     #[inline]
-    pub fn position(&self) -> Position {
-        self.position
+    pub fn state(&self) -> LaneState {
+        self.state
     }
 
     /// Grants that the sender has not yet entered.
@@ -104,7 +109,7 @@ impl<W: Words> LaneReceiver<W> {
 
     /// Lines left for packets in the current run, without the LINK's.
     pub fn room_lines(&self) -> usize {
-        self.at.end.saturating_sub(self.at.line + 1)
+        self.cursor.end.saturating_sub(self.cursor.line + 1)
     }
 
     /// Whether a packet or LINK stands at the cursor. One load of a line that stays in our cache
@@ -112,14 +117,17 @@ impl<W: Words> LaneReceiver<W> {
     #[inline(always)]
     pub fn is_ready(&self) -> bool {
         // Acquire: pairs with the release of the tag in `LaneSender::send`.
-        self.memory.area(self.at.area).word(self.at.line * LINE_WORDS).load(Ordering::Acquire)
-            == self.at.nonce
+        self.memory
+            .area(self.cursor.area)
+            .word(self.cursor.line * LINE_WORDS)
+            .load(Ordering::Acquire)
+            == self.cursor.nonce
     }
 
     /// Looks at the cursor. Follows a LINK, and reports it so that the device can update the pool.
     #[inline(always)]
     pub fn peek(&mut self) -> Arrival<W::Payload<'_>> {
-        let Cursor { area, line: at, end, nonce, .. } = self.at;
+        let Cursor { area, line: at, end, nonce, .. } = self.cursor;
         // SAFETY: the cursor stands before the end of its run, or in the control block without a
         // run; both lie inside their areas.
         let line = unsafe { self.memory.area(area).line(at) };
@@ -131,7 +139,7 @@ impl<W: Words> LaneReceiver<W> {
         if words[0] as u8 == LINK as u8 {
             // A separate value, so that a packet's header words stay in registers.
             return match self.follow(words[0], words[1]) {
-                Some((freed, dry)) => Arrival::Moved { freed, dry },
+                Some((freed, starved)) => Arrival::Moved { freed, starved },
                 None => Arrival::Violation,
             };
         }
@@ -147,12 +155,12 @@ impl<W: Words> LaneReceiver<W> {
     /// Steps over the packet that `peek` returned; `first` is its first header word.
     #[inline(always)]
     pub fn take(&mut self, first: u64) {
-        self.at.line += lines_for((first >> 32) as usize);
+        self.cursor.line += lines_for((first >> 32) as usize);
     }
 
     /// Grants an extent of the pool. Only while active, and with fewer than [`GRANTS`] open.
     pub fn grant(&mut self, first: u16, chunks: u16) {
-        assert!(self.position == Position::Active && self.open.len() < GRANTS);
+        assert!(self.state == LaneState::Active && self.open.len() < GRANTS);
         assert!(usize::from(first) + usize::from(chunks) <= self.geometry.pool_chunks);
         let nonce = self.nonces.draw();
         let entry = GRANT_RING + (self.granted as usize % GRANTS) * 2;
@@ -173,8 +181,8 @@ impl<W: Words> LaneReceiver<W> {
     /// Begins to park an active lane. The caller then issues one heavy fence for all lanes that it
     /// parks, and calls [`LaneReceiver::try_park`].
     pub fn begin_park(&mut self) {
-        assert!(self.position == Position::Active);
-        self.position = Position::Parking;
+        assert!(self.state == LaneState::Active);
+        self.state = LaneState::Parking;
         let second = self.command & SECOND ^ SECOND;
         self.command = self.nonces.draw() & !SECOND | second | PARKED;
         let control = &self.memory.control;
@@ -196,7 +204,7 @@ impl<W: Words> LaneReceiver<W> {
     /// The sender may have sent to the new small chunk already, and its bell may have been answered
     /// during the parking. It does not ring again.
     pub fn try_park(&mut self, mut freed: impl FnMut(Freed)) -> bool {
-        assert!(self.position == Position::Parking);
+        assert!(self.state == LaneState::Parking);
         // Acquire: pairs with the release of intent 0 in `LaneSender::send`: its packet is visible
         // to the check below.
         if self.memory.control.word(INTENT).load(Ordering::Acquire) != 0
@@ -213,15 +221,15 @@ impl<W: Words> LaneReceiver<W> {
         for (first, chunks, _) in self.open.drain(..) {
             freed((first, chunks));
         }
-        self.at = self.geometry.small(self.command);
-        self.position = Position::Parked;
+        self.cursor = self.geometry.small(self.command);
+        self.state = LaneState::Parked;
         true
     }
 
     /// Polls a parked lane again, after its doorbell rang.
     pub fn unpark(&mut self) {
-        assert!(self.position == Position::Parked);
-        self.position = Position::Active;
+        assert!(self.state == LaneState::Parked);
+        self.state = LaneState::Active;
         self.command &= !PARKED;
         self.memory.control.word(COMMAND).store(self.command, Ordering::Release);
     }
@@ -249,15 +257,15 @@ impl<W: Words> LaneReceiver<W> {
 
     /// Gives up the lane of a dead sender. Passes every extent that it held to `freed`.
     pub fn abandon(&mut self, mut freed: impl FnMut(Freed)) {
-        if self.at.area == Area::Pool {
-            freed(self.at.extent(&self.geometry));
+        if self.cursor.area == Area::Pool {
+            freed(self.cursor.extent(&self.geometry));
         }
         for (first, chunks, _) in self.open.drain(..) {
             freed((first, chunks));
         }
-        self.at =
+        self.cursor =
             Cursor { area: Area::Control, line: SMALL_LINE, end: SMALL_LINE, chunks: 0, nonce: 1 };
-        self.position = Position::Parked;
+        self.state = LaneState::Parked;
     }
 
     /// Follows a LINK to the next run. Returns the fields of [`Arrival::Moved`], or `None` for a
@@ -266,13 +274,13 @@ impl<W: Words> LaneReceiver<W> {
     fn follow(&mut self, target: u64, nonce: u64) -> Option<(Option<Freed>, bool)> {
         // An honest sender enters a run only to write a packet. A ring of empty runs would be an
         // endless loop here.
-        if self.at.is_fresh(&self.geometry) {
+        if self.cursor.is_fresh(&self.geometry) {
             return None;
         }
         if target & LINK_HOST == 0 {
             let (first, chunks, nonce) = self.open.pop_front()?;
             let freed = self.leave();
-            self.at = self.geometry.extent(first.into(), chunks.into(), nonce);
+            self.cursor = self.geometry.extent(first.into(), chunks.into(), nonce);
             return Some((freed, false));
         }
         let index = (target >> 16) as usize & 0xffff;
@@ -280,19 +288,19 @@ impl<W: Words> LaneReceiver<W> {
             return None;
         }
         let freed = self.leave();
-        self.at = self.geometry.host(index, nonce);
+        self.cursor = self.geometry.host(index, nonce);
         Some((freed, true))
     }
 
     /// Leaves the current run: an extent goes back to the pool, a host chunk to the sender.
     fn leave(&mut self) -> Option<Freed> {
-        match self.at.area {
-            Area::Pool => Some(self.at.extent(&self.geometry)),
+        match self.cursor.area {
+            Area::Pool => Some(self.cursor.extent(&self.geometry)),
             Area::Control => None,
             Area::Host => {
                 self.host_consumed = self.host_consumed.wrapping_add(1);
-                // Release: pairs with the acquire in `LaneSender::go_on`: the whole chunk has been
-                // read.
+                // Release: pairs with the acquire in `LaneSender::enter_next_run`: the whole chunk
+                // has been read.
                 self.memory
                     .control
                     .word(HOST_CONSUMED)

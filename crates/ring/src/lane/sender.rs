@@ -1,8 +1,12 @@
 //! The sending end of a lane.
 
-use super::*;
+use super::nonce::Nonces;
+use super::{
+    Area, BUSY, COMMAND, Cursor, GRANT_BASE, GRANT_RING, GRANTS, Geometry, HEADER_WORDS,
+    HOST_CONSUMED, INTENT, LINK, LINK_HOST, LaneMemory, PARKED, WAITING, lines_for,
+};
 use crate::memory::View;
-use crate::segment::Words;
+use crate::segment::{LINE_WORDS, Words};
 use crate::sync::{Fences, Ordering, full_fence};
 
 /// Distance of the prefetch ahead of a packet, in lines.
@@ -26,17 +30,17 @@ pub struct LaneSender<W> {
     memory: LaneMemory<W>,
     geometry: Geometry,
     fences: Fences,
-    at: Cursor,
+    cursor: Cursor,
     /// The last command that this side has obeyed.
     command: u64,
     /// Grants taken from the ring, counted from the start of the link.
-    taken: u64,
+    grants_taken: u64,
     /// Host chunks entered.
     host_entered: u64,
     /// Whether the host chunks' pages exist: they are requested when first needed.
     host_ready: bool,
     /// Times that the lane fell back on a host chunk for lack of credit.
-    went_host: u64,
+    host_fallbacks: u64,
     nonces: Nonces,
 }
 
@@ -46,17 +50,17 @@ impl<W: Words> LaneSender<W> {
     pub fn new(memory: LaneMemory<W>, geometry: Geometry, fences: Fences, seed: u64) -> Self {
         memory.check(&geometry);
         let command = memory.control.word(COMMAND).load(Ordering::Acquire);
-        let taken = memory.control.word(GRANT_BASE).load(Ordering::Relaxed);
+        let grants_taken = memory.control.word(GRANT_BASE).load(Ordering::Relaxed);
         LaneSender {
             memory,
             geometry,
             fences,
-            at: geometry.small(command),
+            cursor: geometry.small(command),
             command,
-            taken,
+            grants_taken,
             host_entered: 0,
             host_ready: false,
-            went_host: 0,
+            host_fallbacks: 0,
             nonces: Nonces::new(seed),
         }
     }
@@ -87,16 +91,17 @@ impl<W: Words> LaneSender<W> {
         if command != self.command {
             self.obey(command);
         }
-        let goes_here = self.at.area == Area::Pool && self.at.line + lines < self.at.end;
-        if !goes_here && !self.go_on(lines, host_memory) {
+        let fits_here =
+            self.cursor.area == Area::Pool && self.cursor.line + lines < self.cursor.end;
+        if !fits_here && !self.enter_next_run(lines, host_memory) {
             self.memory.control.front()[INTENT].store(0, Ordering::Release);
             return Err(Full);
         }
-        let Cursor { area, line: at, nonce, .. } = self.at;
-        self.at.line = at + lines;
+        let Cursor { area, line: at, nonce, .. } = self.cursor;
+        self.cursor.line = at + lines;
         let (control, area) = (self.memory.control.front(), self.memory.area(area));
-        // SAFETY: the packet ends before the run does, because otherwise `go_on` has moved to a new
-        // run; runs lie inside their areas.
+        // SAFETY: the packet ends before the run does, because otherwise `enter_next_run` has moved
+        // to a new run; runs lie inside their areas.
         let line = unsafe { area.line(at) };
         line[1].store(words[0], Ordering::Relaxed);
         line[2].store(words[1], Ordering::Relaxed);
@@ -109,7 +114,7 @@ impl<W: Words> LaneSender<W> {
         // that the packet is visible.
         control[INTENT].store(0, Ordering::Release);
         if follows {
-            area.will_write(at + AHEAD);
+            area.prefetch_for_write(at + AHEAD);
         }
         if crate::canary::planted("skipped-wake-up") {
             return Ok(Sent::Done);
@@ -133,7 +138,7 @@ impl<W: Words> LaneSender<W> {
         // Acquire: pairs with the release in `LaneReceiver::leave`; the receiver has left all
         // chunks that it counts.
         let consumed = self.memory.control.word(HOST_CONSUMED).load(Ordering::Acquire);
-        if self.at.area == Area::Host || consumed != self.host_entered {
+        if self.cursor.area == Area::Host || consumed != self.host_entered {
             return false;
         }
         self.host_ready = false;
@@ -162,8 +167,8 @@ impl<W: Words> LaneSender<W> {
     }
 
     /// Times that the lane fell back on host memory for lack of credit (D-16).
-    pub fn went_host(&self) -> u64 {
-        self.went_host
+    pub fn host_fallbacks(&self) -> u64 {
+        self.host_fallbacks
     }
 
     /// Whether the lane was parked when the last packet was tried. After a [`Full`] on a parked
@@ -175,7 +180,7 @@ impl<W: Words> LaneSender<W> {
 
     /// Whether the next packet would go to the receiver's pool.
     pub fn is_in_pool(&self) -> bool {
-        self.at.area == Area::Pool
+        self.cursor.area == Area::Pool
     }
 
     /// Obeys a command that differs from the last. One with a new nonce moves the cursor to its
@@ -185,8 +190,8 @@ impl<W: Words> LaneSender<W> {
     fn obey(&mut self, command: u64) {
         let seen = crate::canary::planted("unseen-parking") && command & PARKED == 0;
         if command | PARKED != self.command | PARKED && !seen {
-            self.at = self.geometry.small(command);
-            self.taken = self.memory.control.word(GRANT_BASE).load(Ordering::Relaxed);
+            self.cursor = self.geometry.small(command);
+            self.grants_taken = self.memory.control.word(GRANT_BASE).load(Ordering::Relaxed);
         }
         self.command = command;
     }
@@ -194,13 +199,13 @@ impl<W: Words> LaneSender<W> {
     /// Moves to the next run if the packet does not fit, or if credit has come back in DMA mode
     /// (D-17).
     #[cold]
-    fn go_on(&mut self, lines: usize, host_memory: impl FnOnce() -> bool) -> bool {
+    fn enter_next_run(&mut self, lines: usize, host_memory: impl FnOnce() -> bool) -> bool {
         assert!(lines < self.geometry.chunk_lines, "a packet fits a chunk with its LINK");
-        let fits = self.at.line + lines < self.at.end;
+        let fits = self.cursor.line + lines < self.cursor.end;
         if let Some(extent) = self.next_grant() {
             self.link(LINK, 0);
-            self.taken = self.taken.wrapping_add(1);
-            self.at = extent;
+            self.grants_taken = self.grants_taken.wrapping_add(1);
+            self.cursor = extent;
             return true;
         }
         if fits {
@@ -222,17 +227,17 @@ impl<W: Words> LaneSender<W> {
         let nonce = self.nonces.draw();
         self.link(LINK | LINK_HOST | (index as u64) << 16, nonce);
         self.host_entered = self.host_entered.wrapping_add(1);
-        self.went_host += 1;
-        self.at = self.geometry.host(index, nonce);
+        self.host_fallbacks += 1;
+        self.cursor = self.geometry.host(index, nonce);
         true
     }
 
     /// The next grant in the ring, if there is one.
     fn next_grant(&self) -> Option<Cursor> {
-        let entry = GRANT_RING + (self.taken as usize % GRANTS) * 2;
+        let entry = GRANT_RING + (self.grants_taken as usize % GRANTS) * 2;
         // Acquire: pairs with the release in `LaneReceiver::grant`.
         let word = self.memory.control.word(entry).load(Ordering::Acquire);
-        if (word >> 32) as u32 != (self.taken as u32).wrapping_add(1) {
+        if (word >> 32) as u32 != (self.grants_taken as u32).wrapping_add(1) {
             return None;
         }
         let (first, chunks) = ((word >> 16) as usize & 0xffff, word as usize & 0xffff);
@@ -246,12 +251,12 @@ impl<W: Words> LaneSender<W> {
 
     /// Writes a LINK at the cursor; its line is reserved.
     fn link(&self, target: u64, nonce: u64) {
-        let area = self.memory.area(self.at.area);
-        let first = self.at.line * LINE_WORDS;
+        let area = self.memory.area(self.cursor.area);
+        let first = self.cursor.line * LINE_WORDS;
         area.word(first + 1).store(target, Ordering::Relaxed);
         area.word(first + 2).store(nonce, Ordering::Relaxed);
         // Release: pairs with the acquire of the tag in `LaneReceiver::peek`.
-        area.word(first).store(self.at.nonce, Ordering::Release);
+        area.word(first).store(self.cursor.nonce, Ordering::Release);
     }
 }
 

@@ -93,7 +93,7 @@ fn small_chunk_then_grants() {
         assert_eq!(send(&mut sender, number, 20), Ok(Sent::Done));
     }
     assert_eq!(receive(&mut receiver), (vec![1, 2, 3, 4, 5, 6], vec![(2, 1)]));
-    assert_eq!(sender.went_host(), 0);
+    assert_eq!(sender.host_fallbacks(), 0);
 }
 
 /// Without credit the lane falls back on host memory and reports when that is full. With credit it
@@ -107,7 +107,7 @@ fn host_memory_and_back() {
         sent += 1;
     }
     assert_eq!(sent, 2 + 2 * 3, "a small chunk and two host chunks");
-    assert!(sender.is_parked() && sender.went_host() == 2);
+    assert!(sender.is_parked() && sender.host_fallbacks() == 2);
     receiver.unpark();
     receiver.grant(3, 1);
     assert_eq!(send(&mut sender, 9, 8), Ok(Sent::Done));
@@ -162,11 +162,11 @@ fn packet_while_parking() {
     assert_eq!(send(&mut sender, 2, 8), Ok(Sent::Ring));
     assert!(!receiver.try_park(|_| panic!("packet 1 is not read yet")));
     assert!(matches!(receiver.peek(), Arrival::Packet(words, _) if words == [1 | 8 << 32, 1, 0]));
-    assert_eq!(receiver.position(), Position::Parking);
+    assert_eq!(receiver.state(), LaneState::Parking);
     receiver.take(1 | 8 << 32);
     let mut freed = Vec::new();
     assert!(receiver.try_park(|extent| freed.push(extent)));
-    assert_eq!((freed, receiver.position()), (vec![(0, 2)], Position::Parked));
+    assert_eq!((freed, receiver.state()), (vec![(0, 2)], LaneState::Parked));
     assert!(receiver.is_ready());
     receiver.unpark();
     assert_eq!(receive(&mut receiver).0, [2]);
@@ -192,7 +192,7 @@ fn grant_ring_wraps() {
                 expected += 1;
             }
         }
-        assert_eq!((expected, sender.went_host()), (60, 0));
+        assert_eq!((expected, sender.host_fallbacks()), (60, 0));
     }
 }
 
@@ -223,7 +223,7 @@ fn bells() {
         assert_eq!(rang, [lane]);
         assert!(doorbell.prepare_sleep());
         assert!(doorbell.ring(lane) && !doorbell.ring(lane), "one ringer wakes the sleeper");
-        doorbell.awake();
+        doorbell.end_sleep();
         doorbell.answer(|_| ());
     }
 }
@@ -305,13 +305,13 @@ fn endure(receiver: &mut LaneReceiver<Segment>, memory: &LaneMemory<Segment>, ra
             }
         }
     }
-    match receiver.position() {
-        Position::Parked if random.draw().is_multiple_of(2) => receiver.unpark(),
-        Position::Active if random.draw().is_multiple_of(16) => receiver.begin_park(),
-        Position::Active if receiver.open_grants() < GRANTS => {
+    match receiver.state() {
+        LaneState::Parked if random.draw().is_multiple_of(2) => receiver.unpark(),
+        LaneState::Active if random.draw().is_multiple_of(16) => receiver.begin_park(),
+        LaneState::Active if receiver.open_grants() < GRANTS => {
             receiver.grant((random.draw() % 3) as u16, 1 + (random.draw() % 2) as u16);
         }
-        Position::Parking => {
+        LaneState::Parking => {
             receiver.try_park(|_| ());
         }
         _ => (),
@@ -350,7 +350,7 @@ fn hostile_sender() {
                 doorbell.answer(|lane| assert!(lane < LANES));
             }
             if doorbell.prepare_sleep() {
-                doorbell.awake();
+                doorbell.end_sleep();
             }
         }
         stop.store(true, Ordering::Relaxed);
@@ -428,6 +428,6 @@ fn ring_of_empty_runs() {
     link(&memory.control, small.line, small.nonce);
     link(&memory.host, 0, 1);
     receiver.unpark();
-    assert!(matches!(receiver.peek(), Arrival::Moved { dry: true, .. }));
+    assert!(matches!(receiver.peek(), Arrival::Moved { starved: true, .. }));
     assert!(matches!(receiver.peek(), Arrival::Violation));
 }

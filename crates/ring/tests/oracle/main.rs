@@ -22,7 +22,7 @@ const PACKETS: u64 = if cfg!(miri) { 60 } else { 150_000 };
 #[test]
 fn every_packet_once_in_order() {
     let starts = [0, u64::MAX - 100, 7, u64::from(u32::MAX) - 50];
-    let (mut parkings, mut sleeps, mut grants, mut went_host) = (0, 0, 0, 0);
+    let (mut parkings, mut sleeps, mut grants, mut host_fallbacks) = (0, 0, 0, 0);
     for (seed, start) in (1..).zip(starts) {
         for geometry in [SMALL, Geometry::STANDARD] {
             for fences in [Fences::Symmetric, Fences::Asymmetric] {
@@ -31,13 +31,13 @@ fn every_packet_once_in_order() {
                 parkings += report.parkings;
                 sleeps += report.sleeps;
                 grants += report.grants;
-                went_host += report.went_host;
+                host_fallbacks += report.host_fallbacks;
             }
         }
     }
     // The schedule of a single run may skip one of these cases; all runs together cover them.
     if !cfg!(miri) {
-        let seen = [parkings, sleeps, grants, went_host];
+        let seen = [parkings, sleeps, grants, host_fallbacks];
         assert!(seen.iter().all(|&count| count > 0), "parkings, sleeps, grants, host: {seen:?}");
     }
 }

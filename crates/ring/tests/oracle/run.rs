@@ -6,7 +6,7 @@
 
 use bellwire_ring::doorbell::{DOORBELL_LINES, Doorbell};
 use bellwire_ring::lane::{
-    Arrival, Freed, Full, Geometry, LaneMemory, LaneReceiver, LaneSender, Position, Sent,
+    Arrival, Freed, Full, Geometry, LaneMemory, LaneReceiver, LaneSender, LaneState, Sent,
 };
 use bellwire_ring::memory::{Memory, Owner, View};
 use bellwire_ring::segment::{LINE_BYTES, LINE_WORDS, Segment, Words};
@@ -24,7 +24,7 @@ pub struct Report {
     pub bytes: u64,
     pub parkings: u64,
     pub sleeps: u64,
-    pub went_host: u64,
+    pub host_fallbacks: u64,
     pub grants: u64,
 }
 
@@ -76,9 +76,9 @@ pub fn run(
     while sink.report.packets < packets {
         sink.step();
     }
-    let went_host = thread.join().expect("the sender does not panic");
+    let host_fallbacks = thread.join().expect("the sender does not panic");
     sink.drain();
-    Report { went_host, ..sink.report }
+    Report { host_fallbacks, ..sink.report }
 }
 
 struct Source {
@@ -107,7 +107,7 @@ impl Source {
                 receiver.unpark();
             }
         }
-        self.lane.went_host()
+        self.lane.host_fallbacks()
     }
 }
 
@@ -133,14 +133,14 @@ impl Sink {
                 assert_eq!(lane, 77);
                 rang = true;
             });
-            if rang && self.lane.position() == Position::Parked {
+            if rang && self.lane.state() == LaneState::Parked {
                 self.lane.unpark();
                 self.grant();
             }
         }
-        match self.lane.position() {
-            Position::Parked => self.sleep(),
-            Position::Active if self.random.one_in(200) => {
+        match self.lane.state() {
+            LaneState::Parked => self.sleep(),
+            LaneState::Active if self.random.one_in(200) => {
                 self.report.parkings += 1;
                 self.lane.begin_park();
                 self.lane.fences().heavy(barrier);
@@ -159,7 +159,7 @@ impl Sink {
                 rounds += 1;
                 assert!(rounds < 5, "the sender is stuck");
             }
-            self.doorbell.awake();
+            self.doorbell.end_sleep();
         }
     }
 
@@ -201,7 +201,7 @@ impl Sink {
     }
 
     fn idle(&mut self) {
-        if self.lane.position() == Position::Parking {
+        if self.lane.state() == LaneState::Parking {
             let mut freed = Vec::new();
             let parked = self.lane.try_park(|extent| freed.push(extent));
             freed.into_iter().for_each(|extent| self.take_back(extent));
@@ -221,7 +221,7 @@ impl Sink {
 
     fn grant(&mut self) {
         while !self.starving
-            && self.lane.position() == Position::Active
+            && self.lane.state() == LaneState::Active
             && self.lane.open_grants() < 4
         {
             let chunks = 1 + self.random.below(4.min(self.here.len() as u64)) as usize;

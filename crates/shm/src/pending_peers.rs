@@ -5,7 +5,7 @@
 //!
 //! | limit | value |
 //! |---|---|
-//! | silent connections | [`STRANGERS`], of one user [`STRANGERS_OF_USER`]; more close the oldest |
+//! | silent connections | [`PENDING`], of one user [`PENDING_OF_USER`]; more close the oldest |
 //! | time until a silent connection is closed | [`INTRODUCTION_TIME`], then at the next tick |
 //! | connections without a link in one [`TICK`] | [`BURST`]: pauses the listener for the tick |
 //! | connections in one [`TICK`], if some of them are without a link | [`ACCEPTS`], likewise |
@@ -15,6 +15,7 @@
 //! queue. The clock of the ticks is a descriptor in the epoll set. It wakes a sleeping program, and
 //! it stands still while there is no silent connection.
 
+use crate::socket::BACKLOG;
 use bellwire_device::Error;
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
@@ -23,61 +24,70 @@ use rustix::time::{
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-/// How long a stranger may take to introduce itself.
+/// How long a pending peer may take to introduce itself.
 pub const INTRODUCTION_TIME: Duration = Duration::from_secs(1);
-/// Maximum number of strangers at once.
-pub const STRANGERS: usize = 64;
-/// Maximum number of strangers of one user at once.
-pub const STRANGERS_OF_USER: usize = 16;
-/// Time between two checks of strangers.
+/// Maximum number of pending peers at once.
+pub const PENDING: usize = 64;
+/// Maximum number of pending peers of one user at once.
+pub const PENDING_OF_USER: usize = 16;
+/// Time between two checks of pending peers.
 pub const TICK: Duration = Duration::from_millis(250);
 /// Connections without a link that are accepted as they come, in one tick.
 pub const BURST: u32 = 128;
-/// Maximum number of connections that are accepted in one tick while there are strangers: the
+/// Maximum number of connections that are accepted in one tick, if some are without a link: the
 /// length of the listener's queue.
-pub const ACCEPTS: u32 = crate::socket::BACKLOG as u32;
+pub const ACCEPTS: u32 = BACKLOG as u32;
 
 /// A connection that has not introduced itself.
-struct Stranger {
+struct PendingPeer {
     socket: OwnedFd,
     user: u32,
     since: Instant,
 }
 
-/// All strangers, and what they cost in this tick.
-pub struct Strangers {
-    slots: Vec<Option<Stranger>>,
+/// All pending peers, and what they cost in this tick.
+pub struct PendingPeers {
+    slots: Vec<Option<PendingPeer>>,
     clock: OwnedFd,
     ticking: bool,
     /// When this tick began, its connections, and how many of them brought no link.
     since: Instant,
     accepted: u32,
-    fruitless: u32,
+    without_link: u32,
     /// Whether the listener is not watched until the next tick.
     paused: bool,
     /// Connections closed because they said nothing, since the function was opened.
-    pub closed: u64,
+    closed: u64,
     /// How often the listener was paused.
-    pub pauses: u64,
+    pauses: u64,
 }
 
-impl Strangers {
-    /// No strangers, and a clock that stands still.
-    pub fn new() -> Result<Strangers, Error> {
+impl PendingPeers {
+    /// No pending peers, and a clock that stands still.
+    pub fn new() -> Result<PendingPeers, Error> {
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         let clock = timerfd_create(TimerfdClockId::Monotonic, flags)
             .map_err(|e| Error::System { what: "create a timer", cause: e.into() })?;
-        Ok(Strangers {
+        Ok(PendingPeers {
             slots: Vec::new(),
             clock,
             ticking: false,
             since: Instant::now(),
             accepted: 0,
-            fruitless: 0,
+            without_link: 0,
             paused: false,
             closed: 0,
             pauses: 0,
         })
+    }
+
+    /// Name and value of every counter and gauge.
+    pub fn counter_rows(&self) -> [(&'static str, u64); 3] {
+        [
+            ("silent_connections", self.count() as u64),
+            ("silent_connections_closed", self.closed),
+            ("listener_pauses", self.pauses),
+        ]
     }
 
     /// Readable when a tick ends.
@@ -85,34 +95,33 @@ impl Strangers {
         &self.clock
     }
 
-    /// Number of strangers.
-    pub fn count(&self) -> usize {
+    fn count(&self) -> usize {
         self.slots.iter().flatten().count()
     }
 
     /// A connection was accepted.
-    pub fn came(&mut self) {
+    pub fn note_accepted(&mut self) {
         // The clock may stand still, or its last tick may not have been read yet.
         if !self.ticking && self.since.elapsed() >= TICK {
             self.begin_tick();
         }
         self.accepted += 1;
-        self.fruitless += 1;
+        self.without_link += 1;
     }
 
-    /// The last connection turned out to be a peer.
-    pub fn was_peer(&mut self) {
-        self.fruitless = self.fruitless.saturating_sub(1);
+    /// The last connection brought a link.
+    pub fn note_link(&mut self) {
+        self.without_link = self.without_link.saturating_sub(1);
     }
 
     /// Whether no more may be accepted in this tick.
-    pub fn is_enough(&self) -> bool {
-        self.fruitless > 0 && self.accepted >= ACCEPTS && !never_rests()
+    pub fn is_exhausted(&self) -> bool {
+        self.without_link > 0 && self.accepted >= ACCEPTS && !never_pauses()
     }
 
     /// Whether to pause the listener once its queue is empty.
     pub fn is_burst(&self) -> bool {
-        self.fruitless >= BURST && !never_rests()
+        self.without_link >= BURST && !never_pauses()
     }
 
     /// The listener is not watched from now on, until the tick ends.
@@ -125,13 +134,13 @@ impl Strangers {
     /// Keeps a silent connection of `user` and returns its slot. If there are too many, the oldest
     /// is closed: of this user, or of the user who has the most.
     pub fn keep(&mut self, socket: OwnedFd, user: u32) -> u32 {
-        let of = |slots: &[Option<Stranger>], user| {
-            slots.iter().flatten().filter(|stranger| stranger.user == user).count()
+        let of = |slots: &[Option<PendingPeer>], user| {
+            slots.iter().flatten().filter(|peer| peer.user == user).count()
         };
-        if of(&self.slots, user) >= STRANGERS_OF_USER {
+        if of(&self.slots, user) >= PENDING_OF_USER {
             self.close_oldest(user);
-        } else if self.count() >= STRANGERS {
-            let users = self.slots.iter().flatten().map(|stranger| stranger.user);
+        } else if self.count() >= PENDING {
+            let users = self.slots.iter().flatten().map(|peer| peer.user);
             let most = users.max_by_key(|&user| of(&self.slots, user));
             self.close_oldest(most.expect("there are some"));
         }
@@ -140,7 +149,7 @@ impl Strangers {
             self.slots.len() - 1
         });
         self.start_clock();
-        self.slots[slot] = Some(Stranger { socket, user, since: Instant::now() });
+        self.slots[slot] = Some(PendingPeer { socket, user, since: Instant::now() });
         slot as u32
     }
 
@@ -154,7 +163,7 @@ impl Strangers {
         Some(self.slots.get_mut(slot as usize)?.take()?.socket)
     }
 
-    /// A tick ended: closes strangers whose time is over. Returns whether to watch the listener
+    /// A tick ended: closes pending peers whose time is over. Returns whether to watch the listener
     /// again.
     pub fn tick(&mut self) -> bool {
         let mut word = [0; 8];
@@ -185,7 +194,7 @@ impl Strangers {
 
     fn begin_tick(&mut self) {
         self.since = Instant::now();
-        (self.accepted, self.fruitless) = (0, 0);
+        (self.accepted, self.without_link) = (0, 0);
     }
 
     fn start_clock(&mut self) {
@@ -202,7 +211,7 @@ impl Strangers {
 }
 
 /// A planted fault, for the canaries.
-fn never_rests() -> bool {
+fn never_pauses() -> bool {
     bellwire_ring::canary::planted("listener-never-rests")
 }
 
@@ -210,15 +219,15 @@ fn never_rests() -> bool {
 mod tests {
     use super::*;
 
-    fn strangers(users: &[u32]) -> (Strangers, Vec<OwnedFd>) {
-        let mut strangers = Strangers::new().expect("a timer");
+    fn pending(users: &[u32]) -> (PendingPeers, Vec<OwnedFd>) {
+        let mut pending = PendingPeers::new().expect("a timer");
         let others = users.iter().map(|&user| {
             let (near, far) = std::os::unix::net::UnixStream::pair().expect("a pair");
-            strangers.keep(near.into(), user);
+            pending.keep(near.into(), user);
             far.into()
         });
         let others = others.collect();
-        (strangers, others)
+        (pending, others)
     }
 
     fn is_closed(end: &OwnedFd) -> bool {
@@ -230,12 +239,12 @@ mod tests {
     /// none.
     #[test]
     fn each_user_has_a_limit() {
-        let users: Vec<u32> = std::iter::once(7).chain([8; 3 * STRANGERS_OF_USER]).collect();
-        let (strangers, others) = strangers(&users);
-        assert_eq!(strangers.count(), 1 + STRANGERS_OF_USER);
-        assert_eq!(strangers.closed, 2 * STRANGERS_OF_USER as u64);
+        let users: Vec<u32> = std::iter::once(7).chain([8; 3 * PENDING_OF_USER]).collect();
+        let (pending, others) = pending(&users);
+        assert_eq!(pending.count(), 1 + PENDING_OF_USER);
+        assert_eq!(pending.closed, 2 * PENDING_OF_USER as u64);
         for (number, other) in others.iter().enumerate() {
-            let gone = (1..=2 * STRANGERS_OF_USER).contains(&number);
+            let gone = (1..=2 * PENDING_OF_USER).contains(&number);
             assert_eq!(is_closed(other), gone, "connection {number}");
         }
     }
@@ -243,11 +252,11 @@ mod tests {
     /// When all slots are taken, the oldest connection of the user with the most goes.
     #[test]
     fn the_user_with_the_most_gives_way() {
-        let mut users: Vec<u32> = (0..3).flat_map(|user| [user; STRANGERS_OF_USER]).collect();
-        users.extend([3; STRANGERS - 3 * STRANGERS_OF_USER - 1]);
+        let mut users: Vec<u32> = (0..3).flat_map(|user| [user; PENDING_OF_USER]).collect();
+        users.extend([3; PENDING - 3 * PENDING_OF_USER - 1]);
         users.extend([4, 5]);
-        let (strangers, others) = strangers(&users);
-        assert_eq!(strangers.count(), STRANGERS);
+        let (pending, others) = pending(&users);
+        assert_eq!(pending.count(), PENDING);
         let gone: Vec<u32> = others
             .iter()
             .zip(&users)

@@ -1,0 +1,414 @@
+//! All links of a function, by number and by peer.
+
+use crate::control::Control;
+use crate::inbound::Undelivered;
+use crate::lanes::Lanes;
+use crate::layout::LINKS;
+use crate::link::Link;
+use crate::outbound::Outbound;
+use crate::socket::Received;
+use bellwire_device::{
+    Direct, FunctionAddress, Gate, LinkId, PacketHeader, Refusal, RemoteKey, Sink, Status,
+};
+use bellwire_ring::canary::planted;
+use bellwire_ring::lane::Sent;
+use bellwire_ring::memory::View;
+use bellwire_ring::steps::step;
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+/// A peer that lets more control messages pile up violates the protocol: each of its questions has
+/// one answer at most.
+const UNSENT: usize = 8_192;
+
+/// All links.
+#[derive(Default)]
+pub struct Links {
+    slots: Vec<Option<Box<Link>>>,
+    by_peer: HashMap<FunctionAddress, u32>,
+    free: Vec<u32>,
+    /// Links that went down, but are not yet reported or fully delivered.
+    downs: Vec<u32>,
+    /// Control messages wait because a socket was full.
+    unsent: bool,
+    /// Control messages are awaited: check the sockets often.
+    urgent: bool,
+    packets: u64,
+    lane_full: u64,
+    rings: u64,
+    kicks: u64,
+    violations: u64,
+}
+
+impl Links {
+    /// Name and value of every counter and gauge.
+    pub fn counter_rows(&self) -> [(&'static str, u64); 7] {
+        let ups = self.slots.iter().flatten().filter_map(|link| link.up());
+        [
+            ("packets_sent", self.packets),
+            ("lane_full", self.lane_full),
+            ("rings", self.rings),
+            ("kicks", self.kicks),
+            ("violations", self.violations),
+            ("links", (self.slots.len() - self.free.len()) as u64),
+            ("went_to_host_memory", ups.map(Outbound::host_fallbacks).sum()),
+        ]
+    }
+
+    // The table.
+
+    /// Adds a link, and returns its number. `None`: there are [`LINKS`].
+    pub fn insert(&mut self, link: Link) -> Option<u32> {
+        let link = Some(Box::new(link));
+        if let Some(number) = self.free.pop() {
+            self.slots[number as usize] = link;
+            return Some(number);
+        }
+        if self.slots.len() == LINKS {
+            return None;
+        }
+        self.slots.push(link);
+        Some(self.slots.len() as u32 - 1)
+    }
+
+    /// The link with this number.
+    #[inline(always)]
+    pub fn get(&self, number: u32) -> Option<&Link> {
+        self.slots.get(number as usize)?.as_deref()
+    }
+
+    #[inline(always)]
+    pub fn get_mut(&mut self, number: u32) -> Option<&mut Link> {
+        self.slots.get_mut(number as usize)?.as_deref_mut()
+    }
+
+    /// The numbers of all links, and some that are free.
+    pub fn numbers(&self) -> std::ops::Range<u32> {
+        0..self.slots.len() as u32
+    }
+
+    /// The link to a peer.
+    pub fn to(&self, peer: FunctionAddress) -> Option<u32> {
+        self.by_peer.get(&peer).copied()
+    }
+
+    /// Makes a link the one to `peer`.
+    pub fn assign(&mut self, peer: FunctionAddress, number: u32) {
+        self.by_peer.insert(peer, number);
+    }
+
+    /// Ends the assignment of a link to its peer.
+    pub fn unassign(&mut self, peer: FunctionAddress, number: u32) {
+        if self.by_peer.get(&peer) == Some(&number) {
+            self.by_peer.remove(&peer);
+        }
+    }
+
+    #[inline(always)]
+    fn up_mut(&mut self, number: u32) -> Option<&mut Outbound> {
+        self.get_mut(number)?.up_mut()
+    }
+
+    fn ups(&mut self) -> impl Iterator<Item = &mut Outbound> {
+        self.slots.iter_mut().flatten().filter_map(|link| link.up_mut())
+    }
+
+    // Packets.
+
+    /// Whether the peer's queue pair takes sends; `None` unless the link is up.
+    #[inline]
+    pub fn gate(&self, number: u32, queue_pair: u32) -> Option<Gate> {
+        Some(self.get(number)?.up()?.gate(queue_pair))
+    }
+
+    /// Sends one packet.
+    #[inline(always)]
+    pub fn send(
+        &mut self,
+        number: u32,
+        header: PacketHeader,
+        head: &[u8],
+        body: View<'_>,
+    ) -> Result<(), Refusal> {
+        let Some(link) = self.get_mut(number) else {
+            return Err(Refusal::Down(Status::PeerGone));
+        };
+        let up = link.outbound()?;
+        match up.send(header, head, body, false) {
+            Ok(Sent::Done) => {}
+            Ok(Sent::Ring) => self.ring(number),
+            Err(_full) => {
+                let kicked = up.note_refusal();
+                self.kicks += u64::from(kicked);
+                self.lane_full += 1;
+                return Err(Refusal::Busy);
+            }
+        }
+        self.packets += 1;
+        Ok(())
+    }
+
+    /// Sends one message if its gate is open and there is room. `follows`: it follows another, so
+    /// more may come.
+    #[inline(always)]
+    pub fn send_message(
+        &mut self,
+        number: u32,
+        header: PacketHeader,
+        head: &[u8],
+        body: View<'_>,
+        follows: impl FnOnce() -> bool,
+    ) -> bool {
+        let Some(up) = self.up_mut(number) else { return false };
+        if !up.is_gate_open(header.destination) {
+            return false;
+        }
+        match up.send(header, head, body, follows()) {
+            Ok(Sent::Done) => self.packets += 1,
+            Ok(Sent::Ring) => {
+                self.packets += 1;
+                self.ring(number);
+            }
+            Err(_full) => return false,
+        }
+        true
+    }
+
+    /// Tells the peer of a packet on a lane that it does not poll.
+    #[cold]
+    fn ring(&mut self, number: u32) {
+        step("ring");
+        self.rings += 1;
+        self.kicks += u64::from(self.up_mut(number).is_some_and(|up| up.ring()));
+    }
+
+    /// The peer rang: there may be room now. If a packet is refused again, the peer is told again.
+    pub fn rang(&mut self, number: u32) {
+        if let Some(up) = self.up_mut(number) {
+            up.forget_announcement();
+        }
+    }
+
+    // Direct access.
+
+    /// Copies to the peer's region.
+    #[inline(always)]
+    pub fn put(&mut self, number: u32, key: RemoteKey, offset: u64, from: View<'_>) -> Direct {
+        let up = self.get(number).and_then(Link::up);
+        if up.is_some_and(|up| up.put_mapped(key, offset, from)) {
+            return Direct::Done(0);
+        }
+        self.access(number, |up| up.put(key, offset, from))
+    }
+
+    /// Runs an access to the peer's memory, and sends the message that it has for the peer.
+    #[cold]
+    pub fn access(
+        &mut self,
+        number: u32,
+        access: impl FnOnce(&mut Outbound) -> (Direct, Option<Control>),
+    ) -> Direct {
+        let Some(link) = self.get_mut(number) else {
+            return Direct::Refused(Status::PeerGone);
+        };
+        let (direct, message) = match link.outbound() {
+            Ok(up) => access(up),
+            Err(Refusal::Down(why)) => return Direct::Refused(why),
+            Err(Refusal::Busy) => return Direct::Pending,
+        };
+        if let Some(message) = message {
+            self.urgent |= matches!(message, Control::Ask { .. });
+            self.send_control(number, message, None);
+        }
+        direct
+    }
+
+    // Control messages.
+
+    /// Sends a control message, now or as soon as the socket has room.
+    pub fn send_control(&mut self, number: u32, message: Control, fd: Option<OwnedFd>) {
+        let Some(link) = self.get_mut(number) else { return };
+        if !link.send(message, fd) {
+            self.unsent = true;
+            self.urgent = true;
+        }
+    }
+
+    /// Sends control messages that found a socket full.
+    fn flush(&mut self, lanes: &mut Lanes) {
+        if !std::mem::take(&mut self.unsent) {
+            return;
+        }
+        for number in self.numbers() {
+            let left = self.get_mut(number).map_or(0, Link::flush);
+            if left > UNSENT {
+                self.fail(lanes, number, Status::ProtocolViolation);
+            } else if left > 0 {
+                self.unsent = true;
+                self.urgent = true;
+            }
+        }
+    }
+
+    /// Receives a control message. Garbage and the end of the socket are dealt with here.
+    pub fn receive(&mut self, lanes: &mut Lanes, number: u32) -> Received {
+        let Some(link) = self.get(number) else { return Received::Nothing };
+        let expelled = link.is_expelled();
+        let received = link.receive();
+        match &received {
+            Received::Message(..) if expelled => return Received::Garbage,
+            Received::Garbage if !expelled => self.fail(lanes, number, Status::ProtocolViolation),
+            Received::Closed => self.hang_up(lanes, number),
+            Received::Message(..) | Received::Garbage | Received::Nothing => {}
+        }
+        received
+    }
+
+    /// Control messages are awaited.
+    pub fn set_urgent(&mut self) {
+        self.urgent = true;
+    }
+
+    /// Whether control messages are awaited.
+    pub fn is_urgent(&self) -> bool {
+        self.urgent
+    }
+
+    /// A check begins: sends what waits. Each part of the check finds out anew what is urgent.
+    pub fn begin_check(&mut self, lanes: &mut Lanes) {
+        self.urgent = false;
+        self.flush(lanes);
+    }
+
+    // Sleep.
+
+    /// Whether a link is down and the engine does not know yet.
+    pub fn has_downs(&self) -> bool {
+        !self.downs.is_empty()
+    }
+
+    /// Whether a link is being set up.
+    pub fn is_setting_up(&self) -> bool {
+        self.slots.iter().flatten().any(|link| link.is_setting_up())
+    }
+
+    /// Tells receivers that had no room for us that we are about to sleep. `true`: some were told
+    /// now, so retry the refused packets once before sleep.
+    pub fn announce_waiting(&mut self) -> bool {
+        self.ups().filter_map(|up| up.announce_waiting().then_some(())).count() > 0
+    }
+
+    /// The sleep is over: the next one is announced anew.
+    pub fn end_sleep(&mut self) {
+        self.ups().for_each(Outbound::forget_announcement);
+    }
+
+    /// Gives back pages that no lane of ours has needed for `linger`. Returns whether some were
+    /// needed later than that.
+    pub fn tidy(&mut self, linger: Duration) -> bool {
+        self.ups().map(|up| up.tidy(linger)).filter(|&later| later).count() > 0
+    }
+
+    // The end of a link.
+
+    /// The link fails: its peer is gone or broke the rules.
+    pub fn fail(&mut self, lanes: &mut Lanes, number: u32, why: Status) {
+        if why == Status::PeerGone && planted("death-unnoticed") {
+            return;
+        }
+        let Some(link) = self.get_mut(number) else { return };
+        let (violation, was_down) = (why == Status::ProtocolViolation, link.down().is_some());
+        let expelled = !was_down
+            && {
+                if violation {
+                    tracing::warn!(peer = %link.peer(), "the peer broke the protocol; its link is closed");
+                }
+                link.take_down(why)
+            };
+        self.violations += u64::from(violation);
+        if expelled {
+            lanes.expel(number);
+        } else if violation {
+            // No more of a lane that breaks the rules is read, not even if its peer is dead.
+            lanes.abandon(number);
+        } else if !was_down {
+            // Packets that the peer sent before it went are still delivered.
+            lanes.look_at(number);
+        }
+        if !was_down {
+            self.downs.push(number);
+            self.urgent = true;
+        }
+    }
+
+    /// A link's peer may have died. The link may be another one by now: the program may have closed
+    /// it since the event.
+    pub fn see_death(&mut self, lanes: &mut Lanes, number: u32) {
+        if self.get(number).is_some_and(Link::is_dead) {
+            self.hang_up(lanes, number);
+        }
+    }
+
+    /// The peer closed its end, or died.
+    fn hang_up(&mut self, lanes: &mut Lanes, number: u32) {
+        let Some(link) = self.get_mut(number) else { return };
+        if !link.is_setting_up() && !link.is_expelled() {
+            return self.fail(lanes, number, Status::PeerGone);
+        }
+        // While the link is set up, the peer may come back.
+        if link.let_go() {
+            self.downs.push(number);
+        }
+        self.urgent = true;
+    }
+
+    /// Reports down links to the engine, once their packets are delivered or cannot be delivered
+    /// now.
+    pub fn report_down(&mut self, lanes: &mut Lanes, sink: &mut impl Sink) {
+        for number in std::mem::take(&mut self.downs) {
+            let Some(link) = self.get_mut(number) else { continue };
+            let Some(why) = link.down() else { continue };
+            let undelivered = lanes.undelivered(number);
+            if undelivered != Undelivered::Packet && link.report() {
+                let peer = link.peer();
+                lanes.end(number);
+                self.unassign(peer, number);
+                sink.link_down(LinkId(number), peer, why);
+            }
+            if undelivered == Undelivered::Nothing {
+                self.reap(lanes, number);
+            } else {
+                self.downs.push(number);
+                self.urgent = true;
+            }
+        }
+    }
+
+    /// The engine is done with a link.
+    pub fn close(&mut self, lanes: &mut Lanes, number: u32) {
+        let Some(link) = self.get_mut(number) else { return };
+        link.close();
+        let peer = link.peer();
+        self.unassign(peer, number);
+        lanes.end(number);
+        self.fail(lanes, number, Status::PeerGone);
+        self.reap(lanes, number);
+    }
+
+    /// Frees what a link that is down does not need any more: its lane once that is empty, and its
+    /// slot once the engine has closed it.
+    fn reap(&mut self, lanes: &mut Lanes, number: u32) {
+        let empty = lanes.undelivered(number) == Undelivered::Nothing;
+        let Some(link) = self.get(number) else { return };
+        if !empty || link.is_expelled() || link.down().is_none() {
+            return;
+        }
+        let closed = link.is_closed();
+        lanes.abandon(number);
+        if closed {
+            self.slots[number as usize] = None;
+            self.free.push(number);
+        }
+    }
+}

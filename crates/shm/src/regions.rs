@@ -1,0 +1,135 @@
+//! Regions of ours that peers may reach.
+
+use crate::control::Control;
+use crate::key::{KeyHash, RegionInfo};
+use crate::mapping::{self, Sharing};
+use bellwire_device::{Error, RemoteKey, Rights};
+use bellwire_ring::board::Board;
+use bellwire_ring::canary::planted;
+use bellwire_ring::memory::Memory;
+use bellwire_ring::segment::Segment;
+use bellwire_ring::steps::step;
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+
+/// A region that peers may reach.
+struct Export {
+    key: RemoteKey,
+    memory: Memory,
+    /// The segment to hand out; `None` for memory that the program brought.
+    segment: Option<OwnedFd>,
+    writable: bool,
+}
+
+/// A withdrawn region. A peer has announced that the kernel copies to or from it. The memory must
+/// not be reused until the peer is done or gone.
+struct Quarantined {
+    link: u32,
+    index: u16,
+    _memory: Memory,
+}
+
+/// All regions of a function.
+pub struct Regions {
+    board: Board<Segment>,
+    /// Descriptors of memory that was allocated and not yet exported, by address.
+    allocated: HashMap<usize, OwnedFd>,
+    /// By index.
+    exports: Vec<Option<Export>>,
+    quarantine: Vec<Quarantined>,
+    wrong_keys: u64,
+}
+
+/// Whether peers may change a region.
+fn is_writable(rights: Rights) -> bool {
+    rights.intersects(Rights::REMOTE_WRITE | Rights::REMOTE_ATOMIC)
+}
+
+impl Regions {
+    /// No regions yet. They are published on `board`.
+    pub fn new(board: Board<Segment>) -> Regions {
+        Regions {
+            board,
+            allocated: HashMap::new(),
+            exports: Vec::new(),
+            quarantine: Vec::new(),
+            wrong_keys: 0,
+        }
+    }
+
+    /// Memory that peers can map.
+    pub fn allocate(&mut self, length: usize, rights: Rights) -> Result<Memory, Error> {
+        // Without a right to change it, peers get a segment that cannot be mapped writable.
+        let sharing = if is_writable(rights) { Sharing::ReadWrite } else { Sharing::ReadOnly };
+        let segment = mapping::create("region", length, length, sharing)?;
+        let memory = segment.memory.prefix(length);
+        self.allocated.insert(memory.view().as_ptr() as usize, segment.fd);
+        Ok(memory)
+    }
+
+    /// Makes `memory` reachable under `key`.
+    pub fn export(&mut self, key: RemoteKey, memory: &Memory, rights: Rights) {
+        let address = memory.view().as_ptr() as usize;
+        let segment = self.allocated.remove(&address);
+        let region = RegionInfo {
+            address: address as u64,
+            length: memory.len() as u64,
+            rights,
+            mappable: segment.is_some(),
+        };
+        self.board.post(key.index.into(), KeyHash::of(key).mask(region));
+        let slot = usize::from(key.index);
+        if self.exports.len() <= slot {
+            self.exports.resize_with(slot + 1, || None);
+        }
+        let (memory, writable) = (memory.clone(), is_writable(rights));
+        self.exports[slot] = Some(Export { key, memory, segment, writable });
+    }
+
+    /// Ends an export. `busy` returns the links whose peers let the kernel copy to or from it now,
+    /// after it was withdrawn.
+    pub fn retract<L: Iterator<Item = u32>>(&mut self, key: RemoteKey, busy: impl FnOnce() -> L) {
+        let index = key.index;
+        if !planted("stale-key") {
+            self.board.withdraw(index.into());
+        }
+        let Some(export) = self.exports.get_mut(usize::from(index)).and_then(Option::take) else {
+            return;
+        };
+        let held = |link| Quarantined { link, index, _memory: export.memory.clone() };
+        self.quarantine.extend(busy().map(held));
+    }
+
+    /// Frees quarantined memory whose peers are done or gone. `is_busy`: whether the peer of a link
+    /// is alive and lets the kernel copy to or from the region of this index.
+    pub fn review_quarantine(&mut self, is_busy: impl Fn(u32, u16) -> bool) {
+        self.quarantine.retain(|held| is_busy(held.link, held.index));
+    }
+
+    /// The answer to a peer that asks to map a region.
+    pub fn answer(&mut self, index: u16, key: u64) -> (Control, Option<OwnedFd>) {
+        let export = self.exports.get(usize::from(index)).and_then(Option::as_ref);
+        let granted = export
+            .filter(|export| export.key.key == key)
+            .and_then(|export| Some((export, export.segment.as_ref()?)));
+        step("region-answer");
+        let Some((export, segment)) = granted else {
+            self.note_wrong_key();
+            return (Control::Answer { index, key, length: 0, writable: false }, None);
+        };
+        let fd = segment.try_clone().ok();
+        let length = if fd.is_some() { export.memory.len() as u64 } else { 0 };
+        let writable = fd.is_some() && export.writable;
+        (Control::Answer { index, key, length, writable }, fd)
+    }
+
+    /// A peer used a key that is not valid.
+    pub fn note_wrong_key(&mut self) {
+        self.wrong_keys += 1;
+    }
+
+    /// How often peers used keys that are not valid.
+    pub fn wrong_keys(&self) -> u64 {
+        self.wrong_keys
+    }
+}

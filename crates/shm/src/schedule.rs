@@ -1,0 +1,111 @@
+//! When the next check of everything that is not a packet is due, and sleep until then.
+
+use crate::epoll::{Epoll, Source};
+use bellwire_device::Error;
+use std::time::{Duration, Instant};
+
+/// Time between two checks in normal operation.
+const INTERVAL: Duration = Duration::from_millis(1);
+/// Time between two checks while a link is set up or an answer is awaited.
+const URGENT_INTERVAL: Duration = Duration::from_micros(20);
+/// Polls between two readings of the clock while polls are frequent.
+const STRIDE: u32 = 64;
+
+/// Spreads checks over time, without reading the clock at every poll.
+pub struct Schedule {
+    polls_left: u32,
+    last_clock: Instant,
+    last_check: Instant,
+    /// Sleep was announced, and no check has withdrawn that.
+    asleep: bool,
+    /// The check after that sleep has been put off, once.
+    put_off: bool,
+    /// What ended the last sleep, until the next check handles it.
+    events: Vec<Source>,
+}
+
+impl Schedule {
+    /// The first poll checks.
+    pub fn new() -> Self {
+        let now = Instant::now();
+        Schedule {
+            polls_left: 0,
+            last_clock: now,
+            last_check: now,
+            asleep: false,
+            put_off: false,
+            events: Vec::new(),
+        }
+    }
+
+    /// Counts one poll. Returns whether to read the clock.
+    #[inline(always)]
+    pub fn is_due(&mut self) -> bool {
+        self.polls_left = self.polls_left.wrapping_sub(1);
+        self.polls_left > STRIDE
+    }
+
+    /// Makes the next poll check.
+    pub fn hurry(&mut self) {
+        self.polls_left = 0;
+        self.last_check -= INTERVAL.min(self.last_check.elapsed() + INTERVAL);
+    }
+
+    /// Sleep was announced: the next check withdraws that.
+    pub fn fall_asleep(&mut self) {
+        self.asleep = true;
+        self.put_off = false;
+        self.hurry();
+    }
+
+    /// Withdraws the announcement of sleep. Returns whether there was one.
+    pub fn wake_up(&mut self) -> bool {
+        std::mem::take(&mut self.asleep)
+    }
+
+    /// Sleeps until there is an event, or `timeout` has passed.
+    pub fn sleep(&mut self, epoll: &Epoll, timeout: Option<Duration>) -> Result<(), Error> {
+        self.events = match epoll.wait(timeout) {
+            Ok(events) => events,
+            Err(rustix::io::Errno::INTR) => Vec::new(),
+            Err(error) => {
+                return Err(Error::System { what: "wait for events", cause: error.into() });
+            }
+        };
+        Ok(())
+    }
+
+    /// Reads the clock. Returns whether to check now. `urgent`: something is awaited. `taken`:
+    /// packets that this poll has for the program.
+    pub fn begin_check(&mut self, urgent: bool, taken: usize) -> bool {
+        // The program gets the packet that woke us first.
+        if self.asleep && taken > 0 && !std::mem::replace(&mut self.put_off, true) {
+            return false;
+        }
+        let interval = match (self.asleep, urgent) {
+            (true, _) => Duration::ZERO,
+            (false, true) => URGENT_INTERVAL,
+            (false, false) => INTERVAL,
+        };
+        let now = Instant::now();
+        // If a program polls rarely, every poll reads the clock, so that deaths are still noticed
+        // in time.
+        let frequent = now - self.last_clock < Duration::from_micros(200);
+        self.polls_left = if frequent { STRIDE } else { 1 };
+        self.last_clock = now;
+        let due = now - self.last_check >= interval;
+        if due {
+            self.last_check = now;
+        }
+        due
+    }
+
+    /// The events since the last check.
+    pub fn take_events(&mut self, epoll: &Epoll) -> Vec<Source> {
+        if self.events.is_empty() {
+            // On failure there are none.
+            return epoll.wait(Some(Duration::ZERO)).unwrap_or_default();
+        }
+        std::mem::take(&mut self.events)
+    }
+}
