@@ -1,7 +1,7 @@
 //! Where nodes are.
 
 use crate::link_header::Mac;
-use crate::several::Hop;
+use crate::multi_interface::Hop;
 use bellwire_device::FunctionAddress;
 use bellwire_protocol::discovery::{Book, Nodes, Owner};
 use bellwire_wire::frame::UDP_PORT_BASE;

@@ -5,7 +5,7 @@
 use alloc::vec::Vec;
 
 use crate::canary::planted;
-use crate::reliable::Standing;
+use crate::reliable::PlaceCheck;
 
 /// Most nodes that are asked for at their old places at once.
 const CLAIMS: usize = 64;
@@ -42,23 +42,23 @@ impl<P: Copy + Eq> Claims<P> {
     }
 
     /// `node` was last heard at `old`, and now asks for a link from another place.
-    /// [`Standing::Belongs`]: it may, because nothing answers at the old place.
-    pub fn judge(&mut self, node: u32, old: P, now_ns: u64) -> Standing {
+    /// [`PlaceCheck::Belongs`]: it may, because nothing answers at the old place.
+    pub fn judge(&mut self, node: u32, old: P, now_ns: u64) -> PlaceCheck {
         if planted("discovery-believe-claims") {
-            return Standing::Belongs;
+            return PlaceCheck::Belongs;
         }
         let is_over = |claim: &Claim<P>| claim.is_decided() && now_ns >= claim.next_ns;
         self.claims.retain(|claim| !is_over(claim) && (claim.node != node || claim.old == old));
         match self.claims.iter().find(|claim| claim.node == node) {
-            Some(claim) if claim.has_answered => Standing::Elsewhere,
-            Some(claim) if claim.is_decided() => Standing::Belongs,
-            Some(_) => Standing::Doubtful,
+            Some(claim) if claim.has_answered => PlaceCheck::Elsewhere,
+            Some(claim) if claim.is_decided() => PlaceCheck::Belongs,
+            Some(_) => PlaceCheck::Pending,
             None => {
                 if self.claims.len() < CLAIMS {
                     let (questions, has_answered) = (0, false);
                     self.claims.push(Claim { node, old, questions, next_ns: now_ns, has_answered });
                 }
-                Standing::Doubtful
+                PlaceCheck::Pending
             }
         }
     }
@@ -127,11 +127,11 @@ mod tests {
     #[test]
     fn who_moves_is_believed_in_the_end() {
         let (mut claims, mut now_ns) = (Claims::new(), 5);
-        assert_eq!(claims.judge(7, 'a', now_ns), Standing::Doubtful);
+        assert_eq!(claims.judge(7, 'a', now_ns), PlaceCheck::Pending);
         assert_eq!(claims.poll_question(now_ns), Some((7, 'a')));
-        assert_eq!(claims.judge(7, 'a', now_ns), Standing::Doubtful);
+        assert_eq!(claims.judge(7, 'a', now_ns), PlaceCheck::Pending);
         assert_eq!(ask(&mut claims, &mut now_ns, 700_000_000), 4);
-        assert_eq!(claims.judge(7, 'a', now_ns), Standing::Belongs);
+        assert_eq!(claims.judge(7, 'a', now_ns), PlaceCheck::Belongs);
         assert_eq!(claims.next_deadline(), u64::MAX);
     }
 
@@ -140,13 +140,13 @@ mod tests {
     fn who_answers_stays() {
         let (mut claims, mut now_ns) = (Claims::new(), 5);
         for _ in 0..100 {
-            assert_eq!(claims.judge(7, 'a', now_ns), Standing::Doubtful);
+            assert_eq!(claims.judge(7, 'a', now_ns), PlaceCheck::Pending);
             let end_ns = now_ns + 50_000_000;
             assert_eq!(ask(&mut claims, &mut now_ns, end_ns), 2);
             claims.answered(7, 'b', now_ns);
-            assert_eq!(claims.judge(7, 'a', now_ns), Standing::Doubtful);
+            assert_eq!(claims.judge(7, 'a', now_ns), PlaceCheck::Pending);
             claims.answered(7, 'a', now_ns);
-            assert_eq!(claims.judge(7, 'a', now_ns), Standing::Elsewhere);
+            assert_eq!(claims.judge(7, 'a', now_ns), PlaceCheck::Elsewhere);
             now_ns += 2_000_000_000;
         }
     }
@@ -156,12 +156,12 @@ mod tests {
     fn claims_without_end_are_bounded() {
         let (mut claims, mut now_ns) = (Claims::new(), 5);
         for node in 0..10_000 {
-            assert_eq!(claims.judge(node, 'a', now_ns), Standing::Doubtful);
+            assert_eq!(claims.judge(node, 'a', now_ns), PlaceCheck::Pending);
             assert!(claims.count() <= CLAIMS);
         }
         ask(&mut claims, &mut now_ns, 10_000_000_000);
-        assert_eq!(claims.judge(77_777, 'a', now_ns), Standing::Doubtful);
+        assert_eq!(claims.judge(77_777, 'a', now_ns), PlaceCheck::Pending);
         assert_eq!(ask(&mut claims, &mut now_ns, 11_000_000_000), 5);
-        assert_eq!(claims.judge(77_777, 'a', now_ns), Standing::Belongs);
+        assert_eq!(claims.judge(77_777, 'a', now_ns), PlaceCheck::Belongs);
     }
 }

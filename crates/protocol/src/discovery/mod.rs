@@ -28,7 +28,7 @@ use bellwire_wire::frame::seek::SeekBody;
 use seek::{ANYBODY, Said};
 
 use crate::Secret;
-use crate::reliable::{PathId, Standing};
+use crate::reliable::{PathId, PlaceCheck};
 
 /// What one function knows of places, except for its device's [`Book`].
 pub struct Discovery<P> {
@@ -111,20 +111,20 @@ impl<P: Copy + Ord> Discovery<P> {
     /// belongs to that address. A chosen number belongs to the station where it was last heard,
     /// until nothing answers there.
     #[cold]
-    pub fn standing(
+    pub fn check_place(
         &mut self,
         book: &mut impl Book<P>,
         node: u32,
         path: PathId,
         now_ns: u64,
-    ) -> Standing {
-        let Some(place) = self.places.place(path) else { return Standing::Doubtful };
+    ) -> PlaceCheck {
+        let Some(place) = self.places.place(path) else { return PlaceCheck::Pending };
         match book.owner(node, place) {
-            Owner::This => Standing::Belongs,
-            Owner::Other => Standing::Elsewhere,
+            Owner::This => PlaceCheck::Belongs,
+            Owner::Other => PlaceCheck::Elsewhere,
             Owner::Anybody => match book.other_place(node, place) {
                 Some(old) => self.claims.judge(node, old, now_ns),
-                None => Standing::Belongs,
+                None => PlaceCheck::Belongs,
             },
         }
     }

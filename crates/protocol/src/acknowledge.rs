@@ -29,11 +29,11 @@ pub(crate) struct Acknowledge {
     turns: u8,
     answered: bool,
     /// It must go now.
-    pub due: bool,
+    due: bool,
     /// It must go before any data.
-    pub is_next: bool,
+    is_next: bool,
     /// A gap was seen (LOSE).
-    pub lose: bool,
+    lose: bool,
     /// A frame behind a gap was not kept.
     dropped: bool,
 }
@@ -88,6 +88,27 @@ impl Acknowledge {
         self.answered = false;
         self.wanted = true;
         self.due |= self.turns < TURNS;
+    }
+
+    /// It must go now.
+    #[inline]
+    pub fn make_due(&mut self) {
+        self.due = true;
+    }
+
+    #[inline]
+    pub fn is_due(&self) -> bool {
+        self.due
+    }
+
+    #[inline]
+    pub fn is_next(&self) -> bool {
+        self.is_next
+    }
+
+    #[inline]
+    pub fn loses(&self) -> bool {
+        self.lose
     }
 
     /// The latest time at which it must go, unless it is due at once.

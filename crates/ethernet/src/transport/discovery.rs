@@ -12,10 +12,14 @@ use crate::pcapng::Direction;
 use crate::route::Route;
 use bellwire_device::{FunctionAddress, LinkId, Sink, Status};
 use bellwire_protocol::discovery::seek::{self, Said};
-use bellwire_protocol::reliable::{FunctionId, PathId, PeerId};
+use bellwire_protocol::discovery::{Discovery, Heard};
+use bellwire_protocol::reliable::{Endpoint, FunctionId, PathId, PeerId, PlaceCheck};
+use bellwire_wire::frame::seek::SeekBody;
 
 /// Maximum number of announced places that are not tried yet.
-pub(super) const TOLD: usize = 64;
+const ANNOUNCED: usize = 64;
+/// Maximum number of questions for our place that wait for an answer.
+const ANSWERS: usize = 64;
 /// Time between two rounds of questions for further places of nodes, in ns.
 const ROUND_NS: u64 = 1_000_000_000;
 /// First and longest pause between two questions for a node's place, in ns.
@@ -23,6 +27,116 @@ pub(super) const ASK_PAUSE_NS: [u64; 2] = [2_000_000, 200_000_000];
 /// How long a peer may leave a link's request unanswered before we ask again where its node is, in
 /// ns.
 const DOUBT_NS: u64 = 20_000_000;
+
+/// What a function knows of places, and what it has heard of them since it last looked.
+pub(super) struct Search<R: Route> {
+    route: R,
+    discovery: Discovery<R::Path>,
+    /// Nodes that were found at a further place.
+    further: Vec<(u32, R::Path)>,
+    /// Announced places of nodes, while links wait for them.
+    announced: Vec<(u32, R::Path)>,
+    /// Questions for our place: the asking station, the answer, and the station's function.
+    answers: Vec<(R::Path, SeekBody, u8)>,
+    /// When to ask next for nodes that may be at further places.
+    next_round_ns: u64,
+}
+
+impl<R: Route> Search<R> {
+    pub fn new(route: R, discovery: Discovery<R::Path>) -> Self {
+        let (further, announced, answers) = (Vec::new(), Vec::new(), Vec::new());
+        Search { route, discovery, further, announced, answers, next_round_ns: 0 }
+    }
+
+    /// Takes in a question or an answer about places; `false`: the frame is another. `links_wait`:
+    /// links wait for announced places.
+    pub fn handle_frame(
+        &mut self,
+        from: R::Path,
+        bytes: &[u8],
+        links_wait: bool,
+        now_ns: u64,
+    ) -> bool {
+        let Some(said) = seek::parse(bytes) else { return false };
+        match self.discovery.hear(&mut self.route, from, said, now_ns) {
+            Heard::Asked(answer, function) if self.answers.len() < ANSWERS => {
+                self.answers.push((from, answer, function));
+            }
+            Heard::Answered { node, is_further } => {
+                if is_further {
+                    self.further.push((node, from));
+                }
+                if links_wait && self.announced.len() < ANNOUNCED {
+                    self.announced.push((node, from));
+                }
+            }
+            Heard::Asked(..) | Heard::Nothing => {}
+        }
+        true
+    }
+
+    /// Whether answers wait to be sent.
+    #[inline]
+    pub fn has_answers(&self) -> bool {
+        !self.answers.is_empty()
+    }
+
+    /// The next answer: its destination, its body, and the function that asked.
+    pub fn next_answer(&mut self) -> Option<(R::Path, SeekBody, u8)> {
+        self.answers.pop()
+    }
+
+    /// Whether nodes were found at further places.
+    #[inline]
+    pub fn has_further(&self) -> bool {
+        !self.further.is_empty()
+    }
+
+    /// The place with this number, unless it was forgotten.
+    #[inline]
+    pub fn place(&self, path: PathId) -> Option<R::Path> {
+        self.discovery.place(path)
+    }
+
+    /// The number of a place, if it has one.
+    #[inline]
+    pub fn known_path(&mut self, place: R::Path) -> Option<PathId> {
+        self.discovery.places().known(place)
+    }
+
+    /// The number of a place that frames of `endpoint` come from or go to.
+    pub fn path_id(&mut self, place: R::Path, endpoint: &Endpoint) -> PathId {
+        self.discovery.places().name(place, || endpoint.paths())
+    }
+
+    /// Whether a node that asks for a link by a path is there.
+    pub fn check_place(&mut self, node: u32, path: PathId, now_ns: u64) -> PlaceCheck {
+        self.discovery.check_place(&mut self.route, node, path, now_ns)
+    }
+
+    /// A link with `node` came up by this path.
+    pub fn came_up(&mut self, node: u32, path: PathId) {
+        if let Some(place) = self.discovery.place(path) {
+            self.route.heard(node, place);
+        }
+    }
+
+    /// The node is not at its known place.
+    pub fn forget(&mut self, node: u32) {
+        self.route.forget(node);
+    }
+
+    /// The place of a function; `None`: ask for it by broadcast.
+    pub fn find(&self, peer: FunctionAddress) -> Option<R::Path> {
+        self.route.find(peer)
+    }
+
+    /// When a question to an old place is due.
+    #[inline]
+    pub fn next_deadline(&self) -> u64 {
+        self.discovery.next_deadline()
+    }
+}
 
 impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
     /// Sends a question or an answer about places. If there is no room now it is lost, and asked
@@ -42,7 +156,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
     /// Checks nodes that are said to have moved: asks at their old places.
     #[cold]
     pub(super) fn ask_old_places(&mut self, now_ns: u64) {
-        while let Some((place, body)) = self.discovery.poll_question(now_ns) {
+        while let Some((place, body)) = self.search.discovery.poll_question(now_ns) {
             self.say(place, Said::Where(body), EVERY_FUNCTION);
         }
     }
@@ -58,7 +172,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
             match state {
                 State::Seeking { give_up_ns, ask_again_ns, pause_ns } => {
                     let left = give_up_ns.saturating_sub(now_ns);
-                    if let Some(path) = self.route.find(peer) {
+                    if let Some(path) = self.search.route.find(peer) {
                         told += 1;
                         match self.connect(peer, path, left, now_ns) {
                             Some(id) => {
@@ -96,15 +210,15 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         patience_ns: u64,
         now_ns: u64,
     ) -> Option<PeerId> {
-        let path = self.name(path);
+        let path = self.search.path_id(path, &self.endpoint);
         let id = FunctionId { node: peer.node, function: peer.function };
         let id = self.endpoint.connect(id, path, patience_ns, now_ns)?;
-        for further in self.route.others(peer) {
-            let path = self.name(further);
+        for further in self.search.route.others(peer) {
+            let path = self.search.path_id(further, &self.endpoint);
             self.endpoint.add_path(id, path);
         }
         // Ask soon whether there are more places.
-        self.next_round_ns = 0;
+        self.search.next_round_ns = 0;
         self.next_tick_ns = 0;
         Some(id)
     }
@@ -112,8 +226,8 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
     /// Lets links use further announced places of their nodes (H-29).
     #[cold]
     pub(super) fn add_paths(&mut self) {
-        for (node, place) in std::mem::take(&mut self.further) {
-            let path = self.name(place);
+        for (node, place) in std::mem::take(&mut self.search.further) {
+            let path = self.search.path_id(place, &self.endpoint);
             for id in self.links.of_node(node) {
                 self.endpoint.add_path(id, path);
             }
@@ -123,7 +237,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
     /// The place of this link's peer is unconfirmed: if it does not answer there, it may be
     /// elsewhere.
     pub(super) fn doubt(&mut self, number: u32, patience_ns: u64, now_ns: u64) {
-        if self.route.everybody().is_some() {
+        if self.search.route.everybody().is_some() {
             self.links.asked.push(Asked {
                 number,
                 give_up_ns: now_ns.saturating_add(patience_ns),
@@ -136,8 +250,8 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
     /// Asks again for nodes that do not answer, and lets the protocol try each announced place.
     #[cold]
     pub(super) fn ask_again(&mut self, now_ns: u64) {
-        for (node, place) in std::mem::take(&mut self.told) {
-            let path = self.name(place);
+        for (node, place) in std::mem::take(&mut self.search.announced) {
+            let path = self.search.path_id(place, &self.endpoint);
             for id in self.links.of_node(node) {
                 self.endpoint.guess_path(id, path);
             }
@@ -164,38 +278,32 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
 
     /// Gives a link the paths through other interfaces, which are forgotten with the guesses.
     fn add_others(&mut self, id: PeerId, peer: FunctionAddress) {
-        let others = self.route.others(peer);
+        let others = self.search.route.others(peer);
         if others.is_empty() {
             return;
         }
-        for place in self.route.find(peer).into_iter().chain(others) {
-            let path = self.name(place);
+        for place in self.search.route.find(peer).into_iter().chain(others) {
+            let path = self.search.path_id(place, &self.endpoint);
             self.endpoint.add_path(id, path);
         }
     }
 
-    /// The name of a place that a link goes to.
-    fn name(&mut self, place: Io::Path) -> PathId {
-        let Self { discovery, endpoint, .. } = self;
-        discovery.places().name(place, || endpoint.paths())
-    }
-
     /// Asks for the place of a node by broadcast.
     fn ask_for(&mut self, node: u32) {
-        if let Some(everybody) = self.route.everybody() {
-            let body = self.discovery.question(node, self.clock.now_ns());
+        if let Some(everybody) = self.search.route.everybody() {
+            let body = self.search.discovery.question(node, self.clock.now_ns());
             self.say(everybody, Said::Where(body), EVERY_FUNCTION);
         }
     }
 
     /// Asks once in [`ROUND_NS`] for all nodes that may have further places.
     pub(super) fn ask_for_further_places(&mut self, now_ns: u64) {
-        if now_ns < self.next_round_ns {
+        if now_ns < self.search.next_round_ns {
             return;
         }
-        self.next_round_ns = now_ns + ROUND_NS;
+        self.search.next_round_ns = now_ns + ROUND_NS;
         let mut nodes = self.links.nodes();
-        nodes.retain(|&node| self.route.is_incomplete(node));
+        nodes.retain(|&node| self.search.route.is_incomplete(node));
         nodes.into_iter().for_each(|node| self.ask_for(node));
     }
 }
