@@ -11,7 +11,7 @@ use crate::multi_interface::{INTERFACES, InterfaceIo, MultiInterfaceIo};
 use crate::neighbour;
 use crate::packet::PacketIo;
 use crate::pcapng::{Capture, LinkType};
-use crate::route::{HopRoute, Known, MacRoute};
+use crate::route::{HopRoute, MacRoute, SharedNeighbours};
 use crate::transport::{EthernetTransport, unavailable};
 use crate::udp_device::open_capture;
 use crate::xdp::XdpIo;
@@ -49,7 +49,7 @@ pub struct EthDevice {
 /// One interface of a device.
 struct Port {
     interface: Interface,
-    known: Known<Mac>,
+    known: SharedNeighbours<Mac>,
     /// Lives as long as the function that has AF_XDP.
     hook: Mutex<Weak<()>>,
     /// What was chosen for the function that was opened last, and why.
@@ -115,7 +115,8 @@ impl EthDevice {
         let ports = self.ports.iter().map(|port| (port.known.clone(), port.interface.mac));
         let ports: Vec<_> = ports.collect();
         move |node| {
-            let place = |(known, own): &(Known<Mac>, Mac)| Some((known.place(node)?, *own));
+            let place =
+                |(known, own): &(SharedNeighbours<Mac>, Mac)| Some((known.place(node)?, *own));
             ports.iter().filter_map(place).any(|(mac, own)| mac != own)
         }
     }
@@ -253,7 +254,7 @@ impl Port {
         }
         Ok(Port {
             interface,
-            known: Known::new(),
+            known: SharedNeighbours::new(),
             hook: Mutex::default(),
             choice: Mutex::new(None),
         })

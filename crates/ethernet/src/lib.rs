@@ -5,7 +5,7 @@
 //! | [`frame_io`] | what carries frames: one small trait |
 //! | [`udp`], [`packet`], [`xdp`] | three implementations of it |
 //! | `batch`, `socket`, [`link_header`], [`interface`] | what these have in common |
-//! | [`EthDevice`], [`UdpDevice`] | the devices; `choice` picks AF_XDP or AF_PACKET by measurement |
+//! | [`EthDevice`], [`UdpDevice`] | the devices; `choice` measures AF_XDP and AF_PACKET |
 //! | [`eth_io`], `local` | a function of an interface, and its path to other functions there |
 //! | [`multi_interface`] | a function of several interfaces |
 //! | `transport`, `links` | one open function: the protocol between engine and network |

@@ -20,7 +20,7 @@ pub(crate) enum State {
     /// A link to ourselves.
     Own,
     /// It is down, and the engine knows or will be told.
-    Down { id: Option<PeerId>, why: Status, told: bool },
+    Down { id: Option<PeerId>, why: Status, reported: bool },
 }
 
 impl Link {
@@ -36,7 +36,7 @@ impl Link {
 
 /// A link with an announced place, where its connection request is not answered yet.
 #[derive(Clone, Copy)]
-pub(crate) struct Asked {
+pub(crate) struct Unanswered {
     pub number: u32,
     pub give_up_ns: u64,
     /// When to ask again for the node's place, and the pause after that.
@@ -57,7 +57,7 @@ pub(crate) struct Links {
     /// Links whose place is sought, or whose end must be reported.
     pub unsettled: Vec<u32>,
     /// Links whose peers may be elsewhere.
-    pub asked: Vec<Asked>,
+    pub unanswered: Vec<Unanswered>,
 }
 
 impl Links {
@@ -69,7 +69,7 @@ impl Links {
             by_peer: HashMap::new(),
             own: None,
             unsettled: Vec::new(),
-            asked: Vec::new(),
+            unanswered: Vec::new(),
         }
     }
 
@@ -189,10 +189,11 @@ impl Links {
     /// The peer is not at the place that the protocol tried: seek the node again. `false`: that
     /// place was not an announced one.
     pub fn seek_again(&mut self, number: u32) -> bool {
-        let Some(index) = self.asked.iter().position(|asked| asked.number == number) else {
+        let Some(index) = self.unanswered.iter().position(|asked| asked.number == number) else {
             return false;
         };
-        let Asked { give_up_ns, ask_again_ns, pause_ns, .. } = self.asked.swap_remove(index);
+        let Unanswered { give_up_ns, ask_again_ns, pause_ns, .. } =
+            self.unanswered.swap_remove(index);
         let Some(link) = self.at_mut(number) else { return false };
         link.state = State::Seeking { give_up_ns, ask_again_ns, pause_ns };
         if !self.unsettled.contains(&number) {
@@ -206,7 +207,7 @@ impl Links {
         let Some(link) = self.at_mut(number) else { return };
         let peer = link.peer;
         let id = if let State::Known(id) = link.state { Some(id) } else { None };
-        link.state = State::Down { id, why, told: false };
+        link.state = State::Down { id, why, reported: false };
         self.leave(peer, number);
         if !self.unsettled.contains(&number) {
             self.unsettled.push(number);
@@ -218,7 +219,7 @@ impl Links {
         let link = self.links.get_mut(number as usize)?.take()?;
         self.leave(link.peer, number);
         self.unsettled.retain(|&other| other != number);
-        self.asked.retain(|asked| asked.number != number);
+        self.unanswered.retain(|asked| asked.number != number);
         if let Some(id) = link.id()
             && self.number_of(id) == Some(number)
         {

@@ -34,7 +34,7 @@ impl Hop {
     /// Every interface.
     pub const ALL: u8 = u8::MAX;
     /// Broadcast on all interfaces.
-    pub const EVERYBODY: Hop = Hop { through: Hop::ALL, to: Mac::BROADCAST };
+    pub const BROADCAST: Hop = Hop { through: Hop::ALL, to: Mac::BROADCAST };
 }
 
 impl fmt::Display for Hop {

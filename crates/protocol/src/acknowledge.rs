@@ -96,16 +96,19 @@ impl Acknowledge {
         self.due = true;
     }
 
+    /// Whether it must go now.
     #[inline]
     pub fn is_due(&self) -> bool {
         self.due
     }
 
+    /// Whether it must go before any data.
     #[inline]
     pub fn is_next(&self) -> bool {
         self.is_next
     }
 
+    /// Whether it reports a gap (LOSE).
     #[inline]
     pub fn loses(&self) -> bool {
         self.lose
@@ -123,8 +126,9 @@ impl Acknowledge {
         }
     }
 
-    /// Whether frames wait for an acknowledgement.
-    pub fn is_waiting(&self) -> bool {
+    /// Makes a waiting acknowledgement due; returns whether one waits.
+    pub fn flush(&mut self) -> bool {
+        self.due |= self.waiting > 0;
         self.waiting > 0
     }
 

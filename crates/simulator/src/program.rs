@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use bellwire_protocol::canary::planted;
-use bellwire_protocol::discovery::Book;
+use bellwire_protocol::discovery::NeighbourTable;
 use bellwire_protocol::reliable::{
     Body, Channel, DownReason, Endpoint, Event, PathId, PeerId, PlaceCheck, SendError, Sink,
     Verdict,
@@ -279,7 +279,7 @@ impl Program {
                     let partner = &mut self.partners[place];
                     for interface in 1..turn.scenario.interfaces {
                         let place = device::place(partner.index, interface);
-                        let path = turn.device.name(place, endpoint);
+                        let path = turn.device.path_of(place, endpoint);
                         endpoint.add_path(peer, path);
                     }
                     partner.peer = Some(peer);
@@ -340,7 +340,7 @@ impl Program {
             {
                 let address = turn.scenario.functions[partner.index].0;
                 let Some(place) = turn.device.find(partner.index, turn.now_ns) else { continue };
-                let path = turn.device.name(place, endpoint);
+                let path = turn.device.path_of(place, endpoint);
                 let patience_ns = PATIENCE_NS[turn.scenario.is_patient as usize];
                 partner.asked = endpoint.connect(address, path, patience_ns, turn.now_ns);
                 partner.retry_ns = turn.now_ns + 10_000_000;

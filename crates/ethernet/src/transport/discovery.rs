@@ -7,12 +7,12 @@
 use super::EthernetTransport;
 use crate::frame_io::FrameIo;
 use crate::link_header::EVERY_FUNCTION;
-use crate::links::{Asked, Link, State};
+use crate::links::{Link, State, Unanswered};
 use crate::pcapng::Direction;
 use crate::route::Route;
 use bellwire_device::{FunctionAddress, LinkId, Sink, Status};
-use bellwire_protocol::discovery::seek::{self, Said};
-use bellwire_protocol::discovery::{Discovery, Heard};
+use bellwire_protocol::discovery::seek::{self, SeekFrame};
+use bellwire_protocol::discovery::{Discovery, SeekOutcome};
 use bellwire_protocol::reliable::{Endpoint, FunctionId, PathId, PeerId, PlaceCheck};
 use bellwire_wire::frame::seek::SeekBody;
 
@@ -36,7 +36,7 @@ pub(super) struct Search<R: Route> {
     further: Vec<(u32, R::Path)>,
     /// Announced places of nodes, while links wait for them.
     announced: Vec<(u32, R::Path)>,
-    /// Questions for our place: the asking station, the answer, and the station's function.
+    /// Nonces for our place: the asking station, the answer, and the station's function.
     answers: Vec<(R::Path, SeekBody, u8)>,
     /// When to ask next for nodes that may be at further places.
     next_round_ns: u64,
@@ -57,12 +57,12 @@ impl<R: Route> Search<R> {
         links_wait: bool,
         now_ns: u64,
     ) -> bool {
-        let Some(said) = seek::parse(bytes) else { return false };
-        match self.discovery.hear(&mut self.route, from, said, now_ns) {
-            Heard::Asked(answer, function) if self.answers.len() < ANSWERS => {
+        let Some(frame) = seek::parse(bytes) else { return false };
+        match self.discovery.handle(&mut self.route, from, frame, now_ns) {
+            SeekOutcome::Asked(answer, function) if self.answers.len() < ANSWERS => {
                 self.answers.push((from, answer, function));
             }
-            Heard::Answered { node, is_further } => {
+            SeekOutcome::Answered { node, is_further } => {
                 if is_further {
                     self.further.push((node, from));
                 }
@@ -70,7 +70,7 @@ impl<R: Route> Search<R> {
                     self.announced.push((node, from));
                 }
             }
-            Heard::Asked(..) | Heard::Nothing => {}
+            SeekOutcome::Asked(..) | SeekOutcome::Ignored => {}
         }
         true
     }
@@ -101,12 +101,12 @@ impl<R: Route> Search<R> {
     /// The number of a place, if it has one.
     #[inline]
     pub fn known_path(&mut self, place: R::Path) -> Option<PathId> {
-        self.discovery.places().known(place)
+        self.discovery.places().known_number(place)
     }
 
     /// The number of a place that frames of `endpoint` come from or go to.
     pub fn path_id(&mut self, place: R::Path, endpoint: &Endpoint) -> PathId {
-        self.discovery.places().name(place, || endpoint.paths())
+        self.discovery.places().number(place, || endpoint.paths())
     }
 
     /// Whether a node that asks for a link by a path is there.
@@ -139,11 +139,10 @@ impl<R: Route> Search<R> {
 }
 
 impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
-    /// Sends a question or an answer about places. If there is no room now it is lost, and asked
-    /// again later.
-    pub(super) fn say(&mut self, to: Io::Path, said: Said, function: u8) {
+    /// Sends a Seek or a Here. If there is no room now it is lost, and sent again later.
+    pub(super) fn send_seek(&mut self, to: Io::Path, frame: SeekFrame, function: u8) {
         let Some(room) = self.io.room() else { return };
-        seek::emit(said, self.address.function, function, room);
+        seek::emit(frame, self.address.function, function, room);
         if let Some(capture) = &self.capture {
             let bytes = room[..seek::FRAME_BYTES].to_vec();
             let header = self.io.capture_header(to, Direction::Sent, &bytes);
@@ -156,8 +155,8 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
     /// Checks nodes that are said to have moved: asks at their old places.
     #[cold]
     pub(super) fn ask_old_places(&mut self, now_ns: u64) {
-        while let Some((place, body)) = self.search.discovery.poll_question(now_ns) {
-            self.say(place, Said::Where(body), EVERY_FUNCTION);
+        while let Some((place, body)) = self.search.discovery.poll_seek(now_ns) {
+            self.send_seek(place, SeekFrame::Seek(body), EVERY_FUNCTION);
         }
     }
 
@@ -165,7 +164,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
     #[cold]
     pub(super) fn settle_links(&mut self, sink: &mut impl Sink) -> usize {
         let now_ns = self.clock.now_ns();
-        let mut told = 0;
+        let mut settled = 0;
         for number in self.links.unsettled.clone() {
             let Some(Link { peer, state }) = self.links.at_mut(number) else { continue };
             let peer = *peer;
@@ -173,7 +172,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
                 State::Seeking { give_up_ns, ask_again_ns, pause_ns } => {
                     let left = give_up_ns.saturating_sub(now_ns);
                     if let Some(path) = self.search.route.find(peer) {
-                        told += 1;
+                        settled += 1;
                         match self.connect(peer, path, left, now_ns) {
                             Some(id) => {
                                 self.links.found(number, id);
@@ -183,24 +182,24 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
                         }
                     } else if left == 0 {
                         self.links.lose(number, Status::Unreachable);
-                        told += 1;
+                        settled += 1;
                     } else if now_ns >= *ask_again_ns {
                         *ask_again_ns = now_ns + *pause_ns;
                         *pause_ns = (2 * *pause_ns).min(ASK_PAUSE_NS[1]);
-                        self.ask_for(peer.node);
+                        self.seek(peer.node);
                     }
                 }
-                State::Down { why, told: heard, .. } if !*heard => {
-                    *heard = true;
+                State::Down { why, reported, .. } if !*reported => {
+                    *reported = true;
                     let why = *why;
                     self.links.unsettled.retain(|&other| other != number);
                     sink.link_down(LinkId(number), peer, why);
-                    told += 1;
+                    settled += 1;
                 }
                 _ => self.links.unsettled.retain(|&other| other != number),
             }
         }
-        told
+        settled
     }
 
     pub(super) fn connect(
@@ -237,8 +236,8 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
     /// The place of this link's peer is unconfirmed: if it does not answer there, it may be
     /// elsewhere.
     pub(super) fn doubt(&mut self, number: u32, patience_ns: u64, now_ns: u64) {
-        if self.search.route.everybody().is_some() {
-            self.links.asked.push(Asked {
+        if self.search.route.broadcast().is_some() {
+            self.links.unanswered.push(Unanswered {
                 number,
                 give_up_ns: now_ns.saturating_add(patience_ns),
                 ask_again_ns: now_ns + DOUBT_NS,
@@ -249,15 +248,15 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
 
     /// Asks again for nodes that do not answer, and lets the protocol try each announced place.
     #[cold]
-    pub(super) fn ask_again(&mut self, now_ns: u64) {
+    pub(super) fn retry_seeks(&mut self, now_ns: u64) {
         for (node, place) in std::mem::take(&mut self.search.announced) {
             let path = self.search.path_id(place, &self.endpoint);
             for id in self.links.of_node(node) {
                 self.endpoint.guess_path(id, path);
             }
         }
-        let mut asked = std::mem::take(&mut self.links.asked);
-        asked.retain_mut(|asked| {
+        let mut unanswered = std::mem::take(&mut self.links.unanswered);
+        unanswered.retain_mut(|asked| {
             let Some(Link { peer, state: State::Known(id) }) = self.links.at(asked.number) else {
                 return false;
             };
@@ -265,7 +264,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
             if now_ns >= asked.ask_again_ns {
                 asked.ask_again_ns = now_ns + asked.pause_ns;
                 asked.pause_ns = (2 * asked.pause_ns).min(ASK_PAUSE_NS[1]);
-                self.ask_for(peer.node);
+                self.seek(peer.node);
             }
             let is_up = self.endpoint.is_up(id);
             if is_up {
@@ -273,7 +272,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
             }
             !is_up
         });
-        self.links.asked = asked;
+        self.links.unanswered = unanswered;
     }
 
     /// Gives a link the paths through other interfaces, which are forgotten with the guesses.
@@ -289,10 +288,10 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
     }
 
     /// Asks for the place of a node by broadcast.
-    fn ask_for(&mut self, node: u32) {
-        if let Some(everybody) = self.search.route.everybody() {
-            let body = self.search.discovery.question(node, self.clock.now_ns());
-            self.say(everybody, Said::Where(body), EVERY_FUNCTION);
+    fn seek(&mut self, node: u32) {
+        if let Some(broadcast) = self.search.route.broadcast() {
+            let body = self.search.discovery.seek(node, self.clock.now_ns());
+            self.send_seek(broadcast, SeekFrame::Seek(body), EVERY_FUNCTION);
         }
     }
 
@@ -304,6 +303,6 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         self.search.next_round_ns = now_ns + ROUND_NS;
         let mut nodes = self.links.nodes();
         nodes.retain(|&node| self.search.route.is_incomplete(node));
-        nodes.into_iter().for_each(|node| self.ask_for(node));
+        nodes.into_iter().for_each(|node| self.seek(node));
     }
 }

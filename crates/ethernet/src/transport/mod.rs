@@ -25,7 +25,7 @@ use bellwire_device::{
 };
 use bellwire_protocol::Secret;
 use bellwire_protocol::discovery::Discovery;
-use bellwire_protocol::discovery::seek::Said;
+use bellwire_protocol::discovery::seek::SeekFrame;
 use bellwire_protocol::reliable::{
     self, Channel, Config, DownReason, Endpoint, Event, FunctionId, GateState, PathId, PeerId,
     SendError,
@@ -158,7 +158,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
     fn pump(&mut self, now_ns: u64) {
         let mut staged = self.search.has_answers();
         while let Some((path, answer, function)) = self.search.next_answer() {
-            self.say(path, Said::Here(answer), function);
+            self.send_seek(path, SeekFrame::Here(answer), function);
         }
         while let Some(room) = self.io.room() {
             let Some(frame) = self.endpoint.poll_transmit(now_ns, room) else { break };
@@ -192,7 +192,8 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
             if capture.is_some() {
                 heard.push((from, bytes.to_vec()));
             }
-            if intake.search.handle_frame(from, bytes, !intake.links.asked.is_empty(), now_ns) {
+            if intake.search.handle_frame(from, bytes, !intake.links.unanswered.is_empty(), now_ns)
+            {
                 return;
             }
             let path = match intake.search.known_path(from) {
@@ -234,9 +235,9 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
 
     /// Handles the protocol's events. Returns their number.
     fn take_events(&mut self, sink: &mut impl Sink) -> usize {
-        let mut told = 0;
+        let mut handled = 0;
         while let Some(event) = self.events.pop_front().or_else(|| self.endpoint.poll_event()) {
-            told += 1;
+            handled += 1;
             match event {
                 Event::Up { peer, address } => self.links.came_up(peer, address),
                 Event::Gates { .. } => {}
@@ -268,9 +269,9 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
             }
         }
         if !self.links.unsettled.is_empty() {
-            told += self.settle_links(sink);
+            handled += self.settle_links(sink);
         }
-        told
+        handled
     }
 
     /// Delivers packets that we sent to ourselves.
@@ -326,11 +327,11 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
                 Some(State::Seeking { give_up_ns, ask_again_ns, .. }) => {
                     next = next.min(*give_up_ns).min(*ask_again_ns);
                 }
-                Some(State::Down { told: false, .. }) => next = 0,
+                Some(State::Down { reported: false, .. }) => next = 0,
                 _ => {}
             }
         }
-        for asked in &self.links.asked {
+        for asked in &self.links.unanswered {
             next = next.min(asked.ask_again_ns);
         }
         next.min(self.search.next_deadline())
@@ -509,8 +510,8 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
         if self.search.has_further() {
             self.add_paths();
         }
-        if !self.links.asked.is_empty() {
-            self.ask_again(now_ns);
+        if !self.links.unanswered.is_empty() {
+            self.retry_seeks(now_ns);
         }
         if now_ns >= self.search.next_deadline() {
             self.ask_old_places(now_ns);

@@ -604,8 +604,8 @@ mod tests {
         }
     }
 
-    /// Sends until the datagram arrives. A change of the connected socket may lose a datagram that the
-    /// kernel has not assigned to a socket yet; UDP permits that.
+    /// Sends until the datagram arrives. A change of the connected socket may lose a datagram that
+    /// the kernel has not assigned to a socket yet; UDP permits that.
     fn insist(from: &mut UdpIo, to: &mut UdpIo, what: u8) {
         for _ in 0..10 {
             send(from, to.address, what);

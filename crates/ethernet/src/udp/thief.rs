@@ -218,8 +218,8 @@ fn court(from: &mut UdpIo, to: &mut UdpIo) {
 /// Changes of the connected socket that the test waits for.
 const CHANGES: usize = 40;
 
-/// Two peers take turns at the connected socket while another user tries to bind in a loop. Every attempt
-/// is refused, and the function still hears both peers and a third one.
+/// Two peers take turns at the connected socket while another user tries to bind in a loop. Every
+/// attempt is refused, and the function still hears both peers and a third one.
 #[test]
 fn a_thief_gets_nothing_while_favourites_change() {
     in_a_namespace();

@@ -24,39 +24,6 @@ const PAGE: usize = 512;
 /// Most requests for gates that wait for the next frame.
 const WANTED: usize = 64;
 
-/// Maps the numbers of queue pairs and of channels to indices of one table, and back.
-#[derive(Clone, Copy)]
-pub(super) struct GateNumbers {
-    queue_pairs: u32,
-}
-
-impl GateNumbers {
-    pub fn new(queue_pairs: u32) -> Self {
-        GateNumbers { queue_pairs: queue_pairs.min(CHANNEL_BASE) }
-    }
-
-    pub fn count(self) -> usize {
-        (self.queue_pairs + CHANNELS) as usize
-    }
-
-    #[inline]
-    pub fn index(self, queue_pair: u32) -> Option<usize> {
-        if queue_pair < self.queue_pairs {
-            Some(queue_pair as usize)
-        } else {
-            let channel = queue_pair.checked_sub(CHANNEL_BASE)?;
-            (channel < CHANNELS).then(|| (self.queue_pairs + channel) as usize)
-        }
-    }
-
-    pub fn number(self, index: usize) -> u32 {
-        match (index as u32).checked_sub(self.queue_pairs) {
-            None => index as u32,
-            Some(channel) => CHANNEL_BASE + channel,
-        }
-    }
-}
-
 /// A table whose pages are allocated at the first write, so that an idle link has none.
 struct Paged {
     pages: Vec<Option<Box<[u8; PAGE]>>>,
@@ -87,8 +54,9 @@ impl Paged {
 
 /// The gates of our own queue pairs, and requests for gates of peers.
 pub(super) struct FunctionGates {
-    numbers: GateNumbers,
-    /// Of each index; see [`GateNumbers`].
+    /// Queue pairs are numbered below this. Their gates have the same index; those of channels have
+    /// the indices behind them.
+    queue_pairs: u32,
     states: Vec<u8>,
     /// Requests that wait for the next frame.
     wanted: RefCell<VecDeque<(PeerId, u32)>>,
@@ -96,30 +64,38 @@ pub(super) struct FunctionGates {
 
 impl FunctionGates {
     pub fn new(queue_pairs: u32) -> Self {
-        let numbers = GateNumbers::new(queue_pairs);
+        let queue_pairs = queue_pairs.min(CHANNEL_BASE);
         FunctionGates {
-            numbers,
-            states: vec![0; numbers.count()],
+            queue_pairs,
+            states: vec![0; (queue_pairs + CHANNELS) as usize],
             wanted: RefCell::new(VecDeque::with_capacity(WANTED)),
         }
     }
 
-    /// How queue pairs are numbered.
+    /// The index of the gate of a queue pair or channel, if there is one.
     #[inline]
-    pub fn numbers(&self) -> GateNumbers {
-        self.numbers
+    pub fn index(&self, queue_pair: u32) -> Option<usize> {
+        if queue_pair < self.queue_pairs {
+            Some(queue_pair as usize)
+        } else {
+            let channel = queue_pair.checked_sub(CHANNEL_BASE)?;
+            (channel < CHANNELS).then(|| (self.queue_pairs + channel) as usize)
+        }
     }
 
     /// Sets the gate of one of our queue pairs. Returns its index if that is a change.
     pub fn set(&mut self, queue_pair: u32, state: GateState) -> Option<usize> {
-        let index = self.numbers.index(queue_pair)?;
+        let index = self.index(queue_pair)?;
         let before = core::mem::replace(&mut self.states[index], state as u8);
         (before != state as u8).then_some(index)
     }
 
     /// What to tell the peer about a gate of ours, or to ask it about one of its own.
     pub fn news(&self, index: usize, is_question: bool) -> News {
-        let queue_pair = self.numbers.number(index);
+        let queue_pair = match (index as u32).checked_sub(self.queue_pairs) {
+            None => index as u32,
+            Some(channel) => CHANNEL_BASE + channel,
+        };
         if is_question {
             return News::Ask { queue_pair };
         }

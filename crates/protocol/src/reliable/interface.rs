@@ -206,15 +206,15 @@ impl core::fmt::Display for DownReason {
         match self {
             DownReason::NoAnswer => write!(
                 f,
-                "nobody answered in time; see that the peer runs and that frames reach it"
+                "no answer came in time; check that the peer runs and that frames reach it"
             ),
             DownReason::Version { ours: [low, high], theirs: [their_low, their_high] } => write!(
                 f,
-                "we speak versions {low} to {high} and the peer {their_low} to {their_high}; install versions that meet"
+                "we speak versions {low} to {high} and the peer {their_low} to {their_high}; install versions that overlap"
             ),
             DownReason::Feature { ours, theirs } => write!(
                 f,
-                "we offer features {ours:#x} and the peer {theirs:#x}, and one demands what the other lacks; install versions that agree"
+                "we offer features {ours:#x} and the peer {theirs:#x}, and one side demands a feature that the other lacks; install the same version on both"
             ),
             DownReason::NotHere => {
                 write!(f, "the peer's host has no such node or function; check the address")
@@ -224,13 +224,12 @@ impl core::fmt::Display for DownReason {
             }
             DownReason::Elsewhere => write!(
                 f,
-                "our node number is that of another address than the one where the peer sees us; choose a number below 2^24 with ?node="
+                "our node number belongs to another address than ours, as the peer sees it; choose a number below 2^24 with ?node="
             ),
             DownReason::Closed => write!(f, "the peer closed the link"),
-            DownReason::Accused => write!(
-                f,
-                "the peer closed the link since it found us breaking the protocol; report this"
-            ),
+            DownReason::Accused => {
+                write!(f, "the peer closed the link because we broke the protocol; report this")
+            }
             DownReason::Violation => write!(f, "the peer broke the protocol; the link was closed"),
             DownReason::Dead => write!(f, "the peer is silent: it died, hangs, or is cut off"),
             DownReason::Restarted => {

@@ -286,12 +286,12 @@ impl Endpoint {
             State::Opening if age >= link.opening.peer_age() => {
                 link.learn(config, self.frame_bytes, header, &accept);
                 link.paths.proved_by(path);
-                link.receiver.acknowledge_now();
+                link.receiver.acknowledge.make_due();
                 self.come_up(slot, now_ns);
             }
             State::Up if link.opening.peer_token() == accept.token => {
                 // The peer does not know yet that we are up.
-                link.receiver.acknowledge_now();
+                link.receiver.acknowledge.make_due();
                 self.links.settle(slot);
             }
             _ => self.counters.frames_stale += 1,

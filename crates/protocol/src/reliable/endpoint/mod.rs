@@ -102,8 +102,8 @@ impl Endpoint {
     }
 
     /// The link to `peer`: the existing one, or a new one by way of `path`. A new link comes up, or
-    /// goes down with [`DownReason::NoAnswer`] after `patience_ns`. That time counts from the first Open.
-    /// The Open waits until an earlier link that our user closed has sent what was queued.
+    /// goes down with [`DownReason::NoAnswer`] after `patience_ns`. That time counts from the first
+    /// Open. The Open waits until an earlier link that our user closed has sent what was queued.
     ///
     /// # Errors
     /// `None` if all links are taken.
@@ -235,7 +235,7 @@ impl Endpoint {
     /// subscribes to the gate's changes.
     pub fn gate(&self, peer: PeerId, queue_pair: u32) -> Option<GateState> {
         let link = self.links.get(peer).filter(|link| link.is_up())?;
-        let index = self.gates.numbers().index(queue_pair);
+        let index = self.gates.index(queue_pair);
         let Some(index) = index else { return Some(GateState::Closed) };
         let state = link.gates.peer(index);
         if state.is_none() && link.gates.is_unasked(index) {
@@ -325,7 +325,7 @@ impl Endpoint {
         for slot in 0..self.links.slots() {
             if let Some(link) = self.links.at_mut(slot)
                 && link.is_running()
-                && link.receiver.flush()
+                && link.receiver.acknowledge.flush()
             {
                 self.links.settle(slot);
             }
@@ -391,7 +391,7 @@ impl Endpoint {
         if let Some(link) = self.links.at_mut(slot)
             && link.backlogs.frees_room(self.shares.bytes())
         {
-            link.receiver.acknowledge_now();
+            link.receiver.acknowledge.make_due();
         }
     }
 }

@@ -175,8 +175,7 @@ impl Endpoint {
     #[inline]
     fn take_sections(&mut self, slot: usize, body: &[u8], sink: &mut impl Sink) -> bool {
         let Some(link) = self.links.at_mut(slot) else { return false };
-        let numbers = self.gates.numbers();
-        let is_sound = link.take_sections(body, numbers, &mut self.counters, sink);
+        let is_sound = link.take_sections(body, &self.gates, &mut self.counters, sink);
         if link.notices.has_gates() {
             self.links.eventful.push(slot);
         }

@@ -53,7 +53,7 @@ impl Endpoint {
     /// Asks a peer for the gate of a queue pair.
     #[cold]
     fn ask_gate(&mut self, peer: PeerId, queue_pair: u32) {
-        let index = self.gates.numbers().index(queue_pair);
+        let index = self.gates.index(queue_pair);
         if let (Some(link), Some(index)) = (self.links.get_mut(peer), index) {
             link.gates.ask(index);
             self.links.settle(peer.slot());

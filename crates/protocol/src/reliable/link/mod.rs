@@ -37,7 +37,7 @@ use bellwire_wire::frame::record::{NEWS_BYTES, News};
 use bellwire_wire::frame::section::{Section, SectionKind};
 use bellwire_wire::frame::{FRAME_OVERHEAD_BYTES, FunctionId};
 
-use super::gates::{FunctionGates, GateNumbers, LinkGates};
+use super::gates::{FunctionGates, LinkGates};
 use super::share::Shares;
 use super::{Channel, Config, Counters, DownReason, PathId, PeerId, Recovery, Sink, Transmit};
 use crate::canary::planted;
@@ -265,7 +265,7 @@ impl Link {
         self.sender
             .timeout_ns()
             .min(self.liveness.deadline_ns())
-            .min(self.receiver.deadline_ns())
+            .min(self.receiver.acknowledge.deadline_ns())
             .min(until_ns)
     }
 
@@ -284,7 +284,9 @@ impl Link {
             State::Closing { until_ns } if now_ns >= until_ns => return Some(DownReason::Closed),
             State::Closing { .. } | State::Up => {}
         }
-        self.receiver.run_timer(now_ns);
+        if now_ns >= self.receiver.acknowledge.deadline_ns() {
+            self.receiver.acknowledge.make_due();
+        }
         if now_ns >= self.sender.timeout_ns() && !self.timed_out(config, counters, now_ns) {
             return Some(DownReason::Dead);
         }
@@ -316,7 +318,7 @@ impl Link {
     pub fn has_something(&self) -> bool {
         self.opening.is_due()
             || self.is_running()
-                && (self.receiver.is_due()
+                && (self.receiver.acknowledge.is_due()
                     || self.liveness.is_probe_due()
                     || self.sender.may_send() && self.sender.has_data(self.gates.is_owing()))
     }
@@ -367,7 +369,7 @@ impl Link {
     pub fn take_sections(
         &mut self,
         body: &[u8],
-        numbers: GateNumbers,
+        gates: &FunctionGates,
         counters: &mut Counters,
         sink: &mut impl Sink,
     ) -> bool {
@@ -384,7 +386,7 @@ impl Link {
                 SectionKind::Responses if planted("reliable-mix-channels") => Channel::Request,
                 SectionKind::Responses => Channel::Response,
                 SectionKind::Received => continue,
-                SectionKind::News if self.take_news(section.bytes, numbers) => continue,
+                SectionKind::News if self.take_news(section.bytes, gates) => continue,
                 // A part is alone in its frame, and parts were joined before.
                 SectionKind::News | SectionKind::Part => return false,
             };
@@ -400,7 +402,7 @@ impl Link {
         }
     }
 
-    fn take_news(&mut self, bytes: &[u8], numbers: GateNumbers) -> bool {
+    fn take_news(&mut self, bytes: &[u8], gates: &FunctionGates) -> bool {
         let (records, []) = bytes.as_chunks::<NEWS_BYTES>() else { return false };
         for &record in records {
             let Ok(news) = News::parse(record) else { return false };
@@ -408,13 +410,13 @@ impl Link {
                 News::Gate { queue_pair, state } => {
                     // A peer tells only what was asked for, and we ask only for numbers that exist
                     // here.
-                    let Some(index) = numbers.index(queue_pair) else { return false };
+                    let Some(index) = gates.index(queue_pair) else { return false };
                     if self.gates.told(index, state) {
                         self.notices.gates();
                     }
                 }
                 News::Ask { queue_pair } => {
-                    if let Some(index) = numbers.index(queue_pair) {
+                    if let Some(index) = gates.index(queue_pair) {
                         self.gates.asked(index);
                     }
                 }
@@ -439,7 +441,8 @@ impl Link {
         let mut frame = Writer::new(&mut buffer[..limit]);
         let (mut is_whole, sent) = self.write_data(&mut frame, gates, counters, now_ns);
         if sent.is_none() {
-            let is_due = self.receiver.is_due() && !planted("reliable-drop-acknowledgement");
+            let is_due =
+                self.receiver.acknowledge.is_due() && !planted("reliable-drop-acknowledgement");
             if !is_due && !self.liveness.is_probe_due() {
                 self.sender.arm_timeout(now_ns);
                 return None;
@@ -447,7 +450,7 @@ impl Link {
             frame.clear();
             is_whole = self.receiver.write(&mut frame, 0);
             counters.acknowledgements_sent += 1;
-            counters.loses_sent += self.receiver.loses() as u64;
+            counters.loses_sent += self.receiver.acknowledge.loses() as u64;
         }
         let (path, sequence) = sent.unwrap_or_else(|| {
             let path = self.paths.back(frame.length());
@@ -496,7 +499,7 @@ impl Link {
         now_ns: u64,
     ) -> (bool, Option<Written>) {
         let Link { sender, receiver, paths, .. } = self;
-        if !sender.may_send() || receiver.is_next() {
+        if !sender.may_send() || receiver.acknowledge.is_next() {
             return (true, None);
         }
         if let Some(index) = sender.first_lost() {

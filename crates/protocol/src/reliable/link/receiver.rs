@@ -19,7 +19,8 @@ pub(crate) struct Receiver {
     early: EarlySet,
     /// The parts received of a frame that comes in parts.
     parts: Parts,
-    acknowledge: Acknowledge,
+    /// When to acknowledge.
+    pub acknowledge: Acknowledge,
     /// Frames that came again, and the number that the peer was told last.
     repetitions: u32,
     repetitions_told: u32,
@@ -167,51 +168,6 @@ impl Receiver {
             true => self.acknowledge.want(),
             false => self.acknowledge.make_due(),
         }
-    }
-
-    /// The acknowledgement must go now.
-    pub fn acknowledge_now(&mut self) {
-        self.acknowledge.make_due();
-    }
-
-    /// Makes a waiting acknowledgement due; returns whether one waits.
-    pub fn flush(&mut self) -> bool {
-        let waits = self.acknowledge.is_waiting();
-        if waits {
-            self.acknowledge.make_due();
-        }
-        waits
-    }
-
-    /// Makes the acknowledgement due if it has waited long enough.
-    pub fn run_timer(&mut self, now_ns: u64) {
-        if now_ns >= self.acknowledge.deadline_ns() {
-            self.acknowledge.make_due();
-        }
-    }
-
-    /// The latest time at which the acknowledgement must go, unless it is due at once.
-    #[inline]
-    pub fn deadline_ns(&self) -> u64 {
-        self.acknowledge.deadline_ns()
-    }
-
-    /// Whether an acknowledgement must go now.
-    #[inline]
-    pub fn is_due(&self) -> bool {
-        self.acknowledge.is_due()
-    }
-
-    /// Whether it must go before any data.
-    #[inline]
-    pub fn is_next(&self) -> bool {
-        self.acknowledge.is_next()
-    }
-
-    /// Whether a gap must be reported.
-    #[inline]
-    pub fn loses(&self) -> bool {
-        self.acknowledge.loses()
     }
 
     /// Writes the selective acknowledgement if it says more than the header and leaves room for
