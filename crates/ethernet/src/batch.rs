@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 /// segmented datagram into that many.
 pub(crate) const BATCH_FRAMES: usize = 64;
 
-/// A staged frame: its destination and its place in the buffer.
+/// A staged frame: its destination and its bytes in the buffer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Staged<P> {
     pub to: P,
@@ -43,7 +43,7 @@ impl<P: Copy> Batch<P> {
         self.frames.len() < BATCH_FRAMES && self.bytes.len() - self.end >= self.largest
     }
 
-    /// The place of the next frame, to be written by the caller.
+    /// The buffer of the next frame, to be written by the caller.
     #[inline]
     pub fn room(&mut self) -> &mut [u8] {
         &mut self.bytes[self.end..self.end + self.largest]

@@ -1,6 +1,6 @@
 //! How frames of an interface get in and out: tried and measured at open, not assumed.
 //!
-//! If the card itself writes to our memory, that way is taken. Otherwise AF_XDP and AF_PACKET both
+//! If the card itself writes to our memory, AF_XDP is taken. Otherwise AF_XDP and AF_PACKET both
 //! copy once, and driver and kernel decide which is faster. So both send a few frames to our own
 //! address, which no other station takes, and the faster one wins.
 
@@ -13,21 +13,21 @@ use std::fmt;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// A way to send and receive frames.
+/// The socket family that sends and receives frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Way {
+pub enum IoKind {
     /// AF_XDP.
     Xdp,
     /// AF_PACKET.
     Packet,
 }
 
-impl Way {
+impl IoKind {
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
-            Way::Xdp => "AF_XDP",
-            Way::Packet => "AF_PACKET",
+            IoKind::Xdp => "AF_XDP",
+            IoKind::Packet => "AF_PACKET",
         }
     }
 }
@@ -35,27 +35,27 @@ impl Way {
 /// What was chosen, and why.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Choice {
-    way: Way,
+    io: IoKind,
     mode: Option<Mode>,
     why: String,
 }
 
 impl Choice {
     pub fn handed_in() -> Choice {
-        Choice { way: Way::Packet, mode: None, why: "its socket was handed in".into() }
+        Choice { io: IoKind::Packet, mode: None, why: "its socket was handed in".into() }
     }
 }
 
 impl Choice {
     pub fn beside() -> Choice {
-        let why = "another function of this device has AF_XDP, which has place for one".into();
-        Choice { way: Way::Packet, mode: None, why }
+        let why = "another function of this device has AF_XDP, which takes one function".into();
+        Choice { io: IoKind::Packet, mode: None, why }
     }
 }
 
 impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "by {}", self.way.name())?;
+        write!(f, "by {}", self.io.name())?;
         if let Some(mode) = self.mode {
             write!(f, ", {}", mode.name())?;
         }
@@ -68,32 +68,32 @@ pub(crate) enum Wire {
     Xdp(Box<XdpIo>),
 }
 
-/// Opens `function` of an interface in the requested way, or in the best one.
+/// Opens `function` of an interface by the requested socket family, or by the best one.
 ///
 /// # Errors
 /// What was tried, and what the kernel said.
 pub(crate) fn open(
     interface: &Interface,
     function: u8,
-    asked: Option<Way>,
+    asked: Option<IoKind>,
 ) -> Result<(Wire, Choice), (String, io::Error)> {
     let packet = || {
         PacketIo::open(interface, function)
-            .map_err(|error| ("AF_PACKET is not to be had".to_owned(), error))
+            .map_err(|error| ("AF_PACKET is not available".to_owned(), error))
     };
     let xdp = || {
-        open_xdp(interface, function).map_err(|error| ("AF_XDP is not to be had".to_owned(), error))
+        open_xdp(interface, function).map_err(|error| ("AF_XDP is not available".to_owned(), error))
     };
     let by_xdp = |wire: XdpIo, why: String| {
-        let choice = Choice { way: Way::Xdp, mode: Some(wire.mode()), why };
+        let choice = Choice { io: IoKind::Xdp, mode: Some(wire.mode()), why };
         (Wire::Xdp(Box::new(wire)), choice)
     };
     let by_packet = |wire: PacketIo, why: String| {
-        (Wire::Packet(Box::new(wire)), Choice { way: Way::Packet, mode: None, why })
+        (Wire::Packet(Box::new(wire)), Choice { io: IoKind::Packet, mode: None, why })
     };
     match asked {
-        Some(Way::Packet) => return Ok(by_packet(packet()?, "it was asked for".into())),
-        Some(Way::Xdp) => return Ok(by_xdp(xdp()?, "it was asked for".into())),
+        Some(IoKind::Packet) => return Ok(by_packet(packet()?, "it was asked for".into())),
+        Some(IoKind::Xdp) => return Ok(by_xdp(xdp()?, "it was asked for".into())),
         None => {}
     }
     let mut fast = match xdp() {
@@ -205,7 +205,13 @@ mod tests {
 
     /// Sends one frame to each address and function, 20 times. Asserts that the interface takes
     /// those at the places `expected`, and no others.
-    fn takes_only(way: Way, far: &OwnedFd, near: &mut Wire, frames: &[(Mac, u8)], expected: &[u8]) {
+    fn takes_only(
+        io: IoKind,
+        far: &OwnedFd,
+        near: &mut Wire,
+        frames: &[(Mac, u8)],
+        expected: &[u8],
+    ) {
         for _ in 0..20 {
             for (number, (to, function)) in frames.iter().enumerate() {
                 let mut frame = [0; 60];
@@ -218,14 +224,14 @@ mod tests {
                 Wire::Packet(io) => numbers(&mut **io, expected),
                 Wire::Xdp(io) => numbers(&mut **io, expected),
             };
-            assert_eq!(got.into_iter().collect::<Vec<_>>(), expected, "{way:?}");
+            assert_eq!(got.into_iter().collect::<Vec<_>>(), expected, "{io:?}");
         }
     }
 
-    fn open_by(way: Way) -> Wire {
+    fn open_by(io: IoKind) -> Wire {
         let interface = Interface::find("near").expect("it was just made");
-        let (wire, choice) = open(&interface, FUNCTION, Some(way)).expect("this way");
-        assert_eq!(choice.way, way);
+        let (wire, choice) = open(&interface, FUNCTION, Some(io)).expect("it is available");
+        assert_eq!(choice.io, io);
         wire
     }
 
@@ -234,9 +240,9 @@ mod tests {
     // shows: H-02, H-03
     #[test]
     fn both_ways_take_the_same_frames() {
-        for way in [Way::Packet, Way::Xdp] {
+        for io in [IoKind::Packet, IoKind::Xdp] {
             let far = wire();
-            let mut near = open_by(way);
+            let mut near = open_by(io);
             let frames = [
                 (OTHER, FUNCTION),
                 (OTHER, EVERY_FUNCTION),
@@ -249,7 +255,7 @@ mod tests {
                 (OWN, EVERY_FUNCTION),
                 (OWN, FUNCTION),
             ];
-            takes_only(way, &far, &mut near, &frames, &[6, 7, 8, 9]);
+            takes_only(io, &far, &mut near, &frames, &[6, 7, 8, 9]);
         }
     }
 
@@ -257,12 +263,12 @@ mod tests {
     /// addresses. Neither takes frames for a third station.
     #[test]
     fn an_address_that_changes() {
-        for (way, expected) in [(Way::Packet, &[2][..]), (Way::Xdp, &[1, 2])] {
+        for (io, expected) in [(IoKind::Packet, &[2][..]), (IoKind::Xdp, &[1, 2])] {
             let far = wire();
-            let mut near = open_by(way);
+            let mut near = open_by(io);
             ip(&format!("link set near address {NEW}")).expect("it can change while it is up");
             let frames = [(OTHER, FUNCTION), (OWN, FUNCTION), (NEW, FUNCTION)];
-            takes_only(way, &far, &mut near, &frames, expected);
+            takes_only(io, &far, &mut near, &frames, expected);
         }
     }
 }

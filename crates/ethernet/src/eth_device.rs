@@ -1,17 +1,17 @@
 //! The device `eth:INTERFACE`, or `eth:ONE+ANOTHER` for several interfaces that carry the same
 //! channels (H-29).
 
-use crate::choice::{self, Choice, Way, Wire};
+use crate::choice::{self, Choice, IoKind, Wire};
 use crate::eth_io::EthIo;
 use crate::interface::Interface;
 use crate::link_header::{EVERY_FUNCTION, Mac};
 use crate::local::Local;
 use crate::lookup::{self, Asked};
+use crate::multi_interface::{INTERFACES, InterfaceIo, MultiInterfaceIo};
 use crate::neighbour;
 use crate::packet::PacketIo;
 use crate::pcapng::{Capture, LinkType};
-use crate::route::{HopRoute, Known, MacRoute};
-use crate::several::{Any, INTERFACES, Several};
+use crate::route::{HopRoute, MacRoute, SharedNeighbours};
 use crate::transport::{EthernetTransport, unavailable};
 use crate::udp_device::open_capture;
 use crate::xdp::XdpIo;
@@ -27,9 +27,9 @@ use std::time::Duration;
 pub struct EthOptions {
     /// Our node number; `None`: the last four bytes of the interface's address.
     pub node: Option<u32>,
-    /// The only way of frames to use; `None`: the best one that is available. One function of an
+    /// The only socket family to use; `None`: the best one that is available. One function of an
     /// interface can have AF_XDP; further functions of the same device then use AF_PACKET.
-    pub way: Option<Way>,
+    pub io: Option<IoKind>,
     /// A packet socket that the caller hands over, for one function.
     pub socket: Option<i32>,
     /// Capture sent and received frames to this file.
@@ -41,7 +41,7 @@ pub struct EthDevice {
     name: String,
     ports: Vec<Port>,
     node: u32,
-    way: Option<Way>,
+    io: Option<IoKind>,
     capture: Option<Arc<Capture>>,
     socket: Mutex<Option<OwnedFd>>,
 }
@@ -49,21 +49,21 @@ pub struct EthDevice {
 /// One interface of a device.
 struct Port {
     interface: Interface,
-    known: Known<Mac>,
+    known: SharedNeighbours<Mac>,
     /// Lives as long as the function that has AF_XDP.
     hook: Mutex<Weak<()>>,
     /// What was chosen for the function that was opened last, and why.
     choice: Mutex<Option<Choice>>,
 }
 
-/// A function of the device, by its way of frames.
+/// A function of the device, by its frame I/O.
 pub enum EthFunction {
     /// By AF_PACKET.
     Packet(Box<EthernetTransport<EthIo<PacketIo>, MacRoute>>),
     /// By AF_XDP.
     Xdp(Box<EthernetTransport<EthIo<XdpIo>, MacRoute>>),
     /// Over several interfaces.
-    Several(Box<EthernetTransport<Several, HopRoute>>),
+    MultiInterface(Box<EthernetTransport<MultiInterfaceIo, HopRoute>>),
 }
 
 impl EthDevice {
@@ -103,7 +103,7 @@ impl EthDevice {
             name: device,
             node: options.node.unwrap_or(ports[0].interface.mac.node()),
             ports,
-            way: options.way,
+            io: options.io,
             capture,
             socket: Mutex::new(socket),
         })
@@ -115,7 +115,8 @@ impl EthDevice {
         let ports = self.ports.iter().map(|port| (port.known.clone(), port.interface.mac));
         let ports: Vec<_> = ports.collect();
         move |node| {
-            let place = |(known, own): &(Known<Mac>, Mac)| Some((known.place(node)?, *own));
+            let place =
+                |(known, own): &(SharedNeighbours<Mac>, Mac)| Some((known.place(node)?, *own));
             ports.iter().filter_map(place).any(|(mac, own)| mac != own)
         }
     }
@@ -124,7 +125,7 @@ impl EthDevice {
     ///
     /// # Errors
     /// [`Error::BadFunction`] if it is open already, here or in another process;
-    /// [`Error::DeviceUnavailable`] if the requested way is not available.
+    /// [`Error::DeviceUnavailable`] if the requested socket family is not available.
     pub fn open_function(&self, function: u8) -> Result<EthFunction, Error> {
         if function == EVERY_FUNCTION {
             return Err(Error::BadFunction { function, why: "functions of eth are 0 to 254" });
@@ -134,14 +135,15 @@ impl EthDevice {
         let capture = self.capture.clone();
         if self.ports.len() > 1 {
             let opened = opened.collect::<Result<Vec<_>, _>>()?.into_iter().zip(&self.ports);
-            let opened = opened.map(|((wire, local), port)| Any::new(wire, local, &port.interface));
+            let opened =
+                opened.map(|((wire, local), port)| InterfaceIo::new(wire, local, &port.interface));
             let route = HopRoute {
                 known: self.ports.iter().map(|port| port.known.clone()).collect(),
                 own: (self.node, self.ports.iter().map(|port| port.interface.mac).collect()),
             };
-            let io = Several::new(opened.collect());
+            let io = MultiInterfaceIo::new(opened.collect());
             let transport = EthernetTransport::new(address, io, route, capture)?;
-            return Ok(EthFunction::Several(Box::new(transport)));
+            return Ok(EthFunction::MultiInterface(Box::new(transport)));
         }
         let (wire, local) = opened.next().expect("a device has an interface")?;
         let Port { interface, known, .. } = &self.ports[0];
@@ -158,7 +160,7 @@ impl EthDevice {
         })
     }
 
-    /// Opens a function of one interface, in the requested way or in the best one.
+    /// Opens a function of one interface, by the requested socket family or by the best one.
     fn open_port(&self, port: &Port, function: u8) -> Result<(Wire, Local), Error> {
         let interface = &port.interface;
         let local = Local::open(interface.index, function, interface.mtu).map_err(|error| {
@@ -180,13 +182,13 @@ impl EthDevice {
                 })?;
                 (Wire::Packet(Box::new(wire)), Choice::handed_in())
             }
-            None if self.way == Some(Way::Xdp) && hook.strong_count() > 0 => {
+            None if self.io == Some(IoKind::Xdp) && hook.strong_count() > 0 => {
                 // This device has the requested AF_XDP already; its other functions use AF_PACKET.
                 let wire = PacketIo::open(interface, function)
-                    .map_err(|error| no_right(&self.name, "AF_PACKET is not to be had", &error))?;
+                    .map_err(|error| no_right(&self.name, "AF_PACKET is not available", &error))?;
                 (Wire::Packet(Box::new(wire)), Choice::beside())
             }
-            None => choice::open(interface, function, self.way)
+            None => choice::open(interface, function, self.io)
                 .map_err(|(what, error)| no_right(&self.name, &what, &error))?,
         };
         if let Wire::Xdp(wire) = &wire {
@@ -203,7 +205,7 @@ impl Station for EthDevice {
     }
 
     fn describe(&self) -> String {
-        let ports: Vec<String> = self.ports.iter().map(|port| port.describe(self.way)).collect();
+        let ports: Vec<String> = self.ports.iter().map(|port| port.describe(self.io)).collect();
         format!("Ethernet, node {}: {}", self.node, ports.join(" + "))
     }
 
@@ -212,14 +214,14 @@ impl Station for EthDevice {
         let names: Vec<&str> = self.ports.iter().map(|port| &*port.interface.name).collect();
         // An Ethernet address does not tell the interface.
         let stations: Vec<(usize, Mac)> = match Mac::parse(name) {
-            Some(mac) => (0..self.ports.len()).map(|place| (place, mac)).collect(),
+            Some(mac) => (0..self.ports.len()).map(|port| (port, mac)).collect(),
             None => lookup::addresses(name, &mut asked)
                 .into_iter()
                 .filter_map(|ip| neighbour::find(&names, ip, &mut asked))
                 .collect(),
         };
-        for (place, mac) in &stations {
-            let Port { interface, known, .. } = &self.ports[*place];
+        for (port, mac) in &stations {
+            let Port { interface, known, .. } = &self.ports[*port];
             asked.guess = mac.node();
             asked.share(stations.len() as u32);
             let io = PacketIo::open(interface, EVERY_FUNCTION)
@@ -252,21 +254,21 @@ impl Port {
         }
         Ok(Port {
             interface,
-            known: Known::new(),
+            known: SharedNeighbours::new(),
             hook: Mutex::default(),
             choice: Mutex::new(None),
         })
     }
 
-    fn describe(&self, asked: Option<Way>) -> String {
+    fn describe(&self, asked: Option<IoKind>) -> String {
         let Interface { name, mac, mtu, .. } = &self.interface;
         let choice = self.choice.lock().unwrap_or_else(PoisonError::into_inner);
-        let way = match (&*choice, asked) {
+        let io = match (&*choice, asked) {
             (Some(choice), _) => choice.to_string(),
-            (None, Some(way)) => format!("by {} as was asked for", way.name()),
-            (None, None) => "the way of frames is chosen when a function is opened".into(),
+            (None, Some(io)) => format!("by {} as was asked for", io.name()),
+            (None, None) => "AF_XDP or AF_PACKET is chosen when a function is opened".into(),
         };
-        format!("{name} ({mac}), MTU {mtu} bytes, {way}")
+        format!("{name} ({mac}), MTU {mtu} bytes, {io}")
     }
 }
 
@@ -275,7 +277,7 @@ fn no_right(device: &str, what: &str, error: &io::Error) -> Error {
     let hint = if error.kind() == io::ErrorKind::PermissionDenied {
         "sudo setcap cap_net_raw,cap_net_admin,cap_bpf+ep PROGRAM (cap_net_raw alone is enough for io=packet), or hand in a packet socket with fd=N"
     } else {
-        "without io=, so that the device may choose another way"
+        "without io=, so that the device may choose another"
     };
     unavailable(device, what, error, hint)
 }

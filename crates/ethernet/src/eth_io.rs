@@ -88,10 +88,10 @@ impl<Wire: FrameIo<Path = Mac>> FrameIo for EthIo<Wire> {
         fds
     }
 
-    fn wake(&mut self, place: usize) {
+    fn wake(&mut self, index: usize) {
         let wires = self.wire.wait_fds().len();
-        if place < wires {
-            return self.wire.wake(place);
+        if index < wires {
+            return self.wire.wake(index);
         }
         self.busy.set(self.busy.get().max(1));
     }

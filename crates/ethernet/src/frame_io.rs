@@ -26,7 +26,7 @@ pub trait FrameIo: Send {
     /// Longest frame, in bytes, without the headers that the network adds.
     fn frame_bytes(&self) -> usize;
 
-    /// The place of the next frame, at least [`FrameIo::frame_bytes`] long; `None` if the kernel
+    /// The buffer of the next frame, at least [`FrameIo::frame_bytes`] long; `None` if the kernel
     /// takes no more now.
     fn room(&mut self) -> Option<&mut [u8]>;
 
@@ -45,9 +45,9 @@ pub trait FrameIo: Send {
     /// Descriptors that become readable when [`FrameIo::receive`] has something.
     fn wait_fds(&self) -> Vec<BorrowedFd<'_>>;
 
-    /// The descriptor at this place in [`FrameIo::wait_fds`] became readable: the next
+    /// The descriptor with this index in [`FrameIo::wait_fds`] became readable: the next
     /// [`FrameIo::receive`] must read it.
-    fn wake(&mut self, _place: usize) {}
+    fn wake(&mut self, _index: usize) {}
 
     /// Whether [`FrameIo::receive`] has something now. It may be a system call, so do not call it
     /// in every poll.

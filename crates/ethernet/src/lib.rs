@@ -5,9 +5,9 @@
 //! | [`frame_io`] | what carries frames: one small trait |
 //! | [`udp`], [`packet`], [`xdp`] | three implementations of it |
 //! | `batch`, `socket`, [`link_header`], [`interface`] | what these have in common |
-//! | [`EthDevice`], [`UdpDevice`] | the devices; `choice` picks a way by measurement |
+//! | [`EthDevice`], [`UdpDevice`] | the devices; `choice` measures AF_XDP and AF_PACKET |
 //! | [`eth_io`], `local` | a function of an interface, and its path to other functions there |
-//! | [`several`] | a function of several interfaces |
+//! | [`multi_interface`] | a function of several interfaces |
 //! | `transport`, `links` | one open function: the protocol between engine and network |
 //! | [`route`], `lookup`, `neighbour` | where nodes are, and how to ask |
 //! | `sleep`, `clock`, `memory` | waiting, time, memory of regions |
@@ -26,12 +26,12 @@ mod links;
 mod local;
 mod lookup;
 mod memory;
+pub mod multi_interface;
 pub mod namespace;
 mod neighbour;
 pub mod packet;
 pub mod pcapng;
 pub mod route;
-pub mod several;
 mod sleep;
 mod socket;
 #[doc(hidden)]
@@ -41,7 +41,7 @@ pub mod udp;
 mod udp_device;
 pub mod xdp;
 
-pub use choice::Way;
+pub use choice::IoKind;
 pub use eth_device::{EthDevice, EthFunction, EthOptions};
 pub use route::PORT;
 pub use transport::{EthernetTransport, LINKS, PACKET_BYTES};

@@ -1,12 +1,9 @@
 //! Links, by the engine's numbers. A link exists from before its peer's place is known until both
 //! sides have forgotten it.
 
-use bellwire_device::{FunctionAddress, PacketHeader, Status};
+use bellwire_device::{FunctionAddress, Status};
 use bellwire_protocol::reliable::{FunctionId, PeerId};
-use std::collections::{HashMap, VecDeque};
-
-/// Maximum number of packets that a function has in flight to itself.
-pub(crate) const OWN_PACKETS: usize = 256;
+use std::collections::HashMap;
 
 /// One link.
 pub(crate) struct Link {
@@ -20,10 +17,10 @@ pub(crate) enum State {
     Seeking { give_up_ns: u64, ask_again_ns: u64, pause_ns: u64 },
     /// The protocol has the link.
     Known(PeerId),
-    /// A link to ourselves, with the packets in flight.
-    Own(VecDeque<(PacketHeader, Vec<u8>)>),
+    /// A link to ourselves.
+    Own,
     /// It is down, and the engine knows or will be told.
-    Down { id: Option<PeerId>, why: Status, told: bool },
+    Down { id: Option<PeerId>, why: Status, reported: bool },
 }
 
 impl Link {
@@ -32,14 +29,14 @@ impl Link {
         match self.state {
             State::Known(id) => Some(id),
             State::Down { id, .. } => id,
-            State::Seeking { .. } | State::Own(_) => None,
+            State::Seeking { .. } | State::Own => None,
         }
     }
 }
 
 /// A link with an announced place, where its connection request is not answered yet.
 #[derive(Clone, Copy)]
-pub(crate) struct Asked {
+pub(crate) struct Unanswered {
     pub number: u32,
     pub give_up_ns: u64,
     /// When to ask again for the node's place, and the pause after that.
@@ -60,7 +57,7 @@ pub(crate) struct Links {
     /// Links whose place is sought, or whose end must be reported.
     pub unsettled: Vec<u32>,
     /// Links whose peers may be elsewhere.
-    pub asked: Vec<Asked>,
+    pub unanswered: Vec<Unanswered>,
 }
 
 impl Links {
@@ -72,7 +69,7 @@ impl Links {
             by_peer: HashMap::new(),
             own: None,
             unsettled: Vec::new(),
-            asked: Vec::new(),
+            unanswered: Vec::new(),
         }
     }
 
@@ -89,9 +86,8 @@ impl Links {
     /// The link to ourselves, if we have one.
     #[inline]
     pub fn own(&self) -> Option<u32> {
-        self.own.filter(|&number| {
-            self.at(number).is_some_and(|link| matches!(link.state, State::Own(_)))
-        })
+        self.own
+            .filter(|&number| self.at(number).is_some_and(|link| matches!(link.state, State::Own)))
     }
 
     #[inline]
@@ -115,7 +111,7 @@ impl Links {
     pub fn add(&mut self, peer: FunctionAddress, state: State) -> u32 {
         let id = if let State::Known(id) = state { Some(id) } else { None };
         let seeks = matches!(state, State::Seeking { .. });
-        let own = matches!(state, State::Own(_));
+        let own = matches!(state, State::Own);
         let link = Some(Link { peer, state });
         let number = match self.free.pop() {
             Some(number) => {
@@ -193,10 +189,11 @@ impl Links {
     /// The peer is not at the place that the protocol tried: seek the node again. `false`: that
     /// place was not an announced one.
     pub fn seek_again(&mut self, number: u32) -> bool {
-        let Some(place) = self.asked.iter().position(|asked| asked.number == number) else {
+        let Some(index) = self.unanswered.iter().position(|asked| asked.number == number) else {
             return false;
         };
-        let Asked { give_up_ns, ask_again_ns, pause_ns, .. } = self.asked.swap_remove(place);
+        let Unanswered { give_up_ns, ask_again_ns, pause_ns, .. } =
+            self.unanswered.swap_remove(index);
         let Some(link) = self.at_mut(number) else { return false };
         link.state = State::Seeking { give_up_ns, ask_again_ns, pause_ns };
         if !self.unsettled.contains(&number) {
@@ -210,7 +207,7 @@ impl Links {
         let Some(link) = self.at_mut(number) else { return };
         let peer = link.peer;
         let id = if let State::Known(id) = link.state { Some(id) } else { None };
-        link.state = State::Down { id, why, told: false };
+        link.state = State::Down { id, why, reported: false };
         self.leave(peer, number);
         if !self.unsettled.contains(&number) {
             self.unsettled.push(number);
@@ -222,7 +219,7 @@ impl Links {
         let link = self.links.get_mut(number as usize)?.take()?;
         self.leave(link.peer, number);
         self.unsettled.retain(|&other| other != number);
-        self.asked.retain(|asked| asked.number != number);
+        self.unanswered.retain(|asked| asked.number != number);
         if let Some(id) = link.id()
             && self.number_of(id) == Some(number)
         {

@@ -2,7 +2,7 @@
 
 use crate::frame_io::FrameIo;
 use bellwire_device::{Address, Error};
-use bellwire_protocol::discovery::seek::{self, ANYBODY, Said};
+use bellwire_protocol::discovery::seek::{self, ANY_NODE, SeekFrame};
 use bellwire_wire::frame::seek::SeekBody;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::time::{Duration, Instant};
@@ -93,9 +93,9 @@ pub(crate) fn ask<Io: FrameIo>(
     let nonce = bellwire_device::random();
     while !asked.left().is_zero() {
         let frame_bytes = io.frame_bytes() as u32;
-        let body = SeekBody { from: own, to: ANYBODY, frame_bytes, nonce };
+        let body = SeekBody { from: own, to: ANY_NODE, frame_bytes, nonce };
         if let Some(room) = io.room() {
-            seek::emit(Said::Where(body), answer_to, function, room);
+            seek::emit(SeekFrame::Seek(body), answer_to, function, room);
             io.stage(to, seek::FRAME_BYTES);
             io.flush();
             questions += 1;
@@ -105,7 +105,7 @@ pub(crate) fn ask<Io: FrameIo>(
         while found.is_none() && Instant::now() < until {
             let got = io.receive(16, |from, bytes| {
                 // Only the asked station knows the nonce, and only its address may answer.
-                if let Some((Said::Here(body), _)) = seek::parse(bytes)
+                if let Some((SeekFrame::Here(body), _)) = seek::parse(bytes)
                     && (body.nonce, from) == (nonce, to)
                 {
                     found = Some((body.from, from));

@@ -28,9 +28,9 @@ pub(crate) fn find(interfaces: &[&str], ip: IpAddr, asked: &mut Asked) -> Option
     }
     loop {
         let mut why = None;
-        for (place, interface) in interfaces.iter().enumerate() {
+        for (index, interface) in interfaces.iter().enumerate() {
             match look_up(interface, ip) {
-                Ok(mac) => return Some((place, mac)),
+                Ok(mac) => return Some((index, mac)),
                 Err(error) => why = Some(error),
             }
         }

@@ -1,15 +1,15 @@
 //! Where nodes are.
 
 use crate::link_header::Mac;
-use crate::several::Hop;
+use crate::multi_interface::Hop;
 use bellwire_device::FunctionAddress;
-use bellwire_protocol::discovery::{Book, Nodes, Owner};
+use bellwire_protocol::discovery::{Binding, NeighbourTable, Neighbours};
 use bellwire_wire::frame::UDP_PORT_BASE;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How a device finds the place of a node's function.
-pub trait Route: Book<Self::Path> + Send {
+pub trait Route: NeighbourTable<Self::Path> + Send {
     /// The destination of a frame.
     type Path: Copy + Ord;
 
@@ -27,22 +27,22 @@ pub trait Route: Book<Self::Path> + Send {
     }
 
     /// The destination of a broadcast question for a node, if the network has broadcast.
-    fn everybody(&self) -> Option<Self::Path>;
+    fn broadcast(&self) -> Option<Self::Path>;
 }
 
 /// What the functions of one device know together.
-pub struct Known<P>(Arc<Mutex<Nodes<P>>>);
+pub struct SharedNeighbours<P>(Arc<Mutex<Neighbours<P>>>);
 
-impl<P> Clone for Known<P> {
+impl<P> Clone for SharedNeighbours<P> {
     fn clone(&self) -> Self {
-        Known(self.0.clone())
+        SharedNeighbours(self.0.clone())
     }
 }
 
-impl<P: Copy + Eq> Known<P> {
+impl<P: Copy + Eq> SharedNeighbours<P> {
     /// Without any nodes.
-    pub fn new() -> Known<P> {
-        Known(Arc::default())
+    pub fn new() -> SharedNeighbours<P> {
+        SharedNeighbours(Arc::default())
     }
 
     /// The place of a node.
@@ -51,13 +51,13 @@ impl<P: Copy + Eq> Known<P> {
     }
 
     /// Locks the table, for a change.
-    pub fn lock(&self) -> MutexGuard<'_, Nodes<P>> {
+    pub fn lock(&self) -> MutexGuard<'_, Neighbours<P>> {
         // Code that holds the lock cannot panic half way through a change.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<P: Copy + Eq> Default for Known<P> {
+impl<P: Copy + Eq> Default for SharedNeighbours<P> {
     fn default() -> Self {
         Self::new()
     }
@@ -66,7 +66,7 @@ impl<P: Copy + Eq> Default for Known<P> {
 /// Nodes by IP: a node's number is its IPv4 address, unless it has chosen another.
 pub struct IpRoute {
     /// Where nodes were heard or found.
-    pub known: Known<SocketAddr>,
+    pub known: SharedNeighbours<SocketAddr>,
     /// The port of function 0; the other functions have the ports after it.
     pub port: u16,
     /// Our own node number and address.
@@ -88,24 +88,24 @@ impl Route for IpRoute {
         Some(SocketAddr::new(ip, self.port.checked_add(peer.function.into())?))
     }
 
-    fn everybody(&self) -> Option<SocketAddr> {
+    fn broadcast(&self) -> Option<SocketAddr> {
         None
     }
 }
 
-impl Book<SocketAddr> for IpRoute {
-    fn owner(&self, node: u32, place: SocketAddr) -> Owner {
+impl NeighbourTable<SocketAddr> for IpRoute {
+    fn binding(&self, node: u32, place: SocketAddr) -> Binding {
         let (own, ip) = self.own;
         let is_made_from = match place.ip() {
             IpAddr::V4(ip) => u32::from(ip) == node,
             IpAddr::V6(ip) => u128::from(ip) as u32 == node,
         };
         if is_made_from || node == own && place.ip() == ip {
-            Owner::This
+            Binding::Here
         } else if node == own || place.is_ipv4() && is_host(node) {
-            Owner::Other
+            Binding::Elsewhere
         } else {
-            Owner::Anybody
+            Binding::None
         }
     }
 
@@ -119,7 +119,7 @@ impl Book<SocketAddr> for IpRoute {
     }
 
     /// No node is asked, so no node answers.
-    fn told(&mut self, _: u32, _: SocketAddr) -> bool {
+    fn announced(&mut self, _: u32, _: SocketAddr) -> bool {
         false
     }
 
@@ -136,18 +136,18 @@ pub const PORT: u16 = UDP_PORT_BASE;
 ///
 /// A number proves nothing about other stations, not even one that follows from the station's
 /// address. 65,536 addresses have the same low half.
-fn owner_of(node: u32, own: u32, is_own: bool) -> Owner {
+fn binding_of(node: u32, own: u32, is_own: bool) -> Binding {
     match (node == own, is_own) {
-        (true, true) => Owner::This,
-        (true, false) => Owner::Other,
-        (false, _) => Owner::Anybody,
+        (true, true) => Binding::Here,
+        (true, false) => Binding::Elsewhere,
+        (false, _) => Binding::None,
     }
 }
 
 /// Nodes by Ethernet address. Nodes answer questions for their address.
 pub struct MacRoute {
     /// Addresses that nodes have announced.
-    pub known: Known<Mac>,
+    pub known: SharedNeighbours<Mac>,
     /// Our own node number and address.
     pub own: (u32, Mac),
 }
@@ -159,14 +159,14 @@ impl Route for MacRoute {
         if peer.node == self.own.0 { Some(self.own.1) } else { self.known.place(peer.node) }
     }
 
-    fn everybody(&self) -> Option<Mac> {
+    fn broadcast(&self) -> Option<Mac> {
         Some(Mac::BROADCAST)
     }
 }
 
-impl Book<Mac> for MacRoute {
-    fn owner(&self, node: u32, place: Mac) -> Owner {
-        owner_of(node, self.own.0, place == self.own.1)
+impl NeighbourTable<Mac> for MacRoute {
+    fn binding(&self, node: u32, place: Mac) -> Binding {
+        binding_of(node, self.own.0, place == self.own.1)
     }
 
     fn other_place(&self, node: u32, place: Mac) -> Option<Mac> {
@@ -179,7 +179,7 @@ impl Book<Mac> for MacRoute {
         }
     }
 
-    fn told(&mut self, node: u32, place: Mac) -> bool {
+    fn announced(&mut self, node: u32, place: Mac) -> bool {
         if place.is_unicast() && self.known.place(node).is_none() {
             self.heard(node, place);
         }
@@ -194,7 +194,7 @@ impl Book<Mac> for MacRoute {
 /// Nodes by Ethernet address on each of several interfaces.
 pub struct HopRoute {
     /// Addresses that nodes have announced, by interface.
-    pub known: Vec<Known<Mac>>,
+    pub known: Vec<SharedNeighbours<Mac>>,
     /// Our own node number, and our address on each interface.
     pub own: (u32, Vec<Mac>),
 }
@@ -207,7 +207,7 @@ impl HopRoute {
     }
 
     /// What is known of a place's interface; `None` if that place is ours.
-    fn known_by(&self, place: Hop) -> Option<&Known<Mac>> {
+    fn known_by(&self, place: Hop) -> Option<&SharedNeighbours<Mac>> {
         let known = self.known.get(usize::from(place.through))?;
         (!self.own.1.contains(&place.to)).then_some(known)
     }
@@ -231,14 +231,14 @@ impl Route for HopRoute {
         node != self.own.0 && self.known.iter().any(|known| known.place(node).is_none())
     }
 
-    fn everybody(&self) -> Option<Hop> {
-        Some(Hop::EVERYBODY)
+    fn broadcast(&self) -> Option<Hop> {
+        Some(Hop::BROADCAST)
     }
 }
 
-impl Book<Hop> for HopRoute {
-    fn owner(&self, node: u32, place: Hop) -> Owner {
-        owner_of(node, self.own.0, self.own.1.contains(&place.to))
+impl NeighbourTable<Hop> for HopRoute {
+    fn binding(&self, node: u32, place: Hop) -> Binding {
+        binding_of(node, self.own.0, self.own.1.contains(&place.to))
     }
 
     fn other_place(&self, node: u32, place: Hop) -> Option<Hop> {
@@ -252,7 +252,7 @@ impl Book<Hop> for HopRoute {
         }
     }
 
-    fn told(&mut self, node: u32, place: Hop) -> bool {
+    fn announced(&mut self, node: u32, place: Hop) -> bool {
         let is_further = place.to.is_unicast()
             && node != self.own.0
             && self.known_by(place).is_some_and(|known| known.place(node).is_none());
@@ -278,19 +278,20 @@ mod tests {
         let ip = |text: &str| text.parse::<IpAddr>().expect("an address");
         let at = |text: &str| SocketAddr::new(ip(text), 49_664);
         let number = |text: &str| u32::from(text.parse::<Ipv4Addr>().expect("an IPv4 address"));
-        let mut route = IpRoute { known: Known::new(), port: PORT, own: (5, ip("10.0.0.1")) };
-        assert_eq!(route.owner(number("10.0.0.2"), at("10.0.0.2")), Owner::This);
-        assert_eq!(route.owner(number("10.0.0.2"), at("10.0.0.3")), Owner::Other);
-        assert_eq!(route.owner(5, at("10.0.0.1")), Owner::This);
-        assert_eq!(route.owner(5, at("10.0.0.3")), Owner::Other);
-        assert_eq!(route.owner(7, at("10.0.0.3")), Owner::Anybody);
-        assert_eq!(route.owner(0x3344_5566, at("fd00::3344:5566")), Owner::This);
-        assert_eq!(route.owner(0x3344_5566, at("fd00::1")), Owner::Anybody);
+        let mut route =
+            IpRoute { known: SharedNeighbours::new(), port: PORT, own: (5, ip("10.0.0.1")) };
+        assert_eq!(route.binding(number("10.0.0.2"), at("10.0.0.2")), Binding::Here);
+        assert_eq!(route.binding(number("10.0.0.2"), at("10.0.0.3")), Binding::Elsewhere);
+        assert_eq!(route.binding(5, at("10.0.0.1")), Binding::Here);
+        assert_eq!(route.binding(5, at("10.0.0.3")), Binding::Elsewhere);
+        assert_eq!(route.binding(7, at("10.0.0.3")), Binding::None);
+        assert_eq!(route.binding(0x3344_5566, at("fd00::3344:5566")), Binding::Here);
+        assert_eq!(route.binding(0x3344_5566, at("fd00::1")), Binding::None);
         assert_eq!(route.other_place(7, at("10.0.0.3")), None);
         route.heard(7, at("10.0.0.3"));
         assert_eq!(route.other_place(7, at("10.0.0.3")), None);
         assert_eq!(route.other_place(7, at("10.0.0.4")), Some(at("10.0.0.3")));
-        assert!(!route.told(7, at("10.0.0.4")));
+        assert!(!route.announced(7, at("10.0.0.4")));
         assert_eq!(route.known.place(7), Some(at("10.0.0.3")));
     }
 
@@ -299,21 +300,21 @@ mod tests {
     #[test]
     fn numbers_belong_to_stations() {
         let mac = |last: u8| Mac([2, 0, 0, 0, 0, last]);
-        let mut route = MacRoute { known: Known::new(), own: (5, mac(1)) };
-        assert_eq!(route.owner(2, mac(2)), Owner::Anybody);
-        assert_eq!(route.owner(2, mac(3)), Owner::Anybody);
-        assert_eq!(route.owner(5, mac(1)), Owner::This);
-        assert_eq!(route.owner(5, mac(3)), Owner::Other);
-        assert_eq!(route.owner(5, mac(5)), Owner::Other);
+        let mut route = MacRoute { known: SharedNeighbours::new(), own: (5, mac(1)) };
+        assert_eq!(route.binding(2, mac(2)), Binding::None);
+        assert_eq!(route.binding(2, mac(3)), Binding::None);
+        assert_eq!(route.binding(5, mac(1)), Binding::Here);
+        assert_eq!(route.binding(5, mac(3)), Binding::Elsewhere);
+        assert_eq!(route.binding(5, mac(5)), Binding::Elsewhere);
         let twin = Mac([2, 1, 0, 0, 0, 2]);
         assert_eq!(twin.node(), mac(2).node());
         route.heard(2, mac(2));
         assert_eq!(
-            (route.owner(2, twin), route.other_place(2, twin)),
-            (Owner::Anybody, Some(mac(2)))
+            (route.binding(2, twin), route.other_place(2, twin)),
+            (Binding::None, Some(mac(2)))
         );
-        route.told(7, mac(3));
-        route.told(7, mac(4));
+        route.announced(7, mac(3));
+        route.announced(7, mac(4));
         assert_eq!(route.other_place(7, mac(4)), Some(mac(3)));
         route.forget(7);
         assert_eq!(route.other_place(7, mac(4)), None);

@@ -62,7 +62,7 @@ impl Sleeper {
     }
 
     /// Sleeps until one of `network` is readable, at most for `timeout`, by one system call. Tells
-    /// `wake` the places of the readable ones.
+    /// `wake` the indices of the readable ones.
     pub fn sleep(
         &mut self,
         network: &[BorrowedFd<'_>],
@@ -71,8 +71,8 @@ impl Sleeper {
     ) -> io::Result<()> {
         let mut fds = [libc::pollfd { fd: -1, events: libc::POLLIN, revents: 0 }; 80];
         let count = network.len();
-        for (place, fd) in fds.iter_mut().zip(network) {
-            place.fd = fd.as_raw_fd();
+        for (entry, fd) in fds.iter_mut().zip(network) {
+            entry.fd = fd.as_raw_fd();
         }
         let by_epoll = count > fds.len();
         if by_epoll {
@@ -89,7 +89,7 @@ impl Sleeper {
         let result = unsafe { libc::ppoll(fds.as_mut_ptr(), count as u64, time, std::ptr::null()) };
         if result > 0 {
             self.woken += 1;
-            let told = |place: &usize| by_epoll || fds[*place].revents != 0;
+            let told = |index: &usize| by_epoll || fds[*index].revents != 0;
             (0..network.len()).filter(told).for_each(wake);
         }
         let error = io::Error::last_os_error();

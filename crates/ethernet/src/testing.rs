@@ -22,10 +22,10 @@ pub fn parse_strangers(bytes: &[u8]) {
         bellwire_wire::frame::check::seal(frame).expect("room for the check value");
     }
     for bytes in [bytes, &sealed] {
-        if let Some((said, from)) = seek::parse(bytes) {
+        if let Some((what, from)) = seek::parse(bytes) {
             let mut frame = [0; seek::FRAME_BYTES];
-            seek::emit(said, from, bytes[2], &mut frame);
-            assert_eq!(seek::parse(&frame), Some((said, from)));
+            seek::emit(what, from, bytes[2], &mut frame);
+            assert_eq!(seek::parse(&frame), Some((what, from)));
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::interface;
 use crate::lookup::{self, Asked};
 use crate::pcapng::{Capture, LinkType};
-use crate::route::{IpRoute, Known, PORT, is_host};
+use crate::route::{IpRoute, PORT, SharedNeighbours, is_host};
 use crate::transport::{EthernetTransport, unavailable};
 use crate::udp::UdpIo;
 use bellwire_device::{Error, FunctionAddress, Station};
@@ -32,7 +32,7 @@ pub struct UdpDevice {
     node: u32,
     port: u16,
     mtu: usize,
-    known: Known<SocketAddr>,
+    known: SharedNeighbours<SocketAddr>,
     capture: Option<Arc<Capture>>,
 }
 
@@ -71,7 +71,7 @@ impl UdpDevice {
         }
         let port = options.port.unwrap_or(PORT);
         let mtu = interface::mtu_of(ip).unwrap_or(1500);
-        Ok(UdpDevice { ip, node, port, mtu, known: Known::new(), capture })
+        Ok(UdpDevice { ip, node, port, mtu, known: SharedNeighbours::new(), capture })
     }
 
     /// Returns a test whether a node is known to be on another host: by [`UdpDevice::lookup`], or

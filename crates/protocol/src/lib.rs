@@ -29,6 +29,7 @@
 
 extern crate alloc;
 
+mod acknowledge;
 pub mod canary;
 mod credits;
 mod damq;

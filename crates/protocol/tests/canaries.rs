@@ -334,11 +334,11 @@ fn requests_that_are_never_forgotten_are_noticed() {
 
 /// A station makes up more nodes than are remembered of it.
 fn nodes_are_bounded() {
-    let mut nodes = bellwire_protocol::discovery::Nodes::new();
+    let mut nodes = bellwire_protocol::discovery::Neighbours::new();
     for node in 0..1_000 {
         nodes.heard(node, 'x', |place| place == 'x');
     }
-    assert!(nodes.count() <= bellwire_protocol::discovery::STATION_NODES);
+    assert!(nodes.count() <= bellwire_protocol::discovery::STATION_NEIGHBOURS);
 }
 
 /// A table of nodes that never evicts is noticed.

@@ -13,7 +13,7 @@
 
 use std::collections::BTreeMap;
 
-use bellwire_protocol::discovery::seek::{self, ANYBODY, Said};
+use bellwire_protocol::discovery::seek::{self, ANY_NODE, SeekFrame};
 use bellwire_wire::frame::challenge::ChallengeBody;
 use bellwire_wire::frame::check::{CHECK_BYTES, seal};
 use bellwire_wire::frame::finish::{CloseReason, RefuseBody, RefuseReason};
@@ -218,11 +218,11 @@ impl Adversary {
                 reply(open_frame(FrameKind::Accept, &accept, open.token))
             }
             FrameKind::Seek => {
-                let (Said::Where(asked), _) = seek::parse(bytes)? else { return None };
+                let (SeekFrame::Seek(asked), _) = seek::parse(bytes)? else { return None };
                 // If asked, it answers in the name of a random node.
                 let node = self.functions[self.chance.below(self.functions.len() as u64) as usize];
                 let body = SeekBody { from: node.node, to: asked.from, ..asked };
-                reply(seek_frame(Said::Here(body)))
+                reply(seek_frame(SeekFrame::Here(body)))
             }
             _ => None,
         }
@@ -324,14 +324,14 @@ impl Adversary {
             frame_bytes: 1500,
             nonce: self.chance.bits(),
         };
-        Forged { from: self.own_host(), to, bytes: seek_frame(Said::Here(body)) }
+        Forged { from: self.own_host(), to, bytes: seek_frame(SeekFrame::Here(body)) }
     }
 
     /// A question in the name of a peer.
     fn ask(&mut self, to: usize) -> Forged {
         let from = self.functions[self.chance.below(self.functions.len() as u64) as usize].node;
-        let body = SeekBody { from, to: ANYBODY, frame_bytes: 1500, nonce: self.chance.bits() };
-        Forged { from: self.some_address(), to, bytes: seek_frame(Said::Where(body)) }
+        let body = SeekBody { from, to: ANY_NODE, frame_bytes: 1500, nonce: self.chance.bits() };
+        Forged { from: self.some_address(), to, bytes: seek_frame(SeekFrame::Seek(body)) }
     }
 
     /// A meaningless or damaged frame from an address not heard before.
@@ -460,9 +460,9 @@ fn open_frame(kind: FrameKind, open: &OpenBody, token: u64) -> Vec<u8> {
     frame(header, &open.emit())
 }
 
-fn seek_frame(said: Said) -> Vec<u8> {
+fn seek_frame(frame: SeekFrame) -> Vec<u8> {
     let mut bytes = vec![0; seek::FRAME_BYTES];
-    seek::emit(said, 0, 255, &mut bytes);
+    seek::emit(frame, 0, 255, &mut bytes);
     bytes
 }
 

@@ -1,7 +1,9 @@
 //! What a device puts around an endpoint: names for places, and a book of nodes' places.
 
 use bellwire_protocol::Secret;
-use bellwire_protocol::discovery::{Book, Discovery, NODES, Nodes, Owner, PLACES};
+use bellwire_protocol::discovery::{
+    Binding, Discovery, NEIGHBOURS, NeighbourTable, Neighbours, PLACES,
+};
 use bellwire_protocol::reliable::{Endpoint, PathId, is_sound_frame};
 use bellwire_wire::frame::seek::SeekBody;
 
@@ -11,7 +13,7 @@ use crate::scenario::Scenario;
 /// Function `i` is at host `i`.
 pub type Place = u32;
 
-/// Time between two broadcast questions for a node, in ns.
+/// Time between two broadcast Seeks for a node, in ns.
 const ASK_PAUSE_NS: u64 = 2_000_000;
 
 /// The place of a host on an interface.
@@ -26,7 +28,7 @@ pub fn host(place: Place) -> usize {
 
 /// The device of one function.
 pub struct Device {
-    /// Names of places, questions and claims.
+    /// Numbers of places, nonces and claims.
     pub discovery: Discovery<Place>,
     /// What the device knows of nodes' places.
     pub directory: Directory,
@@ -42,7 +44,7 @@ pub struct Directory {
     /// Node numbers are chosen, and do not follow from addresses.
     are_chosen: bool,
     /// Where nodes were heard.
-    pub nodes: Nodes<Place>,
+    pub nodes: Neighbours<Place>,
 }
 
 impl Device {
@@ -54,44 +56,44 @@ impl Device {
                 owners: scenario.functions.iter().map(|(address, _)| address.node).collect(),
                 own,
                 are_chosen: scenario.seeks(),
-                nodes: Nodes::new(),
+                nodes: Neighbours::new(),
             },
             sought: Vec::new(),
         }
     }
 
-    /// The name of a place for the endpoint.
-    pub fn name(&mut self, place: Place, endpoint: &Endpoint) -> PathId {
-        self.discovery.places().name(place, || endpoint.paths())
+    /// The number of a place for the endpoint.
+    pub fn path_of(&mut self, place: Place, endpoint: &Endpoint) -> PathId {
+        self.discovery.places().number(place, || endpoint.paths())
     }
 
-    /// The name of the place that a frame came from; `None` if the place is new and the frame is
+    /// The number of the place that a frame came from; `None` if the place is new and the frame is
     /// not sound.
-    pub fn name_of_sender(
+    pub fn path_of_sender(
         &mut self,
         from: Place,
         bytes: &[u8],
         endpoint: &Endpoint,
     ) -> Option<PathId> {
-        match self.discovery.places().known(from) {
-            Some(name) => Some(name),
+        match self.discovery.places().known_number(from) {
+            Some(path) => Some(path),
             None if !is_sound_frame(bytes) => None,
-            None => Some(self.name(from, endpoint)),
+            None => Some(self.path_of(from, endpoint)),
         }
     }
 
-    /// Broadcast questions that are due, for nodes that are still sought.
-    pub fn questions(&mut self, now_ns: u64) -> Vec<SeekBody> {
+    /// Broadcast Seeks that are due, for nodes that are still sought.
+    pub fn seeks(&mut self, now_ns: u64) -> Vec<SeekBody> {
         let nodes = &self.directory.nodes;
         self.sought.retain(|(node, _)| nodes.place(*node).is_none());
-        let mut questions = Vec::new();
+        let mut seeks = Vec::new();
         for (node, ask_ns) in &mut self.sought {
             if now_ns >= *ask_ns {
                 *ask_ns = now_ns + ASK_PAUSE_NS;
-                questions.push(self.discovery.question(*node, now_ns));
+                seeks.push(self.discovery.seek(*node, now_ns));
             }
         }
-        questions
+        seeks
     }
 
     /// When it asks next.
@@ -103,7 +105,7 @@ impl Device {
     /// Reports a table that has grown beyond its limit.
     pub fn check(&mut self) -> Result<(), String> {
         let (places, nodes) = (self.discovery.places().count(), self.directory.nodes.count());
-        match places <= PLACES && nodes <= NODES {
+        match places <= PLACES && nodes <= NEIGHBOURS {
             true => Ok(()),
             false => Err(format!("tables without end: {places} places, {nodes} nodes")),
         }
@@ -134,14 +136,14 @@ impl Directory {
     }
 }
 
-impl Book<Place> for Directory {
-    fn owner(&self, node: u32, place: Place) -> Owner {
+impl NeighbourTable<Place> for Directory {
+    fn binding(&self, node: u32, place: Place) -> Binding {
         let is_there = self.station(place) == Some(node);
         let is_made_from_address = !self.are_chosen && self.owners.contains(&node);
         match is_made_from_address || node == self.own {
-            true if is_there => Owner::This,
-            true => Owner::Other,
-            false => Owner::Anybody,
+            true if is_there => Binding::Here,
+            true => Binding::Elsewhere,
+            false => Binding::None,
         }
     }
 
@@ -158,7 +160,7 @@ impl Book<Place> for Directory {
         self.nodes.heard(node, place, |other| station(other) == station(place));
     }
 
-    fn told(&mut self, node: u32, place: Place) -> bool {
+    fn announced(&mut self, node: u32, place: Place) -> bool {
         if self.nodes.place(node).is_none() {
             self.heard(node, place);
         }

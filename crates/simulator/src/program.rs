@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 
 use bellwire_protocol::canary::planted;
-use bellwire_protocol::discovery::Book;
+use bellwire_protocol::discovery::NeighbourTable;
 use bellwire_protocol::reliable::{
-    Body, Channel, Endpoint, Event, PathId, PeerId, SendError, Sink, Standing, Verdict, Why,
+    Body, Channel, DownReason, Endpoint, Event, PathId, PeerId, PlaceCheck, SendError, Sink,
+    Verdict,
 };
 
 use crate::adversary::MADE_UP;
@@ -170,9 +171,9 @@ impl Sink for Taker<'_> {
         Verdict::Taken
     }
 
-    fn standing(&mut self, node: u32, path: PathId) -> Standing {
+    fn check_place(&mut self, node: u32, path: PathId) -> PlaceCheck {
         let Device { discovery, directory, .. } = self.device;
-        discovery.standing(directory, node, path, self.now_ns)
+        discovery.check_place(directory, node, path, self.now_ns)
     }
 
     #[inline]
@@ -252,7 +253,7 @@ impl Program {
                     let functions = &turn.scenario.functions;
                     let index = functions.iter().position(|(of, _)| *of == address);
                     let heard =
-                        endpoint.place_of(peer).and_then(|path| turn.device.discovery.place(path));
+                        endpoint.path_of(peer).and_then(|path| turn.device.discovery.place(path));
                     // On the path a function's number can be altered, too: then its node seems to
                     // have another function.
                     let is_altered =
@@ -278,7 +279,7 @@ impl Program {
                     let partner = &mut self.partners[place];
                     for interface in 1..turn.scenario.interfaces {
                         let place = device::place(partner.index, interface);
-                        let path = turn.device.name(place, endpoint);
+                        let path = turn.device.path_of(place, endpoint);
                         endpoint.add_path(peer, path);
                     }
                     partner.peer = Some(peer);
@@ -296,11 +297,11 @@ impl Program {
                     self.strangers.retain(|stranger| *stranger != peer);
                     endpoint.close(peer, turn.now_ns);
                 }
-                Event::Down { peer, why, .. } => {
-                    log.push(format!("{} lost {peer:?}: {why:?}", self.index));
+                Event::Down { peer, reason, .. } => {
+                    log.push(format!("{} lost {peer:?}: {reason:?}", self.index));
                     self.downs += 1;
-                    if !is_allowed(why, turn.scenario) {
-                        self.fail(format!("{peer:?} is down and must not be: {why:?}"));
+                    if !is_allowed(reason, turn.scenario) {
+                        self.fail(format!("{peer:?} is down and must not be: {reason:?}"));
                     }
                     if let Err(error) = turn.oracle.ended(self.index, peer) {
                         self.fail(error);
@@ -339,7 +340,7 @@ impl Program {
             {
                 let address = turn.scenario.functions[partner.index].0;
                 let Some(place) = turn.device.find(partner.index, turn.now_ns) else { continue };
-                let path = turn.device.name(place, endpoint);
+                let path = turn.device.path_of(place, endpoint);
                 let patience_ns = PATIENCE_NS[turn.scenario.is_patient as usize];
                 partner.asked = endpoint.connect(address, path, patience_ns, turn.now_ns);
                 partner.retry_ns = turn.now_ns + 10_000_000;
@@ -504,13 +505,13 @@ impl Program {
 }
 
 /// Whether a link may end for this reason in this scenario.
-fn is_allowed(why: Why, scenario: &Scenario) -> bool {
-    match why {
+fn is_allowed(reason: DownReason, scenario: &Scenario) -> bool {
+    match reason {
         _ if scenario.attack == Some(Attack::OnPath) => true,
-        Why::Version { .. } | Why::Feature { .. } | Why::NotHere => false,
-        Why::Accused | Why::Violation | Why::Elsewhere => false,
-        Why::Closed => scenario.closes || scenario.links_may_end(),
-        Why::NoAnswer | Why::Dead => !scenario.is_patient || scenario.restarts,
-        Why::Restarted | Why::Full => scenario.links_may_end(),
+        DownReason::Version { .. } | DownReason::Feature { .. } | DownReason::NotHere => false,
+        DownReason::Accused | DownReason::Violation | DownReason::Elsewhere => false,
+        DownReason::Closed => scenario.closes || scenario.links_may_end(),
+        DownReason::NoAnswer | DownReason::Dead => !scenario.is_patient || scenario.restarts,
+        DownReason::Restarted | DownReason::Full => scenario.links_may_end(),
     }
 }

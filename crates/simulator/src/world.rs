@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use bellwire_protocol::Secret;
-use bellwire_protocol::discovery::Heard;
-use bellwire_protocol::discovery::seek::{self, Said};
+use bellwire_protocol::discovery::SeekOutcome;
+use bellwire_protocol::discovery::seek::{self, SeekFrame};
 use bellwire_protocol::reliable::{Channel, Endpoint, GateState, PeerId};
 use bellwire_wire::frame::seek::SeekBody;
 
@@ -86,7 +86,7 @@ struct Function {
     life: u32,
     /// It is stalled until then.
     stalled_until_ns: u64,
-    /// Pending answers to questions for its place: destination, answer, function.
+    /// Pending answers to seeks for its place: destination, answer, function.
     answers: Vec<(device::Place, SeekBody, u8)>,
 }
 
@@ -251,12 +251,14 @@ impl<'a> World<'a> {
         let seen = fold(self.outcome.hash, self.now_ns ^ (check as u64) << 32 ^ index as u64);
         self.outcome.hash = seen;
         let device = &mut function.device;
-        if let Some(said) = seek::parse(bytes) {
+        if let Some(seek) = seek::parse(bytes) {
             let Device { discovery, directory, .. } = device;
-            if let Heard::Asked(answer, to) = discovery.hear(directory, from, said, self.now_ns) {
+            if let SeekOutcome::Asked(answer, to) =
+                discovery.handle(directory, from, seek, self.now_ns)
+            {
                 function.answers.push((from, answer, to));
             }
-        } else if let Some(path) = device.name_of_sender(from, bytes, endpoint) {
+        } else if let Some(path) = device.path_of_sender(from, bytes, endpoint) {
             let mut taker = Taker {
                 program: &mut function.program,
                 oracle: &mut self.oracle,
@@ -578,7 +580,7 @@ impl<'a> World<'a> {
         Ok(false)
     }
 
-    /// Whether every link is up, every queued packet taken, every question answered, and every gate
+    /// Whether every link is up, every queued packet taken, every seek answered, and every gate
     /// known correctly.
     fn has_finished(&self) -> bool {
         self.functions.iter().all(|function| {
@@ -648,7 +650,7 @@ impl<'a> World<'a> {
     }
 }
 
-/// The pending questions and answers of a device: buffer in the network, destination, length.
+/// The pending seeks and answers of a device: buffer in the network, destination, length.
 fn device_frames(
     index: usize,
     device: &mut Device,
@@ -658,20 +660,20 @@ fn device_frames(
     now_ns: u64,
 ) -> Vec<(u32, device::Place, usize)> {
     let mut frames = Vec::new();
-    let mut say = |to, said, function| {
+    let mut send = |to, frame, function| {
         let place = network.reserve();
-        seek::emit(said, 0, function, network.buffer(place));
+        seek::emit(frame, 0, function, network.buffer(place));
         frames.push((place, to, seek::FRAME_BYTES));
     };
     for (to, answer, function) in answers.drain(..) {
-        say(to, Said::Here(answer), function);
+        send(to, SeekFrame::Here(answer), function);
     }
-    while let Some((to, question)) = device.discovery.poll_question(now_ns) {
-        say(to, Said::Where(question), 255);
+    while let Some((to, seek)) = device.discovery.poll_seek(now_ns) {
+        send(to, SeekFrame::Seek(seek), 255);
     }
-    for question in device.questions(now_ns) {
+    for seek in device.seeks(now_ns) {
         for other in (0..scenario.functions.len()).filter(|&other| other != index) {
-            say(device::place(other, 0), Said::Where(question), 255);
+            send(device::place(other, 0), SeekFrame::Seek(seek), 255);
         }
     }
     frames

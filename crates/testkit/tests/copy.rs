@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The carriers of a copy. AF_XDP is a way of frames too, but the tests of `eth` show it.
+/// The carriers of a copy. AF_XDP carries frames, too, but the tests of `eth` show it.
 const CARRIERS: [Carrier; 2] = [Carrier::Packet, Carrier::Udp];
 
 /// A folder that is removed with its contents when this is dropped.

@@ -218,7 +218,7 @@ fn the_way_is_told_and_never_changed_silently() {
     assert!(matches!(insisting, Error::DeviceUnavailable { .. }), "{insisting}");
     let easy = Device::open("eth:n0").unwrap();
     drop(easy.open_function(1).unwrap());
-    assert!(easy.describe().contains("by AF_PACKET, because AF_XDP is not to be had"));
+    assert!(easy.describe().contains("by AF_PACKET, because AF_XDP is not available"));
     drop(function);
     let measured = Device::open("eth:n0").unwrap();
     drop(measured.open_function(0).unwrap());

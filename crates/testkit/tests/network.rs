@@ -559,7 +559,7 @@ mod run {
         let after = Footprint::of(victim.id());
         eprintln!("{carrier:?}: {:?}; {before:?}, then {after:?}", relay.done());
         assert_eq!(victim.ended(), None);
-        // Over udp the socket of a favourite peer comes and goes; there is one at most.
+        // Over udp the connected socket comes and goes; there is one at most.
         let spare = usize::from(carrier == Carrier::Udp);
         assert!(after.descriptors.abs_diff(before.descriptors) <= spare, "{before:?} {after:?}");
         assert!(after.bytes < before.bytes + (8 << 20), "it grows: {before:?} {after:?}");

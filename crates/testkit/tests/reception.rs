@@ -29,7 +29,7 @@ fn open<Io>(
 ) -> (Io, Mac) {
     network.hosts[host].run(|| {
         let interface = Interface::find(WIRE).expect("the interface of a host");
-        (open(&interface).expect("a way of frames"), interface.mac)
+        (open(&interface).expect("a packet socket or AF_XDP"), interface.mac)
     })
 }
 

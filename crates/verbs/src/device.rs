@@ -57,7 +57,7 @@ pub struct DeviceOptions {
     /// `udp`: function 0 listens on this port and the others on the ports after it. All nodes must
     /// agree. `None`: on 49664.
     pub port: Option<u16>,
-    /// `eth`: the way of frames in and out, without fallback; `None`: the best available one.
+    /// `eth`: the socket family for frames, without fallback; `None`: the best available one.
     pub io: Option<FrameWay>,
     /// `eth`: a packet socket that a privileged process has handed in, for the one function of this
     /// process.

@@ -3,7 +3,7 @@
 use crate::Result;
 use crate::backend::{DeviceBackend, NO_WEIGHTS, opened, refuse_weight};
 use crate::device::{DeviceOptions, FrameWay};
-use bellwire_ethernet::{EthDevice, EthFunction, EthOptions, Way};
+use bellwire_ethernet::{EthDevice, EthFunction, EthOptions, IoKind};
 
 /// The settings that this device knows.
 pub(crate) const SETTINGS: &[&str] = &["node", "functions", "io", "fd", "pcap"];
@@ -15,7 +15,7 @@ pub(crate) fn open(interface: &str, options: &DeviceOptions) -> Result<Box<dyn D
         Ok(match station.open_function(function)? {
             EthFunction::Packet(port) => port,
             EthFunction::Xdp(port) => port,
-            EthFunction::Several(port) => port,
+            EthFunction::MultiInterface(port) => port,
         })
     }))
 }
@@ -24,9 +24,9 @@ pub(crate) fn open(interface: &str, options: &DeviceOptions) -> Result<Box<dyn D
 pub(crate) fn station(interface: &str, options: &DeviceOptions) -> Result<EthDevice> {
     let own = EthOptions {
         node: options.node,
-        way: options.io.map(|way| match way {
-            FrameWay::Xdp => Way::Xdp,
-            FrameWay::Packet => Way::Packet,
+        io: options.io.map(|io| match io {
+            FrameWay::Xdp => IoKind::Xdp,
+            FrameWay::Packet => IoKind::Packet,
         }),
         socket: options.fd,
         capture: options.pcap.clone(),

@@ -1,18 +1,17 @@
 //! The interface between protocol and engine: received packets, and bytes to send.
 
+use super::discovery::Search;
 use crate::links::Links;
 use crate::route::Route;
 use bellwire_device::{LinkId, Sink, Verdict};
-use bellwire_protocol::discovery::Discovery;
-use bellwire_protocol::reliable::{self, Body, Channel, PathId, PeerId, Standing};
+use bellwire_protocol::reliable::{self, Body, Channel, PathId, PeerId, PlaceCheck};
 use bellwire_ring::memory::View;
 
 /// Packets on their way from the protocol to the engine.
 pub(super) struct Intake<'a, S, R: Route> {
     pub links: &'a mut Links,
     pub sink: &'a mut S,
-    pub discovery: &'a mut Discovery<R::Path>,
-    pub route: &'a mut R,
+    pub search: &'a mut Search<R>,
     pub now_ns: u64,
     /// Packets that were taken.
     pub packets: usize,
@@ -43,8 +42,8 @@ impl<S: Sink, R: Route> reliable::Sink for Intake<'_, S, R> {
         }
     }
 
-    fn standing(&mut self, node: u32, path: PathId) -> Standing {
-        self.discovery.standing(self.route, node, path, self.now_ns)
+    fn check_place(&mut self, node: u32, path: PathId) -> PlaceCheck {
+        self.search.check_place(node, path, self.now_ns)
     }
 
     #[inline]

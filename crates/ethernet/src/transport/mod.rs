@@ -7,36 +7,39 @@
 //! Small packets that are sent while others are in flight are coalesced into frames, because frames
 //! are the network's scarce resource.
 
+mod discovery;
 mod intake;
-mod whereabouts;
+mod loopback;
+mod readiness;
 
 use crate::clock::Clock;
 use crate::frame_io::FrameIo;
-use crate::links::{Link, Links, OWN_PACKETS, State};
+use crate::links::{Link, Links, State};
 use crate::memory;
 use crate::pcapng::{Capture, Direction};
 use crate::route::Route;
 use crate::sleep::Sleeper;
 use bellwire_device::{
     Error, FunctionAddress, Gate, LinkId, PacketHeader, Refusal, Rights, Sink, Status, Transport,
-    TransportLimits, Verdict,
+    TransportLimits,
 };
 use bellwire_protocol::Secret;
-use bellwire_protocol::discovery::seek::{self, Said};
-use bellwire_protocol::discovery::{Discovery, Heard};
+use bellwire_protocol::discovery::Discovery;
+use bellwire_protocol::discovery::seek::SeekFrame;
 use bellwire_protocol::reliable::{
-    self, Channel, Config, Endpoint, Event, FunctionId, GateState, PathId, PeerId, SendError, Why,
+    self, Channel, Config, DownReason, Endpoint, Event, FunctionId, GateState, PathId, PeerId,
+    SendError,
 };
 use bellwire_ring::memory::{Memory, View};
-use bellwire_wire::frame::seek::SeekBody;
+use discovery::Search;
 use intake::{Bytes, Intake};
-use std::cell::Cell;
-use std::collections::{HashMap, VecDeque};
+use loopback::Loopback;
+use readiness::Readiness;
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
-use whereabouts::{ASK_PAUSE_NS, TOLD};
 
 /// The name of no place, for frames that are only counted.
 const NOWHERE: PathId = PathId(u64::MAX);
@@ -54,8 +57,6 @@ pub const LINKS: usize = 1_024;
 /// Bytes of packets in one channel of a link that wait to be sent or acknowledged: some hundred
 /// messages that fill a frame.
 const SEND_BYTES: u32 = 1 << 20;
-/// Maximum number of questions for our place that wait for an answer.
-const ANSWERS: usize = 64;
 /// Time between two rounds of work that not every poll needs to do, in ns.
 const TICK_NS: u64 = 1_000_000;
 /// Without a frame for this time, in ns, a line is quiet: small packets need not wait for each
@@ -63,8 +64,6 @@ const TICK_NS: u64 = 1_000_000;
 const QUIET_NS: u64 = 10_000;
 /// This many full frames are sent at once even while the line is busy: they share a system call.
 const BATCH: usize = 8;
-/// After this time in ns without a receive and without a send, events may have come.
-const LOOK_NS: u64 = 10_000;
 /// Bounds of the retransmission timeout, in ns. Later frames reveal most losses; the timeout serves
 /// the last frames of a burst. A peer that waits for a processor is not a loss.
 const TIMEOUT_NS: [u64; 2] = [20_000_000, 500_000_000];
@@ -79,38 +78,25 @@ const LINGER_NS: u64 = 500_000_000;
 
 /// One function of a device that carries frames.
 pub struct EthernetTransport<Io: FrameIo, R: Route<Path = Io::Path>> {
-    pub(crate) io: Io,
-    pub(crate) endpoint: Endpoint,
-    pub(crate) clock: Clock,
-    pub(crate) sleeper: Sleeper,
+    io: Io,
+    endpoint: Endpoint,
+    clock: Clock,
+    sleeper: Sleeper,
     address: FunctionAddress,
-    route: R,
-    discovery: Discovery<Io::Path>,
-    pub(crate) links: Links,
-    gates: HashMap<u32, Gate>,
+    links: Links,
+    /// Where nodes are.
+    search: Search<R>,
+    /// Packets to ourselves.
+    loopback: Loopback,
+    readiness: Readiness,
     /// Events that came up outside of a poll.
-    pub(crate) events: VecDeque<Event>,
-    /// Nodes that were found at a further place.
-    further: Vec<(u32, Io::Path)>,
-    /// Announced places of nodes, while links wait for them.
-    told: Vec<(u32, Io::Path)>,
-    /// When to ask next for nodes that may be at further places.
-    next_round_ns: u64,
-    /// Questions for our place: the asking station, the answer, and the station's function.
-    answers: Vec<(Io::Path, SeekBody, u8)>,
+    events: VecDeque<Event>,
     capture: Option<Arc<Capture>>,
     /// The kernel did not take all staged frames.
-    pub(crate) unsent: bool,
-    /// The engine refused the last packet from ourselves that it was offered.
-    own_stalled: bool,
-    next_tick_ns: u64,
+    unsent: bool,
     /// When frames were last sent, or there were none to send.
     pumped_ns: u64,
-    /// Time of the last receive or send. A program that sends without a pause learns of events when
-    /// it polls.
-    looked_ns: Cell<u64>,
-    /// Frames were ready at that time and are not read yet.
-    unread: Cell<bool>,
+    next_tick_ns: u64,
     rows: Vec<(&'static str, u64)>,
 }
 
@@ -155,45 +141,34 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
             clock,
             sleeper,
             address,
-            route,
-            discovery,
             links: Links::new(),
-            gates: HashMap::new(),
+            search: Search::new(route, discovery),
+            loopback: Loopback::default(),
+            readiness: Readiness::default(),
             events: VecDeque::new(),
-            further: Vec::new(),
-            told: Vec::new(),
-            next_round_ns: 0,
-            answers: Vec::new(),
             capture,
             unsent: false,
-            own_stalled: false,
-            next_tick_ns: 0,
             pumped_ns: 0,
-            looked_ns: Cell::new(0),
-            unread: Cell::new(false),
+            next_tick_ns: 0,
             rows: Vec::new(),
         })
     }
 
     /// Sends all frames that the protocol has for now.
-    pub(crate) fn pump(&mut self, now_ns: u64) {
-        let mut staged = !self.answers.is_empty();
-        while let Some((path, answer, function)) = self.answers.pop() {
-            self.say(path, Said::Here(answer), function);
+    fn pump(&mut self, now_ns: u64) {
+        let mut staged = self.search.has_answers();
+        while let Some((path, answer, function)) = self.search.next_answer() {
+            self.send_seek(path, SeekFrame::Here(answer), function);
         }
         while let Some(room) = self.io.room() {
             let Some(frame) = self.endpoint.poll_transmit(now_ns, room) else { break };
             // Places that only answers go to may be forgotten before. The frame then counts as
             // lost.
-            let Some(to) = self.discovery.place(frame.path) else { continue };
+            let Some(to) = self.search.place(frame.path) else { continue };
             if let Some(capture) = &self.capture {
-                let bytes = &room[..frame.length];
-                let bytes = bytes.to_vec();
-                capture.frame(
-                    Direction::Sent,
-                    &self.io.capture_header(to, Direction::Sent, &bytes),
-                    &bytes,
-                );
+                let bytes = room[..frame.length].to_vec();
+                let header = self.io.capture_header(to, Direction::Sent, &bytes);
+                capture.frame(Direction::Sent, &header, &bytes);
             }
             self.io.stage(to, frame.length);
             staged = true;
@@ -206,20 +181,8 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
     /// Receives frames and delivers the packets that they complete. Returns packets, plus one if
     /// there were frames.
     fn take_frames(&mut self, sink: &mut impl Sink, budget: usize, now_ns: u64) -> usize {
-        let Self {
-            io,
-            endpoint,
-            links,
-            discovery,
-            route,
-            answers,
-            further,
-            told,
-            capture,
-            events,
-            ..
-        } = self;
-        let mut intake = Intake { links, sink, discovery, route, now_ns, packets: 0 };
+        let Self { io, endpoint, links, search, capture, events, .. } = self;
+        let mut intake = Intake { links, sink, search, now_ns, packets: 0 };
         // Retry stalled packets before new frames take their room.
         if endpoint.has_deliverable() {
             endpoint.deliver(&mut intake);
@@ -229,29 +192,15 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
             if capture.is_some() {
                 heard.push((from, bytes.to_vec()));
             }
-            if let Some(said) = seek::parse(bytes) {
-                match intake.discovery.hear(intake.route, from, said, now_ns) {
-                    Heard::Asked(answer, function) if answers.len() < ANSWERS => {
-                        answers.push((from, answer, function));
-                    }
-                    Heard::Answered { node, is_further } => {
-                        if is_further {
-                            further.push((node, from));
-                        }
-                        if !intake.links.asked.is_empty() && told.len() < TOLD {
-                            told.push((node, from));
-                        }
-                    }
-                    Heard::Asked(..) | Heard::Nothing => {}
-                }
+            if intake.search.handle_frame(from, bytes, !intake.links.unanswered.is_empty(), now_ns)
+            {
                 return;
             }
-            let places = intake.discovery.places();
-            let path = match places.known(from) {
+            let path = match intake.search.known_path(from) {
                 Some(path) => path,
-                // A new station gets a name only with its first valid frame.
+                // A new station gets a number only with its first valid frame.
                 None if !reliable::is_sound_frame(bytes) => NOWHERE,
-                None => places.name(from, || endpoint.paths()),
+                None => intake.search.path_id(from, endpoint),
             };
             endpoint.handle_frame(path, bytes, now_ns, &mut intake);
             while let Some(event) = endpoint.poll_event() {
@@ -262,9 +211,8 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
                         intake.links.came_up(peer, address);
                         // The peer is at the place that it answered from, whatever place was
                         // announced.
-                        let place = endpoint.place_of(peer);
-                        if let Some(place) = place.and_then(|path| intake.discovery.place(path)) {
-                            intake.route.heard(address.node, place);
+                        if let Some(path) = endpoint.path_of(peer) {
+                            intake.search.came_up(address.node, path);
                         }
                     }
                     other => events.push_back(other),
@@ -287,76 +235,53 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
 
     /// Handles the protocol's events. Returns their number.
     fn take_events(&mut self, sink: &mut impl Sink) -> usize {
-        let mut told = 0;
+        let mut handled = 0;
         while let Some(event) = self.events.pop_front().or_else(|| self.endpoint.poll_event()) {
-            told += 1;
+            handled += 1;
             match event {
                 Event::Up { peer, address } => self.links.came_up(peer, address),
                 Event::Gates { .. } => {}
-                Event::Down { peer, why, address } => match self.links.number_of(peer) {
+                Event::Down { peer, reason, address } => match self.links.number_of(peer) {
                     // Another node is at the announced place.
-                    Some(number) if why == Why::NotHere && self.links.seek_again(number) => {
-                        self.route.forget(address.node);
+                    Some(number)
+                        if reason == DownReason::NotHere && self.links.seek_again(number) =>
+                    {
+                        self.search.forget(address.node);
                         self.endpoint.close(peer, self.clock.now_ns());
                     }
                     Some(number) => {
-                        if why == Why::NotHere {
-                            self.route.forget(address.node);
+                        if reason == DownReason::NotHere {
+                            self.search.forget(address.node);
                         }
                         if matches!(
-                            why,
-                            Why::Version { .. } | Why::Feature { .. } | Why::Full | Why::Elsewhere
+                            reason,
+                            DownReason::Version { .. }
+                                | DownReason::Feature { .. }
+                                | DownReason::Full
+                                | DownReason::Elsewhere
                         ) {
-                            tracing::warn!(peer = %address, %why, "the peer refused the link");
+                            tracing::warn!(peer = %address, %reason, "the peer refused the link");
                         }
-                        self.links.lose(number, status_of(why));
+                        self.links.lose(number, status_of(reason));
                     }
                     None => self.endpoint.close(peer, self.clock.now_ns()),
                 },
             }
         }
         if !self.links.unsettled.is_empty() {
-            told += self.settle_links(sink);
+            handled += self.settle_links(sink);
         }
-        told
+        handled
     }
 
     /// Delivers packets that we sent to ourselves.
-    #[cold]
     fn take_own(&mut self, sink: &mut impl Sink, budget: usize) -> usize {
         let Some(number) = self.links.own() else { return 0 };
-        let mut packets = 0;
-        self.own_stalled = false;
-        while packets < budget {
-            let Some(Link { state: State::Own(queue), .. }) = self.links.at_mut(number) else {
-                break;
-            };
-            let Some((header, payload)) = queue.pop_front() else { break };
-            match sink.packet(LinkId(number), self.address, header.to_words(), View::of(&payload)) {
-                Verdict::Taken => packets += 1,
-                Verdict::Stalled => {
-                    self.own_stalled = true;
-                    if let Some(Link { state: State::Own(queue), .. }) = self.links.at_mut(number) {
-                        queue.push_front((header, payload));
-                    }
-                    break;
-                }
-                Verdict::Violation => {
-                    self.links.lose(number, Status::ProtocolViolation);
-                    break;
-                }
-            }
-        }
-        packets
-    }
-
-    /// Whether unread frames wait. Asks the kernel at most once in [`LOOK_NS`].
-    fn has_unread(&self, now_ns: u64) -> bool {
-        if now_ns >= self.looked_ns.get() + LOOK_NS && !self.unread.get() {
-            self.looked_ns.set(now_ns);
-            self.unread.set(self.io.is_ready());
-        }
-        self.unread.get()
+        let delivered = self.loopback.deliver(LinkId(number), self.address, sink, budget);
+        delivered.unwrap_or_else(|packets| {
+            self.links.lose(number, Status::ProtocolViolation);
+            packets
+        })
     }
 
     /// The gate of a queue pair at the other end of a link that the protocol has.
@@ -364,7 +289,9 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
     fn gate_at(&self, id: PeerId, queue_pair: u32, now_ns: u64) -> Option<Gate> {
         Some(match self.endpoint.gate(id, queue_pair)? {
             // An unread frame may say that it has closed.
-            GateState::Open if self.has_unread(now_ns) => return None,
+            GateState::Open if self.readiness.has_unread(now_ns, || self.io.is_ready()) => {
+                return None;
+            }
             GateState::Open => Gate::Open,
             GateState::Stopped => Gate::Stopped,
             GateState::Closed => Gate::Closed,
@@ -383,7 +310,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
     ) -> Result<(), SendError> {
         let channel = if header.is_answer() { Channel::Response } else { Channel::Request };
         self.endpoint.send(id, channel, header.to_words(), head, &Bytes(body))?;
-        self.looked_ns.set(now_ns);
+        self.readiness.sent(now_ns);
         // A program that has posted its last message may not poll again for long. So on a quiet
         // line no packet waits.
         if now_ns >= self.pumped_ns + QUIET_NS || self.endpoint.is_urgent(id, BATCH) {
@@ -392,29 +319,22 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         Ok(())
     }
 
-    /// Whether packets from ourselves wait, and the engine may take them.
-    pub(crate) fn has_own(&self) -> bool {
-        let own = self.links.own().and_then(|number| self.links.at(number));
-        let waits = matches!(own, Some(Link { state: State::Own(queue), .. }) if !queue.is_empty());
-        waits && !self.own_stalled
-    }
-
     /// When to poll again even if nothing comes, in ns of the clock.
-    pub(crate) fn next_deadline_ns(&self) -> u64 {
+    fn next_deadline_ns(&self) -> u64 {
         let mut next = self.endpoint.next_deadline();
         for &number in &self.links.unsettled {
             match self.links.at(number).map(|link| &link.state) {
                 Some(State::Seeking { give_up_ns, ask_again_ns, .. }) => {
                     next = next.min(*give_up_ns).min(*ask_again_ns);
                 }
-                Some(State::Down { told: false, .. }) => next = 0,
+                Some(State::Down { reported: false, .. }) => next = 0,
                 _ => {}
             }
         }
-        for asked in &self.links.asked {
+        for asked in &self.links.unanswered {
             next = next.min(asked.ask_again_ns);
         }
-        next.min(self.discovery.next_deadline())
+        next.min(self.search.next_deadline())
     }
 
     #[cold]
@@ -433,16 +353,16 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
     }
 }
 
-fn status_of(why: Why) -> Status {
-    match why {
-        Why::NoAnswer
-        | Why::Version { .. }
-        | Why::Feature { .. }
-        | Why::NotHere
-        | Why::Full
-        | Why::Elsewhere => Status::Unreachable,
-        Why::Closed | Why::Dead | Why::Restarted => Status::PeerGone,
-        Why::Accused | Why::Violation => Status::ProtocolViolation,
+fn status_of(reason: DownReason) -> Status {
+    match reason {
+        DownReason::NoAnswer
+        | DownReason::Version { .. }
+        | DownReason::Feature { .. }
+        | DownReason::NotHere
+        | DownReason::Full
+        | DownReason::Elsewhere => Status::Unreachable,
+        DownReason::Closed | DownReason::Dead | DownReason::Restarted => Status::PeerGone,
+        DownReason::Accused | DownReason::Violation => Status::ProtocolViolation,
     }
 }
 
@@ -478,15 +398,20 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
         let now_ns = self.clock.now_ns();
         let patience_ns = patience.as_nanos().min(u64::MAX.into()) as u64;
         let state = if peer == self.address {
-            State::Own(VecDeque::new())
-        } else if let Some(path) = self.route.find(peer) {
+            self.loopback.reset();
+            State::Own
+        } else if let Some(path) = self.search.find(peer) {
             let id = self.connect(peer, path, patience_ns, now_ns).ok_or(full)?;
             let number = self.links.add(peer, State::Known(id));
             self.doubt(number, patience_ns, now_ns);
             return Ok(LinkId(number));
         } else {
             let give_up_ns = now_ns.saturating_add(patience_ns);
-            State::Seeking { give_up_ns, ask_again_ns: now_ns, pause_ns: ASK_PAUSE_NS[0] }
+            State::Seeking {
+                give_up_ns,
+                ask_again_ns: now_ns,
+                pause_ns: discovery::ASK_PAUSE_NS[0],
+            }
         };
         Ok(LinkId(self.links.add(peer, state)))
     }
@@ -503,7 +428,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
     fn gate(&self, link: LinkId, queue_pair: u32) -> Option<Gate> {
         match self.links.at(link.0)?.state {
             State::Known(id) => self.gate_at(id, queue_pair, self.clock.now_ns()),
-            State::Own(_) => Some(self.gates.get(&queue_pair).copied().unwrap_or(Gate::Closed)),
+            State::Own => Some(self.loopback.gate(queue_pair)),
             State::Seeking { .. } | State::Down { .. } => None,
         }
     }
@@ -515,12 +440,10 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
             Gate::Closed => GateState::Closed,
         };
         self.endpoint.set_gate(queue_pair, state);
+        self.loopback.set_gate(queue_pair, gate);
         if gate == Gate::Closed {
-            self.gates.remove(&queue_pair);
             // At once, so that peers send as little as possible that nobody will receive.
             self.pump(self.clock.now_ns());
-        } else {
-            self.gates.insert(queue_pair, gate);
         }
     }
 
@@ -547,14 +470,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
                 }
             }
             State::Seeking { .. } => Err(Refusal::Busy),
-            State::Own(queue) if queue.len() < OWN_PACKETS => {
-                let mut payload = vec![0; length];
-                payload[..head.len()].copy_from_slice(head);
-                body.read(0, &mut payload[head.len()..]);
-                queue.push_back((header, payload));
-                Ok(())
-            }
-            State::Own(_) => Err(Refusal::Busy),
+            State::Own => self.loopback.send(header, head, body),
             State::Down { why, .. } => Err(Refusal::Down(*why)),
         }
     }
@@ -583,22 +499,21 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
         match self.links.at(link.0)?.state {
             State::Known(id) => Some(self.endpoint.requests_queued(id)),
             // What we send to ourselves is in our memory.
-            State::Own(_) | State::Seeking { .. } | State::Down { .. } => None,
+            State::Own | State::Seeking { .. } | State::Down { .. } => None,
         }
     }
 
     fn poll(&mut self, sink: &mut impl Sink, budget: usize) -> usize {
         let now_ns = self.clock.now_ns();
         let mut done = self.take_frames(sink, budget, now_ns);
-        self.looked_ns.set(now_ns);
-        self.unread.set(false);
-        if !self.further.is_empty() {
+        self.readiness.received(now_ns);
+        if self.search.has_further() {
             self.add_paths();
         }
-        if !self.links.asked.is_empty() {
-            self.ask_again(now_ns);
+        if !self.links.unanswered.is_empty() {
+            self.retry_seeks(now_ns);
         }
-        if now_ns >= self.discovery.next_deadline() {
+        if now_ns >= self.search.next_deadline() {
             self.ask_old_places(now_ns);
         }
         done += self.take_events(sink);
@@ -606,7 +521,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
         if now_ns >= self.next_tick_ns {
             self.tick(sink, now_ns);
         }
-        if self.unsent || !self.answers.is_empty() || self.endpoint.is_due(now_ns) {
+        if self.unsent || self.search.has_answers() || self.endpoint.is_due(now_ns) {
             self.pump(now_ns);
         }
         done
@@ -642,9 +557,9 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
         // If something is there already, this returns at once.
         let mut woken = Vec::new();
         self.sleeper
-            .sleep(&self.io.wait_fds(), timeout, |place| woken.push(place))
+            .sleep(&self.io.wait_fds(), timeout, |index| woken.push(index))
             .map_err(|cause| Error::System { what: "wait for frames", cause })?;
-        woken.into_iter().for_each(|place| self.io.wake(place));
+        woken.into_iter().for_each(|index| self.io.wake(index));
         Ok(())
     }
 }
@@ -653,7 +568,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
     /// Sends all that is due before a sleep. Returns the time until which to sleep, `Some(None)`
     /// for ever; `None`: something must be done first.
     fn settle_down(&mut self) -> Option<Option<u64>> {
-        if self.has_own() {
+        if self.links.own().is_some() && self.loopback.is_waiting() {
             return None;
         }
         let now_ns = self.clock.now_ns();
@@ -689,10 +604,10 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Drop for EthernetTransport<Io, R> {
             if self.endpoint.is_drained() || now_ns >= until_ns || std::thread::panicking() {
                 break;
             }
-            let Self { io, endpoint, discovery, .. } = self;
+            let Self { io, endpoint, search, .. } = self;
             io.receive(64, |from, bytes| {
                 // Frames of unknown stations are ignored.
-                if let Some(path) = discovery.places().known(from) {
+                if let Some(path) = search.known_path(from) {
                     endpoint.handle_frame(path, bytes, now_ns, &mut nobody);
                 }
             });

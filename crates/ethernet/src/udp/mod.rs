@@ -1,13 +1,13 @@
 //! Frames inside UDP datagrams: no privileges, any route.
 //!
-//! Each function has one socket, and one more for the peer that it hears most (`favourite.rs`). A
+//! Each function has one socket, and one more for the busiest peer (`connected_socket.rs`). A
 //! batch leaves with one `sendmmsg`. Equally long frames to one peer leave as one segmented
 //! datagram (UDP_SEGMENT), which passes the kernel's stack once. On the way in UDP_GRO does the
 //! same. IP never fragments these datagrams: a lost fragment would lose the whole datagram. So a
 //! frame is at most what the route carries.
 
 mod address;
-mod favourite;
+mod connected_socket;
 #[cfg(test)]
 mod thief;
 
@@ -16,7 +16,7 @@ use crate::frame_io::{FrameIo, IoCounters, is_for_later};
 use crate::pcapng::{Direction, LinkType};
 use crate::socket;
 use address::{from_native, headers, to_native};
-use favourite::{Change, Favourite};
+use connected_socket::{Change, ConnectedSocket};
 use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::net::SocketAddr;
@@ -33,7 +33,7 @@ const SOCKET_BYTES: i32 = 4 << 20;
 
 /// Maximum number of datagrams of one receiving call.
 const RECEIVE_DATAGRAMS: usize = 16;
-/// While only the favourite sends, one of this many polls reads the common socket.
+/// While only the connected peer sends, one of this many polls reads the common socket.
 const OTHERS_POLLS: u32 = 16;
 
 /// Bytes of a control message that carries one integer.
@@ -42,7 +42,7 @@ const CONTROL_BYTES: usize = 64;
 /// UDP of one function.
 pub struct UdpIo {
     socket: OwnedFd,
-    favourite: Favourite,
+    connected: ConnectedSocket,
     address: SocketAddr,
     frame_bytes: usize,
     /// The kernel cuts one long datagram into frames. False once the kernel has refused.
@@ -53,7 +53,7 @@ pub struct UdpIo {
     /// [`RECEIVE_DATAGRAMS`] buffers of `buffer_bytes`.
     buffers: Box<[u8]>,
     buffer_bytes: usize,
-    /// Datagrams that the next receive asks for: at the common socket, and at the favourite's.
+    /// Datagrams that the next receive asks for: at the common socket, and at the connected one.
     ask: [usize; 2],
     /// Polls until the common socket is read again.
     turn: u32,
@@ -76,7 +76,7 @@ impl UdpIo {
         let buffer_bytes = 1 << 16;
         Ok(UdpIo {
             socket,
-            favourite: Favourite::new(),
+            connected: ConnectedSocket::new(),
             address,
             frame_bytes,
             segments: true,
@@ -140,7 +140,7 @@ impl UdpIo {
         let Staged { to, start, length } = self.batch.frames()[0];
         let bytes = self.batch.bytes(start, length);
         self.counters.send_calls += 1;
-        if let Some(socket) = self.favourite.socket_to(to) {
+        if let Some(socket) = self.connected.socket_to(to) {
             return socket::send(socket, bytes).map(|_| 1);
         }
         let (native, native_length) = to_native(to);
@@ -166,7 +166,7 @@ impl UdpIo {
         let mut next = 0;
         let first = self.batch.frames()[0].to;
         let direct = self
-            .favourite
+            .connected
             .socket_to(first)
             .filter(|_| self.batch.frames().iter().all(|frame| frame.to == first));
         while next < self.batch.frames().len() {
@@ -236,26 +236,26 @@ impl UdpIo {
         }
     }
 
-    /// Receives from the common socket, and may make a sender the favourite.
-    fn receive_from_others(&mut self, take: &mut impl FnMut(SocketAddr, &[u8])) -> usize {
+    /// Receives from the common socket, and may connect the other one to a sender.
+    fn receive_common(&mut self, take: &mut impl FnMut(SocketAddr, &[u8])) -> usize {
         let ask = self.ask[0];
-        let mut places = [const { MaybeUninit::<Place>::uninit() }; RECEIVE_DATAGRAMS];
+        let mut received = [const { MaybeUninit::<Received>::uninit() }; RECEIVE_DATAGRAMS];
         let mut headers = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; RECEIVE_DATAGRAMS];
         for (number, buffer) in self.buffers.chunks_mut(self.buffer_bytes).take(ask).enumerate() {
-            let place = places[number].write(Place::new(buffer));
+            let slot = received[number].write(Received::new(buffer));
             let mut header = empty_header();
-            header.msg_name = place.native.as_mut_ptr().cast();
+            header.msg_name = slot.native.as_mut_ptr().cast();
             header.msg_namelen = size_of::<libc::sockaddr_storage>() as u32;
-            header.msg_iov = &raw mut place.data;
+            header.msg_iov = &raw mut slot.data;
             header.msg_iovlen = 1;
             if self.coalesces {
-                header.msg_control = place.control.0.as_mut_ptr().cast();
+                header.msg_control = slot.control.0.as_mut_ptr().cast();
                 header.msg_controllen = CONTROL_BYTES;
             }
             headers[number].write(libc::mmsghdr { msg_hdr: header, msg_len: 0 });
         }
         self.counters.receive_calls += 1;
-        // SAFETY: the first `ask` headers were written; each points to its place and to a buffer,
+        // SAFETY: the first `ask` headers were written; each points to its slot and to a buffer,
         // which the kernel writes.
         let result = unsafe {
             libc::recvmmsg(
@@ -269,11 +269,11 @@ impl UdpIo {
         let datagrams = result.max(0) as usize;
         self.ask[0] = next_ask(ask, datagrams);
         let mut frames = 0;
-        let mut change = Change::None;
+        let mut change = Change::Keep;
         for number in 0..datagrams {
             // SAFETY: written above, and changed by the kernel in the way that recvmmsg(2) states.
-            let (header, place) =
-                unsafe { (headers[number].assume_init_ref(), places[number].assume_init_ref()) };
+            let (header, slot) =
+                unsafe { (headers[number].assume_init_ref(), received[number].assume_init_ref()) };
             let length = (header.msg_len as usize).min(self.buffer_bytes);
             let start = number * self.buffer_bytes;
             let bytes = &self.buffers[start..start + length];
@@ -282,44 +282,44 @@ impl UdpIo {
                 continue;
             }
             // SAFETY: the kernel wrote the sender's address there.
-            let Some(from) = (unsafe { from_native(place.native.assume_init_ref()) }) else {
+            let Some(from) = (unsafe { from_native(slot.native.assume_init_ref()) }) else {
                 continue;
             };
-            let segment = if self.coalesces { read_segment(&header.msg_hdr, place) } else { None };
+            let segment = if self.coalesces { read_segment(&header.msg_hdr, slot) } else { None };
             for frame in bytes.chunks(segment.unwrap_or(length).max(1)) {
                 self.counters.bytes_received += frame.len() as u64;
                 frames += 1;
                 take(from, frame);
             }
-            match self.favourite.hears(from) {
-                Change::None => {}
+            match self.connected.heard_other(from) {
+                Change::Keep => {}
                 wanted => change = wanted,
             }
         }
-        // A socket without a port only asks for nodes, and needs no favourite.
-        if change != Change::None && self.address.port() != 0 {
-            self.change_favourite(change, take);
+        // A socket without a port only asks for nodes, and needs no other.
+        if change != Change::Keep && self.address.port() != 0 {
+            self.change_connected(change, take);
         }
         frames
     }
 
-    /// Receives from the favourite's socket.
+    /// Receives from the connected socket.
     #[inline]
-    fn receive_from_favourite(&mut self, take: &mut impl FnMut(SocketAddr, &[u8])) -> usize {
-        let Some((socket, peer)) = self.favourite.parts() else { return 0 };
+    fn receive_connected(&mut self, take: &mut impl FnMut(SocketAddr, &[u8])) -> usize {
+        let Some((socket, peer)) = self.connected.get() else { return 0 };
         let ask = self.ask[1];
         let (mut frames, mut datagrams) = (0, 0);
         while datagrams < ask {
-            let mut place = Place::new(&mut self.buffers[..self.buffer_bytes]);
+            let mut slot = Received::new(&mut self.buffers[..self.buffer_bytes]);
             let mut header = empty_header();
-            header.msg_iov = &raw mut place.data;
+            header.msg_iov = &raw mut slot.data;
             header.msg_iovlen = 1;
             if self.coalesces {
-                header.msg_control = place.control.0.as_mut_ptr().cast();
+                header.msg_control = slot.control.0.as_mut_ptr().cast();
                 header.msg_controllen = CONTROL_BYTES;
             }
             self.counters.receive_calls += 1;
-            // SAFETY: the header points to a place and a buffer, which the kernel writes.
+            // SAFETY: the header points to a slot and a buffer, which the kernel writes.
             let length =
                 unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, libc::MSG_DONTWAIT) };
             // Nothing more, or the report that nobody listens there any more. The protocol finds
@@ -330,7 +330,7 @@ impl UdpIo {
                 self.counters.receive_lost += 1;
                 continue;
             }
-            let segment = if self.coalesces { read_segment(&header, &place) } else { None };
+            let segment = if self.coalesces { read_segment(&header, &slot) } else { None };
             for frame in self.buffers[..length].chunks(segment.unwrap_or(length).max(1)) {
                 self.counters.bytes_received += frame.len() as u64;
                 frames += 1;
@@ -338,26 +338,26 @@ impl UdpIo {
             }
         }
         self.ask[1] = next_ask(ask, datagrams);
-        self.favourite.is_heard(datagrams);
+        self.connected.heard(datagrams);
         frames
     }
 
-    /// Changes the favourite. Datagrams that have arrived from the previous one are received first.
+    /// Connects or closes the connected socket. Datagrams that it has are received first.
     #[cold]
-    fn change_favourite(&mut self, change: Change, take: &mut impl FnMut(SocketAddr, &[u8])) {
+    fn change_connected(&mut self, change: Change, take: &mut impl FnMut(SocketAddr, &[u8])) {
         // Bounded, because a fast sender could keep us here for ever. Lost frames are
         // retransmitted.
         for _ in 0..64 {
-            if self.receive_from_favourite(take) == 0 {
+            if self.receive_connected(take) == 0 {
                 break;
             }
         }
         match change {
             // If it fails, the common socket goes on as before.
-            Change::To(peer) => {
-                let _ = self.favourite.choose(self.socket.as_fd(), self.address, peer);
+            Change::Connect(peer) => {
+                let _ = self.connected.connect(self.socket.as_fd(), self.address, peer);
             }
-            Change::None | Change::Away => self.favourite.dismiss(),
+            Change::Keep | Change::Close => self.connected.close(),
         }
     }
 }
@@ -392,13 +392,13 @@ impl FrameIo for UdpIo {
 
     #[inline]
     fn receive(&mut self, _: usize, mut take: impl FnMut(SocketAddr, &[u8])) -> usize {
-        let mut frames = self.receive_from_favourite(&mut take);
+        let mut frames = self.receive_connected(&mut take);
         if self.turn > 0 {
             self.turn -= 1;
         } else {
-            let others = self.receive_from_others(&mut take);
+            let others = self.receive_common(&mut take);
             // While other peers send, every poll reads the common socket.
-            self.turn = if self.favourite.exists() && others == 0 { OTHERS_POLLS } else { 0 };
+            self.turn = if self.connected.is_open() && others == 0 { OTHERS_POLLS } else { 0 };
             frames += others;
         }
         self.counters.frames_received += frames as u64;
@@ -408,12 +408,12 @@ impl FrameIo for UdpIo {
 
     fn wait_fds(&self) -> Vec<BorrowedFd<'_>> {
         let mut fds = vec![self.socket.as_fd()];
-        fds.extend(self.favourite.parts().map(|(socket, _)| socket));
+        fds.extend(self.connected.get().map(|(socket, _)| socket));
         fds
     }
 
-    fn wake(&mut self, place: usize) {
-        if place == 0 {
+    fn wake(&mut self, index: usize) {
+        if index == 0 {
             self.turn = 0;
         }
     }
@@ -451,15 +451,15 @@ struct Run {
 }
 
 /// Where a received datagram's address and control messages go.
-struct Place {
+struct Received {
     native: MaybeUninit<libc::sockaddr_storage>,
     data: libc::iovec,
     control: Control,
 }
 
-impl Place {
-    fn new(buffer: &mut [u8]) -> Place {
-        Place {
+impl Received {
+    fn new(buffer: &mut [u8]) -> Received {
+        Received {
             native: MaybeUninit::uninit(),
             data: libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() },
             control: Control([0; CONTROL_BYTES]),
@@ -512,8 +512,8 @@ fn write_segment(control: &mut Control, segment: u16) -> usize {
 }
 
 /// The length of the frames in a coalesced datagram; `None` if it was not coalesced.
-fn read_segment(message: &libc::msghdr, place: &Place) -> Option<usize> {
-    let control = &place.control.0[..message.msg_controllen.min(CONTROL_BYTES)];
+fn read_segment(message: &libc::msghdr, slot: &Received) -> Option<usize> {
+    let control = &slot.control.0[..message.msg_controllen.min(CONTROL_BYTES)];
     let header = size_of::<libc::cmsghdr>();
     let mut rest = control;
     while rest.len() >= header {
@@ -571,17 +571,16 @@ mod tests {
         assert!(io.flush());
     }
 
-    /// The favourite's socket takes no datagrams of others, and does not give our address to
-    /// others.
+    /// The connected socket takes no datagrams of others, and does not give our address to others.
     #[test]
-    fn a_favourite_takes_nothing_from_others() {
+    fn a_connected_socket_takes_nothing_from_others() {
         let [mut a, mut b] = pair("127.0.0.1:0", "127.0.0.1:0", 1500);
         let [mut c, _] = pair("127.0.0.1:0", "127.0.0.1:0", 1500);
         for number in 0..100u8 {
             send(&mut a, b.address, number);
             assert_eq!(collect(&mut b, 1), [(a.address, vec![number; 40])]);
         }
-        assert!(b.favourite.socket_to(a.address).is_some());
+        assert!(b.connected.socket_to(a.address).is_some());
         let again = UdpIo::open(b.address, 1500).err().expect("a second owner");
         assert_eq!(again.kind(), io::ErrorKind::AddrInUse);
         for number in 0..50u8 {
@@ -595,7 +594,7 @@ mod tests {
             assert_eq!(collect(&mut c, 1), [(b.address, vec![number; 40])]);
             assert_eq!(collect(&mut a, 1), [(b.address, vec![number; 40])]);
         }
-        // When the favourite goes away, only datagrams to it are lost.
+        // When the connected peer goes away, only datagrams to it are lost.
         let gone = a.address;
         drop(a);
         for number in 0..50u8 {
@@ -605,8 +604,8 @@ mod tests {
         }
     }
 
-    /// Sends until the datagram arrives. A change of the favourite may lose a datagram that the
-    /// kernel has not assigned to a socket yet; UDP permits that.
+    /// Sends until the datagram arrives. A change of the connected socket may lose a datagram that
+    /// the kernel has not assigned to a socket yet; UDP permits that.
     fn insist(from: &mut UdpIo, to: &mut UdpIo, what: u8) {
         for _ in 0..10 {
             send(from, to.address, what);
@@ -622,22 +621,22 @@ mod tests {
         panic!("ten of ten were lost");
     }
 
-    /// A favourite is dismissed once others send as much. Once it is alone again, it becomes the
-    /// favourite again.
+    /// The connected socket is closed once others send as much. Once its peer is alone again, it is
+    /// connected again.
     #[test]
-    fn a_favourite_among_many_is_dismissed() {
+    fn a_connected_peer_among_many_loses_its_socket() {
         let [mut a, mut b] = pair("127.0.0.1:0", "127.0.0.1:0", 1500);
         let [mut c, _] = pair("127.0.0.1:0", "127.0.0.1:0", 1500);
         (0..100).for_each(|number| insist(&mut a, &mut b, number));
-        assert!(b.favourite.exists());
+        assert!(b.connected.is_open());
         for number in 0..100 {
             insist(&mut a, &mut b, number);
             insist(&mut c, &mut b, number);
         }
-        assert!(!b.favourite.exists(), "others sent as much");
-        // More datagrams than a new favourite needs.
+        assert!(!b.connected.is_open(), "others sent as much");
+        // More datagrams than a new connection needs.
         (0..1200_usize).for_each(|number| insist(&mut a, &mut b, number as u8));
-        assert!(b.favourite.exists(), "it is alone again");
+        assert!(b.connected.is_open(), "it is alone again");
     }
 
     /// Frames of many lengths arrive whole, in IPv4 and IPv6: alone, and in batches that the kernel

@@ -3,7 +3,7 @@
 
 use super::UdpIo;
 use super::address::to_native;
-use super::favourite::{STEPS, connected};
+use super::connected_socket::{STEPS, connected};
 use crate::frame_io::FrameIo;
 use crate::socket;
 use crate::testing::enter_new_namespace;
@@ -148,7 +148,7 @@ fn open(ip: &str, port: u16) -> UdpIo {
     UdpIo::open(SocketAddr::new(ip, port), 1500).expect("a free port")
 }
 
-/// Walks through a change of the favourite with `sharing`. Another user tries the address after
+/// Walks through opening a connected socket with `sharing`. Another user tries the address after
 /// each step. Returns the steps at which that user was not refused, and those at which our own user
 /// was not.
 fn walk(thief: &Thief, ip: &str, sharing: i32) -> [Vec<&'static str>; 2] {
@@ -173,7 +173,7 @@ fn walk(thief: &Thief, ip: &str, sharing: i32) -> [Vec<&'static str>; 2] {
     taken
 }
 
-/// At no step of a change of the favourite can another user bind to our address, by any option. A
+/// At no step of opening a connected socket can another user bind to our address, by any option. A
 /// second function of our own user is refused too, except at the steps at which our two sockets
 /// share.
 #[test]
@@ -199,11 +199,11 @@ fn a_change_that_lets_others_in_is_noticed() {
     }
 }
 
-/// Sends datagrams from `from` until it is the favourite of `to`.
+/// Sends datagrams from `from` until `to` connects a socket to it.
 fn court(from: &mut UdpIo, to: &mut UdpIo) {
     let since = Instant::now();
-    while to.favourite.socket_to(from.address).is_none() {
-        assert!(since.elapsed() < Duration::from_secs(60), "it never becomes the favourite");
+    while to.connected.socket_to(from.address).is_none() {
+        assert!(since.elapsed() < Duration::from_secs(60), "it never gets the connected socket");
         for _ in 0..16 {
             from.room().expect("room")[..40].fill(7);
             from.stage(to.address, 40);
@@ -215,11 +215,11 @@ fn court(from: &mut UdpIo, to: &mut UdpIo) {
     }
 }
 
-/// Changes of the favourite that the test waits for.
+/// Changes of the connected socket that the test waits for.
 const CHANGES: usize = 40;
 
-/// Two peers take turns as the favourite while another user tries to bind in a loop. Every attempt
-/// is refused, and the function still hears both peers and a third one.
+/// Two peers take turns at the connected socket while another user tries to bind in a loop. Every
+/// attempt is refused, and the function still hears both peers and a third one.
 #[test]
 fn a_thief_gets_nothing_while_favourites_change() {
     in_a_namespace();

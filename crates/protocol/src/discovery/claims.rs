@@ -5,11 +5,11 @@
 use alloc::vec::Vec;
 
 use crate::canary::planted;
-use crate::reliable::Standing;
+use crate::reliable::PlaceCheck;
 
 /// Most nodes that are asked for at their old places at once.
 const CLAIMS: usize = 64;
-/// Pauses after each question to an old place, in ns. After the last pause the old place has
+/// Pauses after each Seek to an old place, in ns. After the last pause the old place has
 /// failed.
 const PAUSES_NS: [u64; 5] = [20_000_000, 40_000_000, 80_000_000, 160_000_000, 320_000_000];
 /// How long an answer counts, in ns: further claims in that time are refused at once.
@@ -27,9 +27,9 @@ struct Claim<P> {
     node: u32,
     /// Where the node was last heard.
     old: P,
-    /// Questions sent since the claim.
-    questions: usize,
-    /// When the next question is due, or the last one has failed. Once decided: when the claim may
+    /// Seeks sent since the claim.
+    seeks: usize,
+    /// When the next Seek is due, or the last one has failed. Once decided: when the claim may
     /// be forgotten.
     next_ns: u64,
     has_answered: bool,
@@ -42,38 +42,38 @@ impl<P: Copy + Eq> Claims<P> {
     }
 
     /// `node` was last heard at `old`, and now asks for a link from another place.
-    /// [`Standing::Belongs`]: it may, because nothing answers at the old place.
-    pub fn judge(&mut self, node: u32, old: P, now_ns: u64) -> Standing {
+    /// [`PlaceCheck::Belongs`]: it may, because nothing answers at the old place.
+    pub fn check(&mut self, node: u32, old: P, now_ns: u64) -> PlaceCheck {
         if planted("discovery-believe-claims") {
-            return Standing::Belongs;
+            return PlaceCheck::Belongs;
         }
         let is_over = |claim: &Claim<P>| claim.is_decided() && now_ns >= claim.next_ns;
         self.claims.retain(|claim| !is_over(claim) && (claim.node != node || claim.old == old));
         match self.claims.iter().find(|claim| claim.node == node) {
-            Some(claim) if claim.has_answered => Standing::Elsewhere,
-            Some(claim) if claim.is_decided() => Standing::Belongs,
-            Some(_) => Standing::Doubtful,
+            Some(claim) if claim.has_answered => PlaceCheck::Elsewhere,
+            Some(claim) if claim.is_decided() => PlaceCheck::Belongs,
+            Some(_) => PlaceCheck::Pending,
             None => {
                 if self.claims.len() < CLAIMS {
-                    let (questions, has_answered) = (0, false);
-                    self.claims.push(Claim { node, old, questions, next_ns: now_ns, has_answered });
+                    let (seeks, has_answered) = (0, false);
+                    self.claims.push(Claim { node, old, seeks, next_ns: now_ns, has_answered });
                 }
-                Standing::Doubtful
+                PlaceCheck::Pending
             }
         }
     }
 
-    /// The next question that is due: the node and its old place.
-    pub fn poll_question(&mut self, now_ns: u64) -> Option<(u32, P)> {
+    /// The next Seek that is due: the node and its old place.
+    pub fn poll_seek(&mut self, now_ns: u64) -> Option<(u32, P)> {
         let is_due = |claim: &&mut Claim<P>| !claim.is_decided() && now_ns >= claim.next_ns;
         let claim = self.claims.iter_mut().find(is_due)?;
-        let pause_ns = PAUSES_NS.get(claim.questions);
-        claim.questions += 1;
+        let pause_ns = PAUSES_NS.get(claim.seeks);
+        claim.seeks += 1;
         claim.next_ns = now_ns + pause_ns.copied().unwrap_or(FAILURE_NS);
-        (claim.questions <= PAUSES_NS.len()).then_some((claim.node, claim.old))
+        (claim.seeks <= PAUSES_NS.len()).then_some((claim.node, claim.old))
     }
 
-    /// A question for `node` was answered from `place`.
+    /// A Seek for `node` was answered from `place`.
     pub fn answered(&mut self, node: u32, place: P, now_ns: u64) {
         if let Some(claim) = self.claims.iter_mut().find(|claim| claim.node == node)
             && claim.old == place
@@ -83,7 +83,7 @@ impl<P: Copy + Eq> Claims<P> {
         }
     }
 
-    /// When to call [`poll_question`](Self::poll_question) again.
+    /// When to call [`poll_seek`](Self::poll_seek) again.
     pub fn next_deadline(&self) -> u64 {
         let open = self.claims.iter().filter(|claim| !claim.is_decided());
         open.map(|claim| claim.next_ns).min().unwrap_or(u64::MAX)
@@ -98,7 +98,7 @@ impl<P: Copy + Eq> Claims<P> {
 impl<P> Claim<P> {
     /// Whether the old place has answered or failed.
     fn is_decided(&self) -> bool {
-        self.has_answered || self.questions > PAUSES_NS.len()
+        self.has_answered || self.seeks > PAUSES_NS.len()
     }
 }
 
@@ -112,26 +112,26 @@ impl<P: Copy + Eq> Default for Claims<P> {
 mod tests {
     use super::*;
 
-    /// Asks all questions that become due until `end_ns`; returns their number.
+    /// Sends all Seeks that become due until `end_ns`; returns their number.
     fn ask(claims: &mut Claims<char>, now_ns: &mut u64, end_ns: u64) -> usize {
-        let mut questions = 0;
+        let mut seeks = 0;
         while claims.next_deadline() <= end_ns {
             *now_ns = (*now_ns).max(claims.next_deadline());
-            questions += claims.poll_question(*now_ns).is_some() as usize;
+            seeks += claims.poll_seek(*now_ns).is_some() as usize;
         }
         *now_ns = end_ns;
-        questions
+        seeks
     }
 
-    /// A node that moved is believed after five unanswered questions to its old place.
+    /// A node that moved is believed after five unanswered Seeks to its old place.
     #[test]
     fn who_moves_is_believed_in_the_end() {
         let (mut claims, mut now_ns) = (Claims::new(), 5);
-        assert_eq!(claims.judge(7, 'a', now_ns), Standing::Doubtful);
-        assert_eq!(claims.poll_question(now_ns), Some((7, 'a')));
-        assert_eq!(claims.judge(7, 'a', now_ns), Standing::Doubtful);
+        assert_eq!(claims.check(7, 'a', now_ns), PlaceCheck::Pending);
+        assert_eq!(claims.poll_seek(now_ns), Some((7, 'a')));
+        assert_eq!(claims.check(7, 'a', now_ns), PlaceCheck::Pending);
         assert_eq!(ask(&mut claims, &mut now_ns, 700_000_000), 4);
-        assert_eq!(claims.judge(7, 'a', now_ns), Standing::Belongs);
+        assert_eq!(claims.check(7, 'a', now_ns), PlaceCheck::Belongs);
         assert_eq!(claims.next_deadline(), u64::MAX);
     }
 
@@ -140,13 +140,13 @@ mod tests {
     fn who_answers_stays() {
         let (mut claims, mut now_ns) = (Claims::new(), 5);
         for _ in 0..100 {
-            assert_eq!(claims.judge(7, 'a', now_ns), Standing::Doubtful);
+            assert_eq!(claims.check(7, 'a', now_ns), PlaceCheck::Pending);
             let end_ns = now_ns + 50_000_000;
             assert_eq!(ask(&mut claims, &mut now_ns, end_ns), 2);
             claims.answered(7, 'b', now_ns);
-            assert_eq!(claims.judge(7, 'a', now_ns), Standing::Doubtful);
+            assert_eq!(claims.check(7, 'a', now_ns), PlaceCheck::Pending);
             claims.answered(7, 'a', now_ns);
-            assert_eq!(claims.judge(7, 'a', now_ns), Standing::Elsewhere);
+            assert_eq!(claims.check(7, 'a', now_ns), PlaceCheck::Elsewhere);
             now_ns += 2_000_000_000;
         }
     }
@@ -156,12 +156,12 @@ mod tests {
     fn claims_without_end_are_bounded() {
         let (mut claims, mut now_ns) = (Claims::new(), 5);
         for node in 0..10_000 {
-            assert_eq!(claims.judge(node, 'a', now_ns), Standing::Doubtful);
+            assert_eq!(claims.check(node, 'a', now_ns), PlaceCheck::Pending);
             assert!(claims.count() <= CLAIMS);
         }
         ask(&mut claims, &mut now_ns, 10_000_000_000);
-        assert_eq!(claims.judge(77_777, 'a', now_ns), Standing::Doubtful);
+        assert_eq!(claims.check(77_777, 'a', now_ns), PlaceCheck::Pending);
         assert_eq!(ask(&mut claims, &mut now_ns, 11_000_000_000), 5);
-        assert_eq!(claims.judge(77_777, 'a', now_ns), Standing::Belongs);
+        assert_eq!(claims.check(77_777, 'a', now_ns), PlaceCheck::Belongs);
     }
 }

@@ -1,58 +1,58 @@
 //! Where nodes are, and who may claim so: devices and the simulator put it around
 //! [`reliable::Endpoint`](crate::reliable::Endpoint).
 //!
-//! - [`Places`] names the places that frames come from and go to, and forgets those that no link
+//! - [`Places`] numbers the places that frames come from and go to, and forgets those that no link
 //!   uses.
-//! - [`seek`] has the frames by which nodes ask for each other's places. [`Questions`] makes the
-//!   nonces: an answer counts only if it was asked for.
-//! - [`Nodes`] remembers where each node was last heard; it is one possible [`Book`].
+//! - [`seek`] has the frames by which nodes ask for each other's places. An answer counts only with
+//!   one of our [`Nonces`].
+//! - [`Neighbours`] remembers where each node was last heard; a [`NeighbourTable`] has one.
 //! - [`Claims`] decides about a node that asks for a link from another place: it must wait until
 //!   its old place does not answer.
 //!
 //! [`Discovery`] joins all of them for one function.
 
-mod book;
 mod claims;
-mod nodes;
+mod neighbour_table;
+mod neighbours;
+mod nonces;
 mod places;
-mod questions;
 pub mod seek;
 
-pub use book::{Book, Owner};
 pub use claims::Claims;
-pub use nodes::{NODES, Nodes, STATION_NODES};
+pub use neighbour_table::{Binding, NeighbourTable};
+pub use neighbours::{NEIGHBOURS, Neighbours, STATION_NEIGHBOURS};
+pub use nonces::Nonces;
 pub use places::{PLACES, Places};
-pub use questions::Questions;
 
 use bellwire_wire::frame::seek::SeekBody;
-use seek::{ANYBODY, Said};
+use seek::{ANY_NODE, SeekFrame};
 
 use crate::Secret;
-use crate::reliable::{PathId, Standing};
+use crate::reliable::{PathId, PlaceCheck};
 
-/// What one function knows of places, except for its device's [`Book`].
+/// What one function knows of places, except for its device's [`NeighbourTable`].
 pub struct Discovery<P> {
     own: u32,
     frame_bytes: u32,
     places: Places<P>,
-    questions: Questions,
+    nonces: Nonces,
     claims: Claims<P>,
 }
 
-/// What a question or an answer means to us.
+/// What a Seek or a Here means to us.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Heard {
+pub enum SeekOutcome {
     /// It asks for us: answer with this body, to this function of the asking node.
     Asked(SeekBody, u8),
-    /// This node answered our question.
+    /// This node answered our Seek.
     Answered {
         /// The node.
         node: u32,
         /// Whether this is a further place of the node.
         is_further: bool,
     },
-    /// It was not for us, or answers no question of ours.
-    Nothing,
+    /// It was not for us, or answers no Seek of ours.
+    Ignored,
 }
 
 impl<P: Copy + Ord> Discovery<P> {
@@ -62,80 +62,80 @@ impl<P: Copy + Ord> Discovery<P> {
             own,
             frame_bytes: frame_bytes as u32,
             places: Places::new(),
-            questions: Questions::new(secret),
+            nonces: Nonces::new(secret),
             claims: Claims::new(),
         }
     }
 
-    /// The names of places.
+    /// The numbers of places.
     #[inline]
     pub fn places(&mut self) -> &mut Places<P> {
         &mut self.places
     }
 
-    /// The place of a name, unless it was forgotten.
+    /// The place with a number, unless it was forgotten.
     #[inline]
-    pub fn place(&self, name: PathId) -> Option<P> {
-        self.places.place(name)
+    pub fn place(&self, path: PathId) -> Option<P> {
+        self.places.place(path)
     }
 
-    /// The question for the place of `node`.
-    pub fn question(&self, node: u32, now_ns: u64) -> SeekBody {
-        let nonce = self.questions.nonce(node, now_ns);
+    /// The Seek for the place of `node`.
+    pub fn seek(&self, node: u32, now_ns: u64) -> SeekBody {
+        let nonce = self.nonces.nonce(node, now_ns);
         SeekBody { from: self.own, to: node, frame_bytes: self.frame_bytes, nonce }
     }
 
-    /// Takes in a frame from `from`. A question proves nothing, so nothing is learnt from it.
-    pub fn hear(
+    /// Takes in a frame from `from`. A Seek proves nothing, so nothing is learnt from it.
+    pub fn handle(
         &mut self,
-        book: &mut impl Book<P>,
+        table: &mut impl NeighbourTable<P>,
         from: P,
-        (said, function): (Said, u8),
+        (frame, function): (SeekFrame, u8),
         now_ns: u64,
-    ) -> Heard {
-        match said {
-            Said::Where(body) if body.to == self.own || body.to == ANYBODY => {
+    ) -> SeekOutcome {
+        match frame {
+            SeekFrame::Seek(body) if body.to == self.own || body.to == ANY_NODE => {
                 let (to, frame_bytes) = (body.from, self.frame_bytes);
-                Heard::Asked(SeekBody { from: self.own, to, frame_bytes, ..body }, function)
+                SeekOutcome::Asked(SeekBody { from: self.own, to, frame_bytes, ..body }, function)
             }
-            Said::Here(body) if self.questions.is_answer(body.from, body.nonce, now_ns) => {
+            SeekFrame::Here(body) if self.nonces.is_answer(body.from, body.nonce, now_ns) => {
                 self.claims.answered(body.from, from, now_ns);
-                let is_further = book.told(body.from, from);
-                Heard::Answered { node: body.from, is_further }
+                let is_further = table.announced(body.from, from);
+                SeekOutcome::Answered { node: body.from, is_further }
             }
-            Said::Where(_) | Said::Here(_) => Heard::Nothing,
+            SeekFrame::Seek(_) | SeekFrame::Here(_) => SeekOutcome::Ignored,
         }
     }
 
-    /// Whether a node that asks for a link by a path is there. A number made from an address
+    /// Whether a node that asks for a link by a path is there. A number that is bound to an address
     /// belongs to that address. A chosen number belongs to the station where it was last heard,
     /// until nothing answers there.
     #[cold]
-    pub fn standing(
+    pub fn check_place(
         &mut self,
-        book: &mut impl Book<P>,
+        table: &mut impl NeighbourTable<P>,
         node: u32,
         path: PathId,
         now_ns: u64,
-    ) -> Standing {
-        let Some(place) = self.places.place(path) else { return Standing::Doubtful };
-        match book.owner(node, place) {
-            Owner::This => Standing::Belongs,
-            Owner::Other => Standing::Elsewhere,
-            Owner::Anybody => match book.other_place(node, place) {
-                Some(old) => self.claims.judge(node, old, now_ns),
-                None => Standing::Belongs,
+    ) -> PlaceCheck {
+        let Some(place) = self.places.place(path) else { return PlaceCheck::Pending };
+        match table.binding(node, place) {
+            Binding::Here => PlaceCheck::Belongs,
+            Binding::Elsewhere => PlaceCheck::Elsewhere,
+            Binding::None => match table.other_place(node, place) {
+                Some(old) => self.claims.check(node, old, now_ns),
+                None => PlaceCheck::Belongs,
             },
         }
     }
 
-    /// The next question to the old place of a claimed node: its destination and its body.
-    pub fn poll_question(&mut self, now_ns: u64) -> Option<(P, SeekBody)> {
-        let (node, place) = self.claims.poll_question(now_ns)?;
-        Some((place, self.question(node, now_ns)))
+    /// The next Seek to the old place of a claimed node: its destination and its body.
+    pub fn poll_seek(&mut self, now_ns: u64) -> Option<(P, SeekBody)> {
+        let (node, place) = self.claims.poll_seek(now_ns)?;
+        Some((place, self.seek(node, now_ns)))
     }
 
-    /// When to call [`poll_question`](Self::poll_question) again.
+    /// When to call [`poll_seek`](Self::poll_seek) again.
     #[inline]
     pub fn next_deadline(&self) -> u64 {
         self.claims.next_deadline()

@@ -117,6 +117,12 @@ impl Config {
         }
     }
 
+    /// Highest version that both speak, if the peer speaks versions `low` to `high`.
+    pub(super) fn common_version(&self, low: u8, high: u8) -> Option<u8> {
+        let common = self.versions[1].min(high);
+        (self.versions[0].max(low) <= common).then_some(common)
+    }
+
     /// Checks the settings; the error says why they cannot work.
     pub fn check(&self) -> Result<(), &'static str> {
         let power = |bytes: u32| bytes.is_power_of_two() && bytes <= 1 << 28;

@@ -6,11 +6,14 @@
 //! changes faster than frames go costs nothing, and the peer hears its last state.
 
 use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::cell::RefCell;
 
-use bellwire_wire::frame::record::GateState;
+use bellwire_wire::frame::record::{GateState, News};
 
+use super::PeerId;
 use crate::canary::planted;
 
 /// Queue pair numbers from here on belong to channels.
@@ -18,39 +21,8 @@ const CHANNEL_BASE: u32 = 1 << 31;
 /// Channels of a function.
 const CHANNELS: u32 = 1 << 16;
 const PAGE: usize = 512;
-
-/// Maps the numbers of queue pairs and of channels to indices of one table, and back.
-#[derive(Clone, Copy)]
-pub(super) struct GateNumbers {
-    queue_pairs: u32,
-}
-
-impl GateNumbers {
-    pub fn new(queue_pairs: u32) -> Self {
-        GateNumbers { queue_pairs: queue_pairs.min(CHANNEL_BASE) }
-    }
-
-    pub fn count(self) -> usize {
-        (self.queue_pairs + CHANNELS) as usize
-    }
-
-    #[inline]
-    pub fn place(self, queue_pair: u32) -> Option<usize> {
-        if queue_pair < self.queue_pairs {
-            Some(queue_pair as usize)
-        } else {
-            let channel = queue_pair.checked_sub(CHANNEL_BASE)?;
-            (channel < CHANNELS).then(|| (self.queue_pairs + channel) as usize)
-        }
-    }
-
-    pub fn number(self, place: usize) -> u32 {
-        match (place as u32).checked_sub(self.queue_pairs) {
-            None => place as u32,
-            Some(channel) => CHANNEL_BASE + channel,
-        }
-    }
-}
+/// Most requests for gates that wait for the next frame.
+const WANTED: usize = 64;
 
 /// A table whose pages are allocated at the first write, so that an idle link has none.
 struct Paged {
@@ -63,20 +35,95 @@ impl Paged {
     }
 
     #[inline]
-    fn at(&self, place: usize) -> u8 {
-        match self.pages.get(place / PAGE) {
-            Some(Some(page)) => page[place % PAGE],
+    fn at(&self, index: usize) -> u8 {
+        match self.pages.get(index / PAGE) {
+            Some(Some(page)) => page[index % PAGE],
             _ => 0,
         }
     }
 
-    fn at_mut(&mut self, place: usize) -> &mut u8 {
-        if self.pages.len() <= place / PAGE {
-            self.pages.resize_with(place / PAGE + 1, || None);
+    fn at_mut(&mut self, index: usize) -> &mut u8 {
+        if self.pages.len() <= index / PAGE {
+            self.pages.resize_with(index / PAGE + 1, || None);
         }
-        &mut self.pages[place / PAGE]
+        &mut self.pages[index / PAGE]
             .get_or_insert_with(|| vec![0; PAGE].try_into().unwrap_or_else(|_| Box::new([0; PAGE])))
-            [place % PAGE]
+            [index % PAGE]
+    }
+}
+
+/// The gates of our own queue pairs, and requests for gates of peers.
+pub(super) struct FunctionGates {
+    /// Queue pairs are numbered below this. Their gates have the same index; those of channels have
+    /// the indices behind them.
+    queue_pairs: u32,
+    states: Vec<u8>,
+    /// Requests that wait for the next frame.
+    wanted: RefCell<VecDeque<(PeerId, u32)>>,
+}
+
+impl FunctionGates {
+    pub fn new(queue_pairs: u32) -> Self {
+        let queue_pairs = queue_pairs.min(CHANNEL_BASE);
+        FunctionGates {
+            queue_pairs,
+            states: vec![0; (queue_pairs + CHANNELS) as usize],
+            wanted: RefCell::new(VecDeque::with_capacity(WANTED)),
+        }
+    }
+
+    /// The index of the gate of a queue pair or channel, if there is one.
+    #[inline]
+    pub fn index(&self, queue_pair: u32) -> Option<usize> {
+        if queue_pair < self.queue_pairs {
+            Some(queue_pair as usize)
+        } else {
+            let channel = queue_pair.checked_sub(CHANNEL_BASE)?;
+            (channel < CHANNELS).then(|| (self.queue_pairs + channel) as usize)
+        }
+    }
+
+    /// Sets the gate of one of our queue pairs. Returns its index if that is a change.
+    pub fn set(&mut self, queue_pair: u32, state: GateState) -> Option<usize> {
+        let index = self.index(queue_pair)?;
+        let before = core::mem::replace(&mut self.states[index], state as u8);
+        (before != state as u8).then_some(index)
+    }
+
+    /// What to tell the peer about a gate of ours, or to ask it about one of its own.
+    pub fn news(&self, index: usize, is_question: bool) -> News {
+        let queue_pair = match (index as u32).checked_sub(self.queue_pairs) {
+            None => index as u32,
+            Some(channel) => CHANNEL_BASE + channel,
+        };
+        if is_question {
+            return News::Ask { queue_pair };
+        }
+        let state = match self.states[index] {
+            1 => GateState::Open,
+            2 => GateState::Stopped,
+            _ => GateState::Closed,
+        };
+        News::Gate { queue_pair, state }
+    }
+
+    /// Notes that `peer` must be asked for a gate, if there is room.
+    pub fn want(&self, peer: PeerId, queue_pair: u32) {
+        let mut wanted = self.wanted.borrow_mut();
+        if wanted.len() < WANTED && !wanted.contains(&(peer, queue_pair)) {
+            wanted.push_back((peer, queue_pair));
+        }
+    }
+
+    /// Whether peers must be asked.
+    #[inline]
+    pub fn has_wanted(&self) -> bool {
+        !self.wanted.borrow().is_empty()
+    }
+
+    /// The next request, if any.
+    pub fn next_wanted(&mut self) -> Option<(PeerId, u32)> {
+        self.wanted.get_mut().pop_front()
     }
 }
 
@@ -103,8 +150,8 @@ impl LinkGates {
 
     /// The peer's gate, if known.
     #[inline]
-    pub fn peer(&self, place: usize) -> Option<GateState> {
-        let entry = self.table.at(place);
+    pub fn peer(&self, index: usize) -> Option<GateState> {
+        let entry = self.table.at(index);
         (entry & KNOWN != 0).then_some(match entry & 3 {
             1 => GateState::Open,
             2 => GateState::Stopped,
@@ -114,29 +161,29 @@ impl LinkGates {
 
     /// Whether the gate is neither known nor asked for.
     #[inline]
-    pub fn is_unasked(&self, place: usize) -> bool {
-        self.table.at(place) & (KNOWN | ASKED | TO_ASK) == 0
+    pub fn is_unasked(&self, index: usize) -> bool {
+        self.table.at(index) & (KNOWN | ASKED | TO_ASK) == 0
     }
 
     /// Notes that the peer must be asked.
-    pub fn ask(&mut self, place: usize) {
-        if self.is_unasked(place) {
-            *self.table.at_mut(place) |= TO_ASK;
+    pub fn ask(&mut self, index: usize) {
+        if self.is_unasked(index) {
+            *self.table.at_mut(index) |= TO_ASK;
             self.owed += 1;
         }
     }
 
     /// The peer told the state of one of its gates; returns whether it changed.
-    pub fn told(&mut self, place: usize, state: GateState) -> bool {
-        let entry = self.table.at_mut(place);
+    pub fn told(&mut self, index: usize, state: GateState) -> bool {
+        let entry = self.table.at_mut(index);
         let before = *entry;
         *entry = *entry & !3 | KNOWN | state as u8;
         *entry != before
     }
 
     /// The peer asks for one of our gates.
-    pub fn asked(&mut self, place: usize) {
-        let entry = self.table.at_mut(place);
+    pub fn asked(&mut self, index: usize) {
+        let entry = self.table.at_mut(index);
         *entry |= LISTENS;
         if *entry & TO_TELL == 0 {
             *entry |= TO_TELL;
@@ -145,11 +192,11 @@ impl LinkGates {
     }
 
     /// One of our gates changed; returns whether the peer must be told.
-    pub fn changed(&mut self, place: usize) -> bool {
-        if self.table.at(place) & LISTENS == 0 || planted("reliable-gate-untold") {
+    pub fn changed(&mut self, index: usize) -> bool {
+        if self.table.at(index) & LISTENS == 0 || planted("reliable-gate-untold") {
             return false;
         }
-        let entry = self.table.at_mut(place);
+        let entry = self.table.at_mut(index);
         if *entry & TO_TELL == 0 {
             *entry |= TO_TELL;
             self.owed += 1;
@@ -174,18 +221,18 @@ impl LinkGates {
             let from = if step == 0 { self.cursor % PAGE } else { 0 };
             let Some(Some(entries)) = self.table.pages.get_mut(page) else { continue };
             for (index, entry) in entries.iter_mut().enumerate().skip(from) {
-                let place = page * PAGE + index;
+                let index = page * PAGE + index;
                 if *entry & TO_ASK != 0 {
                     *entry = *entry & !TO_ASK | ASKED;
                     self.owed -= 1;
-                    self.cursor = place;
-                    return Some((place, true));
+                    self.cursor = index;
+                    return Some((index, true));
                 }
                 if *entry & TO_TELL != 0 {
                     *entry &= !TO_TELL;
                     self.owed -= 1;
-                    self.cursor = place;
-                    return Some((place, false));
+                    self.cursor = index;
+                    return Some((index, false));
                 }
             }
         }

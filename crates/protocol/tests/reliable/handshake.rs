@@ -1,24 +1,24 @@
 //! How links begin and end, and how restarted peers are told from the old ones.
 
-use bellwire_protocol::reliable::{Channel, Config, Event, FunctionId, Why};
+use bellwire_protocol::reliable::{Channel, Config, DownReason, Event, FunctionId};
 use bellwire_wire::frame::header::FrameKind;
 
 use super::net::{Net, Node, function};
 
-fn why_down(net: &Net, node: usize) -> Option<Why> {
+fn down_reason(net: &Net, node: usize) -> Option<DownReason> {
     net.nodes[node].events.iter().find_map(|event| match event {
-        Event::Down { why, .. } => Some(*why),
+        Event::Down { reason, .. } => Some(*reason),
         _ => None,
     })
 }
 
 /// Connects nodes with different settings and returns why the link went down.
-fn refused(ours: Config, theirs: Config) -> Why {
+fn refused(ours: Config, theirs: Config) -> DownReason {
     let mut net = Net::new(&[ours, theirs], 1);
     net.connect(0, 1);
-    net.run_until(|net| why_down(net, 0).is_some());
+    net.run_until(|net| down_reason(net, 0).is_some());
     assert!(net.nodes[1].events.is_empty(), "the side that refuses has no link");
-    why_down(&net, 0).unwrap()
+    down_reason(&net, 0).unwrap()
 }
 
 /// Versions and features without overlap are refused, and the refusal names those of both sides.
@@ -26,12 +26,12 @@ fn refused(ours: Config, theirs: Config) -> Why {
 pub fn refusals_name_both_sides() {
     let config = Config::new(1500);
     let newer = Config { versions: [3, 5], ..config };
-    assert_eq!(refused(config, newer), Why::Version { ours: [2, 2], theirs: [3, 5] });
-    assert_eq!(refused(newer, config), Why::Version { ours: [3, 5], theirs: [2, 2] });
+    assert_eq!(refused(config, newer), DownReason::Version { ours: [2, 2], theirs: [3, 5] });
+    assert_eq!(refused(newer, config), DownReason::Version { ours: [3, 5], theirs: [2, 2] });
     let demanding = Config { features: [0b11, 0b01], ..config };
-    assert_eq!(refused(demanding, config), Why::Feature { ours: 0b11, theirs: 0 });
-    assert_eq!(refused(config, demanding), Why::Feature { ours: 0, theirs: 0b11 });
-    let text = Why::Version { ours: [1, 1], theirs: [2, 5] }.to_string();
+    assert_eq!(refused(demanding, config), DownReason::Feature { ours: 0b11, theirs: 0 });
+    assert_eq!(refused(config, demanding), DownReason::Feature { ours: 0, theirs: 0b11 });
+    let text = DownReason::Version { ours: [1, 1], theirs: [2, 5] }.to_string();
     assert!(text.contains("1 to 1") && text.contains("2 to 5"), "{text}");
 }
 
@@ -55,18 +55,18 @@ pub fn the_other_refusals() {
     );
     net.link(2, 1);
     net.connect(0, 1);
-    net.run_until(|net| why_down(net, 0).is_some());
-    assert_eq!(why_down(&net, 0), Some(Why::Full));
+    net.run_until(|net| down_reason(net, 0).is_some());
+    assert_eq!(down_reason(&net, 0), Some(DownReason::Full));
     let mut net = Net::new(&[Config::new(1500); 2], 4);
     let elsewhere = FunctionId { node: 77, function: 1 };
     net.nodes[0].endpoint.connect(elsewhere, Net::path(1, 0), 1_000_000_000, 1).unwrap();
-    net.run_until(|net| why_down(net, 0).is_some());
-    assert_eq!(why_down(&net, 0), Some(Why::NotHere));
+    net.run_until(|net| down_reason(net, 0).is_some());
+    assert_eq!(down_reason(&net, 0), Some(DownReason::NotHere));
     let mut net = Net::new(&[Config::new(1500); 2], 5);
     net.nodes[1].is_asleep = true;
     net.connect(0, 1);
-    net.run_until(|net| why_down(net, 0).is_some());
-    assert_eq!(why_down(&net, 0), Some(Why::NoAnswer));
+    net.run_until(|net| down_reason(net, 0).is_some());
+    assert_eq!(down_reason(&net, 0), Some(DownReason::NoAnswer));
     assert!(net.now_ns >= 10_000_000_000);
 }
 
@@ -121,7 +121,7 @@ pub fn a_restarted_peer_is_not_confused_with_the_old_one() {
     assert_eq!(net.nodes[0].taken.len(), taken);
     assert!(net.nodes[1].taken.is_empty());
     let back = net.link(1, 0);
-    assert_eq!(why_down(&net, 0), Some(Why::Restarted));
+    assert_eq!(down_reason(&net, 0), Some(DownReason::Restarted));
     let peer = net.peer_of(0, function(1)).unwrap();
     for round in 0..3 {
         for (from, frame) in &old {
@@ -160,13 +160,13 @@ pub fn the_old_link_is_emptied_first() {
     let back = net.link(1, 0);
     net.send(1, back, b"new").unwrap();
     net.run_until(Net::is_quiet);
-    assert_eq!(why_down(&net, 0), None, "there is still a packet of it");
+    assert_eq!(down_reason(&net, 0), None, "there is still a packet of it");
     net.nodes[0].appetite = [usize::MAX; 2];
     net.run_until(|net| net.nodes[0].taken.len() == 2);
     assert_eq!(net.nodes[0].taken[0].payload, b"old");
     assert_eq!(net.nodes[0].taken[1].payload, b"new");
     net.transmit();
-    assert_eq!(why_down(&net, 0), Some(Why::Restarted));
+    assert_eq!(down_reason(&net, 0), Some(DownReason::Restarted));
 }
 
 /// What a link delivered behind an older, unread link is taken even if the link ends before that,
@@ -293,8 +293,11 @@ pub fn closing_sends_what_was_queued() {
     net.run_until(|net| net.nodes[0].endpoint.link_count() == 0);
     assert_eq!(net.nodes[1].taken.len(), 200);
     net.faults.loss = 0;
-    net.run_until(|net| why_down(net, 1).is_some());
-    assert!(matches!(why_down(&net, 1), Some(Why::Closed | Why::Restarted | Why::Dead)));
+    net.run_until(|net| down_reason(net, 1).is_some());
+    assert!(matches!(
+        down_reason(&net, 1),
+        Some(DownReason::Closed | DownReason::Restarted | DownReason::Dead)
+    ));
     net.check_books();
 }
 
@@ -409,7 +412,7 @@ pub fn patience_begins_when_the_old_link_has_ended() {
             continue;
         }
         net.run_until(|net| net.nodes[0].events.len() == 2);
-        let Event::Down { peer, why: Why::NoAnswer, .. } = net.nodes[0].events[1] else {
+        let Event::Down { peer, reason: DownReason::NoAnswer, .. } = net.nodes[0].events[1] else {
             panic!("{:?}", net.nodes[0].events);
         };
         assert_eq!(peer, again);
@@ -571,12 +574,12 @@ pub fn a_late_confirmation_revives_nothing() {
     // The other side learns that its link is gone, and asks itself.
     let lost = net.peer_of(1, function(0)).unwrap();
     net.send(1, lost, b"lost").unwrap();
-    net.run_until(|net| why_down(net, 1) == Some(Why::Restarted));
+    net.run_until(|net| down_reason(net, 1) == Some(DownReason::Restarted));
     let now = net.now_ns;
     net.nodes[1].endpoint.close(lost, now);
     net.drop_if = Box::new(|_, _, _| false);
     let third = net.connect(1, 0);
-    net.run_until(|net| net.nodes[1].endpoint.is_up(third) && why_down(net, 0).is_some());
+    net.run_until(|net| net.nodes[1].endpoint.is_up(third) && down_reason(net, 0).is_some());
     let new = net.peer_of(0, function(1)).unwrap();
     net.send(0, new, b"new").unwrap();
     net.run_until(|net| net.nodes[1].taken.len() == 1);
@@ -613,9 +616,9 @@ pub fn a_link_with_an_earlier_opening_may_be_the_later_one() {
     net.nodes[0].endpoint.close(first, now);
     let asked = net.connect(0, 1);
     net.run_for(1_000_000);
-    assert_eq!(why_down(&net, 1), None);
+    assert_eq!(down_reason(&net, 1), None);
     net.hand(1, Net::path(0, 0), &closes.borrow()[0]);
-    net.run_until(|net| why_down(net, 1) == Some(Why::Closed));
+    net.run_until(|net| down_reason(net, 1) == Some(DownReason::Closed));
     let now = net.now_ns;
     net.nodes[1].endpoint.close(lost, now);
     let answered = net.connect(1, 0);

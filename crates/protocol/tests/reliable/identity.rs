@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use bellwire_protocol::reliable::{Config, Event, Why};
+use bellwire_protocol::reliable::{Config, DownReason, Event};
 use bellwire_wire::frame::check::seal;
 use bellwire_wire::frame::header::FrameKind;
 
@@ -21,9 +21,9 @@ fn with_impostor() -> Net {
 }
 
 /// Whether a node was told that a link is down.
-fn lost(net: &Net, node: usize) -> Option<Why> {
+fn lost(net: &Net, node: usize) -> Option<DownReason> {
     net.nodes[node].events.iter().find_map(|event| match event {
-        Event::Down { why, .. } => Some(*why),
+        Event::Down { reason, .. } => Some(*reason),
         _ => None,
     })
 }
@@ -60,7 +60,7 @@ pub fn who_has_moved_is_believed_in_the_end() {
     let moved = net.connect(2, 0);
     let begin_ns = net.now_ns;
     net.run_until(|net| net.nodes[2].endpoint.is_up(moved));
-    assert_eq!(lost(&net, 0), Some(Why::Dead));
+    assert_eq!(lost(&net, 0), Some(DownReason::Dead));
     assert!(net.now_ns - begin_ns > 3_000_000_000, "the old place is asked first");
     net.send(2, moved, b"here").unwrap();
     net.run_until(|net| net.nodes[0].taken.len() == 1);

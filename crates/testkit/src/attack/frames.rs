@@ -1,6 +1,6 @@
 //! Frames that an attacker makes: their check values are right, and what they say is wrong.
 
-use bellwire_protocol::discovery::seek::ANYBODY;
+use bellwire_protocol::discovery::seek::ANY_NODE;
 use bellwire_protocol::reliable::Config;
 use bellwire_wire::frame::finish::{RefuseBody, RefuseReason};
 use bellwire_wire::frame::header::{FrameHeader, FrameKind, HEADER_BYTES};
@@ -90,7 +90,7 @@ pub fn refusal(open: &[u8], reason: RefuseReason) -> Vec<u8> {
 
 /// A Here that says that `node` is at the place that it comes from.
 pub fn here(node: u32, nonce: u64) -> Vec<u8> {
-    let body = SeekBody { from: node, to: ANYBODY, frame_bytes: 1_400, nonce };
+    let body = SeekBody { from: node, to: ANY_NODE, frame_bytes: 1_400, nonce };
     sealed(FrameHeader::new(FrameKind::Here, 0, 0, 0), &body.emit())
 }
 

@@ -99,7 +99,7 @@ impl Auto {
             Network::Eth(eth) => match eth.open_function(function)? {
                 EthFunction::Packet(far) => self.join(near, *far, eth.elsewhere()),
                 EthFunction::Xdp(far) => self.join(near, *far, eth.elsewhere()),
-                EthFunction::Several(far) => self.join(near, *far, eth.elsewhere()),
+                EthFunction::MultiInterface(far) => self.join(near, *far, eth.elsewhere()),
             },
         }
     }

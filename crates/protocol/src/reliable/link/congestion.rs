@@ -23,7 +23,6 @@ pub(super) struct Congestion {
     most: u64,
     slow_start: bool,
     cut_at_ns: u64,
-    pub cuts: u64,
 }
 
 impl Congestion {
@@ -31,7 +30,7 @@ impl Congestion {
     pub fn new(most: u16, target_ns: Option<u64>) -> Self {
         let most = most as u64 * ONE;
         let window = if target_ns.is_some() { most.min(FIRST * ONE) } else { most };
-        Congestion { target_ns, window, most, slow_start: true, cut_at_ns: 0, cuts: 0 }
+        Congestion { target_ns, window, most, slow_start: true, cut_at_ns: 0 }
     }
 
     /// The window, in frames.
@@ -92,6 +91,5 @@ impl Congestion {
             (self.window * sixteenths / 16).clamp((LEAST * ONE).min(self.most), self.most);
         self.slow_start = false;
         self.cut_at_ns = now_ns.max(1);
-        self.cuts += 1;
     }
 }

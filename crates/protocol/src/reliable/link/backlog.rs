@@ -1,36 +1,45 @@
-//! Packets of one channel of one link that were acknowledged but not yet taken. These are packets
-//! that the user refused (STOP, H-15), and the beginning of a packet whose end is missing (H-25).
-//! Most packets bypass it: they are offered in the frame.
+//! Packets of one link that were acknowledged but not yet taken, and the credit for more. These are
+//! packets that the user refused (STOP, H-15), and the beginning of a packet whose end is missing
+//! (H-25). Most packets bypass it: they are offered in the frame.
 
 use alloc::vec::Vec;
 
 use bellwire_wire::frame::record::{PACKET_COST_BYTES, PacketWords};
 use bellwire_wire::frame::section::{FLAG_CONTINUES, FLAG_UNFINISHED, Section};
 
-use super::{Channel, PeerId, Sink, Verdict};
 use crate::canary::planted;
+use crate::reliable::{Channel, Config, Counters, PeerId, Sink, Verdict};
 
-pub(super) struct Backlog {
+/// The backlogs of both channels, and the credit that the peer was told.
+pub(crate) struct Backlogs {
+    channels: [Backlog; 2],
+    advertised: [u32; 2],
+    /// Our user has closed the link, and packets for it were discarded.
+    has_discarded: bool,
+}
+
+/// The packets of one channel.
+struct Backlog {
     bytes: Vec<u8>,
     /// Offset of the first record.
     at: usize,
     /// The end of the last record has not arrived.
-    pub unfinished: bool,
+    unfinished: bool,
     /// The user has refused the first record, or it may not be offered yet.
-    pub held: bool,
+    held: bool,
     /// All refused records have been taken, and the sender does not know it.
-    pub just_emptied: bool,
+    just_emptied: bool,
     /// Sum of the costs of packets taken, modulo 2^32.
-    pub consumed: u32,
+    consumed: u32,
     /// Packets taken.
-    pub packets: u64,
+    packets: u64,
     limit: u32,
     packet_bytes: u32,
 }
 
 /// What happened to the offered records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Offered {
+enum Offered {
     /// All whole records were taken: this many bytes.
     All(usize),
     /// The user has no room for the record at this offset.
@@ -39,10 +48,99 @@ pub(super) enum Offered {
     Violation,
 }
 
+impl Backlogs {
+    /// Empty backlogs. Credit is counted from `base`.
+    pub fn new(config: &Config, base: u32) -> Self {
+        let backlog = || Backlog::new(config.receive_bytes, config.packet_bytes, base);
+        Backlogs { channels: [backlog(), backlog()], advertised: [base; 2], has_discarded: false }
+    }
+
+    /// Whether a whole packet may be here that the user has not taken.
+    #[inline]
+    pub fn are_waiting(&self) -> bool {
+        self.channels.iter().any(Backlog::is_waiting)
+    }
+
+    /// Whether packets were discarded since our user closed the link.
+    #[inline]
+    pub fn have_discarded(&self) -> bool {
+        self.has_discarded
+    }
+
+    /// Takes in the packets of one section, and offers those that are whole if `may_offer`.
+    /// `false`: the sender broke the protocol, or the user reports a violation.
+    #[inline]
+    pub fn arrive(
+        &mut self,
+        peer: PeerId,
+        channel: Channel,
+        section: &Section<'_>,
+        may_offer: bool,
+        counters: &mut Counters,
+        sink: &mut impl Sink,
+    ) -> bool {
+        let backlog = &mut self.channels[channel as usize];
+        let (before, was_held) = (backlog.packets, backlog.held);
+        let is_sound = backlog.arrive(peer, channel, section, may_offer, sink);
+        counters.packets_delivered += backlog.packets - before;
+        counters.packets_refused += (backlog.held && !was_held) as u64;
+        is_sound
+    }
+
+    /// Takes and drops the packets of one section, for a link that our user has closed. `false`: as
+    /// for [`arrive`](Self::arrive).
+    pub fn discard(&mut self, peer: PeerId, channel: Channel, section: &Section<'_>) -> bool {
+        self.has_discarded = true;
+        let mut taken = |_: PeerId, _: Channel, _: [u64; 3], _: &[u8]| Verdict::Taken;
+        self.channels[channel as usize].arrive(peer, channel, section, true, &mut taken)
+    }
+
+    /// Offers what is kept. `false`: as for [`arrive`](Self::arrive).
+    pub fn offer(&mut self, peer: PeerId, counters: &mut Counters, sink: &mut impl Sink) -> bool {
+        let mut is_sound = true;
+        for channel in [Channel::Request, Channel::Response] {
+            let backlog = &mut self.channels[channel as usize];
+            if backlog.is_waiting() {
+                let before = backlog.packets;
+                is_sound &= backlog.offer(peer, channel, sink);
+                counters.packets_delivered += backlog.packets - before;
+            }
+        }
+        is_sound
+    }
+
+    /// Drops all packets.
+    pub fn forget(&mut self) {
+        self.channels.iter_mut().for_each(Backlog::forget);
+    }
+
+    /// The credit that the next frame advertises. `share` is the peer's share of the credit now.
+    #[inline]
+    pub fn advertise(&mut self, share: u32) -> [u32; 2] {
+        for (backlog, advertised) in self.channels.iter().zip(&mut self.advertised) {
+            *advertised = backlog.credit(share, *advertised);
+        }
+        self.advertised
+    }
+
+    /// Packets were taken. Returns whether much room, or all of it, became free: the peer must know
+    /// soon (GO, H-16).
+    #[inline]
+    pub fn frees_room(&mut self, share: u32) -> bool {
+        let mut frees = false;
+        for (backlog, advertised) in self.channels.iter_mut().zip(self.advertised) {
+            let more = backlog.credit(share, advertised).wrapping_sub(advertised);
+            let was_emptied = core::mem::take(&mut backlog.just_emptied);
+            frees |= more >= share / 4 || more > 0 && was_emptied;
+        }
+        frees
+    }
+}
+
 impl Backlog {
     /// An empty backlog for a sender with `limit` credit whose packets have at most `packet_bytes`.
     /// Credit is counted from `base`.
-    pub fn new(limit: u32, packet_bytes: u32, base: u32) -> Self {
+    fn new(limit: u32, packet_bytes: u32, base: u32) -> Self {
         Backlog {
             bytes: Vec::new(),
             at: 0,
@@ -58,20 +156,20 @@ impl Backlog {
 
     /// Bytes kept.
     #[inline]
-    pub fn len(&self) -> usize {
+    fn len(&self) -> usize {
         self.bytes.len() - self.at
     }
 
     /// Whether a whole packet may be here that the user has not taken.
     #[inline]
-    pub fn is_waiting(&self) -> bool {
+    fn is_waiting(&self) -> bool {
         self.len() > 0 && (self.held || !self.unfinished)
     }
 
     /// The limit up to which the sender may spend credit, for a share of `share`. It never falls
     /// below `advertised`.
     #[inline]
-    pub fn credit(&self, share: u32, advertised: u32) -> u32 {
+    fn credit(&self, share: u32, advertised: u32) -> u32 {
         let more = if planted("reliable-credit-too-high") { 64 } else { 0 };
         let credit = self.consumed.wrapping_add(share.min(self.limit)).wrapping_add(more);
         if (credit.wrapping_sub(advertised) as i32) < 0 { advertised } else { credit }
@@ -80,7 +178,7 @@ impl Backlog {
     /// Takes in the bytes of one section. `false`: the sender broke the protocol, or the user
     /// reports a violation.
     #[inline]
-    pub fn arrive(
+    fn arrive(
         &mut self,
         peer: PeerId,
         channel: Channel,
@@ -147,7 +245,7 @@ impl Backlog {
     }
 
     /// Offers what is kept, from the first packet on. `false`: as for `arrive`.
-    pub fn offer(&mut self, peer: PeerId, channel: Channel, sink: &mut impl Sink) -> bool {
+    fn offer(&mut self, peer: PeerId, channel: Channel, sink: &mut impl Sink) -> bool {
         let bytes = core::mem::take(&mut self.bytes);
         let offered = self.offer_from(&bytes[self.at..], peer, channel, sink);
         self.bytes = bytes;
@@ -169,7 +267,7 @@ impl Backlog {
     }
 
     /// Drops all records.
-    pub fn forget(&mut self) {
+    fn forget(&mut self) {
         self.bytes = Vec::new();
         self.at = 0;
         self.held = false;

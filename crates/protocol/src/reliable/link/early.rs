@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 const NONE: u16 = u16::MAX;
 
 /// Buffers for early frames, made when first needed.
-pub(super) struct EarlyFrames {
+pub(crate) struct EarlyFrames {
     buffers: Vec<Box<[u8]>>,
     free: Vec<u16>,
     most: u16,

@@ -14,8 +14,8 @@ use alloc::vec::Vec;
 use bellwire_wire::frame::record::{PACKET_COST_BYTES, PACKET_HEADER_MAX_BYTES, PacketWords};
 use bellwire_wire::frame::section::{FLAG_CONTINUES, FLAG_UNFINISHED};
 
-use super::Body;
 use crate::canary::planted;
+use crate::reliable::Body;
 
 /// In a frame that is not empty, a record is begun only if at least this much of it fits.
 const WORTH_BEGINNING_BYTES: u32 = 256;
@@ -23,6 +23,9 @@ const WORTH_BEGINNING_BYTES: u32 = 256;
 const FIRST_POSITION: u32 = u32::MAX - 1000;
 /// First size of a ring.
 const FIRST_BYTES: u32 = 1 << 12;
+
+/// Streams that have a piece in each frame: requests, responses, news.
+pub(super) const STREAMS: usize = 3;
 
 /// A run of bytes of a stream, as it lies in one frame.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -55,7 +58,7 @@ pub(super) struct SendStream {
     spent: u32,
     granted: u32,
     /// The next record waits for credit (STOP).
-    pub stopped: bool,
+    stopped: bool,
 }
 
 impl SendStream {
@@ -194,15 +197,27 @@ impl SendStream {
         self.head = piece.start.wrapping_add(piece.length);
     }
 
-    /// The peer grants credit up to `limit`; returns whether that is more than before.
+    /// The peer grants credit up to `limit`; returns whether a record waited for it (GO).
     #[inline]
     pub fn grant(&mut self, limit: u32) -> bool {
         let more = limit.wrapping_sub(self.granted);
-        let news = more != 0 && more <= 1 << 31;
-        if news {
-            self.granted = limit;
+        if more == 0 || more > 1 << 31 {
+            return false;
         }
-        news
+        self.granted = limit;
+        core::mem::take(&mut self.stopped)
+    }
+
+    /// Whether the next record waits for credit (STOP).
+    #[inline]
+    pub fn is_stopped(&self) -> bool {
+        self.stopped
+    }
+
+    /// Whether bytes wait that may be sent.
+    #[inline]
+    pub fn is_sendable(&self) -> bool {
+        self.waiting_bytes() > 0 && !self.stopped
     }
 
     fn append(&mut self, bytes: &[u8]) {

@@ -2,11 +2,8 @@
 
 use alloc::collections::VecDeque;
 
-use super::stream::Piece;
+use super::stream::{Piece, STREAMS};
 use crate::canary::planted;
-
-/// Streams that have a piece in each frame: requests, responses, news.
-pub(super) const STREAMS: usize = 3;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum SentState {
@@ -34,9 +31,9 @@ pub(super) struct Sent {
 pub(super) struct Flight {
     frames: VecDeque<Sent>,
     /// Sequence number of the oldest.
-    pub oldest: u32,
-    pub in_flight: u32,
-    pub lost: u32,
+    oldest: u32,
+    in_flight: u32,
+    lost: u32,
     /// Every lost frame has at least this index.
     lost_from: usize,
 }
@@ -50,6 +47,30 @@ impl Flight {
     #[inline]
     pub fn len(&self) -> usize {
         self.frames.len()
+    }
+
+    /// Whether everything is acknowledged.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+
+    /// Sequence number of the oldest frame.
+    #[inline]
+    pub fn oldest(&self) -> u32 {
+        self.oldest
+    }
+
+    /// Number of frames that are neither acknowledged nor lost.
+    #[inline]
+    pub fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    /// Whether a frame is to be retransmitted.
+    #[inline]
+    pub fn has_lost(&self) -> bool {
+        self.lost > 0
     }
 
     /// Sequence number of the next new frame.
@@ -99,13 +120,8 @@ impl Flight {
         Some(before)
     }
 
-    /// Declares lost each frame in flight that `is_lost` selects. Calls `each` for them and returns
-    /// their number.
-    pub fn lose(
-        &mut self,
-        mut is_lost: impl FnMut(&Sent) -> bool,
-        mut each: impl FnMut(&Sent),
-    ) -> u32 {
+    /// Declares lost each frame in flight that `is_lost` selects, and returns their number.
+    pub fn lose(&mut self, mut is_lost: impl FnMut(&Sent) -> bool) -> u32 {
         let mut count = 0;
         for (index, sent) in self.frames.iter_mut().enumerate() {
             if sent.state == SentState::InFlight && is_lost(sent) {
@@ -114,7 +130,6 @@ impl Flight {
                 } else {
                     SentState::Lost
                 };
-                each(sent);
                 self.lost_from =
                     if self.lost == 0 && count == 0 { index } else { self.lost_from.min(index) };
                 count += 1;

@@ -1,21 +1,21 @@
 //! What a device knows of the places of nodes.
 
-/// Which station the number of a node belongs to, as seen from one place.
+/// The address that the number of a node is bound to, as seen from one place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Owner {
-    /// The station at this place: the number is made from its address.
-    This,
-    /// Another station.
-    Other,
-    /// The station that has chosen the number.
-    Anybody,
+pub enum Binding {
+    /// The address of this place: the number is made from it.
+    Here,
+    /// Another address.
+    Elsewhere,
+    /// None: the station that uses the number has chosen it.
+    None,
 }
 
 /// What a device knows of the places of nodes. The device defines how numbers follow from
 /// addresses.
-pub trait Book<P> {
-    /// Which station the number `node` belongs to, as far as addresses tell.
-    fn owner(&self, node: u32, place: P) -> Owner;
+pub trait NeighbourTable<P> {
+    /// The address that the number `node` is bound to.
+    fn binding(&self, node: u32, place: P) -> Binding;
 
     /// Where `node` was last heard, or found for the user, if that is a station other than the one
     /// at `place`.
@@ -26,7 +26,7 @@ pub trait Book<P> {
 
     /// A Here for `node` came from `place`. Returns whether that is a further place: by an
     /// interface that did not reach the node before. A known place is not changed.
-    fn told(&mut self, node: u32, place: P) -> bool;
+    fn announced(&mut self, node: u32, place: P) -> bool;
 
     /// The node does not answer at its known place.
     fn forget(&mut self, node: u32);

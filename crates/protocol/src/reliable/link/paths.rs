@@ -11,8 +11,8 @@
 //! Spreading makes frames arrive out of order. A receiver without room for early frames drops them,
 //! and a go-back sender then sends all again. Such links use one path at a time.
 
-use super::config::PATHS;
 use crate::canary::planted;
+use crate::reliable::{PATHS, PathId};
 
 /// How long a path is left out at first, in timeouts; it doubles with each failed trial.
 const REST_TIMEOUTS: u64 = 8;
@@ -22,19 +22,14 @@ const LONGEST_REST_NS: u64 = 2_000_000_000;
 /// How long frames are not spread after the peer dropped an early one, in ns.
 const NARROW_NS: u64 = 1_000_000_000;
 
-/// A path, by the device's number. The protocol does not interpret it. A number is never reused for
-/// another place, because cookies are bound to it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct PathId(pub u64);
-
 #[derive(Clone, Copy)]
-pub(super) struct Path {
-    pub id: PathId,
-    pub in_flight: u32,
+struct Path {
+    id: PathId,
+    in_flight: u32,
     /// Frames sent so far: the stamp of the next.
-    pub stamp: u32,
+    stamp: u32,
     /// Latest stamp that is known to have arrived.
-    pub arrived: u32,
+    arrived: u32,
     /// Failed trials since something last arrived.
     failures: u32,
     /// Not to be used until then, unless all others are out, too.
@@ -42,7 +37,7 @@ pub(super) struct Path {
     /// The peer was heard by this path.
     is_heard: bool,
     /// Cookie for Opens by this path, from the peer's Challenge; 0: none yet.
-    pub cookie: u64,
+    cookie: u64,
     /// Bytes of unacknowledged frame kinds that may still go by it; `None` once the peer has shown
     /// that it receives there.
     unproved_bytes: Option<u32>,
@@ -63,23 +58,8 @@ impl Path {
         }
     }
 
-    /// The frame with this stamp has arrived.
-    #[inline]
-    pub fn arrive(&mut self, stamp: u32) {
-        if stamp.wrapping_sub(self.arrived) as i32 > 0 {
-            self.arrived = stamp;
-            self.failures = 0;
-        }
-    }
-
-    /// A frame that went by this path and no other has arrived.
-    #[inline]
-    pub fn prove(&mut self) {
-        self.unproved_bytes = None;
-    }
-
     /// Frames sent by it were not acknowledged in time: leaves the path out for a while.
-    pub fn fail(&mut self, timeout_ns: u64, now_ns: u64) {
+    fn fail(&mut self, timeout_ns: u64, now_ns: u64) {
         let rest_ns = (REST_TIMEOUTS * timeout_ns) << self.failures.min(10);
         self.rest_until_ns = now_ns + rest_ns.min(LONGEST_REST_NS);
         self.failures += 1;
@@ -100,7 +80,7 @@ impl Path {
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct Paths {
+pub(crate) struct Paths {
     paths: [Path; PATHS],
     count: u8,
     turn: u8,
@@ -117,7 +97,8 @@ pub(super) struct Paths {
 }
 
 impl Paths {
-    pub fn new(first: PathId) -> Self {
+    /// `is_narrow`: one path at a time, for as long as the link lives.
+    pub fn new(first: PathId, is_narrow: bool) -> Self {
         Paths {
             paths: [Path::new(first); PATHS],
             count: 1,
@@ -125,7 +106,7 @@ impl Paths {
             heard: 0,
             challenged: None,
             are_guesses: false,
-            narrow_until_ns: 0,
+            narrow_until_ns: if is_narrow { u64::MAX } else { 0 },
             timed_out_ns: 0,
         }
     }
@@ -137,7 +118,7 @@ impl Paths {
     }
 
     /// A path by which the peer has shown that it receives: the last one heard, if that is proved.
-    pub fn place(&self) -> PathId {
+    pub fn proved_id(&self) -> PathId {
         self.paths[self.back(usize::MAX) as usize].id
     }
 
@@ -211,7 +192,7 @@ impl Paths {
     /// Charges a frame of `bytes` that is not acknowledged to this path.
     #[inline]
     pub fn spend(&mut self, index: u8, bytes: usize) {
-        if let Some(left) = &mut self.at(index).unproved_bytes {
+        if let Some(left) = &mut self.at_mut(index).unproved_bytes {
             *left = left.saturating_sub(bytes as u32);
         }
     }
@@ -251,7 +232,7 @@ impl Paths {
         if !core::mem::take(&mut self.are_guesses) {
             return;
         }
-        let heard = self.place();
+        let heard = self.proved_id();
         let mut kept = 0;
         for index in 0..self.count as usize {
             if self.paths[index].is_heard && self.paths[index].unproved_bytes.is_none() {
@@ -321,14 +302,71 @@ impl Paths {
         self.timed_out_ns = now_ns;
     }
 
-    /// One path at a time, for as long as the link lives.
-    pub fn narrow_for_good(&mut self) {
-        self.narrow_until_ns = u64::MAX;
+    #[inline]
+    fn at(&self, index: u8) -> &Path {
+        &self.paths[index as usize % PATHS]
     }
 
     #[inline]
-    pub fn at(&mut self, index: u8) -> &mut Path {
+    fn at_mut(&mut self, index: u8) -> &mut Path {
         &mut self.paths[index as usize % PATHS]
+    }
+
+    /// The device's number of a path.
+    #[inline]
+    pub fn id(&self, index: u8) -> PathId {
+        self.at(index).id
+    }
+
+    /// The cookie for Opens by a path; 0: none yet.
+    pub fn cookie(&self, index: u8) -> u64 {
+        self.at(index).cookie
+    }
+
+    /// A frame goes by this path; returns its stamp.
+    #[inline]
+    pub fn send(&mut self, index: u8) -> u32 {
+        let path = self.at_mut(index);
+        let stamp = path.stamp;
+        path.stamp = stamp.wrapping_add(1);
+        path.in_flight += 1;
+        stamp
+    }
+
+    /// A frame that went by this path is acknowledged or declared lost.
+    #[inline]
+    pub fn leave_flight(&mut self, index: u8) {
+        self.at_mut(index).in_flight -= 1;
+    }
+
+    /// The frame with this stamp has arrived.
+    #[inline]
+    pub fn arrived(&mut self, index: u8, stamp: u32) {
+        let path = self.at_mut(index);
+        if stamp.wrapping_sub(path.arrived) as i32 > 0 {
+            path.arrived = stamp;
+            path.failures = 0;
+        }
+    }
+
+    /// A frame that went by this path and no other has arrived.
+    #[inline]
+    pub fn prove(&mut self, index: u8) {
+        self.at_mut(index).unproved_bytes = None;
+    }
+
+    /// How many frames later than the one with this stamp the newest arrived one was sent; negative
+    /// if it was sent earlier.
+    #[inline]
+    pub fn sent_behind(&self, index: u8, stamp: u32) -> i32 {
+        self.at(index).arrived.wrapping_sub(stamp) as i32
+    }
+
+    /// Frames sent by these paths were not acknowledged in time: leaves the paths out for a while.
+    pub fn fail(&mut self, failed: [bool; PATHS], timeout_ns: u64, now_ns: u64) {
+        for (path, _) in self.paths.iter_mut().zip(failed).filter(|(_, failed)| *failed) {
+            path.fail(timeout_ns, now_ns);
+        }
     }
 
     /// The path for the next frame.

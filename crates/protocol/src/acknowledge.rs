@@ -29,11 +29,11 @@ pub(crate) struct Acknowledge {
     turns: u8,
     answered: bool,
     /// It must go now.
-    pub due: bool,
+    due: bool,
     /// It must go before any data.
-    pub is_next: bool,
+    is_next: bool,
     /// A gap was seen (LOSE).
-    pub lose: bool,
+    lose: bool,
     /// A frame behind a gap was not kept.
     dropped: bool,
 }
@@ -90,6 +90,30 @@ impl Acknowledge {
         self.due |= self.turns < TURNS;
     }
 
+    /// It must go now.
+    #[inline]
+    pub fn make_due(&mut self) {
+        self.due = true;
+    }
+
+    /// Whether it must go now.
+    #[inline]
+    pub fn is_due(&self) -> bool {
+        self.due
+    }
+
+    /// Whether it must go before any data.
+    #[inline]
+    pub fn is_next(&self) -> bool {
+        self.is_next
+    }
+
+    /// Whether it reports a gap (LOSE).
+    #[inline]
+    pub fn loses(&self) -> bool {
+        self.lose
+    }
+
     /// The latest time at which it must go, unless it is due at once.
     #[inline]
     pub fn deadline_ns(&self) -> u64 {
@@ -102,8 +126,9 @@ impl Acknowledge {
         }
     }
 
-    /// Whether frames wait for an acknowledgement.
-    pub fn is_waiting(&self) -> bool {
+    /// Makes a waiting acknowledgement due; returns whether one waits.
+    pub fn flush(&mut self) -> bool {
+        self.due |= self.waiting > 0;
         self.waiting > 0
     }
 

@@ -34,7 +34,7 @@ impl Hop {
     /// Every interface.
     pub const ALL: u8 = u8::MAX;
     /// Broadcast on all interfaces.
-    pub const EVERYBODY: Hop = Hop { through: Hop::ALL, to: Mac::BROADCAST };
+    pub const BROADCAST: Hop = Hop { through: Hop::ALL, to: Mac::BROADCAST };
 }
 
 impl fmt::Display for Hop {
@@ -43,25 +43,25 @@ impl fmt::Display for Hop {
     }
 }
 
-/// One interface, with either way of frames.
-pub(crate) enum Any {
+/// One interface, by AF_PACKET or AF_XDP.
+pub(crate) enum InterfaceIo {
     Packet(EthIo<PacketIo>),
     Xdp(EthIo<XdpIo>),
 }
 
 /// Runs the same expression on either.
 macro_rules! with {
-    ($any:expr, $io:ident => $what:expr) => {
-        match $any {
-            Any::Packet($io) => $what,
-            Any::Xdp($io) => $what,
+    ($interface:expr, $io:ident => $what:expr) => {
+        match $interface {
+            InterfaceIo::Packet($io) => $what,
+            InterfaceIo::Xdp($io) => $what,
         }
     };
 }
 
 /// The interfaces of one function.
-pub struct Several {
-    interfaces: Vec<Any>,
+pub struct MultiInterfaceIo {
+    interfaces: Vec<InterfaceIo>,
     frame_bytes: usize,
     /// The interface whose room was given last. A frame that leaves by another interface is copied
     /// there. So this is the one whose turn it is.
@@ -71,10 +71,17 @@ pub struct Several {
     lost: u64,
 }
 
-impl Several {
-    pub(crate) fn new(interfaces: Vec<Any>) -> Several {
-        let frame_bytes = interfaces.iter().map(|any| with!(any, io => io.frame_bytes())).min();
-        Several { interfaces, frame_bytes: frame_bytes.unwrap_or(0), given: 0, first: 0, lost: 0 }
+impl MultiInterfaceIo {
+    pub(crate) fn new(interfaces: Vec<InterfaceIo>) -> MultiInterfaceIo {
+        let frame_bytes =
+            interfaces.iter().map(|interface| with!(interface, io => io.frame_bytes())).min();
+        MultiInterfaceIo {
+            interfaces,
+            frame_bytes: frame_bytes.unwrap_or(0),
+            given: 0,
+            first: 0,
+            lost: 0,
+        }
     }
 
     /// Copies the frame from the room that was given to interface `through`, and stages it there.
@@ -102,7 +109,7 @@ impl Several {
     }
 }
 
-impl FrameIo for Several {
+impl FrameIo for MultiInterfaceIo {
     type Path = Hop;
 
     const LINK_TYPE: LinkType = LinkType::Ethernet;
@@ -113,7 +120,7 @@ impl FrameIo for Several {
 
     fn room(&mut self) -> Option<&mut [u8]> {
         let count = self.interfaces.len();
-        let has_room = |any: &mut Any| with!(any, io => io.room().is_some());
+        let has_room = |interface: &mut InterfaceIo| with!(interface, io => io.room().is_some());
         self.given = (0..count)
             .map(|step| (self.given + step) % count)
             .find(|&number| has_room(&mut self.interfaces[number]))?;
@@ -139,7 +146,7 @@ impl FrameIo for Several {
     }
 
     fn flush(&mut self) -> bool {
-        let flush = |done, any: &mut Any| with!(any, io => io.flush()) && done;
+        let flush = |done, interface: &mut InterfaceIo| with!(interface, io => io.flush()) && done;
         self.interfaces.iter_mut().fold(true, flush)
     }
 
@@ -164,22 +171,22 @@ impl FrameIo for Several {
     }
 
     fn wait_fds(&self) -> Vec<BorrowedFd<'_>> {
-        self.interfaces.iter().flat_map(|any| with!(any, io => io.wait_fds())).collect()
+        self.interfaces.iter().flat_map(|interface| with!(interface, io => io.wait_fds())).collect()
     }
 
-    fn wake(&mut self, place: usize) {
+    fn wake(&mut self, index: usize) {
         let mut before = 0;
-        for any in &mut self.interfaces {
-            let count = with!(any, io => io.wait_fds().len());
-            if place < before + count {
-                return with!(any, io => io.wake(place - before));
+        for interface in &mut self.interfaces {
+            let count = with!(interface, io => io.wait_fds().len());
+            if index < before + count {
+                return with!(interface, io => io.wake(index - before));
             }
             before += count;
         }
     }
 
     fn is_ready(&self) -> bool {
-        self.interfaces.iter().any(|any| with!(any, io => io.is_ready()))
+        self.interfaces.iter().any(|interface| with!(interface, io => io.is_ready()))
     }
 
     fn capture_header(&self, peer: Hop, direction: Direction, frame: &[u8]) -> Vec<u8> {
@@ -188,22 +195,23 @@ impl FrameIo for Several {
     }
 
     fn counters(&self) -> IoCounters {
-        let counters = self.interfaces.iter().map(|any| with!(any, io => io.counters()));
+        let counters =
+            self.interfaces.iter().map(|interface| with!(interface, io => io.counters()));
         let mut sum = counters.fold(IoCounters::default(), |sum, one| sum.plus(&one));
         sum.send_full += self.lost;
         sum
     }
 }
 
-impl Any {
+impl InterfaceIo {
     pub(crate) fn new(
         wire: Wire,
         local: crate::local::Local,
         interface: &crate::interface::Interface,
-    ) -> Any {
+    ) -> InterfaceIo {
         match wire {
-            Wire::Packet(wire) => Any::Packet(EthIo::new(*wire, local, interface)),
-            Wire::Xdp(wire) => Any::Xdp(EthIo::new(*wire, local, interface)),
+            Wire::Packet(wire) => InterfaceIo::Packet(EthIo::new(*wire, local, interface)),
+            Wire::Xdp(wire) => InterfaceIo::Xdp(EthIo::new(*wire, local, interface)),
         }
     }
 }

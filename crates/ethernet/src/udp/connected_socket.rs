@@ -1,14 +1,13 @@
-//! The peer that a function hears most has a socket of its own, connected to it. The kernel then
-//! neither looks up a route for each datagram nor copies addresses, which saves a tenth of the
-//! time.
+//! The busiest peer of a function has a socket of its own, connected to it. The kernel then neither
+//! looks up a route for each datagram nor copies addresses, which saves a tenth of the time.
 //!
 //! The two sockets share our address. The second one binds while both have SO_REUSEPORT, which the
 //! kernel grants to sockets of one user only. SO_REUSEADDR would let any user bind at that moment.
 //! Afterwards both are without it, so that the address is refused to a second function of the same
 //! user too.
 //!
-//! The favourite also has a receive buffer of its own. Once others send much that is more than its
-//! share, and it stops being the favourite.
+//! The connected peer also has a receive buffer of its own. Once others send much that is more than
+//! its share, and the socket is closed.
 
 use super::address::to_native;
 use super::prepare;
@@ -17,94 +16,94 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-/// This many consecutive datagrams from one peer make it the favourite.
+/// This many consecutive datagrams from one peer get it the connected socket.
 const STREAK: usize = 32;
 /// A change costs several system calls. So at least this many datagrams of others come between two
 /// changes.
 const PAUSE: usize = 1024;
-/// Upper limit of a favourite's worth. Each of its datagrams adds one, each datagram of another
-/// peer subtracts two. A favourite of worth 0 goes back to the common socket.
-const WORTH: usize = 64;
+/// Upper limit of the connected peer's score. Each of its datagrams adds one, each datagram of
+/// another peer subtracts two. A peer of score 0 goes back to the common socket.
+const MOST_SCORE: usize = 64;
 
-/// The favourite, if there is one.
-pub(super) struct Favourite {
+/// The connected socket, if there is one.
+pub(super) struct ConnectedSocket {
     connected: Option<(OwnedFd, SocketAddr)>,
     /// The last peer on the common socket, and the length of its streak.
     streak: Option<(SocketAddr, usize)>,
     /// Datagrams on the common socket since the last change.
-    heard: usize,
-    worth: usize,
+    since_change: usize,
+    score: usize,
 }
 
-/// What to do with the favourite.
+/// What to do with the connected socket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Change {
-    None,
-    /// Choose this peer.
-    To(SocketAddr),
-    /// Dismiss it.
-    Away,
+    Keep,
+    /// Connect it to this peer.
+    Connect(SocketAddr),
+    /// Close it.
+    Close,
 }
 
-impl Favourite {
-    pub fn new() -> Favourite {
-        Favourite { connected: None, streak: None, heard: PAUSE, worth: 0 }
+impl ConnectedSocket {
+    pub fn new() -> ConnectedSocket {
+        ConnectedSocket { connected: None, streak: None, since_change: PAUSE, score: 0 }
     }
 
-    pub fn exists(&self) -> bool {
+    pub fn is_open(&self) -> bool {
         self.connected.is_some()
     }
 
     /// The socket, and its peer.
     #[inline]
-    pub fn parts(&self) -> Option<(BorrowedFd<'_>, SocketAddr)> {
+    pub fn get(&self) -> Option<(BorrowedFd<'_>, SocketAddr)> {
         self.connected.as_ref().map(|(socket, peer)| (socket.as_fd(), *peer))
     }
 
     /// The socket, if it leads to `peer`.
     #[inline]
     pub fn socket_to(&self, peer: SocketAddr) -> Option<BorrowedFd<'_>> {
-        self.parts().filter(|(_, known)| *known == peer).map(|(socket, _)| socket)
+        self.get().filter(|(_, known)| *known == peer).map(|(socket, _)| socket)
     }
 
     /// A datagram came from `peer` on the common socket.
-    pub fn hears(&mut self, peer: SocketAddr) -> Change {
+    pub fn heard_other(&mut self, peer: SocketAddr) -> Change {
         let before = match self.streak {
             Some((known, count)) if known == peer => count,
             _ => 0,
         };
         self.streak = Some((peer, before + 1));
-        self.heard = self.heard.saturating_add(1);
-        self.worth = self.worth.saturating_sub(2);
-        if before + 1 >= STREAK && self.heard >= PAUSE {
-            Change::To(peer)
-        } else if self.worth == 0 && self.exists() {
-            Change::Away
+        self.since_change = self.since_change.saturating_add(1);
+        self.score = self.score.saturating_sub(2);
+        if before + 1 >= STREAK && self.since_change >= PAUSE {
+            Change::Connect(peer)
+        } else if self.score == 0 && self.is_open() {
+            Change::Close
         } else {
-            Change::None
+            Change::Keep
         }
     }
 
-    /// `datagrams` came from the favourite.
+    /// `datagrams` came from the connected peer.
     #[inline]
-    pub fn is_heard(&mut self, datagrams: usize) {
-        self.worth = WORTH.min(self.worth + datagrams);
+    pub fn heard(&mut self, datagrams: usize) {
+        self.score = MOST_SCORE.min(self.score + datagrams);
     }
 
-    /// Dismisses the favourite.
-    pub fn dismiss(&mut self) {
-        (self.connected, self.streak, self.heard) = (None, None, 0);
+    /// Closes the socket: its peer goes back to the common one.
+    pub fn close(&mut self) {
+        (self.connected, self.streak, self.since_change) = (None, None, 0);
     }
 
-    /// Makes `peer` the favourite. `all` is the function's common socket, bound to `address`.
-    pub fn choose(
+    /// Connects the socket to `peer`. `all` is the function's common socket, bound to `address`.
+    pub fn connect(
         &mut self,
         all: BorrowedFd<'_>,
         address: SocketAddr,
         peer: SocketAddr,
     ) -> io::Result<()> {
-        self.dismiss();
-        self.worth = WORTH;
+        self.close();
+        self.score = MOST_SCORE;
         let own = connected(all, address, peer, libc::SO_REUSEPORT, |_| ())?;
         self.connected = Some((own, peer));
         Ok(())

@@ -16,10 +16,11 @@ use bellwire_wire::frame::header::FrameHeader;
 use bellwire_wire::frame::open::OpenBody;
 use bellwire_wire::frame::{FunctionId, MIN_FRAME_BYTES};
 
-use super::endpoint::{MOST_INCARNATION, Reply, ReplyBody};
-use super::link::{Link, NEVER, State, first_number};
-use super::{Config, Endpoint, PathId, Sink, Standing, Why};
+use super::replies::{Reply, ReplyBody};
+use super::{Endpoint, MOST_INCARNATION};
 use crate::canary::planted;
+use crate::reliable::link::{Link, State};
+use crate::reliable::{Config, DownReason, PathId, PlaceCheck, Sink};
 use crate::secret::Purpose;
 
 /// How long an answered Open waits for its confirmation, in ns. Its values are forgotten then.
@@ -30,9 +31,9 @@ const PLACE_SHARE: usize = 4;
 const LEAST_OF_PLACE: usize = 4;
 
 /// The link that an Open is about.
-enum Place {
+enum OpenTarget {
     /// No link. The Open is dropped, or needs no further work.
-    Nowhere,
+    None,
     /// The link in this slot, which is not up yet: it takes over the values of the Open.
     HalfOpen(usize),
     /// A new one.
@@ -59,7 +60,7 @@ impl Endpoint {
         if open.to != self.me {
             return self.refuse(path, &open, RefuseReason::NotHere);
         }
-        if common_version(&self.config, &open).is_none() {
+        if self.config.common_version(open.version_low, open.version_high).is_none() {
             return self.refuse(path, &open, RefuseReason::Version);
         }
         if !features_agree(&self.config, &open) {
@@ -73,40 +74,39 @@ impl Endpoint {
         if !self.is_proved(path, header, &open, now_ns) && !planted("reliable-skip-cookie") {
             return self.challenge(path, &open, now_ns);
         }
-        match sink.standing(open.from.node, path) {
-            Standing::Belongs => {}
-            Standing::Elsewhere => {
+        match sink.check_place(open.from.node, path) {
+            PlaceCheck::Belongs => {}
+            PlaceCheck::Elsewhere => {
                 self.counters.frames_elsewhere += 1;
                 return self.refuse(path, &open, RefuseReason::Elsewhere);
             }
-            Standing::Doubtful => {
+            PlaceCheck::Pending => {
                 self.counters.frames_elsewhere += 1;
                 return;
             }
         }
         let slot = match self.link_of(path, &open, now_ns) {
-            Place::Nowhere => return,
-            Place::HalfOpen(slot) => {
+            OpenTarget::None => return,
+            OpenTarget::HalfOpen(slot) => {
                 // If two ask each other, only one asks anew; the other's answer is enough.
                 let asks_anew = self.me > open.from;
-                self.renew(slot, asks_anew, path, now_ns);
+                self.renew(slot, asks_anew, now_ns);
                 slot
             }
-            Place::New => {
+            OpenTarget::New => {
                 let Some(slot) = self.add_half_open(path, &open, now_ns) else {
                     return self.refuse(path, &open, RefuseReason::Full);
                 };
                 slot
             }
         };
-        let (config, frame_bytes) = (self.config, self.frame_bytes);
-        if let Some(link) = &mut self.slots[slot].link {
-            learn(link, &config, frame_bytes, header, &open);
-            link.forget_ns = now_ns + CONFIRMATION_NS;
+        if let Some(link) = self.links.at_mut(slot) {
+            link.learn(&self.config, self.frame_bytes, header, &open);
+            link.opening.forget_at(now_ns + CONFIRMATION_NS);
             link.paths.proved_by(path);
-            link.accept_due = true;
+            link.opening.answer();
         }
-        self.settle(slot);
+        self.links.settle(slot);
     }
 
     /// What a cookie vouches for: the sender, its path and the link that it asks for.
@@ -126,7 +126,7 @@ impl Endpoint {
         self.counters.frames_challenged += 1;
         let words = Self::cookie_words(path, open);
         let cookie = self.secret.derive_now(Purpose::Cookie, words, now_ns);
-        self.reply(Reply {
+        self.replies.push(Reply {
             path,
             function: open.from.function,
             token: open.token,
@@ -140,65 +140,66 @@ impl Endpoint {
             self.counters.frames_malformed += 1;
             return;
         };
-        let slot = self.slot_of(header.token);
-        let link = slot.and_then(|slot| self.slots[slot].link.as_deref_mut());
-        let Some((slot, link)) = slot.zip(link).filter(|(_, link)| link.state == State::Opening)
+        let slot = self.links.slot_of(header.token);
+        let link = slot.and_then(|slot| self.links.at_mut(slot));
+        let Some((slot, link)) = slot.zip(link).filter(|(_, link)| link.state() == State::Opening)
         else {
             self.counters.frames_stale += 1;
             return;
         };
         if let Some(is_first) = link.paths.challenge(path, cookie) {
-            link.open_due = link.after.is_none();
+            let waits = link.predecessor().is_some();
+            link.opening.set_open_due(!waits);
             if is_first {
                 // Something answers there: earlier attempts do not count.
-                link.repeats = 0;
+                link.opening.start_over();
             }
-            self.settle(slot);
+            self.links.settle(slot);
         }
     }
 
     /// Finds the link that an Open is about. Its sender has proved that it receives at `path`.
-    fn link_of(&mut self, path: PathId, open: &OpenBody, now_ns: u64) -> Place {
+    fn link_of(&mut self, path: PathId, open: &OpenBody, now_ns: u64) -> OpenTarget {
         let age = (open.incarnation, open.opening);
-        let mut place = Place::New;
-        for slot in 0..self.slots.len() {
-            let Some(link) = &mut self.slots[slot].link else { continue };
-            if link.peer != open.from || matches!(link.state, State::Down(_)) {
+        let mut target = OpenTarget::New;
+        for slot in 0..self.links.slots() {
+            let Some(link) = self.links.at_mut(slot) else { continue };
+            if link.peer() != open.from || link.is_down() {
                 continue;
             }
-            let known = (link.peer_incarnation, link.peer_opening);
-            if known == age && link.peer_token == open.token {
+            let known = link.opening.peer_age();
+            if known == age && link.opening.peer_token() == open.token {
                 // Our answer was lost, or this Open was repeated. No one else knows the token.
                 link.paths.proved_by(path);
-                link.accept_due = true;
-                self.settle(slot);
-                return Place::Nowhere;
+                link.opening.answer();
+                self.links.settle(slot);
+                return OpenTarget::None;
             }
             if !link.paths.contains(path) && !planted("reliable-skip-source") {
                 // A peer is where it was asked for or heard. Unconfirmed Opens from different
                 // places have a link each.
-                if link.state != State::Accepting && !link.doubt(now_ns) {
-                    self.counters.frames_elsewhere += 1;
-                    self.settle(slot);
-                    return Place::Nowhere;
-                }
-                if link.state == State::Accepting {
+                if link.state() == State::Accepting {
                     continue;
+                }
+                if !link.doubt(now_ns) {
+                    self.counters.frames_elsewhere += 1;
+                    self.links.settle(slot);
+                    return OpenTarget::None;
                 }
             }
             if known >= age && !planted("reliable-accept-old-incarnation") {
                 self.counters.frames_stale += 1;
-                return Place::Nowhere;
+                return OpenTarget::None;
             }
-            if matches!(link.state, State::Opening | State::Accepting) {
-                if link.after.is_some() {
+            if matches!(link.state(), State::Opening | State::Accepting) {
+                if link.predecessor().is_some() {
                     // Our own Open waits for the end of an earlier link; the peer will ask again.
-                    return Place::Nowhere;
+                    return OpenTarget::None;
                 }
-                place = Place::HalfOpen(slot);
+                target = OpenTarget::HalfOpen(slot);
             }
         }
-        place
+        target
     }
 
     /// Makes a half-open link for an Open and returns its slot. `None`: there is no room.
@@ -206,12 +207,11 @@ impl Endpoint {
         let mut half_open = 0;
         let mut from_here = 0;
         let mut oldest = None;
-        for (slot, entry) in self.slots.iter().enumerate() {
-            let Some(link) = &entry.link else { continue };
+        for link in self.links.iter() {
             from_here += link.paths.contains(path) as usize;
-            if link.state == State::Accepting {
+            if link.state() == State::Accepting {
                 half_open += 1;
-                let age = (link.give_up_ns, slot);
+                let age = (link.opening.give_up_ns(), link.id().slot());
                 oldest = Some(oldest.map_or(age, |oldest: (u64, usize)| oldest.min(age)));
             }
         }
@@ -221,15 +221,17 @@ impl Endpoint {
         }
         // Half-open links may take half of all. The oldest one makes room, because a live peer
         // confirms soon.
-        let is_full = half_open > links / 2 || self.free.is_empty() && self.slots.len() >= links;
+        let is_full = half_open > links / 2 || self.links.is_full();
         if let Some((_, slot)) = oldest.filter(|_| is_full) {
-            self.fail(slot, Why::NoAnswer);
+            self.fail(slot, DownReason::NoAnswer);
         }
         let id = self.add_link(open.from, State::Accepting, path, now_ns)?;
-        if let Some(link) = self.link_mut(id) {
-            link.give_up_ns = now_ns + CONFIRMATION_NS;
+        if let Some(link) = self.links.get_mut(id) {
+            link.opening.give_up_at(now_ns + CONFIRMATION_NS);
         }
-        self.by_peer.entry(open.from).or_insert(id);
+        if self.links.newest(open.from).is_none() {
+            self.links.set_newest(open.from, id);
+        }
         Some(id.slot())
     }
 
@@ -244,18 +246,17 @@ impl Endpoint {
             self.counters.frames_malformed += 1;
             return;
         };
-        let (config, frame_bytes) = (self.config, self.frame_bytes);
-        let incarnation = self.incarnation;
-        let [low, high] = config.versions;
-        let Some(slot) = self.slot_of(header.token) else {
+        let Some(slot) = self.links.slot_of(header.token) else {
             self.counters.frames_stale += 1;
             return;
         };
-        let Some(link) = &mut self.slots[slot].link else { return };
+        let Some(link) = self.links.at_mut(slot) else { return };
+        let config = &self.config;
+        let [low, high] = config.versions;
         // An Accept must come from where the Open went.
-        let is_ours = accept.from == link.peer
+        let is_ours = accept.from == link.peer()
             && (link.paths.contains(path) || planted("reliable-skip-source"))
-            && accept.peer_incarnation == incarnation
+            && accept.peer_incarnation == self.incarnation
             && (low..=high).contains(&accept.version)
             && accept.features & !config.features[0] == 0
             && config.features[1] & !accept.features == 0
@@ -265,33 +266,33 @@ impl Endpoint {
             return;
         }
         let age = (accept.incarnation, accept.opening);
-        if link.state == State::Opening
-            && link.peer_token != 0
-            && age > (link.peer_incarnation, link.peer_opening)
+        if link.state() == State::Opening
+            && link.opening.peer_token() != 0
+            && age > link.opening.peer_age()
         {
             // An earlier link of the peer knows our token, too: ask again with another.
             self.counters.frames_stale += 1;
-            let waits = self.me < link.peer && !planted("reliable-both-ask-anew");
-            self.renew(slot, true, path, now_ns);
-            if waits && let Some(link) = &mut self.slots[slot].link {
+            let waits = self.me < link.peer() && !planted("reliable-both-ask-anew");
+            self.renew(slot, true, now_ns);
+            if waits && let Some(link) = self.links.at_mut(slot) {
                 // If both sides asked anew whenever the other does, it would never end. One side
                 // waits to be answered.
-                link.open_due = false;
-                link.wait_to_ask(now_ns);
+                link.opening.set_open_due(false);
+                link.opening.wait_to_ask(now_ns);
             }
-            return self.settle(slot);
+            return self.links.settle(slot);
         }
-        match link.state {
-            State::Opening if age >= (link.peer_incarnation, link.peer_opening) => {
-                learn(link, &config, frame_bytes, header, &accept);
+        match link.state() {
+            State::Opening if age >= link.opening.peer_age() => {
+                link.learn(config, self.frame_bytes, header, &accept);
                 link.paths.proved_by(path);
-                link.acknowledge.due = true;
+                link.receiver.acknowledge.make_due();
                 self.come_up(slot, now_ns);
             }
-            State::Up if link.peer_token == accept.token => {
+            State::Up if link.opening.peer_token() == accept.token => {
                 // The peer does not know yet that we are up.
-                link.acknowledge.due = true;
-                self.settle(slot);
+                link.receiver.acknowledge.make_due();
+                self.links.settle(slot);
             }
             _ => self.counters.frames_stale += 1,
         }
@@ -302,9 +303,9 @@ impl Endpoint {
             self.counters.frames_malformed += 1;
             return;
         };
-        let slot = self.slot_of(refuse.token);
-        let link = slot.and_then(|slot| self.slots[slot].link.as_deref_mut());
-        let Some((slot, link)) = slot.zip(link).filter(|(_, link)| link.state == State::Opening)
+        let slot = self.links.slot_of(refuse.token);
+        let link = slot.and_then(|slot| self.links.at_mut(slot));
+        let Some((slot, link)) = slot.zip(link).filter(|(_, link)| link.state() == State::Opening)
         else {
             self.counters.frames_stale += 1;
             return;
@@ -313,45 +314,44 @@ impl Endpoint {
             // It was asked at other places, too.
             return;
         }
-        let why = match refuse.reason {
-            RefuseReason::Version => Why::Version {
+        let reason = match refuse.reason {
+            RefuseReason::Version => DownReason::Version {
                 ours: self.config.versions,
                 theirs: [refuse.version_low, refuse.version_high],
             },
             RefuseReason::Feature => {
-                Why::Feature { ours: self.config.features[0], theirs: refuse.features }
+                DownReason::Feature { ours: self.config.features[0], theirs: refuse.features }
             }
-            RefuseReason::NotHere => Why::NotHere,
-            RefuseReason::Full => Why::Full,
-            RefuseReason::Elsewhere => Why::Elsewhere,
+            RefuseReason::NotHere => DownReason::NotHere,
+            RefuseReason::Full => DownReason::Full,
+            RefuseReason::Elsewhere => DownReason::Elsewhere,
         };
-        self.fail(slot, why);
+        self.fail(slot, reason);
     }
 
     pub(super) fn handle_close(&mut self, header: &FrameHeader, body: &[u8]) {
-        let why = match CloseReason::parse(body) {
-            Ok(CloseReason::Done) => Why::Closed,
-            Ok(CloseReason::Violation) => Why::Accused,
+        let reason = match CloseReason::parse(body) {
+            Ok(CloseReason::Done) => DownReason::Closed,
+            Ok(CloseReason::Violation) => DownReason::Accused,
             Err(_) => {
                 self.counters.frames_malformed += 1;
                 return;
             }
         };
-        match self.slot_of(header.token) {
-            Some(slot) => self.fail(slot, why),
+        match self.links.slot_of(header.token) {
+            Some(slot) => self.fail(slot, reason),
             None => self.counters.frames_unknown += 1,
         }
     }
 
     /// The peer does not know the token that we used. If a link uses that token, the link is over.
     pub(super) fn handle_unknown(&mut self, header: &FrameHeader) {
-        let slot = self.slots.iter().position(|slot| {
-            slot.link.as_ref().is_some_and(|link| {
-                link.peer_token == header.token && link.is_running() && header.token != 0
-            })
-        });
+        let uses = |link: &&Link| {
+            link.opening.peer_token() == header.token && link.is_running() && header.token != 0
+        };
+        let slot = self.links.iter().find(uses).map(|link| link.id().slot());
         match slot {
-            Some(slot) => self.fail(slot, Why::Restarted),
+            Some(slot) => self.fail(slot, DownReason::Restarted),
             None => self.counters.frames_stale += 1,
         }
     }
@@ -359,61 +359,48 @@ impl Endpoint {
     /// The peer has confirmed the link. `false`: another place was confirmed as that peer before,
     /// or the peer is being asked there.
     pub(super) fn come_up(&mut self, slot: usize, now_ns: u64) -> bool {
-        let Some(link) = &self.slots[slot].link else { return false };
-        let is_late = link.state == State::Accepting
-            && self.slots.iter().filter_map(|slot| slot.link.as_deref()).any(|other| {
-                (other.id, other.peer) != (link.id, link.peer)
-                    && other.peer == link.peer
-                    && (other.is_running() || other.state == State::Opening)
-                    && !other.paths.share(&link.paths)
-            });
+        let Some(link) = self.links.at(slot) else { return false };
+        let is_elsewhere = |other: &Link| {
+            other.peer() == link.peer()
+                && other.id() != link.id()
+                && (other.is_running() || other.state() == State::Opening)
+                && !other.paths.share(&link.paths)
+        };
+        let is_late = link.state() == State::Accepting && self.links.iter().any(is_elsewhere);
         if is_late && !planted("reliable-skip-source") {
             self.counters.frames_elsewhere += 1;
-            self.fail(slot, Why::NoAnswer);
+            self.fail(slot, DownReason::NoAnswer);
             return false;
         }
-        let Some(link) = &mut self.slots[slot].link else { return false };
-        let (id, peer, incarnation) = (link.id, link.peer, link.peer_incarnation);
-        let age = (incarnation, link.peer_opening);
-        if link.repeats == 1 {
-            // One Open, one answer: the first round trip (RFC 6298 takes the handshake's, too).
-            link.round_trip.sample(now_ns.saturating_sub(link.asked_ns), now_ns);
-        }
-        link.state = State::Up;
-        link.paths.forget_guesses();
-        link.heard(now_ns);
-        link.open_due = false;
-        link.give_up_ns = NEVER;
-        link.forget_ns = NEVER;
-        link.up_untold = true;
+        let Some(link) = self.links.at_mut(slot) else { return false };
+        let (id, peer, age) = (link.id(), link.peer(), link.opening.peer_age());
         self.counters.links_up += 1;
-        link.came_up = self.counters.links_up;
+        link.come_up(self.counters.links_up, now_ns);
         // A later link of the same function replaces the earlier one, even a half-open one.
         // Otherwise a late frame could confirm the earlier link and end this one.
-        for other in 0..self.slots.len() {
-            let Some(link) = self.slots[other].link.as_ref().filter(|link| link.id != id) else {
-                continue;
-            };
-            let is_obsolete = link.state == State::Accepting
-                && (link.peer_incarnation, link.peer_opening) < age
+        for other in 0..self.links.slots() {
+            let Some(link) = self.links.at(other).filter(|link| link.id() != id) else { continue };
+            let is_obsolete = link.state() == State::Accepting
+                && link.opening.peer_age() < age
                 && !planted("reliable-keep-half-open");
-            if link.peer == peer && (link.is_running() || is_obsolete) {
-                let is_restart = link.peer_incarnation != incarnation;
-                self.fail(other, if is_restart { Why::Restarted } else { Why::Closed });
+            if link.peer() == peer && (link.is_running() || is_obsolete) {
+                let is_restart = link.opening.peer_incarnation() != age.0;
+                let reason = if is_restart { DownReason::Restarted } else { DownReason::Closed };
+                self.fail(other, reason);
             }
         }
-        self.by_peer.insert(peer, id);
-        let after = self.slots[slot].link.as_ref().and_then(|link| self.undelivered_before(link));
-        if let Some(link) = &mut self.slots[slot].link {
-            link.after = after;
+        self.links.set_newest(peer, id);
+        let predecessor = self.links.at(slot).and_then(|link| self.undelivered_before(link));
+        if let Some(link) = self.links.at_mut(slot) {
+            link.wait_for(predecessor);
         }
-        self.tell(slot);
-        self.settle(slot);
+        self.links.eventful.push(slot);
+        self.links.settle(slot);
         true
     }
 
     fn refuse(&mut self, path: PathId, open: &OpenBody, reason: RefuseReason) {
-        self.reply(Reply {
+        self.replies.push(Reply {
             path,
             function: open.from.function,
             token: 0,
@@ -429,30 +416,24 @@ impl Endpoint {
 
     /// The body of the Open or Accept of a link.
     pub(super) fn open_body(&self, link: &Link, is_accept: bool) -> OpenBody {
+        let (version, features) = link.opening.agreed();
         OpenBody {
             version_low: self.config.versions[0],
             version_high: self.config.versions[1],
-            version: if is_accept { link.version } else { 0 },
+            version: if is_accept { version } else { 0 },
             demanded: self.config.features[1],
-            features: if is_accept { link.features } else { self.config.features[0] },
+            features: if is_accept { features } else { self.config.features[0] },
             packet_bytes: self.config.packet_bytes,
             from: self.me,
-            to: link.peer,
+            to: link.peer(),
             incarnation: self.incarnation,
-            opening: link.opening,
-            token: link.token,
-            peer_incarnation: link.peer_incarnation,
+            opening: link.opening.number(),
+            token: link.opening.token(),
+            peer_incarnation: link.opening.peer_incarnation(),
             window: self.config.window_frames,
             frame_bytes: self.config.frame_bytes as u16,
         }
     }
-}
-
-/// Highest version that both speak.
-fn common_version(config: &Config, open: &OpenBody) -> Option<u8> {
-    let low = config.versions[0].max(open.version_low);
-    let high = config.versions[1].min(open.version_high);
-    (low <= high).then_some(high)
 }
 
 fn features_agree(config: &Config, open: &OpenBody) -> bool {
@@ -465,27 +446,4 @@ fn is_workable(open: &OpenBody) -> bool {
         && open.window > 0
         && open.token != 0
         && (1..=MOST_INCARNATION).contains(&open.incarnation)
-}
-
-/// Takes over the values of the peer's Open or Accept.
-fn learn(
-    link: &mut Link,
-    config: &Config,
-    frame_bytes: usize,
-    header: &FrameHeader,
-    open: &OpenBody,
-) {
-    link.peer_token = open.token;
-    link.peer_incarnation = open.incarnation;
-    link.peer_opening = open.opening;
-    link.peer_packet_bytes = open.packet_bytes.min(config.send_bytes - 64);
-    link.expected = header.sequence;
-    link.window = config.window_frames.min(open.window) as u32;
-    link.peer_frame_bytes = open.frame_bytes as usize;
-    link.agree_on_frame_bytes(frame_bytes);
-    link.version = common_version(config, open).unwrap_or(0);
-    link.features = open.features & config.features[0];
-    for (stream, credit) in link.streams.iter_mut().zip(header.credit) {
-        stream.begin(first_number(open.token), credit);
-    }
 }

@@ -6,14 +6,14 @@ use crate::canary::planted;
 
 /// Most nodes remembered because they were heard. Nodes that the user asked for have 16 times as
 /// many entries.
-pub const NODES: usize = 4_096;
-const SOUGHT: usize = 16 * NODES;
+pub const NEIGHBOURS: usize = 4_096;
+const SOUGHT: usize = 16 * NEIGHBOURS;
 /// Most nodes remembered of one station. So a station that makes names up evicts its own.
-pub const STATION_NODES: usize = 256;
+pub const STATION_NEIGHBOURS: usize = 256;
 
 /// Where nodes were last heard. When the table is full, it evicts the node unheard for longest.
 #[derive(Clone, Debug)]
-pub struct Nodes<P> {
+pub struct Neighbours<P> {
     known: BTreeMap<u32, Entry<P>>,
     heard: usize,
     clock: u64,
@@ -27,10 +27,10 @@ struct Entry<P> {
     heard_at: Option<u64>,
 }
 
-impl<P: Copy + Eq> Nodes<P> {
+impl<P: Copy + Eq> Neighbours<P> {
     /// An empty table.
     pub fn new() -> Self {
-        Nodes { known: BTreeMap::new(), heard: 0, clock: 0 }
+        Neighbours { known: BTreeMap::new(), heard: 0, clock: 0 }
     }
 
     /// The place of a node.
@@ -62,9 +62,9 @@ impl<P: Copy + Eq> Nodes<P> {
         let (count, oldest) = ages.fold((0, None), |(count, oldest), age| {
             (count + 1, Some(oldest.map_or(age, |oldest: (u64, u32)| oldest.min(age))))
         });
-        let evicted = if count >= STATION_NODES {
+        let evicted = if count >= STATION_NEIGHBOURS {
             oldest
-        } else if self.heard >= NODES {
+        } else if self.heard >= NEIGHBOURS {
             self.known.iter().filter_map(age).min()
         } else {
             None
@@ -89,7 +89,7 @@ impl<P: Copy + Eq> Nodes<P> {
     }
 }
 
-impl<P: Copy + Eq> Default for Nodes<P> {
+impl<P: Copy + Eq> Default for Neighbours<P> {
     fn default() -> Self {
         Self::new()
     }
@@ -103,7 +103,7 @@ mod tests {
     /// user asked for.
     #[test]
     fn made_up_nodes_are_forgotten() {
-        let mut nodes = Nodes::new();
+        let mut nodes = Neighbours::new();
         nodes.found(1, 1);
         nodes.heard(2, 2, |place| place == 2);
         for node in 10..10_000 {
@@ -115,20 +115,20 @@ mod tests {
         }
         assert_eq!((nodes.place(1), nodes.place(2)), (Some(1), Some(3)));
         assert_eq!((nodes.place(10), nodes.place(9_999)), (None, Some(9_999)));
-        assert_eq!(nodes.count(), NODES + 1);
+        assert_eq!(nodes.count(), NEIGHBOURS + 1);
         nodes.forget(2);
-        assert_eq!((nodes.place(2), nodes.count()), (None, NODES));
+        assert_eq!((nodes.place(2), nodes.count()), (None, NEIGHBOURS));
     }
 
     /// A station that makes names up evicts its own, however many.
     #[test]
     fn a_station_evicts_its_own_nodes() {
-        let mut nodes = Nodes::new();
+        let mut nodes = Neighbours::new();
         nodes.heard(2, 'b', |place| place == 'b');
         for node in 10..20_000 {
             nodes.heard(node, 'x', |place| place == 'x');
         }
         assert_eq!((nodes.place(2), nodes.place(10)), (Some('b'), None));
-        assert_eq!(nodes.count(), STATION_NODES + 1);
+        assert_eq!(nodes.count(), STATION_NEIGHBOURS + 1);
     }
 }

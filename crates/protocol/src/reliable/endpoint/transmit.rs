@@ -1,0 +1,133 @@
+//! Writes outgoing frames.
+
+use bellwire_wire::frame::check::seal;
+use bellwire_wire::frame::header::{FrameHeader, FrameKind, HEADER_BYTES};
+use bellwire_wire::frame::open::OPEN_BYTES;
+use bellwire_wire::frame::{FRAME_OVERHEAD_BYTES, MIN_FRAME_BYTES};
+
+use super::Endpoint;
+use super::replies::{Reply, ReplyBody};
+use crate::canary::planted;
+use crate::reliable::{PeerId, Transmit};
+
+/// Bytes of an Open or Accept.
+const OPEN_FRAME_BYTES: usize = FRAME_OVERHEAD_BYTES + OPEN_BYTES;
+
+impl Endpoint {
+    /// Writes the next frame into `buffer`, which should have room for [`Config::frame_bytes`];
+    /// `None` if nothing is to be sent now. The endpoint keeps what it may have to retransmit, so
+    /// the buffer is free once the frame has gone.
+    #[inline]
+    pub fn poll_transmit(&mut self, now_ns: u64, buffer: &mut [u8]) -> Option<Transmit> {
+        if now_ns >= self.links.next_timer_ns() {
+            self.run_timers(now_ns);
+        }
+        while let Some((peer, queue_pair)) = self.gates.next_wanted() {
+            self.ask_gate(peer, queue_pair);
+        }
+        if buffer.len() < MIN_FRAME_BYTES {
+            return None;
+        }
+        if let Some(reply) = self.replies.pop() {
+            return self.write_reply(&reply, buffer);
+        }
+        while let Some(slot) = self.links.ready.front() {
+            let transmit = self.transmit(slot, now_ns, buffer);
+            // Usually the link has no more to send. Checking costs less than another try, which
+            // would delay this frame.
+            let is_done =
+                transmit.is_none() || self.links.at(slot).is_some_and(|link| !link.has_something());
+            if is_done {
+                self.links.ready.pop();
+            } else if self.links.ready.len() > 1 && !planted("reliable-no-turns") {
+                // Links take turns, one frame each.
+                self.links.ready.rotate();
+            }
+            if transmit.is_some() {
+                return transmit;
+            }
+        }
+        None
+    }
+
+    /// Asks a peer for the gate of a queue pair.
+    #[cold]
+    fn ask_gate(&mut self, peer: PeerId, queue_pair: u32) {
+        let index = self.gates.index(queue_pair);
+        if let (Some(link), Some(index)) = (self.links.get_mut(peer), index) {
+            link.gates.ask(index);
+            self.links.settle(peer.slot());
+        }
+    }
+
+    #[inline]
+    fn transmit(&mut self, slot: usize, now_ns: u64, buffer: &mut [u8]) -> Option<Transmit> {
+        let Endpoint { links, gates, shares, counters, .. } = self;
+        let link = links.at_mut(slot)?;
+        if link.opening.is_due() {
+            return self.write_open(slot, now_ns, buffer);
+        }
+        if !link.is_running() {
+            return None;
+        }
+        let transmit = link.transmit(self.me.function, gates, shares, counters, now_ns, buffer);
+        self.links.settle_deadline(slot);
+        transmit
+    }
+
+    /// Writes an Open or an Accept.
+    #[cold]
+    fn write_open(&mut self, slot: usize, now_ns: u64, buffer: &mut [u8]) -> Option<Transmit> {
+        let link = self.links.at_mut(slot)?;
+        let is_accept = link.opening.take_due();
+        if !is_accept || !link.is_running() {
+            link.opening.ask(now_ns);
+        }
+        let credit = link.backlogs.advertise(self.shares.bytes());
+        let path = match is_accept {
+            true => link.paths.back(OPEN_FRAME_BYTES),
+            false => link.paths.ask_by(now_ns),
+        };
+        let (kind, token) = match is_accept {
+            true => (FrameKind::Accept, link.opening.peer_token()),
+            false => (FrameKind::Open, link.paths.cookie(path)),
+        };
+        let link = self.links.at(slot)?;
+        let header = FrameHeader {
+            sequence: link.opening.first_number(),
+            credit,
+            ..FrameHeader::new(kind, link.peer().function, self.me.function, token)
+        };
+        let path = link.paths.id(path);
+        let length = write_whole(header, &self.open_body(link, is_accept).emit(), buffer)?;
+        self.links.settle_deadline(slot);
+        Some(Transmit { path, length })
+    }
+
+    #[cold]
+    fn write_reply(&mut self, reply: &Reply, buffer: &mut [u8]) -> Option<Transmit> {
+        let header = |kind| FrameHeader::new(kind, reply.function, self.me.function, reply.token);
+        let length = match reply.body {
+            ReplyBody::Unknown => write_whole(header(FrameKind::Unknown), &[], buffer),
+            ReplyBody::Close(reason) => {
+                write_whole(header(FrameKind::Close), &[reason as u8], buffer)
+            }
+            ReplyBody::Refuse(body) => write_whole(header(FrameKind::Refuse), &body.emit(), buffer),
+            ReplyBody::Challenge(body) => {
+                write_whole(header(FrameKind::Challenge), &body.emit(), buffer)
+            }
+        }?;
+        Some(Transmit { path: reply.path, length })
+    }
+}
+
+/// Writes a frame with a body of fixed length.
+fn write_whole(mut header: FrameHeader, body: &[u8], buffer: &mut [u8]) -> Option<usize> {
+    let length = FRAME_OVERHEAD_BYTES + body.len();
+    let frame = buffer.get_mut(..length)?;
+    header.length = length as u16;
+    header.emit(frame).ok()?;
+    frame[HEADER_BYTES..HEADER_BYTES + body.len()].copy_from_slice(body);
+    seal(frame).ok()?;
+    Some(length)
+}

@@ -1,0 +1,276 @@
+//! What an endpoint and its user exchange.
+
+use bellwire_wire::frame::FunctionId;
+
+/// A link to a peer function, as the endpoint numbers it. A number is used again only after
+/// [`Endpoint::close`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct PeerId(pub u32);
+
+impl PeerId {
+    #[inline]
+    pub(super) fn new(slot: u16, generation: u16) -> Self {
+        PeerId((generation as u32) << 16 | slot as u32)
+    }
+
+    #[inline]
+    pub(super) fn slot(self) -> usize {
+        self.0 as usize & 0xffff
+    }
+}
+
+/// A path, by the device's number. The protocol does not interpret it. A number is never reused for
+/// another place, because cookies are bound to it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct PathId(pub u64);
+
+/// The two virtual channels of a link. Each has its own credit, so that responses pass blocked
+/// requests (C-27).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub enum Channel {
+    /// Packets that may make the receiver send something in turn.
+    Request = 0,
+    /// Packets that the receiver takes without having to send anything.
+    Response = 1,
+}
+
+/// What a user does with an offered packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// The user has consumed the packet.
+    Taken,
+    /// No room now. The endpoint keeps the packet and those behind it on the same channel, and
+    /// offers them again at [`Endpoint::deliver`].
+    Stalled,
+    /// The peer broke the rules of the layer above: end the link.
+    Violation,
+}
+
+/// Whether a node that asks for a link may be where it asks from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PlaceCheck {
+    /// The node may be there.
+    Belongs,
+    /// The node's number belongs to another address: refuse, and say so.
+    Elsewhere,
+    /// The node was last heard at another place and is being asked there: do not answer for now.
+    Pending,
+}
+
+/// The receiver of packets.
+pub trait Sink {
+    /// A packet: words 1 to 3 of its header (the upper half of the first is the payload's length),
+    /// and its payload.
+    fn packet(
+        &mut self,
+        peer: PeerId,
+        channel: Channel,
+        words: [u64; 3],
+        payload: &[u8],
+    ) -> Verdict;
+
+    /// A function of `node` asks for a link by `path`, and has shown that it receives there.
+    /// Returns whether the node may be there.
+    #[inline]
+    fn check_place(&mut self, node: u32, path: PathId) -> PlaceCheck {
+        let _ = (node, path);
+        PlaceCheck::Belongs
+    }
+
+    /// The first `count` requests sent to `peer` over this link are delivered: its user has taken
+    /// them, or its endpoint keeps them. Later requests may be delivered, too; if the link goes
+    /// down, that stays unknown.
+    #[inline]
+    fn delivered(&mut self, peer: PeerId, count: u64) {
+        let _ = (peer, count);
+    }
+}
+
+impl<F: FnMut(PeerId, Channel, [u64; 3], &[u8]) -> Verdict> Sink for F {
+    #[inline]
+    fn packet(
+        &mut self,
+        peer: PeerId,
+        channel: Channel,
+        words: [u64; 3],
+        payload: &[u8],
+    ) -> Verdict {
+        self(peer, channel, words, payload)
+    }
+}
+
+/// Memory from which a packet's payload is read, once.
+pub trait Body {
+    /// Length in bytes.
+    fn len(&self) -> usize;
+
+    /// Whether the length is 0.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Copies `into.len()` bytes, starting at `offset`. The protocol never reads past the end.
+    fn read(&self, offset: usize, into: &mut [u8]);
+}
+
+impl Body for [u8] {
+    #[inline]
+    fn len(&self) -> usize {
+        <[u8]>::len(self)
+    }
+
+    #[inline]
+    fn read(&self, offset: usize, into: &mut [u8]) {
+        into.copy_from_slice(&self[offset..offset + into.len()]);
+    }
+}
+
+impl<const N: usize> Body for [u8; N] {
+    #[inline]
+    fn len(&self) -> usize {
+        N
+    }
+
+    #[inline]
+    fn read(&self, offset: usize, into: &mut [u8]) {
+        self[..].read(offset, into);
+    }
+}
+
+impl<T: Body + ?Sized> Body for &T {
+    #[inline]
+    fn len(&self) -> usize {
+        (**self).len()
+    }
+
+    #[inline]
+    fn read(&self, offset: usize, into: &mut [u8]) {
+        (**self).read(offset, into);
+    }
+}
+
+/// Why a packet was not queued. Nothing has changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SendError {
+    /// The link is being set up or its queue is full; try again after frames have been handled.
+    Busy,
+    /// There is no such link, or it is down.
+    Down,
+    /// The packet is longer than the peer takes.
+    TooLong {
+        /// Longest payload that the peer takes.
+        limit: u32,
+    },
+}
+
+/// Why a link is down.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DownReason {
+    /// No answer came within the patience of `connect`.
+    NoAnswer,
+    /// The peer's versions have none in common with ours.
+    Version {
+        /// Lowest and highest version that we speak.
+        ours: [u8; 2],
+        /// Lowest and highest version that the peer speaks.
+        theirs: [u8; 2],
+    },
+    /// One side demands a feature that the other does not offer.
+    Feature {
+        /// Features that we offer.
+        ours: u32,
+        /// Features that the peer offers.
+        theirs: u32,
+    },
+    /// That node or function is not there.
+    NotHere,
+    /// The peer has no room for one more link.
+    Full,
+    /// The peer holds that our node number belongs to an address other than ours.
+    Elsewhere,
+    /// The peer closed it.
+    Closed,
+    /// The peer says that we broke the protocol.
+    Accused,
+    /// The peer broke the protocol.
+    Violation,
+    /// The peer does not answer any more.
+    Dead,
+    /// The peer has forgotten this link, or a later incarnation of it has asked for a new one.
+    Restarted,
+}
+
+impl core::fmt::Display for DownReason {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            DownReason::NoAnswer => write!(
+                f,
+                "no answer came in time; check that the peer runs and that frames reach it"
+            ),
+            DownReason::Version { ours: [low, high], theirs: [their_low, their_high] } => write!(
+                f,
+                "we speak versions {low} to {high} and the peer {their_low} to {their_high}; install versions that overlap"
+            ),
+            DownReason::Feature { ours, theirs } => write!(
+                f,
+                "we offer features {ours:#x} and the peer {theirs:#x}, and one side demands a feature that the other lacks; install the same version on both"
+            ),
+            DownReason::NotHere => {
+                write!(f, "the peer's host has no such node or function; check the address")
+            }
+            DownReason::Full => {
+                write!(f, "the peer has no link left; close some there, or raise its limit")
+            }
+            DownReason::Elsewhere => write!(
+                f,
+                "our node number belongs to another address than ours, as the peer sees it; choose a number below 2^24 with ?node="
+            ),
+            DownReason::Closed => write!(f, "the peer closed the link"),
+            DownReason::Accused => {
+                write!(f, "the peer closed the link because we broke the protocol; report this")
+            }
+            DownReason::Violation => write!(f, "the peer broke the protocol; the link was closed"),
+            DownReason::Dead => write!(f, "the peer is silent: it died, hangs, or is cut off"),
+            DownReason::Restarted => {
+                write!(f, "the peer was restarted and knows nothing of this link; connect again")
+            }
+        }
+    }
+}
+
+/// News of links.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// A link is up. We or the peer asked for it.
+    Up {
+        /// The link.
+        peer: PeerId,
+        /// The function at its other end.
+        address: FunctionId,
+    },
+    /// A link is down, and all packets that came by it were offered and taken. It keeps its number
+    /// until [`Endpoint::close`].
+    Down {
+        /// The link.
+        peer: PeerId,
+        /// The function at its other end.
+        address: FunctionId,
+        /// Why.
+        reason: DownReason,
+    },
+    /// The gates of some of the peer's queue pairs have changed.
+    Gates {
+        /// The link.
+        peer: PeerId,
+    },
+}
+
+/// A frame that [`Endpoint::poll_transmit`] wrote.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Transmit {
+    /// The path by which it goes.
+    pub path: PathId,
+    /// Its length in bytes.
+    pub length: usize,
+}

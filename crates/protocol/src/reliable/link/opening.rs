@@ -1,0 +1,224 @@
+//! The handshake of one link: what both sides said of themselves, and when to ask again.
+
+use bellwire_wire::frame::open::OpenBody;
+
+use super::NEVER;
+use crate::canary::planted;
+use crate::reliable::{Config, DownReason};
+
+/// After this many unanswered Opens (0.6 s after the first) the peer counts as absent from where
+/// they went.
+const OPENS_IN_VAIN: u32 = 8;
+/// First wait before an Open or Accept is repeated, in ns; it doubles up to 64 times this value.
+const FIRST_REPEAT_NS: u64 = 5_000_000;
+
+/// What identifies the link at both sides, and the timer of Open and Accept.
+pub(crate) struct Opening {
+    /// Frames to us carry `token`; frames to the peer carry `peer_token`, 0 while it is unknown.
+    token: u64,
+    peer_token: u64,
+    /// Which of our openings this is. A later one has a greater number.
+    number: u64,
+    peer_incarnation: u64,
+    peer_number: u64,
+    /// When to forget the peer's values above, unless the link is up by then.
+    forget_ns: u64,
+    /// The version and the features that both agreed on.
+    version: u8,
+    features: u32,
+    /// When to give up a link that is not up.
+    give_up_ns: u64,
+    /// How long to ask, if that time begins with the first Open.
+    patience_ns: Option<u64>,
+    /// When to repeat Open or Accept, and how often it was sent.
+    repeat_ns: u64,
+    repeats: u32,
+    /// When Open or Accept was last sent.
+    asked_ns: u64,
+    open_due: bool,
+    accept_due: bool,
+}
+
+impl Opening {
+    pub fn new(token: u64, number: u64) -> Self {
+        Opening {
+            token,
+            peer_token: 0,
+            number,
+            peer_incarnation: 0,
+            peer_number: 0,
+            forget_ns: NEVER,
+            version: 0,
+            features: 0,
+            give_up_ns: NEVER,
+            patience_ns: None,
+            repeat_ns: NEVER,
+            repeats: 0,
+            asked_ns: 0,
+            open_due: false,
+            accept_due: false,
+        }
+    }
+
+    /// The same handshake under another token: the peer's values are forgotten, the time to give up
+    /// stays. `asks`: an Open is due.
+    pub fn renewed(&self, token: u64, number: u64, asks: bool) -> Self {
+        Opening {
+            give_up_ns: self.give_up_ns,
+            patience_ns: self.patience_ns,
+            repeats: self.repeats,
+            open_due: asks,
+            ..Opening::new(token, number)
+        }
+    }
+
+    #[inline]
+    pub fn token(&self) -> u64 {
+        self.token
+    }
+
+    /// The first frame number and the first sum of credit that we count.
+    pub fn first_number(&self) -> u32 {
+        first_number(self.token)
+    }
+
+    #[inline]
+    pub fn peer_token(&self) -> u64 {
+        self.peer_token
+    }
+
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub fn peer_incarnation(&self) -> u64 {
+        self.peer_incarnation
+    }
+
+    /// The peer's incarnation and opening: a later one is greater.
+    pub fn peer_age(&self) -> (u64, u64) {
+        (self.peer_incarnation, self.peer_number)
+    }
+
+    /// The agreed version and features.
+    pub fn agreed(&self) -> (u8, u32) {
+        (self.version, self.features)
+    }
+
+    /// Takes over what the peer's Open or Accept says of the peer.
+    pub fn learn(&mut self, config: &Config, open: &OpenBody) {
+        self.peer_token = open.token;
+        self.peer_incarnation = open.incarnation;
+        self.peer_number = open.opening;
+        self.version = config.common_version(open.version_low, open.version_high).unwrap_or(0);
+        self.features = open.features & config.features[0];
+    }
+
+    /// The peer's values came in an Open, and count until then without a confirmation.
+    pub fn forget_at(&mut self, forget_ns: u64) {
+        self.forget_ns = forget_ns;
+    }
+
+    /// Whether the peer did not confirm its Open in time.
+    pub fn is_unconfirmed(&self, now_ns: u64) -> bool {
+        now_ns >= self.forget_ns
+    }
+
+    pub fn give_up_at(&mut self, give_up_ns: u64) {
+        self.give_up_ns = give_up_ns;
+    }
+
+    pub fn give_up_ns(&self) -> u64 {
+        self.give_up_ns
+    }
+
+    /// Gives up `patience_ns` after the first Open.
+    pub fn give_up_after(&mut self, patience_ns: u64) {
+        self.patience_ns = Some(patience_ns);
+    }
+
+    /// An Open must go, or must not.
+    pub fn set_open_due(&mut self, is_due: bool) {
+        self.open_due = is_due;
+    }
+
+    /// An Accept must go.
+    pub fn answer(&mut self) {
+        self.accept_due = true;
+    }
+
+    /// Earlier attempts do not count any more.
+    pub fn start_over(&mut self) {
+        self.repeats = 0;
+    }
+
+    /// Whether the peer does not answer where it is asked.
+    pub fn is_in_vain(&self) -> bool {
+        self.repeats >= OPENS_IN_VAIN
+    }
+
+    /// Whether an Open or an Accept must go.
+    #[inline]
+    pub fn is_due(&self) -> bool {
+        self.open_due || self.accept_due
+    }
+
+    /// Takes what is due; returns whether that is an Accept, which goes first.
+    pub fn take_due(&mut self) -> bool {
+        let is_accept = core::mem::take(&mut self.accept_due);
+        self.open_due &= is_accept;
+        is_accept
+    }
+
+    /// An Open or Accept goes now.
+    pub fn ask(&mut self, now_ns: u64) {
+        self.wait_to_ask(now_ns);
+        self.asked_ns = now_ns;
+    }
+
+    /// Sets the time at which Open or Accept is repeated.
+    pub fn wait_to_ask(&mut self, now_ns: u64) {
+        if let Some(patience_ns) = self.patience_ns.take() {
+            self.give_up_ns = now_ns.saturating_add(patience_ns);
+        }
+        self.repeat_ns = now_ns + (FIRST_REPEAT_NS << self.repeats.min(6));
+        self.repeats += 1;
+    }
+
+    /// Makes a repetition due. Returns the reason if it is time to give up. `asks`: it is we who
+    /// asked.
+    pub fn run_timer(&mut self, asks: bool, now_ns: u64) -> Option<DownReason> {
+        if now_ns >= self.give_up_ns {
+            return Some(DownReason::NoAnswer);
+        }
+        if now_ns >= self.repeat_ns {
+            self.repeat_ns = NEVER;
+            // An answer to the peer's Open may be due just now; our own Open must not replace it.
+            // If both ask and the delay is constant, the two would collide each time. The peer may
+            // also know an older token of our opening.
+            if planted("reliable-open-instead-of-accept") {
+                self.accept_due = false;
+            }
+            self.open_due |= asks;
+            self.accept_due |= !asks;
+        }
+        None
+    }
+
+    /// When the handshake needs service next.
+    pub fn deadline_ns(&self) -> u64 {
+        self.give_up_ns.min(self.repeat_ns)
+    }
+
+    /// The round trip of the handshake, if one Open got one answer.
+    pub fn round_trip_ns(&self, now_ns: u64) -> Option<u64> {
+        (self.repeats == 1).then(|| now_ns.saturating_sub(self.asked_ns))
+    }
+}
+
+/// First frame number and first sum of credit that the owner of `token` counts. Half of all links
+/// start within 256 of the wrap, so that wrapping happens every day.
+pub(crate) fn first_number(token: u64) -> u32 {
+    let number = (token >> 32) as u32;
+    if token & 1 << 31 != 0 { number | 0xffff_ff00 } else { number }
+}

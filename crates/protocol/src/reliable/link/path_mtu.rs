@@ -1,0 +1,75 @@
+//! The longest frame that goes to one peer. It starts at the agreed length, and halves when a long
+//! frame never arrives at a living peer: the frame may exceed a hop's MTU (RFC 4821, 7.7).
+
+/// Initial value of `attempts_to_shrink`; each shrinking adds two.
+const ATTEMPTS_BEFORE_SHRINKING: u32 = 6;
+/// The frame length is not halved below this on suspicion of a smaller path MTU.
+const LEAST_SHRUNK_BYTES: usize = 512;
+/// Longer frames are tried again after this time, in ns.
+const REGROW_NS: u64 = 10_000_000_000;
+
+pub(crate) struct PathMtu {
+    /// Longest frame sent now, and the agreed limit.
+    frame_bytes: usize,
+    agreed_bytes: usize,
+    /// Longest frame that the peer takes.
+    peer_bytes: usize,
+    /// When the length last changed.
+    changed_ns: u64,
+    /// Transmissions of the oldest frame after which it may be too long for the path.
+    attempts_to_shrink: u32,
+}
+
+impl PathMtu {
+    pub fn new(frame_bytes: usize) -> Self {
+        PathMtu {
+            frame_bytes,
+            agreed_bytes: frame_bytes,
+            peer_bytes: frame_bytes,
+            changed_ns: 0,
+            attempts_to_shrink: ATTEMPTS_BEFORE_SHRINKING,
+        }
+    }
+
+    /// Longest frame that goes now.
+    #[inline]
+    pub fn frame_bytes(&self) -> usize {
+        self.frame_bytes
+    }
+
+    /// The peer takes frames of up to `peer_bytes`.
+    pub fn learn(&mut self, peer_bytes: usize) {
+        self.peer_bytes = peer_bytes;
+    }
+
+    /// Sets the longest frame: the smaller of the peer's limit and `ours`, the network's.
+    pub fn agree(&mut self, ours: usize) {
+        self.frame_bytes = ours.min(self.peer_bytes);
+        self.agreed_bytes = self.frame_bytes;
+    }
+
+    /// The oldest frame has arrived.
+    #[inline]
+    pub fn arrived(&mut self) {
+        self.attempts_to_shrink = ATTEMPTS_BEFORE_SHRINKING;
+    }
+
+    /// The oldest frame timed out after this many transmissions.
+    pub fn timed_out(&mut self, attempts: u32, now_ns: u64) {
+        if attempts >= self.attempts_to_shrink {
+            self.attempts_to_shrink = attempts + 2;
+            self.frame_bytes = (self.frame_bytes / 2).max(LEAST_SHRUNK_BYTES).min(self.frame_bytes);
+            self.changed_ns = now_ns;
+        }
+    }
+
+    /// Tries longer frames again after [`REGROW_NS`].
+    pub fn regrow(&mut self, now_ns: u64) {
+        if self.frame_bytes < self.agreed_bytes
+            && now_ns.saturating_sub(self.changed_ns) > REGROW_NS
+        {
+            self.frame_bytes = (self.frame_bytes * 2).min(self.agreed_bytes);
+            self.changed_ns = now_ns;
+        }
+    }
+}
