@@ -348,7 +348,7 @@ impl Bound {
             log(Level::Warn, &format!("a message or an access to a peer failed: {status}"));
         }
         let (cq, cntr) = match done.kind {
-            CompletionKind::Sent | CompletionKind::Accessed => {
+            CompletionKind::Sent | CompletionKind::AccessCompleted => {
                 (self.tx_cq, self.counter(done.token.note))
             }
             _ => (self.rx_cq, self.rx_cntr),
@@ -392,7 +392,7 @@ fn entry_of(done: &TaggedCompletion, flags: u64) -> CqEntry {
 }
 
 impl Sink for Bound {
-    fn accessed(&mut self, key: u64, read: bool) {
+    fn memory_accessed(&mut self, key: u64, read: bool) {
         let cntr = if read { self.remote_read_cntr } else { self.remote_write_cntr };
         // SAFETY: bound objects are closed after the endpoint, and regions are forgotten before
         // they are closed.
@@ -420,7 +420,7 @@ impl Sink for Bound {
         let mut flags = note & !WANTED;
         match done.kind {
             CompletionKind::Received | CompletionKind::Peeked => {}
-            CompletionKind::Sent | CompletionKind::Accessed => {
+            CompletionKind::Sent | CompletionKind::AccessCompleted => {
                 let context = done.token.context as *mut c_void;
                 return self.transmitted(note, context, done.tag.unwrap_or_default());
             }

@@ -27,7 +27,7 @@ pub enum CompletionKind {
     /// A message was peeked at.
     Peeked,
     /// An access to a peer's memory has ended.
-    Accessed,
+    AccessCompleted,
     /// A peer has written to our memory and wanted us to know.
     Written,
 }
@@ -123,7 +123,7 @@ pub trait Sink {
 
     /// A peer has written, changed or read the memory that we call `key`. Reported to endpoints
     /// that [monitor](crate::Endpoint::monitor) them.
-    fn accessed(&mut self, _key: u64, _read: bool) {}
+    fn memory_accessed(&mut self, _key: u64, _read: bool) {}
 
     /// An event of a connection, for endpoints that have one.
     fn connection(&mut self, _event: ConnectionEvent<'_>) {}

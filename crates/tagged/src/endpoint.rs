@@ -244,7 +244,7 @@ impl Endpoint {
 
 // Remote memory access.
 impl Endpoint {
-    /// Writes `body` to a peer's memory. It ends ([`crate::CompletionKind::Accessed`]) when all
+    /// Writes `body` to a peer's memory. It ends ([`crate::CompletionKind::AccessCompleted`]) when all
     /// bytes are there and, with `data`, the peer's program was told
     /// ([`crate::CompletionKind::Written`]). `copied`: the body can be reused when this returns.
     ///
@@ -313,7 +313,7 @@ impl Endpoint {
         self.exposed.withdraw(&mut self.transport, key);
     }
 
-    /// From now on peers report each write, read and atomic operation, which [`Sink::accessed`]
+    /// From now on peers report each write, read and atomic operation, which [`Sink::memory_accessed`]
     /// receives. A peer's access ends only after the report. Peers that have asked for a key before
     /// do not know that they must report.
     pub fn monitor(&mut self) {

@@ -393,7 +393,7 @@ impl Accesses {
             failed => (Outcome::Failed(failed), 0),
         };
         let (peer, address) = (Some(access.target.peer), access.spans.address());
-        let ended = TaggedCompletion::new(access.token, CompletionKind::Accessed, outcome);
+        let ended = TaggedCompletion::new(access.token, CompletionKind::AccessCompleted, outcome);
         sink.completed(TaggedCompletion { peer, length, address, ..ended });
     }
 }

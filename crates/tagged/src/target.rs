@@ -114,7 +114,7 @@ impl ExposedMemory {
             return self.reply(transport, peer, access, Err(Status::WrongKey));
         }
         if self.monitored {
-            sink.accessed(key, read);
+            sink.memory_accessed(key, read);
         }
         if data.is_some() {
             let (kind, outcome) = (CompletionKind::Written, Outcome::Success);
@@ -147,7 +147,7 @@ impl ExposedMemory {
         }
         let result = self.apply(key, offset, request, operands, rest);
         if self.monitored && result.is_ok() {
-            sink.accessed(key, request.reads());
+            sink.memory_accessed(key, request.reads());
         }
         self.reply(transport, peer, access, result);
         Some(())

@@ -27,9 +27,11 @@ impl Sink for Ears<'_> {
 
     fn connection(&mut self, event: ConnectionEvent<'_>) {
         self.1.push(match event {
-            ConnectionEvent::Requested(request, says) => Told::Asked(request, says.into()),
-            ConnectionEvent::Connected(says) => Told::Connected(says.into()),
-            ConnectionEvent::Rejected(says) => Told::Refused(says.into()),
+            ConnectionEvent::Requested(request, private_data) => {
+                Told::Asked(request, private_data.into())
+            }
+            ConnectionEvent::Connected(private_data) => Told::Connected(private_data.into()),
+            ConnectionEvent::Rejected(private_data) => Told::Refused(private_data.into()),
             ConnectionEvent::Disconnected => Told::Ended,
         });
     }
@@ -50,8 +52,8 @@ impl Hall {
     fn new() -> Hall {
         let patience = Duration::from_millis(50);
         let mut world = World::new(FabricOptions { patience, ..FabricOptions::default() }, 4);
-        for secluded in [CLIENT, LISTENER, SERVER] {
-            world.sides[secluded].endpoint.restrict_to_peer();
+        for restricted in [CLIENT, LISTENER, SERVER] {
+            world.sides[restricted].endpoint.restrict_to_peer();
         }
         world.sides[LISTENER].endpoint.listen();
         Hall { world, told: Default::default() }
@@ -88,11 +90,11 @@ impl Hall {
     }
 
     /// The client asks. Returns the request as the listener gets it.
-    fn ask(&mut self, says: &[u8]) -> ConnectionRequest {
-        self.endpoint(CLIENT).connect(at(LISTENER), says).unwrap();
+    fn ask(&mut self, private_data: &[u8]) -> ConnectionRequest {
+        self.endpoint(CLIENT).connect(at(LISTENER), private_data).unwrap();
         self.settle();
         match self.told[LISTENER].pop() {
-            Some(Told::Asked(request, heard)) if heard == says => request,
+            Some(Told::Asked(request, heard)) if heard == private_data => request,
             other => panic!("{other:?}"),
         }
     }
