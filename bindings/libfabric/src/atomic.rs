@@ -6,7 +6,7 @@ use crate::ep::{Ep, State};
 use crate::info::IOV_LIMIT;
 use crate::object::{given, is_memory};
 use crate::rma::Access;
-use bellwire_tagged::{Change, Form, Number, OPERAND_BYTES, Operands, Span, Spans};
+use bellwire_tagged::{AtomicOp, AtomicRequest, Datatype, OPERAND_BYTES, Operands, Span, Spans};
 use std::ffi::{c_int, c_void};
 use std::ptr::{null, null_mut};
 
@@ -36,15 +36,15 @@ enum Call {
 }
 
 /// The datatype and operation; `None`: this kind of call does not offer them.
-fn known(datatype: c_int, op: c_int, call: Call) -> Option<(Number, Change)> {
-    let number = Number::from_number(u8::try_from(datatype).ok()?)?;
-    let change = Change::from_number(u8::try_from(op).ok()?)?;
+fn known(datatype: c_int, op: c_int, call: Call) -> Option<(Datatype, AtomicOp)> {
+    let datatype = Datatype::from_number(u8::try_from(datatype).ok()?)?;
+    let op = AtomicOp::from_number(u8::try_from(op).ok()?)?;
     let offered = match call {
-        Call::Write => !change.compares() && change != Change::Read,
-        Call::Fetch => !change.compares(),
-        Call::Compare => change.compares(),
+        Call::Write => !op.compares() && op != AtomicOp::Read,
+        Call::Fetch => !op.compares(),
+        Call::Compare => op.compares(),
     };
-    (offered && change.is_for(number)).then_some((number, change))
+    (offered && op.is_defined_for(datatype)).then_some((datatype, op))
 }
 
 /// The program's buffers of numbers.
@@ -100,29 +100,29 @@ impl State {
     /// Operands stay the program's until this returns, results until the access has ended.
     unsafe fn change(&mut self, asked: Asked) -> isize {
         let Asked { call, datatype, op, operands, compared, results, access } = asked;
-        let Some((number, change)) = known(datatype, op, call) else {
+        let Some((datatype, op)) = known(datatype, op, call) else {
             return -(error::EOPNOTSUPP as isize);
         };
-        let size = number.size();
+        let size = datatype.size();
         // A read needs no operands, whatever the program passes.
-        let operands = if change == Change::Read { Numbers::NONE } else { operands };
+        let operands = if op == AtomicOp::Read { Numbers::NONE } else { operands };
         // SAFETY: the caller's promise.
         let stretches =
             unsafe { (operands.spans(size), compared.spans(size), results.spans(size)) };
         let (Some(operands), Some(compared), Some(results)) = stretches else {
             return -(error::EINVAL as isize);
         };
-        let fetches = call != Call::Write;
-        let length = if fetches { results.len() } else { operands.len() };
-        let kind = if fetches { flag::READ } else { flag::WRITE };
+        let fetch = call != Call::Write;
+        let length = if fetch { results.len() } else { operands.len() };
+        let kind = if fetch { flag::READ } else { flag::WRITE };
         let (place, token) = match self.admit(access, flag::ATOMIC | kind) {
             Ok(admitted) => admitted,
             Err(error) => return error,
         };
-        let form = Form { change, number, count: length / size, fetches };
+        let request = AtomicRequest { op, datatype, count: length / size, fetch };
         let with = Operands { operands: &operands, compared: &compared };
-        let was = fetches.then_some(&results);
-        match self.endpoint.change(place, form, with, was, token) {
+        let was = fetch.then_some(&results);
+        match self.endpoint.atomic(place, request, with, was, token) {
             Ok(()) => 0,
             Err(refusal) => self.refused(refusal),
         }

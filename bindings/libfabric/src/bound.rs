@@ -12,7 +12,7 @@ use crate::object::object_of;
 use crate::shared::{Srx, Stx};
 use crate::wait::WaitObject;
 use bellwire::Status;
-use bellwire_tagged::{ConnectionEvent, Done, Outcome, Sink, What};
+use bellwire_tagged::{CompletionKind, ConnectionEvent, Outcome, Sink, TaggedCompletion};
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
@@ -322,7 +322,7 @@ impl Bound {
     }
 
     #[cold]
-    fn buffer_ended(&mut self, done: Done) {
+    fn buffer_ended(&mut self, done: TaggedCompletion) {
         // Reported even without completions for messages.
         // SAFETY: bound objects are closed after the endpoint.
         if let Some(cq) = unsafe { self.rx_cq.as_ref() } {
@@ -332,14 +332,14 @@ impl Bound {
     }
 
     #[cold]
-    fn failed(&mut self, done: Done) {
+    fn failed(&mut self, done: TaggedCompletion) {
         let entry = entry_of(&done, done.token.note & !WANTED);
         let (err, olen) = match done.outcome {
             Outcome::Success => return,
-            Outcome::Failed(_) if self.datagrams && done.what == What::Sent => {
+            Outcome::Failed(_) if self.datagrams && done.kind == CompletionKind::Sent => {
                 return self.transmitted(done.token.note, entry.context, entry.tag);
             }
-            Outcome::Truncated => (error::ETRUNC, done.left),
+            Outcome::Truncated => (error::ETRUNC, done.overflow),
             Outcome::Cancelled => (error::ECANCELED, 0),
             Outcome::NoMessage => (error::ENOMSG, 0),
             Outcome::Failed(status) => (number_of(status), 0),
@@ -347,8 +347,10 @@ impl Bound {
         if let Outcome::Failed(status) = done.outcome {
             log(Level::Warn, &format!("a message or an access to a peer failed: {status}"));
         }
-        let (cq, cntr) = match done.what {
-            What::Sent | What::Accessed => (self.tx_cq, self.counter(done.token.note)),
+        let (cq, cntr) = match done.kind {
+            CompletionKind::Sent | CompletionKind::AccessCompleted => {
+                (self.tx_cq, self.counter(done.token.note))
+            }
             _ => (self.rx_cq, self.rx_cntr),
         };
         // SAFETY: bound objects are closed after the endpoint.
@@ -357,7 +359,7 @@ impl Bound {
                 let (prov_errno, err_data, err_data_size) = (err, null_mut(), 0);
                 cq.push_error(CqErrEntry { entry, olen, err, prov_errno, err_data, err_data_size });
             }
-            if let Some(cntr) = cntr.as_ref().filter(|_| done.what != What::Peeked) {
+            if let Some(cntr) = cntr.as_ref().filter(|_| done.kind != CompletionKind::Peeked) {
                 cntr.count(false);
             }
         }
@@ -378,19 +380,19 @@ pub fn number_of(status: Status) -> c_int {
 
 /// The completion entry for it.
 #[inline(always)]
-fn entry_of(done: &Done, flags: u64) -> CqEntry {
+fn entry_of(done: &TaggedCompletion, flags: u64) -> CqEntry {
     CqEntry {
         context: done.token.context as *mut c_void,
         flags,
         len: done.length,
-        buf: done.at as *mut c_void,
+        buf: done.address as *mut c_void,
         data: done.data.unwrap_or_default(),
         tag: done.tag.unwrap_or_default(),
     }
 }
 
 impl Sink for Bound {
-    fn touched(&mut self, key: u64, read: bool) {
+    fn memory_accessed(&mut self, key: u64, read: bool) {
         let cntr = if read { self.remote_read_cntr } else { self.remote_write_cntr };
         // SAFETY: bound objects are closed after the endpoint, and regions are forgotten before
         // they are closed.
@@ -408,22 +410,22 @@ impl Sink for Bound {
         self.tell_connection(event);
     }
 
-    // Always inlined: then `Done` reaches the queue in registers.
+    // Always inlined: then `TaggedCompletion` reaches the queue in registers.
     #[inline(always)]
-    fn done(&mut self, done: Done) {
+    fn completed(&mut self, done: TaggedCompletion) {
         if done.outcome != Outcome::Success {
             return self.failed(done);
         }
         let mut note = done.token.note;
         let mut flags = note & !WANTED;
-        match done.what {
-            What::Received | What::Peeked => {}
-            What::Sent | What::Accessed => {
+        match done.kind {
+            CompletionKind::Received | CompletionKind::Peeked => {}
+            CompletionKind::Sent | CompletionKind::AccessCompleted => {
                 let context = done.token.context as *mut c_void;
                 return self.transmitted(note, context, done.tag.unwrap_or_default());
             }
-            What::BufferEnded => return self.buffer_ended(done),
-            What::Written => {
+            CompletionKind::BufferReleased => return self.buffer_ended(done),
+            CompletionKind::Written => {
                 // Reported always, also with selective completions.
                 flags = flag::RMA | flag::REMOTE_WRITE;
                 note = WANTED;
@@ -442,7 +444,7 @@ impl Sink for Bound {
                 cq.push(entry_of(&done, flags), source);
             }
             if let Some(cntr) = self.rx_cntr.as_ref()
-                && done.what == What::Received
+                && done.kind == CompletionKind::Received
             {
                 cntr.count(true);
             }

@@ -6,7 +6,9 @@ use crate::address;
 use crate::bound::Bound;
 use crate::ep::{self, Ep, State};
 use crate::object::given;
-use bellwire_tagged::{CONNECTION_BYTES, ConnectionEvent, Done, Endpoint, Request};
+use bellwire_tagged::{
+    CONNECTION_BYTES, ConnectionEvent, ConnectionRequest, Endpoint, TaggedCompletion,
+};
 use std::ffi::{c_int, c_void};
 use std::net::SocketAddrV4;
 use std::ptr::null_mut;
@@ -28,14 +30,14 @@ pub static CM: Ops<9> = ops![
 #[derive(Default)]
 pub struct Line {
     /// The request that the endpoint was opened for, until it accepts.
-    request: Option<Request>,
+    request: Option<ConnectionRequest>,
     /// The peer's name.
     peer: Option<SocketAddrV4>,
 }
 
 impl Line {
     /// For an endpoint that answers `request`, or that will connect itself if there is none.
-    pub fn new(request: Option<Request>) -> Line {
+    pub fn new(request: Option<ConnectionRequest>) -> Line {
         let peer = request.map(|request| address::address_of(request.from));
         Line { request, peer }
     }
@@ -47,7 +49,7 @@ impl Line {
             // Without room for the answer the peer notices by itself.
             let _ = endpoint.reject(&request, &[]);
         }
-        endpoint.disconnect(&mut |_: Done| {});
+        endpoint.disconnect(&mut |_: TaggedCompletion| {});
     }
 }
 
@@ -61,14 +63,14 @@ impl Bound {
             ConnectionEvent::Connected(says) => {
                 eq.tell_connection(value::EVENT_CONNECTED, self.fid, null_mut(), says);
             }
-            ConnectionEvent::Refused(says) => {
+            ConnectionEvent::Rejected(says) => {
                 eq.tell_refused(self.fid, error::ECONNREFUSED, says);
             }
-            ConnectionEvent::Ended => {
+            ConnectionEvent::Disconnected => {
                 eq.tell_connection(value::EVENT_SHUTDOWN, self.fid, null_mut(), &[]);
             }
             // Only passive endpoints listen.
-            ConnectionEvent::Asked(..) => {}
+            ConnectionEvent::Requested(..) => {}
         }
     }
 }

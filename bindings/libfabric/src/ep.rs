@@ -117,10 +117,10 @@ pub unsafe extern "C" fn open(
             address = name;
         }
         if connected {
-            endpoint.seclude();
+            endpoint.restrict_to_peer();
         }
         if info.caps & flag::RMA_EVENT != 0 {
-            endpoint.watch();
+            endpoint.monitor();
         }
         if endpoint.operand_bytes() < OPERAND_BYTES {
             log(Level::Warn, "the device's packets are too short for FI_ATOMIC: use another one");
@@ -476,7 +476,7 @@ unsafe extern "C" fn set_option(
     0
 }
 
-/// How many operations can be posted, at least.
+/// SendMode many operations can be posted, at least.
 pub unsafe extern "C" fn room(_ep: *mut Ep) -> isize {
     crate::info::DEPTH as isize
 }

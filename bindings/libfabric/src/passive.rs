@@ -13,7 +13,7 @@ use crate::library::{Level, library, log};
 use crate::lock::Lock;
 use crate::object::{CLOSED_PEP, given, object, object_of, retire};
 use bellwire::Device;
-use bellwire_tagged::{ConnectionEvent, Done, Endpoint, Request, Sink};
+use bellwire_tagged::{ConnectionEvent, ConnectionRequest, Endpoint, Sink, TaggedCompletion};
 use std::ffi::{CStr, c_int, c_void};
 use std::net::SocketAddrV4;
 use std::os::fd::AsRawFd;
@@ -48,7 +48,7 @@ struct Bell {
     info: *mut Info,
     name: Option<SocketAddrV4>,
     /// Requests beyond the backlog, to be refused.
-    too_many: Vec<Request>,
+    too_many: Vec<ConnectionRequest>,
 }
 
 /// A request without an answer: the handle in its info.
@@ -56,13 +56,13 @@ struct Bell {
 struct Asked {
     fid: Fid,
     pep: *mut Pep,
-    request: Request,
+    request: ConnectionRequest,
 }
 
 /// The origin of an endpoint that is opened with a handle.
 pub enum Origin {
     /// A request to a passive endpoint.
-    Request(Request),
+    Request(ConnectionRequest),
     /// It replaces a passive endpoint and takes its name.
     Place(Box<Endpoint>, SocketAddrV4),
 }
@@ -217,7 +217,7 @@ impl State {
             return Ok(name);
         }
         let mut endpoint = open_function(device, self.wanted)?;
-        endpoint.seclude();
+        endpoint.restrict_to_peer();
         let name = address::name_of(&endpoint, self.wanted);
         (self.endpoint, self.bell.name) = (Some(Box::new(endpoint)), Some(name));
         Ok(name)
@@ -226,10 +226,10 @@ impl State {
 
 impl Sink for Bell {
     /// A passive endpoint sends and receives nothing.
-    fn done(&mut self, _done: Done) {}
+    fn completed(&mut self, _completion: TaggedCompletion) {}
 
     fn connection(&mut self, event: ConnectionEvent<'_>) {
-        let ConnectionEvent::Asked(request, says) = event else { return };
+        let ConnectionEvent::Requested(request, says) = event else { return };
         // SAFETY: it listens only while a queue is bound, and the queue is closed after it.
         let (Some(eq), Some(name)) = (unsafe { self.eq.as_ref() }, self.name) else { return };
         if requests_to(self.pep).len() >= BACKLOG {

@@ -5,7 +5,7 @@ use crate::bound::WANTED;
 use crate::ep::{Ep, State};
 use crate::object::{given, is_memory};
 use crate::transmit::spans;
-use bellwire_tagged::{Peek, Refusal, Selection, Span, Spans, Token};
+use bellwire_tagged::{MatchCriteria, Peek, Refusal, Span, Spans, Token};
 use std::ffi::c_void;
 
 /// One receive.
@@ -72,10 +72,10 @@ impl State {
             },
         };
         let token = token(tag.is_some(), flags & flag::COMPLETION != 0, context);
-        let selection = Selection { from, tag };
+        let criteria = MatchCriteria { source: from, tag };
         let done = match flags & (flag::PEEK | flag::CLAIM | flag::DISCARD | flag::MULTI_RECV) {
-            0 => self.endpoint.receive(selection, into, token, &mut self.bound),
-            special => self.receive_specially(selection, into, token, special),
+            0 => self.endpoint.receive(criteria, into, token, &mut self.bound),
+            special => self.receive_specially(criteria, into, token, special),
         };
         match done {
             Ok(()) => 0,
@@ -86,14 +86,14 @@ impl State {
     #[cold]
     fn receive_specially(
         &mut self,
-        selection: Selection,
+        criteria: MatchCriteria,
         into: Spans,
         mut token: Token,
         special: u64,
     ) -> Result<(), Refusal> {
         let has = |flag: u64| special & flag != 0;
         if has(flag::PEEK) {
-            let how = match (has(flag::CLAIM), has(flag::DISCARD)) {
+            let action = match (has(flag::CLAIM), has(flag::DISCARD)) {
                 (true, _) => Peek::Claim,
                 (false, true) => Peek::Discard,
                 (false, false) => Peek::Look,
@@ -101,18 +101,18 @@ impl State {
             // Messages that have arrived but were not polled count as present.
             self.progress();
             token.note |= WANTED;
-            self.endpoint.peek(selection, how, token, &mut self.bound);
+            self.endpoint.peek(criteria, action, token, &mut self.bound);
             return Ok(());
         }
         if has(flag::CLAIM) {
             let into = (!has(flag::DISCARD)).then_some(into);
-            let tagged = selection.tag.is_some();
+            let tagged = criteria.tag.is_some();
             return self.endpoint.receive_claimed(tagged, into, token, &mut self.bound);
         }
         let least = self.bound.least;
         // SAFETY: the one buffer that was passed; its promise continues.
         let span = unsafe { Span::new(into.address() as *const u8, into.len()) };
-        self.endpoint.receive_many(selection, span, least, token, &mut self.bound)
+        self.endpoint.receive_many(criteria, span, least, token, &mut self.bound)
     }
 }
 

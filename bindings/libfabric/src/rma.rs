@@ -6,7 +6,7 @@ use crate::ep::{Ep, State};
 use crate::info::INJECT_BYTES;
 use crate::object::{given, is_memory};
 use crate::transmit::spans;
-use bellwire_tagged::{Place, Span, Spans, Token};
+use bellwire_tagged::{RemoteAddress, Span, Spans, Token};
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
@@ -36,7 +36,7 @@ pub struct Access {
 impl State {
     /// The target and the token of an access of `kind`, or the error that prevents it.
     #[inline]
-    pub fn admit(&mut self, access: Access, kind: u64) -> Result<(Place, Token), isize> {
+    pub fn admit(&mut self, access: Access, kind: u64) -> Result<(RemoteAddress, Token), isize> {
         let Access { to, offset, key, context, flags } = access;
         if !self.is_enabled() {
             return Err(-(error::EOPBADSTATE as isize));
@@ -48,7 +48,7 @@ impl State {
             return Err(-(error::EAGAIN as isize));
         }
         let note = if wanted { kind | WANTED } else { kind };
-        Ok((Place { peer, key, offset }, Token { context: context as u64, note }))
+        Ok((RemoteAddress { peer, key, offset }, Token { context: context as u64, note }))
     }
 
     fn read(&mut self, into: &Spans, access: Access) -> isize {

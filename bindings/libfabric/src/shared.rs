@@ -10,7 +10,9 @@ use crate::library::{Level, log};
 use crate::lock::Lock;
 use crate::object::{CLOSED_EP, CLOSED_STX, given, object, retire};
 use crate::receive::{self, Receive, Receiver, token};
-use bellwire_tagged::{Done, Outcome, Refusal, SharedReceives, Sink, Spans, What};
+use bellwire_tagged::{
+    CompletionKind, Outcome, Refusal, SharedReceives, Sink, Spans, TaggedCompletion,
+};
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -144,7 +146,7 @@ impl Srx {
         let mut state = unsafe { (*ep).hold() };
         state.endpoint.share(&self.receives);
         let State { endpoint, bound, .. } = &mut *state;
-        endpoint.look_at_shared(bound);
+        endpoint.match_shared(bound);
     }
 
     /// Forgets an endpoint that is being closed.
@@ -171,7 +173,7 @@ impl Receiver for Srx {
             Ok(()) => {
                 self.each(|state| {
                     let State { endpoint, bound, .. } = state;
-                    endpoint.look_at_shared(bound);
+                    endpoint.match_shared(bound);
                 });
                 0
             }
@@ -192,17 +194,11 @@ impl Receiver for Srx {
             return;
         };
         // SAFETY: as in `each`.
-        unsafe { (*ep).hold() }.bound.done(Done {
+        unsafe { (*ep).hold() }.bound.completed(TaggedCompletion::new(
             token,
-            what: What::Received,
-            outcome: Outcome::Cancelled,
-            peer: None,
-            tag: None,
-            data: None,
-            length: 0,
-            left: 0,
-            at: 0,
-        });
+            CompletionKind::Received,
+            Outcome::Cancelled,
+        ));
     }
 }
 

@@ -7,7 +7,7 @@ use crate::info::{DATAGRAM_BYTES, IOV_LIMIT};
 use crate::library::{Level, log};
 use crate::object::{given, is_memory};
 use crate::receive;
-use bellwire_tagged::{How, Refusal, Sent, Span, Spans, TaggedMessage, Token};
+use bellwire_tagged::{Refusal, SendMode, SendStatus, Span, Spans, TaggedMessage, Token};
 use std::ffi::c_void;
 
 /// Messages without tags.
@@ -79,15 +79,15 @@ impl State {
         if self.bound.datagrams && body.len() > DATAGRAM_BYTES {
             return -(error::EMSGSIZE as isize);
         }
-        let how = if flags & flag::INJECT != 0 {
+        let mode = if flags & flag::INJECT != 0 {
             if body.len() > crate::info::INJECT_BYTES {
                 return -(error::EMSGSIZE as isize);
             }
-            How::Copied
+            SendMode::Inject
         } else if flags & (flag::DELIVERY_COMPLETE | flag::MATCH_COMPLETE) != 0 {
-            How::Delivered
+            SendMode::Delivery
         } else {
-            How::Taken
+            SendMode::Transmit
         };
         let wanted = flags & flag::COMPLETION != 0;
         // SAFETY: bound objects are closed after the endpoint.
@@ -97,14 +97,14 @@ impl State {
         let kind = if tag.is_some() { flag::TAGGED } else { flag::MSG } | flag::SEND;
         let note = if wanted { kind | WANTED } else { kind };
         let token = Token { context: context as u64, note };
-        let message = TaggedMessage { to, tag, data, body, token, how };
+        let message = TaggedMessage { to, tag, data, body, token, mode };
         let mut sent = self.endpoint.send(message);
         if self.bound.datagrams && matches!(sent, Err(Refusal::Lost(_))) {
             // The link was lost, which datagrams allow: try once more.
             sent = self.endpoint.send(message);
         }
         match sent {
-            Ok(Sent::Later) if how != How::Copied => 0,
+            Ok(SendStatus::Pending) if mode != SendMode::Inject => 0,
             Ok(_) => {
                 self.bound.transmitted(note, context, tag.unwrap_or_default());
                 0

@@ -4,8 +4,9 @@ use crate::abi::{
     CqCallback, Descriptor, ErrorCode, ErrorDescriptor, ErrorHandler, ResourceCode, Return,
     ViCallback,
 };
-use crate::handle::{Handle, Kind};
-use crate::nic::{State, call, nic_of, on_nic};
+use crate::handle::{Handle, nic_of};
+use crate::nic::{State, on_nic};
+use crate::pointer::call;
 use std::ffi::c_void;
 
 /// Most calls that wait at once; later ones are dropped, like an interrupt that is not served.
@@ -99,9 +100,4 @@ pub extern "C" fn VipErrorCallback(
             Ok(())
         })
     })
-}
-
-/// The VI that `pointer` names.
-pub fn vi_of(pointer: *mut c_void) -> Option<Handle> {
-    Handle::of(pointer, Kind::Vi)
 }

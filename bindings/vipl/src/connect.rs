@@ -5,13 +5,14 @@
 //! the same node.
 
 use crate::abi::{NetAddress, Return, ViAttributes, ViState};
-use crate::callback::vi_of;
 use crate::directory::Listed;
 use crate::door::{DOOR, Request};
-use crate::greeting::{EndPoint, Greeting, Refusal, Role};
-use crate::handle::{Handle, Kind};
+use crate::end_point::{EndPoint, Role};
+use crate::greeting::{Greeting, Refusal};
+use crate::handle::{Handle, Kind, nic_of, vi_of};
 use crate::names::{NetName, THIS_HOST, read_address, write_address};
-use crate::nic::{State, call, nic_of, on_nic, write_to};
+use crate::nic::{State, on_nic};
+use crate::pointer::{In, Out, call};
 use crate::wait::{timeout_of, wait_on_nic};
 use bellwire::{Address, ConnectionProgress, Error, FunctionAddress, RemoteKey, Rights};
 use std::collections::HashMap;
@@ -339,18 +340,17 @@ fn request_of(pointer: *mut c_void) -> Option<Handle> {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn VipConnectWait(
     nic: *mut c_void,
-    local: *const NetAddress,
+    local: In<'_, NetAddress>,
     timeout_ms: c_ulong,
-    remote: *mut NetAddress,
-    attributes: *mut ViAttributes,
-    connection: *mut *mut c_void,
+    remote: Out<'_, NetAddress>,
+    attributes: Out<'_, ViAttributes>,
+    connection: Out<'_, *mut c_void>,
 ) -> Return {
     call(|| {
-        if remote.is_null() || attributes.is_null() || connection.is_null() {
-            return Err(Return::InvalidParameter);
-        }
-        // SAFETY: the caller's promise.
-        let (_, discriminator) = unsafe { read_address(local) }?;
+        remote.check()?;
+        attributes.check()?;
+        connection.check()?;
+        let (_, discriminator) = read_address(&local)?;
         let nic = nic_of(nic);
         let end_point = EndPoint::of_server(&discriminator);
         on_nic(nic, |state| state.await_requests(&end_point))?;
@@ -378,12 +378,9 @@ pub unsafe extern "C" fn VipConnectWait(
             Ok(())
         });
         let (peer, theirs, handle) = found?;
-        // SAFETY: the caller's promise.
-        unsafe {
-            write_address(remote, &peer)?;
-            write_to(attributes, theirs)?;
-            write_to(connection, handle.to_pointer())
-        }
+        write_address(&remote, &peer)?;
+        attributes.write(theirs)?;
+        connection.write(handle.to_pointer())
     })
 }
 
@@ -417,18 +414,14 @@ pub extern "C" fn VipConnectReject(connection: *mut c_void) -> Return {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn VipConnectRequest(
     vi: *mut c_void,
-    local: *const NetAddress,
-    remote: *const NetAddress,
+    local: In<'_, NetAddress>,
+    remote: In<'_, NetAddress>,
     timeout_ms: c_ulong,
-    attributes: *mut ViAttributes,
+    attributes: Out<'_, ViAttributes>,
 ) -> Return {
     call(|| {
-        if attributes.is_null() {
-            return Err(Return::InvalidParameter);
-        }
-        // SAFETY: the caller's promise.
-        let ((_, own), (host, discriminator)) =
-            unsafe { (read_address(local)?, read_address(remote)?) };
+        attributes.check()?;
+        let ((_, own), (host, discriminator)) = (read_address(&local)?, read_address(&remote)?);
         let peer = NetName { host: host.ok_or(Return::InvalidParameter)?, discriminator };
         let handle = vi_of(vi);
         let timeout = timeout_of(timeout_ms);
@@ -441,8 +434,7 @@ pub unsafe extern "C" fn VipConnectRequest(
             let own = state.own_name(&own);
             state.begin_to_ask(slot, Role::Client, own, peer, timeout)
         })?;
-        // SAFETY: the caller's promise.
-        unsafe { wait_for_outcome(handle, attributes) }
+        wait_for_outcome(handle, &attributes)
     })
 }
 
@@ -453,14 +445,12 @@ pub unsafe extern "C" fn VipConnectRequest(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn VipConnectPeerRequest(
     vi: *mut c_void,
-    local: *const NetAddress,
-    remote: *const NetAddress,
+    local: In<'_, NetAddress>,
+    remote: In<'_, NetAddress>,
     timeout_ms: c_ulong,
 ) -> Return {
     call(|| {
-        // SAFETY: the caller's promise.
-        let ((_, own), (host, discriminator)) =
-            unsafe { (read_address(local)?, read_address(remote)?) };
+        let ((_, own), (host, discriminator)) = (read_address(&local)?, read_address(&remote)?);
         let peer = NetName { host: host.ok_or(Return::InvalidParameter)?, discriminator };
         on_nic(vi_of(vi), |state| {
             let own = state.own_name(&own);
@@ -476,18 +466,15 @@ pub unsafe extern "C" fn VipConnectPeerRequest(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn VipConnectPeerDone(
     vi: *mut c_void,
-    attributes: *mut ViAttributes,
+    attributes: Out<'_, ViAttributes>,
 ) -> Return {
     call(|| {
-        if attributes.is_null() {
-            return Err(Return::InvalidParameter);
-        }
+        attributes.check()?;
         let outcome = on_nic(vi_of(vi), |state| {
             state.drain();
             state.outcome(vi_of(vi))
         })?;
-        // SAFETY: the caller's promise.
-        unsafe { write_to(attributes, outcome.ok_or(Return::NotDone)??) }
+        attributes.write(outcome.ok_or(Return::NotDone)??)
     })
 }
 
@@ -498,27 +485,17 @@ pub unsafe extern "C" fn VipConnectPeerDone(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn VipConnectPeerWait(
     vi: *mut c_void,
-    attributes: *mut ViAttributes,
+    attributes: Out<'_, ViAttributes>,
 ) -> Return {
     call(|| {
-        if attributes.is_null() {
-            return Err(Return::InvalidParameter);
-        }
-        // SAFETY: the caller's promise.
-        unsafe { wait_for_outcome(vi_of(vi), attributes) }
+        attributes.check()?;
+        wait_for_outcome(vi_of(vi), &attributes)
     })
 }
 
 /// Waits until the connection of a VI is made or fails (the request has a deadline), and writes the
 /// attributes of the peer's VI.
-///
-/// # Safety
-/// `attributes` is writable.
-unsafe fn wait_for_outcome(
-    vi: Option<Handle>,
-    attributes: *mut ViAttributes,
-) -> Result<(), Return> {
+fn wait_for_outcome(vi: Option<Handle>, attributes: &Out<'_, ViAttributes>) -> Result<(), Return> {
     let theirs = wait_on_nic(vi, timeout_of(c_ulong::MAX), |state| state.outcome(vi)?.transpose())?;
-    // SAFETY: the caller's promise.
-    unsafe { write_to(attributes, theirs) }
+    attributes.write(theirs)
 }

@@ -2,8 +2,9 @@
 
 use crate::abi::{CqCallback, Return};
 use crate::callback::Call;
-use crate::handle::{Handle, Kind};
-use crate::nic::{State, call, nic_of, on_nic, write_to};
+use crate::handle::{Handle, Kind, nic_of};
+use crate::nic::{State, on_nic};
+use crate::pointer::{Out, call};
 use crate::wait::{timeout_of, wait_on_nic};
 use std::collections::VecDeque;
 use std::ffi::{c_int, c_ulong, c_void};
@@ -77,20 +78,6 @@ fn cq_of(pointer: *mut c_void) -> Option<Handle> {
     Handle::of(pointer, Kind::Cq)
 }
 
-/// # Safety
-/// Both are null or writable.
-unsafe fn tell(
-    (handle, receives): (Handle, bool),
-    vi: *mut *mut c_void,
-    receive_queue: *mut c_int,
-) -> Result<(), Return> {
-    // SAFETY: the caller's promise.
-    unsafe {
-        write_to(vi, handle.to_pointer())?;
-        write_to(receive_queue, receives.into())
-    }
-}
-
 /// Makes a completion queue.
 ///
 /// # Safety
@@ -99,10 +86,11 @@ unsafe fn tell(
 pub unsafe extern "C" fn VipCreateCQ(
     nic: *mut c_void,
     size: c_ulong,
-    cq: *mut *mut c_void,
+    cq: Out<'_, *mut c_void>,
 ) -> Return {
     call(|| {
-        if cq.is_null() || size == 0 {
+        cq.check()?;
+        if size == 0 {
             return Err(Return::InvalidParameter);
         }
         let handle = on_nic(nic_of(nic), |state| {
@@ -110,8 +98,7 @@ pub unsafe extern "C" fn VipCreateCQ(
             let (slot, generation) = state.cqs.insert(new).map_err(|_| Return::ErrorResource)?;
             Ok(Handle { kind: Kind::Cq, nic: state.handle.nic, slot, generation })
         })?;
-        // SAFETY: the caller's promise.
-        unsafe { write_to(cq, handle.to_pointer()) }
+        cq.write(handle.to_pointer())
     })
 }
 
@@ -157,14 +144,13 @@ pub extern "C" fn VipResizeCQ(cq: *mut c_void, size: c_ulong) -> Return {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn VipCQDone(
     cq: *mut c_void,
-    vi: *mut *mut c_void,
-    receive_queue: *mut c_int,
+    vi: Out<'_, *mut c_void>,
+    receive_queue: Out<'_, c_int>,
 ) -> Return {
     call(|| {
-        if vi.is_null() || receive_queue.is_null() {
-            return Err(Return::InvalidParameter);
-        }
-        let entry = on_nic(cq_of(cq), |state| {
+        vi.check()?;
+        receive_queue.check()?;
+        let (handle, receives) = on_nic(cq_of(cq), |state| {
             let handle = state.own(cq_of(cq))?;
             if let Some(entry) = state.pop(handle)? {
                 return Ok(entry);
@@ -172,8 +158,8 @@ pub unsafe extern "C" fn VipCQDone(
             state.drain();
             state.pop(handle)?.ok_or(Return::NotDone)
         })?;
-        // SAFETY: the caller's promise.
-        unsafe { tell(entry, vi, receive_queue) }
+        vi.write(handle.to_pointer())?;
+        receive_queue.write(receives.into())
     })
 }
 
@@ -185,20 +171,19 @@ pub unsafe extern "C" fn VipCQDone(
 pub unsafe extern "C" fn VipCQWait(
     cq: *mut c_void,
     timeout_ms: c_ulong,
-    vi: *mut *mut c_void,
-    receive_queue: *mut c_int,
+    vi: Out<'_, *mut c_void>,
+    receive_queue: Out<'_, c_int>,
 ) -> Return {
     call(|| {
-        if vi.is_null() || receive_queue.is_null() {
-            return Err(Return::InvalidParameter);
-        }
+        vi.check()?;
+        receive_queue.check()?;
         let handle = cq_of(cq);
-        let entry = wait_on_nic(handle, timeout_of(timeout_ms), |state| {
+        let (handle, receives) = wait_on_nic(handle, timeout_of(timeout_ms), |state| {
             let handle = state.own(handle)?;
             state.pop(handle)
         })?;
-        // SAFETY: the caller's promise.
-        unsafe { tell(entry, vi, receive_queue) }
+        vi.write(handle.to_pointer())?;
+        receive_queue.write(receives.into())
     })
 }
 

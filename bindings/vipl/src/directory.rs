@@ -6,9 +6,9 @@
 //! A directory lists regions of its tag only, so a VI cannot reach regions of other tags.
 
 use crate::abi::Return;
-use crate::memory::{NO_TAG, Region};
+use crate::memory::Region;
 use crate::nic::State;
-use crate::table::{REGIONS, place_of};
+use crate::table::{NO_TAG, REGIONS, place_of};
 use bellwire::{Function, MemoryRegion, RemoteKey, RemoteSlice, Rights};
 
 /// Bytes of an entry.

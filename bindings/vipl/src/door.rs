@@ -7,7 +7,8 @@
 //! program of the first opening is busy: its agent answers.
 
 use crate::abi::Return;
-use crate::greeting::{EndPoint, Greeting, Refusal, Role};
+use crate::end_point::{EndPoint, Role};
+use crate::greeting::{Greeting, Refusal};
 use crate::mark::Mark;
 use crate::nic::State;
 use bellwire::ConnectionRequest;

@@ -1,18 +1,9 @@
 //! The private data of connection request and answer, and the reason of a refusal.
 
 use crate::abi::ViAttributes;
-use crate::nic::DISCRIMINATOR_BYTES;
+use crate::end_point::{DISCRIMINATOR_BYTES, EndPoint, Role};
 use bellwire::{RemoteKey, Rights};
 use std::fmt;
-
-/// The kind of connection request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Role {
-    /// By a client, of a server.
-    Client = 1,
-    /// By one of two peers, of the other.
-    Peer = 2,
-}
 
 /// ```text
 ///   0      4         5      6             8        9    10     11    12
@@ -101,30 +92,6 @@ impl Greeting {
             enable_rdma_write: self.rights.contains(Rights::REMOTE_WRITE).into(),
             enable_rdma_read: self.rights.contains(Rights::REMOTE_READ).into(),
         }
-    }
-}
-
-/// What a request addresses within a node: a server's discriminator, or the discriminators of two
-/// peers.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct EndPoint(Vec<u8>);
-
-impl EndPoint {
-    pub fn of_server(discriminator: &[u8]) -> EndPoint {
-        EndPoint([&[Role::Client as u8], discriminator].concat())
-    }
-
-    /// The end point of the peer `own` for the peer `other`.
-    pub fn of_peer(own: &[u8], other: &[u8]) -> EndPoint {
-        EndPoint([&[Role::Peer as u8, own.len() as u8], own, other].concat())
-    }
-
-    pub fn role(&self) -> Role {
-        if self.0[0] == Role::Peer as u8 { Role::Peer } else { Role::Client }
-    }
-
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.0
     }
 }
 
@@ -224,22 +191,6 @@ mod tests {
             ["", "ask function ", "ask function 256", "ask function -1", "ask node 3", "\u{fffd}"]
         {
             assert_eq!(Refusal::parse(text), Refusal::Rejected, "{text:?}");
-        }
-    }
-
-    /// End points of servers and of peers differ. Two peers with the same letters, split elsewhere,
-    /// differ too.
-    #[test]
-    fn end_points_are_told_apart() {
-        let points = [
-            EndPoint::of_server(b"ab"),
-            EndPoint::of_peer(b"ab", b""),
-            EndPoint::of_peer(b"a", b"b"),
-            EndPoint::of_peer(b"", b"ab"),
-        ];
-        for (place, point) in points.iter().enumerate() {
-            assert_eq!(points.iter().position(|other| other == point), Some(place));
-            assert_eq!(point.role(), if place == 0 { Role::Client } else { Role::Peer });
         }
     }
 }

@@ -58,6 +58,16 @@ impl Handle {
     }
 }
 
+/// The NIC that `pointer` names.
+pub fn nic_of(pointer: *mut c_void) -> Option<Handle> {
+    Handle::of(pointer, Kind::Nic)
+}
+
+/// The VI that `pointer` names.
+pub fn vi_of(pointer: *mut c_void) -> Option<Handle> {
+    Handle::of(pointer, Kind::Vi)
+}
+
 /// A number that no other object of the process has had.
 pub fn next_generation() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(1);

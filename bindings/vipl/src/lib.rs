@@ -7,7 +7,7 @@
 //! discriminators, handlers.
 //!
 //! # A descriptor's walk
-//! `work_queue`, `VipPostSend` -> `physical` translates its 64 bytes to 16 each with the `table` of
+//! `work_queue`, `VipPostSend` -> `translate` makes 16 bytes of its 64, by the `table` of
 //! registered memory (M-10, M-11) -> `transfer` hands them to `bellwire::Function`, and takes the
 //! completion -> `work_queue`, `VipSendDone`.
 //!
@@ -20,6 +20,7 @@ mod connect;
 mod cq;
 mod directory;
 mod door;
+mod end_point;
 mod greeting;
 mod handle;
 mod mark;
@@ -27,8 +28,10 @@ mod memory;
 mod names;
 mod nic;
 mod physical;
+mod pointer;
 mod table;
 mod transfer;
+mod translate;
 mod vi;
 mod wait;
 mod work_queue;
@@ -46,6 +49,7 @@ pub use memory::{
 };
 pub use names::{VipNSGetHostByAddr, VipNSGetHostByName, VipNSInit, VipNSShutdown};
 pub use nic::{VipCloseNic, VipOpenNic, VipQueryNic, VipQuerySystemManagementInfo};
+pub use pointer::{In, Out};
 pub use vi::{VipCreateVi, VipDestroyVi, VipDisconnect, VipQueryVi, VipSetViAttributes};
 pub use work_queue::{
     VipPostRecv, VipPostSend, VipRecvDone, VipRecvNotify, VipRecvWait, VipSendDone, VipSendNotify,

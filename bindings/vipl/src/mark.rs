@@ -10,7 +10,7 @@
 //! however its owner ends. The name is `bellwire.vipl/USER/HASH/NODE.FUNCTION`, with a hash of
 //! device and end point.
 
-use crate::greeting::EndPoint;
+use crate::end_point::EndPoint;
 use bellwire::FunctionAddress;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::os::fd::OwnedFd;

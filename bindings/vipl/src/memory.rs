@@ -2,9 +2,10 @@
 
 use crate::abi::{MemAttributes, Return};
 use crate::directory::Directory;
-use crate::handle::{Handle, Kind, next_generation};
-use crate::nic::{State, call, nic_of, on_nic, write_to};
-use crate::table::{REGIONS, place_of};
+use crate::handle::{Handle, Kind, next_generation, nic_of};
+use crate::nic::{State, on_nic};
+use crate::pointer::{Out, call};
+use crate::table::{NO_TAG, REGIONS, place_of};
 use bellwire::{MemoryRegion, Rights};
 use rustix::mm::{Advice, madvise};
 use std::ffi::{c_ulong, c_void};
@@ -19,10 +20,6 @@ pub struct Ptag {
     /// The directory that peers read; made when a VI first needs it.
     pub directory: Option<Directory>,
 }
-
-/// The absent tag. A VI without a tag reaches every region of its NIC; only VIs without a tag reach
-/// a region without one.
-pub const NO_TAG: u32 = 0;
 
 /// A registered region.
 pub struct Region {
@@ -243,18 +240,15 @@ fn is_writable(start: usize, end: usize) -> bool {
 /// # Safety
 /// `ptag` is null or writable.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn VipCreatePtag(nic: *mut c_void, ptag: *mut *mut c_void) -> Return {
+pub unsafe extern "C" fn VipCreatePtag(nic: *mut c_void, ptag: Out<'_, *mut c_void>) -> Return {
     call(|| {
-        if ptag.is_null() {
-            return Err(Return::InvalidParameter);
-        }
+        ptag.check()?;
         let handle = on_nic(nic_of(nic), |state| {
             let new = Ptag { tag: next_generation(), users: 0, directory: None };
             let (slot, generation) = state.tags.insert(new).map_err(|_| Return::ErrorResource)?;
             Ok(Handle { kind: Kind::Ptag, nic: state.handle.nic, slot, generation })
         })?;
-        // SAFETY: the caller's promise.
-        unsafe { write_to(ptag, handle.to_pointer()) }
+        ptag.write(handle.to_pointer())
     })
 }
 
@@ -289,20 +283,16 @@ pub unsafe extern "C" fn VipRegisterMem(
     nic: *mut c_void,
     address: *mut c_void,
     length: c_ulong,
-    attributes: *const MemAttributes,
-    handle: *mut u32,
+    attributes: Option<&MemAttributes>,
+    handle: Out<'_, u32>,
 ) -> Return {
     call(|| {
-        if handle.is_null() {
-            return Err(Return::InvalidParameter);
-        }
+        handle.check()?;
         let none =
             MemAttributes { ptag: std::ptr::null_mut(), enable_rdma_write: 0, enable_rdma_read: 0 };
-        // SAFETY: the caller's promise.
-        let attributes = unsafe { attributes.as_ref() }.copied().unwrap_or(none);
+        let attributes = attributes.copied().unwrap_or(none);
         let known = on_nic(nic_of(nic), |state| state.register(address, length, attributes))?;
-        // SAFETY: the caller's promise.
-        unsafe { write_to(handle, known) }
+        handle.write(known)
     })
 }
 
@@ -321,15 +311,14 @@ pub unsafe extern "C" fn VipQueryMem(
     nic: *mut c_void,
     address: *mut c_void,
     handle: u32,
-    attributes: *mut MemAttributes,
+    attributes: Out<'_, MemAttributes>,
 ) -> Return {
     call(|| {
         let known = on_nic(nic_of(nic), |state| {
             let place = state.find_region(address, handle)?;
             state.regions.at(place).map(|region| region.attributes).ok_or(Return::InvalidParameter)
         })?;
-        // SAFETY: the caller's promise.
-        unsafe { write_to(attributes, known) }
+        attributes.write(known)
     })
 }
 
@@ -342,11 +331,10 @@ pub unsafe extern "C" fn VipSetMemAttributes(
     nic: *mut c_void,
     address: *mut c_void,
     handle: u32,
-    attributes: *const MemAttributes,
+    attributes: Option<&MemAttributes>,
 ) -> Return {
     call(|| {
-        // SAFETY: the caller's promise.
-        let attributes = *unsafe { attributes.as_ref() }.ok_or(Return::InvalidParameter)?;
+        let attributes = *attributes.ok_or(Return::InvalidParameter)?;
         on_nic(nic_of(nic), |state| state.set_attributes(address, handle, attributes))
     })
 }

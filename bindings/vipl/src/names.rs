@@ -7,9 +7,10 @@
 //! waits.
 
 use crate::abi::{NetAddress, Return};
-use crate::nic::{
-    ADDRESS_BYTES, DISCRIMINATOR_BYTES, State, call, nic_of, on_nic, text_of, write_to,
-};
+use crate::end_point::DISCRIMINATOR_BYTES;
+use crate::handle::nic_of;
+use crate::nic::{ADDRESS_BYTES, State, on_nic};
+use crate::pointer::{In, Out, Text, call};
 use bellwire::FunctionAddress;
 use std::ffi::{c_char, c_ulong, c_void};
 use std::mem::offset_of;
@@ -40,16 +41,12 @@ impl NetName {
 ///
 /// # Errors
 /// [`Return::InvalidParameter`] for null and for lengths that no address of this NIC has.
-///
-/// # Safety
-/// Null, or an address with as many bytes as its lengths say.
-pub unsafe fn read_address(
-    address: *const NetAddress,
+pub fn read_address(
+    address: &In<'_, NetAddress>,
 ) -> Result<(Option<FunctionAddress>, Vec<u8>), Return> {
-    if address.is_null() {
-        return Err(Return::InvalidParameter);
-    }
-    // SAFETY: the caller's promise. Programs make such addresses in byte arrays, so they may be
+    address.check()?;
+    let address = address.as_ptr();
+    // SAFETY: not null, so it is an address, with as many bytes as its lengths say. Programs make such addresses in byte arrays, so they may be
     // unaligned.
     let (host_bytes, discriminator_bytes) = unsafe {
         (
@@ -62,7 +59,7 @@ pub unsafe fn read_address(
         return Err(Return::InvalidParameter);
     }
     let mut bytes = vec![0; host_bytes + discriminator_bytes];
-    // SAFETY: the caller promises that these bytes follow.
+    // SAFETY: the program promises that these bytes follow.
     unsafe {
         let from = address.cast::<u8>().add(offset_of!(NetAddress, host_address));
         std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), bytes.len());
@@ -79,17 +76,13 @@ pub unsafe fn read_address(
 }
 
 /// Writes an address to a place that has room for it.
-///
-/// # Safety
-/// Null, or room for a host address and the discriminator.
-pub unsafe fn write_address(address: *mut NetAddress, name: &NetName) -> Result<(), Return> {
-    if address.is_null() {
-        return Err(Return::InvalidParameter);
-    }
+pub fn write_address(address: &Out<'_, NetAddress>, name: &NetName) -> Result<(), Return> {
+    address.check()?;
+    let address = address.as_ptr();
     let mut bytes = Vec::from(name.host.node.to_be_bytes());
     bytes.extend([name.host.function, 0]);
     bytes.extend(&name.discriminator);
-    // SAFETY: the caller's promise.
+    // SAFETY: not null, so it has room for a host address and the discriminator.
     unsafe {
         (&raw mut (*address).host_address_len).write_unaligned(ADDRESS_BYTES as u16);
         (&raw mut (*address).discriminator_len).write_unaligned(name.discriminator.len() as u16);
@@ -171,24 +164,21 @@ pub extern "C" fn VipNSShutdown(nic: *mut c_void) -> Return {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn VipNSGetHostByName(
     nic: *mut c_void,
-    name: *const c_char,
-    address: *mut NetAddress,
+    name: Text<'_>,
+    address: Out<'_, NetAddress>,
     index: c_ulong,
 ) -> Return {
     call(|| {
-        if name.is_null() || address.is_null() {
-            return Err(Return::InvalidParameter);
-        }
-        // SAFETY: the caller's promise.
-        let name = unsafe { text_of(name) };
+        address.check()?;
+        name.check()?;
+        let name = name.to_text();
         // Resolve without the lock: it may take seconds.
         let device = on_nic(nic_of(nic), |state| {
             state.names()?;
             Ok(state.device.clone())
         })?;
         let host = find(&device, &name, index)?;
-        // SAFETY: the caller's promise.
-        unsafe { write_address(address, &NetName { host, discriminator: Vec::new() }) }
+        write_address(&address, &NetName { host, discriminator: Vec::new() })
     })
 }
 
@@ -199,26 +189,24 @@ pub unsafe extern "C" fn VipNSGetHostByName(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn VipNSGetHostByAddr(
     nic: *mut c_void,
-    address: *const NetAddress,
-    name: *mut c_char,
-    length: *mut c_ulong,
+    address: In<'_, NetAddress>,
+    name: Out<'_, c_char>,
+    length: Out<'_, c_ulong>,
 ) -> Return {
     call(|| {
-        if name.is_null() || length.is_null() {
-            return Err(Return::InvalidParameter);
-        }
+        name.check()?;
+        length.check()?;
         on_nic(nic_of(nic), |state| state.names())?;
-        // SAFETY: the caller's promise.
-        let host = unsafe { read_address(address) }?.0.ok_or(Return::InvalidParameter)?;
+        let host = read_address(&address)?.0.ok_or(Return::InvalidParameter)?;
         let text = if host == THIS_HOST { "localhost".to_owned() } else { host.to_string() };
-        // SAFETY: the caller's promise.
-        let room = unsafe { length.read_unaligned() };
+        // SAFETY: not null, so the program promises that it says the room of `name`.
+        let room = unsafe { length.as_ptr().read_unaligned() };
         let needed = text.len() + 1;
-        // SAFETY: the caller's promise.
-        unsafe { write_to(length, needed as c_ulong) }?;
+        length.write(needed as c_ulong)?;
         if (room as usize) < needed {
             return Err(Return::ErrorResource);
         }
+        let name = name.as_ptr();
         // SAFETY: there is room for the text and its zero.
         unsafe {
             std::ptr::copy_nonoverlapping(text.as_ptr(), name.cast::<u8>(), text.len());

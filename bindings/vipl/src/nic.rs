@@ -7,14 +7,17 @@ use crate::callback::Call;
 use crate::cq::Cq;
 use crate::directory::Directory;
 use crate::door::{DOOR, Request, Waited};
-use crate::handle::{Handle, Kind, Slab, next_generation};
+use crate::end_point::DISCRIMINATOR_BYTES;
+use crate::handle::{Handle, Kind, Slab, next_generation, nic_of};
 use crate::mark::Marks;
 use crate::memory::{Ptag, Region};
+use crate::pointer::{Out, Text, call};
 use crate::table::{REGIONS, Table};
+use crate::translate::DATA_SEGMENTS;
 use crate::vi::Vi;
 use bellwire::{CompletionQueue, Device, Error, Function, Listener};
 use std::collections::VecDeque;
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{c_char, c_void};
 use std::ops::{Deref, DerefMut};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -40,8 +43,6 @@ pub const TRANSFER_BYTES: u64 = 1 << 29;
 /// Bytes of a host address: node, function, and a zero byte. The cards of 1998 to 2005 had six
 /// bytes too.
 pub const ADDRESS_BYTES: usize = 6;
-/// Most bytes of a discriminator.
-pub const DISCRIMINATOR_BYTES: usize = 64;
 /// Functions tried when a device is opened: several processes may share an interface.
 const FUNCTIONS: u8 = 8;
 
@@ -406,7 +407,7 @@ impl State {
             max_register_block_bytes: 1 << 40,
             max_vi: VIS.min(limits.queue_pairs) as _,
             max_descriptors_per_queue: QUEUE_DEPTH as _,
-            max_segments_per_desc: crate::physical::DATA_SEGMENTS as _,
+            max_segments_per_desc: DATA_SEGMENTS as _,
             max_cq: CQS as _,
             max_cq_entries: COMPLETIONS as _,
             max_transfer_size: TRANSFER_BYTES as _,
@@ -418,62 +419,15 @@ impl State {
     }
 }
 
-/// The text at `text`; empty for null.
-///
-/// # Safety
-/// Null, or a string that ends with a zero.
-pub unsafe fn text_of(text: *const c_char) -> String {
-    if text.is_null() {
-        return String::new();
-    }
-    // SAFETY: the caller's promise.
-    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
-}
-
-/// Writes `value` to `place`, which may be unaligned.
-///
-/// # Errors
-/// [`Return::InvalidParameter`] for null.
-///
-/// # Safety
-/// Null, or writable for a `T`.
-pub unsafe fn write_to<T>(place: *mut T, value: T) -> Result<(), Return> {
-    if place.is_null() {
-        return Err(Return::InvalidParameter);
-    }
-    // SAFETY: the caller's promise; C may have aligned it less than Rust would.
-    unsafe { place.write_unaligned(value) };
-    Ok(())
-}
-
-/// Runs a call from C: no panic unwinds into C.
-pub fn call(work: impl FnOnce() -> Result<(), Return>) -> Return {
-    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)) {
-        Ok(Ok(())) => Return::Success,
-        Ok(Err(code)) => code,
-        Err(_) => Return::Error,
-    }
-}
-
-/// The NIC that `pointer` names.
-pub fn nic_of(pointer: *mut c_void) -> Option<Handle> {
-    Handle::of(pointer, Kind::Nic)
-}
-
 /// Opens the device `name` as a NIC.
 ///
 /// # Safety
 /// `name` is null or ends with a zero; `nic` is null or writable.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn VipOpenNic(name: *const c_char, nic: *mut *mut c_void) -> Return {
+pub unsafe extern "C" fn VipOpenNic(name: Text<'_>, nic: Out<'_, *mut c_void>) -> Return {
     call(|| {
-        if nic.is_null() {
-            return Err(Return::InvalidParameter);
-        }
-        // SAFETY: the caller's promise.
-        let handle = open(&unsafe { text_of(name) })?;
-        // SAFETY: likewise.
-        unsafe { write_to(nic, handle.to_pointer()) }
+        nic.check()?;
+        nic.write(open(&name.to_text())?.to_pointer())
     })
 }
 
@@ -488,12 +442,11 @@ pub extern "C" fn VipCloseNic(nic: *mut c_void) -> Return {
 /// # Safety
 /// `attributes` is null or writable.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn VipQueryNic(nic: *mut c_void, attributes: *mut NicAttributes) -> Return {
-    call(|| {
-        let known = on_nic(nic_of(nic), |state| Ok(state.attributes()))?;
-        // SAFETY: the caller's promise.
-        unsafe { write_to(attributes, known) }
-    })
+pub unsafe extern "C" fn VipQueryNic(
+    nic: *mut c_void,
+    attributes: Out<'_, NicAttributes>,
+) -> Return {
+    call(|| attributes.write(on_nic(nic_of(nic), |state| Ok(state.attributes()))?))
 }
 
 /// Management information. The specification names one kind, and this library has none of it.

@@ -2,7 +2,6 @@
 //! agent reads it through a read-only mapping and translates without a system call.
 
 use crate::abi::Return;
-use crate::memory::NO_TAG;
 use crate::physical::Physical;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::io::pwrite;
@@ -10,6 +9,10 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// The absent tag. A VI without a tag reaches every region of its NIC; only VIs without a tag reach
+/// a region without one.
+pub const NO_TAG: u32 = 0;
 
 /// Most regions of a NIC: a memory handle has twelve bits for the place.
 pub const REGIONS: usize = 1 << 12;

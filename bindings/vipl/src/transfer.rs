@@ -7,7 +7,8 @@ use crate::door::Waited;
 use crate::handle::Slab;
 use crate::memory::Region;
 use crate::nic::State;
-use crate::physical::{Operation as Asked, Physical};
+use crate::physical::Physical;
+use crate::translate::Operation as Asked;
 use crate::vi::Vi;
 use crate::work_queue::Entry;
 use bellwire::{

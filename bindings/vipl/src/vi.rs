@@ -4,10 +4,10 @@ use crate::abi::{
     ErrorCode, RELIABLE_DELIVERY, RELIABLE_RECEPTION, ResourceCode, Return, UNRELIABLE,
     ViAttributes, ViState,
 };
-use crate::callback::vi_of;
 use crate::connect::{Attempt, Peer};
-use crate::handle::{Handle, Kind};
-use crate::nic::{QUEUE_DEPTH, State, TRANSFER_BYTES, call, nic_of, on_nic, write_to};
+use crate::handle::{Handle, Kind, nic_of, vi_of};
+use crate::nic::{QUEUE_DEPTH, State, TRANSFER_BYTES, on_nic};
+use crate::pointer::{Out, call};
 use crate::work_queue::WorkQueue;
 use bellwire::{ConnectionState, QueuePair, QueuePairOptions};
 use std::ffi::{c_int, c_void};
@@ -233,20 +233,16 @@ impl State {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn VipCreateVi(
     nic: *mut c_void,
-    attributes: *const ViAttributes,
+    attributes: Option<&ViAttributes>,
     send_cq: *mut c_void,
     receive_cq: *mut c_void,
-    vi: *mut *mut c_void,
+    vi: Out<'_, *mut c_void>,
 ) -> Return {
     call(|| {
-        // SAFETY: the caller's promise.
-        let attributes = *unsafe { attributes.as_ref() }.ok_or(Return::InvalidParameter)?;
-        if vi.is_null() {
-            return Err(Return::InvalidParameter);
-        }
+        let attributes = *attributes.ok_or(Return::InvalidParameter)?;
+        vi.check()?;
         let handle = on_nic(nic_of(nic), |state| state.create_vi(attributes, send_cq, receive_cq))?;
-        // SAFETY: the caller's promise.
-        unsafe { write_to(vi, handle.to_pointer()) }
+        vi.write(handle.to_pointer())
     })
 }
 
@@ -263,10 +259,10 @@ pub extern "C" fn VipDestroyVi(vi: *mut c_void) -> Return {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn VipQueryVi(
     vi: *mut c_void,
-    state: *mut ViState,
-    attributes: *mut ViAttributes,
-    send_empty: *mut c_int,
-    receive_empty: *mut c_int,
+    state: Out<'_, ViState>,
+    attributes: Out<'_, ViAttributes>,
+    send_empty: Out<'_, c_int>,
+    receive_empty: Out<'_, c_int>,
 ) -> Return {
     call(|| {
         let known = on_nic(vi_of(vi), |nic| {
@@ -276,13 +272,10 @@ pub unsafe extern "C" fn VipQueryVi(
             let vi = nic.vi(vi_of(vi))?;
             Ok((vi.state, vi.attributes, vi.send.is_empty(), vi.receive.is_empty()))
         })?;
-        // SAFETY: the caller's promise.
-        unsafe {
-            write_to(state, known.0)?;
-            write_to(attributes, known.1)?;
-            write_to(send_empty, known.2.into())?;
-            write_to(receive_empty, known.3.into())
-        }
+        state.write(known.0)?;
+        attributes.write(known.1)?;
+        send_empty.write(known.2.into())?;
+        receive_empty.write(known.3.into())
     })
 }
 
@@ -293,11 +286,10 @@ pub unsafe extern "C" fn VipQueryVi(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn VipSetViAttributes(
     vi: *mut c_void,
-    attributes: *const ViAttributes,
+    attributes: Option<&ViAttributes>,
 ) -> Return {
     call(|| {
-        // SAFETY: the caller's promise.
-        let attributes = *unsafe { attributes.as_ref() }.ok_or(Return::InvalidParameter)?;
+        let attributes = *attributes.ok_or(Return::InvalidParameter)?;
         on_nic(vi_of(vi), |state| {
             if state.vi(vi_of(vi))?.state != ViState::Idle {
                 return Err(Return::InvalidState);

@@ -1,12 +1,13 @@
 //! Work queues: descriptors in the order of posting. The program gets them back in that order.
 
 use crate::abi::{Descriptor, Return, ViCallback, ViState, status};
-use crate::callback::{Call, vi_of};
+use crate::callback::Call;
 use crate::cq::NOTIFICATIONS;
-use crate::handle::Handle;
-use crate::nic::{QUEUE_DEPTH, State, call, on_nic, write_to};
-use crate::physical::{Agent, Operation, Translated};
+use crate::handle::{Handle, vi_of};
+use crate::nic::{QUEUE_DEPTH, State, on_nic};
+use crate::pointer::{Out, call};
 use crate::table::place_of;
+use crate::translate::{Agent, Operation, Translated};
 use crate::wait::{timeout_of, wait_on_nic};
 use std::collections::VecDeque;
 use std::ffi::{c_ulong, c_void};
@@ -104,10 +105,7 @@ impl State {
     }
 
     /// Posts a descriptor to one of a VI's queues.
-    ///
-    /// # Safety
-    /// Registered memory is mapped.
-    unsafe fn post(
+    fn post(
         &mut self,
         vi: Option<Handle>,
         descriptor: *mut Descriptor,
@@ -130,8 +128,7 @@ impl State {
             return Err(Return::ErrorResource);
         }
         let agent = Agent { table, tag: vi.tag, limit: vi.attributes.max_transfer_size };
-        // SAFETY: the caller's promise.
-        let translated = unsafe { agent.translate(descriptor, handle, receives) }?;
+        let translated = agent.translate(descriptor, handle, receives)?;
         // SAFETY: translated, so it lies in registered memory.
         unsafe { (&raw mut (*descriptor).control.status).write_volatile(0) };
         let entry = Entry {
@@ -211,57 +208,41 @@ impl State {
     }
 }
 
-/// # Safety
-/// `place` is null or writable.
-unsafe fn tell(
-    (descriptor, failed): (*mut Descriptor, bool),
-    place: *mut *mut Descriptor,
-) -> Result<(), Return> {
-    // SAFETY: the caller's promise.
-    unsafe { write_to(place, descriptor) }?;
-    if failed { Err(Return::DescriptorError) } else { Ok(()) }
+/// Writes the descriptor that `find` finds.
+fn fetch(
+    place: Out<'_, *mut Descriptor>,
+    find: impl FnOnce() -> Result<(*mut Descriptor, bool), Return>,
+) -> Return {
+    call(|| {
+        // Programs of 1998 to 2005 expect null when nothing is done.
+        place.write(std::ptr::null_mut())?;
+        let (descriptor, failed) = find()?;
+        place.write(descriptor)?;
+        if failed { Err(Return::DescriptorError) } else { Ok(()) }
+    })
 }
 
-/// # Safety
-/// `place` is null or writable.
-unsafe fn done(vi: *mut c_void, place: *mut *mut Descriptor, receives: bool) -> Return {
-    call(|| {
-        if place.is_null() {
-            return Err(Return::InvalidParameter);
-        }
-        // SAFETY: as above. Programs of 1998 to 2005 expect null when nothing is done.
-        unsafe { write_to(place, std::ptr::null_mut()) }?;
-        let found = on_nic(vi_of(vi), |state| {
+fn done(vi: *mut c_void, place: Out<'_, *mut Descriptor>, receives: bool) -> Return {
+    fetch(place, || {
+        on_nic(vi_of(vi), |state| {
             if let Some(found) = state.done(vi_of(vi), receives)? {
                 return Ok(found);
             }
             state.drain();
             state.done(vi_of(vi), receives)?.ok_or(Return::NotDone)
-        })?;
-        // SAFETY: the caller's promise.
-        unsafe { tell(found, place) }
+        })
     })
 }
 
-/// # Safety
-/// `place` is null or writable.
-unsafe fn wait(
+fn wait(
     vi: *mut c_void,
     timeout_ms: c_ulong,
-    place: *mut *mut Descriptor,
+    place: Out<'_, *mut Descriptor>,
     receives: bool,
 ) -> Return {
-    call(|| {
-        if place.is_null() {
-            return Err(Return::InvalidParameter);
-        }
-        // SAFETY: as above.
-        unsafe { write_to(place, std::ptr::null_mut()) }?;
+    fetch(place, || {
         let handle = vi_of(vi);
-        let found =
-            wait_on_nic(handle, timeout_of(timeout_ms), |state| state.done(handle, receives))?;
-        // SAFETY: the caller's promise.
-        unsafe { tell(found, place) }
+        wait_on_nic(handle, timeout_of(timeout_ms), |state| state.done(handle, receives))
     })
 }
 
@@ -303,8 +284,7 @@ pub unsafe extern "C" fn VipPostSend(
     descriptor: *mut Descriptor,
     handle: u32,
 ) -> Return {
-    // SAFETY: the caller's promise.
-    call(|| on_nic(vi_of(vi), |state| unsafe { state.post(vi_of(vi), descriptor, handle, false) }))
+    call(|| on_nic(vi_of(vi), |state| state.post(vi_of(vi), descriptor, handle, false)))
 }
 
 /// Posts a descriptor to the receive queue.
@@ -317,8 +297,7 @@ pub unsafe extern "C" fn VipPostRecv(
     descriptor: *mut Descriptor,
     handle: u32,
 ) -> Return {
-    // SAFETY: the caller's promise.
-    call(|| on_nic(vi_of(vi), |state| unsafe { state.post(vi_of(vi), descriptor, handle, true) }))
+    call(|| on_nic(vi_of(vi), |state| state.post(vi_of(vi), descriptor, handle, true)))
 }
 
 /// The oldest descriptor of the send queue, if it is done.
@@ -326,9 +305,11 @@ pub unsafe extern "C" fn VipPostRecv(
 /// # Safety
 /// `descriptor` is null or writable.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn VipSendDone(vi: *mut c_void, descriptor: *mut *mut Descriptor) -> Return {
-    // SAFETY: the caller's promise.
-    unsafe { done(vi, descriptor, false) }
+pub unsafe extern "C" fn VipSendDone(
+    vi: *mut c_void,
+    descriptor: Out<'_, *mut Descriptor>,
+) -> Return {
+    done(vi, descriptor, false)
 }
 
 /// The oldest descriptor of the receive queue, if it is done.
@@ -336,9 +317,11 @@ pub unsafe extern "C" fn VipSendDone(vi: *mut c_void, descriptor: *mut *mut Desc
 /// # Safety
 /// As [`VipSendDone`].
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn VipRecvDone(vi: *mut c_void, descriptor: *mut *mut Descriptor) -> Return {
-    // SAFETY: the caller's promise.
-    unsafe { done(vi, descriptor, true) }
+pub unsafe extern "C" fn VipRecvDone(
+    vi: *mut c_void,
+    descriptor: Out<'_, *mut Descriptor>,
+) -> Return {
+    done(vi, descriptor, true)
 }
 
 /// Waits for the oldest descriptor of the send queue.
@@ -349,10 +332,9 @@ pub unsafe extern "C" fn VipRecvDone(vi: *mut c_void, descriptor: *mut *mut Desc
 pub unsafe extern "C" fn VipSendWait(
     vi: *mut c_void,
     timeout_ms: c_ulong,
-    descriptor: *mut *mut Descriptor,
+    descriptor: Out<'_, *mut Descriptor>,
 ) -> Return {
-    // SAFETY: the caller's promise.
-    unsafe { wait(vi, timeout_ms, descriptor, false) }
+    wait(vi, timeout_ms, descriptor, false)
 }
 
 /// Waits for the oldest descriptor of the receive queue.
@@ -363,10 +345,9 @@ pub unsafe extern "C" fn VipSendWait(
 pub unsafe extern "C" fn VipRecvWait(
     vi: *mut c_void,
     timeout_ms: c_ulong,
-    descriptor: *mut *mut Descriptor,
+    descriptor: Out<'_, *mut Descriptor>,
 ) -> Return {
-    // SAFETY: the caller's promise.
-    unsafe { wait(vi, timeout_ms, descriptor, true) }
+    wait(vi, timeout_ms, descriptor, true)
 }
 
 /// Has `handler` called with the next descriptor of the send queue that is done, once.

@@ -1,8 +1,7 @@
-//! Atomic changes of numbers in memory: the kinds of numbers, the changes, and the form of a
-//! request.
+//! Atomic operations on numbers in memory: types, operations and requests.
 //!
-//! Kinds of numbers and changes have libfabric's numbers (`fi_datatype`, `fi_op` of fi_atomic(3)),
-//! also on the wire.
+//! Types and operations have libfabric's numbers (`fi_datatype`, `fi_op` of fi_atomic(3)), also on
+//! the wire.
 
 /// Maximum size of one operand of an access, in bytes.
 pub const OPERAND_BYTES: usize = 2048;
@@ -31,8 +30,8 @@ macro_rules! numbered {
 }
 
 numbered! {
-    /// A kind of number, in the byte order of the host.
-    Number {
+    /// The type of a number, in the byte order of the host.
+    Datatype {
         /// Signed, 8 bits.
         I8 = 0,
         /// Unsigned, 8 bits.
@@ -57,9 +56,9 @@ numbered! {
 }
 
 numbered! {
-    /// The new value of a number `old`, given an operand and, in some changes, a value to compare
-    /// with.
-    Change {
+    /// The new value of a number `old`, given an operand and, in some operations, a value to
+    /// compare with.
+    AtomicOp {
         /// The smaller one.
         Minimum = 0,
         /// The larger one.
@@ -72,7 +71,7 @@ numbered! {
         LogicalOr = 4,
         /// 1 if both are not zero, else 0.
         LogicalAnd = 5,
-        /// Bitwise or. The bitwise changes are for integers only.
+        /// Bitwise or. The bitwise operations are for integers only.
         Or = 6,
         /// Bitwise and.
         And = 7,
@@ -101,50 +100,59 @@ numbered! {
     }
 }
 
-/// The form of a request: the change, the numbers, and whether their previous values are returned.
+/// A request: the operation, the numbers, and whether their previous values are returned.
+///
+/// ```
+/// use bellwire_tagged::{AtomicOp, AtomicRequest, Datatype};
+///
+/// let (op, datatype) = (AtomicOp::Sum, Datatype::U64);
+/// let request = AtomicRequest { op, datatype, count: 1, fetch: true };
+/// assert!(request.op.is_defined_for(request.datatype) && !request.op.compares());
+/// ```
+#[must_use]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Form {
-    /// The change.
-    pub change: Change,
-    /// The kind of the numbers.
-    pub number: Number,
+pub struct AtomicRequest {
+    /// The operation.
+    pub op: AtomicOp,
+    /// The type of the numbers.
+    pub datatype: Datatype,
     /// How many consecutive numbers.
     pub count: usize,
     /// Whether the previous values are returned.
-    pub fetches: bool,
+    pub fetch: bool,
 }
 
-impl Number {
+impl Datatype {
     /// Size in bytes.
     pub fn size(self) -> usize {
         match self {
-            Number::I8 | Number::U8 => 1,
-            Number::I16 | Number::U16 => 2,
-            Number::I32 | Number::U32 | Number::F32 => 4,
-            Number::I64 | Number::U64 | Number::F64 => 8,
+            Datatype::I8 | Datatype::U8 => 1,
+            Datatype::I16 | Datatype::U16 => 2,
+            Datatype::I32 | Datatype::U32 | Datatype::F32 => 4,
+            Datatype::I64 | Datatype::U64 | Datatype::F64 => 8,
         }
     }
 
     fn is_float(self) -> bool {
-        matches!(self, Number::F32 | Number::F64)
+        matches!(self, Datatype::F32 | Datatype::F64)
     }
 }
 
-impl Change {
+impl AtomicOp {
     /// Whether it compares, and so has a second operand.
     pub fn compares(self) -> bool {
-        self as u8 >= Change::SwapEqual as u8
+        self as u8 >= AtomicOp::SwapEqual as u8
     }
 
-    /// Whether the change is defined for this kind of number.
-    pub fn is_for(self, number: Number) -> bool {
-        use Change::{And, Or, SwapMasked, Xor};
-        !(number.is_float() && matches!(self, Or | And | Xor | SwapMasked))
+    /// Whether the operation is defined for this type.
+    pub fn is_defined_for(self, datatype: Datatype) -> bool {
+        use AtomicOp::{And, Or, SwapMasked, Xor};
+        !(datatype.is_float() && matches!(self, Or | And | Xor | SwapMasked))
     }
 
-    /// The new value of `old`. All values are the bits of a `number`.
-    pub(crate) fn of(self, number: Number, old: u64, operand: u64, compared: u64) -> u64 {
-        /// The change for one type, given its conversions from and to bits.
+    /// The new value of `old`. All values are the bits of a `datatype`.
+    pub(crate) fn apply(self, datatype: Datatype, old: u64, operand: u64, compared: u64) -> u64 {
+        /// The operation for one type, given its conversions from and to bits.
         macro_rules! numbers {
             ($to:expr, $back:expr, $add:expr, $multiply:expr, $one:literal) => {{
                 let (a, b, c) = ($to(old), $to(operand), $to(compared));
@@ -152,25 +160,25 @@ impl Change {
                 let truth = |is: bool| $back(if is { $one } else { zero });
                 let swap = |is: bool| if is { operand } else { old };
                 match self {
-                    Change::Minimum => swap(b < a),
-                    Change::Maximum => swap(b > a),
-                    Change::Sum => $back($add(a, b)),
-                    Change::Product => $back($multiply(a, b)),
-                    Change::LogicalOr => truth(a != zero || b != zero),
-                    Change::LogicalAnd => truth(a != zero && b != zero),
-                    Change::LogicalXor => truth((a != zero) != (b != zero)),
-                    Change::Read => old,
-                    Change::Write => operand,
-                    Change::SwapEqual => swap(c == a),
-                    Change::SwapUnequal => swap(c != a),
-                    Change::SwapLessEqual => swap(c <= a),
-                    Change::SwapLess => swap(c < a),
-                    Change::SwapGreaterEqual => swap(c >= a),
-                    Change::SwapGreater => swap(c > a),
-                    Change::Or => old | operand,
-                    Change::And => old & operand,
-                    Change::Xor => old ^ operand,
-                    Change::SwapMasked => operand & compared | old & !compared,
+                    AtomicOp::Minimum => swap(b < a),
+                    AtomicOp::Maximum => swap(b > a),
+                    AtomicOp::Sum => $back($add(a, b)),
+                    AtomicOp::Product => $back($multiply(a, b)),
+                    AtomicOp::LogicalOr => truth(a != zero || b != zero),
+                    AtomicOp::LogicalAnd => truth(a != zero && b != zero),
+                    AtomicOp::LogicalXor => truth((a != zero) != (b != zero)),
+                    AtomicOp::Read => old,
+                    AtomicOp::Write => operand,
+                    AtomicOp::SwapEqual => swap(c == a),
+                    AtomicOp::SwapUnequal => swap(c != a),
+                    AtomicOp::SwapLessEqual => swap(c <= a),
+                    AtomicOp::SwapLess => swap(c < a),
+                    AtomicOp::SwapGreaterEqual => swap(c >= a),
+                    AtomicOp::SwapGreater => swap(c > a),
+                    AtomicOp::Or => old | operand,
+                    AtomicOp::And => old & operand,
+                    AtomicOp::Xor => old ^ operand,
+                    AtomicOp::SwapMasked => operand & compared | old & !compared,
                 }
             }};
         }
@@ -185,23 +193,23 @@ impl Change {
                 )
             };
         }
-        match number {
-            Number::I8 => integers!(i8, u8),
-            Number::U8 => integers!(u8, u8),
-            Number::I16 => integers!(i16, u16),
-            Number::U16 => integers!(u16, u16),
-            Number::I32 => integers!(i32, u32),
-            Number::U32 => integers!(u32, u32),
-            Number::I64 => integers!(i64, u64),
-            Number::U64 => integers!(u64, u64),
-            Number::F32 => numbers!(
+        match datatype {
+            Datatype::I8 => integers!(i8, u8),
+            Datatype::U8 => integers!(u8, u8),
+            Datatype::I16 => integers!(i16, u16),
+            Datatype::U16 => integers!(u16, u16),
+            Datatype::I32 => integers!(i32, u32),
+            Datatype::U32 => integers!(u32, u32),
+            Datatype::I64 => integers!(i64, u64),
+            Datatype::U64 => integers!(u64, u64),
+            Datatype::F32 => numbers!(
                 |bits: u64| f32::from_bits(bits as u32),
                 |value: f32| u64::from(value.to_bits()),
                 |a: f32, b: f32| a + b,
                 |a: f32, b: f32| a * b,
                 1.0
             ),
-            Number::F64 => numbers!(
+            Datatype::F64 => numbers!(
                 f64::from_bits,
                 f64::to_bits,
                 |a: f64, b: f64| a + b,
@@ -212,31 +220,36 @@ impl Change {
     }
 }
 
-impl Form {
+impl AtomicRequest {
     /// Size of each operand, in bytes.
     pub(crate) fn bytes(self) -> usize {
-        self.count.saturating_mul(self.number.size())
+        self.count.saturating_mul(self.datatype.size())
     }
 
-    /// Whether the change is defined, and the length is possible for an access.
+    /// Whether it reads the memory.
+    pub(crate) fn reads(self) -> bool {
+        self.fetch || self.op == AtomicOp::Read
+    }
+
+    /// Whether the operation is defined, and the length is possible for an access.
     pub(crate) fn is_valid(self) -> bool {
-        self.change.is_for(self.number) && self.count > 0 && self.bytes() <= OPERAND_BYTES
+        self.op.is_defined_for(self.datatype) && self.count > 0 && self.bytes() <= OPERAND_BYTES
     }
 
     pub(crate) fn to_word(self) -> u64 {
-        let low = u64::from(self.change as u8) | u64::from(self.number as u8) << 8;
-        low | u64::from(self.fetches) << 16 | (self.count as u64) << 32
+        let low = u64::from(self.op as u8) | u64::from(self.datatype as u8) << 8;
+        low | u64::from(self.fetch) << 16 | (self.count as u64) << 32
     }
 
-    /// `None`: the word is not a valid form.
-    pub(crate) fn from_word(word: u64) -> Option<Form> {
-        let form = Form {
-            change: Change::from_number(word as u8)?,
-            number: Number::from_number((word >> 8) as u8)?,
-            fetches: (word >> 16) as u16 == 1,
+    /// `None`: the word is not a valid request.
+    pub(crate) fn from_word(word: u64) -> Option<AtomicRequest> {
+        let request = AtomicRequest {
+            op: AtomicOp::from_number(word as u8)?,
+            datatype: Datatype::from_number((word >> 8) as u8)?,
+            fetch: (word >> 16) as u16 == 1,
             count: (word >> 32) as usize,
         };
-        (form.is_valid() && word >> 17 & 0x7fff == 0).then_some(form)
+        (request.is_valid() && word >> 17 & 0x7fff == 0).then_some(request)
     }
 }
 
@@ -254,14 +267,14 @@ const _: () = assert!(cfg!(target_endian = "little"));
 mod tests {
     use super::*;
 
-    /// Every change does what its documentation says, for signed, unsigned and floating-point
+    /// Every operation does what its documentation says, for signed, unsigned and floating-point
     /// numbers, also at the ends of their ranges.
     #[test]
-    fn numbers_change_as_they_should() {
-        use Change::*;
-        let int = |change: Change, old: i8, operand: i8, compared: i8| {
+    fn operations_do_what_they_say() {
+        use AtomicOp::*;
+        let int = |op: AtomicOp, old: i8, operand: i8, compared: i8| {
             let bits = |value: i8| u64::from(value as u8);
-            change.of(Number::I8, bits(old), bits(operand), bits(compared)) as u8 as i8
+            op.apply(Datatype::I8, bits(old), bits(operand), bits(compared)) as u8 as i8
         };
         assert_eq!((int(Minimum, 3, -4, 0), int(Maximum, 3, -4, 0)), (-4, 3));
         assert_eq!((int(Sum, 127, 1, 0), int(Product, -128, -1, 0)), (-128, -128));
@@ -270,7 +283,7 @@ mod tests {
         assert_eq!((int(Or, 4, 8, 0), int(And, 12, 8, 0), int(Xor, 12, 8, 0)), (12, 8, 4));
         assert_eq!((int(Read, 4, 8, 0), int(Write, 4, 8, 0)), (4, 8));
         // The number is 5, compared with -1, 5 and 6.
-        let taken = |change| [-1, 5, 6].map(|compared| int(change, 5, 9, compared) == 9);
+        let taken = |op| [-1, 5, 6].map(|compared| int(op, 5, 9, compared) == 9);
         assert_eq!(taken(SwapEqual), [false, true, false]);
         assert_eq!(taken(SwapUnequal), [true, false, true]);
         assert_eq!(taken(SwapLessEqual), [true, true, false]);
@@ -278,36 +291,40 @@ mod tests {
         assert_eq!(taken(SwapGreaterEqual), [false, true, true]);
         assert_eq!(taken(SwapGreater), [false, false, true]);
         assert_eq!(int(SwapMasked, 0b1010, 0b0101, 0b0011), 0b1001);
-        let unsigned = Number::U64;
-        assert_eq!(Maximum.of(unsigned, 1, u64::MAX, 0), u64::MAX);
-        assert_eq!(Sum.of(unsigned, u64::MAX, 2, 0), 1);
-        let float = |change: Change, a: f64, b: f64| {
-            f64::from_bits(change.of(Number::F64, a.to_bits(), b.to_bits(), 0))
+        let unsigned = Datatype::U64;
+        assert_eq!(Maximum.apply(unsigned, 1, u64::MAX, 0), u64::MAX);
+        assert_eq!(Sum.apply(unsigned, u64::MAX, 2, 0), 1);
+        let float = |op: AtomicOp, a: f64, b: f64| {
+            f64::from_bits(op.apply(Datatype::F64, a.to_bits(), b.to_bits(), 0))
         };
         assert_eq!((float(Sum, 0.5, 0.25), float(Product, 0.5, 0.5)), (0.75, 0.25));
         assert_eq!((float(Minimum, 0.5, -0.25), float(LogicalAnd, 0.5, -0.0)), (-0.25, 0.0));
         let half = u64::from(0.5_f32.to_bits());
-        assert_eq!(Sum.of(Number::F32, half, half, 0), u64::from(1.0_f32.to_bits()));
+        assert_eq!(Sum.apply(Datatype::F32, half, half, 0), u64::from(1.0_f32.to_bits()));
     }
 
-    /// A form survives encoding. Invalid forms are refused: bitwise changes of floating-point
-    /// numbers, and forms that are too long.
+    /// A request survives encoding. Invalid ones are refused: bitwise operations on floating-point
+    /// numbers, and requests that are too long.
     #[test]
-    fn forms_survive() {
-        for &change in Change::ALL {
-            for &number in Number::ALL {
-                let form = Form { change, number, count: 3, fetches: true };
-                let there = Form::from_word(form.to_word());
-                assert_eq!(there, change.is_for(number).then_some(form));
-                assert_eq!((change as u8, number as u8), (form.to_word() as u8, number as u8));
+    fn requests_survive() {
+        for &op in AtomicOp::ALL {
+            for &datatype in Datatype::ALL {
+                let request = AtomicRequest { op, datatype, count: 3, fetch: true };
+                let there = AtomicRequest::from_word(request.to_word());
+                assert_eq!(there, op.is_defined_for(datatype).then_some(request));
+                assert_eq!((op as u8, datatype as u8), (request.to_word() as u8, datatype as u8));
             }
         }
-        let number = Number::U64;
-        let long =
-            Form { change: Change::Sum, number, count: OPERAND_BYTES / 8 + 1, fetches: false };
-        assert_eq!(Form::from_word(long.to_word()), None);
-        assert_eq!(Form::from_word(Form { count: 0, ..long }.to_word()), None);
-        assert_eq!(Form::from_word(1 << 32 | 1 << 20), None);
-        assert_eq!((Change::from_number(19), Number::from_number(10)), (None, None));
+        let datatype = Datatype::U64;
+        let long = AtomicRequest {
+            op: AtomicOp::Sum,
+            datatype,
+            count: OPERAND_BYTES / 8 + 1,
+            fetch: false,
+        };
+        assert_eq!(AtomicRequest::from_word(long.to_word()), None);
+        assert_eq!(AtomicRequest::from_word(AtomicRequest { count: 0, ..long }.to_word()), None);
+        assert_eq!(AtomicRequest::from_word(1 << 32 | 1 << 20), None);
+        assert_eq!((AtomicOp::from_number(19), Datatype::from_number(10)), (None, None));
     }
 }

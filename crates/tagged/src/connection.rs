@@ -1,253 +1,252 @@
 //! Connected endpoints: each has one peer only.
 //!
-//! An endpoint asks one that listens ([`Endpoint::connect`]). The answer comes from another
+//! An endpoint asks one that listens ([`crate::Endpoint::connect`]). The answer comes from another
 //! endpoint of the same program. Either that one accepts and is the peer from then on
-//! ([`Endpoint::accept`]), or it rejects ([`Endpoint::reject`]). The request's random number ties
-//! the answer to the request; only those two programs know it. (Connections of `bellwire` are
-//! between queue pairs, and the function that was asked accepts them. Here each connection has a
-//! function of its own.)
+//! ([`crate::Endpoint::accept`]), or it rejects ([`crate::Endpoint::reject`]). The request's random
+//! number ties the answer to the request; only those two programs know it. (Connections of
+//! `bellwire` are between queue pairs, and the function that was asked accepts them. Here each
+//! connection has a function of its own.)
 //!
-//! A connection ends when one side says so, after all that it sent before, or when one side is
+//! A connection ends when one side disconnects, after all that it sent before, or when one side is
 //! gone. Remaining receives are cancelled when nothing has come for a while. So a program with
 //! several connections sees the messages that were sent by them first. While there is a connection,
-//! or an answer is due, the peer is asked periodically whether it is there.
+//! or an answer is due, the peer is probed periodically.
 
+use crate::completion::{ConnectionEvent, ConnectionRequest, Peer, Refusal, Sink};
 use crate::control::Control;
-use crate::endpoint::{Endpoint, draw};
-use crate::head::{Head, Kind};
-use crate::{Peer, Refusal, Sink};
-use bellwire::{Error, FunctionAddress, Status};
+use crate::head::Kind;
+use crate::transport::{Transport, random_bytes};
+use bellwire::{Error, FunctionAddress};
 
-/// Maximum length of the program's words with a request or an answer, in bytes.
+/// Maximum length of the private data of a request or an answer, in bytes.
 pub const CONNECTION_BYTES: usize = 240;
-
-/// A request for a connection.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Request {
-    /// The endpoint that asks.
-    pub from: FunctionAddress,
-    number: u64,
-    incarnation: u16,
-}
-
-/// Events of connections.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ConnectionEvent<'a> {
-    /// A request, with its words.
-    Asked(Request, &'a [u8]),
-    /// There is a connection: our request was accepted, with these words, or the requester has
-    /// confirmed our acceptance.
-    Connected(&'a [u8]),
-    /// Our request was rejected, with these words. Without words, perhaps nobody listens there, or
-    /// nobody is there. Or the requester gave up before we accepted.
-    Refused(&'a [u8]),
-    /// The peer has ended the connection, or is gone.
-    Ended,
-}
 
 /// The peers of an endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Company {
-    Anybody,
+pub(crate) enum PeerMode {
+    Any,
     /// None: not connected yet, or not any more.
-    Nobody,
+    Disconnected,
     /// It has asked, and waits for an answer.
-    Asking {
+    Connecting {
         to: Peer,
-        number: u64,
+        request: u64,
     },
     /// It has accepted, and the peer has not confirmed yet.
     Accepting(Peer),
-    Only(Peer),
+    Connected(Peer),
 }
 
-impl Company {
+impl PeerMode {
     /// Whether this endpoint takes a message of this kind from `peer`.
     #[inline]
     pub(crate) fn admits(self, peer: Peer, kind: Kind) -> bool {
-        use Kind::{Accept, Ask, Connect, Credit, Disconnect, Reject};
-        self == Company::Anybody
+        use Kind::{Accept, Connect, Credit, Disconnect, Probe, Reject};
+        self == PeerMode::Any
             || self.connected() == Some(peer)
-            || matches!(kind, Accept | Ask | Connect | Credit | Disconnect | Reject)
+            || matches!(kind, Accept | Probe | Connect | Credit | Disconnect | Reject)
     }
 
     fn connected(self) -> Option<Peer> {
         match self {
-            Company::Accepting(peer) | Company::Only(peer) => Some(peer),
+            PeerMode::Accepting(peer) | PeerMode::Connected(peer) => Some(peer),
             _ => None,
         }
     }
 }
 
-// Calls of the program.
-impl Endpoint {
-    /// From now on it has no peers, unless it is connected.
-    pub fn seclude(&mut self) {
-        self.company = Company::Nobody;
+/// The connection of an endpoint.
+pub(crate) struct Connection {
+    mode: PeerMode,
+    /// It takes requests.
+    listens: bool,
+    /// It has ended, and the remaining receives must be cancelled.
+    disconnected: bool,
+}
+
+// Calls of the program; `Endpoint` documents them.
+impl Connection {
+    /// Without restriction: the endpoint has any number of peers.
+    pub(crate) fn new() -> Connection {
+        Connection { mode: PeerMode::Any, listens: false, disconnected: false }
     }
 
-    /// From now on it reports requests for connections.
-    pub fn listen(&mut self) {
+    #[inline(always)]
+    pub(crate) fn mode(&self) -> PeerMode {
+        self.mode
+    }
+
+    pub(crate) fn restrict_to_peer(&mut self) {
+        self.mode = PeerMode::Disconnected;
+    }
+
+    pub(crate) fn listen(&mut self) {
         self.listens = true;
     }
 
-    /// The peer of its connection.
-    pub fn connected(&self) -> Option<Peer> {
-        self.company.connected()
+    pub(crate) fn connected(&self) -> Option<Peer> {
+        self.mode.connected()
     }
 
-    /// Asks the endpoint that listens at `to` for a connection. The result is
-    /// [`ConnectionEvent::Connected`] or [`ConnectionEvent::Refused`].
-    ///
-    /// # Errors
-    /// [`Refusal::Failed`] if it is not [secluded](Endpoint::seclude), is connected or asking
-    /// already, or says more than [`CONNECTION_BYTES`].
-    pub fn connect(&mut self, to: FunctionAddress, says: &[u8]) -> Result<(), Refusal> {
-        self.check_connectable("connecting", says)?;
-        let (to, number) = (self.peers.at(to), u64::from_le_bytes(draw()?));
-        self.company = Company::Asking { to, number };
-        self.tell(to, Control::Connect { number, says: says.into() });
+    pub(crate) fn connect(
+        &mut self,
+        transport: &mut Transport,
+        to: FunctionAddress,
+        private_data: &[u8],
+    ) -> Result<(), Refusal> {
+        self.check_connectable("connecting", private_data)?;
+        let (to, request) = (transport.peers_mut().at(to), u64::from_le_bytes(random_bytes()?));
+        self.mode = PeerMode::Connecting { to, request };
+        let private_data = private_data.into();
+        transport.send_control(to, Control::Connect { request, private_data });
         Ok(())
     }
 
-    /// Accepts a request that came to another endpoint of this program. From now on this endpoint
-    /// is connected with the requester. [`ConnectionEvent::Connected`] is reported when the
-    /// requester has heard of it.
-    ///
-    /// # Errors
-    /// As [`Endpoint::connect`].
-    pub fn accept(&mut self, request: &Request, says: &[u8]) -> Result<(), Refusal> {
-        self.check_connectable("accepting a connection", says)?;
-        let peer = self.peers.at(request.from);
-        self.peers[peer].expect(request.incarnation);
-        self.company = Company::Accepting(peer);
-        self.tell(peer, Control::Accept { number: request.number, says: says.into() });
+    pub(crate) fn accept(
+        &mut self,
+        transport: &mut Transport,
+        request: &ConnectionRequest,
+        private_data: &[u8],
+    ) -> Result<(), Refusal> {
+        self.check_connectable("accepting a connection", private_data)?;
+        let peer = transport.peers_mut().at(request.from);
+        transport.peer(peer).expect(request.incarnation);
+        self.mode = PeerMode::Accepting(peer);
+        let (request, private_data) = (request.number, private_data.into());
+        transport.send_control(peer, Control::Accept { request, private_data });
         Ok(())
     }
 
-    /// Rejects a request, which may have come to another endpoint of this program.
-    ///
-    /// # Errors
-    /// [`Refusal::Failed`] if it says more than [`CONNECTION_BYTES`].
-    pub fn reject(&mut self, request: &Request, says: &[u8]) -> Result<(), Refusal> {
-        check_words(says)?;
-        let peer = self.peers.at(request.from);
-        self.tell(peer, Control::Reject { number: request.number, says: says.into() });
-        Ok(())
-    }
-
-    /// Ends a connection, or the wait for one. Unfinished operations fail. The peer is told after
-    /// all packets that have left for it; pieces that still wait for room are dropped. This side
-    /// also gets [`ConnectionEvent::Ended`].
-    pub fn disconnect(&mut self, sink: &mut impl Sink) {
-        match self.company {
-            Company::Accepting(peer) | Company::Only(peer) => {
-                self.peer_gone(peer, Status::Flushed, sink);
-                self.tell(peer, Control::Disconnect);
-            }
-            Company::Asking { .. } => self.company = Company::Nobody,
-            Company::Anybody | Company::Nobody => {}
+    /// Gives up a request. Returns the peer of the connection, which the caller ends.
+    pub(crate) fn give_up(&mut self) -> Option<Peer> {
+        if let PeerMode::Connecting { .. } = self.mode {
+            self.mode = PeerMode::Disconnected;
         }
+        self.connected()
     }
 
-    fn check_connectable(&self, call: &'static str, says: &[u8]) -> Result<(), Refusal> {
-        let (state, hint) = match self.company {
-            Company::Nobody => return check_words(says),
-            Company::Anybody => ("for anybody", "seclude it first"),
-            Company::Asking { .. } => ("asking", "wait for the answer, or disconnect it first"),
-            Company::Accepting(_) | Company::Only(_) => ("connected", "disconnect it first"),
+    fn check_connectable(&self, call: &'static str, private_data: &[u8]) -> Result<(), Refusal> {
+        let (state, hint) = match self.mode {
+            PeerMode::Disconnected => return check_private_data(private_data),
+            PeerMode::Any => ("open to any peer", "restrict it to one peer first"),
+            PeerMode::Connecting { .. } => {
+                ("connecting", "wait for the answer, or disconnect it first")
+            }
+            PeerMode::Accepting(_) | PeerMode::Connected(_) => ("connected", "disconnect it first"),
         };
         Err(Refusal::Failed(Error::WrongState { call, state, hint }))
     }
 }
 
-fn check_words(says: &[u8]) -> Result<(), Refusal> {
-    if says.len() <= CONNECTION_BYTES {
+/// Rejects a request.
+pub(crate) fn reject(
+    transport: &mut Transport,
+    request: &ConnectionRequest,
+    private_data: &[u8],
+) -> Result<(), Refusal> {
+    check_private_data(private_data)?;
+    let peer = transport.peers_mut().at(request.from);
+    let (request, private_data) = (request.number, private_data.into());
+    transport.send_control(peer, Control::Reject { request, private_data });
+    Ok(())
+}
+
+fn check_private_data(private_data: &[u8]) -> Result<(), Refusal> {
+    if private_data.len() <= CONNECTION_BYTES {
         return Ok(());
     }
-    let (length, maximum) = (says.len(), CONNECTION_BYTES);
-    let what = "the words beside a connection";
+    let (length, maximum) = (private_data.len(), CONNECTION_BYTES);
+    let what = "the private data of a connection";
     Err(Refusal::Failed(Error::TooLong { length, maximum, what }))
 }
 
 // Messages of peers.
-impl Endpoint {
+impl Connection {
     /// The peer whose presence matters even if nothing is sent.
-    pub(crate) fn companion(&self) -> Option<Peer> {
-        match self.company {
-            Company::Asking { to, .. } => Some(to),
-            Company::Accepting(peer) | Company::Only(peer) => Some(peer),
-            Company::Anybody | Company::Nobody => None,
+    pub(crate) fn awaited_peer(&self) -> Option<Peer> {
+        match self.mode {
+            PeerMode::Connecting { to, .. } => Some(to),
+            mode => mode.connected(),
         }
     }
 
     #[cold]
-    pub(crate) fn asked_for_connection(
+    pub(crate) fn requested(
         &mut self,
+        transport: &mut Transport,
         peer: Peer,
-        head: Head,
-        number: u64,
-        says: &[u8],
+        request: ConnectionRequest,
+        private_data: &[u8],
         sink: &mut impl Sink,
     ) {
         if self.listens {
-            let (from, incarnation) = (self.address_of(peer), head.incarnation);
-            sink.connection(ConnectionEvent::Asked(Request { from, number, incarnation }, says));
+            sink.connection(ConnectionEvent::Requested(request, private_data));
         } else {
-            self.tell(peer, Control::Reject { number, says: Box::default() });
+            let (request, private_data) = (request.number, Box::default());
+            transport.send_control(peer, Control::Reject { request, private_data });
         }
     }
 
     #[cold]
-    pub(crate) fn accepted(&mut self, peer: Peer, number: u64, says: &[u8], sink: &mut impl Sink) {
-        if !self.is_asking(number) {
+    pub(crate) fn accepted(
+        &mut self,
+        transport: &mut Transport,
+        peer: Peer,
+        request: u64,
+        private_data: &[u8],
+        sink: &mut impl Sink,
+    ) {
+        if !self.is_connecting(request) {
             // We gave up before: the peer must not believe in a connection.
-            return self.tell(peer, Control::Disconnect);
+            return transport.send_control(peer, Control::Disconnect);
         }
-        self.company = Company::Only(peer);
-        self.tell_credit(peer);
-        sink.connection(ConnectionEvent::Connected(says));
+        self.mode = PeerMode::Connected(peer);
+        transport.send_control(peer, Control::Credit);
+        sink.connection(ConnectionEvent::Connected(private_data));
     }
 
-    /// The peer is there, so it has heard what we said before.
+    /// The peer is there, so it has received what we sent before.
     #[inline]
     pub(crate) fn confirmed(&mut self, peer: Peer, sink: &mut impl Sink) {
-        if self.company == Company::Accepting(peer) {
-            self.company = Company::Only(peer);
+        if self.mode == PeerMode::Accepting(peer) {
+            self.mode = PeerMode::Connected(peer);
             sink.connection(ConnectionEvent::Connected(&[]));
         }
     }
 
     #[cold]
-    pub(crate) fn rejected(&mut self, number: u64, says: &[u8], sink: &mut impl Sink) {
-        if self.is_asking(number) {
-            self.company = Company::Nobody;
-            sink.connection(ConnectionEvent::Refused(says));
+    pub(crate) fn rejected(&mut self, request: u64, private_data: &[u8], sink: &mut impl Sink) {
+        if self.is_connecting(request) {
+            self.mode = PeerMode::Disconnected;
+            sink.connection(ConnectionEvent::Rejected(private_data));
         }
     }
 
-    fn is_asking(&self, about: u64) -> bool {
-        matches!(self.company, Company::Asking { number, .. } if number == about)
-    }
-
-    #[cold]
-    pub(crate) fn disconnected(&mut self, peer: Peer, sink: &mut impl Sink) {
-        if self.connected() == Some(peer) {
-            self.peer_gone(peer, Status::PeerGone, sink);
-        }
+    fn is_connecting(&self, about: u64) -> bool {
+        matches!(self.mode, PeerMode::Connecting { request, .. } if request == about)
     }
 
     /// A peer is gone, and with it the connection.
-    pub(crate) fn connection_lost(&mut self, peer: Peer, sink: &mut impl Sink) {
-        if self.companion() != Some(peer) {
+    pub(crate) fn peer_gone(&mut self, peer: Peer, sink: &mut impl Sink) {
+        if self.awaited_peer() != Some(peer) {
             return;
         }
-        let before = std::mem::replace(&mut self.company, Company::Nobody);
-        if let Company::Only(_) = before {
-            self.parted = true;
-            sink.connection(ConnectionEvent::Ended);
+        let before = std::mem::replace(&mut self.mode, PeerMode::Disconnected);
+        if let PeerMode::Connected(_) = before {
+            self.disconnected = true;
+            sink.connection(ConnectionEvent::Disconnected);
         } else {
-            sink.connection(ConnectionEvent::Refused(&[]));
+            sink.connection(ConnectionEvent::Rejected(&[]));
         }
+    }
+
+    /// It has ended, and the remaining receives must be cancelled.
+    pub(crate) fn is_disconnected(&self) -> bool {
+        self.disconnected
+    }
+
+    /// As [`Connection::is_disconnected`], once.
+    pub(crate) fn take_disconnected(&mut self) -> bool {
+        std::mem::take(&mut self.disconnected)
     }
 }

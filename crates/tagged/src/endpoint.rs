@@ -1,27 +1,35 @@
-//! The endpoint: opening it, and handling what has come.
+//! The endpoint: the calls of a program, making progress, and dispatching what has come.
 
-use crate::access::CHANGE_HEAD_BYTES;
-use crate::access::{self, Access};
-use crate::atomic::OPERAND_BYTES;
-use crate::connection::Company;
+use crate::atomic::AtomicRequest;
+use crate::completion::{ConnectionRequest, Peer, Refusal, Sink, Token};
+use crate::connection::{self, Connection};
 use crate::control::{Control, status_of};
-use crate::exposed::{Exposed, Touch};
-use crate::head::{DATA, EAGER_HEAD_BYTES, Head, Kind, PIECES, READ, Reader, WATCHES};
-use crate::peers::{MAILBOX, OFFERS, Peers};
-use crate::receive::{Label, Many, Matching};
-use crate::send::FINISHED;
-use crate::slots::Slots;
-use crate::transfer::{Offer, Transfer};
-use crate::{Peer, SharedReceives, Sink, Token};
+use crate::envelope::Envelope;
+use crate::head::{DATA, Head, Kind, MONITORED, READ, Reader, SEGMENTED};
+use crate::initiator::{self, Accesses, Operands, RemoteAddress};
+use crate::matching::{MatchCriteria, Offer, Peek};
+use crate::memory::{MAX_SPANS, Span, Spans};
+use crate::peers::MAX_OPERATIONS;
+use crate::presence::Presence;
+use crate::receive::Receives;
+use crate::send::{SendStatus, Sends, TaggedMessage};
+use crate::shared::SharedReceives;
+use crate::target::{AccessReport, ExposedMemory};
+use crate::transport::{COUNTED_AS_SENT, Transport};
 use bellwire::{
-    Completion, CompletionQueue, Device, Error, Function, FunctionAddress, FunctionOptions,
-    MemoryRegion, Operation as Finished, QueuePair, QueuePairOptions, Result, Status,
+    Completion, Device, FunctionAddress, Operation as Completed, Result, Rights, Status,
 };
-use std::collections::{HashMap, VecDeque};
 use std::os::fd::BorrowedFd;
-use std::time::Instant;
 
 /// How to open an endpoint.
+///
+/// ```
+/// use bellwire_tagged::Options;
+///
+/// let options = Options { receives: 1024, ..Options::default() };
+/// assert_eq!(options.operations, 4096);
+/// ```
+#[must_use]
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Maximum number of waiting receives of each kind.
@@ -37,76 +45,53 @@ impl Default for Options {
     }
 }
 
-/// Buffers that messages arrive in.
-const BUFFERS: usize = 64;
 /// Maximum number of completions that one call of [`Endpoint::progress`] handles.
 const BURST: usize = 32;
-/// Size of the completion queue: for the buffers, and for all that peers have not taken yet.
-const COMPLETIONS: usize = 1 << 16;
-/// Room for the longest head, that of an offer of several parts, in bytes.
-const LEAST_PACKET_BYTES: usize = 256;
-/// Maximum length of a [`crate::How::Copied`] message, in bytes.
+/// Maximum length of a [`crate::SendMode::Inject`] message, in bytes.
 const INJECT_BYTES: usize = 16 << 10;
 
 /// Sends and receives messages with tags.
 ///
 /// One thread at a time drives it, and it makes progress in [`Endpoint::progress`].
+///
+/// ```
+/// use bellwire::Device;
+/// use bellwire_tagged::{
+///     Endpoint, MatchCriteria, Options, Peer, SendMode, Span, TaggedCompletion, TaggedMessage, Token,
+/// };
+///
+/// let device = Device::open(&format!("shm:tagged-{}", std::process::id())).unwrap();
+/// let mut sender = Endpoint::open(&device, 0, &Options::default()).unwrap();
+/// let mut receiver = Endpoint::open(&device, 1, &Options::default()).unwrap();
+///
+/// let (bytes, mut buffer, mut received) = (*b"hello", [0; 5], None);
+/// // SAFETY: both live until the message has arrived.
+/// let (body, into) = unsafe {
+///     (Span::new(bytes.as_ptr(), 5).into(), Span::new(buffer.as_mut_ptr(), 5).into())
+/// };
+/// let criteria = MatchCriteria { source: None, tag: Some((7, 0)) };
+/// let mut sink = |completion: TaggedCompletion| received = Some(completion);
+/// receiver.receive(criteria, into, Token::default(), &mut sink).unwrap();
+///
+/// let to: Peer = sender.peer(receiver.address());
+/// let (token, mode) = (Token::default(), SendMode::Transmit);
+/// let message = TaggedMessage { to, tag: Some(7), data: None, body: &body, token, mode };
+/// let _status = sender.send(message).unwrap();
+/// while received.is_none() {
+///     sender.progress(&mut |_| ()).unwrap();
+///     receiver.progress(&mut |completion| received = Some(completion)).unwrap();
+/// }
+/// assert_eq!((received.unwrap().length, &buffer), (5, b"hello"));
+/// ```
+#[must_use]
 pub struct Endpoint {
-    pub(crate) function: Function,
-    pub(crate) completions: CompletionQueue,
-    pub(crate) mailbox: QueuePair,
-    pub(crate) incarnation: u16,
-    pub(crate) packet_bytes: usize,
-    pub(crate) eager_bytes: usize,
-    pub(crate) peers: Peers,
-    /// Buffer in which a message is assembled.
-    pub(crate) scratch: Box<[u8]>,
-    /// Without tags, and with.
-    pub(crate) matching: [Matching; 2],
-    /// Shared receives, for messages that find none of our own.
-    pub(crate) shared: Option<SharedReceives>,
-    pub(crate) many: Slots<Many>,
-    pub(crate) operations: Slots<Operation>,
-    pub(crate) transfers: Slots<Transfer>,
-    /// Transfers that are not posted yet.
-    pub(crate) unfetched: VecDeque<u64>,
-    pub(crate) accesses: Slots<Access>,
-    /// Accesses that are not posted yet.
-    pub(crate) unposted: VecDeque<u64>,
-    /// Our memory that peers may use, by key.
-    pub(crate) exposed: HashMap<u64, Exposed>,
-    /// Whether peers report each access to it.
-    pub(crate) watches: bool,
-    pub(crate) outbox: VecDeque<(Peer, Control)>,
-    /// Peers that the rest of a message in pieces must still be sent to, and peers that have not
-    /// sent all of one.
-    pub(crate) unsent: VecDeque<Peer>,
-    pub(crate) coming: Vec<Peer>,
-    pub(crate) most_operations: usize,
-    pub(crate) most_receives: usize,
-    pub(crate) looks: u32,
-    pub(crate) asked: Instant,
-    /// The peers that it speaks with.
-    pub(crate) company: Company,
-    /// Whether it takes requests for connections.
-    pub(crate) listens: bool,
-    /// Its connection has ended, and the remaining receives must be cancelled.
-    pub(crate) parted: bool,
-}
-
-/// A message that its receiver is not done with.
-pub(crate) struct Operation {
-    pub(crate) peer: Peer,
-    pub(crate) token: Token,
-    pub(crate) tag: Option<u64>,
-    pub(crate) data: Option<u64>,
-    pub(crate) length: usize,
-    /// Reported only if it fails.
-    pub(crate) silent: bool,
-    /// Our memory, registered for the receiver.
-    pub(crate) regions: Vec<MemoryRegion>,
-    /// The copy of the message, if it was copied.
-    pub(crate) copy: Option<Box<[u8]>>,
+    transport: Transport,
+    sends: Sends,
+    receives: Receives,
+    accesses: Accesses,
+    exposed: ExposedMemory,
+    connection: Connection,
+    presence: Presence,
 }
 
 impl Endpoint {
@@ -115,121 +100,323 @@ impl Endpoint {
     /// # Errors
     /// As [`Device::open_function`].
     pub fn open(device: &Device, function: u8, options: &Options) -> Result<Endpoint> {
-        let mut opening = FunctionOptions::default();
-        opening.outstanding = 256;
-        let mut function = device.open_function_with(function, &opening)?;
-        let completions = function.create_completion_queue(COMPLETIONS)?;
-        let own = QueuePairOptions::new(completions).send_depth(1).receive_depth(BUFFERS);
-        let mailbox = function.create_queue_pair(&own)?;
-        debug_assert_eq!(mailbox.number, MAILBOX);
-        let packet_bytes = function.limits().eager_bytes;
-        if packet_bytes < LEAST_PACKET_BYTES {
-            return Err(Error::DeviceUnavailable {
-                device: device.name().to_owned(),
-                why: format!(
-                    "its packets carry {packet_bytes} bytes, and messages with tags need {LEAST_PACKET_BYTES}"
-                ),
-                hint: "another device: bellwire doctor".to_owned(),
-            });
-        }
-        for _ in 0..BUFFERS {
-            function.post_receive(mailbox, vec![0; packet_bytes], 0)?;
-        }
-        let incarnation = u16::from_le_bytes(draw()?);
+        let transport = Transport::open(device, function)?;
+        // Peers may repeat numbers of an endpoint that was here before.
+        let first = u32::from(transport.incarnation()) << 16;
+        let max_operations = options.operations.min(MAX_OPERATIONS);
         Ok(Endpoint {
-            function,
-            completions,
-            mailbox,
-            incarnation,
-            packet_bytes,
-            eager_bytes: packet_bytes - EAGER_HEAD_BYTES,
-            peers: Peers::new(),
-            scratch: vec![0; packet_bytes].into(),
-            matching: [Matching::new(), Matching::new()],
-            shared: None,
-            many: Slots::new(),
-            // Peers may repeat numbers of an endpoint that was here before.
-            operations: Slots::from(u32::from(incarnation) << 16),
-            transfers: Slots::new(),
-            unfetched: VecDeque::new(),
-            accesses: Slots::from(u32::from(incarnation) << 16),
-            unposted: VecDeque::new(),
-            exposed: HashMap::new(),
-            watches: false,
-            outbox: VecDeque::new(),
-            unsent: VecDeque::new(),
-            coming: Vec::new(),
-            most_operations: options.operations.min(OFFERS),
-            most_receives: options.receives,
-            looks: 0,
-            asked: Instant::now(),
-            company: Company::Anybody,
-            listens: false,
-            parted: false,
+            transport,
+            sends: Sends::new(max_operations, first),
+            receives: Receives::new(options.receives),
+            accesses: Accesses::new(max_operations, first),
+            exposed: ExposedMemory::new(),
+            connection: Connection::new(),
+            presence: Presence::new(),
         })
     }
 
     /// The address that peers reach it at.
     pub fn address(&self) -> FunctionAddress {
-        self.function.address()
+        self.transport.address()
     }
 
     /// The number here of the endpoint at `address`. That endpoint need not be there yet.
     #[inline]
     pub fn peer(&mut self, address: FunctionAddress) -> Peer {
-        self.peers.at(address)
+        self.transport.peers_mut().at(address)
     }
 
     /// The address of a peer.
     #[inline]
     pub fn address_of(&self, peer: Peer) -> FunctionAddress {
-        self.peers[peer].address.function_address()
+        self.transport.peers()[peer].address().function_address()
     }
 
     /// Maximum length of an eager message, in bytes.
     pub fn eager_bytes(&self) -> usize {
-        self.eager_bytes
+        self.transport.eager_bytes()
     }
 
-    /// Maximum length of a [`crate::How::Copied`] message, in bytes.
+    /// Maximum length of a [`crate::SendMode::Inject`] message, in bytes.
     pub fn inject_bytes(&self) -> usize {
         INJECT_BYTES
     }
 
-    /// Maximum length of an operand of a [change](Endpoint::change), in bytes: [`OPERAND_BYTES`],
-    /// or less if the device's packets are too short for two of them.
+    /// Maximum length of an operand of an [atomic operation](Endpoint::atomic), in bytes:
+    /// [`crate::OPERAND_BYTES`], or less if the device's packets are too short for two of them.
     pub fn operand_bytes(&self) -> usize {
-        OPERAND_BYTES.min((self.scratch.len() - CHANGE_HEAD_BYTES) / 2)
+        initiator::operand_bytes(&self.transport)
+    }
+}
+
+// Messages.
+impl Endpoint {
+    /// Sends a message.
+    ///
+    /// # Errors
+    /// [`Refusal::Again`] without room; nothing was done then. [`Refusal::Lost`] after others were
+    /// lost.
+    #[inline]
+    pub fn send(&mut self, message: TaggedMessage<'_>) -> Result<SendStatus, Refusal> {
+        self.sends.send(&mut self.transport, message)
     }
 
+    /// Receives one message into `into`.
+    ///
+    /// # Errors
+    /// [`Refusal::Again`] if too many receives wait already.
+    #[inline]
+    pub fn receive(
+        &mut self,
+        criteria: MatchCriteria,
+        into: Spans,
+        token: Token,
+        sink: &mut impl Sink,
+    ) -> Result<(), Refusal> {
+        self.receives.receive(&mut self.transport, criteria, into, token, sink)
+    }
+
+    /// Receives many messages into `span`, one behind the other, until less than `min_free` bytes
+    /// are free. Then the span belongs to the program again, which is reported once
+    /// ([`crate::CompletionKind::BufferReleased`]).
+    ///
+    /// # Errors
+    /// As [`Endpoint::receive`].
+    pub fn receive_many(
+        &mut self,
+        criteria: MatchCriteria,
+        span: Span,
+        min_free: usize,
+        token: Token,
+        sink: &mut impl Sink,
+    ) -> Result<(), Refusal> {
+        self.receives.receive_many(&mut self.transport, criteria, (span, min_free), token, sink)
+    }
+
+    /// Cancels the oldest receive whose token has this context; it completes with
+    /// [`crate::Outcome::Cancelled`]. `false`: there is none.
+    pub fn cancel(&mut self, context: u64, sink: &mut impl Sink) -> bool {
+        self.receives.cancel(context, sink)
+    }
+
+    /// Looks for an unexpected message. The result is reported as
+    /// [`crate::CompletionKind::Peeked`].
+    pub fn peek(
+        &mut self,
+        criteria: MatchCriteria,
+        action: Peek,
+        token: Token,
+        sink: &mut impl Sink,
+    ) {
+        self.receives.peek(&mut self.transport, criteria, action, token, sink);
+    }
+
+    /// Receives the message that was [claimed](Peek::Claim) with the token's context; without
+    /// `into` it is dropped.
+    ///
+    /// # Errors
+    /// [`Refusal::Failed`] if there is none.
+    pub fn receive_claimed(
+        &mut self,
+        tagged: bool,
+        into: Option<Spans>,
+        token: Token,
+        sink: &mut impl Sink,
+    ) -> Result<(), Refusal> {
+        self.receives.receive_claimed(&mut self.transport, tagged, into, token, sink)
+    }
+
+    /// How many messages are unexpected: they have come and found no receive.
+    pub fn unexpected(&self) -> usize {
+        self.receives.unexpected()
+    }
+
+    /// Lets messages without a receive of this endpoint's own take those of `receives`.
+    pub fn share(&mut self, receives: &SharedReceives) {
+        self.receives.share(receives);
+    }
+
+    /// Gives unexpected messages to shared receives that were posted since.
+    pub fn match_shared(&mut self, sink: &mut impl Sink) {
+        self.receives.match_shared(&mut self.transport, sink);
+    }
+}
+
+// Remote memory access.
+impl Endpoint {
+    /// Writes `body` to a peer's memory. It ends ([`crate::CompletionKind::AccessCompleted`]) when all
+    /// bytes are there and, with `data`, the peer's program was told
+    /// ([`crate::CompletionKind::Written`]). `copied`: the body can be reused when this returns.
+    ///
+    /// # Errors
+    /// [`Refusal::Again`] without room; nothing was done then. A refusal by the owner is reported
+    /// at the end.
+    pub fn write(
+        &mut self,
+        to: RemoteAddress,
+        body: &Spans,
+        data: Option<u64>,
+        copied: bool,
+        token: Token,
+        sink: &mut impl Sink,
+    ) -> Result<(), Refusal> {
+        self.accesses.write(&mut self.transport, to, body, (data, copied), token, sink)
+    }
+
+    /// Reads as much of a peer's memory as `into` has room for.
+    ///
+    /// # Errors
+    /// As [`Endpoint::write`].
+    pub fn read(
+        &mut self,
+        from: RemoteAddress,
+        into: &Spans,
+        token: Token,
+        sink: &mut impl Sink,
+    ) -> Result<(), Refusal> {
+        self.accesses.read(&mut self.transport, from, into, token, sink)
+    }
+
+    /// Changes numbers in a peer's memory, each atomically, and writes their previous values to
+    /// `previous`, which has room for them if the request fetches. Requests of one peer are
+    /// executed in order. The operands can be reused when this returns.
+    ///
+    /// # Errors
+    /// - As [`Endpoint::write`].
+    /// - [`bellwire::Error::TooLong`] for more than [`Endpoint::operand_bytes`].
+    /// - [`bellwire::Error::WrongState`] if the operation is not defined for the type, or a span's
+    ///   length differs from the request's.
+    pub fn atomic(
+        &mut self,
+        target: RemoteAddress,
+        request: AtomicRequest,
+        operands: Operands<'_>,
+        previous: Option<&Spans>,
+        token: Token,
+    ) -> Result<(), Refusal> {
+        self.accesses.atomic(&mut self.transport, target, request, operands, previous, token)
+    }
+
+    /// Lets peers use `span` by `key`, as `rights` say. Reads need the right to read, and writes
+    /// the right to write. Atomic operations need the right to write, those that return previous
+    /// values both. The right to atomics is not needed.
+    ///
+    /// # Errors
+    /// [`Refusal::Failed`] if the key is in use, the span is empty, or too many spans are exposed;
+    /// as [`bellwire::Function::register_foreign`].
+    pub fn expose(&mut self, key: u64, span: Span, rights: Rights) -> Result<(), Refusal> {
+        self.exposed.expose(&mut self.transport, key, span, rights)
+    }
+
+    /// Withdraws `key`: when this returns, the key is invalid. Unknown keys are ignored.
+    pub fn withdraw(&mut self, key: u64) {
+        self.exposed.withdraw(&mut self.transport, key);
+    }
+
+    /// From now on peers report each write, read and atomic operation, which [`Sink::memory_accessed`]
+    /// receives. A peer's access ends only after the report. Peers that have asked for a key before
+    /// do not know that they must report.
+    pub fn monitor(&mut self) {
+        self.exposed.monitor();
+    }
+}
+
+// Connections.
+impl Endpoint {
+    /// From now on it has no peers, unless it is connected to one.
+    pub fn restrict_to_peer(&mut self) {
+        self.connection.restrict_to_peer();
+    }
+
+    /// From now on it reports requests for connections.
+    pub fn listen(&mut self) {
+        self.connection.listen();
+    }
+
+    /// The peer of its connection.
+    pub fn connected(&self) -> Option<Peer> {
+        self.connection.connected()
+    }
+
+    /// Asks the endpoint that listens at `to` for a connection. The result is
+    /// [`crate::ConnectionEvent::Connected`] or [`crate::ConnectionEvent::Rejected`].
+    ///
+    /// # Errors
+    /// [`Refusal::Failed`] if it is not [restricted](Endpoint::restrict_to_peer), is connected or
+    /// connecting already, or gives more private data than [`crate::CONNECTION_BYTES`].
+    pub fn connect(&mut self, to: FunctionAddress, private_data: &[u8]) -> Result<(), Refusal> {
+        self.connection.connect(&mut self.transport, to, private_data)
+    }
+
+    /// Accepts a request that came to another endpoint of this program. From now on this endpoint
+    /// is connected with the requester. [`crate::ConnectionEvent::Connected`] is reported when the
+    /// requester has heard of it.
+    ///
+    /// # Errors
+    /// As [`Endpoint::connect`].
+    pub fn accept(
+        &mut self,
+        request: &ConnectionRequest,
+        private_data: &[u8],
+    ) -> Result<(), Refusal> {
+        self.connection.accept(&mut self.transport, request, private_data)
+    }
+
+    /// Rejects a request, which may have come to another endpoint of this program.
+    ///
+    /// # Errors
+    /// [`Refusal::Failed`] if there is more private data than [`crate::CONNECTION_BYTES`].
+    pub fn reject(
+        &mut self,
+        request: &ConnectionRequest,
+        private_data: &[u8],
+    ) -> Result<(), Refusal> {
+        connection::reject(&mut self.transport, request, private_data)
+    }
+
+    /// Ends a connection, or the wait for one. Unfinished operations fail. The peer is told after
+    /// all packets that have left for it; segments that still wait for room are dropped. This side
+    /// also gets [`crate::ConnectionEvent::Disconnected`].
+    pub fn disconnect(&mut self, sink: &mut impl Sink) {
+        if let Some(peer) = self.connection.give_up() {
+            self.peer_gone(peer, Status::Flushed, sink);
+            self.transport.send_control(peer, Control::Disconnect);
+        }
+    }
+}
+
+// Progress.
+impl Endpoint {
     /// Handles what has come, and goes on with what waits. Returns how much was done; 0: nothing to
     /// do now.
     ///
     /// # Errors
-    /// [`Error::Forked`].
+    /// [`bellwire::Error::Forked`].
     #[inline]
     pub fn progress(&mut self, sink: &mut impl Sink) -> Result<usize> {
-        let (mut done, mut next) = self.look(sink)?;
+        let mut packets = self.receives.in_place(self.connection.mode(), sink);
+        let mut next = self.transport.poll(&mut packets)?;
+        let mut done = packets.taken();
         while let Some(completion) = next {
-            self.take(completion, sink);
+            self.handle(completion, sink);
             done += 1;
             // Do not poll again: it would delay a lone message by its own cost.
-            next = if done < BURST { self.function.take(self.completions)? } else { None };
+            next = if done < BURST { self.transport.next_completion()? } else { None };
         }
-        if !self.outbox.is_empty() {
-            done += self.say_waiting();
+        if self.transport.has_waiting_control() {
+            done += self.transport.flush_outbox();
         }
-        if !self.unsent.is_empty() {
-            done += self.send_tails();
+        if self.sends.has_unsent() {
+            done += self.sends.send_segments(&mut self.transport);
         }
-        if !self.unfetched.is_empty() {
-            done += self.fetch_waiting(sink);
+        if self.receives.has_unposted_fetches() {
+            done += self.receives.post_fetches(&mut self.transport, sink);
         }
-        if !self.unposted.is_empty() {
-            done += self.post_waiting(sink);
+        if self.accesses.has_unposted() {
+            done += self.accesses.post_waiting(&mut self.transport, sink);
         }
-        if done == 0 {
-            done = self.idle(sink);
+        if done == 0 && self.presence.count_idle_poll() {
+            done = self.do_periodic_work(sink);
         }
         Ok(done)
     }
@@ -237,68 +424,84 @@ impl Endpoint {
     /// A descriptor for `poll` or `epoll`: readable when there is something to do, once
     /// [`Endpoint::arm`] returned `true`.
     pub fn wait_fd(&self) -> BorrowedFd<'_> {
-        self.function.wait_fd()
+        self.transport.wait_fd()
     }
 
     /// Asks for [`Endpoint::wait_fd`] to become readable. `false`: there is something to do
     /// already.
     ///
     /// # Errors
-    /// [`Error::Forked`].
+    /// [`bellwire::Error::Forked`].
     pub fn arm(&mut self) -> Result<bool> {
-        if self.is_waiting_for_answers() {
-            self.ask();
-        }
-        if self.parted {
-            // A program that sleeps makes no idle polls: do the periodic work at the next one.
-            self.looks = u32::MAX;
+        self.probe_peers();
+        if self.connection.is_disconnected() {
+            // A program that sleeps makes no idle polls.
+            self.presence.expedite();
             return Ok(false);
         }
-        let idle = self.outbox.is_empty()
-            && self.unsent.is_empty()
-            && self.unfetched.is_empty()
-            && self.unposted.is_empty();
-        Ok(idle && self.function.arm()?)
+        let is_busy = self.transport.has_waiting_control()
+            || self.sends.has_unsent()
+            || self.receives.has_unposted_fetches()
+            || self.accesses.has_unposted();
+        Ok(!is_busy && self.transport.arm()?)
     }
 
     /// Whether something waits for peers, so that a sleeper must wake up periodically.
     pub fn is_waiting_for_peers(&self) -> bool {
-        self.is_waiting_for_answers() || self.transfers.len() > 0
+        self.awaited_peers().next().is_some() || self.receives.is_fetching()
     }
 
-    pub(crate) fn is_waiting_for_answers(&self) -> bool {
-        self.operations.len() > 0
-            || self.accesses.len() > 0
-            || !self.coming.is_empty()
-            || self.companion().is_some()
+    /// Peers that must answer, perhaps several times.
+    fn awaited_peers(&self) -> impl Iterator<Item = Peer> {
+        let incoming = self.transport.peers().incoming().iter().copied();
+        let operations = self.sends.receivers().chain(self.accesses.owners());
+        operations.chain(incoming).chain(self.connection.awaited_peer())
     }
 
-    /// Messages that have come and found no receive.
-    pub fn unexpected(&self) -> usize {
-        self.matching.iter().map(|matching| matching.unexpected.len()).sum()
+    /// Probes peers that keep us waiting, and cancels receives that wait for a peer that has left.
+    #[cold]
+    fn do_periodic_work(&mut self, sink: &mut impl Sink) -> usize {
+        self.probe_peers();
+        if self.connection.take_disconnected() { self.receives.cancel_all(sink) } else { 0 }
+    }
+
+    /// Asks all peers that keep us waiting whether they are there, unless that was done recently.
+    #[cold]
+    fn probe_peers(&mut self) {
+        if self.awaited_peers().next().is_none() || !self.presence.is_probe_due() {
+            return;
+        }
+        let mut peers: Vec<Peer> = self.awaited_peers().collect();
+        peers.sort_unstable();
+        peers.dedup();
+        for peer in peers {
+            // Without room for it, a probe is already in flight.
+            self.transport.try_send_control(peer, &Control::Probe);
+        }
     }
 
     #[inline]
-    fn take(&mut self, completion: Completion, sink: &mut impl Sink) {
+    fn handle(&mut self, completion: Completion, sink: &mut impl Sink) {
+        let (context, status) = (completion.context, completion.status);
         match completion.operation {
-            Finished::Receive => self.take_message(completion, sink),
-            Finished::Put | Finished::Get if access::is_access(completion.context) => {
-                self.access_carried_out(completion.context, completion.status, sink);
+            Completed::Receive => self.handle_packet(completion, sink),
+            Completed::Put | Completed::Get if initiator::is_access(context) => {
+                self.accesses.posted_ended(&mut self.transport, context, status, sink);
             }
-            Finished::Get => self.fetched(completion.context, completion.status, sink),
+            Completed::Get => self.receives.fetched(&mut self.transport, context, status, sink),
             // Only failed ones are reported.
             _ => {
-                let peer = self.peers.at(completion.peer.function_address());
-                if completion.context == FINISHED {
-                    self.peers[peer].lost = Some(completion.status);
+                let peer = self.peer(completion.peer.function_address());
+                if context == COUNTED_AS_SENT {
+                    self.transport.peer(peer).set_lost(status);
                 }
-                self.peer_gone(peer, completion.status, sink);
+                self.peer_gone(peer, status, sink);
             }
         }
     }
 
     #[inline]
-    fn take_message(&mut self, completion: Completion, sink: &mut impl Sink) {
+    fn handle_packet(&mut self, completion: Completion, sink: &mut impl Sink) {
         let from = completion.peer.function_address();
         let tag = completion.immediate();
         let (length, status) = (completion.length, completion.status);
@@ -307,18 +510,16 @@ impl Endpoint {
             return;
         }
         if let (Status::Success, Some(tag), Some(bytes)) = (status, tag, buffer.as_slice())
-            && self.understand(from, tag, &bytes[..length], sink).is_none()
+            && self.dispatch(from, tag, &bytes[..length], sink).is_none()
         {
-            tracing::warn!("{from} sent something that no endpoint sends; it was thrown away");
+            tracing::warn!("{from} sent something that no endpoint sends; it was dropped");
         }
-        // The buffer that just left made room.
-        let posted = self.function.post_receive(self.mailbox, buffer, 0);
-        debug_assert!(posted.is_ok(), "{posted:?}");
+        self.transport.repost(buffer);
     }
 
-    /// Parses and handles a message of `from`; `None`: it is not a valid message.
+    /// Parses and handles a packet of `from`; `None`: it is not a valid one.
     #[inline]
-    fn understand(
+    fn dispatch(
         &mut self,
         from: FunctionAddress,
         tag: u64,
@@ -327,70 +528,101 @@ impl Endpoint {
     ) -> Option<()> {
         let mut reader = Reader(bytes);
         let head = Head::from_word(reader.word()?)?;
-        let peer = self.peers.at(from);
-        if !self.peers[peer].learn(&head) {
+        let peer = self.peer(from);
+        if !self.transport.peer(peer).update(&head) {
             self.peer_replaced(peer, sink);
-            self.peers[peer].learn(&head);
+            self.transport.peer(peer).update(&head);
         }
-        if !self.company.admits(peer, head.kind) {
+        if !self.connection.mode().admits(peer, head.kind) {
             return None;
         }
-        if self.peers[peer].coming.is_some() && !head.leaves_unfinished() {
-            self.give_up_coming(peer, Status::PeerGone, sink);
+        let transport = &mut self.transport;
+        if transport.peer(peer).incoming().is_some() && !head.leaves_unfinished() {
+            self.receives.abandon_incoming(transport, peer, Status::PeerGone, sink);
         }
         match head.kind {
             Kind::Eager => {
-                let mut label = Label::read(peer, &head, tag, || reader.word())?;
-                if head.flags & PIECES != 0 {
-                    return self.take_first_piece(label, reader.0, sink);
+                let mut envelope = Envelope::read(peer, &head, tag, || reader.word())?;
+                if head.flags & SEGMENTED != 0 {
+                    return self.receives.first_segment(transport, envelope, reader.0, sink);
                 }
-                label.length = reader.0.len();
-                self.arrive(label, reader.0, sink)?;
+                envelope.length = reader.0.len();
+                self.receives.eager(transport, envelope, reader.0, sink)?;
             }
             Kind::Offer => {
-                let label = Label::read(peer, &head, tag, || reader.word())?;
-                let offer = read_offer(from, label.length, reader)?;
-                self.arrive_offer(label, offer, sink)?;
+                let envelope = Envelope::read(peer, &head, tag, || reader.word())?;
+                let offer = read_offer(from, envelope.length, reader)?;
+                self.receives.offered(transport, envelope, offer, sink)?;
             }
-            Kind::Piece => {
+            Kind::Segment => {
                 let at = usize::try_from(reader.word()?).ok()?;
-                self.take_piece(peer, at, reader.0, sink)?;
+                self.receives.segment(transport, peer, at, reader.0, sink)?;
             }
             Kind::Finished => {
-                let (number, how) = (reader.word()?, reader.word()?);
-                self.finished(peer, number, how, sink);
+                let (operation, status) = (reader.word()?, reader.word()?);
+                self.sends.finished(transport, peer, operation, status, sink);
             }
-            Kind::Credit => self.confirmed(peer, sink),
-            Kind::Ask => self.tell_credit(peer),
+            Kind::Credit => self.connection.confirmed(peer, sink),
+            Kind::Probe => transport.send_control(peer, Control::Credit),
             Kind::Resolve => {
-                let (number, key) = (reader.word()?, reader.word()?);
-                self.resolve(peer, number, key);
+                let (access, key) = (reader.word()?, reader.word()?);
+                self.exposed.resolve(transport, peer, access, key);
             }
-            Kind::Written => {
-                let (number, key) = (reader.word()?, reader.word()?);
+            Kind::Accessed => {
+                let (access, key) = (reader.word()?, reader.word()?);
                 let (data, length) = (reader.word()?, usize::try_from(reader.word()?).ok()?);
                 let data = (head.flags & DATA != 0).then_some(data);
-                let read = head.flags & READ != 0;
-                self.touched(peer, number, Touch { key, data, length, read }, sink);
+                let report = AccessReport { key, data, length, read: head.flags & READ != 0 };
+                self.exposed.accessed(transport, peer, access, report, sink);
             }
             Kind::Atomic => {
-                let number = reader.word()?;
-                self.carry_out(peer, number, reader, sink)?;
+                let access = reader.word()?;
+                self.exposed.execute_atomic(transport, peer, access, reader, sink)?;
             }
-            Kind::Answer => {
-                let (number, status) = (reader.word()?, status_of(reader.word()?));
-                self.peers[peer].watches |= head.flags & WATCHES != 0;
-                self.answered(peer, number, status, reader, sink);
+            Kind::Reply => {
+                let (access, status) = (reader.word()?, status_of(reader.word()?));
+                if head.flags & MONITORED != 0 {
+                    transport.peer(peer).set_monitored();
+                }
+                self.accesses.replied(transport, peer, access, status, reader, sink);
             }
             Kind::Connect => {
-                let number = reader.word()?;
-                self.asked_for_connection(peer, head, number, reader.0, sink);
+                let (number, incarnation) = (reader.word()?, head.incarnation);
+                let request = ConnectionRequest { from, number, incarnation };
+                self.connection.requested(transport, peer, request, reader.0, sink);
             }
-            Kind::Accept => self.accepted(peer, reader.word()?, reader.0, sink),
-            Kind::Reject => self.rejected(reader.word()?, reader.0, sink),
-            Kind::Disconnect => self.disconnected(peer, sink),
+            Kind::Accept => {
+                let request = reader.word()?;
+                self.connection.accepted(transport, peer, request, reader.0, sink);
+            }
+            Kind::Reject => self.connection.rejected(reader.word()?, reader.0, sink),
+            Kind::Disconnect if self.connected() == Some(peer) => {
+                self.peer_gone(peer, Status::PeerGone, sink);
+            }
+            Kind::Disconnect => {}
         }
         Some(())
+    }
+
+    /// The endpoint at a peer's address is gone: operations that wait for it fail.
+    #[cold]
+    fn peer_gone(&mut self, peer: Peer, why: Status, sink: &mut impl Sink) {
+        let transport = &mut self.transport;
+        self.sends.peer_gone(transport, peer, why, sink);
+        self.receives.peer_gone(transport, peer, why, sink);
+        self.accesses.peer_gone(transport, peer, why, sink);
+        transport.drop_control(peer);
+        // Credit counts stay: if the same endpoint comes back, its counts have gone on too.
+        self.receives.forget(transport, peer, false);
+        self.connection.peer_gone(peer, sink);
+    }
+
+    /// Another endpoint is at a peer's address: the previous one's messages are void.
+    #[cold]
+    fn peer_replaced(&mut self, peer: Peer, sink: &mut impl Sink) {
+        self.peer_gone(peer, Status::PeerGone, sink);
+        self.receives.forget(&mut self.transport, peer, true);
+        self.transport.peer(peer).reset();
     }
 }
 
@@ -403,29 +635,13 @@ fn read_offer(from: FunctionAddress, length: usize, mut reader: Reader<'_>) -> O
         sum = sum.checked_add(key.length)?;
         keys.push(key);
     }
-    (sum == length as u64 && keys.len() <= crate::send::PARTS).then_some(Offer { keys })
-}
-
-/// Unpredictable random bytes.
-pub(crate) fn draw<const N: usize>() -> Result<[u8; N]> {
-    let mut bytes = [0; N];
-    let what = "asking the kernel for a random number";
-    let random = std::fs::File::open("/dev/urandom");
-    random
-        .and_then(|mut file| std::io::Read::read_exact(&mut file, &mut bytes))
-        .map_err(|cause| Error::System { what, cause })?;
-    Ok(bytes)
+    (sum == length as u64 && keys.len() <= MAX_SPANS).then_some(Offer { keys })
 }
 
 impl Drop for Endpoint {
     /// Takes memory that peers may read back for the program.
     fn drop(&mut self) {
-        for number in self.operations.numbers(|_| true) {
-            if let Some(operation) = self.operations.remove(number) {
-                operation.release(&mut self.function);
-            }
-        }
-        let keys: Vec<u64> = self.exposed.keys().copied().collect();
-        keys.into_iter().for_each(|key| self.withdraw(key));
+        self.sends.close(&mut self.transport);
+        self.exposed.close(&mut self.transport);
     }
 }

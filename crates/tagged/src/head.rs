@@ -9,19 +9,19 @@
 //!
 //! | kind | words |
 //! |---|---|
-//! | `Eager` | `DATA`: data; `ACKNOWLEDGE`: operation; `PIECES`: whole length; then the bytes |
-//! | `Piece` | offset of the first byte in the message; then the bytes |
-//! | `Offer` | `DATA`: data; operation; length; keys of the parts, three words each |
+//! | `Eager` | `DATA`: data; `ACKNOWLEDGE`: operation; `SEGMENTED`: whole length; then the bytes |
+//! | `Segment` | offset of the first byte in the message; then the bytes |
+//! | `Offer` | `DATA`: data; operation; length; keys of the spans, three words each |
 //! | `Finished` | number of the operation; 0 if it succeeded |
-//! | `Credit`, `Ask` | none |
+//! | `Credit`, `Probe` | none |
 //! | `Resolve` | number of the access; the key that the owner's program chose |
-//! | `Written` | number of the access; the key; data, which counts only if `DATA`; length |
-//! | `Atomic` | number of the access; key, offset, form (`atomic.rs`); operands; compared values |
-//! | `Connect`, `Accept`, `Reject` | number of the request; then the program's words |
+//! | `Accessed` | number of the access; the key; data, which counts only if `DATA`; length |
+//! | `Atomic` | number of the access; key, offset, request (`atomic.rs`); operands; compared values |
+//! | `Connect`, `Accept`, `Reject` | number of the request; then private data |
 //! | `Disconnect` | none |
-//! | `Answer` | number of the access; 0 or an error (`control.rs`); then the result |
+//! | `Reply` | number of the access; 0 or an error (`control.rs`); then the result |
 //!
-//! The result in an `Answer` is the key of the region (`Resolve`), or the previous values
+//! The result in a `Reply` is the key of the region (`Resolve`), or the previous values
 //! (`Atomic`).
 
 use bellwire::RemoteKey;
@@ -30,7 +30,7 @@ use bellwire::RemoteKey;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum Kind {
-    /// A message of a program: whole, or its first piece.
+    /// A message of a program: whole, or its first segment.
     Eager = 1,
     /// A message of a program that waits at its sender.
     Offer = 2,
@@ -39,15 +39,15 @@ pub(crate) enum Kind {
     /// Only the head.
     Credit = 4,
     /// Asks for `Credit`, to learn whether an endpoint is there, and which.
-    Ask = 5,
+    Probe = 5,
     /// Asks for the region of a key that the owner's program chose.
     Resolve = 6,
     /// Reports that the sender has written to the receiver's memory, or read it.
-    Written = 7,
+    Accessed = 7,
     /// Requests a change of numbers in the receiver's memory.
     Atomic = 8,
     /// The result of one of the three above.
-    Answer = 9,
+    Reply = 9,
     /// Asks a listening endpoint for a connection.
     Connect = 10,
     /// Accepts the request.
@@ -56,8 +56,8 @@ pub(crate) enum Kind {
     Reject = 12,
     /// Ends the connection.
     Disconnect = 13,
-    /// The next piece of the message that the sender began last.
-    Piece = 14,
+    /// The next segment of the message that the sender began last.
+    Segment = 14,
 }
 
 /// The message is for receives with tags.
@@ -66,15 +66,15 @@ pub(crate) const TAGGED: u8 = 1;
 pub(crate) const DATA: u8 = 2;
 /// The sender wants to know when the message has been received.
 pub(crate) const ACKNOWLEDGE: u8 = 4;
-/// These are the first bytes of a message; `Piece`s bring the rest.
-pub(crate) const PIECES: u8 = 32;
-/// The sender still has pieces of the message that it began last. If pieces are missing and a head
-/// lacks this flag, they were lost.
+/// These are the first bytes of a message; each `Segment` brings more.
+pub(crate) const SEGMENTED: u8 = 32;
+/// The sender still has segments of the message that it began last. If segments are missing and a
+/// head lacks this flag, they were lost.
 pub(crate) const UNFINISHED: u8 = 64;
 
-/// In `Answer`: the owner wants a report of every access to its memory.
-pub(crate) const WATCHES: u8 = 8;
-/// In `Written`: the memory was read, and not written.
+/// In `Reply`: the owner wants a report of every access to its memory.
+pub(crate) const MONITORED: u8 = 8;
+/// In `Accessed`: the memory was read, and not written.
 pub(crate) const READ: u8 = 16;
 
 /// The first word.
@@ -91,9 +91,9 @@ pub(crate) struct Head {
 impl Head {
     pub(crate) const BYTES: usize = 8;
 
-    /// Whether pieces of an earlier message may still come.
+    /// Whether segments of an earlier message may still come.
     pub(crate) fn leaves_unfinished(self) -> bool {
-        self.kind == Kind::Piece || self.flags & (UNFINISHED | PIECES) == UNFINISHED
+        self.kind == Kind::Segment || self.flags & (UNFINISHED | SEGMENTED) == UNFINISHED
     }
 
     #[inline]
@@ -110,16 +110,16 @@ impl Head {
             2 => Kind::Offer,
             3 => Kind::Finished,
             4 => Kind::Credit,
-            5 => Kind::Ask,
+            5 => Kind::Probe,
             6 => Kind::Resolve,
-            7 => Kind::Written,
+            7 => Kind::Accessed,
             8 => Kind::Atomic,
-            9 => Kind::Answer,
+            9 => Kind::Reply,
             10 => Kind::Connect,
             11 => Kind::Accept,
             12 => Kind::Reject,
             13 => Kind::Disconnect,
-            14 => Kind::Piece,
+            14 => Kind::Segment,
             _ => return None,
         };
         let (incarnation, credit) = ((word >> 16) as u16, (word >> 32) as u32);
@@ -127,7 +127,7 @@ impl Head {
     }
 }
 
-/// Maximum number of bytes before those of an eager message, or of its first piece.
+/// Maximum number of bytes before those of an eager message, or of its first segment.
 pub(crate) const EAGER_HEAD_BYTES: usize = Head::BYTES + 24;
 
 /// Writes words one after the other.
@@ -148,8 +148,14 @@ impl Writer<'_> {
     }
 
     pub(crate) fn put(&mut self, bytes: &[u8]) {
-        self.bytes[self.at..self.at + bytes.len()].copy_from_slice(bytes);
-        self.at += bytes.len();
+        self.next(bytes.len()).copy_from_slice(bytes);
+    }
+
+    /// The next `length` bytes, for the caller to fill.
+    pub(crate) fn next(&mut self, length: usize) -> &mut [u8] {
+        let start = self.at;
+        self.at += length;
+        &mut self.bytes[start..self.at]
     }
 }
 
@@ -179,8 +185,8 @@ mod tests {
     #[test]
     fn heads_survive() {
         use Kind::*;
-        let messages = [Eager, Offer, Finished, Credit, Ask, Resolve, Written, Atomic, Answer];
-        for kind in messages.into_iter().chain([Connect, Accept, Reject, Disconnect, Piece]) {
+        let messages = [Eager, Offer, Finished, Credit, Probe, Resolve, Accessed, Atomic, Reply];
+        for kind in messages.into_iter().chain([Connect, Accept, Reject, Disconnect, Segment]) {
             let head = Head { kind, flags: 0x83, incarnation: 0xabcd, credit: 0x8765_4321 };
             assert_eq!(Head::from_word(head.to_word()), Some(head));
         }

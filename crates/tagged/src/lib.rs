@@ -6,86 +6,100 @@
 //! `bellwire`, and all bindings whose programs know tags share it.
 //!
 //! # How a message travels
-//! - **Eager**: up to a packet less a few words, with a header before it. If a receive waits for
-//!   it, it is copied from the device's memory to where it belongs. Otherwise it goes through a
-//!   buffer of the endpoint, which is one more copy.
-//! - **In pieces**: up to 32 KiB, the same way in several packets. The first one matches a receive.
+//! - **Eager**: up to a packet less a few words, with a header before it. If it matches a posted
+//!   receive, it is copied from the device's memory to where it belongs. Otherwise it goes through
+//!   a buffer of the endpoint, which is one more copy.
+//! - **Segmented**: up to 32 KiB, the same way in several packets. The first one matches a receive.
 //! - **Offered** (rendezvous): longer ones. The sender registers its memory for this one message
 //!   and sends the key. The endpoint with a matching receive fetches the bytes straight into the
 //!   program's memory and tells the sender.
 //!
-//! Credit limits the bytes of a sender that wait at a receiver without a posted receive
-//! ([`WINDOW_BYTES`]). Consumed bytes come back as credit in the header of messages in the other
-//! direction, or in a message of its own. A credit-starved sender offers short messages too, so
-//! that unexpected messages stay in the sender's memory.
+//! Credit limits the bytes of a sender that are unexpected at a receiver ([`WINDOW_BYTES`]).
+//! Consumed bytes come back as credit in the header of messages in the other direction, or in a
+//! message of its own. A credit-starved sender offers short messages too, so that unexpected
+//! messages stay in the sender's memory.
 //!
-//! # Accesses to a peer's memory
+//! # Remote memory access
 //! A program [exposes](Endpoint::expose) memory under a key of its choice. Peers
-//! [write](Endpoint::write), [read](Endpoint::read) and [change](Endpoint::change) it by that key.
+//! [write](Endpoint::write), [read](Endpoint::read) and [change](Endpoint::atomic) it by that key.
 //! On first use of a key, a peer asks the owner for the region's own unguessable key, and caches
 //! it. If the cached key fails later, perhaps because the program's key now names other memory, the
 //! owner is asked once more. Writes and reads are puts and gets of [`bellwire`]. The owner's
-//! [`Endpoint::progress`] carries out changes: each number atomically, and those of one peer in
-//! order.
+//! [`Endpoint::progress`] executes atomic operations: each number atomically, and the requests of
+//! one peer in order.
 //!
 //! # Order
 //! Messages of one sender are matched in the order in which they were sent, however they travel.
 //! Long ones may complete later than short ones that were sent after them.
 //!
 //! # Connections
-//! An endpoint may be [for one peer only](Endpoint::seclude): it [asks](Endpoint::connect) another
-//! one that [listens](Endpoint::listen), or [accepts](Endpoint::accept) a request. It learns when
-//! its peer ends the connection or is gone. Messages and accesses are the same then.
+//! An endpoint may be [restricted to one peer](Endpoint::restrict_to_peer): it
+//! [asks](Endpoint::connect) another one that [listens](Endpoint::listen), or
+//! [accepts](Endpoint::accept) a request. It learns when its peer ends the connection or is gone.
+//! Messages and accesses are the same then.
 //!
-//! # Life and death
-//! When a peer ends, operations that wait for it fail. A link may lose messages that counted as
-//! sent already. The next send to that peer reports the loss ([`Refusal::Lost`]). While an
-//! operation waits, its peer is asked periodically whether it is there. The incarnation identifies
-//! a peer that was started again at the same address: operations for the previous one fail.
+//! # When a peer is gone
+//! Operations that wait for it fail. A link may lose messages that counted as sent already. The
+//! next send to that peer reports the loss ([`Refusal::Lost`]). While an operation waits, its peer
+//! is probed periodically. The incarnation identifies a peer that was started again at the same
+//! address: operations for the previous one fail.
+//!
+//! # Files
+//! Each uses only files below it in this table.
 //!
 //! | file | what |
 //! |---|---|
-//! | `endpoint.rs` | opening, making progress, and handling what has come |
-//! | `send.rs` | sending eagerly, or offering |
-//! | `in_place.rs` | messages that find their receive while they are in the device's memory |
-//! | `receive.rs` | posted receives meet messages: matching, cancelling, peeking |
-//! | `pieces.rs` | messages of several packets |
-//! | `shared.rs` | receives that endpoints share |
-//! | `transfer.rs` | fetching offered messages |
-//! | `access.rs` | writing, reading and changing a peer's memory |
-//! | `exposed.rs`, `atomic.rs` | the owner's side of it, and how numbers change |
-//! | `connection.rs` | endpoints that speak with one peer only |
-//! | `control.rs` | control messages between endpoints |
-//! | `head.rs` | the layout of all messages |
-//! | `peers.rs`, `queue.rs`, `slots.rs`, `memory.rs`, `done.rs` | the data structures of these |
+//! | `endpoint.rs` | the calls of a program, making progress, and dispatching what has come |
+//! | `presence.rs` | when to probe peers |
+//! | `initiator.rs`, `target.rs` | remote memory access: its two sides |
+//! | `send.rs` | sending: eager, segmented, or offered |
+//! | `receive.rs` | posted receives meet messages |
+//! | `in_place.rs` | messages that match a receive while they are in the device's memory |
+//! | `connection.rs` | endpoints that are restricted to one peer |
+//! | `fetch.rs` | rendezvous: fetching offered messages |
+//! | `transport.rs` | the endpoint's function, and packets to its peers |
+//! | `peers.rs` | what is known of peers: credit, cached keys, unfinished messages |
+//! | `shared.rs`, `multi_receive.rs` | receives that endpoints share, and buffers for many messages |
+//! | `segments.rs` | unfinished segmented messages |
+//! | `matching.rs` | queues of posted receives and unexpected messages |
+//! | `envelope.rs`, `control.rs`, `head.rs` | the layout of packets |
+//! | `completion.rs` | what a program gets |
+//! | `atomic.rs`, `memory.rs`, `queue.rs`, `slots.rs` | atomic operations, spans, containers |
 
-mod access;
 mod atomic;
+mod completion;
 mod connection;
 mod control;
-mod done;
 mod endpoint;
-mod exposed;
+mod envelope;
+mod fetch;
 mod head;
 mod in_place;
+mod initiator;
+mod matching;
 mod memory;
+mod multi_receive;
 mod peers;
-mod pieces;
+mod presence;
 mod queue;
 mod receive;
+mod segments;
 mod send;
 mod shared;
 mod slots;
-mod transfer;
+mod target;
+mod transport;
 
-pub use access::{Operands, Place};
-pub use atomic::{Change, Form, Number, OPERAND_BYTES};
-pub use connection::{CONNECTION_BYTES, ConnectionEvent, Request};
-pub use done::{Done, Outcome, Sink, Token, What};
+pub use atomic::{AtomicOp, AtomicRequest, Datatype, OPERAND_BYTES};
+pub use completion::{
+    CompletionKind, ConnectionEvent, ConnectionRequest, Outcome, Peer, Refusal, Sink,
+    TaggedCompletion, Token,
+};
+pub use connection::CONNECTION_BYTES;
 pub use endpoint::{Endpoint, Options};
+pub use initiator::{Operands, RemoteAddress};
+pub use matching::{MatchCriteria, Peek};
 pub use memory::{Span, Spans};
-pub use peers::{Peer, WINDOW_BYTES};
-pub use pieces::PIECES_BYTES;
-pub use receive::{Peek, Selection};
-pub use send::{How, Refusal, Sent, TaggedMessage};
+pub use segments::{SEGMENTED_BYTES, WINDOW_BYTES};
+pub use send::{SendMode, SendStatus, TaggedMessage};
 pub use shared::SharedReceives;

@@ -1,10 +1,21 @@
 //! Memory of the program, used where it is.
 
-use bellwire::{Function, MemoryRegion, Result, Rights};
+use bellwire::{Error, Function, MemoryRegion, Result, Rights};
 use bellwire_ring::memory::View;
 use std::ptr::NonNull;
 
+/// Maximum number of spans of one message or access that is not copied.
+pub(crate) const MAX_SPANS: usize = 4;
+
 /// A span of memory that belongs to the program.
+///
+/// ```
+/// let mut bytes = [0; 16];
+/// // SAFETY: no operation uses it.
+/// let span = unsafe { bellwire_tagged::Span::new(bytes.as_mut_ptr(), bytes.len()) };
+/// assert_eq!(span.len(), 16);
+/// ```
+#[must_use]
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
     start: NonNull<u8>,
@@ -81,6 +92,16 @@ impl Span {
 }
 
 /// One or several spans of memory, as one message. One span costs no allocation.
+///
+/// ```
+/// use bellwire_tagged::{Span, Spans};
+///
+/// let (head, body) = ([0; 8], [0; 100]);
+/// // SAFETY: no operation uses them.
+/// let spans = [&head[..], &body[..]].map(|part| unsafe { Span::new(part.as_ptr(), part.len()) });
+/// assert_eq!(Spans::of(&spans).len(), 108);
+/// ```
+#[must_use]
 #[derive(Clone, Debug)]
 pub struct Spans {
     /// With several spans: no address, and the sum of their lengths.
@@ -91,6 +112,11 @@ pub struct Spans {
 }
 
 impl Spans {
+    /// No bytes.
+    pub(crate) fn empty() -> Spans {
+        Span { start: NonNull::dangling(), length: 0 }.into()
+    }
+
     /// The concatenation of `spans`.
     pub fn of(spans: &[Span]) -> Spans {
         if let [one] = spans {
@@ -117,21 +143,35 @@ impl Spans {
     /// Address of the first byte; 0 without spans.
     #[inline]
     pub fn address(&self) -> usize {
-        self.parts().first().map_or(0, Span::address)
+        self.spans().first().map_or(0, Span::address)
     }
 
     #[inline]
-    pub(crate) fn parts(&self) -> &[Span] {
+    pub(crate) fn spans(&self) -> &[Span] {
         match &self.more {
             None => std::slice::from_ref(&self.one),
             Some(more) => more,
         }
     }
 
+    /// A copy of its bytes. The span is valid as long as the copy.
+    pub(crate) fn copied(&self) -> (Box<[u8]>, Span) {
+        let mut copy = vec![0; self.len()].into_boxed_slice();
+        self.read(&mut copy);
+        let span = Span { start: NonNull::from(&mut *copy).cast(), length: copy.len() };
+        (copy, span)
+    }
+
+    /// Refuses more spans than `what` may have.
+    pub(crate) fn check_count(&self, what: &'static str) -> Result<()> {
+        let (length, maximum) = (self.spans().len(), MAX_SPANS);
+        if length > maximum { Err(Error::TooLong { length, maximum, what }) } else { Ok(()) }
+    }
+
     /// Copies everything to the start of `into`, which has room.
     #[inline]
     pub(crate) fn read(&self, mut into: &mut [u8]) {
-        for span in self.parts() {
+        for span in self.spans() {
             let (now, rest) = into.split_at_mut(span.length);
             span.read(now);
             into = rest;
@@ -140,7 +180,7 @@ impl Spans {
 
     /// Copies the bytes from `at` on to `into`, which must not be longer than the rest.
     pub(crate) fn read_from(&self, mut at: usize, mut into: &mut [u8]) {
-        for span in self.parts() {
+        for span in self.spans() {
             let part = span.part(at, into.len());
             let (now, rest) = into.split_at_mut(part.length);
             part.read(now);
@@ -150,9 +190,14 @@ impl Spans {
     }
 
     /// `length` bytes from `at` on: in place, or gathered in `scratch`.
-    pub(crate) fn piece<'a>(&'a self, at: usize, length: usize, scratch: &'a mut [u8]) -> View<'a> {
+    pub(crate) fn segment<'a>(
+        &'a self,
+        at: usize,
+        length: usize,
+        scratch: &'a mut [u8],
+    ) -> View<'a> {
         match self.more {
-            None => self.one.view().part(at, length).expect("a piece lies inside its message"),
+            None => self.one.view().part(at, length).expect("a segment lies inside its message"),
             Some(_) => {
                 self.read_from(at, &mut scratch[..length]);
                 View::of(&scratch[..length])

@@ -1,23 +1,16 @@
 //! The peers of an endpoint.
 
+use crate::completion::Peer;
 use crate::control::Control;
+use crate::envelope::Envelope;
 use crate::head::{Head, Kind, UNFINISHED};
-use crate::pieces::{Coming, Tail};
-use crate::receive::Label;
+use crate::segments::{Incoming, UnsentSegments, WINDOW_BYTES};
 use bellwire::{
     Address, CompletionQueue, Function, FunctionAddress, QueuePair, QueuePairOptions, RemoteKey,
     Result, Status,
 };
 use std::collections::HashMap;
 use std::ops::{Index, IndexMut};
-
-/// One peer of an endpoint, by number.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct Peer(pub u32);
-
-/// Credit window in bytes: what one sender may have at one receiver without a posted receive. Each
-/// message counts slightly more than its own bytes.
-pub const WINDOW_BYTES: usize = 512 << 10;
 
 /// Bytes of a unit of credit.
 const UNIT_BYTES: usize = 64;
@@ -27,17 +20,17 @@ const WINDOW: u32 = (WINDOW_BYTES / UNIT_BYTES) as u32;
 pub(crate) const MAILBOX: u32 = 1;
 
 /// Maximum number of operations of one endpoint, and so of its offers.
-pub(crate) const OFFERS: usize = 65_536;
+pub(crate) const MAX_OPERATIONS: usize = 65_536;
 
 /// Maximum number of messages that wait for one peer at its queue pair.
 const SEND_DEPTH: usize = 1024;
 
 /// Maximum number of cached keys of one peer; other keys are asked for again.
-const KEYS: usize = 4096;
+const MAX_CACHED_KEYS: usize = 4096;
 
 /// What an endpoint knows of a peer.
-pub(crate) struct Known {
-    pub(crate) address: Address,
+pub(crate) struct PeerState {
+    address: Address,
     /// The queue pair for sends to this peer, so that a peer that takes no messages blocks no
     /// other.
     pair: Option<QueuePair>,
@@ -48,27 +41,28 @@ pub(crate) struct Known {
     /// Units that we have sent since we met, and those that the peer has consumed.
     sent: u32,
     returned: u32,
-    /// Units of the peer that we have consumed, and that we have told it.
+    /// Units of the peer that we have consumed, and the credit that we have returned to it.
     consumed: u32,
-    told: u32,
+    advertised: u32,
     /// Units of the peer that wait here for a receive, and its offers.
     held: u32,
     offers: usize,
     /// It wants a report of every access to its memory.
-    pub(crate) watches: bool,
+    monitored: bool,
     /// Memory of the peer, by the keys that its program chose.
     keys: HashMap<u64, RemoteKey>,
-    /// Our unfinished message in pieces. The peer's is `coming`.
-    pub(crate) tail: Option<Tail>,
+    /// The rest of our segmented message.
+    unsent: Option<UnsentSegments>,
+    /// The peer's segmented message that is not complete.
+    incoming: Option<Box<Incoming>>,
     /// Why messages that counted as sent are lost, until the program is told.
-    pub(crate) lost: Option<Status>,
-    pub(crate) coming: Option<Box<Coming>>,
+    lost: Option<Status>,
 }
 
-impl Known {
-    fn new(address: FunctionAddress) -> Known {
+impl PeerState {
+    fn new(address: FunctionAddress) -> PeerState {
         let address = Address::new(address.node, address.function, MAILBOX);
-        Known {
+        PeerState {
             address,
             pair: None,
             fetch_pair: None,
@@ -76,26 +70,69 @@ impl Known {
             sent: 0,
             returned: 0,
             consumed: 0,
-            told: 0,
+            advertised: 0,
             held: 0,
             offers: 0,
-            watches: false,
+            monitored: false,
             keys: HashMap::new(),
-            tail: None,
+            unsent: None,
+            incoming: None,
             lost: None,
-            coming: None,
         }
+    }
+
+    /// The queue pair that it receives on.
+    #[inline(always)]
+    pub(crate) fn address(&self) -> Address {
+        self.address
+    }
+
+    /// Whether it wants a report of every access to its memory.
+    pub(crate) fn is_monitored(&self) -> bool {
+        self.monitored
+    }
+
+    /// From now on it wants those reports.
+    pub(crate) fn set_monitored(&mut self) {
+        self.monitored = true;
+    }
+
+    /// The rest of our segmented message to it.
+    pub(crate) fn unsent(&mut self) -> &mut Option<UnsentSegments> {
+        &mut self.unsent
+    }
+
+    /// Its message that lacks segments.
+    #[inline(always)]
+    pub(crate) fn incoming(&mut self) -> Option<&mut Incoming> {
+        self.incoming.as_deref_mut()
+    }
+
+    /// Whether messages that counted as sent are lost, and the program does not know.
+    #[inline(always)]
+    pub(crate) fn has_lost(&self) -> bool {
+        self.lost.is_some()
+    }
+
+    /// Why they are lost; the program is told now.
+    pub(crate) fn take_lost(&mut self) -> Option<Status> {
+        self.lost.take()
+    }
+
+    /// Messages that counted as sent are lost.
+    pub(crate) fn set_lost(&mut self, why: Status) {
+        self.lost = Some(why);
     }
 
     /// The memory that the peer's program calls `key`, if it is cached.
     #[inline]
-    pub(crate) fn memory(&self, key: u64) -> Option<RemoteKey> {
+    pub(crate) fn cached_memory(&self, key: u64) -> Option<RemoteKey> {
         self.keys.get(&key).copied()
     }
 
     /// Caches the owner's answer.
-    pub(crate) fn learn_memory(&mut self, key: u64, memory: RemoteKey) {
-        if self.keys.len() == KEYS {
+    pub(crate) fn cache_memory(&mut self, key: u64, memory: RemoteKey) {
+        if self.keys.len() == MAX_CACHED_KEYS {
             self.keys.clear();
         }
         self.keys.insert(key, memory);
@@ -107,7 +144,7 @@ impl Known {
     }
 
     /// All cached keys are void.
-    pub(crate) fn forget_memories(&mut self) {
+    pub(crate) fn forget_all_memory(&mut self) {
         self.keys.clear();
     }
 
@@ -133,71 +170,71 @@ impl Known {
     #[inline]
     pub(crate) fn count_consumed(&mut self, units: u32) -> bool {
         self.consumed = self.consumed.wrapping_add(units);
-        self.consumed.wrapping_sub(self.told) >= WINDOW / 2
+        self.consumed.wrapping_sub(self.advertised) >= WINDOW / 2
     }
 
     /// Releases a message that came with its bytes. Returns the control message for its sender.
     #[inline(always)]
-    pub(crate) fn consume(&mut self, label: &Label) -> Option<Control> {
-        let due = self.count_consumed(Known::units(label.length));
-        match label.number {
-            Some(number) => Some(Control::Finished { number, how: 0 }),
+    pub(crate) fn consume(&mut self, envelope: &Envelope) -> Option<Control> {
+        let due = self.count_consumed(PeerState::units(envelope.length));
+        match envelope.operation {
+            Some(operation) => Some(Control::Finished { operation, status: 0 }),
             None => due.then_some(Control::Credit),
         }
     }
 
     /// A message must wait for a receive. `false`: the peer has sent more than its window, which no
     /// proper peer does.
-    pub(crate) fn hold(&mut self, units: u32) -> bool {
+    pub(crate) fn reserve(&mut self, units: u32) -> bool {
         let room = self.held + units <= WINDOW;
         self.held += if room { units } else { 0 };
         room
     }
 
     /// The message waits no more.
-    pub(crate) fn let_go(&mut self, units: u32) {
+    pub(crate) fn release(&mut self, units: u32) {
         self.held -= units;
     }
 
-    /// As [`Known::hold`], for an offer.
-    pub(crate) fn hold_offer(&mut self) -> bool {
-        let room = self.offers < OFFERS;
+    /// As [`PeerState::reserve`], for an offer.
+    pub(crate) fn reserve_offer(&mut self) -> bool {
+        let room = self.offers < MAX_OPERATIONS;
         self.offers += usize::from(room);
         room
     }
 
-    /// As [`Known::let_go`], for an offer.
-    pub(crate) fn let_offer_go(&mut self) {
+    /// As [`PeerState::release`], for an offer.
+    pub(crate) fn release_offer(&mut self) {
         self.offers -= 1;
     }
 
     /// The head of a message to this peer.
     #[inline]
     pub(crate) fn head(&mut self, kind: Kind, flags: u8, incarnation: u16) -> Head {
-        self.told = self.consumed;
-        let unfinished = if self.tail.is_some() { UNFINISHED } else { 0 };
+        self.advertised = self.consumed;
+        let unfinished = if self.unsent.is_some() { UNFINISHED } else { 0 };
         Head { kind, flags: flags | unfinished, incarnation, credit: self.consumed }
     }
 
     /// Whether it is the endpoint that we know.
     #[inline]
-    pub(crate) fn is(&self, incarnation: u16) -> bool {
+    pub(crate) fn has_incarnation(&self, incarnation: u16) -> bool {
         self.incarnation == Some(incarnation)
     }
 
     /// Learns incarnation and credit from a head. `false`: another endpoint is at this address now.
     #[inline]
-    pub(crate) fn learn(&mut self, head: &Head) -> bool {
-        if !self.is(head.incarnation) && self.is_other(head.incarnation) {
+    pub(crate) fn update(&mut self, head: &Head) -> bool {
+        if !self.has_incarnation(head.incarnation) && self.replaces(head.incarnation) {
             return false;
         }
-        self.learn_credit(head);
+        self.update_credit(head);
         true
     }
 
     /// Learns the credit of an endpoint that we know already.
     #[inline(always)]
-    pub(crate) fn learn_credit(&mut self, head: &Head) {
+    pub(crate) fn update_credit(&mut self, head: &Head) {
         // Credit never exceeds what was sent, whatever a peer says.
         if head.credit.wrapping_sub(self.returned) <= self.sent.wrapping_sub(self.returned) {
             self.returned = head.credit;
@@ -205,7 +242,7 @@ impl Known {
     }
 
     #[cold]
-    fn is_other(&mut self, incarnation: u16) -> bool {
+    fn replaces(&mut self, incarnation: u16) -> bool {
         self.incarnation.replace(incarnation).is_some()
     }
 
@@ -215,9 +252,9 @@ impl Known {
     }
 
     /// Starts anew with another endpoint at the same address. Its incarnation is known already.
-    pub(crate) fn meet_again(&mut self) {
-        (self.sent, self.returned, self.consumed, self.told) = (0, 0, 0, 0);
-        self.watches = false;
+    pub(crate) fn reset(&mut self) {
+        (self.sent, self.returned, self.consumed, self.advertised) = (0, 0, 0, 0);
+        self.monitored = false;
     }
 
     /// The queue pair for sends.
@@ -229,7 +266,7 @@ impl Known {
     ) -> Result<QueuePair> {
         match self.pair {
             Some(pair) => Ok(pair),
-            None => make(&mut self.pair, function, queue),
+            None => create_pair(&mut self.pair, function, queue),
         }
     }
 
@@ -241,13 +278,13 @@ impl Known {
     ) -> Result<QueuePair> {
         match self.fetch_pair {
             Some(pair) => Ok(pair),
-            None => make(&mut self.fetch_pair, function, queue),
+            None => create_pair(&mut self.fetch_pair, function, queue),
         }
     }
 }
 
 #[cold]
-fn make(
+fn create_pair(
     place: &mut Option<QueuePair>,
     function: &mut Function,
     queue: CompletionQueue,
@@ -260,15 +297,17 @@ fn make(
 
 /// All peers.
 pub(crate) struct Peers {
-    known: Vec<Known>,
+    states: Vec<PeerState>,
     numbers: HashMap<FunctionAddress, Peer>,
     /// The last sender.
     last: Option<(FunctionAddress, Peer)>,
+    /// Peers whose messages lack segments.
+    incoming: Vec<Peer>,
 }
 
 impl Peers {
     pub(crate) fn new() -> Peers {
-        Peers { known: Vec::new(), numbers: HashMap::new(), last: None }
+        Peers { states: Vec::new(), numbers: HashMap::new(), last: None, incoming: Vec::new() }
     }
 
     /// The number of the peer at `address`.
@@ -281,28 +320,48 @@ impl Peers {
     }
 
     fn look_up(&mut self, address: FunctionAddress) -> Peer {
-        let known = &mut self.known;
+        let states = &mut self.states;
         let peer = *self.numbers.entry(address).or_insert_with(|| {
-            known.push(Known::new(address));
-            Peer(known.len() as u32 - 1)
+            states.push(PeerState::new(address));
+            Peer(states.len() as u32 - 1)
         });
         self.last = Some((address, peer));
         peer
     }
+
+    /// Keeps a message that lacks segments.
+    pub(crate) fn begin_incoming(&mut self, incoming: Incoming) {
+        let peer = incoming.envelope.peer;
+        let before = self[peer].incoming.replace(Box::new(incoming));
+        debug_assert!(before.is_none(), "the caller ended what came before");
+        self.incoming.push(peer);
+    }
+
+    /// A message has all segments, or never gets them.
+    pub(crate) fn end_incoming(&mut self, peer: Peer) -> Option<Incoming> {
+        let incoming = self[peer].incoming.take()?;
+        self.incoming.retain(|&other| other != peer);
+        Some(*incoming)
+    }
+
+    /// Peers whose messages lack segments.
+    pub(crate) fn incoming(&self) -> &[Peer] {
+        &self.incoming
+    }
 }
 
 impl Index<Peer> for Peers {
-    type Output = Known;
+    type Output = PeerState;
     #[inline]
-    fn index(&self, peer: Peer) -> &Known {
-        &self.known[peer.0 as usize]
+    fn index(&self, peer: Peer) -> &PeerState {
+        &self.states[peer.0 as usize]
     }
 }
 
 impl IndexMut<Peer> for Peers {
     #[inline]
-    fn index_mut(&mut self, peer: Peer) -> &mut Known {
-        &mut self.known[peer.0 as usize]
+    fn index_mut(&mut self, peer: Peer) -> &mut PeerState {
+        &mut self.states[peer.0 as usize]
     }
 }
 
@@ -314,31 +373,31 @@ mod tests {
     /// counts. It believes no credit beyond what it sent.
     #[test]
     fn credit_holds_senders_back() {
-        let mut known = Known::new(FunctionAddress { node: 1, function: 2 });
-        (known.sent, known.returned) = (u32::MAX - 5, u32::MAX - 5);
+        let mut state = PeerState::new(FunctionAddress { node: 1, function: 2 });
+        (state.sent, state.returned) = (u32::MAX - 5, u32::MAX - 5);
         let head = |credit| Head { kind: Kind::Credit, flags: 0, incarnation: 7, credit };
-        assert!(known.learn(&head(u32::MAX - 5)));
-        let units = Known::units(1000);
+        assert!(state.update(&head(u32::MAX - 5)));
+        let units = PeerState::units(1000);
         let mut sent = 0;
-        while known.may_send(units) {
-            known.count_sent(units);
+        while state.may_send(units) {
+            state.count_sent(units);
             sent += units;
         }
         assert!((WINDOW - units..=WINDOW).contains(&sent));
-        assert!(known.learn(&head((u32::MAX - 5).wrapping_add(sent).wrapping_add(1))));
-        assert!(!known.may_send(units), "nobody returns more than was sent");
-        assert!(known.learn(&head((u32::MAX - 5).wrapping_add(units))));
-        assert!(known.may_send(units) && !known.may_send(2 * units + 17));
-        assert!(!known.learn(&Head { incarnation: 8, ..head(0) }), "another one");
+        assert!(state.update(&head((u32::MAX - 5).wrapping_add(sent).wrapping_add(1))));
+        assert!(!state.may_send(units), "nobody returns more than was sent");
+        assert!(state.update(&head((u32::MAX - 5).wrapping_add(units))));
+        assert!(state.may_send(units) && !state.may_send(2 * units + 17));
+        assert!(!state.update(&Head { incarnation: 8, ..head(0) }), "another one");
     }
 
     /// A receiver that only listens returns credit when half of the window is consumed.
     #[test]
     fn credit_is_told_in_time() {
-        let mut known = Known::new(FunctionAddress { node: 1, function: 2 });
-        let messages = (1..).find(|_| known.count_consumed(Known::units(0))).unwrap();
+        let mut state = PeerState::new(FunctionAddress { node: 1, function: 2 });
+        let messages = (1..).find(|_| state.count_consumed(PeerState::units(0))).unwrap();
         assert_eq!(messages, WINDOW / 2);
-        assert_eq!(known.head(Kind::Credit, 0, 1).credit, WINDOW / 2);
-        assert!(!known.count_consumed(1));
+        assert_eq!(state.head(Kind::Credit, 0, 1).credit, WINDOW / 2);
+        assert!(!state.count_consumed(1));
     }
 }

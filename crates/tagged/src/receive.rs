@@ -1,636 +1,495 @@
-//! Matching of receives and messages.
+//! The receiver's side: posted receives meet messages.
 
-use crate::endpoint::Endpoint;
-use crate::head::{ACKNOWLEDGE, DATA, Head, Kind, PIECES, TAGGED};
-use crate::peers::Known;
-use crate::queue::Queue;
-use crate::transfer::Offer;
-use crate::{Done, Outcome, Peer, Refusal, Sink, Span, Spans, Token, What};
+use crate::completion::{CompletionKind, Outcome, Peer, Refusal, Sink, TaggedCompletion, Token};
+use crate::connection::PeerMode;
+use crate::control::Control;
+use crate::envelope::Envelope;
+use crate::fetch::Fetches;
+use crate::in_place::InPlace;
+use crate::matching::{Body, MatchCriteria, Matched, Matching, Offer, Peek, Target, Unexpected};
+use crate::memory::{Span, Spans};
+use crate::multi_receive::MultiReceives;
+use crate::peers::PeerState;
+use crate::segments::{Destination, Incoming};
+use crate::shared::SharedReceives;
+use crate::transport::Transport;
+use bellwire::Status;
 use bellwire_ring::memory::View;
 
-/// The messages that a receive accepts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Selection {
-    /// Only from this peer; `None`: from any.
-    pub from: Option<Peer>,
-    /// Tag, and a mask of its bits to ignore; `None`: messages without a tag.
-    pub tag: Option<(u64, u64)>,
+/// The receives of an endpoint, and the messages that have come.
+pub(crate) struct Receives {
+    matching: Matching,
+    buffers: MultiReceives,
+    fetches: Fetches,
+    /// For messages that match no receive of the endpoint's own.
+    shared: Option<SharedReceives>,
 }
 
-/// What to do with a message that is peeked at before a receive is posted for it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Peek {
-    /// Nothing.
-    Look,
-    /// Keep it for [`Endpoint::receive_claimed`] with the same context.
-    Claim,
-    /// Drop it.
-    Discard,
-}
-
-/// The receives and messages of one kind: with tags, or without.
-pub(crate) struct Matching {
-    pub(crate) posted: Queue<Posted>,
-    pub(crate) unexpected: Queue<Arrived>,
-}
-
-impl Matching {
-    pub(crate) fn new() -> Self {
-        Matching { posted: Queue::new(), unexpected: Queue::new() }
-    }
-}
-
-/// A waiting receive.
-pub(crate) struct Posted {
-    from: Option<Peer>,
-    tag: u64,
-    ignore: u64,
-    into: Into,
-    pub(crate) token: Token,
-}
-
-/// The destination of a message.
-enum Into {
-    Spans(Spans),
-    /// The next free part of a buffer for many messages, by number.
-    Many(u64),
-}
-
-/// A buffer for many messages.
-pub(crate) struct Many {
-    span: Span,
-    used: usize,
-    /// With fewer free bytes than this it has ended.
-    least: usize,
-    /// Messages in flight into it.
-    under_way: usize,
-    ended: bool,
-    token: Token,
-}
-
-/// A message that found no receive.
-pub(crate) struct Arrived {
-    pub(crate) label: Label,
-    content: Content,
-    pub(crate) claimed: Option<u64>,
-}
-
-/// Everything about a message except its bytes.
-#[derive(Clone, Copy)]
-pub(crate) struct Label {
-    pub(crate) peer: Peer,
-    pub(crate) tagged: bool,
-    pub(crate) tag: u64,
-    pub(crate) data: Option<u64>,
-    pub(crate) length: usize,
-    /// The sender's number for it, if it wants to know when it is received.
-    pub(crate) number: Option<u64>,
-}
-
-enum Content {
-    Here(Box<[u8]>),
-    /// Room for the whole message, partly filled.
-    Coming(Box<[u8]>),
-    Offered(Offer),
-}
-
-/// A receive that a message has matched.
-pub(crate) struct Taken {
-    pub(crate) into: Spans,
-    pub(crate) token: Token,
-    /// The buffer for many messages that `into` is a part of.
-    pub(crate) many: Option<u64>,
-}
-
-/// The destination of a message in pieces.
-pub(crate) enum Destination {
-    Receive(Taken),
-    /// A place among those that found no receive.
-    Unexpected(u32),
-    /// Nowhere: it was dropped.
-    Nowhere,
-}
-
-impl Arrived {
-    /// Stores bytes of an incomplete message.
-    pub(crate) fn write(&mut self, at: usize, bytes: &[u8]) {
-        if let Content::Coming(body) = &mut self.content {
-            body[at..at + bytes.len()].copy_from_slice(bytes);
-        }
-    }
-
-    /// The last bytes have come.
-    pub(crate) fn is_whole(&mut self) {
-        if let Content::Coming(body) = &mut self.content {
-            self.content = Content::Here(std::mem::take(body));
-        }
-    }
-}
-
-impl Posted {
-    /// A receive for messages of all peers.
-    pub(crate) fn from_anybody(tag: Option<(u64, u64)>, into: Spans, token: Token) -> Posted {
-        let (tag, ignore) = tag.unwrap_or_default();
-        Posted { from: None, tag, ignore, into: Into::Spans(into), token }
-    }
-
-    /// The destination, if the receive is for one message.
-    #[inline]
-    pub(crate) fn single(&self) -> Option<&Spans> {
-        match &self.into {
-            Into::Spans(into) => Some(into),
-            Into::Many(_) => None,
-        }
-    }
-
-    /// The destination and token, if the receive is for one message.
-    pub(crate) fn into_spans(self) -> (Spans, Token) {
-        let Into::Spans(into) = self.into else { unreachable!("buffers for many are not shared") };
-        (into, self.token)
+// Calls of the program; `Endpoint` documents them.
+impl Receives {
+    /// `max_posted`: maximum number of posted receives of each kind.
+    pub(crate) fn new(max_posted: usize) -> Receives {
+        let (matching, buffers) = (Matching::new(max_posted), MultiReceives::new());
+        Receives { matching, buffers, fetches: Fetches::new(), shared: None }
     }
 
     #[inline]
-    pub(crate) fn takes(&self, label: &Label) -> bool {
-        (self.tag ^ label.tag) & !self.ignore == 0
-            && self.from.is_none_or(|from| from == label.peer)
-    }
-}
-
-impl Selection {
-    #[inline]
-    fn takes(&self, arrived: &Arrived) -> bool {
-        let (tag, ignore) = self.tag.unwrap_or_default();
-        (tag ^ arrived.label.tag) & !ignore == 0
-            && arrived.claimed.is_none()
-            && self.from.is_none_or(|from| from == arrived.label.peer)
-    }
-}
-
-impl Label {
-    /// The completion of a receive into memory at `at`, with `length` bytes of the message
-    /// delivered.
-    // Always inlined, like the next one. Otherwise the structure goes through memory, and its
-    // reader uses other widths than its writer, which defeats store forwarding.
-    #[inline(always)]
-    pub(crate) fn received(
-        &self,
-        token: Token,
-        length: usize,
-        at: usize,
-        outcome: Outcome,
-    ) -> Done {
-        let left = self.length - length;
-        let truncated = left > 0 && outcome == Outcome::Success;
-        Done {
-            token,
-            what: What::Received,
-            outcome: if truncated { Outcome::Truncated } else { outcome },
-            peer: Some(self.peer),
-            tag: self.tag(),
-            data: self.data,
-            length,
-            left,
-            at,
-        }
-    }
-
-    /// The label of an eager message or an offer, from the words behind its head (`head.rs`). If no
-    /// word gives the length, it is 0, and the caller knows it.
-    #[inline(always)]
-    pub(crate) fn read(
-        peer: Peer,
-        head: &Head,
-        tag: u64,
-        mut word: impl FnMut() -> Option<u64>,
-    ) -> Option<Label> {
-        let has = |flag| head.flags & flag != 0;
-        let offered = head.kind == Kind::Offer;
-        Some(Label {
-            peer,
-            tagged: has(TAGGED),
-            tag,
-            data: if has(DATA) { Some(word()?) } else { None },
-            number: if offered || has(ACKNOWLEDGE) { Some(word()?) } else { None },
-            length: if offered || has(PIECES) { usize::try_from(word()?).ok()? } else { 0 },
-        })
-    }
-
-    pub(crate) fn tag(&self) -> Option<u64> {
-        self.tagged.then_some(self.tag)
-    }
-}
-
-// Calls of the program.
-impl Endpoint {
-    /// Receives one message into `into`.
-    ///
-    /// # Errors
-    /// [`Refusal::Again`] if too many receives wait already.
-    #[inline]
-    pub fn receive(
+    pub(crate) fn receive(
         &mut self,
-        selection: Selection,
+        transport: &mut Transport,
+        criteria: MatchCriteria,
         into: Spans,
         token: Token,
         sink: &mut impl Sink,
     ) -> Result<(), Refusal> {
-        let matching = &mut self.matching[usize::from(selection.tag.is_some())];
-        if matching.unexpected.len() > 0
-            && let Some(at) = matching.unexpected.find(|arrived| selection.takes(arrived))
-        {
-            let arrived = matching.unexpected.take(at);
-            self.hand_over(arrived, Taken { into, token, many: None }, sink);
+        if let Some(at) = self.matching.find_unexpected(&criteria) {
+            let message = self.matching.unexpected(criteria.tag.is_some()).take(at);
+            let matched = Matched { into, token, multi_receive: None };
+            self.deliver_unexpected(transport, message, matched, sink);
             return Ok(());
         }
-        if matching.posted.len() >= self.most_receives {
-            return Err(Refusal::Again);
-        }
-        let (tag, ignore) = selection.tag.unwrap_or_default();
-        let into = Into::Spans(into);
-        matching.posted.push(Posted { from: selection.from, tag, ignore, into, token });
-        Ok(())
+        self.matching.post(criteria, Target::Spans(into), token)
     }
 
-    /// Receives many messages into `span`, one behind the other, until less than `least` bytes are
-    /// free. Then the span belongs to the program again, which is reported once
-    /// ([`What::BufferEnded`]).
-    ///
-    /// # Errors
-    /// As [`Endpoint::receive`].
-    pub fn receive_many(
+    pub(crate) fn receive_many(
         &mut self,
-        selection: Selection,
-        span: Span,
-        least: usize,
+        transport: &mut Transport,
+        criteria: MatchCriteria,
+        (span, min_free): (Span, usize),
         token: Token,
         sink: &mut impl Sink,
     ) -> Result<(), Refusal> {
-        let side = usize::from(selection.tag.is_some());
-        if self.matching[side].posted.len() >= self.most_receives {
+        let tagged = criteria.tag.is_some();
+        if !self.matching.has_room(tagged) {
             return Err(Refusal::Again);
         }
-        let least = least.max(1);
-        let many = Many { span, used: 0, least, under_way: 0, ended: false, token };
-        let number = self.many.insert(many);
-        loop {
-            let unexpected = &mut self.matching[side].unexpected;
-            let Some(at) = unexpected.find(|arrived| selection.takes(arrived)) else { break };
-            let arrived = unexpected.take(at);
-            let (into, last) = self.next_part(number, arrived.label.length);
-            self.begin_part(number);
-            self.hand_over(arrived, Taken { into, token, many: Some(number) }, sink);
-            if last {
+        let number = self.buffers.add(span, min_free, token);
+        while let Some(at) = self.matching.find_unexpected(&criteria) {
+            let message = self.matching.unexpected(tagged).take(at);
+            let (matched, ended) = self.buffers.match_next(number, message.envelope.length);
+            self.deliver_unexpected(transport, message, matched, sink);
+            if ended {
                 return Ok(());
             }
         }
-        let (tag, ignore) = selection.tag.unwrap_or_default();
-        let into = Into::Many(number);
-        self.matching[side].posted.push(Posted { from: selection.from, tag, ignore, into, token });
-        Ok(())
+        self.matching.post(criteria, Target::MultiReceive(number), token)
     }
 
-    /// Cancels the oldest receive whose token has this context; it completes with
-    /// [`Outcome::Cancelled`]. `false`: there is none.
-    pub fn cancel(&mut self, context: u64, sink: &mut impl Sink) -> bool {
-        for side in [1, 0] {
-            let posted = &mut self.matching[side].posted;
-            if let Some(at) = posted.find(|posted| posted.token.context == context) {
-                self.take_back(side, at, sink);
-                return true;
-            }
-        }
-        false
+    pub(crate) fn cancel(&mut self, context: u64, sink: &mut impl Sink) -> bool {
+        self.cancel_one(|token| token.context == context, sink)
     }
 
     /// Cancels all receives. Returns how many.
     pub(crate) fn cancel_all(&mut self, sink: &mut impl Sink) -> usize {
-        let mut count = 0;
-        for side in [1, 0] {
-            while let Some(at) = self.matching[side].posted.find(|_| true) {
-                self.take_back(side, at, sink);
-                count += 1;
-            }
-        }
-        count
+        std::iter::from_fn(|| self.cancel_one(|_| true, sink).then_some(())).count()
     }
 
-    fn take_back(&mut self, side: usize, at: u32, sink: &mut impl Sink) {
-        let posted = self.matching[side].posted.take(at);
-        if let Into::Many(number) = posted.into {
-            // Delivered messages stay, and the rest of the buffer is given back.
-            if let Some(many) = self.many.find(number) {
-                many.ended = true;
-            }
-            self.finish_many(number);
+    fn cancel_one(&mut self, wanted: impl Fn(&Token) -> bool, sink: &mut impl Sink) -> bool {
+        let removed = self.matching.remove_posted(|posted| wanted(&posted.token));
+        let Some((tagged, posted)) = removed else { return false };
+        if let Target::MultiReceive(number) = posted.target {
+            self.buffers.cancel(number);
         }
-        sink.done(Done {
-            token: posted.token,
-            what: What::Received,
-            outcome: Outcome::Cancelled,
-            peer: None,
-            tag: (side == 1).then_some(posted.tag),
-            data: None,
-            length: 0,
-            left: 0,
-            at: 0,
+        let tag = tagged.then_some(posted.tag());
+        let (kind, outcome) = (CompletionKind::Received, Outcome::Cancelled);
+        sink.completed(TaggedCompletion {
+            tag,
+            ..TaggedCompletion::new(posted.token, kind, outcome)
         });
+        true
     }
 
-    /// Looks for a message that has come and found no receive. The result is reported as
-    /// [`What::Peeked`].
-    pub fn peek(&mut self, selection: Selection, how: Peek, token: Token, sink: &mut impl Sink) {
-        let side = usize::from(selection.tag.is_some());
-        let unexpected = &mut self.matching[side].unexpected;
-        let mut done = Done {
-            token,
-            what: What::Peeked,
-            outcome: Outcome::NoMessage,
-            peer: None,
-            tag: selection.tag.map(|(tag, _)| tag),
-            data: None,
-            length: 0,
-            left: 0,
-            at: 0,
-        };
-        if let Some(at) = unexpected.find(|arrived| selection.takes(arrived)) {
-            let arrived = unexpected.at(at);
-            let label = arrived.label;
-            done.outcome = Outcome::Success;
-            (done.peer, done.tag, done.data) = (Some(label.peer), label.tag(), label.data);
-            done.length = label.length;
-            match how {
+    pub(crate) fn peek(
+        &mut self,
+        transport: &mut Transport,
+        criteria: MatchCriteria,
+        action: Peek,
+        token: Token,
+        sink: &mut impl Sink,
+    ) {
+        let tag = criteria.tag.map(|(tag, _)| tag);
+        let (kind, outcome) = (CompletionKind::Peeked, Outcome::NoMessage);
+        let mut peeked = TaggedCompletion { tag, ..TaggedCompletion::new(token, kind, outcome) };
+        if let Some(at) = self.matching.find_unexpected(&criteria) {
+            let unexpected = self.matching.unexpected(criteria.tag.is_some());
+            let envelope = unexpected.at(at).envelope;
+            peeked = envelope.peeked(token);
+            match action {
                 Peek::Look => {}
-                Peek::Claim => arrived.claimed = Some(token.context),
+                Peek::Claim => unexpected.at(at).claimed = Some(token.context),
                 Peek::Discard => {
-                    let arrived = unexpected.take(at);
-                    self.discard(arrived);
+                    let message = unexpected.take(at);
+                    self.discard(transport, message);
                 }
             }
         }
-        sink.done(done);
+        sink.completed(peeked);
     }
 
-    /// Receives the message that was [claimed](Peek::Claim) with the token's context; without
-    /// `into` it is dropped.
-    ///
-    /// # Errors
-    /// [`Refusal::Failed`] if there is none.
-    pub fn receive_claimed(
+    pub(crate) fn receive_claimed(
         &mut self,
+        transport: &mut Transport,
         tagged: bool,
         into: Option<Spans>,
         token: Token,
         sink: &mut impl Sink,
     ) -> Result<(), Refusal> {
-        let unexpected = &mut self.matching[usize::from(tagged)].unexpected;
-        let claimed = |arrived: &Arrived| arrived.claimed == Some(token.context);
-        let Some(at) = unexpected.find(claimed) else {
-            let error = bellwire::Error::WrongState {
+        let unexpected = self.matching.unexpected(tagged);
+        let Some(at) = unexpected.find(|message| message.claimed == Some(token.context)) else {
+            return Err(Refusal::Failed(bellwire::Error::WrongState {
                 call: "receiving a claimed message",
                 state: "without one",
                 hint: "claim it first, by peeking with the same context",
-            };
-            return Err(Refusal::Failed(error));
+            }));
         };
-        let arrived = unexpected.take(at);
+        let message = unexpected.take(at);
         match into {
-            Some(into) => self.hand_over(arrived, Taken { into, token, many: None }, sink),
+            Some(into) => {
+                let matched = Matched { into, token, multi_receive: None };
+                self.deliver_unexpected(transport, message, matched, sink);
+            }
             None => {
-                let Label { peer, data, length, .. } = arrived.label;
-                let tag = arrived.label.tag();
-                self.discard(arrived);
-                let (what, outcome) = (What::Received, Outcome::Success);
-                let peer = Some(peer);
-                sink.done(Done { token, what, outcome, peer, tag, data, length, left: 0, at: 0 });
+                let envelope = message.envelope;
+                self.discard(transport, message);
+                let kind = CompletionKind::Received;
+                sink.completed(TaggedCompletion { kind, ..envelope.peeked(token) });
             }
         }
         Ok(())
     }
+
+    /// Messages that match no receive of the endpoint's own take those of `receives`.
+    pub(crate) fn share(&mut self, receives: &SharedReceives) {
+        self.shared = Some(receives.clone());
+    }
+
+    pub(crate) fn match_shared(&mut self, transport: &mut Transport, sink: &mut impl Sink) {
+        let Some(shared) = self.shared.clone() else { return };
+        for tagged in [false, true] {
+            while let Some((message, matched)) =
+                shared.take_unexpected(tagged, self.matching.unexpected(tagged))
+            {
+                self.deliver_unexpected(transport, message, matched, sink);
+            }
+        }
+    }
+
+    /// How many messages are unexpected.
+    pub(crate) fn unexpected(&self) -> usize {
+        self.matching.unexpected_count()
+    }
 }
 
 // Messages of peers.
-impl Endpoint {
-    /// A message has come. `None`: it is invalid, and is dropped.
+impl Receives {
+    /// Looks at packets in the device's memory.
+    #[inline(always)]
+    pub(crate) fn in_place<'a, S>(&'a mut self, mode: PeerMode, sink: &'a mut S) -> InPlace<'a, S> {
+        InPlace::new(mode, &mut self.matching, sink)
+    }
+
+    /// A whole message has come. `None`: it is invalid, and is dropped.
     #[inline]
-    pub(crate) fn arrive(&mut self, label: Label, body: &[u8], sink: &mut impl Sink) -> Option<()> {
-        let Some(taken) = self.take_receive(&label, sink) else {
-            let held = self.peers[label.peer].hold(Known::units(label.length));
-            return held.then(|| {
-                self.keep(label, Content::Here(body.into()));
+    pub(crate) fn eager(
+        &mut self,
+        transport: &mut Transport,
+        envelope: Envelope,
+        bytes: &[u8],
+        sink: &mut impl Sink,
+    ) -> Option<()> {
+        let Some(matched) = self.match_posted(transport, &envelope, sink) else {
+            let reserved = transport.peer(envelope.peer).reserve(PeerState::units(envelope.length));
+            return reserved.then(|| {
+                self.matching.keep(envelope, Body::Buffered(bytes.into()));
             });
         };
-        self.deliver(&label, body, taken, sink);
+        self.deliver(transport, &envelope, bytes, matched, sink);
         Some(())
     }
 
-    /// The destination of a message in pieces. `None`: it is invalid, and is dropped.
-    pub(crate) fn find_destination(
-        &mut self,
-        label: &Label,
-        sink: &mut impl Sink,
-    ) -> Option<Destination> {
-        if let Some(taken) = self.take_receive(label, sink) {
-            return Some(Destination::Receive(taken));
-        }
-        let held = self.peers[label.peer].hold(Known::units(label.length));
-        held.then(|| {
-            let content = Content::Coming(vec![0; label.length].into());
-            Destination::Unexpected(self.keep(*label, content))
-        })
-    }
-
     /// A message waits at its sender. `None`: it is invalid, and is dropped.
-    pub(crate) fn arrive_offer(
+    #[cold]
+    pub(crate) fn offered(
         &mut self,
-        label: Label,
+        transport: &mut Transport,
+        envelope: Envelope,
         offer: Offer,
         sink: &mut impl Sink,
     ) -> Option<()> {
-        if let Some(taken) = self.take_receive(&label, sink) {
-            self.fetch(label, offer, taken, sink);
+        if let Some(matched) = self.match_posted(transport, &envelope, sink) {
+            self.fetches.begin(transport, &mut self.buffers, (envelope, offer, matched), sink);
             return Some(());
         }
-        let held = self.peers[label.peer].hold_offer();
-        held.then(|| {
-            self.keep(label, Content::Offered(offer));
+        transport.peer(envelope.peer).reserve_offer().then(|| {
+            self.matching.keep(envelope, Body::Offered(offer));
         })
     }
 
-    /// The receive that matches a message. It is removed from the queue, unless it is for many
-    /// messages and has room left. A message for such a buffer is in flight until
-    /// [`Endpoint::end_part`].
-    #[inline]
-    fn take_receive(&mut self, label: &Label, sink: &mut impl Sink) -> Option<Taken> {
-        let matching = &mut self.matching[usize::from(label.tagged)];
-        let Some(at) = matching.posted.find(|posted| posted.takes(label)) else {
-            let (into, token) = self.take_shared(label, sink)?;
-            return Some(Taken { into, token, many: None });
-        };
-        if matching.posted.at(at).single().is_some() {
-            let (into, token) = matching.posted.take(at).into_spans();
-            return Some(Taken { into, token, many: None });
+    /// The first segment of a message has come. `None`: it is invalid, and is dropped.
+    pub(crate) fn first_segment(
+        &mut self,
+        transport: &mut Transport,
+        envelope: Envelope,
+        bytes: &[u8],
+        sink: &mut impl Sink,
+    ) -> Option<()> {
+        if !Incoming::can_begin(envelope.length, bytes.len()) {
+            return None;
         }
-        let (into, token, number) = self.part_of_many(label, at);
-        self.begin_part(number);
-        Some(Taken { into, token, many: Some(number) })
+        let destination = match self.match_posted(transport, &envelope, sink) {
+            Some(matched) => Destination::Receive(matched),
+            None => {
+                let units = PeerState::units(envelope.length);
+                if !transport.peer(envelope.peer).reserve(units) {
+                    return None;
+                }
+                let body = Body::Partial(vec![0; envelope.length].into());
+                Destination::Unexpected(self.matching.keep(envelope, body))
+            }
+        };
+        transport.peers_mut().begin_incoming(Incoming::new(envelope, 0, destination));
+        self.segment(transport, envelope.peer, 0, bytes, sink)
     }
 
-    /// Keeps a message that found no receive. Returns its place.
-    fn keep(&mut self, label: Label, content: Content) -> u32 {
-        let unexpected = &mut self.matching[usize::from(label.tagged)].unexpected;
-        unexpected.push(Arrived { label, content, claimed: None })
+    /// The segment at offset `at` has come. `None`: it belongs to no message.
+    pub(crate) fn segment(
+        &mut self,
+        transport: &mut Transport,
+        peer: Peer,
+        at: usize,
+        bytes: &[u8],
+        sink: &mut impl Sink,
+    ) -> Option<()> {
+        let incoming = transport.peer(peer).incoming()?;
+        if !incoming.is_next(at, bytes.len()) {
+            self.abandon_incoming(transport, peer, Status::PeerGone, sink);
+            return Some(());
+        }
+        match &incoming.destination {
+            Destination::Receive(matched) => matched.into.write_at(at, View::of(bytes)),
+            Destination::Unexpected(place) => {
+                let unexpected = self.matching.unexpected(incoming.envelope.tagged);
+                unexpected.at(*place).write(at, bytes);
+            }
+            Destination::Discarded => {}
+        }
+        if incoming.advance(bytes.len()) {
+            let Incoming { envelope, destination, .. } =
+                transport.peers_mut().end_incoming(peer)?;
+            match destination {
+                Destination::Receive(matched) => {
+                    consumed(transport, &envelope);
+                    let length = envelope.length.min(matched.into.len());
+                    self.buffers.complete(&envelope, length, matched, Outcome::Success, sink);
+                }
+                Destination::Unexpected(place) => {
+                    self.matching.unexpected(envelope.tagged).at(place).complete();
+                }
+                Destination::Discarded => consumed(transport, &envelope),
+            }
+        }
+        Some(())
+    }
+
+    /// The remaining segments of a peer's message will not come.
+    #[cold]
+    pub(crate) fn abandon_incoming(
+        &mut self,
+        transport: &mut Transport,
+        peer: Peer,
+        why: Status,
+        sink: &mut impl Sink,
+    ) {
+        let Some(incoming) = transport.peers_mut().end_incoming(peer) else { return };
+        let Incoming { envelope, destination, .. } = incoming;
+        let units = PeerState::units(envelope.length);
+        match destination {
+            Destination::Receive(matched) => {
+                self.buffers.complete(&envelope, 0, matched, Outcome::Failed(why), sink);
+            }
+            Destination::Unexpected(place) => {
+                self.matching.unexpected(envelope.tagged).take(place);
+                transport.peer(peer).release(units);
+            }
+            Destination::Discarded => {}
+        }
+        // It counts as consumed, so that the sender's window does not shrink for good.
+        transport.peer(peer).count_consumed(units);
+    }
+
+    /// The receive that matches a message. It is removed from the queue, unless it is for many
+    /// messages and has room left.
+    #[inline]
+    fn match_posted(
+        &mut self,
+        transport: &mut Transport,
+        envelope: &Envelope,
+        sink: &mut impl Sink,
+    ) -> Option<Matched> {
+        let posted = self.matching.posted(envelope.tagged);
+        let Some(at) = posted.find(|posted| posted.accepts(envelope)) else {
+            return self.match_posted_shared(transport, envelope, sink);
+        };
+        let Target::MultiReceive(number) = posted.at(at).target else {
+            return Some(posted.take(at).into_matched());
+        };
+        let (matched, ended) = self.buffers.match_next(number, envelope.length);
+        if ended {
+            posted.take(at);
+        }
+        Some(matched)
+    }
+
+    /// The shared receive for a message that matches no receive of the endpoint's own.
+    #[cold]
+    fn match_posted_shared(
+        &mut self,
+        transport: &mut Transport,
+        envelope: &Envelope,
+        sink: &mut impl Sink,
+    ) -> Option<Matched> {
+        // Earlier messages go first: a receive may have been posted for them meanwhile.
+        self.match_shared(transport, sink);
+        self.shared.as_ref()?.take_posted(envelope)
     }
 
     /// Copies a message to its destination.
     #[inline]
-    fn deliver(&mut self, label: &Label, body: &[u8], taken: Taken, sink: &mut impl Sink) {
-        taken.into.write_at(0, View::of(body));
-        let length = body.len().min(taken.into.len());
-        self.consumed(label);
-        self.received(label, length, taken, Outcome::Success, sink);
-    }
-
-    /// Completes a receive, with `length` bytes of its message delivered.
-    #[inline]
-    pub(crate) fn received(
+    fn deliver(
         &mut self,
-        label: &Label,
-        length: usize,
-        taken: Taken,
-        outcome: Outcome,
+        transport: &mut Transport,
+        envelope: &Envelope,
+        bytes: &[u8],
+        matched: Matched,
         sink: &mut impl Sink,
     ) {
-        let Taken { into, token, many } = taken;
-        sink.done(label.received(token, length, into.address(), outcome));
-        if let Some(many) = many {
-            self.end_part(many, sink);
-        }
+        matched.into.write_at(0, View::of(bytes));
+        let length = bytes.len().min(matched.into.len());
+        consumed(transport, envelope);
+        self.buffers.complete(envelope, length, matched, Outcome::Success, sink);
     }
 
-    /// Releases a message that came with its bytes.
-    #[inline]
-    pub(crate) fn consumed(&mut self, label: &Label) {
-        if let Some(receipt) = self.peers[label.peer].consume(label) {
-            self.tell(label.peer, receipt);
-        }
-    }
-
-    /// Gives a message that waited to a receive.
+    /// Gives an unexpected message to a receive.
     #[cold]
-    pub(crate) fn hand_over(&mut self, arrived: Arrived, taken: Taken, sink: &mut impl Sink) {
-        match arrived.content {
-            Content::Here(body) => {
-                self.peers[arrived.label.peer].let_go(Known::units(arrived.label.length));
-                self.deliver(&arrived.label, &body, taken, sink);
+    fn deliver_unexpected(
+        &mut self,
+        transport: &mut Transport,
+        message: Unexpected,
+        matched: Matched,
+        sink: &mut impl Sink,
+    ) {
+        let Unexpected { envelope, body, .. } = message;
+        match body {
+            Body::Buffered(bytes) => {
+                transport.peer(envelope.peer).release(PeerState::units(envelope.length));
+                self.deliver(transport, &envelope, &bytes, matched, sink);
             }
-            Content::Coming(body) => {
-                self.move_coming(&arrived.label, &body, Destination::Receive(taken));
+            Body::Partial(bytes) => {
+                redirect_incoming(transport, &envelope, &bytes, Destination::Receive(matched));
             }
-            Content::Offered(offer) => {
-                self.peers[arrived.label.peer].let_offer_go();
-                self.fetch(arrived.label, offer, taken, sink);
-            }
-        }
-    }
-
-    fn discard(&mut self, arrived: Arrived) {
-        match arrived.content {
-            Content::Here(_) => {
-                self.peers[arrived.label.peer].let_go(Known::units(arrived.label.length));
-                self.consumed(&arrived.label);
-            }
-            Content::Coming(body) => {
-                self.move_coming(&arrived.label, &body, Destination::Nowhere);
-            }
-            Content::Offered(_) => {
-                self.peers[arrived.label.peer].let_offer_go();
-                if let Some(number) = arrived.label.number {
-                    self.tell_finished(arrived.label.peer, number, 0);
-                }
+            Body::Offered(offer) => {
+                transport.peer(envelope.peer).release_offer();
+                self.fetches.begin(transport, &mut self.buffers, (envelope, offer, matched), sink);
             }
         }
     }
 
-    /// Drops the messages of a peer that is gone, if their bytes are not here. The others can still
-    /// be received, unless `all` are to go.
-    pub(crate) fn forget(&mut self, peer: Peer, all: bool) {
-        for matching in &mut self.matching {
-            let gone = |arrived: &Arrived| {
-                let is_here = matches!(arrived.content, Content::Here(_));
-                arrived.label.peer == peer && (all || !is_here)
-            };
-            for arrived in matching.unexpected.drain(gone) {
-                match arrived.content {
-                    Content::Here(_) | Content::Coming(_) => {
-                        self.peers[peer].let_go(Known::units(arrived.label.length));
-                    }
-                    Content::Offered(_) => self.peers[peer].let_offer_go(),
+    fn discard(&mut self, transport: &mut Transport, message: Unexpected) {
+        let Unexpected { envelope, body, .. } = message;
+        match body {
+            Body::Buffered(_) => {
+                transport.peer(envelope.peer).release(PeerState::units(envelope.length));
+                consumed(transport, &envelope);
+            }
+            Body::Partial(bytes) => {
+                redirect_incoming(transport, &envelope, &bytes, Destination::Discarded);
+            }
+            Body::Offered(_) => {
+                transport.peer(envelope.peer).release_offer();
+                if let Some(operation) = envelope.operation {
+                    let finished = Control::Finished { operation, status: 0 };
+                    transport.send_control(envelope.peer, finished);
                 }
             }
         }
     }
 }
 
-// Buffers for many messages.
-impl Endpoint {
-    /// The next part of the buffer that the receive at `at` posted, its token, and its number. With
-    /// the last part, the receive leaves the queue.
-    fn part_of_many(&mut self, label: &Label, at: u32) -> (Spans, Token, u64) {
-        let posted = &mut self.matching[usize::from(label.tagged)].posted;
-        let Into::Many(number) = posted.at(at).into else { unreachable!("the caller looked") };
-        let token = posted.at(at).token;
-        let (into, last) = self.next_part(number, label.length);
-        if last {
-            self.matching[usize::from(label.tagged)].posted.take(at);
+// Fetches, and peers that are gone.
+impl Receives {
+    /// Whether fetches have not ended.
+    pub(crate) fn is_fetching(&self) -> bool {
+        !self.fetches.is_empty()
+    }
+
+    /// Whether fetches wait for room.
+    #[inline]
+    pub(crate) fn has_unposted_fetches(&self) -> bool {
+        self.fetches.has_unposted()
+    }
+
+    /// Posts fetches that had to wait. Returns how many.
+    pub(crate) fn post_fetches(
+        &mut self,
+        transport: &mut Transport,
+        sink: &mut impl Sink,
+    ) -> usize {
+        self.fetches.post_waiting(transport, &mut self.buffers, sink)
+    }
+
+    /// A fetch has ended.
+    pub(crate) fn fetched(
+        &mut self,
+        transport: &mut Transport,
+        number: u64,
+        status: Status,
+        sink: &mut impl Sink,
+    ) {
+        self.fetches.finish(transport, &mut self.buffers, number, status, sink);
+    }
+
+    /// A peer is gone: what waits for it fails.
+    pub(crate) fn peer_gone(
+        &mut self,
+        transport: &mut Transport,
+        peer: Peer,
+        why: Status,
+        sink: &mut impl Sink,
+    ) {
+        self.fetches.fail_unposted(transport, &mut self.buffers, peer, why, sink);
+        self.abandon_incoming(transport, peer, why, sink);
+    }
+
+    /// Drops the messages of a peer that is gone, if their bytes are not here. The others can still
+    /// be received, unless `all` are to go.
+    pub(crate) fn forget(&mut self, transport: &mut Transport, peer: Peer, all: bool) {
+        for Unexpected { envelope, body, .. } in self.matching.remove_unexpected(peer, all) {
+            match body {
+                Body::Buffered(_) | Body::Partial(_) => {
+                    transport.peer(peer).release(PeerState::units(envelope.length));
+                }
+                Body::Offered(_) => transport.peer(peer).release_offer(),
+            }
         }
-        (into, token, number)
     }
+}
 
-    fn next_part(&mut self, number: u64, length: usize) -> (Spans, bool) {
-        let many = self.many.find(number).expect("it lasts as long as its receive");
-        let part = many.span.part(many.used, length);
-        many.used += part.len();
-        many.ended = many.span.len() - many.used < many.least;
-        (part.into(), many.ended)
+/// Releases the credit of a message that came with its bytes, and tells its sender if it is due.
+#[inline]
+fn consumed(transport: &mut Transport, envelope: &Envelope) {
+    if let Some(receipt) = transport.peer(envelope.peer).consume(envelope) {
+        transport.send_control(envelope.peer, receipt);
     }
+}
 
-    /// A message is in flight into a buffer.
-    fn begin_part(&mut self, number: u64) {
-        let many = self.many.find(number).expect("it lasts as long as its receive");
-        many.under_way += 1;
+/// A receive takes over an unexpected message that lacks segments, or the program discards it.
+/// `body` has the bytes so far.
+fn redirect_incoming(transport: &mut Transport, envelope: &Envelope, body: &[u8], to: Destination) {
+    let peer = transport.peer(envelope.peer);
+    peer.release(PeerState::units(envelope.length));
+    let incoming = peer.incoming().expect("a partial message is incoming");
+    if let Destination::Receive(matched) = &to {
+        matched.into.write_at(0, View::of(&body[..incoming.received()]));
     }
-
-    /// A message for a buffer has come, or failed.
-    pub(crate) fn end_part(&mut self, number: u64, sink: &mut impl Sink) {
-        let Some(many) = self.many.find(number) else { return };
-        many.under_way -= 1;
-        if many.ended {
-            self.end_many(number, sink);
-        }
-    }
-
-    /// Gives back a buffer that takes no more messages, once the last has come.
-    fn end_many(&mut self, number: u64, sink: &mut impl Sink) {
-        if let Some(token) = self.finish_many(number) {
-            sink.done(Done {
-                token,
-                what: What::BufferEnded,
-                outcome: Outcome::Success,
-                peer: None,
-                tag: None,
-                data: None,
-                length: 0,
-                left: 0,
-                at: 0,
-            });
-        }
-    }
-
-    fn finish_many(&mut self, number: u64) -> Option<Token> {
-        let many = self.many.find(number)?;
-        if many.under_way > 0 {
-            return None;
-        }
-        self.many.remove(number).map(|many| many.token)
-    }
+    incoming.destination = to;
 }

@@ -1,20 +1,37 @@
-//! Sending: eagerly, or as an offer.
+//! The sender's side: eager messages, segments and offers.
 
-use crate::endpoint::{Endpoint, Operation};
-use crate::head::{ACKNOWLEDGE, DATA, EAGER_HEAD_BYTES, Kind, PIECES, TAGGED, Writer};
-use crate::peers::Known;
-use crate::pieces::PIECES_BYTES;
-use crate::{Peer, Span, Spans, Token};
-use bellwire::{Error, Function, MemoryRegion, Message, RemoteKey, Rights, Status};
-
-/// Context of a descriptor whose message counts as sent already. If it fails, the program does not
-/// know yet.
-pub(crate) const FINISHED: u64 = 1;
-
-/// Maximum number of parts of one message.
-pub(crate) const PARTS: usize = 4;
+use crate::completion::{
+    CompletionKind, Outcome, Peer, Refusal, Sink, TaggedCompletion, Token, is_no_room,
+};
+use crate::head::{ACKNOWLEDGE, DATA, Kind, SEGMENTED, TAGGED};
+use crate::memory::Spans;
+use crate::peers::PeerState;
+use crate::segments::{SEGMENT_HEAD_BYTES, SEGMENTED_BYTES, UnsentSegments};
+use crate::slots::Slots;
+use crate::transport::{COUNTED_AS_SENT, Transport};
+use bellwire::{MemoryRegion, RemoteKey, Rights, Status};
+use bellwire_ring::memory::View;
+use std::collections::VecDeque;
 
 /// A message to send.
+///
+/// ```
+/// use bellwire_tagged::{Peer, SendMode, Span, Spans, TaggedMessage, Token};
+///
+/// let bytes = *b"hello";
+/// // SAFETY: the bytes outlive the message, which is not sent.
+/// let body: Spans = unsafe { Span::new(bytes.as_ptr(), bytes.len()) }.into();
+/// let message = TaggedMessage {
+///     to: Peer(0),
+///     tag: Some(7),
+///     data: None,
+///     body: &body,
+///     token: Token::default(),
+///     mode: SendMode::Transmit,
+/// };
+/// assert_eq!(message.body.len(), 5);
+/// ```
+#[must_use = "`Endpoint::send` sends it"]
 #[derive(Clone, Copy, Debug)]
 pub struct TaggedMessage<'a> {
     /// The receiver.
@@ -25,253 +42,332 @@ pub struct TaggedMessage<'a> {
     pub data: Option<u64>,
     /// The bytes, in at most four spans.
     pub body: &'a Spans,
-    /// Comes back in [`crate::Done`], if the message has not finished when the call returns.
+    /// Comes back in [`TaggedCompletion`], if the message has not finished when the call returns.
     pub token: Token,
     /// When it counts as sent.
-    pub how: How,
+    pub mode: SendMode,
 }
 
 /// When a message counts as sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum How {
+pub enum SendMode {
     /// When the call returns: the bytes are copied. For messages of up to
-    /// [`Endpoint::inject_bytes`] bytes.
-    Copied,
+    /// [`crate::Endpoint::inject_bytes`] bytes.
+    Inject,
     /// When its memory can be reused.
-    Taken,
+    Transmit,
     /// When a receive has it.
-    Delivered,
+    Delivery,
 }
 
 /// The progress of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Sent {
-    /// It has finished; there will be no [`crate::Done`].
-    Now,
-    /// Its [`crate::Done`] comes, unless it was [`How::Copied`].
-    Later,
+pub enum SendStatus {
+    /// It has finished; there will be no [`TaggedCompletion`].
+    Complete,
+    /// Its [`TaggedCompletion`] comes, unless it was [`SendMode::Inject`].
+    Pending,
 }
 
-/// Why a call was refused.
-#[derive(Debug)]
-pub enum Refusal {
-    /// There is no room now: make progress, and try again.
-    Again,
-    /// A link lost messages to this peer that counted as sent. Messages that are sent now would
-    /// take their place. Reported once; nothing was done.
-    Lost(Status),
-    /// It cannot be done.
-    Failed(Error),
+/// A message that its receiver is not done with.
+struct PendingSend {
+    peer: Peer,
+    token: Token,
+    tag: Option<u64>,
+    data: Option<u64>,
+    length: usize,
+    /// Reported only if it fails.
+    silent: bool,
+    /// Our memory, registered for the receiver.
+    regions: Vec<MemoryRegion>,
+    /// The copy of the message, if it was copied.
+    _copy: Option<Box<[u8]>>,
 }
 
-impl From<Error> for Refusal {
-    fn from(error: Error) -> Self {
-        match error {
-            Error::QueueFull { .. } | Error::Exhausted { .. } => Refusal::Again,
-            error => Refusal::Failed(error),
-        }
+/// The sends of an endpoint.
+pub(crate) struct Sends {
+    pending: Slots<PendingSend>,
+    /// Peers that the rest of a segmented message must still be sent to.
+    unsent: VecDeque<Peer>,
+    max_pending: usize,
+}
+
+impl Sends {
+    /// `first`: peers may repeat the numbers of an endpoint that was here before.
+    pub(crate) fn new(max_pending: usize, first: u32) -> Sends {
+        Sends { pending: Slots::from(first), unsent: VecDeque::new(), max_pending }
     }
-}
 
-impl Endpoint {
-    /// Sends a message.
-    ///
-    /// # Errors
-    /// [`Refusal::Again`] without room; nothing was done then. [`Refusal::Lost`] after others were
-    /// lost.
     #[inline]
-    pub fn send(&mut self, message: TaggedMessage<'_>) -> Result<Sent, Refusal> {
-        if self.peers[message.to].lost.is_some() {
-            return self.tell_lost(message.to);
+    pub(crate) fn send(
+        &mut self,
+        transport: &mut Transport,
+        message: TaggedMessage<'_>,
+    ) -> Result<SendStatus, Refusal> {
+        let length = message.body.len();
+        if transport.peer(message.to).has_lost() {
+            return Self::report_lost(transport, message.to);
         }
-        let units = Known::units(message.body.len());
-        if message.body.len() <= self.eager_bytes && self.peers[message.to].may_send(units) {
-            return self.send_at_once(message, message.body.len(), units);
+        let units = PeerState::units(length);
+        if length <= transport.eager_bytes() && transport.peer(message.to).may_send(units) {
+            return self.send_eager(transport, message, length, units);
         }
-        if message.body.len() <= PIECES_BYTES && self.peers[message.to].may_send(units) {
-            return self.send_in_pieces(message, units);
+        if length <= SEGMENTED_BYTES && transport.peer(message.to).may_send(units) {
+            return self.send_segmented(transport, message, units);
         }
-        self.offer(message)
+        self.offer(transport, message)
     }
 
     #[cold]
-    fn tell_lost(&mut self, to: Peer) -> Result<Sent, Refusal> {
-        let lost = self.peers[to].lost.take();
+    fn report_lost(transport: &mut Transport, to: Peer) -> Result<SendStatus, Refusal> {
+        let lost = transport.peer(to).take_lost();
         Err(Refusal::Lost(lost.expect("the caller looked")))
     }
 
-    /// Sends a whole message in one packet, or its first piece of `length` bytes.
+    /// Sends a whole message in one packet, or its first segment of `length` bytes.
     #[inline(always)]
-    pub(crate) fn send_at_once(
+    fn send_eager(
         &mut self,
+        transport: &mut Transport,
         message: TaggedMessage<'_>,
         length: usize,
         units: u32,
-    ) -> Result<Sent, Refusal> {
-        let TaggedMessage { to, tag, data, body, how, .. } = message;
-        let mut flags = if tag.is_some() { TAGGED } else { 0 };
-        let peer = &mut self.peers[to];
-        let pair = peer.pair(&mut self.function, self.completions)?;
-        let number = match how {
-            How::Delivered => {
+    ) -> Result<SendStatus, Refusal> {
+        let TaggedMessage { to, tag, data, body, mode, .. } = message;
+        let mut flags = message.flags();
+        let operation = match mode {
+            SendMode::Delivery => {
                 flags |= ACKNOWLEDGE;
-                Some(start(
-                    &mut self.operations,
-                    self.most_operations,
-                    Operation::acknowledged(&message),
-                )?)
+                Some(self.insert(transport, PendingSend::of(&message))?)
             }
             _ => None,
         };
-        if data.is_some() {
-            flags |= DATA;
-        }
         let whole = (length < body.len()).then_some(body.len() as u64);
         if whole.is_some() {
-            flags |= PIECES;
+            flags |= SEGMENTED;
         }
-        let head = peer.head(Kind::Eager, flags, self.incarnation);
-        let mut words = [0; EAGER_HEAD_BYTES];
-        let mut writer = Writer { bytes: &mut words, at: 0 };
-        writer.word(head.to_word());
-        for word in [data, number, whole].into_iter().flatten() {
-            writer.word(word);
-        }
-        let end = writer.at;
-        let send = Message::gathered(&words[..end], body.piece(0, length, &mut self.scratch))
-            .to(peer.address)
-            .immediate(tag.unwrap_or_default())
-            .context(if number.is_none() { FINISHED } else { 0 })
-            .unsignaled();
-        if let Err(refused) = self.function.post_send(pair, send) {
-            if let Some(number) = number {
-                self.operations.remove(number);
+        let (words, tag) = ([data, operation, whole], tag.unwrap_or_default());
+        let context = if operation.is_none() { COUNTED_AS_SENT } else { 0 };
+        let sent =
+            transport.send_gathered(to, Kind::Eager, flags, words, tag, context, |scratch| {
+                body.segment(0, length, scratch)
+            });
+        if let Err(error) = sent {
+            if let Some(number) = operation {
+                self.pending.remove(number);
             }
-            return Err(refused.error.into());
+            return Err(error.into());
         }
-        peer.count_sent(units);
-        Ok(if number.is_some() { Sent::Later } else { Sent::Now })
+        transport.peer(to).count_sent(units);
+        Ok(if operation.is_some() { SendStatus::Pending } else { SendStatus::Complete })
+    }
+
+    /// Sends a message of `units` in segments.
+    #[cold]
+    fn send_segmented(
+        &mut self,
+        transport: &mut Transport,
+        message: TaggedMessage<'_>,
+        units: u32,
+    ) -> Result<SendStatus, Refusal> {
+        let TaggedMessage { to, body, .. } = message;
+        if transport.peer(to).unsent().is_some() {
+            return Err(Refusal::Again);
+        }
+        let first = transport.eager_bytes();
+        let status = self.send_eager(transport, message, first, units)?;
+        let (mut at, limit) = (first, transport.packet_bytes() - SEGMENT_HEAD_BYTES);
+        while at < body.len() {
+            let length = (body.len() - at).min(limit);
+            if !send_segment(transport, to, at, |scratch| body.segment(at, length, scratch)) {
+                let mut bytes = vec![0; body.len() - at].into_boxed_slice();
+                body.read_from(at, &mut bytes);
+                *transport.peer(to).unsent() = Some(UnsentSegments::new(bytes, at));
+                self.unsent.push_back(to);
+                break;
+            }
+            at += length;
+        }
+        Ok(status)
+    }
+
+    /// Whether segments wait for room.
+    #[inline]
+    pub(crate) fn has_unsent(&self) -> bool {
+        !self.unsent.is_empty()
+    }
+
+    /// Sends further segments of messages that found no room. Returns how many.
+    pub(crate) fn send_segments(&mut self, transport: &mut Transport) -> usize {
+        let (mut sent, limit) = (0, transport.packet_bytes() - SEGMENT_HEAD_BYTES);
+        for _ in 0..self.unsent.len() {
+            let Some(to) = self.unsent.pop_front() else { break };
+            let Some(mut unsent) = transport.peer(to).unsent().take() else { continue };
+            while let Some((at, bytes)) = unsent.next(limit) {
+                let length = bytes.len();
+                if !send_segment(transport, to, at, |_| View::of(bytes)) {
+                    *transport.peer(to).unsent() = Some(unsent);
+                    self.unsent.push_back(to);
+                    break;
+                }
+                unsent.advance(length);
+                sent += 1;
+            }
+        }
+        sent
     }
 
     /// Offers a message that is long, or exceeds the credit.
     #[cold]
-    fn offer(&mut self, message: TaggedMessage<'_>) -> Result<Sent, Refusal> {
-        let TaggedMessage { to, tag, data, body, how, .. } = message;
-        if body.parts().len() > PARTS {
-            return Err(Refusal::Failed(Error::TooLong {
-                length: body.parts().len(),
-                maximum: PARTS,
-                what: "the stretches of memory of a message",
-            }));
-        }
-        let pair = self.peers[to].pair(&mut self.function, self.completions)?;
-        let mut operation = Operation::acknowledged(&message);
-        if how == How::Copied {
-            let mut copy = vec![0; body.len()].into_boxed_slice();
-            body.read(&mut copy);
-            // SAFETY: the copy lives in the operation, which ends after its registration.
-            let span = unsafe { Span::new(copy.as_ptr(), copy.len()) };
-            operation.lend(&mut self.function, &[span])?;
-            operation.copy = Some(copy);
+    fn offer(
+        &mut self,
+        transport: &mut Transport,
+        message: TaggedMessage<'_>,
+    ) -> Result<SendStatus, Refusal> {
+        let TaggedMessage { to, tag, data, body, mode, .. } = message;
+        body.check_count("the spans of a message")?;
+        let mut pending = PendingSend::of(&message);
+        if mode == SendMode::Inject {
+            let (copy, span) = body.copied();
+            pending.regions = transport.register([span], Rights::REMOTE_READ)?;
+            pending._copy = Some(copy);
         } else {
-            operation.lend(&mut self.function, body.parts())?;
+            let spans = body.spans().iter().copied();
+            pending.regions = transport.register(spans, Rights::REMOTE_READ)?;
         }
-        let keys: Vec<RemoteKey> = operation.regions.iter().map(MemoryRegion::remote_key).collect();
-        let number = match start(&mut self.operations, self.most_operations, operation) {
-            Ok(number) => number,
-            Err((operation, refusal)) => {
-                operation.release(&mut self.function);
-                return Err(refusal);
+        let keys: Vec<RemoteKey> = pending.regions.iter().map(MemoryRegion::remote_key).collect();
+        let number = self.insert(transport, pending)?;
+        let (flags, tag) = (message.flags(), tag.unwrap_or_default());
+        let sent = transport.send_packet(to, Kind::Offer, flags, tag, |writer| {
+            if let Some(data) = data {
+                writer.word(data);
             }
+            writer.word(number);
+            writer.word(body.len() as u64);
+            for key in keys {
+                writer.key(key);
+            }
+        });
+        if let Err(error) = sent {
+            self.remove(transport, number);
+            return Err(error.into());
+        }
+        Ok(SendStatus::Pending)
+    }
+
+    /// Numbers a send, or releases it if there are too many.
+    fn insert(&mut self, transport: &mut Transport, send: PendingSend) -> Result<u64, Refusal> {
+        if self.pending.len() >= self.max_pending {
+            transport.release(send.regions);
+            return Err(Refusal::Again);
+        }
+        Ok(self.pending.insert(send))
+    }
+
+    /// Ends a send: peers can no longer read its memory.
+    fn remove(&mut self, transport: &mut Transport, number: u64) -> Option<PendingSend> {
+        let mut send = self.pending.remove(number)?;
+        transport.release(std::mem::take(&mut send.regions));
+        Some(send)
+    }
+
+    /// A peer is done with a message.
+    pub(crate) fn finished(
+        &mut self,
+        transport: &mut Transport,
+        from: Peer,
+        number: u64,
+        status: u64,
+        sink: &mut impl Sink,
+    ) {
+        // A number that belongs to another peer ends nothing.
+        if self.pending.find(number).is_none_or(|send| send.peer != from) {
+            return;
+        }
+        let outcome = match status {
+            0 => Outcome::Success,
+            _ => Outcome::Failed(Status::ProtocolViolation),
         };
-        let peer = &mut self.peers[to];
-        let mut flags = if tag.is_some() { TAGGED } else { 0 };
-        flags |= if data.is_some() { DATA } else { 0 };
-        let head = peer.head(Kind::Offer, flags, self.incarnation);
-        let mut writer = Writer { bytes: &mut self.scratch, at: 0 };
-        writer.word(head.to_word());
-        if let Some(data) = data {
-            writer.word(data);
+        self.complete(transport, number, outcome, sink);
+    }
+
+    fn complete(
+        &mut self,
+        transport: &mut Transport,
+        number: u64,
+        outcome: Outcome,
+        sink: &mut impl Sink,
+    ) {
+        let Some(send) = self.remove(transport, number) else { return };
+        let PendingSend { peer, token, tag, data, length, silent, .. } = send;
+        if !silent || outcome != Outcome::Success {
+            let sent = TaggedCompletion::new(token, CompletionKind::Sent, outcome);
+            sink.completed(TaggedCompletion { peer: Some(peer), tag, data, length, ..sent });
         }
-        writer.word(number);
-        writer.word(body.len() as u64);
-        for key in keys {
-            writer.key(key);
+    }
+
+    /// A peer is gone: sends to it fail.
+    pub(crate) fn peer_gone(
+        &mut self,
+        transport: &mut Transport,
+        peer: Peer,
+        why: Status,
+        sink: &mut impl Sink,
+    ) {
+        for number in self.pending.numbers(|send| send.peer == peer) {
+            self.complete(transport, number, Outcome::Failed(why), sink);
         }
-        let end = writer.at;
-        let send = Message::inline(&self.scratch[..end])
-            .to(peer.address)
-            .immediate(tag.unwrap_or_default())
-            .unsignaled();
-        if let Err(refused) = self.function.post_send(pair, send) {
-            let operation = self.operations.remove(number).expect("just put in");
-            operation.release(&mut self.function);
-            return Err(refused.error.into());
+        let state = transport.peer(peer);
+        if state.unsent().take().is_some() {
+            state.set_lost(why);
         }
-        Ok(Sent::Later)
+    }
+
+    /// The receivers that are not done.
+    pub(crate) fn receivers(&self) -> impl Iterator<Item = Peer> {
+        self.pending.iter().map(|send| send.peer)
+    }
+
+    /// Takes memory that peers may read back for the program.
+    pub(crate) fn close(&mut self, transport: &mut Transport) {
+        for number in self.pending.numbers(|_| true) {
+            self.remove(transport, number);
+        }
     }
 }
 
-/// Numbers an operation, if there may be one more.
-#[allow(clippy::result_large_err)]
-fn start(
-    operations: &mut crate::slots::Slots<Operation>,
-    most: usize,
-    operation: Operation,
-) -> Result<u64, (Operation, Refusal)> {
-    if operations.len() >= most {
-        return Err((operation, Refusal::Again));
-    }
-    Ok(operations.insert(operation))
+/// Sends the segment at offset `at`. `false`: there is no room now.
+fn send_segment<'s>(
+    transport: &'s mut Transport,
+    to: Peer,
+    at: usize,
+    bytes: impl FnOnce(&'s mut [u8]) -> View<'s>,
+) -> bool {
+    let words = [Some(at as u64), None, None];
+    let sent = transport.send_gathered(to, Kind::Segment, 0, words, 0, COUNTED_AS_SENT, bytes);
+    // Another completion reports that the peer is gone, which voids this message too.
+    !sent.is_err_and(|error| is_no_room(&error))
 }
 
-impl From<(Operation, Refusal)> for Refusal {
-    fn from((_, refusal): (Operation, Refusal)) -> Self {
-        refusal
+impl TaggedMessage<'_> {
+    #[inline(always)]
+    fn flags(&self) -> u8 {
+        (if self.tag.is_some() { TAGGED } else { 0 }) | if self.data.is_some() { DATA } else { 0 }
     }
 }
 
-impl Operation {
-    /// What is kept of a message until its receiver is done with it.
-    fn acknowledged(message: &TaggedMessage<'_>) -> Operation {
-        let TaggedMessage { to, tag, data, body, token, how } = message;
-        Operation {
-            peer: *to,
-            token: *token,
-            tag: *tag,
-            data: *data,
+impl PendingSend {
+    fn of(message: &TaggedMessage<'_>) -> PendingSend {
+        let TaggedMessage { to, tag, data, body, token, mode } = *message;
+        PendingSend {
+            peer: to,
+            token,
+            tag,
+            data,
             length: body.len(),
-            silent: *how == How::Copied,
+            silent: mode == SendMode::Inject,
             regions: Vec::new(),
-            copy: None,
+            _copy: None,
         }
-    }
-
-    /// Lets the receiver read `spans`.
-    fn lend(&mut self, function: &mut Function, spans: &[Span]) -> Result<(), Refusal> {
-        for span in spans.iter().filter(|span| !span.is_empty()) {
-            match span.register(function, Rights::REMOTE_READ) {
-                Ok(region) => self.regions.push(region),
-                Err(error) => {
-                    self.release_regions(function);
-                    return Err(error.into());
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn release_regions(&mut self, function: &mut Function) {
-        for region in self.regions.drain(..) {
-            // It is registered, and no descriptor of ours names it.
-            let released = function.release(&region);
-            debug_assert!(released.is_ok(), "{released:?}");
-        }
-    }
-
-    /// Ends the operation: peers can no longer read its memory.
-    pub(crate) fn release(mut self, function: &mut Function) -> Operation {
-        self.release_regions(function);
-        self
     }
 }

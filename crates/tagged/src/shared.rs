@@ -1,29 +1,45 @@
 //! Receives that several endpoints share: the first endpoint that gets a matching message takes the
 //! oldest one.
 
-use crate::endpoint::Endpoint;
+use crate::completion::{Refusal, Token};
+use crate::envelope::Envelope;
+use crate::matching::{MatchCriteria, Matched, Posted, Target, Unexpected};
+use crate::memory::Spans;
 use crate::queue::Queue;
-use crate::receive::{Label, Posted, Taken};
-use crate::{Refusal, Sink, Spans, Token};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Receives for all endpoints that [share](Endpoint::share) them. Clones are the same receives.
+/// Receives for all endpoints that [share](crate::Endpoint::share) them. Clones are the same
+/// receives.
+///
+/// ```
+/// use bellwire_tagged::{SharedReceives, Span, Token};
+///
+/// let mut buffer = [0; 64];
+/// // SAFETY: the buffer outlives the receive, which is cancelled below.
+/// let into = unsafe { Span::new(buffer.as_mut_ptr(), buffer.len()) };
+/// let receives = SharedReceives::new(16);
+/// let token = Token { context: 1, note: 0 };
+/// receives.receive(Some((7, 0)), into.into(), token).unwrap();
+/// assert_eq!(receives.cancel(1), Some(token));
+/// ```
+#[must_use]
 #[derive(Clone)]
 pub struct SharedReceives {
     /// Without tags, and with.
     posted: Arc<Mutex<[Queue<Posted>; 2]>>,
-    most: usize,
+    max_posted: usize,
 }
 
 impl SharedReceives {
-    /// `most`: maximum number of waiting receives of each kind.
-    pub fn new(most: usize) -> SharedReceives {
-        SharedReceives { posted: Arc::new(Mutex::new([Queue::new(), Queue::new()])), most }
+    /// `max_posted`: maximum number of waiting receives of each kind.
+    pub fn new(max_posted: usize) -> SharedReceives {
+        let posted = Arc::new(Mutex::new([Queue::new(), Queue::new()]));
+        SharedReceives { posted, max_posted }
     }
 
     /// Receives one message into `into`, from any peer of any of the endpoints. `tag`: a tag and a
     /// mask of its bits to ignore, or none. Each endpoint must then call
-    /// [`Endpoint::look_at_shared`], because a message may have come before.
+    /// [`crate::Endpoint::match_shared`], because a message may have come before.
     ///
     /// # Errors
     /// [`Refusal::Again`] if too many wait already.
@@ -34,10 +50,11 @@ impl SharedReceives {
         token: Token,
     ) -> Result<(), Refusal> {
         let posted = &mut self.posted()[usize::from(tag.is_some())];
-        if posted.len() >= self.most {
+        if posted.len() >= self.max_posted {
             return Err(Refusal::Again);
         }
-        posted.push(Posted::from_anybody(tag, into, token));
+        let criteria = MatchCriteria { source: None, tag };
+        posted.push(Posted::new(criteria, Target::Spans(into), token));
         Ok(())
     }
 
@@ -51,57 +68,35 @@ impl SharedReceives {
         })
     }
 
+    /// Removes the oldest receive that accepts a message.
+    pub(crate) fn take_posted(&self, envelope: &Envelope) -> Option<Matched> {
+        let posted = &mut self.posted()[usize::from(envelope.tagged)];
+        let at = posted.find(|posted| posted.accepts(envelope))?;
+        Some(posted.take(at).into_matched())
+    }
+
+    /// Removes the oldest message that is not claimed and that a receive accepts, and the oldest
+    /// such receive.
+    pub(crate) fn take_unexpected(
+        &self,
+        tagged: bool,
+        unexpected: &mut Queue<Unexpected>,
+    ) -> Option<(Unexpected, Matched)> {
+        if unexpected.len() == 0 {
+            return None;
+        }
+        let posted = &mut self.posted()[usize::from(tagged)];
+        let accepting = |message: &Unexpected| {
+            let is_free = message.claimed.is_none();
+            posted.find(|posted| is_free && posted.accepts(&message.envelope))
+        };
+        let at = unexpected.find(|message| accepting(message).is_some())?;
+        let message = unexpected.take(at);
+        let at = accepting(&message).expect("it was found");
+        Some((message, posted.take(at).into_matched()))
+    }
+
     fn posted(&self) -> MutexGuard<'_, [Queue<Posted>; 2]> {
         self.posted.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-impl Endpoint {
-    /// Lets messages without a receive of this endpoint's own take those of `receives`.
-    pub fn share(&mut self, receives: &SharedReceives) {
-        self.shared = Some(receives.clone());
-    }
-
-    /// Gives messages that have come to receives that were posted since.
-    pub fn look_at_shared(&mut self, sink: &mut impl Sink) {
-        let Some(shared) = self.shared.clone() else { return };
-        for side in 0..2 {
-            loop {
-                let unexpected = &mut self.matching[side].unexpected;
-                if unexpected.len() == 0 {
-                    break;
-                }
-                let (arrived, into, token) = {
-                    let posted = &mut shared.posted()[side];
-                    let for_it = |label: &Label| posted.find(|posted| posted.takes(label));
-                    let wanted = |arrived: &_| waiting(arrived).and_then(for_it).is_some();
-                    let Some(at) = unexpected.find(wanted) else { break };
-                    let arrived = unexpected.take(at);
-                    let at = for_it(&arrived.label).expect("it was found");
-                    let (into, token) = posted.take(at).into_spans();
-                    (arrived, into, token)
-                };
-                self.hand_over(arrived, Taken { into, token, many: None }, sink);
-            }
-        }
-    }
-
-    /// The shared receive for a message that finds no receive of the endpoint's own.
-    #[cold]
-    pub(crate) fn take_shared(
-        &mut self,
-        label: &Label,
-        sink: &mut impl Sink,
-    ) -> Option<(Spans, Token)> {
-        // Earlier messages go first: a receive may have been posted for them meanwhile.
-        self.look_at_shared(sink);
-        let posted = &mut self.shared.as_ref()?.posted()[usize::from(label.tagged)];
-        let at = posted.find(|posted| posted.takes(label))?;
-        Some(posted.take(at).into_spans())
-    }
-}
-
-/// The label of a message that is not claimed.
-fn waiting(arrived: &crate::receive::Arrived) -> Option<&Label> {
-    arrived.claimed.is_none().then_some(&arrived.label)
 }

@@ -19,18 +19,18 @@ impl World {
         self.sides[1].endpoint.expose(KEY, span(bytes), rights).unwrap();
     }
 
-    fn place(&mut self, key: u64, offset: u64) -> Place {
-        Place { peer: self.peer(0, 1), key, offset }
+    fn target(&mut self, key: u64, offset: u64) -> RemoteAddress {
+        RemoteAddress { peer: self.peer(0, 1), key, offset }
     }
 
     /// Writes from the first side to the second and waits for the end. Returns the outcome.
     fn write(&mut self, offset: u64, bytes: &mut [u8], data: Option<u64>, copied: bool) -> Outcome {
-        let place = self.place(KEY, offset);
+        let target = self.target(KEY, offset);
         self.sides[0].done.clear();
         let body = span(bytes).into();
         let Side { endpoint, done } = &mut self.sides[0];
         let sink = &mut |one| done.push(one);
-        endpoint.write(place, &body, data, copied, token(1), sink).unwrap();
+        endpoint.write(target, &body, data, copied, token(1), sink).unwrap();
         if copied {
             bytes.fill(0xaa);
         }
@@ -38,32 +38,32 @@ impl World {
     }
 
     fn read(&mut self, offset: u64, bytes: &mut [u8]) -> Outcome {
-        let place = self.place(KEY, offset);
+        let target = self.target(KEY, offset);
         self.sides[0].done.clear();
         let into = span(bytes).into();
         let Side { endpoint, done } = &mut self.sides[0];
-        endpoint.read(place, &into, token(1), &mut |one| done.push(one)).unwrap();
+        endpoint.read(target, &into, token(1), &mut |one| done.push(one)).unwrap();
         self.outcome()
     }
 
     /// Adds to a 64-bit number. Returns the outcome, and the previous value.
     fn add(&mut self, offset: u64, operand: u64) -> (Outcome, u64) {
-        let place = self.place(KEY, offset);
+        let target = self.target(KEY, offset);
         self.sides[0].done.clear();
-        let (change, number) = (Change::Sum, Number::U64);
-        let form = Form { change, number, count: 1, fetches: true };
+        let (op, datatype) = (AtomicOp::Sum, Datatype::U64);
+        let request = AtomicRequest { op, datatype, count: 1, fetch: true };
         let (mut operand, mut was) = (operand.to_le_bytes(), [0; 8]);
         let operands = &Spans::from(span(&mut operand));
         let with = Operands { operands, compared: operands };
         let into = Spans::from(span(&mut was));
-        self.sides[0].endpoint.change(place, form, with, Some(&into), token(1)).unwrap();
+        self.sides[0].endpoint.atomic(target, request, with, Some(&into), token(1)).unwrap();
         (self.outcome(), u64::from_le_bytes(was))
     }
 
     fn outcome(&mut self) -> Outcome {
         self.settle();
         let done = self.done(0, 1);
-        assert_eq!((done.what, done.token), (What::Accessed, token(1)));
+        assert_eq!((done.kind, done.token), (CompletionKind::AccessCompleted, token(1)));
         done.outcome
     }
 }
@@ -94,8 +94,8 @@ fn memory_is_written_and_read() {
             assert_eq!(world.write(0, &mut bytes, Some(u64::MAX), false), Outcome::Success);
             let [told] = world.sides[1].done[..] else { panic!("told once") };
             assert_eq!(
-                (told.what, told.data, told.length),
-                (What::Written, Some(u64::MAX), length)
+                (told.kind, told.data, told.length),
+                (CompletionKind::Written, Some(u64::MAX), length)
             );
             assert_eq!(world.fabric.exports(world.sides[0].endpoint.address()), 0, "lent");
             world.sides[1].endpoint.withdraw(KEY);
@@ -163,13 +163,19 @@ fn no_change_is_lost() {
     let operands = &Spans::from(span(&mut one));
     let with = Operands { operands, compared: operands };
     let mut was = vec![[0_u8; 8]; 300];
-    let (change, number) = (Change::Sum, Number::U64);
-    let form = Form { change, number, count: 1, fetches: true };
+    let (op, datatype) = (AtomicOp::Sum, Datatype::U64);
+    let request = AtomicRequest { op, datatype, count: 1, fetch: true };
     for (at, was) in was.iter_mut().enumerate() {
-        let place = Place { peer: world.peer(at % 3, 1), key: KEY, offset: 8 };
+        let target = RemoteAddress { peer: world.peer(at % 3, 1), key: KEY, offset: 8 };
         let into = Spans::from(span(was));
         let change = |world: &mut World| {
-            world.sides[at % 3].endpoint.change(place, form, with, Some(&into), token(at as u64))
+            world.sides[at % 3].endpoint.atomic(
+                target,
+                request,
+                with,
+                Some(&into),
+                token(at as u64),
+            )
         };
         while let Err(Refusal::Again) = change(&mut world) {
             world.turn();
@@ -190,20 +196,20 @@ fn no_change_is_lost() {
 #[test]
 fn nonsense_is_refused_at_once() {
     let mut world = World::pair(true);
-    let place = world.place(KEY, 0);
+    let target = world.target(KEY, 0);
     let mut bytes = vec![0; OPERAND_BYTES + 8];
     let all = &Spans::from(span(&mut bytes));
     let with = Operands { operands: all, compared: all };
-    let form = |change, number, count| Form { change, number, count, fetches: false };
-    for form in [
-        form(Change::Sum, Number::U64, OPERAND_BYTES / 8 + 1),
-        form(Change::Sum, Number::U64, usize::MAX),
-        form(Change::Xor, Number::F64, 1),
-        form(Change::Sum, Number::U64, 1),
-        form(Change::Sum, Number::U64, 0),
+    let request = |op, datatype, count| AtomicRequest { op, datatype, count, fetch: false };
+    for request in [
+        request(AtomicOp::Sum, Datatype::U64, OPERAND_BYTES / 8 + 1),
+        request(AtomicOp::Sum, Datatype::U64, usize::MAX),
+        request(AtomicOp::Xor, Datatype::F64, 1),
+        request(AtomicOp::Sum, Datatype::U64, 1),
+        request(AtomicOp::Sum, Datatype::U64, 0),
     ] {
-        let refused = world.sides[0].endpoint.change(place, form, with, None, token(1));
-        assert!(matches!(refused, Err(Refusal::Failed(_))), "{form:?}");
+        let refused = world.sides[0].endpoint.atomic(target, request, with, None, token(1));
+        assert!(matches!(refused, Err(Refusal::Failed(_))), "{request:?}");
     }
     assert!(!world.sides[0].endpoint.is_waiting_for_peers());
 }
@@ -216,17 +222,18 @@ fn the_end_of_the_owner_ends_accesses() {
     world.expose(&mut memory, both());
     let mut bytes = vec![1; 8];
     assert_eq!(world.write(0, &mut bytes, None, false), Outcome::Success);
-    let known = world.place(KEY, 0);
-    let unknown = Place { key: 5, ..known };
+    let known = world.target(KEY, 0);
+    let unknown = RemoteAddress { key: 5, ..known };
     let spans = Spans::from(span(&mut bytes));
     let Side { endpoint, done } = &mut world.sides[0];
     done.clear();
     let sink = &mut |one| done.push(one);
     endpoint.write(known, &spans, Some(1), false, token(10), sink).unwrap();
     endpoint.read(unknown, &spans, token(11), sink).unwrap();
-    let form = Form { change: Change::Sum, number: Number::U64, count: 1, fetches: true };
+    let request =
+        AtomicRequest { op: AtomicOp::Sum, datatype: Datatype::U64, count: 1, fetch: true };
     let with = Operands { operands: &spans, compared: &spans };
-    endpoint.change(known, form, with, Some(&spans), token(12)).unwrap();
+    endpoint.atomic(known, request, with, Some(&spans), token(12)).unwrap();
     world.sides.truncate(1);
     world.settle();
     for context in 10..13 {
@@ -284,37 +291,38 @@ fn hostile_requests_change_nothing() {
     assert_eq!(bytes, memory);
 }
 
-/// What a watching owner is told.
+/// What a monitoring owner is told.
 #[derive(Default)]
-struct Ears(Vec<(u64, bool)>, Vec<Done>);
+struct Ears(Vec<(u64, bool)>, Vec<TaggedCompletion>);
 
 impl Sink for Ears {
-    fn done(&mut self, done: Done) {
+    fn completed(&mut self, done: TaggedCompletion) {
         self.1.push(done);
     }
 
-    fn touched(&mut self, key: u64, read: bool) {
+    fn memory_accessed(&mut self, key: u64, read: bool) {
         self.0.push((key, read));
     }
 }
 
-/// A watching owner is told of each write, read and change of a peer before that has ended, and of
+/// A monitoring owner is told of each write, read and change of a peer before that has ended, and of
 /// no refused one. This holds whether memory is reached directly or by packets.
 #[test]
-fn an_owner_that_watches_hears_of_every_access() {
+fn an_owner_that_monitors_hears_of_every_access() {
     for direct in [true, false] {
         let mut world = World::pair(direct);
         let mut memory = vec![0; 70_000];
         world.expose(&mut memory, both());
-        world.sides[1].endpoint.watch();
+        world.sides[1].endpoint.monitor();
         let (mut bytes, mut ears) = (pattern(60_000, 1), Ears::default());
-        let place = world.place(KEY, 0);
-        let outside = world.place(KEY, 20_000);
+        let target = world.target(KEY, 0);
+        let outside = world.target(KEY, 20_000);
         let all: Spans = span(&mut bytes).into();
         let mut eight = pattern(8, 2);
         let few: Spans = span(&mut eight).into();
         let none = Spans::of(&[]);
-        let form = |fetches| Form { change: Change::Sum, number: Number::U64, count: 1, fetches };
+        let request =
+            |fetch| AtomicRequest { op: AtomicOp::Sum, datatype: Datatype::U64, count: 1, fetch };
         let with = Operands { operands: &few, compared: &none };
         for step in 0..7 {
             let heard = ears.0.len();
@@ -322,12 +330,12 @@ fn an_owner_that_watches_hears_of_every_access() {
             done.clear();
             let sink = &mut |one| done.push(one);
             match step {
-                0 => endpoint.write(place, &few, None, false, token(1), sink),
-                1 => endpoint.write(place, &all, Some(5), false, token(1), sink),
-                2 => endpoint.read(place, &all, token(1), sink),
-                3 => endpoint.change(place, form(false), with, None, token(1)),
-                4 => endpoint.change(place, form(true), with, Some(&few), token(1)),
-                5 => endpoint.write(place, &none, None, false, token(1), sink),
+                0 => endpoint.write(target, &few, None, false, token(1), sink),
+                1 => endpoint.write(target, &all, Some(5), false, token(1), sink),
+                2 => endpoint.read(target, &all, token(1), sink),
+                3 => endpoint.atomic(target, request(false), with, None, token(1)),
+                4 => endpoint.atomic(target, request(true), with, Some(&few), token(1)),
+                5 => endpoint.write(target, &none, None, false, token(1), sink),
                 _ => endpoint.write(outside, &all, None, false, token(1), sink),
             }
             .unwrap();

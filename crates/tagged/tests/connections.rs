@@ -11,26 +11,28 @@ use world::{World, pattern, span};
 /// What an endpoint was told of connections.
 #[derive(PartialEq, Debug)]
 enum Told {
-    Asked(Request, Vec<u8>),
+    Asked(ConnectionRequest, Vec<u8>),
     Connected(Vec<u8>),
     Refused(Vec<u8>),
     Ended,
 }
 
 /// Records completions, and events of connections.
-struct Ears<'a>(&'a mut Vec<Done>, &'a mut Vec<Told>);
+struct Ears<'a>(&'a mut Vec<TaggedCompletion>, &'a mut Vec<Told>);
 
 impl Sink for Ears<'_> {
-    fn done(&mut self, done: Done) {
+    fn completed(&mut self, done: TaggedCompletion) {
         self.0.push(done);
     }
 
     fn connection(&mut self, event: ConnectionEvent<'_>) {
         self.1.push(match event {
-            ConnectionEvent::Asked(request, says) => Told::Asked(request, says.into()),
-            ConnectionEvent::Connected(says) => Told::Connected(says.into()),
-            ConnectionEvent::Refused(says) => Told::Refused(says.into()),
-            ConnectionEvent::Ended => Told::Ended,
+            ConnectionEvent::Requested(request, private_data) => {
+                Told::Asked(request, private_data.into())
+            }
+            ConnectionEvent::Connected(private_data) => Told::Connected(private_data.into()),
+            ConnectionEvent::Rejected(private_data) => Told::Refused(private_data.into()),
+            ConnectionEvent::Disconnected => Told::Ended,
         });
     }
 }
@@ -50,8 +52,8 @@ impl Hall {
     fn new() -> Hall {
         let patience = Duration::from_millis(50);
         let mut world = World::new(FabricOptions { patience, ..FabricOptions::default() }, 4);
-        for secluded in [CLIENT, LISTENER, SERVER] {
-            world.sides[secluded].endpoint.seclude();
+        for restricted in [CLIENT, LISTENER, SERVER] {
+            world.sides[restricted].endpoint.restrict_to_peer();
         }
         world.sides[LISTENER].endpoint.listen();
         Hall { world, told: Default::default() }
@@ -88,11 +90,11 @@ impl Hall {
     }
 
     /// The client asks. Returns the request as the listener gets it.
-    fn ask(&mut self, says: &[u8]) -> Request {
-        self.endpoint(CLIENT).connect(at(LISTENER), says).unwrap();
+    fn ask(&mut self, private_data: &[u8]) -> ConnectionRequest {
+        self.endpoint(CLIENT).connect(at(LISTENER), private_data).unwrap();
         self.settle();
         match self.told[LISTENER].pop() {
-            Some(Told::Asked(request, heard)) if heard == says => request,
+            Some(Told::Asked(request, heard)) if heard == private_data => request,
             other => panic!("{other:?}"),
         }
     }
@@ -130,21 +132,29 @@ fn a_request_is_accepted() {
         None,
         None,
         1,
-        How::Taken,
+        SendMode::Transmit,
     );
     hall.settle();
     assert_eq!(hall.told[CLIENT], [Told::Connected(b"welcome".to_vec())]);
     let peer = hall.endpoint(CLIENT).connected().unwrap();
     assert_eq!(hall.endpoint(CLIENT).address_of(peer), at(SERVER));
     let mut into = vec![0; 100];
-    let any = Selection { from: None, tag: None };
+    let any = MatchCriteria { source: None, tag: None };
     hall.world.receive(CLIENT, any, &mut into, 2);
     hall.settle();
     assert_eq!(into, first);
     // A long one, the other way.
     let (mut long, mut into) = (pattern(100_000, 3), vec![0; 100_000]);
     hall.world.receive(SERVER, any, &mut into, 3);
-    hall.world.send_from(CLIENT, SERVER as u32, &span(&mut long).into(), None, None, 4, How::Taken);
+    hall.world.send_from(
+        CLIENT,
+        SERVER as u32,
+        &span(&mut long).into(),
+        None,
+        None,
+        4,
+        SendMode::Transmit,
+    );
     hall.settle();
     assert_eq!(hall.world.done(CLIENT, 4).outcome, Outcome::Success);
     assert_eq!(into, long);
@@ -185,12 +195,20 @@ fn a_request_is_refused() {
 #[test]
 fn a_connection_ends_in_order() {
     let mut hall = Hall::connected();
-    let any = Selection { from: None, tag: None };
+    let any = MatchCriteria { source: None, tag: None };
     let (mut into, mut late) = (vec![0; 10], vec![0; 10]);
     hall.world.receive(SERVER, any, &mut into, 1);
     hall.world.receive(SERVER, any, &mut late, 2);
     let mut last = pattern(10, 5);
-    hall.world.send_from(CLIENT, SERVER as u32, &span(&mut last).into(), None, None, 3, How::Taken);
+    hall.world.send_from(
+        CLIENT,
+        SERVER as u32,
+        &span(&mut last).into(),
+        None,
+        None,
+        3,
+        SendMode::Transmit,
+    );
     hall.disconnect(CLIENT);
     assert_eq!(hall.told[CLIENT], [Told::Ended]);
     hall.disconnect(CLIENT);
@@ -208,9 +226,9 @@ fn strangers_are_not_heard() {
     let mut intrusion = pattern(10, 5);
     let body: Spans = span(&mut intrusion).into();
     for (to, tag) in [(CLIENT, None), (SERVER, Some(1)), (LISTENER, None)] {
-        hall.world.send_from(STRANGER, to as u32, &body, tag, None, 1, How::Taken);
+        hall.world.send_from(STRANGER, to as u32, &body, tag, None, 1, SendMode::Transmit);
     }
-    hall.endpoint(STRANGER).seclude();
+    hall.endpoint(STRANGER).restrict_to_peer();
     hall.settle();
     assert!(hall.world.sides[..3].iter().all(|side| side.endpoint.unexpected() == 0));
     // A stranger can neither accept nor reject a request that it never got; this one is old.
@@ -233,7 +251,7 @@ fn a_dead_peer_ends_its_connection() {
     for (dead, left) in [(CLIENT, SERVER), (SERVER, CLIENT)] {
         let mut hall = Hall::connected();
         let mut into = [0; 10];
-        hall.world.receive(left, Selection { from: None, tag: None }, &mut into, 9);
+        hall.world.receive(left, MatchCriteria { source: None, tag: None }, &mut into, 9);
         hall.world.fabric.kill(at(dead));
         // Its address is empty now.
         hall.world.sides[dead].endpoint = {

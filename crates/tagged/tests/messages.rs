@@ -16,7 +16,7 @@ fn messages_of_all_lengths_arrive() {
         for early in [true, false] {
             let mut world = World::pair(direct);
             let eager = world.sides[0].endpoint.eager_bytes();
-            let (pieces, long) = (PIECES_BYTES, PIECES_BYTES + 1);
+            let (pieces, long) = (SEGMENTED_BYTES, SEGMENTED_BYTES + 1);
             let lengths =
                 [0, 1, 7, 8, 9, 100, eager - 1, eager, eager + 1, 5000, pieces, long, 300_000];
             let mut buffers: Vec<_> = lengths.iter().map(|length| vec![0; length + 3]).collect();
@@ -28,8 +28,9 @@ fn messages_of_all_lengths_arrive() {
                 }
                 let body = span(bytes).into();
                 let data = (at % 2 == 0).then_some(u64::MAX - context);
-                let how = world.send_from(0, 1, &body, Some(tag), data, context, How::Taken);
-                assert_eq!(how == Sent::Now, bytes.len() <= pieces);
+                let status =
+                    world.send_from(0, 1, &body, Some(tag), data, context, SendMode::Transmit);
+                assert_eq!(status == SendStatus::Complete, bytes.len() <= pieces);
             }
             world.settle();
             for (at, buffer) in buffers.iter_mut().enumerate().filter(|_| !early) {
@@ -40,7 +41,7 @@ fn messages_of_all_lengths_arrive() {
             for (at, bytes) in sent.iter().enumerate() {
                 let done = world.done(1, 100 + at as u64);
                 assert_eq!(
-                    (done.outcome, done.length, done.left),
+                    (done.outcome, done.length, done.overflow),
                     (Outcome::Success, bytes.len(), 0)
                 );
                 assert_eq!((done.peer, done.tag), (Some(from), Some(1000 + at as u64)));
@@ -48,7 +49,7 @@ fn messages_of_all_lengths_arrive() {
                 assert_eq!(done.token.note, 7);
                 assert_eq!(buffers[at][..bytes.len()], bytes[..]);
                 if bytes.len() > pieces {
-                    assert_eq!(world.done(0, at as u64).what, What::Sent);
+                    assert_eq!(world.done(0, at as u64).kind, CompletionKind::Sent);
                 }
             }
             assert_eq!(world.fabric.exports(FunctionAddress { node: 0, function: 0 }), 0, "lent");
@@ -73,10 +74,13 @@ fn parts_are_one_message() {
         let into = Spans::of(&[span(&mut one), span(&mut two)]);
         let Side { endpoint, done } = &mut world.sides[1];
         endpoint.receive(any(1), into, token(9), &mut |one| done.push(one)).unwrap();
-        world.send_from(0, 1, &body, Some(1), None, 1, How::Taken);
+        world.send_from(0, 1, &body, Some(1), None, 1, SendMode::Transmit);
         world.settle();
         let done = world.done(1, 9);
-        assert_eq!((done.outcome, done.length, done.left), (Outcome::Truncated, total - 10, 10));
+        assert_eq!(
+            (done.outcome, done.length, done.overflow),
+            (Outcome::Truncated, total - 10, 10)
+        );
         assert_eq!([&one[..], &two[..]].concat(), &bytes[..total - 10]);
     }
 }
@@ -90,17 +94,17 @@ fn receives_choose() {
     let plan =
         [(0, Some(0x11)), (2, Some(0x21)), (0, Some(0x21)), (0, None), (2, Some(0x12)), (2, None)];
     for ((from, tag), letter) in plan.iter().zip(&mut letters) {
-        world.send_from(*from, 1, &span(letter).into(), *tag, None, 0, How::Taken);
+        world.send_from(*from, 1, &span(letter).into(), *tag, None, 0, SendMode::Transmit);
         world.settle();
     }
     let (first, third) = (world.peer(1, 0), world.peer(1, 2));
-    let tagged = |from, tag, ignore| Selection { from, tag: Some((tag, ignore)) };
+    let tagged = |from, tag, ignore| MatchCriteria { source: from, tag: Some((tag, ignore)) };
     let selections = [
         tagged(Some(first), 0x01, 0xf0),
         tagged(Some(first), 0x01, 0xf0),
-        Selection { from: Some(third), tag: None },
+        MatchCriteria { source: Some(third), tag: None },
         tagged(None, 0, u64::MAX),
-        Selection { from: None, tag: None },
+        MatchCriteria { source: None, tag: None },
         tagged(None, 0x12, 0),
     ];
     let mut into = vec![vec![0; 4]; 6];
@@ -123,7 +127,9 @@ fn what_is_unexpected_is_bounded() {
     let mut offered = 0;
     for (at, body) in bodies.iter_mut().enumerate().take(4000) {
         // Enough that offers wait for a free operation; the sender is told so.
-        offered += usize::from(world.send(body, Some(5), at as u64, How::Taken) == Sent::Later);
+        offered += usize::from(
+            world.send(body, Some(5), at as u64, SendMode::Transmit) == SendStatus::Pending,
+        );
     }
     world.settle();
     let here = 4000 - offered;
@@ -137,7 +143,11 @@ fn what_is_unexpected_is_bounded() {
         world.sides[1].done.clear();
     }
     for body in &mut bodies[4000..] {
-        assert_eq!(world.send(body, Some(5), 0, How::Taken), Sent::Now, "credit has come back");
+        assert_eq!(
+            world.send(body, Some(5), 0, SendMode::Transmit),
+            SendStatus::Complete,
+            "credit has come back"
+        );
         world.receive(1, any(5), &mut into, 1);
         world.settle();
     }
@@ -149,10 +159,10 @@ fn delivery_is_complete_when_it_is_received() {
     for length in [8, 10_000, 50_000] {
         let mut world = World::pair(true);
         let (mut bytes, mut into) = (pattern(length, 1), vec![0; length]);
-        assert_eq!(world.send(&mut bytes, None, 4, How::Delivered), Sent::Later);
+        assert_eq!(world.send(&mut bytes, None, 4, SendMode::Delivery), SendStatus::Pending);
         world.settle();
         assert!(world.sides[0].done.is_empty(), "nobody has received it");
-        world.receive(1, Selection { from: None, tag: None }, &mut into, 5);
+        world.receive(1, MatchCriteria { source: None, tag: None }, &mut into, 5);
         world.settle();
         assert_eq!(world.done(0, 4).outcome, Outcome::Success);
         assert_eq!(into, bytes);
@@ -167,11 +177,14 @@ fn copies_are_copies() {
     let most = world.sides[0].endpoint.inject_bytes();
     let mut others = pattern(1000, 2);
     for (length, window_is_full) in [(100, false), (most, false), (most, true), (100, true)] {
-        while window_is_full && world.send(&mut others, Some(1), 0, How::Copied) == Sent::Now {}
+        while window_is_full
+            && world.send(&mut others, Some(1), 0, SendMode::Inject) == SendStatus::Complete
+        {
+        }
         let (mut bytes, mut into) = (pattern(length, 1), vec![0; length]);
-        world.send(&mut bytes, None, 4, How::Copied);
+        world.send(&mut bytes, None, 4, SendMode::Inject);
         bytes.fill(0);
-        world.receive(1, Selection { from: None, tag: None }, &mut into, length as u64);
+        world.receive(1, MatchCriteria { source: None, tag: None }, &mut into, length as u64);
         world.settle();
         assert_eq!(into, pattern(length, 1));
         assert!(world.sides[0].done.is_empty());
@@ -182,7 +195,7 @@ fn copies_are_copies() {
 /// after the last.
 #[test]
 fn many_messages_fill_one_buffer() {
-    for more in [0, PIECES_BYTES] {
+    for more in [0, SEGMENTED_BYTES] {
         fill_one_buffer(more);
     }
 }
@@ -190,32 +203,33 @@ fn many_messages_fill_one_buffer() {
 /// Long messages are longer by `more` bytes.
 fn fill_one_buffer(more: usize) {
     let mut world = World::pair(true);
-    let selection = Selection { from: None, tag: None };
+    let selection = MatchCriteria { source: None, tag: None };
     let lengths = [10, 3000 + more, 20, 2000 + more, 15, 4000];
     let mut sent: Vec<_> = lengths.iter().map(|&length| pattern(length, length as u8)).collect();
     let mut into = vec![0; 5230 + 2 * more];
     // The first two come before the buffer, and the last one finds none.
     for bytes in &mut sent[..2] {
-        world.send(bytes, None, 0, How::Taken);
+        world.send(bytes, None, 0, SendMode::Transmit);
     }
     world.settle();
     let Side { endpoint, done } = &mut world.sides[1];
     let buffer = span(&mut into);
     endpoint.receive_many(selection, buffer, 200, token(1), &mut |one| done.push(one)).unwrap();
     for bytes in &mut sent[2..] {
-        world.send(bytes, None, 0, How::Taken);
+        world.send(bytes, None, 0, SendMode::Transmit);
     }
     world.settle();
     let done = &world.sides[1].done;
-    let received: Vec<_> = done.iter().filter(|done| done.what == What::Received).collect();
+    let received: Vec<_> =
+        done.iter().filter(|done| done.kind == CompletionKind::Received).collect();
     assert_eq!(received.len(), 5);
     for done in received {
-        let at = done.at - into.as_ptr() as usize;
+        let at = done.address - into.as_ptr() as usize;
         let whole = sent.iter().any(|bytes| bytes[..] == into[at..at + done.length]);
         assert!(whole && done.outcome == Outcome::Success);
     }
-    assert_eq!(done.last().unwrap().what, What::BufferEnded, "after all of them");
-    assert_eq!(done.iter().filter(|done| done.what == What::BufferEnded).count(), 1);
+    assert_eq!(done.last().unwrap().kind, CompletionKind::BufferReleased, "after all of them");
+    assert_eq!(done.iter().filter(|done| done.kind == CompletionKind::BufferReleased).count(), 1);
     assert_eq!(world.sides[1].endpoint.unexpected(), 1);
 }
 
@@ -230,7 +244,7 @@ fn receives_are_cancelled() {
     assert!(endpoint.cancel(1, &mut |one| done.push(one)));
     assert!(!endpoint.cancel(1, &mut |_| unreachable!()));
     assert_eq!(world.done(1, 1).outcome, Outcome::Cancelled);
-    world.send(&mut bytes, Some(1), 0, How::Taken);
+    world.send(&mut bytes, Some(1), 0, SendMode::Transmit);
     world.settle();
     assert_eq!((first, second), (vec![0; 8], pattern(8, 1)));
 }
@@ -241,19 +255,27 @@ fn messages_are_looked_at() {
     for length in [16, 20_000, 50_000] {
         let mut world = World::pair(true);
         let (mut a, mut b, mut c) = (pattern(length, 1), pattern(length, 2), pattern(length, 3));
-        let look = |world: &mut World, how, context| {
+        let look = |world: &mut World, action, context| {
             let Side { endpoint, done } = &mut world.sides[1];
-            endpoint.peek(any(1), how, token(context), &mut |one| done.push(one));
+            endpoint.peek(any(1), action, token(context), &mut |one| done.push(one));
             done.pop().unwrap()
         };
         assert_eq!(look(&mut world, Peek::Look, 1).outcome, Outcome::NoMessage);
         for (at, bytes) in [&mut a, &mut b, &mut c].into_iter().enumerate() {
-            world.send_from(0, 1, &span(bytes).into(), Some(1), Some(at as u64), 9, How::Delivered);
+            world.send_from(
+                0,
+                1,
+                &span(bytes).into(),
+                Some(1),
+                Some(at as u64),
+                9,
+                SendMode::Delivery,
+            );
         }
         world.settle();
         for _ in 0..2 {
             let done = look(&mut world, Peek::Look, 1);
-            assert_eq!((done.outcome, done.what), (Outcome::Success, What::Peeked));
+            assert_eq!((done.outcome, done.kind), (Outcome::Success, CompletionKind::Peeked));
             assert_eq!((done.length, done.data, done.tag), (length, Some(0), Some(1)));
         }
         assert_eq!(look(&mut world, Peek::Claim, 40).data, Some(0));
@@ -280,8 +302,8 @@ fn the_end_of_a_peer_ends_what_waits_for_it() {
     let options = FabricOptions { patience: Duration::from_millis(50), ..FabricOptions::default() };
     let mut world = World::new(options, 2);
     let mut bytes = pattern(50_000, 1);
-    world.send(&mut bytes, Some(1), 1, How::Taken);
-    world.send(&mut bytes[..10], Some(1), 2, How::Delivered);
+    world.send(&mut bytes, Some(1), 1, SendMode::Transmit);
+    world.send(&mut bytes[..10], Some(1), 2, SendMode::Delivery);
     world.settle();
     world.fabric.kill(FunctionAddress { node: 1, function: 0 });
     world.sides.truncate(1);
@@ -302,10 +324,10 @@ fn another_endpoint_at_an_address_begins_anew() {
     let mut world = World::new(options, 2);
     let (mut long, mut word) = (pattern(50_000, 1), pattern(8, 2));
     for _ in 0..2000 {
-        world.send_from(1, 0, &span(&mut word).into(), Some(1), None, 0, How::Taken);
+        world.send_from(1, 0, &span(&mut word).into(), Some(1), None, 0, SendMode::Transmit);
         world.turn();
     }
-    world.send(&mut long, Some(1), 1, How::Taken);
+    world.send(&mut long, Some(1), 1, SendMode::Transmit);
     world.settle();
     world.fabric.kill(FunctionAddress { node: 1, function: 0 });
     world.sides.pop();
@@ -317,10 +339,11 @@ fn another_endpoint_at_an_address_begins_anew() {
         // Only after the old link is down on both sides.
         world.turn();
         let to = world.peer(1, 0);
-        let (body, how) = (span(&mut word).into(), How::Taken);
+        let (body, mode) = (span(&mut word).into(), SendMode::Transmit);
         let message =
-            TaggedMessage { to, tag: Some(2), data: None, body: &body, token: token(0), how };
-        sent += usize::from(matches!(world.sides[1].endpoint.send(message), Ok(Sent::Now)));
+            TaggedMessage { to, tag: Some(2), data: None, body: &body, token: token(0), mode };
+        sent +=
+            usize::from(matches!(world.sides[1].endpoint.send(message), Ok(SendStatus::Complete)));
     }
     world.settle();
     assert_eq!(world.sides[0].endpoint.unexpected(), 3000, "only what the new one has sent");
@@ -376,8 +399,8 @@ fn hostile_peers_are_bounded() {
     assert!(world.sides[1].done.is_empty());
     let (mut bytes, mut into) = (pattern(5000, 1), vec![0; 5000]);
     let from = world.peer(1, 0);
-    world.receive(1, Selection { from: Some(from), tag: Some((9, 0)) }, &mut into, 1);
-    world.send(&mut bytes, Some(9), 1, How::Taken);
+    world.receive(1, MatchCriteria { source: Some(from), tag: Some((9, 0)) }, &mut into, 1);
+    world.send(&mut bytes, Some(9), 1, SendMode::Transmit);
     world.settle();
     assert_eq!(into, bytes);
 }
@@ -416,19 +439,20 @@ fn every_order_is_kept() {
                     let length = 8 + [0, 10, 300, 3000, 20_000, 40_000][next(6) as usize];
                     let mut bytes = pattern(length, step as u8);
                     bytes[..8].copy_from_slice(&(step as u64).to_le_bytes());
-                    let how = [How::Taken, How::Delivered, How::Copied][next(3) as usize];
+                    let mode = [SendMode::Transmit, SendMode::Delivery, SendMode::Inject]
+                        [next(3) as usize];
                     bytes_of.push(bytes);
                     let bytes = bytes_of.last_mut().unwrap();
                     sent.push((from, tag, bytes.clone()));
                     let body = span(bytes).into();
-                    world.send_from(from, 1, &body, Some(tag), None, step as u64, how);
+                    world.send_from(from, 1, &body, Some(tag), None, step as u64, mode);
                 }
                 1 => {
                     let (from, tag) = (senders[next(2) as usize], next(3));
                     let peer = world.peer(1, from as u32);
                     received.push((from, tag, vec![0; 41_000]));
                     let at = received.len() - 1;
-                    let selection = Selection { from: Some(peer), tag: Some((tag, 0)) };
+                    let selection = MatchCriteria { source: Some(peer), tag: Some((tag, 0)) };
                     let mut into = std::mem::take(&mut received[at].2);
                     world.receive(1, selection, &mut into, at as u64);
                     received[at].2 = into;
@@ -444,7 +468,7 @@ fn every_order_is_kept() {
                 };
                 for _ in count(&received)..count(&sent) {
                     let peer = world.peer(1, from as u32);
-                    let selection = Selection { from: Some(peer), tag: Some((tag, 0)) };
+                    let selection = MatchCriteria { source: Some(peer), tag: Some((tag, 0)) };
                     let mut into = vec![0; 41_000];
                     world.receive(1, selection, &mut into, received.len() as u64);
                     received.push((from, tag, into));

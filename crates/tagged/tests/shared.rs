@@ -17,7 +17,7 @@ fn world() -> (World, SharedReceives) {
 
 fn look(world: &mut World) {
     for world::Side { endpoint, done } in &mut world.sides {
-        endpoint.look_at_shared(&mut |one| done.push(one));
+        endpoint.match_shared(&mut |one| done.push(one));
     }
 }
 
@@ -32,12 +32,12 @@ fn the_first_message_takes_the_oldest_receive() {
         shared.receive(tag, span(into).into(), token(context as u64)).unwrap();
     }
     let mut own = vec![0; 100];
-    world.receive(2, Selection { from: None, tag: None }, &mut own, 9);
+    world.receive(2, MatchCriteria { source: None, tag: None }, &mut own, 9);
     let lengths = [100, 50_000, 100, 100, 200];
     let mut sent: Vec<_> = lengths.iter().map(|&length| pattern(length, length as u8)).collect();
     for (at, (to, tag)) in [(2, None), (1, None), (2, Some(5)), (2, None)].into_iter().enumerate() {
         let body = span(&mut sent[at]).into();
-        world.send_from(0, to, &body, tag, None, 100, How::Copied);
+        world.send_from(0, to, &body, tag, None, 100, SendMode::Inject);
         world.settle();
     }
     assert_eq!(own, sent[0]);
@@ -49,7 +49,7 @@ fn the_first_message_takes_the_oldest_receive() {
     assert_eq!((world.done(1, 0).length, world.done(2, 1).tag), (50_000, Some(5)));
     // The last receive is for any message, also of the other endpoint.
     let body = span(&mut sent[4]).into();
-    world.send_from(0, 1, &body, None, None, 101, How::Taken);
+    world.send_from(0, 1, &body, None, None, 101, SendMode::Transmit);
     world.settle();
     assert_eq!((world.done(1, 3).length, world.sides[1].endpoint.unexpected()), (200, 0));
 }
@@ -61,7 +61,7 @@ fn messages_may_be_early() {
     let (mut world, shared) = world();
     let mut sent: Vec<_> = (0..3).map(|n| pattern(10 + n * 40_000, n as u8)).collect();
     for bytes in &mut sent {
-        world.send_from(0, 1, &span(bytes).into(), None, None, 100, How::Copied);
+        world.send_from(0, 1, &span(bytes).into(), None, None, 100, SendMode::Inject);
     }
     world.settle();
     assert_eq!(world.sides[1].endpoint.unexpected(), 3);
@@ -88,7 +88,7 @@ fn messages_may_be_early() {
     assert_eq!(shared.cancel(11), None);
     let mut word = pattern(3, 3);
     for _ in 0..2 {
-        world.send_from(0, 2, &span(&mut word).into(), Some(1), None, 200, How::Taken);
+        world.send_from(0, 2, &span(&mut word).into(), Some(1), None, 200, SendMode::Transmit);
     }
     world.settle();
     assert_eq!((world.done(2, 10).length, world.done(2, 12).length), (3, 3));

@@ -1,7 +1,7 @@
 //! The structures of `abi`, as facts for a C compiler.
 
 use super::*;
-use bellwire_tagged::{Change, Number};
+use bellwire_tagged::{AtomicOp, Datatype};
 
 /// Every size and offset that we rely on: C expressions and our values, for the test that runs a C
 /// compiler.
@@ -281,22 +281,22 @@ pub fn layout() -> Vec<(String, usize)> {
         auth_key_size = "auth_key_size"
     );
     // Our numbers of datatypes and operations equal libfabric's.
-    for (name, number) in [("FI_INT8", Number::I8), ("FI_UINT64", Number::U64)]
+    for (name, number) in [("FI_INT8", Datatype::I8), ("FI_UINT64", Datatype::U64)]
         .into_iter()
-        .chain([("FI_FLOAT", Number::F32), ("FI_DOUBLE", Number::F64)])
+        .chain([("FI_FLOAT", Datatype::F32), ("FI_DOUBLE", Datatype::F64)])
     {
         facts.push((name.to_owned(), number as usize));
     }
     for (name, change) in [
-        ("FI_MIN", Change::Minimum),
-        ("FI_PROD", Change::Product),
-        ("FI_BOR", Change::Or),
-        ("FI_BXOR", Change::Xor),
-        ("FI_ATOMIC_WRITE", Change::Write),
-        ("FI_CSWAP", Change::SwapEqual),
-        ("FI_CSWAP_LE", Change::SwapLessEqual),
-        ("FI_CSWAP_GT", Change::SwapGreater),
-        ("FI_MSWAP", Change::SwapMasked),
+        ("FI_MIN", AtomicOp::Minimum),
+        ("FI_PROD", AtomicOp::Product),
+        ("FI_BOR", AtomicOp::Or),
+        ("FI_BXOR", AtomicOp::Xor),
+        ("FI_ATOMIC_WRITE", AtomicOp::Write),
+        ("FI_CSWAP", AtomicOp::SwapEqual),
+        ("FI_CSWAP_LE", AtomicOp::SwapLessEqual),
+        ("FI_CSWAP_GT", AtomicOp::SwapGreater),
+        ("FI_MSWAP", AtomicOp::SwapMasked),
     ] {
         facts.push((name.to_owned(), change as usize));
     }

@@ -78,19 +78,34 @@ fn ask(device: &str, node: u32, timeout_ms: u64) -> Return {
     let mut theirs = attributes;
     // SAFETY: texts end with a zero, places are variables, and the address is as long as it says.
     unsafe {
-        assert_eq!(VipOpenNic(device.as_ptr(), &mut nic), Return::Success);
-        assert_eq!(VipCreateVi(nic, &attributes, null_mut(), null_mut(), &mut vi), Return::Success);
-        let returned = VipConnectRequest(vi, address, address, timeout_ms as _, &mut theirs);
+        assert_eq!(VipOpenNic(In::new(device.as_ptr()), Out::from(&mut nic)), Return::Success);
+        assert_eq!(
+            VipCreateVi(nic, Some(&attributes), null_mut(), null_mut(), Out::from(&mut vi)),
+            Return::Success
+        );
+        let address = || In::new(address);
+        let returned =
+            VipConnectRequest(vi, address(), address(), timeout_ms as _, Out::from(&mut theirs));
         let mut state = ViState::Error;
         let (mut sends, mut receives, mut again) = (0, 0, attributes);
         assert_eq!(
-            VipQueryVi(vi, &mut state, &mut again, &mut sends, &mut receives),
+            VipQueryVi(
+                vi,
+                Out::from(&mut state),
+                Out::from(&mut again),
+                Out::from(&mut sends),
+                Out::from(&mut receives),
+            ),
             Return::Success
         );
         let wanted = if returned == Return::Success { ViState::Connected } else { ViState::Idle };
         assert_eq!(state, wanted);
         assert_eq!(VipCloseNic(nic), Return::Success);
-        assert_ne!(VipConnectRequest(vi, null(), null(), 0, &mut theirs), Return::Success);
+        let none = || In::new(null());
+        assert_ne!(
+            VipConnectRequest(vi, none(), none(), 0, Out::from(&mut theirs)),
+            Return::Success
+        );
         returned
     }
 }

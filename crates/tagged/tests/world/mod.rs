@@ -8,7 +8,7 @@ use bellwire_testkit::loopback::{Fabric, FabricOptions};
 /// An endpoint, and what has completed at it.
 pub struct Side {
     pub endpoint: Endpoint,
-    pub done: Vec<Done>,
+    pub done: Vec<TaggedCompletion>,
 }
 
 /// All sides.
@@ -22,8 +22,8 @@ pub fn token(context: u64) -> Token {
     Token { context, note: 7 }
 }
 
-pub fn any(tag: u64) -> Selection {
-    Selection { from: None, tag: Some((tag, 0)) }
+pub fn any(tag: u64) -> MatchCriteria {
+    MatchCriteria { source: None, tag: Some((tag, 0)) }
 }
 
 pub fn pattern(length: usize, seed: u8) -> Vec<u8> {
@@ -78,8 +78,14 @@ impl World {
     }
 
     /// Posts a message from the first side to the second. Retries while there is no room.
-    pub fn send(&mut self, bytes: &mut [u8], tag: Option<u64>, context: u64, how: How) -> Sent {
-        self.send_from(0, 1, &span(bytes).into(), tag, None, context, how)
+    pub fn send(
+        &mut self,
+        bytes: &mut [u8],
+        tag: Option<u64>,
+        context: u64,
+        mode: SendMode,
+    ) -> SendStatus {
+        self.send_from(0, 1, &span(bytes).into(), tag, None, context, mode)
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -91,11 +97,11 @@ impl World {
         tag: Option<u64>,
         data: Option<u64>,
         context: u64,
-        how: How,
-    ) -> Sent {
+        mode: SendMode,
+    ) -> SendStatus {
         let to = self.peer(from, to);
         for _ in 0..100_000 {
-            let message = TaggedMessage { to, tag, data, body, token: token(context), how };
+            let message = TaggedMessage { to, tag, data, body, token: token(context), mode };
             match self.sides[from].endpoint.send(message) {
                 Ok(sent) => return sent,
                 Err(Refusal::Again) => drop(self.turn()),
@@ -105,14 +111,14 @@ impl World {
         panic!("no room ever");
     }
 
-    pub fn receive(&mut self, at: usize, selection: Selection, into: &mut [u8], context: u64) {
+    pub fn receive(&mut self, at: usize, selection: MatchCriteria, into: &mut [u8], context: u64) {
         let Side { endpoint, done } = &mut self.sides[at];
         let sink = &mut |one| done.push(one);
         endpoint.receive(selection, span(into).into(), token(context), sink).unwrap();
     }
 
-    /// What has completed at a side, by context.
-    pub fn done(&self, at: usize, context: u64) -> &Done {
+    /// CompletionKind has completed at a side, by context.
+    pub fn done(&self, at: usize, context: u64) -> &TaggedCompletion {
         let mut all = self.sides[at].done.iter().filter(|done| done.token.context == context);
         let found = all.next().unwrap_or_else(|| panic!("{context} has not completed"));
         assert!(all.next().is_none(), "{context} has completed twice");

@@ -1,4 +1,4 @@
-//! Messages in pieces, while some pieces are missing.
+//! Segmented messages, while some segments are missing.
 
 mod world;
 
@@ -21,9 +21,9 @@ fn narrow() -> World {
     World::new(options, 2)
 }
 
-/// Sends a message, of which only the first pieces arrive. A receive that looks for it finds it.
-fn send_some(world: &mut World, bytes: &mut [u8], how: How) {
-    world.send(bytes, Some(1), 1, how);
+/// Sends a message, of which only the first segments arrive. A receive that looks for it finds it.
+fn send_some(world: &mut World, bytes: &mut [u8], mode: SendMode) {
+    world.send(bytes, Some(1), 1, mode);
     for _ in 0..10_000 {
         world.turn();
         if world.sides[1].endpoint.unexpected() > 0 {
@@ -39,7 +39,7 @@ fn a_receive_takes_over_what_is_coming() {
     for way in ["receive", "several parts", "too short", "claim", "discard", "many"] {
         let mut world = narrow();
         let (mut bytes, mut into) = (pattern(LENGTH, 1), vec![0; LENGTH]);
-        send_some(&mut world, &mut bytes, How::Delivered);
+        send_some(&mut world, &mut bytes, SendMode::Delivery);
         assert!(world.sides[0].done.is_empty());
         let length = if way == "too short" { 9000 } else { LENGTH };
         let Side { endpoint, done } = &mut world.sides[1];
@@ -71,19 +71,19 @@ fn a_receive_takes_over_what_is_coming() {
         world.settle();
         assert_eq!(world.done(0, 1).outcome, Outcome::Success, "{way}: delivered");
         if way == "discard" {
-            assert!(world.sides[1].done.iter().all(|done| done.what == What::Peeked));
+            assert!(world.sides[1].done.iter().all(|done| done.kind == CompletionKind::Peeked));
             continue;
         }
         let all = &world.sides[1].done;
-        let done = all.iter().find(|done| done.what == What::Received).expect(way);
-        assert_eq!((done.length, done.left), (length, LENGTH - length), "{way}");
+        let done = all.iter().find(|done| done.kind == CompletionKind::Received).expect(way);
+        assert_eq!((done.length, done.overflow), (length, LENGTH - length), "{way}");
         assert_eq!(done.outcome == Outcome::Truncated, way == "too short");
-        assert_eq!(all.last().unwrap().what == What::BufferEnded, way == "many");
+        assert_eq!(all.last().unwrap().kind == CompletionKind::BufferReleased, way == "many");
         assert!(into[..length] == bytes[..length] && into[length..].iter().all(|byte| *byte == 0));
     }
 }
 
-/// Messages whose last pieces find no room in the queue wait, are refused when there are too many,
+/// Messages whose last segments find no room in the queue wait, are refused when there are too many,
 /// and come in order.
 #[test]
 fn ends_that_find_no_room_come_later() {
@@ -94,17 +94,17 @@ fn ends_that_find_no_room_come_later() {
     for (at, bytes) in bodies.iter_mut().enumerate() {
         let body = span(bytes).into();
         loop {
-            let how = How::Taken;
+            let mode = SendMode::Transmit;
             let message =
-                TaggedMessage { to, tag: Some(3), data: None, body: &body, token: token(0), how };
+                TaggedMessage { to, tag: Some(3), data: None, body: &body, token: token(0), mode };
             match world.sides[0].endpoint.send(message) {
-                Ok(sent) => break assert_eq!(sent, Sent::Now),
+                Ok(sent) => break assert_eq!(sent, SendStatus::Complete),
                 Err(Refusal::Again) => refused += 1,
                 Err(refused) => panic!("{at}: {refused:?}"),
             }
             world.turn();
         }
-        // The message counts as sent, so its memory is the program's, even if pieces still wait.
+        // The message counts as sent, so its memory is the program's, even if segments still wait.
         bytes.fill(0);
     }
     // A queue of 1,024 descriptors has room for the packets of twelve messages.
@@ -127,7 +127,7 @@ fn the_end_of_a_sender_ends_its_message() {
         let mut world = narrow();
         let (mut bytes, mut into) = (pattern(LENGTH, 1), vec![0; LENGTH]);
         let body = span(&mut bytes).into();
-        world.send_from(1, 0, &body, Some(1), None, 1, How::Taken);
+        world.send_from(1, 0, &body, Some(1), None, 1, SendMode::Transmit);
         while world.sides[0].endpoint.unexpected() == 0 {
             world.turn();
         }
@@ -157,12 +157,12 @@ fn the_end_of_a_sender_ends_its_message() {
             let (mut next, mut into) = (pattern(LENGTH, 2), vec![0; LENGTH]);
             world.receive(0, any(2), &mut into, 6);
             world.settle();
-            let (to, how, body) = (world.peer(1, 0), How::Taken, span(&mut next).into());
+            let (to, mode, body) = (world.peer(1, 0), SendMode::Transmit, span(&mut next).into());
             let message =
-                TaggedMessage { to, tag: Some(2), data: None, body: &body, token: token(2), how };
+                TaggedMessage { to, tag: Some(2), data: None, body: &body, token: token(2), mode };
             let sent = world.sides[1].endpoint.send(message);
             assert!(matches!(sent, Err(Refusal::Lost(_))), "the sender is told, too: {sent:?}");
-            world.send_from(1, 0, &body, Some(2), None, 2, How::Taken);
+            world.send_from(1, 0, &body, Some(2), None, 2, SendMode::Transmit);
             world.settle();
             assert!(world.done(0, 6).outcome == Outcome::Success && into == next);
         }
@@ -179,12 +179,12 @@ fn what_is_lost_is_told_before_more_is_sent() {
         let (mut bytes, mut into) = (pattern(length, 1), vec![0; length]);
         let to = world.peer(0, 1);
         let body = span(&mut bytes).into();
-        let how = How::Taken;
+        let mode = SendMode::Transmit;
         let message =
-            TaggedMessage { to, tag: Some(1), data: None, body: &body, token: token(0), how };
+            TaggedMessage { to, tag: Some(1), data: None, body: &body, token: token(0), mode };
         // More than the link has room for.
         for _ in 0..if length == 8 { 20 } else { 1 } {
-            assert_eq!(world.sides[0].endpoint.send(message).unwrap(), Sent::Now);
+            assert_eq!(world.sides[0].endpoint.send(message).unwrap(), SendStatus::Complete);
         }
         world.fabric.cut(sender, receiver, bellwire::Status::PeerGone);
         world.settle();
@@ -197,7 +197,11 @@ fn what_is_lost_is_told_before_more_is_sent() {
         world.sides[1].done.clear();
         bytes.fill(9);
         world.receive(1, any(1), &mut into, 5);
-        assert_eq!(world.sides[0].endpoint.send(message).unwrap(), Sent::Now, "it goes on");
+        assert_eq!(
+            world.sides[0].endpoint.send(message).unwrap(),
+            SendStatus::Complete,
+            "it goes on"
+        );
         world.settle();
         assert_eq!(world.done(1, 5).outcome, Outcome::Success);
         assert_eq!(into, bytes);

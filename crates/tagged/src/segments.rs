@@ -1,0 +1,97 @@
+//! Segmented messages: too long for one packet, and short enough that a copy costs less than a
+//! fetch.
+//!
+//! The first segment is an eager message that gives the whole length, and it matches a receive. The
+//! others follow in order, each with its offset in the message. The receiver copies each straight
+//! to its destination while the sender is at the next. So the whole message is in flight without a
+//! round trip, and both sides copy at once.
+//!
+//! A sender segments one message to a peer at a time. If its packets find no room, the rest is kept
+//! and sent later. Until then all heads to this receiver carry a flag. A head without it, while
+//! segments are missing, shows that a link lost them.
+
+use crate::envelope::Envelope;
+use crate::head::Head;
+use crate::matching::Matched;
+
+/// Longest message that is sent in segments, in bytes. Beyond that, one copy by the kernel takes
+/// less time than two of ours, and much less cache.
+pub const SEGMENTED_BYTES: usize = 32 << 10;
+
+/// Credit window in bytes: what one sender may have at one receiver without a posted receive. Each
+/// message counts slightly more than its own bytes.
+pub const WINDOW_BYTES: usize = 512 << 10;
+
+/// Bytes before those of each later segment: head, offset.
+pub(crate) const SEGMENT_HEAD_BYTES: usize = Head::BYTES + 8;
+
+/// The rest of a message that found no room, at its sender.
+pub(crate) struct UnsentSegments {
+    bytes: Box<[u8]>,
+    /// Offset of `bytes` in the message.
+    start: usize,
+    sent: usize,
+}
+
+impl UnsentSegments {
+    /// The bytes of a message from `start` on.
+    pub(crate) fn new(bytes: Box<[u8]>, start: usize) -> UnsentSegments {
+        UnsentSegments { bytes, start, sent: 0 }
+    }
+
+    /// The next segment of at most `limit` bytes, and its offset in the message. `None`: all are
+    /// sent.
+    pub(crate) fn next(&self, limit: usize) -> Option<(usize, &[u8])> {
+        let rest = &self.bytes[self.sent..];
+        (!rest.is_empty()).then(|| (self.start + self.sent, &rest[..rest.len().min(limit)]))
+    }
+
+    /// The next segment, of `length` bytes, was sent.
+    pub(crate) fn advance(&mut self, length: usize) {
+        self.sent += length;
+    }
+}
+
+/// A message at its receiver that lacks segments.
+pub(crate) struct Incoming {
+    pub(crate) envelope: Envelope,
+    pub(crate) destination: Destination,
+    received: usize,
+}
+
+/// Where the segments of a message go.
+pub(crate) enum Destination {
+    Receive(Matched),
+    /// A place among the unexpected messages.
+    Unexpected(u32),
+    /// Nowhere: the program discarded the message.
+    Discarded,
+}
+
+impl Incoming {
+    /// A message of which the first `received` bytes have come.
+    pub(crate) fn new(envelope: Envelope, received: usize, destination: Destination) -> Incoming {
+        Incoming { envelope, destination, received }
+    }
+
+    /// Whether a message of `whole` bytes can begin with a segment of `first`.
+    pub(crate) fn can_begin(whole: usize, first: usize) -> bool {
+        (1..whole).contains(&first) && whole <= WINDOW_BYTES
+    }
+
+    /// Whether a segment of `length` bytes at offset `at` is the next one.
+    pub(crate) fn is_next(&self, at: usize, length: usize) -> bool {
+        at == self.received && length <= self.envelope.length - at
+    }
+
+    /// `length` bytes more have come. Returns whether the message is whole.
+    pub(crate) fn advance(&mut self, length: usize) -> bool {
+        self.received += length;
+        self.received == self.envelope.length
+    }
+
+    /// Bytes that have come, from the first on.
+    pub(crate) fn received(&self) -> usize {
+        self.received
+    }
+}
