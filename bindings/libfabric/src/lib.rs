@@ -13,13 +13,13 @@
 //! | `bound.rs`, `entries.rs` | parts of an endpoint and of a completion queue |
 //! | `connection.rs` | what connected endpoints do besides |
 //! | `transmit.rs`, `receive.rs`, `rma.rs`, `atomic.rs` | the calls of the data path |
-//! | `object.rs` | pointers from programs: what is null, not ours, or closed |
+//! | `pointer.rs`, `errno.rs` | what C passes to a call, and what the call returns |
+//! | `object.rs` | objects that programs have pointers to: opened, used by others, closed |
 //! | `lock.rs`, `wait.rs`, `progress.rs` | threads |
 //!
-//! Every function that the library or a program calls takes the pointers that the interface
-//! requires, or null. This is their common safety contract, which SAFETY comments refer to.
-//! `object.rs` says how other pointers are answered.
-#![allow(clippy::missing_safety_doc)]
+//! An entry point is a safe `extern "C" fn`: the types of its parameters are its manual page's
+//! promises about pointers, and all code behind it is safe. `pointer.rs` lists these types;
+//! `object.rs` says how wrong and closed objects are answered.
 
 pub mod abi;
 mod address;
@@ -33,6 +33,7 @@ mod domain;
 mod entries;
 mod ep;
 mod eq;
+mod errno;
 mod fabric;
 mod host;
 mod info;
@@ -41,6 +42,7 @@ mod lock;
 mod mr;
 mod object;
 mod passive;
+mod pointer;
 mod poll;
 mod progress;
 mod receive;
@@ -59,7 +61,7 @@ use std::sync::OnceLock;
 pub const VERSION: u32 = 1;
 
 struct Ours(Box<std::cell::UnsafeCell<Provider>>);
-// SAFETY: we write it once, before the library sees it; from then on it belongs to the library.
+// SAFETY: we write the provider once, before the library sees it; then it belongs to the library.
 unsafe impl Sync for Ours {}
 // SAFETY: as above.
 unsafe impl Send for Ours {}

@@ -18,10 +18,14 @@ use crate::abi::{
     Fid, FidAv, FidCntr, FidCq, FidDomain, FidEp, FidEq, FidFabric, FidMr, FidPep, FidPoll, FidStx,
     FidWait, Ops, Slot, error,
 };
+use crate::errno::{Code, Result, status};
+use crate::pointer::Out;
 use std::alloc::{Layout, dealloc};
 use std::collections::VecDeque;
-use std::ffi::{c_char, c_void};
-use std::ptr::null_mut;
+use std::ffi::{c_char, c_int, c_void};
+use std::ops::Deref;
+use std::ptr::{NonNull, null_mut};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Most closed objects that stay.
@@ -29,75 +33,302 @@ pub const SHELLS: usize = 1024;
 /// Most bytes that they take.
 pub const SHELL_BYTES: usize = 1 << 20;
 
-/// Returns `-FI_EINVAL` unless all of these pointers are non-null.
-macro_rules! given {
-    ($($pointer:expr),+ $(,)?) => {
-        if $($pointer.is_null())||+ {
-            return -$crate::abi::error::EINVAL as _;
-        }
-    };
-}
-pub(crate) use given;
-
-/// Whether a program can mean memory by this: its length is possible, and the pointer is not null
-/// if there are bytes.
-#[inline(always)]
-pub fn is_memory(at: *const c_void, length: usize) -> bool {
-    if at.is_null() { length == 0 } else { length as isize >= 0 }
+/// What an object does before it ends.
+pub trait Close {
+    /// Leaves the objects that list it.
+    fn close(&self) {}
 }
 
 /// An object that programs have pointers to.
 ///
 /// # Safety
 /// It is `repr(C)` and begins with its `Head`. The head begins with a [`Fid`] whose table is `FID`
-/// while the object is open.
-pub unsafe trait Object {
+/// while the object is open. Several threads may use it, as far as its domain's threading level
+/// allows (fi_domain(3)). Only [`close`] ends it.
+pub unsafe trait Object: Close + Sized + 'static {
     /// The structure of the interface.
     type Head: 'static;
     /// Its first table, which no other kind of object has.
     const FID: &'static Ops<6>;
     /// Its head once it is closed.
     const CLOSED: Self::Head;
+    /// The number of objects that use it; `None`: of a kind that others do not use.
+    fn users(&self) -> Option<&AtomicUsize> {
+        None
+    }
 }
 
+/// An object that others use.
+///
+/// # Safety
+/// `users` is `Some`, and only [`Use`] changes this number.
+pub unsafe trait Shared: Object {}
+
 /// Declares a kind of object: its type, its structure, its first table, and the structure once it
-/// is closed.
+/// is closed; for kinds that others use also the field with their number.
 macro_rules! object {
+    ($object:ty, $head:ident, $fid:ident, $closed:expr, $users:ident) => {
+        object!(@ $object, $head, $fid, $closed, fn users(&self) -> Option<&AtomicUsize> {
+            Some(&self.$users)
+        });
+        // SAFETY: `users` is `Some`; the field is private, and nothing else changes it.
+        unsafe impl $crate::object::Shared for $object {}
+    };
     ($object:ty, $head:ident, $fid:ident, $closed:expr) => {
+        object!(@ $object, $head, $fid, $closed,);
+    };
+    (@ $object:ty, $head:ident, $fid:ident, $closed:expr, $($users:item)?) => {
         // SAFETY: the structure is `repr(C)`, begins with the head, and is made with this table.
         unsafe impl $crate::object::Object for $object {
             type Head = $crate::abi::$head;
             const FID: &'static $crate::abi::Ops<6> = &$fid;
             const CLOSED: $crate::abi::$head = $closed;
+            $($users)?
         }
     };
 }
 pub(crate) use object;
 
-/// The object of this kind that a program passes as an argument. `None`: it is null, of another
-/// kind, not ours, or closed.
-///
-/// # Safety
-/// Null, an open object of some provider, or one of ours that is open or a shell.
-#[inline]
-pub unsafe fn object_of<'a, T: Object>(fid: *mut Fid) -> Option<&'a T> {
-    // SAFETY: the caller's promise; the table identifies the kind.
-    unsafe { (!fid.is_null() && std::ptr::eq((*fid).ops, T::FID)).then(|| &*fid.cast::<T>()) }
+/// An object that a program passes as an argument, or that an event names.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Handle(*mut Fid);
+
+// SAFETY: a handle is an address; `object` says when it is followed.
+unsafe impl Send for Handle {}
+
+impl Handle {
+    pub const NULL: Handle = Handle(null_mut());
+
+    /// The handle of our object, for events and wait sets.
+    pub fn of<T: Object>(object: &T) -> Handle {
+        Handle((&raw const *object).cast_mut().cast())
+    }
+
+    /// A handle that programs only pass back.
+    pub fn of_fid(fid: &Fid) -> Handle {
+        Handle((&raw const *fid).cast_mut())
+    }
+
+    pub fn is_null(self) -> bool {
+        self.0.is_null()
+    }
+
+    /// The word that a program sees.
+    pub fn address(self) -> usize {
+        self.0 as usize
+    }
+
+    /// The context of an open object of ours; null for what is none.
+    pub fn context(self) -> *mut c_void {
+        // SAFETY: as in `object`.
+        unsafe { self.0.as_ref() }.map_or(null_mut(), |fid| fid.context)
+    }
+
+    /// The object of this kind. `None`: the handle is null, or the object is of another kind, not
+    /// ours, or closed.
+    #[inline]
+    pub fn object<'a, T: Object>(self) -> Option<&'a T> {
+        // SAFETY: a program passes null, an open object of some provider, or a closed one of ours,
+        // which is still a `Fid`: fi_ep_bind(3), fi_poll_add(3), fi_trywait(3).
+        let fid = unsafe { self.0.as_ref() }?;
+        // SAFETY: only objects of type `T` have this table.
+        std::ptr::eq(fid.ops, T::FID).then(|| unsafe { &*self.0.cast::<T>() })
+    }
 }
 
-/// Ends an object that was boxed. Its shell stays for a while.
+/// A new object that the program does not have yet.
+pub struct Opened<T: Object>(NonNull<T>);
+
+impl<T: Object> Opened<T> {
+    pub fn new(object: T) -> Opened<T> {
+        Opened(NonNull::from(Box::leak(Box::new(object))))
+    }
+}
+
+impl<T: Object> Deref for Opened<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        // SAFETY: `new` boxed the object, and nobody can close it before the program has it.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl<T: Object> Drop for Opened<T> {
+    fn drop(&mut self) {
+        // SAFETY: `new` boxed the object, and the program never gets it.
+        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+    }
+}
+
+/// Opens an object: makes it, and gives it to the program.
+pub fn open<T: Object>(into: Out<T>, make: impl FnOnce() -> Result<Opened<T>>) -> c_int {
+    status((|| {
+        let place = into.ok_or(error::EINVAL)?;
+        place.write(std::mem::ManuallyDrop::new(make()?).0);
+        Ok(())
+    })())
+}
+
+/// `fi_close`.
+pub extern "C" fn close<T: Object>(object: NonNull<T>) -> c_int {
+    {
+        // SAFETY: the header calls this through the table of `object`, so it is open and a `T`.
+        let object = unsafe { object.as_ref() };
+        if object.users().is_some_and(|users| users.load(Ordering::Relaxed) > 0) {
+            return Code::of_error(error::EBUSY);
+        }
+        object.close();
+    }
+    // SAFETY: `open` gave `object` to the program, which does not use it during fi_close(3). No
+    // object uses it, and it has left those that listed it.
+    unsafe { retire(object) };
+    0
+}
+
+/// Ends an object. Its shell stays for a while.
 ///
 /// # Safety
-/// It was made by `Box::into_raw`, and our code no longer uses it.
-pub unsafe fn retire<T: Object>(object: *mut T) {
-    let layout = Layout::new::<T>();
-    // SAFETY: the caller's promise. The head fits, because the object begins with it.
+/// It was boxed, and our code no longer uses it.
+unsafe fn retire<T: Object>(object: NonNull<T>) {
+    // SAFETY: the caller's promise for `object`. The head fits, because the object begins with it.
     unsafe {
         object.drop_in_place();
         object.cast::<T::Head>().write(T::CLOSED);
     }
     let mut shells = CLOSED_OBJECTS.lock().unwrap_or_else(PoisonError::into_inner);
-    shells.keep(Shell { at: object.cast(), layout });
+    shells.keep(Shell { at: object.cast().as_ptr(), layout: Layout::new::<T>() });
+}
+
+/// A use of an object, which is not closed before this is dropped.
+pub struct Use(NonNull<AtomicUsize>);
+
+// SAFETY: the number of users is atomic, and lives as long as the `Use`.
+unsafe impl Send for Use {}
+
+impl Use {
+    pub fn of<T: Shared>(object: &T) -> Use {
+        let users = object.users().expect("shared objects have this number");
+        users.fetch_add(1, Ordering::Relaxed);
+        Use(users.into())
+    }
+}
+
+impl Drop for Use {
+    fn drop(&mut self) {
+        // SAFETY: `close` refuses to end the object while its number of users is not zero.
+        unsafe { self.0.as_ref() }.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A reference to an object that counts as its user.
+pub struct Ref<T: Shared>(NonNull<T>);
+
+// SAFETY: several threads may use an object, by the promise of `Object`.
+unsafe impl<T: Shared> Send for Ref<T> {}
+// SAFETY: as above.
+unsafe impl<T: Shared> Sync for Ref<T> {}
+
+impl<T: Shared> Ref<T> {
+    pub fn to(object: &T) -> Ref<T> {
+        std::mem::forget(Use::of(object));
+        Ref(object.into())
+    }
+}
+
+impl<T: Shared> Clone for Ref<T> {
+    fn clone(&self) -> Ref<T> {
+        Ref::to(self)
+    }
+}
+
+impl<T: Shared> Deref for Ref<T> {
+    type Target = T;
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        // SAFETY: `close` refuses to end the object while its number of users is not zero.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl<T: Shared> Drop for Ref<T> {
+    fn drop(&mut self) {
+        if let Some(users) = self.users() {
+            users.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A reference that threads read while another one replaces it.
+pub struct AtomicRef<T: Shared>(AtomicPtr<T>);
+
+impl<T: Shared> Default for AtomicRef<T> {
+    fn default() -> Self {
+        AtomicRef(AtomicPtr::default())
+    }
+}
+
+impl<T: Shared> AtomicRef<T> {
+    #[inline]
+    pub fn get(&self) -> Option<&T> {
+        // Acquire pairs with the release of `set`.
+        // SAFETY: null, or a pointer of a `Ref`. A program does not close what a call on another
+        // thread reports to: fi_av_bind(3), fi_mr_bind(3).
+        unsafe { self.0.load(Ordering::Acquire).as_ref() }
+    }
+
+    pub fn set(&self, object: Ref<T>) {
+        let new = std::mem::ManuallyDrop::new(object).0;
+        let old = self.0.swap(new.as_ptr(), Ordering::AcqRel);
+        drop(NonNull::new(old).map(Ref));
+    }
+}
+
+impl<T: Shared> Drop for AtomicRef<T> {
+    fn drop(&mut self) {
+        drop(NonNull::new(*self.0.get_mut()).map(Ref));
+    }
+}
+
+/// A reference in a list, which the object leaves when it closes.
+pub struct Listed<T>(NonNull<T>);
+
+// SAFETY: several threads may use an object, by the promise of `Object`.
+unsafe impl<T: Object> Send for Listed<T> {}
+
+impl<T: Object> Listed<T> {
+    /// # Safety
+    /// The object's [`Close::close`] drops this and its copies.
+    pub unsafe fn new(object: &T) -> Listed<T> {
+        Listed(object.into())
+    }
+
+    /// Whether this is the object.
+    pub fn is(&self, object: &T) -> bool {
+        std::ptr::eq(self.0.as_ptr(), object)
+    }
+}
+
+impl<T> Clone for Listed<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for Listed<T> {}
+
+impl<T> PartialEq for Listed<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl<T> Deref for Listed<T> {
+    type Target = T;
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        // SAFETY: the object is open while this exists, by the promise of `new`.
+        unsafe { self.0.as_ref() }
+    }
 }
 
 /// The memory of an object that is closed.
@@ -106,7 +337,7 @@ struct Shell {
     layout: Layout,
 }
 
-// SAFETY: only the shell frees this memory.
+// SAFETY: only the shell frees the memory `at`.
 unsafe impl Send for Shell {}
 
 struct Shells {
@@ -124,25 +355,25 @@ impl Shells {
         while self.oldest_first.len() > SHELLS || self.bytes > SHELL_BYTES {
             let Some(Shell { at, layout }) = self.oldest_first.pop_front() else { return };
             self.bytes -= layout.size();
-            // SAFETY: it was boxed with this layout. Only a program that was told of the close can
-            // still have its address.
+            // SAFETY: `at` was boxed with this layout. A program that still uses it has ignored
+            // fi_close(3) for as long as `SHELLS` says.
             unsafe { dealloc(at, layout) };
         }
     }
 }
 
 /// The answer of every call of a closed object. It reads no arguments.
-unsafe extern "C" fn closed() -> isize {
-    -(error::EBADF as isize)
+extern "C" fn closed() -> isize {
+    Code::of_error(error::EBADF)
 }
 
 /// The answer of calls that return a text.
-unsafe extern "C" fn closed_text() -> *const c_char {
+extern "C" fn closed_text() -> *const c_char {
     c"the object is closed".as_ptr()
 }
 
 /// The count of a closed counter: zero.
-unsafe extern "C" fn closed_count() -> u64 {
+extern "C" fn closed_count() -> u64 {
     0
 }
 
@@ -208,6 +439,7 @@ mod tests {
     use super::*;
     use crate::abi::class;
     use std::alloc::alloc;
+    use std::mem::MaybeUninit;
 
     #[repr(C)]
     struct Thing {
@@ -216,6 +448,7 @@ mod tests {
     }
     static THING: Ops<6> = calls();
     object!(Thing, FidPoll, THING, CLOSED_POLL);
+    impl Close for Thing {}
 
     /// An object is recognized by its table while it is open, and not once it is closed; null is no
     /// object.
@@ -223,15 +456,17 @@ mod tests {
     fn closed_objects_are_no_objects() {
         let fid = Fid { class: class::POLL, context: null_mut(), ops: &THING };
         let thing = Thing { fid: FidPoll { fid, ops: &THREE }, content: Box::new(7) };
-        let thing = Box::into_raw(Box::new(thing));
-        // SAFETY: an object, then its shell, then null.
-        unsafe {
-            assert_eq!(object_of::<Thing>(thing.cast()).map(|thing| *thing.content), Some(7));
-            retire(thing);
-            assert!(object_of::<Thing>(thing.cast()).is_none());
-            assert_eq!((*thing.cast::<Fid>()).class, 0);
-            assert!(object_of::<Thing>(null_mut()).is_none());
-        }
+        let mut place = MaybeUninit::uninit();
+        assert_eq!(open(Some(&mut place), || Ok(Opened::new(thing))), 0);
+        // SAFETY: `open` has written it.
+        let thing = unsafe { place.assume_init() };
+        let handle = Handle(thing.cast().as_ptr());
+        assert_eq!(handle.object::<Thing>().map(|thing| *thing.content), Some(7));
+        assert_eq!(close(thing), 0);
+        assert!(handle.object::<Thing>().is_none());
+        // SAFETY: a shell is a `Fid`.
+        assert_eq!(unsafe { (*handle.0).class }, 0);
+        assert!(Handle::NULL.object::<Thing>().is_none());
     }
 
     /// Shells stay within both limits, and the newest is kept.
@@ -242,7 +477,7 @@ mod tests {
             let layout = Layout::from_size_align(bytes, 8).expect("a layout");
             let mut newest = null_mut();
             for _ in 0..3 * SHELLS {
-                // SAFETY: the layout has bytes; the shell owns them.
+                // SAFETY: `layout` has bytes; the shell owns them.
                 newest = unsafe { alloc(layout) };
                 shells.keep(Shell { at: newest, layout });
                 assert!(shells.oldest_first.len() <= SHELLS && shells.bytes <= SHELL_BYTES);
