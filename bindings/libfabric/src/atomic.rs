@@ -3,7 +3,7 @@
 use crate::abi::{AtomicAttr, Ioc, MsgAtomic, Ops, error, flag, ops};
 use crate::domain::Domain;
 use crate::ep::{ActiveEndpoint, State};
-use crate::errno::{Result, status};
+use crate::errno::{Result, answer, call};
 use crate::pointer::{Array, Buffer, gather};
 use crate::rma::Access;
 use bellwire_tagged::{Change, Form, Number, OPERAND_BYTES, Operands, Spans};
@@ -118,7 +118,7 @@ fn change(
 ) -> isize {
     let mut state = ep.lock();
     let flags = flags.unwrap_or_else(|| state.usual());
-    status(state.change(operation, Access { to, offset, key, context, flags }))
+    answer(state.change(operation, Access { to, offset, key, context, flags }))
 }
 
 /// A call with a message structure.
@@ -129,21 +129,19 @@ fn message(
     compared: Numbers,
     results: Numbers,
     flags: u64,
-) -> isize {
-    status((|| {
-        let message = message.ok_or(error::EINVAL)?;
-        if message.rma_iov_count != 1 {
-            return Err(error::EINVAL);
-        }
-        let there = &message.rma_iov.elements(1)?[0];
-        let operands = Numbers::Several(message.iov, message.iov_count);
-        let (datatype, op) = (message.datatype, message.op);
-        let operation = Operation { call, datatype, op, operands, compared, results };
-        let mut state = ep.lock();
-        let flags = state.with(flags);
-        let (to, context) = (message.addr, message.context);
-        state.change(operation, Access { to, offset: there.addr, key: there.key, context, flags })
-    })())
+) -> Result {
+    let message = message.ok_or(error::EINVAL)?;
+    if message.rma_iov_count != 1 {
+        return Err(error::EINVAL);
+    }
+    let there = &message.rma_iov.elements(1)?[0];
+    let operands = Numbers::Several(message.iov, message.iov_count);
+    let (datatype, op) = (message.datatype, message.op);
+    let operation = Operation { call, datatype, op, operands, compared, results };
+    let mut state = ep.lock();
+    let flags = state.with(flags);
+    let (to, context) = (message.addr, message.context);
+    state.change(operation, Access { to, offset: there.addr, key: there.key, context, flags })
 }
 
 extern "C" fn write(
@@ -181,7 +179,7 @@ extern "C" fn writev(
 }
 
 extern "C" fn writemsg(ep: &ActiveEndpoint, msg: Option<&MsgAtomic>, flags: u64) -> isize {
-    message(ep, Call::Write, msg, Numbers::None, Numbers::None, flags)
+    answer(message(ep, Call::Write, msg, Numbers::None, Numbers::None, flags))
 }
 
 #[allow(clippy::too_many_arguments)]
@@ -249,7 +247,7 @@ extern "C" fn readwritemsg(
     count: usize,
     flags: u64,
 ) -> isize {
-    message(ep, Call::Fetch, msg, Numbers::None, Numbers::Several(results, count), flags)
+    answer(message(ep, Call::Fetch, msg, Numbers::None, Numbers::Several(results, count), flags))
 }
 
 #[allow(clippy::too_many_arguments)]
@@ -311,7 +309,7 @@ extern "C" fn compwritemsg(
 ) -> isize {
     let compared = Numbers::Several(compared, compared_count);
     let results = Numbers::Several(results, result_count);
-    message(ep, Call::Compare, msg, compared, results, flags)
+    answer(message(ep, Call::Compare, msg, compared, results, flags))
 }
 
 impl Operation {
@@ -333,7 +331,7 @@ impl Operation {
 
 /// Writes how many numbers one call may have; without a place it only checks.
 fn valid(datatype: c_int, op: c_int, call: Call, count: Option<&mut usize>) -> c_int {
-    status(known(datatype, op, call).map(|(number, _)| {
+    answer(known(datatype, op, call).map(|(number, _)| {
         if let Some(count) = count {
             *count = OPERAND_BYTES / number.size();
         }
@@ -375,7 +373,7 @@ pub extern "C" fn query(
     attr: Option<&mut AtomicAttr>,
     flags: u64,
 ) -> c_int {
-    status((|| {
+    call(|| {
         let attr = attr.ok_or(error::EINVAL)?;
         let call = match flags {
             0 => Call::Write,
@@ -386,5 +384,5 @@ pub extern "C" fn query(
         let (number, _) = known(datatype, op, call)?;
         (attr.size, attr.count) = (number.size(), OPERAND_BYTES / number.size());
         Ok(())
-    })())
+    })
 }

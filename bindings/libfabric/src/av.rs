@@ -5,7 +5,7 @@ use crate::abi::{AvAttr, EqEntry, Fid, FidAv, Ops, class, error, flag, not_offer
 use crate::address::{self, SocketAddress};
 use crate::domain::Domain;
 use crate::eq::EventQueue;
-use crate::errno::{Result, count, status};
+use crate::errno::{Result, answer, call};
 use crate::host;
 use crate::object::{self, AtomicRef, CLOSED_AV, Close, Handle, Opened, Ref, close, object};
 use crate::pointer::{Array, Buffer, Out, Text};
@@ -147,7 +147,7 @@ fn check_insert_flags(flags: u64) -> Result {
 }
 
 extern "C" fn bind(av: &AddressVector, eq: Handle, _flags: u64) -> c_int {
-    status(eq.object().map(|eq| av.eq.set(Ref::to(eq))).ok_or(error::EINVAL))
+    answer(eq.object().map(|eq| av.eq.set(Ref::to(eq))).ok_or(error::EINVAL))
 }
 
 extern "C" fn insert(
@@ -158,7 +158,7 @@ extern "C" fn insert(
     flags: u64,
     context: Array<c_int>,
 ) -> c_int {
-    count((|| {
+    call(|| {
         check_insert_flags(flags)?;
         if addresses_count > ADDRESS_LIMIT {
             return Err(error::EINVAL);
@@ -166,7 +166,7 @@ extern "C" fn insert(
         let addresses = addresses.elements(addresses_count)?;
         let addresses: Vec<_> = addresses.iter().map(|one| address::read(one)).collect();
         av.insert(&addresses, numbers, flags, context)
-    })())
+    })
 }
 
 extern "C" fn insertsvc(
@@ -192,7 +192,7 @@ extern "C" fn insertsym(
     flags: u64,
     context: Array<c_int>,
 ) -> c_int {
-    count((|| {
+    call(|| {
         check_insert_flags(flags)?;
         let (node, service) = node.get().zip(service.get()).ok_or(error::EINVAL)?;
         let fits = nodes.checked_mul(services).is_some_and(|all| all <= ADDRESS_LIMIT);
@@ -209,11 +209,11 @@ extern "C" fn insertsym(
             }
         }
         av.insert(&addresses, numbers, flags, context)
-    })())
+    })
 }
 
 extern "C" fn remove(av: &AddressVector, numbers: Array<u64>, count: usize, _flags: u64) -> c_int {
-    status((|| {
+    call(|| {
         let mut entries = av.entries();
         for &number in numbers.elements(count)? {
             // A removed address is as unknown as one that was never inserted.
@@ -222,7 +222,7 @@ extern "C" fn remove(av: &AddressVector, numbers: Array<u64>, count: usize, _fla
             av.changed();
         }
         Ok(())
-    })())
+    })
 }
 
 /// A truncated address is no error here: fi_av_lookup(3) returns the full length.
@@ -232,12 +232,12 @@ extern "C" fn lookup(
     into: Buffer,
     length: Option<&mut usize>,
 ) -> c_int {
-    status((|| {
+    call(|| {
         let length = length.ok_or(error::EINVAL)?;
         let address = av.entries().get(number as usize).copied().flatten();
         let _ = address::write(address.ok_or(error::EINVAL)?, into, length);
         Ok(())
-    })())
+    })
 }
 
 extern "C" fn straddr(

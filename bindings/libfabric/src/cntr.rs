@@ -3,7 +3,7 @@
 use crate::abi::{CntrAttr, Fid, FidCntr, Ops, class, error, not_offered, ops};
 use crate::domain::Domain;
 use crate::ep::ActiveEndpoint;
-use crate::errno::{Result, status};
+use crate::errno::{Result, answer};
 use crate::lock::Lock;
 use crate::object::{self, CLOSED_CNTR, Close, Handle, Listed, Opened, Ref, close, object};
 use crate::pointer::{Buffer, Out};
@@ -196,7 +196,7 @@ impl Close for Counter {
 }
 
 extern "C" fn control(cntr: &Counter, command: c_int, argument: Buffer) -> c_int {
-    status(wait::control(cntr.wait.as_ref(), cntr.wait_obj, command, argument))
+    answer(wait::control(cntr.wait.as_ref(), cntr.wait_obj, command, argument))
 }
 
 extern "C" fn read(cntr: &Counter) -> u64 {
@@ -226,5 +226,5 @@ extern "C" fn seterr(cntr: &Counter, value: u64) -> c_int {
 }
 
 extern "C" fn wait_for(cntr: &Counter, threshold: u64, timeout_ms: c_int) -> c_int {
-    status(cntr.wait(threshold, timeout_ms))
+    answer(cntr.wait(threshold, timeout_ms))
 }

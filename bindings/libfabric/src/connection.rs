@@ -5,7 +5,7 @@ use crate::abi::{EqEntry, Ops, error, not_offered, ops, value};
 use crate::address::{self, SocketAddress};
 use crate::bound::Bound;
 use crate::ep::{self, ActiveEndpoint, State};
-use crate::errno::{Result, status};
+use crate::errno::{Result, call};
 use crate::pointer::Buffer;
 use bellwire_tagged::{CONNECTION_BYTES, ConnectionEvent, Done, Endpoint, Request};
 use std::ffi::c_int;
@@ -88,7 +88,7 @@ extern "C" fn connect(
     data: Buffer,
     length: usize,
 ) -> c_int {
-    status((|| {
+    call(|| {
         let to = to.and_then(|to| address::read(to)).ok_or(error::EINVAL)?;
         let data = private_data(data, length)?;
         ep.enable()?;
@@ -103,11 +103,11 @@ extern "C" fn connect(
             }
             Err(refusal) => Err(state.refused(refusal)),
         }
-    })())
+    })
 }
 
 extern "C" fn accept(ep: &ActiveEndpoint, data: Buffer, length: usize) -> c_int {
-    status((|| {
+    call(|| {
         let data = private_data(data, length)?;
         ep.enable()?;
         let mut state = ep.lock();
@@ -120,11 +120,11 @@ extern "C" fn accept(ep: &ActiveEndpoint, data: Buffer, length: usize) -> c_int 
             }
             Err(refusal) => Err(state.refused(refusal)),
         }
-    })())
+    })
 }
 
 extern "C" fn shutdown(ep: &ActiveEndpoint, flags: u64) -> c_int {
-    status((|| {
+    call(|| {
         if flags != 0 {
             return Err(error::EBADFLAGS);
         }
@@ -133,13 +133,13 @@ extern "C" fn shutdown(ep: &ActiveEndpoint, flags: u64) -> c_int {
         endpoint.connected().ok_or(error::ENOTCONN)?;
         endpoint.disconnect(bound);
         Ok(())
-    })())
+    })
 }
 
 extern "C" fn getpeer(ep: &ActiveEndpoint, into: Buffer, length: Option<&mut usize>) -> c_int {
-    status((|| {
+    call(|| {
         let length = length.ok_or(error::EINVAL)?;
         let peer = ep.lock().connection.peer.ok_or(error::ENOTCONN)?;
         address::write(peer, into, length)
-    })())
+    })
 }

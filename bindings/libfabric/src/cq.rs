@@ -6,7 +6,7 @@ use crate::abi::{
 use crate::domain::Domain;
 use crate::entries::Entries;
 use crate::ep::ActiveEndpoint;
-use crate::errno::{Code, Result, count, status};
+use crate::errno::{Code, Result, answer};
 use crate::lock::Lock;
 use crate::object::{self, CLOSED_CQ, Close, Handle, Listed, Opened, Ref, close, object};
 use crate::pointer::{Array, Buffer, Out};
@@ -189,7 +189,7 @@ impl CompletionQueue {
     }
 
     /// Gives out entries. Makes progress if there are none, or if none are wanted.
-    #[inline]
+    #[inline(always)]
     fn take(&self, places: Places) -> Result<usize> {
         if places.entries.pointer().is_null() && places.count > 0 {
             return Err(error::EINVAL);
@@ -285,11 +285,11 @@ impl Close for CompletionQueue {
 }
 
 extern "C" fn control(cq: &CompletionQueue, command: c_int, argument: Buffer) -> c_int {
-    status(wait::control(cq.wait.as_ref(), cq.wait_obj, command, argument))
+    answer(wait::control(cq.wait.as_ref(), cq.wait_obj, command, argument))
 }
 
 extern "C" fn read(cq: &CompletionQueue, entries: Buffer, room: usize) -> isize {
-    count(cq.take(Places { entries, count: room, sources: Array::NULL }))
+    answer(cq.take(Places { entries, count: room, sources: Array::NULL }))
 }
 
 extern "C" fn readfrom(
@@ -298,7 +298,7 @@ extern "C" fn readfrom(
     room: usize,
     sources: Array<u64>,
 ) -> isize {
-    count(cq.take(Places { entries, count: room, sources }))
+    answer(cq.take(Places { entries, count: room, sources }))
 }
 
 /// Newer versions have a longer entry; its extra fields matter only with capabilities that we do
@@ -325,7 +325,7 @@ extern "C" fn sread(
     _condition: *const c_void,
     timeout_ms: c_int,
 ) -> isize {
-    count(cq.wait(Places { entries, count: room, sources: Array::NULL }, timeout_ms))
+    answer(cq.wait(Places { entries, count: room, sources: Array::NULL }, timeout_ms))
 }
 
 extern "C" fn sreadfrom(
@@ -336,7 +336,7 @@ extern "C" fn sreadfrom(
     _condition: *const c_void,
     timeout_ms: c_int,
 ) -> isize {
-    count(cq.wait(Places { entries, count: room, sources }, timeout_ms))
+    answer(cq.wait(Places { entries, count: room, sources }, timeout_ms))
 }
 
 extern "C" fn signal(cq: &CompletionQueue) -> c_int {

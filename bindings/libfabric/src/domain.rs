@@ -2,7 +2,7 @@
 
 use crate::abi::{DomainAttr, Fid, FidDomain, Info, Ops, class, error, not_offered, ops, value};
 use crate::ep::ActiveEndpoint;
-use crate::errno::{Result, status};
+use crate::errno::{Code, Result};
 use crate::fabric::Fabric;
 use crate::info::ACCESS_CAPS;
 use crate::library::{Level, log};
@@ -137,7 +137,7 @@ extern "C" fn endpoint2(
     context: *mut c_void,
 ) -> c_int {
     if flags != 0 {
-        return status(Err(error::EBADFLAGS));
+        return Code::of_error(error::EBADFLAGS);
     }
     crate::ep::open(domain, info, into, context)
 }

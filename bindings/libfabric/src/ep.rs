@@ -5,7 +5,7 @@ use crate::address;
 use crate::bound::Bound;
 use crate::connection::{self, Connection};
 use crate::domain::Domain;
-use crate::errno::{Errno, Result, status};
+use crate::errno::{Errno, Result, answer, call};
 use crate::info::{self, DATAGRAM_BYTES, DEPTH};
 use crate::library::{Level, log};
 use crate::lock::{Guard, Lock};
@@ -365,14 +365,14 @@ impl Close for ActiveEndpoint {
 
 extern "C" fn bind(ep: &ActiveEndpoint, object: Handle, flags: u64) -> c_int {
     let mut state = ep.lock();
-    status(match state.enabled {
+    answer(match state.enabled {
         true => Err(error::EOPBADSTATE),
         false => state.bound.bind(object, flags),
     })
 }
 
 extern "C" fn control(ep: &ActiveEndpoint, command: c_int, argument: Buffer) -> c_int {
-    status(match command {
+    answer(match command {
         value::CONTROL_ENABLE => ep.enable(),
         value::CONTROL_GETOPSFLAG => ep.lock().bound.get_flags(argument),
         value::CONTROL_SETOPSFLAG => ep.lock().bound.set_flags(argument),
@@ -382,7 +382,7 @@ extern "C" fn control(ep: &ActiveEndpoint, command: c_int, argument: Buffer) -> 
 
 /// `fi_getname`.
 pub extern "C" fn getname(ep: &ActiveEndpoint, into: Buffer, length: Option<&mut usize>) -> c_int {
-    status(length.ok_or(error::EINVAL).and_then(|length| address::write(ep.name, into, length)))
+    answer(length.ok_or(error::EINVAL).and_then(|length| address::write(ep.name, into, length)))
 }
 
 extern "C" fn getopt(
@@ -393,9 +393,9 @@ extern "C" fn getopt(
     length: Option<&mut usize>,
 ) -> c_int {
     if (level, which) != (0, value::OPT_MIN_MULTI_RECV) {
-        return status(connection_option(level, which, into, length));
+        return answer(connection_option(level, which, into, length));
     }
-    status(write_size(into, length, ep.lock().bound.min_multi_recv))
+    answer(write_size(into, length, ep.lock().bound.min_multi_recv))
 }
 
 /// `fi_getopt` of an object with this option only: how much private data a request can carry.
@@ -433,14 +433,14 @@ extern "C" fn setopt(
     from: Buffer,
     length: usize,
 ) -> c_int {
-    status((|| {
+    call(|| {
         if (level, which) != (0, value::OPT_MIN_MULTI_RECV) {
             return Err(error::ENOPROTOOPT);
         }
         let value = from.bytes(length)?.first_chunk().ok_or(error::EINVAL)?;
         ep.lock().bound.min_multi_recv = usize::from_ne_bytes(*value);
         Ok(())
-    })())
+    })
 }
 
 /// How many operations can be posted, at least.

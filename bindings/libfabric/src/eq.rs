@@ -5,7 +5,7 @@ use crate::abi::{
     EqAttr, EqCmEntry, EqEntry, EqErrEntry, Fid, FidEq, Ops, class, error, flag, not_offered, ops,
 };
 use crate::ep::ActiveEndpoint;
-use crate::errno::{Errno, Result, count, status};
+use crate::errno::{Errno, Result, answer, call};
 use crate::fabric::Fabric;
 use crate::library::OwnedInfo;
 use crate::object::{self, CLOSED_EQ, Close, Handle, Listed, Opened, Ref, close, object};
@@ -313,7 +313,7 @@ impl Close for EventQueue {
 }
 
 extern "C" fn control(eq: &EventQueue, command: c_int, argument: Buffer) -> c_int {
-    status(wait::control(eq.wait.as_ref(), eq.wait_obj, command, argument))
+    answer(wait::control(eq.wait.as_ref(), eq.wait_obj, command, argument))
 }
 
 extern "C" fn read(
@@ -323,15 +323,15 @@ extern "C" fn read(
     length: usize,
     flags: u64,
 ) -> isize {
-    count(eq.take(&mut Places::new(kind, into, length), flags))
+    answer(eq.take(&mut Places::new(kind, into, length), flags))
 }
 
 extern "C" fn readerr(eq: &EventQueue, into: Option<&mut EqErrEntry>, flags: u64) -> isize {
-    count(into.ok_or(error::EINVAL).and_then(|into| eq.take_error(into, flags)))
+    answer(into.ok_or(error::EINVAL).and_then(|into| eq.take_error(into, flags)))
 }
 
 extern "C" fn write(eq: &EventQueue, kind: u32, from: Buffer, length: usize, flags: u64) -> isize {
-    count((|| {
+    call(|| {
         if flags != 0 {
             return Err(error::EBADFLAGS);
         }
@@ -341,7 +341,7 @@ extern "C" fn write(eq: &EventQueue, kind: u32, from: Buffer, length: usize, fla
         let bytes = from.bytes(length)?.to_vec();
         eq.push(Event { kind, bytes, required: length, about: Handle::NULL, info: None });
         Ok(length)
-    })())
+    })
 }
 
 extern "C" fn sread(
@@ -352,7 +352,7 @@ extern "C" fn sread(
     timeout_ms: c_int,
     flags: u64,
 ) -> isize {
-    count(eq.wait(&mut Places::new(kind, into, length), timeout_ms, flags))
+    answer(eq.wait(&mut Places::new(kind, into, length), timeout_ms, flags))
 }
 
 extern "C" fn strerror(

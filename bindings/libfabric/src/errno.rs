@@ -3,9 +3,9 @@
 use std::ffi::c_int;
 use std::num::NonZero;
 
-/// The positive number of an error; calls return it negated.
+/// An error number, negated as calls return it: then it needs no instruction on the way out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Errno(NonZero<c_int>);
+pub struct Errno(NonZero<isize>);
 
 /// The result of a call: a number of things, or nothing.
 pub type Result<T = ()> = std::result::Result<T, Errno>;
@@ -13,12 +13,12 @@ pub type Result<T = ()> = std::result::Result<T, Errno>;
 impl Errno {
     /// For the constants in [`crate::abi::error`]; `number` is not zero.
     pub const fn new(number: c_int) -> Errno {
-        Errno(NonZero::new(number).expect("an error has a number"))
+        Errno(NonZero::new(-(number as isize)).expect("an error has a number"))
     }
 
     /// The positive number, for entries of queues.
     pub const fn number(self) -> c_int {
-        self.0.get()
+        -(self.0.get() as c_int)
     }
 }
 
@@ -48,24 +48,39 @@ impl Code for isize {
 
     #[inline(always)]
     fn of_error(error: Errno) -> isize {
-        -(error.number() as isize)
+        error.0.get()
     }
 }
 
-/// The code of a call that returns a number.
+/// What a call has done, as a number that is not negative.
+pub trait Count {
+    fn count(self) -> usize;
+}
+
+impl Count for () {
+    #[inline(always)]
+    fn count(self) -> usize {
+        0
+    }
+}
+
+impl Count for usize {
+    #[inline(always)]
+    fn count(self) -> usize {
+        self
+    }
+}
+
+/// The code of a result.
 #[inline(always)]
-pub fn count<C: Code>(result: Result<usize>) -> C {
+pub fn answer<T: Count, C: Code>(result: Result<T>) -> C {
     match result {
-        Ok(count) => C::of_count(count),
+        Ok(done) => C::of_count(done.count()),
         Err(error) => C::of_error(error),
     }
 }
 
-/// The code of a call that returns zero.
-#[inline(always)]
-pub fn status<C: Code>(result: Result) -> C {
-    match result {
-        Ok(()) => C::of_count(0),
-        Err(error) => C::of_error(error),
-    }
+/// The code of what `body` does.
+pub fn call<T: Count, C: Code>(body: impl FnOnce() -> Result<T>) -> C {
+    answer(body())
 }

@@ -2,7 +2,7 @@
 
 use crate::abi::{FabricAttr, Fid, FidFabric, Info, Ops, class, error, not_offered, ops};
 use crate::domain::Domain;
-use crate::errno::{Result, status};
+use crate::errno::{Code, Result, call};
 use crate::library::{Level, log};
 use crate::object::{self, CLOSED_FABRIC, Close, Handle, Opened, close, object};
 use crate::pointer::{Array, Out};
@@ -64,14 +64,14 @@ extern "C" fn domain2(
 ) -> c_int {
     if flags != 0 {
         log(Level::Warn, "fi_domain2 was called with flags; no flag is supported");
-        return status(Err(error::EBADFLAGS));
+        return Code::of_error(error::EBADFLAGS);
     }
     crate::domain::open(fabric, info, into, context)
 }
 
 /// Whether a program may sleep on the descriptors of these queues: only while they are empty.
 extern "C" fn trywait(_fabric: &Fabric, handles: Array<Handle>, count: c_int) -> c_int {
-    status((|| -> Result {
+    call(|| -> Result {
         let count = usize::try_from(count).map_err(|_| error::EINVAL)?;
         for &handle in handles.elements(count)? {
             if !Waitable::of(handle).ok_or(error::EINVAL)?.may_sleep() {
@@ -79,5 +79,5 @@ extern "C" fn trywait(_fabric: &Fabric, handles: Array<Handle>, count: c_int) ->
             }
         }
         Ok(())
-    })())
+    })
 }

@@ -2,7 +2,7 @@
 
 use crate::abi::{DomainAttr, EpAttr, FabricAttr, Info, RxAttr, TxAttr, error, flag, order, value};
 use crate::address;
-use crate::errno::{Result, status};
+use crate::errno::{Result, call};
 use crate::host;
 use crate::library::{Level, OwnedInfo, library, log};
 use crate::object::Handle;
@@ -112,11 +112,11 @@ pub extern "C" fn getinfo(
     hints: Option<&Info>,
     into: Option<&mut MaybeUninit<*mut Info<'static>>>,
 ) -> c_int {
-    status((|| {
+    call(|| {
         let into = into.ok_or(error::EINVAL)?;
         into.write(find(version, node.get(), service.get(), flags, hints)?);
         Ok(())
-    })())
+    })
 }
 
 /// The list of infos that meet the hints.
@@ -133,7 +133,7 @@ fn find(
     let device = device(&settings::read(library), hints, ends)?;
     let mut list: Option<OwnedInfo> = None;
     for kind in kinds.iter().rev() {
-        let mut info = answer(library.new_info()?, kind, hints, version, &device, ends)?;
+        let mut info = fill(library.new_info()?, kind, hints, version, &device, ends)?;
         info.next = list.take().map_or(null_mut(), OwnedInfo::give_away);
         list = Some(info);
     }
@@ -328,7 +328,7 @@ fn ends(
 }
 
 /// Fills a new info.
-fn answer(
+fn fill(
     mut made: OwnedInfo,
     kind: &Kind,
     hints: Option<&Info>,

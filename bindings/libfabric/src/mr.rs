@@ -7,7 +7,7 @@ use crate::abi::{Fid, FidMr, IoVec, MrAttr, Ops, class, error, flag, not_offered
 use crate::cntr::Counter;
 use crate::domain::Domain;
 use crate::ep::ActiveEndpoint;
-use crate::errno::{Result, status};
+use crate::errno::{Result, answer};
 use crate::library::{Level, log};
 use crate::object::{
     self, AtomicRef, CLOSED_MR, Close, Handle, Listed, Opened, Ref, close, object,
@@ -204,7 +204,7 @@ fn register(
 }
 
 extern "C" fn bind(mr: &MemoryRegion, cntr: Handle, flags: u64) -> c_int {
-    status(mr.bind(cntr, flags))
+    answer(mr.bind(cntr, flags))
 }
 
 extern "C" fn regattr(
@@ -256,7 +256,7 @@ extern "C" fn reg(
 }
 
 extern "C" fn control(_mr: &MemoryRegion, command: c_int, _argument: *mut c_void) -> c_int {
-    status(match command {
+    answer(match command {
         // Regions are enabled from the start.
         value::CONTROL_ENABLE => Ok(()),
         _ => Err(error::ENOSYS),

@@ -18,7 +18,7 @@ use crate::abi::{
     Fid, FidAv, FidCntr, FidCq, FidDomain, FidEp, FidEq, FidFabric, FidMr, FidPep, FidPoll, FidStx,
     FidWait, Ops, Slot, error,
 };
-use crate::errno::{Code, Result, status};
+use crate::errno::{Code, Result, call};
 use crate::pointer::Out;
 use std::alloc::{Layout, dealloc};
 use std::collections::VecDeque;
@@ -163,11 +163,11 @@ impl<T: Object> Drop for Opened<T> {
 
 /// Opens an object: makes it, and gives it to the program.
 pub fn open<T: Object>(into: Out<T>, make: impl FnOnce() -> Result<Opened<T>>) -> c_int {
-    status((|| {
+    call(|| {
         let place = into.ok_or(error::EINVAL)?;
         place.write(std::mem::ManuallyDrop::new(make()?).0);
         Ok(())
-    })())
+    })
 }
 
 /// `fi_close`.

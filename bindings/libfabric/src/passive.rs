@@ -7,7 +7,7 @@ use crate::connection::private_data;
 use crate::domain::open_device;
 use crate::ep::{connection_option, open_function};
 use crate::eq::{EventQueue, Source};
-use crate::errno::{Result, status};
+use crate::errno::{Result, answer, call};
 use crate::fabric::Fabric;
 use crate::info;
 use crate::library::{Level, OwnedInfo, library, log};
@@ -284,7 +284,7 @@ impl Close for PassiveEndpoint {
 }
 
 extern "C" fn bind(pep: &PassiveEndpoint, eq: Handle, flags: u64) -> c_int {
-    status((|| {
+    call(|| {
         if flags != 0 {
             return Err(error::EBADFLAGS);
         }
@@ -295,7 +295,7 @@ extern "C" fn bind(pep: &PassiveEndpoint, eq: Handle, flags: u64) -> c_int {
         }
         state.listener.eq = Some(Ref::to(eq));
         Ok(())
-    })())
+    })
 }
 
 extern "C" fn getopt(
@@ -305,11 +305,11 @@ extern "C" fn getopt(
     into: Buffer,
     length: Option<&mut usize>,
 ) -> c_int {
-    status(connection_option(level, which, into, length))
+    answer(connection_option(level, which, into, length))
 }
 
 extern "C" fn setname(pep: &PassiveEndpoint, name: Buffer, length: usize) -> c_int {
-    status((|| {
+    call(|| {
         let name = address::read(name.bytes(length)?).ok_or(error::EINVAL)?;
         let mut state = pep.state.lock();
         if state.listener.name.is_some() {
@@ -317,21 +317,21 @@ extern "C" fn setname(pep: &PassiveEndpoint, name: Buffer, length: usize) -> c_i
         }
         state.wanted = (name.port() != 0).then_some(name);
         state.settle(&pep.device).map(|_| ())
-    })())
+    })
 }
 
 extern "C" fn getname(pep: &PassiveEndpoint, into: Buffer, length: Option<&mut usize>) -> c_int {
-    status((|| {
+    call(|| {
         let length = length.ok_or(error::EINVAL)?;
         let name = pep.state.lock().settle(&pep.device)?;
         address::write(name, into, length)
-    })())
+    })
 }
 
 extern "C" fn listen(pep: &PassiveEndpoint) -> c_int {
-    status(pep.listen())
+    answer(pep.listen())
 }
 
 extern "C" fn reject(pep: &PassiveEndpoint, handle: Handle, data: Buffer, length: usize) -> c_int {
-    status(private_data(data, length).and_then(|data| pep.reject(handle, data)))
+    answer(private_data(data, length).and_then(|data| pep.reject(handle, data)))
 }

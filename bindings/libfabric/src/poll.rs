@@ -2,7 +2,7 @@
 
 use crate::abi::{Fid, FidPoll, Ops, PollAttr, class, error, not_offered, ops};
 use crate::domain::Domain;
-use crate::errno::{Result, count, status};
+use crate::errno::{Result, answer};
 use crate::object::{self, CLOSED_POLL, Close, Handle, Opened, Ref, Use, close, object};
 use crate::pointer::{Array, Out};
 use crate::wait::Waitable;
@@ -107,13 +107,13 @@ fn without_flags(flags: u64) -> Result {
 }
 
 extern "C" fn poll(set: &PollSet, contexts: Array<*mut c_void>, room: c_int) -> c_int {
-    count(set.poll(contexts, room))
+    answer(set.poll(contexts, room))
 }
 
 extern "C" fn poll_add(set: &PollSet, handle: Handle, flags: u64) -> c_int {
-    status(without_flags(flags).and_then(|()| set.add(handle)))
+    answer(without_flags(flags).and_then(|()| set.add(handle)))
 }
 
 extern "C" fn poll_del(set: &PollSet, handle: Handle, flags: u64) -> c_int {
-    status(without_flags(flags).and_then(|()| set.remove(handle)))
+    answer(without_flags(flags).and_then(|()| set.remove(handle)))
 }

@@ -3,7 +3,7 @@
 use crate::abi::{IoVec, Msg, MsgTagged, error, flag, value};
 use crate::bound::WANTED;
 use crate::ep::{ActiveEndpoint, State};
-use crate::errno::{Result, status};
+use crate::errno::{Code, Result, answer};
 use crate::pointer::{Array, Buffer, gather};
 use bellwire_tagged::{Peek, Refusal, Selection, Span, Spans, Token};
 use std::ffi::c_void;
@@ -122,18 +122,15 @@ fn one<R: Receiver>(
     from: u64,
     tag: Option<(u64, u64)>,
     context: *mut c_void,
-) -> isize {
-    status(into.span(length).and_then(|into| {
-        let receive = Receive { from, tag, context, flags: None, iov_count: 1 };
-        receiver.post(into.into(), receive)
-    }))
+) -> Result {
+    let into = into.span(length)?.into();
+    receiver.post(into, Receive { from, tag, context, flags: None, iov_count: 1 })
 }
 
 /// Posts a receive into several buffers.
 #[inline(always)]
-fn several<R: Receiver>(receiver: &R, into: Array<IoVec>, receive: Receive) -> isize {
-    let into = gather(into, receive.iov_count, IoVec::span);
-    status(into.and_then(|into| receiver.post(into, receive)))
+fn several<R: Receiver>(receiver: &R, into: Array<IoVec>, receive: Receive) -> Result {
+    receiver.post(gather(into, receive.iov_count, IoVec::span)?, receive)
 }
 
 /// `fi_recv`.
@@ -145,7 +142,7 @@ pub extern "C" fn recv<R: Receiver>(
     from: u64,
     context: *mut c_void,
 ) -> isize {
-    one(receiver, into, length, from, None, context)
+    answer(one(receiver, into, length, from, None, context))
 }
 
 /// `fi_recvv`.
@@ -157,15 +154,19 @@ pub extern "C" fn recvv<R: Receiver>(
     from: u64,
     context: *mut c_void,
 ) -> isize {
-    several(receiver, into, Receive { from, tag: None, context, flags: None, iov_count })
+    answer(several(receiver, into, Receive { from, tag: None, context, flags: None, iov_count }))
 }
 
 /// `fi_recvmsg`.
 pub extern "C" fn recvmsg<R: Receiver>(receiver: &R, message: Option<&Msg>, flags: u64) -> isize {
     let Some(&Msg { iov, iov_count, addr: from, context, .. }) = message else {
-        return status(Err(error::EINVAL));
+        return Code::of_error(error::EINVAL);
     };
-    several(receiver, iov, Receive { from, tag: None, context, flags: Some(flags), iov_count })
+    answer(several(
+        receiver,
+        iov,
+        Receive { from, tag: None, context, flags: Some(flags), iov_count },
+    ))
 }
 
 /// `fi_trecv`.
@@ -180,7 +181,7 @@ pub extern "C" fn trecv<R: Receiver>(
     ignore: u64,
     context: *mut c_void,
 ) -> isize {
-    one(receiver, into, length, from, Some((tag, ignore)), context)
+    answer(one(receiver, into, length, from, Some((tag, ignore)), context))
 }
 
 /// `fi_trecvv`.
@@ -196,7 +197,7 @@ pub extern "C" fn trecvv<R: Receiver>(
     context: *mut c_void,
 ) -> isize {
     let tag = Some((tag, ignore));
-    several(receiver, into, Receive { from, tag, context, flags: None, iov_count })
+    answer(several(receiver, into, Receive { from, tag, context, flags: None, iov_count }))
 }
 
 /// `fi_trecvmsg`.
@@ -206,10 +207,10 @@ pub extern "C" fn trecvmsg<R: Receiver>(
     flags: u64,
 ) -> isize {
     let Some(&MsgTagged { iov, iov_count, addr: from, tag, ignore, context, .. }) = message else {
-        return status(Err(error::EINVAL));
+        return Code::of_error(error::EINVAL);
     };
     let tag = Some((tag, ignore));
-    several(receiver, iov, Receive { from, tag, context, flags: Some(flags), iov_count })
+    answer(several(receiver, iov, Receive { from, tag, context, flags: Some(flags), iov_count }))
 }
 
 /// `fi_cancel`.

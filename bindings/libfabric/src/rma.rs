@@ -3,7 +3,7 @@
 use crate::abi::{IoVec, MsgRma, Ops, error, flag, ops};
 use crate::bound::WANTED;
 use crate::ep::{ActiveEndpoint, State};
-use crate::errno::{Result, status};
+use crate::errno::{Result, answer};
 use crate::info::INJECT_BYTES;
 use crate::pointer::{Array, Buffer, gather};
 use bellwire_tagged::{Place, Spans, Token};
@@ -62,34 +62,32 @@ impl State {
 type Target = (u64, u64, u64);
 
 /// Reads into these buffers.
+#[inline(always)]
 fn read_into(
     ep: &ActiveEndpoint,
-    into: Result<Spans>,
+    into: &Spans,
     (to, offset, key): Target,
     context: *mut c_void,
-) -> isize {
-    status(into.and_then(|into| {
-        let mut state = ep.lock();
-        let flags = state.usual();
-        state.read(&into, Access { to, offset, key, context, flags })
-    }))
+) -> Result {
+    let mut state = ep.lock();
+    let flags = state.usual();
+    state.read(into, Access { to, offset, key, context, flags })
 }
 
-/// Writes these buffers; `flags`: `None` for the usual ones.
+/// Writes one buffer; `flags`: `None` for the usual ones.
 #[inline(always)]
-fn write_from(
+fn write_one(
     ep: &ActiveEndpoint,
-    body: Result<Spans>,
+    (from, length): (Buffer, usize),
     data: Option<u64>,
     (to, offset, key): Target,
     context: *mut c_void,
     flags: Option<u64>,
-) -> isize {
-    status(body.and_then(|body| {
-        let mut state = ep.lock();
-        let flags = flags.unwrap_or_else(|| state.usual());
-        state.write(&body, data, Access { to, offset, key, context, flags })
-    }))
+) -> Result {
+    let body = from.span(length)?.into();
+    let mut state = ep.lock();
+    let flags = flags.unwrap_or_else(|| state.usual());
+    state.write(&body, data, Access { to, offset, key, context, flags })
 }
 
 /// The buffers of a message and its target.
@@ -120,7 +118,8 @@ extern "C" fn read(
     key: u64,
     context: *mut c_void,
 ) -> isize {
-    read_into(ep, into.span(length).map(Spans::from), (from, offset, key), context)
+    let into = into.span(length).map(Spans::from);
+    answer(into.and_then(|into| read_into(ep, &into, (from, offset, key), context)))
 }
 
 extern "C" fn readv(
@@ -133,13 +132,14 @@ extern "C" fn readv(
     key: u64,
     context: *mut c_void,
 ) -> isize {
-    read_into(ep, gather(into, count, IoVec::span), (from, offset, key), context)
+    let into = gather(into, count, IoVec::span);
+    answer(into.and_then(|into| read_into(ep, &into, (from, offset, key), context)))
 }
 
 extern "C" fn readmsg(ep: &ActiveEndpoint, message: Option<&MsgRma>, flags: u64) -> isize {
     let mut state = ep.lock();
     let message = message_of(message, state.with(flags));
-    status(message.and_then(|(_, into, access)| state.read(&into, access)))
+    answer(message.and_then(|(_, into, access)| state.read(&into, access)))
 }
 
 extern "C" fn write(
@@ -152,8 +152,7 @@ extern "C" fn write(
     key: u64,
     context: *mut c_void,
 ) -> isize {
-    let body = from.span(length).map(Spans::from);
-    write_from(ep, body, None, (to, offset, key), context, None)
+    answer(write_one(ep, (from, length), None, (to, offset, key), context, None))
 }
 
 extern "C" fn writev(
@@ -166,14 +165,17 @@ extern "C" fn writev(
     key: u64,
     context: *mut c_void,
 ) -> isize {
-    let body = gather(from, count, IoVec::span);
-    write_from(ep, body, None, (to, offset, key), context, None)
+    answer(gather(from, count, IoVec::span).and_then(|body| {
+        let mut state = ep.lock();
+        let flags = state.usual();
+        state.write(&body, None, Access { to, offset, key, context, flags })
+    }))
 }
 
 extern "C" fn writemsg(ep: &ActiveEndpoint, message: Option<&MsgRma>, flags: u64) -> isize {
     let mut state = ep.lock();
     let message = message_of(message, state.with(flags));
-    status(message.and_then(|(message, body, access)| {
+    answer(message.and_then(|(message, body, access)| {
         let data = (flags & flag::REMOTE_CQ_DATA != 0).then_some(message.data);
         state.write(&body, data, access)
     }))
@@ -187,8 +189,8 @@ extern "C" fn inject(
     offset: u64,
     key: u64,
 ) -> isize {
-    let body = from.span(length).map(Spans::from);
-    write_from(ep, body, None, (to, offset, key), null_mut(), Some(flag::INJECT))
+    let target = (to, offset, key);
+    answer(write_one(ep, (from, length), None, target, null_mut(), Some(flag::INJECT)))
 }
 
 #[allow(clippy::too_many_arguments)]
@@ -203,8 +205,7 @@ extern "C" fn writedata(
     key: u64,
     context: *mut c_void,
 ) -> isize {
-    let body = from.span(length).map(Spans::from);
-    write_from(ep, body, Some(data), (to, offset, key), context, None)
+    answer(write_one(ep, (from, length), Some(data), (to, offset, key), context, None))
 }
 
 extern "C" fn injectdata(
@@ -216,6 +217,6 @@ extern "C" fn injectdata(
     offset: u64,
     key: u64,
 ) -> isize {
-    let body = from.span(length).map(Spans::from);
-    write_from(ep, body, Some(data), (to, offset, key), null_mut(), Some(flag::INJECT))
+    let target = (to, offset, key);
+    answer(write_one(ep, (from, length), Some(data), target, null_mut(), Some(flag::INJECT)))
 }

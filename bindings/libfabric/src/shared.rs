@@ -7,7 +7,7 @@ use crate::abi::{
 };
 use crate::domain::Domain;
 use crate::ep::{self, ActiveEndpoint, NO_ATOMICS, NO_CALLS, NO_COLLECTIVES, NONE, State};
-use crate::errno::{Result, status};
+use crate::errno::{Result, answer};
 use crate::info::NOT_SHARED;
 use crate::library::{Level, log};
 use crate::lock::Lock;
@@ -216,7 +216,7 @@ extern "C" fn control(
     command: c_int,
     _argument: *mut c_void,
 ) -> c_int {
-    status(match command {
+    answer(match command {
         // Contexts are enabled from the start.
         value::CONTROL_ENABLE => Ok(()),
         _ => Err(error::ENOSYS),

@@ -3,7 +3,7 @@
 use crate::abi::{IoVec, Msg, MsgTagged, Ops, error, flag, ops};
 use crate::bound::{WANTED, errno_of};
 use crate::ep::{ActiveEndpoint, State};
-use crate::errno::{Errno, Result, status};
+use crate::errno::{Code, Errno, Result, answer};
 use crate::info::DATAGRAM_BYTES;
 use crate::library::{Level, log};
 use crate::pointer::{Array, Buffer, gather};
@@ -140,12 +140,11 @@ fn one(
     tag: Option<u64>,
     data: Option<u64>,
     context: *mut c_void,
-) -> isize {
-    status(from.span(length).and_then(|body| {
-        let mut state = ep.lock();
-        let flags = state.usual();
-        state.send(&body.into(), Send { to, tag, data, context, flags })
-    }))
+) -> Result {
+    let body = from.span(length)?.into();
+    let mut state = ep.lock();
+    let flags = state.usual();
+    state.send(&body, Send { to, tag, data, context, flags })
 }
 
 /// Injects one buffer.
@@ -157,11 +156,10 @@ fn copied(
     to: u64,
     tag: Option<u64>,
     data: Option<u64>,
-) -> isize {
-    status(from.span(length).and_then(|body| {
-        let send = Send { to, tag, data, context: null_mut(), flags: flag::INJECT };
-        ep.lock().send(&body.into(), send)
-    }))
+) -> Result {
+    let body = from.span(length)?.into();
+    let send = Send { to, tag, data, context: null_mut(), flags: flag::INJECT };
+    ep.lock().send(&body, send)
 }
 
 /// Sends several buffers.
@@ -172,23 +170,21 @@ fn several(
     to: u64,
     tag: Option<u64>,
     context: *mut c_void,
-) -> isize {
-    status(gather(parts, count, IoVec::span).and_then(|body| {
-        let mut state = ep.lock();
-        let flags = state.usual();
-        state.send(&body, Send { to, tag, data: None, context, flags })
-    }))
+) -> Result {
+    let body = gather(parts, count, IoVec::span)?;
+    let mut state = ep.lock();
+    let flags = state.usual();
+    state.send(&body, Send { to, tag, data: None, context, flags })
 }
 
 /// Sends a message structure.
-fn message(ep: &ActiveEndpoint, message: Msg, tag: Option<u64>, flags: u64) -> isize {
+fn message(ep: &ActiveEndpoint, message: Msg, tag: Option<u64>, flags: u64) -> Result {
     let Msg { iov, iov_count, addr: to, context, data, .. } = message;
     let data = (flags & flag::REMOTE_CQ_DATA != 0).then_some(data);
-    status(gather(iov, iov_count, IoVec::span).and_then(|body| {
-        let mut state = ep.lock();
-        let flags = state.with(flags);
-        state.send(&body, Send { to, tag, data, context, flags })
-    }))
+    let body = gather(iov, iov_count, IoVec::span)?;
+    let mut state = ep.lock();
+    let flags = state.with(flags);
+    state.send(&body, Send { to, tag, data, context, flags })
 }
 
 extern "C" fn send(
@@ -199,7 +195,7 @@ extern "C" fn send(
     to: u64,
     context: *mut c_void,
 ) -> isize {
-    one(ep, from, length, to, None, None, context)
+    answer(one(ep, from, length, to, None, None, context))
 }
 
 extern "C" fn senddata(
@@ -211,11 +207,11 @@ extern "C" fn senddata(
     to: u64,
     context: *mut c_void,
 ) -> isize {
-    one(ep, from, length, to, None, Some(data), context)
+    answer(one(ep, from, length, to, None, Some(data), context))
 }
 
 extern "C" fn inject(ep: &ActiveEndpoint, from: Buffer, length: usize, to: u64) -> isize {
-    copied(ep, from, length, to, None, None)
+    answer(copied(ep, from, length, to, None, None))
 }
 
 extern "C" fn injectdata(
@@ -225,7 +221,7 @@ extern "C" fn injectdata(
     data: u64,
     to: u64,
 ) -> isize {
-    copied(ep, from, length, to, None, Some(data))
+    answer(copied(ep, from, length, to, None, Some(data)))
 }
 
 extern "C" fn tsend(
@@ -237,7 +233,7 @@ extern "C" fn tsend(
     tag: u64,
     context: *mut c_void,
 ) -> isize {
-    one(ep, from, length, to, Some(tag), None, context)
+    answer(one(ep, from, length, to, Some(tag), None, context))
 }
 
 #[allow(clippy::too_many_arguments)]
@@ -251,7 +247,7 @@ extern "C" fn tsenddata(
     tag: u64,
     context: *mut c_void,
 ) -> isize {
-    one(ep, from, length, to, Some(tag), Some(data), context)
+    answer(one(ep, from, length, to, Some(tag), Some(data), context))
 }
 
 extern "C" fn tinject(
@@ -261,7 +257,7 @@ extern "C" fn tinject(
     to: u64,
     tag: u64,
 ) -> isize {
-    copied(ep, from, length, to, Some(tag), None)
+    answer(copied(ep, from, length, to, Some(tag), None))
 }
 
 extern "C" fn tinjectdata(
@@ -272,7 +268,7 @@ extern "C" fn tinjectdata(
     to: u64,
     tag: u64,
 ) -> isize {
-    copied(ep, from, length, to, Some(tag), Some(data))
+    answer(copied(ep, from, length, to, Some(tag), Some(data)))
 }
 
 extern "C" fn sendv(
@@ -283,7 +279,7 @@ extern "C" fn sendv(
     to: u64,
     context: *mut c_void,
 ) -> isize {
-    several(ep, parts, count, to, None, context)
+    answer(several(ep, parts, count, to, None, context))
 }
 
 extern "C" fn tsendv(
@@ -295,19 +291,19 @@ extern "C" fn tsendv(
     tag: u64,
     context: *mut c_void,
 ) -> isize {
-    several(ep, parts, count, to, Some(tag), context)
+    answer(several(ep, parts, count, to, Some(tag), context))
 }
 
 extern "C" fn sendmsg(ep: &ActiveEndpoint, msg: Option<&Msg>, flags: u64) -> isize {
     match msg {
-        Some(msg) => message(ep, *msg, None, flags),
-        None => status(Err(error::EINVAL)),
+        Some(msg) => answer(message(ep, *msg, None, flags)),
+        None => Code::of_error(error::EINVAL),
     }
 }
 
 extern "C" fn tsendmsg(ep: &ActiveEndpoint, msg: Option<&MsgTagged>, flags: u64) -> isize {
     let Some(&MsgTagged { iov, desc, iov_count, addr, tag, context, data, .. }) = msg else {
-        return status(Err(error::EINVAL));
+        return Code::of_error(error::EINVAL);
     };
-    message(ep, Msg { iov, desc, iov_count, addr, context, data }, Some(tag), flags)
+    answer(message(ep, Msg { iov, desc, iov_count, addr, context, data }, Some(tag), flags))
 }

@@ -1,7 +1,7 @@
 //! Wait sets: one object to sleep on for several queues and counters.
 
 use crate::abi::{Fid, FidWait, Ops, WaitAttr, class, error, not_offered, ops};
-use crate::errno::{Result, status};
+use crate::errno::{Result, answer};
 use crate::fabric::Fabric;
 use crate::object::{self, CLOSED_WAIT, Close, Handle, Opened, Ref, close, object};
 use crate::pointer::{Buffer, Out};
@@ -95,9 +95,9 @@ impl WaitSet {
 }
 
 extern "C" fn control(set: &WaitSet, command: c_int, argument: Buffer) -> c_int {
-    status(wait::control(Some(&set.wait), set.wait_obj, command, argument))
+    answer(wait::control(Some(&set.wait), set.wait_obj, command, argument))
 }
 
 extern "C" fn wait_for(set: &WaitSet, timeout_ms: c_int) -> c_int {
-    status(set.wait(timeout_ms))
+    answer(set.wait(timeout_ms))
 }
