@@ -625,7 +625,8 @@ pub mod error {
     pub const ENOAV: Errno = Errno::new(267);
 }
 
-/// Refuses an operation that is not offered. It takes any arguments, because it reads none.
-pub extern "C" fn not_offered() -> isize {
+/// The function of an operation that we do not offer. It takes any arguments, because it reads
+/// none.
+pub extern "C" fn enosys() -> isize {
     Code::of_error(error::ENOSYS)
 }

@@ -1,14 +1,15 @@
 //! Address vectors: they map numbers to addresses. Maps and tables are the same here: the number is
 //! the index.
 
-use crate::abi::{AvAttr, EqEntry, Fid, FidAv, Ops, class, error, flag, not_offered, ops, value};
+use crate::abi::{AvAttr, EqEntry, Fid, FidAv, Ops, class, enosys, error, flag, ops, value};
 use crate::address::{self, SocketAddress};
 use crate::domain::Domain;
 use crate::eq::EventQueue;
 use crate::errno::{Result, answer, call};
 use crate::host;
-use crate::object::{self, AtomicRef, CLOSED_AV, Close, Handle, Opened, Ref, close, object};
+use crate::object::{self, CLOSED_AV, Close, Handle, Opened, close, object};
 use crate::pointer::{Array, Buffer, Out, Text};
+use crate::reference::{AtomicRef, Ref};
 use std::ffi::{c_int, c_void};
 use std::net::SocketAddrV4;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -37,10 +38,9 @@ const ADDRESS_LIMIT: usize = 1 << 24;
 const SYMMETRIC: u64 = 1 << 59;
 const SYNC_ERR: u64 = 1 << 58;
 
-static FID: Ops<6> =
-    ops![close::<AddressVector>, bind, not_offered, not_offered, not_offered, not_offered];
+static FID: Ops<6> = ops![close::<AddressVector>, bind, enosys, enosys, enosys, enosys];
 /// fi_av(3).
-static AV: Ops<7> = ops![insert, insertsvc, insertsym, remove, lookup, straddr, not_offered];
+static AV: Ops<7> = ops![insert, insertsvc, insertsym, remove, lookup, straddr, enosys];
 
 /// `fi_av_open`.
 pub extern "C" fn open(

@@ -9,8 +9,9 @@ use crate::eq::{EventQueue, Source};
 use crate::errno::{Errno, Result};
 use crate::library::{Level, log};
 use crate::mr::MemoryRegion;
-use crate::object::{Handle, Listed, Ref, Use};
+use crate::object::Handle;
 use crate::pointer::{Buffer, write_bytes};
+use crate::reference::{Listed, Ref, Use};
 use crate::shared::{SharedReceiveContext, SharedTransmitContext};
 use crate::wait::WaitObject;
 use bellwire::Status;
@@ -20,6 +21,7 @@ use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 
 /// The bound objects, and the settings of their reports.
+#[derive(Default)]
 pub struct Bound {
     /// The endpoint's identity in events.
     pub endpoint: Handle,
@@ -108,30 +110,14 @@ impl Bound {
     /// An endpoint of this kind without bound objects.
     pub fn new(info: &Info, kind: c_int) -> Bound {
         Bound {
-            endpoint: Handle::NULL,
-            av: None,
-            srx: None,
-            eq: None,
-            tx_cq: None,
-            rx_cq: None,
-            tx_cntr: None,
-            rx_cntr: None,
-            write_cntr: None,
-            read_cntr: None,
-            remote_write_cntr: None,
-            remote_read_cntr: None,
-            held: Vec::new(),
             rma_events: info.caps & flag::RMA_EVENT != 0,
-            regions: HashMap::new(),
-            tx_selective: false,
-            rx_selective: false,
             tx_flags: info.tx_attr.as_ref().map_or(0, |tx| tx.op_flags),
             rx_flags: info.rx_attr.as_ref().map_or(0, |rx| rx.op_flags),
             directed: info.caps & flag::DIRECTED_RECV != 0,
             connected: kind == value::EP_MSG,
             datagrams: kind == value::EP_DGRAM,
             min_multi_recv: 64,
-            sources: Vec::new(),
+            ..Bound::default()
         }
     }
 

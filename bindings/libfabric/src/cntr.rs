@@ -1,12 +1,13 @@
 //! Counters of completions.
 
-use crate::abi::{CntrAttr, Fid, FidCntr, Ops, class, error, not_offered, ops};
+use crate::abi::{CntrAttr, Fid, FidCntr, Ops, class, enosys, error, ops};
 use crate::domain::Domain;
 use crate::ep::ActiveEndpoint;
 use crate::errno::{Result, answer};
 use crate::lock::Lock;
-use crate::object::{self, CLOSED_CNTR, Close, Handle, Listed, Opened, Ref, close, object};
+use crate::object::{self, CLOSED_CNTR, Close, Handle, Opened, close, object};
 use crate::pointer::{Buffer, Out};
+use crate::reference::{Listed, Ref};
 use crate::wait::{self, EmptyPolls, Timeout, WaitObject};
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -32,8 +33,7 @@ pub struct Counter {
 
 object!(Counter, FidCntr, FID, CLOSED_CNTR, users);
 
-static FID: Ops<6> =
-    ops![close::<Counter>, not_offered, control, not_offered, not_offered, not_offered];
+static FID: Ops<6> = ops![close::<Counter>, enosys, control, enosys, enosys, enosys];
 /// fi_cntr(3).
 static CNTR: Ops<7> = ops![read, readerr, add, set, wait_for, adderr, seterr];
 

@@ -1,7 +1,7 @@
 //! Connected endpoints: how connections begin and end. The connection itself is in
 //! `bellwire-tagged`.
 
-use crate::abi::{EqEntry, Ops, error, not_offered, ops, value};
+use crate::abi::{EqEntry, Ops, enosys, error, ops, value};
 use crate::address::{self, SocketAddress};
 use crate::bound::Bound;
 use crate::ep::{self, ActiveEndpoint, State};
@@ -12,17 +12,8 @@ use std::ffi::c_int;
 use std::net::SocketAddrV4;
 
 /// fi_cm(3).
-pub static CM: Ops<9> = ops![
-    not_offered,
-    ep::getname,
-    getpeer,
-    connect,
-    not_offered,
-    accept,
-    not_offered,
-    shutdown,
-    not_offered,
-];
+pub static CM: Ops<9> =
+    ops![enosys, ep::getname, getpeer, connect, enosys, accept, enosys, shutdown, enosys,];
 
 /// The connection state of an endpoint.
 #[derive(Default)]

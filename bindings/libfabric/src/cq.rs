@@ -1,15 +1,14 @@
 //! Completion queues.
 
-use crate::abi::{
-    CqAttr, CqEntry, CqErrEntry, Fid, FidCq, Ops, class, error, not_offered, ops, value,
-};
+use crate::abi::{CqAttr, CqEntry, CqErrEntry, Fid, FidCq, Ops, class, enosys, error, ops, value};
 use crate::domain::Domain;
 use crate::entries::Entries;
 use crate::ep::ActiveEndpoint;
 use crate::errno::{Code, Result, answer};
 use crate::lock::Lock;
-use crate::object::{self, CLOSED_CQ, Close, Handle, Listed, Opened, Ref, close, object};
+use crate::object::{self, CLOSED_CQ, Close, Handle, Opened, close, object};
 use crate::pointer::{Array, Buffer, Out};
+use crate::reference::{Listed, Ref};
 use crate::wait::{self, EmptyPolls, Timeout, WaitObject};
 use std::collections::VecDeque;
 use std::ffi::{c_char, c_int, c_void};
@@ -49,8 +48,7 @@ struct Queue {
     size: usize,
 }
 
-static FID: Ops<6> =
-    ops![close::<CompletionQueue>, not_offered, control, not_offered, not_offered, not_offered];
+static FID: Ops<6> = ops![close::<CompletionQueue>, enosys, control, enosys, enosys, enosys];
 /// fi_cq(3).
 static CQ: Ops<7> = ops![read, readfrom, readerr, sread, sreadfrom, signal, strerror];
 

@@ -1,6 +1,6 @@
 //! The domain: one opening of a device.
 
-use crate::abi::{DomainAttr, Fid, FidDomain, Info, Ops, class, error, not_offered, ops, value};
+use crate::abi::{DomainAttr, Fid, FidDomain, Info, Ops, class, enosys, error, ops, value};
 use crate::ep::ActiveEndpoint;
 use crate::errno::{Code, Result};
 use crate::fabric::Fabric;
@@ -8,9 +8,10 @@ use crate::info::ACCESS_CAPS;
 use crate::library::{Level, log};
 use crate::lock::Lock;
 use crate::mr::{self, Exposed};
-use crate::object::{self, CLOSED_DOMAIN, Close, Opened, Ref, close, object};
+use crate::object::{self, CLOSED_DOMAIN, Close, Opened, close, object};
 use crate::pointer::{Out, Text};
 use crate::progress::Progress;
+use crate::reference::Ref;
 use bellwire::Device;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::AtomicUsize;
@@ -35,20 +36,19 @@ pub struct Domain {
 object!(Domain, FidDomain, FID, CLOSED_DOMAIN, users);
 impl Close for Domain {}
 
-static FID: Ops<6> =
-    ops![close::<Domain>, not_offered, not_offered, not_offered, not_offered, not_offered];
+static FID: Ops<6> = ops![close::<Domain>, enosys, enosys, enosys, enosys, enosys];
 /// fi_domain(3).
 static DOMAIN: Ops<11> = ops![
     crate::av::open,
     crate::cq::open,
     crate::ep::open,
-    not_offered,
+    enosys,
     crate::cntr::open,
     crate::poll::open,
     crate::shared::open_transmit,
     crate::shared::open_receive,
     crate::atomic::query,
-    not_offered,
+    enosys,
     endpoint2,
 ];
 

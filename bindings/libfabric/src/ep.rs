@@ -1,6 +1,6 @@
 //! Endpoints, without the calls of the data path.
 
-use crate::abi::{Fid, FidEp, Info, Ops, Slot, class, error, flag, not_offered, ops, value};
+use crate::abi::{Fid, FidEp, Info, Ops, Slot, class, enosys, error, flag, ops, value};
 use crate::address;
 use crate::bound::Bound;
 use crate::connection::{self, Connection};
@@ -9,9 +9,10 @@ use crate::errno::{Errno, Result, answer, call};
 use crate::info::{self, DATAGRAM_BYTES, DEPTH};
 use crate::library::{Level, log};
 use crate::lock::{Guard, Lock};
-use crate::object::{self, CLOSED_EP, Close, Handle, Listed, Opened, Ref, close, object};
+use crate::object::{self, CLOSED_EP, Close, Handle, Opened, close, object};
 use crate::passive::{self, Origin};
 use crate::pointer::{Buffer, Out, write_bytes};
+use crate::reference::{Listed, Ref};
 use crate::{atomic, receive, rma, transmit};
 use bellwire::{Device, Error};
 use bellwire_tagged::{CONNECTION_BYTES, Endpoint, OPERAND_BYTES, Options, Peer};
@@ -47,32 +48,14 @@ pub struct State {
     changes: u64,
 }
 
-static FID: Ops<6> =
-    ops![close::<ActiveEndpoint>, bind, control, not_offered, not_offered, not_offered];
+static FID: Ops<6> = ops![close::<ActiveEndpoint>, bind, control, enosys, enosys, enosys];
 /// fi_endpoint(3).
-static EP: Ops<7> = ops![
-    receive::cancel::<ActiveEndpoint>,
-    getopt,
-    setopt,
-    not_offered,
-    not_offered,
-    size_left,
-    size_left,
-];
+static EP: Ops<7> =
+    ops![receive::cancel::<ActiveEndpoint>, getopt, setopt, enosys, enosys, size_left, size_left,];
 /// fi_cm(3).
-static CM: Ops<9> = ops![
-    not_offered,
-    getname,
-    not_offered,
-    not_offered,
-    not_offered,
-    not_offered,
-    not_offered,
-    not_offered,
-    not_offered,
-];
+static CM: Ops<9> = ops![enosys, getname, enosys, enosys, enosys, enosys, enosys, enosys, enosys,];
 /// The slot of operations that an endpoint does not offer.
-pub const NONE: Slot = Slot(not_offered as *const c_void);
+pub const NONE: Slot = Slot(enosys as *const c_void);
 pub static NO_CALLS: Ops<9> = Ops::new([NONE; 9]);
 pub static NO_ATOMICS: Ops<13> = Ops::new([NONE; 13]);
 pub static NO_COLLECTIVES: Ops<11> = Ops::new([NONE; 11]);

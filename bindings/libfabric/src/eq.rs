@@ -2,15 +2,16 @@
 //! that report to it.
 
 use crate::abi::{
-    EqAttr, EqCmEntry, EqEntry, EqErrEntry, Fid, FidEq, Ops, class, error, flag, not_offered, ops,
+    EqAttr, EqCmEntry, EqEntry, EqErrEntry, Fid, FidEq, Ops, class, enosys, error, flag, ops,
 };
 use crate::ep::ActiveEndpoint;
 use crate::errno::{Errno, Result, answer, call};
 use crate::fabric::Fabric;
 use crate::library::OwnedInfo;
-use crate::object::{self, CLOSED_EQ, Close, Handle, Listed, Opened, Ref, close, object};
+use crate::object::{self, CLOSED_EQ, Close, Handle, Opened, close, object};
 use crate::passive::PassiveEndpoint;
 use crate::pointer::{Buffer, Out, write_bytes};
+use crate::reference::{Listed, Ref};
 use crate::wait::{self, Timeout, WaitObject};
 use std::collections::VecDeque;
 use std::ffi::{c_char, c_int, c_void};
@@ -66,8 +67,7 @@ struct Event {
 /// Longest event that the program may write, in bytes.
 const EVENT_BYTES: usize = 1 << 16;
 
-static FID: Ops<6> =
-    ops![close::<EventQueue>, not_offered, control, not_offered, not_offered, not_offered];
+static FID: Ops<6> = ops![close::<EventQueue>, enosys, control, enosys, enosys, enosys];
 /// fi_eq(3).
 static EQ: Ops<5> = ops![read, readerr, write, sread, strerror];
 

@@ -14,7 +14,7 @@
 //! | `connection.rs` | what connected endpoints do besides |
 //! | `transmit.rs`, `receive.rs`, `rma.rs`, `atomic.rs` | the calls of the data path |
 //! | `pointer.rs`, `errno.rs` | what C passes to a call, and what the call returns |
-//! | `object.rs` | objects that programs have pointers to: opened, used by others, closed |
+//! | `object.rs`, `reference.rs` | objects: opened, used by others, closed |
 //! | `lock.rs`, `wait.rs`, `progress.rs` | threads |
 //!
 //! An entry point is a safe `extern "C" fn`: the types of its parameters are its manual page's
@@ -46,6 +46,7 @@ mod pointer;
 mod poll;
 mod progress;
 mod receive;
+mod reference;
 mod rma;
 mod settings;
 mod shared;
@@ -63,7 +64,7 @@ pub const VERSION: u32 = 1;
 struct Ours(Box<std::cell::UnsafeCell<Provider>>);
 // SAFETY: we write the provider once, before the library sees it; then it belongs to the library.
 unsafe impl Sync for Ours {}
-// SAFETY: as above.
+// SAFETY: likewise.
 unsafe impl Send for Ours {}
 
 static PROVIDER: OnceLock<Ours> = OnceLock::new();

@@ -88,13 +88,13 @@ impl Library {
                 function(at, c"fi_freeinfo")?,
             )
         };
-        // SAFETY: fi_prov.h, fi_log.h and fi_errno.h declare these, likewise.
+        // SAFETY: fi_prov.h declares these.
         let (define, get) =
             unsafe { (function(at, c"fi_param_define"), function(at, c"fi_param_get")) };
-        // SAFETY: as above.
+        // SAFETY: fi_log.h declares these.
         let (log_enabled, log) =
             unsafe { (function(at, c"fi_log_enabled"), function(at, c"fi_log")) };
-        // SAFETY: as above.
+        // SAFETY: fi_errno.h declares it.
         let strerror = unsafe { function(at, c"fi_strerror") };
         Some(Library { version, dup_info, free_info, define, get, log_enabled, log, strerror })
     }
@@ -181,7 +181,7 @@ impl Deref for OwnedInfo {
 
 impl DerefMut for OwnedInfo {
     fn deref_mut(&mut self) -> &mut Info<'static> {
-        // SAFETY: as above.
+        // SAFETY: fi_dupinfo(3) has returned it, and `self` owns it.
         unsafe { self.0.as_mut() }
     }
 }
@@ -230,7 +230,7 @@ unsafe extern "C" fn look(
 ) -> c_int {
     // SAFETY: `object` is a loaded object; its name is a string or null.
     let name = unsafe { (*object).dlpi_name };
-    // SAFETY: as above.
+    // SAFETY: `name` is a string, since it is not null.
     let named =
         !name.is_null() && unsafe { CStr::from_ptr(name) }.to_string_lossy().contains("/libfabric");
     if !named {

@@ -70,7 +70,7 @@ impl<T> Deref for Guard<'_, T> {
 impl<T> DerefMut for Guard<'_, T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as above.
+        // SAFETY: this `Guard` has the lock, so no other reference to `value` is in use.
         unsafe { &mut *self.0.value.get() }
     }
 }

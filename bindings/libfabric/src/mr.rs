@@ -3,16 +3,15 @@
 //!
 //! A region belongs to the domain, and is exposed at each of its endpoints.
 
-use crate::abi::{Fid, FidMr, IoVec, MrAttr, Ops, class, error, flag, not_offered, ops, value};
+use crate::abi::{Fid, FidMr, IoVec, MrAttr, Ops, class, enosys, error, flag, ops, value};
 use crate::cntr::Counter;
 use crate::domain::Domain;
 use crate::ep::ActiveEndpoint;
 use crate::errno::{Result, answer};
 use crate::library::{Level, log};
-use crate::object::{
-    self, AtomicRef, CLOSED_MR, Close, Handle, Listed, Opened, Ref, close, object,
-};
+use crate::object::{self, CLOSED_MR, Close, Handle, Opened, close, object};
 use crate::pointer::{Array, Buffer, Out};
+use crate::reference::{AtomicRef, Listed, Ref};
 use bellwire::Rights;
 use bellwire_tagged::{Refusal, Span};
 use std::ffi::{c_int, c_void};
@@ -39,8 +38,7 @@ pub struct Exposed {
     endpoints: Vec<Listed<ActiveEndpoint>>,
 }
 
-static FID: Ops<6> =
-    ops![close::<MemoryRegion>, bind, control, not_offered, not_offered, not_offered];
+static FID: Ops<6> = ops![close::<MemoryRegion>, bind, control, enosys, enosys, enosys];
 /// fi_mr(3).
 pub static MR: Ops<3> = ops![reg, regv, regattr];
 

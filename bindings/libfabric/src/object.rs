@@ -25,7 +25,7 @@ use std::collections::VecDeque;
 use std::ffi::{c_char, c_int, c_void};
 use std::ops::Deref;
 use std::ptr::{NonNull, null_mut};
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Most closed objects that stay.
@@ -61,7 +61,7 @@ pub unsafe trait Object: Close + Sized + 'static {
 /// An object that others use.
 ///
 /// # Safety
-/// `users` is `Some`, and only [`Use`] changes this number.
+/// `users` is `Some`, and only `reference.rs` changes this number.
 pub unsafe trait Shared: Object {}
 
 /// Declares a kind of object: its type, its structure, its first table, and the structure once it
@@ -71,7 +71,7 @@ macro_rules! object {
         object!(@ $object, $head, $fid, $closed, fn users(&self) -> Option<&AtomicUsize> {
             Some(&self.$users)
         });
-        // SAFETY: `users` is `Some`; the field is private, and nothing else changes it.
+        // SAFETY: `users` is `Some`; the field is private, and its module does not change it.
         unsafe impl $crate::object::Shared for $object {}
     };
     ($object:ty, $head:ident, $fid:ident, $closed:expr) => {
@@ -97,6 +97,12 @@ pub struct Handle(*mut Fid);
 // SAFETY: a handle is an address; `object` says when it is followed.
 unsafe impl Send for Handle {}
 
+impl Default for Handle {
+    fn default() -> Handle {
+        Handle::NULL
+    }
+}
+
 impl Handle {
     pub const NULL: Handle = Handle(null_mut());
 
@@ -119,19 +125,23 @@ impl Handle {
         self.0 as usize
     }
 
-    /// The context of an open object of ours; null for what is none.
+    /// The object's structure, unless the handle is null.
+    fn fid<'a>(self) -> Option<&'a Fid> {
+        // SAFETY: a program passes null, an open object of some provider, or a closed one of ours,
+        // which is still a `Fid`: fi_ep_bind(3), fi_poll_add(3), fi_trywait(3).
+        unsafe { self.0.as_ref() }
+    }
+
+    /// The context of an object; null for null.
     pub fn context(self) -> *mut c_void {
-        // SAFETY: as in `object`.
-        unsafe { self.0.as_ref() }.map_or(null_mut(), |fid| fid.context)
+        self.fid().map_or(null_mut(), |fid| fid.context)
     }
 
     /// The object of this kind. `None`: the handle is null, or the object is of another kind, not
     /// ours, or closed.
     #[inline]
     pub fn object<'a, T: Object>(self) -> Option<&'a T> {
-        // SAFETY: a program passes null, an open object of some provider, or a closed one of ours,
-        // which is still a `Fid`: fi_ep_bind(3), fi_poll_add(3), fi_trywait(3).
-        let fid = unsafe { self.0.as_ref() }?;
+        let fid = self.fid()?;
         // SAFETY: only objects of type `T` have this table.
         std::ptr::eq(fid.ops, T::FID).then(|| unsafe { &*self.0.cast::<T>() })
     }
@@ -198,137 +208,6 @@ unsafe fn retire<T: Object>(object: NonNull<T>) {
     }
     let mut shells = CLOSED_OBJECTS.lock().unwrap_or_else(PoisonError::into_inner);
     shells.keep(Shell { at: object.cast().as_ptr(), layout: Layout::new::<T>() });
-}
-
-/// A use of an object, which is not closed before this is dropped.
-pub struct Use(NonNull<AtomicUsize>);
-
-// SAFETY: the number of users is atomic, and lives as long as the `Use`.
-unsafe impl Send for Use {}
-
-impl Use {
-    pub fn of<T: Shared>(object: &T) -> Use {
-        let users = object.users().expect("shared objects have this number");
-        users.fetch_add(1, Ordering::Relaxed);
-        Use(users.into())
-    }
-}
-
-impl Drop for Use {
-    fn drop(&mut self) {
-        // SAFETY: `close` refuses to end the object while its number of users is not zero.
-        unsafe { self.0.as_ref() }.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// A reference to an object that counts as its user.
-pub struct Ref<T: Shared>(NonNull<T>);
-
-// SAFETY: several threads may use an object, by the promise of `Object`.
-unsafe impl<T: Shared> Send for Ref<T> {}
-// SAFETY: as above.
-unsafe impl<T: Shared> Sync for Ref<T> {}
-
-impl<T: Shared> Ref<T> {
-    pub fn to(object: &T) -> Ref<T> {
-        std::mem::forget(Use::of(object));
-        Ref(object.into())
-    }
-}
-
-impl<T: Shared> Clone for Ref<T> {
-    fn clone(&self) -> Ref<T> {
-        Ref::to(self)
-    }
-}
-
-impl<T: Shared> Deref for Ref<T> {
-    type Target = T;
-    #[inline(always)]
-    fn deref(&self) -> &T {
-        // SAFETY: `close` refuses to end the object while its number of users is not zero.
-        unsafe { self.0.as_ref() }
-    }
-}
-
-impl<T: Shared> Drop for Ref<T> {
-    fn drop(&mut self) {
-        if let Some(users) = self.users() {
-            users.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
-}
-
-/// A reference that threads read while another one replaces it.
-pub struct AtomicRef<T: Shared>(AtomicPtr<T>);
-
-impl<T: Shared> Default for AtomicRef<T> {
-    fn default() -> Self {
-        AtomicRef(AtomicPtr::default())
-    }
-}
-
-impl<T: Shared> AtomicRef<T> {
-    #[inline]
-    pub fn get(&self) -> Option<&T> {
-        // Acquire pairs with the release of `set`.
-        // SAFETY: null, or a pointer of a `Ref`. A program does not close what a call on another
-        // thread reports to: fi_av_bind(3), fi_mr_bind(3).
-        unsafe { self.0.load(Ordering::Acquire).as_ref() }
-    }
-
-    pub fn set(&self, object: Ref<T>) {
-        let new = std::mem::ManuallyDrop::new(object).0;
-        let old = self.0.swap(new.as_ptr(), Ordering::AcqRel);
-        drop(NonNull::new(old).map(Ref));
-    }
-}
-
-impl<T: Shared> Drop for AtomicRef<T> {
-    fn drop(&mut self) {
-        drop(NonNull::new(*self.0.get_mut()).map(Ref));
-    }
-}
-
-/// A reference in a list, which the object leaves when it closes.
-pub struct Listed<T>(NonNull<T>);
-
-// SAFETY: several threads may use an object, by the promise of `Object`.
-unsafe impl<T: Object> Send for Listed<T> {}
-
-impl<T: Object> Listed<T> {
-    /// # Safety
-    /// The object's [`Close::close`] drops this and its copies.
-    pub unsafe fn new(object: &T) -> Listed<T> {
-        Listed(object.into())
-    }
-
-    /// Whether this is the object.
-    pub fn is(&self, object: &T) -> bool {
-        std::ptr::eq(self.0.as_ptr(), object)
-    }
-}
-
-impl<T> Clone for Listed<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<T> Copy for Listed<T> {}
-
-impl<T> PartialEq for Listed<T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.0 == other.0
-    }
-}
-
-impl<T> Deref for Listed<T> {
-    type Target = T;
-    #[inline(always)]
-    fn deref(&self) -> &T {
-        // SAFETY: the object is open while this exists, by the promise of `new`.
-        unsafe { self.0.as_ref() }
-    }
 }
 
 /// The memory of an object that is closed.

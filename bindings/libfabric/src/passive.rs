@@ -1,7 +1,7 @@
 //! Passive endpoints: they listen. Their event queue reports connection requests, each with an info
 //! to open the answering endpoint.
 
-use crate::abi::{Fid, FidPep, Info, Ops, class, error, not_offered, ops, value};
+use crate::abi::{Fid, FidPep, Info, Ops, class, enosys, error, ops, value};
 use crate::address;
 use crate::connection::private_data;
 use crate::domain::open_device;
@@ -12,8 +12,9 @@ use crate::fabric::Fabric;
 use crate::info;
 use crate::library::{Level, OwnedInfo, library, log};
 use crate::lock::Lock;
-use crate::object::{self, CLOSED_PEP, Close, Handle, Listed, Opened, Ref, close, object};
+use crate::object::{self, CLOSED_PEP, Close, Handle, Opened, close, object};
 use crate::pointer::{Buffer, Out};
+use crate::reference::{Listed, Ref};
 use bellwire::Device;
 use bellwire_tagged::{ConnectionEvent, Done, Endpoint, Request, Sink};
 use std::ffi::{c_int, c_void};
@@ -84,25 +85,12 @@ struct Handles {
 static HANDLES: Mutex<Handles> =
     Mutex::new(Handles { listeners: Vec::new(), requests: Vec::new() });
 
-static FID: Ops<6> =
-    ops![close::<PassiveEndpoint>, bind, not_offered, not_offered, not_offered, not_offered];
-static REQUEST: Ops<6> =
-    ops![not_offered, not_offered, not_offered, not_offered, not_offered, not_offered];
+static FID: Ops<6> = ops![close::<PassiveEndpoint>, bind, enosys, enosys, enosys, enosys];
+static REQUEST: Ops<6> = ops![enosys, enosys, enosys, enosys, enosys, enosys];
 /// fi_endpoint(3).
-static EP: Ops<7> =
-    ops![not_offered, getopt, not_offered, not_offered, not_offered, not_offered, not_offered];
+static EP: Ops<7> = ops![enosys, getopt, enosys, enosys, enosys, enosys, enosys];
 /// fi_cm(3).
-static CM: Ops<9> = ops![
-    setname,
-    getname,
-    not_offered,
-    not_offered,
-    listen,
-    not_offered,
-    reject,
-    not_offered,
-    not_offered,
-];
+static CM: Ops<9> = ops![setname, getname, enosys, enosys, listen, enosys, reject, enosys, enosys,];
 
 /// `fi_passive_ep`.
 pub extern "C" fn open(

@@ -1,10 +1,11 @@
 //! Poll sets: they tell which of several queues and counters have news.
 
-use crate::abi::{Fid, FidPoll, Ops, PollAttr, class, error, not_offered, ops};
+use crate::abi::{Fid, FidPoll, Ops, PollAttr, class, enosys, error, ops};
 use crate::domain::Domain;
 use crate::errno::{Result, answer};
-use crate::object::{self, CLOSED_POLL, Close, Handle, Opened, Ref, Use, close, object};
+use crate::object::{self, CLOSED_POLL, Close, Handle, Opened, close, object};
 use crate::pointer::{Array, Out};
+use crate::reference::{Ref, Use};
 use crate::wait::Waitable;
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
@@ -28,8 +29,7 @@ struct Member {
     counted: u64,
 }
 
-static FID: Ops<6> =
-    ops![close::<PollSet>, not_offered, not_offered, not_offered, not_offered, not_offered];
+static FID: Ops<6> = ops![close::<PollSet>, enosys, enosys, enosys, enosys, enosys];
 /// fi_poll(3).
 static POLL: Ops<3> = ops![poll, poll_add, poll_del];
 

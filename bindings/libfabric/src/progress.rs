@@ -4,7 +4,7 @@
 //! A program that polls makes its own progress; then the thread only checks that.
 
 use crate::ep::ActiveEndpoint;
-use crate::object::Listed;
+use crate::reference::Listed;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;

@@ -2,18 +2,17 @@
 //! message. A shared transmit context has no function, because endpoints have no transmit resources
 //! that could be shared.
 
-use crate::abi::{
-    Fid, FidEp, FidStx, Ops, RxAttr, TxAttr, class, error, flag, not_offered, ops, value,
-};
+use crate::abi::{Fid, FidEp, FidStx, Ops, RxAttr, TxAttr, class, enosys, error, flag, ops, value};
 use crate::domain::Domain;
 use crate::ep::{self, ActiveEndpoint, NO_ATOMICS, NO_CALLS, NO_COLLECTIVES, NONE, State};
 use crate::errno::{Result, answer};
 use crate::info::NOT_SHARED;
 use crate::library::{Level, log};
 use crate::lock::Lock;
-use crate::object::{self, CLOSED_EP, CLOSED_STX, Close, Listed, Opened, Ref, close, object};
+use crate::object::{self, CLOSED_EP, CLOSED_STX, Close, Opened, close, object};
 use crate::pointer::Out;
 use crate::receive::{self, Receive, Receiver, token};
+use crate::reference::{Listed, Ref};
 use bellwire_tagged::{Done, Outcome, Refusal, SharedReceives, Sink, Spans, What};
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::AtomicUsize;
@@ -46,54 +45,41 @@ impl Close for SharedTransmitContext {}
 /// Most waiting receives of each kind.
 const RECEIVES: usize = 65_536;
 
-static FID: Ops<6> = ops![
-    close::<SharedReceiveContext>,
-    not_offered,
-    control,
-    not_offered,
-    not_offered,
-    not_offered
-];
-static STX_FID: Ops<6> = ops![
-    close::<SharedTransmitContext>,
-    not_offered,
-    not_offered,
-    not_offered,
-    not_offered,
-    not_offered
-];
+static FID: Ops<6> = ops![close::<SharedReceiveContext>, enosys, control, enosys, enosys, enosys];
+static STX_FID: Ops<6> =
+    ops![close::<SharedTransmitContext>, enosys, enosys, enosys, enosys, enosys];
 /// fi_endpoint(3), fi_msg(3) and fi_tagged(3), as far as they receive.
 static EP: Ops<7> = ops![
     receive::cancel::<SharedReceiveContext>,
-    not_offered,
-    not_offered,
-    not_offered,
-    not_offered,
+    enosys,
+    enosys,
+    enosys,
+    enosys,
     ep::size_left,
-    not_offered,
+    enosys,
 ];
 static STX: Ops<7> = Ops::new([NONE; 7]);
 static MSG: Ops<9> = ops![
     receive::recv::<SharedReceiveContext>,
     receive::recvv::<SharedReceiveContext>,
     receive::recvmsg::<SharedReceiveContext>,
-    not_offered,
-    not_offered,
-    not_offered,
-    not_offered,
-    not_offered,
-    not_offered,
+    enosys,
+    enosys,
+    enosys,
+    enosys,
+    enosys,
+    enosys,
 ];
 static TAGGED: Ops<9> = ops![
     receive::trecv::<SharedReceiveContext>,
     receive::trecvv::<SharedReceiveContext>,
     receive::trecvmsg::<SharedReceiveContext>,
-    not_offered,
-    not_offered,
-    not_offered,
-    not_offered,
-    not_offered,
-    not_offered,
+    enosys,
+    enosys,
+    enosys,
+    enosys,
+    enosys,
+    enosys,
 ];
 
 /// `fi_srx_context`.

@@ -1,10 +1,11 @@
 //! Wait sets: one object to sleep on for several queues and counters.
 
-use crate::abi::{Fid, FidWait, Ops, WaitAttr, class, error, not_offered, ops};
+use crate::abi::{Fid, FidWait, Ops, WaitAttr, class, enosys, error, ops};
 use crate::errno::{Result, answer};
 use crate::fabric::Fabric;
-use crate::object::{self, CLOSED_WAIT, Close, Handle, Opened, Ref, close, object};
+use crate::object::{self, CLOSED_WAIT, Close, Handle, Opened, close, object};
 use crate::pointer::{Buffer, Out};
+use crate::reference::Ref;
 use crate::wait::{self, Timeout, WaitObject, Waitable};
 use std::ffi::c_int;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -29,8 +30,7 @@ pub struct WaitSet {
 object!(WaitSet, FidWait, FID, CLOSED_WAIT, users);
 impl Close for WaitSet {}
 
-static FID: Ops<6> =
-    ops![close::<WaitSet>, not_offered, control, not_offered, not_offered, not_offered];
+static FID: Ops<6> = ops![close::<WaitSet>, enosys, control, enosys, enosys, enosys];
 /// fi_poll(3).
 static WAIT: Ops<1> = ops![wait_for];
 
