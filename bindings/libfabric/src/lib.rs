@@ -64,7 +64,7 @@ pub const VERSION: u32 = 1;
 struct Ours(Box<std::cell::UnsafeCell<Provider>>);
 // SAFETY: we write the provider once, before the library sees it; then it belongs to the library.
 unsafe impl Sync for Ours {}
-// SAFETY: likewise.
+// SAFETY: likewise, the provider belongs to the library.
 unsafe impl Send for Ours {}
 
 static PROVIDER: OnceLock<Ours> = OnceLock::new();

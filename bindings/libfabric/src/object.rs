@@ -1,4 +1,4 @@
-//! Pointers from a program: required ones, and pointers to our objects.
+//! Objects that programs have pointers to: how they are opened, passed as arguments, and closed.
 //!
 //! | the program passes | answer |
 //! |---|---|
@@ -61,8 +61,11 @@ pub unsafe trait Object: Close + Sized + 'static {
 /// An object that others use.
 ///
 /// # Safety
-/// `users` is `Some`, and only `reference.rs` changes this number.
-pub unsafe trait Shared: Object {}
+/// Its `users` are this number, which only `reference.rs` changes.
+pub unsafe trait Shared: Object {
+    /// The number of objects that use it.
+    fn count(&self) -> &AtomicUsize;
+}
 
 /// Declares a kind of object: its type, its structure, its first table, and the structure once it
 /// is closed; for kinds that others use also the field with their number.
@@ -71,8 +74,12 @@ macro_rules! object {
         object!(@ $object, $head, $fid, $closed, fn users(&self) -> Option<&AtomicUsize> {
             Some(&self.$users)
         });
-        // SAFETY: `users` is `Some`; the field is private, and its module does not change it.
-        unsafe impl $crate::object::Shared for $object {}
+        // SAFETY: `users` is this field, which is private, and its module does not change it.
+        unsafe impl $crate::object::Shared for $object {
+            fn count(&self) -> &AtomicUsize {
+                &self.$users
+            }
+        }
     };
     ($object:ty, $head:ident, $fid:ident, $closed:expr) => {
         object!(@ $object, $head, $fid, $closed,);

@@ -14,9 +14,8 @@ unsafe impl Send for Use {}
 
 impl Use {
     pub fn of<T: Shared>(object: &T) -> Use {
-        let users = object.users().expect("shared objects have this number");
-        users.fetch_add(1, Ordering::Relaxed);
-        Use(users.into())
+        object.count().fetch_add(1, Ordering::Relaxed);
+        Use(object.count().into())
     }
 }
 
@@ -32,7 +31,7 @@ pub struct Ref<T: Shared>(NonNull<T>);
 
 // SAFETY: several threads may use an object, by the promise of `Object`.
 unsafe impl<T: Shared> Send for Ref<T> {}
-// SAFETY: likewise.
+// SAFETY: likewise, by the promise of `Object`.
 unsafe impl<T: Shared> Sync for Ref<T> {}
 
 impl<T: Shared> Ref<T> {
@@ -59,9 +58,7 @@ impl<T: Shared> Deref for Ref<T> {
 
 impl<T: Shared> Drop for Ref<T> {
     fn drop(&mut self) {
-        if let Some(users) = self.users() {
-            users.fetch_sub(1, Ordering::Relaxed);
-        }
+        self.count().fetch_sub(1, Ordering::Relaxed);
     }
 }
 
