@@ -75,6 +75,7 @@ macro_rules! object {
             Some(&self.$users)
         });
         // SAFETY: `users` is this field, which is private, and its module does not change it.
+        #[allow(unsafe_code)]
         unsafe impl $crate::object::Shared for $object {
             fn count(&self) -> &AtomicUsize {
                 &self.$users
@@ -86,6 +87,7 @@ macro_rules! object {
     };
     (@ $object:ty, $head:ident, $fid:ident, $closed:expr, $($users:item)?) => {
         // SAFETY: the structure is `repr(C)`, begins with the head, and is made with this table.
+        #[allow(unsafe_code)]
         unsafe impl $crate::object::Object for $object {
             type Head = $crate::abi::$head;
             const FID: &'static $crate::abi::Ops<6> = &$fid;
