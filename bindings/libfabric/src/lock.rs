@@ -18,8 +18,8 @@ unsafe impl<T: Send> Sync for Lock<T> {}
 /// Access to the value, until this is dropped.
 pub struct Guard<'a, T>(&'a Lock<T>);
 
-/// Polls between two yields of the processor.
-const LOOKS: u32 = 64;
+/// Spins between two yields of the processor.
+const SPINS_PER_YIELD: u32 = 64;
 
 impl<T> Lock<T> {
     /// `shared`: several threads may come at once.
@@ -44,12 +44,12 @@ impl<T> Lock<T> {
     }
 
     fn wait(&self) {
-        let mut looks = 0;
+        let mut spins = 0;
         // Acquire pairs with the release of `Guard::drop`.
         while self.taken.swap(true, Ordering::Acquire) {
             while self.taken.load(Ordering::Relaxed) {
-                looks += 1;
-                if looks % LOOKS == 0 {
+                spins += 1;
+                if spins % SPINS_PER_YIELD == 0 {
                     std::thread::yield_now();
                 }
                 std::hint::spin_loop();

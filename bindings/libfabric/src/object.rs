@@ -103,7 +103,7 @@ pub(crate) use object;
 #[repr(transparent)]
 pub struct Handle(*mut Fid);
 
-// SAFETY: a handle is an address; `object` says when it is followed.
+// SAFETY: a handle is an address; `fid` says when it is followed.
 unsafe impl Send for Handle {}
 
 impl Default for Handle {
