@@ -31,6 +31,9 @@ pub struct MemoryRegion {
 
 object!(MemoryRegion, FidMr, FID, CLOSED_MR);
 
+/// Whether an endpoint has exposed a region.
+pub type Registered = std::result::Result<(), Refusal>;
+
 /// The regions of a domain, and its endpoints.
 #[derive(Default)]
 pub struct Exposed {
@@ -44,9 +47,9 @@ pub static MR: Ops<3> = ops![reg, regv, regattr];
 
 impl Exposed {
     /// Adds a new endpoint, and exposes all regions at it.
-    pub fn add_endpoint(&mut self, ep: Listed<ActiveEndpoint>) -> std::result::Result<(), Refusal> {
+    pub fn add_endpoint(&mut self, ep: Listed<ActiveEndpoint>) -> Registered {
         for &region in &self.regions {
-            region.expose(ep, region)?;
+            MemoryRegion::expose(region, &ep)?;
         }
         self.endpoints.push(ep);
         Ok(())
@@ -62,9 +65,9 @@ impl Exposed {
         self.endpoints.retain(|other| !other.is(ep));
     }
 
-    fn add_region(&mut self, region: Listed<MemoryRegion>) -> std::result::Result<(), Refusal> {
-        for (at, &ep) in self.endpoints.iter().enumerate() {
-            if let Err(refusal) = region.expose(ep, region) {
+    fn add_region(&mut self, region: Listed<MemoryRegion>) -> Registered {
+        for (at, ep) in self.endpoints.iter().enumerate() {
+            if let Err(refusal) = MemoryRegion::expose(region, ep) {
                 self.endpoints[..at].iter().for_each(|ep| region.withdraw(ep));
                 return Err(refusal);
             }
@@ -120,19 +123,15 @@ impl MemoryRegion {
         Ok(region)
     }
 
-    /// `listed` is the region itself.
-    fn expose(
-        &self,
-        ep: Listed<ActiveEndpoint>,
-        listed: Listed<MemoryRegion>,
-    ) -> std::result::Result<(), Refusal> {
+    fn expose(region: Listed<MemoryRegion>, ep: &ActiveEndpoint) -> Registered {
+        let key = region.fid.key;
         {
             let mut state = ep.lock();
-            state.endpoint.expose(self.fid.key, self.span, self.rights)?;
-            state.bound.add_region(self.fid.key, listed);
+            state.endpoint.expose(key, region.span, region.rights)?;
+            state.bound.add_region(key, region);
         }
-        for cntr in [&self.writes, &self.reads].into_iter().filter_map(|cntr| cntr.get()) {
-            wake_by(cntr, &ep);
+        for cntr in [&region.writes, &region.reads].into_iter().filter_map(AtomicRef::get) {
+            wake_by(cntr, ep);
         }
         Ok(())
     }

@@ -99,18 +99,12 @@ macro_rules! object {
 pub(crate) use object;
 
 /// An object that a program passes as an argument, or that an event names.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
 #[repr(transparent)]
 pub struct Handle(*mut Fid);
 
 // SAFETY: a handle is an address; `fid` says when it is followed.
 unsafe impl Send for Handle {}
-
-impl Default for Handle {
-    fn default() -> Handle {
-        Handle::NULL
-    }
-}
 
 impl Handle {
     pub const NULL: Handle = Handle(null_mut());
