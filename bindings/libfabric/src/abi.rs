@@ -7,6 +7,10 @@
 
 mod layout;
 
+use crate::errno::{Code, Result};
+use crate::object::Handle;
+use crate::pointer::{Array, Buffer, Text};
+use bellwire_tagged::Span;
 use std::ffi::{c_char, c_int, c_void};
 
 #[doc(hidden)]
@@ -25,7 +29,7 @@ pub struct Ops<const N: usize> {
 #[repr(transparent)]
 pub struct Slot(pub *const c_void);
 
-// SAFETY: holds only the address of a function.
+// SAFETY: `Slot` holds only the address of a function.
 unsafe impl Sync for Slot {}
 
 impl<const N: usize> Ops<N> {
@@ -34,7 +38,8 @@ impl<const N: usize> Ops<N> {
     }
 }
 
-/// Makes a table of functions of any type.
+/// Makes a table of functions. Each has the C signature that the header gives its slot, where the
+/// types of `pointer.rs` stand for pointers.
 macro_rules! ops {
     ($($function:expr),* $(,)?) => {
         $crate::abi::Ops::new([$($crate::abi::Slot($function as *const std::ffi::c_void)),*])
@@ -48,6 +53,9 @@ pub struct Fid {
     pub context: *mut c_void,
     pub ops: *const Ops<6>,
 }
+
+// SAFETY: `context` only goes back to the program, and `ops` is a static table.
+unsafe impl Send for Fid {}
 
 #[repr(C)]
 pub struct FidFabric {
@@ -189,7 +197,7 @@ pub struct EpAttr {
 #[repr(C)]
 pub struct DomainAttr {
     pub domain: *mut FidDomain,
-    pub name: *mut c_char,
+    pub name: Text,
     pub threading: c_int,
     pub control_progress: c_int,
     pub data_progress: c_int,
@@ -220,28 +228,29 @@ pub struct DomainAttr {
 #[repr(C)]
 pub struct FabricAttr {
     pub fabric: *mut FidFabric,
-    pub name: *mut c_char,
-    pub prov_name: *mut c_char,
+    pub name: Text,
+    pub prov_name: Text,
     pub prov_version: u32,
     pub api_version: u32,
 }
 
+/// The attributes are the program's, or the library's own.
 #[repr(C)]
-pub struct Info {
-    pub next: *mut Info,
+pub struct Info<'a> {
+    pub next: *mut Info<'a>,
     pub caps: u64,
     pub mode: u64,
     pub addr_format: u32,
     pub src_addrlen: usize,
     pub dest_addrlen: usize,
-    pub src_addr: *mut c_void,
-    pub dest_addr: *mut c_void,
-    pub handle: *mut Fid,
-    pub tx_attr: *mut TxAttr,
-    pub rx_attr: *mut RxAttr,
-    pub ep_attr: *mut EpAttr,
-    pub domain_attr: *mut DomainAttr,
-    pub fabric_attr: *mut FabricAttr,
+    pub src_addr: Buffer,
+    pub dest_addr: Buffer,
+    pub handle: Handle,
+    pub tx_attr: Option<&'a mut TxAttr>,
+    pub rx_attr: Option<&'a mut RxAttr>,
+    pub ep_attr: Option<&'a mut EpAttr>,
+    pub domain_attr: Option<&'a mut DomainAttr>,
+    pub fabric_attr: Option<&'a mut FabricAttr>,
     pub nic: *mut c_void,
 }
 
@@ -251,7 +260,7 @@ pub struct AvAttr {
     pub rx_ctx_bits: c_int,
     pub count: usize,
     pub ep_per_node: usize,
-    pub name: *const c_char,
+    pub name: Text,
     pub map_addr: *mut c_void,
     pub flags: u64,
 }
@@ -264,7 +273,7 @@ pub struct CqAttr {
     pub wait_obj: c_int,
     pub signaling_vector: c_int,
     pub wait_cond: c_int,
-    pub wait_set: *mut c_void,
+    pub wait_set: Handle,
 }
 
 /// The longest form of a completion; shorter forms are prefixes of it.
@@ -291,7 +300,7 @@ impl CqEntry {
     pub unsafe fn copy_to(&self, to: *mut u64, bytes: usize) {
         let from = (&raw const *self).cast::<u64>();
         for word in 0..bytes / 8 {
-            // SAFETY: the entry consists of words, and the caller promises the room.
+            // SAFETY: an entry is six words, and `to` has room by the promise of the caller.
             unsafe { to.add(word).write(from.add(word).read_volatile()) }
         }
     }
@@ -305,7 +314,7 @@ pub struct CqErrEntry {
     pub olen: usize,
     pub err: c_int,
     pub prov_errno: c_int,
-    pub err_data: *mut c_void,
+    pub err_data: Buffer,
     pub err_data_size: usize,
 }
 
@@ -315,23 +324,22 @@ pub struct EqAttr {
     pub flags: u64,
     pub wait_obj: c_int,
     pub signaling_vector: c_int,
-    pub wait_set: *mut c_void,
+    pub wait_set: Handle,
 }
 
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct EqEntry {
-    pub fid: *mut Fid,
+    pub fid: Handle,
     pub context: *mut c_void,
     pub data: u64,
 }
 
 /// A connection event; the private data follow.
-#[derive(Clone, Copy)]
 #[repr(C)]
 pub struct EqCmEntry {
-    pub fid: *mut Fid,
-    pub info: *mut Info,
+    pub fid: Handle,
+    pub info: *mut Info<'static>,
 }
 
 #[derive(Clone, Copy)]
@@ -340,7 +348,7 @@ pub struct EqErrEntry {
     pub entry: EqEntry,
     pub err: c_int,
     pub prov_errno: c_int,
-    pub err_data: *mut c_void,
+    pub err_data: Buffer,
     pub err_data_size: usize,
 }
 
@@ -359,14 +367,32 @@ pub struct PollAttr {
 pub struct CntrAttr {
     pub events: c_int,
     pub wait_obj: c_int,
-    pub wait_set: *mut c_void,
+    pub wait_set: Handle,
     pub flags: u64,
+}
+
+/// `struct iovec`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct IoVec {
+    pub base: Buffer,
+    pub len: usize,
+}
+
+impl IoVec {
+    /// The memory of an operation.
+    ///
+    /// # Errors
+    /// `EINVAL`: not memory.
+    pub fn span(&self) -> Result<Span> {
+        self.base.span(self.len)
+    }
 }
 
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Msg {
-    pub iov: *const libc::iovec,
+    pub iov: Array<IoVec>,
     pub desc: *mut *mut c_void,
     pub iov_count: usize,
     pub addr: u64,
@@ -376,7 +402,7 @@ pub struct Msg {
 
 #[repr(C)]
 pub struct MsgTagged {
-    pub iov: *const libc::iovec,
+    pub iov: Array<IoVec>,
     pub desc: *mut *mut c_void,
     pub iov_count: usize,
     pub addr: u64,
@@ -396,11 +422,11 @@ pub struct RmaIov {
 
 #[repr(C)]
 pub struct MsgRma {
-    pub iov: *const libc::iovec,
+    pub iov: Array<IoVec>,
     pub desc: *mut *mut c_void,
     pub iov_count: usize,
     pub addr: u64,
-    pub rma_iov: *const RmaIov,
+    pub rma_iov: Array<RmaIov>,
     pub rma_iov_count: usize,
     pub context: *mut c_void,
     pub data: u64,
@@ -408,7 +434,7 @@ pub struct MsgRma {
 
 #[repr(C)]
 pub struct Ioc {
-    pub addr: *mut c_void,
+    pub addr: Buffer,
     pub count: usize,
 }
 
@@ -421,11 +447,11 @@ pub struct RmaIoc {
 
 #[repr(C)]
 pub struct MsgAtomic {
-    pub iov: *const Ioc,
+    pub iov: Array<Ioc>,
     pub desc: *mut *mut c_void,
     pub iov_count: usize,
     pub addr: u64,
-    pub rma_iov: *const RmaIoc,
+    pub rma_iov: Array<RmaIoc>,
     pub rma_iov_count: usize,
     pub datatype: c_int,
     pub op: c_int,
@@ -442,7 +468,7 @@ pub struct AtomicAttr {
 /// The fields that we read.
 #[repr(C)]
 pub struct MrAttr {
-    pub iov: *const libc::iovec,
+    pub iov: Array<IoVec>,
     pub count: usize,
     pub access: u64,
     pub offset: u64,
@@ -563,43 +589,44 @@ pub mod value {
     pub const ADDRESS_UNKNOWN: u64 = u64::MAX;
 }
 
-/// Error numbers, positive; functions return them negated.
+/// Error numbers.
 pub mod error {
-    use std::ffi::c_int;
-    pub const EIO: c_int = libc::EIO;
-    pub const EAGAIN: c_int = libc::EAGAIN;
-    pub const ENOMEM: c_int = libc::ENOMEM;
-    pub const EBADF: c_int = libc::EBADF;
-    pub const EBUSY: c_int = libc::EBUSY;
-    pub const EINVAL: c_int = libc::EINVAL;
-    pub const ENOSYS: c_int = libc::ENOSYS;
-    pub const ENODATA: c_int = libc::ENODATA;
-    pub const ENOMSG: c_int = libc::ENOMSG;
-    pub const EACCES: c_int = libc::EACCES;
-    pub const EOPNOTSUPP: c_int = libc::EOPNOTSUPP;
-    pub const EMSGSIZE: c_int = libc::EMSGSIZE;
-    pub const ENOPROTOOPT: c_int = libc::ENOPROTOOPT;
-    pub const EADDRINUSE: c_int = libc::EADDRINUSE;
-    pub const ECANCELED: c_int = libc::ECANCELED;
-    pub const ETIMEDOUT: c_int = libc::ETIMEDOUT;
-    pub const EHOSTUNREACH: c_int = libc::EHOSTUNREACH;
-    pub const ECONNREFUSED: c_int = libc::ECONNREFUSED;
-    pub const EISCONN: c_int = libc::EISCONN;
-    pub const ENOTCONN: c_int = libc::ENOTCONN;
-    pub const ECONNRESET: c_int = libc::ECONNRESET;
-    pub const ENODEV: c_int = libc::ENODEV;
-    pub const ETOOSMALL: c_int = 257;
-    pub const EOPBADSTATE: c_int = 258;
-    pub const EAVAIL: c_int = 259;
-    pub const EBADFLAGS: c_int = 260;
-    pub const ENOEQ: c_int = 261;
-    pub const ENOCQ: c_int = 263;
-    pub const ETRUNC: c_int = 265;
-    pub const ENOKEY: c_int = 266;
-    pub const ENOAV: c_int = 267;
+    use crate::errno::Errno;
+    pub const EIO: Errno = Errno::new(libc::EIO);
+    pub const EAGAIN: Errno = Errno::new(libc::EAGAIN);
+    pub const ENOMEM: Errno = Errno::new(libc::ENOMEM);
+    pub const EBADF: Errno = Errno::new(libc::EBADF);
+    pub const EBUSY: Errno = Errno::new(libc::EBUSY);
+    pub const EINVAL: Errno = Errno::new(libc::EINVAL);
+    pub const ENOSYS: Errno = Errno::new(libc::ENOSYS);
+    pub const ENODATA: Errno = Errno::new(libc::ENODATA);
+    pub const ENOMSG: Errno = Errno::new(libc::ENOMSG);
+    pub const EACCES: Errno = Errno::new(libc::EACCES);
+    pub const EOPNOTSUPP: Errno = Errno::new(libc::EOPNOTSUPP);
+    pub const EMSGSIZE: Errno = Errno::new(libc::EMSGSIZE);
+    pub const ENOPROTOOPT: Errno = Errno::new(libc::ENOPROTOOPT);
+    pub const EADDRINUSE: Errno = Errno::new(libc::EADDRINUSE);
+    pub const ECANCELED: Errno = Errno::new(libc::ECANCELED);
+    pub const ETIMEDOUT: Errno = Errno::new(libc::ETIMEDOUT);
+    pub const EHOSTUNREACH: Errno = Errno::new(libc::EHOSTUNREACH);
+    pub const ECONNREFUSED: Errno = Errno::new(libc::ECONNREFUSED);
+    pub const EISCONN: Errno = Errno::new(libc::EISCONN);
+    pub const ENOTCONN: Errno = Errno::new(libc::ENOTCONN);
+    pub const ECONNRESET: Errno = Errno::new(libc::ECONNRESET);
+    pub const ENODEV: Errno = Errno::new(libc::ENODEV);
+    pub const ETOOSMALL: Errno = Errno::new(257);
+    pub const EOPBADSTATE: Errno = Errno::new(258);
+    pub const EAVAIL: Errno = Errno::new(259);
+    pub const EBADFLAGS: Errno = Errno::new(260);
+    pub const ENOEQ: Errno = Errno::new(261);
+    pub const ENOCQ: Errno = Errno::new(263);
+    pub const ETRUNC: Errno = Errno::new(265);
+    pub const ENOKEY: Errno = Errno::new(266);
+    pub const ENOAV: Errno = Errno::new(267);
 }
 
-/// Refuses an operation that is not offered. It takes any arguments, because it reads none.
-pub unsafe extern "C" fn not_offered() -> isize {
-    -(error::ENOSYS as isize)
+/// The function of an operation that we do not offer. It takes any arguments, because it reads
+/// none.
+pub extern "C" fn enosys() -> isize {
+    Code::of_error(error::ENOSYS)
 }

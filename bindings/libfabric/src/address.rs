@@ -4,9 +4,11 @@
 //! cannot exchange addresses may ask for ports of their own. Such a port means the function with
 //! the number port modulo 255.
 
+use crate::abi::error;
+use crate::errno::Result;
+use crate::pointer::{Buffer, write_bytes};
 use bellwire::FunctionAddress;
 use bellwire_tagged::Endpoint;
-use std::ffi::c_void;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 /// Port of function 0.
@@ -15,6 +17,9 @@ pub const FIRST_PORT: u16 = 49_664;
 pub const FUNCTIONS: u16 = 255;
 /// Bytes of an address.
 pub const BYTES: usize = size_of::<libc::sockaddr_in>();
+
+/// A `struct sockaddr_in`, which programs need not align.
+pub type SocketAddress = [u8; BYTES];
 
 /// The function that a port means.
 pub fn function_of(port: u16) -> u8 {
@@ -41,46 +46,32 @@ pub fn name_of(endpoint: &Endpoint, wanted: Option<SocketAddrV4>) -> SocketAddrV
     wanted.map_or(own, |wanted| SocketAddrV4::new(*own.ip(), wanted.port()))
 }
 
-/// Reads an address that a program gives.
-///
-/// # Safety
-/// `address` is null or points to [`BYTES`] bytes.
-pub unsafe fn read(address: *const c_void) -> Option<SocketAddrV4> {
-    if address.is_null() {
-        return None;
-    }
-    // SAFETY: the caller's promise; it need not be aligned.
-    let raw = unsafe { address.cast::<libc::sockaddr_in>().read_unaligned() };
-    (i32::from(raw.sin_family) == libc::AF_INET).then(|| {
-        SocketAddrV4::new(u32::from_be(raw.sin_addr.s_addr).into(), u16::from_be(raw.sin_port))
-    })
+/// Reads an address. `None`: it is too short, or of another family.
+pub fn read(raw: &[u8]) -> Option<SocketAddrV4> {
+    let (&[f0, f1, p0, p1, a, b, c, d], _) = raw.first_chunk::<BYTES>()?.split_first_chunk()?;
+    let family = u16::from_ne_bytes([f0, f1]);
+    let address = SocketAddrV4::new([a, b, c, d].into(), u16::from_be_bytes([p0, p1]));
+    (i32::from(family) == libc::AF_INET).then_some(address)
 }
 
 /// An address in the form of the interface.
-pub fn raw(address: SocketAddrV4) -> libc::sockaddr_in {
-    libc::sockaddr_in {
-        sin_family: libc::AF_INET as u16,
-        sin_port: address.port().to_be(),
-        sin_addr: libc::in_addr { s_addr: u32::from(*address.ip()).to_be() },
-        sin_zero: [0; 8],
-    }
+pub fn raw(address: SocketAddrV4) -> SocketAddress {
+    let mut raw = [0; BYTES];
+    raw[..2].copy_from_slice(&(libc::AF_INET as u16).to_ne_bytes());
+    raw[2..4].copy_from_slice(&address.port().to_be_bytes());
+    raw[4..8].copy_from_slice(&address.ip().octets());
+    raw
 }
 
 /// Writes an address to a buffer of `length` bytes, truncated if necessary, and its full length to
-/// `length`. `false`: it was truncated.
+/// `length`. Null has no room.
 ///
-/// # Safety
-/// `length` is readable and writable, and `into` has as many bytes, or is null.
-pub unsafe fn write(address: SocketAddrV4, into: *mut c_void, length: *mut usize) -> bool {
-    let raw = raw(address);
-    // SAFETY: the caller's promise.
-    unsafe {
-        let room = if into.is_null() { 0 } else { *length };
-        let kept = room.min(BYTES);
-        std::ptr::copy_nonoverlapping((&raw const raw).cast::<u8>(), into.cast::<u8>(), kept);
-        *length = BYTES;
-        kept == BYTES
-    }
+/// # Errors
+/// `ETOOSMALL`: it was truncated.
+pub fn write(address: SocketAddrV4, into: Buffer, length: &mut usize) -> Result {
+    let room = into.room((*length).min(BYTES)).unwrap_or_default();
+    *length = BYTES;
+    if write_bytes(room, &raw(address)) < BYTES { Err(error::ETOOSMALL) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -98,13 +89,11 @@ mod tests {
         let mut bytes = [0_u8; BYTES];
         let mut length = BYTES;
         let address = "10.1.2.3:9228".parse().unwrap();
-        // SAFETY: the buffer is as long as it says.
-        unsafe {
-            assert!(write(address, bytes.as_mut_ptr().cast(), &mut length));
-            assert_eq!(read(bytes.as_ptr().cast()), Some(address));
-            length = 3;
-            assert!(!write(address, bytes.as_mut_ptr().cast(), &mut length));
-            assert_eq!((length, read(std::ptr::null())), (BYTES, None));
-        }
+        let into = Buffer::of(&mut bytes);
+        assert_eq!(write(address, into, &mut length), Ok(()));
+        assert_eq!(read(&bytes), Some(address));
+        length = 3;
+        assert_eq!(write(address, into, &mut length), Err(error::ETOOSMALL));
+        assert_eq!((length, read(&bytes[1..])), (BYTES, None));
     }
 }

@@ -2,29 +2,29 @@
 
 use crate::abi::{AtomicAttr, Ioc, MsgAtomic, Ops, error, flag, ops};
 use crate::domain::Domain;
-use crate::ep::{Ep, State};
-use crate::info::IOV_LIMIT;
-use crate::object::{given, is_memory};
+use crate::ep::{ActiveEndpoint, State};
+use crate::errno::{Result, answer, call};
+use crate::pointer::{Array, Buffer, gather};
 use crate::rma::Access;
-use bellwire_tagged::{AtomicOp, AtomicRequest, Datatype, OPERAND_BYTES, Operands, Span, Spans};
+use bellwire_tagged::{AtomicOp, AtomicRequest, Datatype, OPERAND_BYTES, Operands, Spans};
 use std::ffi::{c_int, c_void};
-use std::ptr::{null, null_mut};
+use std::ptr::null_mut;
 
-/// Atomics, fetching atomics and compare-atomics.
+/// fi_atomic(3): atomics, fetching atomics and compare-atomics.
 pub static ATOMIC: Ops<13> = ops![
     write,
-    write_parts,
-    write_message,
+    writev,
+    writemsg,
     inject,
-    fetch,
-    fetch_parts,
-    fetch_message,
-    compare,
-    compare_parts,
-    compare_message,
-    write_valid,
-    fetch_valid,
-    compare_valid,
+    readwrite,
+    readwritev,
+    readwritemsg,
+    compwrite,
+    compwritev,
+    compwritemsg,
+    writevalid,
+    readwritevalid,
+    compwritevalid,
 ];
 
 /// The three kinds of calls.
@@ -35,8 +35,15 @@ enum Call {
     Compare,
 }
 
-/// The datatype and operation; `None`: this kind of call does not offer them.
-fn known(datatype: c_int, op: c_int, call: Call) -> Option<(Datatype, AtomicOp)> {
+/// The datatype and operation.
+///
+/// # Errors
+/// `EOPNOTSUPP`: this kind of call does not offer them.
+fn known(datatype: c_int, op: c_int, call: Call) -> Result<(Datatype, AtomicOp)> {
+    find(datatype, op, call).ok_or(error::EOPNOTSUPP)
+}
+
+fn find(datatype: c_int, op: c_int, call: Call) -> Option<(Datatype, AtomicOp)> {
     let datatype = Datatype::from_number(u8::try_from(datatype).ok()?)?;
     let op = AtomicOp::from_number(u8::try_from(op).ok()?)?;
     let offered = match call {
@@ -49,166 +56,97 @@ fn known(datatype: c_int, op: c_int, call: Call) -> Option<(Datatype, AtomicOp)>
 
 /// The program's buffers of numbers.
 #[derive(Clone, Copy)]
-struct Numbers {
-    parts: *const Ioc,
-    count: usize,
+enum Numbers {
+    None,
+    One(Buffer, usize),
+    Several(Array<Ioc>, usize),
 }
 
 impl Numbers {
-    const NONE: Numbers = Numbers { parts: null(), count: 0 };
-
-    /// The buffers as bytes. `None`: too many buffers, or one that cannot be memory.
+    /// The buffers as bytes, of numbers of `size` bytes.
     ///
-    /// # Safety
-    /// There are `count` entries, and their memory stays the program's until the access has ended.
-    unsafe fn spans(self, size: usize) -> Option<Spans> {
-        if self.count > IOV_LIMIT || self.count > 0 && self.parts.is_null() {
-            return None;
+    /// # Errors
+    /// `EINVAL`: too many buffers, or one that cannot be memory.
+    fn spans(self, size: usize) -> Result<Spans> {
+        let span = |part: &Ioc| part.addr.span(part.count.checked_mul(size).ok_or(error::EINVAL)?);
+        match self {
+            Numbers::None => Ok(Buffer::NULL.span(0)?.into()),
+            Numbers::One(addr, count) => Ok(span(&Ioc { addr, count })?.into()),
+            Numbers::Several(parts, count) => gather(parts, count, span),
         }
-        let span = |at: usize| {
-            // SAFETY: the caller's promise.
-            unsafe {
-                let part = &*self.parts.add(at);
-                let bytes = part.count.checked_mul(size)?;
-                is_memory(part.addr, bytes).then(|| Span::new(part.addr.cast(), bytes))
-            }
-        };
-        Some(match self.count {
-            0 => {
-                // SAFETY: no bytes at all.
-                unsafe { Span::new(null(), 0) }.into()
-            }
-            1 => span(0)?.into(),
-            count => Spans::of(&(0..count).map(span).collect::<Option<Vec<_>>>()?),
-        })
     }
 }
 
-/// One atomic operation.
-struct Asked {
+/// One atomic operation, without its target.
+struct Operation {
     call: Call,
     datatype: c_int,
     op: c_int,
     operands: Numbers,
     compared: Numbers,
     results: Numbers,
-    access: Access,
 }
 
 impl State {
-    /// # Safety
-    /// Operands stay the program's until this returns, results until the access has ended.
-    unsafe fn change(&mut self, asked: Asked) -> isize {
-        let Asked { call, datatype, op, operands, compared, results, access } = asked;
-        let Some((datatype, op)) = known(datatype, op, call) else {
-            return -(error::EOPNOTSUPP as isize);
-        };
+    fn change(&mut self, operation: Operation, access: Access) -> Result {
+        let Operation { call, datatype, op, operands, compared, results } = operation;
+        let (datatype, op) = known(datatype, op, call)?;
         let size = datatype.size();
         // A read needs no operands, whatever the program passes.
-        let operands = if op == AtomicOp::Read { Numbers::NONE } else { operands };
-        // SAFETY: the caller's promise.
-        let stretches =
-            unsafe { (operands.spans(size), compared.spans(size), results.spans(size)) };
-        let (Some(operands), Some(compared), Some(results)) = stretches else {
-            return -(error::EINVAL as isize);
-        };
+        let operands = if op == AtomicOp::Read { Numbers::None } else { operands };
+        let (operands, compared) = (operands.spans(size)?, compared.spans(size)?);
+        let results = results.spans(size)?;
         let fetch = call != Call::Write;
         let length = if fetch { results.len() } else { operands.len() };
         let kind = if fetch { flag::READ } else { flag::WRITE };
-        let (place, token) = match self.admit(access, flag::ATOMIC | kind) {
-            Ok(admitted) => admitted,
-            Err(error) => return error,
-        };
+        let (place, token) = self.admit(access, flag::ATOMIC | kind)?;
         let request = AtomicRequest { op, datatype, count: length / size, fetch };
         let with = Operands { operands: &operands, compared: &compared };
         let was = fetch.then_some(&results);
-        match self.endpoint.atomic(place, request, with, was, token) {
-            Ok(()) => 0,
-            Err(refusal) => self.refused(refusal),
-        }
+        let changed = self.endpoint.atomic(place, request, with, was, token);
+        changed.map_err(|refusal| self.refused(refusal))
     }
 }
 
-/// A call with one buffer of each kind.
-#[allow(clippy::too_many_arguments)]
-#[inline]
-unsafe fn one(
-    ep: *mut Ep,
-    call: Call,
-    (operand, compared, result): (*const c_void, *const c_void, *mut c_void),
-    count: usize,
+/// A call with a target; `flags`: `None` for the usual ones.
+fn change(
+    ep: &ActiveEndpoint,
+    operation: Operation,
     (to, offset, key): (u64, u64, u64),
-    (datatype, op): (c_int, c_int),
     context: *mut c_void,
     flags: Option<u64>,
 ) -> isize {
-    let [operand, compared, result] =
-        [operand, compared, result.cast_const()].map(|at| Ioc { addr: at.cast_mut(), count });
-    let [operands, compared, results] =
-        [(&operand, true), (&compared, call == Call::Compare), (&result, call != Call::Write)]
-            .map(|(parts, given)| if given { Numbers { parts, count: 1 } } else { Numbers::NONE });
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe {
-        let mut state = (*ep).hold();
-        let flags = flags.unwrap_or_else(|| state.usual());
-        let access = Access { to, offset, key, context, flags };
-        state.change(Asked { call, datatype, op, operands, compared, results, access })
-    }
-}
-
-/// A call with several buffers of each kind.
-unsafe fn parts(
-    ep: *mut Ep,
-    call: Call,
-    [operands, compared, results]: [Numbers; 3],
-    (to, offset, key): (u64, u64, u64),
-    (datatype, op): (c_int, c_int),
-    context: *mut c_void,
-) -> isize {
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe {
-        let mut state = (*ep).hold();
-        let flags = state.usual();
-        let access = Access { to, offset, key, context, flags };
-        state.change(Asked { call, datatype, op, operands, compared, results, access })
-    }
+    let mut state = ep.lock();
+    let flags = flags.unwrap_or_else(|| state.usual());
+    answer(state.change(operation, Access { to, offset, key, context, flags }))
 }
 
 /// A call with a message structure.
-unsafe fn message(
-    ep: *mut Ep,
+fn message(
+    ep: &ActiveEndpoint,
     call: Call,
-    message: *const MsgAtomic,
+    message: Option<&MsgAtomic>,
     compared: Numbers,
     results: Numbers,
     flags: u64,
-) -> isize {
-    given!(message);
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe {
-        let message = &*message;
-        if message.rma_iov_count != 1 || message.rma_iov.is_null() {
-            return -(error::EINVAL as isize);
-        }
-        let mut state = (*ep).hold();
-        let there = &*message.rma_iov;
-        let operands = Numbers { parts: message.iov, count: message.iov_count };
-        let access = Access {
-            to: message.addr,
-            offset: there.addr,
-            key: there.key,
-            context: message.context,
-            flags: state.with(flags),
-        };
-        let (datatype, op) = (message.datatype, message.op);
-        state.change(Asked { call, datatype, op, operands, compared, results, access })
+) -> Result {
+    let message = message.ok_or(error::EINVAL)?;
+    if message.rma_iov_count != 1 {
+        return Err(error::EINVAL);
     }
+    let there = &message.rma_iov.elements(1)?[0];
+    let operands = Numbers::Several(message.iov, message.iov_count);
+    let (datatype, op) = (message.datatype, message.op);
+    let operation = Operation { call, datatype, op, operands, compared, results };
+    let mut state = ep.lock();
+    let flags = state.with(flags);
+    let (to, context) = (message.addr, message.context);
+    state.change(operation, Access { to, offset: there.addr, key: there.key, context, flags })
 }
 
-#[allow(clippy::too_many_arguments)]
-unsafe extern "C" fn write(
-    ep: *mut Ep,
-    operand: *const c_void,
+extern "C" fn write(
+    ep: &ActiveEndpoint,
+    operand: Buffer,
     count: usize,
     _desc: *mut c_void,
     to: u64,
@@ -218,16 +156,15 @@ unsafe extern "C" fn write(
     op: c_int,
     context: *mut c_void,
 ) -> isize {
-    let given = (operand, null(), null_mut());
-    let place = (to, offset, key);
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe { one(ep, Call::Write, given, count, place, (datatype, op), context, None) }
+    let operands = Numbers::One(operand, count);
+    let operation = Operation::write(datatype, op, operands);
+    change(ep, operation, (to, offset, key), context, None)
 }
 
 #[allow(clippy::too_many_arguments)]
-unsafe extern "C" fn write_parts(
-    ep: *mut Ep,
-    operands: *const Ioc,
+extern "C" fn writev(
+    ep: &ActiveEndpoint,
+    operands: Array<Ioc>,
     _desc: *mut *mut c_void,
     count: usize,
     to: u64,
@@ -237,20 +174,18 @@ unsafe extern "C" fn write_parts(
     op: c_int,
     context: *mut c_void,
 ) -> isize {
-    let given = [Numbers { parts: operands, count }, Numbers::NONE, Numbers::NONE];
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe { parts(ep, Call::Write, given, (to, offset, key), (datatype, op), context) }
+    let operation = Operation::write(datatype, op, Numbers::Several(operands, count));
+    change(ep, operation, (to, offset, key), context, None)
 }
 
-unsafe extern "C" fn write_message(ep: *mut Ep, what: *const MsgAtomic, flags: u64) -> isize {
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe { message(ep, Call::Write, what, Numbers::NONE, Numbers::NONE, flags) }
+extern "C" fn writemsg(ep: &ActiveEndpoint, msg: Option<&MsgAtomic>, flags: u64) -> isize {
+    answer(message(ep, Call::Write, msg, Numbers::None, Numbers::None, flags))
 }
 
 #[allow(clippy::too_many_arguments)]
-unsafe extern "C" fn inject(
-    ep: *mut Ep,
-    operand: *const c_void,
+extern "C" fn inject(
+    ep: &ActiveEndpoint,
+    operand: Buffer,
     count: usize,
     to: u64,
     offset: u64,
@@ -258,19 +193,17 @@ unsafe extern "C" fn inject(
     datatype: c_int,
     op: c_int,
 ) -> isize {
-    let given = (operand, null(), null_mut());
-    let (place, flags) = ((to, offset, key), Some(flag::INJECT));
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe { one(ep, Call::Write, given, count, place, (datatype, op), null_mut(), flags) }
+    let operation = Operation::write(datatype, op, Numbers::One(operand, count));
+    change(ep, operation, (to, offset, key), null_mut(), Some(flag::INJECT))
 }
 
 #[allow(clippy::too_many_arguments)]
-unsafe extern "C" fn fetch(
-    ep: *mut Ep,
-    operand: *const c_void,
+extern "C" fn readwrite(
+    ep: &ActiveEndpoint,
+    operand: Buffer,
     count: usize,
     _desc: *mut c_void,
-    result: *mut c_void,
+    result: Buffer,
     _result_desc: *mut c_void,
     to: u64,
     offset: u64,
@@ -279,18 +212,18 @@ unsafe extern "C" fn fetch(
     op: c_int,
     context: *mut c_void,
 ) -> isize {
-    let (given, place) = ((operand, null(), result), (to, offset, key));
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe { one(ep, Call::Fetch, given, count, place, (datatype, op), context, None) }
+    let (operands, results) = (Numbers::One(operand, count), Numbers::One(result, count));
+    let operation = Operation::fetch(datatype, op, operands, results);
+    change(ep, operation, (to, offset, key), context, None)
 }
 
 #[allow(clippy::too_many_arguments)]
-unsafe extern "C" fn fetch_parts(
-    ep: *mut Ep,
-    operands: *const Ioc,
+extern "C" fn readwritev(
+    ep: &ActiveEndpoint,
+    operands: Array<Ioc>,
     _desc: *mut *mut c_void,
     count: usize,
-    results: *const Ioc,
+    results: Array<Ioc>,
     _result_desc: *mut *mut c_void,
     result_count: usize,
     to: u64,
@@ -300,34 +233,32 @@ unsafe extern "C" fn fetch_parts(
     op: c_int,
     context: *mut c_void,
 ) -> isize {
-    let results = Numbers { parts: results, count: result_count };
-    let given = [Numbers { parts: operands, count }, Numbers::NONE, results];
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe { parts(ep, Call::Fetch, given, (to, offset, key), (datatype, op), context) }
+    let operands = Numbers::Several(operands, count);
+    let results = Numbers::Several(results, result_count);
+    let operation = Operation::fetch(datatype, op, operands, results);
+    change(ep, operation, (to, offset, key), context, None)
 }
 
-unsafe extern "C" fn fetch_message(
-    ep: *mut Ep,
-    what: *const MsgAtomic,
-    results: *const Ioc,
+extern "C" fn readwritemsg(
+    ep: &ActiveEndpoint,
+    msg: Option<&MsgAtomic>,
+    results: Array<Ioc>,
     _result_desc: *mut *mut c_void,
     count: usize,
     flags: u64,
 ) -> isize {
-    let results = Numbers { parts: results, count };
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe { message(ep, Call::Fetch, what, Numbers::NONE, results, flags) }
+    answer(message(ep, Call::Fetch, msg, Numbers::None, Numbers::Several(results, count), flags))
 }
 
 #[allow(clippy::too_many_arguments)]
-unsafe extern "C" fn compare(
-    ep: *mut Ep,
-    operand: *const c_void,
+extern "C" fn compwrite(
+    ep: &ActiveEndpoint,
+    operand: Buffer,
     count: usize,
     _desc: *mut c_void,
-    compared: *const c_void,
+    compared: Buffer,
     _compared_desc: *mut c_void,
-    result: *mut c_void,
+    result: Buffer,
     _result_desc: *mut c_void,
     to: u64,
     offset: u64,
@@ -336,21 +267,20 @@ unsafe extern "C" fn compare(
     op: c_int,
     context: *mut c_void,
 ) -> isize {
-    let (given, place) = ((operand, compared, result), (to, offset, key));
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe { one(ep, Call::Compare, given, count, place, (datatype, op), context, None) }
+    let numbers = [operand, compared, result].map(|buffer| Numbers::One(buffer, count));
+    change(ep, Operation::compare(datatype, op, numbers), (to, offset, key), context, None)
 }
 
 #[allow(clippy::too_many_arguments)]
-unsafe extern "C" fn compare_parts(
-    ep: *mut Ep,
-    operands: *const Ioc,
+extern "C" fn compwritev(
+    ep: &ActiveEndpoint,
+    operands: Array<Ioc>,
     _desc: *mut *mut c_void,
     count: usize,
-    compared: *const Ioc,
+    compared: Array<Ioc>,
     _compared_desc: *mut *mut c_void,
     compared_count: usize,
-    results: *const Ioc,
+    results: Array<Ioc>,
     _result_desc: *mut *mut c_void,
     result_count: usize,
     to: u64,
@@ -360,94 +290,99 @@ unsafe extern "C" fn compare_parts(
     op: c_int,
     context: *mut c_void,
 ) -> isize {
-    let given = [(operands, count), (compared, compared_count), (results, result_count)]
-        .map(|(parts, count)| Numbers { parts, count });
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe { parts(ep, Call::Compare, given, (to, offset, key), (datatype, op), context) }
+    let numbers = [(operands, count), (compared, compared_count), (results, result_count)]
+        .map(|(parts, count)| Numbers::Several(parts, count));
+    change(ep, Operation::compare(datatype, op, numbers), (to, offset, key), context, None)
 }
 
 #[allow(clippy::too_many_arguments)]
-unsafe extern "C" fn compare_message(
-    ep: *mut Ep,
-    what: *const MsgAtomic,
-    compared: *const Ioc,
+extern "C" fn compwritemsg(
+    ep: &ActiveEndpoint,
+    msg: Option<&MsgAtomic>,
+    compared: Array<Ioc>,
     _compared_desc: *mut *mut c_void,
     compared_count: usize,
-    results: *const Ioc,
+    results: Array<Ioc>,
     _result_desc: *mut *mut c_void,
     result_count: usize,
     flags: u64,
 ) -> isize {
-    let compared = Numbers { parts: compared, count: compared_count };
-    let results = Numbers { parts: results, count: result_count };
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe { message(ep, Call::Compare, what, compared, results, flags) }
+    let compared = Numbers::Several(compared, compared_count);
+    let results = Numbers::Several(results, result_count);
+    answer(message(ep, Call::Compare, msg, compared, results, flags))
 }
 
-/// Writes how many numbers one call may have.
-unsafe fn valid(datatype: c_int, op: c_int, call: Call, count: *mut usize) -> c_int {
-    match known(datatype, op, call) {
-        Some((number, _)) => {
-            // SAFETY: the interface's contract for pointers, see `lib.rs`.
-            if let Some(count) = unsafe { count.as_mut() } {
-                *count = OPERAND_BYTES / number.size();
-            }
-            0
-        }
-        None => -error::EOPNOTSUPP,
+impl Operation {
+    fn write(datatype: c_int, op: c_int, operands: Numbers) -> Operation {
+        let (call, compared, results) = (Call::Write, Numbers::None, Numbers::None);
+        Operation { call, datatype, op, operands, compared, results }
+    }
+
+    fn fetch(datatype: c_int, op: c_int, operands: Numbers, results: Numbers) -> Operation {
+        let (call, compared) = (Call::Fetch, Numbers::None);
+        Operation { call, datatype, op, operands, compared, results }
+    }
+
+    fn compare(datatype: c_int, op: c_int, numbers: [Numbers; 3]) -> Operation {
+        let [operands, compared, results] = numbers;
+        Operation { call: Call::Compare, datatype, op, operands, compared, results }
     }
 }
 
-unsafe extern "C" fn write_valid(
-    _ep: *mut Ep,
-    datatype: c_int,
-    op: c_int,
-    count: *mut usize,
-) -> c_int {
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe { valid(datatype, op, Call::Write, count) }
+/// Writes how many numbers one call may have; without a place it only checks.
+fn valid(datatype: c_int, op: c_int, call: Call, count: Option<&mut usize>) -> c_int {
+    answer(known(datatype, op, call).map(|(datatype, _)| {
+        if let Some(count) = count {
+            *count = OPERAND_BYTES / datatype.size();
+        }
+    }))
 }
 
-unsafe extern "C" fn fetch_valid(
-    _ep: *mut Ep,
+extern "C" fn writevalid(
+    _ep: &ActiveEndpoint,
     datatype: c_int,
     op: c_int,
-    count: *mut usize,
+    count: Option<&mut usize>,
 ) -> c_int {
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe { valid(datatype, op, Call::Fetch, count) }
+    valid(datatype, op, Call::Write, count)
 }
 
-unsafe extern "C" fn compare_valid(
-    _ep: *mut Ep,
+extern "C" fn readwritevalid(
+    _ep: &ActiveEndpoint,
     datatype: c_int,
     op: c_int,
-    count: *mut usize,
+    count: Option<&mut usize>,
 ) -> c_int {
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe { valid(datatype, op, Call::Compare, count) }
+    valid(datatype, op, Call::Fetch, count)
+}
+
+extern "C" fn compwritevalid(
+    _ep: &ActiveEndpoint,
+    datatype: c_int,
+    op: c_int,
+    count: Option<&mut usize>,
+) -> c_int {
+    valid(datatype, op, Call::Compare, count)
 }
 
 /// `fi_query_atomic`.
-pub unsafe extern "C" fn query(
-    _domain: *mut Domain,
+pub extern "C" fn query(
+    _domain: &Domain,
     datatype: c_int,
     op: c_int,
-    attr: *mut AtomicAttr,
+    attr: Option<&mut AtomicAttr>,
     flags: u64,
 ) -> c_int {
-    given!(attr);
-    let call = match flags {
-        0 => Call::Write,
-        flag::FETCH_ATOMIC => Call::Fetch,
-        flag::COMPARE_ATOMIC => Call::Compare,
-        _ => return -error::EOPNOTSUPP,
-    };
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe {
-        if let Some((number, _)) = known(datatype, op, call) {
-            (*attr).size = number.size();
-        }
-        valid(datatype, op, call, &raw mut (*attr).count)
-    }
+    call(|| {
+        let attr = attr.ok_or(error::EINVAL)?;
+        let call = match flags {
+            0 => Call::Write,
+            flag::FETCH_ATOMIC => Call::Fetch,
+            flag::COMPARE_ATOMIC => Call::Compare,
+            _ => return Err(error::EOPNOTSUPP),
+        };
+        let (datatype, _) = known(datatype, op, call)?;
+        (attr.size, attr.count) = (datatype.size(), OPERAND_BYTES / datatype.size());
+        Ok(())
+    })
 }

@@ -1,89 +1,86 @@
 //! Address vectors: they map numbers to addresses. Maps and tables are the same here: the number is
 //! the index.
 
-use crate::abi::{AvAttr, EqEntry, Fid, FidAv, Ops, class, error, flag, not_offered, ops, value};
-use crate::address;
+use crate::abi::{AvAttr, EqEntry, Fid, FidAv, Ops, class, enosys, error, flag, ops, value};
+use crate::address::{self, SocketAddress};
 use crate::domain::Domain;
-use crate::eq::Eq;
+use crate::eq::EventQueue;
+use crate::errno::{Result, answer, call};
 use crate::host;
-use crate::object::{CLOSED_AV, given, object, object_of, retire};
-use std::ffi::{CStr, c_char, c_int, c_void};
+use crate::object::{self, CLOSED_AV, Close, Handle, Opened, close, object};
+use crate::pointer::{Array, Buffer, Out, Text};
+use crate::reference::{AtomicRef, Ref};
+use std::ffi::{c_int, c_void};
 use std::net::SocketAddrV4;
-use std::ptr::null_mut;
-use std::sync::Mutex;
-use std::sync::MutexGuard;
-use std::sync::PoisonError;
-use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// An address vector.
 #[repr(C)]
-pub struct Av {
+pub struct AddressVector {
     fid: FidAv,
-    domain: *mut Domain,
+    _domain: Ref<Domain>,
     entries: Mutex<Vec<Option<SocketAddrV4>>>,
     /// Counts changes, so that endpoints notice.
     changes: AtomicU64,
     /// Endpoints that use it.
-    pub users: AtomicUsize,
+    users: AtomicUsize,
     /// Whether the event queue gets an event for each insertion.
     announces: bool,
-    events: AtomicPtr<Eq>,
+    eq: AtomicRef<EventQueue>,
 }
 
-object!(Av, FidAv, FID, CLOSED_AV);
+object!(AddressVector, FidAv, FID, CLOSED_AV, users);
+impl Close for AddressVector {}
 
 /// Most addresses of one call.
-const MOST: usize = 1 << 24;
-/// Insertions are reported by events.
-const EVENT: u64 = flag::EVENT;
-const READ: u64 = flag::READ;
+const ADDRESS_LIMIT: usize = 1 << 24;
 const SYMMETRIC: u64 = 1 << 59;
 const SYNC_ERR: u64 = 1 << 58;
 
-static FID: Ops<6> = ops![close, bind, not_offered, not_offered, not_offered, not_offered];
-static AV: Ops<7> =
-    ops![insert, insert_service, insert_symmetric, remove, look_up, to_text, not_offered];
+static FID: Ops<6> = ops![close::<AddressVector>, bind, enosys, enosys, enosys, enosys];
+/// fi_av(3).
+static AV: Ops<7> = ops![insert, insertsvc, insertsym, remove, lookup, straddr, enosys];
 
 /// `fi_av_open`.
-pub unsafe extern "C" fn open(
-    domain: *mut Domain,
-    attr: *mut AvAttr,
-    into: *mut *mut Av,
+pub extern "C" fn open(
+    domain: &Domain,
+    attr: Option<&mut AvAttr>,
+    into: Out<AddressVector>,
     context: *mut c_void,
 ) -> c_int {
-    given!(attr, into);
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe {
-        let attr = &mut *attr;
-        if !attr.name.is_null() || attr.flags & READ != 0 || attr.rx_ctx_bits != 0 {
+    object::open(into, || AddressVector::open(domain, attr.ok_or(error::EINVAL)?, context))
+}
+
+impl AddressVector {
+    fn open(
+        domain: &Domain,
+        attr: &mut AvAttr,
+        context: *mut c_void,
+    ) -> Result<Opened<AddressVector>> {
+        if !attr.name.is_null() || attr.flags & flag::READ != 0 || attr.rx_ctx_bits != 0 {
             // Refused: vectors shared by processes, and endpoints with several contexts.
-            return -error::ENOSYS;
+            return Err(error::ENOSYS);
         }
-        if attr.flags & !(EVENT | SYMMETRIC) != 0 {
-            return -error::EBADFLAGS;
+        if attr.flags & !(flag::EVENT | SYMMETRIC) != 0 {
+            return Err(error::EBADFLAGS);
         }
         match attr.kind {
             0 => attr.kind = value::AV_TABLE,
             value::AV_MAP | value::AV_TABLE => {}
-            _ => return -error::EINVAL,
+            _ => return Err(error::EINVAL),
         }
-        let fid = Fid { class: class::AV, context, ops: &FID };
-        let av = Av {
-            fid: FidAv { fid, ops: &AV },
-            domain,
+        Ok(Opened::new(AddressVector {
+            fid: FidAv { fid: Fid { class: class::AV, context, ops: &FID }, ops: &AV },
+            _domain: Ref::to(domain),
             entries: Mutex::new(Vec::with_capacity(attr.count.min(1 << 20))),
             changes: AtomicU64::new(1),
             users: AtomicUsize::new(0),
-            announces: attr.flags & EVENT != 0,
-            events: AtomicPtr::new(null_mut()),
-        };
-        (*domain).users.fetch_add(1, Ordering::Relaxed);
-        into.write(Box::into_raw(Box::new(av)));
+            announces: attr.flags & flag::EVENT != 0,
+            eq: AtomicRef::default(),
+        }))
     }
-    0
-}
 
-impl Av {
     /// The number of changes so far.
     #[inline(always)]
     pub fn changes(&self) -> u64 {
@@ -101,151 +98,108 @@ impl Av {
         self.changes.fetch_add(1, Ordering::Release);
     }
 
-    /// Inserts addresses, and writes their numbers. Returns how many were valid.
-    ///
-    /// # Safety
-    /// `numbers` and `errors` are null or have a place for each address.
-    unsafe fn put(
+    /// Inserts addresses, and writes their numbers. Returns how many were valid. With `SYNC_ERR`
+    /// the context is an array of an error for each address.
+    fn insert(
         &self,
         addresses: &[Option<SocketAddrV4>],
-        numbers: *mut u64,
-        errors: *mut c_int,
-        context: *mut c_void,
-    ) -> c_int {
-        let mut good = 0;
+        numbers: Array<u64>,
+        flags: u64,
+        context: Array<c_int>,
+    ) -> Result<usize> {
+        let mut numbers = numbers.places(addresses.len());
+        let mut errors = if flags & SYNC_ERR != 0 { context.places(addresses.len()) } else { None };
+        let mut valid = 0;
         let mut entries = self.entries();
         for (at, address) in addresses.iter().enumerate() {
             let number = match address {
                 Some(_) => {
                     entries.push(*address);
-                    good += 1;
+                    valid += 1;
                     entries.len() as u64 - 1
                 }
                 None => value::ADDRESS_UNKNOWN,
             };
-            // SAFETY: the caller's promise.
-            unsafe {
-                if !numbers.is_null() {
-                    numbers.add(at).write(number);
-                }
-                if !errors.is_null() {
-                    errors.add(at).write(if address.is_some() { 0 } else { error::EINVAL });
-                }
+            if let Some(numbers) = &mut numbers {
+                numbers[at].write(number);
+            }
+            if let Some(errors) = &mut errors {
+                errors[at].write(if address.is_some() { 0 } else { error::EINVAL.number() });
             }
         }
         drop(entries);
         self.changed();
         if !self.announces {
-            return good;
+            return Ok(valid);
         }
-        // Acquire pairs with the release of `bind`.
-        // SAFETY: the queue is bound before the first insertion, and closed after the vector.
-        match unsafe { self.events.load(Ordering::Acquire).as_ref() } {
-            Some(events) => {
-                let fid = (&raw const self.fid).cast_mut().cast();
-                for (at, _) in addresses.iter().enumerate().filter(|(_, one)| one.is_none()) {
-                    let entry = EqEntry { fid, context, data: at as u64 };
-                    events.tell_error(entry, error::EINVAL);
-                }
-                events.tell(value::EVENT_AV_COMPLETE, EqEntry { fid, context, data: good as u64 });
-                0
-            }
-            None => -error::ENOEQ,
+        let eq = self.eq.get().ok_or(error::ENOEQ)?;
+        let entry = |data| EqEntry { fid: Handle::of(self), context: context.pointer(), data };
+        for (at, _) in addresses.iter().enumerate().filter(|(_, one)| one.is_none()) {
+            eq.report_error(entry(at as u64), error::EINVAL, &[]);
         }
+        eq.report(value::EVENT_AV_COMPLETE, entry(valid as u64));
+        Ok(0)
     }
 }
 
-unsafe extern "C" fn close(av: *mut Av) -> c_int {
-    // SAFETY: made by `open`, and open, and so is its domain.
-    unsafe {
-        if (*av).users.load(Ordering::Relaxed) > 0 {
-            return -error::EBUSY;
-        }
-        if let Some(events) = (*av).events.load(Ordering::Acquire).as_ref() {
-            events.users.fetch_sub(1, Ordering::Relaxed);
-        }
-        (*(*av).domain).users.fetch_sub(1, Ordering::Relaxed);
-        retire(av);
-    }
-    0
+fn check_insert_flags(flags: u64) -> Result {
+    if flags & !(flag::MORE | SYNC_ERR) != 0 { Err(error::EBADFLAGS) } else { Ok(()) }
 }
 
-unsafe extern "C" fn bind(av: *mut Av, fid: *mut Fid, _flags: u64) -> c_int {
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe {
-        let Some(events) = object_of::<Eq>(fid) else { return -error::EINVAL };
-        events.users.fetch_add(1, Ordering::Relaxed);
-        // Release pairs with the acquire of `put`.
-        if let Some(before) = (*av).events.swap(fid.cast(), Ordering::AcqRel).as_ref() {
-            before.users.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
-    0
+extern "C" fn bind(av: &AddressVector, eq: Handle, _flags: u64) -> c_int {
+    answer(eq.object().map(|eq| av.eq.set(Ref::to(eq))).ok_or(error::EINVAL))
 }
 
-unsafe extern "C" fn insert(
-    av: *mut Av,
-    addresses: *const c_void,
-    count: usize,
-    numbers: *mut u64,
+extern "C" fn insert(
+    av: &AddressVector,
+    addresses: Array<SocketAddress>,
+    addresses_count: usize,
+    numbers: Array<u64>,
     flags: u64,
-    context: *mut c_void,
+    context: Array<c_int>,
 ) -> c_int {
-    if flags & !(flag::MORE | SYNC_ERR) != 0 {
-        return -error::EBADFLAGS;
-    }
-    if count > MOST {
-        return -error::EINVAL;
-    }
-    if count > 0 {
-        given!(addresses);
-    }
-    // SAFETY: there are `count` addresses and places.
-    unsafe {
-        let read = |at: usize| address::read(addresses.byte_add(at * address::BYTES));
-        let addresses: Vec<_> = (0..count).map(read).collect();
-        let errors = if flags & SYNC_ERR != 0 { context.cast() } else { null_mut() };
-        (*av).put(&addresses, numbers, errors, context)
-    }
+    call(|| {
+        check_insert_flags(flags)?;
+        if addresses_count > ADDRESS_LIMIT {
+            return Err(error::EINVAL);
+        }
+        let addresses = addresses.elements(addresses_count)?;
+        let addresses: Vec<_> = addresses.iter().map(|one| address::read(one)).collect();
+        av.insert(&addresses, numbers, flags, context)
+    })
 }
 
-unsafe extern "C" fn insert_service(
-    av: *mut Av,
-    node: *const c_char,
-    service: *const c_char,
-    number: *mut u64,
+extern "C" fn insertsvc(
+    av: &AddressVector,
+    node: Text,
+    service: Text,
+    number: Array<u64>,
     flags: u64,
-    context: *mut c_void,
+    context: Array<c_int>,
 ) -> c_int {
-    // SAFETY: as below.
-    unsafe { insert_symmetric(av, node, 1, service, 1, number, flags, context) }
+    insertsym(av, node, 1, service, 1, number, flags, context)
 }
 
 /// Inserts nodes `HOST`, `HOST`+1, ... and on each of them ports `PORT`, `PORT`+1, ...
 #[allow(clippy::too_many_arguments)]
-unsafe extern "C" fn insert_symmetric(
-    av: *mut Av,
-    node: *const c_char,
+extern "C" fn insertsym(
+    av: &AddressVector,
+    node: Text,
     nodes: usize,
-    service: *const c_char,
+    service: Text,
     services: usize,
-    numbers: *mut u64,
+    numbers: Array<u64>,
     flags: u64,
-    context: *mut c_void,
+    context: Array<c_int>,
 ) -> c_int {
-    if flags & !(flag::MORE | SYNC_ERR) != 0 {
-        return -error::EBADFLAGS;
-    }
-    given!(node, service);
-    if nodes.checked_mul(services).is_none_or(|all| all > MOST) || services > 1 << 16 {
-        return -error::EINVAL;
-    }
-    // SAFETY: strings, and a place for each node and service.
-    unsafe {
-        let (node, service) = (CStr::from_ptr(node), CStr::from_ptr(service));
-        let Some(first) = host::look_up(Some(node), Some(service), false) else {
-            return -error::EINVAL;
-        };
+    call(|| {
+        check_insert_flags(flags)?;
+        let (node, service) = node.get().zip(service.get()).ok_or(error::EINVAL)?;
+        let fits = nodes.checked_mul(services).is_some_and(|all| all <= ADDRESS_LIMIT);
+        if !fits || services > 1 << 16 {
+            return Err(error::EINVAL);
+        }
+        let first = host::look_up(Some(node), Some(service), false).ok_or(error::EINVAL)?;
         let mut addresses = Vec::new();
         for node in 0..nodes as u32 {
             for service in 0..services {
@@ -254,67 +208,50 @@ unsafe extern "C" fn insert_symmetric(
                 addresses.push(Some(SocketAddrV4::new(ip.into(), port)));
             }
         }
-        let errors = if flags & SYNC_ERR != 0 { context.cast() } else { null_mut() };
-        (*av).put(&addresses, numbers, errors, context)
-    }
+        av.insert(&addresses, numbers, flags, context)
+    })
 }
 
-unsafe extern "C" fn remove(av: *mut Av, numbers: *mut u64, count: usize, _flags: u64) -> c_int {
-    if count > 0 {
-        given!(numbers);
-    }
-    // SAFETY: there are `count` numbers.
-    unsafe {
-        let mut entries = (*av).entries();
-        for at in 0..count {
+extern "C" fn remove(av: &AddressVector, numbers: Array<u64>, count: usize, _flags: u64) -> c_int {
+    call(|| {
+        let mut entries = av.entries();
+        for &number in numbers.elements(count)? {
             // A removed address is as unknown as one that was never inserted.
-            match entries.get_mut(*numbers.add(at) as usize).map(Option::take) {
-                Some(Some(_)) => (*av).changed(),
-                _ => return -error::EINVAL,
-            }
+            let entry = entries.get_mut(number as usize).and_then(Option::take);
+            entry.ok_or(error::EINVAL)?;
+            av.changed();
         }
-    }
-    0
+        Ok(())
+    })
 }
 
-unsafe extern "C" fn look_up(
-    av: *mut Av,
+/// A truncated address is no error here: fi_av_lookup(3) returns the full length.
+extern "C" fn lookup(
+    av: &AddressVector,
     number: u64,
-    into: *mut c_void,
-    length: *mut usize,
+    into: Buffer,
+    length: Option<&mut usize>,
 ) -> c_int {
-    given!(length);
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe {
-        let address = (*av).entries().get(number as usize).copied().flatten();
-        let Some(address) = address else { return -error::EINVAL };
-        address::write(address, into, length);
-    }
-    0
+    call(|| {
+        let length = length.ok_or(error::EINVAL)?;
+        let address = av.entries().get(number as usize).copied().flatten();
+        let _ = address::write(address.ok_or(error::EINVAL)?, into, length);
+        Ok(())
+    })
 }
 
-unsafe extern "C" fn to_text(
-    _av: *mut Av,
-    address: *const c_void,
-    into: *mut c_char,
-    length: *mut usize,
-) -> *const c_char {
-    if length.is_null() {
-        return null_mut();
-    }
-    // SAFETY: an address or null, and a buffer with the stated length.
-    unsafe {
-        let text = match address::read(address) {
-            Some(address) => format!("fi_sockaddr_in://{address}"),
-            None => "not an address".to_owned(),
-        };
-        let room = *length;
-        if !into.is_null() && room > 0 {
-            let kept = text.len().min(room - 1);
-            std::ptr::copy_nonoverlapping(text.as_ptr(), into.cast(), kept);
-            into.add(kept).write(0);
-        }
-        *length = text.len() + 1;
-    }
-    into
+extern "C" fn straddr(
+    _av: &AddressVector,
+    address: Option<&SocketAddress>,
+    into: Buffer,
+    length: Option<&mut usize>,
+) -> *mut c_void {
+    let Some(length) = length else { return std::ptr::null_mut() };
+    let text = match address.and_then(|address| address::read(address)) {
+        Some(address) => format!("fi_sockaddr_in://{address}"),
+        None => "not an address".to_owned(),
+    };
+    into.write_text(*length, text.as_bytes());
+    *length = text.len() + 1;
+    into.pointer()
 }

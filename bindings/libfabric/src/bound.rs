@@ -1,45 +1,48 @@
 //! The objects that an endpoint is bound to, and the events that it reports to them.
 
-use crate::abi::{CqEntry, CqErrEntry, Fid, Info, error, flag, value};
-use crate::av::Av;
-use crate::cntr::Cntr;
-use crate::cq::Cq;
-use crate::ep::Ep;
-use crate::eq::{Eq, Source};
+use crate::abi::{CqEntry, CqErrEntry, Info, error, flag, value};
+use crate::av::AddressVector;
+use crate::cntr::Counter;
+use crate::cq::CompletionQueue;
+use crate::ep::ActiveEndpoint;
+use crate::eq::{EventQueue, Source};
+use crate::errno::{Errno, Result};
 use crate::library::{Level, log};
-use crate::mr::Mr;
-use crate::object::object_of;
-use crate::shared::{Srx, Stx};
+use crate::mr::MemoryRegion;
+use crate::object::Handle;
+use crate::pointer::{Buffer, write_bytes};
+use crate::reference::{Listed, Ref, Use};
+use crate::shared::{SharedReceiveContext, SharedTransmitContext};
 use crate::wait::WaitObject;
 use bellwire::Status;
 use bellwire_tagged::{CompletionKind, ConnectionEvent, Outcome, Sink, TaggedCompletion};
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The bound objects, and the settings of their reports.
+#[derive(Default)]
 pub struct Bound {
     /// The endpoint's identity in events.
-    pub fid: *mut Fid,
-    pub av: *mut Av,
-    srx: *mut Srx,
-    pub eq: *mut Eq,
-    pub tx_cq: *mut Cq,
-    pub rx_cq: *mut Cq,
-    tx_cntr: *mut Cntr,
-    rx_cntr: *mut Cntr,
+    pub endpoint: Handle,
+    pub av: Option<Ref<AddressVector>>,
+    srx: Option<Ref<SharedReceiveContext>>,
+    pub eq: Option<Ref<EventQueue>>,
+    pub tx_cq: Option<Ref<CompletionQueue>>,
+    pub rx_cq: Option<Ref<CompletionQueue>>,
+    tx_cntr: Option<Ref<Counter>>,
+    rx_cntr: Option<Ref<Counter>>,
     /// Counters of accesses to peers' memory: writes, and those that fetch data.
-    write_cntr: *mut Cntr,
-    read_cntr: *mut Cntr,
-    /// User counts of all objects that it was ever bound to, each raised by one.
-    held: Vec<*const AtomicUsize>,
+    write_cntr: Option<Ref<Counter>>,
+    read_cntr: Option<Ref<Counter>>,
+    remote_write_cntr: Option<Ref<Counter>>,
+    remote_read_cntr: Option<Ref<Counter>>,
+    /// All objects that it was ever bound to.
+    held: Vec<Use>,
     /// Whether accesses by peers are reported.
-    watches: bool,
-    remote_write_cntr: *mut Cntr,
-    remote_read_cntr: *mut Cntr,
+    rma_events: bool,
     /// Exposed regions by key, if accesses by peers are reported.
-    regions: HashMap<u64, *const Mr>,
+    regions: HashMap<u64, Listed<MemoryRegion>>,
     /// Only operations with the flag give completions.
     pub tx_selective: bool,
     pub rx_selective: bool,
@@ -52,7 +55,7 @@ pub struct Bound {
     /// Messages are short and unreliable.
     pub datagrams: bool,
     /// A multi-receive buffer ends when fewer free bytes are left.
-    pub least: usize,
+    pub min_multi_recv: usize,
     /// Numbers in the address vector by peer.
     pub sources: Vec<u64>,
 }
@@ -61,271 +64,242 @@ pub struct Bound {
 /// has no flag of this value.
 pub const WANTED: u64 = 1;
 
-/// The objects that know an endpoint. Lock order: the lock of their endpoint list first, then the
+/// The objects that list an endpoint. Lock order: the lock of their endpoint list first, then the
 /// endpoint's own lock, never the reverse.
-pub struct Objects {
-    srx: *mut Srx,
-    eq: *mut Eq,
-    cqs: [*mut Cq; 2],
-    cntrs: [*mut Cntr; 6],
+pub struct Lists {
+    srx: Option<Ref<SharedReceiveContext>>,
+    eq: Option<Ref<EventQueue>>,
+    cqs: [Option<Ref<CompletionQueue>>; 2],
+    cntrs: [Option<Ref<Counter>>; 6],
 }
 
-impl Objects {
-    /// Registers an endpoint with descriptor `fd` at these objects.
-    ///
-    /// # Safety
-    /// The objects are open, and [forget](Objects::forget) the endpoint before it is closed.
-    pub unsafe fn know(&self, ep: *mut Ep, fd: c_int) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            self.cqs.iter().filter_map(|cq| cq.as_ref()).for_each(|cq| cq.add(ep));
-            self.cntrs.iter().filter_map(|cntr| cntr.as_ref()).for_each(|cntr| cntr.add(ep));
-            self.wait_objects().for_each(|object| object.add(fd));
-            if let Some(eq) = self.eq.as_ref() {
-                eq.add(Source::Ep(ep), fd);
-            }
-            if let Some(srx) = self.srx.as_ref() {
-                srx.add(ep);
-            }
+impl Lists {
+    /// Adds an endpoint to these objects' lists.
+    pub fn add(&self, ep: Listed<ActiveEndpoint>) {
+        self.cqs.iter().flatten().for_each(|cq| cq.add(ep));
+        self.cntrs.iter().flatten().for_each(|cntr| cntr.add(ep));
+        self.wait_objects().for_each(|object| object.add(ep.wait_fd()));
+        if let Some(eq) = &self.eq {
+            eq.add(Source::Active(ep), ep.wait_fd());
+        }
+        if let Some(srx) = &self.srx {
+            srx.add(ep);
         }
     }
 
-    /// Removes an endpoint that is being closed from these objects.
-    ///
-    /// # Safety
-    /// The objects are open.
-    pub unsafe fn forget(&self, ep: *mut Ep, fd: c_int) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            self.wait_objects().for_each(|object| object.remove(fd));
-            self.cqs.iter().filter_map(|cq| cq.as_ref()).for_each(|cq| cq.remove(ep));
-            self.cntrs.iter().filter_map(|cntr| cntr.as_ref()).for_each(|cntr| cntr.remove(ep));
-            if let Some(eq) = self.eq.as_ref() {
-                eq.remove(Source::Ep(ep));
-            }
-            if let Some(srx) = self.srx.as_ref() {
-                srx.remove(ep);
-            }
+    /// Removes an endpoint that is being closed.
+    pub fn remove(&self, ep: &ActiveEndpoint) {
+        self.wait_objects().for_each(|object| object.remove(ep.wait_fd()));
+        self.cqs.iter().flatten().for_each(|cq| cq.remove(ep));
+        self.cntrs.iter().flatten().for_each(|cntr| cntr.remove(ep));
+        if let Some(eq) = &self.eq {
+            eq.remove(Handle::of(ep));
+        }
+        if let Some(srx) = &self.srx {
+            srx.remove(ep);
         }
     }
 
-    /// # Safety
-    /// The objects are open.
-    unsafe fn wait_objects(&self) -> impl Iterator<Item = &WaitObject> {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let cqs = self.cqs.iter().map(|cq| cq.as_ref().and_then(Cq::wait_object));
-            let cntrs = self.cntrs.iter().map(|cntr| cntr.as_ref().and_then(Cntr::wait_object));
-            cqs.chain(cntrs).flatten()
-        }
+    fn wait_objects(&self) -> impl Iterator<Item = &WaitObject> {
+        let cqs = self.cqs.iter().flatten().filter_map(|cq| cq.wait_object());
+        cqs.chain(self.cntrs.iter().flatten().filter_map(|cntr| cntr.wait_object()))
     }
 }
 
 impl Bound {
     /// An endpoint of this kind without bound objects.
-    ///
-    /// # Safety
-    /// The info's pointers are null or valid.
-    pub unsafe fn new(info: &Info, kind: c_int) -> Bound {
-        // SAFETY: the caller's promise.
-        unsafe {
-            Bound {
-                fid: null_mut(),
-                av: null_mut(),
-                srx: null_mut(),
-                eq: null_mut(),
-                tx_cq: null_mut(),
-                rx_cq: null_mut(),
-                tx_cntr: null_mut(),
-                rx_cntr: null_mut(),
-                write_cntr: null_mut(),
-                read_cntr: null_mut(),
-                held: Vec::new(),
-                watches: info.caps & flag::RMA_EVENT != 0,
-                remote_write_cntr: null_mut(),
-                remote_read_cntr: null_mut(),
-                regions: HashMap::new(),
-                tx_selective: false,
-                rx_selective: false,
-                tx_flags: info.tx_attr.as_ref().map_or(0, |tx| tx.op_flags),
-                rx_flags: info.rx_attr.as_ref().map_or(0, |rx| rx.op_flags),
-                directed: info.caps & flag::DIRECTED_RECV != 0,
-                connected: kind == value::EP_MSG,
-                datagrams: kind == value::EP_DGRAM,
-                least: 64,
-                sources: Vec::new(),
-            }
+    pub fn new(info: &Info, kind: c_int) -> Bound {
+        Bound {
+            rma_events: info.caps & flag::RMA_EVENT != 0,
+            tx_flags: info.tx_attr.as_ref().map_or(0, |tx| tx.op_flags),
+            rx_flags: info.rx_attr.as_ref().map_or(0, |rx| rx.op_flags),
+            directed: info.caps & flag::DIRECTED_RECV != 0,
+            connected: kind == value::EP_MSG,
+            datagrams: kind == value::EP_DGRAM,
+            min_multi_recv: 64,
+            ..Bound::default()
         }
     }
 
     /// Notes an exposed region.
-    ///
-    /// # Safety
-    /// It is [forgotten](Bound::forget_region) before it is closed.
-    pub unsafe fn know_region(&mut self, key: u64, region: *const Mr) {
-        if self.watches {
+    pub fn add_region(&mut self, key: u64, region: Listed<MemoryRegion>) {
+        if self.rma_events {
             self.regions.insert(key, region);
         }
     }
 
     /// Forgets a region that is no longer exposed.
-    pub fn forget_region(&mut self, key: u64) {
+    pub fn remove_region(&mut self, key: u64) {
         self.regions.remove(&key);
     }
 
-    /// All objects.
-    pub fn objects(&self) -> Objects {
-        let Bound { srx, eq, .. } = *self;
-        let cqs = [self.tx_cq, self.rx_cq];
+    /// The objects that list the endpoint once it is enabled.
+    pub fn lists(&self) -> Lists {
         let cntrs = [
-            self.tx_cntr,
-            self.rx_cntr,
-            self.write_cntr,
-            self.read_cntr,
-            self.remote_write_cntr,
-            self.remote_read_cntr,
+            &self.tx_cntr,
+            &self.rx_cntr,
+            &self.write_cntr,
+            &self.read_cntr,
+            &self.remote_write_cntr,
+            &self.remote_read_cntr,
         ];
-        Objects { srx, eq, cqs, cntrs }
-    }
-
-    /// Releases all bound objects of an endpoint that is being closed; they may be closed after it.
-    ///
-    /// # Safety
-    /// All bound objects are open.
-    pub unsafe fn release(&mut self) {
-        for users in self.held.drain(..) {
-            // SAFETY: the caller's promise.
-            unsafe { (*users).fetch_sub(1, Ordering::Relaxed) };
+        Lists {
+            srx: self.srx.clone(),
+            eq: self.eq.clone(),
+            cqs: [self.tx_cq.clone(), self.rx_cq.clone()],
+            cntrs: cntrs.map(Clone::clone),
         }
     }
 
-    /// Keeps a bound object open as long as the endpoint.
-    fn keep(&mut self, users: &AtomicUsize) {
-        users.fetch_add(1, Ordering::Relaxed);
-        self.held.push(users);
-    }
-
-    /// The error that prevents use of the endpoint; 0: none.
-    pub fn check(&self) -> c_int {
-        let Objects { cqs, cntrs, .. } = self.objects();
-        let (error, what) = if self.connected && self.eq.is_null() {
-            (error::ENOEQ, "a connected endpoint needs an event queue: fi_ep_bind it first")
-        } else if !self.connected && self.av.is_null() {
-            (error::ENOAV, "an endpoint needs an address vector: fi_ep_bind it first")
-        } else if cqs.iter().all(|cq| cq.is_null()) && cntrs.iter().all(|cntr| cntr.is_null()) {
-            (error::ENOCQ, "an endpoint needs a completion queue: fi_ep_bind one first")
-        } else if !self.srx.is_null() && self.rx_selective {
-            (error::EINVAL, "shared receives always complete: no FI_SELECTIVE_COMPLETION")
+    /// Whether the endpoint can be used.
+    ///
+    /// # Errors
+    /// CompletionKind is missing; a line in the log says more.
+    pub fn check(&self) -> Result {
+        let Lists { cqs, cntrs, .. } = self.lists();
+        let (error, what) = if self.connected && self.eq.is_none() {
+            (error::ENOEQ, "a connected endpoint needs an event queue: call fi_ep_bind first")
+        } else if !self.connected && self.av.is_none() {
+            (error::ENOAV, "an endpoint needs an address vector: call fi_ep_bind first")
+        } else if cqs.iter().all(Option::is_none) && cntrs.iter().all(Option::is_none) {
+            (error::ENOCQ, "an endpoint needs a completion queue: call fi_ep_bind first")
+        } else if self.srx.is_some() && self.rx_selective {
+            (error::EINVAL, "FI_SELECTIVE_COMPLETION is not supported with shared receives")
         } else {
-            return 0;
+            return Ok(());
         };
         log(Level::Warn, what);
-        -error
+        Err(error)
     }
 
     /// `fi_ep_bind`.
     ///
-    /// # Safety
-    /// As for [`object_of`].
-    pub unsafe fn bind(&mut self, fid: *mut Fid, flags: u64) -> c_int {
-        // SAFETY: the caller's promise.
-        unsafe {
-            if let Some(av) = object_of::<Av>(fid) {
-                self.av = fid.cast();
-                self.keep(&av.users);
-            } else if let Some(cq) = object_of::<Cq>(fid) {
-                return self.bind_cq(cq, flags);
-            } else if let Some(cntr) = object_of::<Cntr>(fid) {
-                self.bind_cntr(cntr, flags);
-            } else if let Some(srx) = object_of::<Srx>(fid) {
-                self.srx = fid.cast();
-                self.keep(&srx.users);
-            } else if let Some(stx) = object_of::<Stx>(fid) {
-                self.keep(&stx.users);
-            } else if let Some(eq) = object_of::<Eq>(fid) {
-                // Datagram and reliable-datagram endpoints have no connection events.
-                if self.connected {
-                    self.eq = fid.cast();
-                    self.keep(&eq.users);
-                }
-            } else {
-                return -error::EINVAL;
+    /// # Errors
+    /// `EINVAL`: null, of another kind, not ours, or closed. `EBADFLAGS`.
+    pub fn bind(&mut self, object: Handle, flags: u64) -> Result {
+        let held = if let Some(av) = object.object() {
+            self.av = Some(Ref::to(av));
+            Use::of(av)
+        } else if let Some(cq) = object.object() {
+            self.bind_cq(cq, flags)?;
+            Use::of(cq)
+        } else if let Some(cntr) = object.object() {
+            self.bind_cntr(cntr, flags);
+            Use::of(cntr)
+        } else if let Some(srx) = object.object() {
+            self.srx = Some(Ref::to(srx));
+            Use::of(srx)
+        } else if let Some(stx) = object.object::<SharedTransmitContext>() {
+            Use::of(stx)
+        } else if let Some(eq) = object.object() {
+            // Datagram and reliable-datagram endpoints have no connection events.
+            if !self.connected {
+                return Ok(());
             }
-        }
-        0
+            self.eq = Some(Ref::to(eq));
+            Use::of(eq)
+        } else {
+            return Err(error::EINVAL);
+        };
+        self.held.push(held);
+        Ok(())
     }
 
-    fn bind_cq(&mut self, cq: &Cq, flags: u64) -> c_int {
+    /// `FI_GETOPSFLAG`: replaces the flags that name a direction by its flags.
+    ///
+    /// # Errors
+    /// `EINVAL`: null.
+    pub fn get_flags(&self, place: Buffer) -> Result {
+        let transmits = read_flags(place)? & flag::SEND != 0;
+        let flags = if transmits { self.tx_flags } else { self.rx_flags };
+        write_bytes(place.room(size_of::<u64>())?, &flags.to_ne_bytes());
+        Ok(())
+    }
+
+    /// `FI_SETOPSFLAG`: sets the flags of the one direction that they name.
+    ///
+    /// # Errors
+    /// `EINVAL`: null, or not one direction.
+    pub fn set_flags(&mut self, place: Buffer) -> Result {
+        let flags = read_flags(place)?;
+        match (flags & flag::SEND != 0, flags & flag::RECV != 0) {
+            (true, false) => self.tx_flags = flags & !flag::SEND,
+            (false, true) => self.rx_flags = flags & !flag::RECV,
+            _ => return Err(error::EINVAL),
+        }
+        Ok(())
+    }
+
+    fn bind_cq(&mut self, cq: &CompletionQueue, flags: u64) -> Result {
         if flags & !(flag::SEND | flag::RECV | flag::SELECTIVE_COMPLETION) != 0
             || flags & (flag::SEND | flag::RECV) == 0
         {
-            return -error::EBADFLAGS;
+            return Err(error::EBADFLAGS);
         }
         let selective = flags & flag::SELECTIVE_COMPLETION != 0;
-        let bound = (&raw const *cq).cast_mut();
         if flags & flag::SEND != 0 {
-            (self.tx_cq, self.tx_selective) = (bound, selective);
+            (self.tx_cq, self.tx_selective) = (Some(Ref::to(cq)), selective);
         }
         if flags & flag::RECV != 0 {
-            (self.rx_cq, self.rx_selective) = (bound, selective);
+            (self.rx_cq, self.rx_selective) = (Some(Ref::to(cq)), selective);
         }
-        self.keep(&cq.users);
-        0
+        Ok(())
     }
 
-    fn bind_cntr(&mut self, cntr: &Cntr, flags: u64) {
+    fn bind_cntr(&mut self, cntr: &Counter, flags: u64) {
         // Without FI_RMA_EVENT, a counter of accesses by peers counts nothing; MPICH binds one all
         // the same.
-        let watches = self.watches;
+        let rma_events = self.rma_events;
         let places = [
             (flag::SEND, true, &mut self.tx_cntr),
             (flag::RECV, true, &mut self.rx_cntr),
             (flag::WRITE, true, &mut self.write_cntr),
             (flag::READ, true, &mut self.read_cntr),
-            (flag::REMOTE_WRITE, watches, &mut self.remote_write_cntr),
-            (flag::REMOTE_READ, watches, &mut self.remote_read_cntr),
+            (flag::REMOTE_WRITE, rma_events, &mut self.remote_write_cntr),
+            (flag::REMOTE_READ, rma_events, &mut self.remote_read_cntr),
         ];
         for (which, counts, place) in places {
             if counts && flags & which != 0 {
-                *place = (&raw const *cntr).cast_mut();
+                *place = Some(Ref::to(cntr));
             }
         }
-        self.keep(&cntr.users);
     }
 
     /// The counter of our own operations with such a note.
     #[inline]
-    fn counter(&self, note: u64) -> *mut Cntr {
+    fn counter(&self, note: u64) -> Option<&Counter> {
         match note & (flag::WRITE | flag::READ) {
-            0 => self.tx_cntr,
-            flag::WRITE => self.write_cntr,
-            _ => self.read_cntr,
+            0 => self.tx_cntr.as_deref(),
+            flag::WRITE => self.write_cntr.as_deref(),
+            _ => self.read_cntr.as_deref(),
         }
+    }
+
+    /// Whether the transmit queue has room for the completion of another operation.
+    #[inline(always)]
+    pub fn tx_has_room(&self) -> bool {
+        self.tx_cq.as_ref().is_none_or(|cq| cq.has_room())
     }
 
     /// Reports a completed transmission: an entry if one is wanted, and the count.
     #[inline]
     pub fn transmitted(&mut self, note: u64, context: *mut c_void, tag: u64) {
-        // SAFETY: bound objects are closed after the endpoint.
-        unsafe {
-            if note & WANTED != 0
-                && let Some(cq) = self.tx_cq.as_ref()
-            {
-                let flags = note & !WANTED;
-                let entry = CqEntry { context, flags, len: 0, buf: null_mut(), data: 0, tag };
-                cq.push(entry, value::ADDRESS_UNKNOWN);
-            }
-            if let Some(cntr) = self.counter(note).as_ref() {
-                cntr.count(true);
-            }
+        if note & WANTED != 0
+            && let Some(cq) = &self.tx_cq
+        {
+            let flags = note & !WANTED;
+            let entry = CqEntry { context, flags, len: 0, buf: null_mut(), data: 0, tag };
+            cq.push(entry, value::ADDRESS_UNKNOWN);
+        }
+        if let Some(cntr) = self.counter(note) {
+            cntr.count(true);
         }
     }
 
     #[cold]
     fn buffer_ended(&mut self, done: TaggedCompletion) {
         // Reported even without completions for messages.
-        // SAFETY: bound objects are closed after the endpoint.
-        if let Some(cq) = unsafe { self.rx_cq.as_ref() } {
+        if let Some(cq) = &self.rx_cq {
             // Not FI_RECV: it contains no message.
             cq.push(entry_of(&done, flag::MULTI_RECV), value::ADDRESS_UNKNOWN);
         }
@@ -342,32 +316,35 @@ impl Bound {
             Outcome::Truncated => (error::ETRUNC, done.overflow),
             Outcome::Cancelled => (error::ECANCELED, 0),
             Outcome::NoMessage => (error::ENOMSG, 0),
-            Outcome::Failed(status) => (number_of(status), 0),
+            Outcome::Failed(status) => (errno_of(status), 0),
         };
         if let Outcome::Failed(status) = done.outcome {
             log(Level::Warn, &format!("a message or an access to a peer failed: {status}"));
         }
         let (cq, cntr) = match done.kind {
             CompletionKind::Sent | CompletionKind::AccessCompleted => {
-                (self.tx_cq, self.counter(done.token.note))
+                (&self.tx_cq, self.counter(done.token.note))
             }
-            _ => (self.rx_cq, self.rx_cntr),
+            _ => (&self.rx_cq, self.rx_cntr.as_deref()),
         };
-        // SAFETY: bound objects are closed after the endpoint.
-        unsafe {
-            if let Some(cq) = cq.as_ref() {
-                let (prov_errno, err_data, err_data_size) = (err, null_mut(), 0);
-                cq.push_error(CqErrEntry { entry, olen, err, prov_errno, err_data, err_data_size });
-            }
-            if let Some(cntr) = cntr.as_ref().filter(|_| done.kind != CompletionKind::Peeked) {
-                cntr.count(false);
-            }
+        if let Some(cq) = cq {
+            let (err, err_data, err_data_size) = (err.number(), Buffer::NULL, 0);
+            let prov_errno = err;
+            cq.push_error(CqErrEntry { entry, olen, err, prov_errno, err_data, err_data_size });
+        }
+        if let Some(cntr) = cntr.filter(|_| done.kind != CompletionKind::Peeked) {
+            cntr.count(false);
         }
     }
 }
 
+fn read_flags(place: Buffer) -> Result<u64> {
+    let bytes = place.bytes(size_of::<u64>())?.first_chunk().ok_or(error::EINVAL)?;
+    Ok(u64::from_ne_bytes(*bytes))
+}
+
 /// libfabric's error number of a failed status.
-pub fn number_of(status: Status) -> c_int {
+pub fn errno_of(status: Status) -> Errno {
     match status {
         Status::Unreachable => error::EHOSTUNREACH,
         Status::PeerGone | Status::Flushed => error::ECONNRESET,
@@ -393,21 +370,17 @@ fn entry_of(done: &TaggedCompletion, flags: u64) -> CqEntry {
 
 impl Sink for Bound {
     fn memory_accessed(&mut self, key: u64, read: bool) {
-        let cntr = if read { self.remote_read_cntr } else { self.remote_write_cntr };
-        // SAFETY: bound objects are closed after the endpoint, and regions are forgotten before
-        // they are closed.
-        unsafe {
-            if let Some(cntr) = cntr.as_ref() {
-                cntr.count(true);
-            }
-            if let Some(region) = self.regions.get(&key) {
-                (**region).count(read);
-            }
+        let cntr = if read { &self.remote_read_cntr } else { &self.remote_write_cntr };
+        if let Some(cntr) = cntr {
+            cntr.count(true);
+        }
+        if let Some(region) = self.regions.get(&key) {
+            region.count(read);
         }
     }
 
     fn connection(&mut self, event: ConnectionEvent<'_>) {
-        self.tell_connection(event);
+        self.report_connection(event);
     }
 
     // Always inlined: then `TaggedCompletion` reaches the queue in registers.
@@ -434,20 +407,17 @@ impl Sink for Bound {
         if done.data.is_some() {
             flags |= flag::REMOTE_CQ_DATA;
         }
-        // SAFETY: bound objects are closed after the endpoint.
-        unsafe {
-            if note & WANTED != 0
-                && let Some(cq) = self.rx_cq.as_ref()
-            {
-                let source = done.peer.and_then(|peer| self.sources.get(peer.0 as usize));
-                let source = source.copied().unwrap_or(value::ADDRESS_UNKNOWN);
-                cq.push(entry_of(&done, flags), source);
-            }
-            if let Some(cntr) = self.rx_cntr.as_ref()
-                && done.kind == CompletionKind::Received
-            {
-                cntr.count(true);
-            }
+        if note & WANTED != 0
+            && let Some(cq) = &self.rx_cq
+        {
+            let source = done.peer.and_then(|peer| self.sources.get(peer.0 as usize));
+            let source = source.copied().unwrap_or(value::ADDRESS_UNKNOWN);
+            cq.push(entry_of(&done, flags), source);
+        }
+        if let Some(cntr) = &self.rx_cntr
+            && done.kind == CompletionKind::Received
+        {
+            cntr.count(true);
         }
     }
 }

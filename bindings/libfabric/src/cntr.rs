@@ -1,19 +1,22 @@
 //! Counters of completions.
 
-use crate::abi::{CntrAttr, Fid, FidCntr, Ops, class, error, not_offered, ops};
+use crate::abi::{CntrAttr, Fid, FidCntr, Ops, class, enosys, error, ops};
 use crate::domain::Domain;
-use crate::ep::Ep;
+use crate::ep::ActiveEndpoint;
+use crate::errno::{Result, answer};
 use crate::lock::Lock;
-use crate::object::{CLOSED_CNTR, given, object, retire};
-use crate::wait::{self, Looks, Patience, WaitObject};
+use crate::object::{self, CLOSED_CNTR, Close, Handle, Opened, close, object};
+use crate::pointer::{Buffer, Out};
+use crate::reference::{Listed, Ref};
+use crate::wait::{self, EmptyPolls, Timeout, WaitObject};
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 /// A counter.
 #[repr(C)]
-pub struct Cntr {
+pub struct Counter {
     fid: FidCntr,
-    domain: *mut Domain,
+    domain: Ref<Domain>,
     wait_obj: c_int,
     wait: Option<WaitObject>,
     /// A thread may be asleep.
@@ -22,65 +25,57 @@ pub struct Cntr {
     errors: AtomicU64,
     /// It counts peers' accesses to a region of memory, at any endpoint of the domain.
     everywhere: AtomicBool,
-    endpoints: Lock<Vec<*mut Ep>>,
-    looks: Looks,
+    endpoints: Lock<Vec<Listed<ActiveEndpoint>>>,
+    empty_polls: EmptyPolls,
     /// Endpoints, regions and poll sets that it is bound to.
-    pub users: AtomicUsize,
+    users: AtomicUsize,
 }
 
-object!(Cntr, FidCntr, FID, CLOSED_CNTR);
+object!(Counter, FidCntr, FID, CLOSED_CNTR, users);
 
-static FID: Ops<6> = ops![close, not_offered, control, not_offered, not_offered, not_offered];
-static CNTR: Ops<7> = ops![read, read_errors, add, set, wait_for, add_errors, set_errors];
+static FID: Ops<6> = ops![close::<Counter>, enosys, control, enosys, enosys, enosys];
+/// fi_cntr(3).
+static CNTR: Ops<7> = ops![read, readerr, add, set, wait_for, adderr, seterr];
 
 /// `fi_cntr_open`.
-pub unsafe extern "C" fn open(
-    domain: *mut Domain,
-    attr: *mut CntrAttr,
-    into: *mut *mut Cntr,
+pub extern "C" fn open(
+    domain: &Domain,
+    attr: Option<&CntrAttr>,
+    into: Out<Counter>,
     context: *mut c_void,
 ) -> c_int {
-    given!(attr, into);
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe {
-        let attr = &*attr;
+    object::open(into, || Counter::open(domain, attr.ok_or(error::EINVAL)?, context))
+}
+
+impl Counter {
+    fn open(domain: &Domain, attr: &CntrAttr, context: *mut c_void) -> Result<Opened<Counter>> {
         if attr.events != 0 {
-            return -error::ENOSYS;
+            return Err(error::ENOSYS);
         }
         if attr.flags != 0 {
-            return -error::EBADFLAGS;
+            return Err(error::EBADFLAGS);
         }
         let mut wait_obj = attr.wait_obj;
-        let wait = match WaitObject::wanted(&mut wait_obj, attr.wait_set) {
-            Ok(wait) => wait,
-            Err(error) => return error,
-        };
-        let shared = (*domain).shared;
-        let fid = Fid { class: class::CNTR, context, ops: &FID };
-        let cntr = Cntr {
-            fid: FidCntr { fid, ops: &CNTR },
-            domain,
+        let wait = WaitObject::wanted(&mut wait_obj, attr.wait_set)?;
+        let cntr = Opened::new(Counter {
+            fid: FidCntr { fid: Fid { class: class::CNTR, context, ops: &FID }, ops: &CNTR },
+            domain: Ref::to(domain),
             wait_obj,
             wait,
             asleep: AtomicBool::new(false),
             value: AtomicU64::new(0),
             errors: AtomicU64::new(0),
             everywhere: AtomicBool::new(false),
-            endpoints: Lock::new(shared, Vec::new()),
-            looks: Looks::default(),
+            endpoints: Lock::new(domain.shared, Vec::new()),
+            empty_polls: EmptyPolls::default(),
             users: AtomicUsize::new(0),
-        };
-        (*domain).users.fetch_add(1, Ordering::Relaxed);
-        let cntr = Box::into_raw(Box::new(cntr));
-        if let Some(wait) = &(*cntr).wait {
-            wait.join(cntr.cast());
+        });
+        if let Some(wait) = &cntr.wait {
+            wait.join(Handle::of(&*cntr));
         }
-        into.write(cntr);
+        Ok(cntr)
     }
-    0
-}
 
-impl Cntr {
     /// Counts a completion.
     // SeqCst includes Release, which programs' own additions use too. It pairs with the acquire of
     // `read`: a thread that sees the count sees the counted operation.
@@ -98,16 +93,16 @@ impl Cntr {
     }
 
     /// Adds an endpoint that it counts for; reading the counter drives it.
-    pub fn add(&self, ep: *mut Ep) {
-        let mut endpoints = self.endpoints.hold();
+    pub fn add(&self, ep: Listed<ActiveEndpoint>) {
+        let mut endpoints = self.endpoints.lock();
         if !endpoints.contains(&ep) {
             endpoints.push(ep);
         }
     }
 
     /// Forgets an endpoint that is being closed.
-    pub fn remove(&self, ep: *mut Ep) {
-        self.endpoints.hold().retain(|&other| other != ep);
+    pub fn remove(&self, ep: &ActiveEndpoint) {
+        self.endpoints.lock().retain(|other| !other.is(ep));
     }
 
     /// The object that sleepers wait for.
@@ -122,8 +117,8 @@ impl Cntr {
             true
         });
         match self.sum() == before {
-            true => self.looks.nothing(),
-            false => self.looks.found(),
+            true => self.empty_polls.nothing(),
+            false => self.empty_polls.found(),
         }
     }
 
@@ -145,7 +140,7 @@ impl Cntr {
         self.asleep.store(true, Ordering::SeqCst);
         let before = self.sum();
         self.progress();
-        self.sum() == before && self.all(Ep::arm)
+        self.sum() == before && self.all(ActiveEndpoint::arm)
     }
 
     /// Counts accesses to a region of memory: from now on all endpoints of the domain drive it.
@@ -154,14 +149,10 @@ impl Cntr {
     }
 
     /// Whether `what` holds for all endpoints that it counts for.
-    fn all(&self, what: impl Fn(&Ep) -> bool) -> bool {
-        // SAFETY: endpoints leave both lists before they are closed.
-        let mut holds = self.endpoints.hold().iter().all(|&ep| what(unsafe { &*ep }));
+    fn all(&self, what: impl Fn(&ActiveEndpoint) -> bool) -> bool {
+        let mut holds = self.endpoints.lock().iter().all(|ep| what(ep));
         if self.everywhere.load(Ordering::Relaxed) {
-            // SAFETY: the domain is closed after the counter.
-            let exposed = unsafe { &(*self.domain).exposed }.hold();
-            // SAFETY: as above.
-            holds &= exposed.endpoints().iter().all(|&ep| what(unsafe { &*ep }));
+            holds &= self.domain.exposed.lock().endpoints().iter().all(|ep| what(ep));
         }
         holds
     }
@@ -173,83 +164,67 @@ impl Cntr {
         }
         0
     }
-}
 
-unsafe extern "C" fn close(cntr: *mut Cntr) -> c_int {
-    // SAFETY: made by `open`, and open, and so is its domain.
-    unsafe {
-        if (*cntr).users.load(Ordering::Relaxed) > 0 {
-            return -error::EBUSY;
+    fn wait(&self, threshold: u64, timeout_ms: c_int) -> Result {
+        let errors = self.errors.load(Ordering::Acquire);
+        let timeout = Timeout::new(timeout_ms);
+        loop {
+            self.progress();
+            if self.value.load(Ordering::Acquire) >= threshold {
+                return Ok(());
+            }
+            if self.errors.load(Ordering::Acquire) != errors {
+                return Err(error::EAVAIL);
+            }
+            if timeout.is_over() {
+                return Err(error::ETIMEDOUT);
+            }
+            match &self.wait {
+                Some(wait) if timeout.sleeps() && self.may_sleep() => timeout.sleep(wait.fd()),
+                _ => {}
+            }
         }
-        (*(*cntr).domain).users.fetch_sub(1, Ordering::Relaxed);
-        if let Some(wait) = &(*cntr).wait {
-            wait.leave(cntr.cast());
-        }
-        retire(cntr);
-    }
-    0
-}
-
-unsafe extern "C" fn control(cntr: *mut Cntr, command: c_int, argument: *mut c_void) -> c_int {
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe { wait::control((*cntr).wait.as_ref(), (*cntr).wait_obj, command, argument) }
-}
-
-unsafe extern "C" fn read(cntr: *mut Cntr) -> u64 {
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe {
-        (*cntr).progress();
-        (*cntr).value.load(Ordering::Acquire)
     }
 }
 
-unsafe extern "C" fn read_errors(cntr: *mut Cntr) -> u64 {
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe {
-        (*cntr).progress();
-        (*cntr).errors.load(Ordering::Acquire)
+impl Close for Counter {
+    fn close(&self) {
+        if let Some(wait) = &self.wait {
+            wait.leave(Handle::of(self));
+        }
     }
 }
 
-unsafe extern "C" fn add(cntr: *mut Cntr, value: u64) -> c_int {
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe { (*cntr).change(|cntr| _ = cntr.value.fetch_add(value, Ordering::Release)) }
+extern "C" fn control(cntr: &Counter, command: c_int, argument: Buffer) -> c_int {
+    answer(wait::control(cntr.wait.as_ref(), cntr.wait_obj, command, argument))
 }
 
-unsafe extern "C" fn set(cntr: *mut Cntr, value: u64) -> c_int {
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe { (*cntr).change(|cntr| cntr.value.store(value, Ordering::Release)) }
+extern "C" fn read(cntr: &Counter) -> u64 {
+    cntr.progress();
+    cntr.value.load(Ordering::Acquire)
 }
 
-unsafe extern "C" fn add_errors(cntr: *mut Cntr, value: u64) -> c_int {
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe { (*cntr).change(|cntr| _ = cntr.errors.fetch_add(value, Ordering::Release)) }
+extern "C" fn readerr(cntr: &Counter) -> u64 {
+    cntr.progress();
+    cntr.errors.load(Ordering::Acquire)
 }
 
-unsafe extern "C" fn set_errors(cntr: *mut Cntr, value: u64) -> c_int {
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe { (*cntr).change(|cntr| cntr.errors.store(value, Ordering::Release)) }
+extern "C" fn add(cntr: &Counter, value: u64) -> c_int {
+    cntr.change(|cntr| _ = cntr.value.fetch_add(value, Ordering::Release))
 }
 
-unsafe extern "C" fn wait_for(cntr: *mut Cntr, threshold: u64, timeout_ms: c_int) -> c_int {
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    let cntr = unsafe { &*cntr };
-    let errors = cntr.errors.load(Ordering::Acquire);
-    let patience = Patience::new(timeout_ms);
-    loop {
-        cntr.progress();
-        if cntr.value.load(Ordering::Acquire) >= threshold {
-            return 0;
-        }
-        if cntr.errors.load(Ordering::Acquire) != errors {
-            return -error::EAVAIL;
-        }
-        if patience.is_over() {
-            return -error::ETIMEDOUT;
-        }
-        match &cntr.wait {
-            Some(wait) if patience.sleeps() && cntr.may_sleep() => patience.sleep(wait.fd()),
-            _ => {}
-        }
-    }
+extern "C" fn set(cntr: &Counter, value: u64) -> c_int {
+    cntr.change(|cntr| cntr.value.store(value, Ordering::Release))
+}
+
+extern "C" fn adderr(cntr: &Counter, value: u64) -> c_int {
+    cntr.change(|cntr| _ = cntr.errors.fetch_add(value, Ordering::Release))
+}
+
+extern "C" fn seterr(cntr: &Counter, value: u64) -> c_int {
+    cntr.change(|cntr| cntr.errors.store(value, Ordering::Release))
+}
+
+extern "C" fn wait_for(cntr: &Counter, threshold: u64, timeout_ms: c_int) -> c_int {
+    answer(cntr.wait(threshold, timeout_ms))
 }

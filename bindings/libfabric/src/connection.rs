@@ -1,45 +1,36 @@
 //! Connected endpoints: how connections begin and end. The connection itself is in
 //! `bellwire-tagged`.
 
-use crate::abi::{Ops, error, not_offered, ops, value};
-use crate::address;
+use crate::abi::{EqEntry, Ops, enosys, error, ops, value};
+use crate::address::{self, SocketAddress};
 use crate::bound::Bound;
-use crate::ep::{self, Ep, State};
-use crate::object::given;
+use crate::ep::{self, ActiveEndpoint, State};
+use crate::errno::{Result, call};
+use crate::pointer::Buffer;
 use bellwire_tagged::{
     CONNECTION_BYTES, ConnectionEvent, ConnectionRequest, Endpoint, TaggedCompletion,
 };
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 use std::net::SocketAddrV4;
-use std::ptr::null_mut;
 
-/// The connection operations of an endpoint.
-pub static CM: Ops<9> = ops![
-    not_offered,
-    ep::name,
-    peer,
-    connect,
-    not_offered,
-    accept,
-    not_offered,
-    shutdown,
-    not_offered,
-];
+/// fi_cm(3).
+pub static CM: Ops<9> =
+    ops![enosys, ep::getname, getpeer, connect, enosys, accept, enosys, shutdown, enosys,];
 
 /// The connection state of an endpoint.
 #[derive(Default)]
-pub struct Line {
+pub struct Connection {
     /// The request that the endpoint was opened for, until it accepts.
     request: Option<ConnectionRequest>,
     /// The peer's name.
     peer: Option<SocketAddrV4>,
 }
 
-impl Line {
+impl Connection {
     /// For an endpoint that answers `request`, or that will connect itself if there is none.
-    pub fn new(request: Option<ConnectionRequest>) -> Line {
+    pub fn new(request: Option<ConnectionRequest>) -> Connection {
         let peer = request.map(|request| address::address_of(request.from));
-        Line { request, peer }
+        Connection { request, peer }
     }
 
     /// Ends the connection of an endpoint that is being closed: a waiting or connected peer is
@@ -56,18 +47,19 @@ impl Line {
 impl Bound {
     /// Reports a connection event to the event queue.
     #[cold]
-    pub fn tell_connection(&mut self, event: ConnectionEvent<'_>) {
-        // SAFETY: bound objects are closed after the endpoint.
-        let Some(eq) = (unsafe { self.eq.as_ref() }) else { return };
+    pub fn report_connection(&mut self, event: ConnectionEvent<'_>) {
+        let Some(eq) = &self.eq else { return };
+        let fid = self.endpoint;
         match event {
-            ConnectionEvent::Connected(says) => {
-                eq.tell_connection(value::EVENT_CONNECTED, self.fid, null_mut(), says);
+            ConnectionEvent::Connected(private_data) => {
+                eq.report_connection(value::EVENT_CONNECTED, fid, None, private_data);
             }
-            ConnectionEvent::Rejected(says) => {
-                eq.tell_refused(self.fid, error::ECONNREFUSED, says);
+            ConnectionEvent::Rejected(private_data) => {
+                let entry = EqEntry { fid, context: fid.context(), data: 0 };
+                eq.report_error(entry, error::ECONNREFUSED, private_data);
             }
             ConnectionEvent::Disconnected => {
-                eq.tell_connection(value::EVENT_SHUTDOWN, self.fid, null_mut(), &[]);
+                eq.report_connection(value::EVENT_SHUTDOWN, fid, None, &[]);
             }
             // Only passive endpoints listen.
             ConnectionEvent::Requested(..) => {}
@@ -75,94 +67,72 @@ impl Bound {
     }
 }
 
-/// The private data of a request or an answer; `None`: too long, or missing.
+/// The private data of a request or an answer.
 ///
-/// # Safety
-/// `from` has `length` bytes, or is null.
-pub unsafe fn words<'a>(from: *const c_void, length: usize) -> Option<&'a [u8]> {
-    match length {
-        0 => Some(&[]),
-        _ if from.is_null() => None,
-        // SAFETY: the caller's promise.
-        1..=CONNECTION_BYTES => Some(unsafe { std::slice::from_raw_parts(from.cast(), length) }),
-        _ => None,
-    }
+/// # Errors
+/// `EINVAL`: too long, or missing.
+pub fn private_data<'a>(from: Buffer, length: usize) -> Result<&'a [u8]> {
+    if length > CONNECTION_BYTES { Err(error::EINVAL) } else { from.bytes(length) }
 }
 
-unsafe extern "C" fn connect(
-    ep: *mut Ep,
-    to: *const c_void,
-    says: *const c_void,
+extern "C" fn connect(
+    ep: &ActiveEndpoint,
+    to: Option<&SocketAddress>,
+    data: Buffer,
     length: usize,
 ) -> c_int {
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe {
-        let (Some(to), Some(says)) = (address::read(to), words(says, length)) else {
-            return -error::EINVAL;
-        };
-        let enabled = ep::enable(ep);
-        if enabled != 0 {
-            return enabled;
-        }
-        let mut state = (*ep).hold();
+    call(|| {
+        let to = to.and_then(|to| address::read(to)).ok_or(error::EINVAL)?;
+        let data = private_data(data, length)?;
+        ep.enable()?;
+        let mut state = ep.lock();
         if state.endpoint.connected().is_some() {
-            return -error::EISCONN;
+            return Err(error::EISCONN);
         }
-        match state.endpoint.connect(address::function_at(to), says) {
+        match state.endpoint.connect(address::function_at(to), data) {
             Ok(()) => {
-                state.line.peer = Some(to);
-                0
+                state.connection.peer = Some(to);
+                Ok(())
             }
-            Err(refusal) => state.refused(refusal) as c_int,
+            Err(refusal) => Err(state.refused(refusal)),
         }
-    }
+    })
 }
 
-unsafe extern "C" fn accept(ep: *mut Ep, says: *const c_void, length: usize) -> c_int {
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe {
-        let Some(says) = words(says, length) else { return -error::EINVAL };
-        let enabled = ep::enable(ep);
-        if enabled != 0 {
-            return enabled;
-        }
-        let mut state = (*ep).hold();
-        let State { endpoint, line, .. } = &mut *state;
-        let Some(request) = line.request else { return -error::EOPBADSTATE };
-        match endpoint.accept(&request, says) {
+extern "C" fn accept(ep: &ActiveEndpoint, data: Buffer, length: usize) -> c_int {
+    call(|| {
+        let data = private_data(data, length)?;
+        ep.enable()?;
+        let mut state = ep.lock();
+        let State { endpoint, connection, .. } = &mut *state;
+        let request = connection.request.ok_or(error::EOPBADSTATE)?;
+        match endpoint.accept(&request, data) {
             Ok(()) => {
-                line.request = None;
-                0
+                connection.request = None;
+                Ok(())
             }
-            Err(refusal) => state.refused(refusal) as c_int,
+            Err(refusal) => Err(state.refused(refusal)),
         }
-    }
+    })
 }
 
-unsafe extern "C" fn shutdown(ep: *mut Ep, flags: u64) -> c_int {
-    if flags != 0 {
-        return -error::EBADFLAGS;
-    }
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe {
-        let mut state = (*ep).hold();
+extern "C" fn shutdown(ep: &ActiveEndpoint, flags: u64) -> c_int {
+    call(|| {
+        if flags != 0 {
+            return Err(error::EBADFLAGS);
+        }
+        let mut state = ep.lock();
         let State { endpoint, bound, .. } = &mut *state;
-        if endpoint.connected().is_none() {
-            return -error::ENOTCONN;
-        }
+        endpoint.connected().ok_or(error::ENOTCONN)?;
         endpoint.disconnect(bound);
-    }
-    0
+        Ok(())
+    })
 }
 
-unsafe extern "C" fn peer(ep: *mut Ep, into: *mut c_void, length: *mut usize) -> c_int {
-    given!(length);
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe {
-        match (*ep).hold().line.peer {
-            None => -error::ENOTCONN,
-            Some(peer) if address::write(peer, into, length) => 0,
-            Some(_) => -error::ETOOSMALL,
-        }
-    }
+extern "C" fn getpeer(ep: &ActiveEndpoint, into: Buffer, length: Option<&mut usize>) -> c_int {
+    call(|| {
+        let length = length.ok_or(error::EINVAL)?;
+        let peer = ep.lock().connection.peer.ok_or(error::ENOTCONN)?;
+        address::write(peer, into, length)
+    })
 }

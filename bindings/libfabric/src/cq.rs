@@ -1,24 +1,25 @@
 //! Completion queues.
 
-use crate::abi::{
-    CqAttr, CqEntry, CqErrEntry, Fid, FidCq, Ops, class, error, not_offered, ops, value,
-};
+use crate::abi::{CqAttr, CqEntry, CqErrEntry, Fid, FidCq, Ops, class, enosys, error, ops, value};
 use crate::domain::Domain;
 use crate::entries::Entries;
-use crate::ep::Ep;
+use crate::ep::ActiveEndpoint;
+use crate::errno::{Code, Result, answer};
 use crate::lock::Lock;
-use crate::object::{CLOSED_CQ, given, object, retire};
-use crate::wait::{self, Looks, Patience, WaitObject};
+use crate::object::{self, CLOSED_CQ, Close, Handle, Opened, close, object};
+use crate::pointer::{Array, Buffer, Out};
+use crate::reference::{Listed, Ref};
+use crate::wait::{self, EmptyPolls, Timeout, WaitObject};
 use std::collections::VecDeque;
 use std::ffi::{c_char, c_int, c_void};
-use std::ptr::null_mut;
+use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// A completion queue.
 #[repr(C)]
-pub struct Cq {
+pub struct CompletionQueue {
     fid: FidCq,
-    domain: *mut Domain,
+    _domain: Ref<Domain>,
     /// Bytes of one entry in the program's format.
     entry_bytes: usize,
     wait_obj: c_int,
@@ -29,14 +30,14 @@ pub struct Cq {
     /// The program called `fi_cq_signal`.
     signalled: AtomicBool,
     queue: Lock<Queue>,
-    looks: Looks,
+    empty_polls: EmptyPolls,
     /// Endpoints that complete here.
-    endpoints: Lock<Vec<*mut Ep>>,
+    endpoints: Lock<Vec<Listed<ActiveEndpoint>>>,
     /// Endpoints and poll sets that it is bound to.
-    pub users: AtomicUsize,
+    users: AtomicUsize,
 }
 
-object!(Cq, FidCq, FID, CLOSED_CQ);
+object!(CompletionQueue, FidCq, FID, CLOSED_CQ, users);
 
 struct Queue {
     entries: Entries,
@@ -47,20 +48,26 @@ struct Queue {
     size: usize,
 }
 
-static FID: Ops<6> = ops![close, not_offered, control, not_offered, not_offered, not_offered];
-static CQ: Ops<7> = ops![read, read_from, read_error, wait_one, wait_from, signal, strerror];
+static FID: Ops<6> = ops![close::<CompletionQueue>, enosys, control, enosys, enosys, enosys];
+/// fi_cq(3).
+static CQ: Ops<7> = ops![read, readfrom, readerr, sread, sreadfrom, signal, strerror];
 
 /// `fi_cq_open`.
-pub unsafe extern "C" fn open(
-    domain: *mut Domain,
-    attr: *mut CqAttr,
-    into: *mut *mut Cq,
+pub extern "C" fn open(
+    domain: &Domain,
+    attr: Option<&mut CqAttr>,
+    into: Out<CompletionQueue>,
     context: *mut c_void,
 ) -> c_int {
-    given!(attr, into);
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe {
-        let attr = &mut *attr;
+    object::open(into, || CompletionQueue::open(domain, attr.ok_or(error::EINVAL)?, context))
+}
+
+impl CompletionQueue {
+    fn open(
+        domain: &Domain,
+        attr: &mut CqAttr,
+        context: *mut c_void,
+    ) -> Result<Opened<CompletionQueue>> {
         if attr.format == 0 {
             attr.format = value::CQ_CONTEXT;
         }
@@ -69,16 +76,12 @@ pub unsafe extern "C" fn open(
             value::CQ_MSG => 24,
             value::CQ_DATA => 40,
             value::CQ_TAGGED => 48,
-            _ => return -error::EINVAL,
+            _ => return Err(error::EINVAL),
         };
-        let wait = match WaitObject::wanted(&mut attr.wait_obj, attr.wait_set) {
-            Ok(wait) => wait,
-            Err(error) => return error,
-        };
+        let wait = WaitObject::wanted(&mut attr.wait_obj, attr.wait_set)?;
         if attr.size == 0 {
             attr.size = crate::info::DEPTH;
         }
-        let shared = (*domain).shared;
         let fid = Fid { class: class::CQ, context, ops: &FID };
         let queue = Queue {
             entries: Entries::new(attr.size.min(1 << 16)),
@@ -86,34 +89,29 @@ pub unsafe extern "C" fn open(
             taken: 0,
             size: attr.size,
         };
-        let cq = Cq {
+        let cq = Opened::new(CompletionQueue {
             fid: FidCq { fid, ops: &CQ },
-            domain,
+            _domain: Ref::to(domain),
             entry_bytes,
             wait_obj: attr.wait_obj,
             wait,
             asleep: AtomicBool::new(false),
             signalled: AtomicBool::new(false),
-            queue: Lock::new(shared, queue),
-            looks: Looks::default(),
-            endpoints: Lock::new(shared, Vec::new()),
+            queue: Lock::new(domain.shared, queue),
+            empty_polls: EmptyPolls::default(),
+            endpoints: Lock::new(domain.shared, Vec::new()),
             users: AtomicUsize::new(0),
-        };
-        (*domain).users.fetch_add(1, Ordering::Relaxed);
-        let cq = Box::into_raw(Box::new(cq));
-        if let Some(wait) = &(*cq).wait {
-            wait.join(cq.cast());
+        });
+        if let Some(wait) = &cq.wait {
+            wait.join(Handle::of(&*cq));
         }
-        into.write(cq);
+        Ok(cq)
     }
-    0
-}
 
-impl Cq {
     /// Adds a completion, and its source.
     #[inline(always)]
     pub fn push(&self, entry: CqEntry, source: u64) {
-        self.queue.hold().entries.push(entry, source);
+        self.queue.lock().entries.push(entry, source);
         if self.wait.is_some() {
             self.wake();
         }
@@ -131,7 +129,7 @@ impl Cq {
     /// Adds a failed operation.
     pub fn push_error(&self, error: CqErrEntry) {
         {
-            let mut queue = self.queue.hold();
+            let mut queue = self.queue.lock();
             let place = queue.taken + queue.entries.len() as u64;
             queue.errors.push_back((place, error));
         }
@@ -141,21 +139,21 @@ impl Cq {
     /// Whether there is room for the completion of another post.
     #[inline(always)]
     pub fn has_room(&self) -> bool {
-        let queue = self.queue.hold();
+        let queue = self.queue.lock();
         queue.entries.len() < queue.size
     }
 
     /// Adds an endpoint that completes here; reading the queue drives it.
-    pub fn add(&self, ep: *mut Ep) {
-        let mut endpoints = self.endpoints.hold();
+    pub fn add(&self, ep: Listed<ActiveEndpoint>) {
+        let mut endpoints = self.endpoints.lock();
         if !endpoints.contains(&ep) {
             endpoints.push(ep);
         }
     }
 
     /// Forgets an endpoint that is being closed.
-    pub fn remove(&self, ep: *mut Ep) {
-        self.endpoints.hold().retain(|&other| other != ep);
+    pub fn remove(&self, ep: &ActiveEndpoint) {
+        self.endpoints.lock().retain(|other| !other.is(ep));
     }
 
     /// The object that sleepers wait for.
@@ -164,16 +162,15 @@ impl Cq {
     }
 
     fn progress(&self) {
-        for &ep in self.endpoints.hold().iter() {
-            // SAFETY: endpoints leave before they are closed.
-            unsafe { (*ep).progress() };
+        for ep in self.endpoints.lock().iter() {
+            ep.progress();
         }
     }
 
     /// Whether an entry can be read.
     pub fn is_ready(&self) -> bool {
         self.progress();
-        !self.queue.hold().is_empty()
+        !self.queue.lock().is_empty()
     }
 
     /// Whether the program may sleep: nothing can be read, and wake-ups are armed.
@@ -183,166 +180,49 @@ impl Cq {
             wait.settle();
         }
         self.asleep.store(true, Ordering::SeqCst);
-        if !self.queue.hold().is_empty() {
+        if !self.queue.lock().is_empty() {
             return false;
         }
-        // SAFETY: as in `progress`.
-        self.endpoints.hold().iter().all(|&ep| unsafe { (*ep).arm() })
+        self.endpoints.lock().iter().all(|ep| ep.arm())
     }
 
     /// Gives out entries. Makes progress if there are none, or if none are wanted.
-    #[inline]
-    unsafe fn take(&self, into: *mut c_void, count: usize, sources: *mut u64) -> isize {
-        if into.is_null() && count > 0 {
-            return -(error::EINVAL as isize);
+    #[inline(always)]
+    fn take(&self, places: Places) -> Result<usize> {
+        if places.entries.pointer().is_null() && places.count > 0 {
+            return Err(error::EINVAL);
         }
-        let mut queue = self.queue.hold();
-        if queue.is_empty() || count == 0 {
+        let mut queue = self.queue.lock();
+        if queue.is_empty() || places.count == 0 {
             drop(queue);
             self.progress();
-            queue = self.queue.hold();
-            if queue.is_empty() || count == 0 {
+            queue = self.queue.lock();
+            if queue.is_empty() || places.count == 0 {
                 // Progress may yield the processor, so release the lock.
                 drop(queue);
-                self.looks.nothing();
-                return -(error::EAGAIN as isize);
+                self.empty_polls.nothing();
+                return Err(error::EAGAIN);
             }
         }
-        self.looks.found();
-        // SAFETY: the caller's promise.
-        unsafe { queue.give(into.cast(), count, self.entry_bytes, sources) }
+        self.empty_polls.found();
+        queue.give(places, self.entry_bytes)
     }
-}
 
-impl Queue {
-    /// Gives out at most `count` entries, or reports that an error comes first.
-    ///
-    /// # Safety
-    /// `into` has room for `count` entries of `entry_bytes` bytes. `sources` has room for as many
-    /// words, or is null.
-    #[inline(always)]
-    unsafe fn give(
-        &mut self,
-        mut into: *mut u64,
-        mut count: usize,
-        entry_bytes: usize,
-        sources: *mut u64,
-    ) -> isize {
-        if !self.errors.is_empty() {
-            let before = (self.errors[0].0 - self.taken) as usize;
-            if before == 0 {
-                return -(error::EAVAIL as isize);
-            }
-            count = count.min(before);
-        }
-        let count = count.min(self.entries.len());
-        for taken in 0..count {
-            let (entry, source) = self.entries.first();
-            // SAFETY: the caller's promise.
-            unsafe {
-                entry.copy_to(into, entry_bytes);
-                into = into.byte_add(entry_bytes);
-                if !sources.is_null() {
-                    sources.add(taken).write(*source);
-                }
-            }
-            self.entries.pass();
-        }
-        self.taken += count as u64;
-        count as isize
-    }
-}
-
-impl Queue {
-    fn is_empty(&self) -> bool {
-        self.entries.len() == 0 && self.errors.is_empty()
-    }
-}
-
-unsafe extern "C" fn close(cq: *mut Cq) -> c_int {
-    // SAFETY: made by `open`, and open, and so is its domain.
-    unsafe {
-        if (*cq).users.load(Ordering::Relaxed) > 0 {
-            return -error::EBUSY;
-        }
-        (*(*cq).domain).users.fetch_sub(1, Ordering::Relaxed);
-        if let Some(wait) = &(*cq).wait {
-            wait.leave(cq.cast());
-        }
-        retire(cq);
-    }
-    0
-}
-
-unsafe extern "C" fn control(cq: *mut Cq, command: c_int, argument: *mut c_void) -> c_int {
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe { wait::control((*cq).wait.as_ref(), (*cq).wait_obj, command, argument) }
-}
-
-unsafe extern "C" fn read(cq: *mut Cq, into: *mut c_void, count: usize) -> isize {
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe { (*cq).take(into, count, null_mut()) }
-}
-
-unsafe extern "C" fn read_from(
-    cq: *mut Cq,
-    into: *mut c_void,
-    count: usize,
-    sources: *mut u64,
-) -> isize {
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe { (*cq).take(into, count, sources) }
-}
-
-unsafe extern "C" fn read_error(cq: *mut Cq, into: *mut CqErrEntry, _flags: u64) -> isize {
-    given!(into);
-    // SAFETY: the interface's contract for pointers, see `lib.rs`. Newer versions have a longer
-    // entry; its extra fields matter only with capabilities that we do not have.
-    unsafe {
-        let Some((_, error)) = (*cq).queue.hold().errors.pop_front() else {
-            return -(error::EAGAIN as isize);
-        };
-        into.write(error);
-    }
-    1
-}
-
-unsafe extern "C" fn wait_one(
-    cq: *mut Cq,
-    into: *mut c_void,
-    count: usize,
-    condition: *const c_void,
-    timeout_ms: c_int,
-) -> isize {
-    // SAFETY: as below.
-    unsafe { wait_from(cq, into, count, null_mut(), condition, timeout_ms) }
-}
-
-unsafe extern "C" fn wait_from(
-    cq: *mut Cq,
-    into: *mut c_void,
-    count: usize,
-    sources: *mut u64,
-    _condition: *const c_void,
-    timeout_ms: c_int,
-) -> isize {
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe {
-        let cq = &*cq;
-        let patience = Patience::new(timeout_ms);
+    fn wait(&self, places: Places, timeout_ms: c_int) -> Result<usize> {
+        let timeout = Timeout::new(timeout_ms);
         loop {
-            let taken = cq.take(into, count, sources);
-            if taken != -(error::EAGAIN as isize) {
+            let taken = self.take(places);
+            if taken != Err(error::EAGAIN) {
                 return taken;
             }
             // Acquire pairs with the release of `signal`.
-            if cq.signalled.swap(false, Ordering::Acquire) || patience.is_over() {
+            if self.signalled.swap(false, Ordering::Acquire) || timeout.is_over() {
                 return taken;
             }
-            match &cq.wait {
-                Some(wait) if patience.sleeps() && cq.may_sleep() => {
-                    if !cq.signalled.load(Ordering::Acquire) {
-                        patience.sleep(wait.fd());
+            match &self.wait {
+                Some(wait) if timeout.sleeps() && self.may_sleep() => {
+                    if !self.signalled.load(Ordering::Acquire) {
+                        timeout.sleep(wait.fd());
                     }
                 }
                 Some(_) => {}
@@ -352,10 +232,113 @@ unsafe extern "C" fn wait_from(
     }
 }
 
-unsafe extern "C" fn signal(cq: *mut Cq) -> c_int {
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    let cq = unsafe { &*cq };
-    // Release pairs with the acquire of `wait_from`.
+/// The program's places for `count` entries and for their sources, which it may not want.
+#[derive(Clone, Copy)]
+struct Places {
+    entries: Buffer,
+    count: usize,
+    sources: Array<u64>,
+}
+
+impl Queue {
+    /// Gives out entries, or reports that an error comes first.
+    #[inline(always)]
+    fn give(&mut self, places: Places, entry_bytes: usize) -> Result<usize> {
+        let mut count = places.count;
+        if !self.errors.is_empty() {
+            let before = (self.errors[0].0 - self.taken) as usize;
+            if before == 0 {
+                return Err(error::EAVAIL);
+            }
+            count = count.min(before);
+        }
+        let count = count.min(self.entries.len());
+        let mut into = places.entries.pointer().cast::<u64>();
+        for taken in 0..count {
+            let (entry, source) = self.entries.first();
+            // SAFETY: `entries` has room for `count` entries of the format: fi_cq(3).
+            into = unsafe {
+                entry.copy_to(into, entry_bytes);
+                into.byte_add(entry_bytes)
+            };
+            // SAFETY: `sources` is null, or has room for `count` of them: fi_cq(3).
+            unsafe { places.sources.write(taken, *source) };
+            self.entries.pass();
+        }
+        self.taken += count as u64;
+        Ok(count)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.entries.len() == 0 && self.errors.is_empty()
+    }
+}
+
+impl Close for CompletionQueue {
+    fn close(&self) {
+        if let Some(wait) = &self.wait {
+            wait.leave(Handle::of(self));
+        }
+    }
+}
+
+extern "C" fn control(cq: &CompletionQueue, command: c_int, argument: Buffer) -> c_int {
+    answer(wait::control(cq.wait.as_ref(), cq.wait_obj, command, argument))
+}
+
+extern "C" fn read(cq: &CompletionQueue, entries: Buffer, room: usize) -> isize {
+    answer(cq.take(Places { entries, count: room, sources: Array::NULL }))
+}
+
+extern "C" fn readfrom(
+    cq: &CompletionQueue,
+    entries: Buffer,
+    room: usize,
+    sources: Array<u64>,
+) -> isize {
+    answer(cq.take(Places { entries, count: room, sources }))
+}
+
+/// Newer versions have a longer entry; its extra fields matter only with capabilities that we do
+/// not have.
+extern "C" fn readerr(
+    cq: &CompletionQueue,
+    into: Option<&mut MaybeUninit<CqErrEntry>>,
+    _flags: u64,
+) -> isize {
+    let Some(into) = into else { return Code::of_error(error::EINVAL) };
+    match cq.queue.lock().errors.pop_front() {
+        Some((_, error)) => {
+            into.write(error);
+            1
+        }
+        None => Code::of_error(error::EAGAIN),
+    }
+}
+
+extern "C" fn sread(
+    cq: &CompletionQueue,
+    entries: Buffer,
+    room: usize,
+    _condition: *const c_void,
+    timeout_ms: c_int,
+) -> isize {
+    answer(cq.wait(Places { entries, count: room, sources: Array::NULL }, timeout_ms))
+}
+
+extern "C" fn sreadfrom(
+    cq: &CompletionQueue,
+    entries: Buffer,
+    room: usize,
+    sources: Array<u64>,
+    _condition: *const c_void,
+    timeout_ms: c_int,
+) -> isize {
+    answer(cq.wait(Places { entries, count: room, sources }, timeout_ms))
+}
+
+extern "C" fn signal(cq: &CompletionQueue) -> c_int {
+    // Release pairs with the acquire of `wait`.
     cq.signalled.store(true, Ordering::Release);
     if let Some(wait) = &cq.wait {
         wait.wake();
@@ -363,13 +346,12 @@ unsafe extern "C" fn signal(cq: *mut Cq) -> c_int {
     0
 }
 
-unsafe extern "C" fn strerror(
-    _cq: *mut Cq,
+extern "C" fn strerror(
+    _cq: &CompletionQueue,
     number: c_int,
     _data: *const c_void,
-    into: *mut c_char,
+    into: Buffer,
     length: usize,
 ) -> *const c_char {
-    // SAFETY: the program's buffer with the stated length, or null.
-    unsafe { crate::ep::strerror(number, into, length) }
+    crate::library::strerror(number, into, length)
 }

@@ -1,22 +1,26 @@
 //! The domain: one opening of a device.
 
-use crate::abi::{Fid, FidDomain, Info, Ops, class, error, not_offered, ops, value};
+use crate::abi::{DomainAttr, Fid, FidDomain, Info, Ops, class, enosys, error, ops, value};
+use crate::ep::ActiveEndpoint;
+use crate::errno::{Code, Result};
 use crate::fabric::Fabric;
 use crate::info::ACCESS_CAPS;
 use crate::library::{Level, log};
 use crate::lock::Lock;
 use crate::mr::{self, Exposed};
-use crate::object::{CLOSED_DOMAIN, given, object, retire};
+use crate::object::{self, CLOSED_DOMAIN, Close, Opened, close, object};
+use crate::pointer::{Out, Text};
 use crate::progress::Progress;
+use crate::reference::Ref;
 use bellwire::Device;
-use std::ffi::{CStr, c_int, c_void};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::AtomicUsize;
 
 /// A domain.
 #[repr(C)]
 pub struct Domain {
     fid: FidDomain,
-    fabric: *mut Fabric,
+    _fabric: Ref<Fabric>,
     /// The device; the domain's endpoints are its functions.
     pub device: Device,
     /// Whether several threads may use its objects at once.
@@ -26,116 +30,114 @@ pub struct Domain {
     /// Exposed memory, and the endpoints that expose it.
     pub exposed: Lock<Exposed>,
     /// Objects that are open in it.
-    pub users: AtomicUsize,
+    users: AtomicUsize,
 }
 
-object!(Domain, FidDomain, FID, CLOSED_DOMAIN);
+object!(Domain, FidDomain, FID, CLOSED_DOMAIN, users);
+impl Close for Domain {}
 
-static FID: Ops<6> = ops![close, not_offered, not_offered, not_offered, not_offered, not_offered];
+static FID: Ops<6> = ops![close::<Domain>, enosys, enosys, enosys, enosys, enosys];
+/// fi_domain(3).
 static DOMAIN: Ops<11> = ops![
     crate::av::open,
     crate::cq::open,
     crate::ep::open,
-    not_offered,
+    enosys,
     crate::cntr::open,
     crate::poll::open,
-    crate::shared::open_stx,
-    crate::shared::open_srx,
+    crate::shared::open_transmit,
+    crate::shared::open_receive,
     crate::atomic::query,
-    not_offered,
-    endpoint_with_flags,
+    enosys,
+    endpoint2,
 ];
 
 /// `fi_domain`.
-pub unsafe extern "C" fn open(
-    fabric: *mut Fabric,
-    info: *mut Info,
-    into: *mut *mut Domain,
+pub extern "C" fn open(
+    fabric: &Fabric,
+    info: Option<&Info>,
+    into: Out<Domain>,
     context: *mut c_void,
 ) -> c_int {
-    given!(into);
-    // SAFETY: the interface's contract for pointers, see `lib.rs`. A domain's attributes are those
-    // that we gave, or a copy.
-    unsafe {
-        let Some(attr) = info.as_ref().and_then(|info| info.domain_attr.as_ref()) else {
-            return -error::EINVAL;
-        };
-        if attr.name.is_null() {
-            log(Level::Warn, "a domain without a name: use one that fi_getinfo returned");
-            return -error::EINVAL;
-        }
-        let name = CStr::from_ptr(attr.name).to_string_lossy().into_owned();
-        let device = match open_device(&name) {
-            Ok(device) => device,
-            Err(error) => {
-                log(Level::Warn, &format!("{name}: {error}"));
-                return -error::ENODEV;
-            }
-        };
+    object::open(into, || Domain::open(fabric, info.ok_or(error::EINVAL)?, context))
+}
+
+impl Domain {
+    fn open(fabric: &Fabric, info: &Info, context: *mut c_void) -> Result<Opened<Domain>> {
+        let attr = info.domain_attr.as_deref().ok_or(error::EINVAL)?;
+        let (name, device) = open_device(attr.name, "a domain")?;
         log(Level::Info, &format!("{name}: {}", device.describe()));
-        // Regions and shared receives belong to all endpoints, and under FI_THREAD_COMPLETION
-        // different threads may use these.
-        let attr_of_ep = (*info).ep_attr.as_ref();
-        let shares = attr_of_ep.is_some_and(|ep| ep.rx_ctx_cnt == value::SHARED_CONTEXT);
-        let apart = (*info).caps & ACCESS_CAPS == 0 && !shares;
-        let alone =
-            |level| level == value::THREAD_DOMAIN || apart && level == value::THREAD_COMPLETION;
-        let connected = attr_of_ep.is_some_and(|ep| ep.kind == value::EP_MSG);
-        let auto = attr.data_progress == value::PROGRESS_AUTO
-            || connected && attr.control_progress == value::PROGRESS_AUTO;
-        // Event queues also drive connected endpoints. They are outside the domain, so its
-        // threading promise does not cover them.
-        let shared = auto || connected || !alone(attr.threading);
-        let progress = match auto.then(Progress::start).transpose() {
-            Ok(progress) => progress,
-            Err(error) => {
-                let hint = "ask for FI_PROGRESS_MANUAL";
-                log(Level::Warn, &format!("no thread that makes progress: {error}; {hint}"));
-                return -error::EAGAIN;
-            }
-        };
+        let (auto, shared) = threading(info, attr);
+        let progress = auto.then(Progress::start).transpose().map_err(|error| {
+            let hint = "ask for FI_PROGRESS_MANUAL";
+            log(Level::Warn, &format!("the progress thread cannot be started: {error}; {hint}"));
+            error::EAGAIN
+        })?;
         let fid = Fid { class: class::DOMAIN, context, ops: &FID };
-        let fid = FidDomain { fid, ops: &DOMAIN, mr: &mr::MR };
-        let users = AtomicUsize::new(0);
-        let exposed = Lock::new(shared, Exposed::default());
-        (*fabric).users.fetch_add(1, Ordering::Relaxed);
-        let domain = Domain { fid, fabric, device, shared, progress, exposed, users };
-        into.write(Box::into_raw(Box::new(domain)));
+        Ok(Opened::new(Domain {
+            fid: FidDomain { fid, ops: &DOMAIN, mr: &mr::MR },
+            _fabric: Ref::to(fabric),
+            device,
+            shared,
+            progress,
+            exposed: Lock::new(shared, Exposed::default()),
+            users: AtomicUsize::new(0),
+        }))
     }
-    0
 }
 
-/// Opens all functions of the device, unless its name sets their number.
-pub fn open_device(name: &str) -> bellwire::Result<Device> {
-    if name.contains("functions=") {
-        return Device::open(name);
-    }
-    let sign = if name.contains('?') { '&' } else { '?' };
-    Device::open(&format!("{name}{sign}functions={}", crate::address::FUNCTIONS))
+/// Whether the domain needs a thread that makes progress, and whether its objects need locks.
+fn threading(info: &Info, attr: &DomainAttr) -> (bool, bool) {
+    // Regions and shared receives belong to all endpoints, and under FI_THREAD_COMPLETION
+    // different threads may use these.
+    let ep = info.ep_attr.as_deref();
+    let shares = ep.is_some_and(|ep| ep.rx_ctx_cnt == value::SHARED_CONTEXT);
+    let apart = info.caps & ACCESS_CAPS == 0 && !shares;
+    let alone = attr.threading == value::THREAD_DOMAIN
+        || apart && attr.threading == value::THREAD_COMPLETION;
+    let connected = ep.is_some_and(|ep| ep.kind == value::EP_MSG);
+    let auto = attr.data_progress == value::PROGRESS_AUTO
+        || connected && attr.control_progress == value::PROGRESS_AUTO;
+    // Event queues also drive connected endpoints. They are outside the domain, so its threading
+    // promise does not cover them.
+    (auto, auto || connected || !alone)
 }
 
-unsafe extern "C" fn close(domain: *mut Domain) -> c_int {
-    // SAFETY: made by `open`, and open, and so is its fabric.
-    unsafe {
-        if (*domain).users.load(Ordering::Relaxed) > 0 {
-            return -error::EBUSY;
+/// Opens the device of this name, with all its functions unless the name sets their number.
+///
+/// # Errors
+/// `EINVAL`, `ENODEV`; a line in the log says more about `what` was to be opened.
+pub fn open_device(name: Text, what: &str) -> Result<(String, Device)> {
+    let Some(name) = name.get() else {
+        log(Level::Warn, &format!("{what} needs a domain name: use one from fi_getinfo"));
+        return Err(error::EINVAL);
+    };
+    let name = name.to_string_lossy().into_owned();
+    let device = if name.contains("functions=") {
+        Device::open(&name)
+    } else {
+        let sign = if name.contains('?') { '&' } else { '?' };
+        Device::open(&format!("{name}{sign}functions={}", crate::address::FUNCTIONS))
+    };
+    match device {
+        Ok(device) => Ok((name, device)),
+        Err(error) => {
+            log(Level::Warn, &format!("{name}: {error}"));
+            Err(error::ENODEV)
         }
-        (*(*domain).fabric).users.fetch_sub(1, Ordering::Relaxed);
-        retire(domain);
     }
-    0
 }
 
-unsafe extern "C" fn endpoint_with_flags(
-    domain: *mut Domain,
-    info: *mut Info,
-    into: *mut *mut crate::ep::Ep,
+/// `fi_endpoint2`.
+extern "C" fn endpoint2(
+    domain: &Domain,
+    info: Option<&Info>,
+    into: Out<ActiveEndpoint>,
     flags: u64,
     context: *mut c_void,
 ) -> c_int {
     if flags != 0 {
-        return -error::EBADFLAGS;
+        return Code::of_error(error::EBADFLAGS);
     }
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe { crate::ep::open(domain, info, into, context) }
+    crate::ep::open(domain, info, into, context)
 }

@@ -1,45 +1,46 @@
 //! Endpoints, without the calls of the data path.
 
-use crate::abi::{Fid, FidEp, Info, Ops, Slot, class, error, flag, not_offered, ops, value};
+use crate::abi::{Fid, FidEp, Info, Ops, Slot, class, enosys, error, flag, ops, value};
 use crate::address;
-use crate::av::Av;
 use crate::bound::Bound;
-use crate::connection::{self, Line};
+use crate::connection::{self, Connection};
 use crate::domain::Domain;
-use crate::info::{self, DATAGRAM_BYTES};
-use crate::library::{Level, library, log};
-use crate::lock::{Held, Lock};
-use crate::object::{CLOSED_EP, given, is_memory, object, retire};
+use crate::errno::{Errno, Result, answer, call};
+use crate::info::{self, DATAGRAM_BYTES, DEPTH};
+use crate::library::{Level, log};
+use crate::lock::{Guard, Lock};
+use crate::object::{self, CLOSED_EP, Close, Handle, Opened, close, object};
 use crate::passive::{self, Origin};
+use crate::pointer::{Buffer, Out, write_bytes};
+use crate::reference::{Listed, Ref};
 use crate::{atomic, receive, rma, transmit};
 use bellwire::{Device, Error};
 use bellwire_tagged::{CONNECTION_BYTES, Endpoint, OPERAND_BYTES, Options, Peer};
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_int, c_void};
 use std::net::SocketAddrV4;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// An endpoint.
+/// An endpoint that sends and receives, unlike a passive one.
 #[repr(C)]
-pub struct Ep {
+pub struct ActiveEndpoint {
     fid: FidEp,
-    domain: *mut Domain,
-    /// Its name.
-    address: SocketAddrV4,
+    domain: Ref<Domain>,
+    name: SocketAddrV4,
     wait_fd: c_int,
     /// Calls of `progress`.
     turns: AtomicU64,
     state: Lock<State>,
 }
 
-object!(Ep, FidEp, FID, CLOSED_EP);
+object!(ActiveEndpoint, FidEp, FID, CLOSED_EP);
 
 /// The state of an endpoint.
 pub struct State {
     pub endpoint: Endpoint,
     pub bound: Bound,
     /// Its connection state, if it is of the connected kind.
-    pub line: Line,
+    pub connection: Connection,
     kind: c_int,
     enabled: bool,
     /// Peers by their numbers in the address vector, as of `changes`.
@@ -47,92 +48,54 @@ pub struct State {
     changes: u64,
 }
 
-static FID: Ops<6> = ops![close, bind, control, not_offered, not_offered, not_offered];
+static FID: Ops<6> = ops![close::<ActiveEndpoint>, bind, control, enosys, enosys, enosys];
+/// fi_endpoint(3).
 static EP: Ops<7> =
-    ops![receive::cancel::<Ep>, option, set_option, not_offered, not_offered, room, room];
-static CM: Ops<9> = ops![
-    not_offered,
-    name,
-    not_offered,
-    not_offered,
-    not_offered,
-    not_offered,
-    not_offered,
-    not_offered,
-    not_offered,
-];
+    ops![receive::cancel::<ActiveEndpoint>, getopt, setopt, enosys, enosys, size_left, size_left,];
+/// fi_cm(3).
+static CM: Ops<9> = ops![enosys, getname, enosys, enosys, enosys, enosys, enosys, enosys, enosys,];
 /// The slot of operations that an endpoint does not offer.
-pub const NONE: Slot = Slot(not_offered as *const c_void);
+pub const NONE: Slot = Slot(enosys as *const c_void);
 pub static NO_CALLS: Ops<9> = Ops::new([NONE; 9]);
 pub static NO_ATOMICS: Ops<13> = Ops::new([NONE; 13]);
 pub static NO_COLLECTIVES: Ops<11> = Ops::new([NONE; 11]);
 
 /// `fi_endpoint`.
-pub unsafe extern "C" fn open(
-    domain: *mut Domain,
-    info: *mut Info,
-    into: *mut *mut Ep,
+pub extern "C" fn open(
+    domain: &Domain,
+    info: Option<&Info>,
+    into: Out<ActiveEndpoint>,
     context: *mut c_void,
 ) -> c_int {
-    given!(info, into);
-    // SAFETY: the interface's contract for pointers, see `lib.rs`. The attributes are those that we
-    // gave, or a copy.
-    unsafe {
-        let info = &*info;
-        let kind = match info.ep_attr.as_ref().map_or(value::EP_UNSPEC, |ep| ep.kind) {
+    object::open(into, || ActiveEndpoint::open(domain, info.ok_or(error::EINVAL)?, context))
+}
+
+impl ActiveEndpoint {
+    fn open(domain: &Domain, info: &Info, context: *mut c_void) -> Result<Opened<ActiveEndpoint>> {
+        let kind = match info.ep_attr.as_deref().map_or(value::EP_UNSPEC, |ep| ep.kind) {
             value::EP_UNSPEC => value::EP_RDM,
             kind => kind,
         };
-        let connected = kind == value::EP_MSG;
-        let datagrams = kind == value::EP_DGRAM;
-        if connected && !(*domain).shared {
-            let hint = "open the domain with an info of FI_EP_MSG";
-            log(Level::Warn, &format!("no connected endpoint in a domain without locks: {hint}"));
-            return -error::EINVAL;
-        }
-        let mut wanted = info::source(info);
-        let (mut request, mut given) = (None, None);
-        if connected && !info.handle.is_null() {
-            match passive::take(info.handle) {
-                // The name is the listener's, but the endpoint needs a function of its own.
-                Some(Origin::Request(theirs)) => request = Some((theirs, wanted.take())),
-                Some(Origin::Place(endpoint, name)) => given = Some((*endpoint, name)),
-                None => {
-                    log(Level::Warn, "the handle of an info is no request that waits, or was used");
-                    return -error::EINVAL;
-                }
-            }
-        }
-        let (mut endpoint, mut address) = match given {
-            Some(given) => given,
-            None => match open_function(&(*domain).device, wanted) {
-                Ok(endpoint) => {
-                    let name = address::name_of(&endpoint, wanted);
-                    (endpoint, name)
-                }
-                Err(error) => return error,
-            },
-        };
-        if let Some((_, Some(name))) = request {
-            address = name;
-        }
+        let (connected, datagrams) = (kind == value::EP_MSG, kind == value::EP_DGRAM);
+        let (mut endpoint, name, connection) = begin(domain, info, connected)?;
         if connected {
             endpoint.restrict_to_peer();
         }
         if info.caps & flag::RMA_EVENT != 0 {
             endpoint.monitor();
         }
-        if endpoint.operand_bytes() < OPERAND_BYTES {
-            log(Level::Warn, "the device's packets are too short for FI_ATOMIC: use another one");
-            return -error::ENODEV;
+        let short = match () {
+            _ if endpoint.operand_bytes() < OPERAND_BYTES => Some("FI_ATOMIC"),
+            _ if datagrams && endpoint.eager_bytes() < DATAGRAM_BYTES => Some("datagrams"),
+            _ => None,
+        };
+        if let Some(what) = short {
+            let line = format!("the device's packets are too short for {what}: use another device");
+            log(Level::Warn, &line);
+            return Err(error::ENODEV);
         }
-        if datagrams && endpoint.eager_bytes() < DATAGRAM_BYTES {
-            log(Level::Warn, "the device's packets are too short for datagrams: use another one");
-            return -error::ENODEV;
-        }
-        let fid = Fid { class: class::EP, context, ops: &FID };
         let fid = FidEp {
-            fid,
+            fid: Fid { class: class::EP, context, ops: &FID },
             ops: &EP,
             cm: if connected { &connection::CM } else { &CM },
             msg: &transmit::MSG,
@@ -141,27 +104,55 @@ pub unsafe extern "C" fn open(
             atomic: if datagrams { &NO_ATOMICS } else { &atomic::ATOMIC },
             collective: &NO_COLLECTIVES,
         };
-        let bound = Bound::new(info, kind);
         let wait_fd = endpoint.wait_fd().as_raw_fd();
-        let line = Line::new(request.map(|(request, _)| request));
-        let peers = Vec::new();
-        let state = State { endpoint, bound, line, kind, enabled: false, peers, changes: 0 };
-        let state = Lock::new((*domain).shared, state);
-        let turns = AtomicU64::new(0);
-        let ep = Box::into_raw(Box::new(Ep { fid, domain, address, wait_fd, turns, state }));
-        (*ep).hold().bound.fid = ep.cast();
-        if (*domain).exposed.hold().add_endpoint(ep).is_err() {
-            drop(Box::from_raw(ep));
+        let bound = Bound::new(info, kind);
+        let (enabled, peers, changes) = (false, Vec::new(), 0);
+        let state = State { endpoint, bound, connection, kind, enabled, peers, changes };
+        let (turns, state) = (AtomicU64::new(0), Lock::new(domain.shared, state));
+        let domain = Ref::to(domain);
+        let ep = Opened::new(ActiveEndpoint { fid, domain, name, wait_fd, turns, state });
+        ep.lock().bound.endpoint = Handle::of(&*ep);
+        if ep.domain.exposed.lock().add_endpoint(ep.listed()).is_err() {
             log(Level::Warn, "an endpoint cannot be opened: memory cannot be registered with it");
-            return -error::ENOMEM;
+            return Err(error::ENOMEM);
         }
-        (*domain).users.fetch_add(1, Ordering::Relaxed);
-        if let Some(progress) = &(*domain).progress {
-            progress.add(ep);
+        if let Some(progress) = &ep.domain.progress {
+            progress.add(ep.listed());
         }
-        into.write(ep);
+        Ok(ep)
     }
-    0
+}
+
+/// The endpoint that an info means, with its name and connection: one that a handle stands for, or
+/// a new one.
+fn begin(
+    domain: &Domain,
+    info: &Info,
+    connected: bool,
+) -> Result<(Endpoint, SocketAddrV4, Connection)> {
+    if connected && !domain.shared {
+        let hint = "open the domain with an info of FI_EP_MSG";
+        log(Level::Warn, &format!("no connected endpoint in a domain without locks: {hint}"));
+        return Err(error::EINVAL);
+    }
+    let mut wanted = info::source(info);
+    let (mut request, mut name) = (None, None);
+    if connected && !info.handle.is_null() {
+        match passive::take(info.handle) {
+            // The name is the listener's, but the endpoint needs a function of its own.
+            Some(Origin::Request(theirs)) => (request, name) = (Some(theirs), wanted.take()),
+            Some(Origin::Replaced(endpoint, name)) => {
+                return Ok((*endpoint, name, Connection::new(None)));
+            }
+            None => {
+                log(Level::Warn, "the handle of an info is not a waiting connection request");
+                return Err(error::EINVAL);
+            }
+        }
+    }
+    let endpoint = open_function(&domain.device, wanted)?;
+    let name = name.unwrap_or_else(|| address::name_of(&endpoint, wanted));
+    Ok((endpoint, name, Connection::new(request)))
 }
 
 /// Opens the function that an address means. Without an address, it opens any free function, and
@@ -169,13 +160,13 @@ pub unsafe extern "C" fn open(
 /// soon.
 ///
 /// # Errors
-/// The negative error number, after a line in the log.
-pub fn open_function(device: &Device, wanted: Option<SocketAddrV4>) -> Result<Endpoint, c_int> {
+/// `EADDRINUSE`, `ENODEV`; a line in the log says more.
+pub fn open_function(device: &Device, wanted: Option<SocketAddrV4>) -> Result<Endpoint> {
     try_functions(device, wanted).map_err(|error| {
         log(Level::Warn, &format!("an endpoint cannot be opened: {error}"));
         match error {
-            Error::BadFunction { .. } | Error::NameHeld { .. } => -error::EADDRINUSE,
-            _ => -error::ENODEV,
+            Error::BadFunction { .. } | Error::NameHeld { .. } => error::EADDRINUSE,
+            _ => error::ENODEV,
         }
     })
 }
@@ -203,17 +194,40 @@ fn try_functions(device: &Device, wanted: Option<SocketAddrV4>) -> bellwire::Res
     Err(last)
 }
 
-impl Ep {
+impl ActiveEndpoint {
     /// Locks its state.
     #[inline(always)]
-    pub fn hold(&self) -> Held<'_, State> {
-        self.state.hold()
+    pub fn lock(&self) -> Guard<'_, State> {
+        self.state.lock()
+    }
+
+    fn listed(&self) -> Listed<ActiveEndpoint> {
+        // SAFETY: `close` removes `self` from each list of `open` and `enable`.
+        unsafe { Listed::new(self) }
+    }
+
+    /// `fi_enable`.
+    ///
+    /// # Errors
+    /// A bound object is missing.
+    pub fn enable(&self) -> Result {
+        let lists = {
+            let mut state = self.lock();
+            if state.enabled {
+                return Ok(());
+            }
+            state.bound.check()?;
+            state.enabled = true;
+            state.bound.lists()
+        };
+        lists.add(self.listed());
+        Ok(())
     }
 
     /// Handles arrivals, unless another thread does. Returns how much was done.
     #[inline]
     pub fn progress(&self) -> usize {
-        match self.state.try_hold() {
+        match self.state.try_lock() {
             Some(mut state) => {
                 // Only the holder of the state writes this. Relaxed: others only poll it.
                 let turns = self.turns.load(Ordering::Relaxed);
@@ -236,7 +250,7 @@ impl Ep {
 
     /// Arms the wake-up. `false`: there is work already.
     pub fn arm(&self) -> bool {
-        match self.state.try_hold() {
+        match self.state.try_lock() {
             Some(mut state) => state.endpoint.arm().unwrap_or(true),
             None => false,
         }
@@ -272,8 +286,8 @@ impl State {
 
     /// The error of a send without a peer.
     #[cold]
-    pub fn no_peer(&self) -> isize {
-        -(if self.kind == value::EP_MSG { error::ENOTCONN } else { error::EINVAL } as isize)
+    pub fn no_peer(&self) -> Errno {
+        if self.kind == value::EP_MSG { error::ENOTCONN } else { error::EINVAL }
     }
 
     /// Whether it is enabled.
@@ -285,18 +299,18 @@ impl State {
     /// Reads the changes of the address vector.
     #[inline(always)]
     fn follow(&mut self) {
-        // SAFETY: the vector is bound before the endpoint is enabled, and closed after it.
-        if let Some(av) = unsafe { self.bound.av.as_ref() }
+        if let Some(av) = &self.bound.av
             && av.changes() != self.changes
         {
-            self.learn(av);
+            self.learn();
         }
     }
 
     #[cold]
-    fn learn(&mut self, av: &Av) {
-        self.changes = av.changes();
+    fn learn(&mut self) {
         let Self { endpoint, peers, bound, .. } = self;
+        let Some(av) = &bound.av else { return };
+        self.changes = av.changes();
         peers.clear();
         bound.sources.clear();
         for (number, address) in av.entries().iter().enumerate() {
@@ -316,185 +330,103 @@ impl State {
     }
 }
 
-unsafe extern "C" fn close(ep: *mut Ep) -> c_int {
-    // SAFETY: made by `open`, and open, and so are its bound objects.
-    unsafe {
-        if let Some(progress) = &(*(*ep).domain).progress {
-            progress.remove(ep);
+impl Close for ActiveEndpoint {
+    fn close(&self) {
+        if let Some(progress) = &self.domain.progress {
+            progress.remove(self);
         }
-        (*(*ep).domain).exposed.hold().remove_endpoint(ep);
-        {
-            let mut state = (*ep).hold();
-            let State { endpoint, line, .. } = &mut *state;
-            line.end(endpoint);
-        }
-        let objects = (*ep).hold().bound.objects();
-        objects.forget(ep, (*ep).wait_fd);
-        (*ep).hold().bound.release();
-        (*(*ep).domain).users.fetch_sub(1, Ordering::Relaxed);
-        retire(ep);
-    }
-    0
-}
-
-unsafe extern "C" fn bind(ep: *mut Ep, fid: *mut Fid, flags: u64) -> c_int {
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe {
-        let mut state = (*ep).hold();
-        match state.enabled {
-            true => -error::EOPBADSTATE,
-            false => state.bound.bind(fid, flags),
-        }
-    }
-}
-
-unsafe extern "C" fn control(ep: *mut Ep, command: c_int, argument: *mut c_void) -> c_int {
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe {
-        match command {
-            value::CONTROL_ENABLE => enable(ep),
-            value::CONTROL_GETOPSFLAG | value::CONTROL_SETOPSFLAG if argument.is_null() => {
-                -error::EINVAL
-            }
-            value::CONTROL_GETOPSFLAG => {
-                let flags = argument.cast::<u64>();
-                let bound = &(*ep).hold().bound;
-                let transmits = *flags & flag::SEND != 0;
-                flags.write(if transmits { bound.tx_flags } else { bound.rx_flags });
-                0
-            }
-            value::CONTROL_SETOPSFLAG => {
-                let flags = *argument.cast::<u64>();
-                let bound = &mut (*ep).hold().bound;
-                match (flags & flag::SEND != 0, flags & flag::RECV != 0) {
-                    (true, false) => bound.tx_flags = flags & !flag::SEND,
-                    (false, true) => bound.rx_flags = flags & !flag::RECV,
-                    _ => return -error::EINVAL,
-                }
-                0
-            }
-            _ => -error::ENOSYS,
-        }
-    }
-}
-
-/// `fi_enable`.
-pub unsafe fn enable(ep: *mut Ep) -> c_int {
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe {
-        let this = &*ep;
-        let objects = {
-            let mut state = this.hold();
-            if state.enabled {
-                return 0;
-            }
-            let missing = state.bound.check();
-            if missing != 0 {
-                return missing;
-            }
-            state.enabled = true;
-            state.bound.objects()
+        self.domain.exposed.lock().remove_endpoint(self);
+        let lists = {
+            let mut state = self.lock();
+            let State { endpoint, connection, bound, .. } = &mut *state;
+            connection.end(endpoint);
+            bound.lists()
         };
-        objects.know(ep, this.wait_fd);
+        lists.remove(self);
     }
-    0
+}
+
+extern "C" fn bind(ep: &ActiveEndpoint, object: Handle, flags: u64) -> c_int {
+    let mut state = ep.lock();
+    answer(match state.enabled {
+        true => Err(error::EOPBADSTATE),
+        false => state.bound.bind(object, flags),
+    })
+}
+
+extern "C" fn control(ep: &ActiveEndpoint, command: c_int, argument: Buffer) -> c_int {
+    answer(match command {
+        value::CONTROL_ENABLE => ep.enable(),
+        value::CONTROL_GETOPSFLAG => ep.lock().bound.get_flags(argument),
+        value::CONTROL_SETOPSFLAG => ep.lock().bound.set_flags(argument),
+        _ => Err(error::ENOSYS),
+    })
 }
 
 /// `fi_getname`.
-pub unsafe extern "C" fn name(ep: *mut Ep, into: *mut c_void, length: *mut usize) -> c_int {
-    given!(length);
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    match unsafe { address::write((*ep).address, into, length) } {
-        true => 0,
-        false => -error::ETOOSMALL,
-    }
+pub extern "C" fn getname(ep: &ActiveEndpoint, into: Buffer, length: Option<&mut usize>) -> c_int {
+    answer(length.ok_or(error::EINVAL).and_then(|length| address::write(ep.name, into, length)))
 }
 
-unsafe extern "C" fn option(
-    ep: *mut Ep,
+extern "C" fn getopt(
+    ep: &ActiveEndpoint,
     level: c_int,
     which: c_int,
-    into: *mut c_void,
-    length: *mut usize,
-) -> c_int {
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe {
-        if (level, which) != (0, value::OPT_MIN_MULTI_RECV) {
-            return cm_data_size(&raw mut (*ep).fid.fid, level, which, into, length);
-        }
-        size(into, length, (*ep).hold().bound.least)
-    }
-}
-
-/// `fi_getopt` of an object with only this option.
-pub unsafe extern "C" fn cm_data_size(
-    _fid: *mut Fid,
-    level: c_int,
-    which: c_int,
-    into: *mut c_void,
-    length: *mut usize,
-) -> c_int {
-    if (level, which) != (0, value::OPT_CM_DATA_SIZE) {
-        return -error::ENOPROTOOPT;
-    }
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe { size(into, length, CONNECTION_BYTES) }
-}
-
-/// Writes the value of an option that is a size.
-///
-/// # Safety
-/// Each is null, or `into` has as many bytes as `length` says.
-unsafe fn size(into: *mut c_void, length: *mut usize, value: usize) -> c_int {
-    given!(into, length);
-    // SAFETY: the caller's promise.
-    unsafe {
-        if *length < size_of::<usize>() {
-            return -error::ETOOSMALL;
-        }
-        into.cast::<usize>().write_unaligned(value);
-        length.write(size_of::<usize>());
-    }
-    0
-}
-
-unsafe extern "C" fn set_option(
-    ep: *mut Ep,
-    level: c_int,
-    which: c_int,
-    from: *const c_void,
-    length: usize,
+    into: Buffer,
+    length: Option<&mut usize>,
 ) -> c_int {
     if (level, which) != (0, value::OPT_MIN_MULTI_RECV) {
-        return -error::ENOPROTOOPT;
+        return answer(connection_option(level, which, into, length));
     }
-    if length < size_of::<usize>() || !is_memory(from, length) {
-        return -error::EINVAL;
-    }
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe { (*ep).hold().bound.least = from.cast::<usize>().read_unaligned() };
-    0
+    answer(write_size(into, length, ep.lock().bound.min_multi_recv))
 }
 
-/// SendMode many operations can be posted, at least.
-pub unsafe extern "C" fn room(_ep: *mut Ep) -> isize {
-    crate::info::DEPTH as isize
-}
-
-/// The meaning of an error in the library's words, also in `into` as far as there is room.
+/// `fi_getopt` of an object with this option only: how much private data a request can carry.
 ///
-/// # Safety
-/// `into` has `length` bytes, or is null.
-pub unsafe fn strerror(number: c_int, into: *mut c_char, length: usize) -> *const c_char {
-    let Some(library) = library() else { return c"unknown error".as_ptr() };
-    let text = library.strerror(number.abs());
-    if into.is_null() || length == 0 {
-        return text;
+/// # Errors
+/// `ENOPROTOOPT`: another option. `EINVAL`, `ETOOSMALL`: no place for it.
+pub fn connection_option(
+    level: c_int,
+    which: c_int,
+    into: Buffer,
+    length: Option<&mut usize>,
+) -> Result {
+    if (level, which) != (0, value::OPT_CM_DATA_SIZE) {
+        return Err(error::ENOPROTOOPT);
     }
-    // SAFETY: the caller's; the text is a string.
-    unsafe {
-        libc::strncpy(into, text, length - 1);
-        into.add(length - 1).write(0);
+    write_size(into, length, CONNECTION_BYTES)
+}
+
+/// Writes the value of an option that is a size, which programs need not align.
+fn write_size(into: Buffer, length: Option<&mut usize>, value: usize) -> Result {
+    let (length, false) = (length.ok_or(error::EINVAL)?, into.pointer().is_null()) else {
+        return Err(error::EINVAL);
+    };
+    if *length < size_of::<usize>() {
+        return Err(error::ETOOSMALL);
     }
-    into
+    *length = write_bytes(into.room(size_of::<usize>())?, &value.to_ne_bytes());
+    Ok(())
+}
+
+extern "C" fn setopt(
+    ep: &ActiveEndpoint,
+    level: c_int,
+    which: c_int,
+    from: Buffer,
+    length: usize,
+) -> c_int {
+    call(|| {
+        if (level, which) != (0, value::OPT_MIN_MULTI_RECV) {
+            return Err(error::ENOPROTOOPT);
+        }
+        let value = from.bytes(length)?.first_chunk().ok_or(error::EINVAL)?;
+        ep.lock().bound.min_multi_recv = usize::from_ne_bytes(*value);
+        Ok(())
+    })
+}
+
+/// How many operations can be posted, at least.
+pub extern "C" fn size_left(_ep: *const c_void) -> isize {
+    DEPTH as isize
 }

@@ -2,186 +2,174 @@
 //! that report to it.
 
 use crate::abi::{
-    EqAttr, EqCmEntry, EqEntry, EqErrEntry, Fid, FidEq, Info, Ops, class, error, not_offered, ops,
-    value,
+    EqAttr, EqCmEntry, EqEntry, EqErrEntry, Fid, FidEq, Ops, class, enosys, error, flag, ops,
 };
-use crate::ep::Ep;
+use crate::ep::ActiveEndpoint;
+use crate::errno::{Errno, Result, answer, call};
 use crate::fabric::Fabric;
-use crate::library::library;
-use crate::object::{CLOSED_EQ, given, is_memory, object, retire};
-use crate::passive::Pep;
-use crate::wait::{self, Patience, WaitObject};
+use crate::library::OwnedInfo;
+use crate::object::{self, CLOSED_EQ, Close, Handle, Opened, close, object};
+use crate::passive::PassiveEndpoint;
+use crate::pointer::{Buffer, Out, write_bytes};
+use crate::reference::{Listed, Ref};
+use crate::wait::{self, Timeout, WaitObject};
 use std::collections::VecDeque;
 use std::ffi::{c_char, c_int, c_void};
-use std::ptr::null_mut;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::mem::MaybeUninit;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// An event queue.
 #[repr(C)]
-pub struct Eq {
+pub struct EventQueue {
     fid: FidEq,
     wait_obj: c_int,
     wait: Option<WaitObject>,
     /// The interface version of the program.
     api_version: u32,
-    told: Mutex<Told>,
+    pending: Mutex<Pending>,
     /// Endpoints that report their connection events here.
     sources: Mutex<Vec<Source>>,
-    fabric: *mut Fabric,
+    _fabric: Ref<Fabric>,
     /// Endpoints, address vectors and poll sets that it is bound to.
-    pub users: AtomicUsize,
+    users: AtomicUsize,
 }
 
-object!(Eq, FidEq, FID, CLOSED_EQ);
+object!(EventQueue, FidEq, FID, CLOSED_EQ, users);
 
 /// An endpoint that reports connection events.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub enum Source {
-    Ep(*mut Ep),
-    Pep(*mut Pep),
+    Active(Listed<ActiveEndpoint>),
+    Passive(Listed<PassiveEndpoint>),
 }
 
 /// Events and errors that wait to be read.
 #[derive(Default)]
-struct Told {
+struct Pending {
     events: VecDeque<Event>,
     /// Errors with the peer's private data, if there is some.
     errors: VecDeque<(EqErrEntry, Box<[u8]>)>,
     /// Private data of the error read last. The program may use it until it reads the next error.
-    words: Box<[u8]>,
+    error_data: Box<[u8]>,
 }
 
 struct Event {
     kind: u32,
     bytes: Vec<u8>,
     /// Bytes that a read must have room for; the rest is truncated.
-    least: usize,
-    about: *mut Fid,
+    required: usize,
+    about: Handle,
+    /// The info that it names; the program frees it once it has read the event.
+    info: Option<OwnedInfo>,
 }
 
 /// Longest event that the program may write, in bytes.
 const EVENT_BYTES: usize = 1 << 16;
-/// The program may write events of its own.
-const WRITE: u64 = crate::abi::flag::WRITE;
-const PEEK: u64 = crate::abi::flag::PEEK;
 
-static FID: Ops<6> = ops![close, not_offered, control, not_offered, not_offered, not_offered];
-static EQ: Ops<5> = ops![read, read_error, write, wait_one, strerror];
+static FID: Ops<6> = ops![close::<EventQueue>, enosys, control, enosys, enosys, enosys];
+/// fi_eq(3).
+static EQ: Ops<5> = ops![read, readerr, write, sread, strerror];
 
 /// `fi_eq_open`.
-pub unsafe extern "C" fn open(
-    fabric: *mut Fabric,
-    attr: *mut EqAttr,
-    into: *mut *mut Eq,
+pub extern "C" fn open(
+    fabric: &Fabric,
+    attr: Option<&mut EqAttr>,
+    into: Out<EventQueue>,
     context: *mut c_void,
 ) -> c_int {
-    given!(attr, into);
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe {
-        let attr = &mut *attr;
-        let wait = match WaitObject::wanted(&mut attr.wait_obj, attr.wait_set) {
-            Ok(wait) => wait,
-            Err(error) => return error,
-        };
-        if attr.flags & !WRITE != 0 {
-            return -error::EBADFLAGS;
-        }
-        let fid = Fid { class: class::EQ, context, ops: &FID };
-        let (wait_obj, fid) = (attr.wait_obj, FidEq { fid, ops: &EQ });
-        let api_version = (*fabric).api_version();
-        let (told, sources) = (Mutex::default(), Mutex::default());
-        let users = AtomicUsize::new(0);
-        (*fabric).users.fetch_add(1, Ordering::Relaxed);
-        let eq = Eq { fid, wait_obj, wait, api_version, told, sources, fabric, users };
-        let eq = Box::into_raw(Box::new(eq));
-        if let Some(wait) = &(*eq).wait {
-            wait.join(eq.cast());
-        }
-        into.write(eq);
-    }
-    0
+    object::open(into, || EventQueue::open(fabric, attr.ok_or(error::EINVAL)?, context))
 }
 
 impl Source {
-    /// # Safety
-    /// The source leaves the queue before it is closed.
-    unsafe fn progress(self) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            match self {
-                Source::Ep(ep) => _ = (*ep).progress(),
-                Source::Pep(pep) => (*pep).progress(),
-            }
-        }
-    }
-
-    /// # Safety
-    /// As for [`Source::progress`].
-    unsafe fn arm(self) -> bool {
-        // SAFETY: the caller's promise.
-        unsafe {
-            match self {
-                Source::Ep(ep) => (*ep).arm(),
-                Source::Pep(pep) => (*pep).arm(),
-            }
-        }
-    }
-
-    fn fid(self) -> *mut Fid {
+    fn progress(self) {
         match self {
-            Source::Ep(ep) => ep.cast(),
-            Source::Pep(pep) => pep.cast(),
+            Source::Active(ep) => _ = ep.progress(),
+            Source::Passive(pep) => pep.progress(),
+        }
+    }
+
+    fn arm(self) -> bool {
+        match self {
+            Source::Active(ep) => ep.arm(),
+            Source::Passive(pep) => pep.arm(),
+        }
+    }
+
+    fn handle(self) -> Handle {
+        match self {
+            Source::Active(ep) => Handle::of(&*ep),
+            Source::Passive(pep) => Handle::of(&*pep),
         }
     }
 }
 
-impl Eq {
+impl EventQueue {
+    fn open(
+        fabric: &Fabric,
+        attr: &mut EqAttr,
+        context: *mut c_void,
+    ) -> Result<Opened<EventQueue>> {
+        let wait = WaitObject::wanted(&mut attr.wait_obj, attr.wait_set)?;
+        if attr.flags & !flag::WRITE != 0 {
+            return Err(error::EBADFLAGS);
+        }
+        let eq = Opened::new(EventQueue {
+            fid: FidEq { fid: Fid { class: class::EQ, context, ops: &FID }, ops: &EQ },
+            wait_obj: attr.wait_obj,
+            wait,
+            api_version: fabric.api_version(),
+            pending: Mutex::default(),
+            sources: Mutex::default(),
+            _fabric: Ref::to(fabric),
+            users: AtomicUsize::new(0),
+        });
+        if let Some(wait) = &eq.wait {
+            wait.join(Handle::of(&*eq));
+        }
+        Ok(eq)
+    }
+
     /// Adds an event.
-    pub fn tell(&self, event: u32, entry: EqEntry) {
-        let bytes = (&raw const entry).cast::<u8>();
-        // SAFETY: a structure without padding, as bytes.
-        let bytes = unsafe { std::slice::from_raw_parts(bytes, size_of::<EqEntry>()) };
-        self.put(event, bytes.to_vec(), bytes.len(), entry.fid);
+    pub fn report(&self, event: u32, entry: EqEntry) {
+        let EqEntry { fid, context, data } = entry;
+        let bytes = [fid.address() as u64, context as u64, data].map(u64::to_ne_bytes).concat();
+        let required = bytes.len();
+        self.push(Event { kind: event, bytes, required, about: fid, info: None });
     }
 
     /// Adds a connection event with the peer's private data. The program frees the info.
-    pub fn tell_connection(&self, event: u32, about: *mut Fid, info: *mut Info, says: &[u8]) {
-        let entry = EqCmEntry { fid: about, info };
-        let bytes = (&raw const entry).cast::<u8>();
-        // SAFETY: as above.
-        let bytes = unsafe { std::slice::from_raw_parts(bytes, size_of::<EqCmEntry>()) };
-        self.put(event, [bytes, says].concat(), bytes.len(), about);
+    pub fn report_connection(
+        &self,
+        event: u32,
+        about: Handle,
+        info: Option<OwnedInfo>,
+        private_data: &[u8],
+    ) {
+        let named = info.as_ref().map_or(0, OwnedInfo::address);
+        let entry = [about.address(), named].map(usize::to_ne_bytes).concat();
+        let (bytes, required) = ([&entry, private_data].concat(), size_of::<EqCmEntry>());
+        self.push(Event { kind: event, bytes, required, about, info });
     }
 
-    /// Adds an error; errors are read before all events.
-    pub fn tell_error(&self, entry: EqEntry, err: c_int) {
-        self.put_error(entry, err, &[]);
-    }
-
-    /// Adds the refusal of an endpoint's request, with the peer's private data.
-    pub fn tell_refused(&self, about: *mut Fid, err: c_int, says: &[u8]) {
-        // SAFETY: the endpoint is open.
-        let context = unsafe { (*about).context };
-        self.put_error(EqEntry { fid: about, context, data: 0 }, err, says);
-    }
-
-    fn put_error(&self, entry: EqEntry, err: c_int, says: &[u8]) {
-        let (prov_errno, err_data, err_data_size) = (err, null_mut(), says.len());
+    /// Adds an error, with the peer's private data; errors are read before all events.
+    pub fn report_error(&self, entry: EqEntry, error: Errno, private_data: &[u8]) {
+        let (err, err_data_size) = (error.number(), private_data.len());
+        let (prov_errno, err_data) = (err, Buffer::NULL);
         let error = EqErrEntry { entry, err, prov_errno, err_data, err_data_size };
-        self.told().errors.push_back((error, says.into()));
+        self.pending().errors.push_back((error, private_data.into()));
         self.wake();
     }
 
-    fn put(&self, kind: u32, bytes: Vec<u8>, least: usize, about: *mut Fid) {
-        self.told().events.push_back(Event { kind, bytes, least, about });
+    fn push(&self, event: Event) {
+        self.pending().events.push_back(event);
         self.wake();
     }
 
     /// Adds an endpoint with descriptor `fd` that reports here; reading the queue drives it.
     pub fn add(&self, source: Source, fd: c_int) {
         let mut sources = self.sources();
-        if !sources.contains(&source) {
+        if sources.iter().all(|other| other.handle() != source.handle()) {
             sources.push(source);
             if let Some(wait) = &self.wait {
                 wait.add(fd);
@@ -190,24 +178,11 @@ impl Eq {
     }
 
     /// Forgets an endpoint that is being closed, and its events.
-    pub fn remove(&self, source: Source) {
-        self.sources().retain(|&other| other != source);
-        let mut told = self.told();
-        told.errors.retain(|(error, _)| error.entry.fid != source.fid());
-        told.events.retain(|event| {
-            let stays = event.about != source.fid();
-            if !stays && event.kind == value::EVENT_CONNREQ {
-                // SAFETY: such an event begins with this structure, and no program has its info
-                // yet.
-                unsafe {
-                    let entry = event.bytes.as_ptr().cast::<EqCmEntry>().read_unaligned();
-                    if let Some(library) = library() {
-                        library.free_info(entry.info);
-                    }
-                }
-            }
-            stays
-        });
+    pub fn remove(&self, source: Handle) {
+        self.sources().retain(|other| other.handle() != source);
+        let mut pending = self.pending();
+        pending.errors.retain(|(error, _)| error.entry.fid != source);
+        pending.events.retain(|event| event.about != source);
     }
 
     fn sources(&self) -> MutexGuard<'_, Vec<Source>> {
@@ -215,15 +190,14 @@ impl Eq {
     }
 
     fn progress(&self) {
-        for &source in self.sources().iter() {
-            // SAFETY: sources leave before they are closed.
-            unsafe { source.progress() };
+        for source in self.sources().iter() {
+            source.progress();
         }
     }
 
     /// Clears the wake-up once all is read.
-    fn settle(&self, told: &Told) {
-        if let (true, Some(wait)) = (told.is_empty(), &self.wait) {
+    fn settle(&self, pending: &Pending) {
+        if let (true, Some(wait)) = (pending.is_empty(), &self.wait) {
             wait.settle();
         }
     }
@@ -234,14 +208,14 @@ impl Eq {
         }
     }
 
-    fn told(&self) -> MutexGuard<'_, Told> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    fn pending(&self) -> MutexGuard<'_, Pending> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether an event can be read.
     pub fn is_ready(&self) -> bool {
         self.progress();
-        !self.told().is_empty()
+        !self.pending().is_empty()
     }
 
     /// Whether the program may sleep: nothing can be read, and wake-ups are armed.
@@ -249,161 +223,144 @@ impl Eq {
         if let Some(wait) = &self.wait {
             wait.settle();
         }
-        // SAFETY: as in `progress`.
-        !self.is_ready() && self.sources().iter().all(|source| unsafe { source.arm() })
+        !self.is_ready() && self.sources().iter().all(|source| source.arm())
     }
 
-    unsafe fn take(&self, event: *mut u32, into: *mut c_void, length: usize, flags: u64) -> isize {
-        if event.is_null() || !is_memory(into, length) {
-            return -(error::EINVAL as isize);
-        }
-        if self.told().is_empty() {
+    fn take(&self, places: &mut Places, flags: u64) -> Result<usize> {
+        let Some((kind, into)) = &mut places.0 else { return Err(error::EINVAL) };
+        if self.pending().is_empty() {
             self.progress();
         }
-        let mut told = self.told();
-        if !told.errors.is_empty() {
-            return -(error::EAVAIL as isize);
+        let mut pending = self.pending();
+        if !pending.errors.is_empty() {
+            return Err(error::EAVAIL);
         }
-        let Some(first) = told.events.front() else { return -(error::EAGAIN as isize) };
-        if first.least > length {
-            return -(error::ETOOSMALL as isize);
+        let first = pending.events.front().ok_or(error::EAGAIN)?;
+        if first.required > into.len() {
+            return Err(error::ETOOSMALL);
         }
-        let taken = first.bytes.len().min(length);
-        // SAFETY: the program's buffers, with at least these lengths.
-        unsafe {
-            event.write(first.kind);
-            std::ptr::copy_nonoverlapping(first.bytes.as_ptr(), into.cast(), taken);
+        kind.write(first.kind);
+        let taken = write_bytes(into, &first.bytes);
+        if flags & flag::PEEK == 0 {
+            if let Some(Event { info: Some(info), .. }) = pending.events.pop_front() {
+                info.give_away();
+            }
+            self.settle(&pending);
         }
-        if flags & PEEK == 0 {
-            told.events.pop_front();
-            self.settle(&told);
+        Ok(taken)
+    }
+
+    fn wait(&self, places: &mut Places, timeout_ms: c_int, flags: u64) -> Result<usize> {
+        let timeout = Timeout::new(timeout_ms);
+        loop {
+            let taken = self.take(places, flags);
+            if taken != Err(error::EAGAIN) || timeout.is_over() {
+                return taken;
+            }
+            match &self.wait {
+                Some(wait) if self.may_sleep() => timeout.sleep(wait.fd()),
+                Some(_) => {}
+                None => std::thread::yield_now(),
+            }
         }
-        taken as isize
+    }
+
+    fn take_error(&self, into: &mut EqErrEntry, flags: u64) -> Result<usize> {
+        let mut pending = self.pending();
+        let (mut error, data) = pending.errors.front().cloned().ok_or(error::EAGAIN)?;
+        // A program of a newer version may pass its own buffer for the private data.
+        let theirs = match self.api_version >= crate::info::VERSION_1_5 {
+            true => into.err_data.room(into.err_data_size).unwrap_or_default(),
+            false => &mut [],
+        };
+        if theirs.is_empty() {
+            pending.error_data = data;
+            error.err_data = Buffer::of(&mut pending.error_data);
+        } else {
+            error.err_data_size = write_bytes(theirs, &data);
+            error.err_data = into.err_data;
+        }
+        *into = error;
+        if flags & flag::PEEK == 0 {
+            pending.errors.pop_front();
+            self.settle(&pending);
+        }
+        Ok(size_of::<EqErrEntry>())
     }
 }
 
-impl Told {
+/// The program's places for an event's kind and bytes; `None`: they cannot be memory.
+struct Places<'a>(Option<(&'a mut MaybeUninit<u32>, &'a mut [MaybeUninit<u8>])>);
+
+impl<'a> Places<'a> {
+    fn new(kind: Option<&'a mut MaybeUninit<u32>>, into: Buffer, length: usize) -> Places<'a> {
+        Places(kind.zip(into.room(length).ok()))
+    }
+}
+
+impl Pending {
     fn is_empty(&self) -> bool {
         self.events.is_empty() && self.errors.is_empty()
     }
 }
 
-unsafe extern "C" fn close(eq: *mut Eq) -> c_int {
-    // SAFETY: made by `open`, and open, and so is its fabric.
-    unsafe {
-        if (*eq).users.load(Ordering::Relaxed) > 0 {
-            return -error::EBUSY;
+impl Close for EventQueue {
+    fn close(&self) {
+        if let Some(wait) = &self.wait {
+            wait.leave(Handle::of(self));
         }
-        if let Some(wait) = &(*eq).wait {
-            wait.leave(eq.cast());
-        }
-        (*(*eq).fabric).users.fetch_sub(1, Ordering::Relaxed);
-        retire(eq);
     }
-    0
 }
 
-unsafe extern "C" fn control(eq: *mut Eq, command: c_int, argument: *mut c_void) -> c_int {
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe { wait::control((*eq).wait.as_ref(), (*eq).wait_obj, command, argument) }
+extern "C" fn control(eq: &EventQueue, command: c_int, argument: Buffer) -> c_int {
+    answer(wait::control(eq.wait.as_ref(), eq.wait_obj, command, argument))
 }
 
-unsafe extern "C" fn read(
-    eq: *mut Eq,
-    event: *mut u32,
-    into: *mut c_void,
+extern "C" fn read(
+    eq: &EventQueue,
+    kind: Option<&mut MaybeUninit<u32>>,
+    into: Buffer,
     length: usize,
     flags: u64,
 ) -> isize {
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe { (*eq).take(event, into, length, flags) }
+    answer(eq.take(&mut Places::new(kind, into, length), flags))
 }
 
-unsafe extern "C" fn read_error(eq: *mut Eq, into: *mut EqErrEntry, flags: u64) -> isize {
-    given!(into);
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe {
-        let mut told = (*eq).told();
-        let Some((mut error, words)) = told.errors.front().cloned() else {
-            return -(error::EAGAIN as isize);
-        };
-        told.words = words;
-        error.err_data = told.words.as_mut_ptr().cast();
-        // A program of a newer version may pass its own buffer for the private data.
-        if (*eq).api_version >= crate::info::VERSION_1_5
-            && (*into).err_data_size > 0
-            && !(*into).err_data.is_null()
-        {
-            let (room, data) = ((*into).err_data_size, (*into).err_data);
-            error.err_data_size = told.words.len().min(room);
-            let from = told.words.as_ptr();
-            std::ptr::copy_nonoverlapping(from, data.cast::<u8>(), error.err_data_size);
-            error.err_data = data;
+extern "C" fn readerr(eq: &EventQueue, into: Option<&mut EqErrEntry>, flags: u64) -> isize {
+    answer(into.ok_or(error::EINVAL).and_then(|into| eq.take_error(into, flags)))
+}
+
+extern "C" fn write(eq: &EventQueue, kind: u32, from: Buffer, length: usize, flags: u64) -> isize {
+    call(|| {
+        if flags != 0 {
+            return Err(error::EBADFLAGS);
         }
-        into.write(error);
-        if flags & PEEK == 0 {
-            told.errors.pop_front();
-            (*eq).settle(&told);
+        if from.pointer().is_null() || length > EVENT_BYTES {
+            return Err(error::EINVAL);
         }
-    }
-    size_of::<EqErrEntry>() as isize
+        let bytes = from.bytes(length)?.to_vec();
+        eq.push(Event { kind, bytes, required: length, about: Handle::NULL, info: None });
+        Ok(length)
+    })
 }
 
-unsafe extern "C" fn write(
-    eq: *mut Eq,
-    event: u32,
-    from: *const c_void,
-    length: usize,
-    flags: u64,
-) -> isize {
-    if flags != 0 {
-        return -(error::EBADFLAGS as isize);
-    }
-    given!(from);
-    if length > EVENT_BYTES {
-        return -(error::EINVAL as isize);
-    }
-    // SAFETY: the program's bytes.
-    unsafe {
-        let bytes = std::slice::from_raw_parts(from.cast::<u8>(), length).to_vec();
-        let least = bytes.len();
-        (*eq).put(event, bytes, least, null_mut());
-    }
-    length as isize
-}
-
-unsafe extern "C" fn wait_one(
-    eq: *mut Eq,
-    event: *mut u32,
-    into: *mut c_void,
+extern "C" fn sread(
+    eq: &EventQueue,
+    kind: Option<&mut MaybeUninit<u32>>,
+    into: Buffer,
     length: usize,
     timeout_ms: c_int,
     flags: u64,
 ) -> isize {
-    let patience = Patience::new(timeout_ms);
-    loop {
-        // SAFETY: the interface's contract for pointers, see `lib.rs`.
-        let eq = unsafe { &*eq };
-        // SAFETY: as above.
-        let taken = unsafe { eq.take(event, into, length, flags) };
-        if taken != -(error::EAGAIN as isize) || patience.is_over() {
-            return taken;
-        }
-        match &eq.wait {
-            Some(wait) if eq.may_sleep() => patience.sleep(wait.fd()),
-            Some(_) => {}
-            None => std::thread::yield_now(),
-        }
-    }
+    answer(eq.wait(&mut Places::new(kind, into, length), timeout_ms, flags))
 }
 
-unsafe extern "C" fn strerror(
-    _eq: *mut Eq,
+extern "C" fn strerror(
+    _eq: &EventQueue,
     number: c_int,
     _data: *const c_void,
-    into: *mut c_char,
+    into: Buffer,
     length: usize,
 ) -> *const c_char {
-    // SAFETY: the program's buffer with the stated length, or null.
-    unsafe { crate::ep::strerror(number, into, length) }
+    crate::library::strerror(number, into, length)
 }

@@ -1,47 +1,49 @@
 //! The fabric, which opens domains and event queues.
 
-use crate::abi::{FabricAttr, Fid, FidFabric, Info, Ops, class, error, not_offered, ops};
+use crate::abi::{FabricAttr, Fid, FidFabric, Info, Ops, class, enosys, error, ops};
+use crate::domain::Domain;
+use crate::errno::{Code, Result, call};
 use crate::library::{Level, log};
-use crate::object::{CLOSED_FABRIC, given, object, retire};
-use crate::wait;
+use crate::object::{self, CLOSED_FABRIC, Close, Handle, Opened, close, object};
+use crate::pointer::{Array, Out};
+use crate::wait::Waitable;
 use std::ffi::{c_int, c_void};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 
 /// A fabric.
 #[repr(C)]
 pub struct Fabric {
     fid: FidFabric,
     /// Objects that are open in it.
-    pub users: AtomicUsize,
+    users: AtomicUsize,
 }
 
-object!(Fabric, FidFabric, FID, CLOSED_FABRIC);
+object!(Fabric, FidFabric, FID, CLOSED_FABRIC, users);
+impl Close for Fabric {}
 
-static FID: Ops<6> = ops![close, not_offered, not_offered, not_offered, not_offered, not_offered];
+static FID: Ops<6> = ops![close::<Fabric>, enosys, enosys, enosys, enosys, enosys];
+/// fi_fabric(3), fi_poll(3).
 static FABRIC: Ops<6> = ops![
     crate::domain::open,
     crate::passive::open,
     crate::eq::open,
     crate::waitset::open,
-    try_wait,
-    domain_with_flags,
+    trywait,
+    domain2,
 ];
 
 /// `fi_fabric`.
-pub unsafe extern "C" fn open(
-    attr: *const FabricAttr,
-    into: *mut *mut Fabric,
+pub extern "C" fn open(
+    attr: Option<&FabricAttr>,
+    into: Out<Fabric>,
     context: *mut c_void,
 ) -> c_int {
-    given!(attr, into);
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe {
+    object::open(into, || {
         let fid = Fid { class: class::FABRIC, context, ops: &FID };
-        let api_version = (*attr).api_version;
+        let api_version = attr.ok_or(error::EINVAL)?.api_version;
         let fid = FidFabric { fid, ops: &FABRIC, api_version };
-        into.write(Box::into_raw(Box::new(Fabric { fid, users: AtomicUsize::new(0) })));
-    }
-    0
+        Ok(Opened::new(Fabric { fid, users: AtomicUsize::new(0) }))
+    })
 }
 
 impl Fabric {
@@ -51,45 +53,30 @@ impl Fabric {
     }
 }
 
-unsafe extern "C" fn close(fabric: *mut Fabric) -> c_int {
-    // SAFETY: made by `open`, and open.
-    unsafe {
-        if (*fabric).users.load(Ordering::Relaxed) > 0 {
-            return -error::EBUSY;
-        }
-        retire(fabric);
-    }
-    0
-}
-
-unsafe extern "C" fn domain_with_flags(
-    fabric: *mut Fabric,
-    info: *mut Info,
-    into: *mut *mut c_void,
+/// `fi_domain2`.
+extern "C" fn domain2(
+    fabric: &Fabric,
+    info: Option<&Info>,
+    into: Out<Domain>,
     flags: u64,
     context: *mut c_void,
 ) -> c_int {
     if flags != 0 {
-        log(Level::Warn, "a domain was asked for with flags: there are none that it knows");
-        return -error::EBADFLAGS;
+        log(Level::Warn, "fi_domain2 was called with flags; no flag is supported");
+        return Code::of_error(error::EBADFLAGS);
     }
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe { crate::domain::open(fabric.cast(), info, into.cast(), context) }
+    crate::domain::open(fabric, info, into, context)
 }
 
 /// Whether a program may sleep on the descriptors of these queues: only while they are empty.
-unsafe extern "C" fn try_wait(_fabric: *mut Fabric, fids: *mut *mut Fid, count: c_int) -> c_int {
-    let Ok(count) = usize::try_from(count) else { return -error::EINVAL };
-    if count > 0 {
-        given!(fids);
-    }
-    for at in 0..count {
-        // SAFETY: there are `count` objects.
-        match unsafe { wait::may_sleep(*fids.add(at)) } {
-            Some(true) => {}
-            Some(false) => return -error::EAGAIN,
-            None => return -error::EINVAL,
+extern "C" fn trywait(_fabric: &Fabric, handles: Array<Handle>, count: c_int) -> c_int {
+    call(|| -> Result {
+        let count = usize::try_from(count).map_err(|_| error::EINVAL)?;
+        for &handle in handles.elements(count)? {
+            if !Waitable::of(handle).ok_or(error::EINVAL)?.may_sleep() {
+                return Err(error::EAGAIN);
+            }
         }
-    }
-    0
+        Ok(())
+    })
 }

@@ -13,14 +13,16 @@
 //! | `bound.rs`, `entries.rs` | parts of an endpoint and of a completion queue |
 //! | `connection.rs` | what connected endpoints do besides |
 //! | `transmit.rs`, `receive.rs`, `rma.rs`, `atomic.rs` | the calls of the data path |
-//! | `object.rs` | pointers from programs: what is null, not ours, or closed |
+//! | `pointer.rs`, `errno.rs` | what C passes to a call, and what the call returns |
+//! | `object.rs`, `reference.rs` | objects: opened, used by others, closed |
 //! | `lock.rs`, `wait.rs`, `progress.rs` | threads |
 //!
-//! Every function that the library or a program calls takes the pointers that the interface
-//! requires, or null. This is their common safety contract, which SAFETY comments refer to.
-//! `object.rs` says how other pointers are answered.
-#![allow(clippy::missing_safety_doc)]
+//! An entry point is a safe `extern "C" fn`: the types of its parameters are its manual page's
+//! promises about pointers, and all code behind it is safe. `pointer.rs` lists these types;
+//! `object.rs` says how wrong and closed objects are answered. Modules with unsafe code are marked.
+#![deny(unsafe_code)]
 
+#[allow(unsafe_code)]
 pub mod abi;
 mod address;
 mod atomic;
@@ -28,43 +30,54 @@ mod av;
 mod bound;
 mod cntr;
 mod connection;
+#[allow(unsafe_code)]
 mod cq;
 mod domain;
 mod entries;
+#[allow(unsafe_code)]
 mod ep;
 mod eq;
+mod errno;
 mod fabric;
+#[allow(unsafe_code)]
 mod host;
 mod info;
+#[allow(unsafe_code)]
 mod library;
+#[allow(unsafe_code)]
 mod lock;
+#[allow(unsafe_code)]
 mod mr;
+#[allow(unsafe_code)]
 mod object;
+#[allow(unsafe_code)]
 mod passive;
+#[allow(unsafe_code)]
+mod pointer;
 mod poll;
 mod progress;
+#[allow(unsafe_code)]
 mod receive;
+#[allow(unsafe_code)]
+mod reference;
 mod rma;
 mod settings;
 mod shared;
 mod transmit;
+#[allow(unsafe_code)]
 mod wait;
 mod waitset;
 
 use abi::Provider;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// Our provider version.
 pub const VERSION: u32 = 1;
 
-struct Ours(Box<std::cell::UnsafeCell<Provider>>);
-// SAFETY: we write it once, before the library sees it; from then on it belongs to the library.
-unsafe impl Sync for Ours {}
-// SAFETY: as above.
-unsafe impl Send for Ours {}
-
-static PROVIDER: OnceLock<Ours> = OnceLock::new();
+/// From its first use on it belongs to the library.
+static PROVIDER: OnceLock<AtomicPtr<Provider>> = OnceLock::new();
 
 /// The provider structure for the library.
 pub(crate) fn provider() -> *mut Provider {
@@ -72,7 +85,7 @@ pub(crate) fn provider() -> *mut Provider {
         // The library refuses a provider with a newer version than its own. Our service is the same
         // in all versions.
         let version = library::library().map_or(0, library::Library::version);
-        Ours(Box::new(std::cell::UnsafeCell::new(Provider {
+        AtomicPtr::new(Box::into_raw(Box::new(Provider {
             version: VERSION,
             fi_version: version,
             context: [null_mut(); 4],
@@ -82,10 +95,12 @@ pub(crate) fn provider() -> *mut Provider {
             cleanup: cleanup as *const _,
         })))
     };
-    PROVIDER.get_or_init(make).0.get()
+    PROVIDER.get_or_init(make).load(Ordering::Relaxed)
 }
 
 /// The library calls this once it has loaded us.
+// The library looks this name up in our file only.
+#[allow(unsafe_code)]
 #[unsafe(no_mangle)]
 pub extern "C" fn fi_prov_ini() -> *mut Provider {
     let Some(library) = library::library() else { return null_mut() };

@@ -16,10 +16,10 @@ pub struct Lock<T> {
 unsafe impl<T: Send> Sync for Lock<T> {}
 
 /// Access to the value, until this is dropped.
-pub struct Held<'a, T>(&'a Lock<T>);
+pub struct Guard<'a, T>(&'a Lock<T>);
 
-/// Polls between two yields of the processor.
-const LOOKS: u32 = 64;
+/// Spins between two yields of the processor.
+const SPINS_PER_YIELD: u32 = 64;
 
 impl<T> Lock<T> {
     /// `shared`: several threads may come at once.
@@ -29,27 +29,27 @@ impl<T> Lock<T> {
 
     /// Waits until the lock is free. It is not reentrant.
     #[inline(always)]
-    pub fn hold(&self) -> Held<'_, T> {
+    pub fn lock(&self) -> Guard<'_, T> {
         if self.shared {
             self.wait();
         }
-        Held(self)
+        Guard(self)
     }
 
     /// Takes the lock if it is free.
-    pub fn try_hold(&self) -> Option<Held<'_, T>> {
-        // Acquire pairs with the release of `Held::drop`. Only a taken lock makes a `Held`, because
-        // dropping one releases it.
-        (!self.shared || !self.taken.swap(true, Ordering::Acquire)).then(|| Held(self))
+    pub fn try_lock(&self) -> Option<Guard<'_, T>> {
+        // Acquire pairs with the release of `Guard::drop`. Only a taken lock makes a `Guard`,
+        // because dropping one releases it.
+        (!self.shared || !self.taken.swap(true, Ordering::Acquire)).then(|| Guard(self))
     }
 
     fn wait(&self) {
-        let mut looks = 0;
-        // Acquire pairs with the release of `Held::drop`.
+        let mut spins = 0;
+        // Acquire pairs with the release of `Guard::drop`.
         while self.taken.swap(true, Ordering::Acquire) {
             while self.taken.load(Ordering::Relaxed) {
-                looks += 1;
-                if looks % LOOKS == 0 {
+                spins += 1;
+                if spins % SPINS_PER_YIELD == 0 {
                     std::thread::yield_now();
                 }
                 std::hint::spin_loop();
@@ -58,24 +58,24 @@ impl<T> Lock<T> {
     }
 }
 
-impl<T> Deref for Held<'_, T> {
+impl<T> Deref for Guard<'_, T> {
     type Target = T;
     #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: this `Held` has the lock.
+        // SAFETY: this `Guard` has the lock, so no other reference to `value` is in use.
         unsafe { &*self.0.value.get() }
     }
 }
 
-impl<T> DerefMut for Held<'_, T> {
+impl<T> DerefMut for Guard<'_, T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as above.
+        // SAFETY: this `Guard` has the lock, so no other reference to `value` is in use.
         unsafe { &mut *self.0.value.get() }
     }
 }
 
-impl<T> Drop for Held<'_, T> {
+impl<T> Drop for Guard<'_, T> {
     #[inline(always)]
     fn drop(&mut self) {
         if self.0.shared {
@@ -90,16 +90,16 @@ mod tests {
     use super::*;
 
     /// One thread at a time has the lock. A failed attempt does not change it, and it is free once
-    /// `Held` is dropped. Without sharing it is always granted.
+    /// `Guard` is dropped. Without sharing it is always granted.
     #[test]
     fn one_has_it() {
         let lock = Lock::new(true, 0);
-        let held = lock.hold();
-        assert!((0..2).all(|_| lock.try_hold().is_none()));
-        drop(held);
-        assert!(lock.try_hold().is_some());
+        let guard = lock.lock();
+        assert!((0..2).all(|_| lock.try_lock().is_none()));
+        drop(guard);
+        assert!(lock.try_lock().is_some());
         let alone = Lock::new(false, 0);
-        let _held = alone.hold();
-        assert!(alone.try_hold().is_some());
+        let _guard = alone.lock();
+        assert!(alone.try_lock().is_some());
     }
 }

@@ -3,76 +3,72 @@
 //!
 //! A region belongs to the domain, and is exposed at each of its endpoints.
 
-use crate::abi::{Fid, FidMr, MrAttr, Ops, class, error, flag, not_offered, ops, value};
-use crate::cntr::Cntr;
+use crate::abi::{Fid, FidMr, IoVec, MrAttr, Ops, class, enosys, error, flag, ops, value};
+use crate::cntr::Counter;
 use crate::domain::Domain;
-use crate::ep::Ep;
+use crate::ep::ActiveEndpoint;
+use crate::errno::{Result, answer};
 use crate::library::{Level, log};
-use crate::object::{CLOSED_MR, given, object, object_of, retire};
+use crate::object::{self, CLOSED_MR, Close, Handle, Opened, close, object};
+use crate::pointer::{Array, Buffer, Out};
+use crate::reference::{AtomicRef, Listed, Ref};
 use bellwire::Rights;
 use bellwire_tagged::{Refusal, Span};
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// A region.
 #[repr(C)]
-pub struct Mr {
+pub struct MemoryRegion {
     fid: FidMr,
-    domain: *mut Domain,
+    domain: Ref<Domain>,
     span: Span,
     rights: Rights,
-    /// Counters of peers' writes and reads; null: none.
-    writes: AtomicPtr<Cntr>,
-    reads: AtomicPtr<Cntr>,
+    /// Counters of peers' writes and reads.
+    writes: AtomicRef<Counter>,
+    reads: AtomicRef<Counter>,
 }
 
-object!(Mr, FidMr, FID, CLOSED_MR);
+object!(MemoryRegion, FidMr, FID, CLOSED_MR);
+
+/// Whether an endpoint has exposed a region.
+pub type Registered = std::result::Result<(), Refusal>;
 
 /// The regions of a domain, and its endpoints.
 #[derive(Default)]
 pub struct Exposed {
-    regions: Vec<*mut Mr>,
-    endpoints: Vec<*mut Ep>,
+    regions: Vec<Listed<MemoryRegion>>,
+    endpoints: Vec<Listed<ActiveEndpoint>>,
 }
 
-static FID: Ops<6> = ops![close, bind, control, not_offered, not_offered, not_offered];
-/// The registration operations of a domain.
-pub static MR: Ops<3> = ops![register, register_parts, register_as];
+static FID: Ops<6> = ops![close::<MemoryRegion>, bind, control, enosys, enosys, enosys];
+/// fi_mr(3).
+pub static MR: Ops<3> = ops![reg, regv, regattr];
 
 impl Exposed {
     /// Adds a new endpoint, and exposes all regions at it.
-    ///
-    /// # Safety
-    /// The endpoint leaves before it is closed.
-    pub unsafe fn add_endpoint(&mut self, ep: *mut Ep) -> Result<(), Refusal> {
+    pub fn add_endpoint(&mut self, ep: Listed<ActiveEndpoint>) -> Registered {
         for &region in &self.regions {
-            // SAFETY: regions leave before they are closed, endpoints by the caller's promise.
-            unsafe { (*region).expose(ep) }?;
+            MemoryRegion::expose(region, &ep)?;
         }
         self.endpoints.push(ep);
         Ok(())
     }
 
     /// All endpoints of the domain.
-    pub fn endpoints(&self) -> &[*mut Ep] {
+    pub fn endpoints(&self) -> &[Listed<ActiveEndpoint>] {
         &self.endpoints
     }
 
     /// Forgets an endpoint that is being closed.
-    pub fn remove_endpoint(&mut self, ep: *mut Ep) {
-        self.endpoints.retain(|&other| other != ep);
+    pub fn remove_endpoint(&mut self, ep: &ActiveEndpoint) {
+        self.endpoints.retain(|other| !other.is(ep));
     }
 
-    /// # Safety
-    /// The region leaves before it is closed.
-    unsafe fn add_region(&mut self, region: *mut Mr) -> Result<(), Refusal> {
-        for (at, &ep) in self.endpoints.iter().enumerate() {
-            // SAFETY: the caller's promise.
-            let exposed = unsafe { (*region).expose(ep) };
-            if let Err(refusal) = exposed {
-                // SAFETY: as above; these endpoints have exposed it.
-                self.endpoints[..at].iter().for_each(|&ep| unsafe { (*region).withdraw(ep) });
+    fn add_region(&mut self, region: Listed<MemoryRegion>) -> Registered {
+        for (at, ep) in self.endpoints.iter().enumerate() {
+            if let Err(refusal) = MemoryRegion::expose(region, ep) {
+                self.endpoints[..at].iter().for_each(|ep| region.withdraw(ep));
                 return Err(refusal);
             }
         }
@@ -81,198 +77,185 @@ impl Exposed {
     }
 
     fn has(&self, key: u64) -> bool {
-        // SAFETY: regions leave before they are closed.
-        self.regions.iter().any(|&region| unsafe { (*region).fid.key } == key)
+        self.regions.iter().any(|region| region.fid.key == key)
     }
 }
 
-impl Mr {
-    unsafe fn expose(&self, ep: *mut Ep) -> Result<(), Refusal> {
-        // SAFETY: the caller's endpoint is open; it forgets the region in `withdraw`.
-        unsafe {
-            let mut state = (*ep).hold();
-            state.endpoint.expose(self.fid.key, self.span, self.rights)?;
-            state.bound.know_region(self.fid.key, self);
+impl MemoryRegion {
+    fn open(
+        domain: &Domain,
+        part: IoVec,
+        key: u64,
+        access: u64,
+        context: *mut c_void,
+    ) -> Result<Opened<MemoryRegion>> {
+        let start = part.base.pointer() as usize;
+        let span = part.base.span(part.len).ok();
+        let span = span.filter(|_| start != 0 && part.len != 0);
+        let Some(span) = span.filter(|_| start.checked_add(part.len).is_some()) else {
+            log(Level::Warn, "memory that is empty or null cannot be registered");
+            return Err(error::EINVAL);
+        };
+        let mut rights = Rights::empty();
+        rights.set(Rights::REMOTE_READ, access & flag::REMOTE_READ != 0);
+        rights.set(Rights::REMOTE_WRITE, access & flag::REMOTE_WRITE != 0);
+        let mut exposed = domain.exposed.lock();
+        if exposed.has(key) {
+            return Err(error::ENOKEY);
         }
-        for cntr in [&self.writes, &self.reads] {
-            // SAFETY: counters are closed after the objects that they are bound to.
-            unsafe { watch(cntr.load(Ordering::Acquire), ep) };
+        let fid = Fid { class: class::MR, context, ops: &FID };
+        let region = Opened::new(MemoryRegion {
+            fid: FidMr { fid, descriptor: null_mut(), key },
+            domain: Ref::to(domain),
+            span,
+            rights,
+            writes: AtomicRef::default(),
+            reads: AtomicRef::default(),
+        });
+        // SAFETY: `close` removes the region from the domain, and withdraws it from all endpoints.
+        let listed = unsafe { Listed::new(&*region) };
+        if let Err(refusal) = exposed.add_region(listed) {
+            if let Refusal::Failed(error) = refusal {
+                log(Level::Warn, &format!("memory cannot be registered: {error}"));
+            }
+            return Err(error::ENOMEM);
+        }
+        Ok(region)
+    }
+
+    fn expose(region: Listed<MemoryRegion>, ep: &ActiveEndpoint) -> Registered {
+        let key = region.fid.key;
+        {
+            let mut state = ep.lock();
+            state.endpoint.expose(key, region.span, region.rights)?;
+            state.bound.add_region(key, region);
+        }
+        for cntr in [&region.writes, &region.reads].into_iter().filter_map(AtomicRef::get) {
+            wake_by(cntr, ep);
         }
         Ok(())
     }
 
-    unsafe fn withdraw(&self, ep: *mut Ep) {
-        // SAFETY: the caller's endpoint is open.
-        let mut state = unsafe { (*ep).hold() };
+    fn withdraw(&self, ep: &ActiveEndpoint) {
+        let mut state = ep.lock();
         state.endpoint.withdraw(self.fid.key);
-        state.bound.forget_region(self.fid.key);
+        state.bound.remove_region(self.fid.key);
     }
 
     /// Counts a peer's write or read.
     pub fn count(&self, read: bool) {
-        let cntr = if read { &self.reads } else { &self.writes };
-        // Acquire pairs with the release of `bind`.
-        // SAFETY: counters are closed after the objects that they are bound to.
-        if let Some(cntr) = unsafe { cntr.load(Ordering::Acquire).as_ref() } {
+        if let Some(cntr) = if read { &self.reads } else { &self.writes }.get() {
             cntr.count(true);
         }
+    }
+
+    /// Binds a counter of peers' accesses. Only endpoints with FI_RMA_EVENT report these.
+    fn bind(&self, cntr: Handle, flags: u64) -> Result {
+        let cntr: &Counter = cntr.object().ok_or(error::EINVAL)?;
+        if flags & !(flag::REMOTE_WRITE | flag::REMOTE_READ) != 0 || flags == 0 {
+            return Err(error::EBADFLAGS);
+        }
+        for (which, place) in [(flag::REMOTE_WRITE, &self.writes), (flag::REMOTE_READ, &self.reads)]
+        {
+            if flags & which != 0 {
+                place.set(Ref::to(cntr));
+            }
+        }
+        cntr.count_everywhere();
+        self.domain.exposed.lock().endpoints.iter().for_each(|ep| wake_by(cntr, ep));
+        Ok(())
     }
 }
 
 /// Makes events at an endpoint wake up a region's counter.
-///
-/// # Safety
-/// Both are open; the counter may be null.
-unsafe fn watch(cntr: *const Cntr, ep: *mut Ep) {
-    // SAFETY: the caller's promise.
-    if let Some(wait) = unsafe { cntr.as_ref() }.and_then(Cntr::wait_object) {
-        // SAFETY: as above.
-        wait.add(unsafe { (*ep).wait_fd() });
+fn wake_by(cntr: &Counter, ep: &ActiveEndpoint) {
+    if let Some(wait) = cntr.wait_object() {
+        wait.add(ep.wait_fd());
     }
 }
 
-/// Binds a counter of peers' accesses. Only endpoints with FI_RMA_EVENT report these.
-unsafe extern "C" fn bind(mr: *mut Mr, fid: *mut Fid, flags: u64) -> c_int {
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe {
-        let Some(counts) = object_of::<Cntr>(fid) else { return -error::EINVAL };
-        if flags & !(flag::REMOTE_WRITE | flag::REMOTE_READ) != 0 || flags == 0 {
-            return -error::EBADFLAGS;
-        }
-        let cntr: *mut Cntr = fid.cast();
-        for (which, place) in
-            [(flag::REMOTE_WRITE, &(*mr).writes), (flag::REMOTE_READ, &(*mr).reads)]
-        {
-            if flags & which != 0 {
-                counts.users.fetch_add(1, Ordering::Relaxed);
-                // Release pairs with the acquire of `count`.
-                release(place.swap(cntr, Ordering::AcqRel));
-            }
-        }
-        (*cntr).count_everywhere();
-        let exposed = (*(*mr).domain).exposed.hold();
-        exposed.endpoints.iter().for_each(|&ep| watch(cntr, ep));
-    }
-    0
-}
-
-/// Releases a counter that was bound; null is ignored.
-///
-/// # Safety
-/// The counter is open, or null.
-unsafe fn release(cntr: *mut Cntr) {
-    // SAFETY: the caller's promise.
-    if let Some(cntr) = unsafe { cntr.as_ref() } {
-        cntr.users.fetch_sub(1, Ordering::Relaxed);
+impl Close for MemoryRegion {
+    fn close(&self) {
+        let mut exposed = self.domain.exposed.lock();
+        exposed.regions.retain(|other| !other.is(self));
+        exposed.endpoints.iter().for_each(|ep| self.withdraw(ep));
     }
 }
 
-unsafe extern "C" fn register_as(
-    domain: *mut Domain,
-    attr: *const MrAttr,
+/// Registers memory, which must be one part.
+fn register(
+    domain: &Domain,
+    parts: Array<IoVec>,
+    count: usize,
+    (access, offset, key, flags): (u64, u64, u64, u64),
+    context: *mut c_void,
+) -> Result<Opened<MemoryRegion>> {
+    if flags != 0 {
+        return Err(error::EBADFLAGS);
+    }
+    if count != 1 || offset != 0 {
+        return Err(error::EINVAL);
+    }
+    let part = parts.elements(1)?[0];
+    MemoryRegion::open(domain, part, key, access, context)
+}
+
+extern "C" fn bind(mr: &MemoryRegion, cntr: Handle, flags: u64) -> c_int {
+    answer(mr.bind(cntr, flags))
+}
+
+extern "C" fn regattr(
+    domain: &Domain,
+    attr: Option<&MrAttr>,
     flags: u64,
-    into: *mut *mut Mr,
+    into: Out<MemoryRegion>,
 ) -> c_int {
-    given!(attr, into);
-    // SAFETY: the interface's contract for pointers, see `lib.rs`; the memory stays the program's
-    // until the region is closed.
-    unsafe {
-        let attr = &*attr;
-        if flags != 0 {
-            return -error::EBADFLAGS;
+    object::open(into, || {
+        let attr = attr.ok_or(error::EINVAL)?;
+        if flags == 0 && attr.auth_key_size != 0 {
+            return Err(error::EINVAL);
         }
-        if attr.count != 1 || attr.offset != 0 || attr.auth_key_size != 0 {
-            return -error::EINVAL;
-        }
-        given!(attr.iov);
-        let part = *attr.iov;
-        let start = part.iov_base as usize;
-        let fits = part.iov_len <= isize::MAX as usize && start.checked_add(part.iov_len).is_some();
-        if start == 0 || part.iov_len == 0 || !fits {
-            log(Level::Warn, "memory that is empty, or no memory, cannot be registered");
-            return -error::EINVAL;
-        }
-        let mut rights = Rights::empty();
-        rights.set(Rights::REMOTE_READ, attr.access & flag::REMOTE_READ != 0);
-        rights.set(Rights::REMOTE_WRITE, attr.access & flag::REMOTE_WRITE != 0);
-        let mut exposed = (*domain).exposed.hold();
-        if exposed.has(attr.requested_key) {
-            return -error::ENOKEY;
-        }
-        let fid = Fid { class: class::MR, context: attr.context, ops: &FID };
-        let fid = FidMr { fid, descriptor: null_mut(), key: attr.requested_key };
-        let span = Span::new(part.iov_base.cast(), part.iov_len);
-        let (writes, reads) = (AtomicPtr::default(), AtomicPtr::default());
-        let region = Box::into_raw(Box::new(Mr { fid, domain, span, rights, writes, reads }));
-        if let Err(refusal) = exposed.add_region(region) {
-            drop(Box::from_raw(region));
-            if let Refusal::Failed(error) = refusal {
-                log(Level::Warn, &format!("memory cannot be registered: {error}"));
-            }
-            return -error::ENOMEM;
-        }
-        (*domain).users.fetch_add(1, Ordering::Relaxed);
-        into.write(region);
-    }
-    0
+        let settings = (attr.access, attr.offset, attr.requested_key, flags);
+        register(domain, attr.iov, attr.count, settings, attr.context)
+    })
 }
 
 #[allow(clippy::too_many_arguments)]
-unsafe extern "C" fn register_parts(
-    domain: *mut Domain,
-    iov: *const libc::iovec,
+extern "C" fn regv(
+    domain: &Domain,
+    parts: Array<IoVec>,
     count: usize,
     access: u64,
     offset: u64,
-    requested_key: u64,
+    key: u64,
     flags: u64,
-    into: *mut *mut Mr,
+    into: Out<MemoryRegion>,
     context: *mut c_void,
 ) -> c_int {
-    let attr = MrAttr { iov, count, access, offset, requested_key, context, auth_key_size: 0 };
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe { register_as(domain, &attr, flags, into) }
+    object::open(into, || register(domain, parts, count, (access, offset, key, flags), context))
 }
 
 #[allow(clippy::too_many_arguments)]
-unsafe extern "C" fn register(
-    domain: *mut Domain,
-    start: *const c_void,
-    length: usize,
+extern "C" fn reg(
+    domain: &Domain,
+    start: Buffer,
+    len: usize,
     access: u64,
     offset: u64,
-    requested_key: u64,
+    key: u64,
     flags: u64,
-    into: *mut *mut Mr,
+    into: Out<MemoryRegion>,
     context: *mut c_void,
 ) -> c_int {
-    let part = libc::iovec { iov_base: start.cast_mut(), iov_len: length };
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe { register_parts(domain, &part, 1, access, offset, requested_key, flags, into, context) }
+    let part = [IoVec { base: start, len }];
+    let settings = (access, offset, key, flags);
+    object::open(into, || register(domain, Array::of(&part), 1, settings, context))
 }
 
-unsafe extern "C" fn control(_mr: *mut Mr, command: c_int, _argument: *mut c_void) -> c_int {
-    match command {
+extern "C" fn control(_mr: &MemoryRegion, command: c_int, _argument: *mut c_void) -> c_int {
+    answer(match command {
         // Regions are enabled from the start.
-        value::CONTROL_ENABLE => 0,
-        _ => -error::ENOSYS,
-    }
-}
-
-unsafe extern "C" fn close(mr: *mut Mr) -> c_int {
-    // SAFETY: made by `register_as`, and open, and so is its domain.
-    unsafe {
-        let domain = (*mr).domain;
-        {
-            let mut exposed = (*domain).exposed.hold();
-            exposed.regions.retain(|&other| other != mr);
-            exposed.endpoints.iter().for_each(|&ep| (*mr).withdraw(ep));
-        }
-        for place in [&(*mr).writes, &(*mr).reads] {
-            release(place.load(Ordering::Acquire));
-        }
-        (*domain).users.fetch_sub(1, Ordering::Relaxed);
-        retire(mr);
-    }
-    0
+        value::CONTROL_ENABLE => Ok(()),
+        _ => Err(error::ENOSYS),
+    })
 }

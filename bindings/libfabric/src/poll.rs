@@ -1,159 +1,119 @@
 //! Poll sets: they tell which of several queues and counters have news.
 
-use crate::abi::{Fid, FidPoll, Ops, PollAttr, class, error, not_offered, ops};
-use crate::cntr::Cntr;
-use crate::cq::Cq;
+use crate::abi::{Fid, FidPoll, Ops, PollAttr, class, enosys, error, ops};
 use crate::domain::Domain;
-use crate::eq::Eq;
-use crate::object::{CLOSED_POLL, given, object, object_of, retire};
+use crate::errno::{Result, answer};
+use crate::object::{self, CLOSED_POLL, Close, Handle, Opened, close, object};
+use crate::pointer::{Array, Out};
+use crate::reference::{Ref, Use};
+use crate::wait::Waitable;
 use std::ffi::{c_int, c_void};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::ptr::null_mut;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A poll set.
 #[repr(C)]
 pub struct PollSet {
     fid: FidPoll,
-    domain: *mut Domain,
+    _domain: Ref<Domain>,
     members: Mutex<Vec<Member>>,
 }
 
 object!(PollSet, FidPoll, FID, CLOSED_POLL);
+impl Close for PollSet {}
 
 struct Member {
-    fid: *mut Fid,
+    handle: Handle,
+    _open: Use,
     /// The counter's value at its last report.
     counted: u64,
 }
 
-static FID: Ops<6> = ops![close, not_offered, not_offered, not_offered, not_offered, not_offered];
-static POLL: Ops<3> = ops![poll, add, remove];
+static FID: Ops<6> = ops![close::<PollSet>, enosys, enosys, enosys, enosys, enosys];
+/// fi_poll(3).
+static POLL: Ops<3> = ops![poll, poll_add, poll_del];
 
 /// `fi_poll_open`.
-pub unsafe extern "C" fn open(
-    domain: *mut Domain,
-    attr: *const PollAttr,
-    into: *mut *mut PollSet,
-) -> c_int {
-    given!(into);
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe {
-        if attr.as_ref().is_some_and(|attr| attr.flags != 0) {
-            return -error::EBADFLAGS;
+pub extern "C" fn open(domain: &Domain, attr: Option<&PollAttr>, into: Out<PollSet>) -> c_int {
+    object::open(into, || {
+        if attr.is_some_and(|attr| attr.flags != 0) {
+            return Err(error::EBADFLAGS);
         }
-        let fid = Fid { class: class::POLL, context: std::ptr::null_mut(), ops: &FID };
+        let fid = Fid { class: class::POLL, context: null_mut(), ops: &FID };
         let fid = FidPoll { fid, ops: &POLL };
-        (*domain).users.fetch_add(1, Ordering::Relaxed);
-        into.write(Box::into_raw(Box::new(PollSet { fid, domain, members: Mutex::default() })));
-    }
-    0
+        Ok(Opened::new(PollSet { fid, _domain: Ref::to(domain), members: Mutex::default() }))
+    })
 }
 
 impl PollSet {
     fn members(&self) -> MutexGuard<'_, Vec<Member>> {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-impl Member {
-    /// Whether a member has news; makes progress.
-    ///
-    /// # Safety
-    /// The member is open.
-    unsafe fn is_ready(&mut self) -> bool {
-        // SAFETY: the caller's promise; only these classes become members.
-        unsafe {
-            match (*self.fid).class {
-                class::CQ => (*self.fid.cast::<Cq>()).is_ready(),
-                class::EQ => (*self.fid.cast::<Eq>()).is_ready(),
-                _ => {
-                    let counted = (*self.fid.cast::<Cntr>()).total();
-                    std::mem::replace(&mut self.counted, counted) != counted
-                }
-            }
+    /// Writes the contexts of members with news; returns their number.
+    fn poll(&self, contexts: Array<*mut c_void>, count: c_int) -> Result<usize> {
+        let count = usize::try_from(count).map_err(|_| error::EINVAL)?;
+        if count == 0 {
+            return Ok(0);
         }
-    }
-}
-
-unsafe extern "C" fn close(set: *mut PollSet) -> c_int {
-    // SAFETY: made by `open`, and open, and so are its domain and members.
-    unsafe {
-        for member in (*set).members().iter() {
-            if let Some(users) = users_of(member.fid) {
-                users.fetch_sub(1, Ordering::Relaxed);
-            }
-        }
-        (*(*set).domain).users.fetch_sub(1, Ordering::Relaxed);
-        retire(set);
-    }
-    0
-}
-
-/// Writes the contexts of members with news; returns their number.
-unsafe extern "C" fn poll(set: *mut PollSet, contexts: *mut *mut c_void, count: c_int) -> c_int {
-    if count < 0 || count > 0 && contexts.is_null() {
-        return -error::EINVAL;
-    }
-    // SAFETY: the interface's pointers; queues leave before they are closed.
-    unsafe {
+        let places = contexts.places(count).ok_or(error::EINVAL)?;
         let mut found = 0;
-        for member in (*set).members().iter_mut() {
+        for member in self.members().iter_mut() {
             if found == count {
                 break;
             }
             if member.is_ready() {
-                contexts.add(found as usize).write((*member.fid).context);
+                places[found].write(member.handle.context());
                 found += 1;
             }
         }
-        found
+        Ok(found)
+    }
+
+    fn add(&self, handle: Handle) -> Result {
+        let waitable = Waitable::of(handle).ok_or(error::EINVAL)?;
+        let mut members = self.members();
+        if members.iter().all(|member| member.handle != handle) {
+            members.push(Member { handle, _open: waitable.keep(), counted: 0 });
+        }
+        Ok(())
+    }
+
+    fn remove(&self, handle: Handle) -> Result {
+        let mut members = self.members();
+        let place = members.iter().position(|member| member.handle == handle);
+        members.remove(place.ok_or(error::EINVAL)?);
+        Ok(())
     }
 }
 
-unsafe extern "C" fn add(set: *mut PollSet, fid: *mut Fid, flags: u64) -> c_int {
-    if flags != 0 {
-        return -error::EBADFLAGS;
-    }
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe {
-        let Some(users) = users_of(fid) else { return -error::EINVAL };
-        let mut members = (*set).members();
-        if members.iter().all(|member| member.fid != fid) {
-            users.fetch_add(1, Ordering::Relaxed);
-            members.push(Member { fid, counted: 0 });
+impl Member {
+    /// Whether a member has news; makes progress.
+    fn is_ready(&mut self) -> bool {
+        match Waitable::of(self.handle) {
+            Some(Waitable::Completions(cq)) => cq.is_ready(),
+            Some(Waitable::Events(eq)) => eq.is_ready(),
+            Some(Waitable::Counter(cntr)) => {
+                let counted = cntr.total();
+                std::mem::replace(&mut self.counted, counted) != counted
+            }
+            None => false,
         }
     }
-    0
 }
 
-unsafe extern "C" fn remove(set: *mut PollSet, fid: *mut Fid, flags: u64) -> c_int {
-    if flags != 0 {
-        return -error::EBADFLAGS;
-    }
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    let mut members = unsafe { (*set).members() };
-    let before = members.len();
-    members.retain(|member| member.fid != fid);
-    if members.len() == before {
-        return -error::EINVAL;
-    }
-    // SAFETY: it is a member, and therefore open.
-    if let Some(users) = unsafe { users_of(fid) } {
-        users.fetch_sub(1, Ordering::Relaxed);
-    }
-    0
+fn without_flags(flags: u64) -> Result {
+    if flags == 0 { Ok(()) } else { Err(error::EBADFLAGS) }
 }
 
-/// The user count of an object that can be a member. `None`: it cannot.
-///
-/// # Safety
-/// As for [`object_of`].
-unsafe fn users_of<'a>(fid: *mut Fid) -> Option<&'a AtomicUsize> {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let cq = object_of::<Cq>(fid).map(|cq| &cq.users);
-        let eq = || object_of::<Eq>(fid).map(|eq| &eq.users);
-        let cntr = || object_of::<Cntr>(fid).map(|cntr| &cntr.users);
-        cq.or_else(eq).or_else(cntr)
-    }
+extern "C" fn poll(set: &PollSet, contexts: Array<*mut c_void>, room: c_int) -> c_int {
+    answer(set.poll(contexts, room))
+}
+
+extern "C" fn poll_add(set: &PollSet, handle: Handle, flags: u64) -> c_int {
+    answer(without_flags(flags).and_then(|()| set.add(handle)))
+}
+
+extern "C" fn poll_del(set: &PollSet, handle: Handle, flags: u64) -> c_int {
+    answer(without_flags(flags).and_then(|()| set.remove(handle)))
 }

@@ -3,7 +3,8 @@
 //!
 //! A program that polls makes its own progress; then the thread only checks that.
 
-use crate::ep::Ep;
+use crate::ep::ActiveEndpoint;
+use crate::reference::Listed;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -24,13 +25,10 @@ struct Shared {
 }
 
 struct Known {
-    ep: *const Ep,
+    ep: Listed<ActiveEndpoint>,
     /// The endpoint's turns at the last check.
     turns: u64,
 }
-
-// SAFETY: endpoints are used under their locks, and leave the list before they are closed.
-unsafe impl Send for Known {}
 
 impl Progress {
     /// Starts the thread.
@@ -43,13 +41,13 @@ impl Progress {
     }
 
     /// Adds an endpoint.
-    pub fn add(&self, ep: *const Ep) {
+    pub fn add(&self, ep: Listed<ActiveEndpoint>) {
         self.shared.endpoints().push(Known { ep, turns: 0 });
     }
 
     /// Forgets an endpoint that is being closed.
-    pub fn remove(&self, ep: *const Ep) {
-        self.shared.endpoints().retain(|known| known.ep != ep);
+    pub fn remove(&self, ep: &ActiveEndpoint) {
+        self.shared.endpoints().retain(|known| !known.ep.is(ep));
     }
 }
 
@@ -74,13 +72,11 @@ impl Shared {
         while !self.ends.load(Ordering::Relaxed) {
             let mut busy = false;
             for known in self.endpoints().iter_mut() {
-                // SAFETY: as for `Known`.
-                let ep = unsafe { &*known.ep };
-                let turns = ep.turns();
+                let turns = known.ep.turns();
                 if turns == known.turns {
-                    busy |= ep.progress() > 0;
+                    busy |= known.ep.progress() > 0;
                 }
-                known.turns = ep.turns();
+                known.turns = known.ep.turns();
             }
             if !busy {
                 std::thread::park_timeout(PAUSE);

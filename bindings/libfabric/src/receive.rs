@@ -1,10 +1,10 @@
 //! The calls that receive.
 
-use crate::abi::{Msg, MsgTagged, error, flag, value};
+use crate::abi::{IoVec, Msg, MsgTagged, error, flag, value};
 use crate::bound::WANTED;
-use crate::ep::{Ep, State};
-use crate::object::{given, is_memory};
-use crate::transmit::spans;
+use crate::ep::{ActiveEndpoint, State};
+use crate::errno::{Code, Result, answer};
+use crate::pointer::{Array, Buffer, gather};
 use bellwire_tagged::{MatchCriteria, Peek, Refusal, Span, Spans, Token};
 use std::ffi::c_void;
 
@@ -17,37 +17,34 @@ pub struct Receive {
     /// `None`: the call has no flags.
     pub flags: Option<u64>,
     /// Number of buffers.
-    pub parts: usize,
+    pub iov_count: usize,
 }
 
 /// An object that receives are posted to.
 pub trait Receiver {
-    /// # Safety
-    /// The memory stays the program's until the receive is done.
-    unsafe fn post(&self, into: Spans, receive: Receive) -> isize;
+    fn post(&self, into: Spans, receive: Receive) -> Result;
 
     /// Cancels the oldest receive of this context, if there is one.
-    fn take_back(&self, context: *mut c_void);
+    fn cancel(&self, context: *mut c_void);
 }
 
-impl Receiver for Ep {
+impl Receiver for ActiveEndpoint {
     #[inline(always)]
-    unsafe fn post(&self, into: Spans, receive: Receive) -> isize {
-        let mut state = self.hold();
+    fn post(&self, into: Spans, receive: Receive) -> Result {
+        let mut state = self.lock();
         let flags = receive.flags.unwrap_or_else(|| {
             let usual = state.bound.rx_flags;
             if receive.tag.is_some() { usual & !flag::MULTI_RECV } else { usual }
         });
         let flags = if state.bound.rx_selective { flags } else { flags | flag::COMPLETION };
-        if flags & flag::MULTI_RECV != 0 && (receive.parts != 1 || receive.tag.is_some()) {
-            return -(error::EINVAL as isize);
+        if flags & flag::MULTI_RECV != 0 && (receive.iov_count != 1 || receive.tag.is_some()) {
+            return Err(error::EINVAL);
         }
-        // SAFETY: the caller's promise.
-        unsafe { state.receive(into, receive, flags) }
+        state.receive(into, receive, flags)
     }
 
-    fn take_back(&self, context: *mut c_void) {
-        let mut state = self.hold();
+    fn cancel(&self, context: *mut c_void) {
+        let mut state = self.lock();
         let State { endpoint, bound, .. } = &mut *state;
         // A finished or unknown receive cannot be cancelled, which is no error.
         endpoint.cancel(context as u64, bound);
@@ -55,32 +52,24 @@ impl Receiver for Ep {
 }
 
 impl State {
-    /// # Safety
-    /// The memory stays the program's until the receive is done.
     #[inline(always)]
-    unsafe fn receive(&mut self, into: Spans, receive: Receive, flags: u64) -> isize {
+    fn receive(&mut self, into: Spans, receive: Receive, flags: u64) -> Result {
         let Receive { from, tag, context, .. } = receive;
         if !self.is_enabled() {
-            return -(error::EOPBADSTATE as isize);
+            return Err(error::EOPBADSTATE);
         }
         let from = match from {
             _ if !self.bound.directed => None,
             value::ADDRESS_UNKNOWN => None,
-            from => match self.peer(from) {
-                Some(peer) => Some(peer),
-                None => return -(error::EINVAL as isize),
-            },
+            from => Some(self.peer(from).ok_or(error::EINVAL)?),
         };
         let token = token(tag.is_some(), flags & flag::COMPLETION != 0, context);
         let criteria = MatchCriteria { source: from, tag };
-        let done = match flags & (flag::PEEK | flag::CLAIM | flag::DISCARD | flag::MULTI_RECV) {
+        let posted = match flags & (flag::PEEK | flag::CLAIM | flag::DISCARD | flag::MULTI_RECV) {
             0 => self.endpoint.receive(criteria, into, token, &mut self.bound),
             special => self.receive_specially(criteria, into, token, special),
         };
-        match done {
-            Ok(()) => 0,
-            Err(refusal) => self.refused(refusal),
-        }
+        posted.map_err(|refusal| self.refused(refusal))
     }
 
     #[cold]
@@ -90,7 +79,7 @@ impl State {
         into: Spans,
         mut token: Token,
         special: u64,
-    ) -> Result<(), Refusal> {
+    ) -> std::result::Result<(), Refusal> {
         let has = |flag: u64| special & flag != 0;
         if has(flag::PEEK) {
             let action = match (has(flag::CLAIM), has(flag::DISCARD)) {
@@ -109,8 +98,9 @@ impl State {
             let tagged = criteria.tag.is_some();
             return self.endpoint.receive_claimed(tagged, into, token, &mut self.bound);
         }
-        let least = self.bound.least;
-        // SAFETY: the one buffer that was passed; its promise continues.
+        let least = self.bound.min_multi_recv;
+        // SAFETY: `into` is one buffer, which the program leaves alone until the completion with
+        // FI_MULTI_RECV: fi_msg(3).
         let span = unsafe { Span::new(into.address() as *const u8, into.len()) };
         self.endpoint.receive_many(criteria, span, least, token, &mut self.bound)
     }
@@ -123,87 +113,67 @@ pub fn token(tagged: bool, wanted: bool, context: *mut c_void) -> Token {
     Token { context: context as u64, note: if wanted { kind | WANTED } else { kind } }
 }
 
+/// Posts a receive into one buffer.
 #[inline(always)]
-unsafe fn one<R: Receiver>(
-    receiver: *mut R,
-    into: *mut c_void,
+fn one<R: Receiver>(
+    receiver: &R,
+    into: Buffer,
     length: usize,
     from: u64,
     tag: Option<(u64, u64)>,
     context: *mut c_void,
-) -> isize {
-    if !is_memory(into, length) {
-        return -(error::EINVAL as isize);
-    }
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe {
-        let into = Span::new(into.cast(), length).into();
-        (*receiver).post(into, Receive { from, tag, context, flags: None, parts: 1 })
-    }
+) -> Result {
+    let into = into.span(length)?.into();
+    receiver.post(into, Receive { from, tag, context, flags: None, iov_count: 1 })
 }
 
+/// Posts a receive into several buffers.
 #[inline(always)]
-unsafe fn several<R: Receiver>(
-    receiver: *mut R,
-    into: *const libc::iovec,
-    parts: usize,
-    from: u64,
-    tag: Option<(u64, u64)>,
-    context: *mut c_void,
-    flags: Option<u64>,
-) -> isize {
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe {
-        let Some(into) = spans(into, parts) else { return -(error::EINVAL as isize) };
-        (*receiver).post(into, Receive { from, tag, context, flags, parts })
-    }
+fn several<R: Receiver>(receiver: &R, into: Array<IoVec>, receive: Receive) -> Result {
+    receiver.post(gather(into, receive.iov_count, IoVec::span)?, receive)
 }
 
 /// `fi_recv`.
-pub unsafe extern "C" fn recv<R: Receiver>(
-    receiver: *mut R,
-    into: *mut c_void,
+pub extern "C" fn recv<R: Receiver>(
+    receiver: &R,
+    into: Buffer,
     length: usize,
     _desc: *mut c_void,
     from: u64,
     context: *mut c_void,
 ) -> isize {
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe { one(receiver, into, length, from, None, context) }
+    answer(one(receiver, into, length, from, None, context))
 }
 
 /// `fi_recvv`.
-pub unsafe extern "C" fn recv_parts<R: Receiver>(
-    receiver: *mut R,
-    into: *const libc::iovec,
+pub extern "C" fn recvv<R: Receiver>(
+    receiver: &R,
+    into: Array<IoVec>,
     _desc: *mut *mut c_void,
-    count: usize,
+    iov_count: usize,
     from: u64,
     context: *mut c_void,
 ) -> isize {
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe { several(receiver, into, count, from, None, context, None) }
+    answer(several(receiver, into, Receive { from, tag: None, context, flags: None, iov_count }))
 }
 
 /// `fi_recvmsg`.
-pub unsafe extern "C" fn recv_message<R: Receiver>(
-    receiver: *mut R,
-    message: *const Msg,
-    flags: u64,
-) -> isize {
-    given!(message);
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe {
-        let Msg { iov, iov_count, addr, context, .. } = *message;
-        several(receiver, iov, iov_count, addr, None, context, Some(flags))
-    }
+pub extern "C" fn recvmsg<R: Receiver>(receiver: &R, message: Option<&Msg>, flags: u64) -> isize {
+    let Some(&Msg { iov, iov_count, addr: from, context, .. }) = message else {
+        return Code::of_error(error::EINVAL);
+    };
+    answer(several(
+        receiver,
+        iov,
+        Receive { from, tag: None, context, flags: Some(flags), iov_count },
+    ))
 }
 
 /// `fi_trecv`.
 #[allow(clippy::too_many_arguments)]
-pub unsafe extern "C" fn tagged<R: Receiver>(
-    receiver: *mut R,
-    into: *mut c_void,
+pub extern "C" fn trecv<R: Receiver>(
+    receiver: &R,
+    into: Buffer,
     length: usize,
     _desc: *mut c_void,
     from: u64,
@@ -211,43 +181,40 @@ pub unsafe extern "C" fn tagged<R: Receiver>(
     ignore: u64,
     context: *mut c_void,
 ) -> isize {
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe { one(receiver, into, length, from, Some((tag, ignore)), context) }
+    answer(one(receiver, into, length, from, Some((tag, ignore)), context))
 }
 
 /// `fi_trecvv`.
 #[allow(clippy::too_many_arguments)]
-pub unsafe extern "C" fn tagged_parts<R: Receiver>(
-    receiver: *mut R,
-    into: *const libc::iovec,
+pub extern "C" fn trecvv<R: Receiver>(
+    receiver: &R,
+    into: Array<IoVec>,
     _desc: *mut *mut c_void,
-    count: usize,
+    iov_count: usize,
     from: u64,
     tag: u64,
     ignore: u64,
     context: *mut c_void,
 ) -> isize {
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe { several(receiver, into, count, from, Some((tag, ignore)), context, None) }
+    let tag = Some((tag, ignore));
+    answer(several(receiver, into, Receive { from, tag, context, flags: None, iov_count }))
 }
 
 /// `fi_trecvmsg`.
-pub unsafe extern "C" fn tagged_message<R: Receiver>(
-    receiver: *mut R,
-    message: *const MsgTagged,
+pub extern "C" fn trecvmsg<R: Receiver>(
+    receiver: &R,
+    message: Option<&MsgTagged>,
     flags: u64,
 ) -> isize {
-    given!(message);
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe {
-        let MsgTagged { iov, iov_count, addr, tag, ignore, context, .. } = *message;
-        several(receiver, iov, iov_count, addr, Some((tag, ignore)), context, Some(flags))
-    }
+    let Some(&MsgTagged { iov, iov_count, addr: from, tag, ignore, context, .. }) = message else {
+        return Code::of_error(error::EINVAL);
+    };
+    let tag = Some((tag, ignore));
+    answer(several(receiver, iov, Receive { from, tag, context, flags: Some(flags), iov_count }))
 }
 
 /// `fi_cancel`.
-pub unsafe extern "C" fn cancel<R: Receiver>(receiver: *mut R, context: *mut c_void) -> isize {
-    // SAFETY: the interface's contract for pointers, see `lib.rs`.
-    unsafe { (*receiver).take_back(context) };
+pub extern "C" fn cancel<R: Receiver>(receiver: &R, context: *mut c_void) -> isize {
+    receiver.cancel(context);
     0
 }

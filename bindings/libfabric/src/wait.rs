@@ -1,17 +1,24 @@
 //! Waiting without using the processor.
 
-use crate::abi::{Fid, error, value};
-use crate::object::{given, object_of};
+use crate::abi::{error, value};
+use crate::cntr::Counter;
+use crate::cq::CompletionQueue;
+use crate::eq::EventQueue;
+use crate::errno::{Errno, Result};
+use crate::object::Handle;
+use crate::pointer::{Buffer, write_bytes};
+use crate::reference::{Ref, Use};
 use crate::waitset::WaitSet;
-use std::ffi::{c_int, c_void};
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::ptr::null_mut;
+use std::ffi::c_int;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// Empty polls before the first yield: with more processes than cores, the awaited peer needs the
 /// processor.
-const LOOKS_BEFORE_YIELD: u32 = 4000;
+const POLLS_BEFORE_YIELD: u32 = 4000;
 /// Empty polls between later yields.
 const YIELD_EVERY: u32 = 16;
 /// How long a wait polls before it sleeps.
@@ -22,9 +29,9 @@ const NAP_MS: c_int = 100;
 /// Counts empty polls. It is outside the lock: a thread that yields with the lock held would block
 /// other threads. Relaxed: a lost count only delays a yield.
 #[derive(Default)]
-pub struct Looks(AtomicU32);
+pub struct EmptyPolls(AtomicU32);
 
-impl Looks {
+impl EmptyPolls {
     /// A poll found something.
     #[inline(always)]
     pub fn found(&self) {
@@ -34,25 +41,25 @@ impl Looks {
     /// A poll found nothing.
     #[inline]
     pub fn nothing(&self) {
-        let looks = self.0.load(Ordering::Relaxed).wrapping_add(1);
-        self.0.store(looks, Ordering::Relaxed);
-        if looks >= LOOKS_BEFORE_YIELD && looks.is_multiple_of(YIELD_EVERY) {
+        let polls = self.0.load(Ordering::Relaxed).wrapping_add(1);
+        self.0.store(polls, Ordering::Relaxed);
+        if polls >= POLLS_BEFORE_YIELD && polls.is_multiple_of(YIELD_EVERY) {
             std::thread::yield_now();
         }
     }
 }
 
 /// The remaining time of a wait.
-pub struct Patience {
+pub struct Timeout {
     started: Instant,
     timeout: Option<Duration>,
 }
 
-impl Patience {
+impl Timeout {
     /// `timeout_ms` below zero: no limit.
     pub fn new(timeout_ms: c_int) -> Self {
         let timeout = u64::try_from(timeout_ms).ok().map(Duration::from_millis);
-        Patience { started: Instant::now(), timeout }
+        Timeout { started: Instant::now(), timeout }
     }
 
     /// Whether the time is over.
@@ -70,7 +77,7 @@ impl Patience {
         let left = self.timeout.map(|timeout| timeout.saturating_sub(self.started.elapsed()));
         let left = left.map_or(NAP_MS, |left| (left.as_millis() as c_int + 1).min(NAP_MS));
         let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: one live entry.
+        // SAFETY: poll(2) gets one entry, `poll`.
         unsafe { libc::poll(&mut poll, 1, left) };
     }
 }
@@ -78,9 +85,9 @@ impl Patience {
 /// Several descriptors behind one, including one for wake-ups.
 pub struct WaitObject {
     epoll: OwnedFd,
-    wakeup: OwnedFd,
-    /// The wait set that it belongs to; null: none.
-    set: *mut WaitSet,
+    wakeup: File,
+    /// The wait set that it belongs to.
+    set: Option<Ref<WaitSet>>,
 }
 
 impl WaitObject {
@@ -88,136 +95,131 @@ impl WaitObject {
     /// one. `None`: the program does not sleep. Writes the actual kind to `wait_obj`.
     ///
     /// # Errors
-    /// The negative error number.
-    ///
-    /// # Safety
-    /// `set` is as [`object_of`] requires.
-    pub unsafe fn wanted(
-        wait_obj: &mut c_int,
-        set: *mut c_void,
-    ) -> Result<Option<WaitObject>, c_int> {
+    /// `EINVAL`: no wait set. `ENOSYS`: an unknown kind. `EMFILE`: no more descriptors.
+    pub fn wanted(wait_obj: &mut c_int, set: Handle) -> Result<Option<WaitObject>> {
         let set = match *wait_obj {
             value::WAIT_NONE | value::WAIT_YIELD => return Ok(None),
             value::WAIT_UNSPEC | value::WAIT_FD => {
                 *wait_obj = value::WAIT_FD;
-                null_mut()
+                None
             }
-            // SAFETY: the caller's promise.
-            value::WAIT_SET => match unsafe { object_of::<WaitSet>(set.cast()) } {
-                Some(set) => (&raw const *set).cast_mut(),
-                None => return Err(-error::EINVAL),
-            },
-            _ => return Err(-error::ENOSYS),
+            value::WAIT_SET => Some(Ref::to(set.object().ok_or(error::EINVAL)?)),
+            _ => return Err(error::ENOSYS),
         };
-        WaitObject::new(set).map(Some).ok_or(-libc::EMFILE)
-    }
-
-    /// `None`: the process has no more descriptors.
-    pub fn new(set: *mut WaitSet) -> Option<WaitObject> {
-        // SAFETY: new descriptors, which are ours.
-        unsafe {
-            let epoll = owned(libc::epoll_create1(libc::EPOLL_CLOEXEC))?;
-            let wakeup = owned(libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK))?;
-            let object = WaitObject { epoll, wakeup, set };
-            object.add(object.wakeup.as_raw_fd());
-            Some(object)
-        }
+        // SAFETY: epoll_create1(2) makes a new descriptor.
+        let epoll = unsafe { owned(libc::epoll_create1(libc::EPOLL_CLOEXEC)) }?;
+        // SAFETY: eventfd(2) makes a new descriptor.
+        let wakeup = unsafe { owned(libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK)) }?;
+        let object = WaitObject { epoll, wakeup: wakeup.into(), set };
+        object.add(object.wakeup.as_raw_fd());
+        Ok(Some(object))
     }
 
     /// Watches `fd` too, while it is open.
     pub fn add(&self, fd: c_int) {
-        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
-        // SAFETY: descriptors and a live structure.
-        unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &mut event) };
+        self.control(libc::EPOLL_CTL_ADD, fd);
     }
 
     /// Stops watching `fd`.
     pub fn remove(&self, fd: c_int) {
-        let none = std::ptr::null_mut();
-        // SAFETY: as above.
-        unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_DEL, fd, none) };
+        self.control(libc::EPOLL_CTL_DEL, fd);
+    }
+
+    fn control(&self, operation: c_int, fd: c_int) {
+        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
+        // SAFETY: epoll_ctl(2) reads `event`, and refuses what is no descriptor.
+        unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), operation, fd, &mut event) };
     }
 
     /// Adds the queue of this object to its wait set.
-    ///
-    /// # Safety
-    /// The queue [leaves](WaitObject::leave) before it is closed, and the set is closed after that.
-    pub unsafe fn join(&self, queue: *mut Fid) {
-        // SAFETY: the caller's promise.
-        if let Some(set) = unsafe { self.set.as_ref() } {
+    pub fn join(&self, queue: Handle) {
+        if let Some(set) = &self.set {
             set.add(queue, self.fd());
         }
     }
 
     /// Removes a queue that is being closed from its wait set.
-    pub fn leave(&self, queue: *mut Fid) {
-        // SAFETY: the promise of `join`.
-        if let Some(set) = unsafe { self.set.as_ref() } {
+    pub fn leave(&self, queue: Handle) {
+        if let Some(set) = &self.set {
             set.remove(queue, self.fd());
         }
     }
 
     /// Wakes the sleeping threads.
     pub fn wake(&self) {
-        let one = 1_u64;
-        // SAFETY: eight bytes.
-        unsafe { libc::write(self.wakeup.as_raw_fd(), (&raw const one).cast(), 8) };
+        // A full counter is a wake-up, too.
+        let _ = (&self.wakeup).write(&1_u64.to_ne_bytes());
     }
 
     /// Clears all wake-ups so far.
     pub fn settle(&self) {
-        let mut count = 0_u64;
-        // SAFETY: eight bytes.
-        unsafe { libc::read(self.wakeup.as_raw_fd(), (&raw mut count).cast(), 8) };
+        // Without wake-ups there is nothing to read.
+        let _ = (&self.wakeup).read(&mut [0; 8]);
     }
 
     /// The descriptor to sleep on.
     pub fn fd(&self) -> BorrowedFd<'_> {
-        use std::os::fd::AsFd;
         self.epoll.as_fd()
     }
 }
 
-/// Whether a program may sleep on the descriptor of a queue: it is empty, and wake-ups are armed.
-/// `None`: not an object that programs sleep on.
-///
-/// # Safety
-/// As for [`object_of`].
-pub unsafe fn may_sleep(queue: *mut Fid) -> Option<bool> {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let cq = object_of(queue).map(crate::cq::Cq::may_sleep);
-        let eq = || object_of(queue).map(crate::eq::Eq::may_sleep);
-        let cntr = || object_of(queue).map(crate::cntr::Cntr::may_sleep);
-        cq.or_else(eq).or_else(cntr)
+/// An object that programs wait for.
+pub enum Waitable<'a> {
+    Completions(&'a CompletionQueue),
+    Events(&'a EventQueue),
+    Counter(&'a Counter),
+}
+
+impl<'a> Waitable<'a> {
+    /// `None`: null, of another kind, not ours, or closed.
+    pub fn of(handle: Handle) -> Option<Waitable<'a>> {
+        let completions = handle.object().map(Waitable::Completions);
+        let events = || handle.object().map(Waitable::Events);
+        completions.or_else(events).or_else(|| handle.object().map(Waitable::Counter))
+    }
+
+    /// Whether a program may sleep on its descriptor: it is empty, and wake-ups are armed.
+    pub fn may_sleep(&self) -> bool {
+        match self {
+            Waitable::Completions(cq) => cq.may_sleep(),
+            Waitable::Events(eq) => eq.may_sleep(),
+            Waitable::Counter(cntr) => cntr.may_sleep(),
+        }
+    }
+
+    /// Keeps it open.
+    pub fn keep(&self) -> Use {
+        match *self {
+            Waitable::Completions(cq) => Use::of(cq),
+            Waitable::Events(eq) => Use::of(eq),
+            Waitable::Counter(cntr) => Use::of(cntr),
+        }
     }
 }
 
-/// `fi_control` of an object that programs may sleep on.
+/// `fi_control` of an object that programs may sleep on: writes an `int`.
 ///
-/// # Safety
-/// `argument` is as the command requires.
-pub unsafe fn control(
+/// # Errors
+/// `EINVAL`: no argument. `ENODATA`: no wait object. `ENOSYS`: another command.
+pub fn control(
     wait: Option<&WaitObject>,
     wait_obj: c_int,
     command: c_int,
-    argument: *mut c_void,
-) -> c_int {
-    given!(argument);
-    let answer = match (command, wait) {
-        (value::CONTROL_GETWAIT, Some(wait)) => wait.fd().as_raw_fd(),
-        (value::CONTROL_GETWAIT, None) => return -error::ENODATA,
-        (value::CONTROL_GETWAITOBJ, _) => wait_obj,
-        _ => return -error::ENOSYS,
+    argument: Buffer,
+) -> Result {
+    let place = argument.room(size_of::<c_int>())?;
+    let answer = match command {
+        value::CONTROL_GETWAIT => wait.ok_or(error::ENODATA)?.fd().as_raw_fd(),
+        value::CONTROL_GETWAITOBJ => wait_obj,
+        _ => return Err(error::ENOSYS),
     };
-    // SAFETY: both commands take a pointer to an `int`.
-    unsafe { argument.cast::<c_int>().write(answer) };
-    0
+    write_bytes(place, &answer.to_ne_bytes());
+    Ok(())
 }
 
 /// # Safety
 /// `fd` is negative or a new descriptor.
-unsafe fn owned(fd: c_int) -> Option<OwnedFd> {
-    // SAFETY: the caller's promise.
-    (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd) })
+unsafe fn owned(fd: c_int) -> Result<OwnedFd> {
+    // SAFETY: the caller's promise: nobody else has `fd`.
+    (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd) }).ok_or(Errno::new(libc::EMFILE))
 }

@@ -342,8 +342,8 @@ pub fn layout() -> Vec<(String, usize)> {
         ("FI_RMA_EVENT".to_owned(), flag::RMA_EVENT as usize),
         ("FI_MULTI_RECV".to_owned(), flag::MULTI_RECV as usize),
         ("FI_ORDER_SAS".to_owned(), order::SAS as usize),
-        ("FI_ENOAV".to_owned(), error::ENOAV as usize),
-        ("FI_ENOKEY".to_owned(), error::ENOKEY as usize),
+        ("FI_ENOAV".to_owned(), error::ENOAV.number() as usize),
+        ("FI_ENOKEY".to_owned(), error::ENOKEY.number() as usize),
         ("FI_CLASS_MR".to_owned(), class::MR),
         (
             "FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW"
