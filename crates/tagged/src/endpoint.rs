@@ -57,7 +57,8 @@ const INJECT_BYTES: usize = 16 << 10;
 /// ```
 /// use bellwire::Device;
 /// use bellwire_tagged::{
-///     Endpoint, MatchCriteria, Options, Peer, SendMode, Span, TaggedCompletion, TaggedMessage, Token,
+///     Endpoint, MatchCriteria, Options, Peer, SendMode, Span, TaggedCompletion, TaggedMessage,
+///     Token,
 /// };
 ///
 /// let device = Device::open(&format!("shm:tagged-{}", std::process::id())).unwrap();
