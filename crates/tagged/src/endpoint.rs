@@ -245,8 +245,8 @@ impl Endpoint {
 
 // Remote memory access.
 impl Endpoint {
-    /// Writes `body` to a peer's memory. It ends ([`crate::CompletionKind::AccessCompleted`]) when all
-    /// bytes are there and, with `data`, the peer's program was told
+    /// Writes `body` to a peer's memory. It ends ([`crate::CompletionKind::AccessCompleted`]) when
+    /// all bytes are there and, with `data`, the peer's program was told
     /// ([`crate::CompletionKind::Written`]). `copied`: the body can be reused when this returns.
     ///
     /// # Errors
@@ -314,8 +314,8 @@ impl Endpoint {
         self.exposed.withdraw(&mut self.transport, key);
     }
 
-    /// From now on peers report each write, read and atomic operation, which [`Sink::memory_accessed`]
-    /// receives. A peer's access ends only after the report. Peers that have asked for a key before
+    /// From now on peers report each write, read and atomic operation, which
+    /// [`Sink::memory_accessed`] receives. A peer's access ends only after the report. Peers that have asked for a key before
     /// do not know that they must report.
     pub fn monitor(&mut self) {
         self.exposed.monitor();
