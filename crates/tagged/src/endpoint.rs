@@ -315,8 +315,8 @@ impl Endpoint {
     }
 
     /// From now on peers report each write, read and atomic operation, which
-    /// [`Sink::memory_accessed`] receives. A peer's access ends only after the report. Peers that have asked for a key before
-    /// do not know that they must report.
+    /// [`Sink::memory_accessed`] receives. A peer's access ends only after the report. Peers that
+    /// have asked for a key before do not know that they must report.
     pub fn monitor(&mut self) {
         self.exposed.monitor();
     }
