@@ -46,8 +46,8 @@ pub fn read_address(
 ) -> Result<(Option<FunctionAddress>, Vec<u8>), Return> {
     address.check()?;
     let address = address.as_ptr();
-    // SAFETY: not null, so it is an address, with as many bytes as its lengths say. Programs make such addresses in byte arrays, so they may be
-    // unaligned.
+    // SAFETY: not null, so it is an address, with as many bytes as its lengths say. Programs make
+    // such addresses in byte arrays, so they may be unaligned.
     let (host_bytes, discriminator_bytes) = unsafe {
         (
             (&raw const (*address).host_address_len).read_unaligned(),

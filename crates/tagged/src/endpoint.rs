@@ -57,7 +57,8 @@ const INJECT_BYTES: usize = 16 << 10;
 /// ```
 /// use bellwire::Device;
 /// use bellwire_tagged::{
-///     Endpoint, MatchCriteria, Options, Peer, SendMode, Span, TaggedCompletion, TaggedMessage, Token,
+///     Endpoint, MatchCriteria, Options, Peer, SendMode, Span, TaggedCompletion, TaggedMessage,
+///     Token,
 /// };
 ///
 /// let device = Device::open(&format!("shm:tagged-{}", std::process::id())).unwrap();
@@ -244,8 +245,8 @@ impl Endpoint {
 
 // Remote memory access.
 impl Endpoint {
-    /// Writes `body` to a peer's memory. It ends ([`crate::CompletionKind::AccessCompleted`]) when all
-    /// bytes are there and, with `data`, the peer's program was told
+    /// Writes `body` to a peer's memory. It ends ([`crate::CompletionKind::AccessCompleted`]) when
+    /// all bytes are there and, with `data`, the peer's program was told
     /// ([`crate::CompletionKind::Written`]). `copied`: the body can be reused when this returns.
     ///
     /// # Errors
@@ -313,9 +314,9 @@ impl Endpoint {
         self.exposed.withdraw(&mut self.transport, key);
     }
 
-    /// From now on peers report each write, read and atomic operation, which [`Sink::memory_accessed`]
-    /// receives. A peer's access ends only after the report. Peers that have asked for a key before
-    /// do not know that they must report.
+    /// From now on peers report each write, read and atomic operation, which
+    /// [`Sink::memory_accessed`] receives. A peer's access ends only after the report. Peers that
+    /// have asked for a key before do not know that they must report.
     pub fn monitor(&mut self) {
         self.exposed.monitor();
     }

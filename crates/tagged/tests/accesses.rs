@@ -305,8 +305,8 @@ impl Sink for Ears {
     }
 }
 
-/// A monitoring owner is told of each write, read and change of a peer before that has ended, and of
-/// no refused one. This holds whether memory is reached directly or by packets.
+/// A monitoring owner is told of each write, read and change of a peer before that has ended, and
+/// of no refused one. This holds whether memory is reached directly or by packets.
 #[test]
 fn an_owner_that_monitors_hears_of_every_access() {
     for direct in [true, false] {

@@ -83,8 +83,8 @@ fn a_receive_takes_over_what_is_coming() {
     }
 }
 
-/// Messages whose last segments find no room in the queue wait, are refused when there are too many,
-/// and come in order.
+/// Messages whose last segments find no room in the queue wait, are refused when there are too
+/// many, and come in order.
 #[test]
 fn ends_that_find_no_room_come_later() {
     let mut world = narrow();
