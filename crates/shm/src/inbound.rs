@@ -72,22 +72,12 @@ pub enum Parking {
     Later { ready: bool },
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Phase {
-    /// Its link is being set up.
-    Setup,
-    /// Bells and credit reach it.
-    Open,
-    /// Its link is over. It delivers what it has, at most.
-    Over,
-}
-
 /// The lane from one peer.
 pub struct Inbound {
     receiver: LaneReceiver<Segment>,
     peer: FunctionAddress,
-    phase: Phase,
-    /// Tells the peer that there is room, while the link is up.
+    /// Tells the peer that there is room. Credit and the peer's bells reach the lane while it has
+    /// this: from the moment the link is up until it is over.
     bell: Option<Arc<PeerBell>>,
     polled: bool,
     /// The engine had no room for the packet at the cursor.
@@ -109,7 +99,6 @@ impl Inbound {
         Inbound {
             receiver: LaneReceiver::new(memory, GEOMETRY, Fences::Symmetric, seed, start),
             peer,
-            phase: Phase::Setup,
             bell: None,
             polled: false,
             stalled: false,
@@ -126,17 +115,15 @@ impl Inbound {
         self.receiver.set_fences(fences);
         self.weight = weight.max(1);
         self.bell = Some(bell);
-        self.phase = Phase::Open;
     }
 
     /// The link is over: bells and credit do not reach the lane any more.
     pub fn end(&mut self) {
         self.bell = None;
-        self.phase = Phase::Over;
     }
 
     pub fn is_open(&self) -> bool {
-        self.phase == Phase::Open
+        self.bell.is_some()
     }
 
     /// Whether the lane is polled from now on. Returns whether that is a change.

@@ -22,7 +22,7 @@ pub(crate) struct Seat {
     /// How its program waits.
     pub(crate) waits: Waits,
     /// The series of empty polls that last included this function.
-    pub(crate) vain: u64,
+    pub(crate) empty_series: u64,
     /// Readable when there is something to do, after arming.
     pub(crate) bell: Arc<OwnedFd>,
 }

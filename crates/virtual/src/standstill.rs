@@ -25,12 +25,12 @@ impl State {
             return false;
         }
         let deadlock = self.nic.machine().deadlock().map(|cycle| cycle.to_string());
-        self.standstill = deadlock.or_else(|| self.who_waits_in_vain(until));
+        self.standstill = deadlock.or_else(|| self.who_waits_forever(until));
         self.standstill.is_some()
     }
 
     /// The report, if all programs have polled and waited without a result for long enough.
-    fn who_waits_in_vain(&self, until: Time) -> Option<String> {
+    fn who_waits_forever(&self, until: Time) -> Option<String> {
         let asks = |condition| matches!(condition, Condition::Asking(_));
         if until.since(self.changed) < PATIENCE
             || !self.knows_all()

@@ -242,7 +242,7 @@ impl Transport for VirtualTransport {
         turn.wires[index].wants[far] = false;
         turn.spend_until(started);
         let me = turn.me();
-        turn.turns[me].vain.end();
+        turn.turns[me].empty_polls.end();
         self.sent += 1;
         self.leave(turn);
         Ok(())
@@ -269,7 +269,7 @@ impl Transport for VirtualTransport {
             seat.news = true;
         }
         let me = turn.me();
-        turn.note_look(me, self.place, taken > 0);
+        turn.note_poll(me, self.place, taken > 0);
         if turn.clock() >= self.next_tick {
             self.next_tick = turn.clock() + TICK;
             sink.tick(&[("packets_sent", self.sent), ("packets_received", self.received)]);

@@ -22,7 +22,7 @@ pub(crate) struct Program {
     /// Whether it has made a call that takes time.
     pub(crate) has_begun: bool,
     /// Its current series of empty polls.
-    pub(crate) vain: Vain,
+    pub(crate) empty_polls: EmptyPolls,
     /// Notified when it may have its turn.
     pub(crate) bell: Arc<Condvar>,
     absence: Absence,
@@ -44,17 +44,17 @@ pub(crate) enum Doing {
 
 /// A series of empty polls, of any functions.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Vain {
+pub(crate) struct EmptyPolls {
     /// Distinguishes it from earlier series of the program.
     pub(crate) number: u64,
-    pub(crate) looks: u32,
+    pub(crate) count: u32,
 }
 
-impl Vain {
+impl EmptyPolls {
     /// Ends the series: a poll has found something.
     pub(crate) fn end(&mut self) {
-        if self.looks > 0 {
-            *self = Vain { number: self.number + 1, ..Vain::default() };
+        if self.count > 0 {
+            *self = EmptyPolls { number: self.number + 1, ..EmptyPolls::default() };
         }
     }
 }
@@ -80,7 +80,7 @@ impl Turns {
             doing: Doing::Away,
             functions: 0,
             has_begun: false,
-            vain: Vain { number: 1, ..Vain::default() },
+            empty_polls: EmptyPolls { number: 1, ..EmptyPolls::default() },
             bell: Arc::new(Condvar::new()),
             absence: Absence::default(),
         };

@@ -19,10 +19,10 @@ const TICK: Duration = Duration::from_millis(1);
 
 /// After this many empty polls, a program's n-th poll blocks until there is news, or for the time
 /// of n polls. Without this, threads that wait for each other would pass the turn at every poll.
-const VAIN_LOOKS: u32 = 4;
+const EMPTY_POLLS: u32 = 4;
 
 /// Longest time that one of these polls blocks.
-const VAIN_STEP: Span = Span::from_ns(100_000_000);
+const EMPTY_POLL_STEP: Span = Span::from_ns(100_000_000);
 
 /// Most that idle virtual time may run ahead of real time while other threads may still call.
 const LEAD: Duration = Duration::from_millis(2);
@@ -68,7 +68,7 @@ pub(crate) struct State {
     /// Number of programs that must have called before virtual time begins. `has_begun`: they have.
     programs: usize,
     has_begun: bool,
-    pub(crate) has_keeper: bool,
+    has_keeper: bool,
     /// Number of functions that wait for room.
     refusals: usize,
     lead: Lead,
@@ -208,19 +208,19 @@ impl World {
     /// of the functions that it has polled ends this.
     pub(crate) fn spin<'w>(&'w self, turn: Turn<'w>) -> Turn<'w> {
         let program = &turn.turns[turn.me];
-        if program.vain.looks < VAIN_LOOKS {
+        if program.empty_polls.count < EMPTY_POLLS {
             return turn;
         }
-        let (me, vain) = (turn.me, program.vain);
-        let own = |seat: &Seat| seat.driver == me && seat.vain == vain.number;
+        let (me, series) = (turn.me, program.empty_polls);
+        let own = |seat: &Seat| seat.driver == me && seat.empty_series == series.number;
         let places: Vec<usize> = (0..turn.seats.len())
             .filter(|&place| turn.seats[place].as_ref().is_some_and(own))
             .collect();
         if places.iter().any(|&place| turn.has_news(place)) {
             return turn;
         }
-        let step = turn.nic.config.program.poll * u64::from(vain.looks);
-        let until = turn.clock() + step.min(VAIN_STEP);
+        let step = turn.nic.config.program.poll * u64::from(series.count);
+        let until = turn.clock() + step.min(EMPTY_POLL_STEP);
         self.rest(turn, &places, Waits::Spins, Some(until))
     }
 
@@ -291,16 +291,29 @@ impl World {
         }
         state.wait_at(place, Waits::Armed);
         state.turns[me].doing = Doing::Away;
-        if state.turns.first().is_none() {
-            // No other program will run the pending events.
-            state.run_out(FAR);
-            if state.gets_stuck(FAR) {
-                state.wake();
-            }
+        state.run_idle();
+        if !state.has_keeper {
+            let world = Arc::downgrade(self);
+            let step = move || world.upgrade().is_some_and(|world| world.run_armed());
+            // Without the thread, waiting programs depend on the calls of others: no worse than a
+            // silent peer on another device.
+            state.has_keeper = keeper::start(step);
         }
-        state.turns.notify_first();
-        keeper::keep(self, &mut state);
         true
+    }
+
+    /// The keeper's step. `false`: no function is armed any more, and the keeper ends.
+    fn run_armed(&self) -> bool {
+        let mut state = self.lock();
+        let armed = |place: &usize| {
+            state.seats[*place].as_ref().is_some_and(|seat| seat.waits == Waits::Armed)
+        };
+        state.has_keeper = state.waiting.iter().any(armed);
+        if state.has_keeper {
+            state.turns.dismiss_absent(None);
+            state.run_idle();
+        }
+        state.has_keeper
     }
 }
 
@@ -430,15 +443,26 @@ impl State {
         self.programs > 0 && !self.turns.somebody_is_away()
     }
 
+    /// Runs the pending events, if no program will do so.
+    fn run_idle(&mut self) {
+        if self.turns.first().is_none() {
+            self.run_out(FAR);
+            if self.gets_stuck(FAR) {
+                self.wake();
+            }
+        }
+        self.turns.notify_first();
+    }
+
     /// Records a poll of the function at `place`. `found`: it was not empty.
-    pub(crate) fn note_look(&mut self, me: usize, place: usize, found: bool) {
+    pub(crate) fn note_poll(&mut self, me: usize, place: usize, found: bool) {
         let program = &mut self.turns[me];
         if found {
-            program.vain.end();
+            program.empty_polls.end();
         } else {
-            program.vain.looks = program.vain.looks.saturating_add(1);
+            program.empty_polls.count = program.empty_polls.count.saturating_add(1);
             if let Some(seat) = &mut self.seats[place] {
-                seat.vain = program.vain.number;
+                seat.empty_series = program.empty_polls.number;
             }
         }
     }
@@ -472,7 +496,7 @@ impl State {
             news: false,
             refused: false,
             waits: Waits::No,
-            vain: 0,
+            empty_series: 0,
             bell: Arc::new(bell),
         });
         self.addresses.insert(address, place);
