@@ -2,6 +2,9 @@
 
 use bellwire_wire::frame::FunctionId;
 
+/// "Never" as a time.
+pub(super) const NEVER: u64 = u64::MAX;
+
 /// A link to a peer function, as the endpoint numbers it. A number is used again only after
 /// [`Endpoint::close`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]

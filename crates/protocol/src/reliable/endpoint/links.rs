@@ -9,7 +9,8 @@ use bellwire_wire::frame::FunctionId;
 use super::slot_list::SlotList;
 use crate::canary::planted;
 use crate::reliable::PeerId;
-use crate::reliable::link::{Link, NEVER};
+use crate::reliable::interface::NEVER;
+use crate::reliable::link::Link;
 
 pub(super) struct Links {
     slots: Vec<Slot>,

@@ -1,8 +1,8 @@
 //! Whether the peer lives. A silent peer is probed. Probes count, not time: a program that was
 //! suspended must not find all its peers dead (see PROTOCOL.md).
 
-use super::NEVER;
 use crate::canary::planted;
+use crate::reliable::interface::NEVER;
 
 /// Probes of a silent peer per keep-alive interval.
 const PROBES_PER_INTERVAL: u64 = 5;

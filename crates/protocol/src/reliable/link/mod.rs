@@ -38,6 +38,7 @@ use bellwire_wire::frame::section::{Section, SectionKind};
 use bellwire_wire::frame::{FRAME_OVERHEAD_BYTES, FunctionId};
 
 use super::gates::{FunctionGates, LinkGates};
+use super::interface::NEVER;
 use super::share::Shares;
 use super::{Channel, Config, Counters, DownReason, PathId, PeerId, Recovery, Sink, Transmit};
 use crate::canary::planted;
@@ -54,8 +55,6 @@ pub(super) use paths::Paths;
 pub(super) use receiver::{Arrival, Receiver};
 pub(super) use sender::Sender;
 
-/// "Never" as a time.
-pub(super) const NEVER: u64 = u64::MAX;
 /// Bytes of a Close.
 const CLOSE_FRAME_BYTES: usize = FRAME_OVERHEAD_BYTES + CLOSE_BYTES;
 /// How long a link that our user closed may take to send what was queued, in ns.

@@ -2,8 +2,8 @@
 
 use bellwire_wire::frame::open::OpenBody;
 
-use super::NEVER;
 use crate::canary::planted;
+use crate::reliable::interface::NEVER;
 use crate::reliable::{Config, DownReason};
 
 /// After this many unanswered Opens (0.6 s after the first) the peer counts as absent from where

@@ -9,7 +9,6 @@ use bellwire_wire::frame::section::{
     PART_FIXED_BYTES, RECEIVED_FIXED_BYTES, SECTION_BYTES, Section, SectionKind,
 };
 
-use super::NEVER;
 use super::congestion::Congestion;
 use super::flight::{Flight, Sent, SentState};
 use super::loss::LossDetection;
@@ -19,6 +18,7 @@ use super::rtt::RoundTrip;
 use super::stream::{Piece, STREAMS, SendStream};
 use super::writer::Writer;
 use crate::canary::planted;
+use crate::reliable::interface::NEVER;
 use crate::reliable::{Body, Channel, Config, Counters, PATHS, SendError};
 
 /// A section with less room than this is not begun.
