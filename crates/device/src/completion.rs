@@ -70,6 +70,7 @@ pub enum Status {
 
 impl Status {
     /// Whether it succeeded.
+    #[must_use]
     pub fn is_success(self) -> bool {
         self == Status::Success
     }
@@ -134,22 +135,26 @@ pub struct Completion {
 impl Completion {
     /// The sender's immediate value.
     #[inline]
+    #[must_use]
     pub fn immediate(&self) -> Option<u64> {
         self.has_immediate.then_some(self.word)
     }
 
     /// The previous value of an atomic; 0 otherwise.
     #[inline]
+    #[must_use]
     pub fn value(&self) -> u64 {
         if self.has_immediate { 0 } else { self.word }
     }
 
     /// The further buffers of a chain descriptor, in order, after `buffer`.
+    #[must_use]
     pub fn chain(&self) -> &[Buffer] {
         self.rest.as_deref().map_or(&[], |rest| rest)
     }
 
     /// All posted buffers, in order.
+    #[must_use]
     pub fn into_buffers(self) -> impl Iterator<Item = Buffer> {
         self.buffer.into_iter().chain(self.rest.into_iter().flat_map(|rest| *rest))
     }

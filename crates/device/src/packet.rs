@@ -59,6 +59,7 @@ pub enum Kind {
 impl Kind {
     /// The kind with this number.
     #[inline]
+    #[must_use]
     pub fn from_number(number: u8) -> Option<Kind> {
         Some(match number {
             1 => Kind::Send,
@@ -131,6 +132,7 @@ impl PacketHeader {
     /// two channels carries answers in the second one, so they pass blocked requests (C-26, C-27).
     /// An acceptance is no answer: messages on its connection must not overtake it.
     #[inline]
+    #[must_use]
     pub fn is_answer(&self) -> bool {
         const GRANT: u8 = Kind::Grant as u8;
         const DATA: u8 = Kind::Data as u8;
@@ -140,6 +142,7 @@ impl PacketHeader {
 
     /// Words 1 to 3.
     #[inline(always)]
+    #[must_use]
     pub fn to_words(self) -> [u64; 3] {
         [
             self.kind as u64

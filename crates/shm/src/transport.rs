@@ -12,8 +12,8 @@ use crate::service::{Delivered, End};
 use crate::stranger::Strangers;
 use crate::{barrier, socket};
 use bellwire_device::{
-    Direct, Error, FunctionAddress, Gate, LinkId, PacketHeader, Refusal, RemoteKey, Rights, Sink,
-    Status, Transport, TransportLimits, random,
+    AtomicOperation, Direct, Error, FunctionAddress, Gate, LinkId, PacketHeader, Refusal,
+    RemoteKey, Rights, Sink, Status, Transport, TransportLimits, random,
 };
 use bellwire_protocol::CreditManager;
 use bellwire_ring::board::Board;
@@ -481,19 +481,14 @@ impl Transport for ShmTransport {
         self.direct_get(link, key, offset, into)
     }
 
-    fn fetch_add(&mut self, link: LinkId, key: RemoteKey, offset: u64, operand: u64) -> Direct {
-        self.direct_atomic(link, key, offset, |word| word.fetch_add(0, operand))
-    }
-
-    fn compare_swap(
+    fn atomic(
         &mut self,
         link: LinkId,
         key: RemoteKey,
         offset: u64,
-        expected: u64,
-        new: u64,
+        operation: AtomicOperation,
     ) -> Direct {
-        self.direct_atomic(link, key, offset, |word| word.compare_swap(0, expected, new))
+        self.direct_atomic(link, key, offset, |word| operation.apply(word, 0))
     }
 
     fn wrong_keys(&self) -> u64 {

@@ -440,7 +440,7 @@ impl Endpoint {
     fn release_regions(&mut self, number: u64) {
         let Some(access) = self.accesses.find(number) else { return };
         for region in access.regions.drain(..) {
-            let released = self.function.release(&region);
+            let released = self.function.deregister_foreign(&region);
             debug_assert!(released.is_ok(), "{released:?}");
         }
     }

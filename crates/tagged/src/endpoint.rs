@@ -115,8 +115,7 @@ impl Endpoint {
     /// # Errors
     /// As [`Device::open_function`].
     pub fn open(device: &Device, function: u8, options: &Options) -> Result<Endpoint> {
-        let mut opening = FunctionOptions::default();
-        opening.outstanding = 256;
+        let opening = FunctionOptions::default().outstanding(256);
         let mut function = device.open_function_with(function, &opening)?;
         let completions = function.create_completion_queue(COMPLETIONS)?;
         let own = QueuePairOptions::new(completions).send_depth(1).receive_depth(BUFFERS);
@@ -214,7 +213,8 @@ impl Endpoint {
             self.take(completion, sink);
             done += 1;
             // Do not poll again: it would delay a lone message by its own cost.
-            next = if done < BURST { self.function.take(self.completions)? } else { None };
+            next =
+                if done < BURST { self.function.next_completion(self.completions)? } else { None };
         }
         if !self.outbox.is_empty() {
             done += self.say_waiting();

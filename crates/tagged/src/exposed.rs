@@ -51,7 +51,7 @@ impl Endpoint {
     /// Withdraws `key`: when this returns, the key is invalid. Unknown keys are ignored.
     pub fn withdraw(&mut self, key: u64) {
         if let Some(exposed) = self.exposed.remove(&key) {
-            let released = self.function.release(&exposed.region);
+            let released = self.function.deregister_foreign(&exposed.region);
             debug_assert!(released.is_ok(), "{released:?}");
         }
     }

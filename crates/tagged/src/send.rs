@@ -264,7 +264,7 @@ impl Operation {
     fn release_regions(&mut self, function: &mut Function) {
         for region in self.regions.drain(..) {
             // It is registered, and no descriptor of ours names it.
-            let released = function.release(&region);
+            let released = function.deregister_foreign(&region);
             debug_assert!(released.is_ok(), "{released:?}");
         }
     }

@@ -90,7 +90,7 @@ impl Endpoint {
         })();
         let Err(error) = posted else { return true };
         for region in std::mem::take(&mut transfer.regions) {
-            let released = self.function.release(&region);
+            let released = self.function.deregister_foreign(&region);
             debug_assert!(released.is_ok(), "{released:?}");
         }
         if matches!(error, Error::QueueFull { .. } | Error::Exhausted { .. }) {
@@ -106,7 +106,7 @@ impl Endpoint {
     pub(crate) fn fetched(&mut self, number: u64, status: Status, sink: &mut impl Sink) {
         let Some(mut transfer) = self.transfers.remove(number) else { return };
         for region in std::mem::take(&mut transfer.regions) {
-            let released = self.function.release(&region);
+            let released = self.function.deregister_foreign(&region);
             debug_assert!(released.is_ok(), "{released:?}");
         }
         self.end_transfer(transfer, status, sink);

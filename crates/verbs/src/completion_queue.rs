@@ -4,7 +4,17 @@ use bellwire_device::{Buffer, Completion};
 use std::mem::{MaybeUninit, offset_of};
 use std::ptr::{addr_of, addr_of_mut};
 
-/// Handle of a completion queue.
+/// Handle of a completion queue: finished descriptors and arrivals, oldest first.
+///
+/// ```no_run
+/// # use bellwire::{CompletionQueue, Function, Result};
+/// # fn example(function: &mut Function) -> Result<()> {
+/// let queue: CompletionQueue = function.create_completion_queue(64)?;
+/// while let Some(done) = function.poll(queue)? {
+///     println!("{:?} {}: {}", done.operation, done.context, done.status);
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct CompletionQueue {
     pub(crate) slot: u32,

@@ -96,7 +96,7 @@ impl Core {
         members(out, "total", counters.total.rows());
         let _ =
             write!(out, ",\"queue_pairs_open\":{},\"queue_pairs\":[", counters.queue_pairs.len());
-        let shown = self.list().into_iter().take(LISTED);
+        let shown = self.queue_pairs().into_iter().take(LISTED);
         for (place, state) in shown.filter_map(|handle| self.query(handle).ok()).enumerate() {
             let comma = if place > 0 { "," } else { "" };
             let connection = match state.connection {

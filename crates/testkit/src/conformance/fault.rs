@@ -5,7 +5,8 @@ use super::bytes::{Ground, Kind, pattern};
 use super::stage::{A, B, Stage};
 use super::{Buffer, Fixture};
 use bellwire::{
-    Address, Completion, Get, MemoryRegion, Message, Operation, Put, RemoteKey, Rights, Status,
+    Address, Atomic, Completion, Get, MemoryRegion, Message, Operation, Put, RemoteKey, Rights,
+    Status,
 };
 
 /// Bytes in the regions of these checks.
@@ -14,7 +15,7 @@ const BYTES: usize = 30_000;
 /// One region of each kind at node B, filled, with the same rights.
 fn regions(stage: &mut Stage<'_>, rights: Rights) -> [MemoryRegion; 2] {
     let function = &mut stage.nodes[B].function;
-    let allocated = function.allocate(BYTES, rights).expect("allocated");
+    let allocated = function.allocate_region(BYTES, rights).expect("allocated");
     allocated.write(0, &pattern(5, BYTES));
     [allocated, function.register(pattern(5, BYTES), rights).expect("registered")]
 }
@@ -55,8 +56,12 @@ fn fails(
         Operation::Get => {
             function.post_get(queue_pair, Get::new(part, bytes).context(1)).expect("accepted")
         }
-        Operation::FetchAdd => function.post_fetch_add(queue_pair, at, 1, 1).expect("accepted"),
-        _ => function.post_compare_swap(queue_pair, at, 0, 1, 1).expect("accepted"),
+        Operation::FetchAdd => {
+            function.post_atomic(queue_pair, Atomic::fetch_add(at, 1).context(1)).expect("accepted")
+        }
+        _ => function
+            .post_atomic(queue_pair, Atomic::compare_swap(at, 0, 1).context(1))
+            .expect("accepted"),
     }
     let done = stage.next(A);
     let story = format!("{operation:?} at {offset}+{length}: {done:?}");
@@ -125,7 +130,8 @@ pub fn stale_keys(fixture: &dyn Fixture) {
             stage.nodes[B].function.deregister(region).expect("nothing uses it");
             all_fail(&mut stage, key, 16, 100, Status::WrongKey);
             assert_untouched(&kept, "a stale key");
-            let newer = stage.nodes[B].function.allocate(BYTES, Rights::all()).expect("allocated");
+            let newer =
+                stage.nodes[B].function.allocate_region(BYTES, Rights::all()).expect("allocated");
             newer.write(0, &pattern(5, BYTES));
             all_fail(&mut stage, key, 16, 100, Status::WrongKey);
             let reused = RemoteKey { index: newer.remote_key().index, ..key };
@@ -205,10 +211,12 @@ fn works(stage: &mut Stage<'_>, operation: Operation, key: RemoteKey) {
         Operation::Get => {
             function.post_get(queue_pair, Get::new(part, vec![1; 100])).expect("accepted")
         }
-        Operation::FetchAdd => {
-            function.post_fetch_add(queue_pair, key.at(8), 1, 1).expect("accepted")
-        }
-        _ => function.post_compare_swap(queue_pair, key.at(8), 0, 1, 1).expect("accepted"),
+        Operation::FetchAdd => function
+            .post_atomic(queue_pair, Atomic::fetch_add(key.at(8), 1).context(1))
+            .expect("accepted"),
+        _ => function
+            .post_atomic(queue_pair, Atomic::compare_swap(key.at(8), 0, 1).context(1))
+            .expect("accepted"),
     }
     stage.success(A);
 }
@@ -323,7 +331,7 @@ pub fn no_such_queue_pair(fixture: &dyn Fixture) {
 pub fn nobody_there(fixture: &dyn Fixture) {
     let mut stage = Stage::of(fixture, 1);
     let node = &mut stage.nodes[A];
-    let mut key = node.function.allocate(64, Rights::all()).expect("allocated").remote_key();
+    let mut key = node.function.allocate_region(64, Rights::all()).expect("allocated").remote_key();
     key.node = 60_000;
     let to = Address::new(60_000, 0, 1);
     let (pair, function) = (node.queue_pair, &mut node.function);
@@ -332,7 +340,7 @@ pub fn nobody_there(fixture: &dyn Fixture) {
     function.post_send(pair, Message::buffer(vec![1; 50_000]).to(to).context(2)).expect("accepted");
     function.post_put(pair, Put::new(vec![1; 64], key).context(3)).expect("accepted");
     function.post_get(pair, Get::new(key, vec![1; 64]).context(4)).expect("accepted");
-    function.post_fetch_add(pair, key.at(0), 1, 5).expect("accepted");
+    function.post_atomic(pair, Atomic::fetch_add(key.at(0), 1).context(5)).expect("accepted");
     let mut contexts: Vec<_> = (0..6)
         .map(|_| {
             let done = stage.next(A);

@@ -9,9 +9,11 @@ use super::payload::words;
 use super::regions::Request;
 use super::waiting::{Outcome, Posted, Tried, Work};
 use super::*;
+use crate::Get;
 use crate::descriptor::{LocalChain, RemoteChain};
-use crate::{Get, Refused};
-use bellwire_device::{Direct, Kind, PacketFlags, PacketHeader, QueuePair, Refusal, Rights};
+use bellwire_device::{
+    Buffer, Direct, Kind, PacketFlags, PacketHeader, QueuePair, Refusal, RemoteSlice, Rights,
+};
 use bellwire_ring::memory::View;
 use bellwire_wire::recut::Piece;
 
@@ -40,25 +42,21 @@ impl GetWork {
 
 // The initiator's side.
 impl Core {
-    /// Posts a get to `queue_pair`.
+    /// Posts a get to `queue_pair`. After an error `get` is unchanged; otherwise its lists have
+    /// been taken out.
     pub(super) fn post_get<T: Transport>(
         &mut self,
         transport: &mut T,
         queue_pair: QueuePair,
-        get: Get,
-    ) -> Result<(), Refused<Get>> {
-        let checked = self.room_to_post(queue_pair).and_then(|slot| {
-            let (total, owner) = self.check_chain(&get.destinations, &get.sources, false)?;
-            let (link, to) = self.route_to_owner(transport, queue_pair, owner)?;
-            Ok((slot, total, link, to))
-        });
-        let (slot, total, link, to) = match checked {
-            Ok(checked) => checked,
-            Err(error) => return Err(Refused::new(error, get)),
-        };
-        let Get { sources, destinations, context } = get;
+        get: &mut Get,
+    ) -> Result<()> {
+        let slot = self.room_to_post(queue_pair)?;
+        let (total, owner) = self.check_chain(&get.destinations, &get.sources, false)?;
+        let (link, to) = self.route_to_owner(transport, queue_pair, owner)?;
+        let empty = Get::new(Vec::<RemoteSlice>::new(), Vec::<Buffer>::new());
+        let Get { sources, destinations, context, signaled } = std::mem::replace(get, empty);
         let work = Work::Get(GetWork { sources, destinations, total, done: 0, asked: None });
-        self.accept(transport, slot, Posted { link, to, context, signaled: true, work });
+        self.accept(transport, slot, Posted { link, to, context, signaled, work });
         Ok(())
     }
 

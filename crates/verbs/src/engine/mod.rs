@@ -1,7 +1,7 @@
 //! The engine: everything that is the same on every device.
 //!
 //! [`Core`] is a function's state. It knows no transport; the transport reports to it (`Sink`).
-//! Code that needs the transport is generic over it. One dynamic call through [`Port`] reaches it,
+//! Code that needs the transport is generic over it. One dynamic call through [`DynTransport`] reaches it,
 //! so the compiler optimizes everything below that call together, the transport included.
 //!
 //! | file | what |
@@ -29,6 +29,7 @@ mod batch;
 mod chain;
 mod close;
 mod connect;
+mod dyn_transport;
 mod entry;
 mod event;
 mod get;
@@ -37,7 +38,7 @@ mod links;
 mod objects;
 mod outbox;
 mod payload;
-mod port;
+
 mod put;
 mod receive;
 mod regions;
@@ -46,9 +47,8 @@ mod send;
 mod undelivered;
 mod waiting;
 
-pub use atomic::Change;
+pub use dyn_transport::DynTransport;
 pub use inbox::Inbox;
-pub use port::Port;
 
 use crate::completion_queue::{CompletionRing, Hand, Taken};
 use crate::shared_receive::SharedReceives;

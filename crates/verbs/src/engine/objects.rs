@@ -156,7 +156,7 @@ impl Core {
         })
     }
 
-    pub(crate) fn list(&self) -> Vec<QueuePair> {
+    pub(crate) fn queue_pairs(&self) -> Vec<QueuePair> {
         self.queue_pairs.iter().map(|(_, entry)| entry.handle).collect()
     }
 
@@ -176,7 +176,7 @@ impl Core {
 
 // Memory.
 impl Core {
-    pub(super) fn allocate<T: Transport>(
+    pub(super) fn allocate_region<T: Transport>(
         &mut self,
         transport: &mut T,
         length: usize,
@@ -240,12 +240,12 @@ impl Core {
         transport: &mut T,
         region: MemoryRegion,
     ) -> Result<Vec<u8>> {
-        self.release(transport, &region)?;
+        self.deregister_foreign(transport, &region)?;
         Ok(region.into_memory().into_vec())
     }
 
     /// Ends a region. Its bytes stay where they are.
-    pub(super) fn release<T: Transport>(
+    pub(super) fn deregister_foreign<T: Transport>(
         &mut self,
         transport: &mut T,
         region: &MemoryRegion,

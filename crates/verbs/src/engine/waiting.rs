@@ -73,7 +73,7 @@ impl Work {
             Work::Message(_) => Finished::Send,
             Work::Put(_) => Finished::Put,
             Work::Get(_) => Finished::Get,
-            Work::Atomic(atomic) => atomic.operation(),
+            Work::Atomic(atomic) => atomic.operation.kind(),
             Work::Accept(_) => unreachable!("an acceptance completes nowhere"),
         }
     }
