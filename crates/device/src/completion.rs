@@ -133,6 +133,32 @@ pub struct Completion {
 }
 
 impl Completion {
+    /// For the engine: a completion without buffers, immediate value or previous value.
+    #[doc(hidden)]
+    #[must_use]
+    #[inline(always)]
+    pub fn new(
+        queue_pair: QueuePair,
+        peer: Address,
+        operation: Operation,
+        status: Status,
+        context: u64,
+        length: usize,
+    ) -> Self {
+        Completion {
+            buffer: None,
+            queue_pair,
+            peer,
+            status,
+            has_immediate: false,
+            context,
+            length,
+            word: 0,
+            rest: None,
+            operation,
+        }
+    }
+
     /// The sender's immediate value.
     #[inline]
     #[must_use]

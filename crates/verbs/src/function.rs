@@ -55,7 +55,7 @@ impl Function {
         let fork = ForkGuard::new()?;
         let mut core = Box::new(transport.start(options)?);
         core.stat.name_device(claim.device_name());
-        core.show(&[]);
+        core.write_snapshot(&[]);
         let transport = ManuallyDrop::new(transport);
         Ok(Function { fork, core, transport, claim, _one_thread: PhantomData })
     }
@@ -696,8 +696,8 @@ impl Function {
             if done == 0 && self.core.stands_still {
                 self.for_ever(())?;
             }
-            match patience.after_look(done > 0, || self.transport.now()) {
-                Next::Look => {}
+            match patience.after_empty_poll(done > 0, || self.transport.now()) {
+                Next::Poll => {}
                 Next::Sleep(left) => {
                     let limit = if self.core.waits_for_peers() { SHORT_SLEEP } else { left };
                     self.transport.sleep_until_wakeup(Some(left.min(limit)))?;

@@ -4,15 +4,16 @@
 //! word. Otherwise the owner's engine uses the same instruction on the same word. So both ways are
 //! atomic with respect to each other.
 
+use super::Core;
 use super::chain::check_bounds;
 use super::outbox::Reply;
 use super::payload::{Head, words};
 use super::regions::Request;
-use super::waiting::{Outcome, Posted, Tried, Work};
-use super::*;
+use super::work::{Attempt, Outcome, Posted, Work};
 use crate::Atomic;
 use bellwire_device::{
-    AtomicOperation, Direct, Kind, PacketHeader, QueuePair, Refusal, RemoteAt, Rights,
+    AtomicOperation, Direct, Error, Kind, LinkId, PacketHeader, QueuePair, RemoteAt, Result,
+    Rights, Status, Transport, Verdict,
 };
 use bellwire_ring::memory::View;
 
@@ -49,7 +50,7 @@ impl Core {
         transport: &mut T,
         slot: u32,
         posted: Posted,
-    ) -> Tried {
+    ) -> Attempt {
         let Work::Atomic(AtomicWork { at, operation }) = posted.work else {
             unreachable!("the caller looked")
         };
@@ -58,30 +59,18 @@ impl Core {
             Direct::Done(value) => {
                 let outcome = Outcome { status: Status::Success, length: 8, value };
                 self.finish_posted(slot, posted, outcome);
-                return Tried::Gone;
+                return Attempt::Started;
             }
-            Direct::Pending => return Tried::Waits(posted),
-            Direct::Refused(status) => return self.give_up(transport, slot, posted, status),
+            Direct::Pending => return Attempt::Blocked(posted),
+            Direct::Refused(status) => return self.fail(transport, slot, posted, status),
             Direct::ByPacket => {}
         }
-        let Some(id) = self.start_operation(slot, &posted) else { return Tried::Waits(posted) };
+        let Some(id) = self.start_operation(slot, &posted) else { return Attempt::Blocked(posted) };
         let mut header = PacketHeader::new(Kind::Atomic, 0, 0, id.to_bits());
         let (number, [operand, expected]) = operation.to_packet();
         header.aux = number;
         let head = Head::new(&[key.key, key.index as u64, offset, operand, expected]);
-        match transport.send(posted.link, header, head.as_slice(), View::empty()) {
-            Ok(()) => {
-                self.hand_over(id, Stage::Atomic(AtomicWork { at, operation }));
-                Tried::Gone
-            }
-            Err(refusal) => {
-                self.end_operation(id);
-                match refusal {
-                    Refusal::Busy => Tried::Waits(posted),
-                    Refusal::Down(status) => self.give_up(transport, slot, posted, status),
-                }
-            }
-        }
+        self.send_request(transport, (slot, id), posted, header, head)
     }
 
     /// A peer requests an atomic on our memory.
