@@ -33,18 +33,22 @@ impl AtomicOperation {
     /// The kind that its completion names.
     #[must_use]
     pub fn kind(self) -> Operation {
-        match self {
-            AtomicOperation::FetchAdd(_) => Operation::FetchAdd,
-            AtomicOperation::CompareSwap { .. } => Operation::CompareSwap,
-        }
+        self.parts().0
     }
 
     /// Its number in the `aux` field of a packet, and the two operands in the payload.
     #[must_use]
     pub fn to_packet(self) -> (u16, [u64; 2]) {
+        let (_, number, operands) = self.parts();
+        (number, operands)
+    }
+
+    fn parts(self) -> (Operation, u16, [u64; 2]) {
         match self {
-            AtomicOperation::FetchAdd(operand) => (0, [operand, 0]),
-            AtomicOperation::CompareSwap { expected, new } => (1, [new, expected]),
+            AtomicOperation::FetchAdd(operand) => (Operation::FetchAdd, 0, [operand, 0]),
+            AtomicOperation::CompareSwap { expected, new } => {
+                (Operation::CompareSwap, 1, [new, expected])
+            }
         }
     }
 

@@ -15,7 +15,7 @@ use bellwire_ring::memory::View;
 const BURST: usize = 16;
 
 impl Core {
-    /// The queue pair behind a handle, and whether `sends` more descriptors may be posted to it.
+    /// The slot behind a handle, if one more descriptor may be posted to the queue pair.
     pub(super) fn room_to_post(&mut self, queue_pair: QueuePair) -> Result<u32> {
         let qp = self
             .queue_pairs
