@@ -180,7 +180,6 @@ impl Completion {
     }
 
     /// All posted buffers, in order.
-    #[must_use]
     pub fn into_buffers(self) -> impl Iterator<Item = Buffer> {
         self.buffer.into_iter().chain(self.rest.into_iter().flat_map(|rest| *rest))
     }

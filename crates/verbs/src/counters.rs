@@ -17,7 +17,6 @@ macro_rules! counters {
 
         impl $name {
             /// Name and value of each counter, in the order of declaration.
-            #[must_use]
             pub fn rows(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
                 [$((stringify!($field), self.$field)),*].into_iter()
             }
@@ -166,7 +165,6 @@ pub struct Counters {
 
 impl Counters {
     /// Name and value of each counter: the function's own, then the sums over its queue pairs.
-    #[must_use]
     pub fn rows(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
         self.function.rows().chain(self.total.rows())
     }

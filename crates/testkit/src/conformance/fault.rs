@@ -15,7 +15,7 @@ const BYTES: usize = 30_000;
 /// A one-sided operation, the right that it needs, and its post with context 1.
 type OneSided = (Operation, Rights, fn(&mut Function, QueuePair, RemoteSlice, Vec<u8>));
 
-const ONE_SIDED: [OneSided; 4] = [
+const ONE_SIDED: &[OneSided] = &[
     (Operation::Put, Rights::REMOTE_WRITE, |function, pair, part, bytes| {
         function.post_put(pair, Put::new(bytes, part).context(1)).expect("accepted")
     }),
@@ -56,7 +56,7 @@ fn assert_untouched(region: &MemoryRegion, story: &str) {
 /// back unchanged.
 #[track_caller]
 fn all_fail(stage: &mut Stage<'_>, key: RemoteKey, offset: u64, length: usize, status: Status) {
-    for one_sided in ONE_SIDED {
+    for &one_sided in ONE_SIDED {
         fails(stage, one_sided, key, offset, length, status);
     }
 }
@@ -164,8 +164,8 @@ pub fn forged_lengths(fixture: &dyn Fixture) {
             stage.case = format!("{region:?} claimed to have {length} bytes");
             all_fail(&mut stage, key, end, 8, Status::OutOfBounds);
             for (offset, length) in [(end, 1), (end - 1, 2), (0, BYTES + 1), (end - 7, 8)] {
-                for put_or_get in &ONE_SIDED[..2] {
-                    fails(&mut stage, *put_or_get, key, offset, length, Status::OutOfBounds);
+                for &put_or_get in &ONE_SIDED[..2] {
+                    fails(&mut stage, put_or_get, key, offset, length, Status::OutOfBounds);
                 }
             }
             if length == u64::MAX {
@@ -185,14 +185,14 @@ pub fn missing_rights(fixture: &dyn Fixture) {
         let rights = Rights::from_bits(bits).expect("three rights");
         for region in regions(&mut stage, rights) {
             let key = region.remote_key();
-            for one_sided in ONE_SIDED {
+            for &one_sided in ONE_SIDED {
                 stage.case = format!("{:?} with {rights:?} on {region:?}", one_sided.0);
                 if !rights.contains(one_sided.1) {
                     fails(&mut stage, one_sided, key, 16, 100, Status::NotPermitted);
                 }
             }
             assert_untouched(&region, "without the right");
-            for (_, right, post) in ONE_SIDED {
+            for &(_, right, post) in ONE_SIDED {
                 if rights.contains(right) {
                     let Node { function, queue_pair, .. } = &mut stage.nodes[A];
                     post(function, *queue_pair, key.slice(16, 100), vec![1; 100]);
