@@ -39,12 +39,12 @@ pub struct Directory {
 
 impl Directory {
     fn open(function: &mut Function) -> Result<Directory, Return> {
-        let region = function.allocate(REGIONS * ENTRY_BYTES, Rights::REMOTE_READ);
+        let region = function.allocate_region(REGIONS * ENTRY_BYTES, Rights::REMOTE_READ);
         Ok(Directory { region: region.map_err(|_| Return::ErrorResource)? })
     }
 
     pub fn close(self, function: &mut Function) {
-        let _ = function.release(&self.region);
+        let _ = function.deregister_foreign(&self.region);
     }
 
     fn hide(&self, place: u16) {

@@ -109,7 +109,7 @@ impl State {
             users: 0,
         };
         let Ok((place, _)) = self.regions.insert(entry) else {
-            let _ = self.function.release(&region);
+            let _ = self.function.deregister_foreign(&region);
             return Err(Return::ErrorResource);
         };
         // Twenty bits change with every registration, so a stale handle is noticed. Twelve bits are
@@ -121,7 +121,7 @@ impl State {
         let base = base.as_ptr() as u64;
         if let Err(code) = self.table.write(place, handle, base, length as u64, tag) {
             self.regions.remove(place);
-            let _ = self.function.release(&region);
+            let _ = self.function.deregister_foreign(&region);
             return Err(code);
         }
         self.use_tag(tag, true);
@@ -150,7 +150,7 @@ impl State {
             return Err(Return::ErrorResource);
         }
         if let Some(region) = entry.region.clone() {
-            self.function.release(&region).map_err(|_| Return::ErrorResource)?;
+            self.function.deregister_foreign(&region).map_err(|_| Return::ErrorResource)?;
         }
         self.table.clear(place);
         self.hide_from_peers(place);
@@ -181,7 +181,7 @@ impl State {
             unsafe { function.register_foreign(entry.base, entry.length, rights(&attributes)) };
         let region = region.map_err(|_| Return::ErrorResource)?;
         if let Some(old) = entry.region.replace(region) {
-            let _ = function.release(&old);
+            let _ = function.deregister_foreign(&old);
         }
         let old_tag = std::mem::replace(&mut entry.tag, tag);
         entry.attributes = attributes;

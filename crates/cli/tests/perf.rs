@@ -183,7 +183,7 @@ fn a_leader_that_puts_nothing_does_not_keep_the_listener() {
         let mut silent = Leader::open(&device);
         let orders = silent.connect(b"bellwire perf orders 1");
         silent.connect(b"bellwire perf data 1");
-        let region = silent.function.allocate(1 << 20, Rights::all()).expect("memory");
+        let region = silent.function.allocate_region(1 << 20, Rights::all()).expect("memory");
         let key = region.remote_key().to_bytes();
         let prepare = json!({
             "pairs": 1, "wait": wait, "cpu": null, "arena_bytes": 1 << 20, "key": key.to_vec()

@@ -56,6 +56,7 @@ impl Address {
     }
 
     /// The function that owns the queue pair.
+    #[must_use]
     pub const fn function_address(self) -> FunctionAddress {
         FunctionAddress { node: self.node, function: self.function }
     }

@@ -22,21 +22,25 @@ pub struct RegionSlice {
 
 impl RegionSlice {
     /// The region of the slice.
+    #[must_use]
     pub fn region(&self) -> &MemoryRegion {
         &self.region
     }
 
     /// Its offset in the region, in bytes.
+    #[must_use]
     pub fn offset(&self) -> usize {
         self.offset
     }
 
     /// Bytes.
+    #[must_use]
     pub fn len(&self) -> usize {
         self.length
     }
 
     /// Whether it has no bytes.
+    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
@@ -45,6 +49,7 @@ impl RegionSlice {
 impl MemoryRegion {
     /// The part from `offset`, `length` bytes long. Panics if it does not lie inside the region, as
     /// slicing does.
+    #[must_use]
     pub fn slice(&self, offset: usize, length: usize) -> RegionSlice {
         assert!(
             offset <= self.len() && length <= self.len() - offset,
@@ -58,11 +63,13 @@ impl MemoryRegion {
 impl Buffer {
     /// Bytes.
     #[inline(always)]
+    #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
     /// Whether there are no bytes.
+    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -70,27 +77,32 @@ impl Buffer {
     /// The bytes, if they are a vector's. `None` if they are part of a region, because peers may
     /// change those at any time.
     #[inline]
+    #[must_use]
     pub fn as_slice(&self) -> Option<&[u8]> {
         self.0.as_slice()
     }
 
     /// The region of the buffer; `None` if it is a vector.
     #[inline]
+    #[must_use]
     pub fn region(&self) -> Option<&MemoryRegion> {
         self.0.holder()
     }
 
     /// Its offset in its region, in bytes; 0 for a vector.
+    #[must_use]
     pub fn offset(&self) -> usize {
         self.0.offset()
     }
 
     /// The vector that was posted; `None` if it was part of a region.
+    #[must_use]
     pub fn into_vec(self) -> Option<Vec<u8>> {
         self.0.into_vec().ok()
     }
 
     /// The first `length` bytes as a vector. Copies only if the buffer is part of a region.
+    #[must_use]
     pub fn into_bytes(self, length: usize) -> Vec<u8> {
         match self.0.into_vec() {
             Ok(mut bytes) => {
@@ -108,6 +120,7 @@ impl Buffer {
     /// The bytes, for the data path to read.
     #[doc(hidden)]
     #[inline(always)]
+    #[must_use]
     pub fn view(&self) -> View<'_> {
         self.0.view()
     }

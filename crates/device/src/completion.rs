@@ -70,6 +70,7 @@ pub enum Status {
 
 impl Status {
     /// Whether it succeeded.
+    #[must_use]
     pub fn is_success(self) -> bool {
         self == Status::Success
     }
@@ -132,19 +133,48 @@ pub struct Completion {
 }
 
 impl Completion {
+    /// For the engine: a completion without buffers, immediate value or previous value.
+    #[doc(hidden)]
+    #[must_use]
+    #[inline(always)]
+    pub fn new(
+        queue_pair: QueuePair,
+        peer: Address,
+        operation: Operation,
+        status: Status,
+        context: u64,
+        length: usize,
+    ) -> Self {
+        Completion {
+            buffer: None,
+            queue_pair,
+            peer,
+            status,
+            has_immediate: false,
+            context,
+            length,
+            word: 0,
+            rest: None,
+            operation,
+        }
+    }
+
     /// The sender's immediate value.
     #[inline]
+    #[must_use]
     pub fn immediate(&self) -> Option<u64> {
         self.has_immediate.then_some(self.word)
     }
 
     /// The previous value of an atomic; 0 otherwise.
     #[inline]
+    #[must_use]
     pub fn value(&self) -> u64 {
         if self.has_immediate { 0 } else { self.word }
     }
 
     /// The further buffers of a chain descriptor, in order, after `buffer`.
+    #[must_use]
     pub fn chain(&self) -> &[Buffer] {
         self.rest.as_deref().map_or(&[], |rest| rest)
     }

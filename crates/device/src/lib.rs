@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod atomic;
 mod buffer;
 mod completion;
 mod error;
@@ -26,6 +27,8 @@ mod station;
 mod transport;
 
 pub use address::{Address, FunctionAddress};
+pub use atomic::AtomicOperation;
+pub use bellwire_ring::memory::{Memory, View};
 pub use buffer::{Buffer, RegionSlice};
 pub use completion::{Completion, Operation, QueuePair, Status};
 pub use error::{Error, Result};

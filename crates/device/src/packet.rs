@@ -59,6 +59,7 @@ pub enum Kind {
 impl Kind {
     /// The kind with this number.
     #[inline]
+    #[must_use]
     pub fn from_number(number: u8) -> Option<Kind> {
         Some(match number {
             1 => Kind::Send,
@@ -127,10 +128,41 @@ impl PacketHeader {
         }
     }
 
+    /// The header of a packet that carries an immediate value, if there is one.
+    #[must_use]
+    #[inline(always)]
+    pub fn with_immediate(kind: Kind, destination: u32, source: u32, value: Option<u64>) -> Self {
+        let mut header = Self::new(kind, destination, source, value.unwrap_or_default());
+        header.flags.set(PacketFlags::IMMEDIATE, value.is_some());
+        header
+    }
+
+    /// The immediate value that it carries.
+    #[must_use]
+    #[inline(always)]
+    pub fn immediate(&self) -> Option<u64> {
+        self.flags.contains(PacketFlags::IMMEDIATE).then_some(self.argument)
+    }
+
+    /// The header of staged data that belongs at `offset`.
+    #[must_use]
+    #[inline]
+    pub fn data(offset: u64, argument: u64) -> Self {
+        Self::new(Kind::Data, offset as u32, (offset >> 32) as u32, argument)
+    }
+
+    /// Where staged data belongs.
+    #[must_use]
+    #[inline]
+    pub fn offset(&self) -> u64 {
+        u64::from(self.destination) | u64::from(self.source) << 32
+    }
+
     /// Whether it answers a request: its receiver can take it without sending a packet. A link with
     /// two channels carries answers in the second one, so they pass blocked requests (C-26, C-27).
     /// An acceptance is no answer: messages on its connection must not overtake it.
     #[inline]
+    #[must_use]
     pub fn is_answer(&self) -> bool {
         const GRANT: u8 = Kind::Grant as u8;
         const DATA: u8 = Kind::Data as u8;
@@ -140,6 +172,7 @@ impl PacketHeader {
 
     /// Words 1 to 3.
     #[inline(always)]
+    #[must_use]
     pub fn to_words(self) -> [u64; 3] {
         [
             self.kind as u64

@@ -39,6 +39,7 @@ impl RemoteKey {
     pub const BYTES: usize = 24;
 
     /// Little-endian, for a message: key, length, node, index, function, zero.
+    #[must_use]
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         bytes[0..8].copy_from_slice(&self.key.to_le_bytes());
@@ -51,6 +52,7 @@ impl RemoteKey {
 
     /// The inverse of [`RemoteKey::to_bytes`]; `None` if the bytes cannot be a key (wrong length,
     /// zero key).
+    #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; Self::BYTES] = bytes.try_into().ok()?;
         let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
@@ -87,16 +89,19 @@ pub struct RemoteAt {
 
 impl RemoteKey {
     /// The part from `offset`, `length` bytes long. The post checks the bounds.
+    #[must_use]
     pub const fn slice(self, offset: u64, length: u64) -> RemoteSlice {
         RemoteSlice { key: self, offset, length }
     }
 
     /// The word at `offset`. The post checks bounds and alignment.
+    #[must_use]
     pub const fn at(self, offset: u64) -> RemoteAt {
         RemoteAt { key: self, offset }
     }
 
     /// The function that owns the region.
+    #[must_use]
     pub const fn owner(self) -> FunctionAddress {
         FunctionAddress { node: self.node, function: self.function }
     }
@@ -108,8 +113,8 @@ impl From<RemoteKey> for RemoteSlice {
     }
 }
 
-/// Memory that is registered with a function. Clones refer to the same region. `deregister` returns
-/// it.
+/// Memory that is registered with a function (`Function::allocate_region` has an example). Clones
+/// refer to the same region. `Function::deregister` returns it.
 ///
 /// Peers with the rights may change the bytes at any time, so they are copied in and out, never
 /// borrowed.
@@ -133,22 +138,26 @@ impl MemoryRegion {
     /// Whether there are more references than this handle and the engine's: another handle, or a
     /// descriptor.
     #[doc(hidden)]
+    #[must_use]
     pub fn is_shared(&self) -> bool {
         Arc::strong_count(&self.0) > 2
     }
 
     /// The key for peers.
+    #[must_use]
     pub fn remote_key(&self) -> RemoteKey {
         self.0.key
     }
 
     /// The rights of peers.
+    #[must_use]
     pub fn rights(&self) -> Rights {
         self.0.rights
     }
 
     /// Bytes.
     #[allow(clippy::len_without_is_empty)] // A region has at least one byte.
+    #[must_use]
     pub fn len(&self) -> usize {
         self.0.memory.len()
     }
@@ -165,6 +174,7 @@ impl MemoryRegion {
 
     /// Reads the 8-byte word at `offset`. Bytes that were put before it are visible too (acquire).
     /// Panics if misaligned or outside.
+    #[must_use]
     pub fn load_u64(&self, offset: usize) -> u64 {
         self.0.memory.view().load(offset).expect("an aligned word inside the region")
     }
@@ -177,18 +187,21 @@ impl MemoryRegion {
 
     /// The bytes, for the data path.
     #[doc(hidden)]
+    #[must_use]
     pub fn view(&self) -> View<'_> {
         self.0.memory.view()
     }
 
     /// The memory. Clones of it share the bytes.
     #[doc(hidden)]
+    #[must_use]
     pub fn memory(&self) -> &Memory {
         &self.0.memory
     }
 
     /// Takes the memory out, to return it. It is unshared if this was the last handle.
     #[doc(hidden)]
+    #[must_use]
     pub fn into_memory(self) -> Memory {
         match Arc::try_unwrap(self.0) {
             Ok(alone) => alone.memory,

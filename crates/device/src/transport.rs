@@ -1,7 +1,7 @@
 //! The interface of a device. The engine does the rest (queue pairs, matching, rendezvous,
 //! atomics), the same for all devices.
 
-use crate::{Error, FunctionAddress, PacketHeader, RemoteKey, Rights, Status};
+use crate::{AtomicOperation, Error, FunctionAddress, PacketHeader, RemoteKey, Rights, Status};
 use bellwire_ring::memory::{Memory, View};
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
@@ -233,22 +233,15 @@ pub trait Transport: Send {
         Direct::ByPacket
     }
 
-    /// Adds to the word at `offset` of the peer's memory.
-    fn fetch_add(&mut self, link: LinkId, key: RemoteKey, offset: u64, operand: u64) -> Direct {
-        let _ = (link, key, offset, operand);
-        Direct::ByPacket
-    }
-
-    /// Replaces the word at `offset` of the peer's memory if it equals `expected`.
-    fn compare_swap(
+    /// Changes the word at `offset` of the peer's memory, without involving the peer.
+    fn atomic(
         &mut self,
         link: LinkId,
         key: RemoteKey,
         offset: u64,
-        expected: u64,
-        new: u64,
+        operation: AtomicOperation,
     ) -> Direct {
-        let _ = (link, key, offset, expected, new);
+        let _ = (link, key, offset, operation);
         Direct::ByPacket
     }
 

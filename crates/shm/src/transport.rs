@@ -13,8 +13,8 @@ use crate::regions::Regions;
 use crate::schedule::Schedule;
 use crate::socket::Received;
 use bellwire_device::{
-    Direct, Error, FunctionAddress, Gate, LinkId, PacketHeader, Refusal, RemoteKey, Rights, Sink,
-    Status, Transport, TransportLimits,
+    AtomicOperation, Direct, Error, FunctionAddress, Gate, LinkId, PacketHeader, Refusal,
+    RemoteKey, Rights, Sink, Status, Transport, TransportLimits,
 };
 use bellwire_ring::board::Board;
 use bellwire_ring::memory::{Memory, View};
@@ -361,21 +361,14 @@ impl Transport for ShmTransport {
         self.links.access(link.0, |up| up.get(key, offset, into))
     }
 
-    fn fetch_add(&mut self, link: LinkId, key: RemoteKey, offset: u64, operand: u64) -> Direct {
-        let change = |word: View<'_>| word.fetch_add(0, operand);
-        self.links.access(link.0, |up| up.atomic(key, offset, change))
-    }
-
-    fn compare_swap(
+    fn atomic(
         &mut self,
         link: LinkId,
         key: RemoteKey,
         offset: u64,
-        expected: u64,
-        new: u64,
+        operation: AtomicOperation,
     ) -> Direct {
-        let change = |word: View<'_>| word.compare_swap(0, expected, new);
-        self.links.access(link.0, |up| up.atomic(key, offset, change))
+        self.links.access(link.0, |up| up.atomic(key, offset, |word| operation.apply(word, 0)))
     }
 
     fn wrong_keys(&self) -> u64 {

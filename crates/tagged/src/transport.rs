@@ -98,8 +98,7 @@ impl<S: PacketSink> Inbox for Mailbox<'_, S> {
 impl Transport {
     /// Opens function `function` of `device`.
     pub(crate) fn open(device: &Device, function: u8) -> Result<Transport> {
-        let mut opening = FunctionOptions::default();
-        opening.outstanding = 256;
+        let opening = FunctionOptions::default().outstanding(256);
         let mut function = device.open_function_with(function, &opening)?;
         let completions = function.create_completion_queue(COMPLETIONS)?;
         let own = QueuePairOptions::new(completions).send_depth(1).receive_depth(BUFFERS);
@@ -292,7 +291,7 @@ impl Transport {
     /// Releases regions that no descriptor of ours names.
     pub(crate) fn release(&mut self, regions: impl IntoIterator<Item = MemoryRegion>) {
         for region in regions {
-            let released = self.function.release(&region);
+            let released = self.function.deregister_foreign(&region);
             debug_assert!(released.is_ok(), "{released:?}");
         }
     }
@@ -356,7 +355,7 @@ impl Transport {
     /// The next completion, without another poll of the device.
     #[inline]
     pub(crate) fn next_completion(&mut self) -> Result<Option<Completion>> {
-        self.function.take(self.completions)
+        self.function.next_completion(self.completions)
     }
 
     /// Posts a buffer again that a packet came in.

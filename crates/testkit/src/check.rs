@@ -74,7 +74,10 @@ fn no_mapping_stays() {
     for _ in 0..3 {
         let network = Named::new("shm");
         let mut stage = Stage::connected(&network);
-        stage.nodes[stage::A].function.allocate(4096, bellwire::Rights::all()).expect("room");
+        stage.nodes[stage::A]
+            .function
+            .allocate_region(4096, bellwire::Rights::all())
+            .expect("room");
     }
     assert_eq!(Residue::count("nobody"), before);
 }

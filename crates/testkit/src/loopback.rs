@@ -6,11 +6,12 @@
 //! without direct access, access that must be requested first, and links that die. It tells peers
 //! nothing that is optional, and reuses link numbers as soon as possible.
 
-use bellwire::engine::Port;
+use bellwire::engine::DynTransport;
 use bellwire::{Device, DeviceBackend, Error, FunctionAddress, FunctionOptions, RemoteKey};
 use bellwire::{Result, Rights, Status};
 use bellwire_device::{
-    Direct, Gate, LinkId, PacketHeader, Refusal, Sink, Station, Transport, TransportLimits, Verdict,
+    AtomicOperation, Direct, Gate, LinkId, PacketHeader, Refusal, Sink, Station, Transport,
+    TransportLimits, Verdict,
 };
 use bellwire_ring::memory::{Memory, Owner, View};
 use std::cell::Cell;
@@ -277,7 +278,11 @@ impl DeviceBackend for LoopbackDevice {
         8
     }
 
-    fn open_function(&self, function: u8, _options: &FunctionOptions) -> Result<Box<dyn Port>> {
+    fn open_function(
+        &self,
+        function: u8,
+        _options: &FunctionOptions,
+    ) -> Result<Box<dyn DynTransport>> {
         let address = FunctionAddress { node: self.node, function };
         Ok(Box::new(self.fabric.transport(address)))
     }
@@ -471,21 +476,14 @@ impl Transport for Loopback {
         })
     }
 
-    fn fetch_add(&mut self, link: LinkId, key: RemoteKey, offset: u64, operand: u64) -> Direct {
-        self.reach(link, key, offset, 8, Rights::REMOTE_ATOMIC, |part| part.fetch_add(0, operand))
-    }
-
-    fn compare_swap(
+    fn atomic(
         &mut self,
         link: LinkId,
         key: RemoteKey,
         offset: u64,
-        expected: u64,
-        new: u64,
+        operation: AtomicOperation,
     ) -> Direct {
-        self.reach(link, key, offset, 8, Rights::REMOTE_ATOMIC, |part| {
-            part.compare_swap(0, expected, new)
-        })
+        self.reach(link, key, offset, 8, Rights::REMOTE_ATOMIC, |part| operation.apply(part, 0))
     }
 
     fn wait_fd(&self) -> BorrowedFd<'_> {

@@ -2,8 +2,8 @@
 //! does.
 
 use bellwire::{
-    Address, Completion, Device, DeviceOptions, Error, Function, Get, Message, Operation, Put,
-    Result, Rights, Status, Wait,
+    Address, Atomic, Completion, Device, DeviceOptions, Error, Function, Get, Message, Operation,
+    Put, Result, Rights, Status, Wait,
 };
 use bellwire_model::chpp::Config;
 use bellwire_model::chpp::config::PROTOTYPE;
@@ -148,7 +148,7 @@ fn seen(node: usize, done: Completion) -> Seen {
 fn program(fixture: &dyn Fixture) -> Vec<Seen> {
     let mut nodes = [(); 2].map(|()| Node::open(fixture));
     let addresses = [0, 1].map(|who: usize| nodes[who].address());
-    let region = nodes[1].function.allocate(50_000, Rights::all()).expect("room");
+    let region = nodes[1].function.allocate_region(50_000, Rights::all()).expect("room");
     let key = region.remote_key();
     let mut expected = 0;
     for (number, size) in [0, 8, 128, 129, 2_040, 2_041, 8_000, 40_000].into_iter().enumerate() {
@@ -168,7 +168,10 @@ fn program(fixture: &dyn Fixture) -> Vec<Seen> {
         let put = Put::new(bytes, key.slice(number, size as u64)).context(300 + number);
         let put = put.event(addresses[1].queue_pair, Some(number));
         nodes[0].function.post_put(pair, put).expect("room");
-        nodes[0].function.post_fetch_add(pair, key.at(49_000), number, 400 + number).expect("room");
+        nodes[0]
+            .function
+            .post_atomic(pair, Atomic::fetch_add(key.at(49_000), number).context(400 + number))
+            .expect("room");
         expected += 7;
     }
     let pair = nodes[0].queue_pair;

@@ -416,7 +416,7 @@ mod run {
         network.ip(1, "link set wire down");
         let since = Instant::now();
         let to = stage.nodes[1].address();
-        let region = stage.nodes[1].function.allocate(4096, Rights::all()).expect("memory");
+        let region = stage.nodes[1].function.allocate_region(4096, Rights::all()).expect("memory");
         post_everything(&mut stage.nodes[0], to, region.remote_key());
         let (near, far) = stage.nodes.split_at_mut(1);
         let ended = all_complete(&mut near[0], far);
@@ -481,7 +481,7 @@ mod run {
         let mut stage = network.stage();
         Traffic::both_ways(20).finish(&mut stage);
         let regions = [0, 1].map(|number: usize| {
-            stage.nodes[number].function.allocate(4096, Rights::all()).expect("memory")
+            stage.nodes[number].function.allocate_region(4096, Rights::all()).expect("memory")
         });
         let keys = regions.each_ref().map(|region| region.remote_key());
         network.ip(0, "link del wire");

@@ -166,8 +166,7 @@ fn places_have_one_owner() {
 #[test]
 fn weights_are_refused() {
     let device = udp().open(&DeviceOptions::default()).unwrap();
-    let mut options = bellwire::FunctionOptions::default();
-    options.weight += 1;
+    let options = bellwire::FunctionOptions::default().weight(17);
     let error = device.open_function_with(0, &options).unwrap_err();
     assert!(matches!(error, Error::OutOfRange { parameter: "weight", .. }), "{error}");
     assert!(error.to_string().contains("shm has weights"), "{error}");

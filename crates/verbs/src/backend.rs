@@ -1,7 +1,7 @@
 //! Devices behind the API. Kinds of devices differ in how their functions are opened.
 
 use crate::device::DeviceOptions;
-use crate::engine::Port;
+use crate::engine::DynTransport;
 use crate::{Error, FunctionOptions, Result};
 use bellwire_device::Station;
 
@@ -16,11 +16,15 @@ pub trait DeviceBackend: Send + Sync {
 
     /// Opens the function's transport. The caller has checked the number, and that the function is
     /// not open yet.
-    fn open_function(&self, function: u8, options: &FunctionOptions) -> Result<Box<dyn Port>>;
+    fn open_function(
+        &self,
+        function: u8,
+        options: &FunctionOptions,
+    ) -> Result<Box<dyn DynTransport>>;
 }
 
 /// How a function of one kind of device is opened.
-pub(crate) type OpenFunction<S> = fn(&S, u8, &FunctionOptions) -> Result<Box<dyn Port>>;
+pub(crate) type OpenFunction<S> = fn(&S, u8, &FunctionOptions) -> Result<Box<dyn DynTransport>>;
 
 struct Opened<S> {
     station: S,
@@ -46,7 +50,11 @@ impl<S: Station> DeviceBackend for Opened<S> {
         self.functions
     }
 
-    fn open_function(&self, function: u8, options: &FunctionOptions) -> Result<Box<dyn Port>> {
+    fn open_function(
+        &self,
+        function: u8,
+        options: &FunctionOptions,
+    ) -> Result<Box<dyn DynTransport>> {
         (self.open)(&self.station, function, options)
     }
 }

@@ -4,7 +4,17 @@ use bellwire_device::{Buffer, Completion};
 use std::mem::{MaybeUninit, offset_of};
 use std::ptr::{addr_of, addr_of_mut};
 
-/// Handle of a completion queue.
+/// Handle of a completion queue: finished descriptors and arrivals, oldest first.
+///
+/// ```no_run
+/// # use bellwire::{CompletionQueue, Function, Result};
+/// # fn example(function: &mut Function) -> Result<()> {
+/// let queue: CompletionQueue = function.create_completion_queue(64)?;
+/// while let Some(done) = function.poll(queue)? {
+///     println!("{:?} {}: {}", done.operation, done.context, done.status);
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct CompletionQueue {
     pub(crate) slot: u32,
@@ -160,30 +170,30 @@ impl Taken<'_> {
 }
 
 /// A place for one completion that bypasses its ring, for the program that polls for it.
-pub(crate) struct Hand {
+pub(crate) struct CompletionBypass {
     place: Place,
     /// The slot of the queue that is polled, or [`FULL`] or [`CLOSED`]. One word, because every
     /// message reads it.
     queue: u32,
 }
 
-/// The hand holds a completion. No queue has this slot, nor the next one.
+/// The bypass holds a completion. No queue has this slot, nor the next one.
 const FULL: u32 = u32::MAX;
 /// No program polls.
 const CLOSED: u32 = u32::MAX - 1;
 
-impl Hand {
+impl CompletionBypass {
     pub(crate) fn new() -> Self {
-        Hand { place: Place::new(), queue: CLOSED }
+        CompletionBypass { place: Place::new(), queue: CLOSED }
     }
 
-    /// Opens the hand for a completion of `queue`.
+    /// Opens the bypass for a completion of `queue`.
     #[inline(always)]
     pub(crate) fn open(&mut self, queue: u32) {
         self.queue = queue;
     }
 
-    /// Whether a completion of `queue` can go to the hand.
+    /// Whether a completion of `queue` can take the bypass.
     #[inline(always)]
     pub(crate) fn is_open(&self, queue: u32) -> bool {
         self.queue == queue
@@ -196,13 +206,13 @@ impl Hand {
         &mut self.place
     }
 
-    /// Whether a completion came since the hand was opened.
+    /// Whether a completion came since the bypass was opened.
     #[inline(always)]
     pub(crate) fn is_full(&self) -> bool {
         self.queue == FULL
     }
 
-    /// Closes the hand. Returns the completion that came since it was opened.
+    /// Closes the bypass. Returns the completion that came since it was opened.
     #[inline(always)]
     pub(crate) fn close(&mut self) -> Option<Taken<'_>> {
         match std::mem::replace(&mut self.queue, CLOSED) {

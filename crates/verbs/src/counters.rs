@@ -3,6 +3,8 @@
 //! All are words of 64 bits in one struct per queue pair and one per function, so that tools can
 //! read them from outside.
 
+use crate::Operation;
+
 /// Defines a struct of `u64` counters and how to print it.
 macro_rules! counters {
     ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $field:ident),* $(,)? }) => {
@@ -86,6 +88,29 @@ counters! {
         sends_waited,
         /// Times that senders received STOP (H-15).
         stops,
+    }
+}
+
+impl QueuePairCounters {
+    /// Counts a posted descriptor that has succeeded with `length` bytes.
+    #[inline]
+    pub(crate) fn count_success(&mut self, kind: Operation, length: usize) {
+        let bytes = length as u64;
+        match kind {
+            Operation::Send => {
+                self.messages_sent += 1;
+                self.bytes_sent += bytes;
+            }
+            Operation::Put => {
+                self.puts += 1;
+                self.put_bytes += bytes;
+            }
+            Operation::Get => {
+                self.gets += 1;
+                self.get_bytes += bytes;
+            }
+            _ => self.atomics += 1,
+        }
     }
 }
 

@@ -1,13 +1,25 @@
 //! What a program posts to the send side of a queue pair: builders, and the error of a refused
 //! post.
 
-use crate::{Address, Buffer, Error, MemoryRegion, RegionSlice, RemoteKey, RemoteSlice};
+use crate::{Address, Buffer, Error, MemoryRegion, RegionSlice, RemoteAt, RemoteKey, RemoteSlice};
+use bellwire_device::AtomicOperation;
 use bellwire_ring::memory::View;
 use std::fmt;
 
 /// One message (NAP). Up to [`crate::Limits::eager_bytes`] it travels eagerly. A longer one goes by
 /// rendezvous: the receiver fetches it as soon as it has a buffer (C-53).
+///
+/// ```no_run
+/// # use bellwire::{Address, Function, Message, QueuePair, Result};
+/// # fn example(function: &mut Function, queue_pair: QueuePair, peer: Address) -> Result<()> {
+/// let short = Message::inline(b"ready").to(peer).immediate(7).unsignaled();
+/// function.post_send(queue_pair, short)?;
+/// let long = Message::buffer(vec![1; 1 << 20]).to(peer).context(1);
+/// function.post_send(queue_pair, long)?;
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
+#[must_use = "a descriptor does nothing until it is posted"]
 pub struct Message<'a> {
     pub(crate) payload: Payload<'a>,
     pub(crate) to: Destination,
@@ -147,7 +159,18 @@ impl<'a> Message<'a> {
 /// One-sided write: local bytes to a peer's memory, without the peer's program taking part. A chain
 /// descriptor (C-28): sources and destinations may differ in number and sizes, but not in their
 /// total (C-29).
+///
+/// ```no_run
+/// # use bellwire::{Function, Put, QueuePair, RemoteKey, Result};
+/// # fn example(function: &mut Function, queue_pair: QueuePair, key: RemoteKey) -> Result<()> {
+/// function.post_put(queue_pair, Put::inline(b"result", key.slice(64, 6)).context(1))?;
+/// // Two sources, one destination; the peer sees an event when all bytes are there.
+/// let put = Put::new(vec![vec![1; 100], vec![2; 28]], key.slice(0, 128));
+/// function.post_put(queue_pair, put.event(3, None))?;
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
+#[must_use = "a descriptor does nothing until it is posted"]
 pub struct Put<'a> {
     pub(crate) source: Source<'a>,
     pub(crate) destinations: RemoteChain,
@@ -205,6 +228,7 @@ impl<'a> Put<'a> {
         self.event = Some(Event { queue_pair, immediate });
         self
     }
+
     /// No completion if it succeeds: its buffers are then dropped. One if it fails.
     #[inline]
     pub fn unsignaled(mut self) -> Self {
@@ -215,24 +239,97 @@ impl<'a> Put<'a> {
 
 /// One-sided read: a peer's memory into local buffers, without the peer's program taking part. A
 /// chain descriptor, as [`Put`].
+///
+/// ```no_run
+/// # use bellwire::{Function, Get, QueuePair, RemoteKey, Result};
+/// # fn example(function: &mut Function, queue_pair: QueuePair, key: RemoteKey) -> Result<()> {
+/// function.post_get(queue_pair, Get::new(key.slice(0, 4096), vec![0; 4096]).context(1))?;
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
+#[must_use = "a descriptor does nothing until it is posted"]
 pub struct Get {
     pub(crate) sources: RemoteChain,
     pub(crate) destinations: LocalChain,
     pub(crate) context: u64,
+    pub(crate) signaled: bool,
 }
 
 impl Get {
     /// From parts of regions of one function to local buffers.
     #[inline]
     pub fn new(sources: impl Into<RemoteChain>, destinations: impl Into<LocalChain>) -> Self {
-        Get { sources: sources.into(), destinations: destinations.into(), context: 0 }
+        let (sources, destinations) = (sources.into(), destinations.into());
+        Get { sources, destinations, context: 0, signaled: true }
     }
 
     /// A number that the completion returns.
     #[inline]
     pub fn context(mut self, context: u64) -> Self {
         self.context = context;
+        self
+    }
+
+    /// No completion if it succeeds: its buffers are then dropped. One if it fails.
+    ///
+    /// Only parts of a [`MemoryRegion`] keep the bytes that it brings. A later signaled get of the
+    /// same queue pair does not tell that this one has finished: a peer's message must.
+    #[inline]
+    pub fn unsignaled(mut self) -> Self {
+        self.signaled = false;
+        self
+    }
+}
+
+/// Changes a peer's word of 8 bytes atomically, without the peer's program taking part. The
+/// completion's [`value`](crate::Completion::value) is the word's previous value.
+///
+/// ```no_run
+/// # use bellwire::{Atomic, Function, QueuePair, RemoteKey, Result};
+/// # fn example(function: &mut Function, queue_pair: QueuePair, key: RemoteKey) -> Result<()> {
+/// function.post_atomic(queue_pair, Atomic::fetch_add(key.at(0), 1).context(1))?;
+/// // Takes a lock in the next word, if nobody has it.
+/// function.post_atomic(queue_pair, Atomic::compare_swap(key.at(8), 0, 1).context(2))?;
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+#[must_use = "a descriptor does nothing until it is posted"]
+pub struct Atomic {
+    pub(crate) at: RemoteAt,
+    pub(crate) operation: AtomicOperation,
+    pub(crate) context: u64,
+    pub(crate) signaled: bool,
+}
+
+impl Atomic {
+    /// Adds `operand` to the word; the sum wraps.
+    #[inline]
+    pub fn fetch_add(at: RemoteAt, operand: u64) -> Self {
+        Self::new(at, AtomicOperation::FetchAdd(operand))
+    }
+
+    /// Replaces the word by `new` if it equals `expected`.
+    #[inline]
+    pub fn compare_swap(at: RemoteAt, expected: u64, new: u64) -> Self {
+        Self::new(at, AtomicOperation::CompareSwap { expected, new })
+    }
+
+    #[inline]
+    fn new(at: RemoteAt, operation: AtomicOperation) -> Self {
+        Atomic { at, operation, context: 0, signaled: true }
+    }
+
+    /// A number that the completion returns.
+    #[inline]
+    pub fn context(mut self, context: u64) -> Self {
+        self.context = context;
+        self
+    }
+
+    /// No completion if it succeeds: the previous value is then lost. One if it fails.
+    #[inline]
+    pub fn unsignaled(mut self) -> Self {
+        self.signaled = false;
         self
     }
 }
@@ -376,5 +473,34 @@ impl<D: fmt::Debug> std::error::Error for Refused<D> {
 impl<D> From<Refused<D>> for Error {
     fn from(refused: Refused<D>) -> Self {
         refused.error
+    }
+}
+
+/// The end of [`crate::Function::post_sends`] at a refused message: the error, and the number of
+/// messages before it. `?` keeps the error and drops the number.
+#[derive(Debug)]
+pub struct PartialPost {
+    /// Why.
+    pub error: Error,
+    /// Messages that are posted. The refused one and all behind it are unchanged.
+    pub posted: usize,
+}
+
+impl fmt::Display for PartialPost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl std::error::Error for PartialPost {
+    /// The cause of the error, as of [`Refused`].
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.error.source()
+    }
+}
+
+impl From<PartialPost> for Error {
+    fn from(partial: PartialPost) -> Self {
+        partial.error
     }
 }

@@ -1,9 +1,9 @@
 //! Functions: the objects that a program drives.
 
 use crate::completion_queue::Taken;
-use crate::descriptor::{Get, Message, Put, Refused};
+use crate::descriptor::{Atomic, Get, Message, PartialPost, Put, Refused};
 use crate::device::Claim;
-use crate::engine::{Change, Core, Port};
+use crate::engine::{Core, DynTransport};
 use crate::fork::ForkGuard;
 use crate::wait::{Next, Patience};
 use crate::*;
@@ -15,85 +15,31 @@ use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::time::{Duration, Instant};
 
-/// How to open a function.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct FunctionOptions {
-    /// A sender's share of a receiver when several functions compete for it, 1 to 255 (C-40, C-41).
-    /// Shared memory only: `auto` applies it to peers of this host. `eth` and `udp` refuse any
-    /// value but the default, 16: there the kernel schedules the functions' sockets.
-    pub weight: u8,
-    /// Operations that may be in flight at peers at once, 1 to 1,024 (C-33). Further ones are
-    /// accepted and wait in their queue pair.
-    pub outstanding: usize,
-    /// Memory for messages that arrive before a receive is posted, shared by all queue pairs
-    /// (D-01), in bytes. At least four packets.
-    pub backlog_bytes: usize,
-}
-
-impl Default for FunctionOptions {
-    fn default() -> Self {
-        FunctionOptions { weight: 16, outstanding: 32, backlog_bytes: 4 << 20 }
-    }
-}
-
-impl FunctionOptions {
-    pub(crate) fn check(&self) -> Result<()> {
-        let range = |parameter, value, range| Err(Error::OutOfRange { parameter, value, range });
-        if self.weight == 0 {
-            return range("weight", 0, "1 to 255");
-        }
-        if !(1..=1024).contains(&self.outstanding) {
-            return range("outstanding", self.outstanding as u64, "1 to 1,024");
-        }
-        if self.backlog_bytes > 1 << 31 {
-            return range("backlog_bytes", self.backlog_bytes as u64, "at most 2 GiB");
-        }
-        Ok(())
-    }
-}
-
-/// Every limit of a function.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub struct Limits {
-    /// Longest message that travels eagerly, in bytes; longer ones go by rendezvous.
-    pub eager_bytes: usize,
-    /// Longest message, put or get, in bytes.
-    pub message_bytes: usize,
-    /// Longest payload of one packet, in bytes.
-    pub packet_bytes: usize,
-    /// Queue pairs and channels.
-    pub queue_pairs: usize,
-    /// Completion queues.
-    pub completion_queues: usize,
-    /// Shared receive queues.
-    pub shared_receive_queues: usize,
-    /// Numbers listened on.
-    pub listeners: usize,
-    /// Registered memory regions.
-    pub regions: usize,
-    /// Peer functions with a link at once.
-    pub links: usize,
-    /// Entries in one list of a chain descriptor.
-    pub chain_entries: usize,
-    /// Private data of a connection message, in bytes.
-    pub private_data_bytes: usize,
-    /// Deepest send, receive or shared receive queue. A completion queue can be 16 times as deep.
-    pub queue_depth: usize,
-    /// Operations in flight at peers (C-33).
-    pub outstanding: usize,
-}
-
 /// One function of a device: its queue pairs, completion queues and memory, which no other function
 /// can reach (C-39).
 ///
 /// It makes progress in [`Function::poll`], [`Function::wait`] and [`Function::progress`], and
 /// nowhere else.
+///
+/// ```no_run
+/// # use bellwire::{Device, Operation, QueuePairOptions, Result, Wait};
+/// # use std::time::Duration;
+/// # fn example(device: &Device) -> Result<()> {
+/// let mut function = device.open_function(0)?;
+/// let completions = function.create_completion_queue(64)?;
+/// let queue_pair = function.create_queue_pair(&QueuePairOptions::new(completions))?;
+/// function.post_receive(queue_pair, vec![0; 4096], 1)?;
+/// let done = function.wait(completions, Wait::Adaptive, Duration::from_secs(10))?;
+/// if done.operation == Operation::Receive && done.status.is_success() {
+///     let length = done.length;
+///     let bytes = done.buffer.map(|buffer| buffer.into_bytes(length));
+/// }
+/// # Ok(()) }
+/// ```
 pub struct Function {
     fork: ForkGuard,
     core: Box<Core>,
-    port: ManuallyDrop<Box<dyn Port>>,
+    transport: ManuallyDrop<Box<dyn DynTransport>>,
     /// Reserves the function's number while this is open.
     claim: Claim,
     /// Not `Sync`: only one thread at a time may use it.
@@ -102,32 +48,35 @@ pub struct Function {
 
 impl Function {
     pub(crate) fn new(
-        port: Box<dyn Port>,
+        transport: Box<dyn DynTransport>,
         options: &FunctionOptions,
         claim: Claim,
     ) -> Result<Function> {
         let fork = ForkGuard::new()?;
-        let mut core = Box::new(port.start(options)?);
+        let mut core = Box::new(transport.start(options)?);
         core.stat.name_device(claim.device_name());
-        core.show(&[]);
-        let port = ManuallyDrop::new(port);
-        Ok(Function { fork, core, port, claim, _one_thread: PhantomData })
+        core.write_snapshot(&[]);
+        let transport = ManuallyDrop::new(transport);
+        Ok(Function { fork, core, transport, claim, _one_thread: PhantomData })
     }
 
     /// This function's address.
+    #[must_use]
     pub fn address(&self) -> FunctionAddress {
         self.core.address
     }
 
     /// The limits of this function.
+    #[must_use]
     pub fn limits(&self) -> Limits {
         self.core.limits
     }
 
     /// Counters since the function was opened.
+    #[must_use]
     pub fn counters(&self) -> Counters {
         let mut counters = self.core.counters();
-        counters.function.wrong_keys += self.port.device_wrong_keys();
+        counters.function.wrong_keys += self.transport.device_wrong_keys();
         counters
     }
 
@@ -172,7 +121,7 @@ impl Function {
     /// from 1.
     pub fn create_queue_pair(&mut self, options: &QueuePairOptions) -> Result<QueuePair> {
         self.fork.check()?;
-        self.port.create_queue_pair(&mut self.core, options, None)
+        self.transport.create_queue_pair(&mut self.core, options, None)
     }
 
     /// A member of channel `number` (H-22, H-23). It receives from members of the same channel on
@@ -183,14 +132,14 @@ impl Function {
     pub fn open_channel(&mut self, number: u16, options: &QueuePairOptions) -> Result<QueuePair> {
         self.fork.check()?;
         let claim = self.claim.channel(number)?;
-        self.port.create_queue_pair(&mut self.core, options, Some((number, claim)))
+        self.transport.create_queue_pair(&mut self.core, options, Some((number, claim)))
     }
 
     /// Destroys a queue pair. Each unfinished descriptor completes as [`Status::Flushed`], with its
     /// buffer, in its completion queue. A peer sees the same as for [`Function::disconnect`].
     pub fn destroy_queue_pair(&mut self, queue_pair: QueuePair) -> Result<()> {
         self.fork.check()?;
-        self.port.destroy_queue_pair(&mut self.core, queue_pair)
+        self.transport.destroy_queue_pair(&mut self.core, queue_pair)
     }
 
     /// The state of a queue pair.
@@ -199,17 +148,29 @@ impl Function {
     }
 
     /// All queue pairs.
-    pub fn list(&self) -> Vec<QueuePair> {
-        self.core.list()
+    #[must_use]
+    pub fn queue_pairs(&self) -> Vec<QueuePair> {
+        self.core.queue_pairs()
     }
 
     // Memory
 
     /// A region of `length` zeroed bytes that peers with its key access without an intermediate
     /// copy.
-    pub fn allocate(&mut self, length: usize, rights: Rights) -> Result<MemoryRegion> {
+    ///
+    /// ```no_run
+    /// # use bellwire::{Function, Result, Rights};
+    /// # fn example(function: &mut Function) -> Result<()> {
+    /// let region = function.allocate_region(4096, Rights::REMOTE_READ | Rights::REMOTE_WRITE)?;
+    /// region.write(0, b"for peers");
+    /// let for_peers = region.remote_key().to_bytes();
+    /// // Peers use it until its key is dead.
+    /// let bytes = function.deregister(region)?;
+    /// # Ok(()) }
+    /// ```
+    pub fn allocate_region(&mut self, length: usize, rights: Rights) -> Result<MemoryRegion> {
         self.fork.check()?;
-        self.port.allocate(&mut self.core, length, rights)
+        self.transport.allocate_region(&mut self.core, length, rights)
     }
 
     /// Registers memory that the program brings.
@@ -225,11 +186,11 @@ impl Function {
         if let Err(error) = self.fork.check() {
             return Err(Refused::new(error, memory));
         }
-        self.port.register(&mut self.core, memory, rights)
+        self.transport.register(&mut self.core, memory, rights)
     }
 
     /// Ends a region: its key is dead when this returns. Returns the vector that was registered.
-    /// Returns a copy if the region was [allocated](Function::allocate) or other handles of it
+    /// Returns a copy if the region was [allocated](Function::allocate_region) or other handles of it
     /// still exist. Those handles stay readable.
     ///
     /// # Errors
@@ -237,18 +198,20 @@ impl Function {
     /// [`Error::NoSuchRegion`].
     pub fn deregister(&mut self, region: MemoryRegion) -> Result<Vec<u8>> {
         self.fork.check()?;
-        self.port.deregister(&mut self.core, region)
+        self.transport.deregister(&mut self.core, region)
     }
 
     /// Registers memory that this library does not own, for instance a C program's. It is used in
-    /// place. A descriptor names parts of it by [`MemoryRegion::slice`]. [`Function::release`] ends
-    /// it. Without rights only this side uses it; that is cheap enough to do for each descriptor.
+    /// place. A descriptor names parts of it by [`MemoryRegion::slice`].
+    /// [`Function::deregister_foreign`] ends it. Without rights only this side uses it; that is
+    /// cheap enough to do for each descriptor.
     ///
     /// # Safety
     /// The `length` bytes at `start` stay mapped, readable and writable until the region is
-    /// [released](Function::release) and no handle or posted descriptor of it is left. Until then
-    /// peers with rights, and posted descriptors, read and write the bytes at any time. So the
-    /// program assumes nothing about their contents and uses no Rust reference to them.
+    /// [deregistered](Function::deregister_foreign) and no handle or posted descriptor of it is
+    /// left. Until then peers with rights, and posted descriptors, read and write the bytes at any
+    /// time. So the program assumes nothing about their contents and uses no Rust reference to
+    /// them.
     ///
     /// # Errors
     /// As [`Function::register`].
@@ -262,7 +225,7 @@ impl Function {
         // SAFETY: the caller's promise, because all clones of the memory are in handles and
         // descriptors of the region.
         let memory = unsafe { Memory::foreign(start, length) };
-        self.port.register_foreign(&mut self.core, memory, rights)
+        self.transport.register_foreign(&mut self.core, memory, rights)
     }
 
     /// Ends a region of [`Function::register_foreign`] as [`Function::deregister`] does. Its bytes
@@ -270,9 +233,9 @@ impl Function {
     ///
     /// # Errors
     /// As [`Function::deregister`].
-    pub fn release(&mut self, region: &MemoryRegion) -> Result<()> {
+    pub fn deregister_foreign(&mut self, region: &MemoryRegion) -> Result<()> {
         self.fork.check()?;
-        self.port.release(&mut self.core, region)
+        self.transport.deregister_foreign(&mut self.core, region)
     }
 
     // Posting
@@ -301,7 +264,7 @@ impl Function {
         if !self.fork.is_same_process() {
             return Err(Refused::new(Error::Forked, send));
         }
-        match self.port.post_send(&mut self.core, queue_pair, &mut send) {
+        match self.transport.post_send(&mut self.core, queue_pair, &mut send) {
             Ok(()) => Ok(()),
             Err(error) => Err(Refused::new(error, send)),
         }
@@ -329,14 +292,14 @@ impl Function {
         &mut self,
         queue_pair: QueuePair,
         sends: &mut [Message<'_>],
-    ) -> Result<(), Refused<usize>> {
+    ) -> Result<(), PartialPost> {
         let mut posted = 0;
         if !self.fork.is_same_process() {
-            return Err(Refused::new(Error::Forked, posted));
+            return Err(PartialPost { error: Error::Forked, posted });
         }
-        match self.port.post_sends(&mut self.core, queue_pair, sends, &mut posted) {
+        match self.transport.post_sends(&mut self.core, queue_pair, sends, &mut posted) {
             Ok(()) => Ok(()),
-            Err(error) => Err(Refused::new(error, posted)),
+            Err(error) => Err(PartialPost { error, posted }),
         }
     }
 
@@ -391,7 +354,7 @@ impl Function {
         if !self.fork.is_same_process() {
             return Err(Refused::new(Error::Forked, put));
         }
-        match self.port.post_put(&mut self.core, queue_pair, &mut put) {
+        match self.transport.post_put(&mut self.core, queue_pair, &mut put) {
             Ok(()) => Ok(()),
             Err(error) => Err(Refused::new(error, put)),
         }
@@ -401,47 +364,33 @@ impl Function {
     ///
     /// # Errors
     /// As [`Function::post_put`].
-    pub fn post_get(&mut self, queue_pair: QueuePair, get: Get) -> Result<(), Refused<Get>> {
+    pub fn post_get(&mut self, queue_pair: QueuePair, mut get: Get) -> Result<(), Refused<Get>> {
         if !self.fork.is_same_process() {
             return Err(Refused::new(Error::Forked, get));
         }
-        self.port.post_get(&mut self.core, queue_pair, get)
+        match self.transport.post_get(&mut self.core, queue_pair, &mut get) {
+            Ok(()) => Ok(()),
+            Err(error) => Err(Refused::new(error, get)),
+        }
     }
 
-    /// Adds `operand` to a peer's word, atomically. The completion's `value` is the word's previous
-    /// value.
+    /// Posts an atomic.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] (not a multiple of 8, or outside), and those of
-    /// [`Function::post_send`].
-    pub fn post_fetch_add(
+    /// Each returns the descriptor: [`Error::OutOfRange`] (not a multiple of 8, or outside), and
+    /// those of [`Function::post_send`].
+    pub fn post_atomic(
         &mut self,
         queue_pair: QueuePair,
-        at: RemoteAt,
-        operand: u64,
-        context: u64,
-    ) -> Result<()> {
-        self.fork.check()?;
-        let change = Change::Add(operand);
-        self.port.post_atomic(&mut self.core, queue_pair, at, change, context)
-    }
-
-    /// Replaces a peer's word by `new` if it equals `expected`, atomically. The completion's
-    /// `value` is the word's previous value.
-    ///
-    /// # Errors
-    /// As [`Function::post_fetch_add`].
-    pub fn post_compare_swap(
-        &mut self,
-        queue_pair: QueuePair,
-        at: RemoteAt,
-        expected: u64,
-        new: u64,
-        context: u64,
-    ) -> Result<()> {
-        self.fork.check()?;
-        let change = Change::Swap { expected, new };
-        self.port.post_atomic(&mut self.core, queue_pair, at, change, context)
+        atomic: Atomic,
+    ) -> Result<(), Refused<Atomic>> {
+        if !self.fork.is_same_process() {
+            return Err(Refused::new(Error::Forked, atomic));
+        }
+        match self.transport.post_atomic(&mut self.core, queue_pair, &atomic) {
+            Ok(()) => Ok(()),
+            Err(error) => Err(Refused::new(error, atomic)),
+        }
     }
 
     // Completing
@@ -453,7 +402,7 @@ impl Function {
     /// `None` for ever.
     #[inline(always)]
     pub fn poll(&mut self, queue: CompletionQueue) -> Result<Option<Completion>> {
-        self.poll_by(queue, |port, core| port.poll(core, queue.slot))
+        self.poll_by(queue, |transport, core| transport.poll(core, queue.slot))
     }
 
     /// As [`Function::poll`], but `inbox` sees messages first, in place, if their queue pair
@@ -470,21 +419,21 @@ impl Function {
         queue: CompletionQueue,
         inbox: &mut dyn Inbox,
     ) -> Result<Option<Completion>> {
-        self.poll_by(queue, |port, core| port.poll_with(core, queue.slot, inbox))
+        self.poll_by(queue, |transport, core| transport.poll_with(core, queue.slot, inbox))
     }
 
     #[inline(always)]
     fn poll_by(
         &mut self,
         queue: CompletionQueue,
-        look: impl for<'a> FnOnce(&mut dyn Port, &'a mut Core) -> Option<Taken<'a>>,
+        look: impl for<'a> FnOnce(&mut dyn DynTransport, &'a mut Core) -> Option<Taken<'a>>,
     ) -> Result<Option<Completion>> {
         if self.fork.is_same_process()
             && let Some(ready) = self.core.has_completion(queue)
         {
             let taken = match ready {
                 true => self.core.take(queue.slot),
-                false => look(&mut **self.port, &mut self.core),
+                false => look(&mut **self.transport, &mut self.core),
             };
             if let Some(taken) = taken {
                 return Ok(Some(taken.completion()));
@@ -507,18 +456,18 @@ impl Function {
         let error = match (self.fork.check(), self.core.has_completion(queue)) {
             (Err(forked), _) => forked,
             (Ok(()), None) => Error::NoSuchCompletionQueue,
-            (Ok(()), Some(_)) => self.port.standstill()?,
+            (Ok(()), Some(_)) => self.transport.standstill()?,
         };
         Some(Box::new(error))
     }
 
-    /// The oldest completion of a queue, if there is one: [`Function::poll`] without progress. For
-    /// a caller that has just polled and drains the queue.
+    /// The oldest completion of a queue, if there is one. Makes no progress: for a caller that has
+    /// just [polled](Function::poll) and drains the queue.
     ///
     /// # Errors
     /// [`Error::Forked`], [`Error::NoSuchCompletionQueue`].
     #[inline(always)]
-    pub fn take(&mut self, queue: CompletionQueue) -> Result<Option<Completion>> {
+    pub fn next_completion(&mut self, queue: CompletionQueue) -> Result<Option<Completion>> {
         if self.fork.is_same_process()
             && let Some(ready) = self.core.has_completion(queue)
         {
@@ -537,7 +486,7 @@ impl Function {
     /// [`Error::Forked`]; [`Error::Standstill`] on a simulated device, instead of 0 for ever.
     pub fn progress(&mut self) -> Result<usize> {
         self.fork.check()?;
-        let done = self.port.progress(&mut self.core);
+        let done = self.transport.progress(&mut self.core);
         if done == 0 && self.core.stands_still {
             return self.for_ever(0);
         }
@@ -561,14 +510,16 @@ impl Function {
 
     /// The clock of this function's deadlines and waits. It is real time, except on simulated
     /// devices: there it is the virtual time of the program that drives the function.
+    #[must_use]
     pub fn now(&self) -> Instant {
-        self.port.now()
+        self.transport.now()
     }
 
     /// A descriptor for `poll` or `epoll`: readable when [`Function::progress`] has something to
     /// do, after [`Function::arm`] has returned `true`.
+    #[must_use]
     pub fn wait_fd(&self) -> BorrowedFd<'_> {
-        self.port.wakeup_fd()
+        self.transport.wakeup_fd()
     }
 
     /// Asks for [`Function::wait_fd`] to become readable. `false`: there is something to do
@@ -578,13 +529,13 @@ impl Function {
     /// [`Error::Forked`]; [`Error::Standstill`] on a simulated device.
     pub fn arm(&mut self) -> Result<bool> {
         self.fork.check()?;
-        if self.port.progress(&mut self.core) > 0 {
+        if self.transport.progress(&mut self.core) > 0 {
             return Ok(false);
         }
         // Without this, a program that arms and waits in turn would never see the error.
-        match self.port.standstill() {
+        match self.transport.standstill() {
             Some(standstill) => Err(standstill),
-            None => Ok(self.port.arm_wakeup()),
+            None => Ok(self.transport.arm_wakeup()),
         }
     }
 
@@ -627,7 +578,7 @@ impl Function {
         timeout: Duration,
     ) -> Result<()> {
         self.fork.check()?;
-        self.port.start_connect(&mut self.core, queue_pair, to, private_data, timeout)
+        self.transport.start_connect(&mut self.core, queue_pair, to, private_data, timeout)
     }
 
     /// The progress of a connection that [`Function::start_connect`] began. Makes progress. Reports
@@ -662,7 +613,7 @@ impl Function {
         if let Some(request) = self.next_request(listener)? {
             return Ok(Some(request));
         }
-        self.port.progress(&mut self.core);
+        self.transport.progress(&mut self.core);
         self.core.next_request(listener)
     }
 
@@ -701,7 +652,7 @@ impl Function {
     ) -> Result<()> {
         self.fork.check()?;
         self.core.accept_connection(request, queue_pair, private_data)?;
-        self.port.progress(&mut self.core);
+        self.transport.progress(&mut self.core);
         Ok(())
     }
 
@@ -710,7 +661,7 @@ impl Function {
     pub fn reject(&mut self, request: ConnectionRequest, private_data: &[u8]) -> Result<()> {
         self.fork.check()?;
         self.core.reject_connection(request, private_data)?;
-        self.port.progress(&mut self.core);
+        self.transport.progress(&mut self.core);
         Ok(())
     }
 
@@ -718,8 +669,8 @@ impl Function {
     /// [`Status::PeerGone`] at the peer.
     pub fn disconnect(&mut self, queue_pair: QueuePair) -> Result<()> {
         self.fork.check()?;
-        self.port.disconnect(&mut self.core, queue_pair)?;
-        self.port.progress(&mut self.core);
+        self.transport.disconnect(&mut self.core, queue_pair)?;
+        self.transport.progress(&mut self.core);
         Ok(())
     }
 }
@@ -738,18 +689,18 @@ impl Function {
             if let Some(found) = look(&mut self.core)? {
                 return Ok(found);
             }
-            let done = self.port.progress(&mut self.core);
+            let done = self.transport.progress(&mut self.core);
             if let Some(found) = look(&mut self.core)? {
                 return Ok(found);
             }
             if done == 0 && self.core.stands_still {
                 self.for_ever(())?;
             }
-            match patience.after_look(done > 0, || self.port.now()) {
-                Next::Look => {}
+            match patience.after_empty_poll(done > 0, || self.transport.now()) {
+                Next::Poll => {}
                 Next::Sleep(left) => {
                     let limit = if self.core.waits_for_peers() { SHORT_SLEEP } else { left };
-                    self.port.sleep_until_wakeup(Some(left.min(limit)))?;
+                    self.transport.sleep_until_wakeup(Some(left.min(limit)))?;
                 }
                 Next::GiveUp(waited_ms) => return Err(Error::TimedOut { waited_ms }),
             }
@@ -761,7 +712,7 @@ impl Function {
     #[cold]
     #[inline(never)]
     fn for_ever<R>(&self, nothing: R) -> Result<R> {
-        self.port.standstill().map_or(Ok(nothing), Err)
+        self.transport.standstill().map_or(Ok(nothing), Err)
     }
 }
 
@@ -774,15 +725,15 @@ impl Drop for Function {
     /// parent's.
     fn drop(&mut self) {
         if self.fork.is_same_process() {
-            // SAFETY: nothing uses the port after its owner is dropped.
-            unsafe { ManuallyDrop::drop(&mut self.port) }
+            // SAFETY: nothing uses the transport after its owner is dropped.
+            unsafe { ManuallyDrop::drop(&mut self.transport) }
         }
     }
 }
 
 impl std::fmt::Debug for Function {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let pairs = self.core.list().len();
+        let pairs = self.core.queue_pairs().len();
         write!(f, "Function({}, {pairs} queue pairs)", self.core.address)
     }
 }

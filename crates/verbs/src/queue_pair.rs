@@ -3,19 +3,24 @@
 use crate::{Address, CompletionQueue, QueuePairCounters, SharedReceiveQueue, Status};
 
 /// Options of a new queue pair.
+///
+/// ```no_run
+/// # use bellwire::{Function, QueuePairOptions, Result};
+/// # fn example(function: &mut Function) -> Result<()> {
+/// let sends = function.create_completion_queue(64)?;
+/// let receives = function.create_completion_queue(1024)?;
+/// let options = QueuePairOptions::new(sends).receive_completions(receives).receive_depth(1024);
+/// let queue_pair = function.create_queue_pair(&options)?;
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug)]
-#[non_exhaustive]
+#[must_use]
 pub struct QueuePairOptions {
-    /// Where sends, puts, gets and atomics complete.
-    pub send_completions: CompletionQueue,
-    /// Where receives and remote events complete.
-    pub receive_completions: CompletionQueue,
-    /// Most unfinished sends, puts, gets and atomics, 1 to 65,536.
-    pub send_depth: usize,
-    /// Most unfinished receives, 1 to 65,536. Unused with `shared_receive`.
-    pub receive_depth: usize,
-    /// Takes its receives from this queue instead of its own.
-    pub shared_receive: Option<SharedReceiveQueue>,
+    pub(crate) send_completions: CompletionQueue,
+    pub(crate) receive_completions: CompletionQueue,
+    pub(crate) send_depth: usize,
+    pub(crate) receive_depth: usize,
+    pub(crate) shared_receive: Option<SharedReceiveQueue>,
 }
 
 impl QueuePairOptions {
@@ -30,25 +35,26 @@ impl QueuePairOptions {
         }
     }
 
-    /// Receives and events complete in `completions` instead.
+    /// Receives and remote events complete in `completions` instead. Sends, puts, gets and atomics
+    /// stay.
     pub fn receive_completions(mut self, completions: CompletionQueue) -> Self {
         self.receive_completions = completions;
         self
     }
 
-    /// Sets the most unfinished sends, puts, gets and atomics.
+    /// Most unfinished sends, puts, gets and atomics, 1 to 65,536.
     pub fn send_depth(mut self, depth: usize) -> Self {
         self.send_depth = depth;
         self
     }
 
-    /// Sets the most unfinished receives.
+    /// Most unfinished receives, 1 to 65,536. Unused with a shared receive queue.
     pub fn receive_depth(mut self, depth: usize) -> Self {
         self.receive_depth = depth;
         self
     }
 
-    /// Takes receives from `queue`.
+    /// Takes receives from `queue` instead of its own.
     pub fn shared_receive(mut self, queue: SharedReceiveQueue) -> Self {
         self.shared_receive = Some(queue);
         self

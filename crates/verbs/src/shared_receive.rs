@@ -2,7 +2,17 @@
 
 use crate::receive_queue::ReceiveQueue;
 
-/// Handle of a shared receive queue.
+/// Handle of a shared receive queue, whose buffers several queue pairs take.
+///
+/// ```no_run
+/// # use bellwire::{CompletionQueue, Function, QueuePairOptions, Result};
+/// # fn example(function: &mut Function, completions: CompletionQueue) -> Result<()> {
+/// let shared = function.create_shared_receive_queue(256)?;
+/// let options = QueuePairOptions::new(completions).shared_receive(shared);
+/// let pairs = [function.create_queue_pair(&options)?, function.create_queue_pair(&options)?];
+/// function.post_shared_receive(shared, vec![0; 4096], 1)?;
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SharedReceiveQueue {
     pub(crate) slot: u32,

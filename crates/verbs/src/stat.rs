@@ -9,8 +9,7 @@
 //! The snapshot is one JSON object. Its first and last members are the same serial number. If they
 //! differ, or it does not parse, the read overlapped a write: read it again.
 
-use crate::ConnectionState;
-use crate::engine::Core;
+use crate::{ConnectionState, Counters, FunctionAddress, QueuePairState};
 use rustix::fs::MemfdFlags;
 use std::fmt::Write as _;
 use std::os::fd::OwnedFd;
@@ -49,12 +48,22 @@ impl Stat {
     }
 
     /// Whether it is time for a new snapshot.
-    fn is_due(&self) -> bool {
+    pub(crate) fn is_due(&self) -> bool {
         self.file.is_some() && self.last.is_none_or(|last| last.elapsed() >= INTERVAL)
     }
 
-    fn write(&mut self) {
+    /// Writes a new snapshot of the function at `address`. `device`: the device's counters.
+    pub(crate) fn write(
+        &mut self,
+        address: FunctionAddress,
+        counters: &Counters,
+        device: &[(&'static str, u64)],
+        queue_pairs: impl Iterator<Item = QueuePairState>,
+    ) {
         self.last = Some(Instant::now());
+        self.serial += 1;
+        self.text.clear();
+        self.describe(address, counters, device, queue_pairs);
         // Blanks overwrite the rest of a longer earlier snapshot: valid JSON.
         self.longest = self.longest.max(self.text.len());
         while self.text.len() < self.longest {
@@ -65,39 +74,25 @@ impl Stat {
             let _ = rustix::io::pwrite(file, self.text.as_bytes(), 0);
         }
     }
-}
 
-impl Core {
-    /// Renews the snapshot if it is old. `device`: the device's counters.
-    pub(crate) fn show(&mut self, device: &[(&'static str, u64)]) {
-        if !self.stat.is_due() {
-            return;
-        }
-        let mut stat = std::mem::take(&mut self.stat);
-        stat.serial += 1;
-        stat.text.clear();
-        let mut text = std::mem::take(&mut stat.text);
-        self.describe(&mut text, &stat, device);
-        stat.text = text;
-        stat.write();
-        self.stat = stat;
-    }
-
-    fn describe(&self, out: &mut String, stat: &Stat, device: &[(&'static str, u64)]) {
-        let Stat { serial, pid, device: name, .. } = stat;
-        let counters = self.counters();
+    fn describe(
+        &mut self,
+        address: FunctionAddress,
+        counters: &Counters,
+        device: &[(&'static str, u64)],
+        queue_pairs: impl Iterator<Item = QueuePairState>,
+    ) {
+        let Stat { serial, pid, device: name, text: out, .. } = self;
         let _ = write!(
             out,
-            "{{\"serial\":{serial},\"format\":{FORMAT},\"pid\":{pid},\"device_name\":\"{name}\",\"address\":\"{}\"",
-            self.address
+            "{{\"serial\":{serial},\"format\":{FORMAT},\"pid\":{pid},\"device_name\":\"{name}\",\"address\":\"{address}\""
         );
         members(out, "function", counters.function.rows());
         members(out, "device", device.iter().copied());
         members(out, "total", counters.total.rows());
         let _ =
             write!(out, ",\"queue_pairs_open\":{},\"queue_pairs\":[", counters.queue_pairs.len());
-        let shown = self.list().into_iter().take(LISTED);
-        for (place, state) in shown.filter_map(|handle| self.query(handle).ok()).enumerate() {
+        for (place, state) in queue_pairs.take(LISTED).enumerate() {
             let comma = if place > 0 { "," } else { "" };
             let connection = match state.connection {
                 ConnectionState::Unconnected => "unconnected".to_owned(),
@@ -118,7 +113,6 @@ impl Core {
         let _ = write!(out, "],\"serial_end\":{serial}}}");
     }
 }
-
 /// Escapes a text for the inside of a JSON string.
 fn json_text(text: &str) -> String {
     let mut out = String::new();

@@ -91,8 +91,8 @@ impl Pair {
         let completions = function.create_completion_queue(4 * RATE_WINDOW)?;
         let queue_pair = function.create_queue_pair(&QueuePairOptions::new(completions))?;
         let region =
-            function.allocate(LARGEST_BYTES, Rights::REMOTE_READ | Rights::REMOTE_WRITE)?;
-        let window = function.allocate(LARGEST_BYTES, Rights::REMOTE_WRITE)?;
+            function.allocate_region(LARGEST_BYTES, Rights::REMOTE_READ | Rights::REMOTE_WRITE)?;
+        let window = function.allocate_region(LARGEST_BYTES, Rights::REMOTE_WRITE)?;
         for memory in [&region, &window] {
             memory.write(0, &touched(LARGEST_BYTES));
             memory.store_u64(0, 0);

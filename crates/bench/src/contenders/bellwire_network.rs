@@ -118,7 +118,7 @@ impl Pair {
         let options =
             QueuePairOptions::new(completions).send_depth(WINDOW).receive_depth(2 * WINDOW);
         let queue_pair = function.create_queue_pair(&options)?;
-        let region = function.allocate(
+        let region = function.allocate_region(
             STREAM_WINDOW * LARGEST_NETWORK_BYTES,
             Rights::REMOTE_READ | Rights::REMOTE_WRITE,
         )?;

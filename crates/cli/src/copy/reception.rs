@@ -297,7 +297,7 @@ impl Reception {
         let announced = Announced { name: &name, folder, origin: &origin };
         let place = Place::find(&self.destination, &announced)?;
         let length = SLOTS as usize * CHUNK_BYTES;
-        let slots = self.alive.function().allocate(length, Rights::REMOTE_WRITE)?;
+        let slots = self.alive.function().allocate_region(length, Rights::REMOTE_WRITE)?;
         let key = slots.remote_key().to_bytes().to_vec();
         let ready = ToSender::Ready { key, slots: SLOTS, resuming: place.part.resuming };
         Ok((Receiver::new(place, slots, &self.destination, &self.budget, bar), ready))
@@ -372,7 +372,7 @@ impl Reception {
         if let Some(slots) = &slots
             && planted("memory goes first")
         {
-            let _ = self.alive.function().release(slots);
+            let _ = self.alive.function().deregister_foreign(slots);
         }
         session.stage = Stage::Leaving(slots);
         session.pace = Pace::new(now);
@@ -386,7 +386,7 @@ impl Reception {
         let mut function = self.alive.function();
         if let Stage::Leaving(Some(slots)) = &session.stage {
             // No operation that we posted uses it.
-            let _ = function.release(slots);
+            let _ = function.deregister_foreign(slots);
         }
         Ok(function.destroy_queue_pair(session.pair)?)
     }

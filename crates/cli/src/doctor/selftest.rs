@@ -34,7 +34,8 @@ pub fn run(device: &str) -> Result<String> {
     completion(&mut ends, 0).context("a message's completion")?;
 
     let [sender, receiver] = &mut ends;
-    let region = receiver.function.allocate(4096, Rights::REMOTE_WRITE).context("a region")?;
+    let region =
+        receiver.function.allocate_region(4096, Rights::REMOTE_WRITE).context("a region")?;
     let data: Vec<u8> = (0..4096).map(|at| (at % 251) as u8).collect();
     let put = Put::new(data.clone(), region.remote_key());
     sender.function.post_put(sender.queue_pair, put).map_err(Error::from).context("a put")?;

@@ -15,7 +15,7 @@ impl End {
     /// Allocates the memory; the other end gets its key.
     pub fn allocate(&mut self, arena_bytes: usize) -> Result<MemoryRegion> {
         let rights = Rights::REMOTE_READ | Rights::REMOTE_WRITE;
-        Ok(self.function.allocate(arena_bytes, rights)?)
+        Ok(self.function.allocate_region(arena_bytes, rights)?)
     }
 
     /// Uses the memory, once the other end's key is known.

@@ -54,8 +54,8 @@ pub fn messages_keep_their_order(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
     // The smallest that both nodes allow; the second node is reopened with it.
     let packets = stage.nodes.iter().map(|node| node.function.limits().packet_bytes);
-    let mut options = FunctionOptions::default();
-    options.backlog_bytes = 4 * packets.max().expect("two nodes");
+    let backlog_bytes = 4 * packets.max().expect("two nodes");
+    let options = FunctionOptions::default().backlog_bytes(backlog_bytes);
     stage.nodes[B] = Node::open_with(fixture, &options);
     let eager = stage.nodes[A].function.limits().eager_bytes;
     let (from, to) = (stage.nodes[A].address(), stage.nodes[B].address());
@@ -78,7 +78,7 @@ pub fn messages_keep_their_order(fixture: &dyn Fixture) {
             Ok(()) => sends.len(),
             Err(refused) => {
                 assert!(matches!(refused.error, Error::QueueFull { .. }), "{}", refused.error);
-                refused.descriptor
+                refused.posted
             }
         };
         untold.extend((sent..sent + posted).filter(|&number| plans[number].signaled));
@@ -148,7 +148,7 @@ pub fn a_refusal_leaves_the_rest(fixture: &dyn Fixture) {
         sends[bad] = Message::inline(&too_long).to(to).context(100);
         let refused = stage.nodes[A].function.post_sends(ours, &mut sends).expect_err("too long");
         assert!(matches!(refused.error, Error::TooLong { .. }), "{}", refused.error);
-        assert_eq!(refused.descriptor, bad);
+        assert_eq!(refused.posted, bad);
         sends[bad] = Message::buffer(b"better".to_vec()).to(to).context(bad as u64);
         stage.nodes[A].function.post_sends(ours, &mut sends[bad..]).expect("room");
         for number in 0..8 {
@@ -162,7 +162,7 @@ pub fn a_refusal_leaves_the_rest(fixture: &dyn Fixture) {
     let mut sends = [Message::inline(b"there").to(to), nowhere, Message::inline(b"there").to(to)];
     let refused = stage.nodes[A].function.post_sends(ours, &mut sends).expect_err("nobody");
     assert!(matches!(refused.error, Error::BadDestination(_)), "{}", refused.error);
-    assert_eq!(refused.descriptor, 1);
+    assert_eq!(refused.posted, 1);
     stage.nodes[A].function.post_sends(ours, &mut []).expect("nothing to do");
 }
 
@@ -182,7 +182,7 @@ pub fn a_small_completion_queue_takes_what_fits(fixture: &dyn Fixture) {
             Ok(()) => sends.len(),
             Err(refused) => {
                 assert!(matches!(refused.error, Error::QueueFull { .. }), "{}", refused.error);
-                refused.descriptor
+                refused.posted
             }
         };
         assert_eq!(posted as u64, 5.min(40 - next), "{}", stage.story());

@@ -95,7 +95,7 @@ impl Ground {
         let bytes = LONGEST + 4 * GUARD;
         Ground {
             registered: node.function.register(vec![0; bytes], rights).expect("registered"),
-            allocated: node.function.allocate(bytes, rights).expect("allocated"),
+            allocated: node.function.allocate_region(bytes, rights).expect("allocated"),
         }
     }
 

@@ -206,7 +206,7 @@ pub fn a_late_listener_is_found(fixture: &dyn Fixture) {
 pub fn a_peer_that_goes_away(fixture: &dyn Fixture) {
     let mut stage = Stage::connected(fixture);
     let pair = stage.nodes[A].queue_pair;
-    let region = stage.nodes[B].function.allocate(4096, Rights::all()).expect("allocated");
+    let region = stage.nodes[B].function.allocate_region(4096, Rights::all()).expect("allocated");
     let key = region.remote_key();
     let long = stage.nodes[A].function.limits().eager_bytes + 1;
     let function = &mut stage.nodes[A].function;
@@ -243,7 +243,7 @@ pub fn a_target_that_goes_away(fixture: &dyn Fixture) {
     let mut stage = Stage::of(fixture, 3);
     let pair = stage.nodes[A].queue_pair;
     let [alive, doomed] = [B, 2].map(|who| stage.nodes[who].address());
-    let key = stage.nodes[2].function.allocate(4096, Rights::all()).unwrap().remote_key();
+    let key = stage.nodes[2].function.allocate_region(4096, Rights::all()).unwrap().remote_key();
     let long = stage.nodes[A].function.limits().eager_bytes + 1;
     let function = &mut stage.nodes[A].function;
     for context in 0..5 {

@@ -2,19 +2,45 @@
 //! nothing has changed at the target.
 
 use super::bytes::{Ground, Kind, pattern};
-use super::stage::{A, B, Stage};
+use super::stage::{A, B, Node, Stage};
 use super::{Buffer, Fixture};
 use bellwire::{
-    Address, Completion, Get, MemoryRegion, Message, Operation, Put, RemoteKey, Rights, Status,
+    Address, Atomic, Completion, Function, Get, MemoryRegion, Message, Operation, Put, QueuePair,
+    RemoteAt, RemoteKey, RemoteSlice, Rights, Status,
 };
 
 /// Bytes in the regions of these checks.
 const BYTES: usize = 30_000;
 
+/// A one-sided operation, the right that it needs, and its post with context 1.
+type OneSided = (Operation, Rights, fn(&mut Function, QueuePair, RemoteSlice, Vec<u8>));
+
+const ONE_SIDED: &[OneSided] = &[
+    (Operation::Put, Rights::REMOTE_WRITE, |function, pair, part, bytes| {
+        function.post_put(pair, Put::new(bytes, part).context(1)).expect("accepted")
+    }),
+    (Operation::Get, Rights::REMOTE_READ, |function, pair, part, bytes| {
+        function.post_get(pair, Get::new(part, bytes).context(1)).expect("accepted")
+    }),
+    (Operation::FetchAdd, Rights::REMOTE_ATOMIC, |function, pair, part, _| {
+        let add = Atomic::fetch_add(word(part), 1).context(1);
+        function.post_atomic(pair, add).expect("accepted")
+    }),
+    (Operation::CompareSwap, Rights::REMOTE_ATOMIC, |function, pair, part, _| {
+        let swap = Atomic::compare_swap(word(part), 0, 1).context(1);
+        function.post_atomic(pair, swap).expect("accepted")
+    }),
+];
+
+/// The word that a part begins in.
+fn word(part: RemoteSlice) -> RemoteAt {
+    part.key.at(part.offset / 8 * 8)
+}
+
 /// One region of each kind at node B, filled, with the same rights.
 fn regions(stage: &mut Stage<'_>, rights: Rights) -> [MemoryRegion; 2] {
     let function = &mut stage.nodes[B].function;
-    let allocated = function.allocate(BYTES, rights).expect("allocated");
+    let allocated = function.allocate_region(BYTES, rights).expect("allocated");
     allocated.write(0, &pattern(5, BYTES));
     [allocated, function.register(pattern(5, BYTES), rights).expect("registered")]
 }
@@ -30,34 +56,22 @@ fn assert_untouched(region: &MemoryRegion, story: &str) {
 /// back unchanged.
 #[track_caller]
 fn all_fail(stage: &mut Stage<'_>, key: RemoteKey, offset: u64, length: usize, status: Status) {
-    for operation in [Operation::Put, Operation::Get, Operation::FetchAdd, Operation::CompareSwap] {
-        fails(stage, operation, key, offset, length, status);
+    for &one_sided in ONE_SIDED {
+        fails(stage, one_sided, key, offset, length, status);
     }
 }
 
 #[track_caller]
 fn fails(
     stage: &mut Stage<'_>,
-    operation: Operation,
+    (operation, _, post): OneSided,
     key: RemoteKey,
     offset: u64,
     length: usize,
     status: Status,
 ) {
-    let queue_pair = stage.nodes[A].queue_pair;
-    let function = &mut stage.nodes[A].function;
-    let (part, at) = (key.slice(offset, length as u64), key.at(offset / 8 * 8));
-    let bytes = vec![0x77; length];
-    match operation {
-        Operation::Put => {
-            function.post_put(queue_pair, Put::new(bytes, part).context(1)).expect("accepted")
-        }
-        Operation::Get => {
-            function.post_get(queue_pair, Get::new(part, bytes).context(1)).expect("accepted")
-        }
-        Operation::FetchAdd => function.post_fetch_add(queue_pair, at, 1, 1).expect("accepted"),
-        _ => function.post_compare_swap(queue_pair, at, 0, 1, 1).expect("accepted"),
-    }
+    let Node { function, queue_pair, .. } = &mut stage.nodes[A];
+    post(function, *queue_pair, key.slice(offset, length as u64), vec![0x77; length]);
     let done = stage.next(A);
     let story = format!("{operation:?} at {offset}+{length}: {done:?}");
     assert_eq!((done.operation, done.status, done.context), (operation, status, 1), "{story}");
@@ -125,7 +139,8 @@ pub fn stale_keys(fixture: &dyn Fixture) {
             stage.nodes[B].function.deregister(region).expect("nothing uses it");
             all_fail(&mut stage, key, 16, 100, Status::WrongKey);
             assert_untouched(&kept, "a stale key");
-            let newer = stage.nodes[B].function.allocate(BYTES, Rights::all()).expect("allocated");
+            let newer =
+                stage.nodes[B].function.allocate_region(BYTES, Rights::all()).expect("allocated");
             newer.write(0, &pattern(5, BYTES));
             all_fail(&mut stage, key, 16, 100, Status::WrongKey);
             let reused = RemoteKey { index: newer.remote_key().index, ..key };
@@ -149,8 +164,8 @@ pub fn forged_lengths(fixture: &dyn Fixture) {
             stage.case = format!("{region:?} claimed to have {length} bytes");
             all_fail(&mut stage, key, end, 8, Status::OutOfBounds);
             for (offset, length) in [(end, 1), (end - 1, 2), (0, BYTES + 1), (end - 7, 8)] {
-                for operation in [Operation::Put, Operation::Get] {
-                    fails(&mut stage, operation, key, offset, length, Status::OutOfBounds);
+                for &put_or_get in &ONE_SIDED[..2] {
+                    fails(&mut stage, put_or_get, key, offset, length, Status::OutOfBounds);
                 }
             }
             if length == u64::MAX {
@@ -166,51 +181,27 @@ pub fn forged_lengths(fixture: &dyn Fixture) {
 /// Each operation needs its own right; without it nothing changes, and with it alone it works.
 pub fn missing_rights(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
-    let needs = [
-        (Operation::Put, Rights::REMOTE_WRITE),
-        (Operation::Get, Rights::REMOTE_READ),
-        (Operation::FetchAdd, Rights::REMOTE_ATOMIC),
-        (Operation::CompareSwap, Rights::REMOTE_ATOMIC),
-    ];
     for bits in 0..8 {
         let rights = Rights::from_bits(bits).expect("three rights");
         for region in regions(&mut stage, rights) {
             let key = region.remote_key();
-            for (operation, right) in needs {
-                stage.case = format!("{operation:?} with {rights:?} on {region:?}");
-                if !rights.contains(right) {
-                    fails(&mut stage, operation, key, 16, 100, Status::NotPermitted);
+            for &one_sided in ONE_SIDED {
+                stage.case = format!("{:?} with {rights:?} on {region:?}", one_sided.0);
+                if !rights.contains(one_sided.1) {
+                    fails(&mut stage, one_sided, key, 16, 100, Status::NotPermitted);
                 }
             }
             assert_untouched(&region, "without the right");
-            for (operation, right) in needs {
+            for &(_, right, post) in ONE_SIDED {
                 if rights.contains(right) {
-                    works(&mut stage, operation, key);
+                    let Node { function, queue_pair, .. } = &mut stage.nodes[A];
+                    post(function, *queue_pair, key.slice(16, 100), vec![1; 100]);
+                    stage.success(A);
                 }
             }
             stage.nodes[B].function.deregister(region).expect("nothing uses it");
         }
     }
-}
-
-#[track_caller]
-fn works(stage: &mut Stage<'_>, operation: Operation, key: RemoteKey) {
-    let queue_pair = stage.nodes[A].queue_pair;
-    let function = &mut stage.nodes[A].function;
-    let part = key.slice(16, 100);
-    match operation {
-        Operation::Put => {
-            function.post_put(queue_pair, Put::new(vec![1; 100], part)).expect("accepted")
-        }
-        Operation::Get => {
-            function.post_get(queue_pair, Get::new(part, vec![1; 100])).expect("accepted")
-        }
-        Operation::FetchAdd => {
-            function.post_fetch_add(queue_pair, key.at(8), 1, 1).expect("accepted")
-        }
-        _ => function.post_compare_swap(queue_pair, key.at(8), 0, 1, 1).expect("accepted"),
-    }
-    stage.success(A);
 }
 
 /// One bad part in the middle of a chain fails the whole chain. The completion gives the length
@@ -323,7 +314,7 @@ pub fn no_such_queue_pair(fixture: &dyn Fixture) {
 pub fn nobody_there(fixture: &dyn Fixture) {
     let mut stage = Stage::of(fixture, 1);
     let node = &mut stage.nodes[A];
-    let mut key = node.function.allocate(64, Rights::all()).expect("allocated").remote_key();
+    let mut key = node.function.allocate_region(64, Rights::all()).expect("allocated").remote_key();
     key.node = 60_000;
     let to = Address::new(60_000, 0, 1);
     let (pair, function) = (node.queue_pair, &mut node.function);
@@ -332,7 +323,7 @@ pub fn nobody_there(fixture: &dyn Fixture) {
     function.post_send(pair, Message::buffer(vec![1; 50_000]).to(to).context(2)).expect("accepted");
     function.post_put(pair, Put::new(vec![1; 64], key).context(3)).expect("accepted");
     function.post_get(pair, Get::new(key, vec![1; 64]).context(4)).expect("accepted");
-    function.post_fetch_add(pair, key.at(0), 1, 5).expect("accepted");
+    function.post_atomic(pair, Atomic::fetch_add(key.at(0), 1).context(5)).expect("accepted");
     let mut contexts: Vec<_> = (0..6)
         .map(|_| {
             let done = stage.next(A);

@@ -127,7 +127,7 @@ pub fn a_stopped_queue_pair_holds_up_nobody_else(fixture: &dyn Fixture) {
     let busy = stage.nodes[B].address();
     let free = stage.nodes[B].another();
     let to = stage.nodes[B].address_of(free);
-    let region = stage.nodes[B].function.allocate(4096, Rights::all()).expect("allocated");
+    let region = stage.nodes[B].function.allocate_region(4096, Rights::all()).expect("allocated");
     let eager = stage.nodes[A].function.limits().eager_bytes;
     let other = stage.nodes[A].another();
     let flooded = flood(&mut stage, A, busy, eager, 0);
@@ -209,7 +209,7 @@ pub fn a_full_completion_queue_loses_nothing(fixture: &dyn Fixture) {
     let own = node.function.create_queue_pair(&options).expect("a queue pair");
     let sharing = options.clone().shared_receive(shared);
     let sharing = node.function.create_queue_pair(&sharing).expect("a queue pair");
-    let region = node.function.allocate(64, Rights::all()).expect("allocated");
+    let region = node.function.allocate_region(64, Rights::all()).expect("allocated");
     let [to_own, to_sharing] = [own, sharing].map(|pair| stage.nodes[B].address_of(pair));
     // Posts reserve entries: exactly as many as the queue has.
     for context in 0..DEPTH as u64 {

@@ -2,7 +2,7 @@
 
 use super::stage::{A, B, Stage};
 use super::{Fixture, Node};
-use bellwire::{Error, Get, Message, Put, QueuePairOptions, Rights, Wait};
+use bellwire::{Atomic, Error, Get, Message, Put, QueuePairOptions, Rights, Wait};
 use std::time::{Duration, Instant};
 
 /// Every call of a forked child is refused by name. The parent goes on, whatever the child does or
@@ -11,7 +11,7 @@ pub fn a_forked_child_is_refused(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
     let to = stage.nodes[B].address();
     let pair = stage.nodes[A].queue_pair;
-    let region = stage.nodes[B].function.allocate(64, Rights::all()).expect("room");
+    let region = stage.nodes[B].function.allocate_region(64, Rights::all()).expect("room");
     let key = region.remote_key();
     let hello = |stage: &mut Stage<'_>| {
         stage.nodes[B].receive(8, 0);
@@ -64,8 +64,8 @@ fn every_call_is_refused(node: &mut Node, to: bellwire::Address, key: bellwire::
         function.post_receive(pair, vec![0; 8], 0).map_err(|r| r.error),
         function.post_put(pair, Put::new(vec![1; 64], key)).map_err(|r| r.error),
         function.post_get(pair, Get::new(key, vec![1; 64])).map_err(|r| r.error),
-        function.post_fetch_add(pair, key.at(0), 1, 0),
-        function.post_compare_swap(pair, key.at(0), 1, 1, 0),
+        function.post_atomic(pair, Atomic::fetch_add(key.at(0), 1)).map_err(|r| r.error),
+        function.post_atomic(pair, Atomic::compare_swap(key.at(0), 1, 1)).map_err(|r| r.error),
         function.poll(completions).map(drop),
         function.progress().map(drop),
         function.wait(completions, Wait::Spin, second).map(drop),
@@ -74,7 +74,7 @@ fn every_call_is_refused(node: &mut Node, to: bellwire::Address, key: bellwire::
         function.create_completion_queue(4).map(drop),
         function.create_shared_receive_queue(4).map(drop),
         function.create_queue_pair(&QueuePairOptions::new(completions)).map(drop),
-        function.allocate(64, Rights::all()).map(drop),
+        function.allocate_region(64, Rights::all()).map(drop),
         function.register(vec![0; 64], Rights::all()).map(drop).map_err(|r| r.error),
         function.listen(5).map(drop),
         function.start_connect(pair, to, b"", second),

@@ -25,7 +25,7 @@ pub fn eight_by_default(fixture: &dyn Fixture) {
         for _ in 0..3 {
             node.another();
         }
-        assert_eq!(node.function.list().len(), 4);
+        assert_eq!(node.function.queue_pairs().len(), 4);
     }
     let all: Vec<_> =
         (0..8).map(|number| device.open_function(number).expect("closed before")).collect();
@@ -86,7 +86,8 @@ pub fn functions_are_isolated(fixture: &dyn Fixture) {
     // Regions of both, with the same index if the library numbers them alike.
     let keys: Vec<_> = [1, 2]
         .map(|who| {
-            let region = stage.nodes[who].function.allocate(4096, Rights::all()).expect("room");
+            let region =
+                stage.nodes[who].function.allocate_region(4096, Rights::all()).expect("room");
             region.write(0, &[who as u8; 4096]);
             region.remote_key()
         })
@@ -150,10 +151,8 @@ pub fn counters_are_separate(fixture: &dyn Fixture) {
 /// Options outside their range are refused with the range.
 pub fn options_are_checked(fixture: &dyn Fixture) {
     let device = open(fixture);
-    let mut bad = vec![FunctionOptions::default(); 3];
-    bad[0].weight = 0;
-    bad[1].outstanding = 0;
-    bad[2].outstanding = 1025;
+    let good = FunctionOptions::default();
+    let bad = [good.clone().weight(0), good.clone().outstanding(0), good.outstanding(1025)];
     for options in bad {
         let error = device.open_function_with(1, &options).expect_err("out of range");
         assert!(matches!(error, Error::OutOfRange { .. }), "{error:?}");

@@ -47,8 +47,7 @@ fn shares(fixture: &dyn Fixture, weights: &[u8], deliveries: usize) -> Vec<usize
     let mut stage = Stage::of(fixture, 1);
     let device = fixture.open(&DeviceOptions::default()).expect("a node opens");
     for (number, &weight) in weights.iter().enumerate() {
-        let mut options = FunctionOptions::default();
-        options.weight = weight;
+        let options = FunctionOptions::default().weight(weight);
         stage.nodes.push(Node::of(device.clone(), number as u8, &options));
     }
     let to = stage.nodes[A].address();
@@ -100,7 +99,7 @@ pub fn wrong_keys_are_counted(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
     let function = &mut stage.nodes[B].function;
     let regions = [
-        function.allocate(4096, Rights::all()).expect("room"),
+        function.allocate_region(4096, Rights::all()).expect("room"),
         function.register(vec![0; 4096], Rights::all()).expect("room"),
     ];
     let pair = stage.nodes[A].queue_pair;
@@ -125,8 +124,9 @@ pub fn absurd_regions(fixture: &dyn Fixture) {
     let mut stage = Stage::of(fixture, 1);
     let function = &mut stage.nodes[A].function;
     for length in [1 << 50, usize::MAX / 2, usize::MAX - 4096, usize::MAX] {
-        let error = function.allocate(length, Rights::all()).expect_err("no machine has that");
+        let error =
+            function.allocate_region(length, Rights::all()).expect_err("no machine has that");
         assert!(matches!(error, Error::NoMemory { .. } | Error::OutOfRange { .. }), "{error:?}");
     }
-    function.allocate(4096, Rights::all()).expect("nothing is left over");
+    function.allocate_region(4096, Rights::all()).expect("nothing is left over");
 }

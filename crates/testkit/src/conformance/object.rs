@@ -3,7 +3,7 @@
 use super::bytes::pattern;
 use super::stage::{A, B, Stage};
 use super::{Buffer, Fixture, Node};
-use bellwire::{Error, MemoryRegion, Message, Put, QueuePairOptions, Rights, Status, Wait};
+use bellwire::{Atomic, Error, MemoryRegion, Message, Put, QueuePairOptions, Rights, Status, Wait};
 use std::time::Duration;
 
 /// Every call refuses handles of destroyed objects and of other functions. A new object in the same
@@ -11,7 +11,7 @@ use std::time::Duration;
 pub fn stale_and_foreign_handles(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
     let to = stage.nodes[B].address();
-    let key = stage.nodes[B].function.allocate(64, Rights::all()).unwrap().remote_key();
+    let key = stage.nodes[B].function.allocate_region(64, Rights::all()).unwrap().remote_key();
     let foreign = (stage.nodes[B].queue_pair, stage.nodes[B].completions);
     let shared = stage.nodes[B].function.create_shared_receive_queue(4).expect("a queue");
     let function = &mut stage.nodes[A].function;
@@ -34,8 +34,10 @@ pub fn stale_and_foreign_handles(fixture: &dyn Fixture) {
         let put = function.post_put(pair, Put::new(vec![1; 64], key)).map_err(|r| r.error);
         let get = bellwire::Get::new(key, vec![1; 64]);
         let get = function.post_get(pair, get).map_err(|r| r.error);
-        let add = function.post_fetch_add(pair, key.at(0), 1, 1);
-        let swap = function.post_compare_swap(pair, key.at(0), 1, 1, 1);
+        let add = Atomic::fetch_add(key.at(0), 1);
+        let add = function.post_atomic(pair, add).map_err(|r| r.error);
+        let swap = Atomic::compare_swap(key.at(0), 1, 1);
+        let swap = function.post_atomic(pair, swap).map_err(|r| r.error);
         let connect = function.start_connect(pair, to, b"", Duration::from_secs(1));
         let progress = function.poll_connection(pair).map(drop);
         let query = function.query(pair).map(drop);
@@ -155,7 +157,7 @@ pub fn limits_are_clear_errors(fixture: &dyn Fixture) {
         function.destroy_queue_pair(*pair).expect("it exists");
     }
     function.destroy_queue_pair(again).expect("it exists");
-    assert_eq!(function.list(), [own]);
+    assert_eq!(function.queue_pairs(), [own]);
 
     let queues = fill(limits.completion_queues, 1, "completion queues", || {
         function.create_completion_queue(1)
@@ -182,7 +184,7 @@ pub fn limits_are_clear_errors(fixture: &dyn Fixture) {
     let keys: std::collections::HashSet<_> =
         regions.iter().map(|region| region.remote_key().key).collect();
     assert_eq!(keys.len(), regions.len(), "keys are all different");
-    let refused = function.allocate(8, Rights::all()).expect_err("full");
+    let refused = function.allocate_region(8, Rights::all()).expect_err("full");
     assert!(matches!(refused, Error::Exhausted { .. }), "{refused:?}");
     let refused = function.register(vec![7; 9], Rights::all()).expect_err("full");
     assert!(matches!(refused.error, Error::Exhausted { .. }), "{refused:?}");
@@ -190,16 +192,16 @@ pub fn limits_are_clear_errors(fixture: &dyn Fixture) {
     for region in regions {
         function.deregister(region).expect("nothing uses it");
     }
-    function.allocate(8, Rights::all()).expect("there is a place again");
+    function.allocate_region(8, Rights::all()).expect("there is a place again");
 }
 
 /// Regions of no bytes are refused.
 pub fn empty_regions(fixture: &dyn Fixture) {
     let mut stage = Stage::of(fixture, 1);
     let function = &mut stage.nodes[A].function;
-    function.allocate(0, Rights::all()).expect_err("a region has at least one byte");
+    function.allocate_region(0, Rights::all()).expect_err("a region has at least one byte");
     function.register(Vec::new(), Rights::all()).expect_err("a region has at least one byte");
-    function.allocate(1, Rights::all()).expect("one is enough");
+    function.allocate_region(1, Rights::all()).expect("one is enough");
 }
 
 /// Numbers of queue pairs count from 1 and are not reused. A message for a destroyed queue pair
@@ -237,16 +239,16 @@ pub fn anything_can_be_dropped(fixture: &dyn Fixture) {
         let to = stage.nodes[B].address();
         let pair = stage.nodes[A].queue_pair;
         let long = stage.nodes[A].function.limits().eager_bytes * 3;
-        let region = stage.nodes[B].function.allocate(1 << 20, Rights::all()).expect("room");
+        let region = stage.nodes[B].function.allocate_region(1 << 20, Rights::all()).expect("room");
         let key = region.remote_key();
         let function = &mut stage.nodes[A].function;
-        let source = function.allocate(long, Rights::REMOTE_READ).expect("room");
+        let source = function.allocate_region(long, Rights::REMOTE_READ).expect("room");
         for _ in 0..5 {
             function.post_send(pair, Message::buffer(vec![1; long]).to(to)).expect("room");
             function.post_send(pair, Message::buffer(&source).to(to)).expect("room");
             function.post_put(pair, Put::new(vec![1; 1 << 20], key)).expect("room");
             function.post_get(pair, bellwire::Get::new(key, vec![1; 1 << 20])).expect("room");
-            function.post_fetch_add(pair, key.at(0), 1, 1).expect("room");
+            function.post_atomic(pair, Atomic::fetch_add(key.at(0), 1).context(1)).expect("room");
         }
         for _ in 0..3 {
             stage.nodes[B].receive(long, 0);

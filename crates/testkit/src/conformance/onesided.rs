@@ -3,7 +3,9 @@
 use super::bytes::{Ground, Kind, Random, assert_same, kinds, pattern, sizes};
 use super::stage::{A, B, Stage};
 use super::{Buffer, Fixture};
-use bellwire::{Error, Get, Message, Operation, Put, RemoteKey, RemoteSlice, Rights, Status};
+use bellwire::{
+    Atomic, Error, Get, Message, Operation, Put, Refused, RemoteKey, RemoteSlice, Rights, Status,
+};
 
 /// A part of a ground's region for a place of this kind, as a peer names it; `None` for vectors,
 /// which have no key.
@@ -229,7 +231,10 @@ pub fn atomics_change_one_word(fixture: &dyn Fixture) {
             let mut expected = u64::MAX - 1;
             region.write(offset, &expected.to_le_bytes());
             for operand in [1, 0, 5, u64::MAX, 1 << 63] {
-                stage.nodes[A].function.post_fetch_add(queue_pair, at, operand, 3).expect("posted");
+                stage.nodes[A]
+                    .function
+                    .post_atomic(queue_pair, Atomic::fetch_add(at, operand).context(3))
+                    .expect("posted");
                 let done = stage.success(A);
                 assert_eq!((done.operation, done.context), (Operation::FetchAdd, 3));
                 assert_eq!((done.value(), done.length), (expected, 8), "{}", stage.case);
@@ -239,7 +244,9 @@ pub fn atomics_change_one_word(fixture: &dyn Fixture) {
             }
             for (compared, new) in [(!expected, 7), (expected, 9), (expected, 11), (9, u64::MAX)] {
                 let node = &mut stage.nodes[A];
-                node.function.post_compare_swap(queue_pair, at, compared, new, 4).expect("posted");
+                node.function
+                    .post_atomic(queue_pair, Atomic::compare_swap(at, compared, new).context(4))
+                    .expect("posted");
                 let done = stage.success(A);
                 assert_eq!((done.operation, done.context), (Operation::CompareSwap, 4));
                 assert_eq!((done.value(), done.length), (expected, 8), "{}", stage.case);
@@ -279,10 +286,11 @@ pub fn atomics_from_many_nodes_add_up(fixture: &dyn Fixture) {
             for (who, posted) in posted.iter_mut().enumerate() {
                 let queue_pair = stage.nodes[who].queue_pair;
                 while *posted < EACH {
-                    match stage.nodes[who].function.post_fetch_add(queue_pair, at, 1, 0) {
+                    let add = Atomic::fetch_add(at, 1);
+                    match stage.nodes[who].function.post_atomic(queue_pair, add) {
                         Ok(()) => *posted += 1,
-                        Err(Error::QueueFull { .. }) => break,
-                        Err(error) => panic!("{error}"),
+                        Err(Refused { error: Error::QueueFull { .. }, .. }) => break,
+                        Err(refused) => panic!("{refused}"),
                     }
                 }
             }
@@ -351,7 +359,7 @@ pub fn connected_pairs_reach_memory_too(fixture: &dyn Fixture) {
         let get = Get::new(key.slice(8, 5000), vec![0; 5000]);
         stage.nodes[A].function.post_get(ours, get).expect("posted");
         assert_same(&stage.success(A).buffer.unwrap().into_bytes(5000), &bytes, "connected get");
-        stage.nodes[A].function.post_fetch_add(ours, key.at(0), 2, 0).expect("posted");
+        stage.nodes[A].function.post_atomic(ours, Atomic::fetch_add(key.at(0), 2)).expect("posted");
         stage.success(A);
         assert_eq!(word(region, 0), 2);
     }
@@ -398,7 +406,7 @@ pub fn regions_come_and_go(fixture: &dyn Fixture) {
         let region = if round % 2 == 0 {
             node.function.register(vector, Rights::REMOTE_WRITE).expect("registered")
         } else {
-            node.function.allocate(length, Rights::REMOTE_WRITE).expect("allocated")
+            node.function.allocate_region(length, Rights::REMOTE_WRITE).expect("allocated")
         };
         assert_eq!((region.len(), region.rights()), (length, Rights::REMOTE_WRITE));
         let key = region.remote_key().to_bytes();

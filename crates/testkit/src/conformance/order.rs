@@ -131,7 +131,7 @@ pub fn puts_before_messages(fixture: &dyn Fixture) {
     const ROOM: usize = 400_000;
     let node = &mut stage.nodes[B];
     let regions = [
-        node.function.allocate(ROOM, Rights::REMOTE_WRITE).expect("allocated"),
+        node.function.allocate_region(ROOM, Rights::REMOTE_WRITE).expect("allocated"),
         node.function.register(vec![0; ROOM], Rights::REMOTE_WRITE).expect("registered"),
     ];
     for round in 0..40 {

@@ -5,8 +5,8 @@ use super::child::{DEVICE, PEER, Process, ROLE, is_stopped, told};
 use super::patience::limit;
 use super::{Fixture, Node, Patience};
 use bellwire::{
-    Address, Completion, Device, DeviceOptions, Error, Get, Message, Operation, Put, RemoteKey,
-    Rights, Status, Wait,
+    Address, Atomic, Completion, Device, DeviceOptions, Error, Get, Message, Operation, Put,
+    RemoteKey, Rights, Status, Wait,
 };
 use std::time::{Duration, Instant};
 
@@ -156,9 +156,9 @@ pub fn memory(fixture: &dyn Fixture) {
         let put = Put::new(5u64.to_le_bytes().to_vec(), key.slice(64, 8));
         node.function.post_put(pair, put.event(peer.queue_pair, None)).expect("room");
         success(&mut node, Operation::Put);
-        node.function.post_fetch_add(pair, key.at(64), 3, 0).expect("room");
+        node.function.post_atomic(pair, Atomic::fetch_add(key.at(64), 3)).expect("room");
         assert_eq!(success(&mut node, Operation::FetchAdd).value(), 5);
-        node.function.post_compare_swap(pair, key.at(64), 8, 1, 0).expect("room");
+        node.function.post_atomic(pair, Atomic::compare_swap(key.at(64), 8, 1)).expect("room");
         assert_eq!(success(&mut node, Operation::CompareSwap).value(), 8);
         for (forged, status) in [
             (RemoteKey { key: key.key ^ 2, ..key }, Status::WrongKey),
@@ -280,7 +280,9 @@ fn caller(mut node: Node, parent: Address) {
     node.function.disconnect(pair).expect("connected");
     // The parent leaves first. So it hears of the disconnection, and not of our end.
     let listener = node.function.listen(3).expect("free");
-    node.function.wait_request(listener, Wait::Block, limit()).expect("the parent's good-bye");
+    drop(
+        node.function.wait_request(listener, Wait::Block, limit()).expect("the parent's good-bye"),
+    );
 }
 
 /// Two processes connect, talk and disconnect; both learn of the end.

@@ -3,7 +3,7 @@
 use super::bytes::Ground;
 use super::stage::{A, B, Stage};
 use super::{Buffer, Fixture, Node};
-use bellwire::{Address, Error, Get, Message, Put, Refused, RemoteKey, Rights};
+use bellwire::{Address, Atomic, Error, Get, Message, Put, Refused, RemoteKey, Rights};
 
 /// The error of a refused descriptor.
 #[track_caller]
@@ -20,7 +20,7 @@ macro_rules! refuses {
         let (error, descriptor) = refused($result);
         assert!(matches!(error, $error), "{error:?}");
         assert!(!error.to_string().is_empty());
-        descriptor
+        drop(descriptor);
     }};
 }
 
@@ -95,7 +95,7 @@ pub fn bad_chains(fixture: &dyn Fixture) {
 /// also if the sum overflows.
 pub fn out_of_range(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
-    let region = stage.nodes[B].function.allocate(100, Rights::all()).expect("allocated");
+    let region = stage.nodes[B].function.allocate_region(100, Rights::all()).expect("allocated");
     let key = region.remote_key();
     let queue_pair = stage.nodes[A].queue_pair;
     let function = &mut stage.nodes[A].function;
@@ -108,13 +108,12 @@ pub fn out_of_range(fixture: &dyn Fixture) {
     }
     for offset in [1, 4, 7, 9, 96, 100, 104, u64::MAX - 7, u64::MAX] {
         let at = key.at(offset);
-        let error = function.post_fetch_add(queue_pair, at, 1, 0).expect_err("refused");
-        assert!(matches!(error, Error::OutOfRange { .. }), "at {offset}: {error:?}");
-        let error = function.post_compare_swap(queue_pair, at, 0, 1, 0).expect_err("refused");
-        assert!(matches!(error, Error::OutOfRange { .. }), "at {offset}: {error:?}");
+        for atomic in [Atomic::fetch_add(at, 1), Atomic::compare_swap(at, 0, 1)] {
+            refuses!(function.post_atomic(queue_pair, atomic), Error::OutOfRange { .. });
+        }
     }
     // The last word, the last byte and zero bytes at the very end are inside.
-    function.post_fetch_add(queue_pair, key.at(88), 1, 0).expect("inside");
+    function.post_atomic(queue_pair, Atomic::fetch_add(key.at(88), 1)).expect("inside");
     function.post_put(queue_pair, Put::new(vec![1; 1], key.slice(99, 1))).expect("inside");
     function.post_put(queue_pair, Put::new(vec![0; 0], key.slice(100, 0))).expect("inside");
     for _ in 0..3 {
@@ -167,15 +166,15 @@ pub fn destinations(fixture: &dyn Fixture) {
     stage.connect((A, ours), (B, theirs));
     let node = &mut stage.nodes[A];
     refuses!(node.function.post_send(ours, Message::inline(b"x").to(to)), Error::BadDestination(_));
-    let key = stage.nodes[B].function.allocate(8, Rights::all()).unwrap().remote_key();
+    let key = stage.nodes[B].function.allocate_region(8, Rights::all()).unwrap().remote_key();
     let function = &mut stage.nodes[A].function;
     let put = Put::new(vec![1; 8], key).event(theirs.number + 1, None);
     refuses!(function.post_put(ours, put), Error::BadDestination(_));
     // A connected pair reaches only its peer's memory.
-    let own = function.allocate(8, Rights::all()).unwrap().remote_key();
+    let own = function.allocate_region(8, Rights::all()).unwrap().remote_key();
     refuses!(function.post_put(ours, Put::new(vec![1; 8], own)), _);
     refuses!(function.post_get(ours, Get::new(own, vec![1; 8])), _);
-    function.post_fetch_add(ours, own.at(0), 1, 0).expect_err("refused");
+    function.post_atomic(ours, Atomic::fetch_add(own.at(0), 1)).expect_err("refused");
 }
 
 /// A full queue is a named error at the post, and the descriptor comes back unchanged. There is
@@ -225,7 +224,7 @@ pub fn foreign_memory(fixture: &dyn Fixture) {
     let device = stage.nodes[A].device.clone();
     let mut neighbour = Node::of(device, 1, &Default::default());
     let to = stage.nodes[B].address();
-    let foreign = stage.nodes[B].function.allocate(64, Rights::all()).expect("allocated");
+    let foreign = stage.nodes[B].function.allocate_region(64, Rights::all()).expect("allocated");
     let next = neighbour.function.register(vec![0; 64], Rights::all()).expect("registered");
     let queue_pair = stage.nodes[A].queue_pair;
     let function = &mut stage.nodes[A].function;

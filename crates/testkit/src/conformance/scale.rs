@@ -12,7 +12,7 @@ pub fn thousands_of_queue_pairs(fixture: &dyn Fixture) {
     let shallow = |o: bellwire::QueuePairOptions| o.send_depth(2).receive_depth(2);
     let ours: Vec<_> = (0..PAIRS).map(|_| stage.nodes[A].another_with(shallow)).collect();
     let theirs: Vec<_> = (0..PAIRS).map(|_| stage.nodes[B].another_with(shallow)).collect();
-    assert_eq!(stage.nodes[A].function.list().len(), PAIRS + 1);
+    assert_eq!(stage.nodes[A].function.queue_pairs().len(), PAIRS + 1);
     let to: Vec<Address> = theirs.iter().map(|&pair| stage.nodes[B].address_of(pair)).collect();
     let slot: std::collections::HashMap<_, _> =
         theirs.iter().enumerate().map(|(slot, pair)| (*pair, slot)).collect();

@@ -125,7 +125,7 @@ pub fn accepted<D>(result: Result<(), Refused<D>>) -> bool {
 /// time.
 #[track_caller]
 pub fn assert_laws(function: &Function, counters: &Counters) {
-    for queue_pair in function.list() {
+    for queue_pair in function.queue_pairs() {
         let state = function.query(queue_pair).expect("it was just listed");
         let count = state.counters;
         let story = || format!("queue pair {}: {state:#?}", queue_pair.number);

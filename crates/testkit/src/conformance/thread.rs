@@ -4,8 +4,8 @@ use super::bytes::{assert_same, pattern};
 use super::patience::limit;
 use super::{Fixture, Node, Patience};
 use bellwire::{
-    Address, Device, Function, Get, MemoryRegion, Message, Operation, Put, RemoteKey, Rights,
-    Status, Wait,
+    Address, Atomic, Device, Function, Get, MemoryRegion, Message, Operation, Put, RemoteKey,
+    Rights, Status, Wait,
 };
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -62,7 +62,7 @@ fn exchange(first: Node, second: Node, seed: u64) {
     let regions = [0, 1].map(|who: usize| {
         let function = &mut nodes[who].function;
         [
-            function.allocate(100_000, Rights::all()).expect("room"),
+            function.allocate_region(100_000, Rights::all()).expect("room"),
             function.register(vec![0; 100_000], Rights::all()).expect("room"),
         ]
     });
@@ -106,7 +106,7 @@ fn side(node: &mut Node, peer: Address, theirs: [RemoteKey; 2], seed: u64) {
         let put = Put::new(pattern(round, 300), key.slice(at, 300)).context(1);
         node.function.post_put(pair, put.event(peer.queue_pair, Some(round))).expect("room");
         let get = Get::new(key.slice(at, 300), vec![0; 300]).context(2);
-        node.function.post_fetch_add(pair, key.at(0), 1, 3).expect("room");
+        node.function.post_atomic(pair, Atomic::fetch_add(key.at(0), 1).context(3)).expect("room");
         let mut open = 3;
         let mut waited = false;
         let mut get = Some(get);

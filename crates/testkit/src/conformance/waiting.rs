@@ -4,7 +4,7 @@ use super::bytes::Random;
 use super::patience::limit;
 use super::stage::{A, B, Stage};
 use super::{Fixture, Node};
-use bellwire::{Address, Error, Message, Operation, Put, Rights, Status, Wait};
+use bellwire::{Address, Atomic, Error, Message, Operation, Put, Rights, Status, Wait};
 use rustix::event::{PollFd, PollFlags};
 use std::time::{Duration, Instant};
 
@@ -101,7 +101,7 @@ pub fn everything_wakes(fixture: &dyn Fixture) {
     let mut waiting = Node::open(fixture);
     let mut acting = Node::open(fixture);
     let limits = waiting.function.limits();
-    let region = waiting.function.allocate(200_000, Rights::all()).expect("room");
+    let region = waiting.function.allocate_region(200_000, Rights::all()).expect("room");
     let brought = waiting.function.register(vec![0; 200_000], Rights::all()).expect("room");
     let (to, from) = (waiting.address(), acting.address());
     let long = (limits.packet_bytes * 40).min(200_000);
@@ -128,7 +128,9 @@ pub fn everything_wakes(fixture: &dyn Fixture) {
                         let put = put.event(to.queue_pair, None);
                         node.function.post_put(pair, put).expect("room");
                         finish(node);
-                        node.function.post_fetch_add(pair, key.at(0), 1, 0).expect("room");
+                        node.function
+                            .post_atomic(pair, Atomic::fetch_add(key.at(0), 1))
+                            .expect("room");
                         finish(node);
                     }
                 }

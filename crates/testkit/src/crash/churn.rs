@@ -84,7 +84,7 @@ fn functions(stage: &mut Stage<'_>, rounds: u64) {
     for _ in 0..rounds {
         let device = stage.nodes[B].device.clone();
         let mut node = Node::of(device, 1, &Default::default());
-        let region = node.function.allocate(10_000, bellwire::Rights::all()).expect("room");
+        let region = node.function.allocate_region(10_000, bellwire::Rights::all()).expect("room");
         stage.nodes.push(node);
         let pair = stage.nodes[A].queue_pair;
         let put = bellwire::Put::new(vec![1; 10_000], region.remote_key());

@@ -3,8 +3,8 @@
 use crate::conformance::bytes::{assert_same, pattern};
 use crate::conformance::{Node, Patience};
 use bellwire::{
-    Address, Buffer, Completion, ConnectionState, Error, Get, MemoryRegion, Message, Operation,
-    Put, Refused, RemoteKey, Rights, Status, Wait,
+    Address, Atomic, Buffer, Completion, ConnectionState, Error, Get, MemoryRegion, Message,
+    Operation, Put, Refused, RemoteKey, Rights, Status, Wait,
 };
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ impl<'g> Workout<'g> {
     /// A workout at `node`.
     pub fn new(mut node: Node, to: Option<Address>, gone: impl FnMut() -> bool + 'g) -> Self {
         let regions = [
-            node.function.allocate(REGION, Rights::all()).expect("room"),
+            node.function.allocate_region(REGION, Rights::all()).expect("room"),
             node.function.register(vec![0; REGION], Rights::all()).expect("room"),
         ];
         Workout {
@@ -131,10 +131,9 @@ impl<'g> Workout<'g> {
             let got = self.finish(|done| done.operation == Operation::Get)?;
             let got = got.buffer.and_then(Buffer::into_vec).expect("its buffer");
             assert_same(&got, &bytes, "what was put is got back");
-            match self.node.function.post_fetch_add(pair, key.at(half), 1, 3) {
-                Ok(()) => self.open += 1,
-                Err(error) => return Err(ended(error)),
-            }
+            let add = Atomic::fetch_add(key.at(half), 1).context(3);
+            let posted = self.node.function.post_atomic(pair, add);
+            self.posted(posted)?;
             self.finish(|done| done.operation == Operation::FetchAdd)?;
         }
         Ok(())

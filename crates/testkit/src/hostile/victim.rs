@@ -6,7 +6,7 @@ use crate::conformance::child::{DEVICE, Process, ROLE, told};
 use crate::conformance::stage::{A, B, Stage, accepted};
 use crate::conformance::{Fixture, Node};
 use bellwire::{
-    Address, Device, DeviceOptions, Get, MemoryRegion, Message, Operation, Put, QueuePair,
+    Address, Atomic, Device, DeviceOptions, Get, MemoryRegion, Message, Operation, Put, QueuePair,
     RemoteKey, Result, Rights, Status, Wait,
 };
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -108,7 +108,7 @@ impl Traffic {
     fn over(stage: &mut Stage<'_>, who: [usize; 2], pairs: [QueuePair; 2]) -> Traffic {
         let regions = who.map(|who| {
             let function = &mut stage.nodes[who].function;
-            function.allocate(40_000, Rights::all()).expect("room")
+            function.allocate_region(40_000, Rights::all()).expect("room")
         });
         Traffic { who, pairs, regions, random: Random(3) }
     }
@@ -259,7 +259,7 @@ impl Poked {
         room &= accepted(function.post_send(self.pair, Message::buffer(&self.region).to(to)));
         room &= accepted(function.post_put(self.pair, Put::new(vec![1; 100], key.slice(8, 100))));
         room &= accepted(function.post_get(self.pair, Get::new(key.slice(0, 99), vec![1; 99])));
-        room &= function.post_fetch_add(self.pair, key.at(8), 1, 1).is_ok();
+        room &= function.post_atomic(self.pair, Atomic::fetch_add(key.at(8), 1).context(1)).is_ok();
         let _ = function.post_receive(self.pair, vec![0; 64], 0);
         while let Some(done) = function.poll(self.completions).expect("a queue") {
             let peer = done.peer.node;

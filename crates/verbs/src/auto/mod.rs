@@ -16,7 +16,7 @@ mod transport;
 
 use crate::backend::{DeviceBackend, opened};
 use crate::device::DeviceOptions;
-use crate::engine::Port;
+use crate::engine::DynTransport;
 use crate::{Error, FunctionOptions, Result};
 use bellwire_device::{Station, Transport};
 use bellwire_ethernet::{EthDevice, EthFunction, PORT, UdpDevice};
@@ -91,7 +91,11 @@ impl Auto {
         Ok(Auto { network, host, job, tally: Arc::default() })
     }
 
-    fn open_function(&self, function: u8, options: &FunctionOptions) -> Result<Box<dyn Port>> {
+    fn open_function(
+        &self,
+        function: u8,
+        options: &FunctionOptions,
+    ) -> Result<Box<dyn DynTransport>> {
         // Opened before the network's function: no peer finds it in the network but not in memory.
         let near = self.host.open_function(function, options.weight)?;
         match &self.network {
@@ -110,7 +114,7 @@ impl Auto {
         near: ShmTransport,
         far: impl Transport + 'static,
         elsewhere: impl Fn(u32) -> bool + Send + 'static,
-    ) -> Result<Box<dyn Port>> {
+    ) -> Result<Box<dyn DynTransport>> {
         let joined = AutoTransport::new(near, far, Box::new(elsewhere), self.tally.clone())?;
         Ok(Box::new(joined))
     }

@@ -14,8 +14,8 @@
 use super::Tally;
 use super::links::{Links, Search, Way};
 use bellwire_device::{
-    Direct, Error, FunctionAddress, Gate, LinkId, PacketHeader, Refusal, RemoteKey, Result, Rights,
-    Sink, Status, Transport, TransportLimits, Verdict,
+    AtomicOperation, Direct, Error, FunctionAddress, Gate, LinkId, PacketHeader, Refusal,
+    RemoteKey, Result, Rights, Sink, Status, Transport, TransportLimits, Verdict,
 };
 use bellwire_ring::memory::{Memory, View};
 use bellwire_shm::ShmTransport;
@@ -389,25 +389,16 @@ impl<N: Transport> Transport for AutoTransport<N> {
         }
     }
 
-    fn fetch_add(&mut self, link: LinkId, key: RemoteKey, offset: u64, operand: u64) -> Direct {
-        match self.links.way(link.0) {
-            Some(Way::Near(near)) => self.near.fetch_add(near, key, offset, operand),
-            Some(Way::Far(far)) => self.far.fetch_add(far, key, offset, operand),
-            other => undecided(other),
-        }
-    }
-
-    fn compare_swap(
+    fn atomic(
         &mut self,
         link: LinkId,
         key: RemoteKey,
         offset: u64,
-        expected: u64,
-        new: u64,
+        operation: AtomicOperation,
     ) -> Direct {
         match self.links.way(link.0) {
-            Some(Way::Near(near)) => self.near.compare_swap(near, key, offset, expected, new),
-            Some(Way::Far(far)) => self.far.compare_swap(far, key, offset, expected, new),
+            Some(Way::Near(near)) => self.near.atomic(near, key, offset, operation),
+            Some(Way::Far(far)) => self.far.atomic(far, key, offset, operation),
             other => undecided(other),
         }
     }

@@ -4,45 +4,23 @@
 //! word. Otherwise the owner's engine uses the same instruction on the same word. So both ways are
 //! atomic with respect to each other.
 
+use super::Core;
 use super::chain::check_bounds;
 use super::outbox::Reply;
-use super::payload::{ATOMIC_ADD, ATOMIC_SWAP, Head, words};
+use super::payload::{Head, words};
 use super::regions::Request;
-use super::waiting::{Outcome, Posted, Tried, Work};
-use super::*;
+use super::work::{Attempt, Outcome, Posted, Work};
+use crate::Atomic;
 use bellwire_device::{
-    Direct, Kind, Operation as Finished, PacketHeader, QueuePair, Refusal, RemoteAt, Rights,
+    AtomicOperation, Direct, Error, Kind, LinkId, PacketHeader, QueuePair, RemoteAt, Result,
+    Rights, Status, Transport, Verdict,
 };
 use bellwire_ring::memory::View;
 
 /// An atomic in progress.
-#[derive(Clone, Copy)]
 pub(crate) struct AtomicWork {
     at: RemoteAt,
-    change: Change,
-}
-
-/// What to do to the word.
-#[derive(Clone, Copy, Debug)]
-pub enum Change {
-    /// Add this.
-    Add(u64),
-    /// Replace it if it equals `expected`.
-    Swap {
-        /// The value that the word must have.
-        expected: u64,
-        /// The value that it gets.
-        new: u64,
-    },
-}
-
-impl AtomicWork {
-    pub(super) fn operation(&self) -> Finished {
-        match self.change {
-            Change::Add(_) => Finished::FetchAdd,
-            Change::Swap { .. } => Finished::CompareSwap,
-        }
-    }
+    pub(super) operation: AtomicOperation,
 }
 
 impl Core {
@@ -51,23 +29,18 @@ impl Core {
         &mut self,
         transport: &mut T,
         queue_pair: QueuePair,
-        at: RemoteAt,
-        change: Change,
-        context: u64,
+        atomic: &Atomic,
     ) -> Result<()> {
+        let Atomic { at, operation, context, signaled } = *atomic;
         let slot = self.room_to_post(queue_pair)?;
         if !at.offset.is_multiple_of(8) {
-            let parameter = "offset of an atomic";
-            return Err(Error::OutOfRange {
-                parameter,
-                value: at.offset,
-                range: "a multiple of 8",
-            });
+            let (parameter, range) = ("offset of an atomic", "a multiple of 8");
+            return Err(Error::OutOfRange { parameter, value: at.offset, range });
         }
         check_bounds(at.key, at.offset, 8)?;
         let (link, to) = self.route_to_owner(transport, queue_pair, at.key.owner())?;
-        let work = Work::Atomic(AtomicWork { at, change });
-        self.accept(transport, slot, Posted { link, to, context, signaled: true, work });
+        let work = Work::Atomic(AtomicWork { at, operation });
+        self.accept(transport, slot, Posted { link, to, context, signaled, work });
         Ok(())
     }
 
@@ -77,48 +50,27 @@ impl Core {
         transport: &mut T,
         slot: u32,
         posted: Posted,
-    ) -> Tried {
-        let Work::Atomic(AtomicWork { at, change }) = posted.work else {
+    ) -> Attempt {
+        let Work::Atomic(AtomicWork { at, operation }) = posted.work else {
             unreachable!("the caller looked")
         };
         let RemoteAt { key, offset } = at;
-        let tried = match change {
-            Change::Add(operand) => transport.fetch_add(posted.link, key, offset, operand),
-            Change::Swap { expected, new } => {
-                transport.compare_swap(posted.link, key, offset, expected, new)
-            }
-        };
-        match tried {
+        match transport.atomic(posted.link, key, offset, operation) {
             Direct::Done(value) => {
                 let outcome = Outcome { status: Status::Success, length: 8, value };
                 self.finish_posted(slot, posted, outcome);
-                return Tried::Gone;
+                return Attempt::Started;
             }
-            Direct::Pending => return Tried::Waits(posted),
-            Direct::Refused(status) => return self.give_up(transport, slot, posted, status),
+            Direct::Pending => return Attempt::Blocked(posted),
+            Direct::Refused(status) => return self.fail(transport, slot, posted, status),
             Direct::ByPacket => {}
         }
-        let Some(id) = self.start_operation(slot, &posted) else { return Tried::Waits(posted) };
+        let Some(id) = self.start_operation(slot, &posted) else { return Attempt::Blocked(posted) };
         let mut header = PacketHeader::new(Kind::Atomic, 0, 0, id.to_bits());
-        let (aux, operand, expected) = match change {
-            Change::Add(operand) => (ATOMIC_ADD, operand, 0),
-            Change::Swap { expected, new } => (ATOMIC_SWAP, new, expected),
-        };
-        header.aux = aux;
+        let (number, [operand, expected]) = operation.to_packet();
+        header.aux = number;
         let head = Head::new(&[key.key, key.index as u64, offset, operand, expected]);
-        match transport.send(posted.link, header, head.as_slice(), View::empty()) {
-            Ok(()) => {
-                self.hand_over(id, Stage::Atomic(AtomicWork { at, change }));
-                Tried::Gone
-            }
-            Err(refusal) => {
-                self.end_operation(id);
-                match refusal {
-                    Refusal::Busy => Tried::Waits(posted),
-                    Refusal::Down(status) => self.give_up(transport, slot, posted, status),
-                }
-            }
-        }
+        self.send_request(transport, (slot, id), posted, header, head)
     }
 
     /// A peer requests an atomic on our memory.
@@ -131,23 +83,18 @@ impl Core {
         let Some([key, index, offset, operand, expected]) = words(payload) else {
             return self.violation();
         };
+        let Some(operation) = AtomicOperation::from_packet(header.aux, [operand, expected]) else {
+            return self.violation();
+        };
         let request = Request { key, index, offset, length: 8 };
         let done = self.regions.check(request, Rights::REMOTE_ATOMIC).and_then(|region| {
-            let word = region.view();
-            let at = offset as usize;
-            let before = match header.aux {
-                ATOMIC_ADD => word.fetch_add(at, operand),
-                ATOMIC_SWAP => word.compare_swap(at, expected, operand),
-                _ => return Err(Status::ProtocolViolation),
-            };
-            before.ok_or(Status::Misaligned)
+            operation.apply(region.view(), offset as usize).ok_or(Status::Misaligned)
         });
         let reply = match done {
             Ok(before) => {
                 self.counters.served_atomics += 1;
                 Reply::done(header.argument, Status::Success, 8, before)
             }
-            Err(Status::ProtocolViolation) => return self.violation(),
             Err(status) => {
                 self.count_refusal(status);
                 Reply::done(header.argument, status, 0, 0)

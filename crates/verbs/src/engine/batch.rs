@@ -13,10 +13,13 @@
 //! All little-endian. Flags are those of a packet. The immediate is there if its flag is set. The
 //! receiver treats each record as the packet of a message.
 
-use super::*;
+use super::Core;
 use crate::Message;
-use bellwire_device::{Kind, PacketFlags, PacketHeader, QueuePair};
+use bellwire_device::{
+    Kind, LinkId, PacketFlags, PacketHeader, QueuePair, Result, Transport, Verdict,
+};
 use bellwire_ring::canary::planted;
+use bellwire_ring::memory::View;
 
 /// Most bytes of a batch. A core reads this much as fast as it arrives, and the first message does
 /// not wait long for the last.
@@ -126,13 +129,13 @@ impl Core {
             [first, _, ..] => first.to,
             _ => return 0,
         };
-        let Some(entry) = self.queue_pairs.find_mut(slot, generation) else { return 0 };
-        let Some(link) = entry.way(&self.links, to) else { return 0 };
-        if !entry.sends.is_empty() || !transport.carries_batches(link) {
+        let Some(qp) = self.queue_pairs.find_mut(slot, generation) else { return 0 };
+        let Some(link) = qp.link_for(&self.links, to) else { return 0 };
+        if !qp.sends.is_empty() || !transport.carries_batches(link) {
             return 0;
         }
         let batch = &mut self.batch[..BATCH_BYTES.min(self.limits.eager_bytes)];
-        let mut room = self.completion_queues[entry.send_completions].room();
+        let mut room = self.completion_queues[qp.send_completions].room();
         let (mut count, mut length) = (0, 0);
         for send in &*sends {
             let Some((head, body)) = send.payload.parts(&self.regions) else { break };
@@ -144,7 +147,7 @@ impl Core {
             room -= usize::from(send.signaled);
             count += 1;
         }
-        let (from, to) = (entry.handle.number, entry.routing.lately().queue_pair);
+        let (from, to) = (qp.handle.number, qp.routing.cached_peer().queue_pair);
         let header = PacketHeader::new(Kind::Batch, to, from, 0);
         let records = View::of(&batch[..length]);
         if count < 2 || !transport.send_message(link, header, &[], records) {
@@ -152,7 +155,7 @@ impl Core {
         }
         for send in &mut sends[..count] {
             let length = send.len();
-            entry.tell_sent(&mut self.completion_queues, send, length);
+            qp.complete_sent(&mut self.completion_queues, send, length);
         }
         count
     }

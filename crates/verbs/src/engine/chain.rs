@@ -1,10 +1,15 @@
 //! Chain descriptors: lists of local buffers and of remote parts with the same total (C-28, C-29).
 
-use super::send::{no_route, registered};
-use super::*;
+use super::Core;
+use super::send::registered;
 use crate::descriptor::{LocalChain, RemoteChain};
-use bellwire_device::{Address, QueuePair, RemoteKey};
+use bellwire_device::{Error, FunctionAddress, RemoteKey, Result};
+use bellwire_ring::memory::View;
 use bellwire_wire::recut::{Piece, recut, total_bytes};
+
+/// Copies of at least this size bypass the cache. Both ways are equally fast at 8 MiB, measured on
+/// a machine with 32 MiB of last-level cache.
+const STREAMING_BYTES: usize = 8 << 20;
 
 /// The pieces from byte `done` on, each inside one local buffer and one remote part.
 pub(super) fn pieces<'a>(
@@ -80,31 +85,6 @@ impl Core {
         }
         Ok((here, owner))
     }
-
-    /// The link to the owner of remote memory, and the peer that the completion names.
-    #[inline]
-    pub(super) fn route_to_owner<T: Transport>(
-        &mut self,
-        transport: &mut T,
-        queue_pair: QueuePair,
-        owner: FunctionAddress,
-    ) -> Result<(LinkId, Address)> {
-        let entry = self
-            .queue_pairs
-            .find(queue_pair.slot, queue_pair.generation)
-            .ok_or_else(|| Error::NoSuchQueuePair)?;
-        match entry.routing.route() {
-            Route::Connected { link, peer } if peer.function_address() == owner => Ok((link, peer)),
-            Route::Connected { .. } => Err(Error::BadDestination(
-                "this queue pair is connected, and the key belongs to another function than its peer",
-            )),
-            Route::Unconnected => {
-                let link = self.link_to(transport, owner)?;
-                Ok((link, Address::new(owner.node, owner.function, 0)))
-            }
-            route => Err(no_route(route, None)),
-        }
-    }
 }
 
 /// Whether a part lies inside its key's region, as the owner stated its length.
@@ -118,4 +98,9 @@ pub(super) fn check_bounds(key: RemoteKey, offset: u64, length: u64) -> Result<(
             Err(Error::OutOfRange { parameter: "offset + length of a remote part", value, range })
         }
     }
+}
+
+/// A part of a copy of `whole` bytes. Large copies bypass the cache.
+pub(super) fn around_cache(part: View<'_>, whole: u64) -> View<'_> {
+    if whole >= STREAMING_BYTES as u64 { part.streaming() } else { part }
 }

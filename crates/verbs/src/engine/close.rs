@@ -1,15 +1,21 @@
 //! The end of queue pairs, connections and links. Every posted descriptor completes. Buffers that a
 //! peer may read are withdrawn before the program gets them back.
 
+use super::Core;
 use super::outbox::Reply;
-use super::waiting::Outcome;
-use super::*;
-use bellwire_device::{Address, Kind, Operation as Finished, PacketHeader, QueuePair};
+use super::receive::received;
+use super::routing::Route;
+use super::work::Operation;
+use bellwire_device::{
+    Address, Error, FunctionAddress, Gate, Kind, LinkId, PacketHeader, QueuePair, Result, Status,
+    Transport, Verdict,
+};
+use bellwire_protocol::OpId;
 
-/// An end that a packet caused and that needs the transport.
-pub(crate) enum Ending {
+/// The end of something, which a packet caused and which needs the transport.
+pub(crate) enum Teardown {
     /// The peer answered an operation.
-    Answered { id: OpId, status: Status, length: u64, value: u64 },
+    Operation { id: OpId, status: Status, length: u64, value: u64 },
     /// The peer ended a connection.
     Connection { queue_pair: QueuePair },
     /// A link is gone.
@@ -18,26 +24,26 @@ pub(crate) enum Ending {
 
 impl Core {
     /// Carries out the ends that packets caused. Returns their number.
-    pub(super) fn carry_out_endings<T: Transport>(&mut self, transport: &mut T) -> usize {
-        let mut endings = std::mem::take(&mut self.endings);
-        let count = endings.len();
-        for ending in endings.drain(..) {
-            match ending {
-                Ending::Answered { id, status, length, value } => {
+    pub(super) fn run_teardowns<T: Transport>(&mut self, transport: &mut T) -> usize {
+        let mut teardowns = std::mem::take(&mut self.teardowns);
+        let count = teardowns.len();
+        for teardown in teardowns.drain(..) {
+            match teardown {
+                Teardown::Operation { id, status, length, value } => {
                     self.answered(transport, id, status, length, value);
                 }
-                Ending::Connection { queue_pair } => {
+                Teardown::Connection { queue_pair } => {
                     let QueuePair { slot, generation, .. } = queue_pair;
                     if self.queue_pairs.find(slot, generation).is_some() {
                         self.end_connection(transport, slot, Status::PeerGone);
                     }
                 }
-                Ending::Link { link, why } => self.end_link(transport, link, why),
+                Teardown::Link { link, why } => self.end_link(transport, link, why),
             }
         }
-        debug_assert!(self.endings.is_empty(), "only packets end things");
+        debug_assert!(self.teardowns.is_empty(), "only packets end things");
         // Keeps the allocation.
-        self.endings = endings;
+        self.teardowns = teardowns;
         count
     }
 
@@ -46,7 +52,7 @@ impl Core {
         if let Some(gone) = self.links.forget(link) {
             self.counters.links_lost += 1;
             for message in gone.undelivered {
-                self.conclude(message, why);
+                self.complete_delivery(message, why);
             }
         }
         let slots: Vec<u32> = self.queue_pairs.iter().map(|(slot, _)| slot).collect();
@@ -57,7 +63,7 @@ impl Core {
                 }
                 _ => self.flush(transport, slot, Some(link), why),
             }
-            if let Some(attempt) = &mut self.queue_pairs[slot].attempt {
+            if let Some(attempt) = &mut self.queue_pairs[slot].connect_attempt {
                 attempt.lose(link);
             }
         }
@@ -93,47 +99,33 @@ impl Core {
             if !concerns(operation.link) {
                 continue;
             }
-            if let Some(operation) = self.end_operation(id) {
-                let length = match &operation.stage {
-                    Stage::Get(get) => get.done as usize,
-                    _ => 0,
-                };
-                self.finish_operation(transport, operation, Outcome::failure(why, length));
+            // A descriptor that is still in its queue follows below.
+            if let Some(Operation { posted: Some(posted), .. }) = self.end_operation(id) {
+                self.fail(transport, slot, posted, why);
             }
         }
         for posted in std::mem::take(&mut self.queue_pairs[slot].sends) {
             if concerns(posted.link) {
-                self.give_up(transport, slot, posted, why);
+                self.fail(transport, slot, posted, why);
             } else {
                 self.queue_pairs[slot].sends.push_back(posted);
             }
         }
         for id in self.queue_pairs[slot].transfers.clone() {
             if self.transfers.operation(id).is_ok_and(|transfer| concerns(transfer.link)) {
-                self.give_up_transfer(id, why);
+                self.fail_transfer(id, why);
             }
         }
     }
 
     /// Completes the receives in a queue pair's own queue.
     pub(super) fn flush_receives(&mut self, slot: u32, why: Status) {
-        let entry = &mut self.queue_pairs[slot];
-        let queue_pair = entry.handle;
+        let qp = &mut self.queue_pairs[slot];
+        let queue_pair = qp.handle;
         let own = Address::new(self.address.node, self.address.function, queue_pair.number);
-        for receive in std::mem::take(&mut entry.receives) {
-            let completion = Completion {
-                queue_pair,
-                operation: Finished::Receive,
-                status: why,
-                context: receive.context,
-                length: 0,
-                has_immediate: false,
-                word: 0,
-                // No message, no sender.
-                peer: own,
-                buffer: Some(receive.buffer),
-                rest: None,
-            };
+        for receive in std::mem::take(&mut qp.receives) {
+            // No message, no sender.
+            let completion = received(queue_pair, why, own, receive, None, 0);
             self.finish_receive(slot, completion);
         }
     }
@@ -160,16 +152,15 @@ impl Core {
         self.backlogged.retain(|&listed| listed != slot);
         self.channels.retain(|channel| channel.1 != slot);
 
-        let entry =
-            self.queue_pairs.remove(slot, generation).ok_or_else(|| Error::NoSuchQueuePair)?;
-        debug_assert!(entry.held.is_empty() && entry.posted_sends == 0, "all is flushed");
-        self.completion_queues[entry.send_completions].users -= 1;
-        self.completion_queues[entry.receive_completions].users -= 1;
-        if let Some(shared) = entry.shared_receive {
+        let qp = self.queue_pairs.remove(slot, generation).ok_or_else(|| Error::NoSuchQueuePair)?;
+        debug_assert!(qp.held.is_empty() && qp.posted_sends == 0, "all is flushed");
+        self.completion_queues[qp.send_completions].users -= 1;
+        self.completion_queues[qp.receive_completions].users -= 1;
+        if let Some(shared) = qp.shared_receive {
             self.shared_receives[shared].users -= 1;
         }
-        self.retired.add(&entry.counters());
-        self.counters.packets_taken += entry.passed_in();
+        self.retired.add(&qp.counters());
+        self.counters.packets_taken += qp.fast_path_arrivals();
         Ok(())
     }
 
@@ -180,9 +171,8 @@ impl Core {
         queue_pair: QueuePair,
     ) -> Result<()> {
         let QueuePair { slot, generation, .. } = queue_pair;
-        let entry =
-            self.queue_pairs.find(slot, generation).ok_or_else(|| Error::NoSuchQueuePair)?;
-        let state = match entry.routing.route() {
+        let qp = self.queue_pairs.find(slot, generation).ok_or_else(|| Error::NoSuchQueuePair)?;
+        let state = match qp.routing.route() {
             Route::Connected { .. } | Route::Connecting => {
                 self.tell_disconnected(slot);
                 self.cancel_attempt(slot);
@@ -196,9 +186,9 @@ impl Core {
     }
 
     fn tell_disconnected(&mut self, slot: u32) {
-        let entry = &self.queue_pairs[slot];
-        if let Route::Connected { link, peer } = entry.routing.route() {
-            let number = entry.handle.number;
+        let qp = &self.queue_pairs[slot];
+        if let Route::Connected { link, peer } = qp.routing.route() {
+            let number = qp.handle.number;
             let header = PacketHeader::new(Kind::Disconnect, peer.queue_pair, number, 0);
             self.reply(link, Reply::new(header, &[]));
         }
@@ -207,11 +197,11 @@ impl Core {
     /// The peer of a connection ended it.
     pub(super) fn on_disconnect(&mut self, from: FunctionAddress, header: PacketHeader) -> Verdict {
         let Some(slot) = self.slot_of(header.destination) else { return Verdict::Taken };
-        let entry = &self.queue_pairs[slot];
-        if let Route::Connected { peer, .. } = entry.routing.route()
+        let qp = &self.queue_pairs[slot];
+        if let Route::Connected { peer, .. } = qp.routing.route()
             && peer == Address::new(from.node, from.function, header.source)
         {
-            self.endings.push(Ending::Connection { queue_pair: entry.handle });
+            self.teardowns.push(Teardown::Connection { queue_pair: qp.handle });
         }
         Verdict::Taken
     }

@@ -1,12 +1,18 @@
 //! Connections (VIA, M-03): a request and an answer, each one control message with private data.
 
+use super::Core;
 use super::outbox::Reply;
 use super::payload::{REJECT_BUSY, REJECT_BY_PROGRAM, REJECT_NOBODY};
-use super::waiting::{Posted, Tried, Work};
-use super::*;
+use super::queue_pair::QueuePairContext;
+use super::routing::Route;
+use super::work::{Attempt, Posted, Work};
 use crate::{ConnectionProgress, ConnectionRequest, Listener};
-use bellwire_device::{Address, Kind, PacketHeader, QueuePair, Refusal};
+use bellwire_device::{
+    Address, Error, FunctionAddress, Kind, LinkId, PacketHeader, QueuePair, Refusal, Result,
+    Transport, Verdict,
+};
 use bellwire_ring::memory::View;
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// Most requests that wait at one listener. The peer of a further one asks again later.
@@ -22,7 +28,7 @@ pub(crate) struct Listening {
 }
 
 /// A queue pair's request for a connection.
-pub(crate) struct Attempt {
+pub(crate) struct ConnectAttempt {
     to: Address,
     private_data: Box<[u8]>,
     request: u64,
@@ -56,7 +62,7 @@ enum Answer {
     Nobody,
 }
 
-impl Attempt {
+impl ConnectAttempt {
     /// The request's link is gone: the request must be sent again.
     pub(crate) fn lose(&mut self, link: LinkId) {
         if self.link == Some(link) && self.outcome.is_none() {
@@ -89,7 +95,7 @@ impl Core {
         };
         let slot = queue_pair.slot;
         self.requests += 1;
-        self.queue_pairs[slot].attempt = Some(Box::new(Attempt {
+        self.queue_pairs[slot].connect_attempt = Some(Box::new(ConnectAttempt {
             to,
             private_data: private_data.into(),
             request: self.requests,
@@ -118,24 +124,24 @@ impl Core {
             let length = private_data.len();
             return Err(Error::TooLong { length, maximum, what: "private data" });
         }
-        let entry = self
+        let qp = self
             .queue_pairs
             .find(queue_pair.slot, queue_pair.generation)
             .ok_or_else(|| Error::NoSuchQueuePair)?;
-        let (state, hint) = match entry.routing.route() {
-            _ if entry.channel.is_some() => ("a channel", "create an ordinary queue pair"),
+        let (state, hint) = match qp.routing.route() {
+            _ if qp.channel.is_some() => ("a channel", "create an ordinary queue pair"),
             Route::Connected { .. } => ("connected", "disconnect it first"),
             Route::Connecting => ("connecting", "wait for the answer, or disconnect it first"),
-            _ if entry.posted_sends > 0 => ("busy", "wait until what is posted has finished"),
+            _ if qp.posted_sends > 0 => ("busy", "wait until what is posted has finished"),
             Route::Unconnected | Route::Disconnected { .. } => return Ok(()),
         };
         Err(Error::WrongState { call, state, hint })
     }
 
     fn ask(&mut self, slot: u32, link: LinkId) {
-        let entry = &self.queue_pairs[slot];
-        let Some(attempt) = &entry.attempt else { return };
-        let (listener, number) = (attempt.to.queue_pair, entry.handle.number);
+        let qp = &self.queue_pairs[slot];
+        let Some(attempt) = &qp.connect_attempt else { return };
+        let (listener, number) = (attempt.to.queue_pair, qp.handle.number);
         let header = PacketHeader::new(Kind::Connect, listener, number, attempt.request);
         let request = Reply::with_private_data(header, &attempt.private_data);
         self.reply(link, request);
@@ -145,15 +151,15 @@ impl Core {
     pub(super) fn check_connecting<T: Transport>(&mut self, transport: &mut T) {
         let now = transport.now();
         for slot in self.connecting.clone() {
-            let Some(entry) = self.queue_pairs.at_mut(slot) else { continue };
-            let Some(attempt) = &mut entry.attempt else { continue };
+            let Some(qp) = self.queue_pairs.at_mut(slot) else { continue };
+            let Some(attempt) = &mut qp.connect_attempt else { continue };
             if attempt.outcome.is_some() {
                 continue;
             }
             let left = attempt.timeout.saturating_sub(now - attempt.started);
             if left.is_zero() {
                 attempt.outcome = Some(Answer::Nobody);
-                entry.routing.set(Route::Unconnected);
+                qp.routing.set(Route::Unconnected);
                 continue;
             }
             if let Again::Later = attempt.ask_again {
@@ -166,7 +172,7 @@ impl Core {
                     Some(link) => Some(link),
                     None => self.open_link(transport, to, left).ok(),
                 };
-                if let Some(attempt) = &mut self.queue_pairs[slot].attempt {
+                if let Some(attempt) = &mut self.queue_pairs[slot].connect_attempt {
                     attempt.link = link;
                     attempt.ask_again = if link.is_none() { Again::Later } else { Again::No };
                 }
@@ -175,14 +181,15 @@ impl Core {
                 }
             }
         }
-        let waits =
-            |entry: &Entry| entry.attempt.as_ref().is_some_and(|attempt| attempt.outcome.is_none());
+        let waits = |qp: &QueuePairContext| {
+            qp.connect_attempt.as_ref().is_some_and(|attempt| attempt.outcome.is_none())
+        };
         self.connecting.retain(|&slot| self.queue_pairs.at(slot).is_some_and(waits));
     }
 
     /// The progress of a connection.
     pub(crate) fn connection(&mut self, queue_pair: QueuePair) -> Result<ConnectionProgress> {
-        let entry = self
+        let qp = self
             .queue_pairs
             .find_mut(queue_pair.slot, queue_pair.generation)
             .ok_or_else(|| Error::NoSuchQueuePair)?;
@@ -191,10 +198,10 @@ impl Core {
             state: "not connecting",
             hint: "call start_connect first; the outcome is told once",
         };
-        let attempt = entry.attempt.as_mut().ok_or(none)?;
+        let attempt = qp.connect_attempt.as_mut().ok_or(none)?;
         let Some(answer) = attempt.outcome.take() else { return Ok(ConnectionProgress::Waiting) };
         let (peer, timeout, tried) = (attempt.to, attempt.timeout, attempt.tried);
-        entry.attempt = None;
+        qp.connect_attempt = None;
         match answer {
             Answer::Accepted(private_data) => Ok(ConnectionProgress::Connected(private_data)),
             Answer::Rejected(private_data) => Err(Error::Rejected {
@@ -210,14 +217,14 @@ impl Core {
     }
 
     pub(super) fn cancel_attempt(&mut self, slot: u32) {
-        self.queue_pairs[slot].attempt = None;
+        self.queue_pairs[slot].connect_attempt = None;
         self.connecting.retain(|&listed| listed != slot);
     }
 
     /// The slot of the queue pair that a peer answers.
     fn asked(&mut self, from: FunctionAddress, header: &PacketHeader) -> Option<u32> {
         let slot = self.slot_of(header.destination)?;
-        let attempt = self.queue_pairs[slot].attempt.as_ref()?;
+        let attempt = self.queue_pairs[slot].connect_attempt.as_ref()?;
         (attempt.request == header.argument
             && attempt.to.function_address() == from
             && attempt.outcome.is_none())
@@ -239,9 +246,9 @@ impl Core {
             return self.answer(link, Ok(Reply::new(refusal, &[])));
         };
         let peer = Address::new(from.node, from.function, header.source);
-        let entry = &mut self.queue_pairs[slot];
-        entry.routing.set(Route::Connected { link, peer });
-        if let Some(attempt) = &mut entry.attempt {
+        let qp = &mut self.queue_pairs[slot];
+        qp.routing.set(Route::Connected { link, peer });
+        if let Some(attempt) = &mut qp.connect_attempt {
             attempt.outcome = Some(Answer::Accepted(private_data));
         }
         Verdict::Taken
@@ -257,12 +264,12 @@ impl Core {
     ) -> Verdict {
         let Some(private_data) = self.private_data(payload) else { return self.violation() };
         let Some(slot) = self.asked(from, &header) else { return Verdict::Taken };
-        let entry = &mut self.queue_pairs[slot];
-        let Some(attempt) = &mut entry.attempt else { return Verdict::Taken };
+        let qp = &mut self.queue_pairs[slot];
+        let Some(attempt) = &mut qp.connect_attempt else { return Verdict::Taken };
         match header.aux {
             REJECT_BY_PROGRAM => {
                 attempt.outcome = Some(Answer::Rejected(private_data));
-                entry.routing.set(Route::Unconnected);
+                qp.routing.set(Route::Unconnected);
             }
             reason => {
                 attempt.ask_again = Again::Later;
@@ -345,7 +352,7 @@ impl Core {
             PacketHeader::new(Kind::Accept, peer.queue_pair, queue_pair.number, request.operation);
         let work = Work::Accept(Acceptance { header, private_data: private_data.into() });
         let posted = Posted { link, to: peer, context: 0, signaled: false, work };
-        self.wait_in_line(queue_pair.slot, posted);
+        self.enqueue(queue_pair.slot, posted);
         Ok(())
     }
 
@@ -354,13 +361,13 @@ impl Core {
         &mut self,
         transport: &mut T,
         posted: Posted,
-    ) -> Tried {
+    ) -> Attempt {
         let Work::Accept(acceptance) = &posted.work else { unreachable!("the caller looked") };
         let body = View::of(&acceptance.private_data);
         match transport.send(posted.link, acceptance.header, &[], body) {
             // A link that is down ends the connection with the next poll.
-            Ok(()) | Err(Refusal::Down(_)) => Tried::Gone,
-            Err(Refusal::Busy) => Tried::Waits(posted),
+            Ok(()) | Err(Refusal::Down(_)) => Attempt::Started,
+            Err(Refusal::Busy) => Attempt::Blocked(posted),
         }
     }
 

@@ -4,11 +4,14 @@
 //! An event takes no receive, but a completion entry. Without a free entry it waits in the backlog
 //! like a message, so order holds and nothing is lost (C-16).
 
+use super::Core;
 use super::backlog::Waiting;
 use super::payload::{Head, words};
-use super::*;
 use crate::descriptor::Event;
-use bellwire_device::{Address, Kind, Operation as Finished, PacketFlags, PacketHeader, Refusal};
+use bellwire_device::{
+    Address, Completion, FunctionAddress, Kind, LinkId, Operation as Finished, PacketHeader,
+    Refusal, Result, Status, Transport, Verdict,
+};
 use bellwire_ring::canary::planted;
 use bellwire_ring::memory::View;
 
@@ -20,9 +23,7 @@ pub(super) fn send_event<T: Transport>(
     event: Event,
     length: u64,
 ) -> Result<(), Refusal> {
-    let argument = event.immediate.unwrap_or_default();
-    let mut header = PacketHeader::new(Kind::Event, event.queue_pair, from, argument);
-    header.flags.set(PacketFlags::IMMEDIATE, event.immediate.is_some());
+    let header = PacketHeader::with_immediate(Kind::Event, event.queue_pair, from, event.immediate);
     transport.send(link, header, Head::new(&[length]).as_slice(), View::empty())
 }
 
@@ -51,9 +52,9 @@ impl Core {
         if !self.queue_pairs[slot].backlogged && self.reserve_receive_completion(slot) {
             self.queue_pairs[slot].tally.messages_arrived += 1;
             let source = Address::new(from.node, from.function, header.source);
-            self.complete_event(slot, source, immediate_of(&header), length);
+            self.complete_event(slot, source, header.immediate(), length);
             if planted("event-twice") && self.reserve_receive_completion(slot) {
-                self.complete_event(slot, source, immediate_of(&header), length);
+                self.complete_event(slot, source, header.immediate(), length);
             }
             return Verdict::Taken;
         }
@@ -80,23 +81,13 @@ impl Core {
         let tally = &mut self.queue_pairs[slot].tally;
         tally.messages_received += 1;
         tally.events_received += 1;
+        let qp = self.queue_pairs[slot].handle;
+        let (kind, status, length) = (Finished::RemotePut, Status::Success, length as usize);
         let completion = Completion {
-            queue_pair: self.queue_pairs[slot].handle,
-            operation: Finished::RemotePut,
-            status: Status::Success,
-            context: 0,
-            length: length as usize,
             has_immediate: immediate.is_some(),
             word: immediate.unwrap_or_default(),
-            peer: source,
-            buffer: None,
-            rest: None,
+            ..Completion::new(qp, source, kind, status, 0, length)
         };
         self.keep_order(slot, completion);
     }
-}
-
-#[inline]
-pub(super) fn immediate_of(header: &PacketHeader) -> Option<u64> {
-    header.flags.contains(PacketFlags::IMMEDIATE).then_some(header.argument)
 }

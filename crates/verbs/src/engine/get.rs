@@ -3,15 +3,20 @@
 //! If the device reaches the memory directly, the bytes are here when `Transport::get` returns.
 //! Otherwise the owner's engine sends them as a stream, one piece of the chain after the other.
 
-use super::chain::{local_lengths, pieces, remote_lengths};
+use super::chain::{around_cache, local_lengths, pieces, remote_lengths};
+use super::close::Teardown;
 use super::outbox::{Reply, Stream};
-use super::payload::words;
+use super::payload::{Head, words};
 use super::regions::Request;
-use super::waiting::{Outcome, Posted, Tried, Work};
-use super::*;
+use super::work::{Attempt, Outcome, Posted, Work};
+use super::{Core, SLICE_BYTES};
+use crate::Get;
 use crate::descriptor::{LocalChain, RemoteChain};
-use crate::{Get, Refused};
-use bellwire_device::{Direct, Kind, PacketFlags, PacketHeader, QueuePair, Refusal, Rights};
+use bellwire_device::{
+    Buffer, Direct, Kind, LinkId, PacketFlags, PacketHeader, QueuePair, RemoteSlice, Result,
+    Rights, Status, Transport, Verdict,
+};
+use bellwire_protocol::OpId;
 use bellwire_ring::memory::View;
 use bellwire_wire::recut::Piece;
 
@@ -40,25 +45,21 @@ impl GetWork {
 
 // The initiator's side.
 impl Core {
-    /// Posts a get to `queue_pair`.
+    /// Posts a get to `queue_pair`. After an error `get` is unchanged; otherwise its lists have
+    /// been taken out.
     pub(super) fn post_get<T: Transport>(
         &mut self,
         transport: &mut T,
         queue_pair: QueuePair,
-        get: Get,
-    ) -> Result<(), Refused<Get>> {
-        let checked = self.room_to_post(queue_pair).and_then(|slot| {
-            let (total, owner) = self.check_chain(&get.destinations, &get.sources, false)?;
-            let (link, to) = self.route_to_owner(transport, queue_pair, owner)?;
-            Ok((slot, total, link, to))
-        });
-        let (slot, total, link, to) = match checked {
-            Ok(checked) => checked,
-            Err(error) => return Err(Refused::new(error, get)),
-        };
-        let Get { sources, destinations, context } = get;
+        get: &mut Get,
+    ) -> Result<()> {
+        let slot = self.room_to_post(queue_pair)?;
+        let (total, owner) = self.check_chain(&get.destinations, &get.sources, false)?;
+        let (link, to) = self.route_to_owner(transport, queue_pair, owner)?;
+        let empty = Get::new(Vec::<RemoteSlice>::new(), Vec::<Buffer>::new());
+        let Get { sources, destinations, context, signaled } = std::mem::replace(get, empty);
         let work = Work::Get(GetWork { sources, destinations, total, done: 0, asked: None });
-        self.accept(transport, slot, Posted { link, to, context, signaled: true, work });
+        self.accept(transport, slot, Posted { link, to, context, signaled, work });
         Ok(())
     }
 
@@ -68,12 +69,12 @@ impl Core {
         transport: &mut T,
         slot: u32,
         mut posted: Posted,
-    ) -> Tried {
+    ) -> Attempt {
         let Work::Get(get) = &mut posted.work else { unreachable!("the caller looked") };
         let mut budget = SLICE_BYTES as u64;
         while let Some(piece) = get.next_piece() {
             if budget == 0 {
-                return Tried::GoesOn(posted);
+                return Attempt::Yielded(posted);
             }
             let length = piece.length.min(budget);
             let slice = get.sources.0.items()[piece.source_index];
@@ -86,14 +87,14 @@ impl Core {
                     get.done += length;
                     budget -= length;
                 }
-                Direct::Pending => return Tried::Waits(posted),
+                Direct::Pending => return Attempt::Blocked(posted),
                 Direct::ByPacket => return self.ask_owner(transport, slot, posted, piece),
-                Direct::Refused(status) => return self.give_up(transport, slot, posted, status),
+                Direct::Refused(status) => return self.fail(transport, slot, posted, status),
             }
         }
         let total = get.total as usize;
         self.finish_posted(slot, posted, Outcome::success(total));
-        Tried::Gone
+        Attempt::Started
     }
 
     /// Requests a piece from the owner's engine. Its answers trigger the further requests.
@@ -103,26 +104,16 @@ impl Core {
         slot: u32,
         mut posted: Posted,
         piece: Piece,
-    ) -> Tried {
-        let Some(id) = self.start_operation(slot, &posted) else { return Tried::Waits(posted) };
+    ) -> Attempt {
+        let Some(id) = self.start_operation(slot, &posted) else {
+            return Attempt::Blocked(posted);
+        };
         let Work::Get(get) = &mut posted.work else { unreachable!("the caller looked") };
+        // If the packet does not leave, the next attempt requests the piece anew.
+        get.asked = Some((piece, 0));
         let header = PacketHeader::new(Kind::Get, 0, 0, id.to_bits());
-        let head = super::payload::Head::new(&get.request(piece));
-        match transport.send(posted.link, header, head.as_slice(), View::empty()) {
-            Ok(()) => {
-                get.asked = Some((piece, 0));
-                let Work::Get(get) = posted.work else { unreachable!("as above") };
-                self.hand_over(id, Stage::Get(get));
-                Tried::Gone
-            }
-            Err(refusal) => {
-                self.end_operation(id);
-                match refusal {
-                    Refusal::Busy => Tried::Waits(posted),
-                    Refusal::Down(status) => self.give_up(transport, slot, posted, status),
-                }
-            }
-        }
+        let head = Head::new(&get.request(piece));
+        self.send_request(transport, (slot, id), posted, header, head)
     }
 
     /// Bytes for a get of ours.
@@ -140,12 +131,13 @@ impl Core {
                 return Verdict::Taken;
             }
         };
-        let Stage::Get(get) = &mut operation.stage else { return self.violation() };
+        let Some(Posted { work: Work::Get(get), .. }) = &mut operation.posted else {
+            return self.violation();
+        };
         let Some((piece, come)) = get.asked else { return self.violation() };
-        let offset = header.destination as u64 | (header.source as u64) << 32;
         let length = payload.len() as u64;
         let last = header.flags.contains(PacketFlags::LAST);
-        let expected = offset == come && length <= piece.length - come;
+        let expected = header.offset() == come && length <= piece.length - come;
         if !expected || last != (come + length == piece.length) {
             return self.violation();
         }
@@ -169,7 +161,7 @@ impl Core {
                 let length = get.done;
                 get.asked = None;
                 let status = Status::Success;
-                self.endings.push(Ending::Answered { id, status, length, value: 0 });
+                self.teardowns.push(Teardown::Operation { id, status, length, value: 0 });
             }
         }
         Verdict::Taken

@@ -1,8 +1,12 @@
 //! Messages that a program takes in place, without a receive.
 
-use super::*;
-use bellwire_device::{Address, Kind, PacketFlags, PacketHeader, QueuePair, Sink};
+use super::Core;
+use super::routing::destination;
+use bellwire_device::{
+    Address, FunctionAddress, Kind, LinkId, PacketHeader, QueuePair, Sink, Status, Verdict,
+};
 use bellwire_ring::canary::planted;
+use bellwire_ring::memory::View;
 
 /// Takes messages in place, in the device's memory ([`crate::Function::poll_with`]). For programs
 /// that learn from a message's first bytes where the others belong: this saves the copy through a
@@ -45,66 +49,61 @@ pub trait Inbox {
 }
 
 /// The engine behind an inbox, which sees messages first.
-pub(super) struct Shown<'a> {
+pub(super) struct InboxSink<'a> {
     pub(super) core: &'a mut Core,
     /// The slot of the queue that is polled.
     pub(super) queue: u32,
     pub(super) inbox: &'a mut dyn Inbox,
 }
 
-impl Shown<'_> {
+impl InboxSink<'_> {
     /// Offers a message, if nothing of its queue pair waits to be reported before it.
     #[inline(always)]
-    fn is_taken(&mut self, from: FunctionAddress, header: [u64; 3], payload: View<'_>) -> bool {
-        let [first, ends, argument] = header;
-        let (number, source) = (ends as u32, (ends >> 32) as u32);
+    fn is_taken(
+        &mut self,
+        from: FunctionAddress,
+        header: &PacketHeader,
+        payload: View<'_>,
+    ) -> bool {
         let core = &mut *self.core;
-        let slot = number.wrapping_sub(1);
-        let Some(entry) = core.queue_pairs.at_mut(slot) else { return false };
-        let is_next = !entry.backlogged
-            && entry.held.is_empty()
-            && !core.hand.is_full()
+        let Some(qp) = destination(&mut core.queue_pairs, from, header) else { return false };
+        let is_next = qp.is_in_order()
+            && !core.bypass.is_full()
             && core.completion_queues[self.queue].is_empty();
-        if entry.handle.number != number
-            || entry.receive_completions != self.queue
-            || !entry.takes_from(from, source)
-            || !(is_next || planted("shown-too-early"))
-        {
+        if qp.receive_completions != self.queue || !(is_next || planted("shown-too-early")) {
             return false;
         }
-        let has_immediate = first >> 8 & PacketFlags::IMMEDIATE.bits() as u64 != 0;
-        let from = Address::new(from.node, from.function, source);
-        let taken =
-            self.inbox.message(entry.handle, from, has_immediate.then_some(argument), payload);
+        let from = Address::new(from.node, from.function, header.source);
+        let taken = self.inbox.message(qp.handle, from, header.immediate(), payload);
         if taken {
-            entry.shown.count(payload.len());
+            qp.inbox_taken.count(payload.len());
         }
         taken
     }
 }
 
-impl Sink for Shown<'_> {
+impl Sink for InboxSink<'_> {
     #[inline(always)]
     fn packet(
         &mut self,
         link: LinkId,
         from: FunctionAddress,
-        header: [u64; 3],
+        words: [u64; 3],
         payload: View<'_>,
     ) -> Verdict {
-        if header[0] as u8 == Kind::Send as u8 && self.is_taken(from, header, payload) {
+        let header = PacketHeader::from_words(words);
+        if header.kind == Kind::Send as u8 && self.is_taken(from, &header, payload) {
             return Verdict::Taken;
         }
-        if header[0] as u8 == Kind::Batch as u8 {
-            let Shown { core, queue, inbox } = self;
+        if header.kind == Kind::Batch as u8 {
+            let InboxSink { core, queue, inbox } = self;
             let queue = *queue;
             core.learn(link, from);
-            let header = PacketHeader::from_words(header);
-            return core.on_batch(link, header, payload, |core, header, payload| {
-                Shown { core, queue, inbox: &mut **inbox }.packet(link, from, header, payload)
+            return core.on_batch(link, header, payload, |core, words, payload| {
+                InboxSink { core, queue, inbox: &mut **inbox }.packet(link, from, words, payload)
             });
         }
-        self.core.packet(link, from, header, payload)
+        self.core.packet(link, from, words, payload)
     }
 
     fn delivered(&mut self, link: LinkId, count: u64) {

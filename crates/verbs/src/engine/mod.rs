@@ -1,8 +1,9 @@
 //! The engine: everything that is the same on every device.
 //!
 //! [`Core`] is a function's state. It knows no transport; the transport reports to it (`Sink`).
-//! Code that needs the transport is generic over it. One dynamic call through [`Port`] reaches it,
-//! so the compiler optimizes everything below that call together, the transport included.
+//! Code that needs the transport is generic over it. One dynamic call through [`DynTransport`]
+//! reaches it, so the compiler optimizes everything below that call together, the transport
+//! included.
 //!
 //! | file | what |
 //! |---|---|
@@ -10,14 +11,21 @@
 //! | `receive.rs` | a packet arrives; matching it with a receive, or with the `backlog.rs` |
 //! | `inbox.rs` | messages that the program takes in place |
 //! | `batch.rs` | several short messages in one packet, at both ends |
-//! | `waiting.rs` | descriptors that could not leave at once |
+//! | `routing.rs` | where descriptors go, and who may send to whom |
+//! | `work.rs` | accepted descriptors, and the operations that they are at a peer |
+//! | `schedule.rs` | when descriptors start that could not leave at once |
+//! | `finish.rs` | the end of descriptors: completions and their order |
 //! | `undelivered.rs` | short messages that have left and may still be lost |
 //! | `rendezvous.rs` | messages longer than a packet |
 //! | `put.rs`, `get.rs`, `atomic.rs`, `event.rs` | one-sided operations, at both ends |
 //! | `outbox.rs` | answers and streams to peers |
 //! | `connect.rs` | connections |
 //! | `close.rs` | the end of queue pairs, connections and links |
-//! | `links.rs`, `regions.rs`, `entry.rs`, `payload.rs` | state and packet layouts of the others |
+//! | `links.rs`, `regions.rs`, `queue_pair.rs`, `payload.rs` | state and packet layouts |
+//!
+//! An operation is a variant of `Work` in `work.rs` and a file that starts it and takes its
+//! answers. An atomic operation is an arm of [`bellwire_device::AtomicOperation`] and a constructor
+//! of [`crate::Atomic`].
 //!
 //! The cost of an 8-byte message on the fast path: at the sender two look-ups (queue pair, gate),
 //! one packet, one completion. At the receiver one look-up, one copy, one completion. No
@@ -29,57 +37,54 @@ mod batch;
 mod chain;
 mod close;
 mod connect;
-mod entry;
+mod dyn_transport;
 mod event;
+mod finish;
 mod get;
 mod inbox;
 mod links;
 mod objects;
 mod outbox;
 mod payload;
-mod port;
 mod put;
+mod queue_pair;
 mod receive;
 mod regions;
 mod rendezvous;
+mod routing;
+mod schedule;
 mod send;
 mod undelivered;
-mod waiting;
+mod work;
 
-pub use atomic::Change;
+pub use dyn_transport::DynTransport;
 pub use inbox::Inbox;
-pub use port::Port;
 
-use crate::completion_queue::{CompletionRing, Hand, Taken};
+use crate::completion_queue::{CompletionBypass, CompletionRing, Taken};
 use crate::shared_receive::SharedReceives;
 use crate::table::Table;
 use crate::{CompletionQueue, FunctionCounters, FunctionOptions, Limits, QueuePairCounters};
 use backlog::Backlog;
 use batch::Batch;
 use bellwire_device::{
-    Completion, Error, FunctionAddress, Gate, LinkId, Result, Status, Transport, TransportLimits,
-    Verdict,
+    Completion, Error, FunctionAddress, Gate, Result, Status, Transport, TransportLimits, Verdict,
 };
 use bellwire_protocol::{OpId, Outstanding, Signal};
-use bellwire_ring::memory::View;
-use close::Ending;
+use close::Teardown;
 use connect::Listening;
-use entry::{Entry, Held, HeldState, Passed, Route, Routing};
-use inbox::Shown;
+use inbox::InboxSink;
 use links::Links;
+use queue_pair::QueuePairContext;
 use regions::Regions;
 use rendezvous::Transfer;
 use std::collections::VecDeque;
-use waiting::{Operation, Stage};
+use work::Operation;
 
 /// Most packets that one call of `progress` takes.
 const POLL_BUDGET: usize = 64;
 /// Bytes that a direct put, get or fetch moves in one turn, so that a huge one does not delay the
 /// others.
 const SLICE_BYTES: usize = 1 << 20;
-/// Copies of at least this size bypass the cache. Both ways are equally fast at 8 MiB, measured on
-/// a machine with 32 MiB of last-level cache.
-const STREAMING_BYTES: usize = 8 << 20;
 /// Most slices that one call of `progress` moves for each direction.
 const SLICES: usize = 4;
 /// Most long messages that can be arriving at one function at once. Further ones wait in the
@@ -96,13 +101,13 @@ const SHORTEST_PACKET: usize = 64;
 pub struct Core {
     pub(crate) address: FunctionAddress,
     pub(crate) limits: Limits,
-    pub(crate) queue_pairs: Table<Entry>,
-    pub(crate) completion_queues: Table<CompletionRing>,
-    pub(crate) shared_receives: Table<SharedReceives>,
+    queue_pairs: Table<QueuePairContext>,
+    completion_queues: Table<CompletionRing>,
+    shared_receives: Table<SharedReceives>,
     /// Channels that are open: number and slot, by number.
     channels: Vec<(u32, u32)>,
     /// Takes the completion that a program is polling for, past the queue's ring.
-    hand: Hand,
+    bypass: CompletionBypass,
     links: Links,
     regions: Regions,
     /// Room for short messages that leave in one packet.
@@ -120,7 +125,7 @@ pub struct Core {
     /// A receive, a completion entry or a transfer that the backlog waits for may be free.
     retry_backlog: bool,
     /// Ends that a packet caused and that need the transport.
-    endings: Vec<Ending>,
+    teardowns: Vec<Teardown>,
     /// Gates to publish.
     gates: Vec<(u32, Gate)>,
     listening: Vec<Listening>,
@@ -131,9 +136,9 @@ pub struct Core {
 
     /// The device has reported a standstill: nothing will ever happen on it again.
     pub(crate) stands_still: bool,
-    pub(crate) counters: FunctionCounters,
+    counters: FunctionCounters,
     /// Counters of queue pairs that were destroyed.
-    pub(crate) retired: QueuePairCounters,
+    retired: QueuePairCounters,
     pub(crate) stat: crate::stat::Stat,
 }
 
@@ -185,7 +190,7 @@ impl Core {
             completion_queues: Table::new(limits.completion_queues),
             shared_receives: Table::new(limits.shared_receive_queues),
             channels: Vec::new(),
-            hand: Hand::new(),
+            bypass: CompletionBypass::new(),
             links: Links::new(),
             regions: Regions::new(address, limits.regions, seed),
             batch: batch::room(),
@@ -196,7 +201,7 @@ impl Core {
             fetching: VecDeque::new(),
             backlogged: Vec::new(),
             retry_backlog: false,
-            endings: Vec::new(),
+            teardowns: Vec::new(),
             gates: Vec::new(),
             listening: Vec::new(),
             connecting: Vec::new(),
@@ -211,12 +216,12 @@ impl Core {
     /// Receives packets, then sends what waits. Returns how much it did.
     #[inline(always)]
     pub(crate) fn progress<T: Transport>(&mut self, transport: &mut T) -> usize {
-        let done = self.look(transport);
-        if self.has_errands() { done + self.run_errands(transport) } else { done }
+        let done = self.poll_transport(transport);
+        if self.has_deferred_work() { done + self.run_deferred_work(transport) } else { done }
     }
 
     /// Makes progress for a program that polls `queue`, which is empty. The first message that
-    /// takes the fast path goes to the program by the hand, past the queue's ring. Returns the
+    /// takes the fast path bypasses the queue's ring on its way to the program. Returns the
     /// oldest completion, if there is one.
     #[inline(always)]
     pub(crate) fn poll<T: Transport>(
@@ -224,9 +229,9 @@ impl Core {
         transport: &mut T,
         queue: u32,
     ) -> Option<Taken<'_>> {
-        self.hand.open(queue);
-        self.look(transport);
-        self.found(transport, queue)
+        self.bypass.open(queue);
+        self.poll_transport(transport);
+        self.finish_poll(transport, queue)
     }
 
     /// [`Core::poll`], which shows messages to `inbox` first.
@@ -236,27 +241,27 @@ impl Core {
         queue: u32,
         inbox: &mut dyn Inbox,
     ) -> Option<Taken<'_>> {
-        self.hand.open(queue);
-        transport.poll(&mut Shown { core: self, queue, inbox }, POLL_BUDGET);
+        self.bypass.open(queue);
+        transport.poll(&mut InboxSink { core: self, queue, inbox }, POLL_BUDGET);
         self.note_standstill(transport);
-        self.found(transport, queue)
+        self.finish_poll(transport, queue)
     }
 
-    /// Runs the errands that a look has left, and returns the oldest completion of `queue`.
+    /// Does the work that a poll has deferred, and returns the oldest completion of `queue`.
     #[inline(always)]
-    fn found<T: Transport>(&mut self, transport: &mut T, queue: u32) -> Option<Taken<'_>> {
-        if self.has_errands() {
-            self.run_errands(transport);
+    fn finish_poll<T: Transport>(&mut self, transport: &mut T, queue: u32) -> Option<Taken<'_>> {
+        if self.has_deferred_work() {
+            self.run_deferred_work(transport);
         }
-        if self.hand.is_full() {
-            return self.hand.close();
+        if self.bypass.is_full() {
+            return self.bypass.close();
         }
-        self.hand.close();
+        self.bypass.close();
         self.take(queue)
     }
 
     #[inline(always)]
-    fn look<T: Transport>(&mut self, transport: &mut T) -> usize {
+    fn poll_transport<T: Transport>(&mut self, transport: &mut T) -> usize {
         let done = transport.poll(self, POLL_BUDGET);
         self.note_standstill(transport);
         done
@@ -270,25 +275,25 @@ impl Core {
         }
     }
 
-    /// One test for all errands: there are nearly always none.
+    /// One test for all deferred work: there is nearly always none.
     #[inline(always)]
-    fn has_errands(&self) -> bool {
-        let errands = self.endings.len()
+    fn has_deferred_work(&self) -> bool {
+        let deferred = self.teardowns.len()
             | self.retry_backlog as usize
             | self.fetching.len()
             | self.connecting.len()
             | self.links.outgoing.len()
             | self.pending.len()
             | self.gates.len();
-        errands != 0
+        deferred != 0
     }
 
     /// Does the work that waits for the transport or for a free resource. Returns how much it did.
     #[cold]
-    fn run_errands<T: Transport>(&mut self, transport: &mut T) -> usize {
+    fn run_deferred_work<T: Transport>(&mut self, transport: &mut T) -> usize {
         let mut done = 0;
-        if !self.endings.is_empty() {
-            done += self.carry_out_endings(transport);
+        if !self.teardowns.is_empty() {
+            done += self.run_teardowns(transport);
         }
         if self.retry_backlog {
             done += self.drain_backlogs();
@@ -347,129 +352,6 @@ impl Core {
         self.take(queue.slot).map(Taken::completion)
     }
 
-    /// Ends a posted descriptor. Its reservation becomes its completion, or is released if the
-    /// descriptor is unsignaled and has succeeded.
-    fn finish(&mut self, slot: u32, signaled: bool, completion: Completion) {
-        let entry = &mut self.queue_pairs[slot];
-        entry.posted_sends -= 1;
-        let tally = &mut entry.tally;
-        tally.sends_completed += 1;
-        if !completion.status.is_success() {
-            tally.sends_failed += 1;
-            entry.last_error = Some(completion.status);
-        }
-        let ring = &mut self.completion_queues[entry.send_completions];
-        if signaled || !completion.status.is_success() {
-            ring.push_reserved(completion);
-        } else {
-            ring.release();
-            self.retry_backlog |= std::mem::take(&mut ring.starved);
-        }
-    }
-
-    /// Ends a receive that has a reservation. Its completion waits while an older message of the
-    /// same sender is unfinished.
-    #[cold]
-    fn finish_receive(&mut self, slot: u32, completion: Completion) {
-        let entry = &mut self.queue_pairs[slot];
-        let tally = &mut entry.tally;
-        tally.receives_completed += 1;
-        if !completion.status.is_success() {
-            tally.receives_failed += 1;
-            entry.last_error = Some(completion.status);
-        }
-        self.keep_order(slot, completion);
-    }
-
-    /// Reports a reserved completion of the receive side in the sender's order.
-    fn keep_order(&mut self, slot: u32, completion: Completion) {
-        let entry = &mut self.queue_pairs[slot];
-        if entry.held.is_empty() {
-            self.completion_queues[entry.receive_completions].push_reserved(completion);
-        } else {
-            let source = completion.peer;
-            entry.held.push_back(Held { source, state: HeldState::Done(completion) });
-            self.release_held(slot);
-        }
-    }
-
-    /// Reports held completions that no unfinished message of the same sender precedes.
-    fn release_held(&mut self, slot: u32) {
-        let entry = &mut self.queue_pairs[slot];
-        let ring = &mut self.completion_queues[entry.receive_completions];
-        // The common case: they end in the order of arrival.
-        while let Some(Held { state: HeldState::Done(_), .. }) = entry.held.front() {
-            let Some(Held { state: HeldState::Done(completion), .. }) = entry.held.pop_front()
-            else {
-                unreachable!("it was looked at")
-            };
-            ring.push_reserved(completion);
-        }
-        if !entry.held.iter().any(|held| matches!(held.state, HeldState::Done(_))) {
-            return;
-        }
-        let mut busy: Vec<bellwire_device::Address> = Vec::new();
-        let mut kept = VecDeque::with_capacity(entry.held.len());
-        for held in entry.held.drain(..) {
-            match held.state {
-                HeldState::Done(completion) if !busy.contains(&held.source) => {
-                    ring.push_reserved(completion);
-                }
-                HeldState::Done(_) => kept.push_back(held),
-                HeldState::UnderWay(_) => {
-                    busy.push(held.source);
-                    kept.push_back(held);
-                }
-            }
-        }
-        entry.held = kept;
-    }
-
-    /// The slot of the queue pair with the public number `number`.
-    #[inline(always)]
-    fn slot_of(&self, number: u32) -> Option<u32> {
-        if number < bellwire_device::Address::CHANNEL_BASE {
-            let slot = number.wrapping_sub(1);
-            self.queue_pairs.at(slot).filter(|entry| entry.handle.number == number)?;
-            return Some(slot);
-        }
-        let place = self.channels.binary_search_by_key(&number, |channel| channel.0).ok()?;
-        Some(self.channels[place].1)
-    }
-
-    /// The link to `peer`. Starts one if there is none.
-    #[inline]
-    fn link_to<T: Transport>(
-        &mut self,
-        transport: &mut T,
-        peer: FunctionAddress,
-    ) -> Result<LinkId> {
-        match self.links.to(peer) {
-            Some(link) => Ok(link),
-            None => self.open_link(transport, peer, LINK_PATIENCE),
-        }
-    }
-
-    #[cold]
-    fn open_link<T: Transport>(
-        &mut self,
-        transport: &mut T,
-        peer: FunctionAddress,
-        patience: std::time::Duration,
-    ) -> Result<LinkId> {
-        let link = transport.link(peer, patience)?;
-        self.learn(link, peer);
-        Ok(link)
-    }
-
-    /// Remembers a link that we opened, or that a peer did.
-    #[inline]
-    fn learn(&mut self, link: LinkId, peer: FunctionAddress) {
-        if self.links.find(link).is_none() && self.links.learn(link, peer) {
-            self.counters.links_opened += 1;
-        }
-    }
-
     /// Tells the senders of a queue pair that its backlog grew or shrank: STOP or GO.
     fn signal(&mut self, slot: u32, signal: Option<Signal>) {
         let Some(signal) = signal else { return };
@@ -508,12 +390,4 @@ impl Core {
             _ => {}
         }
     }
-}
-
-/// How long a link may take to come up before its descriptors complete as [`Status::Unreachable`].
-const LINK_PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
-
-/// A part of a copy of `whole` bytes. Large copies bypass the cache.
-fn around_cache(part: View<'_>, whole: u64) -> View<'_> {
-    if whole >= STREAMING_BYTES as u64 { part.streaming() } else { part }
 }

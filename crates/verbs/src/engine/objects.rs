@@ -1,12 +1,18 @@
 //! Creating, destroying and looking at queue pairs, queues and memory.
 
-use super::*;
+use super::Core;
+use super::queue_pair::QueuePairContext;
+use super::routing::Route;
+use crate::completion_queue::CompletionRing;
 use crate::device::Claim;
-use crate::receive_queue::ReceiveQueue;
+use crate::shared_receive::SharedReceives;
 use crate::{
-    ConnectionState, Counters, QueuePairOptions, QueuePairState, Refused, SharedReceiveQueue,
+    CompletionQueue, ConnectionState, Counters, QueuePairOptions, QueuePairState, Refused,
+    SharedReceiveQueue,
 };
-use bellwire_device::{Address, Buffer, MemoryRegion, QueuePair, Rights};
+use bellwire_device::{
+    Address, Buffer, Error, Gate, MemoryRegion, QueuePair, Result, Rights, Transport,
+};
 use bellwire_ring::memory::Memory;
 
 // Queues.
@@ -83,35 +89,8 @@ impl Core {
             Some((channel, claim)) => (Address::CHANNEL_BASE + channel as u32, Some(claim)),
             None => (0, None),
         };
-        let receives = match options.shared_receive {
-            Some(_) => ReceiveQueue::default(),
-            None => ReceiveQueue::with_capacity(options.receive_depth.min(256)),
-        };
-        let entry = Entry {
-            handle: QueuePair { number, slot: 0, generation: 0 },
-            routing: Routing::NEW,
-            send_completions: options.send_completions.slot,
-            receive_completions: options.receive_completions.slot,
-            sends: VecDeque::new(),
-            listed: false,
-            receives,
-            shared_receive: options.shared_receive.map(|queue| queue.slot),
-            backlogged: false,
-            held: VecDeque::new(),
-            send_depth: options.send_depth,
-            receive_depth: options.receive_depth,
-            posted_sends: 0,
-            operations: Vec::new(),
-            transfers: Vec::new(),
-            attempt: None,
-            last_error: None,
-            channel: claim,
-            tally: QueuePairCounters::default(),
-            sent_at_once: Passed::default(),
-            received_at_once: Passed::default(),
-            shown: Passed::default(),
-        };
-        let Ok((slot, generation)) = self.queue_pairs.insert(entry) else {
+        let qp = QueuePairContext::new(options, claim);
+        let Ok((slot, generation)) = self.queue_pairs.insert(qp) else {
             if let Some(queue) = options.shared_receive {
                 self.shared_receives[queue.slot].users -= 1;
             }
@@ -134,12 +113,12 @@ impl Core {
 
     pub(crate) fn query(&self, queue_pair: QueuePair) -> Result<QueuePairState> {
         let QueuePair { slot, generation, number } = queue_pair;
-        let entry =
-            self.queue_pairs.find(slot, generation).ok_or_else(|| Error::NoSuchQueuePair)?;
-        let connection = match entry.routing.route() {
+        let qp = self.queue_pairs.find(slot, generation).ok_or_else(|| Error::NoSuchQueuePair)?;
+        let connection = match qp.routing.route() {
             Route::Unconnected => ConnectionState::Unconnected,
             Route::Connecting => {
-                let to = entry.attempt.as_ref().map(|attempt| attempt.to()).unwrap_or_default();
+                let to =
+                    qp.connect_attempt.as_ref().map(|attempt| attempt.to()).unwrap_or_default();
                 ConnectionState::Connecting { to }
             }
             Route::Connected { peer, .. } => ConnectionState::Connected { peer },
@@ -148,20 +127,32 @@ impl Core {
         Ok(QueuePairState {
             address: Address::new(self.address.node, self.address.function, number),
             connection,
-            posted_sends: entry.posted_sends,
-            posted_receives: entry.receives.len() + entry.transfers.len(),
+            posted_sends: qp.posted_sends,
+            posted_receives: qp.receives.len() + qp.transfers.len(),
             backlog_messages: self.backlog.messages_of(slot),
-            last_error: entry.last_error,
-            counters: entry.counters(),
+            last_error: qp.last_error,
+            counters: qp.counters(),
         })
     }
 
-    pub(crate) fn list(&self) -> Vec<QueuePair> {
-        self.queue_pairs.iter().map(|(_, entry)| entry.handle).collect()
+    pub(crate) fn queue_pairs(&self) -> Vec<QueuePair> {
+        self.queue_pairs.iter().map(|(_, qp)| qp.handle).collect()
+    }
+
+    /// Renews the snapshot if it is old. `device`: the device's counters.
+    pub(crate) fn write_snapshot(&mut self, device: &[(&'static str, u64)]) {
+        if !self.stat.is_due() {
+            return;
+        }
+        let mut stat = std::mem::take(&mut self.stat);
+        let handles = self.queue_pairs.iter().map(|(_, qp)| qp.handle);
+        let states = handles.filter_map(|handle| self.query(handle).ok());
+        stat.write(self.address, &self.counters(), device, states);
+        self.stat = stat;
     }
 
     pub(crate) fn counters(&self) -> Counters {
-        let numbered = |(_, entry): (u32, &Entry)| (entry.handle.number, entry.counters());
+        let numbered = |(_, qp): (u32, &QueuePairContext)| (qp.handle.number, qp.counters());
         let queue_pairs: Vec<_> = self.queue_pairs.iter().map(numbered).collect();
         let mut total = self.retired;
         for (_, counters) in &queue_pairs {
@@ -169,14 +160,14 @@ impl Core {
         }
         let mut function = self.counters;
         let entries = self.queue_pairs.iter();
-        function.packets_taken += entries.map(|(_, entry)| entry.passed_in()).sum::<u64>();
+        function.packets_taken += entries.map(|(_, qp)| qp.fast_path_arrivals()).sum::<u64>();
         Counters { function, total, queue_pairs }
     }
 }
 
 // Memory.
 impl Core {
-    pub(super) fn allocate<T: Transport>(
+    pub(super) fn allocate_region<T: Transport>(
         &mut self,
         transport: &mut T,
         length: usize,
@@ -240,12 +231,12 @@ impl Core {
         transport: &mut T,
         region: MemoryRegion,
     ) -> Result<Vec<u8>> {
-        self.release(transport, &region)?;
+        self.deregister_foreign(transport, &region)?;
         Ok(region.into_memory().into_vec())
     }
 
     /// Ends a region. Its bytes stay where they are.
-    pub(super) fn release<T: Transport>(
+    pub(super) fn deregister_foreign<T: Transport>(
         &mut self,
         transport: &mut T,
         region: &MemoryRegion,
@@ -277,19 +268,19 @@ impl Core {
         if self.links.undelivered().any(|message| message.buffer.as_ref().is_some_and(uses)) {
             return true;
         }
-        for (_, entry) in self.queue_pairs.iter() {
-            let waiting = entry.sends.iter().flat_map(|posted| posted.work.buffers());
-            let receives = entry.receives.iter().map(|receive| &receive.buffer);
+        for (_, qp) in self.queue_pairs.iter() {
+            let waiting = qp.sends.iter().flat_map(|posted| posted.work.buffers());
+            let receives = qp.receives.iter().map(|receive| &receive.buffer);
             if waiting.chain(receives).any(uses) {
                 return true;
             }
-            for &id in &entry.operations {
+            for &id in &qp.operations {
                 let Ok(operation) = self.operations.operation(id) else { continue };
-                if operation.stage.buffers().iter().any(uses) {
+                if operation.posted.as_ref().is_some_and(|p| p.work.buffers().iter().any(uses)) {
                     return true;
                 }
             }
-            for &id in &entry.transfers {
+            for &id in &qp.transfers {
                 let Ok(transfer) = self.transfers.operation(id) else { continue };
                 if uses(&transfer.receive.buffer) {
                     return true;

@@ -7,11 +7,12 @@
 //! number of operations in flight, and each gets one answer. A peer that exceeds the bound breaks
 //! the protocol.
 
+use super::Core;
 use super::payload::{DATA_REPLY, DATA_TRANSFER, DATA_WITHDRAWN, Head, status_number};
 use super::regions::Request;
-use super::{Core, Stage};
+use super::work::{Posted, Work};
 use bellwire_device::{
-    Kind, LinkId, PacketFlags, PacketHeader, Refusal, Rights, Status, Transport, Verdict,
+    Kind, LinkId, PacketFlags, PacketHeader, Refusal, Result, Rights, Status, Transport, Verdict,
 };
 use bellwire_protocol::OpId;
 use bellwire_ring::memory::View;
@@ -60,7 +61,7 @@ impl Reply {
 
     /// The end of a transfer that the peer granted.
     pub(crate) fn withdrawn(transfer: u64) -> Self {
-        let mut header = PacketHeader::new(Kind::Data, 0, 0, transfer);
+        let mut header = PacketHeader::data(0, transfer);
         header.aux = DATA_WITHDRAWN;
         header.flags = PacketFlags::LAST;
         Self::new(header, &[])
@@ -176,12 +177,13 @@ impl Core {
         let packet_bytes = self.limits.packet_bytes as u64;
         match *stream {
             Stream::Message { operation, transfer, ref mut at, end } => {
-                let mut header =
-                    PacketHeader::new(Kind::Data, *at as u32, (*at >> 32) as u32, transfer);
+                let mut header = PacketHeader::data(*at, transfer);
                 header.aux = DATA_TRANSFER;
                 let body = match self.operations.operation(operation) {
-                    Ok(operation) => match &operation.stage {
-                        Stage::Offered { message, .. } => Some(message.data.view()),
+                    Ok(operation) => match &operation.posted {
+                        Some(Posted { work: Work::Message(message), .. }) => {
+                            Some(message.data.view())
+                        }
                         _ => None,
                     },
                     Err(_) => None,
@@ -209,8 +211,7 @@ impl Core {
                         return Ok(true);
                     }
                 };
-                let mut header =
-                    PacketHeader::new(Kind::Data, *at as u32, (*at >> 32) as u32, operation);
+                let mut header = PacketHeader::data(*at, operation);
                 header.aux = DATA_REPLY;
                 let length = packet_bytes.min(request.length - *at);
                 let last = *at + length == request.length;

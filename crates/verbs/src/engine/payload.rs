@@ -16,8 +16,8 @@
 //! | `Reject` | queue pair, listener | request | | private data |
 //! | `Disconnect` | queue pairs | - | | |
 //!
-//! `aux` is the status of a `Done`, the purpose of a `Data`, the operation of an `Atomic` and the
-//! reason of a `Reject`.
+//! `aux` is the status of a `Done`, the purpose of a `Data`, the number of an `Atomic`'s operation
+//! ([`bellwire_device::AtomicOperation::to_packet`]) and the reason of a `Reject`.
 
 use bellwire_device::Status;
 use bellwire_ring::memory::View;
@@ -28,11 +28,6 @@ pub(crate) const DATA_TRANSFER: u16 = 0;
 pub(crate) const DATA_REPLY: u16 = 1;
 /// Instead of `Data` of a long message: the sender withdrew the message.
 pub(crate) const DATA_WITHDRAWN: u16 = 2;
-
-/// `Atomic`: add the operand.
-pub(crate) const ATOMIC_ADD: u16 = 0;
-/// `Atomic`: compare with `expected` and replace by the operand.
-pub(crate) const ATOMIC_SWAP: u16 = 1;
 
 /// `Reject`: the program refused.
 pub(crate) const REJECT_BY_PROGRAM: u16 = 0;

@@ -4,19 +4,22 @@
 //! and no code of the peer runs. Otherwise the owner's engine carries out the put, packet by
 //! packet, and answers the last one.
 
-use super::chain::{check_bounds, local_lengths, pieces, remote_lengths};
+use super::chain::{around_cache, check_bounds, local_lengths, pieces, remote_lengths};
 use super::outbox::Reply;
 use super::payload::{Head, words};
 use super::regions::Request;
+use super::routing::Route;
 use super::send::registered;
-use super::waiting::{Outcome, Posted, Tried, Work};
-use super::*;
+use super::work::{Attempt, Buffers, Outcome, Posted, Work};
+use super::{Core, SLICE_BYTES};
 use crate::Put;
 use crate::descriptor::{Chain, Event, LocalChain, RemoteChain, Source};
 use bellwire_device::{
-    Address, Direct, Kind, Operation as Finished, PacketFlags, PacketHeader, QueuePair, Refusal,
-    RemoteSlice, Rights,
+    Address, Completion, Direct, Error, FunctionAddress, Gate, Kind, LinkId, Operation as Finished,
+    PacketFlags, PacketHeader, QueuePair, Refusal, RemoteSlice, Result, Rights, Status, Transport,
+    Verdict,
 };
+use bellwire_protocol::OpId;
 use bellwire_ring::memory::View;
 
 /// Failed puts per link that are remembered until their last piece.
@@ -26,16 +29,16 @@ const FAILED_PUTS: usize = 1024;
 pub(crate) struct PutWork {
     pub(crate) sources: LocalChain,
     /// Whether the sources are our own copy of immediate data, which no completion returns.
-    pub(super) ours: bool,
+    ours: bool,
     destinations: RemoteChain,
     event: Option<Event>,
     pub(super) total: u64,
     done: u64,
-    way: Way,
+    path: PutPath,
 }
 
 #[derive(Clone, Copy)]
-enum Way {
+enum PutPath {
     Direct,
     /// The owner's engine carries it out. The operation, once the first packet has one.
     Packets(Option<OpId>),
@@ -44,8 +47,8 @@ enum Way {
 /// The result of one turn of a direct put.
 enum Turn {
     Complete,
-    Waits,
-    GoesOn,
+    Blocked,
+    Yielded,
     /// The memory cannot be reached directly.
     ByPacket,
     Refused(Status),
@@ -65,13 +68,13 @@ impl PutWork {
             let at = slice.offset + piece.destination_offset;
             match transport.put(link, slice.key, at, from) {
                 Direct::Done(_) => self.done += length,
-                Direct::Pending => return Turn::Waits,
+                Direct::Pending => return Turn::Blocked,
                 Direct::ByPacket => return Turn::ByPacket,
                 Direct::Refused(status) => return Turn::Refused(status),
             }
             budget -= length;
             if budget == 0 && self.done < self.total {
-                return Turn::GoesOn;
+                return Turn::Yielded;
             }
         }
         Turn::Complete
@@ -117,11 +120,16 @@ impl PutWork {
         Ok(())
     }
 
+    /// The program's buffers, which the completion returns.
+    pub(super) fn into_buffers(self) -> Buffers {
+        if self.ours { (None, None) } else { self.sources.0.into_parts() }
+    }
+
     /// Its operation, and the number of bytes that have certainly been written.
     pub(super) fn under_way(&self) -> (Option<OpId>, usize) {
-        match self.way {
-            Way::Direct => (None, self.done as usize),
-            Way::Packets(operation) => (operation, 0),
+        match self.path {
+            PutPath::Direct => (None, self.done as usize),
+            PutPath::Packets(operation) => (operation, 0),
         }
     }
 }
@@ -153,7 +161,7 @@ impl Core {
         put: &mut Put<'_>,
     ) -> bool {
         let QueuePair { slot, generation, .. } = queue_pair;
-        let Some(entry) = self.queue_pairs.find_mut(slot, generation) else { return false };
+        let Some(qp) = self.queue_pairs.find_mut(slot, generation) else { return false };
         let Chain::One(slice) = &put.destinations.0 else { return false };
         let from = match &put.source {
             Source::Inline(bytes) if bytes.len() <= self.limits.eager_bytes => View::of(bytes),
@@ -163,7 +171,7 @@ impl Core {
             _ => return false,
         };
         let owner = slice.key.owner();
-        let (link, to) = match entry.routing.route() {
+        let (link, to) = match qp.routing.route() {
             Route::Connected { link, peer } if peer.function_address() == owner => (link, peer),
             Route::Unconnected => match self.links.cached(owner) {
                 Some(link) => (link, Address::new(owner.node, owner.function, 0)),
@@ -173,7 +181,7 @@ impl Core {
         };
         let length = from.len();
         let ring = match put.signaled {
-            true => Some(&mut self.completion_queues[entry.send_completions]),
+            true => Some(&mut self.completion_queues[qp.send_completions]),
             false => None,
         };
         if length == 0
@@ -181,7 +189,7 @@ impl Core {
             || slice.length != length as u64
             || check_bounds(slice.key, slice.offset, slice.length).is_err()
             || put.event.is_some()
-            || !entry.sends.is_empty()
+            || !qp.sends.is_empty()
             || ring.as_ref().is_some_and(|ring| !ring.has_room())
         {
             return false;
@@ -189,24 +197,14 @@ impl Core {
         let Direct::Done(_) = transport.put(link, slice.key, slice.offset, from) else {
             return false;
         };
-        let tally = &mut entry.tally;
+        let tally = &mut qp.tally;
         tally.sends_posted += 1;
         tally.sends_completed += 1;
-        tally.puts += 1;
-        tally.put_bytes += length as u64;
+        tally.count_success(Finished::Put, length);
         let Some(ring) = ring else { return true };
-        let completion = ring.push(Completion {
-            queue_pair,
-            operation: Finished::Put,
-            status: Status::Success,
-            context: put.context,
-            length,
-            has_immediate: false,
-            word: 0,
-            peer: to,
-            buffer: None,
-            rest: None,
-        });
+        let kind = Finished::Put;
+        let completion =
+            ring.push(Completion::new(queue_pair, to, kind, Status::Success, put.context, length));
         // Stored afterwards: the compiler would build a conditional value in memory first.
         if let Source::Chain(_) = put.source
             && let Source::Chain(LocalChain(chain)) =
@@ -251,7 +249,8 @@ impl Core {
             (Source::Chain(sources), _) => (sources, false),
             (Source::Inline(_), copy) => (copy.expect("it was made above"), true),
         };
-        let work = PutWork { sources, ours, destinations, event, total, done: 0, way: Way::Direct };
+        let path = PutPath::Direct;
+        let work = PutWork { sources, ours, destinations, event, total, done: 0, path };
         let work = Work::Put(work);
         self.accept(transport, slot, Posted { link, to, context, signaled, work });
         Ok(())
@@ -263,25 +262,25 @@ impl Core {
         transport: &mut T,
         slot: u32,
         mut posted: Posted,
-    ) -> Tried {
+    ) -> Attempt {
         let Work::Put(put) = &mut posted.work else { unreachable!("the caller looked") };
         if let Some(event) = put.event {
             // No byte may move if the event cannot be raised.
             match transport.gate(posted.link, event.queue_pair) {
                 Some(Gate::Open) => {}
-                None | Some(Gate::Stopped) => return Tried::Waits(posted),
+                None | Some(Gate::Stopped) => return Attempt::Blocked(posted),
                 Some(Gate::Closed) => {
-                    return self.give_up(transport, slot, posted, Status::NoSuchQueuePair);
+                    return self.fail(transport, slot, posted, Status::NoSuchQueuePair);
                 }
             }
         }
-        if matches!(put.way, Way::Direct) {
+        if matches!(put.path, PutPath::Direct) {
             match put.write_slice(transport, posted.link) {
                 Turn::Complete => return self.finish_direct_put(transport, slot, posted),
-                Turn::Waits => return Tried::Waits(posted),
-                Turn::GoesOn => return Tried::GoesOn(posted),
-                Turn::Refused(status) => return self.give_up(transport, slot, posted, status),
-                Turn::ByPacket => put.way = Way::Packets(None),
+                Turn::Blocked => return Attempt::Blocked(posted),
+                Turn::Yielded => return Attempt::Yielded(posted),
+                Turn::Refused(status) => return self.fail(transport, slot, posted, status),
+                Turn::ByPacket => put.path = PutPath::Packets(None),
             }
         }
         self.put_by_packets(transport, slot, posted)
@@ -293,19 +292,19 @@ impl Core {
         transport: &mut T,
         slot: u32,
         posted: Posted,
-    ) -> Tried {
+    ) -> Attempt {
         let Work::Put(put) = &posted.work else { unreachable!("the caller looked") };
         let total = put.total;
         if let Some(event) = put.event {
             let number = self.queue_pairs[slot].handle.number;
             match super::event::send_event(transport, posted.link, number, event, total) {
                 Ok(()) => {}
-                Err(Refusal::Busy) => return Tried::Waits(posted),
-                Err(Refusal::Down(status)) => return self.give_up(transport, slot, posted, status),
+                Err(Refusal::Busy) => return Attempt::Blocked(posted),
+                Err(Refusal::Down(status)) => return self.fail(transport, slot, posted, status),
             }
         }
         self.finish_posted(slot, posted, Outcome::success(total as usize));
-        Tried::Gone
+        Attempt::Started
     }
 
     /// Sends the remaining pieces for the owner's engine to write.
@@ -314,27 +313,26 @@ impl Core {
         transport: &mut T,
         slot: u32,
         mut posted: Posted,
-    ) -> Tried {
+    ) -> Attempt {
         let Work::Put(put) = &posted.work else { unreachable!("the caller looked") };
-        let id = match put.way {
-            Way::Packets(Some(id)) => id,
+        let id = match put.path {
+            PutPath::Packets(Some(id)) => id,
             _ => match self.start_operation(slot, &posted) {
                 Some(id) => id,
-                None => return Tried::Waits(posted),
+                None => return Attempt::Blocked(posted),
             },
         };
         let number = self.queue_pairs[slot].handle.number;
         let Work::Put(put) = &mut posted.work else { unreachable!("the caller looked") };
-        put.way = Way::Packets(Some(id));
+        put.path = PutPath::Packets(Some(id));
         let sent = put.send_pieces(transport, posted.link, number, id, self.limits.packet_bytes);
         match sent {
             Ok(()) => {}
-            Err(Refusal::Busy) => return Tried::Waits(posted),
-            Err(Refusal::Down(status)) => return self.give_up(transport, slot, posted, status),
+            Err(Refusal::Busy) => return Attempt::Blocked(posted),
+            Err(Refusal::Down(status)) => return self.fail(transport, slot, posted, status),
         }
-        let Work::Put(put) = posted.work else { unreachable!("as above") };
-        self.hand_over(id, Stage::Put(put));
-        Tried::Gone
+        self.await_answer(id, posted);
+        Attempt::Started
     }
 }
 

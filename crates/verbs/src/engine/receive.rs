@@ -1,16 +1,22 @@
 //! A packet arrives. Messages meet a receive, in the order of arrival, or wait for one in the
 //! backlog.
 
+use super::Core;
 use super::backlog::Waiting;
-use super::event::immediate_of;
+use super::close::Teardown;
 use super::outbox::Reply;
 use super::payload::{DATA_REPLY, words};
+use super::queue_pair::QueuePairContext;
 use super::rendezvous::Offered;
-use super::*;
+use super::routing::{Route, destination};
+use super::send::registered;
+use crate::completion_queue::CompletionRing;
 use crate::receive_queue::Receive;
-use crate::{Refused, SharedReceiveQueue};
+use crate::shared_receive::SharedReceives;
+use crate::{QueuePairCounters, Refused, SharedReceiveQueue};
 use bellwire_device::{
-    Address, Buffer, Kind, Operation as Finished, PacketFlags, PacketHeader, QueuePair, Sink,
+    Address, Buffer, Completion, Error, FunctionAddress, Kind, LinkId, Operation as Finished,
+    PacketFlags, PacketHeader, QueuePair, Result, Sink, Status, Verdict,
 };
 use bellwire_ring::memory::View;
 
@@ -21,19 +27,16 @@ impl Sink for Core {
         &mut self,
         link: LinkId,
         from: FunctionAddress,
-        header: [u64; 3],
+        words: [u64; 3],
         payload: View<'_>,
     ) -> Verdict {
-        // Destructured, so that the words stay in registers: calls that are not inlined get a copy.
-        let [first, ends, argument] = header;
-        if first as u8 == Kind::Send as u8
-            && self.meets_receive(from, first, ends, argument, payload)
-        {
+        let header = PacketHeader::from_words(words);
+        if header.kind == Kind::Send as u8 && self.meets_receive(from, &header, payload) {
             return Verdict::Taken;
         }
-        let verdict = self.on_packet(link, from, [first, ends, argument], payload);
+        let verdict = self.on_packet(link, from, header, payload);
         // The messages of a batch were counted one by one.
-        let counts = verdict == Verdict::Taken && first as u8 != Kind::Batch as u8;
+        let counts = verdict == Verdict::Taken && header.kind != Kind::Batch as u8;
         self.counters.packets_taken += counts as u64;
         verdict
     }
@@ -43,11 +46,11 @@ impl Sink for Core {
     }
 
     fn link_down(&mut self, link: LinkId, _peer: FunctionAddress, why: Status) {
-        self.endings.push(Ending::Link { link, why });
+        self.teardowns.push(Teardown::Link { link, why });
     }
 
     fn tick(&mut self, device: &[(&'static str, u64)]) {
-        self.show(device);
+        self.write_snapshot(device);
     }
 }
 
@@ -57,10 +60,9 @@ impl Core {
         &mut self,
         link: LinkId,
         from: FunctionAddress,
-        header: [u64; 3],
+        header: PacketHeader,
         payload: View<'_>,
     ) -> Verdict {
-        let header = PacketHeader::from_words(header);
         if header.kind != Kind::Send as u8 {
             self.learn(link, from);
         }
@@ -96,51 +98,32 @@ impl Core {
     fn meets_receive(
         &mut self,
         from: FunctionAddress,
-        first: u64,
-        ends: u64,
-        argument: u64,
+        header: &PacketHeader,
         payload: View<'_>,
     ) -> bool {
-        let (number, source) = (ends as u32, (ends >> 32) as u32);
-        let slot = number.wrapping_sub(1);
-        let Some(entry) = self.queue_pairs.at_mut(slot) else { return false };
+        let Some(qp) = destination(&mut self.queue_pairs, from, header) else { return false };
         let length = payload.len();
-        if entry.handle.number != number
-            || !entry.takes_from(from, source)
-            || entry.backlogged
-            || !entry.held.is_empty()
-        {
+        if !qp.is_in_order() {
             return false;
         }
         // The receive stays in place until its completion is built, so it is moved once.
-        let Some(mut front) = entry.receives.front() else { return false };
+        let Some(mut front) = qp.receives.front() else { return false };
         if length > front.buffer().len() {
             return false;
         }
         front.buffer().fill(payload);
-        entry.received_at_once.count(length);
-        let queue = entry.receive_completions;
+        qp.fast_receives.count(length);
+        let queue = qp.receive_completions;
         let ring = &mut self.completion_queues[queue];
-        let place = if self.hand.is_open(queue) && ring.is_empty() {
+        let place = if self.bypass.is_open(queue) && ring.is_empty() {
             ring.release();
-            self.hand.place()
+            self.bypass.place()
         } else {
             ring.reserved_place()
         };
-        let has_immediate = first >> 8 & PacketFlags::IMMEDIATE.bits() as u64 != 0;
-        let receive = front.take();
-        place.put(Completion {
-            queue_pair: entry.handle,
-            peer: Address::new(from.node, from.function, source),
-            operation: Finished::Receive,
-            status: Status::Success,
-            context: receive.context,
-            length,
-            buffer: Some(receive.buffer),
-            has_immediate,
-            word: if has_immediate { argument } else { 0 },
-            rest: None,
-        });
+        let source = Address::new(from.node, from.function, header.source);
+        let (receive, immediate) = (front.take(), header.immediate());
+        place.put(received(qp.handle, Status::Success, source, receive, immediate, length));
         true
     }
 
@@ -163,7 +146,7 @@ impl Core {
         self.queue_pairs[slot].tally.messages_arrived += 1;
         let source = Address::new(from.node, from.function, header.source);
         receive.buffer.fill(payload);
-        self.complete_receive(slot, source, receive, immediate_of(&header), payload.len());
+        self.complete_receive(slot, source, receive, header.immediate(), payload.len());
         Verdict::Taken
     }
 
@@ -179,7 +162,7 @@ impl Core {
     ) -> Verdict {
         // The program has a completion to take and may post a receive before it polls again. Until
         // then the message stays in its link: that saves a copy and the backlog.
-        if self.hand.is_full() {
+        if self.bypass.is_full() {
             return self.stalled();
         }
         let waiting = Waiting {
@@ -202,7 +185,7 @@ impl Core {
         header: PacketHeader,
         payload: View<'_>,
     ) -> Verdict {
-        let offered = Offered::parse(from, header.source, immediate_of(&header), payload)
+        let offered = Offered::parse(from, header.source, header.immediate(), payload)
             .filter(|offered| offered.total <= self.limits.message_bytes as u64);
         let Some(offered) = offered else { return self.violation() };
         let Some(slot) = self.admit(from, &header) else {
@@ -229,29 +212,14 @@ impl Core {
         self.set_aside(slot, waiting, payload)
     }
 
-    /// The destination of a message, if it exists and takes messages from this sender. Otherwise
-    /// the message is counted and dropped.
-    #[inline(always)]
-    pub(super) fn admit(&mut self, from: FunctionAddress, header: &PacketHeader) -> Option<u32> {
-        let Some(slot) = self.slot_of(header.destination) else {
-            self.counters.no_such_queue_pairs += 1;
-            return None;
-        };
-        if !self.queue_pairs[slot].takes_from(from, header.source) {
-            self.queue_pairs[slot].tally.messages_refused += 1;
-            return None;
-        }
-        Some(slot)
-    }
-
     /// Takes the oldest available receive, with an entry reserved for its completion.
     #[inline(always)]
     fn take_receive(&mut self, slot: u32) -> Option<Receive> {
-        let entry = &mut self.queue_pairs[slot];
-        let Some(shared) = entry.shared_receive else { return entry.receives.pop() };
+        let qp = &mut self.queue_pairs[slot];
+        let Some(shared) = qp.shared_receive else { return qp.receives.pop() };
         let shared = &mut self.shared_receives[shared];
-        let ring = &mut self.completion_queues[entry.receive_completions];
-        may_take(shared, ring, &mut entry.tally).then(|| shared.receives.pop())?
+        let ring = &mut self.completion_queues[qp.receive_completions];
+        may_take(shared, ring, &mut qp.tally).then(|| shared.receives.pop())?
     }
 
     /// Reserves an entry for a completion without a posted receive. `false`: none is free, and the
@@ -274,12 +242,12 @@ impl Core {
         length: usize,
     ) {
         let kept = length.min(receive.buffer.len());
-        let entry = &mut self.queue_pairs[slot];
-        entry.tally.messages_received += 1;
-        entry.tally.bytes_received += kept as u64;
-        entry.tally.messages_truncated += (kept < length) as u64;
+        let qp = &mut self.queue_pairs[slot];
+        qp.tally.messages_received += 1;
+        qp.tally.bytes_received += kept as u64;
+        qp.tally.messages_truncated += (kept < length) as u64;
         let status = if kept == length { Status::Success } else { Status::Truncated };
-        let completion = received(entry.handle, status, source, receive, immediate, kept);
+        let completion = received(qp.handle, status, source, receive, immediate, kept);
         self.finish_receive(slot, completion);
     }
 
@@ -309,8 +277,7 @@ impl Core {
         let drained = slots.iter().map(|&slot| self.drain_backlog(slot)).sum();
         debug_assert!(self.backlogged.is_empty(), "draining sets nothing aside");
         self.backlogged = slots;
-        self.backlogged
-            .retain(|&slot| self.queue_pairs.at(slot).is_some_and(|entry| entry.backlogged));
+        self.backlogged.retain(|&slot| self.queue_pairs.at(slot).is_some_and(|qp| qp.backlogged));
         drained
     }
 
@@ -419,13 +386,13 @@ impl Core {
         buffer: Buffer,
         context: u64,
     ) -> Result<(), Refused<Buffer>> {
-        let entry = match self.check_receive(queue_pair, &buffer) {
-            Ok(entry) => entry,
+        let qp = match self.check_receive(queue_pair, &buffer) {
+            Ok(qp) => qp,
             Err(error) => return Err(Refused::new(error, buffer)),
         };
-        entry.receives.push(buffer, context);
-        entry.tally.receives_posted += 1;
-        if entry.backlogged {
+        qp.receives.push(buffer, context);
+        qp.tally.receives_posted += 1;
+        if qp.backlogged {
             self.receive_from_backlog(queue_pair.slot);
         }
         Ok(())
@@ -446,30 +413,34 @@ impl Core {
 
     /// Checks a receive and reserves an entry for its completion. Returns the queue pair.
     #[inline(always)]
-    fn check_receive(&mut self, queue_pair: QueuePair, buffer: &Buffer) -> Result<&mut Entry> {
+    fn check_receive(
+        &mut self,
+        queue_pair: QueuePair,
+        buffer: &Buffer,
+    ) -> Result<&mut QueuePairContext> {
         let wrong = |state, hint| Err(Error::WrongState { call: "posting a receive", state, hint });
-        let entry = self
+        let qp = self
             .queue_pairs
             .find_mut(queue_pair.slot, queue_pair.generation)
             .ok_or_else(|| Error::NoSuchQueuePair)?;
-        if entry.shared_receive.is_some() {
+        if qp.shared_receive.is_some() {
             return wrong("using a shared receive queue", "post to that queue instead");
         }
         // Messages that arrived before the disconnect can still be received.
-        if matches!(entry.routing.route(), Route::Disconnected { .. }) && !entry.backlogged {
+        if matches!(qp.routing.route(), Route::Disconnected { .. }) && !qp.backlogged {
             return wrong("disconnected", "connect it again, or use another one");
         }
-        if entry.receives.len() + entry.transfers.len() >= entry.receive_depth {
-            return Err(Error::QueueFull { queue: "receive queue", depth: entry.receive_depth });
+        if qp.receives.len() + qp.transfers.len() >= qp.receive_depth {
+            return Err(Error::QueueFull { queue: "receive queue", depth: qp.receive_depth });
         }
-        if !super::send::registered(&self.regions, buffer) {
+        if !registered(&self.regions, buffer) {
             return Err(Error::NoSuchRegion);
         }
-        let ring = &mut self.completion_queues[entry.receive_completions];
+        let ring = &mut self.completion_queues[qp.receive_completions];
         if !ring.reserve() {
             return Err(Error::QueueFull { queue: "completion queue", depth: ring.depth() });
         }
-        Ok(entry)
+        Ok(qp)
     }
 
     /// Posts a receive to a shared receive queue.
@@ -479,7 +450,7 @@ impl Core {
         buffer: Buffer,
         context: u64,
     ) -> Result<(), Refused<Buffer>> {
-        if !super::send::registered(&self.regions, &buffer) {
+        if !registered(&self.regions, &buffer) {
             return Err(Refused::new(Error::NoSuchRegion, buffer));
         }
         let Some(shared) = self.shared_receives.find_mut(queue.slot, queue.generation) else {
@@ -514,7 +485,7 @@ fn may_take(
 
 /// The completion of a receive with `length` bytes in its buffer.
 #[inline(always)]
-fn received(
+pub(super) fn received(
     queue_pair: QueuePair,
     status: Status,
     source: Address,
@@ -523,15 +494,9 @@ fn received(
     length: usize,
 ) -> Completion {
     Completion {
-        queue_pair,
-        operation: Finished::Receive,
-        status,
-        context: receive.context,
-        length,
+        buffer: Some(receive.buffer),
         has_immediate: immediate.is_some(),
         word: immediate.unwrap_or_default(),
-        peer: source,
-        buffer: Some(receive.buffer),
-        rest: None,
+        ..Completion::new(queue_pair, source, Finished::Receive, status, receive.context, length)
     }
 }

@@ -14,15 +14,20 @@
 //! The offer keeps the message's place in the order. Several messages of one sender can be in
 //! flight at once. Their completions still come in order (`Core::finish_receive`).
 
+use super::chain::around_cache;
+use super::close::Teardown;
 use super::outbox::{Reply, Stream};
 use super::payload::{DATA_TRANSFER, DATA_WITHDRAWN, Head, status_of, words};
-use super::waiting::{Outcome, Posted, Tried, Work};
-use super::*;
+use super::queue_pair::{Held, HeldState};
+use super::receive::received;
+use super::work::{Attempt, Posted, Work};
+use super::{Core, SLICE_BYTES, SLICES};
 use crate::receive_queue::Receive;
 use bellwire_device::{
-    Address, Buffer, Direct, Kind, Operation as Finished, PacketFlags, PacketHeader, Refusal,
-    RemoteKey, Rights,
+    Address, Buffer, Direct, FunctionAddress, Kind, LinkId, PacketFlags, PacketHeader, RemoteKey,
+    Rights, Status, Transport, Verdict,
 };
+use bellwire_protocol::OpId;
 use bellwire_ring::memory::{Memory, View};
 
 /// A message to send.
@@ -30,6 +35,8 @@ pub(crate) struct QueuedMessage {
     pub(crate) data: Data,
     pub(crate) immediate: Option<u64>,
     pub(crate) length: usize,
+    /// The receiver has requested its bytes.
+    pub(super) granted: bool,
 }
 
 /// Where a message's bytes are.
@@ -81,14 +88,14 @@ pub(crate) struct Transfer {
     done: usize,
     pub(crate) receive: Receive,
     immediate: Option<u64>,
-    /// How the bytes travel.
-    way: Way,
+    mode: FetchMode,
 }
 
+/// How the bytes of a long message travel.
 #[derive(Clone, Copy)]
-enum Way {
+enum FetchMode {
     /// We fetch them from this key and offset.
-    Fetch(RemoteKey, u64),
+    Direct(RemoteKey, u64),
     /// The sender sends them.
     Granted,
 }
@@ -143,18 +150,13 @@ impl Core {
         transport: &mut T,
         slot: u32,
         mut posted: Posted,
-    ) -> Tried {
-        let Some(id) = self.start_operation(slot, &posted) else { return Tried::Waits(posted) };
+    ) -> Attempt {
+        let Some(id) = self.start_operation(slot, &posted) else { return Attempt::Blocked(posted) };
         let number = self.queue_pairs[slot].handle.number;
         let Work::Message(message) = &mut posted.work else { unreachable!("the caller looked") };
         let at = self.lend(transport, message);
-        let mut header = PacketHeader::new(
-            Kind::Offer,
-            posted.to.queue_pair,
-            number,
-            message.immediate.unwrap_or_default(),
-        );
-        header.flags.set(PacketFlags::IMMEDIATE, message.immediate.is_some());
+        let to = posted.to.queue_pair;
+        let header = PacketHeader::with_immediate(Kind::Offer, to, number, message.immediate);
         let mut offer = [id.to_bits(), message.length as u64, 0, 0, 0, 0];
         let mut count = 2;
         if let Some((key, offset)) = at {
@@ -165,20 +167,7 @@ impl Core {
             count = 6;
         }
         let head = Head::new(&offer[..count]);
-        match transport.send(posted.link, header, head.as_slice(), View::empty()) {
-            Ok(()) => {
-                let Work::Message(message) = posted.work else { unreachable!("as above") };
-                self.hand_over(id, Stage::Offered { message, streaming: false });
-                Tried::Gone
-            }
-            Err(refusal) => {
-                self.end_operation(id);
-                match refusal {
-                    Refusal::Busy => Tried::Waits(posted),
-                    Refusal::Down(status) => self.give_up(transport, slot, posted, status),
-                }
-            }
-        }
+        self.send_request(transport, (slot, id), posted, header, head)
     }
 
     /// Where the receiver can fetch a message directly, if it can. A part of a region that peers
@@ -241,11 +230,11 @@ impl Core {
         let Some([transfer, from, to]) = words(payload) else { return self.violation() };
         let id = OpId::from_bits(header.argument);
         match self.operations.operation(id) {
-            Ok(operation) if operation.link == link => match &mut operation.stage {
-                Stage::Offered { message, streaming: streaming @ false }
-                    if from <= to && to <= message.length as u64 =>
+            Ok(operation) if operation.link == link => match &mut operation.posted {
+                Some(Posted { work: Work::Message(message), .. })
+                    if !message.granted && from <= to && to <= message.length as u64 =>
                 {
-                    *streaming = true;
+                    message.granted = true;
                 }
                 _ => return self.violation(),
             },
@@ -272,9 +261,9 @@ impl Core {
     ) {
         let kept = offered.total.min(receive.buffer.len() as u64) as usize;
         let source = offered.source;
-        let way = match offered.at {
-            Some((key, offset)) => Way::Fetch(key, offset),
-            None => Way::Granted,
+        let mode = match offered.at {
+            Some((key, offset)) => FetchMode::Direct(key, offset),
+            None => FetchMode::Granted,
         };
         let transfer = Transfer {
             slot,
@@ -286,26 +275,26 @@ impl Core {
             done: 0,
             receive,
             immediate: offered.immediate,
-            way,
+            mode,
         };
         let Ok(id) = self.transfers.start(transfer) else {
             unreachable!("the caller checked that there is room")
         };
-        let entry = &mut self.queue_pairs[slot];
-        entry.transfers.push(id);
-        entry.held.push_back(Held { source, state: HeldState::UnderWay(id) });
-        entry.tally.messages_unfinished += 1;
-        match way {
+        let qp = &mut self.queue_pairs[slot];
+        qp.transfers.push(id);
+        qp.held.push_back(Held { source, state: HeldState::UnderWay(id) });
+        qp.tally.messages_unfinished += 1;
+        match mode {
             _ if kept == 0 => self.finish_transfer(id, None),
-            Way::Fetch(..) => self.fetching.push_back(id),
-            Way::Granted => self.grant(id),
+            FetchMode::Direct(..) => self.fetching.push_back(id),
+            FetchMode::Granted => self.grant(id),
         }
     }
 
     /// Requests the missing bytes from the sender.
     fn grant(&mut self, id: OpId) {
         let Ok(transfer) = self.transfers.operation(id) else { return };
-        transfer.way = Way::Granted;
+        transfer.mode = FetchMode::Granted;
         let header = PacketHeader::new(Kind::Grant, 0, 0, transfer.operation);
         let range = [id.to_bits(), transfer.done as u64, transfer.kept as u64];
         let link = transfer.link;
@@ -319,7 +308,7 @@ impl Core {
         for _ in 0..self.fetching.len().min(SLICES) {
             let Some(id) = self.fetching.pop_front() else { break };
             let Ok(transfer) = self.transfers.operation(id) else { continue };
-            let Way::Fetch(key, offset) = transfer.way else { continue };
+            let FetchMode::Direct(key, offset) = transfer.mode else { continue };
             let length = (transfer.kept - transfer.done).min(SLICE_BYTES);
             let into = transfer.receive.buffer.view_mut().part(transfer.done, length);
             let whole = transfer.kept as u64;
@@ -347,7 +336,7 @@ impl Core {
                 // needs an answer.
                 Direct::Refused(_) => {
                     slices += 1;
-                    self.give_up_transfer(id, Status::PeerGone);
+                    self.fail_transfer(id, Status::PeerGone);
                 }
             }
         }
@@ -374,10 +363,9 @@ impl Core {
             self.finish_transfer(id, Some(Status::PeerGone));
             return Verdict::Taken;
         }
-        let offset = header.destination as u64 | (header.source as u64) << 32;
-        let expected = matches!(transfer.way, Way::Granted)
+        let expected = matches!(transfer.mode, FetchMode::Granted)
             && header.aux == DATA_TRANSFER
-            && offset == transfer.done as u64
+            && header.offset() == transfer.done as u64
             && payload.len() <= transfer.kept - transfer.done;
         let last = header.flags.contains(PacketFlags::LAST);
         if !expected || last != (transfer.done + payload.len() == transfer.kept) {
@@ -393,7 +381,7 @@ impl Core {
     }
 
     /// Ends a transfer that cannot continue, and answers the sender.
-    pub(super) fn give_up_transfer(&mut self, id: OpId, failure: Status) {
+    pub(super) fn fail_transfer(&mut self, id: OpId, failure: Status) {
         if let Ok(transfer) = self.transfers.operation(id) {
             let (link, operation) = (transfer.link, transfer.operation);
             let length = transfer.done as u64;
@@ -416,8 +404,8 @@ impl Core {
         if failure.is_none() {
             self.reply(link, Reply::done(operation, status, done as u64, 0));
         }
-        let entry = &mut self.queue_pairs[slot];
-        let tally = &mut entry.tally;
+        let qp = &mut self.queue_pairs[slot];
+        let tally = &mut qp.tally;
         tally.messages_unfinished -= 1;
         if failure.is_none() {
             tally.messages_received += 1;
@@ -429,22 +417,12 @@ impl Core {
         tally.receives_completed += 1;
         if !status.is_success() {
             tally.receives_failed += 1;
-            entry.last_error = Some(status);
+            qp.last_error = Some(status);
         }
-        entry.transfers.retain(|&known| known != id);
-        let completion = Completion {
-            queue_pair: entry.handle,
-            operation: Finished::Receive,
-            status,
-            context: receive.context,
-            length: done,
-            has_immediate: failure.is_none() && immediate.is_some(),
-            word: immediate.filter(|_| failure.is_none()).unwrap_or_default(),
-            peer: source,
-            buffer: Some(receive.buffer),
-            rest: None,
-        };
-        let place = entry
+        qp.transfers.retain(|&known| known != id);
+        let immediate = immediate.filter(|_| failure.is_none());
+        let completion = received(qp.handle, status, source, receive, immediate, done);
+        let place = qp
             .held
             .iter_mut()
             .find(|held| matches!(held.state, HeldState::UnderWay(under_way) if under_way == id));
@@ -466,38 +444,14 @@ impl Core {
         let status = status_of(header.aux);
         match self.operations.operation(id) {
             Ok(operation) if operation.link == link => {
-                if matches!(operation.stage, Stage::Sending) {
+                if operation.posted.is_none() {
                     return self.violation();
                 }
                 // The transport must end a loan before the program gets its vector back.
-                self.endings.push(Ending::Answered { id, status, length, value });
+                self.teardowns.push(Teardown::Operation { id, status, length, value });
             }
             _ => self.counters.stale_operations += 1,
         }
         Verdict::Taken
-    }
-
-    /// Ends an operation with its peer's answer.
-    pub(super) fn answered<T: Transport>(
-        &mut self,
-        transport: &mut T,
-        id: OpId,
-        status: Status,
-        length: u64,
-        value: u64,
-    ) {
-        let Some(operation) = self.end_operation(id) else {
-            // A second answer to the same operation.
-            self.counters.stale_operations += 1;
-            return;
-        };
-        let length = match &operation.stage {
-            Stage::Offered { message, .. } => (length as usize).min(message.length),
-            Stage::Put(put) if status.is_success() => put.total as usize,
-            Stage::Get(get) => get.done as usize,
-            Stage::Atomic(_) if status.is_success() => 8,
-            Stage::Put(_) | Stage::Atomic(_) | Stage::Sending => 0,
-        };
-        self.finish_operation(transport, operation, Outcome { status, length, value });
     }
 }

@@ -2,9 +2,9 @@
 //! the device reports their delivery, or when the link or queue pair ends. Only for devices that
 //! deliver later: on the others a message that was taken has arrived.
 
-use super::waiting::{Outcome, Posted, Work};
-use super::*;
-use bellwire_device::{Address, Buffer, Operation as Finished};
+use super::Core;
+use super::work::{Ended, Outcome, Posted, Work};
+use bellwire_device::{Address, Buffer, LinkId, Operation as Finished, Status};
 use bellwire_ring::canary::planted;
 
 /// A message in flight. It still counts as a posted descriptor of its queue pair and keeps its
@@ -35,11 +35,11 @@ impl Core {
     #[inline]
     pub(super) fn await_delivery(&mut self, link: LinkId, message: Undelivered) {
         if planted("complete-on-taking") {
-            return self.conclude(message, Status::Success);
+            return self.complete_delivery(message, Status::Success);
         }
         match self.links.find_mut(link) {
             Some(link) => link.undelivered.push_back(message),
-            None => self.conclude(message, Status::PeerGone),
+            None => self.complete_delivery(message, Status::PeerGone),
         }
     }
 
@@ -49,7 +49,7 @@ impl Core {
         let mut undelivered = std::mem::take(&mut entry.undelivered);
         while undelivered.front().is_some_and(|message| message.receipt <= count) {
             let Some(message) = undelivered.pop_front() else { break };
-            self.conclude(message, Status::Success);
+            self.complete_delivery(message, Status::Success);
         }
         if let Some(entry) = self.links.find_mut(link) {
             entry.undelivered = undelivered;
@@ -59,17 +59,17 @@ impl Core {
     /// Completes the undelivered messages of a queue pair: no report of their delivery will follow.
     pub(super) fn forget_undelivered(&mut self, slot: u32, why: Status) {
         for message in self.links.take_undelivered(slot) {
-            self.conclude(message, why);
+            self.complete_delivery(message, why);
         }
     }
 
-    pub(super) fn conclude(&mut self, message: Undelivered, status: Status) {
+    pub(super) fn complete_delivery(&mut self, message: Undelivered, status: Status) {
         let Undelivered { slot, signaled, to, context, length, buffer, .. } = message;
         let outcome = match status {
             Status::Success => Outcome::success(length),
             _ => Outcome::failure(status, 0),
         };
-        let ended = (Finished::Send, buffer, None);
-        self.finish_work(slot, to, context, signaled, ended, outcome);
+        let kind = Finished::Send;
+        self.finish(slot, Ended { kind, to, context, signaled, buffers: (buffer, None) }, outcome);
     }
 }

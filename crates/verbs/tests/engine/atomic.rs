@@ -10,13 +10,13 @@ use bellwire::*;
 fn atomics_do_what_they_say() {
     for options in ways() {
         let mut world = World::new(options, 2);
-        let region = world.sides[1].function.allocate(64, Rights::REMOTE_ATOMIC).unwrap();
+        let region = world.sides[1].function.allocate_region(64, Rights::REMOTE_ATOMIC).unwrap();
         region.store_u64(8, u64::MAX);
         let at = region.remote_key().at(8);
         let a = &mut world.sides[0];
-        a.function.post_fetch_add(a.qp, at, 3, 1).unwrap();
-        a.function.post_compare_swap(a.qp, at, 2, 10, 2).unwrap();
-        a.function.post_compare_swap(a.qp, at, 2, 11, 3).unwrap();
+        a.function.post_atomic(a.qp, Atomic::fetch_add(at, 3).context(1)).unwrap();
+        a.function.post_atomic(a.qp, Atomic::compare_swap(at, 2, 10).context(2)).unwrap();
+        a.function.post_atomic(a.qp, Atomic::compare_swap(at, 2, 11).context(3)).unwrap();
         world.settle();
         let done = std::mem::take(&mut world.sides[0].done);
         let told: Vec<_> =
@@ -42,11 +42,13 @@ fn atomics_do_what_they_say() {
 fn no_addition_is_lost() {
     for options in ways() {
         let mut world = World::new(options, 4);
-        let region = world.sides[0].function.allocate(8, Rights::REMOTE_ATOMIC).unwrap();
+        let region = world.sides[0].function.allocate_region(8, Rights::REMOTE_ATOMIC).unwrap();
         let at = region.remote_key().at(0);
         for number in 0..100 {
             for side in &mut world.sides {
-                side.function.post_fetch_add(side.qp, at, 1, number).unwrap();
+                side.function
+                    .post_atomic(side.qp, Atomic::fetch_add(at, 1).context(number))
+                    .unwrap();
             }
         }
         world.settle();
@@ -67,13 +69,14 @@ fn no_addition_is_lost() {
 fn bad_atomics_change_nothing() {
     for options in ways() {
         let mut world = World::new(options, 2);
-        let region = world.sides[1].function.allocate(64, Rights::REMOTE_ATOMIC).unwrap();
-        let readable = world.sides[1].function.allocate(64, Rights::REMOTE_READ).unwrap();
+        let region = world.sides[1].function.allocate_region(64, Rights::REMOTE_ATOMIC).unwrap();
+        let readable = world.sides[1].function.allocate_region(64, Rights::REMOTE_READ).unwrap();
         let key = region.remote_key();
         let a = &mut world.sides[0];
         for offset in [1, 4, 63, 64, u64::MAX - 7] {
-            let refused = a.function.post_fetch_add(a.qp, key.at(offset), 1, 0).unwrap_err();
-            assert!(matches!(refused, Error::OutOfRange { .. }), "{refused}");
+            let refused =
+                a.function.post_atomic(a.qp, Atomic::fetch_add(key.at(offset), 1)).unwrap_err();
+            assert!(matches!(refused.error, Error::OutOfRange { .. }), "{refused}");
         }
         let wrong = [
             (RemoteKey { key: key.key ^ 4, ..key }.at(0), Status::WrongKey),
@@ -83,8 +86,8 @@ fn bad_atomics_change_nothing() {
         ];
         for (at, status) in wrong {
             let a = &mut world.sides[0];
-            a.function.post_fetch_add(a.qp, at, 1, 0).unwrap();
-            a.function.post_compare_swap(a.qp, at, 0, 1, 0).unwrap();
+            a.function.post_atomic(a.qp, Atomic::fetch_add(at, 1)).unwrap();
+            a.function.post_atomic(a.qp, Atomic::compare_swap(at, 0, 1)).unwrap();
             world.settle();
             for _ in 0..2 {
                 assert_eq!(world.sides[0].take().status, status);

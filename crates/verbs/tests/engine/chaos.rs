@@ -98,7 +98,7 @@ proptest! {
         let mut oracle = Oracle::default();
         let mut addresses: Vec<Address> = world.sides.iter().map(Side::address).collect();
         let mut allocate = |length| -> Vec<MemoryRegion> {
-            let allocate = |side: &mut Side| side.function.allocate(length, Rights::all());
+            let allocate = |side: &mut Side| side.function.allocate_region(length, Rights::all());
             world.sides.iter_mut().map(|side| allocate(side).unwrap()).collect()
         };
         let (shared, words) = (allocate(REGION), allocate(8));
@@ -132,7 +132,7 @@ proptest! {
                 Step::Add { from, to } => {
                     let side = &mut world.sides[from];
                     let at = words[to].remote_key().at(0);
-                    side.function.post_fetch_add(side.qp, at, 1, context).unwrap();
+                    side.function.post_atomic(side.qp, Atomic::fetch_add(at, 1).context(context)).unwrap();
                     oracle.posted.insert((from, context), Operation::FetchAdd);
                 }
                 Step::Turn { side } => {

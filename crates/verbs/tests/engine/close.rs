@@ -13,7 +13,7 @@ fn destroying_a_queue_pair_flushes_it() {
         for turns in [0, 1, 2, 5, 20] {
             let mut world = World::new(options.clone(), 2);
             let to = world.sides[1].address();
-            let region = world.sides[1].function.allocate(9000, Rights::all()).unwrap();
+            let region = world.sides[1].function.allocate_region(9000, Rights::all()).unwrap();
             let key = region.remote_key();
             (0..4).for_each(|number| world.sides[1].receive(3000, 100 + number));
             let a = &mut world.sides[0];
@@ -24,7 +24,9 @@ fn destroying_a_queue_pair_flushes_it() {
                 a.function.post_put(a.qp, put).unwrap();
                 let get = Get::new(key.slice(0, 3000), vec![2; 3000]).context(20 + number);
                 a.function.post_get(a.qp, get).unwrap();
-                a.function.post_fetch_add(a.qp, key.at(8), 1, 30 + number).unwrap();
+                a.function
+                    .post_atomic(a.qp, Atomic::fetch_add(key.at(8), 1).context(30 + number))
+                    .unwrap();
             }
             for _ in 0..turns {
                 world.sides.iter_mut().for_each(|side| {
@@ -103,7 +105,8 @@ fn a_dead_peer_takes_only_its_own_with_it() {
     for options in ways() {
         let mut world = World::new(options, 3);
         let (first, second) = (world.sides[1].address(), world.sides[2].address());
-        let key = world.sides[1].function.allocate(9000, Rights::all()).unwrap().remote_key();
+        let key =
+            world.sides[1].function.allocate_region(9000, Rights::all()).unwrap().remote_key();
         let a = &mut world.sides[0];
         a.receive(5000, 40);
         for number in 0..3 {
@@ -150,11 +153,9 @@ fn a_function_is_open_once() {
     assert!(matches!(device.open_function(8), Err(Error::BadFunction { function: 8, .. })));
     drop(functions);
     device.open_function(3).unwrap();
-    let mut bad = FunctionOptions::default();
-    bad.weight = 0;
+    let bad = FunctionOptions::default().weight(0);
     assert!(matches!(device.open_function_with(1, &bad), Err(Error::OutOfRange { .. })));
-    bad.weight = 1;
-    bad.outstanding = 1025;
+    let bad = FunctionOptions::default().outstanding(1025);
     assert!(matches!(device.open_function_with(1, &bad), Err(Error::OutOfRange { .. })));
 }
 
@@ -175,7 +176,7 @@ fn objects_are_counted_and_come_back() {
             .collect();
         let full = side.function.create_queue_pair(&options).unwrap_err();
         assert!(matches!(full, Error::Exhausted { what: "queue pairs", .. }), "{full}");
-        assert_eq!(side.function.list().len(), limits.queue_pairs);
+        assert_eq!(side.function.queue_pairs().len(), limits.queue_pairs);
         for pair in pairs {
             side.function.destroy_queue_pair(pair).unwrap();
             assert!(matches!(side.function.query(pair), Err(Error::NoSuchQueuePair)));

@@ -73,8 +73,7 @@ fn a_full_send_queue_is_an_error_that_passes() {
 // shows: H-15, H-16, D-18
 #[test]
 fn stop_and_go() {
-    let mut options = FunctionOptions::default();
-    options.backlog_bytes = 64 << 10;
+    let options = FunctionOptions::default().backlog_bytes(64 << 10);
     let fabric = FabricOptions { link_packets: 4, ..FabricOptions::default() };
     let mut world = World::with(fabric, 2, &options);
     let to = world.sides[1].address();
@@ -120,7 +119,7 @@ fn events_wait_for_room_in_the_completion_queue() {
     let b = &mut world.sides[1];
     let small = b.function.create_completion_queue(2).unwrap();
     let pair = b.function.create_queue_pair(&QueuePairOptions::new(small)).unwrap();
-    let region = b.function.allocate(64, Rights::REMOTE_WRITE).unwrap();
+    let region = b.function.allocate_region(64, Rights::REMOTE_WRITE).unwrap();
     let a = &mut world.sides[0];
     for number in 0..10 {
         let put = Put::new(vec![number as u8; 8], region.remote_key().slice(0, 8))
@@ -220,8 +219,7 @@ fn a_shared_receive_waits_for_room_to_complete() {
 // shows: H-15, H-16
 #[test]
 fn a_full_backlog_leaves_messages_in_their_links() {
-    let mut options = FunctionOptions::default();
-    options.backlog_bytes = 4096;
+    let options = FunctionOptions::default().backlog_bytes(4096);
     let mut world = World::with(FabricOptions::default(), 4, &options);
     let to = world.sides[0].address();
     for number in 0..40 {

@@ -12,7 +12,7 @@ fn a_get_brings_the_bytes() {
     for options in ways() {
         let mut world = World::new(options, 2);
         let b = &mut world.sides[1];
-        let region = b.function.allocate(400_000, Rights::REMOTE_READ).unwrap();
+        let region = b.function.allocate_region(400_000, Rights::REMOTE_READ).unwrap();
         region.write(0, &pattern(400_000, 1));
         let key = region.remote_key();
         let sources = vec![key.slice(3, 2000), key.slice(100_000, 300_000), key.slice(50, 7)];
@@ -41,9 +41,9 @@ fn a_wrong_key_brings_nothing() {
     for options in ways() {
         let mut world = World::new(options, 2);
         let b = &mut world.sides[1];
-        let region = b.function.allocate(5000, Rights::all()).unwrap();
+        let region = b.function.allocate_region(5000, Rights::all()).unwrap();
         region.write(0, &[9; 5000]);
-        let writable = b.function.allocate(5000, Rights::REMOTE_WRITE).unwrap();
+        let writable = b.function.allocate_region(5000, Rights::REMOTE_WRITE).unwrap();
         let key = region.remote_key();
         let wrong = [
             (RemoteKey { key: !key.key, ..key }, Status::WrongKey),
@@ -77,7 +77,7 @@ fn a_stuck_get_holds_up_no_answers() {
     };
     let mut world = World::new(options, 2);
     let regions = [0, 1].map(|side: usize| {
-        let region = world.sides[side].function.allocate(4096, Rights::all()).unwrap();
+        let region = world.sides[side].function.allocate_region(4096, Rights::all()).unwrap();
         region.write(0, &pattern(4096, side as u64));
         region
     });
@@ -94,7 +94,7 @@ fn a_stuck_get_holds_up_no_answers() {
     world.settle();
     let (a, b) = world.both();
     assert!(a.done.is_empty(), "its second question is held");
-    b.function.post_fetch_add(b.qp, ours.at(0), 1, 7).unwrap();
+    b.function.post_atomic(b.qp, Atomic::fetch_add(ours.at(0), 1).context(7)).unwrap();
     b.function.post_get(b.qp, Get::new(ours.slice(8, 3000), vec![0; 3000]).context(8)).unwrap();
     world.settle();
     let done: Vec<_> =
@@ -116,7 +116,7 @@ fn gets_and_puts_both_ways_do_not_deadlock() {
     let regions: Vec<MemoryRegion> = (0..2)
         .map(|side| {
             let function = &mut world.sides[side].function;
-            let region = function.allocate(40_000, Rights::all()).unwrap();
+            let region = function.allocate_region(40_000, Rights::all()).unwrap();
             region.write(0, &pattern(20_000, side as u64));
             region
         })
@@ -148,7 +148,7 @@ fn gets_and_puts_both_ways_do_not_deadlock() {
 #[test]
 fn a_region_that_goes_away_ends_the_get() {
     let mut world = World::narrow();
-    let region = world.sides[1].function.allocate(100_000, Rights::REMOTE_READ).unwrap();
+    let region = world.sides[1].function.allocate_region(100_000, Rights::REMOTE_READ).unwrap();
     let a = &mut world.sides[0];
     a.function.post_get(a.qp, Get::new(region.remote_key(), vec![0; 100_000])).unwrap();
     for _ in 0..50 {

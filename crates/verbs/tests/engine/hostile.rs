@@ -152,7 +152,7 @@ fn batches_must_hold_their_records() {
 #[test]
 fn forged_answers_are_ignored() {
     let mut world = World::narrow();
-    let region = world.sides[0].function.allocate(5000, Rights::all()).unwrap();
+    let region = world.sides[0].function.allocate_region(5000, Rights::all()).unwrap();
     let b = &mut world.sides[1];
     b.function.post_get(b.qp, Get::new(region.remote_key(), vec![0; 5000])).unwrap();
     for operation in (0..4u64).map(|serial| serial << 16).chain([u64::MAX]) {
@@ -222,8 +222,8 @@ proptest! {
         };
         let mut world = World::new(options, 2);
         let to = world.sides[1].address();
-        let region = world.sides[1].function.allocate(64, Rights::all()).unwrap();
-        let key = world.sides[0].function.allocate(3000, Rights::all()).unwrap().remote_key();
+        let region = world.sides[1].function.allocate_region(64, Rights::all()).unwrap();
+        let key = world.sides[0].function.allocate_region(3000, Rights::all()).unwrap().remote_key();
         let b = &mut world.sides[1];
         b.receive(3000, 1);
         b.function.listen(1).unwrap();

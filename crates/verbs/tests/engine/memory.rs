@@ -18,13 +18,13 @@ fn memory_comes_back() {
     assert_eq!(back.as_ptr(), address, "no copy");
     assert_eq!(&back[..4], &[b'n', b'e', b'w', pattern(100, 1)[3]]);
 
-    let region = function.allocate(100, Rights::empty()).unwrap();
+    let region = function.allocate_region(100, Rights::empty()).unwrap();
     region.write(50, b"x");
     let second = region.clone();
     let back = function.deregister(region).unwrap();
     assert_eq!((back.len(), back[50]), (100, b'x'));
     assert!(matches!(function.deregister(second), Err(Error::NoSuchRegion)));
-    assert!(matches!(function.allocate(0, Rights::all()), Err(Error::OutOfRange { .. })));
+    assert!(matches!(function.allocate_region(0, Rights::all()), Err(Error::OutOfRange { .. })));
 }
 
 /// A region cannot be deregistered while a posted descriptor uses it, in any queue.
@@ -33,7 +33,7 @@ fn memory_comes_back() {
 fn a_region_in_use_stays() {
     let mut world = World::narrow();
     let to = world.sides[1].address();
-    let key = world.sides[1].function.allocate(5000, Rights::all()).unwrap().remote_key();
+    let key = world.sides[1].function.allocate_region(5000, Rights::all()).unwrap().remote_key();
     let a = &mut world.sides[0];
     let shared = a.function.create_shared_receive_queue(4).unwrap();
     let uses: [fn(&mut Side, &MemoryRegion, Address, RemoteKey); 5] = [
@@ -51,7 +51,7 @@ fn a_region_in_use_stays() {
     ];
     for (number, post) in uses.into_iter().enumerate() {
         let a = &mut world.sides[0];
-        let region = a.function.allocate(5000, Rights::REMOTE_READ).unwrap();
+        let region = a.function.allocate_region(5000, Rights::REMOTE_READ).unwrap();
         post(a, &region, to, key);
         for _ in 0..2 {
             let in_use = world.sides[0].function.deregister(region.clone());
@@ -70,7 +70,7 @@ fn a_region_in_use_stays() {
         world.sides[0].done.clear();
     }
     let a = &mut world.sides[0];
-    let region = a.function.allocate(8, Rights::empty()).unwrap();
+    let region = a.function.allocate_region(8, Rights::empty()).unwrap();
     a.function.post_shared_receive(shared, &region, 0).unwrap();
     assert!(matches!(a.function.deregister(region.clone()), Err(Error::InUse { .. })));
     a.function.destroy_shared_receive_queue(shared).unwrap();
@@ -82,11 +82,11 @@ fn a_region_in_use_stays() {
 #[test]
 fn foreign_memory_is_refused() {
     let mut world = World::pair();
-    let foreign = world.sides[1].function.allocate(5000, Rights::all()).unwrap();
+    let foreign = world.sides[1].function.allocate_region(5000, Rights::all()).unwrap();
     let key = foreign.remote_key();
     let to = world.sides[1].address();
     let a = &mut world.sides[0];
-    let dead = a.function.allocate(5000, Rights::all()).unwrap();
+    let dead = a.function.allocate_region(5000, Rights::all()).unwrap();
     a.function.deregister(dead.clone()).unwrap();
     let shared = a.function.create_shared_receive_queue(4).unwrap();
     for region in [&foreign, &dead] {
@@ -117,7 +117,7 @@ fn keys_are_not_used_again() {
     let function = &mut world.sides[0].function;
     let mut seen = std::collections::HashSet::new();
     for _ in 0..300 {
-        let region = function.allocate(8, Rights::all()).unwrap();
+        let region = function.allocate_region(8, Rights::all()).unwrap();
         assert!(seen.insert(region.remote_key().key));
         assert_ne!(region.remote_key().key, 0);
         function.deregister(region).unwrap();
@@ -151,7 +151,7 @@ fn memory_of_somebody_else_is_used_in_place() {
     a.function.post_receive(a.qp, private.slice(40_000, 10_000), 2).unwrap();
     b.function.post_send(b.qp, Message::buffer(pattern(10_000, 5)).to(to_a)).unwrap();
     b.function.post_get(b.qp, Get::new(private.remote_key(), vec![0; 50_000])).unwrap();
-    let in_use = a.function.release(&private);
+    let in_use = a.function.deregister_foreign(&private);
     assert!(matches!(in_use, Err(Error::InUse { .. })), "{in_use:?}");
     world.settle();
     let (a, b) = world.both();
@@ -161,9 +161,9 @@ fn memory_of_somebody_else_is_used_in_place() {
     let received = b.done.iter().find(|done| done.operation == Operation::Receive).unwrap();
     let received = received.buffer.as_ref().unwrap().as_slice().unwrap();
     a.done.clear();
-    a.function.release(&shared).unwrap();
-    a.function.release(&private).unwrap();
-    assert!(matches!(a.function.release(&private), Err(Error::NoSuchRegion)));
+    a.function.deregister_foreign(&shared).unwrap();
+    a.function.deregister_foreign(&private).unwrap();
+    assert!(matches!(a.function.deregister_foreign(&private), Err(Error::NoSuchRegion)));
     assert_eq!(received, &theirs[50_000..80_000]);
     assert_eq!(theirs[10..50], pattern(40, 9));
     assert_eq!(theirs[50..50_000], pattern(100_000, 7)[50..50_000]);

@@ -11,7 +11,7 @@ use bellwire::*;
 fn a_put_writes_exactly_its_bytes() {
     for options in ways() {
         let mut world = World::new(options, 2);
-        let region = world.sides[1].function.allocate(4096, Rights::REMOTE_WRITE).unwrap();
+        let region = world.sides[1].function.allocate_region(4096, Rights::REMOTE_WRITE).unwrap();
         let key = region.remote_key();
         for (number, (offset, length)) in
             [(0, 1), (1, 2), (7, 9), (63, 130), (1000, 3000), (4095, 1), (4096, 0)]
@@ -47,7 +47,7 @@ fn a_chain_is_recut() {
     for options in ways() {
         let mut world = World::new(options, 2);
         let b = &mut world.sides[1];
-        let first = b.function.allocate(3000, Rights::REMOTE_WRITE).unwrap();
+        let first = b.function.allocate_region(3000, Rights::REMOTE_WRITE).unwrap();
         let second = b.function.register(vec![0; 500], Rights::REMOTE_WRITE).unwrap();
         let data = pattern(2600, 3);
         let lengths = [0, 1, 999, 100, 1500, 0];
@@ -86,8 +86,8 @@ fn a_chain_is_recut() {
 #[test]
 fn bad_chains_move_nothing() {
     let mut world = World::new(FabricOptions::default(), 3);
-    let region = world.sides[1].function.allocate(100, Rights::REMOTE_WRITE).unwrap();
-    let other = world.sides[2].function.allocate(100, Rights::REMOTE_WRITE).unwrap();
+    let region = world.sides[1].function.allocate_region(100, Rights::REMOTE_WRITE).unwrap();
+    let other = world.sides[2].function.allocate_region(100, Rights::REMOTE_WRITE).unwrap();
     let (key, foreign) = (region.remote_key(), other.remote_key());
     let a = &mut world.sides[0];
     let mut refuse = |put: Put<'static>| a.function.post_put(a.qp, put).unwrap_err();
@@ -124,10 +124,10 @@ fn a_wrong_key_changes_nothing() {
         let mut world = World::new(options, 2);
         let b = &mut world.sides[1];
         let (target, rights) = (b.qp.number, Rights::REMOTE_READ);
-        let region = b.function.allocate(5000, Rights::all()).unwrap();
-        let readable = b.function.allocate(5000, rights).unwrap();
+        let region = b.function.allocate_region(5000, Rights::all()).unwrap();
+        let readable = b.function.allocate_region(5000, rights).unwrap();
         let key = region.remote_key();
-        let dead = b.function.allocate(5000, Rights::all()).unwrap();
+        let dead = b.function.allocate_region(5000, Rights::all()).unwrap();
         let dead_key = dead.remote_key();
         b.function.deregister(dead).unwrap();
         let wrong = [
@@ -236,7 +236,7 @@ fn a_message_does_not_overtake_a_put() {
     for options in ways() {
         let mut world = World::new(options, 2);
         let to = world.sides[1].address();
-        let region = world.sides[1].function.allocate(20_000, Rights::REMOTE_WRITE).unwrap();
+        let region = world.sides[1].function.allocate_region(20_000, Rights::REMOTE_WRITE).unwrap();
         world.sides[1].receive(8, 1);
         let a = &mut world.sides[0];
         let key = region.remote_key();

@@ -116,28 +116,26 @@ proptest! {
         source_rights in prop_oneof![Just(Rights::empty()), Just(Rights::REMOTE_READ)],
         steps in prop::collection::vec(step(), 1..150),
     ) {
-        let mut function = FunctionOptions::default();
-        function.outstanding = outstanding;
-        function.backlog_bytes = 64 << 10;
+        let function = FunctionOptions::default().outstanding(outstanding).backlog_bytes(64 << 10);
         let mut world = World::with(options, SIDES as u32, &function);
         let mut oracle = Oracle::default();
         let addresses: Vec<Address> = world.sides.iter().map(Side::address).collect();
         let shared: Vec<MemoryRegion> = world
             .sides
             .iter_mut()
-            .map(|side| side.function.allocate(REGION, Rights::all()).unwrap())
+            .map(|side| side.function.allocate_region(REGION, Rights::all()).unwrap())
             .collect();
         // The last word of a second region is the target of the additions.
         let words: Vec<MemoryRegion> = world
             .sides
             .iter_mut()
-            .map(|side| side.function.allocate(8, Rights::REMOTE_ATOMIC).unwrap())
+            .map(|side| side.function.allocate_region(8, Rights::REMOTE_ATOMIC).unwrap())
             .collect();
         // Regions for messages that are sent from registered memory.
         let sources: Vec<MemoryRegion> = world
             .sides
             .iter_mut()
-            .map(|side| side.function.allocate(150 * REGION, source_rights).unwrap())
+            .map(|side| side.function.allocate_region(150 * REGION, source_rights).unwrap())
             .collect();
         let mut used = [0; SIDES];
         for (number, step) in steps.into_iter().enumerate() {
@@ -181,7 +179,7 @@ proptest! {
                 Step::Add { from, to } => {
                     let side = &mut world.sides[from];
                     let at = words[to].remote_key().at(0);
-                    side.function.post_fetch_add(side.qp, at, 1, context).unwrap();
+                    side.function.post_atomic(side.qp, Atomic::fetch_add(at, 1).context(context)).unwrap();
                     oracle.posted.insert((from, context), Operation::FetchAdd);
                     oracle.adds[to] += 1;
                 }

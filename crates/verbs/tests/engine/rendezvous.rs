@@ -27,7 +27,7 @@ fn long_messages_arrive_on_every_way() {
         let to = world.sides[1].address();
         let lengths = [1025, 5000, 65, 1, 700_000, 0, 4096, 300_000];
         for rights in [Rights::empty(), Rights::REMOTE_READ] {
-            let region = world.sides[0].function.allocate(1 << 20, rights).unwrap();
+            let region = world.sides[0].function.allocate_region(1 << 20, rights).unwrap();
             for (number, &length) in lengths.iter().enumerate() {
                 world.sides[1].receive(length, number as u64);
                 let sent = pattern(length, number as u64);
@@ -129,8 +129,7 @@ fn a_short_receive_fetches_what_fits() {
 // shows: C-33
 #[test]
 fn more_than_the_window_waits() {
-    let mut options = FunctionOptions::default();
-    options.outstanding = 2;
+    let options = FunctionOptions::default().outstanding(2);
     for fabric in ways() {
         let mut world = World::with(fabric, 2, &options);
         let to = world.sides[1].address();
@@ -156,9 +155,9 @@ fn more_than_the_window_waits() {
 fn without_a_free_key_packets_do() {
     let mut world = World::new(FabricOptions { regions: 1, ..FabricOptions::default() }, 2);
     let to = world.sides[1].address();
-    let region = world.sides[0].function.allocate(8, Rights::empty()).unwrap();
+    let region = world.sides[0].function.allocate_region(8, Rights::empty()).unwrap();
     assert!(matches!(
-        world.sides[0].function.allocate(8, Rights::empty()),
+        world.sides[0].function.allocate_region(8, Rights::empty()),
         Err(Error::Exhausted { what: "memory regions", .. })
     ));
     world.sides[1].receive(5000, 1);

@@ -81,7 +81,7 @@ fn the_descriptor_wakes_a_poll_loop() {
 /// Other work still progresses while each poll of a program finds a message. A long message for
 /// another queue pair is fetched, though the program does not poll that pair's queue.
 #[test]
-fn a_busy_receiver_still_runs_its_errands() {
+fn a_busy_receiver_still_does_its_deferred_work() {
     let mut world = World::pair();
     let (a, b) = world.both();
     let aside = b.function.create_completion_queue(4).unwrap();

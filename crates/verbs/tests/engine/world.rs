@@ -73,7 +73,7 @@ impl World {
     /// Checks the invariants of the counters.
     pub fn check_counters(&self) {
         for side in &self.sides {
-            for queue_pair in side.function.list() {
+            for queue_pair in side.function.queue_pairs() {
                 let state = side.function.query(queue_pair).unwrap();
                 let counters = state.counters;
                 assert_eq!(

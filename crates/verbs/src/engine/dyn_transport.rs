@@ -1,10 +1,10 @@
 //! The calls of a function that need its transport, behind one dynamic call each.
 
-use super::{Change, Core, Inbox};
+use super::{Core, Inbox};
 use crate::completion_queue::Taken;
 use crate::device::Claim;
 use crate::{
-    Error, FunctionOptions, Get, MemoryRegion, Message, Put, QueuePairOptions, Refused, RemoteAt,
+    Atomic, Error, FunctionOptions, Get, MemoryRegion, Message, Put, QueuePairOptions, Refused,
     Result, Rights,
 };
 use bellwire_device::{Address, QueuePair, Transport};
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 /// A transport as a function sees it. Every [`Transport`] implements it; no other type does.
 #[allow(missing_docs)]
-pub trait Port: std::marker::Send {
+pub trait DynTransport: std::marker::Send {
     fn start(&self, options: &FunctionOptions) -> Result<Core>;
     fn progress(&mut self, core: &mut Core) -> usize;
     fn poll<'a>(&mut self, core: &'a mut Core, queue: u32) -> Option<Taken<'a>>;
@@ -40,19 +40,12 @@ pub trait Port: std::marker::Send {
     ) -> Result<()>;
     fn post_put(&mut self, core: &mut Core, queue_pair: QueuePair, put: &mut Put<'_>)
     -> Result<()>;
-    fn post_get(
-        &mut self,
-        core: &mut Core,
-        queue_pair: QueuePair,
-        get: Get,
-    ) -> Result<(), Refused<Get>>;
+    fn post_get(&mut self, core: &mut Core, queue_pair: QueuePair, get: &mut Get) -> Result<()>;
     fn post_atomic(
         &mut self,
         core: &mut Core,
         queue_pair: QueuePair,
-        at: RemoteAt,
-        change: Change,
-        context: u64,
+        atomic: &Atomic,
     ) -> Result<()>;
 
     fn create_queue_pair(
@@ -72,7 +65,12 @@ pub trait Port: std::marker::Send {
     ) -> Result<()>;
     fn disconnect(&mut self, core: &mut Core, queue_pair: QueuePair) -> Result<()>;
 
-    fn allocate(&mut self, core: &mut Core, length: usize, rights: Rights) -> Result<MemoryRegion>;
+    fn allocate_region(
+        &mut self,
+        core: &mut Core,
+        length: usize,
+        rights: Rights,
+    ) -> Result<MemoryRegion>;
     fn register(
         &mut self,
         core: &mut Core,
@@ -86,7 +84,7 @@ pub trait Port: std::marker::Send {
         rights: Rights,
     ) -> Result<MemoryRegion>;
     fn deregister(&mut self, core: &mut Core, region: MemoryRegion) -> Result<Vec<u8>>;
-    fn release(&mut self, core: &mut Core, region: &MemoryRegion) -> Result<()>;
+    fn deregister_foreign(&mut self, core: &mut Core, region: &MemoryRegion) -> Result<()>;
 
     fn now(&self) -> Instant;
     fn device_wrong_keys(&self) -> u64;
@@ -96,7 +94,7 @@ pub trait Port: std::marker::Send {
     fn standstill(&self) -> Option<Error>;
 }
 
-impl<T: Transport> Port for T {
+impl<T: Transport> DynTransport for T {
     fn start(&self, options: &FunctionOptions) -> Result<Core> {
         Core::new(self.address(), self.limits(), self.seed(), options)
     }
@@ -146,12 +144,7 @@ impl<T: Transport> Port for T {
         core.post_put(self, queue_pair, put)
     }
 
-    fn post_get(
-        &mut self,
-        core: &mut Core,
-        queue_pair: QueuePair,
-        get: Get,
-    ) -> Result<(), Refused<Get>> {
+    fn post_get(&mut self, core: &mut Core, queue_pair: QueuePair, get: &mut Get) -> Result<()> {
         core.post_get(self, queue_pair, get)
     }
 
@@ -159,11 +152,9 @@ impl<T: Transport> Port for T {
         &mut self,
         core: &mut Core,
         queue_pair: QueuePair,
-        at: RemoteAt,
-        change: Change,
-        context: u64,
+        atomic: &Atomic,
     ) -> Result<()> {
-        core.post_atomic(self, queue_pair, at, change, context)
+        core.post_atomic(self, queue_pair, atomic)
     }
 
     fn create_queue_pair(
@@ -194,8 +185,13 @@ impl<T: Transport> Port for T {
         core.disconnect(self, queue_pair)
     }
 
-    fn allocate(&mut self, core: &mut Core, length: usize, rights: Rights) -> Result<MemoryRegion> {
-        core.allocate(self, length, rights)
+    fn allocate_region(
+        &mut self,
+        core: &mut Core,
+        length: usize,
+        rights: Rights,
+    ) -> Result<MemoryRegion> {
+        core.allocate_region(self, length, rights)
     }
 
     fn register(
@@ -220,8 +216,8 @@ impl<T: Transport> Port for T {
         core.deregister(self, region)
     }
 
-    fn release(&mut self, core: &mut Core, region: &MemoryRegion) -> Result<()> {
-        core.release(self, region)
+    fn deregister_foreign(&mut self, core: &mut Core, region: &MemoryRegion) -> Result<()> {
+        core.deregister_foreign(self, region)
     }
 
     fn now(&self) -> Instant {

@@ -1,0 +1,152 @@
+//! The engine's state of each queue pair.
+
+use super::connect::ConnectAttempt;
+use super::routing::Routing;
+use super::work::Posted;
+use crate::device::Claim;
+use crate::receive_queue::ReceiveQueue;
+use crate::{QueuePairCounters, QueuePairOptions};
+use bellwire_device::{Address, Completion, QueuePair, Status};
+use bellwire_protocol::OpId;
+use std::collections::VecDeque;
+
+/// A queue pair.
+pub(super) struct QueuePairContext {
+    pub(super) handle: QueuePair,
+    pub(super) routing: Routing,
+    /// Slots of the completion queues, which outlive their users.
+    pub(super) send_completions: u32,
+    pub(super) receive_completions: u32,
+    /// Descriptors that have not left completely, oldest first.
+    pub(super) sends: VecDeque<Posted>,
+    /// Whether the queue pair is in `Core::pending`.
+    pub(super) listed: bool,
+    /// Receives, unless they are shared.
+    pub(super) receives: ReceiveQueue,
+    /// Slot of the shared receive queue.
+    pub(super) shared_receive: Option<u32>,
+    /// Whether messages wait in the backlog.
+    pub(super) backlogged: bool,
+    /// Long messages that are arriving, and finished receives that wait for an earlier one of the
+    /// same sender.
+    pub(super) held: VecDeque<Held>,
+    pub(super) send_depth: usize,
+    pub(super) receive_depth: usize,
+    /// Descriptors in `sends`, in `operations`, and undelivered ones. Each counts once.
+    pub(super) posted_sends: usize,
+    /// Operations in flight at peers.
+    pub(super) operations: Vec<OpId>,
+    /// Long messages that are arriving.
+    pub(super) transfers: Vec<OpId>,
+    pub(super) connect_attempt: Option<Box<ConnectAttempt>>,
+    pub(super) last_error: Option<Status>,
+    /// The node-wide claim on the channel's number.
+    pub(super) channel: Option<Claim>,
+    /// All counts except those of the fast path.
+    pub(super) tally: QueuePairCounters,
+    /// Messages that were sent and received on the fast path, and their bytes. [`QueuePairContext::counters`]
+    /// adds each to several rows of the tally.
+    pub(super) fast_sends: FastPathCount,
+    pub(super) fast_receives: FastPathCount,
+    /// Messages that the program took in place.
+    pub(super) inbox_taken: FastPathCount,
+}
+
+/// Messages and their bytes.
+#[derive(Clone, Copy, Default)]
+pub(super) struct FastPathCount {
+    pub(super) messages: u64,
+    bytes: u64,
+}
+
+impl FastPathCount {
+    #[inline(always)]
+    pub(super) fn count(&mut self, length: usize) {
+        self.messages += 1;
+        self.bytes += length as u64;
+    }
+}
+
+/// The place of a receive in the order of completions.
+pub(super) struct Held {
+    /// Order is kept per sender, so a slow sender causes no head-of-line blocking for the others.
+    pub(super) source: Address,
+    pub(super) state: HeldState,
+}
+
+pub(super) enum HeldState {
+    /// A long message is still arriving.
+    UnderWay(OpId),
+    Done(Completion),
+}
+
+impl QueuePairContext {
+    /// A queue pair without a number yet.
+    pub(super) fn new(options: &QueuePairOptions, channel: Option<Claim>) -> Self {
+        let receives = match options.shared_receive {
+            Some(_) => ReceiveQueue::default(),
+            None => ReceiveQueue::with_capacity(options.receive_depth.min(256)),
+        };
+        QueuePairContext {
+            handle: QueuePair { number: 0, slot: 0, generation: 0 },
+            routing: Routing::NEW,
+            send_completions: options.send_completions.slot,
+            receive_completions: options.receive_completions.slot,
+            sends: VecDeque::new(),
+            listed: false,
+            receives,
+            shared_receive: options.shared_receive.map(|queue| queue.slot),
+            backlogged: false,
+            held: VecDeque::new(),
+            send_depth: options.send_depth,
+            receive_depth: options.receive_depth,
+            posted_sends: 0,
+            operations: Vec::new(),
+            transfers: Vec::new(),
+            connect_attempt: None,
+            last_error: None,
+            channel,
+            tally: QueuePairCounters::default(),
+            fast_sends: FastPathCount::default(),
+            fast_receives: FastPathCount::default(),
+            inbox_taken: FastPathCount::default(),
+        }
+    }
+
+    /// Whether no message waits here that comes before a new one.
+    #[inline(always)]
+    pub(super) fn is_in_order(&self) -> bool {
+        !self.backlogged && self.held.is_empty()
+    }
+
+    /// The counters of the queue pair.
+    pub(super) fn counters(&self) -> QueuePairCounters {
+        let FastPathCount { messages: sent, bytes: bytes_sent } = self.fast_sends;
+        let FastPathCount { messages: received, bytes: bytes_received } = self.fast_receives;
+        let mut counters = self.tally;
+        counters.add(&QueuePairCounters {
+            sends_posted: sent,
+            sends_completed: sent,
+            messages_sent: sent,
+            bytes_sent,
+            receives_completed: received,
+            messages_arrived: received,
+            messages_received: received,
+            bytes_received,
+            ..Default::default()
+        });
+        let FastPathCount { messages: shown, bytes: bytes_shown } = self.inbox_taken;
+        counters.add(&QueuePairCounters {
+            messages_arrived: shown,
+            messages_received: shown,
+            bytes_received: bytes_shown,
+            ..Default::default()
+        });
+        counters
+    }
+
+    /// Received messages that the function's packet count does not include.
+    pub(super) fn fast_path_arrivals(&self) -> u64 {
+        self.fast_receives.messages + self.inbox_taken.messages
+    }
+}
