@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod atomic;
 mod buffer;
 mod completion;
 mod error;
@@ -26,6 +27,8 @@ mod station;
 mod transport;
 
 pub use address::{Address, FunctionAddress};
+pub use atomic::AtomicOperation;
+pub use bellwire_ring::memory::{Memory, View};
 pub use buffer::{Buffer, RegionSlice};
 pub use completion::{Completion, Operation, QueuePair, Status};
 pub use error::{Error, Result};
@@ -33,4 +36,7 @@ pub use packet::{Kind, PACKET_HEADER_BYTES, PacketFlags, PacketHeader};
 pub use random::random;
 pub use region::{MemoryRegion, RemoteAt, RemoteKey, RemoteSlice, Rights};
 pub use station::{Station, VirtualTime};
-pub use transport::{Direct, Gate, LinkId, Refusal, Sink, Transport, TransportLimits, Verdict};
+pub use transport::{
+    Direct, Gate, LinkId, Receipt, SendError, Sink, Transport, TransportLimits, Verdict,
+    sleep_until_readable,
+};

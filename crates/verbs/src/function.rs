@@ -3,10 +3,11 @@
 use crate::completion_queue::Taken;
 use crate::descriptor::{Get, Message, Put, Refused};
 use crate::device::Claim;
-use crate::engine::{Change, Core, Port};
+use crate::engine::{Core, Port};
 use crate::fork::ForkGuard;
 use crate::wait::{Next, Patience};
 use crate::*;
+use bellwire_device::AtomicOperation;
 use bellwire_ring::memory::Memory;
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -422,8 +423,8 @@ impl Function {
         context: u64,
     ) -> Result<()> {
         self.fork.check()?;
-        let change = Change::Add(operand);
-        self.port.post_atomic(&mut self.core, queue_pair, at, change, context)
+        let operation = AtomicOperation::FetchAdd(operand);
+        self.port.post_atomic(&mut self.core, queue_pair, at, operation, context)
     }
 
     /// Replaces a peer's word by `new` if it equals `expected`, atomically. The completion's
@@ -440,8 +441,8 @@ impl Function {
         context: u64,
     ) -> Result<()> {
         self.fork.check()?;
-        let change = Change::Swap { expected, new };
-        self.port.post_atomic(&mut self.core, queue_pair, at, change, context)
+        let operation = AtomicOperation::CompareSwap { expected, new };
+        self.port.post_atomic(&mut self.core, queue_pair, at, operation, context)
     }
 
     // Completing

@@ -11,7 +11,8 @@ use super::regions::Request;
 use super::waiting::{Outcome, Posted, Tried, Work};
 use super::*;
 use bellwire_device::{
-    Direct, Kind, Operation as Finished, PacketHeader, QueuePair, Refusal, RemoteAt, Rights,
+    AtomicOperation, Direct, Kind, Operation as Finished, PacketHeader, QueuePair, RemoteAt,
+    Rights, SendError,
 };
 use bellwire_ring::memory::View;
 
@@ -19,28 +20,14 @@ use bellwire_ring::memory::View;
 #[derive(Clone, Copy)]
 pub(crate) struct AtomicWork {
     at: RemoteAt,
-    change: Change,
-}
-
-/// What to do to the word.
-#[derive(Clone, Copy, Debug)]
-pub enum Change {
-    /// Add this.
-    Add(u64),
-    /// Replace it if it equals `expected`.
-    Swap {
-        /// The value that the word must have.
-        expected: u64,
-        /// The value that it gets.
-        new: u64,
-    },
+    operation: AtomicOperation,
 }
 
 impl AtomicWork {
     pub(super) fn operation(&self) -> Finished {
-        match self.change {
-            Change::Add(_) => Finished::FetchAdd,
-            Change::Swap { .. } => Finished::CompareSwap,
+        match self.operation {
+            AtomicOperation::FetchAdd(_) => Finished::FetchAdd,
+            AtomicOperation::CompareSwap { .. } => Finished::CompareSwap,
         }
     }
 }
@@ -52,7 +39,7 @@ impl Core {
         transport: &mut T,
         queue_pair: QueuePair,
         at: RemoteAt,
-        change: Change,
+        operation: AtomicOperation,
         context: u64,
     ) -> Result<()> {
         let slot = self.room_to_post(queue_pair)?;
@@ -66,7 +53,7 @@ impl Core {
         }
         check_bounds(at.key, at.offset, 8)?;
         let (link, to) = self.route_to_owner(transport, queue_pair, at.key.owner())?;
-        let work = Work::Atomic(AtomicWork { at, change });
+        let work = Work::Atomic(AtomicWork { at, operation });
         self.accept(transport, slot, Posted { link, to, context, signaled: true, work });
         Ok(())
     }
@@ -78,17 +65,11 @@ impl Core {
         slot: u32,
         posted: Posted,
     ) -> Tried {
-        let Work::Atomic(AtomicWork { at, change }) = posted.work else {
+        let Work::Atomic(AtomicWork { at, operation }) = posted.work else {
             unreachable!("the caller looked")
         };
         let RemoteAt { key, offset } = at;
-        let tried = match change {
-            Change::Add(operand) => transport.fetch_add(posted.link, key, offset, operand),
-            Change::Swap { expected, new } => {
-                transport.compare_swap(posted.link, key, offset, expected, new)
-            }
-        };
-        match tried {
+        match transport.atomic(posted.link, key, offset, operation) {
             Direct::Done(value) => {
                 let outcome = Outcome { status: Status::Success, length: 8, value };
                 self.finish_posted(slot, posted, outcome);
@@ -100,22 +81,22 @@ impl Core {
         }
         let Some(id) = self.start_operation(slot, &posted) else { return Tried::Waits(posted) };
         let mut header = PacketHeader::new(Kind::Atomic, 0, 0, id.to_bits());
-        let (aux, operand, expected) = match change {
-            Change::Add(operand) => (ATOMIC_ADD, operand, 0),
-            Change::Swap { expected, new } => (ATOMIC_SWAP, new, expected),
+        let (aux, operand, expected) = match operation {
+            AtomicOperation::FetchAdd(operand) => (ATOMIC_ADD, operand, 0),
+            AtomicOperation::CompareSwap { expected, new } => (ATOMIC_SWAP, new, expected),
         };
         header.aux = aux;
         let head = Head::new(&[key.key, key.index as u64, offset, operand, expected]);
         match transport.send(posted.link, header, head.as_slice(), View::empty()) {
-            Ok(()) => {
-                self.hand_over(id, Stage::Atomic(AtomicWork { at, change }));
+            Ok(_) => {
+                self.hand_over(id, Stage::Atomic(AtomicWork { at, operation }));
                 Tried::Gone
             }
-            Err(refusal) => {
+            Err(error) => {
                 self.end_operation(id);
-                match refusal {
-                    Refusal::Busy => Tried::Waits(posted),
-                    Refusal::Down(status) => self.give_up(transport, slot, posted, status),
+                match error {
+                    SendError::Busy => Tried::Waits(posted),
+                    SendError::Down(status) => self.give_up(transport, slot, posted, status),
                 }
             }
         }
@@ -133,14 +114,12 @@ impl Core {
         };
         let request = Request { key, index, offset, length: 8 };
         let done = self.regions.check(request, Rights::REMOTE_ATOMIC).and_then(|region| {
-            let word = region.view();
-            let at = offset as usize;
-            let before = match header.aux {
-                ATOMIC_ADD => word.fetch_add(at, operand),
-                ATOMIC_SWAP => word.compare_swap(at, expected, operand),
+            let operation = match header.aux {
+                ATOMIC_ADD => AtomicOperation::FetchAdd(operand),
+                ATOMIC_SWAP => AtomicOperation::CompareSwap { expected, new: operand },
                 _ => return Err(Status::ProtocolViolation),
             };
-            before.ok_or(Status::Misaligned)
+            operation.apply(region.view(), offset as usize).ok_or(Status::Misaligned)
         });
         let reply = match done {
             Ok(before) => {

@@ -147,7 +147,7 @@ impl Core {
         let (from, to) = (entry.handle.number, entry.routing.lately().queue_pair);
         let header = PacketHeader::new(Kind::Batch, to, from, 0);
         let records = View::of(&batch[..length]);
-        if count < 2 || !transport.send_message(link, header, &[], records) {
+        if count < 2 || transport.send_message(link, header, &[], records).is_none() {
             return 0;
         }
         for send in &mut sends[..count] {

@@ -5,7 +5,7 @@ use super::payload::{REJECT_BUSY, REJECT_BY_PROGRAM, REJECT_NOBODY};
 use super::waiting::{Posted, Tried, Work};
 use super::*;
 use crate::{ConnectionProgress, ConnectionRequest, Listener};
-use bellwire_device::{Address, Kind, PacketHeader, QueuePair, Refusal};
+use bellwire_device::{Address, Kind, PacketHeader, QueuePair, SendError};
 use bellwire_ring::memory::View;
 use std::time::{Duration, Instant};
 
@@ -359,8 +359,8 @@ impl Core {
         let body = View::of(&acceptance.private_data);
         match transport.send(posted.link, acceptance.header, &[], body) {
             // A link that is down ends the connection with the next poll.
-            Ok(()) | Err(Refusal::Down(_)) => Tried::Gone,
-            Err(Refusal::Busy) => Tried::Waits(posted),
+            Ok(_) | Err(SendError::Down(_)) => Tried::Gone,
+            Err(SendError::Busy) => Tried::Waits(posted),
         }
     }
 

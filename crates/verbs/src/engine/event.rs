@@ -8,7 +8,7 @@ use super::backlog::Waiting;
 use super::payload::{Head, words};
 use super::*;
 use crate::descriptor::Event;
-use bellwire_device::{Address, Kind, Operation as Finished, PacketFlags, PacketHeader, Refusal};
+use bellwire_device::{Address, Kind, Operation as Finished, PacketFlags, PacketHeader, SendError};
 use bellwire_ring::canary::planted;
 use bellwire_ring::memory::View;
 
@@ -19,11 +19,12 @@ pub(super) fn send_event<T: Transport>(
     from: u32,
     event: Event,
     length: u64,
-) -> Result<(), Refusal> {
+) -> Result<(), SendError> {
     let argument = event.immediate.unwrap_or_default();
     let mut header = PacketHeader::new(Kind::Event, event.queue_pair, from, argument);
     header.flags.set(PacketFlags::IMMEDIATE, event.immediate.is_some());
-    transport.send(link, header, Head::new(&[length]).as_slice(), View::empty())
+    transport.send(link, header, Head::new(&[length]).as_slice(), View::empty())?;
+    Ok(())
 }
 
 impl Core {

@@ -11,7 +11,7 @@ use super::waiting::{Outcome, Posted, Tried, Work};
 use super::*;
 use crate::descriptor::{LocalChain, RemoteChain};
 use crate::{Get, Refused};
-use bellwire_device::{Direct, Kind, PacketFlags, PacketHeader, QueuePair, Refusal, Rights};
+use bellwire_device::{Direct, Kind, PacketFlags, PacketHeader, QueuePair, Rights, SendError};
 use bellwire_ring::memory::View;
 use bellwire_wire::recut::Piece;
 
@@ -109,17 +109,17 @@ impl Core {
         let header = PacketHeader::new(Kind::Get, 0, 0, id.to_bits());
         let head = super::payload::Head::new(&get.request(piece));
         match transport.send(posted.link, header, head.as_slice(), View::empty()) {
-            Ok(()) => {
+            Ok(_) => {
                 get.asked = Some((piece, 0));
                 let Work::Get(get) = posted.work else { unreachable!("as above") };
                 self.hand_over(id, Stage::Get(get));
                 Tried::Gone
             }
-            Err(refusal) => {
+            Err(error) => {
                 self.end_operation(id);
-                match refusal {
-                    Refusal::Busy => Tried::Waits(posted),
-                    Refusal::Down(status) => self.give_up(transport, slot, posted, status),
+                match error {
+                    SendError::Busy => Tried::Waits(posted),
+                    SendError::Down(status) => self.give_up(transport, slot, posted, status),
                 }
             }
         }

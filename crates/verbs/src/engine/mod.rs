@@ -46,7 +46,6 @@ mod send;
 mod undelivered;
 mod waiting;
 
-pub use atomic::Change;
 pub use inbox::Inbox;
 pub use port::Port;
 

@@ -11,7 +11,7 @@ use super::payload::{DATA_REPLY, DATA_TRANSFER, DATA_WITHDRAWN, Head, status_num
 use super::regions::Request;
 use super::{Core, Stage};
 use bellwire_device::{
-    Kind, LinkId, PacketFlags, PacketHeader, Refusal, Rights, Status, Transport, Verdict,
+    Kind, LinkId, PacketFlags, PacketHeader, Rights, SendError, Status, Transport, Verdict,
 };
 use bellwire_protocol::OpId;
 use bellwire_ring::memory::View;
@@ -172,7 +172,7 @@ impl Core {
         transport: &mut T,
         link: LinkId,
         stream: &mut Stream,
-    ) -> Result<bool, Refusal> {
+    ) -> Result<bool, SendError> {
         let packet_bytes = self.limits.packet_bytes as u64;
         match *stream {
             Stream::Message { operation, transfer, ref mut at, end } => {

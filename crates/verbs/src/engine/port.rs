@@ -1,13 +1,13 @@
 //! The calls of a function that need its transport, behind one dynamic call each.
 
-use super::{Change, Core, Inbox};
+use super::{Core, Inbox};
 use crate::completion_queue::Taken;
 use crate::device::Claim;
 use crate::{
     Error, FunctionOptions, Get, MemoryRegion, Message, Put, QueuePairOptions, Refused, RemoteAt,
     Result, Rights,
 };
-use bellwire_device::{Address, QueuePair, Transport};
+use bellwire_device::{Address, AtomicOperation, QueuePair, Transport};
 use bellwire_ring::memory::Memory;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
@@ -51,7 +51,7 @@ pub trait Port: std::marker::Send {
         core: &mut Core,
         queue_pair: QueuePair,
         at: RemoteAt,
-        change: Change,
+        operation: AtomicOperation,
         context: u64,
     ) -> Result<()>;
 
@@ -160,10 +160,10 @@ impl<T: Transport> Port for T {
         core: &mut Core,
         queue_pair: QueuePair,
         at: RemoteAt,
-        change: Change,
+        operation: AtomicOperation,
         context: u64,
     ) -> Result<()> {
-        core.post_atomic(self, queue_pair, at, change, context)
+        core.post_atomic(self, queue_pair, at, operation, context)
     }
 
     fn create_queue_pair(

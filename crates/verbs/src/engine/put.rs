@@ -14,8 +14,8 @@ use super::*;
 use crate::Put;
 use crate::descriptor::{Chain, Event, LocalChain, RemoteChain, Source};
 use bellwire_device::{
-    Address, Direct, Kind, Operation as Finished, PacketFlags, PacketHeader, QueuePair, Refusal,
-    RemoteSlice, Rights,
+    Address, Direct, Kind, Operation as Finished, PacketFlags, PacketHeader, QueuePair,
+    RemoteSlice, Rights, SendError,
 };
 use bellwire_ring::memory::View;
 
@@ -85,7 +85,7 @@ impl PutWork {
         from: u32,
         id: OpId,
         packet_bytes: usize,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), SendError> {
         let head_bytes = 8 * if self.event.is_some() { 6 } else { 4 };
         let room = (packet_bytes - head_bytes) as u64;
         while self.done < self.total {
@@ -267,7 +267,7 @@ impl Core {
         let Work::Put(put) = &mut posted.work else { unreachable!("the caller looked") };
         if let Some(event) = put.event {
             // No byte may move if the event cannot be raised.
-            match transport.gate(posted.link, event.queue_pair) {
+            match transport.watch_gate(posted.link, event.queue_pair) {
                 Some(Gate::Open) => {}
                 None | Some(Gate::Stopped) => return Tried::Waits(posted),
                 Some(Gate::Closed) => {
@@ -300,8 +300,10 @@ impl Core {
             let number = self.queue_pairs[slot].handle.number;
             match super::event::send_event(transport, posted.link, number, event, total) {
                 Ok(()) => {}
-                Err(Refusal::Busy) => return Tried::Waits(posted),
-                Err(Refusal::Down(status)) => return self.give_up(transport, slot, posted, status),
+                Err(SendError::Busy) => return Tried::Waits(posted),
+                Err(SendError::Down(status)) => {
+                    return self.give_up(transport, slot, posted, status);
+                }
             }
         }
         self.finish_posted(slot, posted, Outcome::success(total as usize));
@@ -329,8 +331,8 @@ impl Core {
         let sent = put.send_pieces(transport, posted.link, number, id, self.limits.packet_bytes);
         match sent {
             Ok(()) => {}
-            Err(Refusal::Busy) => return Tried::Waits(posted),
-            Err(Refusal::Down(status)) => return self.give_up(transport, slot, posted, status),
+            Err(SendError::Busy) => return Tried::Waits(posted),
+            Err(SendError::Down(status)) => return self.give_up(transport, slot, posted, status),
         }
         let Work::Put(put) = posted.work else { unreachable!("as above") };
         self.hand_over(id, Stage::Put(put));

@@ -20,8 +20,8 @@ use super::waiting::{Outcome, Posted, Tried, Work};
 use super::*;
 use crate::receive_queue::Receive;
 use bellwire_device::{
-    Address, Buffer, Direct, Kind, Operation as Finished, PacketFlags, PacketHeader, Refusal,
-    RemoteKey, Rights,
+    Address, Buffer, Direct, Kind, Operation as Finished, PacketFlags, PacketHeader, RemoteKey,
+    Rights, SendError,
 };
 use bellwire_ring::memory::{Memory, View};
 
@@ -166,16 +166,16 @@ impl Core {
         }
         let head = Head::new(&offer[..count]);
         match transport.send(posted.link, header, head.as_slice(), View::empty()) {
-            Ok(()) => {
+            Ok(_) => {
                 let Work::Message(message) = posted.work else { unreachable!("as above") };
                 self.hand_over(id, Stage::Offered { message, streaming: false });
                 Tried::Gone
             }
-            Err(refusal) => {
+            Err(error) => {
                 self.end_operation(id);
-                match refusal {
-                    Refusal::Busy => Tried::Waits(posted),
-                    Refusal::Down(status) => self.give_up(transport, slot, posted, status),
+                match error {
+                    SendError::Busy => Tried::Waits(posted),
+                    SendError::Down(status) => self.give_up(transport, slot, posted, status),
                 }
             }
         }

@@ -7,7 +7,8 @@ use super::*;
 use crate::Message;
 use crate::descriptor::{Destination, Payload};
 use bellwire_device::{
-    Address, Buffer, Kind, Operation as Finished, PacketFlags, PacketHeader, QueuePair, Refusal,
+    Address, Buffer, Kind, Operation as Finished, PacketFlags, PacketHeader, QueuePair, Receipt,
+    SendError,
 };
 use bellwire_ring::memory::View;
 
@@ -49,12 +50,12 @@ impl Core {
             || !entry.sends.is_empty()
             || (send.signaled || T::DELIVERS_LATER) && !self.completion_queues[ring].has_room()
             || T::DELIVERS_LATER && entry.posted_sends >= entry.send_depth
-            || !transport.send_message(link, header, head, body)
         {
             return false;
         }
+        let Some(sent) = transport.send_message(link, header, head, body) else { return false };
         if T::DELIVERS_LATER
-            && let Some(receipt) = transport.receipt(link)
+            && let Receipt::Pending(receipt) = sent
         {
             entry.posted_sends += 1;
             entry.tally.sends_posted += 1;
@@ -80,7 +81,7 @@ impl Core {
         send: &mut Message<'_>,
     ) -> Result<()> {
         let (link, to) = self.route(transport, queue_pair, send.to.address())?;
-        if T::DELIVERS_LATER && transport.gate(link, to.queue_pair).is_none() {
+        if T::DELIVERS_LATER && transport.watch_gate(link, to.queue_pair).is_none() {
             // The usual cause is unread packets, acknowledgements among them. A program that posts
             // much and polls little would otherwise find the window closed most of the time.
             transport.poll(self, POLL_BUDGET);
@@ -134,7 +135,7 @@ impl Core {
         slot: u32,
         posted: Posted,
     ) -> Tried {
-        match transport.gate(posted.link, posted.to.queue_pair) {
+        match transport.watch_gate(posted.link, posted.to.queue_pair) {
             Some(Gate::Open) => {}
             // The link is being set up, or the receiver said STOP.
             None | Some(Gate::Stopped) => return Tried::Waits(posted),
@@ -150,19 +151,17 @@ impl Core {
         let header = message_header(number, posted.to, message.immediate);
         let length = message.length;
         match transport.send(posted.link, header, &[], message.data.view()) {
-            Ok(()) => {
+            Ok(Receipt::Pending(receipt)) if T::DELIVERS_LATER => {
                 let link = posted.link;
-                match transport.receipt(link).filter(|_| T::DELIVERS_LATER) {
-                    Some(receipt) => {
-                        let message = Undelivered::of(posted, slot, length, receipt);
-                        self.await_delivery(link, message);
-                    }
-                    None => self.finish_posted(slot, posted, Outcome::success(length)),
-                }
+                self.await_delivery(link, Undelivered::of(posted, slot, length, receipt));
                 Tried::Gone
             }
-            Err(Refusal::Busy) => Tried::Waits(posted),
-            Err(Refusal::Down(status)) => self.give_up(transport, slot, posted, status),
+            Ok(_) => {
+                self.finish_posted(slot, posted, Outcome::success(length));
+                Tried::Gone
+            }
+            Err(SendError::Busy) => Tried::Waits(posted),
+            Err(SendError::Down(status)) => self.give_up(transport, slot, posted, status),
         }
     }
 
