@@ -292,6 +292,7 @@ impl Transport for VirtualTransport {
     fn sleep(&mut self, timeout: Option<Duration>) -> Result<(), Error> {
         let turn = self.world.sleep(self.place, timeout);
         self.clock = turn.clock();
+        drop(turn);
         self.standstill().map_or(Ok(()), Err)
     }
 
