@@ -1,4 +1,4 @@
-// A complete device, as the documentation of `Transport` shows it.
+//! A complete device, as the documentation of `Transport` shows it.
 
 use bellwire_device::{
     Error, FunctionAddress, Gate, LinkId, PacketHeader, Receipt, SendError, Sink, Status,

@@ -7,11 +7,11 @@
 //! nothing that is optional, and reuses link numbers as soon as possible.
 
 use bellwire::engine::Port;
-use bellwire::{Device, DeviceBackend, Error, FunctionAddress, FunctionOptions, RemoteKey};
+use bellwire::{Device, DeviceBackend, Error, FunctionAddress, RemoteKey};
 use bellwire::{Result, Rights, Status};
 use bellwire_device::{
-    AtomicOperation, Direct, Gate, LinkId, Memory, PacketHeader, Receipt, SendError, Sink, Station,
-    Transport, TransportLimits, Verdict, View,
+    AtomicOperation, Direct, Gate, LinkId, Memory, NodeInfo, PacketHeader, Receipt, SendError,
+    Sink, Transport, TransportLimits, Verdict, View,
 };
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -256,7 +256,7 @@ struct LoopbackDevice {
     node: u32,
 }
 
-impl Station for LoopbackDevice {
+impl NodeInfo for LoopbackDevice {
     fn node(&self) -> u32 {
         self.node
     }
@@ -267,7 +267,7 @@ impl Station for LoopbackDevice {
 }
 
 impl DeviceBackend for LoopbackDevice {
-    fn station(&self) -> &dyn Station {
+    fn info(&self) -> &dyn NodeInfo {
         self
     }
 
@@ -275,7 +275,7 @@ impl DeviceBackend for LoopbackDevice {
         8
     }
 
-    fn open_function(&self, function: u8, _options: &FunctionOptions) -> Result<Box<dyn Port>> {
+    fn open_function(&self, function: u8, _weight: u8) -> Result<Box<dyn Port>> {
         let address = FunctionAddress { node: self.node, function };
         Ok(Box::new(self.fabric.transport(address)))
     }

@@ -37,7 +37,7 @@ impl Auto {
     /// A node with this kind of device.
     fn node(&self, kind: &str, number: u32, options: &DeviceOptions) -> Result<Device> {
         let mut options = options.clone();
-        options.port = Some(self.port);
+        options.set("port", self.port);
         // A number that is an address is available only at that address.
         let own = options.node.filter(|node| node >> 16 == 127 << 8 | self.network);
         let own = own.map(|own| Ipv4Addr::from(own).to_string());
@@ -235,7 +235,7 @@ fn bad_names_and_taken_functions_are_refused() {
     let fixture = Auto::new(false);
     let first = Node::open(&fixture);
     let mut options = DeviceOptions::default();
-    options.port = Some(fixture.port);
+    options.set("port", fixture.port);
     let same = Device::open_with(first.device.name(), &options).expect("the same node");
     assert!(matches!(same.open_function(0), Err(Error::BadFunction { function: 0, .. })));
     same.open_function(1).expect("another function");

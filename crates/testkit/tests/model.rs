@@ -19,7 +19,7 @@ struct Chpp(Named, PathBuf);
 impl Fixture for Chpp {
     fn open(&self, options: &DeviceOptions) -> Result<Device> {
         let mut options = options.clone();
-        options.config = Some(self.1.clone());
+        options.set("config", self.1.display());
         self.0.open(&options)
     }
 }
@@ -221,8 +221,8 @@ fn trace(seed: u64) -> (u64, Vec<String>) {
     let jitter = config("jitter", &[("memory_jitter = \"0 ns\"", "memory_jitter = \"60 ns\"")]);
     let fixture = Chpp(Named::new("model:chpp"), jitter);
     let mut options = DeviceOptions::default();
-    options.seed = Some(seed);
-    options.programs = Some(2);
+    options.set("seed", seed);
+    options.set("programs", 2);
     let devices = [(); 2].map(|()| fixture.open(&options).expect("a node opens"));
     let nodes = [0, 1].map(|who: usize| Node::of(devices[who].clone(), 0, &Default::default()));
     let addresses = [0, 1].map(|who: usize| nodes[who].address());
@@ -270,7 +270,7 @@ fn a_seed_fixes_what_two_threads_do() {
 #[test]
 fn polling_for_nothing_ends() {
     let mut options = DeviceOptions::default();
-    options.programs = Some(1);
+    options.set("programs", 1);
     let device = chpp().open(&options).expect("a node opens");
     let mut node = Node::of(device, 0, &Default::default());
     node.receive(64, 1);
@@ -322,19 +322,19 @@ fn who_is_away_holds_up_nobody() {
 fn openings_of_one_name_agree() {
     let named = Named::new("model:chpp");
     let mut options = DeviceOptions::default();
-    options.seed = Some(3);
+    options.set("seed", 3);
     let device = named.open(&options).expect("the first says how it is");
     assert!(device.describe().contains("seed 3"), "{}", device.describe());
     let plain = named.open(&DeviceOptions::default()).expect("who says nothing takes it as it is");
     assert_eq!((device.node(), plain.node()), (0, 1));
-    options.seed = Some(4);
+    options.set("seed", 4);
     let other = named.open(&options).expect_err("it is open with another seed");
     assert!(other.to_string().contains("another seed"), "{other}");
-    options.seed = None;
-    options.config = Some(config("other", &[("ports = 4 ", "ports = 5 ")]));
+    let mut options = DeviceOptions::default();
+    options.set("config", config("other", &[("ports = 4 ", "ports = 5 ")]).display());
     let other = named.open(&options).expect_err("it is open with another configuration");
     assert!(other.to_string().contains("another configuration"), "{other}");
-    options.config = Some("/nowhere/chpp.toml".into());
+    options.set("config", "/nowhere/chpp.toml");
     let nowhere = named.open(&options).expect_err("there is no such file");
     assert!(nowhere.to_string().contains("/nowhere/chpp.toml"), "{nowhere}");
     for bad in ["model:", "model:other", "model:chpp:"] {

@@ -29,7 +29,7 @@ impl Fixture for Udp {
     fn open(&self, options: &DeviceOptions) -> Result<Device> {
         let node = self.nodes.fetch_add(1, Ordering::Relaxed);
         let mut options = options.clone();
-        options.port = Some(self.port);
+        options.set("port", self.port);
         let (network, high, low) = (self.network, node / 250, 1 + node % 250);
         // A number that is an address is available only at that address.
         let own = options.node.filter(|node| node >> 16 == 127 << 8 | network).map(Ipv4Addr::from);
@@ -110,7 +110,7 @@ mod host {
 fn nodes_are_found_by_name() {
     let network = udp();
     let mut far = DeviceOptions::default();
-    far.port = Some(network.port);
+    far.set("port", network.port);
     far.node = Some(77);
     let far = Device::open_with(&format!("udp:127.{}.9.9", network.network), &far).unwrap();
     assert_eq!(far.node(), 77);
@@ -150,7 +150,7 @@ fn places_have_one_owner() {
     let network = udp();
     let first = Node::open(&network);
     let mut same = DeviceOptions::default();
-    same.port = Some(network.port);
+    same.set("port", network.port);
     let same = Device::open_with(first.device.name(), &same).unwrap();
     assert!(matches!(same.open_function(0), Err(Error::BadFunction { function: 0, .. })));
     same.open_function(1).unwrap();
@@ -180,7 +180,7 @@ fn captures_hold_both_ways() {
     let network = udp();
     let path = std::env::temp_dir().join(format!("bellwire-udp-{}.pcapng", std::process::id()));
     let mut options = DeviceOptions::default();
-    options.pcap = Some(path.clone());
+    options.set("pcap", path.display());
     let watched = network.open(&options).unwrap();
     let mut stage = Stage {
         fixture: &network,

@@ -7,7 +7,7 @@ use crate::engine::{Core, Port};
 use crate::fork::ForkGuard;
 use crate::wait::{Next, Patience};
 use crate::*;
-use bellwire_device::AtomicOperation;
+use bellwire_device::{AtomicOperation, DEFAULT_WEIGHT};
 use bellwire_ring::memory::Memory;
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -34,7 +34,7 @@ pub struct FunctionOptions {
 
 impl Default for FunctionOptions {
     fn default() -> Self {
-        FunctionOptions { weight: 16, outstanding: 32, backlog_bytes: 4 << 20 }
+        FunctionOptions { weight: DEFAULT_WEIGHT, outstanding: 32, backlog_bytes: 4 << 20 }
     }
 }
 

@@ -2,10 +2,10 @@
 
 use bellwire::engine::Port;
 use bellwire::{
-    Address, Device, DeviceBackend, FunctionAddress, FunctionOptions, Get, Message, Put,
-    QueuePairOptions, Result, Rights, Status, Wait,
+    Address, Device, DeviceBackend, FunctionAddress, Get, Message, Put, QueuePairOptions, Result,
+    Rights, Status, Wait,
 };
-use bellwire_device::Station;
+use bellwire_device::NodeInfo;
 use std::time::Duration;
 
 #[allow(dead_code)]
@@ -14,7 +14,7 @@ mod example;
 
 struct Alone;
 
-impl Station for Alone {
+impl NodeInfo for Alone {
     fn node(&self) -> u32 {
         7
     }
@@ -25,7 +25,7 @@ impl Station for Alone {
 }
 
 impl DeviceBackend for Alone {
-    fn station(&self) -> &dyn Station {
+    fn info(&self) -> &dyn NodeInfo {
         self
     }
 
@@ -33,7 +33,7 @@ impl DeviceBackend for Alone {
         1
     }
 
-    fn open_function(&self, function: u8, _: &FunctionOptions) -> Result<Box<dyn Port>> {
+    fn open_function(&self, function: u8, _: u8) -> Result<Box<dyn Port>> {
         let device = example::Loopback::new(FunctionAddress { node: 7, function });
         Ok(Box::new(device.expect("two descriptors")))
     }

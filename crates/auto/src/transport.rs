@@ -11,8 +11,8 @@
 //! - A peer in the network that claims the address of a live peer on this host is refused. The
 //!   refusal waits until the local peer cannot have just ended.
 
-use super::Tally;
-use super::links::{Links, Search, Way};
+use crate::Tally;
+use crate::links::{Links, Search, Way};
 use bellwire_device::{
     AtomicOperation, Direct, Error, FunctionAddress, Gate, LinkId, Memory, PacketHeader, Receipt,
     RemoteKey, Result, Rights, SendError, Sink, Status, Transport, TransportLimits, Verdict, View,
@@ -43,10 +43,10 @@ const SELDOM: Duration = Duration::from_micros(200);
 const AFTERLIFE: Duration = Duration::from_secs(1);
 
 /// Tells whether a node is known to be on another host.
-pub(super) type Elsewhere = Box<dyn Fn(u32) -> bool + Send>;
+pub(crate) type Elsewhere = Box<dyn Fn(u32) -> bool + Send>;
 
 /// One function on both transports.
-pub(super) struct AutoTransport<N> {
+pub(crate) struct AutoTransport<N> {
     /// Dropped first: a function in the network must be in memory too.
     far: N,
     near: ShmTransport,
@@ -76,7 +76,7 @@ struct Conflict {
 
 impl<N: Transport> AutoTransport<N> {
     /// Joins two functions with the same address.
-    pub(super) fn new(
+    pub(crate) fn new(
         near: ShmTransport,
         far: N,
         elsewhere: Elsewhere,
@@ -660,7 +660,7 @@ mod tests {
     fn counts_have_names_of_their_own() {
         let device = bellwire_shm::ShmDevice::share(
             &format!("auto-names-{}", std::process::id()),
-            bellwire_shm::name::Access::Owner,
+            bellwire_device::AccessMode::Owner,
             1 << 20,
         );
         let function = device.expect("a job").open_function(3, 1).expect("a function");
