@@ -53,15 +53,9 @@ impl Default for DeviceOptions {
 }
 
 impl DeviceOptions {
-    /// A setting of the device's own, as its name would say it after the question mark:
-    ///
-    /// | device | settings |
-    /// |---|---|
-    /// | `udp` | `port` of function 0 (49664), with the others on the ports after it; all nodes must agree |
-    /// | `eth` | `io`: `xdp` or `packet`, without fallback; `fd`: a packet socket that a privileged process has handed in, for the one function of this process |
-    /// | `eth`, `udp` | `pcap`: the file to write all frames to, which Wireshark reads |
-    /// | `model` | `config`: the file of the machine's parameters, as `bellwire model parameters` prints it; `seed` of all random choices (1); `programs`: virtual time begins when this number of threads drive functions |
-    /// | `auto` | those of its network |
+    /// Adds a setting of the device's own, for instance `("port", 7000)` for `?port=7000` in the
+    /// name of a `udp` device. The opening refuses one that the device does not have, and says which
+    /// it has. docs/network.md and docs/model-chpp.md explain them.
     pub fn set(&mut self, setting: &str, value: impl Display) {
         self.settings.push((setting.to_owned(), value.to_string()));
     }
