@@ -168,8 +168,7 @@ pub fn squatted_nodes(how: Squat) {
     let _stranger = squat(how, &[job.node_socket(0), job.node_socket(1)], &job);
     let device = format!("shm:{}", job.name);
 
-    let mut options = DeviceOptions::default();
-    options.node = Some(1);
+    let options = DeviceOptions::default().node(1);
     let error = Device::open_with(&device, &options).expect_err("a stranger has the name");
     assert!(matches!(error, Error::NameHeld { user: USER, .. }), "{error:?}");
     assert!(error.to_string().contains("user 65534 holds the name of node 1"), "{error}");

@@ -60,8 +60,7 @@ impl Fixture for Bridged {
     fn open(&self, options: &DeviceOptions) -> Result<Device> {
         let node = self.nodes.fetch_add(1, Ordering::Relaxed);
         self.plug_in(node);
-        let mut options = options.clone();
-        options.set("io", self.way);
+        let options = options.clone().setting("io", self.way);
         Device::open_with(&format!("eth:n{node}"), &options)
     }
 

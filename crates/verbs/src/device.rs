@@ -32,55 +32,58 @@ struct Claims {
     channels: HashSet<u16>,
 }
 
-/// How to open a device. The name can say the same:
+/// How to open a device. The name can say the same, and overrides it:
 /// `shm:job?node=3&functions=16&mode=0660&group=100`.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
+#[derive(Clone, Debug, Default)]
+#[must_use]
 pub struct DeviceOptions {
-    /// The node number; `None`: the lowest free one, or the one of the device's address.
-    pub node: Option<u32>,
-    /// Functions that can be opened: 1 physical and the others virtual (C-38). At least 1.
-    pub functions: u8,
-    /// Who may take part, on devices that other users could reach.
-    pub mode: AccessMode,
     settings: Vec<(String, String)>,
 }
 
-impl Default for DeviceOptions {
-    fn default() -> Self {
-        DeviceOptions { node: None, functions: 8, mode: AccessMode::Owner, settings: Vec::new() }
-    }
-}
-
 impl DeviceOptions {
-    /// Adds a setting of the device's own, for instance `("port", 7000)` for `?port=7000` in the
-    /// name of a `udp` device. The opening refuses one that the device does not have, and says which
-    /// it has. docs/network.md and docs/model-chpp.md explain them.
-    pub fn set(&mut self, setting: &str, value: impl Display) {
-        self.settings.push((setting.to_owned(), value.to_string()));
+    /// The node number; otherwise the lowest free one, or the one of the device's address.
+    pub fn node(self, node: u32) -> Self {
+        self.setting("node", node)
     }
 
-    /// These and the settings in `name`, which override them, and the bare name.
+    /// Functions that can be opened: 1 physical and the others virtual (C-38). At least 1; 8 by
+    /// default.
+    pub fn functions(self, functions: u8) -> Self {
+        self.setting("functions", functions)
+    }
+
+    /// Who may take part, on devices that other users could reach.
+    pub fn mode(self, mode: AccessMode) -> Self {
+        match mode {
+            AccessMode::Owner => self.setting("mode", "0600"),
+            AccessMode::Group(group) => self.setting("mode", "0660").setting("group", group),
+            AccessMode::Everyone => self.setting("mode", "0666"),
+        }
+    }
+
+    /// Any setting, for instance `("port", 7000)` for `?port=7000` in the name of a `udp` device.
+    /// The opening refuses one that the device does not have, and says which it has. docs/network.md
+    /// and docs/model-chpp.md explain them.
+    pub fn setting(mut self, key: &str, value: impl Display) -> Self {
+        self.settings.push((key.to_owned(), value.to_string()));
+        self
+    }
+
+    /// The requested node. For tests that choose an address for it.
+    #[doc(hidden)]
+    pub fn node_asked(&self) -> Option<u32> {
+        let asked = self.settings.iter().rev().find(|(key, _)| key == "node");
+        asked.and_then(|(_, node)| node.parse().ok())
+    }
+
+    /// The bare name, and all settings.
     fn settings<'a>(&self, name: &'a str) -> Result<(&'a str, Settings)> {
         let mut settings = Settings::new(name);
-        if let Some(node) = self.node {
-            settings.set("node", node.to_string());
-        }
-        settings.set("functions", self.functions.to_string());
-        match self.mode {
-            AccessMode::Owner => {}
-            AccessMode::Group(group) => {
-                settings.set("mode", "0660");
-                settings.set("group", group.to_string());
-            }
-            AccessMode::Everyone => settings.set("mode", "0666"),
-        }
         for (key, value) in &self.settings {
             settings.set(key, value);
         }
-        let (bare, own) =
-            name.split_once('?').map_or((name, None), |(bare, own)| (bare, Some(own)));
-        own.map_or(Ok(()), |own| settings.parse(own))?;
+        let Some((bare, own)) = name.split_once('?') else { return Ok((name, settings)) };
+        settings.parse(own)?;
         Ok((bare, settings))
     }
 }
@@ -279,15 +282,14 @@ mod tests {
             let error = Device::open(bad).unwrap_err();
             assert!(error.to_string().contains("names no device"), "{bad}: {error}");
         }
-        let none = DeviceOptions { functions: 0, ..DeviceOptions::default() };
+        let none = DeviceOptions::default().functions(0);
         assert!(matches!(Device::open_with("shm:job", &none), Err(Error::OutOfRange { .. })));
     }
 
     /// Settings in the name override the options.
     #[test]
     fn names_override_options() {
-        let mut options = DeviceOptions { node: Some(1), ..DeviceOptions::default() };
-        options.set("port", 5);
+        let options = DeviceOptions::default().node(1).setting("port", 5);
         let (bare, mut settings) = options.settings("udp:x?node=2").unwrap();
         assert_eq!((bare, settings.node().unwrap()), ("udp:x", Some(2)));
         assert_eq!(settings.take("port", "").unwrap(), Some(5));
@@ -309,7 +311,7 @@ mod tests {
             let wanted = format!("has no setting \"{setting}\"; it has node");
             assert!(told.contains(&wanted), "{name}: {told}");
         }
-        let options = DeviceOptions { mode: AccessMode::Everyone, ..DeviceOptions::default() };
+        let options = DeviceOptions::default().mode(AccessMode::Everyone);
         let told = Device::open_with("udp:127.0.0.1", &options).expect_err("a mode").to_string();
         assert!(told.contains("udp has no setting \"mode\""), "{told}");
     }

@@ -17,6 +17,9 @@ pub(crate) const KINDS: &[Kind] = &[
     Kind::of::<AutoDevice>(),
 ];
 
+/// Functions of a device unless its name says otherwise.
+const FUNCTIONS: u8 = 8;
+
 /// A kind of device.
 pub(crate) struct Kind {
     pub(crate) name: &'static str,
@@ -108,7 +111,7 @@ fn check<D: DeviceKind>(place: &str, settings: Settings) -> Result<()> {
 /// The device's own options, and its number of functions, which every device has.
 fn options<D: DeviceKind>(place: &str, mut settings: Settings) -> Result<(D::Options, u8)> {
     let options = D::options(place, &mut settings)?;
-    let functions = settings.take("functions", "functions are 1 to 255")?.unwrap_or(1);
+    let functions = settings.take("functions", "functions are 1 to 255")?.unwrap_or(FUNCTIONS);
     settings.finish(D::NAME)?;
     if functions == 0 {
         return Err(Error::OutOfRange {

@@ -172,7 +172,5 @@ fn child_function(device: &Device) -> u8 {
 
 /// Opens a device with this many functions, unless settings in the name say otherwise.
 fn open(name: &str, functions: u8) -> Result<Device> {
-    let mut options = DeviceOptions::default();
-    options.functions = functions;
-    Ok(Device::open_with(name, &options)?)
+    Ok(Device::open_with(name, &DeviceOptions::default().functions(functions))?)
 }
