@@ -15,7 +15,7 @@ use crate::several::{Any, INTERFACES, Several};
 use crate::transport::{EthernetTransport, unavailable};
 use crate::udp_device::open_capture;
 use crate::xdp::XdpIo;
-use bellwire_device::{Error, FunctionAddress, Station};
+use bellwire_device::{Error, FunctionAddress, NodeInfo};
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::path::PathBuf;
@@ -197,7 +197,7 @@ impl EthDevice {
     }
 }
 
-impl Station for EthDevice {
+impl NodeInfo for EthDevice {
     fn node(&self) -> u32 {
         self.node
     }

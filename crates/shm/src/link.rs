@@ -186,7 +186,7 @@ pub struct Link {
     /// Lines that the lane may still deliver in this round.
     pub allowance: i64,
     /// Since our last sleep a packet found no room, or a gate was not open.
-    pub refused: std::cell::Cell<bool>,
+    pub refused: bool,
     /// The peer's receiver was told that we sleep until there is room.
     pub announced: bool,
     /// Control messages that wait because the socket was full.
@@ -214,7 +214,7 @@ impl Link {
             recent: 0,
             weight: 1,
             allowance: 0,
-            refused: std::cell::Cell::new(false),
+            refused: false,
             announced: false,
             unsent: VecDeque::new(),
         }

@@ -56,7 +56,7 @@ impl ShmTransport {
     fn announce_waiting(&mut self) -> bool {
         let mut told = false;
         for link in self.links.iter_mut().flatten() {
-            let again = link.refused.replace(false);
+            let again = std::mem::take(&mut link.refused);
             let announced = link.announced;
             if let Some(up) = link.up()
                 && again

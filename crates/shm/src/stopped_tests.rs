@@ -6,10 +6,9 @@
 
 use crate::ShmDevice;
 use crate::link::lane_memory;
-use crate::name::Access;
 use crate::transport::{ShmTransport, pool_of};
 use bellwire_device::{
-    FunctionAddress, Kind, LinkId, PacketHeader, Sink, Status, Transport, Verdict,
+    AccessMode, FunctionAddress, Kind, LinkId, PacketHeader, Sink, Status, Transport, Verdict,
 };
 use bellwire_ring::memory::View;
 use bellwire_ring::segment::{LINE_WORDS, Words};
@@ -76,7 +75,7 @@ fn stopped_senders_stop_nobody_else() {
     const STOPPED: usize = 6;
     let job = format!("stopped-{}", std::process::id());
     let open = |node| {
-        let device = ShmDevice::open(&job, Access::Owner, Some(node)).expect("the job is ours");
+        let device = ShmDevice::open(&job, AccessMode::Owner, Some(node)).expect("the job is ours");
         device.open_function(0, 16).expect("a function")
     };
     let mut receiver = open(0);

@@ -12,8 +12,8 @@ use crate::service::{Delivered, End};
 use crate::stranger::Strangers;
 use crate::{barrier, socket};
 use bellwire_device::{
-    AtomicOperation, Direct, Error, FunctionAddress, Gate, LinkId, PacketHeader, Refusal,
-    RemoteKey, Rights, Sink, Status, Transport, TransportLimits, random,
+    AtomicOperation, Direct, Error, FunctionAddress, Gate, LinkId, PacketHeader, Receipt,
+    RemoteKey, Rights, SendError, Sink, Status, Transport, TransportLimits, random,
 };
 use bellwire_protocol::CreditManager;
 use bellwire_ring::board::Board;
@@ -313,16 +313,21 @@ impl Transport for ShmTransport {
         self.close_link(link.0);
     }
 
+    fn is_up(&self, link: LinkId) -> bool {
+        let link = self.links.get(link.0 as usize).and_then(Option::as_deref);
+        link.is_some_and(|link| link.up().is_some())
+    }
+
     #[inline]
-    fn gate(&self, link: LinkId, queue_pair: u32) -> Option<Gate> {
-        let link = self.links.get(link.0 as usize)?.as_deref()?;
+    fn watch_gate(&mut self, link: LinkId, queue_pair: u32) -> Option<Gate> {
+        let link = self.link_mut(link.0)?;
         if bellwire_ring::canary::planted("gate-ignored") {
             return link.up().map(|_| Gate::Open);
         }
         Some(match link.up()?.board.gate(gate_index(queue_pair)) {
             1 => Gate::Open,
             2 => {
-                link.refused.set(true);
+                link.refused = true;
                 Gate::Stopped
             }
             _ => Gate::Closed,
@@ -347,16 +352,16 @@ impl Transport for ShmTransport {
         mut header: PacketHeader,
         head: &[u8],
         body: View<'_>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Receipt, SendError> {
         debug_assert!(head.len() + body.len() <= GEOMETRY.packet_bytes(), "the engine's limit");
         header.length = (head.len() + body.len()) as u32;
         let Some(entry) = self.links.get_mut(link.0 as usize).and_then(Option::as_deref_mut) else {
-            return Err(Refusal::Down(Status::PeerGone));
+            return Err(SendError::Down(Status::PeerGone));
         };
         let up = match &mut entry.state {
             State::Up(up) => up,
-            State::Down(why) => return Err(Refusal::Down(*why)),
-            State::Connecting { .. } | State::Crossed { .. } => return Err(Refusal::Busy),
+            State::Down(why) => return Err(SendError::Down(*why)),
+            State::Connecting { .. } | State::Crossed { .. } => return Err(SendError::Busy),
         };
         let (pair, side) = (&up.pair, up.side);
         let host = || Up::populate_host(pair, side);
@@ -365,19 +370,19 @@ impl Transport for ShmTransport {
             Ok(Sent::Ring) => {
                 self.counters.packets_sent += 1;
                 self.ring(link);
-                return Ok(());
+                return Ok(Receipt::Delivered);
             }
             Err(_full) => {
                 self.counters.lane_full += 1;
-                entry.refused.set(true);
+                entry.refused = true;
                 if up.sender.is_parked() && up.doorbell.ring(up.remote_lane) {
                     self.kick(link.0);
                 }
-                return Err(Refusal::Busy);
+                return Err(SendError::Busy);
             }
         }
         self.counters.packets_sent += 1;
-        Ok(())
+        Ok(Receipt::Delivered)
     }
 
     #[inline(always)]
@@ -387,17 +392,17 @@ impl Transport for ShmTransport {
         mut header: PacketHeader,
         head: &[u8],
         body: View<'_>,
-    ) -> bool {
+    ) -> Option<Receipt> {
         debug_assert!(head.len() + body.len() <= GEOMETRY.packet_bytes(), "the engine's limit");
         header.length = (head.len() + body.len()) as u32;
         let Some(entry) = self.links.get_mut(link.0 as usize).and_then(Option::as_deref_mut) else {
-            return false;
+            return None;
         };
-        let State::Up(up) = &mut entry.state else { return false };
+        let State::Up(up) = &mut entry.state else { return None };
         if up.board.gate(gate_index(header.destination)) != Gate::Open as u8
             && !bellwire_ring::canary::planted("gate-ignored")
         {
-            return false;
+            return None;
         }
         let (pair, side) = (&up.pair, up.side);
         let follows = !std::mem::replace(&mut self.alone, false);
@@ -408,9 +413,9 @@ impl Transport for ShmTransport {
                 self.counters.packets_sent += 1;
                 self.ring(link);
             }
-            Err(_full) => return false,
+            Err(_full) => return None,
         }
-        true
+        Some(Receipt::Delivered)
     }
 
     #[inline(always)]

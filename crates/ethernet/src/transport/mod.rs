@@ -18,19 +18,18 @@ use crate::pcapng::{Capture, Direction};
 use crate::route::Route;
 use crate::sleep::Sleeper;
 use bellwire_device::{
-    Error, FunctionAddress, Gate, LinkId, PacketHeader, Refusal, Rights, Sink, Status, Transport,
-    TransportLimits, Verdict,
+    Error, FunctionAddress, Gate, LinkId, PacketHeader, Receipt, Rights, SendError, Sink, Status,
+    Transport, TransportLimits, Verdict,
 };
 use bellwire_protocol::Secret;
 use bellwire_protocol::discovery::seek::{self, Said};
 use bellwire_protocol::discovery::{Discovery, Heard};
 use bellwire_protocol::reliable::{
-    self, Channel, Config, Endpoint, Event, FunctionId, GateState, PathId, PeerId, SendError, Why,
+    self, Channel, Config, Endpoint, Event, FunctionId, GateState, PathId, PeerId, Why,
 };
 use bellwire_ring::memory::{Memory, View};
 use bellwire_wire::frame::seek::SeekBody;
 use intake::{Bytes, Intake};
-use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -108,9 +107,9 @@ pub struct EthernetTransport<Io: FrameIo, R: Route<Path = Io::Path>> {
     pumped_ns: u64,
     /// Time of the last receive or send. A program that sends without a pause learns of events when
     /// it polls.
-    looked_ns: Cell<u64>,
+    looked_ns: u64,
     /// Frames were ready at that time and are not read yet.
-    unread: Cell<bool>,
+    unread: bool,
     rows: Vec<(&'static str, u64)>,
 }
 
@@ -169,8 +168,8 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
             own_stalled: false,
             next_tick_ns: 0,
             pumped_ns: 0,
-            looked_ns: Cell::new(0),
-            unread: Cell::new(false),
+            looked_ns: 0,
+            unread: false,
             rows: Vec::new(),
         })
     }
@@ -351,17 +350,17 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
     }
 
     /// Whether unread frames wait. Asks the kernel at most once in [`LOOK_NS`].
-    fn has_unread(&self, now_ns: u64) -> bool {
-        if now_ns >= self.looked_ns.get() + LOOK_NS && !self.unread.get() {
-            self.looked_ns.set(now_ns);
-            self.unread.set(self.io.is_ready());
+    fn has_unread(&mut self, now_ns: u64) -> bool {
+        if now_ns >= self.looked_ns + LOOK_NS && !self.unread {
+            self.looked_ns = now_ns;
+            self.unread = self.io.is_ready();
         }
-        self.unread.get()
+        self.unread
     }
 
     /// The gate of a queue pair at the other end of a link that the protocol has.
     #[inline]
-    fn gate_at(&self, id: PeerId, queue_pair: u32, now_ns: u64) -> Option<Gate> {
+    fn gate_at(&mut self, id: PeerId, queue_pair: u32, now_ns: u64) -> Option<Gate> {
         Some(match self.endpoint.gate(id, queue_pair)? {
             // An unread frame may say that it has closed.
             GateState::Open if self.has_unread(now_ns) => return None,
@@ -380,16 +379,16 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         head: &[u8],
         body: View<'_>,
         now_ns: u64,
-    ) -> Result<(), SendError> {
+    ) -> Result<Receipt, reliable::SendError> {
         let channel = if header.is_answer() { Channel::Response } else { Channel::Request };
         self.endpoint.send(id, channel, header.to_words(), head, &Bytes(body))?;
-        self.looked_ns.set(now_ns);
+        self.looked_ns = now_ns;
         // A program that has posted its last message may not poll again for long. So on a quiet
         // line no packet waits.
         if now_ns >= self.pumped_ns + QUIET_NS || self.endpoint.is_urgent(id, BATCH) {
             self.pump(now_ns);
         }
-        Ok(())
+        Ok(Receipt::Pending(self.endpoint.requests_queued(id)))
     }
 
     /// Whether packets from ourselves wait, and the engine may take them.
@@ -499,8 +498,16 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
         }
     }
 
+    fn is_up(&self, link: LinkId) -> bool {
+        match self.links.at(link.0).map(|link| &link.state) {
+            Some(State::Known(id)) => self.endpoint.is_up(*id),
+            Some(State::Own(_)) => true,
+            Some(State::Seeking { .. } | State::Down { .. }) | None => false,
+        }
+    }
+
     #[inline]
-    fn gate(&self, link: LinkId, queue_pair: u32) -> Option<Gate> {
+    fn watch_gate(&mut self, link: LinkId, queue_pair: u32) -> Option<Gate> {
         match self.links.at(link.0)?.state {
             State::Known(id) => self.gate_at(id, queue_pair, self.clock.now_ns()),
             State::Own(_) => Some(self.gates.get(&queue_pair).copied().unwrap_or(Gate::Closed)),
@@ -531,31 +538,34 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
         mut header: PacketHeader,
         head: &[u8],
         body: View<'_>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Receipt, SendError> {
         let length = head.len() + body.len();
         assert!(length <= PACKET_BYTES, "the engine keeps to the limits");
         header.length = length as u32;
-        match &mut self.links.at_mut(link.0).ok_or(Refusal::Down(Status::PeerGone))?.state {
+        match &mut self.links.at_mut(link.0).ok_or(SendError::Down(Status::PeerGone))?.state {
             State::Known(id) => {
                 let id = *id;
-                match self.send_to(id, header, head, body, self.clock.now_ns()) {
-                    Ok(()) => Ok(()),
+                let sent = self.send_to(id, header, head, body, self.clock.now_ns());
+                sent.map_err(|error| match error {
                     // The next poll reports why it is down.
-                    Err(SendError::Busy | SendError::Down) => Err(Refusal::Busy),
+                    reliable::SendError::Busy | reliable::SendError::Down => SendError::Busy,
                     // A peer that takes shorter packets speaks another version.
-                    Err(SendError::TooLong { .. }) => Err(Refusal::Down(Status::ProtocolViolation)),
-                }
+                    reliable::SendError::TooLong { .. } => {
+                        SendError::Down(Status::ProtocolViolation)
+                    }
+                })
             }
-            State::Seeking { .. } => Err(Refusal::Busy),
+            State::Seeking { .. } => Err(SendError::Busy),
             State::Own(queue) if queue.len() < OWN_PACKETS => {
                 let mut payload = vec![0; length];
                 payload[..head.len()].copy_from_slice(head);
                 body.read(0, &mut payload[head.len()..]);
                 queue.push_back((header, payload));
-                Ok(())
+                // What we send to ourselves is in our memory.
+                Ok(Receipt::Delivered)
             }
-            State::Own(_) => Err(Refusal::Busy),
-            State::Down { why, .. } => Err(Refusal::Down(*why)),
+            State::Own(_) => Err(SendError::Busy),
+            State::Down { why, .. } => Err(SendError::Down(*why)),
         }
     }
 
@@ -566,32 +576,23 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
         mut header: PacketHeader,
         head: &[u8],
         body: View<'_>,
-    ) -> bool {
+    ) -> Option<Receipt> {
         let Some(&Link { state: State::Known(id), .. }) = self.links.at(link.0) else {
-            return self.gate(link, header.destination) == Some(Gate::Open)
-                && self.send(link, header, head, body).is_ok();
+            let is_open = self.watch_gate(link, header.destination) == Some(Gate::Open);
+            return if is_open { self.send(link, header, head, body).ok() } else { None };
         };
         assert!(head.len() + body.len() <= PACKET_BYTES, "the engine keeps to the limits");
         header.length = (head.len() + body.len()) as u32;
         let now_ns = self.clock.now_ns();
-        self.gate_at(id, header.destination, now_ns) == Some(Gate::Open)
-            && self.send_to(id, header, head, body, now_ns).is_ok()
-    }
-
-    #[inline]
-    fn receipt(&self, link: LinkId) -> Option<u64> {
-        match self.links.at(link.0)?.state {
-            State::Known(id) => Some(self.endpoint.requests_queued(id)),
-            // What we send to ourselves is in our memory.
-            State::Own(_) | State::Seeking { .. } | State::Down { .. } => None,
-        }
+        let is_open = self.gate_at(id, header.destination, now_ns) == Some(Gate::Open);
+        if is_open { self.send_to(id, header, head, body, now_ns).ok() } else { None }
     }
 
     fn poll(&mut self, sink: &mut impl Sink, budget: usize) -> usize {
         let now_ns = self.clock.now_ns();
         let mut done = self.take_frames(sink, budget, now_ns);
-        self.looked_ns.set(now_ns);
-        self.unread.set(false);
+        self.looked_ns = now_ns;
+        self.unread = false;
         if !self.further.is_empty() {
             self.add_paths();
         }
