@@ -272,8 +272,9 @@ impl Get {
 
     /// No completion if it succeeds: its buffers are then dropped. One if it fails.
     ///
-    /// Only parts of a [`MemoryRegion`] keep the bytes that it brings. A later signaled get of the
-    /// same queue pair does not tell that this one has finished: a peer's message must.
+    /// Use parts of a [`MemoryRegion`], because only those keep the bytes that it brings. A later
+    /// completion does not tell that this get has finished.
+    /// [`posted_sends`](crate::QueuePairState::posted_sends) does when it is 0.
     #[inline]
     pub fn unsignaled(mut self) -> Self {
         self.signaled = false;

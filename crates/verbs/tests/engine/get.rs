@@ -164,3 +164,39 @@ fn a_region_that_goes_away_ends_the_get() {
     assert!(done.length > 0 && done.length < 100_000, "it says how far it came");
     world.check_counters();
 }
+
+/// Unsignaled gets and atomics complete only if they fail. The bytes of the get are in its region,
+/// and the queue pair says that nothing is left.
+#[test]
+fn unsignaled_gets_and_atomics_complete_only_if_they_fail() {
+    for options in ways() {
+        let mut world = World::new(options, 2);
+        let rights = Rights::REMOTE_READ | Rights::REMOTE_ATOMIC;
+        let there = world.sides[1].function.allocate_region(64, rights).unwrap();
+        there.store_u64(0, 5);
+        let key = there.remote_key();
+        let a = &mut world.sides[0];
+        let here = a.function.allocate_region(64, Rights::empty()).unwrap();
+        a.function.post_atomic(a.qp, Atomic::fetch_add(key.at(0), 2).unsignaled()).unwrap();
+        world.settle();
+        let a = &mut world.sides[0];
+        a.function.post_get(a.qp, Get::new(key, &here).unsignaled()).unwrap();
+        world.settle();
+        assert!(world.sides[0].done.is_empty());
+        assert_eq!((there.load_u64(0), here.load_u64(0)), (7, 7));
+        assert_eq!(world.sides[0].state().posted_sends, 0);
+
+        let wrong = RemoteKey { key: !key.key, ..key };
+        let a = &mut world.sides[0];
+        let add = Atomic::fetch_add(wrong.at(0), 2).context(1).unsignaled();
+        a.function.post_atomic(a.qp, add).unwrap();
+        let get = Get::new(wrong, &here).context(2).unsignaled();
+        a.function.post_get(a.qp, get).unwrap();
+        world.settle();
+        for context in [1, 2] {
+            let done = world.sides[0].take();
+            assert_eq!((done.context, done.status), (context, Status::WrongKey));
+        }
+        world.check_counters();
+    }
+}
