@@ -13,9 +13,7 @@ use crate::Address;
 #[repr(u64)]
 pub enum Error {
     /// The device name has no known form.
-    #[error(
-        "\"{name}\" names no device: {why}. Known forms: shm:JOB, eth:INTERFACE, udp:ADDRESS, auto:eth:INTERFACE, auto:udp:ADDRESS, model:chpp (for instance shm:job, eth:eth0, auto:udp:10.0.0.1). `bellwire doctor` lists what works here"
-    )]
+    #[error("\"{name}\" names no device: {why}. `bellwire doctor` lists what works here")]
     BadDeviceName {
         /// The given name.
         name: String,

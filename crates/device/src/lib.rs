@@ -20,10 +20,12 @@ mod atomic;
 mod buffer;
 mod completion;
 mod error;
+mod kind;
+mod node_info;
 mod packet;
 mod random;
 mod region;
-mod station;
+mod settings;
 mod transport;
 
 pub use address::{Address, FunctionAddress};
@@ -32,8 +34,13 @@ pub use bellwire_ring::memory::{Memory, View};
 pub use buffer::{Buffer, RegionSlice};
 pub use completion::{Completion, Operation, QueuePair, Status};
 pub use error::{Error, Result};
+pub use kind::{DEFAULT_WEIGHT, DeviceKind, TransportVisitor, refuse_weight};
+pub use node_info::{NodeInfo, VirtualTime};
 pub use packet::{Kind, PACKET_HEADER_BYTES, PacketFlags, PacketHeader};
 pub use random::random;
 pub use region::{MemoryRegion, RemoteAt, RemoteKey, RemoteSlice, Rights};
-pub use station::{Station, VirtualTime};
-pub use transport::{Direct, Gate, LinkId, Refusal, Sink, Transport, TransportLimits, Verdict};
+pub use settings::{AccessMode, Settings};
+pub use transport::{
+    Direct, Gate, LinkId, Receipt, SendError, Sink, Transport, TransportLimits, Verdict,
+    sleep_until_readable,
+};

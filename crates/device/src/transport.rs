@@ -1,8 +1,11 @@
 //! The interface of a device. The engine does the rest (queue pairs, matching, rendezvous,
 //! atomics), the same for all devices.
 
-use crate::{AtomicOperation, Error, FunctionAddress, PacketHeader, RemoteKey, Rights, Status};
-use bellwire_ring::memory::{Memory, View};
+use crate::{
+    AtomicOperation, Error, FunctionAddress, Memory, PacketHeader, RemoteKey, Rights, Status, View,
+};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
@@ -37,9 +40,19 @@ pub enum Gate {
     Stopped = 2,
 }
 
+/// What is known of a packet that a device has taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Receipt {
+    /// It is in the peer's memory.
+    Delivered,
+    /// It can still be lost ([`Transport::DELIVERS_LATER`]). The number counts this link's packets,
+    /// answers ([`PacketHeader::is_answer`]) left out.
+    Pending(u64),
+}
+
 /// The reason why a packet cannot be sent now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Refusal {
+pub enum SendError {
     /// The link is being set up or is full; try again after the next poll.
     Busy,
     /// The link is down for good.
@@ -84,8 +97,8 @@ pub trait Sink {
         payload: View<'_>,
     ) -> Verdict;
 
-    /// The peer has the first `count` of the packets that [`Transport::receipt`] counted on this
-    /// link. Only devices that [deliver later](Transport::DELIVERS_LATER) call this.
+    /// The peer has the packets of this link up to [`Receipt::Pending`] with `count`. Only devices
+    /// that [deliver later](Transport::DELIVERS_LATER) call this.
     #[inline]
     fn delivered(&mut self, link: LinkId, count: u64) {
         let _ = (link, count);
@@ -101,71 +114,104 @@ pub trait Sink {
     }
 }
 
-/// One function of one device: reliable, ordered packets to peer functions, and direct access to
-/// memory where possible.
+/// One function of one device: reliable, ordered packets to peer functions.
 ///
 /// Single-threaded by design: a function belongs to one thread at a time, so its data path needs no
 /// lock.
+///
+/// Every device has the methods without defaults. The others are abilities, and the engine does
+/// without those that a device lacks:
+///
+/// | ability | of the devices | methods |
+/// |---|---|---|
+/// | delivery reports | `eth`, `udp` | `DELIVERS_LATER`, [`Receipt::Pending`], [`Sink::delivered`] |
+/// | faster messages | all | `send_message` |
+/// | batches | `shm` | `carries_batches` |
+/// | direct access | `shm` | `allocate`, `export`, `retract`, `put`, `get`, `atomic`, `wrong_keys` |
+/// | another sleep | all | `sleep` |
+/// | simulated time | `model` | `now`, `seed`, `standstill` |
+///
+/// # A complete device
+/// ```
+#[doc = include_str!("../examples/loopback.rs")]
+/// ```
 pub trait Transport: Send {
-    /// Whether a taken packet can still be lost, because [`Transport::send`] returns before it is
-    /// in the peer's memory.
-    const DELIVERS_LATER: bool = false;
-
     /// This function's address.
     fn address(&self) -> FunctionAddress;
 
     /// The device's limits.
     fn limits(&self) -> TransportLimits;
 
-    /// The seed of memory keys, on devices with repeatable runs, whose peers are all in this
-    /// process. `None`: keys come from the kernel and cannot be guessed.
-    fn seed(&self) -> Option<u64> {
-        None
-    }
-
-    /// The clock of deadlines and waits: real time, except on devices that simulate time.
-    #[inline]
-    fn now(&self) -> Instant {
-        Instant::now()
-    }
-
-    /// [`Error::Standstill`] if nothing will ever happen on this device again. The engine asks
-    /// after each poll. Only simulated devices implement it. Their [`Transport::sleep`] returns the
-    /// same error.
-    #[inline]
-    fn standstill(&self) -> Option<Error> {
-        None
-    }
+    // Links.
 
     /// The link to `peer`. Sets one up if there is none, and returns at once. Packets are refused
-    /// with [`Refusal::Busy`] until the peer has answered. If it does not within `patience`,
+    /// with [`SendError::Busy`] until the peer has answered. If it does not within `patience`,
     /// [`Sink::link_down`] reports [`Status::Unreachable`]. Packets of an earlier link from the
     /// same function are handed out before those of a later one.
     fn link(&mut self, peer: FunctionAddress, patience: Duration) -> Result<LinkId, Error>;
 
+    /// Whether the peer has answered and the link is not down.
+    fn is_up(&self, link: LinkId) -> bool;
+
     /// Forgets a link that is down or no longer needed.
     fn close(&mut self, link: LinkId);
 
-    /// Whether the peer's queue pair takes sends; `None` while the link is being set up.
-    fn gate(&self, link: LinkId, queue_pair: u32) -> Option<Gate>;
+    // Gates.
+
+    /// Whether the peer's queue pair takes sends; `None`: not known now, ask again after the next
+    /// poll. Unless the gate is open, the device wakes a sleeper when it changes.
+    fn watch_gate(&mut self, link: LinkId, queue_pair: u32) -> Option<Gate>;
 
     /// Publishes the state of one of our queue pairs to all peers.
     fn set_gate(&mut self, queue_pair: u32, gate: Gate);
 
+    // Packets.
+
     /// Sends one packet: `header`, then `head`, then `body`. The device sets `header.length` to the
     /// length of `head` and `body` together, at most `limits().packet_bytes`. After an error
-    /// nothing was sent.
+    /// nothing was sent. After [`SendError::Busy`] the device wakes a sleeper when there is room.
     fn send(
         &mut self,
         link: LinkId,
         header: PacketHeader,
         head: &[u8],
         body: View<'_>,
-    ) -> Result<(), Refusal>;
+    ) -> Result<Receipt, SendError>;
 
-    /// Sends one whole message, if the gate of its destination is open and there is room. `false`:
-    /// nothing was sent; [`Transport::gate`] and [`Transport::send`] give the reason. A device can
-    /// override this to combine both look-ups.
+    /// Looks for packets and events, and passes at most `budget` packets to `sink`. Returns their
+    /// number.
+    fn poll(&mut self, sink: &mut impl Sink, budget: usize) -> usize
+    where
+        Self: Sized;
+
+    // Waiting.
+
+    /// A descriptor that becomes readable when [`Transport::poll`] has something to do, after
+    /// [`Transport::arm`] has returned `true`.
+    fn wait_fd(&self) -> BorrowedFd<'_>;
+
+    /// Requests a wake-up. `false`: there is something to do already; poll first. After `true`,
+    /// waiting on [`Transport::wait_fd`] misses no event.
+    fn arm(&mut self) -> bool;
+
+    /// Sleeps in the kernel until there is something to do or `timeout` has passed; returns at once
+    /// if there is already.
+    fn sleep(&mut self, timeout: Option<Duration>) -> Result<(), Error> {
+        if self.arm() { sleep_until_readable(self.wait_fd(), timeout) } else { Ok(()) }
+    }
+
+    // Delivery reports.
+
+    /// Whether a taken packet can still be lost, because [`Transport::send`] returns before it is
+    /// in the peer's memory. [`Sink::delivered`] reports when it is there, and the device wakes a
+    /// sleeper for that. If [`Sink::link_down`] comes first, the peer may or may not have it.
+    const DELIVERS_LATER: bool = false;
+
+    // Faster messages.
+
+    /// Sends one whole message, if the gate of its destination is open and there is room. `None`:
+    /// nothing was sent; [`Transport::watch_gate`] and [`Transport::send`] give the reason. A
+    /// device can override this to combine both look-ups.
     #[inline]
     fn send_message(
         &mut self,
@@ -173,10 +219,12 @@ pub trait Transport: Send {
         header: PacketHeader,
         head: &[u8],
         body: View<'_>,
-    ) -> bool {
-        self.gate(link, header.destination) == Some(Gate::Open)
-            && self.send(link, header, head, body).is_ok()
+    ) -> Option<Receipt> {
+        let is_open = self.watch_gate(link, header.destination) == Some(Gate::Open);
+        if is_open { self.send(link, header, head, body).ok() } else { None }
     }
+
+    // Batches.
 
     /// Whether several short messages should share a packet ([`crate::Kind::Batch`]) on this link.
     /// Requires that the peer knows the kind, packets cost more than bytes, and a taken packet has
@@ -187,27 +235,22 @@ pub trait Transport: Send {
         false
     }
 
-    /// For a device that [delivers later](Transport::DELIVERS_LATER): the number of the last
-    /// message packet on this link. [`Sink::delivered`] reports when the peer has it, and the
-    /// device wakes a sleeper for that. If [`Sink::link_down`] comes first, the peer may or may not
-    /// have it. `None`: the peer has it already.
-    #[inline]
-    fn receipt(&self, link: LinkId) -> Option<u64> {
-        let _ = link;
-        None
-    }
-
-    /// Looks for packets and events, and passes at most `budget` packets to `sink`. Returns their
-    /// number.
-    fn poll(&mut self, sink: &mut impl Sink, budget: usize) -> usize
-    where
-        Self: Sized;
-
-    /// Memory that peers can reach directly, zeroed.
-    fn allocate(&mut self, length: usize, rights: Rights) -> Result<Memory, Error>;
-
     // Direct access. By default peers send requests to the owner's engine, which checks keys and
     // rights.
+
+    /// Memory that peers can reach directly, zeroed.
+    fn allocate(&mut self, length: usize, rights: Rights) -> Result<Memory, Error> {
+        let _ = rights;
+        if length == 0 {
+            let (parameter, range) = ("length", "at least 1 byte");
+            return Err(Error::OutOfRange { parameter, value: 0, range });
+        }
+        Memory::zeroed(length).ok_or_else(|| Error::NoMemory {
+            bytes: length,
+            purpose: "region",
+            why: "this process cannot have so much".to_owned(),
+        })
+    }
 
     /// Makes `memory` reachable under `key`. The engine has chosen its index below
     /// `limits().regions`.
@@ -250,15 +293,39 @@ pub trait Transport: Send {
         0
     }
 
-    /// A descriptor that becomes readable when [`Transport::poll`] has something to do, after
-    /// [`Transport::arm`] has returned `true`.
-    fn wait_fd(&self) -> BorrowedFd<'_>;
+    // Simulated time.
 
-    /// Requests a wake-up. `false`: there is something to do already; poll first. After `true`,
-    /// waiting on [`Transport::wait_fd`] misses no event.
-    fn arm(&mut self) -> bool;
+    /// The clock of deadlines and waits: real time, except on devices that simulate time.
+    #[inline]
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
 
-    /// Sleeps in the kernel until there is something to do or `timeout` has passed; returns at once
-    /// if there is already.
-    fn sleep(&mut self, timeout: Option<Duration>) -> Result<(), Error>;
+    /// The seed of memory keys, on devices with repeatable runs, whose peers are all in this
+    /// process. `None`: keys come from the kernel and cannot be guessed.
+    fn seed(&self) -> Option<u64> {
+        None
+    }
+
+    /// [`Error::Standstill`] if nothing will ever happen on this device again. The engine asks
+    /// after each poll. Only simulated devices implement it. Their [`Transport::sleep`] returns the
+    /// same error.
+    #[inline]
+    fn standstill(&self) -> Option<Error> {
+        None
+    }
+}
+
+/// Sleeps until `fd` is readable, a signal comes or `timeout` has passed. For
+/// [`Transport::sleep`].
+///
+/// # Errors
+/// [`Error::System`] with what the kernel says.
+pub fn sleep_until_readable(fd: BorrowedFd<'_>, timeout: Option<Duration>) -> Result<(), Error> {
+    // A time that the kernel cannot count is as good as none.
+    let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+    match poll(&mut [PollFd::from_borrowed_fd(fd, PollFlags::IN)], timeout.as_ref()) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(error) => Err(Error::System { what: "wait for events", cause: error.into() }),
+    }
 }

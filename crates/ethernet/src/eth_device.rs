@@ -15,7 +15,7 @@ use crate::route::{HopRoute, MacRoute, SharedNeighbours};
 use crate::transport::{EthernetTransport, unavailable};
 use crate::udp_device::open_capture;
 use crate::xdp::XdpIo;
-use bellwire_device::{Error, FunctionAddress, Station};
+use bellwire_device::{Error, FunctionAddress, NodeInfo};
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::path::PathBuf;
@@ -199,7 +199,7 @@ impl EthDevice {
     }
 }
 
-impl Station for EthDevice {
+impl NodeInfo for EthDevice {
     fn node(&self) -> u32 {
         self.node
     }

@@ -10,6 +10,7 @@
 //! | [`multi_interface`] | a function of several interfaces |
 //! | `transport`, `links` | one open function: the protocol between engine and network |
 //! | [`route`], `lookup`, `neighbour` | where nodes are, and how to ask |
+//! | `kinds` | the devices' names and settings |
 //! | `sleep`, `clock`, `memory` | waiting, time, memory of regions |
 //! | [`pcapng`] | captures |
 //! | [`namespace`] | private network namespaces |
@@ -21,6 +22,7 @@ mod eth_device;
 pub mod eth_io;
 pub mod frame_io;
 pub mod interface;
+mod kinds;
 pub mod link_header;
 mod links;
 mod local;

@@ -6,7 +6,7 @@ use crate::pcapng::{Capture, LinkType};
 use crate::route::{IpRoute, PORT, SharedNeighbours, is_host};
 use crate::transport::{EthernetTransport, unavailable};
 use crate::udp::UdpIo;
-use bellwire_device::{Error, FunctionAddress, Station};
+use bellwire_device::{Error, FunctionAddress, NodeInfo};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
@@ -108,7 +108,7 @@ impl UdpDevice {
     }
 }
 
-impl Station for UdpDevice {
+impl NodeInfo for UdpDevice {
     fn node(&self) -> u32 {
         self.node
     }

@@ -3,10 +3,10 @@
 use crate::holder::Holders;
 use crate::layout::POOL_BYTES;
 use crate::local::Node;
-use crate::name::{self, Access, Job};
+use crate::name::{self, Job};
 use crate::transport::ShmTransport;
 use crate::{attach, barrier, socket};
-use bellwire_device::{Error, Station};
+use bellwire_device::{AccessMode, DeviceKind, Error, NodeInfo, Settings, TransportVisitor};
 use std::sync::Arc;
 
 /// Maximum number of nodes of one job.
@@ -30,12 +30,12 @@ struct Squatted {
 
 impl ShmDevice {
     /// Joins a job as `node`, or as the lowest free one. Nodes of users whom the job does not admit
-    /// are skipped with a warning, which [`Station::describe`] repeats.
+    /// are skipped with a warning, which [`NodeInfo::describe`] repeats.
     ///
     /// # Errors
     /// [`Error::NameHeld`] if another user holds `node`, [`Error::DeviceUnavailable`] if another
     /// process of this user does.
-    pub fn open(job: &str, access: Access, node: Option<u32>) -> Result<ShmDevice, Error> {
+    pub fn open(job: &str, access: AccessMode, node: Option<u32>) -> Result<ShmDevice, Error> {
         let name = format!("shm:{job}");
         let job = Job::new(job, access)
             .map_err(|why| Error::BadDeviceName { name: name.clone(), why })?;
@@ -101,7 +101,7 @@ impl ShmDevice {
     /// Joins a job as `node`, which may be any number, together with all other processes that do
     /// the same. Each function of it belongs to one process. For devices that get node numbers from
     /// elsewhere.
-    pub fn share(job: &str, access: Access, node: u32) -> Result<ShmDevice, Error> {
+    pub fn share(job: &str, access: AccessMode, node: u32) -> Result<ShmDevice, Error> {
         let job = Job::new(job, access)
             .map_err(|why| Error::BadDeviceName { name: format!("shm:{job}"), why })?;
         let node = Node { job, number: node, _socket: None };
@@ -125,7 +125,7 @@ impl std::fmt::Display for Squatted {
     }
 }
 
-impl Station for ShmDevice {
+impl NodeInfo for ShmDevice {
     fn node(&self) -> u32 {
         self.node.number
     }
@@ -151,5 +151,28 @@ impl Station for ShmDevice {
             self.node.job.name,
             POOL_BYTES / 1024
         )
+    }
+}
+
+impl DeviceKind for ShmDevice {
+    const NAME: &'static str = "shm";
+    const FORMS: &'static [&'static str] = &["shm:JOB"];
+    type Options = (Option<u32>, AccessMode);
+
+    fn options(_: &str, settings: &mut Settings) -> Result<Self::Options, Error> {
+        Ok((settings.node()?, settings.access_mode()?))
+    }
+
+    fn open(job: &str, (node, access): Self::Options) -> Result<Self, Error> {
+        ShmDevice::open(job, access, node)
+    }
+
+    fn open_function<V: TransportVisitor>(
+        &self,
+        function: u8,
+        weight: u8,
+        visitor: V,
+    ) -> Result<V::Output, Error> {
+        Ok(visitor.visit(self.open_function(function, weight)?))
     }
 }

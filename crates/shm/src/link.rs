@@ -5,7 +5,7 @@ use crate::epoll;
 use crate::mapping::Segment;
 use crate::outbound::Outbound;
 use crate::socket::{self, Received};
-use bellwire_device::{FunctionAddress, Refusal, Status};
+use bellwire_device::{FunctionAddress, SendError, Status};
 use bellwire_ring::memory::Memory;
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
@@ -151,11 +151,11 @@ impl Link {
 
     /// The way to the peer, or why there is none.
     #[inline(always)]
-    pub fn outbound(&mut self) -> Result<&mut Outbound, Refusal> {
+    pub fn outbound(&mut self) -> Result<&mut Outbound, SendError> {
         match &mut self.state {
             State::Up(up) => Ok(up),
-            State::Down(why) => Err(Refusal::Down(*why)),
-            State::Connecting { .. } | State::Awaiting { .. } => Err(Refusal::Busy),
+            State::Down(why) => Err(SendError::Down(*why)),
+            State::Connecting { .. } | State::Awaiting { .. } => Err(SendError::Busy),
         }
     }
 

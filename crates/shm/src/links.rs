@@ -8,7 +8,8 @@ use crate::link::Link;
 use crate::outbound::Outbound;
 use crate::socket::Received;
 use bellwire_device::{
-    Direct, FunctionAddress, Gate, LinkId, PacketHeader, Refusal, RemoteKey, Sink, Status,
+    Direct, FunctionAddress, Gate, LinkId, PacketHeader, Receipt, RemoteKey, SendError, Sink,
+    Status,
 };
 use bellwire_ring::canary::planted;
 use bellwire_ring::lane::Sent;
@@ -118,8 +119,8 @@ impl Links {
 
     /// Whether the peer's queue pair takes sends; `None` unless the link is up.
     #[inline]
-    pub fn gate(&self, number: u32, queue_pair: u32) -> Option<Gate> {
-        Some(self.get(number)?.up()?.gate(queue_pair))
+    pub fn watch_gate(&mut self, number: u32, queue_pair: u32) -> Option<Gate> {
+        Some(self.up_mut(number)?.watch_gate(queue_pair))
     }
 
     /// Sends one packet.
@@ -130,9 +131,9 @@ impl Links {
         header: PacketHeader,
         head: &[u8],
         body: View<'_>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Receipt, SendError> {
         let Some(link) = self.get_mut(number) else {
-            return Err(Refusal::Down(Status::PeerGone));
+            return Err(SendError::Down(Status::PeerGone));
         };
         let up = link.outbound()?;
         match up.send(header, head, body, false) {
@@ -142,11 +143,11 @@ impl Links {
                 let kicked = up.note_refusal();
                 self.kicks += u64::from(kicked);
                 self.lane_full += 1;
-                return Err(Refusal::Busy);
+                return Err(SendError::Busy);
             }
         }
         self.packets += 1;
-        Ok(())
+        Ok(Receipt::Delivered)
     }
 
     /// Sends one message if its gate is open and there is room. `follows`: it follows another, so
@@ -159,10 +160,10 @@ impl Links {
         head: &[u8],
         body: View<'_>,
         follows: impl FnOnce() -> bool,
-    ) -> bool {
-        let Some(up) = self.up_mut(number) else { return false };
+    ) -> Option<Receipt> {
+        let up = self.up_mut(number)?;
         if !up.is_gate_open(header.destination) {
-            return false;
+            return None;
         }
         match up.send(header, head, body, follows()) {
             Ok(Sent::Done) => self.packets += 1,
@@ -170,9 +171,9 @@ impl Links {
                 self.packets += 1;
                 self.ring(number);
             }
-            Err(_full) => return false,
+            Err(_full) => return None,
         }
-        true
+        Some(Receipt::Delivered)
     }
 
     /// Tells the peer of a packet on a lane that it does not poll.
@@ -214,8 +215,8 @@ impl Links {
         };
         let (direct, message) = match link.outbound() {
             Ok(up) => access(up),
-            Err(Refusal::Down(why)) => return Direct::Refused(why),
-            Err(Refusal::Busy) => return Direct::Pending,
+            Err(SendError::Down(why)) => return Direct::Refused(why),
+            Err(SendError::Busy) => return Direct::Pending,
         };
         if let Some(message) = message {
             self.urgent |= matches!(message, Control::Ask { .. });

@@ -11,19 +11,7 @@
 //! `SCOPE` is the user's number, so that jobs of two users do not meet, or `any` if the device is
 //! open to others.
 
-use bellwire_device::FunctionAddress;
-
-/// Who may connect.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Access {
-    /// Processes of the same user (and root).
-    #[default]
-    Owner,
-    /// Processes of the same user, and those whose group is this one.
-    Group(u32),
-    /// All processes on the host.
-    Everyone,
-}
+use bellwire_device::{AccessMode, FunctionAddress};
 
 /// A job: the name space of nodes.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -31,7 +19,7 @@ pub struct Job {
     /// Its name.
     pub name: String,
     /// Who may join and connect.
-    pub access: Access,
+    pub access: AccessMode,
 }
 
 /// Longest job name, in bytes: a socket name has 108.
@@ -42,7 +30,7 @@ pub(crate) const PREFIX: &str = "bellwire.shm";
 
 impl Job {
     /// Checks a job's name.
-    pub fn new(name: &str, access: Access) -> Result<Job, String> {
+    pub fn new(name: &str, access: AccessMode) -> Result<Job, String> {
         if name.is_empty() {
             return Err("the job has no name".into());
         }
@@ -61,8 +49,8 @@ impl Job {
 
     fn scope(&self) -> String {
         match self.access {
-            Access::Owner => rustix::process::geteuid().as_raw().to_string(),
-            Access::Group(_) | Access::Everyone => "any".into(),
+            AccessMode::Owner => rustix::process::geteuid().as_raw().to_string(),
+            AccessMode::Group(_) | AccessMode::Everyone => "any".into(),
         }
     }
 
@@ -80,17 +68,17 @@ impl Job {
     pub fn admits(&self, user: u32, group: u32) -> bool {
         let own = rustix::process::geteuid().as_raw();
         match self.access {
-            Access::Everyone => true,
-            Access::Group(allowed) => user == own || user == 0 || group == allowed,
-            Access::Owner => user == own || user == 0,
+            AccessMode::Everyone => true,
+            AccessMode::Group(allowed) => user == own || user == 0 || group == allowed,
+            AccessMode::Owner => user == own || user == 0,
         }
     }
 
     /// Whether no process of `user` may connect, whatever its group is.
     pub(crate) fn refuses(&self, user: u32) -> bool {
         match self.access {
-            Access::Owner => !self.admits(user, u32::MAX),
-            Access::Group(_) | Access::Everyone => false,
+            AccessMode::Owner => !self.admits(user, u32::MAX),
+            AccessMode::Group(_) | AccessMode::Everyone => false,
         }
     }
 }
@@ -140,9 +128,9 @@ mod tests {
 
     #[test]
     fn job_names_are_checked() {
-        assert!(Job::new("job", Access::Owner).is_ok());
+        assert!(Job::new("job", AccessMode::Owner).is_ok());
         for bad in ["", "a/b", "a b", "a?b", "a\nb", &"x".repeat(49)] {
-            assert!(Job::new(bad, Access::Owner).is_err(), "{bad:?}");
+            assert!(Job::new(bad, AccessMode::Owner).is_err(), "{bad:?}");
         }
     }
 

@@ -12,7 +12,6 @@ use bellwire_ring::lane::{Full, LaneSender, Sent};
 use bellwire_ring::memory::{Memory, View};
 use bellwire_ring::segment::Segment;
 use bellwire_ring::sync::Fences;
-use std::cell::Cell;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -30,7 +29,7 @@ pub struct Outbound {
     /// Identifies this opening of the peer's function.
     opening: u64,
     /// Since our last sleep a packet found no room, or a gate was not open.
-    refused: Cell<bool>,
+    refused: bool,
     /// The peer's receiver was told that we sleep until there is room.
     announced: bool,
     /// The pair's memory, and our side of it, to populate and release our host chunks.
@@ -77,7 +76,7 @@ impl Outbound {
             bell,
             regions: RemoteRegions::new(peer, pid, layout::board_of(&board)),
             opening: peer.probe_value,
-            refused: Cell::new(false),
+            refused: false,
             announced: false,
             pair,
             side,
@@ -93,14 +92,14 @@ impl Outbound {
 
     /// Whether the peer's queue pair takes sends.
     #[inline]
-    pub fn gate(&self, queue_pair: u32) -> Gate {
+    pub fn watch_gate(&mut self, queue_pair: u32) -> Gate {
         if planted("gate-ignored") {
             return Gate::Open;
         }
         match self.board.gate(gate_index(queue_pair)) {
             1 => Gate::Open,
             2 => {
-                self.refused.set(true);
+                self.refused = true;
                 Gate::Stopped
             }
             _ => Gate::Closed,
@@ -136,8 +135,8 @@ impl Outbound {
     }
 
     /// A packet found no room. Returns whether the peer slept and had to be woken.
-    pub fn note_refusal(&self) -> bool {
-        self.refused.set(true);
+    pub fn note_refusal(&mut self) -> bool {
+        self.refused = true;
         // A parked lane gets credit only when it rings.
         self.sender.is_parked() && self.bell.ring()
     }
@@ -145,7 +144,7 @@ impl Outbound {
     /// Before sleep: tells the receiver if it had no room for us. `true`: it was told now, so retry
     /// the refused packets once.
     pub fn announce_waiting(&mut self) -> bool {
-        let tell = self.refused.replace(false) && !self.announced;
+        let tell = std::mem::take(&mut self.refused) && !self.announced;
         if tell {
             self.sender.announce_waiting();
             self.announced = true;

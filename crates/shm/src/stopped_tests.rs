@@ -5,10 +5,9 @@
 //! credit-starved sender goes on in the memory of its pair.
 
 use crate::ShmDevice;
-use crate::name::Access;
 use crate::transport::ShmTransport;
 use bellwire_device::{
-    FunctionAddress, Kind, LinkId, PacketHeader, Sink, Status, Transport, Verdict,
+    AccessMode, FunctionAddress, Kind, LinkId, PacketHeader, Sink, Status, Transport, Verdict,
 };
 use bellwire_ring::memory::View;
 use std::time::{Duration, Instant};
@@ -65,7 +64,7 @@ fn stopped_senders_stop_nobody_else() {
     const STOPPED: usize = 6;
     let job = format!("stopped-{}", std::process::id());
     let open = |node| {
-        let device = ShmDevice::open(&job, Access::Owner, Some(node)).expect("the job is ours");
+        let device = ShmDevice::open(&job, AccessMode::Owner, Some(node)).expect("the job is ours");
         device.open_function(0, 16).expect("a function")
     };
     let mut receiver = open(0);

@@ -6,9 +6,9 @@
 use crate::control::{Control, Introduction, VERSION};
 use crate::layout::{BOARD_BYTES, GATES, GEOMETRY, PAIR_BYTES, POOL_SEGMENT_BYTES, REGIONS};
 use crate::mapping::{self, Segment, Sharing};
-use crate::name::{Access, Job};
+use crate::name::Job;
 use crate::socket::{self, Received};
-use bellwire_device::{Error, FunctionAddress};
+use bellwire_device::{AccessMode, Error, FunctionAddress};
 use bellwire_ring::memory::{Memory, View};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -40,7 +40,7 @@ impl Intruder {
     /// Connects to the function `at` of job `job`, and says nothing. `None`: nobody listens there,
     /// or too many connections wait.
     pub fn connect(job: &str, at: FunctionAddress) -> Result<Option<Intruder>, Error> {
-        let job = Job::new(job, Access::Owner).expect("a test's job has a good name");
+        let job = Job::new(job, AccessMode::Owner).expect("a test's job has a good name");
         let Ok(socket) = socket::connect(&job.function_socket(at)) else { return Ok(None) };
         let make = |bytes| mapping::create("intruder", bytes, bytes, Sharing::ReadWrite);
         let [pair, pool, board] = SEGMENT_BYTES;

@@ -13,8 +13,8 @@ use crate::regions::Regions;
 use crate::schedule::Schedule;
 use crate::socket::Received;
 use bellwire_device::{
-    AtomicOperation, Direct, Error, FunctionAddress, Gate, LinkId, PacketHeader, Refusal,
-    RemoteKey, Rights, Sink, Status, Transport, TransportLimits,
+    AtomicOperation, Direct, Error, FunctionAddress, Gate, LinkId, PacketHeader, Receipt,
+    RemoteKey, Rights, SendError, Sink, Status, Transport, TransportLimits,
 };
 use bellwire_ring::board::Board;
 use bellwire_ring::memory::{Memory, View};
@@ -280,9 +280,13 @@ impl Transport for ShmTransport {
         self.links.close(&mut self.lanes, link.0);
     }
 
+    fn is_up(&self, link: LinkId) -> bool {
+        self.links.get(link.0).is_some_and(|link| link.up().is_some())
+    }
+
     #[inline]
-    fn gate(&self, link: LinkId, queue_pair: u32) -> Option<Gate> {
-        self.links.gate(link.0, queue_pair)
+    fn watch_gate(&mut self, link: LinkId, queue_pair: u32) -> Option<Gate> {
+        self.links.watch_gate(link.0, queue_pair)
     }
 
     fn set_gate(&mut self, queue_pair: u32, gate: Gate) {
@@ -301,7 +305,7 @@ impl Transport for ShmTransport {
         header: PacketHeader,
         head: &[u8],
         body: View<'_>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Receipt, SendError> {
         self.links.send(link.0, header, head, body)
     }
 
@@ -312,7 +316,7 @@ impl Transport for ShmTransport {
         header: PacketHeader,
         head: &[u8],
         body: View<'_>,
-    ) -> bool {
+    ) -> Option<Receipt> {
         let lone = &mut self.lone;
         let follows = || !std::mem::replace(lone, false);
         self.links.send_message(link.0, header, head, body, follows)

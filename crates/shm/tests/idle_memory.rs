@@ -2,10 +2,9 @@
 //! credit, and are idle again.
 
 use bellwire_device::{
-    FunctionAddress, Kind, LinkId, PacketHeader, Sink, Status, Transport, Verdict,
+    AccessMode, FunctionAddress, Kind, LinkId, PacketHeader, Sink, Status, Transport, Verdict,
 };
 use bellwire_ring::memory::View;
-use bellwire_shm::name::Access;
 use bellwire_shm::{ShmDevice, ShmTransport};
 use std::time::{Duration, Instant};
 
@@ -55,7 +54,7 @@ fn pair_bytes() -> usize {
 }
 
 fn open(job: &str, node: u32) -> ShmTransport {
-    let device = ShmDevice::open(job, Access::Owner, Some(node)).expect("the job is ours");
+    let device = ShmDevice::open(job, AccessMode::Owner, Some(node)).expect("the job is ours");
     device.open_function(0, 16).expect("a function")
 }
 

@@ -1,10 +1,9 @@
 //! The cost of sleep, and that it loses no packet.
 
 use bellwire_device::{
-    FunctionAddress, Kind, LinkId, PacketHeader, Sink, Status, Transport, Verdict,
+    AccessMode, FunctionAddress, Kind, LinkId, PacketHeader, Sink, Status, Transport, Verdict,
 };
 use bellwire_ring::memory::View;
-use bellwire_shm::name::Access;
 use bellwire_shm::{ShmDevice, ShmTransport};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -41,7 +40,7 @@ impl Sink for InOrder {
 }
 
 fn open(job: &str, node: u32) -> ShmTransport {
-    let device = ShmDevice::open(job, Access::Owner, Some(node)).expect("the job is ours");
+    let device = ShmDevice::open(job, AccessMode::Owner, Some(node)).expect("the job is ours");
     device.open_function(0, 16).expect("a function")
 }
 

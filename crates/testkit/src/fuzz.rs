@@ -2,8 +2,9 @@
 //! project).
 
 use bellwire::{Address, Device, RemoteKey};
+use bellwire_device::AccessMode;
 use bellwire_ethernet::link_header::Mac;
-use bellwire_shm::name::{Access, Job};
+use bellwire_shm::name::Job;
 
 /// Feeds the bytes to the parsers of names, addresses and keys, and of strangers' frames. Nothing
 /// is opened. What is understood must be the same when it is written and read again.
@@ -22,7 +23,7 @@ pub fn parse_outside(bytes: &[u8]) {
     if let Some(mac) = Mac::parse(text) {
         assert_eq!(Mac::parse(&mac.to_string()), Some(mac));
     }
-    if Job::new(text, Access::Owner).is_ok() {
+    if Job::new(text, AccessMode::Owner).is_ok() {
         assert!(!text.contains(|c: char| c.is_whitespace() || c == '/' || c == '?'));
     }
 }

@@ -7,17 +7,14 @@
 //! nothing that is optional, and reuses link numbers as soon as possible.
 
 use bellwire::engine::DynTransport;
-use bellwire::{Device, DeviceBackend, Error, FunctionAddress, FunctionOptions, RemoteKey};
+use bellwire::{Device, DeviceBackend, Error, FunctionAddress, RemoteKey};
 use bellwire::{Result, Rights, Status};
 use bellwire_device::{
-    AtomicOperation, Direct, Gate, LinkId, PacketHeader, Refusal, Sink, Station, Transport,
-    TransportLimits, Verdict,
+    AtomicOperation, Direct, Gate, LinkId, Memory, NodeInfo, PacketHeader, Receipt, SendError,
+    Sink, Transport, TransportLimits, Verdict, View,
 };
-use bellwire_ring::memory::{Memory, Owner, View};
-use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -139,7 +136,7 @@ impl Fabric {
         let node = Node { bell: Some(bell.clone()), ..Node::default() };
         let old = self.lock().functions.insert(address, node);
         assert!(old.is_none(), "{address} is open already");
-        Loopback { fabric: self.clone(), address, bell, turn: 0, refused: Cell::new(false) }
+        Loopback { fabric: self.clone(), address, bell, turn: 0, refused: false }
     }
 
     /// No link takes requests from `address` for now (`None`: all take them again). Answers pass,
@@ -259,7 +256,7 @@ struct LoopbackDevice {
     node: u32,
 }
 
-impl Station for LoopbackDevice {
+impl NodeInfo for LoopbackDevice {
     fn node(&self) -> u32 {
         self.node
     }
@@ -270,7 +267,7 @@ impl Station for LoopbackDevice {
 }
 
 impl DeviceBackend for LoopbackDevice {
-    fn station(&self) -> &dyn Station {
+    fn info(&self) -> &dyn NodeInfo {
         self
     }
 
@@ -278,11 +275,7 @@ impl DeviceBackend for LoopbackDevice {
         8
     }
 
-    fn open_function(
-        &self,
-        function: u8,
-        _options: &FunctionOptions,
-    ) -> Result<Box<dyn DynTransport>> {
+    fn open_function(&self, function: u8, _weight: u8) -> Result<Box<dyn DynTransport>> {
         let address = FunctionAddress { node: self.node, function };
         Ok(Box::new(self.fabric.transport(address)))
     }
@@ -297,7 +290,7 @@ pub struct Loopback {
     turn: usize,
     /// A packet was refused for now. Retry it before sleep, because no peer rings when there is
     /// room.
-    refused: Cell<bool>,
+    refused: bool,
 }
 
 impl Drop for Loopback {
@@ -355,7 +348,12 @@ impl Transport for Loopback {
         node.links[link.0 as usize] = None;
     }
 
-    fn gate(&self, link: LinkId, queue_pair: u32) -> Option<Gate> {
+    fn is_up(&self, link: LinkId) -> bool {
+        let mut state = self.fabric.lock();
+        state.wire(self.address, link).is_some_and(|(wire, _)| wire.condition == Condition::Up)
+    }
+
+    fn watch_gate(&mut self, link: LinkId, queue_pair: u32) -> Option<Gate> {
         let mut state = self.fabric.lock();
         let (wire, end) = state.wire(self.address, link)?;
         if wire.condition != Condition::Up {
@@ -365,7 +363,7 @@ impl Transport for Loopback {
         let gates = &state.functions.get(&peer)?.gates;
         let gate = gates.get(&queue_pair).copied().unwrap_or(Gate::Closed);
         if gate == Gate::Stopped {
-            self.refused.set(true);
+            self.refused = true;
         }
         Some(gate)
     }
@@ -384,26 +382,27 @@ impl Transport for Loopback {
         mut header: PacketHeader,
         head: &[u8],
         body: View<'_>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Receipt, SendError> {
         let length = head.len() + body.len();
         assert!(length <= self.fabric.options.packet_bytes, "a packet of {length} bytes");
         let mut state = self.fabric.lock();
         let is_stuck = state.stuck == Some(self.address) && !header.is_answer();
         let busy = is_stuck || state.is_due(self.fabric.options.busy_every);
-        let (wire, end) = state.wire(self.address, link).ok_or(Refusal::Down(Status::PeerGone))?;
+        let (wire, end) =
+            state.wire(self.address, link).ok_or(SendError::Down(Status::PeerGone))?;
         match wire.condition {
             Condition::Asking(_) => {
-                self.refused.set(true);
-                return Err(Refusal::Busy);
+                self.refused = true;
+                return Err(SendError::Busy);
             }
-            Condition::Down(why) => return Err(Refusal::Down(why)),
+            Condition::Down(why) => return Err(SendError::Down(why)),
             Condition::Up => {}
         }
         let peer = wire.ends[1 - end];
         let to = if peer == self.address { end } else { 1 - end };
         if busy || wire.towards[to].len() >= self.fabric.options.link_packets {
-            self.refused.set(true);
-            return Err(Refusal::Busy);
+            self.refused = true;
+            return Err(SendError::Busy);
         }
         let mut payload = head.to_vec();
         payload.resize(length, 0);
@@ -413,7 +412,7 @@ impl Transport for Loopback {
         let header = PacketHeader::from_words(header.to_words());
         wire.towards[to].push_back(Packet { header, payload });
         state.wake(peer);
-        Ok(())
+        Ok(Receipt::Delivered)
     }
 
     fn carries_batches(&self, _link: LinkId) -> bool {
@@ -437,14 +436,6 @@ impl Transport for Loopback {
             }
         }
         taken
-    }
-
-    fn allocate(&mut self, length: usize, _rights: Rights) -> Result<Memory, Error> {
-        let words = Box::new(Words(vec![0u64; length.div_ceil(8)].into_boxed_slice()));
-        let start = NonNull::new(words.0.as_ptr().cast_mut().cast::<u8>()).expect("not null");
-        // SAFETY: the boxed words stay where they are until the owner is dropped, and nothing else
-        // refers to them.
-        Ok(unsafe { Memory::from_owner(start, length, true, Arc::from(words as Box<dyn Owner>)) })
     }
 
     fn export(&mut self, key: RemoteKey, memory: &Memory, rights: Rights) -> Result<(), Error> {
@@ -491,7 +482,7 @@ impl Transport for Loopback {
     }
 
     fn arm(&mut self) -> bool {
-        if self.refused.take() {
+        if std::mem::take(&mut self.refused) {
             return false;
         }
         self.welcome();
@@ -511,18 +502,6 @@ impl Transport for Loopback {
         let node = state.functions.get_mut(&self.address).expect("an open function");
         node.armed = !node.news;
         node.armed
-    }
-
-    fn sleep(&mut self, timeout: Option<Duration>) -> Result<(), Error> {
-        if !self.arm() {
-            return Ok(());
-        }
-        let mut waiting = [rustix::event::PollFd::new(&self.bell, rustix::event::PollFlags::IN)];
-        let timeout = timeout.and_then(|timeout| timeout.try_into().ok());
-        match rustix::event::poll(&mut waiting, timeout.as_ref()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-            Err(error) => Err(Error::System { what: "sleeping", cause: error.into() }),
-        }
     }
 }
 
@@ -644,8 +623,3 @@ impl Loopback {
         }
     }
 }
-
-/// Aligned memory.
-struct Words(Box<[u64]>);
-
-impl Owner for Words {}

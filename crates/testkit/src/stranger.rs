@@ -10,9 +10,9 @@ use crate::conformance::stage::{Node, accepted};
 use bellwire::{
     Device, DeviceOptions, Error, FunctionAddress, FunctionOptions, Message, Operation, Status,
 };
-use bellwire_device::{Kind, LinkId, PacketHeader, Sink, Transport, Verdict};
+use bellwire_device::{AccessMode, Kind, LinkId, PacketHeader, Sink, Transport, Verdict};
 use bellwire_ring::memory::View;
-use bellwire_shm::name::{Access, Job};
+use bellwire_shm::name::Job;
 use bellwire_shm::{ShmDevice, ShmTransport};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::os::fd::OwnedFd;
@@ -125,7 +125,7 @@ fn is_open(socket: &OwnedFd) -> bool {
 }
 
 /// A job of this test alone.
-fn job(access: Access) -> Job {
+fn job(access: AccessMode) -> Job {
     static JOBS: AtomicU32 = AtomicU32::new(0);
     let number = JOBS.fetch_add(1, Ordering::Relaxed);
     let name = format!("stranger-{}-{number}", std::process::id());
@@ -164,12 +164,11 @@ fn squat(how: Squat, names: &[String], job: &Job) -> Process {
 /// A node with a chosen number is refused, with the stranger's user number. A node with any number
 /// gets the next one, and says why. Two nodes exchange messages beside the stranger.
 pub fn squatted_nodes(how: Squat) {
-    let job = job(Access::Owner);
+    let job = job(AccessMode::Owner);
     let _stranger = squat(how, &[job.node_socket(0), job.node_socket(1)], &job);
     let device = format!("shm:{}", job.name);
 
-    let mut options = DeviceOptions::default();
-    options.node = Some(1);
+    let options = DeviceOptions::default().node(1);
     let error = Device::open_with(&device, &options).expect_err("a stranger has the name");
     assert!(matches!(error, Error::NameHeld { user: USER, .. }), "{error:?}");
     assert!(error.to_string().contains("user 65534 holds the name of node 1"), "{error}");
@@ -190,10 +189,10 @@ pub fn squatted_nodes(how: Squat) {
 /// A function whose name a stranger holds is refused with the stranger's user number, and never as
 /// our own; so is a link to it. The other functions of the node exchange messages.
 pub fn squatted_function(how: Squat) {
-    let job = job(Access::Owner);
+    let job = job(AccessMode::Owner);
     let squatted = FunctionAddress { node: 0, function: 1 };
     let _stranger = squat(how, &[job.function_socket(squatted)], &job);
-    let open = || ShmDevice::open(&job.name, Access::Owner, None).expect("nodes are free");
+    let open = || ShmDevice::open(&job.name, AccessMode::Owner, None).expect("nodes are free");
     let (first, second) = (open(), open());
     let Err(error) = first.open_function(1, 16) else { panic!("a stranger has the name") };
     assert!(matches!(error, Error::NameHeld { user: USER, .. }), "{error:?}");
@@ -250,12 +249,14 @@ fn exchange(mut left: Node, mut right: Node) {
 
 /// Our own names are never reported as a stranger's.
 pub fn own_names_are_our_own() {
-    let job = job(Access::Owner);
-    let device = ShmDevice::open(&job.name, Access::Owner, Some(0)).expect("a node");
+    let job = job(AccessMode::Owner);
+    let device = ShmDevice::open(&job.name, AccessMode::Owner, Some(0)).expect("a node");
     let _function = device.open_function(0, 16).expect("a function");
     let Err(error) = device.open_function(0, 16) else { panic!("it is open") };
     assert!(matches!(error, Error::BadFunction { .. }), "{error:?}");
-    let Err(error) = ShmDevice::open(&job.name, Access::Owner, Some(0)) else { panic!("taken") };
+    let Err(error) = ShmDevice::open(&job.name, AccessMode::Owner, Some(0)) else {
+        panic!("taken")
+    };
     assert!(matches!(error, Error::DeviceUnavailable { .. }), "{error:?}");
     let second = Device::open(&format!("shm:{}", job.name)).expect("another node");
     assert_eq!(second.node(), 1);
@@ -315,7 +316,7 @@ pub fn silent_connections() {
     const WAKE_UPS: u64 = 160;
     const TICK: Duration = Duration::from_millis(250);
 
-    let job = job(Access::Everyone);
+    let job = job(AccessMode::Everyone);
     let open = |node| ShmDevice::open(&job.name, job.access, Some(node)).expect("a free node");
     let (here, there) = (open(0), open(1));
     let mut sleeper = here.open_function(0, 16).expect("a function");
@@ -375,7 +376,7 @@ pub fn silent_connections() {
 /// A silent connection to a sleeping function is closed, whichever user made it. Then the function
 /// sleeps on.
 pub fn a_silent_connection_is_closed() {
-    let job = job(Access::Owner);
+    let job = job(AccessMode::Owner);
     let device = ShmDevice::open(&job.name, job.access, Some(0)).expect("a free node");
     let mut sleeper = device.open_function(0, 16).expect("a function");
     let silent = socket();

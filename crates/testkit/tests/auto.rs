@@ -36,10 +36,9 @@ impl Auto {
 
     /// A node with this kind of device.
     fn node(&self, kind: &str, number: u32, options: &DeviceOptions) -> Result<Device> {
-        let mut options = options.clone();
-        options.port = Some(self.port);
+        let options = options.clone().setting("port", self.port);
         // A number that is an address is available only at that address.
-        let own = options.node.filter(|node| node >> 16 == 127 << 8 | self.network);
+        let own = options.node_asked().filter(|node| node >> 16 == 127 << 8 | self.network);
         let own = own.map(|own| Ipv4Addr::from(own).to_string());
         let address = own.unwrap_or_else(|| self.address(number));
         Device::open_with(&format!("{kind}:{address}"), &options)
@@ -234,8 +233,7 @@ fn the_way_is_found_anew_for_each_life() {
 fn bad_names_and_taken_functions_are_refused() {
     let fixture = Auto::new(false);
     let first = Node::open(&fixture);
-    let mut options = DeviceOptions::default();
-    options.port = Some(fixture.port);
+    let options = DeviceOptions::default().setting("port", fixture.port);
     let same = Device::open_with(first.device.name(), &options).expect("the same node");
     assert!(matches!(same.open_function(0), Err(Error::BadFunction { function: 0, .. })));
     same.open_function(1).expect("another function");

@@ -5,7 +5,7 @@
 //! the last thread and socket in it, however a test ends. Making one needs root and iproute2.
 //! Without them each test fails and says that it did not run, so that it does not count as passed.
 
-use bellwire::{Device, DeviceOptions, Error, FrameWay, Function, Message, Result};
+use bellwire::{Device, DeviceOptions, Error, Function, Message, Result};
 use bellwire_ethernet::testing::{enter_new_namespace, ip, thread_number};
 use bellwire_testkit::conformance::child::Process;
 use bellwire_testkit::conformance::{self, Fixture, Node, Patience, Stage};
@@ -19,7 +19,7 @@ use std::time::Duration;
 
 /// Nodes on a bridge in a namespace, which this thread enters for good.
 struct Bridged {
-    way: FrameWay,
+    way: &'static str,
     mtu: usize,
     nodes: AtomicU32,
     /// The device name of another process's node.
@@ -27,16 +27,13 @@ struct Bridged {
 }
 
 impl Bridged {
-    fn new(way: FrameWay, mtu: usize) -> Bridged {
+    fn new(way: &'static str, mtu: usize) -> Bridged {
         enter_new_namespace()
             .and_then(|()| {
                 ip(&format!("link add bridge mtu {mtu} type bridge\nlink set bridge up"))
             })
             .expect("NOT RUN: making a network namespace needs root, and ip of iproute2");
-        let other = match way {
-            FrameWay::Xdp => "eth:n999?io=xdp".to_owned(),
-            FrameWay::Packet => "eth:n999?io=packet".to_owned(),
-        };
+        let other = format!("eth:n999?io={way}");
         Bridged { way, mtu, nodes: AtomicU32::new(0), other }
     }
 
@@ -63,8 +60,7 @@ impl Fixture for Bridged {
     fn open(&self, options: &DeviceOptions) -> Result<Device> {
         let node = self.nodes.fetch_add(1, Ordering::Relaxed);
         self.plug_in(node);
-        let mut options = options.clone();
-        options.io = Some(self.way);
+        let options = options.clone().setting("io", self.way);
         Device::open_with(&format!("eth:n{node}"), &options)
     }
 
@@ -84,7 +80,7 @@ impl Fixture for Bridged {
 /// By AF_PACKET, with frames as on most networks.
 mod packet {
     fn packet() -> super::Bridged {
-        super::Bridged::new(super::FrameWay::Packet, 1500)
+        super::Bridged::new("packet", 1500)
     }
     bellwire_testkit::conformance_tests!(packet);
 }
@@ -92,41 +88,41 @@ mod packet {
 /// By AF_XDP.
 mod xdp {
     fn xdp() -> super::Bridged {
-        super::Bridged::new(super::FrameWay::Xdp, 1500)
+        super::Bridged::new("xdp", 1500)
     }
     bellwire_testkit::conformance_tests!(xdp);
 }
 
 /// Checks with a second process.
 mod process {
-    use super::{Bridged, FrameWay, conformance};
+    use super::{Bridged, conformance};
 
-    fn run(check: conformance::Check, way: FrameWay) {
+    fn run(check: conformance::Check, way: &'static str) {
         conformance::run(check, &Bridged::new(way, 1500).with_other());
     }
 
     #[test]
     fn messages() {
-        run(conformance::process::messages, FrameWay::Packet);
-        run(conformance::process::messages, FrameWay::Xdp);
+        run(conformance::process::messages, "packet");
+        run(conformance::process::messages, "xdp");
     }
 
     #[test]
     fn sleepers_wake_each_other() {
-        run(conformance::process::sleepers_wake_each_other, FrameWay::Packet);
-        run(conformance::process::sleepers_wake_each_other, FrameWay::Xdp);
+        run(conformance::process::sleepers_wake_each_other, "packet");
+        run(conformance::process::sleepers_wake_each_other, "xdp");
     }
 
     #[test]
     fn a_killed_peer() {
-        run(conformance::process::a_killed_peer, FrameWay::Packet);
-        run(conformance::process::a_killed_peer, FrameWay::Xdp);
+        run(conformance::process::a_killed_peer, "packet");
+        run(conformance::process::a_killed_peer, "xdp");
     }
 
     #[test]
     fn a_silent_peer() {
-        run(conformance::process::a_silent_peer, FrameWay::Packet);
-        run(conformance::process::a_silent_peer, FrameWay::Xdp);
+        run(conformance::process::a_silent_peer, "packet");
+        run(conformance::process::a_silent_peer, "xdp");
     }
 }
 
@@ -163,7 +159,7 @@ fn all_to_all(stage: &mut Stage<'_>, messages: usize) {
 // shows: H-30
 #[test]
 fn sixteen_nodes_all_to_all() {
-    let network = Bridged::new(FrameWay::Packet, 1500);
+    let network = Bridged::new("packet", 1500);
     let mut stage = Stage::of(&network, 16);
     all_to_all(&mut stage, 5);
 }
@@ -173,7 +169,7 @@ fn sixteen_nodes_all_to_all() {
 #[test]
 fn other_drivers_carry_frames_too() {
     for way in ["packet", "xdp"] {
-        let network = Bridged::new(FrameWay::Packet, 1500);
+        let network = Bridged::new("packet", 1500);
         network.plug_in(0);
         ip("link add link n0 m0 type macvlan mode bridge\n\
             link add link n0 m1 type macvlan mode bridge\n\
@@ -199,7 +195,7 @@ fn a_bystander_on_a_hub_keeps_out() {
 /// Frames of nine thousand bytes carry messages of every size.
 #[test]
 fn jumbo_frames_carry_every_size() {
-    let network = Bridged::new(FrameWay::Packet, 9000);
+    let network = Bridged::new("packet", 9000);
     conformance::run(conformance::message::every_size_and_memory, &network);
 }
 
@@ -207,7 +203,7 @@ fn jumbo_frames_carry_every_size() {
 /// with the reason. An unusable interface is refused with what to do.
 #[test]
 fn the_way_is_told_and_never_changed_silently() {
-    let network = Bridged::new(FrameWay::Xdp, 1500);
+    let network = Bridged::new("xdp", 1500);
     let device = network.open(&DeviceOptions::default()).unwrap();
     let function = device.open_function(0).unwrap();
     let told = device.describe();
@@ -223,7 +219,7 @@ fn the_way_is_told_and_never_changed_silently() {
     let measured = Device::open("eth:n0").unwrap();
     drop(measured.open_function(0).unwrap());
     assert!(measured.describe().contains("sending a frame takes"), "{}", measured.describe());
-    let jumbo = Bridged::new(FrameWay::Xdp, 9000);
+    let jumbo = Bridged::new("xdp", 9000);
     let error = jumbo.open(&DeviceOptions::default()).unwrap().open_function(0).err().unwrap();
     assert!(error.to_string().contains("do not fit in a page"), "{error}");
     let absent = Device::open("eth:nowhere").unwrap_err().to_string();
@@ -239,7 +235,7 @@ fn the_way_is_told_and_never_changed_silently() {
 #[test]
 fn nothing_stays_attached() {
     use conformance::child::{DEVICE, PEER, ROLE};
-    let network = Bridged::new(FrameWay::Xdp, 1500).with_other();
+    let network = Bridged::new("xdp", 1500).with_other();
     let device = Device::open("eth:n999?io=xdp").unwrap();
     for _ in 0..3 {
         drop(device.open_function(0).expect("free again"));
@@ -263,7 +259,7 @@ fn nothing_stays_attached() {
 /// Messages that are sent while the interface is down arrive when it is up again.
 #[test]
 fn an_interface_may_go_down_for_a_while() {
-    let network = Bridged::new(FrameWay::Packet, 1500);
+    let network = Bridged::new("packet", 1500);
     let mut stage = Stage::pair(&network);
     let (to, pair) = (stage.nodes[1].address(), stage.nodes[0].queue_pair);
     for round in 0..3u8 {

@@ -18,9 +18,7 @@ struct Chpp(Named, PathBuf);
 
 impl Fixture for Chpp {
     fn open(&self, options: &DeviceOptions) -> Result<Device> {
-        let mut options = options.clone();
-        options.config = Some(self.1.clone());
-        self.0.open(&options)
+        self.0.open(&options.clone().setting("config", self.1.display()))
     }
 }
 
@@ -223,9 +221,7 @@ fn a_program_sees_the_same_as_over_shared_memory() {
 fn trace(seed: u64) -> (u64, Vec<String>) {
     let jitter = config("jitter", &[("memory_jitter = \"0 ns\"", "memory_jitter = \"60 ns\"")]);
     let fixture = Chpp(Named::new("model:chpp"), jitter);
-    let mut options = DeviceOptions::default();
-    options.seed = Some(seed);
-    options.programs = Some(2);
+    let options = DeviceOptions::default().setting("seed", seed).setting("programs", 2);
     let devices = [(); 2].map(|()| fixture.open(&options).expect("a node opens"));
     let nodes = [0, 1].map(|who: usize| Node::of(devices[who].clone(), 0, &Default::default()));
     let addresses = [0, 1].map(|who: usize| nodes[who].address());
@@ -272,8 +268,7 @@ fn a_seed_fixes_what_two_threads_do() {
 /// `progress`.
 #[test]
 fn polling_for_nothing_ends() {
-    let mut options = DeviceOptions::default();
-    options.programs = Some(1);
+    let options = DeviceOptions::default().setting("programs", 1);
     let device = chpp().open(&options).expect("a node opens");
     let mut node = Node::of(device, 0, &Default::default());
     node.receive(64, 1);
@@ -324,21 +319,18 @@ fn who_is_away_holds_up_nobody() {
 #[test]
 fn openings_of_one_name_agree() {
     let named = Named::new("model:chpp");
-    let mut options = DeviceOptions::default();
-    options.seed = Some(3);
-    let device = named.open(&options).expect("the first says how it is");
+    let with = |key, value: &str| named.open(&DeviceOptions::default().setting(key, value));
+    let device = with("seed", "3").expect("the first says how it is");
     assert!(device.describe().contains("seed 3"), "{}", device.describe());
     let plain = named.open(&DeviceOptions::default()).expect("who says nothing takes it as it is");
     assert_eq!((device.node(), plain.node()), (0, 1));
-    options.seed = Some(4);
-    let other = named.open(&options).expect_err("it is open with another seed");
+    let other = with("seed", "4").expect_err("it is open with another seed");
     assert!(other.to_string().contains("another seed"), "{other}");
-    options.seed = None;
-    options.config = Some(config("other", &[("ports = 4 ", "ports = 5 ")]));
-    let other = named.open(&options).expect_err("it is open with another configuration");
+    let five_ports = config("other", &[("ports = 4 ", "ports = 5 ")]);
+    let other = with("config", five_ports.to_str().expect("text"))
+        .expect_err("it is open with another configuration");
     assert!(other.to_string().contains("another configuration"), "{other}");
-    options.config = Some("/nowhere/chpp.toml".into());
-    let nowhere = named.open(&options).expect_err("there is no such file");
+    let nowhere = with("config", "/nowhere/chpp.toml").expect_err("there is no such file");
     assert!(nowhere.to_string().contains("/nowhere/chpp.toml"), "{nowhere}");
     for bad in ["model:", "model:other", "model:chpp:"] {
         let error = Device::open(bad).expect_err("no such machine");

@@ -28,11 +28,13 @@ fn udp() -> Udp {
 impl Fixture for Udp {
     fn open(&self, options: &DeviceOptions) -> Result<Device> {
         let node = self.nodes.fetch_add(1, Ordering::Relaxed);
-        let mut options = options.clone();
-        options.port = Some(self.port);
+        let options = options.clone().setting("port", self.port);
         let (network, high, low) = (self.network, node / 250, 1 + node % 250);
         // A number that is an address is available only at that address.
-        let own = options.node.filter(|node| node >> 16 == 127 << 8 | network).map(Ipv4Addr::from);
+        let own = options
+            .node_asked()
+            .filter(|node| node >> 16 == 127 << 8 | network)
+            .map(Ipv4Addr::from);
         let address = own.map_or(format!("127.{network}.{high}.{low}"), |own| own.to_string());
         Device::open_with(&format!("udp:{address}"), &options)
     }
@@ -109,9 +111,7 @@ mod host {
 #[test]
 fn nodes_are_found_by_name() {
     let network = udp();
-    let mut far = DeviceOptions::default();
-    far.port = Some(network.port);
-    far.node = Some(77);
+    let far = DeviceOptions::default().setting("port", network.port).node(77);
     let far = Device::open_with(&format!("udp:127.{}.9.9", network.network), &far).unwrap();
     assert_eq!(far.node(), 77);
     let near = Node::open(&network);
@@ -149,8 +149,7 @@ fn nodes_are_found_by_name() {
 fn places_have_one_owner() {
     let network = udp();
     let first = Node::open(&network);
-    let mut same = DeviceOptions::default();
-    same.port = Some(network.port);
+    let same = DeviceOptions::default().setting("port", network.port);
     let same = Device::open_with(first.device.name(), &same).unwrap();
     assert!(matches!(same.open_function(0), Err(Error::BadFunction { function: 0, .. })));
     same.open_function(1).unwrap();
@@ -178,8 +177,7 @@ fn weights_are_refused() {
 fn captures_hold_both_ways() {
     let network = udp();
     let path = std::env::temp_dir().join(format!("bellwire-udp-{}.pcapng", std::process::id()));
-    let mut options = DeviceOptions::default();
-    options.pcap = Some(path.clone());
+    let options = DeviceOptions::default().setting("pcap", path.display());
     let watched = network.open(&options).unwrap();
     let mut stage = Stage {
         fixture: &network,

@@ -1,6 +1,7 @@
 //! How a function is opened, and its limits.
 
 use crate::{Error, Result};
+use bellwire_device::DEFAULT_WEIGHT;
 
 /// How to open a function.
 ///
@@ -21,7 +22,7 @@ pub struct FunctionOptions {
 
 impl Default for FunctionOptions {
     fn default() -> Self {
-        FunctionOptions { weight: 16, outstanding: 32, backlog_bytes: 4 << 20 }
+        FunctionOptions { weight: DEFAULT_WEIGHT, outstanding: 32, backlog_bytes: 4 << 20 }
     }
 }
 

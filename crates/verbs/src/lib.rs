@@ -48,41 +48,36 @@
 // `Error` has drop glue: an eagerly built one would be dropped on the path without an error.
 #![allow(clippy::unnecessary_lazy_evaluations)]
 
-mod auto;
-mod backend;
 mod completion_queue;
 mod connection;
 mod counters;
 mod descriptor;
 mod device;
+mod devices;
 #[doc(hidden)]
 pub mod engine;
-mod eth;
 mod fork;
 mod function;
 mod function_options;
-mod model;
 mod queue_pair;
 mod receive_queue;
 mod shared_receive;
-mod shm;
 pub mod stat;
 mod table;
-mod udp;
 mod wait;
 
-#[doc(hidden)]
-pub use backend::DeviceBackend;
 pub use bellwire_device::{
-    Address, Buffer, Completion, Error, FunctionAddress, MemoryRegion, Operation, QueuePair,
-    RegionSlice, RemoteAt, RemoteKey, RemoteSlice, Result, Rights, Status, VirtualTime,
+    AccessMode, Address, Buffer, Completion, Error, FunctionAddress, MemoryRegion, Operation,
+    QueuePair, RegionSlice, RemoteAt, RemoteKey, RemoteSlice, Result, Rights, Status, VirtualTime,
 };
 pub use bellwire_ring::memory::View;
 pub use completion_queue::CompletionQueue;
 pub use connection::{ConnectionProgress, ConnectionRequest, Listener};
 pub use counters::{Counters, FunctionCounters, QueuePairCounters};
 pub use descriptor::{Atomic, Get, LocalChain, Message, PartialPost, Put, Refused, RemoteChain};
-pub use device::{AccessMode, Device, DeviceOptions, FrameWay};
+pub use device::{Device, DeviceOptions};
+#[doc(hidden)]
+pub use devices::DeviceBackend;
 pub use engine::Inbox;
 pub use function::Function;
 pub use function_options::{FunctionOptions, Limits};

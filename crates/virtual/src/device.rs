@@ -3,7 +3,10 @@
 use crate::nic::Nic;
 use crate::transport::VirtualTransport;
 use crate::world::World;
-use bellwire_device::{Error, FunctionAddress, Station, VirtualTime};
+use bellwire_device::{
+    DeviceKind, Error, FunctionAddress, NodeInfo, Settings, TransportVisitor, VirtualTime,
+    refuse_weight,
+};
 use bellwire_model::chpp::Config;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -127,7 +130,7 @@ impl Drop for VirtualDevice {
     }
 }
 
-impl Station for VirtualDevice {
+impl NodeInfo for VirtualDevice {
     fn node(&self) -> u32 {
         self.node
     }
@@ -148,5 +151,37 @@ impl Station for VirtualDevice {
             packets: state.nic.packets,
             trace_hash: machine.trace_hash(),
         })
+    }
+}
+
+impl DeviceKind for VirtualDevice {
+    const NAME: &'static str = "model";
+    const FORMS: &'static [&'static str] = &["model:chpp"];
+    type Options = VirtualOptions;
+
+    fn options(_: &str, settings: &mut Settings) -> Result<VirtualOptions, Error> {
+        Ok(VirtualOptions {
+            node: settings.node()?,
+            config: settings.take("config", "a configuration is a file")?,
+            seed: settings.take("seed", "seeds are numbers")?,
+            programs: settings.take("programs", "programs are a number of threads")?,
+        })
+    }
+
+    fn open(machine: &str, options: VirtualOptions) -> Result<Self, Error> {
+        VirtualDevice::open(machine, &options)
+    }
+
+    fn open_function<V: TransportVisitor>(
+        &self,
+        function: u8,
+        weight: u8,
+        visitor: V,
+    ) -> Result<V::Output, Error> {
+        refuse_weight(
+            weight,
+            "16, the default, on model, where nic.arbitration of the configuration says how functions share; shm has weights",
+        )?;
+        Ok(visitor.visit(self.open_function(function)?))
     }
 }

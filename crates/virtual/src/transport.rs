@@ -4,12 +4,11 @@ use crate::nic::{PAYLOAD_BYTES, Tag};
 use crate::wire::Condition;
 use crate::world::{Turn, World};
 use bellwire_device::{
-    Error, FunctionAddress, Gate, LinkId, PacketHeader, Refusal, Rights, Sink, Status, Transport,
-    TransportLimits, Verdict,
+    Error, FunctionAddress, Gate, LinkId, PacketHeader, Receipt, SendError, Sink, Status,
+    Transport, TransportLimits, Verdict,
 };
 use bellwire_model::units::{Span, Time};
-use bellwire_ring::memory::{Memory, View};
-use std::cell::Cell;
+use bellwire_ring::memory::View;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,7 +23,7 @@ pub struct VirtualTransport {
     place: usize,
     bell: Arc<OwnedFd>,
     /// The driving program's clock at the end of its last call.
-    clock: Cell<Time>,
+    clock: Time,
     /// The link that was polled last, for round-robin.
     turn: usize,
     next_tick: Time,
@@ -43,7 +42,7 @@ impl VirtualTransport {
         let place = turn.open(host, address, me)?;
         let bell = turn.seats[place].as_ref().map(|seat| seat.bell.clone());
         let bell = bell.expect("it was opened just now");
-        let clock = Cell::new(turn.clock());
+        let clock = turn.clock();
         drop(turn);
         Ok(VirtualTransport {
             world,
@@ -56,11 +55,6 @@ impl VirtualTransport {
             sent: 0,
             received: 0,
         })
-    }
-
-    /// Ends a turn and records its time.
-    fn leave(&self, turn: Turn<'_>) {
-        self.clock.set(turn.clock());
     }
 
     /// Passes one packet of a link, or the link's end, to the engine. `None`: there was none, or
@@ -148,7 +142,7 @@ impl Transport for VirtualTransport {
         // The driver may have used other functions since.
         let state = self.world.lock();
         let driver = state.seats[self.place].as_ref().map(|seat| state.turns[seat.driver].clock);
-        let clock = driver.map_or(self.clock.get(), |clock| clock.max(self.clock.get()));
+        let clock = driver.map_or(self.clock, |clock| clock.max(self.clock));
         self.world.base + Duration::from_nanos(clock.ps() / 1000)
     }
 
@@ -157,7 +151,7 @@ impl Transport for VirtualTransport {
         let patience_ns = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
         let until = turn.clock() + Span::from_ns(patience_ns.min(1 << 50));
         let link = turn.link(self.place, peer, until);
-        self.leave(turn);
+        self.clock = turn.clock();
         Ok(link)
     }
 
@@ -170,10 +164,16 @@ impl Transport for VirtualTransport {
             seat.free.push(link.0);
             turn.hang_up(index, end, Status::PeerGone);
         }
-        self.leave(turn);
+        self.clock = turn.clock();
     }
 
-    fn gate(&self, link: LinkId, queue_pair: u32) -> Option<Gate> {
+    fn is_up(&self, link: LinkId) -> bool {
+        let state = self.world.lock();
+        let wire = state.seats[self.place].as_ref().and_then(|seat| seat.wire(link));
+        wire.is_some_and(|(index, _)| state.wires[index].condition == Condition::Up)
+    }
+
+    fn watch_gate(&mut self, link: LinkId, queue_pair: u32) -> Option<Gate> {
         let mut turn = self.world.visit(self.place);
         let (index, end) = turn.seats[self.place].as_ref()?.wire(link)?;
         turn.check_asking(index);
@@ -184,14 +184,14 @@ impl Transport for VirtualTransport {
         let place = turn.place_of_end(index, wire.far(end))?;
         let gates = &turn.seats[place].as_ref()?.gates;
         let gate = gates.get(&queue_pair).copied().unwrap_or(Gate::Closed);
-        self.leave(turn);
+        self.clock = turn.clock();
         Some(gate)
     }
 
     fn set_gate(&mut self, queue_pair: u32, gate: Gate) {
         let mut turn = self.world.visit(self.place);
         turn.set_gate(self.place, queue_pair, gate);
-        self.leave(turn);
+        self.clock = turn.clock();
     }
 
     fn send(
@@ -200,18 +200,18 @@ impl Transport for VirtualTransport {
         header: PacketHeader,
         head: &[u8],
         body: View<'_>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Receipt, SendError> {
         let length = head.len() + body.len();
         assert!(length <= PAYLOAD_BYTES, "a packet of {length} bytes");
         let mut turn = self.world.visit(self.place);
-        let down = Refusal::Down(Status::PeerGone);
+        let down = SendError::Down(Status::PeerGone);
         let found = turn.seats[self.place].as_ref().and_then(|seat| seat.wire(link));
         let (index, end) = found.ok_or(down)?;
         turn.check_asking(index);
         let wire = &turn.wires[index];
         match wire.condition {
-            Condition::Asking(_) => return Err(Refusal::Busy),
-            Condition::Down(why) => return Err(Refusal::Down(why)),
+            Condition::Asking(_) => return Err(SendError::Busy),
+            Condition::Down(why) => return Err(SendError::Down(why)),
             Condition::Up => {}
         }
         let far = wire.far(end);
@@ -220,7 +220,7 @@ impl Transport for VirtualTransport {
             turn.want_room(self.place);
             if !turn.has_room(index, far, (self.place, to), header, length) {
                 turn.wires[index].wants[far] = true;
-                return Err(Refusal::Busy);
+                return Err(SendError::Busy);
             }
         }
         // Charges the time to build the packet, then checks again: others may have taken the room
@@ -234,8 +234,8 @@ impl Transport for VirtualTransport {
         {
             turn.want_room(self.place);
             turn.wires[index].wants[far] = true;
-            self.leave(turn);
-            return Err(Refusal::Busy);
+            self.clock = turn.clock();
+            return Err(SendError::Busy);
         }
         let started = turn.nic.send((self.place, to), tag, header, head, body);
         turn.wires[index].flying[far] += 1;
@@ -244,8 +244,8 @@ impl Transport for VirtualTransport {
         let me = turn.me();
         turn.turns[me].empty_polls.end();
         self.sent += 1;
-        self.leave(turn);
-        Ok(())
+        self.clock = turn.clock();
+        Ok(Receipt::Delivered)
     }
 
     fn poll(&mut self, sink: &mut impl Sink, budget: usize) -> usize {
@@ -274,20 +274,8 @@ impl Transport for VirtualTransport {
             self.next_tick = turn.clock() + TICK;
             sink.tick(&[("packets_sent", self.sent), ("packets_received", self.received)]);
         }
-        self.leave(turn);
+        self.clock = turn.clock();
         taken
-    }
-
-    fn allocate(&mut self, length: usize, _: Rights) -> Result<Memory, Error> {
-        if length == 0 {
-            let (parameter, range) = ("length", "at least 1 byte");
-            return Err(Error::OutOfRange { parameter, value: 0, range });
-        }
-        Memory::zeroed(length).ok_or_else(|| Error::NoMemory {
-            bytes: length,
-            purpose: "region",
-            why: "this process cannot have so much".to_owned(),
-        })
     }
 
     // No direct access: the interface has only 8-bit keys and windows of whole functions (C-09,
@@ -303,7 +291,8 @@ impl Transport for VirtualTransport {
 
     fn sleep(&mut self, timeout: Option<Duration>) -> Result<(), Error> {
         let turn = self.world.sleep(self.place, timeout);
-        self.leave(turn);
+        self.clock = turn.clock();
+        drop(turn);
         self.standstill().map_or(Ok(()), Err)
     }
 

@@ -114,13 +114,21 @@ impl Report {
             why: format!("not yet: {why}"),
             hint: None,
         };
-        let devices = vec![
-            shm(&checks),
-            eth(),
-            udp(),
-            model(),
-            not_yet("rtl", "the synthesizable network card is a later version's"),
-        ];
+        let mut devices: Vec<DeviceReport> = Device::kinds()
+            .map(|(kind, forms)| match kind {
+                "shm" => shm(&checks),
+                "eth" => eth(),
+                "udp" => udp(),
+                "model" => model(),
+                _ => DeviceReport {
+                    device: kind,
+                    usable: true,
+                    why: format!("by name, without a test of its own: {}", forms.join(", ")),
+                    hint: None,
+                },
+            })
+            .collect();
+        devices.push(not_yet("rtl", "the synthesizable network card is a later version's"));
         Report { devices, checks }
     }
 

@@ -172,13 +172,5 @@ fn child_function(device: &Device) -> u8 {
 
 /// Opens a device with this many functions, unless settings in the name say otherwise.
 fn open(name: &str, functions: u8) -> Result<Device> {
-    if name.contains("functions=") {
-        return Ok(Device::open(name)?);
-    }
-    if name.contains('?') {
-        return Ok(Device::open(&format!("{name}&functions={functions}"))?);
-    }
-    let mut options = DeviceOptions::default();
-    options.functions = functions;
-    Ok(Device::open_with(name, &options)?)
+    Ok(Device::open_with(name, &DeviceOptions::default().functions(functions))?)
 }

@@ -1,6 +1,8 @@
 //! The link of a function to itself: packets in our memory, and the gates of our queue pairs.
 
-use bellwire_device::{FunctionAddress, Gate, LinkId, PacketHeader, Refusal, Sink, Verdict};
+use bellwire_device::{
+    FunctionAddress, Gate, LinkId, PacketHeader, Receipt, SendError, Sink, Verdict,
+};
 use bellwire_ring::memory::View;
 use std::collections::{HashMap, VecDeque};
 
@@ -39,15 +41,16 @@ impl Loopback {
         header: PacketHeader,
         head: &[u8],
         body: View<'_>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Receipt, SendError> {
         if self.packets.len() >= PACKETS {
-            return Err(Refusal::Busy);
+            return Err(SendError::Busy);
         }
         let mut payload = vec![0; head.len() + body.len()];
         payload[..head.len()].copy_from_slice(head);
         body.read(0, &mut payload[head.len()..]);
         self.packets.push_back((header, payload));
-        Ok(())
+        // It is in our memory.
+        Ok(Receipt::Delivered)
     }
 
     /// Whether packets wait, and the engine may take them.

@@ -20,15 +20,14 @@ use crate::pcapng::{Capture, Direction};
 use crate::route::Route;
 use crate::sleep::Sleeper;
 use bellwire_device::{
-    Error, FunctionAddress, Gate, LinkId, PacketHeader, Refusal, Rights, Sink, Status, Transport,
-    TransportLimits,
+    Error, FunctionAddress, Gate, LinkId, PacketHeader, Receipt, Rights, SendError, Sink, Status,
+    Transport, TransportLimits,
 };
 use bellwire_protocol::Secret;
 use bellwire_protocol::discovery::Discovery;
 use bellwire_protocol::discovery::seek::SeekFrame;
 use bellwire_protocol::reliable::{
     self, Channel, Config, DownReason, Endpoint, Event, FunctionId, GateState, PathId, PeerId,
-    SendError,
 };
 use bellwire_ring::memory::{Memory, View};
 use discovery::Search;
@@ -286,7 +285,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
 
     /// The gate of a queue pair at the other end of a link that the protocol has.
     #[inline]
-    fn gate_at(&self, id: PeerId, queue_pair: u32, now_ns: u64) -> Option<Gate> {
+    fn gate_at(&mut self, id: PeerId, queue_pair: u32, now_ns: u64) -> Option<Gate> {
         Some(match self.endpoint.gate(id, queue_pair)? {
             // An unread frame may say that it has closed.
             GateState::Open if self.readiness.has_unread(now_ns, || self.io.is_ready()) => {
@@ -307,7 +306,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         head: &[u8],
         body: View<'_>,
         now_ns: u64,
-    ) -> Result<(), SendError> {
+    ) -> Result<Receipt, reliable::SendError> {
         let channel = if header.is_answer() { Channel::Response } else { Channel::Request };
         self.endpoint.send(id, channel, header.to_words(), head, &Bytes(body))?;
         self.readiness.sent(now_ns);
@@ -316,7 +315,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         if now_ns >= self.pumped_ns + QUIET_NS || self.endpoint.is_urgent(id, BATCH) {
             self.pump(now_ns);
         }
-        Ok(())
+        Ok(Receipt::Pending(self.endpoint.requests_queued(id)))
     }
 
     /// When to poll again even if nothing comes, in ns of the clock.
@@ -424,8 +423,16 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
         }
     }
 
+    fn is_up(&self, link: LinkId) -> bool {
+        match self.links.at(link.0).map(|link| &link.state) {
+            Some(State::Known(id)) => self.endpoint.is_up(*id),
+            Some(State::Own) => true,
+            Some(State::Seeking { .. } | State::Down { .. }) | None => false,
+        }
+    }
+
     #[inline]
-    fn gate(&self, link: LinkId, queue_pair: u32) -> Option<Gate> {
+    fn watch_gate(&mut self, link: LinkId, queue_pair: u32) -> Option<Gate> {
         match self.links.at(link.0)?.state {
             State::Known(id) => self.gate_at(id, queue_pair, self.clock.now_ns()),
             State::Own => Some(self.loopback.gate(queue_pair)),
@@ -454,24 +461,26 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
         mut header: PacketHeader,
         head: &[u8],
         body: View<'_>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Receipt, SendError> {
         let length = head.len() + body.len();
         assert!(length <= PACKET_BYTES, "the engine keeps to the limits");
         header.length = length as u32;
-        match &mut self.links.at_mut(link.0).ok_or(Refusal::Down(Status::PeerGone))?.state {
+        match &mut self.links.at_mut(link.0).ok_or(SendError::Down(Status::PeerGone))?.state {
             State::Known(id) => {
                 let id = *id;
-                match self.send_to(id, header, head, body, self.clock.now_ns()) {
-                    Ok(()) => Ok(()),
+                let sent = self.send_to(id, header, head, body, self.clock.now_ns());
+                sent.map_err(|error| match error {
                     // The next poll reports why it is down.
-                    Err(SendError::Busy | SendError::Down) => Err(Refusal::Busy),
+                    reliable::SendError::Busy | reliable::SendError::Down => SendError::Busy,
                     // A peer that takes shorter packets speaks another version.
-                    Err(SendError::TooLong { .. }) => Err(Refusal::Down(Status::ProtocolViolation)),
-                }
+                    reliable::SendError::TooLong { .. } => {
+                        SendError::Down(Status::ProtocolViolation)
+                    }
+                })
             }
-            State::Seeking { .. } => Err(Refusal::Busy),
+            State::Seeking { .. } => Err(SendError::Busy),
             State::Own => self.loopback.send(header, head, body),
-            State::Down { why, .. } => Err(Refusal::Down(*why)),
+            State::Down { why, .. } => Err(SendError::Down(*why)),
         }
     }
 
@@ -482,25 +491,16 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
         mut header: PacketHeader,
         head: &[u8],
         body: View<'_>,
-    ) -> bool {
+    ) -> Option<Receipt> {
         let Some(&Link { state: State::Known(id), .. }) = self.links.at(link.0) else {
-            return self.gate(link, header.destination) == Some(Gate::Open)
-                && self.send(link, header, head, body).is_ok();
+            let is_open = self.watch_gate(link, header.destination) == Some(Gate::Open);
+            return if is_open { self.send(link, header, head, body).ok() } else { None };
         };
         assert!(head.len() + body.len() <= PACKET_BYTES, "the engine keeps to the limits");
         header.length = (head.len() + body.len()) as u32;
         let now_ns = self.clock.now_ns();
-        self.gate_at(id, header.destination, now_ns) == Some(Gate::Open)
-            && self.send_to(id, header, head, body, now_ns).is_ok()
-    }
-
-    #[inline]
-    fn receipt(&self, link: LinkId) -> Option<u64> {
-        match self.links.at(link.0)?.state {
-            State::Known(id) => Some(self.endpoint.requests_queued(id)),
-            // What we send to ourselves is in our memory.
-            State::Own | State::Seeking { .. } | State::Down { .. } => None,
-        }
+        let is_open = self.gate_at(id, header.destination, now_ns) == Some(Gate::Open);
+        if is_open { self.send_to(id, header, head, body, now_ns).ok() } else { None }
     }
 
     fn poll(&mut self, sink: &mut impl Sink, budget: usize) -> usize {

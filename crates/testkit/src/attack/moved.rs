@@ -46,8 +46,7 @@ pub fn a_number_of_another_host() {
     assert!(matches!(error, Error::BadDeviceName { .. }), "{told}");
     let whose = Ipv4Addr::from(foreign).to_string();
     assert!(told.contains(&whose) && told.contains("choose one below 2^24"), "{told}");
-    let mut options = DeviceOptions::default();
-    options.node = Some(foreign);
+    let options = DeviceOptions::default().node(foreign);
     let name = format!("udp:{}", ground.ip(PEER));
     let error = Device::open_with(&name, &options).expect_err("the same by option");
     assert!(matches!(error, Error::BadDeviceName { .. }), "{error}");

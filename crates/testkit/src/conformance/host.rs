@@ -7,16 +7,14 @@ use bellwire::{DeviceOptions, Error, FunctionOptions, Get, Message, RemoteKey, R
 /// A device has as many functions as it was opened with, from 1 on.
 // shows: C-38
 pub fn functions_as_configured(fixture: &dyn Fixture) {
-    let mut options = DeviceOptions::default();
+    let open = |functions| fixture.open(&DeviceOptions::default().functions(functions));
     for (functions, last) in [(20, 19), (1, 0), (255, 254)] {
-        options.functions = functions;
-        let device = fixture.open(&options).expect("a node opens");
+        let device = open(functions).expect("a node opens");
         device.open_function(last).expect("the last function");
         let beyond = device.open_function(functions).expect_err("beyond the last");
         assert!(matches!(beyond, Error::BadFunction { .. }), "{beyond:?}");
     }
-    options.functions = 0;
-    let none = fixture.open(&options).expect_err("function 0 always exists");
+    let none = open(0).expect_err("function 0 always exists");
     assert!(matches!(none, Error::OutOfRange { .. }), "{none:?}");
 }
 

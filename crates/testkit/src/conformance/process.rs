@@ -355,8 +355,7 @@ pub fn a_killed_peer(fixture: &dyn Fixture) {
         let done = wait(&mut node);
         assert!([Status::PeerGone, Status::Unreachable].contains(&done.status), "{done:?}");
         child.end();
-        let mut options = DeviceOptions::default();
-        options.node = Some(hello.peer.node);
+        let options = DeviceOptions::default().node(hello.peer.node);
         fixture.open(&options).expect("the number is free again");
     }
 }
@@ -365,14 +364,12 @@ pub fn a_killed_peer(fixture: &dyn Fixture) {
 pub fn node_numbers_are_owned(fixture: &dyn Fixture) {
     let mut node = Node::open(fixture);
     let (child, peer, _) = meet(fixture, &mut node);
-    let mut options = DeviceOptions::default();
+    let open = |node| fixture.open(&DeviceOptions::default().node(node));
     for taken in [node.device.node(), peer.node] {
-        options.node = Some(taken);
-        let error = fixture.open(&options).expect_err("it has an owner");
+        let error = open(taken).expect_err("it has an owner");
         assert!(matches!(error, Error::DeviceUnavailable { .. }), "{error:?}");
     }
-    options.node = Some(1_234);
-    assert_eq!(fixture.open(&options).expect("free").node(), 1_234);
+    assert_eq!(open(1_234).expect("free").node(), 1_234);
     dismiss(&mut node, peer, child);
 }
 

@@ -18,8 +18,7 @@ pub const LISTENER: u32 = 40;
 
 /// A node with this number.
 pub fn open(number: u32) -> Node {
-    let mut options = DeviceOptions::default();
-    options.node = Some(number);
+    let options = DeviceOptions::default().node(number);
     let device = Device::open_with(&told(DEVICE), &options).expect("the device");
     Node::of(device, 0, &Default::default())
 }

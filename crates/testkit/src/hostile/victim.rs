@@ -23,8 +23,7 @@ struct Told(AtomicU32);
 
 impl Fixture for Told {
     fn open(&self, options: &DeviceOptions) -> Result<Device> {
-        let mut options = options.clone();
-        options.node = Some(self.0.fetch_add(1, Ordering::Relaxed));
+        let options = options.clone().node(self.0.fetch_add(1, Ordering::Relaxed));
         Device::open_with(&told(DEVICE), &options)
     }
 }

@@ -28,7 +28,7 @@ pub use host::Host;
 
 use crate::conformance::child::{DEVICE, PEER, Process, ROLE};
 use crate::conformance::{Fixture, Node, Stage};
-use bellwire::{Address, Device, DeviceOptions, FrameWay, Result};
+use bellwire::{Address, Device, DeviceOptions, Result};
 use bellwire_ethernet::testing::ip;
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -181,8 +181,8 @@ impl Network {
         };
         let node = self.hosts[number].run(open);
         match self.carrier {
-            Carrier::Packet => assert_way(&node.device, FrameWay::Packet),
-            Carrier::Xdp => assert_way(&node.device, FrameWay::Xdp),
+            Carrier::Packet => assert_way(&node.device, "packet"),
+            Carrier::Xdp => assert_way(&node.device, "xdp"),
             Carrier::Faster | Carrier::Udp => {}
         }
         node
@@ -217,12 +217,9 @@ impl Network {
 /// Panics unless the frames of a device's newest function go by `way`, as requested, on each of its
 /// interfaces.
 #[track_caller]
-pub fn assert_way(device: &Device, way: FrameWay) {
+pub fn assert_way(device: &Device, way: &str) {
     let told = device.describe();
-    let name = match way {
-        FrameWay::Xdp => "AF_XDP",
-        FrameWay::Packet => "AF_PACKET",
-    };
+    let name = format!("AF_{}", way.to_uppercase());
     let right = |interface: &str| {
         let (by, why) = interface.split_once(", because ").unwrap_or((interface, ""));
         by.contains(&format!(", by {name}")) && why == "it was asked for"

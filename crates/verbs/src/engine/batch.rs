@@ -150,7 +150,7 @@ impl Core {
         let (from, to) = (qp.handle.number, qp.routing.cached_peer().queue_pair);
         let header = PacketHeader::new(Kind::Batch, to, from, 0);
         let records = View::of(&batch[..length]);
-        if count < 2 || !transport.send_message(link, header, &[], records) {
+        if count < 2 || transport.send_message(link, header, &[], records).is_none() {
             return 0;
         }
         for send in &mut sends[..count] {

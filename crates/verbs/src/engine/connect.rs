@@ -8,7 +8,7 @@ use super::routing::Route;
 use super::work::{Attempt, Posted, Work};
 use crate::{ConnectionProgress, ConnectionRequest, Listener};
 use bellwire_device::{
-    Address, Error, FunctionAddress, Kind, LinkId, PacketHeader, QueuePair, Refusal, Result,
+    Address, Error, FunctionAddress, Kind, LinkId, PacketHeader, QueuePair, Result, SendError,
     Transport, Verdict,
 };
 use bellwire_ring::memory::View;
@@ -366,8 +366,8 @@ impl Core {
         let body = View::of(&acceptance.private_data);
         match transport.send(posted.link, acceptance.header, &[], body) {
             // A link that is down ends the connection with the next poll.
-            Ok(()) | Err(Refusal::Down(_)) => Attempt::Started,
-            Err(Refusal::Busy) => Attempt::Blocked(posted),
+            Ok(_) | Err(SendError::Down(_)) => Attempt::Started,
+            Err(SendError::Busy) => Attempt::Blocked(posted),
         }
     }
 

@@ -10,7 +10,7 @@ use super::payload::{Head, words};
 use crate::descriptor::Event;
 use bellwire_device::{
     Address, Completion, FunctionAddress, Kind, LinkId, Operation as Finished, PacketHeader,
-    Refusal, Result, Status, Transport, Verdict,
+    Result, SendError, Status, Transport, Verdict,
 };
 use bellwire_ring::canary::planted;
 use bellwire_ring::memory::View;
@@ -22,9 +22,10 @@ pub(super) fn send_event<T: Transport>(
     from: u32,
     event: Event,
     length: u64,
-) -> Result<(), Refusal> {
+) -> Result<(), SendError> {
     let header = PacketHeader::with_immediate(Kind::Event, event.queue_pair, from, event.immediate);
-    transport.send(link, header, Head::new(&[length]).as_slice(), View::empty())
+    transport.send(link, header, Head::new(&[length]).as_slice(), View::empty())?;
+    Ok(())
 }
 
 impl Core {

@@ -12,7 +12,7 @@ use super::payload::{DATA_REPLY, DATA_TRANSFER, DATA_WITHDRAWN, Head, status_num
 use super::regions::Request;
 use super::work::{Posted, Work};
 use bellwire_device::{
-    Kind, LinkId, PacketFlags, PacketHeader, Refusal, Result, Rights, Status, Transport, Verdict,
+    Kind, LinkId, PacketFlags, PacketHeader, Result, Rights, SendError, Status, Transport, Verdict,
 };
 use bellwire_protocol::OpId;
 use bellwire_ring::memory::View;
@@ -173,7 +173,7 @@ impl Core {
         transport: &mut T,
         link: LinkId,
         stream: &mut Stream,
-    ) -> Result<bool, Refusal> {
+    ) -> Result<bool, SendError> {
         let packet_bytes = self.limits.packet_bytes as u64;
         match *stream {
             Stream::Message { operation, transfer, ref mut at, end } => {

@@ -16,8 +16,8 @@ use crate::Put;
 use crate::descriptor::{Chain, Event, LocalChain, RemoteChain, Source};
 use bellwire_device::{
     Address, Completion, Direct, Error, FunctionAddress, Gate, Kind, LinkId, Operation as Finished,
-    PacketFlags, PacketHeader, QueuePair, Refusal, RemoteSlice, Result, Rights, Status, Transport,
-    Verdict,
+    PacketFlags, PacketHeader, QueuePair, RemoteSlice, Result, Rights, SendError, Status,
+    Transport, Verdict,
 };
 use bellwire_protocol::OpId;
 use bellwire_ring::memory::View;
@@ -88,7 +88,7 @@ impl PutWork {
         from: u32,
         id: OpId,
         packet_bytes: usize,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), SendError> {
         let head_bytes = 8 * if self.event.is_some() { 6 } else { 4 };
         let room = (packet_bytes - head_bytes) as u64;
         while self.done < self.total {
@@ -266,7 +266,7 @@ impl Core {
         let Work::Put(put) = &mut posted.work else { unreachable!("the caller looked") };
         if let Some(event) = put.event {
             // No byte may move if the event cannot be raised.
-            match transport.gate(posted.link, event.queue_pair) {
+            match transport.watch_gate(posted.link, event.queue_pair) {
                 Some(Gate::Open) => {}
                 None | Some(Gate::Stopped) => return Attempt::Blocked(posted),
                 Some(Gate::Closed) => {
@@ -299,8 +299,8 @@ impl Core {
             let number = self.queue_pairs[slot].handle.number;
             match super::event::send_event(transport, posted.link, number, event, total) {
                 Ok(()) => {}
-                Err(Refusal::Busy) => return Attempt::Blocked(posted),
-                Err(Refusal::Down(status)) => return self.fail(transport, slot, posted, status),
+                Err(SendError::Busy) => return Attempt::Blocked(posted),
+                Err(SendError::Down(status)) => return self.fail(transport, slot, posted, status),
             }
         }
         self.finish_posted(slot, posted, Outcome::success(total as usize));
@@ -328,8 +328,8 @@ impl Core {
         let sent = put.send_pieces(transport, posted.link, number, id, self.limits.packet_bytes);
         match sent {
             Ok(()) => {}
-            Err(Refusal::Busy) => return Attempt::Blocked(posted),
-            Err(Refusal::Down(status)) => return self.fail(transport, slot, posted, status),
+            Err(SendError::Busy) => return Attempt::Blocked(posted),
+            Err(SendError::Down(status)) => return self.fail(transport, slot, posted, status),
         }
         self.await_answer(id, posted);
         Attempt::Started

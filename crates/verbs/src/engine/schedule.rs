@@ -7,7 +7,7 @@
 use super::payload::Head;
 use super::work::{Attempt, Operation, Posted, Work};
 use super::{Core, SLICES};
-use bellwire_device::{Error, PacketHeader, QueuePair, Refusal, Result, Transport};
+use bellwire_device::{Error, PacketHeader, QueuePair, Result, SendError, Transport};
 use bellwire_protocol::OpId;
 use bellwire_ring::memory::View;
 
@@ -159,15 +159,15 @@ impl Core {
         head: Head,
     ) -> Attempt {
         match transport.send(posted.link, header, head.as_slice(), View::empty()) {
-            Ok(()) => {
+            Ok(_) => {
                 self.await_answer(id, posted);
                 Attempt::Started
             }
-            Err(refusal) => {
+            Err(error) => {
                 self.end_operation(id);
-                match refusal {
-                    Refusal::Busy => Attempt::Blocked(posted),
-                    Refusal::Down(status) => self.fail(transport, slot, posted, status),
+                match error {
+                    SendError::Busy => Attempt::Blocked(posted),
+                    SendError::Down(status) => self.fail(transport, slot, posted, status),
                 }
             }
         }

@@ -11,8 +11,8 @@ use crate::completion_queue::CompletionRing;
 use crate::descriptor::Payload;
 use crate::table::Table;
 use bellwire_device::{
-    Buffer, Completion, Error, Gate, Kind, Operation as Finished, PacketHeader, QueuePair, Refusal,
-    Result, Status, Transport,
+    Buffer, Completion, Error, Gate, Kind, Operation as Finished, PacketHeader, QueuePair, Receipt,
+    Result, SendError, Status, Transport,
 };
 use bellwire_ring::memory::View;
 
@@ -55,12 +55,12 @@ impl Core {
             || !qp.sends.is_empty()
             || (send.signaled || T::DELIVERS_LATER) && !self.completion_queues[ring].has_room()
             || T::DELIVERS_LATER && qp.posted_sends >= qp.send_depth
-            || !transport.send_message(link, header, head, body)
         {
             return false;
         }
+        let Some(sent) = transport.send_message(link, header, head, body) else { return false };
         if T::DELIVERS_LATER
-            && let Some(receipt) = transport.receipt(link)
+            && let Receipt::Pending(receipt) = sent
         {
             qp.posted_sends += 1;
             qp.tally.sends_posted += 1;
@@ -86,7 +86,7 @@ impl Core {
         send: &mut Message<'_>,
     ) -> Result<()> {
         let (link, to) = self.route(transport, queue_pair, send.to.address())?;
-        if T::DELIVERS_LATER && transport.gate(link, to.queue_pair).is_none() {
+        if T::DELIVERS_LATER && transport.watch_gate(link, to.queue_pair).is_none() {
             // The usual cause is unread packets, acknowledgements among them. A program that posts
             // much and polls little would otherwise find the window closed most of the time.
             transport.poll(self, POLL_BUDGET);
@@ -143,7 +143,7 @@ impl Core {
         slot: u32,
         posted: Posted,
     ) -> Attempt {
-        match transport.gate(posted.link, posted.to.queue_pair) {
+        match transport.watch_gate(posted.link, posted.to.queue_pair) {
             Some(Gate::Open) => {}
             // The link is being set up, or the receiver said STOP.
             None | Some(Gate::Stopped) => return Attempt::Blocked(posted),
@@ -160,19 +160,17 @@ impl Core {
         let header = PacketHeader::with_immediate(Kind::Send, to, number, immediate);
         let length = message.length;
         match transport.send(posted.link, header, &[], message.data.view()) {
-            Ok(()) => {
+            Ok(Receipt::Pending(receipt)) if T::DELIVERS_LATER => {
                 let link = posted.link;
-                match transport.receipt(link).filter(|_| T::DELIVERS_LATER) {
-                    Some(receipt) => {
-                        let message = Undelivered::of(posted, slot, length, receipt);
-                        self.await_delivery(link, message);
-                    }
-                    None => self.finish_posted(slot, posted, Outcome::success(length)),
-                }
+                self.await_delivery(link, Undelivered::of(posted, slot, length, receipt));
                 Attempt::Started
             }
-            Err(Refusal::Busy) => Attempt::Blocked(posted),
-            Err(Refusal::Down(status)) => self.fail(transport, slot, posted, status),
+            Ok(_) => {
+                self.finish_posted(slot, posted, Outcome::success(length));
+                Attempt::Started
+            }
+            Err(SendError::Busy) => Attempt::Blocked(posted),
+            Err(SendError::Down(status)) => self.fail(transport, slot, posted, status),
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use crate::world::*;
 use bellwire::*;
-use bellwire_device::{Kind, LinkId, PacketFlags, PacketHeader, Refusal, Sink, Transport, Verdict};
+use bellwire_device::{
+    Kind, LinkId, PacketFlags, PacketHeader, SendError, Sink, Transport, Verdict,
+};
 use bellwire_ring::memory::View;
 use bellwire_testkit::loopback::Loopback;
 use proptest::prelude::*;
@@ -185,11 +187,11 @@ fn endless_requests_are_cut_off() {
     let header = PacketHeader::new(Kind::Connect, 9, 9, 9);
     for _ in 0..100_000 {
         match hostile.send(link, header, &[], View::empty()) {
-            Ok(()) => {}
-            Err(Refusal::Busy) => {
+            Ok(_) => {}
+            Err(SendError::Busy) => {
                 world.sides[1].turn();
             }
-            Err(Refusal::Down(why)) => {
+            Err(SendError::Down(why)) => {
                 assert_eq!(why, Status::ProtocolViolation);
                 return;
             }
@@ -239,7 +241,7 @@ proptest! {
             header.flags = PacketFlags::from_bits_truncate(flags);
             header.aux = aux;
             let payload: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-            if let Err(Refusal::Down(_)) = hostile.send(link, header, &payload, View::empty()) {
+            if let Err(SendError::Down(_)) = hostile.send(link, header, &payload, View::empty()) {
                 hostile.close(link);
                 link = self::link(&mut hostile);
             }

@@ -8,16 +8,16 @@ use std::time::Instant;
 const NONE: u32 = u32::MAX;
 
 /// One link of the joined device.
-pub(super) struct Link {
-    pub(super) peer: FunctionAddress,
-    pub(super) way: Way,
+pub(crate) struct Link {
+    pub(crate) peer: FunctionAddress,
+    pub(crate) way: Way,
     /// It was reported to the engine as down.
-    pub(super) is_down: bool,
+    pub(crate) is_down: bool,
 }
 
 /// The route of a link's packets.
 #[derive(Clone, Copy)]
-pub(super) enum Way {
+pub(crate) enum Way {
     /// By this link of the shared memory.
     Near(LinkId),
     /// By this link of the network.
@@ -31,15 +31,15 @@ pub(super) enum Way {
 
 /// The times of the next retry and of giving up.
 #[derive(Clone, Copy)]
-pub(super) struct Search {
-    pub(super) give_up: Instant,
-    pub(super) look: Instant,
-    pub(super) pause_ms: u32,
+pub(crate) struct Search {
+    pub(crate) give_up: Instant,
+    pub(crate) look: Instant,
+    pub(crate) pause_ms: u32,
 }
 
 /// All links of a function.
 #[derive(Default)]
-pub(super) struct Links {
+pub(crate) struct Links {
     entries: Vec<Option<Link>>,
     free: Vec<u32>,
     /// Our numbers, indexed by the numbers of the shared memory and of the network.
@@ -48,51 +48,51 @@ pub(super) struct Links {
     /// The newest link of a peer that is not down.
     by_peer: HashMap<FunctionAddress, u32>,
     /// Links that are not known to be up.
-    pub(super) unsettled: Vec<u32>,
+    pub(crate) unsettled: Vec<u32>,
     near_count: usize,
     far_count: usize,
 }
 
 impl Links {
     /// The number of links.
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.entries.len() - self.free.len()
     }
 
     /// The number of links over the shared memory, and over the network.
-    pub(super) fn counts(&self) -> (usize, usize) {
+    pub(crate) fn counts(&self) -> (usize, usize) {
         (self.near_count, self.far_count)
     }
 
     /// The link to `peer` that is not down.
-    pub(super) fn to(&self, peer: FunctionAddress) -> Option<u32> {
+    pub(crate) fn to(&self, peer: FunctionAddress) -> Option<u32> {
         self.by_peer.get(&peer).copied()
     }
 
     #[inline]
-    pub(super) fn at(&self, number: u32) -> Option<&Link> {
+    pub(crate) fn at(&self, number: u32) -> Option<&Link> {
         self.entries.get(number as usize)?.as_ref()
     }
 
     #[inline]
-    pub(super) fn way(&self, number: u32) -> Option<Way> {
+    pub(crate) fn way(&self, number: u32) -> Option<Way> {
         Some(self.at(number)?.way)
     }
 
     /// Our number of a link of the shared memory.
     #[inline]
-    pub(super) fn near(&self, link: LinkId) -> Option<u32> {
+    pub(crate) fn near(&self, link: LinkId) -> Option<u32> {
         self.near.get(link.0 as usize).copied().filter(|&number| number != NONE)
     }
 
     /// Our number of a link of the network.
     #[inline]
-    pub(super) fn far(&self, link: LinkId) -> Option<u32> {
+    pub(crate) fn far(&self, link: LinkId) -> Option<u32> {
         self.far.get(link.0 as usize).copied().filter(|&number| number != NONE)
     }
 
     /// Adds a link, which becomes the one to its peer.
-    pub(super) fn add(&mut self, peer: FunctionAddress, way: Way) -> u32 {
+    pub(crate) fn add(&mut self, peer: FunctionAddress, way: Way) -> u32 {
         let number = self.place(Link { peer, way, is_down: false });
         self.by_peer.insert(peer, number);
         self.unsettled.push(number);
@@ -111,7 +111,7 @@ impl Links {
 
     /// Marks a link as down. `known` is its number. A link that has carried nothing has no number
     /// yet; it gets one, so that the engine can close it.
-    pub(super) fn lost(&mut self, known: Option<u32>, peer: FunctionAddress, way: Way) -> u32 {
+    pub(crate) fn lost(&mut self, known: Option<u32>, peer: FunctionAddress, way: Way) -> u32 {
         let Some(number) = known else {
             return self.place(Link { peer, way, is_down: true });
         };
@@ -120,7 +120,7 @@ impl Links {
     }
 
     /// Changes the route of a link.
-    pub(super) fn change(&mut self, number: u32, way: Way) {
+    pub(crate) fn change(&mut self, number: u32, way: Way) {
         let Some(link) = self.entries.get_mut(number as usize).and_then(Option::as_mut) else {
             return;
         };
@@ -130,7 +130,7 @@ impl Links {
     }
 
     /// Marks a link as reported down.
-    pub(super) fn lose(&mut self, number: u32) {
+    pub(crate) fn lose(&mut self, number: u32) {
         let Some(link) = self.entries.get_mut(number as usize).and_then(Option::as_mut) else {
             return;
         };
@@ -140,7 +140,7 @@ impl Links {
     }
 
     /// Forgets a link and returns it.
-    pub(super) fn remove(&mut self, number: u32) -> Option<Link> {
+    pub(crate) fn remove(&mut self, number: u32) -> Option<Link> {
         let link = self.entries.get_mut(number as usize)?.take()?;
         self.leave(link.peer, number);
         self.name(link.way, NONE);

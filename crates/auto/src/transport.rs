@@ -11,17 +11,15 @@
 //! - A peer in the network that claims the address of a live peer on this host is refused. The
 //!   refusal waits until the local peer cannot have just ended.
 
-use super::Tally;
-use super::links::{Links, Search, Way};
+use crate::Tally;
+use crate::links::{Links, Search, Way};
 use bellwire_device::{
-    AtomicOperation, Direct, Error, FunctionAddress, Gate, LinkId, PacketHeader, Refusal,
-    RemoteKey, Result, Rights, Sink, Status, Transport, TransportLimits, Verdict,
+    AtomicOperation, Direct, Error, FunctionAddress, Gate, LinkId, Memory, PacketHeader, Receipt,
+    RemoteKey, Result, Rights, SendError, Sink, Status, Transport, TransportLimits, Verdict, View,
+    sleep_until_readable,
 };
-use bellwire_ring::memory::{Memory, View};
 use bellwire_shm::ShmTransport;
 use rustix::event::epoll;
-use rustix::time::Timespec;
-use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -45,10 +43,10 @@ const SELDOM: Duration = Duration::from_micros(200);
 const AFTERLIFE: Duration = Duration::from_secs(1);
 
 /// Tells whether a node is known to be on another host.
-pub(super) type Elsewhere = Box<dyn Fn(u32) -> bool + Send>;
+pub(crate) type Elsewhere = Box<dyn Fn(u32) -> bool + Send>;
 
 /// One function on both transports.
-pub(super) struct AutoTransport<N> {
+pub(crate) struct AutoTransport<N> {
     /// Dropped first: a function in the network must be in memory too.
     far: N,
     near: ShmTransport,
@@ -78,7 +76,7 @@ struct Conflict {
 
 impl<N: Transport> AutoTransport<N> {
     /// Joins two functions with the same address.
-    pub(super) fn new(
+    pub(crate) fn new(
         near: ShmTransport,
         far: N,
         elsewhere: Elsewhere,
@@ -154,10 +152,10 @@ impl<N: Transport> AutoTransport<N> {
             let Some(link) = self.links.at(number) else { continue };
             let peer = link.peer;
             let settled = match link.way {
-                Way::Near(near) => self.near.gate(near, 0).is_some(),
-                Way::Far(far) => self.far.gate(far, 0).is_some(),
+                Way::Near(near) => self.near.is_up(near),
+                Way::Far(far) => self.far.is_up(far),
                 Way::Sought { far, search } => {
-                    let found = self.far.gate(far, 0).is_some();
+                    let found = self.far.is_up(far);
                     if (found || now >= search.look) && self.near.is_here(peer) {
                         self.far.close(far);
                         let patience = search.give_up.saturating_duration_since(now);
@@ -266,11 +264,19 @@ impl<N: Transport> Transport for AutoTransport<N> {
         }
     }
 
+    fn is_up(&self, link: LinkId) -> bool {
+        match self.links.way(link.0) {
+            Some(Way::Near(near)) => self.near.is_up(near),
+            Some(Way::Far(far)) => self.far.is_up(far),
+            Some(Way::Sought { .. } | Way::Gone(_)) | None => false,
+        }
+    }
+
     #[inline]
-    fn gate(&self, link: LinkId, queue_pair: u32) -> Option<Gate> {
+    fn watch_gate(&mut self, link: LinkId, queue_pair: u32) -> Option<Gate> {
         match self.links.way(link.0)? {
-            Way::Near(near) => self.near.gate(near, queue_pair),
-            Way::Far(far) => self.far.gate(far, queue_pair),
+            Way::Near(near) => self.near.watch_gate(near, queue_pair),
+            Way::Far(far) => self.far.watch_gate(far, queue_pair),
             Way::Sought { .. } | Way::Gone(_) => None,
         }
     }
@@ -287,13 +293,13 @@ impl<N: Transport> Transport for AutoTransport<N> {
         header: PacketHeader,
         head: &[u8],
         body: View<'_>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Receipt, SendError> {
         match self.links.way(link.0) {
             Some(Way::Near(near)) => self.near.send(near, header, head, body),
             Some(Way::Far(far)) => self.far.send(far, header, head, body),
-            Some(Way::Sought { .. }) => Err(Refusal::Busy),
-            Some(Way::Gone(why)) => Err(Refusal::Down(why)),
-            None => Err(Refusal::Down(Status::PeerGone)),
+            Some(Way::Sought { .. }) => Err(SendError::Busy),
+            Some(Way::Gone(why)) => Err(SendError::Down(why)),
+            None => Err(SendError::Down(Status::PeerGone)),
         }
     }
 
@@ -304,11 +310,11 @@ impl<N: Transport> Transport for AutoTransport<N> {
         header: PacketHeader,
         head: &[u8],
         body: View<'_>,
-    ) -> bool {
+    ) -> Option<Receipt> {
         match self.links.way(link.0) {
             Some(Way::Near(near)) => self.near.send_message(near, header, head, body),
             Some(Way::Far(far)) => self.far.send_message(far, header, head, body),
-            Some(Way::Sought { .. } | Way::Gone(_)) | None => false,
+            Some(Way::Sought { .. } | Way::Gone(_)) | None => None,
         }
     }
 
@@ -318,14 +324,6 @@ impl<N: Transport> Transport for AutoTransport<N> {
             Some(Way::Near(near)) => self.near.carries_batches(near),
             Some(Way::Far(far)) => self.far.carries_batches(far),
             Some(Way::Sought { .. } | Way::Gone(_)) | None => false,
-        }
-    }
-
-    #[inline]
-    fn receipt(&self, link: LinkId) -> Option<u64> {
-        match self.links.way(link.0)? {
-            Way::Far(far) => self.far.receipt(far),
-            Way::Near(_) | Way::Sought { .. } | Way::Gone(_) => None,
         }
     }
 
@@ -425,15 +423,7 @@ impl<N: Transport> Transport for AutoTransport<N> {
         // No event reports that a peer has appeared in memory.
         let nap = Duration::from_millis(PAUSE_MS[0].into());
         let nap = (!self.links.unsettled.is_empty()).then_some(nap);
-        let timeout = timeout.into_iter().chain(nap).min().map(|timeout| Timespec {
-            tv_sec: timeout.as_secs().min(i64::MAX as u64) as i64,
-            tv_nsec: timeout.subsec_nanos().into(),
-        });
-        let mut events = [const { MaybeUninit::uninit() }; 2];
-        match epoll::wait(&self.epoll, &mut events, timeout.as_ref()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-            Err(error) => Err(Error::System { what: "wait for events", cause: error.into() }),
-        }
+        sleep_until_readable(self.epoll.as_fd(), timeout.into_iter().chain(nap).min())
     }
 }
 
@@ -539,7 +529,7 @@ impl<S: Sink> FarSink<'_, S> {
     fn meet(&mut self, link: LinkId, peer: FunctionAddress) -> Result<u32, Verdict> {
         let way = self.links.to(peer).and_then(|number| self.links.way(number));
         if let Some(Way::Near(near)) = way
-            && self.near.gate(near, 0).is_some()
+            && self.near.is_up(near)
         {
             // The peer in memory may have ended a moment ago.
             let since = *self.conflict.since.get_or_insert_with(Instant::now);
@@ -670,7 +660,7 @@ mod tests {
     fn counts_have_names_of_their_own() {
         let device = bellwire_shm::ShmDevice::share(
             &format!("auto-names-{}", std::process::id()),
-            bellwire_shm::name::Access::Owner,
+            bellwire_device::AccessMode::Owner,
             1 << 20,
         );
         let function = device.expect("a job").open_function(3, 1).expect("a function");

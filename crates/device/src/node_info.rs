@@ -4,7 +4,7 @@ use crate::Error;
 use std::time::Duration;
 
 /// One opening of a device: a node with functions.
-pub trait Station: Send + Sync {
+pub trait NodeInfo: Send + Sync {
     /// Our node number.
     fn node(&self) -> u32;
 

@@ -1,0 +1,74 @@
+//! The settings of `eth` and `udp`, and how their functions are opened by name.
+
+use crate::{EthDevice, EthFunction, EthOptions, IoKind, UdpDevice, UdpOptions};
+use bellwire_device::{DeviceKind, Error, Settings, TransportVisitor, refuse_weight};
+use std::path::PathBuf;
+
+/// Each function has its own socket, perhaps in different processes, and the kernel schedules them.
+const NO_WEIGHTS: &str =
+    "16, the default, on eth and udp, where the kernel serves all functions alike; shm has weights";
+
+fn capture(settings: &mut Settings) -> Result<Option<PathBuf>, Error> {
+    settings.take("pcap", "a capture is a file")
+}
+
+impl DeviceKind for EthDevice {
+    const NAME: &'static str = "eth";
+    const FORMS: &'static [&'static str] = &["eth:INTERFACE"];
+    type Options = EthOptions;
+
+    fn options(_: &str, settings: &mut Settings) -> Result<EthOptions, Error> {
+        let node = settings.node()?;
+        let io = settings.take_by("io", "frames go by xdp or packet", |text| match text {
+            "xdp" => Some(IoKind::Xdp),
+            "packet" => Some(IoKind::Packet),
+            _ => None,
+        })?;
+        let socket = settings.take("fd", "a descriptor is a number")?;
+        Ok(EthOptions { node, io, socket, capture: capture(settings)? })
+    }
+
+    fn open(interface: &str, options: EthOptions) -> Result<Self, Error> {
+        EthDevice::open(interface, &options)
+    }
+
+    fn open_function<V: TransportVisitor>(
+        &self,
+        function: u8,
+        weight: u8,
+        visitor: V,
+    ) -> Result<V::Output, Error> {
+        refuse_weight(weight, NO_WEIGHTS)?;
+        Ok(match self.open_function(function)? {
+            EthFunction::Packet(transport) => visitor.visit(*transport),
+            EthFunction::Xdp(transport) => visitor.visit(*transport),
+            EthFunction::MultiInterface(transport) => visitor.visit(*transport),
+        })
+    }
+}
+
+impl DeviceKind for UdpDevice {
+    const NAME: &'static str = "udp";
+    const FORMS: &'static [&'static str] = &["udp:ADDRESS"];
+    type Options = UdpOptions;
+
+    fn options(_: &str, settings: &mut Settings) -> Result<UdpOptions, Error> {
+        let node = settings.node()?;
+        let port = settings.take("port", "ports are 0 to 65535")?;
+        Ok(UdpOptions { node, port, capture: capture(settings)? })
+    }
+
+    fn open(address: &str, options: UdpOptions) -> Result<Self, Error> {
+        UdpDevice::open(address, &options)
+    }
+
+    fn open_function<V: TransportVisitor>(
+        &self,
+        function: u8,
+        weight: u8,
+        visitor: V,
+    ) -> Result<V::Output, Error> {
+        refuse_weight(weight, NO_WEIGHTS)?;
+        Ok(visitor.visit(self.open_function(function)?))
+    }
+}

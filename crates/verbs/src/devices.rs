@@ -1,0 +1,124 @@
+//! All devices, and how each is opened.
+
+use crate::engine::DynTransport;
+use crate::{Error, Result};
+use bellwire_auto::AutoDevice;
+use bellwire_device::{DeviceKind, NodeInfo, Settings, Transport, TransportVisitor};
+use bellwire_ethernet::{EthDevice, UdpDevice};
+use bellwire_shm::ShmDevice;
+use bellwire_virtual::VirtualDevice;
+
+/// All kinds of devices. A new device is one line more.
+pub(crate) const KINDS: &[Kind] = &[
+    Kind::of::<ShmDevice>(),
+    Kind::of::<EthDevice>(),
+    Kind::of::<UdpDevice>(),
+    Kind::of::<VirtualDevice>(),
+    Kind::of::<AutoDevice>(),
+];
+
+/// Functions of a device unless its name says otherwise.
+const FUNCTIONS: u8 = 8;
+
+/// A kind of device.
+pub(crate) struct Kind {
+    pub(crate) name: &'static str,
+    pub(crate) forms: &'static [&'static str],
+    /// Opens the device at a place.
+    pub(crate) open: fn(&str, Settings) -> Result<Box<dyn DeviceBackend>>,
+    /// Does the same up to the opening.
+    pub(crate) check: fn(&str, Settings) -> Result<()>,
+}
+
+impl Kind {
+    const fn of<D: DeviceKind>() -> Kind {
+        Kind { name: D::NAME, forms: D::FORMS, open: open::<D>, check: check::<D> }
+    }
+
+    /// The kind of a device, and its place: what its name has before and after the colon.
+    pub(crate) fn find(name: &str) -> Result<(&'static Kind, &str)> {
+        let bad = |why| Error::BadDeviceName { name: name.to_owned(), why };
+        let list = |forms: Vec<&str>| forms.join(", ");
+        let all = || list(KINDS.iter().flat_map(|kind| kind.forms).copied().collect());
+        let (kind, place) = name
+            .split_once(':')
+            .ok_or_else(|| bad(format!("there is no colon in it. The forms are {}", all())))?;
+        let known = KINDS.iter().find(|known| known.name == kind);
+        let known = known.ok_or_else(|| {
+            bad(format!("\"{kind}\" is no kind of device. The forms are {}", all()))
+        })?;
+        if place.is_empty() {
+            let forms = list(known.forms.to_vec());
+            return Err(bad(format!("nothing follows the colon. Write {forms}")));
+        }
+        Ok((known, place))
+    }
+}
+
+/// An open device, whatever its kind. Tests bring their own.
+#[doc(hidden)]
+pub trait DeviceBackend: Send + Sync {
+    /// The node.
+    fn info(&self) -> &dyn NodeInfo;
+
+    /// Functions that can be opened.
+    fn functions(&self) -> u8;
+
+    /// Opens the function's transport. The caller has checked the number, and that the function is
+    /// not open yet.
+    fn open_function(&self, function: u8, weight: u8) -> Result<Box<dyn DynTransport>>;
+}
+
+struct Opened<D> {
+    node: D,
+    functions: u8,
+}
+
+impl<D: DeviceKind> DeviceBackend for Opened<D> {
+    fn info(&self) -> &dyn NodeInfo {
+        &self.node
+    }
+
+    fn functions(&self) -> u8 {
+        self.functions
+    }
+
+    fn open_function(&self, function: u8, weight: u8) -> Result<Box<dyn DynTransport>> {
+        self.node.open_function(function, weight, Boxed)
+    }
+}
+
+/// Hides the type of a transport.
+struct Boxed;
+
+impl TransportVisitor for Boxed {
+    type Output = Box<dyn DynTransport>;
+
+    fn visit<T: Transport + 'static>(self, transport: T) -> Box<dyn DynTransport> {
+        Box::new(transport)
+    }
+}
+
+fn open<D: DeviceKind>(place: &str, settings: Settings) -> Result<Box<dyn DeviceBackend>> {
+    let (options, functions) = options::<D>(place, settings)?;
+    Ok(Box::new(Opened { node: D::open(place, options)?, functions }))
+}
+
+fn check<D: DeviceKind>(place: &str, settings: Settings) -> Result<()> {
+    options::<D>(place, settings).map(drop)
+}
+
+/// The device's own options, and its number of functions, which every device has.
+fn options<D: DeviceKind>(place: &str, mut settings: Settings) -> Result<(D::Options, u8)> {
+    let options = D::options(place, &mut settings)?;
+    let functions = settings.take("functions", "functions are 1 to 255")?.unwrap_or(FUNCTIONS);
+    settings.finish(D::NAME)?;
+    if functions == 0 {
+        return Err(Error::OutOfRange {
+            parameter: "functions",
+            value: 0,
+            range: "1 to 255: function 0 always exists",
+        });
+    }
+    Ok((options, functions))
+}
