@@ -395,9 +395,7 @@ impl Transport for ShmTransport {
     ) -> Option<Receipt> {
         debug_assert!(head.len() + body.len() <= GEOMETRY.packet_bytes(), "the engine's limit");
         header.length = (head.len() + body.len()) as u32;
-        let Some(entry) = self.links.get_mut(link.0 as usize).and_then(Option::as_deref_mut) else {
-            return None;
-        };
+        let entry = self.links.get_mut(link.0 as usize).and_then(Option::as_deref_mut)?;
         let State::Up(up) = &mut entry.state else { return None };
         if up.board.gate(gate_index(header.destination)) != Gate::Open as u8
             && !bellwire_ring::canary::planted("gate-ignored")
