@@ -12,7 +12,8 @@
 //!
 //! A device moves packets. Of queue pairs it knows only the numbers. The engine knows queue pairs,
 //! but not how packets travel. So a new device is one implementation of [`Transport`], and gets
-//! every operation and the whole conformance suite.
+//! every operation and the whole conformance suite. [`NodeInfo`] and [`DeviceKind`] give it a
+//! description, a name and settings.
 #![forbid(unsafe_code)]
 
 mod address;

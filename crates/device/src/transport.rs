@@ -122,14 +122,14 @@ pub trait Sink {
 /// Every device has the methods without defaults. The others are abilities, and the engine does
 /// without those that a device lacks:
 ///
-/// | ability | of the devices | methods |
-/// |---|---|---|
-/// | delivery reports | `eth`, `udp` | `DELIVERS_LATER`, [`Receipt::Pending`], [`Sink::delivered`] |
-/// | faster messages | all | `send_message` |
-/// | batches | `shm` | `carries_batches` |
-/// | direct access | `shm` | `allocate`, `export`, `retract`, `put`, `get`, `atomic`, `wrong_keys` |
-/// | another sleep | all | `sleep` |
-/// | simulated time | `model` | `now`, `seed`, `standstill` |
+/// | ability | methods |
+/// |---|---|
+/// | delivery reports | `DELIVERS_LATER`, with [`Receipt::Pending`] and [`Sink::delivered`] |
+/// | faster messages | `send_message` |
+/// | batches | `carries_batches` |
+/// | direct access | `allocate`, `export`, `retract`, `put`, `get`, `atomic`, `wrong_keys` |
+/// | another sleep | `sleep` |
+/// | simulated time | `now`, `seed`, `standstill` |
 ///
 /// # A complete device
 /// ```

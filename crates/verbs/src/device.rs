@@ -62,8 +62,8 @@ impl DeviceOptions {
     }
 
     /// Any setting, for instance `("port", 7000)` for `?port=7000` in the name of a `udp` device.
-    /// The opening refuses one that the device does not have, and says which it has. docs/network.md
-    /// and docs/model-chpp.md explain them.
+    /// The opening refuses one that the device does not have, and says which it has.
+    /// docs/network.md and docs/model-chpp.md explain them.
     pub fn setting(mut self, key: &str, value: impl Display) -> Self {
         self.settings.push((key.to_owned(), value.to_string()));
         self

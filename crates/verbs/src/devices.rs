@@ -2,19 +2,15 @@
 
 use crate::engine::DynTransport;
 use crate::{Error, Result};
-use bellwire_auto::AutoDevice;
 use bellwire_device::{DeviceKind, NodeInfo, Settings, Transport, TransportVisitor};
-use bellwire_ethernet::{EthDevice, UdpDevice};
-use bellwire_shm::ShmDevice;
-use bellwire_virtual::VirtualDevice;
 
 /// All kinds of devices. A new device is one line more.
 pub(crate) const KINDS: &[Kind] = &[
-    Kind::of::<ShmDevice>(),
-    Kind::of::<EthDevice>(),
-    Kind::of::<UdpDevice>(),
-    Kind::of::<VirtualDevice>(),
-    Kind::of::<AutoDevice>(),
+    Kind::of::<bellwire_shm::ShmDevice>(),
+    Kind::of::<bellwire_ethernet::EthDevice>(),
+    Kind::of::<bellwire_ethernet::UdpDevice>(),
+    Kind::of::<bellwire_virtual::VirtualDevice>(),
+    Kind::of::<bellwire_auto::AutoDevice>(),
 ];
 
 /// Functions of a device unless its name says otherwise.
@@ -37,19 +33,18 @@ impl Kind {
 
     /// The kind of a device, and its place: what its name has before and after the colon.
     pub(crate) fn find(name: &str) -> Result<(&'static Kind, &str)> {
-        let bad = |why| Error::BadDeviceName { name: name.to_owned(), why };
-        let list = |forms: Vec<&str>| forms.join(", ");
-        let all = || list(KINDS.iter().flat_map(|kind| kind.forms).copied().collect());
+        let bad = |why: &str, kinds: &[Kind]| {
+            let forms: Vec<&str> = kinds.iter().flat_map(|kind| kind.forms).copied().collect();
+            let why = format!("{why}; the forms are {}", forms.join(", "));
+            Error::BadDeviceName { name: name.to_owned(), why }
+        };
         let (kind, place) = name
             .split_once(':')
-            .ok_or_else(|| bad(format!("there is no colon in it. The forms are {}", all())))?;
+            .ok_or_else(|| bad("there is no colon between kind and place", KINDS))?;
         let known = KINDS.iter().find(|known| known.name == kind);
-        let known = known.ok_or_else(|| {
-            bad(format!("\"{kind}\" is no kind of device. The forms are {}", all()))
-        })?;
+        let known = known.ok_or_else(|| bad("this kind of device is not known", KINDS))?;
         if place.is_empty() {
-            let forms = list(known.forms.to_vec());
-            return Err(bad(format!("nothing follows the colon. Write {forms}")));
+            return Err(bad("nothing follows the colon", std::slice::from_ref(known)));
         }
         Ok((known, place))
     }

@@ -130,7 +130,7 @@ fn packets(job: &str, random: &mut Random, until: Instant) {
             // Earlier packets decide what a random packet means, so some are sent many times.
             for _ in 0..1 + random.below(3) {
                 match transport.send(link, header, &[], View::of(payload)) {
-                    Ok(()) => {
+                    Ok(_) => {
                         refusals = 0;
                         sent += 1;
                     }
