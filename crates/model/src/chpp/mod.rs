@@ -42,7 +42,6 @@ pub mod picture;
 pub mod port;
 pub mod record;
 pub mod ring;
-pub mod sensitivity;
 pub mod slots;
 pub mod submission;
 pub mod tags;

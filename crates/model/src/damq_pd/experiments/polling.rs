@@ -3,13 +3,14 @@
 
 use super::measure::Window;
 use crate::damq_pd::{Config, Load, Machine, Submission, Traffic};
-use crate::experiment::{Experiment, Report, Role};
+use crate::experiment::{Experiment, Report};
 use crate::units::{Bytes, Rate, Time};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "polling",
     title: "what polling costs the bus",
     rows: "D-31, B-11, B-12",
+    published: super::PUBLISHED,
     run,
 };
 
@@ -74,7 +75,7 @@ fn run(report: &mut Report) -> Result<(), String> {
     ] {
         let result = polling(submission)?;
         let mut value = |quantity: &str, unit, value| {
-            report.value(format!("{name}, {quantity}"), unit, Role::Predicted, value, None);
+            report.value(format!("{name}, {quantity}"), unit, value);
         };
         value("data over the bus", "GB/s", result.data);
         value("reads for credits", "M/s", result.reads);

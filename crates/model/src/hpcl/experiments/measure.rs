@@ -1,6 +1,6 @@
 //! The paper's two programs on the cluster, and their measurements.
 
-use super::SIZES;
+use super::{SIZES, SMALL};
 use crate::hpcl::config::Config;
 use crate::hpcl::counters::Counters;
 use crate::hpcl::machine::Running;
@@ -109,6 +109,13 @@ fn trips(mut running: Running, over: Over, bytes: u32) -> Result<RoundTrip, Stri
         rounds: ROUNDS as u64,
         trace_hash: running.schedule.trace_hash(),
     })
+}
+
+/// The time of three round trips of 128 B in a new cluster.
+pub(super) fn few_round_trips(config: &Config, over: Over) -> Result<Span, String> {
+    let mut running = Running::new(config, 1)?;
+    running.begin(ping_pong(over, SMALL, 3));
+    running.finish(MOST)
 }
 
 /// Runs the paper's burst between two nodes.
