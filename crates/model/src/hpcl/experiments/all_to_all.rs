@@ -38,11 +38,11 @@ fn run(report: &mut Report) -> Result<(), String> {
         let of = |what: &str| format!("{bytes} B: {what}");
         report.value(of("the exchange"), "ms", Role::Predicted, seconds * 1e3, None);
         report.value(of("sent and received by a node"), "B/s", Role::Predicted, each, None);
-        let dropped = running.machine.switch.dropped as f64;
+        let dropped = running.model.switch.dropped as f64;
         report.value(of("dropped by the switch"), "1", Role::Predicted, dropped, None);
         let timeouts: u64 = (0..nodes)
             .filter_map(|node| {
-                let node = &mut running.machine.nodes[usize::from(node)];
+                let node = &mut running.model.nodes[usize::from(node)];
                 Some(node.channel()?.endpoint.counters().timeouts)
             })
             .sum();
