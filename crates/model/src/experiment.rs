@@ -412,11 +412,14 @@ impl fmt::Display for Report {
 impl fmt::Display for Sensitivity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Sensitivity { of, without_effect, rests_on, not_tried, .. } = self;
-        writeln!(f, "  {of} rests on these choices of ours: {}", rests_on.join(", "))?;
-        writeln!(f, "  no effect on {of}: {}", without_effect.join(", "))?;
-        match not_tried.is_empty() {
-            true => Ok(()),
-            false => writeln!(f, "  not tried: {}", not_tried.join(", ")),
+        let lists = [
+            ("chosen or calibrated by us, with an effect", rests_on),
+            ("no effect", without_effect),
+            ("not tried", not_tried),
+        ];
+        for (what, names) in lists.into_iter().filter(|(_, names)| !names.is_empty()) {
+            writeln!(f, "  {what} on {of}: {}", names.join(", "))?;
         }
+        Ok(())
     }
 }

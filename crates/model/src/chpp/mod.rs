@@ -49,7 +49,7 @@ pub mod upload;
 pub mod workload;
 
 pub use config::{Config, ConfigError};
-pub use machine::{Machine, Operation, Stopped};
+pub use machine::{Machine, Operation};
 
 use crate::engine::{Event, Handle, Pool, Schedule};
 use crate::units::Time;

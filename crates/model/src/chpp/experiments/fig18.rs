@@ -154,7 +154,7 @@ fn point_of(
         let first = Time::from_ps(desk.below(2 * mean_gap.ps()));
         desk.wake(first, node);
     }
-    machine.run(&mut program, until).map_err(|stopped| stopped.to_string())?;
+    machine.run_program(&mut program, until).map_err(|stopped| stopped.to_string())?;
     machine.audit().map_err(|imbalance| imbalance.to_string())?;
     let limit = machine
         .busiest()

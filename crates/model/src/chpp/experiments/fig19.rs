@@ -91,7 +91,7 @@ fn shares_of(config: &Config, moments: &[u64], balanced: bool) -> Result<Vec<Vec
     let mut all = Vec::new();
     for moment in moments {
         machine
-            .run(&mut program, Time::ZERO + config.nic.cycle() * *moment)
+            .run_program(&mut program, Time::ZERO + config.nic.cycle() * *moment)
             .map_err(|stopped| stopped.to_string())?;
         let total: u64 = program.bytes.iter().sum();
         all.push(

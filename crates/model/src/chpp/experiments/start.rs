@@ -71,7 +71,7 @@ fn many(start: Start, threads: usize) -> Result<Many, String> {
     machine.run_to_end(&mut program).map_err(|stopped| stopped.to_string())?;
     machine.audit().map_err(|imbalance| imbalance.to_string())?;
     let operations = machine.operations().len() as f64;
-    let waited = machine.nodes()[0].host.lock_waited.as_ns();
+    let waited = machine.nodes()[0].host.lock.waited().as_ns();
     Ok(Many { per_us: operations / lasts.as_ns() * 1e3, lock_ns: waited / operations })
 }
 

@@ -35,14 +35,14 @@ pub fn fill(config: &Config, active: usize, queued: bool) -> Result<Filled, Stri
     let mut loads = vec![Load::IDLE; config.nic.ports];
     loads[..active].fill(Load::SATURATED);
     let mut machine = Machine::new(&config, &loads, 1).map_err(|error| error.to_string())?;
-    machine.engine_stopped = true;
+    machine.stop_engine(true);
     // Long enough to fill buffer and queue; processes without credits poll until the end.
-    machine.run(Time::from_ps(400_000_000)).map_err(|stalled| stalled.to_string())?;
-    machine.check()?;
-    let submitted: u64 = machine.processes[0].submitted.iter().sum();
+    machine.run_before(Time::from_ps(400_000_000)).map_err(|stalled| stalled.to_string())?;
+    machine.model.check()?;
+    let submitted: u64 = machine.model.processes[0].submitted.iter().sum();
     Ok(Filled {
-        words: machine.buffer.memory.depth() - config.nic.landing,
-        peak: machine.peak,
+        words: machine.model.buffer.memory.depth() - config.nic.landing,
+        peak: machine.model.peak,
         submitted: submitted * u64::from(LONGEST),
     })
 }

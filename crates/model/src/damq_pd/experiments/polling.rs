@@ -45,18 +45,18 @@ pub fn polling(submission: Submission) -> Result<Polling, String> {
     config.bus.rate = Rate::from_bytes_per_second(15_753_846_153);
     let mut machine =
         Machine::new(&config, &[Load::SATURATED; PORTS], 1).map_err(|error| error.to_string())?;
-    machine.set_data_bytes(DATA_BYTES);
+    machine.model.set_data_bytes(DATA_BYTES);
     let Window { warm_up_ns, counted_ns } = Window::SATURATED;
     let until = |ns| Time::from_ps(ns * 1000);
-    machine.run(until(warm_up_ns)).map_err(|stalled| stalled.to_string())?;
+    machine.run_before(until(warm_up_ns)).map_err(|stalled| stalled.to_string())?;
     let count = |machine: &Machine| {
-        let sent: u64 = machine.ports.iter().map(|port| port.sent).sum();
-        let down = &machine.bus.down;
+        let sent: u64 = machine.model.ports.iter().map(|port| port.sent).sum();
+        let down = &machine.model.bus.down;
         (sent, down.packets(Traffic::PioRead), down.bytes(Traffic::PioRead))
     };
     let before = count(&machine);
-    machine.run(until(warm_up_ns + counted_ns)).map_err(|stalled| stalled.to_string())?;
-    machine.check()?;
+    machine.run_before(until(warm_up_ns + counted_ns)).map_err(|stalled| stalled.to_string())?;
+    machine.model.check()?;
     let after = count(&machine);
     let ns = counted_ns as f64;
     Ok(Polling {

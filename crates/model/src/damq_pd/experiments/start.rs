@@ -33,13 +33,13 @@ pub fn start(config: &Config, submission: Submission) -> Result<Start, String> {
     let load = Load { messages: 1, ..Load::SATURATED };
     let mut machine = Machine::new(&config, &[load], 1).map_err(|error| error.to_string())?;
     if submission != Submission::Dma {
-        machine.processes[0].credits = machine.credits.request(0);
+        machine.model.processes[0].credits = machine.model.credits.request(0);
     }
-    machine.set_data_bytes(256);
-    machine.journal.open();
-    machine.run(Time::from_ps(1 << 40)).map_err(|stalled| stalled.to_string())?;
-    let latency = Span::from_ps(machine.ports[0].latency.most());
-    Ok(Start { steps: machine.journal.steps(0, 0), latency, machine })
+    machine.model.set_data_bytes(256);
+    machine.model.journal.open();
+    machine.run_before(Time::from_ps(1 << 40)).map_err(|stalled| stalled.to_string())?;
+    let latency = Span::from_ps(machine.model.ports[0].latency.most());
+    Ok(Start { steps: machine.model.journal.steps(0, 0), latency, machine })
 }
 
 fn run(report: &mut Report) -> Result<(), String> {
@@ -72,10 +72,10 @@ fn run(report: &mut Report) -> Result<(), String> {
     without.bus.burst = Bytes::new(8);
     for (name, config) in [("with", &headers), ("without", &without)] {
         let start = start(config, Submission::Pio)?;
-        let packets = start.machine.bus.down.packets(Traffic::PioWrite) as f64;
+        let packets = start.machine.model.bus.down.packets(Traffic::PioWrite) as f64;
         let what = |quantity: &str| format!("{name} write combining, {quantity}");
         report.value(what("packets"), "1", packets);
-        let bytes = start.machine.bus.down.bytes(Traffic::PioWrite) as f64;
+        let bytes = start.machine.model.bus.down.bytes(Traffic::PioWrite) as f64;
         report.value(what("bytes on the wires"), "B", bytes);
         let latency = start.latency.as_ns();
         report.value(what("start"), "ns", latency);

@@ -39,11 +39,11 @@ fn run(report: &mut Report) -> Result<(), String> {
         let of = |what: &str| format!("{bytes} B: {what}");
         report.value(of("the exchange"), "ms", seconds * 1e3);
         report.value(of("sent and received by a node"), "B/s", each);
-        let dropped = running.machine.switch.dropped as f64;
+        let dropped = running.model.switch.dropped as f64;
         report.value(of("dropped by the switch"), "1", dropped);
         let timeouts: u64 = (0..nodes)
             .filter_map(|node| {
-                let node = &mut running.machine.nodes[usize::from(node)];
+                let node = &mut running.model.nodes[usize::from(node)];
                 Some(node.channel()?.endpoint.counters().timeouts)
             })
             .sum();

@@ -30,7 +30,7 @@ fn run(report: &mut Report) -> Result<(), String> {
             let mut config = Config { nodes, ..Config::paper() };
             config.hpcl.rings = rings;
             let trip = round_trip_among(&config, Over::Hpcl, SMALL)?;
-            let bytes = Running::new(&config, 1)?.machine.nodes[0]
+            let bytes = Running::new(&config, 1)?.model.nodes[0]
                 .module
                 .as_ref()
                 .map_or(0, |module| module.bytes());

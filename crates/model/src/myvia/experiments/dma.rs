@@ -20,7 +20,7 @@ const LENGTHS: [u32; 6] = [4096, 8192, 16_384, 32_768, 65_536, 122_880];
 fn starts_and_rate(setup: &Setup, length: u32) -> Result<(f64, f64), String> {
     let messages = MESSAGES / 10;
     let flow = window(setup, Lengths::Fixed(length), Places::Reused, messages, SEED)?;
-    let counts = &flow.running.machine.nodes[0].agent.counts;
+    let counts = &flow.running.model.nodes[0].agent.counts;
     let transfers = counts.data_transfers as f64 / messages as f64;
     Ok((transfers, flow.megabytes_per_second))
 }

@@ -9,7 +9,7 @@ use crate::myvia::programs::{Lengths, Places, ping_pong, window};
 /// Interrupts of the receiver per message, for messages sent one at a time.
 fn interrupts_each(setup: &Setup, length: u32) -> Result<f64, String> {
     let flow = window(setup, Lengths::Fixed(length), Places::Reused, 1, SEED)?;
-    Ok(flow.running.machine.nodes[1].processor.counts.frame_interrupts as f64)
+    Ok(flow.running.model.nodes[1].processor.counts.frame_interrupts as f64)
 }
 
 /// Name and entry point.

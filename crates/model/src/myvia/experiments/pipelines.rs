@@ -27,7 +27,7 @@ pub(super) fn observed(setup: &Setup, length: u32, messages: u64) -> Result<Runn
     let mut running = Running::new(setup, 2, SEED).map_err(|error| error.to_string())?;
     let mut program =
         Window::begin(&mut running, Lengths::Fixed(length), Places::Reused, messages, true)?;
-    running.machine.journal.open();
+    running.model.journal.open();
     run_window(running, &mut program).map(|(running, _)| running)
 }
 
@@ -43,7 +43,7 @@ fn run(report: &mut Report) -> Result<(), String> {
         let setup = paper(system)?;
         for kilobytes in [4, 32] {
             let running = observed(&setup, kilobytes << 10, MESSAGES / 10)?;
-            let journal = &running.machine.journal;
+            let journal = &running.model.journal;
             journal.check().map_err(|error| error.to_string())?;
             let all = journal.overlap(0, &[Unit::SendDma]).as_ns();
             let both = journal.overlap(0, &[Unit::HostDma, Unit::SendDma]).as_ns();
@@ -73,7 +73,7 @@ fn run(report: &mut Report) -> Result<(), String> {
         let what = format!("LANai4, {length} B: bandwidth that locks cost");
         report.value(what, "%", cost);
         if length == 64 {
-            let counts = &locked.running.machine.nodes[0].agent.counts;
+            let counts = &locked.running.model.nodes[0].agent.counts;
             let tries = counts.lock_tries as f64 / MESSAGES as f64;
             let what = "LANai4, 64 B: tries to lock for a message";
             report.value(what, "1", tries);

@@ -33,7 +33,7 @@ fn ring(setup: &Setup, length: u32, unfinished: u64) -> Result<Ring, String> {
         Window::begin(&mut running, Lengths::Fixed(length), Places::Reused, MESSAGES, true)?;
     program.unfinished = unfinished;
     let (running, took) = run_window(running, &mut program)?;
-    let vi = &running.machine.nodes[0].vis[0];
+    let vi = &running.model.nodes[0].vis[0];
     let counts = vi.queues[0].counts;
     Ok(Ring {
         interrupts: counts.interrupts as f64 * 1000.0 / MESSAGES as f64,

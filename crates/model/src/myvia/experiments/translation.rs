@@ -38,7 +38,7 @@ fn loss(setup: &Setup, length: u32, times: f64) -> Result<(f64, f64), String> {
     let run = |setup: &Setup, messages| scattered(setup, length, pages, messages);
     let steady = |setup: &Setup| -> Result<(f64, f64), String> {
         let (short, long) = (run(setup, MESSAGES)?, run(setup, 3 * MESSAGES)?);
-        let misses = |flow: &Flow| flow.running.machine.nodes[0].agent.cache.misses as f64;
+        let misses = |flow: &Flow| flow.running.model.nodes[0].agent.cache.misses as f64;
         let took = (long.took - short.took).as_ns();
         let pages = 2.0 * MESSAGES as f64 * f64::from(length).max(1.0) / PAGE as f64;
         Ok((took, (misses(&long) - misses(&short)) / pages.max(2.0 * MESSAGES as f64)))
@@ -87,8 +87,7 @@ fn run(report: &mut Report) -> Result<(), String> {
     let (near, far) = (rate(16)?, rate(4096)?);
     report.claim("MyVIA does not depend on locality", (near / far - 1.0).abs() < 0.001);
     let flow = scattered(&myvia, 4096, 4096, MESSAGES)?;
-    let interrupts =
-        flow.running.machine.nodes.iter().map(|node| node.processor.counts.interrupts());
+    let interrupts = flow.running.model.nodes.iter().map(|node| node.processor.counts.interrupts());
     let interrupts = interrupts.sum::<u64>() as f64;
     report.value("MyVIA, interrupts for translation", "1", interrupts);
     // Class 2: the NIC translates with its own table.
@@ -101,8 +100,8 @@ fn run(report: &mut Report) -> Result<(), String> {
         report.value(what, "MiB", megabytes);
         let mut running =
             crate::myvia::Running::new(&table, 2, SEED).map_err(|error| error.to_string())?;
-        let all = running.machine.register(0, pages * PAGE).is_ok();
-        let refused = running.machine.register(0, 1).is_err();
+        let all = running.model.register(0, pages * PAGE).is_ok();
+        let refused = running.model.register(0, 1).is_err();
         report.claim(format!("{name}: the table takes that much and refuses more"), all && refused);
     }
     report.value("with the table on the host", "MiB", 512.0).by_formula();

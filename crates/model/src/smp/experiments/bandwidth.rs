@@ -42,7 +42,7 @@ fn measure(header: Header, length_dw: usize) -> Result<Measured, String> {
     running.stimulate(0, 0, Lengths::Fixed(length_dw), PACKETS);
     running.stimulate(1, 0, Lengths::Fixed(length_dw), PACKETS);
     let ended = running.run(Time::from_ps(1_000_000_000));
-    let bench = &running.bench;
+    let bench = &running.model;
     if ended != Ended::Quiet || bench.mismatches > 0 || running.missing() > 0 {
         return Err(format!("{length_dw} DW: packets were lost"));
     }

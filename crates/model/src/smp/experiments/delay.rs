@@ -35,10 +35,10 @@ fn delay_of(config: &Config, length_dw: usize, packets: u64) -> Result<f64, Stri
         running.stimulate(0, channel, Lengths::Fixed(length_dw), packets);
     }
     running.run(Time::ZERO + Span::from_ns(1_000_000));
-    if running.bench.mismatches > 0 || running.missing() > 0 {
+    if running.model.mismatches > 0 || running.missing() > 0 {
         return Err(format!("{length_dw} DW: packets were lost"));
     }
-    Ok(running.bench.link.end(1).receive.delays.mean() / 1000.0)
+    Ok(running.model.link.end(1).receive.delays.mean() / 1000.0)
 }
 
 /// A curve over [`LENGTHS_DW`].
