@@ -56,7 +56,7 @@ pub struct PublishedValue {
     pub name: String,
     /// The unit of both.
     pub unit: String,
-    /// The number; infinite for "for ever".
+    /// The number.
     pub value: f64,
     /// Whether a constant was fitted to it.
     #[serde(default)]
@@ -104,14 +104,23 @@ impl Published {
     /// Reads the table of an experiment. Nothing is published of one without a table.
     ///
     /// # Errors
-    /// A sentence, if the text is not of this form, or a reason has no text.
+    /// A sentence, if the text is not of this form, a name is there twice, or a bound has no reason.
     pub fn read(text: &str, experiment: &str) -> Result<Published, String> {
         let mut all: BTreeMap<String, Published> =
             toml::from_str(text).map_err(|error| fault(&error))?;
         let published = all.remove(experiment).unwrap_or_default();
-        let mut reasons = published.values.iter().filter_map(|value| value.why.as_ref());
-        let of_claims = published.fails.iter().map(|claim| &claim.why);
-        match reasons.by_ref().chain(of_claims).find(|why| !published.reasons.contains_key(*why)) {
+        for value in &published.values {
+            let PublishedValue { name, unit, within, why, .. } = value;
+            if !published.value(name, unit).is_some_and(|first| std::ptr::eq(first, value)) {
+                return Err(format!("{experiment} has `{name}` in {unit} twice"));
+            }
+            if within.is_some() != why.is_some() {
+                return Err(format!("`{name}` in {experiment} has a bound or a reason alone"));
+            }
+        }
+        let of_values = published.values.iter().filter_map(|value| value.why.as_ref());
+        let mut reasons = of_values.chain(published.fails.iter().map(|claim| &claim.why));
+        match reasons.find(|why| !published.reasons.contains_key(*why)) {
             Some(why) => Err(format!("{experiment} gives the reason `{why}`, which has no text")),
             None => Ok(published),
         }

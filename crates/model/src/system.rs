@@ -77,3 +77,25 @@ pub static SYSTEMS: [System; 5] = [
         explains: false,
     },
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every published table belongs to an experiment of its system, and names are unique.
+    #[test]
+    fn what_is_published_belongs_to_an_experiment() {
+        for System { name, paper, experiments, .. } in &SYSTEMS {
+            let named =
+                [System::named(name), System::named(paper)].map(|found| found.map(|of| of.name));
+            assert_eq!(named, [Some(*name); 2]);
+            for experiment in *experiments {
+                let tables: toml::Table = toml::from_str(experiment.published).unwrap();
+                for id in tables.keys() {
+                    let known = experiments.iter().any(|experiment| experiment.id == id);
+                    assert!(known, "{name} has no experiment {id}");
+                }
+            }
+        }
+    }
+}

@@ -243,14 +243,20 @@ fn explanations_excuse_no_more_than_they_say() {
     assert_eq!((second.role, second.section.as_deref()), (Role::Calibrated, Some("4, Fig. 1")));
 }
 
-/// Canary: a published value that nothing measures is an error, and so is a reason without a text.
+/// Canary: a published value that nothing measures is an error, and so is one that is there twice,
+/// a bound without a reason, and a reason without a text.
 #[test]
 fn what_is_published_is_measured() {
     let error = Experiment { id: "open", ..PLANTED }.run().unwrap_err();
     assert_eq!(error, "`unmeasured` in us is not measured");
+    let error = |published| Experiment { published, ..PLANTED }.run().unwrap_err();
+    let twice = r#"planted.values = [
+        { name = "a", unit = "s", value = 1 }, { name = "a", unit = "s", value = 2 }]"#;
+    assert_eq!(error(twice), "planted has `a` in s twice");
+    let alone = r#"planted.values = [{ name = "a", unit = "s", value = 1, within = 9 }]"#;
+    assert_eq!(error(alone), "`a` in planted has a bound or a reason alone");
     let published = "[planted]\nfails = [{ claim = \"c\", between = [0, 1], why = \"none\" }]";
-    let error = Experiment { published, ..PLANTED }.run().unwrap_err();
-    assert_eq!(error, "planted gives the reason `none`, which has no text");
+    assert_eq!(error(published), "planted gives the reason `none`, which has no text");
 }
 
 /// Controllers in six topologies: the measured mean distance is H(P) within 7 %. A hop lies between
