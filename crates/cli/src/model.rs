@@ -4,8 +4,10 @@ mod explain;
 mod records;
 mod run;
 
-use crate::command::Outcome;
-use anyhow::{Context, Result};
+use crate::command::{Outcome, print_json};
+use anyhow::{Context, Result, anyhow};
+use bellwire_model::sensitivity;
+use bellwire_model::system::{SYSTEMS, System};
 use std::path::Path;
 
 /// Models of network interfaces, in virtual time
@@ -58,8 +60,25 @@ Examples:
   bellwire model run program.goal --trace program.pftrace
   bellwire model run --example schedule > plan.toml  the same with a machine of your own")]
     Run(run::Arguments),
-    /// Prints the parameters of the cHPP model as a template for --config
-    Parameters,
+    /// Lists the models, and what each offers
+    List,
+    /// Prints the parameters of a model, each with its source; those of chpp are a template for
+    /// --config
+    Parameters {
+        /// The model
+        #[arg(default_value = "chpp", value_parser = system)]
+        model: &'static System,
+    },
+    /// Varies each parameter of a model in a short run, and says which have an effect, and which of
+    /// these the paper leaves open
+    Sensitivity {
+        /// The model
+        #[arg(value_parser = system)]
+        model: &'static System,
+        /// One JSON object instead of lines
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// Runs the chosen command.
@@ -67,10 +86,47 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
     match &arguments.what {
         What::Explain(explain) => explain::run(explain),
         What::Run(arguments) => run::run(arguments),
-        What::Parameters => {
-            print!("{}", bellwire_model::chpp::config::PROTOTYPE);
+        What::List => {
+            list();
             Ok(Outcome::Done)
         }
+        What::Parameters { model } => {
+            print!("{}", model.parameters);
+            Ok(Outcome::Done)
+        }
+        What::Sensitivity { model, json } => {
+            let found =
+                (model.sensitivity)().map_err(|error| anyhow!("{}: {error}", model.name))?;
+            if *json {
+                print_json(&found)?;
+            } else {
+                print!("{found}");
+            }
+            Ok(Outcome::Done)
+        }
+    }
+}
+
+/// The model of this name.
+fn system(name: &str) -> Result<&'static System, String> {
+    System::named(name).ok_or_else(|| {
+        let names: Vec<&str> = SYSTEMS.iter().map(|system| system.name).collect();
+        format!("there are {}", names.join(", "))
+    })
+}
+
+fn list() {
+    let line = |[model, parameters, experiments, sensitivity, explain]: [&str; 5], what: &str| {
+        println!(
+            "{model:<10}{parameters:>10}{experiments:>13}{sensitivity:>13}{explain:>9}   {what}"
+        );
+    };
+    line(["model", "parameters", "experiments", "sensitivity", "explain"], "");
+    for system in &SYSTEMS {
+        let parameters = sensitivity::sources(system.parameters).len().to_string();
+        let experiments = system.experiments.len().to_string();
+        let explain = if system.explains { "yes" } else { "no" };
+        line([system.name, &parameters, &experiments, "yes", explain], system.title);
     }
 }
 

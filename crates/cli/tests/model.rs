@@ -142,6 +142,43 @@ fn an_experiment_runs() {
     }
 }
 
+/// Every model of the list prints its parameters, with a source in each file, and its paper's
+/// experiments under both names. The list says which model explains operations.
+#[test]
+fn every_model_is_offered() {
+    let list = run(bellwire().args(["model", "list"]));
+    assert_eq!(list.code, 0, "{}", list.stderr);
+    let models: Vec<&str> =
+        list.stdout.lines().skip(1).filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(models, ["chpp", "damq-pd", "myvia", "smp", "hpcl"]);
+    for model in models {
+        let parameters = run(bellwire().args(["model", "parameters", model]));
+        assert!(parameters.stdout.contains("# paper"), "{model}: {}", parameters.stderr);
+        let experiments = run(bellwire().args(["paper", model, "--list"]));
+        assert!(experiments.stdout.lines().count() > 3, "{model}: {}", experiments.stderr);
+        let explain = ["model", "explain", "--model", model, "--op", "put", "--bytes", "64"];
+        let expected = if model == "chpp" { 0 } else { 2 };
+        assert_eq!(run(bellwire().args(explain)).code, expected, "{model}");
+    }
+    let papers = run(bellwire().args(["paper", "smp-interconnect", "--list"]));
+    assert_eq!(papers.stdout, run(bellwire().args(["paper", "smp", "--list"])).stdout);
+}
+
+/// The parameters of a model are varied, and those that the paper leaves open are named.
+#[test]
+fn a_model_is_varied() {
+    let found = run(bellwire().args(["model", "sensitivity", "smp", "--json"]));
+    assert_eq!(found.code, 0, "{}", found.stderr);
+    let found: Value = serde_json::from_str(&found.stdout).unwrap();
+    let names = |list: &str| -> Vec<String> {
+        let list = found[list].as_array().unwrap();
+        list.iter().map(|name| name.as_str().unwrap().to_owned()).collect()
+    };
+    assert!(names("with_effect").contains(&"receive".to_owned()), "a choice is varied");
+    assert!(names("rests_on").contains(&"layer_cycles".to_owned()), "a calibrated number");
+    assert!(!names("rests_on").contains(&"lanes".to_owned()), "the paper has it");
+}
+
 /// Operations that cannot be explained or run are wrong usage.
 #[test]
 fn wrong_operations_are_refused() {
@@ -149,6 +186,7 @@ fn wrong_operations_are_refused() {
         &["model", "explain", "--op", "nap-indirect", "--bytes", "2049"][..],
         &["model", "explain", "--op", "push", "--bytes", "1"],
         &["paper", "chpp", "fig99"],
+        &["model", "parameters", "mychpp"],
     ] {
         let output = run(bellwire().args(arguments));
         assert_eq!(output.code, 2, "{arguments:?}: {}", output.stderr);

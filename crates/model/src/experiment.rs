@@ -3,7 +3,10 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+
+use crate::published::Published;
+use crate::sensitivity::{Parameters, sensitivity};
 
 /// Relative error, in percent, above which a value needs an explanation.
 pub const EXPLAINED_ABOVE: f64 = 5.0;
@@ -16,17 +19,20 @@ pub struct Experiment {
     pub title: &'static str,
     /// Its rows in docs/feature-rows.md.
     pub rows: &'static str,
+    /// What the paper publishes of it and of others, as TOML; see [`crate::published`].
+    pub published: &'static str,
     /// Runs it and fills the report; a sentence if it cannot run.
     pub run: fn(&mut Report) -> Result<(), String>,
 }
 
 /// The origin of a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
     /// A constant was fitted to it.
     Calibrated,
     /// It follows from the mechanism.
+    #[default]
     Predicted,
     /// It follows from a formula of the paper, without the model.
     Formula,
@@ -47,7 +53,12 @@ pub struct Value {
     pub published: Option<f64>,
     /// Relative error in percent.
     pub error_percent: Option<f64>,
-    /// Why the two values differ.
+    /// Where the paper has it.
+    pub section: Option<String>,
+    /// The greatest error in percent that does not count as a miss, or that has an explanation.
+    pub within_percent: f64,
+    /// Why the two values differ, if they differ by more than [`EXPLAINED_ABOVE`] and within the
+    /// bound.
     pub explanation: Option<String>,
 }
 
@@ -58,7 +69,9 @@ pub struct Claim {
     pub claim: String,
     /// Whether it holds in the model.
     pub holds: bool,
-    /// Why it does not hold, or a reservation.
+    /// The number that it judges, if an explanation bounds it.
+    pub measured: Option<f64>,
+    /// Why it is known not to hold.
     pub explanation: Option<String>,
 }
 
@@ -71,6 +84,8 @@ pub struct Sensitivity {
     pub without_effect: Vec<String>,
     /// Parameters with an effect.
     pub with_effect: Vec<String>,
+    /// Those of them that the paper and standards leave open: chosen or calibrated.
+    pub rests_on: Vec<String>,
     /// Parameters without another valid value, and shapes of topologies.
     pub not_tried: Vec<String>,
 }
@@ -111,7 +126,7 @@ pub struct Series {
 }
 
 /// The origin of a curve.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
     /// The model.
@@ -145,16 +160,21 @@ pub struct Report {
     pub sensitivity: Vec<Sensitivity>,
     /// Remarks, such as the second reading of a contradiction.
     pub notes: Vec<String>,
+    /// What the paper publishes.
+    #[serde(skip)]
+    pub published: Published,
 }
 
 impl Experiment {
-    /// Runs it.
+    /// Runs it, and adds the published curves and remarks.
     ///
     /// # Errors
-    /// A sentence, if it cannot run.
+    /// A sentence, if it cannot run, or does not measure what is published.
     pub fn run(&self) -> Result<Report, String> {
         let mut report = Report::new(self.id, self.title, self.rows);
+        report.published = Published::read(self.published, self.id)?;
         (self.run)(&mut report)?;
+        report.add_published()?;
         Ok(report)
     }
 }
@@ -171,36 +191,47 @@ impl Report {
             figures: Vec::new(),
             sensitivity: Vec::new(),
             notes: Vec::new(),
+            published: Published::default(),
         }
     }
 
-    /// Adds a value.
-    pub fn value(
-        &mut self,
-        what: impl Into<String>,
-        unit: &'static str,
-        role: Role,
-        model: f64,
-        published: Option<f64>,
-    ) -> &mut Value {
-        let error_percent =
-            published.filter(|value| *value != 0.0).map(|value| (model / value - 1.0) * 100.0);
-        self.values.push(Value {
-            what: what.into(),
+    /// Adds a measured value, beside the published one of the same name and unit. Without a
+    /// published one it is a prediction.
+    pub fn value(&mut self, what: impl Into<String>, unit: &'static str, model: f64) -> &mut Value {
+        let what = what.into();
+        let mut value = Value {
             unit,
-            role,
+            role: Role::Predicted,
             model,
-            published,
-            error_percent,
+            published: None,
+            error_percent: None,
+            section: None,
+            within_percent: EXPLAINED_ABOVE,
             explanation: None,
-        });
+            what,
+        };
+        if let Some(found) = self.published.value(&value.what, unit) {
+            value.role = found.role;
+            value.section = Some(found.section.as_ref().unwrap_or(&self.published.section).clone());
+            value.beside(found.value);
+            if let (Some(within), Some(why)) = (found.within, &found.why) {
+                value.explain_within(within, self.published.reasons[why].as_str());
+            }
+        }
+        self.values.push(value);
         self.values.last_mut().expect("one was just added")
     }
 
     /// Adds a claim.
-    pub fn claim(&mut self, claim: impl Into<String>, holds: bool) -> &mut Claim {
-        self.claims.push(Claim { claim: claim.into(), holds, explanation: None });
-        self.claims.last_mut().expect("one was just added")
+    pub fn claim(&mut self, claim: impl Into<String>, holds: bool) {
+        self.claims.push(Claim { claim: claim.into(), holds, measured: None, explanation: None });
+    }
+
+    /// Adds a claim that may be known not to hold, with the number that it judges.
+    pub fn claim_of(&mut self, claim: impl Into<String>, measured: f64, holds: bool) {
+        let claim = claim.into();
+        let explanation = self.published.why_fails(&claim, measured).map(str::to_owned);
+        self.claims.push(Claim { claim, holds, measured: Some(measured), explanation });
     }
 
     /// Adds a figure without curves.
@@ -214,11 +245,50 @@ impl Report {
         self.notes.push(note.into());
     }
 
-    /// Values and claims that differ from the paper without an explanation.
+    /// Adds the parameters of `config` with and without an effect on `run`; `of` describes it.
+    ///
+    /// # Errors
+    /// The error of the unchanged run.
+    pub fn vary<C: Parameters, T: PartialEq>(
+        &mut self,
+        of: &str,
+        config: &C,
+        run: impl Fn(&C) -> Result<T, String>,
+    ) -> Result<(), String> {
+        self.sensitivity.push(sensitivity(of, config, run)?);
+        Ok(())
+    }
+
+    /// Adds published curves and remarks, and checks that every published value was measured.
+    fn add_published(&mut self) -> Result<(), String> {
+        let published = std::mem::take(&mut self.published);
+        for known in &published.values {
+            let measured = |value: &Value| value.what == known.name && value.unit == known.unit;
+            if !self.values.iter().any(measured) {
+                return Err(format!("`{}` in {} is not measured", known.name, known.unit));
+            }
+        }
+        for known in &published.fails {
+            if !self.claims.iter().any(|claim| claim.claim == known.claim) {
+                return Err(format!("the claim `{}` is not checked", known.claim));
+            }
+        }
+        for curve in &published.curves {
+            let figure = self.figures.iter_mut().find(|figure| figure.title == curve.figure);
+            let figure = figure.ok_or_else(|| format!("there is no figure `{}`", curve.figure))?;
+            figure.series(&curve.name, curve.origin, curve.points.iter().copied());
+        }
+        self.notes.extend(published.notes.iter().cloned());
+        self.published = published;
+        Ok(())
+    }
+
+    /// Values and claims that differ from the paper without an explanation, and claims that hold
+    /// though an explanation says why they do not.
     pub fn unexplained(&self) -> Vec<&str> {
         let values =
             self.values.iter().filter(|value| value.misses() && value.explanation.is_none());
-        let claims = self.claims.iter().filter(|claim| !claim.holds && claim.explanation.is_none());
+        let claims = self.claims.iter().filter(|claim| claim.holds == claim.explanation.is_some());
         values
             .map(|value| value.what.as_str())
             .chain(claims.map(|claim| claim.claim.as_str()))
@@ -252,24 +322,34 @@ impl Axis {
 }
 
 impl Value {
-    /// Adds an explanation if the value differs by more than [`EXPLAINED_ABOVE`].
-    pub fn explain(&mut self, why: impl Into<String>) {
-        if self.misses() {
-            self.explanation = Some(why.into());
-        }
+    /// Compares it with a value that the paper does not print, such as that of a formula.
+    pub fn beside(&mut self, published: f64) -> &mut Value {
+        self.published = Some(published);
+        self.error_percent = (published != 0.0).then(|| (self.model / published - 1.0) * 100.0);
+        self
     }
 
-    /// Whether the value differs from the paper by more than [`EXPLAINED_ABOVE`].
+    /// Marks it as the result of a formula of the paper, without the model.
+    pub fn by_formula(&mut self) -> &mut Value {
+        self.role = Role::Formula;
+        self
+    }
+
+    /// Explains an error above [`EXPLAINED_ABOVE`] and up to `percent`. A greater error stays
+    /// unexplained.
+    pub fn explain_within(&mut self, percent: f64, why: impl Into<String>) {
+        self.within_percent = percent;
+        let excused = self.error_percent.is_some_and(|error| error.abs() <= percent);
+        self.explanation = (self.misses() && excused).then(|| why.into());
+    }
+
+    /// Whether the value differs from the paper by more than [`EXPLAINED_ABOVE`], or at all from a
+    /// published zero.
     pub fn misses(&self) -> bool {
-        self.error_percent.is_some_and(|error| error.abs() > EXPLAINED_ABOVE)
-    }
-}
-
-impl Claim {
-    /// Adds an explanation why the claim does not hold.
-    pub fn explain(&mut self, why: impl Into<String>) {
-        if !self.holds {
-            self.explanation = Some(why.into());
+        match self.error_percent {
+            Some(error) => error.is_nan() || error.abs() > EXPLAINED_ABOVE,
+            // No percentage of zero bounds anything.
+            None => self.published.is_some_and(|published| self.model != published),
         }
     }
 }
@@ -324,12 +404,22 @@ impl fmt::Display for Report {
                 writeln!(f, "                  {why}")?;
             }
         }
-        for Sensitivity { of, without_effect, not_tried, .. } in &self.sensitivity {
-            writeln!(f, "  no effect on {of}: {}", without_effect.join(", "))?;
-            if !not_tried.is_empty() {
-                writeln!(f, "  not tried: {}", not_tried.join(", "))?;
-            }
-        }
+        self.sensitivity.iter().try_for_each(|found| write!(f, "{found}"))?;
         self.notes.iter().try_for_each(|note| writeln!(f, "  note: {note}"))
+    }
+}
+
+impl fmt::Display for Sensitivity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Sensitivity { of, without_effect, rests_on, not_tried, .. } = self;
+        let lists = [
+            ("chosen or calibrated by us, with an effect", rests_on),
+            ("no effect", without_effect),
+            ("not tried", not_tried),
+        ];
+        for (what, names) in lists.into_iter().filter(|(_, names)| !names.is_empty()) {
+            writeln!(f, "  {what} on {of}: {}", names.join(", "))?;
+        }
+        Ok(())
     }
 }

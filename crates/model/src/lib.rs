@@ -13,8 +13,11 @@
 //! - [`markup`]: escapes text for drawings and pages;
 //! - [`myvia`]: MyVIA, Berkeley VIA, GM and M-VIA, with their NICs, hosts and networks;
 //! - [`network`]: switches and networks of them;
+//! - [`published`]: what a paper publishes of an experiment, as data;
+//! - [`sensitivity`]: which parameters have an effect on a run;
 //! - [`smp`]: the direct link of the SMP paper, and the units that use it;
 //! - [`stats`]: what a run measures, and how far to trust it;
+//! - [`system`]: the list of modelled systems;
 //! - [`units`]: times, frequencies, sizes and rates, in code and in TOML.
 //!
 //! Time is in whole picoseconds, and no float decides an order. So one seed gives one trace hash on
@@ -32,7 +35,10 @@ pub mod hpcl;
 pub mod markup;
 pub mod myvia;
 pub mod network;
+pub mod published;
+pub mod sensitivity;
 pub mod smp;
 pub mod stats;
+pub mod system;
 pub mod units;
 mod vcd;

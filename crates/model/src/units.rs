@@ -96,6 +96,13 @@ impl AddAssign<Span> for Time {
     }
 }
 
+impl Sub<Span> for Time {
+    type Output = Time;
+    fn sub(self, span: Span) -> Time {
+        Time(self.0 - span.0)
+    }
+}
+
 impl Sub<Time> for Time {
     type Output = Span;
     fn sub(self, earlier: Time) -> Span {

@@ -1,11 +1,11 @@
 //! All experiments of all papers: the list, running them on several cores, and their totals.
 
 use std::num::NonZero;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{LazyLock, Mutex};
 
 use bellwire_model::experiment::{Experiment, Report};
-use bellwire_model::{chpp, damq_pd, hpcl, myvia, smp};
+use bellwire_model::system::SYSTEMS;
 use serde::Serialize;
 
 use crate::Paper;
@@ -13,14 +13,11 @@ use crate::Paper;
 /// A paper with the experiments that reproduce it.
 pub type Modelled = (Paper, &'static [Experiment]);
 
-/// The papers that have a model, in the order of the scoreboard. Add a line here for a new paper.
-pub const MODELLED: &[Modelled] = &[
-    (Paper::ChppNic, &chpp::experiments::EXPERIMENTS),
-    (Paper::DamqPd, &damq_pd::experiments::EXPERIMENTS),
-    (Paper::Myvia, &myvia::experiments::EXPERIMENTS),
-    (Paper::SmpInterconnect, &smp::experiments::EXPERIMENTS),
-    (Paper::HpclEthernet, &hpcl::experiments::EXPERIMENTS),
-];
+/// The papers that have a model, in the order of the scoreboard: one for each of [`SYSTEMS`].
+pub static MODELLED: LazyLock<Vec<Modelled>> = LazyLock::new(|| {
+    let paper = |name: &str| name.parse().expect("each system names one of the papers");
+    SYSTEMS.iter().map(|system| (paper(system.paper), system.experiments)).collect()
+});
 
 /// The finished experiments of a paper.
 #[derive(Clone, Debug, Serialize)]
@@ -191,16 +188,19 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bellwire_model::experiment::Role;
 
     const GOOD: Experiment = Experiment {
         id: "good",
         title: "values",
         rows: "C-01",
+        published: r#"
+            [good]
+            values = [{ name = "near", unit = "ns", value = 100, role = "calibrated" }]
+        "#,
         run: |report| {
-            report.value("near", "ns", Role::Calibrated, 101.0, Some(100.0));
-            report.value("far", "ns", Role::Predicted, 150.0, Some(100.0)).explain("it is so");
-            report.value("alone", "ns", Role::Predicted, 1.0, None);
+            report.value("near", "ns", 101.0);
+            report.value("far", "ns", 150.0).beside(100.0).explain_within(50.0, "it is so");
+            report.value("alone", "ns", 1.0);
             report.claim("it holds", true);
             Ok(())
         },
@@ -210,8 +210,9 @@ mod tests {
         id: "strange",
         title: "misses without a word",
         rows: "C-01",
+        published: "",
         run: |report| {
-            report.value("far", "ns", Role::Predicted, 20.0, Some(100.0));
+            report.value("far", "ns", 20.0).beside(100.0).explain_within(79.0, "it is nearly so");
             report.claim("it does not hold", false);
             Ok(())
         },
@@ -221,6 +222,7 @@ mod tests {
         id: "broken",
         title: "",
         rows: "",
+        published: "",
         run: |_| Err("packets were lost".to_owned()),
     };
 

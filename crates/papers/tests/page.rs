@@ -14,11 +14,12 @@ use roxmltree::{Document, Node, ParsingOptions};
 fn hostile() -> Ran {
     let evil = "</script><img src=x onerror=\"alert(1)\"> ]]> & 'C-31' \u{1}";
     let mut report = Report::new("evil", "an <b>experiment</b> & more", "C-31, C-31");
-    report.value(evil, "<u>", Role::Predicted, 2.0, Some(1.0)).explain(evil);
-    report.value(evil, "", Role::Formula, f64::NAN, Some(f64::INFINITY));
-    report.value("nothing", "1", Role::Calibrated, 0.0, Some(0.0));
-    report.claim(evil, false).explain(evil);
+    report.value(evil, "<u>", 2.0).beside(1.0).explain_within(100.0, evil);
+    report.value(evil, "", f64::NAN).beside(f64::INFINITY).by_formula();
+    report.value("nothing", "1", 0.0).beside(0.0).role = Role::Calibrated;
     report.claim(evil, true);
+    report.claim(evil, false);
+    report.claims[1].explanation = Some(evil.to_owned());
     report.note(evil);
     let figure = report.figure(evil, Axis::logarithmic("<x>", "B"), Axis::linear("y & z", "GB/s"));
     figure.series(evil, Origin::Model, [(1.0, 2.0), (f64::NAN, 1.0), (0.0, 1.0), (4.0, -3.0)]);
@@ -27,7 +28,7 @@ fn hostile() -> Ran {
     figure.series("twice", Origin::Formula, [(1.0, 2.0), (1.0, 3.0)]);
     let mut many = Report::new("many", "more than one drawing has room for", "");
     for count in 0..45 {
-        many.value(format!("value {count}"), "ns", Role::Predicted, f64::from(count), None);
+        many.value(format!("value {count}"), "ns", f64::from(count));
     }
     let failures = vec![Failure { id: "broken", title: evil, error: evil.to_owned() }];
     Ran { paper: Paper::Myvia, reports: vec![report, many], failures }

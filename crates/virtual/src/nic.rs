@@ -200,7 +200,7 @@ impl Nic {
     /// Executes the next event, if there is one at or before `until`. `false`: the time is now
     /// `until`.
     pub(crate) fn step(&mut self, until: Time) -> bool {
-        self.machine.step(&mut self.reader, until)
+        self.machine.step_program(&mut self.reader, until)
     }
 
     /// Number of pending events.

@@ -1,7 +1,7 @@
 //! The event core alone: the hold model. A thousand events are pending; each one that fires
 //! schedules another at a random time.
 
-use bellwire_model::engine::{Event, Model, Schedule, run};
+use bellwire_model::engine::{Event, Model, Schedule, Simulation};
 use bellwire_model::units::{Span, Time};
 
 use super::{Row, cpu};
@@ -45,8 +45,9 @@ pub fn row(rounds: usize) -> Row {
                 schedule.at(Time::from_ps(number * 2_000), Happening(number as u32));
             }
             let before = cpu::own();
-            run(&mut Hold { left: EVENTS }, &mut schedule, Time::NEVER);
-            schedule.dispatched() as f64 / (cpu::own() - before).as_secs_f64()
+            let mut simulation = Simulation { model: Hold { left: EVENTS }, schedule };
+            simulation.run(Time::NEVER);
+            simulation.events() as f64 / (cpu::own() - before).as_secs_f64()
         })
         .collect();
     Row::alone(format!("event core, {PENDING} pending"), "events", model, 25e6)

@@ -24,7 +24,7 @@ pub struct Run {
 /// Runs each paper's experiments, and Table 3 of cHPP alone.
 pub fn all() -> Result<Vec<Run>> {
     let mut runs = Vec::new();
-    for &(paper, experiments) in MODELLED {
+    for &(paper, experiments) in MODELLED.iter() {
         let goal = if paper == Paper::ChppNic { 60.0 } else { 30.0 };
         runs.push(run(paper.name().to_owned(), (paper, experiments), goal)?);
         if let Some(at) = experiments.iter().position(|experiment| experiment.id == "table3") {

@@ -7,10 +7,14 @@ use anyhow::{Result, anyhow};
 use bellwire_model::chpp::experiments::Kind;
 use bellwire_model::chpp::experiments::single::{other, single_on};
 use bellwire_model::chpp::{Config, picture};
+use bellwire_model::system::System;
 use std::path::PathBuf;
 
 #[derive(clap::Args)]
 pub struct Arguments {
+    /// The model; `bellwire model list` says which explain an operation
+    #[arg(long, default_value = "chpp", value_parser = super::system)]
+    model: &'static System,
     /// The operation
     #[arg(long, value_enum)]
     op: Operation,
@@ -44,7 +48,13 @@ enum Operation {
 }
 
 /// Runs the operation and prints the result.
-pub fn run(Arguments { op, bytes, config, json, svg, records }: &Arguments) -> Result<Outcome> {
+pub fn run(
+    Arguments { model, op, bytes, config, json, svg, records }: &Arguments,
+) -> Result<Outcome> {
+    if !model.explains {
+        let why = "does not follow single operations; `bellwire model list` says which model does";
+        return Err(WrongUsage::error(format!("the model {} {why}", model.name)));
+    }
     let config = match config {
         None => Config::prototype(),
         Some(file) => Config::parse(&read_file(file)?)

@@ -62,7 +62,7 @@ fn run_with_bar() -> Vec<Ran> {
             .unwrap_or_else(|error| unreachable!("the template is a constant: {error}")),
     );
     bar.enable_steady_tick(std::time::Duration::from_millis(200));
-    let papers = run_all(MODELLED, threads, |paper, experiment| {
+    let papers = run_all(&MODELLED, threads, |paper, experiment| {
         bar.set_message(format!("{paper} {}", experiment.id));
         bar.inc(1);
     });

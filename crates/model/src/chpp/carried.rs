@@ -115,7 +115,7 @@ impl CarriedLinks {
     /// How long the wires that leave a controller by a port were busy.
     pub fn busy(&self, place: Place) -> Span {
         self.end_at(place)
-            .map_or(Span::ZERO, |(link, end)| self.carriers[link].link().end(end).counters.busy)
+            .map_or(Span::ZERO, |(link, end)| self.carriers[link].link().end(end).line.busy())
     }
 
     /// The links, each with the controllers at its ends.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::engine::{Arbiter, Policy, Random};
 use crate::form::{ParameterError, demand, read, within};
 use crate::network::{Shape, TopologyError};
+use crate::sensitivity::Parameters;
 use crate::units::{Bytes, Frequency, Rate, Span, Time};
 
 /// The prototype of the paper.
@@ -532,5 +533,13 @@ impl PcieConfig {
         let bits = u128::from(self.transfer_rate.hz()) * u128::from(self.lanes * self.coding[0])
             / u128::from(self.coding[1]);
         Rate::from_bytes_per_second((bits / 8) as u64)
+    }
+}
+
+impl Parameters for Config {
+    const FILE: &'static str = PROTOTYPE;
+
+    fn is_valid(&self) -> bool {
+        self.check().is_ok()
     }
 }

@@ -316,7 +316,8 @@ impl Controllers {
     /// The name of each output, and how long it was busy.
     pub fn busy(&self, mut tell: impl FnMut(String, Span)) {
         for (controller, crossbar) in self.crossbars.iter().enumerate() {
-            for (output, &busy) in crossbar.busy.iter().enumerate() {
+            for (output, server) in crossbar.outputs.iter().enumerate() {
+                let busy = server.busy();
                 match self.link_port(output).zip(self.links.as_ref()) {
                     None => tell(
                         format!("crossbar output of node {}", controller * self.nodes + output),
@@ -326,7 +327,7 @@ impl Controllers {
                         let Some((far, _)) = links.far_end(controller, port) else { continue };
                         let wires = match &self.carried {
                             Some(carried) => carried.busy((controller, port)),
-                            None => links.wires(controller, port).busy,
+                            None => links.wires(controller, port).server.busy(),
                         };
                         let busy = busy.max(wires);
                         tell(format!("link from controller {controller} to {far}"), busy);

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 
 use super::config::Config;
 use super::{Happening, PacketHandle};
-use crate::engine::{Arbiter, Policy, Random, Schedule, first_from};
+use crate::engine::{Arbiter, Policy, Random, Schedule, Server, first_from};
 use crate::stats::{Imbalance, Occupancy};
 use crate::units::{Span, Time};
 
@@ -54,6 +54,7 @@ struct Channel {
 #[derive(Clone, Copy, Debug)]
 struct Crossing {
     channel: usize,
+    output: usize,
     entered: Time,
 }
 
@@ -94,9 +95,8 @@ pub struct Crossbar {
     /// input wants in this decision.
     requests: Vec<u64>,
     crossing: Vec<Option<Crossing>>,
-    output_busy: Vec<bool>,
-    /// By output, when the wires behind it are free, if that is after the crossing.
-    held_until: Vec<Time>,
+    /// By output; closed while the wires behind it are busy.
+    pub outputs: Vec<Server>,
     /// Free places behind the outputs, by output, then kind. An output has as many kinds as a port
     /// has channels, at least two.
     places: Vec<usize>,
@@ -110,8 +110,6 @@ pub struct Crossbar {
     decides: bool,
     /// Packets that crossed, by output.
     pub crossed: Vec<u64>,
-    /// How long each output was busy.
-    pub busy: Vec<Span>,
 }
 
 impl Crossbar {
@@ -137,8 +135,7 @@ impl Crossbar {
             asking: 0,
             requests: vec![0; ports],
             crossing: vec![None; ports],
-            output_busy: vec![false; ports],
-            held_until: vec![Time::ZERO; ports],
+            outputs: vec![Server::default(); ports],
             places: (0..ports * kinds).map(|at| places(at / kinds, at % kinds)).collect(),
             kinds,
             by_output: (0..ports)
@@ -151,7 +148,6 @@ impl Crossbar {
             waiting: 0,
             decides: false,
             crossed: vec![0; ports],
-            busy: vec![Span::ZERO; ports],
         }
     }
 
@@ -224,10 +220,7 @@ impl Crossbar {
             let output = first_from(wanted, first as u32);
             wanted &= !(1 << output);
             let mut asking = self.requests[output] & !taken;
-            if self.held_until[output] > now {
-                continue;
-            }
-            while asking != 0 && !self.output_busy[output] {
+            while asking != 0 && self.outputs[output].is_free(now) {
                 let Some(input) = self.by_output[output].choose(asking) else { break };
                 asking &= !(1 << input);
                 if let Some(channel) = self.channel_ready(input, output, now) {
@@ -248,9 +241,8 @@ impl Crossbar {
         input: usize,
         output: usize,
     ) -> Option<usize> {
-        self.output_busy[output] = false;
         self.crossed[output] += 1;
-        let freed = self.crossing[input].take().map(|Crossing { channel, entered }| {
+        let freed = self.crossing[input].take().map(|Crossing { channel, entered, .. }| {
             self.inputs[input * self.channels + channel].occupancy.leave(entered, schedule.now());
             channel
         });
@@ -278,7 +270,7 @@ impl Crossbar {
     ) {
         let until = Time::ZERO + (left - Time::ZERO).saturating_sub(delay);
         if until > schedule.now() {
-            self.held_until[output] = until;
+            self.outputs[output].close_until(until);
             schedule.settle_at(until, Happening::CrossbarMatches { controller: self.controller });
         }
     }
@@ -317,16 +309,13 @@ impl Crossbar {
         let output = usize::from(output);
         self.waiting -= 1;
         self.places[output * self.kinds + usize::from(place)] -= 1;
-        self.crossing[input] = Some(Crossing { channel, entered });
-        self.output_busy[output] = true;
+        self.crossing[input] = Some(Crossing { channel, output, entered });
         let taken = self.cycle * (beats + self.engine_cycles);
-        self.busy[output] += taken;
+        let ends = self.outputs[output].reserve(now, taken).ends;
         let (input_port, output_port) = (input as u8, output as u8);
         let controller = self.controller;
-        schedule.after(
-            taken,
-            Happening::Crossed { controller, input: input_port, output: output_port },
-        );
+        schedule
+            .at(ends, Happening::Crossed { controller, input: input_port, output: output_port });
         let tail = now + self.module + self.cycle * (beats - 1);
         Grant { bound, input, head, tail }
     }
@@ -364,7 +353,7 @@ impl Crossbar {
 
     /// Whether a packet is crossing to this output.
     pub fn output_busy(&self, output: usize) -> bool {
-        self.output_busy[output]
+        self.crossing.iter().flatten().any(|crossing| crossing.output == output)
     }
 
     /// The occupancy of each channel of each input, with its name.

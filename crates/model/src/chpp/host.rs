@@ -21,6 +21,7 @@ use super::pcie::{COMPLETION_BYTES, REQUEST_BYTES};
 use super::port::{Doorbell, Port, RingKind, WindowWrite};
 use super::ring::{Place, Position};
 use super::submission::{Submission, Way, words};
+use crate::engine::{Server, Service};
 use crate::stats::{Queue, Watched};
 use crate::units::{Span, Time};
 
@@ -70,7 +71,8 @@ struct QueuePairState {
 /// operation after the other.
 #[derive(Default)]
 struct Processor {
-    busy_until: Time,
+    /// Busy with the fixed work of operations, and with waits for credits or for the lock.
+    server: Server,
     /// Operations that it prepares now or next.
     ringing: VecDeque<AboutToRing>,
     /// Whether it prepares the first of them (descriptor start).
@@ -88,23 +90,20 @@ struct AboutToRing {
 }
 
 impl Processor {
-    /// Occupies the processor from `begins` on with the fixed work of an operation; returns its
-    /// duration.
+    /// Occupies the processor from `begins` on with the fixed work of an operation.
     fn prepare(
         &mut self,
         wires: &mut Wires,
         (node, number): (usize, usize),
         operation: u32,
         begins: Time,
-    ) -> Span {
-        let takes = wires.config.host.cpu_start;
-        self.busy_until = begins + takes;
+    ) {
+        let Service { begins, ends } = self.server.reserve(begins, wires.config.host.cpu_start);
         wires.operations[operation].started = begins;
         wires.journal.mark(operation, None, Stage::Processor, Some(Cause::Processor), begins);
-        wires.journal.mark(operation, None, Stage::Processor, None, self.busy_until);
+        wires.journal.mark(operation, None, Stage::Processor, None, ends);
         let (node, processor) = (node as u8, number as u8);
-        wires.schedule.at(self.busy_until, Step::Rings.about(node, processor));
-        takes
+        wires.schedule.at(ends, Step::Rings.about(node, processor));
     }
 }
 
@@ -120,8 +119,10 @@ impl AboutToRing {
 pub struct Host {
     node: usize,
     processors: Vec<Processor>,
-    /// When the lock of the engine is released, and the processor that holds it (B-01).
-    locked: (Time, usize),
+    /// The lock of the engine, for which processors wait (B-01).
+    pub lock: Server,
+    /// The processor that had it last.
+    lock_holder: usize,
     functions: Vec<FunctionState>,
     /// Credits for descriptors that processors store into the interface.
     pub submission: Submission,
@@ -130,10 +131,6 @@ pub struct Host {
     /// Consumed events after which software reports to the interface.
     events_at_once: u64,
     slots: u64,
-    /// How long the processors were busy starting operations.
-    pub busy: Span,
-    /// How long processors waited for the lock of the engine.
-    pub lock_waited: Span,
     /// The most outstanding operations of any function.
     pub most_outstanding: usize,
     /// Operations held back because the limit of outstanding operations was reached.
@@ -169,19 +166,23 @@ impl Host {
         Host {
             node,
             processors: (0..config.host.processors).map(|_| Processor::default()).collect(),
-            locked: (Time::ZERO, 0),
+            lock: Server::default(),
+            lock_holder: 0,
             functions: functions.collect(),
             submission: Submission::new(&config.nic),
             queue_pairs: queue_pairs.collect(),
             per_function: config.nic.queue_pairs,
             events_at_once: (entries / 4).max(1),
             slots,
-            busy: Span::ZERO,
-            lock_waited: Span::ZERO,
             most_outstanding: 0,
             held_back: 0,
             unreadable: 0,
         }
+    }
+
+    /// How long the processors were busy starting operations.
+    pub fn busy(&self) -> Span {
+        self.processors.iter().map(|processor| processor.server.busy()).sum()
     }
 
     /// A program posts a descriptor. It starts as soon as the function has fewer than 32
@@ -216,14 +217,16 @@ impl Host {
             let processor = &mut self.processors[number];
             processor.ringing.push_back(AboutToRing { function, operation, place, descriptor });
             let begins = match wires.config.nic.submission {
-                Start::Doorbell | Start::DamqPd | Start::Ring => now.max(processor.busy_until),
+                Start::Doorbell | Start::DamqPd | Start::Ring => {
+                    now.max(processor.server.free_at())
+                }
                 Start::Descriptor if processor.is_at_work => continue,
                 Start::Descriptor => {
                     processor.is_at_work = true;
                     now
                 }
             };
-            self.busy += processor.prepare(wires, (self.node, number), operation, begins);
+            processor.prepare(wires, (self.node, number), operation, begins);
         }
     }
 
@@ -286,8 +289,7 @@ impl Host {
                 let until = request.arrives + answer;
                 wires.journal.mark(operation, None, Stage::Processor, Some(Cause::Credit), until);
                 processor.asks_until = Some(until);
-                processor.busy_until = processor.busy_until.max(until);
-                self.busy += until - now;
+                processor.server.hold(now, until);
                 until
             }
             None => return false,
@@ -302,16 +304,13 @@ impl Host {
     fn lock(&mut self, wires: &mut Wires, number: usize) {
         let now = wires.now();
         let Some(about) = self.processors[number].ringing.front() else { return };
-        let (free_at, last) = self.locked;
-        let begins = now.max(free_at);
         let host = &wires.config.host;
-        let taken = if last == number { host.lock } else { host.lock_passed_on };
+        let taken = if self.lock_holder == number { host.lock } else { host.lock_passed_on };
         let words = (about.descriptor.len() as u64).div_ceil(8);
-        let ends = begins + taken + host.store * words;
-        self.locked = (ends, number);
-        self.lock_waited += begins - now;
-        self.busy += ends - now;
+        let Service { begins, ends } = self.lock.reserve(now, taken + host.store * words);
+        self.lock_holder = number;
         let operation = about.operation;
+        self.processors[number].server.hold(now, ends);
         wires.journal.mark(operation, None, Stage::Processor, Some(Cause::Lock), begins);
         wires.journal.mark(operation, None, Stage::Processor, None, ends);
         let node = self.node as u8;
@@ -332,7 +331,7 @@ impl Host {
         processor.is_at_work = !processor.ringing.is_empty();
         if let Some(next) = processor.ringing.front() {
             let operation = next.operation;
-            self.busy += processor.prepare(wires, (self.node, number), operation, now);
+            processor.prepare(wires, (self.node, number), operation, now);
         }
         let mut taken = now;
         for (at, chunk) in about.descriptor.chunks(8).enumerate() {

@@ -18,7 +18,7 @@ use super::memory::NODE_SHIFT;
 use super::node::Node;
 use super::pcie::{COMPLETION_BYTES, Link, REQUEST_BYTES};
 use super::{Happening, Packet, PacketHandle};
-use crate::engine::{Pool, Random, Schedule};
+use crate::engine::{Pool, Random, Schedule, Waits};
 use crate::stats::{Imbalance, Occupancy};
 use crate::units::Time;
 
@@ -344,16 +344,14 @@ impl Io {
         self.sources.iter().all(|source| source.occupancy.inside() == 0)
     }
 
-    /// The accesses in flight, in sentences.
-    pub fn unfinished(&self) -> impl Iterator<Item = String> {
-        self.sources.iter().enumerate().filter(|(_, source)| source.occupancy.inside() > 0).map(
-            |(node, source)| {
-                format!(
-                    "node {node} waits for {} accesses to I/O devices",
-                    source.occupancy.inside()
-                )
-            },
-        )
+    /// Adds the waits of processors for accesses in flight.
+    pub fn waits(&self, waits: &mut Waits) {
+        for (node, source) in self.sources.iter().enumerate() {
+            let inside = source.occupancy.inside();
+            if inside > 0 {
+                waits.add(format!("node {node}"), "", format!("{inside} accesses to I/O devices"));
+            }
+        }
     }
 
     /// The occupancy of each node's accesses in flight and of each channel, with its name.

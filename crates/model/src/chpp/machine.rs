@@ -1,7 +1,6 @@
 //! The whole machine: all nodes, the controllers that join them, and programs in virtual time.
 
 use std::collections::VecDeque;
-use std::fmt;
 
 use bellwire_wire::WireError;
 use bellwire_wire::descriptor::DescriptorRepr;
@@ -23,7 +22,7 @@ use super::record::frames::Wire;
 use super::record::signals::Signals;
 use super::upload::Blocked;
 use super::{Happening, Packet, Wires};
-use crate::engine::{Cycle, Ended, Model, Pool, Random, Schedule, Waits, run, step};
+use crate::engine::{Cycle, Ended, Model, Pool, Random, Schedule, Simulation, Standstill, Waits};
 use crate::stats::{Imbalance, QueueUse};
 use crate::units::{Span, Time};
 
@@ -57,33 +56,8 @@ impl Program for () {
     fn notified(&mut self, _: &Notice, _: &mut Desk<'_>) {}
 }
 
-/// Why a machine stopped before everything was done.
-#[derive(Debug)]
-pub enum Stopped {
-    /// Blocks wait for each other in a cycle (C-26).
-    Deadlock(Cycle),
-    /// A block waits for software; the sentences say for what.
-    Starved(Vec<String>),
-}
-
-impl fmt::Display for Stopped {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Stopped::Deadlock(cycle) => cycle.fmt(f),
-            Stopped::Starved(waits) => {
-                write!(f, "nothing moves, and no ring of waits: {}", waits.join("; "))
-            }
-        }
-    }
-}
-
-impl std::error::Error for Stopped {}
-
 /// Nodes, controllers, and the schedule of their events.
-pub struct Machine {
-    hardware: Hardware,
-    schedule: Schedule<Happening>,
-}
+pub type Machine = Simulation<Hardware>;
 
 /// Everything but time.
 pub struct Hardware {
@@ -97,7 +71,11 @@ pub struct Hardware {
     signals: Option<Signals>,
     operations: Operations,
     notices: VecDeque<Notice>,
+    /// The token of a wake-up that is due.
+    woken: Option<u32>,
     grants: Vec<Grant>,
+    /// The moment whose events run now.
+    looked: Time,
 }
 
 /// The interface of programs: posts operations and accesses memory.
@@ -128,169 +106,143 @@ impl Machine {
             signals: None,
             operations: Operations::default(),
             notices: VecDeque::new(),
+            woken: None,
             grants: Vec::new(),
+            looked: Time::ZERO,
         };
         let mut schedule = Schedule::new(random.word(), config.nic.cycle() * 4);
         if config.link == super::config::LinkKind::Smp {
             hardware.controllers.lay_smp_links(&mut schedule);
         }
-        Ok(Machine { hardware, schedule })
+        Ok(Machine { model: hardware, schedule })
     }
 
     /// The desk at the present time.
     pub fn desk(&mut self) -> Desk<'_> {
-        Desk { hardware: &mut self.hardware, schedule: &mut self.schedule }
+        Desk { hardware: &mut self.model, schedule: &mut self.schedule }
     }
 
-    /// Runs events up to `until`, or until none is left.
+    /// Runs events up to `until`, or until none is left, and tells the program.
     ///
     /// # Errors
-    /// [`Stopped`] if no event is left though operations are in flight.
-    pub fn run(&mut self, program: &mut impl Program, until: Time) -> Result<Ended, Stopped> {
-        let looked = self.schedule.now();
-        let mut running = Running { hardware: &mut self.hardware, program, looked };
-        // Calls at the desk may have raised notices.
-        running.tell(&mut self.schedule);
-        let ended = run(&mut running, &mut self.schedule, until);
-        self.hardware.look(self.schedule.now());
-        let hardware = &self.hardware;
-        let is_idle = hardware.nodes.iter().all(Node::is_idle) && hardware.io.is_idle();
-        if ended == Ended::Quiet && !is_idle {
-            return Err(self.hardware.why_stopped());
-        }
-        Ok(ended)
+    /// [`Standstill`] if no event is left though operations are in flight.
+    pub fn run_program(
+        &mut self,
+        program: &mut impl Program,
+        until: Time,
+    ) -> Result<Ended, Standstill> {
+        self.model.looked = self.now();
+        let ended = self.run_with(until, |hardware, schedule| hardware.tell(schedule, program));
+        self.model.look(self.schedule.now());
+        self.standstill().map_or(Ok(ended), Err)
     }
 
-    /// Runs one event at or before `until`, and notifies the program. Without one, moves the time
-    /// to `until` and returns `false`.
-    pub fn step(&mut self, program: &mut impl Program, until: Time) -> bool {
-        let looked = self.schedule.now();
-        let mut running = Running { hardware: &mut self.hardware, program, looked };
-        step(&mut running, &mut self.schedule, until)
+    /// Runs one event at or before `until`, and tells the program. Without one, moves the time to
+    /// `until` and returns `false`.
+    pub fn step_program(&mut self, program: &mut impl Program, until: Time) -> bool {
+        self.model.looked = self.now();
+        let stepped = self.step(until);
+        if stepped {
+            self.tell(program);
+        }
+        stepped
     }
 
     /// Passes the notices that calls at the desk raised to a program.
     pub fn tell(&mut self, program: &mut impl Program) {
-        let looked = self.schedule.now();
-        Running { hardware: &mut self.hardware, program, looked }.tell(&mut self.schedule);
-    }
-
-    /// Pending events.
-    pub fn pending(&self) -> usize {
-        self.schedule.pending()
-    }
-
-    /// What waits for what, if no event is left though operations are in flight.
-    pub fn why_stopped(&self) -> Stopped {
-        self.hardware.why_stopped()
+        self.model.tell(&mut self.schedule, program);
     }
 
     /// The cycle of waits of a permanent deadlock; nothing as long as the machine or software can
     /// still cause an event.
     pub fn deadlock(&self) -> Option<Cycle> {
-        if self.pending() > 0 || self.hardware.nodes.iter().all(Node::is_empty) {
+        if self.pending() > 0 || self.model.nodes.iter().all(Node::is_empty) {
             return None;
         }
-        match self.hardware.why_stopped() {
-            Stopped::Deadlock(cycle) => Some(cycle),
-            Stopped::Starved(_) => None,
-        }
+        let mut waits = Waits::default();
+        self.model.waits(&mut waits);
+        waits.cycle()
     }
 
     /// Runs all events.
     ///
     /// # Errors
-    /// [`Stopped`].
-    pub fn run_to_end(&mut self, program: &mut impl Program) -> Result<(), Stopped> {
-        self.run(program, Time::NEVER).map(|_| ())
-    }
-
-    /// The present time.
-    pub fn now(&self) -> Time {
-        self.schedule.now()
-    }
-
-    /// A hash of all events so far.
-    pub fn trace_hash(&self) -> u64 {
-        self.schedule.trace_hash()
-    }
-
-    /// How many events happened.
-    pub fn events(&self) -> u64 {
-        self.schedule.dispatched()
+    /// [`Standstill`].
+    pub fn run_to_end(&mut self, program: &mut impl Program) -> Result<(), Standstill> {
+        self.run_program(program, Time::NEVER).map(|_| ())
     }
 
     /// The nodes.
     pub fn nodes(&self) -> &[Node] {
-        &self.hardware.nodes
+        &self.model.nodes
     }
 
     /// The crossbar of the first controller.
     pub fn crossbar(&self) -> &Crossbar {
-        &self.hardware.controllers.crossbars()[0]
+        &self.model.controllers.crossbars()[0]
     }
 
     /// All controllers, with their crossbars and links.
     pub fn controllers(&self) -> &Controllers {
-        &self.hardware.controllers
+        &self.model.controllers
     }
 
     /// PCIe crossbars and I/O devices.
     pub fn io(&self) -> &Io {
-        &self.hardware.io
+        &self.model.io
     }
 
     /// Starts to record where time goes, for [`Machine::explain`].
     pub fn open_journal(&mut self) {
-        self.hardware.journal.open();
+        self.model.journal.open();
     }
 
     /// Starts to record the level of each queue and the handshakes, for [`super::record`].
     pub fn watch_signals(&mut self) {
-        self.hardware.signals.get_or_insert_default();
+        self.model.signals.get_or_insert_default();
     }
 
     /// Starts to record the packets on links, for [`super::record::frames`].
     pub fn capture_frames(&mut self) {
-        self.hardware.journal.capture();
+        self.model.journal.capture();
     }
 
     /// The record of queues and handshakes; nothing if it was not started.
     pub fn signals(&self) -> Option<&Signals> {
-        self.hardware.signals.as_ref()
+        self.model.signals.as_ref()
     }
 
     /// The record of where time went; empty unless it was started.
     pub fn journal(&self) -> &Journal {
-        &self.hardware.journal
+        &self.model.journal
     }
 
     /// Starts to record the channel and destination of each packet that an interface sends (C-42).
     pub fn watch_channels(&mut self) {
-        self.hardware.controllers.seen = Some(Vec::new());
+        self.model.controllers.seen = Some(Vec::new());
     }
 
     /// All operations so far, by number, except [forgotten](Machine::forget_operations) ones.
     pub fn operations(&self) -> &[Operation] {
-        self.hardware.operations.all()
+        self.model.operations.all()
     }
 
     /// The operation with this number; nothing if it is forgotten.
     pub fn operation(&self, number: u32) -> Option<&Operation> {
-        self.hardware.operations.get(number)
+        self.model.operations.get(number)
     }
 
     /// From now on forgets operations once programs were notified of both ends, so that a machine
     /// can run without end.
     pub fn forget_operations(&mut self) {
-        self.hardware.operations.forget_told();
+        self.model.operations.forget_told();
     }
 
     /// Where the time of an ended operation went; nothing before its end. Needs an open journal.
     pub fn explain(&self, operation: u32) -> Option<Explanation> {
-        let record = self.hardware.operations.get(operation)?;
+        let record = self.model.operations.get(operation)?;
         let (end, part) = record.finished.or(record.landed)?;
-        Some(self.hardware.journal.explain(operation, part, record.started, end))
+        Some(self.model.journal.explain(operation, part, record.started, end))
     }
 
     /// The utilisation of each resource until now, the highest first: the bottleneck of a run comes
@@ -300,20 +252,20 @@ impl Machine {
         let all = (now - Time::ZERO).ps().max(1) as f64;
         let share = |span: Span| span.ps() as f64 / all;
         let mut busy = Vec::new();
-        for (at, node) in self.hardware.nodes.iter().enumerate() {
+        for (at, node) in self.model.nodes.iter().enumerate() {
             let port = &node.port;
-            let tags = port.tags.occupancy.mean(now) / self.hardware.config.nic.tags as f64;
+            let tags = port.tags.occupancy.mean(now) / self.model.config.nic.tags as f64;
             for (resource, share) in [
-                ("internal bus", share(port.bus_busy)),
-                ("wires to the host", share(port.up.busy)),
-                ("wires from the host", share(port.down.busy)),
+                ("internal bus", share(port.bus.busy())),
+                ("wires to the host", share(port.up.server.busy())),
+                ("wires from the host", share(port.down.server.busy())),
                 ("tags", tags),
-                ("processors", share(node.host.busy) / self.hardware.config.host.processors as f64),
+                ("processors", share(node.host.busy()) / self.model.config.host.processors as f64),
             ] {
                 busy.push(Busy { resource: format!("{resource} of node {at}"), share });
             }
         }
-        self.hardware
+        self.model
             .controllers
             .busy(|resource, span| busy.push(Busy { resource, share: share(span) }));
         busy.sort_by(|a, b| b.share.total_cmp(&a.share));
@@ -325,7 +277,7 @@ impl Machine {
     pub fn queues(&self) -> Vec<QueueUse> {
         let now = self.now();
         let mut all = Vec::new();
-        for (at, node) in self.hardware.nodes.iter().enumerate() {
+        for (at, node) in self.model.nodes.iter().enumerate() {
             for (function, occupancy) in node.doorbells.occupancy.iter().enumerate() {
                 let name = format!("doorbell FIFO of function {at}.{function}");
                 all.push(QueueUse::of(name, occupancy, now));
@@ -335,9 +287,9 @@ impl Machine {
             let queues = node.queues().into_iter();
             all.extend(queues.map(|(name, queue)| QueueUse::of(name, queue.occupancy(), now)));
         }
-        let channels = self.hardware.controllers.crossbars().iter().flat_map(Crossbar::occupancies);
+        let channels = self.model.controllers.crossbars().iter().flat_map(Crossbar::occupancies);
         all.extend(channels.map(|(name, occupancy)| QueueUse::of(name, occupancy, now)));
-        let io = self.hardware.io.occupancies();
+        let io = self.model.io.occupancies();
         all.extend(io.map(|(name, occupancy)| QueueUse::of(name, occupancy, now)));
         all.retain(|queue| queue.came > 0);
         all.sort_by(|a, b| b.mean.total_cmp(&a.mean).then_with(|| a.queue.cmp(&b.queue)));
@@ -350,9 +302,9 @@ impl Machine {
     /// The first violation.
     pub fn audit(&self) -> Result<(), Imbalance> {
         let now = self.now();
-        self.hardware.controllers.audit(now)?;
-        self.hardware.io.audit(now)?;
-        self.hardware.nodes.iter().try_for_each(|node| {
+        self.model.controllers.audit(now)?;
+        self.model.io.audit(now)?;
+        self.model.nodes.iter().try_for_each(|node| {
             node.doorbells.audit(now)?;
             node.port.tags.audit(now)?;
             node.queues().iter().try_for_each(|(name, queue)| queue.audit(name, now))
@@ -564,19 +516,11 @@ impl Hardware {
         (io, io::Around { schedule, config, nodes, packets })
     }
 
-    #[inline]
-    fn handle(&mut self, happening: Happening, schedule: &mut Schedule<Happening>) {
-        if let Happening::Node { node, step, whom } = happening {
-            self.at(schedule, node.into(), |node, wires| node.step(wires, step, whom));
-        } else {
-            self.handle_between(happening, schedule);
-        }
-    }
-
     /// Handles an event outside a node.
     fn handle_between(&mut self, happening: Happening, schedule: &mut Schedule<Happening>) {
         match happening {
-            Happening::Wake { .. } | Happening::Node { .. } => {}
+            Happening::Node { .. } => {}
+            Happening::Wake { token } => self.woken = Some(token),
             Happening::Io { step, at } => {
                 let (io, around) = self.around_io(schedule);
                 io.step(around, step, at.into());
@@ -676,9 +620,53 @@ impl Hardware {
         self.journal.mark(operation, part, stage, None, arrives);
     }
 
-    /// What waits for what in a machine without events.
-    fn why_stopped(&self) -> Stopped {
-        let mut waits = Waits::default();
+    /// Tells a program what has happened since the last call.
+    #[inline]
+    fn tell(&mut self, schedule: &mut Schedule<Happening>, program: &mut impl Program) {
+        // Usually there is nothing to tell.
+        if self.woken.is_some() || !self.notices.is_empty() || !self.io.ended.is_empty() {
+            self.tell_all(schedule, program);
+        }
+    }
+
+    #[inline(never)]
+    fn tell_all(&mut self, schedule: &mut Schedule<Happening>, program: &mut impl Program) {
+        loop {
+            if let Some(token) = self.woken.take() {
+                program.woken(token, &mut Desk { hardware: self, schedule });
+            } else if let Some(notice) = self.notices.pop_front() {
+                program.notified(&notice, &mut Desk { hardware: self, schedule });
+                self.operations.told(notice.operation);
+            } else if let Some(access) = self.io.ended.pop_front() {
+                program.accessed(access, &mut Desk { hardware: self, schedule });
+            } else {
+                return;
+            }
+        }
+    }
+}
+
+impl Model for Hardware {
+    type Event = Happening;
+
+    fn handle(&mut self, happening: Happening, schedule: &mut Schedule<Happening>) {
+        if self.signals.is_some() && schedule.now() > self.looked {
+            // The previous moment is over, and its state holds until now.
+            self.look(self.looked);
+            self.looked = schedule.now();
+        }
+        if let Happening::Node { node, step, whom } = happening {
+            self.at(schedule, node.into(), |node, wires| node.step(wires, step, whom));
+        } else {
+            self.handle_between(happening, schedule);
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.nodes.iter().all(Node::is_idle) && self.io.is_idle()
+    }
+
+    fn waits(&self, waits: &mut Waits) {
         for (at, node) in self.nodes.iter().enumerate() {
             let packer = format!("packer of node {at}");
             let channel_name = |channel| self.controllers.channel_name(at, channel);
@@ -715,7 +703,7 @@ impl Hardware {
                 None => {}
             }
         }
-        self.controllers.waits(&mut waits, |packet| {
+        self.controllers.waits(waits, |packet| {
             HeaderRepr::parse(&self.packets[packet].bytes).map_or("packet", |header| {
                 match header.primitive {
                     Primitive::Get => "GET",
@@ -724,71 +712,6 @@ impl Hardware {
                 }
             })
         });
-        match waits.cycle() {
-            Some(cycle) => Stopped::Deadlock(cycle),
-            None => Stopped::Starved(
-                waits
-                    .all()
-                    .iter()
-                    .map(|wait| {
-                        format!(
-                            "{} waits for {}, which {} has",
-                            wait.waiter, wait.resource, wait.holder
-                        )
-                    })
-                    .chain(self.io.unfinished())
-                    .collect(),
-            ),
-        }
-    }
-}
-
-/// A machine while a program runs on it.
-struct Running<'a, P> {
-    hardware: &'a mut Hardware,
-    program: &'a mut P,
-    /// The moment whose events run now.
-    looked: Time,
-}
-
-impl<P: Program> Running<'_, P> {
-    #[inline]
-    fn tell(&mut self, schedule: &mut Schedule<Happening>) {
-        // Usually there are no notices.
-        if !self.hardware.notices.is_empty() || !self.hardware.io.ended.is_empty() {
-            self.tell_all(schedule);
-        }
-    }
-
-    #[inline(never)]
-    fn tell_all(&mut self, schedule: &mut Schedule<Happening>) {
-        loop {
-            if let Some(notice) = self.hardware.notices.pop_front() {
-                self.program.notified(&notice, &mut Desk { hardware: self.hardware, schedule });
-                self.hardware.operations.told(notice.operation);
-            } else if let Some(access) = self.hardware.io.ended.pop_front() {
-                self.program.accessed(access, &mut Desk { hardware: self.hardware, schedule });
-            } else {
-                return;
-            }
-        }
-    }
-}
-
-impl<P: Program> Model for Running<'_, P> {
-    type Event = Happening;
-
-    fn handle(&mut self, happening: Happening, schedule: &mut Schedule<Happening>) {
-        if self.hardware.signals.is_some() && schedule.now() > self.looked {
-            // The previous moment is over, and its state holds until now.
-            self.hardware.look(self.looked);
-            self.looked = schedule.now();
-        }
-        if let Happening::Wake { token } = happening {
-            self.program.woken(token, &mut Desk { hardware: self.hardware, schedule });
-        } else {
-            self.hardware.handle(happening, schedule);
-        }
-        self.tell(schedule);
+        self.io.waits(waits);
     }
 }

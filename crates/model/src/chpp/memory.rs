@@ -5,7 +5,7 @@
 //! read then takes the memory's latency.
 
 use super::config::{Distribution, HostConfig};
-use crate::engine::Random;
+use crate::engine::{Random, Server, Service};
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// Address bits below the node number: each node has 64 GiB of the 1 TiB of global addresses
@@ -20,12 +20,8 @@ pub struct HostMemory {
     jitter: Span,
     distribution: Distribution,
     rate: Rate,
-    free_at: Time,
+    channel: Server,
     random: Random,
-    /// Accesses that were served.
-    pub accesses: u64,
-    /// How long accesses waited for others.
-    pub contention: Span,
 }
 
 /// The times of an access.
@@ -47,10 +43,8 @@ impl HostMemory {
             jitter: host.memory_jitter,
             distribution: host.memory_distribution,
             rate: host.memory_rate,
-            free_at: Time::ZERO,
+            channel: Server::default(),
             random,
-            accesses: 0,
-            contention: Span::ZERO,
         }
     }
 
@@ -73,28 +67,24 @@ impl HostMemory {
 
     /// Serves a read that arrives at `time`; calls must come in order of arrival.
     pub fn serve_read(&mut self, time: Time, bytes: u64) -> Access {
-        let begins = self.occupy(time, bytes);
+        let Service { begins, ends } = self.occupy(time, bytes);
         let more = match self.distribution {
             _ if self.jitter == Span::ZERO => 0,
             Distribution::Uniform => self.random.below(self.jitter.ps() + 1),
             Distribution::Exponential => self.random.exponential_of(self.jitter.ps()),
         };
-        Access { begins, done: self.free_at + self.latency + Span::from_ps(more) }
+        Access { begins, done: ends + self.latency + Span::from_ps(more) }
     }
 
     /// Serves a write that arrives at `time`; calls must come in order of arrival. Writes become
     /// visible in order.
     pub fn serve_write(&mut self, time: Time, bytes: u64) -> Access {
-        let begins = self.occupy(time, bytes);
-        Access { begins, done: self.free_at }
+        let Service { begins, ends } = self.occupy(time, bytes);
+        Access { begins, done: ends }
     }
 
-    fn occupy(&mut self, time: Time, bytes: u64) -> Time {
-        let begins = time.max(self.free_at);
-        self.contention += begins - time;
-        self.accesses += 1;
-        self.free_at = begins + self.rate.time(Bytes::new(bytes));
-        begins
+    fn occupy(&mut self, time: Time, bytes: u64) -> Service {
+        self.channel.reserve(time, self.rate.time(Bytes::new(bytes)))
     }
 }
 

@@ -42,7 +42,6 @@ pub mod picture;
 pub mod port;
 pub mod record;
 pub mod ring;
-pub mod sensitivity;
 pub mod slots;
 pub mod submission;
 pub mod tags;
@@ -50,7 +49,7 @@ pub mod upload;
 pub mod workload;
 
 pub use config::{Config, ConfigError};
-pub use machine::{Machine, Operation, Stopped};
+pub use machine::{Machine, Operation};
 
 use crate::engine::{Event, Handle, Pool, Schedule};
 use crate::units::Time;

@@ -18,6 +18,7 @@ use super::journal::{Cause, Stage};
 use super::node::Step;
 use super::record::frames::Wire;
 use super::{Packet, Wires};
+use crate::engine::Server;
 use crate::stats::Queue;
 use crate::units::{Span, Time};
 
@@ -42,8 +43,9 @@ pub struct Leaving {
 /// Registers of the packer.
 #[derive(Default)]
 pub struct Packer {
-    free_at: Time,
-    converter_free_at: Time,
+    /// The way into the crossbar.
+    output: Server,
+    converter: Server,
     data: Vec<u8>,
     /// The channel without room for the next packet.
     pub waits_for: Option<usize>,
@@ -123,28 +125,27 @@ impl Packer {
         let (begun, head) = if nic.conversion {
             // The bus packets are parsed and their data gathered whole, while the previous packet
             // leaves (B-05).
-            let begun = available.max(self.converter_free_at).max(wires.now());
-            self.converter_free_at = begun + nic.beats(length);
-            let ready = self.converter_free_at + nic.module() + nic.module();
-            (begun, ready.max(self.free_at))
+            let gathered = self.converter.reserve(available.max(wires.now()), nic.beats(length));
+            let ready = gathered.ends + nic.module() + nic.module();
+            (gathered.begins, ready.max(self.output.free_at()))
         } else if is_nap && nic.nap_in_one_piece {
             // Data from memory is first copied into the packet; the extract module has copied
             // immediate data.
             let copied = if has_data { nic.beats(length) } else { Span::ZERO };
-            let begun = available.max(self.free_at).max(wires.now());
+            let begun = available.max(self.output.free_at()).max(wires.now());
             (begun, begun + copied + nic.module())
         } else {
             // Beats leave as they arrive: the last leaves one module delay after the last data has
             // arrived.
             let streaming = cycle * (beats - 1);
             let last = (available + nic.module())
-                .max(self.free_at + streaming)
+                .max(self.output.free_at() + streaming)
                 .max(wires.now() + streaming);
             let head = earlier(last, streaming);
             (earlier(last, nic.module()), head)
         };
         let head = nic.edge(head);
-        let last = head + cycle * (beats - 1);
+        let last = self.output.reserve(head, cycle * beats).ends - cycle;
         if wires.journal.is_open() {
             let cause =
                 if wires.now() > available { Cause::VirtualChannel } else { Cause::Arbiter };
@@ -161,7 +162,6 @@ impl Packer {
             wires.journal.mark(operation, Some(part), Stage::Packer, Some(cause), begun);
             wires.journal.mark(operation, Some(part), Stage::Packer, None, head);
         }
-        self.free_at = last + cycle;
         self.packets += 1;
         self.bytes += length;
 
@@ -214,9 +214,8 @@ impl Packer {
         let nic = &wires.config.nic;
         let beats = nic.packet_header_beats() + nic.beats_of(bytes.len() as u64);
         let parsed = if nic.conversion { nic.module() } else { Span::ZERO };
-        let head = nic.edge(wires.now().max(self.free_at) + parsed + nic.module());
-        let last = head + nic.cycle() * (beats - 1);
-        self.free_at = last + nic.cycle();
+        let head = nic.edge(wires.now().max(self.output.free_at()) + parsed + nic.module());
+        let last = self.output.reserve(head, nic.cycle() * beats).ends - nic.cycle();
         wires.journal.mark(operation, None, Stage::GetTrip, None, head);
         let mut buffer = wires.buffer(packet.buffer_len());
         packet.emit(&mut buffer).expect("the packet has exactly this length");

@@ -10,6 +10,7 @@
 use std::collections::VecDeque;
 
 use super::config::PcieConfig;
+use crate::engine::{Server, Service};
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// Framing, sequence number, 4-DW header and LCRC of a memory request.
@@ -30,15 +31,12 @@ pub struct Link {
     /// Time of a DLLP on the wires.
     dllp: Span,
     latency: Span,
-    free_at: Time,
+    /// Busy with packets; a packet waits for the wires, and for DLLPs that go first.
+    pub server: Server,
     acknowledgements: Recurring,
     updates: Recurring,
     /// The earliest time at which either of the two falls due.
     due_from: Time,
-    /// How long the wires were busy with packets.
-    pub busy: Span,
-    /// How long packets waited for the wires.
-    pub waited: Span,
     /// Packets transmitted.
     pub packets: u64,
     /// Bytes on the wires with all overhead; DLLPs are not counted.
@@ -72,11 +70,9 @@ impl Link {
             due_from: acknowledgements.next.min(updates.next),
             dllp: rate.time(Bytes::new(DLLP_BYTES)),
             latency,
-            free_at: Time::ZERO,
+            server: Server::default(),
             acknowledgements,
             updates,
-            busy: Span::ZERO,
-            waited: Span::ZERO,
             packets: 0,
             bytes: 0,
         }
@@ -85,32 +81,23 @@ impl Link {
     /// Sends a packet of `bytes` at `now` or as soon as the wires are free. Calls must come in
     /// order of `now`.
     pub fn transmit(&mut self, now: Time, bytes: u64) -> Passage {
-        let mut begins = now.max(self.free_at);
-        if begins >= self.due_from {
+        let free_at = self.server.free_at();
+        let mut pause = Span::ZERO;
+        if now.max(free_at) >= self.due_from {
             // DLLPs that fell due while the wires were busy go first; those of idle time are free.
-            let owed =
-                self.acknowledgements.due(now, self.free_at) + self.updates.due(now, self.free_at);
+            let owed = self.acknowledgements.due(now, free_at) + self.updates.due(now, free_at);
             self.due_from = self.acknowledgements.next.min(self.updates.next);
-            begins += self.dllp * owed;
+            pause = self.dllp * owed;
         }
-        let length = self.time(bytes);
-        let left = begins + length;
-        self.waited += begins - now;
-        self.busy += length;
-        self.free_at = left;
+        let Service { begins, ends } = self.server.reserve_after(now, pause, self.time(bytes));
         self.packets += 1;
         self.bytes += bytes;
-        Passage { begins, left, arrives: left + self.latency }
+        Passage { begins, left: ends, arrives: ends + self.latency }
     }
 
     /// How long `bytes` take on the wires, rounded up to a picosecond.
     pub fn time(&self, bytes: u64) -> Span {
         self.rate.time(Bytes::new(bytes))
-    }
-
-    /// When the wires are free.
-    pub fn free_at(&self) -> Time {
-        self.free_at
     }
 }
 

@@ -17,8 +17,9 @@ use super::pcie::{
 use super::record::frames::{self, Wire};
 use super::tags::{Tag, TagAllocator};
 use crate::engine::Random;
+use crate::engine::{Server, Service};
 use crate::stats::{Queue, Tally, Watched};
-use crate::units::{Span, Time};
+use crate::units::Time;
 
 /// The purpose of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,10 +188,8 @@ pub struct Port {
     /// Tags of reads.
     pub tags: TagAllocator,
     reads: Vec<Option<Read>>,
-    /// When the internal bus has taken all packets that have arrived so far.
-    bus_free_at: Time,
-    /// How long incoming packets occupied the internal bus.
-    pub bus_busy: Span,
+    /// The internal bus, busy with incoming packets.
+    pub bus: Server,
     incoming: Queue<Incoming>,
     writes: Queue<PendingWrite>,
     spare: Vec<Vec<u8>>,
@@ -214,8 +213,7 @@ impl Port {
             memory: HostMemory::new(node, memory_bytes, host, random.fork(node as u64)),
             tags: TagAllocator::new(config.nic.tags),
             reads: (0..config.nic.tags).map(|_| None).collect(),
-            bus_free_at: Time::ZERO,
-            bus_busy: Span::ZERO,
+            bus: Server::default(),
             incoming: Queue::default(),
             writes: Queue::default(),
             spare: Vec::new(),
@@ -289,27 +287,20 @@ impl Port {
                 let left = run.length - from as u64;
                 frames::completion(self.node, tag.index() as u8, completion.address, left, data)
             });
-            let begins = wires.config.nic.edge(passage.arrives).max(self.bus_free_at);
-            let taken = wires.config.nic.packet_time(data);
-            self.bus_busy += taken;
-            self.bus_free_at = begins + taken;
+            let arrives = wires.config.nic.edge(passage.arrives);
+            let Service { begins, ends } =
+                self.bus.reserve(arrives, wires.config.nic.packet_time(data));
             if let Some(Note { operation, part, memory, .. }) = note
                 && wires.journal.is_open()
             {
                 wires.journal.mark(operation, part, memory, Some(Cause::Link), passage.begins);
-                wires.journal.mark(
-                    operation,
-                    part,
-                    memory,
-                    None,
-                    wires.config.nic.edge(passage.arrives),
-                );
+                wires.journal.mark(operation, part, memory, None, arrives);
                 wires.journal.mark(operation, part, memory, Some(Cause::Arbiter), begins);
-                wires.journal.mark(operation, part, memory, None, self.bus_free_at);
+                wires.journal.mark(operation, part, memory, None, ends);
             }
             self.incoming
                 .push(now, Incoming::Completion { tag, length: completion.length as usize });
-            wires.schedule.at(self.bus_free_at, Step::Incoming.of(self.node));
+            wires.schedule.at(ends, Step::Incoming.of(self.node));
         }
     }
 
@@ -321,14 +312,14 @@ impl Port {
         operation: u32,
         (function, place, word): (usize, u64, u64),
     ) -> Time {
-        let (passage, begins) = self.store(wires, (function, place, word));
+        let (passage, Service { begins, ends }) = self.store(wires, (function, place, word));
         let arrives = wires.config.nic.edge(passage.arrives);
         let stage = Stage::DoorbellWrite;
         wires.journal.mark(operation, None, stage, Some(Cause::Link), passage.begins);
         wires.journal.mark(operation, None, stage, None, arrives);
         wires.journal.mark(operation, None, stage, Some(Cause::Arbiter), begins);
-        wires.journal.mark(operation, None, stage, None, self.bus_free_at);
-        self.bus_free_at
+        wires.journal.mark(operation, None, stage, None, ends);
+        ends
     }
 
     /// Sends a descriptor to the buffer of the interface in bursts of a cache line, now (D-12).
@@ -350,19 +341,17 @@ impl Port {
                 let address = frames::window_address(self.node, function, place);
                 frames::write_request(self.node, address, line)
             });
-            let begins = wires.config.nic.edge(passage.arrives).max(self.bus_free_at);
-            let taken = wires.config.nic.packet_time(bytes);
-            self.bus_busy += taken;
-            self.bus_free_at = begins + taken;
+            let arrives = wires.config.nic.edge(passage.arrives);
+            let taken = self.bus.reserve(arrives, wires.config.nic.packet_time(bytes));
             if at == 0 {
-                let arrives = wires.config.nic.edge(passage.arrives);
                 wires.journal.mark(operation, None, stage, Some(Cause::Link), passage.begins);
                 wires.journal.mark(operation, None, stage, None, arrives);
-                wires.journal.mark(operation, None, stage, Some(Cause::Arbiter), begins);
+                wires.journal.mark(operation, None, stage, Some(Cause::Arbiter), taken.begins);
             }
         }
-        wires.journal.mark(operation, None, stage, None, self.bus_free_at);
-        self.bus_free_at
+        let ends = self.bus.free_at();
+        wires.journal.mark(operation, None, stage, None, ends);
+        ends
     }
 
     /// Sends another store of the processor to the window, now.
@@ -375,9 +364,9 @@ impl Port {
                 (function, 0x200 + 8 * queue_pair as u64, count)
             }
         };
-        self.store(wires, store);
+        let (_, Service { ends, .. }) = self.store(wires, store);
         self.incoming.push(wires.schedule.now(), Incoming::Window(write));
-        wires.schedule.at(self.bus_free_at, Step::Incoming.of(self.node));
+        wires.schedule.at(ends, Step::Incoming.of(self.node));
     }
 
     /// A store of eight bytes: over the wires, then over the internal bus.
@@ -385,17 +374,14 @@ impl Port {
         &mut self,
         wires: &mut Wires,
         (function, place, word): (usize, u64, u64),
-    ) -> (Passage, Time) {
+    ) -> (Passage, Service) {
         let passage = self.down.transmit(wires.schedule.now(), REQUEST_BYTES + 8);
         wires.journal.frame(passage.begins, Wire::Down(self.node), || {
             let address = frames::window_address(self.node, function, place);
             frames::write_request(self.node, address, &word.to_le_bytes())
         });
-        let begins = wires.config.nic.edge(passage.arrives).max(self.bus_free_at);
-        let taken = wires.config.nic.packet_time(8);
-        self.bus_busy += taken;
-        self.bus_free_at = begins + taken;
-        (passage, begins)
+        let arrives = wires.config.nic.edge(passage.arrives);
+        (passage, self.bus.reserve(arrives, wires.config.nic.packet_time(8)))
     }
 
     /// The next arrived packet, in the order of the wires.

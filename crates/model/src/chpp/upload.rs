@@ -21,6 +21,7 @@ use super::port::{Note, PendingWrite, Port, RingKind, Written};
 use super::ring::{EventRing, Place};
 use super::slots::SlotCache;
 use super::{PacketHandle, Wires};
+use crate::engine::Server;
 use crate::stats::Queue;
 use crate::units::Time;
 
@@ -60,7 +61,7 @@ pub struct Receiver {
     pub blocked: Option<Blocked>,
     /// Whether the packet in front waited for a slot or a record.
     starved: bool,
-    converter_free_at: Time,
+    converter: Server,
     /// The queue pair, as an index among all, that has used a slot since the last check.
     pub took_slot: Option<usize>,
     /// Counters of the blocks.
@@ -132,9 +133,7 @@ impl Receiver {
     /// A packet that arrived at `time` is unpacked whole and parsed by the bus's rules (B-05).
     /// Returns when that is done.
     pub fn convert(&mut self, nic: &NicConfig, time: Time, beats: u64) -> Time {
-        let begins = time.max(self.converter_free_at);
-        self.converter_free_at = begins + nic.cycle() * beats;
-        self.converter_free_at + nic.module() + nic.module()
+        self.converter.reserve(time, nic.cycle() * beats).ends + nic.module() + nic.module()
     }
 
     /// Takes packets from the buffers until they block.

@@ -4,7 +4,8 @@
 //! the order in which they are sent. The other end takes a packet `one_way` after its last byte.
 
 use super::config::BusConfig;
-use crate::units::{Bytes, Span, Time};
+use crate::engine::{Server, Service};
+use crate::units::{Bytes, Time};
 
 /// What a packet is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,11 +25,9 @@ pub enum Traffic {
 }
 
 /// The wires of one direction.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Wires {
-    free_at: Time,
-    /// Total time that the wires were occupied.
-    pub busy: Span,
+    server: Server,
     packets: [u64; 6],
     bytes: [u64; 6],
 }
@@ -53,10 +52,6 @@ pub struct Passage {
 }
 
 impl Wires {
-    fn new() -> Wires {
-        Wires { free_at: Time::ZERO, busy: Span::ZERO, packets: [0; 6], bytes: [0; 6] }
-    }
-
     /// Packets of one kind.
     pub fn packets(&self, traffic: Traffic) -> u64 {
         self.packets[traffic as usize]
@@ -69,20 +64,18 @@ impl Wires {
 
     fn transmit(&mut self, config: &BusConfig, now: Time, traffic: Traffic, bytes: u64) -> Passage {
         let bytes = bytes + config.header.count();
-        let begins = now.max(self.free_at);
-        let takes = config.rate.time(Bytes::new(bytes));
-        self.free_at = begins + takes;
-        self.busy += takes;
+        let Service { begins, ends } =
+            self.server.reserve(now, config.rate.time(Bytes::new(bytes)));
         self.packets[traffic as usize] += 1;
         self.bytes[traffic as usize] += bytes;
-        Passage { begins, arrives: self.free_at + config.one_way }
+        Passage { begins, arrives: ends + config.one_way }
     }
 }
 
 impl Bus {
     /// A bus with idle wires.
     pub fn new(config: &BusConfig) -> Bus {
-        Bus { config: config.clone(), down: Wires::new(), up: Wires::new() }
+        Bus { config: config.clone(), down: Wires::default(), up: Wires::default() }
     }
 
     /// Sends a packet of `bytes` to the interface, now.

@@ -2,10 +2,11 @@
 //! value comes from.
 
 use bellwire_protocol::GrantPolicy;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 pub use crate::form::ParameterError as ConfigError;
 use crate::form::{read, within};
+use crate::sensitivity::Parameters;
 use crate::units::{Bytes, Frequency, Rate, Span};
 
 /// The paper's interface.
@@ -15,7 +16,7 @@ pub const PAPER: &str = include_str!("damq_pd.toml");
 pub const LONGEST: u16 = 4;
 
 /// All parameters of an interface with its host.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// The network interface.
@@ -29,7 +30,7 @@ pub struct Config {
 }
 
 /// The network interface.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct NicConfig {
     /// Clock of all blocks.
@@ -53,7 +54,7 @@ pub struct NicConfig {
 }
 
 /// Organisation of the buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Organisation {
     /// One buffer for all ports.
@@ -65,7 +66,7 @@ pub enum Organisation {
 }
 
 /// The credit manager.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct CreditConfig {
     /// How many words a grant has.
@@ -75,7 +76,7 @@ pub struct CreditConfig {
 }
 
 /// The policies of `bellwire-protocol`, by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Policy {
     /// All free words.
@@ -111,7 +112,7 @@ impl From<Policy> for GrantPolicy {
 }
 
 /// The bus.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct BusConfig {
     /// Rate in each direction.
@@ -129,7 +130,7 @@ pub struct BusConfig {
 }
 
 /// Processes and their queues.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostConfig {
     /// How descriptors are submitted.
@@ -141,7 +142,7 @@ pub struct HostConfig {
 }
 
 /// How descriptors are submitted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Submission {
     /// By PIO while credits last, else by DMA (D-16).
@@ -198,5 +199,13 @@ impl Config {
             ("host.queue", host.queue as u64, 1..=65_536),
         ];
         within(ranges)
+    }
+}
+
+impl Parameters for Config {
+    const FILE: &'static str = PAPER;
+
+    fn is_valid(&self) -> bool {
+        self.check().is_ok()
     }
 }

@@ -1,12 +1,11 @@
 //! The whole system: processes, bus and interface, cycle by cycle while anything moves.
 //!
-//! A cycle has three parts. First, events at the host that are due happen: processes act, memory
-//! answers. Second, the interface takes what has arrived over the bus, in the order of the wires,
-//! up to one word. Third, the buffer, the send engine and the prefetcher do their cycle. Cycles in
+//! A cycle comes after all events at the host until then: processes act, memory answers. It has two
+//! parts. First, the interface takes what has arrived over the bus, in the order of the wires, up
+//! to one word. Second, the buffer, the send engine and the prefetcher do their cycle. Cycles in
 //! which nothing can happen are skipped.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 
 use super::buffer::DescriptorBuffer;
 use super::bus::{Bus, Traffic};
@@ -18,7 +17,7 @@ use super::prefetch::Prefetcher;
 use super::process::{Load, Message, Process, State};
 use super::word::{Read, Way, Word, Write};
 use super::write_combining::bursts;
-use crate::engine::Random;
+use crate::engine::{Ended, Event, Model, Random, Schedule, Server, Simulation, Standstill, Waits};
 use crate::stats::Tally;
 use crate::units::{Span, Time};
 
@@ -27,14 +26,17 @@ const REGISTER_BYTES: u64 = 8;
 /// Bytes of a status line: the count of freed entries of the host queue, and an offer.
 const STATUS_BYTES: u64 = 32;
 
+/// Processes, bus and interface in time.
+pub type Machine = Simulation<Hardware>;
+
 /// Processes, bus and interface.
-pub struct Machine {
+pub struct Hardware {
     config: Config,
-    now: Time,
     cycle: Span,
-    /// Events at the host.
-    events: BinaryHeap<Reverse<(Time, u64, Event)>>,
-    scheduled: u64,
+    /// The earliest time of the next cycle.
+    next_cycle: Time,
+    /// Whether the next cycle is scheduled.
+    awake: bool,
     /// The processes.
     pub processes: Vec<Process>,
     /// Their send queues in host memory.
@@ -52,9 +54,8 @@ pub struct Machine {
     /// The prefetcher.
     pub prefetcher: Prefetcher,
     status: Vec<Status>,
-    /// Stops the send engine, for analyses of capacity.
-    pub engine_stopped: bool,
-    engine_free_at: Time,
+    engine_stopped: bool,
+    send_engine: Server,
     /// Bytes of message data that the send engine reads for each descriptor.
     data_bytes: u64,
     data_reads: usize,
@@ -83,8 +84,11 @@ pub struct PortCounts {
     pub sent: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
+/// An event at the host, or a cycle of the interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NicEvent {
+    /// A cycle of the interface.
+    Cycle,
     /// A process acts.
     Acts(u8),
     /// The answer to a credit request: port, words.
@@ -95,6 +99,24 @@ enum Event {
     DataRead(u8, u32),
     /// A status line is written: port, freed entries, offer.
     StatusWritten(u8, u16, u16),
+}
+
+impl Event for NicEvent {
+    fn trace(self) -> u64 {
+        let of = |kind: u64, port: u8| kind | u64::from(port) << 8;
+        match self {
+            NicEvent::Cycle => 0,
+            NicEvent::Acts(port) => of(1, port),
+            NicEvent::Answered(port, words) => of(2, port) | u64::from(words) << 16,
+            NicEvent::DescriptorRead(port, number, words) => {
+                of(3, port) | u64::from(words) << 16 | u64::from(number) << 32
+            }
+            NicEvent::DataRead(port, number) => of(4, port) | u64::from(number) << 32,
+            NicEvent::StatusWritten(port, freed, offer) => {
+                of(5, port) | u64::from(freed) << 16 | u64::from(offer) << 32
+            }
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -111,14 +133,6 @@ enum Incoming {
 struct Status {
     freed: u16,
     under_way: bool,
-}
-
-/// Nothing moves although messages are in flight. Never seen: it is a check of the model.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("nothing moves at {at}, and {left_over} messages were submitted that did not leave")]
-pub struct Stalled {
-    at: Time,
-    left_over: u64,
 }
 
 impl Machine {
@@ -140,11 +154,10 @@ impl Machine {
             .zip(0..)
             .map(|(load, port)| Process::new(config, *load, random.fork(port)))
             .collect();
-        let mut machine = Machine {
-            now: Time::ZERO,
+        let model = Hardware {
             cycle: nic.clock.period(),
-            events: BinaryHeap::new(),
-            scheduled: 0,
+            next_cycle: Time::ZERO,
+            awake: false,
             queues: vec![HostQueue::default(); nic.ports],
             bus: Bus::new(&config.bus),
             arriving: VecDeque::new(),
@@ -154,7 +167,7 @@ impl Machine {
             prefetcher: Prefetcher::new(nic.ports, nic.tags, nic.landing),
             status: vec![Status::default(); nic.ports],
             engine_stopped: false,
-            engine_free_at: Time::ZERO,
+            send_engine: Server::default(),
             data_bytes: 0,
             data_reads: nic.data_reads,
             posted: vec![VecDeque::new(); nic.ports],
@@ -166,55 +179,36 @@ impl Machine {
             processes,
             config: config.clone(),
         };
+        let mut schedule = Schedule::in_order(seed, model.cycle);
         for port in 0..nic.ports as u8 {
-            machine.schedule(Time::ZERO, Event::Acts(port));
+            schedule.at(Time::ZERO, NicEvent::Acts(port));
         }
-        Ok(machine)
+        Ok(Simulation { model, schedule })
     }
 
+    /// Stops the send engine, for analyses of capacity, or starts it again.
+    pub fn stop_engine(&mut self, stopped: bool) {
+        self.model.engine_stopped = stopped;
+        let edge = self.model.config.nic.clock.edge(self.now());
+        self.schedule.settle_at(edge.max(self.model.next_cycle), NicEvent::Cycle);
+    }
+
+    /// Runs all cycles that begin before `until`, or until nothing moves.
+    ///
+    /// # Errors
+    /// [`Standstill`], if nothing can happen although messages are in flight.
+    pub fn run_before(&mut self, until: Time) -> Result<Ended, Standstill> {
+        let Some(last) = until.ps().checked_sub(1) else { return Ok(Ended::TimeUp) };
+        let cycle = self.model.cycle.ps();
+        let ended = self.run(Time::from_ps(last / cycle * cycle));
+        self.standstill().map_or(Ok(ended), Err)
+    }
+}
+
+impl Hardware {
     /// Sets the bytes of data that the send engine reads for each descriptor before it sends.
     pub fn set_data_bytes(&mut self, bytes: u64) {
         self.data_bytes = bytes;
-    }
-
-    /// The current time: the beginning of a cycle.
-    pub fn now(&self) -> Time {
-        self.now
-    }
-
-    /// Runs until `until`, or until no event is left.
-    ///
-    /// # Errors
-    /// [`Stalled`], if nothing can happen although messages are in flight.
-    pub fn run(&mut self, until: Time) -> Result<(), Stalled> {
-        while self.now < until {
-            self.host();
-            let input = self.incoming();
-            let ready = !self.engine_stopped
-                && self.engine_free_at <= self.now
-                && (self.data_bytes == 0 || self.data_reads > 0);
-            let read = self.buffer.cycle(input, ready);
-            self.peak = self.peak.max(self.buffer.inside(Way::Pio));
-            // The engine is busy from the moment at which it selects a descriptor.
-            if ready && self.buffer.output.run.is_some() {
-                self.engine_free_at = self.now + self.cycle * self.config.nic.engine_cycles;
-                self.data_reads -= usize::from(self.data_bytes > 0);
-            }
-            if let Some(read) = read {
-                self.leaves(read);
-            }
-            let fetched = self.prefetch();
-            self.now += self.cycle;
-            let moves = read.is_some() || fetched || input.is_some() || !self.buffer_rests();
-            if !moves && !self.skip(until) {
-                break;
-            }
-        }
-        let left_over = self.left_over();
-        if self.now < until && left_over > 0 && !self.engine_stopped {
-            return Err(Stalled { at: self.now, left_over });
-        }
-        Ok(())
     }
 
     /// Submitted messages that have not left.
@@ -244,51 +238,59 @@ impl Machine {
             || self.engine_stopped && !self.buffer.has_input() && self.buffer.output.run.is_none()
     }
 
-    /// Skips to the cycle of the next event; false if there is none.
-    fn skip(&mut self, until: Time) -> bool {
-        let event = self.events.peek().map(|Reverse((at, ..))| *at);
-        let arrival = self.arriving.front().map(|(at, _)| *at);
-        let Some(next) = event.into_iter().chain(arrival).min() else { return false };
-        self.now = self.now.max(next.edge(self.cycle)).min(until.edge(self.cycle));
-        true
+    /// Schedules the next cycle at or after `time`, unless one is scheduled.
+    fn wake(&mut self, schedule: &mut Schedule<NicEvent>, time: Time) {
+        if !self.awake {
+            self.awake = true;
+            let edge = self.config.nic.clock.edge(time);
+            schedule.settle_at(edge.max(self.next_cycle), NicEvent::Cycle);
+        }
     }
 
-    fn schedule(&mut self, at: Time, event: Event) {
-        self.scheduled += 1;
-        self.events.push(Reverse((at, self.scheduled, event)));
+    /// One cycle of the interface, unless it has had its cycle at this edge.
+    fn cycle(&mut self, schedule: &mut Schedule<NicEvent>) {
+        let now = schedule.now();
+        if now < self.next_cycle {
+            return;
+        }
+        let input = self.incoming(schedule);
+        let ready = !self.engine_stopped
+            && self.send_engine.is_free(now)
+            && (self.data_bytes == 0 || self.data_reads > 0);
+        let read = self.buffer.cycle(input, ready);
+        self.peak = self.peak.max(self.buffer.inside(Way::Pio));
+        // The engine is busy from the moment at which it selects a descriptor.
+        if ready && self.buffer.output.run.is_some() {
+            self.send_engine.reserve(now, self.cycle * self.config.nic.engine_cycles);
+            self.data_reads -= usize::from(self.data_bytes > 0);
+        }
+        if let Some(read) = read {
+            self.leaves(schedule, read);
+        }
+        let fetched = self.prefetch(schedule);
+        self.next_cycle = now + self.cycle;
+        if read.is_some() || fetched || input.is_some() || !self.buffer_rests() {
+            schedule.settle_at(self.next_cycle, NicEvent::Cycle);
+        } else {
+            self.awake = false;
+            self.wake_for_arrival(schedule);
+        }
     }
 
-    /// Handles all events at the host that are due.
-    fn host(&mut self) {
-        while let Some(Reverse((at, ..))) = self.events.peek() {
-            if *at > self.now {
-                break;
-            }
-            let Some(Reverse((at, _, event))) = self.events.pop() else { break };
-            match event {
-                Event::Acts(port) => self.act(port, at),
-                Event::Answered(port, words) => self.answered(port, at, words),
-                Event::DescriptorRead(port, number, words) => {
-                    self.descriptor_read(port, at, number, words)
-                }
-                Event::DataRead(port, number) => {
-                    let bytes = self.data_bytes;
-                    let passage = self.bus.send_down(at, Traffic::DataRead, bytes);
-                    self.arriving.push_back((passage.arrives, Incoming::Data(port, number)));
-                }
-                Event::StatusWritten(port, freed, offer) => {
-                    self.status_written(port, at, freed, offer)
-                }
-            }
+    /// Schedules the cycle that takes the next packet from the wires.
+    fn wake_for_arrival(&mut self, schedule: &mut Schedule<NicEvent>) {
+        if let Some(&(arrives, _)) = self.arriving.front() {
+            self.wake(schedule, arrives);
         }
     }
 
     /// Lets a process act: it submits what is due, requests credits, or waits.
-    fn act(&mut self, port: u8, at: Time) {
+    fn act(&mut self, schedule: &mut Schedule<NicEvent>, port: u8) {
+        let at = schedule.now();
         let process = &mut self.processes[port as usize];
         let message = match process.due(at) {
             Ok(message) => message,
-            Err(Some(later)) => return self.schedule(later, Event::Acts(port)),
+            Err(Some(later)) => return schedule.at(later, NicEvent::Acts(port)),
             Err(None) => {
                 process.state = State::Done;
                 return;
@@ -301,15 +303,16 @@ impl Machine {
         }
         match process.mode {
             Way::Pio if process.credits >= message.words => {
-                self.write_descriptor(port, at, message)
+                self.write_descriptor(schedule, port, message)
             }
             Way::Pio => self.ask(port, at),
-            Way::Dma => self.enqueue(port, at, message),
+            Way::Dma => self.enqueue(schedule, port, message),
         }
     }
 
     /// Submits by PIO: the stores of the descriptor leave in bursts.
-    fn write_descriptor(&mut self, port: u8, at: Time, message: Message) {
+    fn write_descriptor(&mut self, schedule: &mut Schedule<NicEvent>, port: u8, message: Message) {
+        let at = schedule.now();
         let Message { number, words, .. } = message;
         let process = &mut self.processes[port as usize];
         process.credits -= words;
@@ -333,7 +336,7 @@ impl Machine {
         }
         self.journal.note(begins, port, number, Step::DescriptorWritten);
         // The processor goes on when its last combining buffer is free.
-        self.schedule(begins.max(at + self.config.host.store), Event::Acts(port));
+        schedule.at(begins.max(at + self.config.host.store), NicEvent::Acts(port));
     }
 
     /// Requests credits by a PIO read. The process submits nothing until the answer comes (D-15).
@@ -347,7 +350,8 @@ impl Machine {
     }
 
     /// Submits by DMA: an entry in the host queue, and a doorbell.
-    fn enqueue(&mut self, port: u8, at: Time, message: Message) {
+    fn enqueue(&mut self, schedule: &mut Schedule<NicEvent>, port: u8, message: Message) {
+        let at = schedule.now();
         let process = &mut self.processes[port as usize];
         let queue = &mut self.queues[port as usize];
         if queue.used >= self.config.host.queue {
@@ -362,7 +366,7 @@ impl Machine {
         self.journal.note(passage.begins, port, message.number, Step::DoorbellRung);
         self.arriving.push_back((passage.arrives, Incoming::Doorbell(port, message.number)));
         let next = passage.begins.max(at + self.config.host.store);
-        self.schedule(next, Event::Acts(port));
+        schedule.at(next, NicEvent::Acts(port));
     }
 
     fn submitted(&mut self, port: u8, at: Time, message: Message) {
@@ -370,16 +374,16 @@ impl Machine {
         self.journal.note(at, port, message.number, Step::DataPrepared);
     }
 
-    fn answered(&mut self, port: u8, at: Time, words: u16) {
+    fn answered(&mut self, schedule: &mut Schedule<NicEvent>, port: u8, words: u16) {
         let process = &mut self.processes[port as usize];
-        process.asked += at - process.asking_since;
+        process.asked += schedule.now() - process.asking_since;
         process.credits += words;
         process.state = State::Scheduled;
         if words == 0 && self.config.host.submission == Submission::PioAndDma {
             // Without credits it uses DMA and does not wait (D-16).
             process.change(Way::Dma);
         }
-        self.act(port, at);
+        self.act(schedule, port);
     }
 
     fn descriptor_read(&mut self, port: u8, at: Time, number: u32, words: u16) {
@@ -392,80 +396,86 @@ impl Machine {
         }
     }
 
-    fn status_written(&mut self, port: u8, at: Time, freed: u16, offer: u16) {
+    fn status_written(
+        &mut self,
+        schedule: &mut Schedule<NicEvent>,
+        port: u8,
+        (freed, offer): (u16, u16),
+    ) {
         self.status[port as usize].under_way = false;
         self.queues[port as usize].used -= usize::from(freed);
         let process = &mut self.processes[port as usize];
         process.offered += offer;
         if process.state == State::QueueFull {
             process.state = State::Scheduled;
-            self.schedule(at, Event::Acts(port));
+            schedule.at(schedule.now(), NicEvent::Acts(port));
         }
-        self.tell(port, at);
+        self.tell(schedule, port);
     }
 
     /// Takes what has arrived over the bus, up to and including one word.
-    fn incoming(&mut self) -> Option<Write> {
+    fn incoming(&mut self, schedule: &mut Schedule<NicEvent>) -> Option<Write> {
+        let now = schedule.now();
         while let Some(&(at, incoming)) = self.arriving.front() {
-            if at > self.now {
+            if at > now {
                 return None;
             }
             self.arriving.pop_front();
             match incoming {
                 Incoming::Word(write) => {
-                    self.takes(write);
+                    self.takes(now, write);
                     return Some(write);
                 }
                 Incoming::Doorbell(port, number) => {
                     self.buffer.ring(port);
                     self.prefetcher.ring(port);
-                    self.journal.note(self.now, port, number, Step::PrefetchEntered);
+                    self.journal.note(now, port, number, Step::PrefetchEntered);
                 }
-                Incoming::CreditRequest(port) => self.answer(port),
+                Incoming::CreditRequest(port) => self.answer(schedule, port),
                 Incoming::Data(port, number) => {
                     self.data_reads += 1;
                     self.ports[port as usize].sent += 1;
-                    self.journal.note(self.now, port, number, Step::DataCame);
-                    self.journal.note(self.now, port, number, Step::Sent);
+                    self.journal.note(now, port, number, Step::DataCame);
+                    self.journal.note(now, port, number, Step::Sent);
                 }
             }
         }
         None
     }
 
-    fn takes(&mut self, Write { port, way, word }: Write) {
+    fn takes(&mut self, now: Time, Write { port, way, word }: Write) {
         if !word.is_last() {
             return;
         }
         let number = number_of(word.bits());
         if way == Way::Dma {
             self.prefetcher.came();
-            self.journal.note(self.now, port, number, Step::DescriptorCame);
+            self.journal.note(now, port, number, Step::DescriptorCame);
         } else {
-            self.journal.note(self.now, port, number, Step::LogicEntered);
+            self.journal.note(now, port, number, Step::LogicEntered);
         }
     }
 
     /// Answers a credit request.
-    fn answer(&mut self, port: u8) {
+    fn answer(&mut self, schedule: &mut Schedule<NicEvent>, port: u8) {
         let words = self.credits.request(port);
-        let passage = self.bus.send_up(self.now, Traffic::PioRead, REGISTER_BYTES);
+        let passage = self.bus.send_up(schedule.now(), Traffic::PioRead, REGISTER_BYTES);
         // The wires explain a part of the 600 ns; processor and root complex take the rest.
         let bus = &self.config.bus;
         let rest = bus.pio_read.saturating_sub(bus.one_way * 2);
-        self.schedule(passage.arrives + rest, Event::Answered(port, words));
+        later(schedule, passage.arrives + rest, NicEvent::Answered(port, words));
     }
 
     /// Requests one descriptor from host memory; false if it cannot.
-    fn prefetch(&mut self) -> bool {
+    fn prefetch(&mut self, schedule: &mut Schedule<NicEvent>) -> bool {
         let queues = &self.queues;
         let words = |port: u8| queues[port as usize].next().map_or(0, |message| message.words);
         let Some(port) = self.prefetcher.choose(words) else { return false };
         let message = self.queues[port as usize].fetch().expect("it rang for one");
-        let passage = self.bus.send_up(self.now, Traffic::DescriptorRead, 0);
+        let passage = self.bus.send_up(schedule.now(), Traffic::DescriptorRead, 0);
         self.journal.note(passage.begins, port, message.number, Step::DescriptorReadBegins);
         let at = passage.arrives + self.memory();
-        self.schedule(at, Event::DescriptorRead(port, message.number, message.words));
+        later(schedule, at, NicEvent::DescriptorRead(port, message.number, message.words));
         true
     }
 
@@ -475,7 +485,8 @@ impl Machine {
     }
 
     /// A word has left the buffer.
-    fn leaves(&mut self, Read { port, way, word }: Read) {
+    fn leaves(&mut self, schedule: &mut Schedule<NicEvent>, Read { port, way, word }: Read) {
+        let now = schedule.now();
         let expected = self.ports[port as usize].left.iter().sum::<u64>() as u32;
         self.disordered += u64::from(word.bits() != bits(port, expected, self.leaving));
         self.leaving = if word.is_last() { 0 } else { self.leaving + 1 };
@@ -484,7 +495,7 @@ impl Machine {
             Way::Pio => {
                 self.credits.freed(port);
                 while let Some(offered) = self.credits.offer(port) {
-                    self.tell(offered, self.now);
+                    self.tell(schedule, offered);
                 }
             }
         }
@@ -494,19 +505,20 @@ impl Machine {
         let counts = &mut self.ports[port as usize];
         counts.left[way as usize] += 1;
         if let Some(posted) = self.posted[port as usize].pop_front() {
-            let latency = (self.now - posted).ps();
+            let latency = (now - posted).ps();
             counts.latency.add(latency);
             self.latencies_ns.push((latency / 1000) as u32);
         }
         if way == Way::Dma {
             self.status[port as usize].freed += 1;
-            self.tell(port, self.now);
+            self.tell(schedule, port);
         }
         let number = number_of(word.bits());
         if self.data_bytes > 0 {
-            let passage = self.bus.send_up(self.now, Traffic::DataRead, 0);
+            let passage = self.bus.send_up(now, Traffic::DataRead, 0);
             self.journal.note(passage.begins, port, number, Step::DataReadBegins);
-            self.schedule(passage.arrives + self.memory(), Event::DataRead(port, number));
+            let at = passage.arrives + self.memory();
+            later(schedule, at, NicEvent::DataRead(port, number));
         } else {
             self.ports[port as usize].sent += 1;
         }
@@ -514,7 +526,7 @@ impl Machine {
 
     /// Writes a port's status line, if it has news and no write is in flight. Processes that only
     /// use PIO have no status line: they poll.
-    fn tell(&mut self, port: u8, at: Time) {
+    fn tell(&mut self, schedule: &mut Schedule<NicEvent>, port: u8) {
         let status = &mut self.status[port as usize];
         let news = status.freed > 0 || self.credits.has_offer(port);
         if status.under_way || !news || self.config.host.submission == Submission::Pio {
@@ -523,9 +535,52 @@ impl Machine {
         status.under_way = true;
         let freed = std::mem::take(&mut status.freed);
         let offer = self.credits.take_offer(port);
-        let passage = self.bus.send_up(at, Traffic::Status, STATUS_BYTES);
-        self.schedule(passage.arrives, Event::StatusWritten(port, freed, offer));
+        let passage = self.bus.send_up(schedule.now(), Traffic::Status, STATUS_BYTES);
+        later(schedule, passage.arrives, NicEvent::StatusWritten(port, freed, offer));
     }
+}
+
+impl Model for Hardware {
+    type Event = NicEvent;
+
+    #[inline]
+    fn handle(&mut self, event: NicEvent, schedule: &mut Schedule<NicEvent>) {
+        let at = schedule.now();
+        match event {
+            NicEvent::Cycle => return self.cycle(schedule),
+            NicEvent::Acts(port) => self.act(schedule, port),
+            NicEvent::Answered(port, words) => self.answered(schedule, port, words),
+            NicEvent::DescriptorRead(port, number, words) => {
+                self.descriptor_read(port, at, number, words);
+            }
+            NicEvent::DataRead(port, number) => {
+                let passage = self.bus.send_down(at, Traffic::DataRead, self.data_bytes);
+                self.arriving.push_back((passage.arrives, Incoming::Data(port, number)));
+            }
+            NicEvent::StatusWritten(port, freed, offer) => {
+                self.status_written(schedule, port, (freed, offer));
+            }
+        }
+        self.wake_for_arrival(schedule);
+    }
+
+    fn is_idle(&self) -> bool {
+        self.engine_stopped || self.left_over() == 0
+    }
+
+    fn waits(&self, waits: &mut Waits) {
+        for (port, posted) in self.posted.iter().enumerate().filter(|(_, queue)| !queue.is_empty())
+        {
+            let messages = format!("{} messages of port {port}", posted.len());
+            waits.add(messages, "the send engine", "their turn");
+        }
+    }
+}
+
+/// Schedules what follows from a cycle, which comes last in its moment: even over a bus without
+/// delay it happens after that.
+fn later(schedule: &mut Schedule<NicEvent>, at: Time, event: NicEvent) {
+    schedule.at(at.max(schedule.now() + Span::from_ps(1)), event);
 }
 
 /// The contents of a word: distinct for each word of each message.

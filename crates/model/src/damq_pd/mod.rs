@@ -62,7 +62,7 @@ pub use data_memory::DataMemory;
 pub use free_list::FreeList;
 pub use host_queue::HostQueue;
 pub use journal::{Entry, Journal, Step};
-pub use machine::{Machine, PortCounts, Stalled};
+pub use machine::{Hardware, Machine, NicEvent, PortCounts};
 pub use order::Order;
 pub use output::{Output, Run};
 pub use pointers::{List, Pointers};

@@ -309,13 +309,13 @@ fn changing(fault: Option<Fault>) -> Result<u64, String> {
     let load =
         Load { gap: Span::from_ns(120), burst: 6, start: Span::ZERO, words: 0, messages: 5000 };
     let mut machine = Machine::new(&config, &[load; 8], 7).map_err(|error| error.to_string())?;
-    machine.buffer.fault = fault;
-    machine.run(Time::from_ps(1 << 42)).map_err(|stalled| stalled.to_string())?;
-    machine.check()?;
-    if machine.left_over() > 0 || machine.latencies_ns.len() != 40_000 {
-        return Err(format!("{} messages left over", machine.left_over()));
+    machine.model.buffer.fault = fault;
+    machine.run_before(Time::from_ps(1 << 42)).map_err(|stalled| stalled.to_string())?;
+    machine.model.check()?;
+    if machine.model.left_over() > 0 || machine.model.latencies_ns.len() != 40_000 {
+        return Err(format!("{} messages left over", machine.model.left_over()));
     }
-    Ok(machine.processes.iter().map(|process| process.changes).sum())
+    Ok(machine.model.processes.iter().map(|process| process.changes).sum())
 }
 
 /// Over hundreds of changes between PIO and DMA, each port's descriptors leave whole and in the

@@ -10,7 +10,7 @@ pub(super) struct Key {
     /// Twice the picoseconds, plus one for events of the settling phase.
     pub moment: u64,
     /// Random upper half, running lower half: breaks ties in time at random.
-    pub lot: u64,
+    pub tie_break: u64,
 }
 
 /// Slots of the wheel: 64 words of 64 bits, and one word above them.
@@ -264,7 +264,7 @@ mod tests {
             for step in 0..20_000u32 {
                 if list.is_empty() || (list.len() < 300 && random.below(2) == 0) {
                     let reach = 1 << random.below(34);
-                    let key = Key { moment: now + random.below(reach), lot: random.word() };
+                    let key = Key { moment: now + random.below(reach), tie_break: random.word() };
                     calendar.push(key, step);
                     let place = list.partition_point(|held| held.0 > key);
                     list.insert(place, (key, step));

@@ -276,7 +276,7 @@ impl<T, E: Event> Channel<T, E> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Model, run};
+    use super::super::{Model, Simulation};
     use super::*;
 
     #[derive(Clone, Copy)]
@@ -319,11 +319,13 @@ mod tests {
 
     fn saturated(link: Link, credits: u32, beats: u32, hold: Span) -> (Pair, Time) {
         let channel = Channel::new("line", link, credits, Happening::Arrival, Happening::Room);
-        let mut pair = Pair { channel, beats, sent: 0, received: Vec::new(), hold };
-        let mut schedule = Schedule::new(9, Span::from_ns(4));
-        schedule.at(Time::ZERO, Happening::Room);
+        let pair = Pair { channel, beats, sent: 0, received: Vec::new(), hold };
+        let schedule = Schedule::new(9, Span::from_ns(4));
+        let mut simulation = Simulation { model: pair, schedule };
+        simulation.schedule.at(Time::ZERO, Happening::Room);
         let end = Time::from_ps(4_000_000);
-        run(&mut pair, &mut schedule, end);
+        simulation.run(end);
+        let pair = simulation.model;
         pair.channel.audit(end).unwrap();
         assert!(pair.received.iter().copied().eq(0..pair.received.len() as u64), "in order");
         (pair, end)

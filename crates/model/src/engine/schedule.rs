@@ -20,8 +20,10 @@ pub struct Schedule<E> {
     calendar: Calendar<E>,
     now: Time,
     settling: bool,
-    lots: Random,
-    drawn: u32,
+    tie_breaks: Random,
+    /// The bits of a tie break that are random; the others count.
+    random_bits: u64,
+    pushed: u64,
     dispatched: u64,
     trace: u64,
     /// For the model's draws; separate from those that break ties.
@@ -37,12 +39,19 @@ impl<E: Event> Schedule<E> {
             calendar: Calendar::new((grain.ps() / 4).max(1)),
             now: Time::ZERO,
             settling: false,
-            lots: random.fork(0),
-            drawn: 0,
+            tie_breaks: random.fork(0),
+            random_bits: !0xffff_ffff,
+            pushed: 0,
             dispatched: 0,
             trace: seed,
             random,
         }
+    }
+
+    /// The same, but simultaneous events of a phase happen in the order in which they were
+    /// scheduled: for blocks that share one clock, where nothing is a matter of chance.
+    pub fn in_order(seed: u64, grain: Span) -> Schedule<E> {
+        Schedule { random_bits: 0, ..Schedule::new(seed, grain) }
     }
 
     /// The present time.
@@ -133,9 +142,10 @@ impl<E: Event> Schedule<E> {
 
     #[inline]
     fn push(&mut self, moment: u64, event: E) {
-        self.drawn = self.drawn.wrapping_add(1);
-        let lot = self.lots.word() & !0xffff_ffff | u64::from(self.drawn);
-        self.calendar.push(Key { moment, lot }, event);
+        self.pushed += 1;
+        let random = self.tie_breaks.word() & self.random_bits;
+        let tie_break = random | self.pushed & !self.random_bits;
+        self.calendar.push(Key { moment, tie_break }, event);
     }
 }
 
@@ -197,6 +207,15 @@ mod tests {
                 std::iter::from_fn(|| schedule.next(Time::NEVER)).map(|event| event.0).collect();
             assert_eq!((order.len(), order[3]), (4, 9));
         }
+    }
+
+    /// Events of one moment happen in the order of scheduling, if that is asked.
+    #[test]
+    fn order_is_kept_if_asked() {
+        let mut schedule = Schedule::in_order(7, Span::from_ns(4));
+        (0..50).for_each(|number| schedule.at(Time::from_ps(4_000), Number(number)));
+        let order = std::iter::from_fn(|| schedule.next(Time::NEVER)).map(|event| event.0);
+        assert!(order.eq(0..50));
     }
 
     /// An event in the past is refused.

@@ -7,7 +7,7 @@ use std::fmt;
 pub struct Wait {
     /// The waiting block, by its printed name: `node 3, input 1, VC 0`.
     pub waiter: String,
-    /// The block that holds the resource.
+    /// The block that holds the resource; empty if it is none of the model.
     pub holder: String,
     /// The resource: `a credit`, `the output VC`.
     pub resource: String,
@@ -27,7 +27,7 @@ pub struct Cycle {
 }
 
 impl Waits {
-    /// Adds a wait of `waiter` for `resource`, held by `holder`.
+    /// Adds a wait of `waiter` for `resource`, held by `holder`; an empty name is no block.
     pub fn add(
         &mut self,
         waiter: impl Into<String>,
@@ -133,6 +133,13 @@ fn reaches_itself(start: usize, leaving: &[Vec<usize>], ends: &[(usize, usize)])
         }
     }
     false
+}
+
+impl fmt::Display for Wait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} waits for {}", self.waiter, self.resource)?;
+        if self.holder.is_empty() { Ok(()) } else { write!(f, ", which {} has", self.holder) }
+    }
 }
 
 impl fmt::Display for Cycle {

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::form::ParameterError as ConfigError;
 use crate::form::{demand as of, read, within};
+use crate::sensitivity::Parameters;
 use crate::units::{Bytes, Frequency, Rate, Span};
 
 /// The paper's cluster.
@@ -51,7 +52,7 @@ pub enum Rings {
 }
 
 /// Wires and switch.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Wire {
     /// Data rate.
@@ -69,7 +70,7 @@ pub struct Wire {
 }
 
 /// The bus between memory and NIC.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pci {
     /// Its clock.
@@ -85,7 +86,7 @@ pub struct Pci {
 }
 
 /// The network interface.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Nic {
     /// Descriptors in the transmit ring.
@@ -103,7 +104,7 @@ pub struct Nic {
 }
 
 /// Costs on a processor.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
     /// Driver and link layer, per frame sent or received.
@@ -135,7 +136,7 @@ pub struct Host {
 }
 
 /// HPCL.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hpcl {
     /// How processes wait for messages.
@@ -164,7 +165,7 @@ pub struct Hpcl {
 }
 
 /// TCP/IP.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tcp {
     /// The longest segment.
@@ -186,7 +187,7 @@ pub struct Tcp {
 }
 
 /// All parameters.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// Nodes of the cluster.
@@ -275,5 +276,13 @@ impl Host {
     /// The time of a copy with checksum.
     pub fn copy_and_sum(&self, bytes: usize) -> Span {
         self.copy(bytes) + self.checksum_rate.time(Bytes::new(bytes as u64))
+    }
+}
+
+impl Parameters for Config {
+    const FILE: &'static str = CLUSTER;
+
+    fn is_valid(&self) -> bool {
+        self.check().is_ok()
     }
 }

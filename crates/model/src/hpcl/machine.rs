@@ -7,7 +7,7 @@ use super::device::{Mapping, Refused};
 use super::node::{CHANNEL, Node};
 use super::process::Call;
 use super::switch::Switch;
-use crate::engine::{Event, Model, Schedule, step};
+use crate::engine::{Event, Model, Schedule, Simulation};
 use crate::stats::Imbalance;
 use crate::units::{Span, Time};
 
@@ -68,6 +68,8 @@ pub struct Machine {
     /// The switch.
     pub switch: Switch,
     running: usize,
+    /// The counts of the nodes when their programs began.
+    before: Vec<Counters>,
 }
 
 impl Model for Machine {
@@ -117,13 +119,7 @@ impl Model for Machine {
 }
 
 /// The cluster with its schedule.
-pub struct Running {
-    /// Nodes and switch.
-    pub machine: Machine,
-    /// The schedule.
-    pub schedule: Schedule<Happening>,
-    before: Vec<Counters>,
-}
+pub type Running = Simulation<Machine>;
 
 /// Time to set up links; they need only a few frames.
 const SET_UP: Span = Span::from_ns(2_000_000_000);
@@ -172,18 +168,19 @@ impl Running {
             nodes: (0..config.nodes).map(|number| Node::new(config, number)).collect(),
             switch: Switch::new(&config.wire, config.nodes, random),
             running: 0,
+            before: Vec::new(),
         };
-        Ok(Running { machine, schedule, before: Vec::new() })
+        Ok(Running { model: machine, schedule })
     }
 
     /// Loads the module on a node (H-05).
     pub fn load(&mut self, node: u16) {
-        self.machine.nodes[usize::from(node)].module.get_or_insert_default();
+        self.model.nodes[usize::from(node)].module.get_or_insert_default();
     }
 
     /// Unloads the module with all of its channels.
     pub fn unload(&mut self, node: u16) {
-        self.machine.nodes[usize::from(node)].module = None;
+        self.model.nodes[usize::from(node)].module = None;
     }
 
     /// Opens a channel on a node, and maps its buffers.
@@ -193,8 +190,8 @@ impl Running {
     pub fn open(&mut self, node: u16, channel: u8) -> Result<Mapping, Refused> {
         let seed = self.schedule.random.word();
         let at = usize::from(node);
-        let nodes = self.machine.nodes.len() as u16;
-        let Node { module, config, .. } = &mut self.machine.nodes[at];
+        let nodes = self.model.nodes.len() as u16;
+        let Node { module, config, .. } = &mut self.model.nodes[at];
         let module = module.as_mut().ok_or(Refused::NoModule)?;
         module.open(&config.hpcl, channel, node, nodes, seed)?;
         module.map(channel)
@@ -205,7 +202,7 @@ impl Running {
     /// # Errors
     /// If the channel is not open there.
     pub fn connect(&mut self, channel: u8, from: u16, to: u16) -> Result<(), Refused> {
-        let node = &mut self.machine.nodes[usize::from(from)];
+        let node = &mut self.model.nodes[usize::from(from)];
         let module = node.module.as_mut().ok_or(Refused::NoModule)?;
         module.channel(channel)?.connect(to, self.schedule.now());
         node.set_timer(&mut self.schedule);
@@ -214,13 +211,13 @@ impl Running {
 
     /// Starts programs, the first on node 0.
     pub fn begin(&mut self, programs: impl IntoIterator<Item = Vec<Call>>) {
-        self.before = self.machine.nodes.iter().map(|node| node.counters).collect();
-        for (node, calls) in self.machine.nodes.iter_mut().zip(programs) {
+        self.model.before = self.model.nodes.iter().map(|node| node.counters).collect();
+        for (node, calls) in self.model.nodes.iter_mut().zip(programs) {
             if !calls.is_empty() {
                 node.process.calls = calls;
                 (node.process.at, node.process.began) = (0, None);
                 node.process.returned.clear();
-                self.machine.running += 1;
+                self.model.running += 1;
                 self.schedule.after(Span::ZERO, Happening::Begin(node.number));
             }
         }
@@ -233,7 +230,7 @@ impl Running {
     pub fn finish(&mut self, most: Span) -> Result<Span, String> {
         let begin = self.schedule.now();
         let ended = self.run_until(begin + most, |machine| machine.running == 0);
-        for node in &self.machine.nodes {
+        for node in &self.model.nodes {
             if let Some(refused) = node.process.refused {
                 return Err(format!("node {}: {refused}", node.number));
             }
@@ -246,7 +243,7 @@ impl Running {
         }
         if !ended {
             let waits: Vec<String> = self
-                .machine
+                .model
                 .nodes
                 .iter()
                 .filter_map(|node| {
@@ -269,13 +266,13 @@ impl Running {
     /// The counts of a node since its program began.
     pub fn counted(&self, node: u16) -> Counters {
         let node = usize::from(node);
-        let before = self.before.get(node).copied().unwrap_or_default();
-        self.machine.nodes[node].counters.since(&before)
+        let before = self.model.before.get(node).copied().unwrap_or_default();
+        self.model.nodes[node].counters.since(&before)
     }
 
     /// When a node's program began, and when its calls returned.
     pub fn returned(&self, node: u16) -> (Time, &[Time]) {
-        let process = &self.machine.nodes[usize::from(node)].process;
+        let process = &self.model.nodes[usize::from(node)].process;
         (process.began.unwrap_or_default(), &process.returned)
     }
 
@@ -285,18 +282,7 @@ impl Running {
     /// The law that does not hold.
     pub fn audit(&mut self) -> Result<(), Imbalance> {
         let now = self.schedule.now();
-        self.machine.switch.audit(now)?;
-        self.machine.nodes.iter_mut().try_for_each(|node| node.audit(now))
-    }
-
-    fn run_until(&mut self, end: Time, mut is_over: impl FnMut(&mut Machine) -> bool) -> bool {
-        loop {
-            if is_over(&mut self.machine) {
-                return true;
-            }
-            if !step(&mut self.machine, &mut self.schedule, end) {
-                return false;
-            }
-        }
+        self.model.switch.audit(now)?;
+        self.model.nodes.iter_mut().try_for_each(|node| node.audit(now))
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use super::config;
-use crate::engine::Schedule;
+use crate::engine::{Schedule, Server};
 use crate::stats::{Imbalance, Occupancy};
 use crate::units::{Span, Time};
 
@@ -50,8 +50,7 @@ pub struct Bus {
     queue: VecDeque<Transaction>,
     /// Transactions, from request to end.
     pub occupancy: Occupancy,
-    /// Time that it was busy.
-    pub busy: Span,
+    server: Server,
 }
 
 impl Bus {
@@ -67,7 +66,7 @@ impl Bus {
             burst: config.burst.count(),
             queue: VecDeque::new(),
             occupancy: Occupancy::default(),
-            busy: Span::ZERO,
+            server: Server::default(),
         }
     }
 
@@ -89,8 +88,7 @@ impl Bus {
 
     /// Ends the transaction and starts the next one.
     pub fn done(&mut self, schedule: &mut Schedule<Happening>) -> Option<Job> {
-        let Transaction { job, time, asked } = self.queue.pop_front()?;
-        self.busy += time;
+        let Transaction { job, asked, .. } = self.queue.pop_front()?;
         self.occupancy.leave(asked, schedule.now());
         self.begin(schedule);
         Some(job)
@@ -110,9 +108,10 @@ impl Bus {
         self.occupancy.audit(&name, now, self.queue.iter().map(|one| one.asked))
     }
 
-    fn begin(&self, schedule: &mut Schedule<Happening>) {
+    fn begin(&mut self, schedule: &mut Schedule<Happening>) {
         if let Some(first) = self.queue.front() {
-            schedule.after(first.time, Happening::BusDone(self.node));
+            let ends = self.server.reserve(first.asked, first.time).ends;
+            schedule.at(ends, Happening::BusDone(self.node));
         }
     }
 }

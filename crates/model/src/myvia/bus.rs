@@ -2,7 +2,7 @@
 //! writes and NIC DMA.
 
 use super::config;
-use crate::engine::{Arbiter, Event, Policy, Random, Schedule};
+use crate::engine::{Arbiter, Event, Policy, Random, Schedule, Server};
 use crate::units::Span;
 
 /// A bus master.
@@ -38,10 +38,10 @@ pub struct Bus {
     read_overhead: u64,
     write_overhead: u64,
     waiting: [Option<Transfer>; 2],
-    busy: Option<Master>,
+    /// The master whose burst is on the bus.
+    master: Option<Master>,
     turns: Arbiter,
-    /// Time that the bus was busy.
-    pub busy_for: Span,
+    server: Server,
     /// Bytes moved, by master.
     pub bytes: [u64; 2],
     /// Bursts, by master.
@@ -58,9 +58,9 @@ impl Bus {
             read_overhead: config.read_overhead,
             write_overhead: config.write_overhead,
             waiting: [None; 2],
-            busy: None,
+            master: None,
             turns: Arbiter::new(Policy::RoundRobin, 2, random),
-            busy_for: Span::ZERO,
+            server: Server::default(),
             bytes: [0; 2],
             bursts: [0; 2],
         }
@@ -79,7 +79,7 @@ impl Bus {
         let place = &mut self.waiting[master as usize];
         debug_assert!(place.is_none(), "{master:?} asks twice");
         *place = Some(Transfer { direction, left: bytes.max(1) });
-        if self.busy.is_none() {
+        if self.master.is_none() {
             schedule.settle(grant);
         }
     }
@@ -87,7 +87,7 @@ impl Bus {
     /// Starts the next burst, if the bus is free and requested; `done` is the event that calls
     /// [`Bus::burst_done`].
     pub fn grant<E: Event>(&mut self, schedule: &mut Schedule<E>, done: E) {
-        if self.busy.is_some() {
+        if self.master.is_some() {
             return;
         }
         let wanted = [Master::Host, Master::Nic]
@@ -107,17 +107,16 @@ impl Bus {
             Direction::Write => self.write_overhead,
         };
         let span = self.period * (overhead + u64::from(bytes.div_ceil(self.width)));
-        self.busy = Some(if chosen == 0 { Master::Host } else { Master::Nic });
-        self.busy_for += span;
+        self.master = Some(if chosen == 0 { Master::Host } else { Master::Nic });
         self.bytes[chosen] += u64::from(bytes);
         self.bursts[chosen] += 1;
-        schedule.after(span, done);
+        schedule.at(self.server.reserve(schedule.now(), span).ends, done);
     }
 
     /// Ends a burst. Returns the master if its transfer is done. If a request is pending, the event
     /// `grant` follows.
     pub fn burst_done<E: Event>(&mut self, schedule: &mut Schedule<E>, grant: E) -> Option<Master> {
-        let master = self.busy.take()?;
+        let master = self.master.take()?;
         let place = &mut self.waiting[master as usize];
         let finished = place.is_some_and(|transfer| transfer.left == 0);
         if finished {
@@ -133,7 +132,7 @@ impl Bus {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{Model, run};
+    use crate::engine::{Model, Simulation};
     use crate::units::{Bytes, Frequency, Time};
 
     #[derive(Clone, Copy, Debug)]
@@ -178,7 +177,7 @@ mod tests {
         }
     }
 
-    fn rig(writes_left: u32) -> (Rig, Schedule<Happening>) {
+    fn rig(writes_left: u32) -> Simulation<Rig> {
         let config = config::Bus {
             clock: Frequency::from_mhz(50),
             width: Bytes::new(4),
@@ -188,15 +187,17 @@ mod tests {
         };
         let mut schedule = Schedule::new(1, config.clock.period());
         let bus = Bus::new(&config, &mut schedule.random);
-        (Rig { bus, finished: Vec::new(), writes_left }, schedule)
+        Simulation { model: Rig { bus, finished: Vec::new(), writes_left }, schedule }
     }
 
     /// A read of 160 B alone takes its data clocks and the overhead of three bursts.
     #[test]
     fn bursts_cost_their_overhead() {
-        let (mut rig, mut schedule) = rig(0);
-        rig.bus.ask(&mut schedule, Master::Nic, Direction::Read, 160, Happening::Grant);
-        run(&mut rig, &mut schedule, Time::NEVER);
+        let mut simulation = rig(0);
+        let Simulation { model: rig, schedule } = &mut simulation;
+        rig.bus.ask(schedule, Master::Nic, Direction::Read, 160, Happening::Grant);
+        simulation.run(Time::NEVER);
+        let rig = &simulation.model;
         assert_eq!(rig.finished, [(Master::Nic, Time::from_ps((40 + 3 * 9) * 20_000))]);
         assert_eq!((rig.bus.bytes, rig.bus.bursts), ([0, 160], [0, 3]));
     }
@@ -204,15 +205,17 @@ mod tests {
     /// A long DMA and processor writes alternate, so no write waits longer than one burst.
     #[test]
     fn masters_take_turns() {
-        let (mut rig, mut schedule) = rig(7);
-        rig.bus.ask(&mut schedule, Master::Nic, Direction::Read, 64 * 8, Happening::Grant);
-        rig.bus.ask(&mut schedule, Master::Host, Direction::Write, 16, Happening::Grant);
-        run(&mut rig, &mut schedule, Time::NEVER);
+        let mut simulation = rig(7);
+        let Simulation { model: rig, schedule } = &mut simulation;
+        rig.bus.ask(schedule, Master::Nic, Direction::Read, 64 * 8, Happening::Grant);
+        rig.bus.ask(schedule, Master::Host, Direction::Write, 16, Happening::Grant);
+        simulation.run(Time::NEVER);
+        let rig = &simulation.model;
         let writes: Vec<Time> =
             rig.finished.iter().filter(|end| end.0 == Master::Host).map(|end| end.1).collect();
         let (burst, write) = ((9 + 16) * 20_000, (4 + 4) * 20_000);
         assert_eq!(writes.len(), 8);
         assert!(writes.windows(2).all(|pair| pair[1].since(pair[0]).ps() == burst + write));
-        assert_eq!(rig.bus.busy_for, schedule.now().since(Time::ZERO));
+        assert_eq!(rig.bus.server.busy(), simulation.now().since(Time::ZERO));
     }
 }

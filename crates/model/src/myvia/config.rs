@@ -11,6 +11,7 @@ pub use super::memory::Layout;
 use super::ring::Rings;
 pub use crate::form::ParameterError as ConfigError;
 use crate::form::{demand, read};
+use crate::sensitivity::Parameters;
 use crate::units::{Bytes, Frequency, Rate, Span};
 
 /// The paper's systems.
@@ -198,7 +199,7 @@ pub struct System {
 }
 
 /// A machine: two or more equal hosts, each with a NIC, and the network between them.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Setup {
     /// Its name in the file.
     pub name: String,
@@ -405,6 +406,23 @@ fn part<'a, T>(
         value: name.to_owned(),
         what: format!("one of {}", parts.keys().cloned().collect::<Vec<_>>().join(", ")),
     })
+}
+
+impl Parameters for Setup {
+    const FILE: &'static str = PAPER;
+
+    fn is_valid(&self) -> bool {
+        self.check().is_ok()
+    }
+
+    /// The file has named parts, such as `[host.a]`; a setup names one of each.
+    fn place(&self, path: &str) -> String {
+        let (part, key) = path.split_once('.').unwrap_or((path, ""));
+        let file: Option<toml::Table> = toml::from_str(PAPER).ok();
+        let name =
+            file.as_ref().and_then(|file| file["setup"].get(&self.name)?.get(part)?.as_str());
+        name.map_or(path.to_owned(), |name| format!("{part}.{name}.{key}"))
+    }
 }
 
 #[cfg(test)]

@@ -85,8 +85,6 @@ pub struct Processor {
     /// The frame handler is running.
     in_handler: bool,
     frames: VecDeque<Handle>,
-    /// Work time, without waiting for the bus.
-    pub busy_for: Span,
     /// Its counters.
     pub counts: HostCounts,
 }
@@ -199,7 +197,6 @@ impl Machine {
             .or_else(|| processor.queue.pop_front());
         if let Some(Task { work, action }) = next {
             processor.current = Some(action);
-            processor.busy_for += work;
             soon(schedule, work, Happening::Worked(host));
         }
     }

@@ -12,7 +12,7 @@ use super::memory::{Extent, RegionId, RegisterError, Registered};
 use super::network::{Link, Network, NetworkEvent, Place};
 use super::pipeline::{Side, Step};
 use super::ring::Rings;
-use crate::engine::{Ended, Event, Handle, Model, Schedule, run, step};
+use crate::engine::{Ended, Event, Handle, Model, Schedule, Simulation};
 use crate::form::within;
 use crate::units::{Span, Time};
 
@@ -203,12 +203,7 @@ pub struct Desk<'a> {
 }
 
 /// The machine with its schedule.
-pub struct Running {
-    /// The machine.
-    pub machine: Machine,
-    /// The schedule.
-    pub schedule: Schedule<Happening>,
-}
+pub type Running = Simulation<Machine>;
 
 impl Machine {
     /// Hosts at the ports of one switch; two hosts are joined directly if the setup has no switch.
@@ -482,7 +477,7 @@ impl Running {
     /// The fault of the setup or of the number of hosts.
     pub fn new(setup: &Setup, hosts: u8, seed: u64) -> Result<Running, ConfigError> {
         let mut schedule = Schedule::new(seed, Span::from_ns(100));
-        Ok(Running { machine: Machine::new(setup, hosts, &mut schedule)?, schedule })
+        Ok(Running { model: Machine::new(setup, hosts, &mut schedule)?, schedule })
     }
 
     /// Hosts and switches with the caller's own cabling.
@@ -496,28 +491,21 @@ impl Running {
         seed: u64,
     ) -> Result<Running, ConfigError> {
         let mut schedule = Schedule::new(seed, Span::from_ns(100));
-        Ok(Running { machine: Machine::wired(setup, hosts, cables, &mut schedule)?, schedule })
+        Ok(Running { model: Machine::wired(setup, hosts, cables, &mut schedule)?, schedule })
     }
 
     /// The interface for programs, before and between runs.
     pub fn desk(&mut self) -> Desk<'_> {
-        Desk { machine: &mut self.machine, schedule: &mut self.schedule }
+        Desk { machine: &mut self.model, schedule: &mut self.schedule }
     }
 
-    /// Runs until no event is left or `until`.
-    pub fn run(&mut self, program: &mut impl Program, until: Time) -> Ended {
-        loop {
-            while let Some(completion) = self.machine.notices.pop_front() {
-                program.completed(&completion, &mut self.desk());
+    /// Runs until no event is left or `until`, and tells the program of completions.
+    pub fn run_program(&mut self, program: &mut impl Program, until: Time) -> Ended {
+        self.run_with(until, |machine, schedule| {
+            while let Some(completion) = machine.notices.pop_front() {
+                program.completed(&completion, &mut Desk { machine, schedule });
             }
-            if self.schedule.pending() == 0 {
-                // The clock does not move on: what is posted next begins now.
-                return run(&mut self.machine, &mut self.schedule, until);
-            }
-            if !step(&mut self.machine, &mut self.schedule, until) {
-                return Ended::TimeUp;
-            }
-        }
+        })
     }
 }
 

@@ -85,11 +85,11 @@ impl PingPong {
         mut lengths: Lengths,
         rounds: u64,
     ) -> Result<PingPong, String> {
-        let vis = running.machine.connect(0, 1);
+        let vis = running.model.connect(0, 1);
         let most = lengths.most();
         let mut regions = [0; 2];
         for (host, region) in regions.iter_mut().enumerate() {
-            let registered = running.machine.register(host as u8, 2 * u64::from(most.max(1)));
+            let registered = running.model.register(host as u8, 2 * u64::from(most.max(1)));
             *region = registered.map_err(|error| error.to_string())?;
         }
         let first = lengths.next();
@@ -184,7 +184,7 @@ impl Window {
         messages: u64,
         receives: bool,
     ) -> Result<Window, String> {
-        let vis = running.machine.connect(0, 1);
+        let vis = running.model.connect(0, 1);
         let buffer = u64::from(lengths.most().max(1)).next_multiple_of(super::kmem::PAGE);
         let all = buffer * WINDOW;
         let sends = match places {
@@ -192,7 +192,7 @@ impl Window {
             Places::Scattered(bytes, _) => bytes + buffer,
         };
         let register = |running: &mut Running, host, bytes| {
-            running.machine.register(host, bytes).map_err(|error| error.to_string())
+            running.model.register(host, bytes).map_err(|error| error.to_string())
         };
         let regions = [register(running, 0, sends)?, register(running, 1, all)?];
         let mut program = Window {
@@ -295,8 +295,8 @@ pub fn ping_pong(
     let mut running = Running::new(setup, 2, seed).map_err(|error| error.to_string())?;
     // The receives reach the NICs before the first send: the same processor posts them first.
     let mut program = PingPong::begin(&mut running, lengths, rounds)?;
-    running.run(&mut program, Time::NEVER);
-    running.machine.audit(running.schedule.now())?;
+    running.run_program(&mut program, Time::NEVER);
+    running.model.audit(running.schedule.now())?;
     let ended = program.ended.filter(|_| program.faults == 0);
     let ended = ended.ok_or_else(|| format!("{}: the ping-pong did not end", setup.name))?;
     let one_way = ended.since(Time::ZERO) / (2 * rounds);
@@ -341,13 +341,13 @@ pub fn window(
 /// # Errors
 /// A sentence, if the run fails.
 pub fn run_window(mut running: Running, program: &mut Window) -> Result<(Running, Span), String> {
-    running.run(program, Time::NEVER);
+    running.run_program(program, Time::NEVER);
     let began = running.schedule.now();
     program.start(&mut running.desk());
-    running.run(program, Time::NEVER);
-    running.machine.audit(running.schedule.now())?;
-    let name = &running.machine.setup.name;
-    let node = &running.machine.nodes[1];
+    running.run_program(program, Time::NEVER);
+    running.model.audit(running.schedule.now())?;
+    let name = &running.model.setup.name;
+    let node = &running.model.nodes[1];
     let dropped = node.agent.counts.dropped + node.processor.counts.dropped;
     let lost = program.received + dropped != program.messages;
     let Some(ended) = program.ended.filter(|_| program.faults == 0 && !lost) else {

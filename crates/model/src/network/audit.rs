@@ -267,7 +267,7 @@ fn bits(set: u32) -> impl Iterator<Item = u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{Ended, Event, Model, Random, Schedule, run};
+    use crate::engine::{Ended, Event, Model, Random, Schedule, Simulation};
     use crate::network::{FabricConfig, Injection, Select, Switching, Topology};
     use crate::units::{Span, Time};
 
@@ -312,7 +312,7 @@ mod tests {
         packets: usize,
         beats: u16,
         to: impl Fn(u32, &mut Random) -> u32,
-    ) -> (Bench, Schedule<Tick>) {
+    ) -> Simulation<Bench> {
         let mut schedule = Schedule::new(1, CYCLE);
         let mut random = Random::new(2);
         for _ in 0..packets {
@@ -322,16 +322,16 @@ mod tests {
                 fabric.inject(&mut schedule, injection, Tick);
             }
         }
-        (Bench { fabric, takes: true, blocked: None }, schedule)
+        Simulation { model: Bench { fabric, takes: true, blocked: None }, schedule }
     }
 
-    fn uniform(config: FabricConfig) -> (Bench, Schedule<Tick>) {
+    fn uniform(config: FabricConfig) -> Simulation<Bench> {
         let fabric = Fabric::new(Topology::torus(4, 2).unwrap(), config, 3).unwrap();
         loaded(fabric, 40, 4, |_, random| random.below(16) as u32)
     }
 
-    fn after(bench: &mut Bench, schedule: &mut Schedule<Tick>, cycles: u64) {
-        run(bench, schedule, Time::ZERO + CYCLE * cycles);
+    fn after(bench: &mut Simulation<Bench>, cycles: u64) {
+        bench.run(Time::ZERO + CYCLE * cycles);
     }
 
     /// In every cycle, beats and credits are conserved and Little's law holds, with all kinds of
@@ -346,14 +346,14 @@ mod tests {
                 sink_beats: 4,
                 ..FabricConfig::default()
             };
-            let (mut bench, mut schedule) = uniform(config);
+            let mut bench = uniform(config);
             for cycle in 0..800 {
-                after(&mut bench, &mut schedule, cycle);
-                bench.fabric.audit().unwrap_or_else(|error| panic!("cycle {cycle}: {error}"));
+                after(&mut bench, cycle);
+                bench.model.fabric.audit().unwrap_or_else(|error| panic!("cycle {cycle}: {error}"));
             }
-            assert_eq!(run(&mut bench, &mut schedule, Time::NEVER), Ended::Quiet);
-            assert_eq!(bench.fabric.counters().packets_out, 640);
-            assert_eq!(bench.fabric.packets_inside(), 0);
+            assert_eq!(bench.run(Time::NEVER), Ended::Quiet);
+            assert_eq!(bench.model.fabric.counters().packets_out, 640);
+            assert_eq!(bench.model.fabric.packets_inside(), 0);
         }
     }
 
@@ -383,11 +383,11 @@ mod tests {
         ];
         for (law, fault) in faults {
             let config = FabricConfig { vcs: 2, buffer_beats: 5, ..FabricConfig::default() };
-            let (mut bench, mut schedule) = uniform(config);
-            after(&mut bench, &mut schedule, 60);
-            bench.fabric.audit().unwrap();
-            fault(&mut bench.fabric);
-            let error = bench.fabric.audit().expect_err("the fault is there").to_string();
+            let mut bench = uniform(config);
+            after(&mut bench, 60);
+            bench.model.fabric.audit().unwrap();
+            fault(&mut bench.model.fabric);
+            let error = bench.model.fabric.audit().expect_err("the fault is there").to_string();
             assert!(error.contains(law), "{law}: {error}");
         }
     }
@@ -399,21 +399,19 @@ mod tests {
         let ring = Topology::ring(8).unwrap();
         let config = FabricConfig { buffer_beats: 2, ..FabricConfig::default() };
         let all_one_way = |source: u32, _: &mut Random| (source + 3) % 8;
-        let (mut bench, mut schedule) =
-            loaded(Fabric::build(ring.clone(), config.clone(), 1), 10, 16, all_one_way);
-        assert_eq!(run(&mut bench, &mut schedule, Time::NEVER), Ended::Quiet);
-        assert!(bench.fabric.stands_still());
-        bench.fabric.audit().unwrap();
+        let mut bench = loaded(Fabric::build(ring.clone(), config.clone(), 1), 10, 16, all_one_way);
+        assert_eq!(bench.run(Time::NEVER), Ended::Quiet);
+        assert!(bench.model.fabric.stands_still());
+        bench.model.fabric.audit().unwrap();
         let mut waits = Waits::default();
-        bench.fabric.waits(&mut waits, |terminal| format!("terminal {terminal}"));
+        bench.model.fabric.waits(&mut waits, |terminal| format!("terminal {terminal}"));
         let cycle = waits.cycle().expect("a deadlock").to_string();
         assert!(cycle.contains("router 0, input") && cycle.contains("waits for"), "{cycle}");
 
         let config = FabricConfig { vcs: 2, ..config };
-        let (mut bench, mut schedule) =
-            loaded(Fabric::new(ring, config, 1).unwrap(), 10, 16, all_one_way);
-        run(&mut bench, &mut schedule, Time::NEVER);
-        assert!(!bench.fabric.stands_still() && bench.fabric.packets_inside() == 0);
+        let mut bench = loaded(Fabric::new(ring, config, 1).unwrap(), 10, 16, all_one_way);
+        bench.run(Time::NEVER);
+        assert!(!bench.model.fabric.stands_still() && bench.model.fabric.packets_inside() == 0);
     }
 
     /// A terminal that takes nothing out stops its senders once its room is full. It loses nothing,
@@ -422,13 +420,13 @@ mod tests {
     fn a_slow_terminal_holds_its_senders_back() {
         let config = FabricConfig { sink_beats: 3, ..FabricConfig::default() };
         let fabric = Fabric::new(Topology::crossbar(4).unwrap(), config, 1).unwrap();
-        let (mut bench, mut schedule) = loaded(fabric, 5, 1, |_, _| 2);
-        bench.takes = false;
-        assert_eq!(run(&mut bench, &mut schedule, Time::NEVER), Ended::Quiet);
-        assert_eq!(bench.fabric.counters().packets_out, 3);
-        bench.fabric.audit().unwrap();
+        let mut bench = loaded(fabric, 5, 1, |_, _| 2);
+        bench.model.takes = false;
+        assert_eq!(bench.run(Time::NEVER), Ended::Quiet);
+        assert_eq!(bench.model.fabric.counters().packets_out, 3);
+        bench.model.fabric.audit().unwrap();
         let mut waits = Waits::default();
-        bench.fabric.waits(&mut waits, |terminal| format!("the program at {terminal}"));
+        bench.model.fabric.waits(&mut waits, |terminal| format!("the program at {terminal}"));
         assert!(waits.all().iter().any(|wait| wait.holder == "the program at 2"), "{waits:?}");
         assert_eq!(waits.cycle(), None);
     }
@@ -443,19 +441,19 @@ mod tests {
             ..FabricConfig::default()
         };
         let fabric = Fabric::new(Topology::crossbar(4).unwrap(), config, 1).unwrap();
-        let (mut bench, mut schedule) = loaded(fabric, 200, 2, |_, random| random.below(4) as u32);
-        bench.blocked = Some(0);
+        let mut bench = loaded(fabric, 200, 2, |_, random| random.below(4) as u32);
+        bench.model.blocked = Some(0);
         for cycle in 0..2_000 {
-            after(&mut bench, &mut schedule, cycle);
-            for queue in &bench.fabric.queues {
-                for place in bench.fabric.packets.list(queue.head) {
-                    let destination = bench.fabric.packets.packet(place.packet).destination;
+            after(&mut bench, cycle);
+            for queue in &bench.model.fabric.queues {
+                for place in bench.model.fabric.packets.list(queue.head) {
+                    let destination = bench.model.fabric.packets.packet(place.packet).destination;
                     assert_eq!(u32::from(queue.vc), destination % u32::from(queues));
                 }
             }
         }
-        bench.fabric.audit().unwrap();
-        bench.fabric.counters().packets_out
+        bench.model.fabric.audit().unwrap();
+        bench.model.fabric.counters().packets_out
     }
 
     /// In every queue and cycle, a packet's channel is its destination modulo the number of

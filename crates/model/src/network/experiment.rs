@@ -8,7 +8,7 @@ use super::packets::Packet;
 use super::report::{Measured, Report};
 use super::topology::Topology;
 use super::traffic::{Arrival, Destinations, Traffic};
-use crate::engine::{Chance, Event, Failures, Model, Random, Schedule, Waits, run};
+use crate::engine::{Chance, Event, Failures, Model, Random, Schedule, Simulation, Waits};
 use crate::stats::{Imbalance, Tally, Window};
 use crate::units::Time;
 
@@ -43,8 +43,7 @@ impl Event for Happening {
 
 /// A network, its traffic, and its measurements.
 pub struct Experiment {
-    bench: Bench,
-    schedule: Schedule<Happening>,
+    simulation: Simulation<Bench>,
     duration: Duration,
 }
 
@@ -133,12 +132,12 @@ impl Experiment {
             fabric,
         };
         bench.begin(&mut schedule);
-        Ok(Experiment { bench, schedule, duration })
+        Ok(Experiment { simulation: Simulation { model: bench, schedule }, duration })
     }
 
     /// The network.
     pub fn fabric(&self) -> &Fabric {
-        &self.bench.fabric
+        &self.simulation.model.fabric
     }
 
     /// Runs to the end and reports.
@@ -156,14 +155,14 @@ impl Experiment {
     /// Those of [`Experiment::run`].
     pub fn run_telling(&mut self, mut done: impl FnMut(f64)) -> Result<Report, Imbalance> {
         const TOLD: u64 = 100;
-        let cycle = self.bench.fabric.config().cycle();
+        let cycle = self.simulation.model.fabric.config().cycle();
         let last = self.duration.cycles - 1;
         for part in 1..=TOLD {
             let until = (u128::from(last) * u128::from(part) / u128::from(TOLD)) as u64;
-            run(&mut self.bench, &mut self.schedule, Time::ZERO + cycle * until);
+            self.simulation.run(Time::ZERO + cycle * until);
             done(part as f64 / TOLD as f64);
         }
-        let bench = &self.bench;
+        let bench = &self.simulation.model;
         bench.fabric.audit()?;
         if bench.fabric.stands_still() {
             let mut waits = Waits::default();
@@ -184,8 +183,8 @@ impl Experiment {
             duration: self.duration,
             delivered_from: &bench.delivered_from,
             latency: bench.latency,
-            events: self.schedule.dispatched(),
-            trace_hash: self.schedule.trace_hash(),
+            events: self.simulation.events(),
+            trace_hash: self.simulation.trace_hash(),
         }))
     }
 }

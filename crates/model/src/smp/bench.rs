@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use bellwire_wire::link::DW_BYTES;
 use bellwire_wire::link::network::{Class, NetworkHeader};
 
-use crate::engine::{Ended, Event, Model, Random, Schedule, run};
+use crate::engine::{Event, Model, Random, Schedule, Simulation};
 use crate::units::Time;
 
 use super::config::{Config, Header};
@@ -70,12 +70,7 @@ pub struct Bench {
 }
 
 /// The bench with its schedule.
-pub struct Running {
-    /// Both nodes.
-    pub bench: Bench,
-    /// The schedule.
-    pub schedule: Schedule<OnBench>,
-}
+pub type Running = Simulation<Bench>;
 
 impl Running {
     /// A bench with a link that is up, and nothing to send yet.
@@ -99,31 +94,26 @@ impl Running {
             last_arrival: Time::ZERO,
             damage: None,
         };
-        Running { bench, schedule }
+        Running { model: bench, schedule }
     }
 
     /// Lets `end` send `packets` packets on a channel, starting now.
     pub fn stimulate(&mut self, end: u8, channel: u8, lengths: Lengths, packets: u64) {
         let random = self.schedule.random.fork(7);
         let stimulus = Stimulus { lengths, left: packets, random, next: None, serial: 0 };
-        self.bench.stimuli[usize::from(end)][usize::from(channel)] = Some(stimulus);
-        self.bench.feed(&mut self.schedule, end, channel);
+        self.model.stimuli[usize::from(end)][usize::from(channel)] = Some(stimulus);
+        self.model.feed(&mut self.schedule, end, channel);
     }
 
     /// Makes the user at `end` stop taking packets of a channel, or resume.
     pub fn block(&mut self, end: u8, channel: u8, blocked: bool) {
-        self.bench.blocked[usize::from(end)][usize::from(channel)] = blocked;
-        self.bench.collect(&mut self.schedule, end, channel);
-    }
-
-    /// Runs until no event is left or `until`.
-    pub fn run(&mut self, until: Time) -> Ended {
-        run(&mut self.bench, &mut self.schedule, until)
+        self.model.blocked[usize::from(end)][usize::from(channel)] = blocked;
+        self.model.collect(&mut self.schedule, end, channel);
     }
 
     /// Packets sent but not yet compared.
     pub fn missing(&self) -> usize {
-        self.bench.expected.iter().flatten().map(VecDeque::len).sum()
+        self.model.expected.iter().flatten().map(VecDeque::len).sum()
     }
 }
 

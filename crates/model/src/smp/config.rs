@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::form::ParameterError as ConfigError;
 use crate::form::{demand as of, read};
+use crate::sensitivity::Parameters;
 use crate::units::{Bytes, Frequency, Span};
 
 /// The paper's link with the recommended setting.
@@ -34,7 +35,7 @@ pub enum Header {
 }
 
 /// All parameters of a link; both ends have the same.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// Clock of the layers.
@@ -224,5 +225,13 @@ impl Config {
     /// Idle time of the receive buffer's exit between two packets.
     pub fn drain_gap(&self) -> Span {
         self.network_clock.period() * self.drain_gap_cycles
+    }
+}
+
+impl Parameters for Config {
+    const FILE: &'static str = RECOMMENDED;
+
+    fn is_valid(&self) -> bool {
+        self.check().is_ok()
     }
 }

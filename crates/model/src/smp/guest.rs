@@ -119,7 +119,7 @@ impl<E: Event> Carrier<E> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{Ended, Model, Random, run};
+    use crate::engine::{Ended, Model, Random, Simulation};
     use crate::smp::Config;
     use crate::units::Time;
 
@@ -152,20 +152,23 @@ mod tests {
             let config = Config { bit_errors, ..Config::recommended() };
             let mut schedule = Schedule::new(5, config.cycle());
             let link = Link::trained(&config, 0, |_, event| OnLink(event), &mut schedule);
-            let mut pair = Pair { carrier: Carrier::new(link), came: Vec::new() };
+            let pair = Pair { carrier: Carrier::new(link), came: Vec::new() };
+            let mut simulation = Simulation { model: pair, schedule };
             let mut random = Random::new(4);
             let mut sent = Vec::new();
             for number in 0..300u32 {
                 let length = 1 + random.below(if number % 3 == 0 { 5_000 } else { 70 });
                 let bytes: Vec<u8> = (0..length).map(|_| random.word() as u8).collect();
                 let (end, channel) = (random.below(2) as u8, random.below(2) as u8);
-                pair.carrier.send(&mut schedule, end, channel, &bytes);
+                let Simulation { model, schedule } = &mut simulation;
+                model.carrier.send(schedule, end, channel, &bytes);
                 sent.push(Carried { end: 1 - end, channel, bytes });
             }
-            let ended = run(&mut pair, &mut schedule, Time::from_ps(1_000_000_000_000));
+            let ended = simulation.run(Time::from_ps(1_000_000_000_000));
             assert_eq!(ended, Ended::Quiet);
+            let (now, pair) = (simulation.now(), simulation.model);
             assert!(pair.carrier.is_quiet());
-            pair.carrier.link().audit(schedule.now()).unwrap();
+            pair.carrier.link().audit(now).unwrap();
             for place in [(0, 0), (0, 1), (1, 0), (1, 1)] {
                 let of_place = |all: &[Carried]| -> Vec<Carried> {
                     all.iter().filter(|one| (one.end, one.channel) == place).cloned().collect()

@@ -22,7 +22,7 @@ use bellwire_wire::link::dllp::{DLLP_BYTES, Dllp, Stage};
 use bellwire_wire::link::llp::Llp;
 use bellwire_wire::link::tlp::{HEADER_BYTES, Tlp};
 
-use crate::engine::{Chance, Event, Schedule, Waits};
+use crate::engine::{Chance, Event, Schedule, Server, Waits};
 use crate::stats::Imbalance;
 use crate::units::{Span, Time};
 
@@ -119,8 +119,6 @@ pub struct Counters {
     pub repeated: u64,
     /// Link-layer packets sent.
     pub link_packets: u64,
-    /// Time that the line was busy.
-    pub busy: Span,
     /// Times that the line stalled although a packet was ready.
     pub stalls: u64,
     /// Frames and link-layer packets that arrived damaged.
@@ -147,7 +145,8 @@ pub struct End {
     /// The receive buffers and the network layer behind them.
     pub receive: ReceiveSide,
     lanes: Lanes,
-    line_free: Time,
+    /// The line to the other end.
+    pub line: Server,
     /// Pending credit updates by channel, and their remaining repetitions.
     update: [bool; CHANNELS],
     again_at: [Option<Time>; CHANNELS],
@@ -384,8 +383,8 @@ impl<E: Event> Link<E> {
         if !self.is_up {
             return;
         }
-        if now < self.ends[at].line_free {
-            let free = self.ends[at].line_free;
+        let free = self.ends[at].line.free_at();
+        if now < free {
             return self.wake_line(schedule, end, free);
         }
         // Link-layer packets go first: they are short, and the other direction waits for them (PCIe
@@ -429,7 +428,7 @@ impl<E: Event> Link<E> {
     fn send_frame(&mut self, schedule: &mut Schedule<E>, end: u8) {
         let now = schedule.now();
         let at = &mut self.ends[usize::from(end)];
-        if now < at.line_free {
+        if !at.line.is_free(now) {
             return;
         }
         let Some((sequence, packet, first)) = at.transmitter.poll(now.ps()) else { return };
@@ -448,10 +447,9 @@ impl<E: Event> Link<E> {
         let now = schedule.now();
         let at = &mut self.ends[usize::from(end)];
         let took = at.lanes.time(bytes.len());
-        at.line_free = now + took;
-        at.counters.busy += took;
+        let line_free = at.line.reserve(now, took).ends;
         at.lanes.carry(&mut bytes);
-        let (line_free, other) = (at.line_free, 1 - end);
+        let other = 1 - end;
         let wires = self.config.serdes * 2 + took;
         let far = &mut self.ends[usize::from(other)];
         let event = match left {
@@ -591,7 +589,7 @@ impl<E: Event> Link<E> {
         }
         if at.transmitter.handle_timeout(now.ps()) == TimedOut::Retrain {
             at.counters.retrained += 1;
-            at.line_free = at.line_free.max(now + self.config.retrain);
+            at.line.close_until(now + self.config.retrain);
         }
         for channel in 0..CHANNELS {
             if at.again_at[channel].is_some_and(|again| again <= now) {
@@ -657,7 +655,7 @@ impl End {
             receiver: Receiver::new(acknowledge_after.ps()),
             receive: ReceiveSide::new(config, random),
             lanes,
-            line_free: Time::ZERO,
+            line: Server::default(),
             update: [false; CHANNELS],
             again_at: [None; CHANNELS],
             again_left: [0; CHANNELS],

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use bellwire_wire::link::network::Class;
 
-use crate::engine::{Ended, Event, Model, Random, Schedule, run};
+use crate::engine::{Event, Model, Random, Schedule, Simulation};
 use crate::units::{Span, Time};
 
 use super::cc::checker::{Golden, check_copies};
@@ -120,12 +120,7 @@ pub struct System {
 }
 
 /// The system with its schedule.
-pub struct Running {
-    /// Processors and links.
-    pub system: System,
-    /// The schedule.
-    pub schedule: Schedule<OnSystem>,
-}
+pub type Running = Simulation<System>;
 
 impl Running {
     /// A system of 2, 3 or 4 nodes whose links are up.
@@ -163,8 +158,8 @@ impl Running {
         let golden = Golden::new(sharing.lines as usize);
         let config = config.clone();
         let system = System { nodes, links, ends, config, sharing, golden, fault: None };
-        let mut running = Running { system, schedule };
-        for node in 0..running.system.nodes.len() as u8 {
+        let mut running = Running { model: system, schedule };
+        for node in 0..running.model.nodes.len() as u8 {
             running.schedule.at(Time::ZERO, OnSystem::Accesses { node });
         }
         Ok(running)
@@ -175,16 +170,11 @@ impl Running {
     /// # Errors
     /// [`Refused`].
     pub fn start(&mut self, node: u8, registers: Registers) -> Result<u8, Refused> {
-        let nodes = self.system.nodes.len() as u8;
-        let at = &mut self.system.nodes[usize::from(node)];
+        let nodes = self.model.nodes.len() as u8;
+        let at = &mut self.model.nodes[usize::from(node)];
         let number = at.lbt.start(registers, node, nodes, MEMORY_BYTES as u64)?;
-        self.system.send_blocks(&mut self.schedule, usize::from(node));
+        self.model.send_blocks(&mut self.schedule, usize::from(node));
         Ok(number)
-    }
-
-    /// Runs until no event is left or `until`.
-    pub fn run(&mut self, until: Time) -> Ended {
-        run(&mut self.system, &mut self.schedule, until)
     }
 
     /// Checks that all work is done, nothing is left anywhere, and no law was violated.
@@ -192,16 +182,16 @@ impl Running {
     /// # Errors
     /// A sentence that names the fault.
     pub fn audit(&self) -> Result<(), String> {
-        if let Some(fault) = &self.system.fault {
+        if let Some(fault) = &self.model.fault {
             return Err(fault.clone());
         }
-        for (at, node) in self.system.nodes.iter().enumerate() {
+        for (at, node) in self.model.nodes.iter().enumerate() {
             let idle = node.cc.is_idle() && node.lbt.is_idle() && node.lmu.is_empty();
             if !idle || node.accesses_left > 0 || node.waiting > 0 {
                 return Err(format!("node {at} has not come to rest"));
             }
         }
-        for link in &self.system.links {
+        for link in &self.model.links {
             link.audit(self.schedule.now()).map_err(|error| error.to_string())?;
         }
         Ok(())

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use bellwire_protocol::link_layer::{Cost, CreditGate, CreditLedger, Lacking, Overflow};
 use bellwire_wire::link::tlp::{CHECK_BYTES, OVERHEAD_BYTES};
 
-use crate::engine::{Arbiter, Policy, Random};
+use crate::engine::{Arbiter, Policy, Random, Server};
 use crate::stats::{Occupancy, Tally};
 use crate::units::{Span, Time};
 
@@ -42,8 +42,8 @@ pub struct SendSide {
     channels: usize,
     room: usize,
     layer: Span,
-    /// When each channel's path into the layer is free.
-    free_at: [Time; CHANNELS],
+    /// Each channel's path into the layer.
+    entries: [Server; CHANNELS],
     /// Packets sent, by channel.
     pub sent: [u64; CHANNELS],
     /// Packets handed over by the network layer, by channel.
@@ -82,7 +82,7 @@ impl SendSide {
             channels: config.channels.into(),
             room: config.send_packets,
             layer: config.layer(),
-            free_at: [Time::ZERO; CHANNELS],
+            entries: Default::default(),
             sent: [0; CHANNELS],
             handed: [0; CHANNELS],
         }
@@ -96,8 +96,7 @@ impl SendSide {
     /// Accepts a packet from the network layer. Returns the time from which it can be sent.
     pub fn enter(&mut self, now: Time, channel: usize, tlp: Vec<u8>, config: &Config) -> Time {
         // The layer is pipelined: a packet can follow as soon as the previous one has entered.
-        let begins = now.max(self.free_at[channel]);
-        self.free_at[channel] = begins + config.pass(moved(&tlp));
+        let begins = self.entries[channel].reserve(now, config.pass(moved(&tlp))).begins;
         let ready = begins + self.layer;
         self.handed[channel] += 1;
         self.queues[channel].push_back((ready, Packet { tlp, left: begins }));
@@ -182,8 +181,8 @@ pub struct ReceiveSide {
     turn: Arbiter,
     /// The channel whose packet is leaving, and when it will have left.
     leaving: Option<(usize, Time)>,
-    /// When the exit is free for the next packet.
-    exit_free: Time,
+    /// The exit into the network layer.
+    exit: Server,
     done: [VecDeque<Packet>; CHANNELS],
     room: usize,
     policy: Receive,
@@ -210,7 +209,7 @@ impl ReceiveSide {
             ledgers: [CreditLedger::new(config.headers, config.data); CHANNELS],
             turn: Arbiter::new(Policy::RoundRobin, CHANNELS, random),
             leaving: None,
-            exit_free: Time::ZERO,
+            exit: Server::default(),
             done: Default::default(),
             room: config.network_packets,
             policy: config.receive,
@@ -264,7 +263,7 @@ impl ReceiveSide {
         let exit_is_free = self.leaving.is_none()
             && self.buffers[channel].is_empty()
             && self.done[channel].len() < self.room;
-        let has_begun = head.max(self.exit_free) < tail;
+        let has_begun = head.max(self.exit.free_at()) < tail;
         if self.policy == Receive::StoreAndForward || !exit_is_free || !has_begun {
             return false;
         }
@@ -289,21 +288,21 @@ impl ReceiveSide {
         let bytes =
             front.packet.tlp.len() - OVERHEAD_BYTES + bellwire_wire::link::tlp::HEADER_BYTES;
         let pass = config.pass(bytes);
+        let free_at = self.exit.free_at();
         let ends = match self.policy {
             // Flits leave while others still arrive; the last leaves once it is there.
-            Receive::CutThrough => (front.head.max(self.exit_free) + pass).max(front.tail),
-            Receive::StoreAndForward => front.tail.max(self.exit_free) + pass,
+            Receive::CutThrough => (front.head.max(free_at) + pass).max(front.tail),
+            Receive::StoreAndForward => front.tail.max(free_at) + pass,
         };
         let ends = ends.max(now);
+        self.exit.reserve(ends - pass, pass + self.gap);
         self.leaving = Some((channel, ends));
         Some(ends)
     }
 
     /// Ends the packet that was leaving.
     pub fn end(&mut self, now: Time) -> Option<Exited> {
-        let (channel, ends) = self.leaving.filter(|leaving| leaving.1 <= now)?;
-        self.leaving = None;
-        self.exit_free = ends + self.gap;
+        let (channel, _) = self.leaving.take_if(|leaving| leaving.1 <= now)?;
         let gone = self.buffers[channel].pop_front()?;
         if !gone.is_sound {
             self.nullified += 1;

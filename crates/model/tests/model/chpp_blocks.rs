@@ -8,8 +8,9 @@ use bellwire_model::chpp::experiments::single::{endpoint, post};
 use bellwire_model::chpp::host::Notice;
 use bellwire_model::chpp::machine::{Desk, Program};
 use bellwire_model::chpp::port::RingKind;
-use bellwire_model::chpp::{Config, Machine, Stopped};
+use bellwire_model::chpp::{Config, Machine};
 use bellwire_model::engine::Policy;
+use bellwire_model::engine::Standstill;
 use bellwire_model::units::{Span, Time};
 use bellwire_wire::endpoint::Endpoint;
 use bellwire_wire::entry::Entry;
@@ -141,7 +142,7 @@ fn opposing_gets_need_their_own_channel() {
         (machine, outcome)
     };
     let (_, outcome) = run(false);
-    let Err(Stopped::Deadlock(cycle)) = outcome else { panic!("no deadlock: {outcome:?}") };
+    let Err(Standstill::Deadlock(cycle)) = outcome else { panic!("no deadlock: {outcome:?}") };
     let told = cycle.to_string();
     assert!(told.contains("receive buffer") && told.contains("room for a packet"), "{told}");
     let (mut machine, outcome) = run(true);
@@ -266,7 +267,7 @@ fn rings_and_slots_hold_naps_back() {
             post(&mut desk, Kind::NapIndirect, (endpoint(0), endpoint(1)), (near, 0), 100).unwrap();
         }
         let mut received = Received::default();
-        let Err(Stopped::Starved(waits)) = machine.run_to_end(&mut received) else {
+        let Err(Standstill::Starved(waits)) = machine.run_to_end(&mut received) else {
             panic!("30 NAPs cannot fit")
         };
         assert!(waits.iter().any(|wait| wait.contains(scarce)), "{waits:?}");
@@ -372,7 +373,7 @@ fn voq_has_no_head_of_line_blocking() {
                     .unwrap();
             }
         }
-        let _ = machine.run(&mut Received::default(), Time::from_ps(200_000_000));
+        let _ = machine.run_program(&mut Received::default(), Time::from_ps(200_000_000));
         machine.nodes()[2..].iter().map(|node| node.receiver.counters.naps).sum::<u64>()
     };
     assert_eq!(arrived(4), 16);
@@ -426,7 +427,7 @@ fn inputs_share_an_output_as_the_policy_says() {
                 (node, post(&mut desk, Kind::Put, ends, places, 65536).unwrap())
             })
             .collect();
-        machine.run(&mut (), Time::ZERO + Span::from_ns(200_000)).unwrap();
+        machine.run_program(&mut (), Time::ZERO + Span::from_ns(200_000)).unwrap();
         let mut landed = [0.0; 4];
         for (node, put) in puts {
             landed[usize::from(node)] += machine.operations()[put as usize].landed_bytes as f64;

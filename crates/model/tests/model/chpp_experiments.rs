@@ -3,7 +3,7 @@
 
 use bellwire_model::chpp::experiments::EXPERIMENTS;
 use bellwire_model::chpp::experiments::fig5::{Shape, latency_ns};
-use bellwire_model::experiment::{Report, Role};
+use bellwire_model::experiment::{Experiment, Report, Role};
 
 fn report(id: &str) -> Report {
     let experiment =
@@ -187,14 +187,76 @@ fn table_4() {
     );
 }
 
-/// Canary: a deviation without an explanation is found.
+/// Canary: a deviation without an explanation is found, and so is one that leaves the bound of its
+/// explanation, whether the explanation stands in the code or in the published data.
 #[test]
 fn an_unexplained_miss_is_found() {
     let mut report = Report::new("canary", "a miss", "");
-    report.value("far off", "us", Role::Predicted, 2.0, Some(1.0));
-    report.value("near", "us", Role::Predicted, 1.01, Some(1.0));
+    report.value("far off", "us", 2.0).beside(1.0);
+    report.value("near", "us", 1.01).beside(1.0);
+    report.value("further than explained", "us", 1.31).beside(1.0).explain_within(30.0, "it is");
+    report.value("as explained", "us", 1.29).beside(1.0).explain_within(30.0, "it is");
+    report.value("no number", "us", f64::NAN).beside(1.0).explain_within(30.0, "it is");
+    report.value("not nothing", "us", 1e-9).beside(0.0);
     report.claim("it flies", false);
-    assert_eq!(report.unexplained(), ["far off", "it flies"]);
+    let unexplained = ["far off", "further than explained", "no number", "not nothing", "it flies"];
+    assert_eq!(report.unexplained(), unexplained);
+}
+
+const PLANTED: Experiment = Experiment {
+    id: "planted",
+    title: "errors beyond their bounds",
+    rows: "",
+    published: r#"
+        [planted]
+        section = "4, Fig. 1"
+        values = [
+            { name = "delay", unit = "us", value = 1, within = 10, why = "known" },
+            { name = "delay", unit = "ns", value = 1000, role = "calibrated" },
+        ]
+        fails = [
+            { claim = "it is short", between = [1, 1.2], why = "known" },
+            { claim = "it is long", between = [1, 2], why = "known" },
+        ]
+        [planted.reasons]
+        known = "it is known"
+        [open]
+        values = [{ name = "unmeasured", unit = "us", value = 1 }]
+    "#,
+    run: |report| {
+        report.value("delay", "us", 1.11);
+        report.value("delay", "ns", 1001.0);
+        report.claim_of("it is short", 1.21, false);
+        report.claim_of("it is long", 1.21, true);
+        Ok(())
+    },
+};
+
+/// Canary: an error beyond the bound in the published data is reported, a claim whose number leaves
+/// its bounds, and a claim that holds though the data says that it fails.
+#[test]
+fn explanations_excuse_no_more_than_they_say() {
+    let report = PLANTED.run().unwrap();
+    assert_eq!(report.unexplained(), ["delay", "it is short", "it is long"]);
+    let [first, second] = &report.values[..] else { panic!("two values") };
+    assert_eq!((first.role, first.within_percent), (Role::Predicted, 10.0));
+    assert_eq!((second.role, second.section.as_deref()), (Role::Calibrated, Some("4, Fig. 1")));
+}
+
+/// Canary: a published value that nothing measures is an error, and so is one that is there twice,
+/// a bound without a reason, and a reason without a text.
+#[test]
+fn what_is_published_is_measured() {
+    let error = Experiment { id: "open", ..PLANTED }.run().unwrap_err();
+    assert_eq!(error, "`unmeasured` in us is not measured");
+    let error = |published| Experiment { published, ..PLANTED }.run().unwrap_err();
+    let twice = r#"planted.values = [
+        { name = "a", unit = "s", value = 1 }, { name = "a", unit = "s", value = 2 }]"#;
+    assert_eq!(error(twice), "planted has `a` in s twice");
+    let alone = r#"planted.values = [{ name = "a", unit = "s", value = 1, within = 9 }]"#;
+    assert_eq!(error(alone), "`a` in planted has a bound or a reason alone");
+    let published = "[planted]\nfails = [{ claim = \"c\", between = [0, 1], why = \"none\" }]";
+    assert_eq!(error(published), "planted gives the reason `none`, which has no text");
 }
 
 /// Controllers in six topologies: the measured mean distance is H(P) within 7 %. A hop lies between

@@ -5,7 +5,8 @@ use bellwire_model::chpp::experiments::single::{endpoint, pattern, post};
 use bellwire_model::chpp::host::Notice;
 use bellwire_model::chpp::machine::{Desk, Program};
 use bellwire_model::chpp::port::RingKind;
-use bellwire_model::chpp::{Config, Machine, Stopped};
+use bellwire_model::chpp::{Config, Machine};
+use bellwire_model::engine::Standstill;
 use bellwire_model::units::{Span, Time};
 
 fn config() -> Config {
@@ -163,7 +164,7 @@ fn a_device_that_stands_still_does_not_stop_dma() {
             post(&mut desk, Kind::Put, ends, places, 3000).unwrap();
         }
     }
-    let Err(Stopped::Starved(waits)) = machine.run_to_end(&mut ()) else { panic!("it stands") };
+    let Err(Standstill::Starved(waits)) = machine.run_to_end(&mut ()) else { panic!("it stands") };
     assert!(
         waits.iter().any(|wait| wait == "node 2 waits for 100 accesses to I/O devices"),
         "{waits:?}"

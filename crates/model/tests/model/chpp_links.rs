@@ -4,7 +4,8 @@ use crate::oracle::random_traffic;
 use bellwire_model::chpp::config::LinksConfig;
 use bellwire_model::chpp::experiments::Kind;
 use bellwire_model::chpp::experiments::single::{endpoint, post};
-use bellwire_model::chpp::{Config, Machine, Stopped};
+use bellwire_model::chpp::{Config, Machine};
+use bellwire_model::engine::Standstill;
 use bellwire_model::network::Shape;
 use bellwire_model::units::{Bytes, Span};
 
@@ -112,7 +113,7 @@ fn gets_over_links_need_their_own_channel_too() {
         machine.run_to_end(&mut ())
     };
     let outcome = run(false);
-    let Err(Stopped::Deadlock(cycle)) = outcome else { panic!("no deadlock: {outcome:?}") };
+    let Err(Standstill::Deadlock(cycle)) = outcome else { panic!("no deadlock: {outcome:?}") };
     let told = cycle.to_string();
     assert!(told.contains("of controller") && told.contains("GETs for node"), "{told}");
     run(true).unwrap();

@@ -18,8 +18,8 @@ fn machine(config: &Config, loads: &[Load]) -> Machine {
 }
 
 fn run(machine: &mut Machine, until: Time) {
-    machine.run(until).expect("it does not stall");
-    machine.check().expect("nothing is lost");
+    machine.run_before(until).expect("it does not stall");
+    machine.model.check().expect("nothing is lost");
 }
 
 fn word(last: bool) -> Word {
@@ -100,7 +100,7 @@ fn prefetch_takes_turns() {
     config.host.submission = Submission::Dma;
     let mut machine = machine(&config, &[Load::SATURATED; 24]);
     run(&mut machine, Time::from_ps(200_000_000));
-    let fetched = &machine.prefetcher.fetched;
+    let fetched = &machine.model.prefetcher.fetched;
     let (least, most) = (fetched.iter().min().unwrap(), fetched.iter().max().unwrap());
     assert!(*least > 300 && most - least <= 1, "{fetched:?}");
 }
@@ -122,7 +122,7 @@ fn pio_takes_six_steps() {
             Step::Sent
         ]
     );
-    assert_eq!(start.machine.bus.up.packets(Traffic::DescriptorRead), 0);
+    assert_eq!(start.machine.model.bus.up.packets(Traffic::DescriptorRead), 0);
 }
 
 /// A submission by DMA takes the nine steps of Fig. 1: one PIO write and one DMA read deliver the
@@ -146,7 +146,7 @@ fn dma_takes_nine_steps() {
             Step::Sent
         ]
     );
-    let bus = &start.machine.bus;
+    let bus = &start.machine.model.bus;
     assert_eq!((bus.down.packets(Traffic::Doorbell), bus.down.packets(Traffic::PioWrite)), (1, 0));
     assert_eq!(bus.up.packets(Traffic::DescriptorRead), 1);
 }
@@ -161,11 +161,11 @@ fn stores_are_combined() {
     config.bus.header = Bytes::new(24);
     let begin = |config: &Config, words| {
         let mut machine = machine(config, &[Load { messages: 1, words, ..Load::SATURATED }]);
-        machine.processes[0].credits = machine.credits.request(0);
+        machine.model.processes[0].credits = machine.model.credits.request(0);
         run(&mut machine, END);
-        let down = &machine.bus.down;
+        let down = &machine.model.bus.down;
         (
-            machine.ports[0].latency.mean(),
+            machine.model.ports[0].latency.mean(),
             down.packets(Traffic::PioWrite),
             down.bytes(Traffic::PioWrite),
         )
@@ -194,12 +194,12 @@ fn credits_bound_what_is_written() {
         let mut machine = machine(&config, &loads);
         for step in 1..20_000 {
             run(&mut machine, Time::from_ps(step * 6_000));
-            let held: u32 = (0..12).map(|port| u32::from(machine.credits.held(port))).sum();
-            let unspent: u32 = machine.processes.iter().map(|p| u32::from(p.credits)).sum();
-            let inside = machine.buffer.inside(Way::Pio) as u32;
-            assert!(inside + unspent <= held && held + machine.credits.free() == 96);
+            let held: u32 = (0..12).map(|port| u32::from(machine.model.credits.held(port))).sum();
+            let unspent: u32 = machine.model.processes.iter().map(|p| u32::from(p.credits)).sum();
+            let inside = machine.model.buffer.inside(Way::Pio) as u32;
+            assert!(inside + unspent <= held && held + machine.model.credits.free() == 96);
         }
-        assert_eq!(machine.buffer.overflows, 0);
+        assert_eq!(machine.model.buffer.overflows, 0);
     }
 }
 
@@ -210,13 +210,13 @@ fn credits_bound_what_is_written() {
 fn each_grant_takes_a_read() {
     let mut machine = machine(&Config::paper(), &[Load::SATURATED]);
     run(&mut machine, Time::from_ps(200_000_000));
-    let process = &machine.processes[0];
-    let answered = machine.credits.grants;
-    assert!(process.reads - answered <= 1 && machine.credits.refusals == 0);
+    let process = &machine.model.processes[0];
+    let answered = machine.model.credits.grants;
+    assert!(process.reads - answered <= 1 && machine.model.credits.refusals == 0);
     // The request waits only for the last words on the wires, 8 ns at most.
     let mean = process.asked.as_ns() / answered as f64;
     assert!((600.0..608.0).contains(&mean), "{mean} ns");
-    assert!(machine.peak <= 1024);
+    assert!(machine.model.peak <= 1024);
     assert!(process.submitted[Way::Pio as usize] / answered > 200);
 }
 
@@ -231,26 +231,26 @@ fn a_hog_makes_others_use_dma_until_it_is_done() {
     let mut machine = machine(&Config::paper(), &[hog, other]);
     let mut held = 0;
     while held < 1024 {
-        held += machine.credits.request(0);
+        held += machine.model.credits.request(0);
     }
-    machine.processes[0].credits = held;
+    machine.model.processes[0].credits = held;
     // The first port begins after a random (exponential) time; until then it has written nothing.
     let mut now = Time::ZERO;
     let mut by_dma = 0;
-    while machine.processes[0].posted() == 0 {
-        by_dma = machine.ports[1].left[Way::Dma as usize];
+    while machine.model.processes[0].posted() == 0 {
+        by_dma = machine.model.ports[1].left[Way::Dma as usize];
         now += Span::from_ns(100);
         run(&mut machine, now);
     }
     assert!(by_dma > 20, "the other is served while the hog holds everything: {by_dma}");
-    assert_eq!(machine.ports[1].left[Way::Pio as usize], 0);
-    assert_eq!(machine.processes[1].reads, 1);
+    assert_eq!(machine.model.ports[1].left[Way::Pio as usize], 0);
+    assert_eq!(machine.model.processes[1].reads, 1);
     // The answer comes at a clock edge, which may add a cycle.
-    assert!((600.0..602.1).contains(&machine.processes[1].asked.as_ns()));
+    assert!((600.0..602.1).contains(&machine.model.processes[1].asked.as_ns()));
     run(&mut machine, END);
-    let other = &machine.processes[1];
+    let other = &machine.model.processes[1];
     assert!(other.submitted[Way::Pio as usize] > 1000, "{:?}", other.submitted);
-    assert_eq!(machine.left_over(), 0);
+    assert_eq!(machine.model.left_over(), 0);
 }
 
 /// While the send engine is stopped, the queue in host memory absorbs a burst beyond the buffer, up
@@ -261,13 +261,13 @@ fn bursts_are_absorbed_up_to_the_queue() {
     let mut config = Config::paper();
     config.host.queue = 500;
     let mut machine = machine(&config, &[Load { messages: 2000, ..Load::SATURATED }]);
-    machine.engine_stopped = true;
+    machine.stop_engine(true);
     run(&mut machine, Time::from_ps(1 << 30));
-    assert_eq!(machine.processes[0].posted(), 1024 / 4 + 500);
-    assert_eq!(machine.queues[0].most, 500);
-    machine.engine_stopped = false;
+    assert_eq!(machine.model.processes[0].posted(), 1024 / 4 + 500);
+    assert_eq!(machine.model.queues[0].most, 500);
+    machine.stop_engine(false);
     run(&mut machine, END);
-    assert_eq!(machine.ports[0].latency.count(), 2000);
+    assert_eq!(machine.model.ports[0].latency.count(), 2000);
 }
 
 /// Descriptors of one to four words, 32 to 128 B, are submitted in both ways and leave whole; the
@@ -281,7 +281,7 @@ fn descriptors_of_all_sizes_go_through() {
         let load = Load { words: 0, messages: 3000, ..Load::SATURATED };
         let mut machine = machine(&config, &[load; 6]);
         run(&mut machine, END);
-        assert_eq!(machine.latencies_ns.len(), 18_000);
+        assert_eq!(machine.model.latencies_ns.len(), 18_000);
     }
 }
 
@@ -292,7 +292,8 @@ fn ports_are_many() {
     for ports in [16, 32, 64] {
         let mut machine = machine(&Config::paper(), &vec![Load::SATURATED; ports]);
         run(&mut machine, Time::from_ps(500_000_000));
-        let left: Vec<u64> = machine.ports.iter().map(|port| port.left.iter().sum()).collect();
+        let left: Vec<u64> =
+            machine.model.ports.iter().map(|port| port.left.iter().sum()).collect();
         let (least, most) = (left.iter().min().unwrap(), left.iter().max().unwrap());
         assert!(*least * 10 >= *most * 7, "{left:?}");
     }
@@ -307,18 +308,19 @@ fn pio_alone_polls() {
     config.nic.depth = 64;
     config.host.submission = Submission::Pio;
     let mut machine = machine(&config, &[Load::SATURATED; 8]);
-    machine.engine_stopped = true;
+    machine.stop_engine(true);
     let until = Time::from_ps(60_000_000);
     run(&mut machine, until);
-    let reads: u64 = machine.processes.iter().map(|process| process.reads).sum();
+    let reads: u64 = machine.model.processes.iter().map(|process| process.reads).sum();
     assert!(reads > 700, "60 us of eight processes, a read of 600 ns after the other: {reads}");
-    let submitted: u64 = machine.processes.iter().map(|process| u64::from(process.posted())).sum();
+    let submitted: u64 =
+        machine.model.processes.iter().map(|process| u64::from(process.posted())).sum();
     assert_eq!(submitted, 64 / 4);
-    assert_eq!(machine.bus.up.packets(Traffic::DescriptorRead), 0);
+    assert_eq!(machine.model.bus.up.packets(Traffic::DescriptorRead), 0);
     // It polls as long as necessary, and then continues.
-    machine.engine_stopped = false;
+    machine.stop_engine(false);
     run(&mut machine, Time::from_ps(120_000_000));
-    assert!(machine.processes.iter().all(|process| process.posted() > 20));
+    assert!(machine.model.processes.iter().all(|process| process.posted() > 20));
 }
 
 /// With DMA alone a process never stops before its queue is full and requests no credits; each
@@ -330,11 +332,11 @@ fn dma_alone_reads_each_descriptor() {
     config.host.submission = Submission::Dma;
     let mut machine = machine(&config, &[Load { messages: 900, ..Load::SATURATED }; 4]);
     run(&mut machine, END);
-    let bus = &machine.bus;
+    let bus = &machine.model.bus;
     assert_eq!(bus.up.packets(Traffic::DescriptorRead), 3600);
     assert_eq!(bus.down.packets(Traffic::Doorbell), 3600);
     assert_eq!(bus.down.packets(Traffic::PioRead), 0);
-    assert!(machine.processes.iter().all(|process| process.asked == Span::ZERO));
+    assert!(machine.model.processes.iter().all(|process| process.asked == Span::ZERO));
 }
 
 /// The same configuration, loads and seed give the same run.
@@ -344,7 +346,7 @@ fn runs_repeat() {
         let load = Load { gap: Span::from_ns(90), burst: 5, words: 0, ..Load::SATURATED };
         let mut machine = machine(&Config::paper(), &[load; 9]);
         run(&mut machine, Time::from_ps(100_000_000));
-        machine.latencies_ns
+        machine.model.latencies_ns
     };
     assert_eq!(run(), run());
 }

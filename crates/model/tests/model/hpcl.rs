@@ -5,7 +5,6 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use bellwire_model::engine::step;
 use bellwire_model::hpcl::config::{Buffers, Config};
 use bellwire_model::hpcl::device::{Channel, Message, Module, Refused, longest_message};
 use bellwire_model::hpcl::experiments::measure::{bandwidth, round_trip};
@@ -28,7 +27,7 @@ fn of(nodes: u16) -> Config {
 
 /// The protocol's counters on a node.
 fn protocol(running: &mut Running, node: u16) -> Counters {
-    let module = running.machine.nodes[usize::from(node)].module.as_mut().expect("loaded");
+    let module = running.model.nodes[usize::from(node)].module.as_mut().expect("loaded");
     module.channel(CHANNEL).expect("open").endpoint.counters()
 }
 
@@ -37,7 +36,7 @@ fn finish(running: &mut Running) {
     running.finish(MOST).unwrap();
     running.settle(Span::from_ns(500_000_000));
     running.audit().unwrap();
-    let nodes = running.machine.nodes.iter();
+    let nodes = running.model.nodes.iter();
     assert!(nodes.clone().all(|node| node.nic.is_empty() && node.bus.is_idle()));
     let (sent, received) = nodes.fold((0, 0), |(sent, received), node| {
         (sent + node.counters.sent, received + node.counters.received)
@@ -158,11 +157,11 @@ fn channels_are_apart() {
     }
     running.settle(Span::from_ns(2_000_000_000));
     let mut peers = |node: usize, channel| {
-        running.machine.nodes[node].module.as_mut().unwrap().channel(channel).unwrap().peers()
+        running.model.nodes[node].module.as_mut().unwrap().channel(channel).unwrap().peers()
     };
     assert_eq!([peers(0, 1), peers(1, 1), peers(2, 2), peers(1, 3)], [1, 1, 0, 0]);
-    assert!(running.machine.nodes[2].counters.frames_unclaimed > 0);
-    assert_eq!(running.machine.nodes[1].counters.frames_unclaimed, 0);
+    assert!(running.model.nodes[2].counters.frames_unclaimed > 0);
+    assert_eq!(running.model.nodes[1].counters.frames_unclaimed, 0);
     running.audit().unwrap();
 }
 
@@ -203,7 +202,7 @@ fn the_module_comes_and_goes() {
     };
     exchange(&mut running, Over::Hpcl).unwrap();
     let bytes = |running: &Running| {
-        running.machine.nodes[1].module.as_ref().map_or(0, |module| module.bytes())
+        running.model.nodes[1].module.as_ref().map_or(0, |module| module.bytes())
     };
     assert!(bytes(&running) > 0);
     running.unload(1);
@@ -211,7 +210,7 @@ fn the_module_comes_and_goes() {
     running.connect(CHANNEL, 0, 1).unwrap();
     exchange(&mut running, Over::Tcp).unwrap();
     running.settle(Span::from_ns(3_000_000_000));
-    assert!(running.machine.nodes[1].counters.frames_unclaimed > 0);
+    assert!(running.model.nodes[1].counters.frames_unclaimed > 0);
 
     running.unload(0);
     for node in 0..2 {
@@ -232,7 +231,7 @@ fn a_caught_frame() {
     let mut running = Running::new(&of(2), 5).unwrap();
     let caught = Rc::new(RefCell::new(Vec::<Frame>::new()));
     let net = caught.clone();
-    running.machine.switch.lose_if = Some(Box::new(move |frame| {
+    running.model.switch.lose_if = Some(Box::new(move |frame| {
         net.borrow_mut().push(frame.clone());
         false
     }));
@@ -271,7 +270,7 @@ fn the_window() {
         let (next, acknowledged) = (Rc::new(Cell::new(None)), Rc::new(Cell::new(0)));
         let most = Rc::new(Cell::new(0));
         let (seen, told, ahead) = (next.clone(), acknowledged.clone(), most.clone());
-        running.machine.switch.lose_if = Some(Box::new(move |frame| {
+        running.model.switch.lose_if = Some(Box::new(move |frame| {
             let Payload::Hpcl(bytes) = &frame.payload else { return false };
             let header = FrameHeader::parse(bytes).unwrap();
             match frame.from {
@@ -296,7 +295,7 @@ fn the_window() {
         let after = protocol(&mut running, 1);
         assert_eq!(after.frames_in_order - before.frames_in_order, 500);
         assert_eq!(after.acknowledgements_sent - before.acknowledgements_sent, 500);
-        let module = running.machine.nodes[0].module.as_mut().unwrap();
+        let module = running.model.nodes[0].module.as_mut().unwrap();
         let endpoint = &module.channel(CHANNEL).unwrap().endpoint;
         let peer = endpoint.peers().next().expect("a peer");
         assert_eq!(endpoint.window_frames(peer), u32::from(window));
@@ -308,7 +307,7 @@ fn burst_without(lost: impl Fn(&Frame, &FrameHeader, u32) -> bool + 'static) -> 
     let mut running = Running::new(&of(2), 7).unwrap();
     let mut frames = 0;
     let mut is_lost = false;
-    running.machine.switch.lose_if = Some(Box::new(move |frame| {
+    running.model.switch.lose_if = Some(Box::new(move |frame| {
         let Payload::Hpcl(bytes) = &frame.payload else { return false };
         let header = FrameHeader::parse(bytes).unwrap();
         frames += u32::from(frame.from == 0 && header.kind == FrameKind::Data);
@@ -318,7 +317,7 @@ fn burst_without(lost: impl Fn(&Frame, &FrameHeader, u32) -> bool + 'static) -> 
     }));
     running.begin(burst(Over::Hpcl, 400, 40));
     finish(&mut running);
-    assert_eq!(running.machine.switch.lost, 1);
+    assert_eq!(running.model.switch.lost, 1);
     running
 }
 
@@ -346,7 +345,7 @@ fn losses_are_made_good() {
     // After a single message, its acknowledgement is the only one.
     let mut running = Running::new(&of(2), 8).unwrap();
     let mut is_lost = false;
-    running.machine.switch.lose_if = Some(Box::new(move |frame| {
+    running.model.switch.lose_if = Some(Box::new(move |frame| {
         let lost = !is_lost && frame.from == 1;
         is_lost |= lost;
         lost
@@ -378,7 +377,7 @@ fn stop_and_go() {
         assert_eq!(running.counted(1).received, 200);
         assert!(running.counted(1).copies_kept > 0);
         assert_eq!(sender.timeouts > 0, loss > 0.0);
-        let module = running.machine.nodes[1].module.as_mut().unwrap();
+        let module = running.model.nodes[1].module.as_mut().unwrap();
         assert!(module.channel(CHANNEL).unwrap().most_waiting() <= 5);
     }
 }
@@ -395,7 +394,7 @@ fn a_switch_that_drops() {
     let receives = vec![Call::Receive; 15 * 20];
     running.begin([vec![receives], vec![sends; 15]].concat());
     finish(&mut running);
-    assert!(running.machine.switch.dropped > 0);
+    assert!(running.model.switch.dropped > 0);
     assert_eq!(running.counted(0).received, 15 * 20);
 }
 
@@ -437,8 +436,8 @@ fn bytes_cost_what_each_stage_says() {
         let config = of(2);
         let mut running = Running::bare(&config, 12).unwrap();
         running.begin([vec![Call::Write { to: 1, bytes }], vec![Call::Read { from: 0, bytes }]]);
-        while running.machine.nodes[1].nic.received == 0 {
-            assert!(step(&mut running.machine, &mut running.schedule, Time::NEVER));
+        while running.model.nodes[1].nic.received == 0 {
+            assert!(running.step(Time::NEVER));
         }
         running.schedule.now()
     };
@@ -521,37 +520,37 @@ fn planted_faults_are_caught() {
         running.begin([receives, sends(0), sends(0)]);
         while !plant(&mut running) {
             running.audit().unwrap();
-            assert!(step(&mut running.machine, &mut running.schedule, Time::NEVER));
+            assert!(running.step(Time::NEVER));
         }
         running.settle(Span::from_ns(1_000));
         let error = running.audit().expect_err(law);
         assert!(error.to_string().contains(law), "{error}");
     };
-    found(&mut |running| running.machine.switch.forget_one(), "found there");
+    found(&mut |running| running.model.switch.forget_one(), "found there");
     found(
         &mut |running| {
-            running.machine.nodes[0].nic.forget_a_buffer();
+            running.model.nodes[0].nic.forget_a_buffer();
             true
         },
         "do not make the ring",
     );
     found(
         &mut |running| {
-            let module = running.machine.nodes[0].module.as_mut().unwrap();
+            let module = running.model.nodes[0].module.as_mut().unwrap();
             module.channel(CHANNEL).unwrap().forget_one()
         },
         "found there",
     );
     found(
         &mut |running| {
-            running.machine.nodes[1].counters.copies_from_user += 1;
+            running.model.nodes[1].counters.copies_from_user += 1;
             true
         },
         "no copy between user and kernel",
     );
     found(
         &mut |running| {
-            running.machine.nodes[0].counters.copies_to_ring += 1;
+            running.model.nodes[0].counters.copies_to_ring += 1;
             true
         },
         "one copy into the ring",
@@ -597,7 +596,7 @@ fn what_cannot_be_is_told() {
     }
     let mut running = Running::new(&of(2), 15).unwrap();
     let mut frames = 0;
-    running.machine.switch.lose_if = Some(Box::new(move |_| {
+    running.model.switch.lose_if = Some(Box::new(move |_| {
         frames += 1;
         frames == 3
     }));

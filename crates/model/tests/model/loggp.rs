@@ -1,7 +1,7 @@
 //! Blocks made of channels and delays match LogGP exactly, and every result doubles when every time
 //! doubles.
 
-use bellwire_model::engine::{Channel, Event, Link, Model, Schedule, run};
+use bellwire_model::engine::{Channel, Event, Link, Model, Schedule, Simulation};
 use bellwire_model::units::{Span, Time};
 
 #[derive(Clone, Copy)]
@@ -96,7 +96,7 @@ fn end(parameters: LogGp, messages: u32, bytes: u32) -> u64 {
         beat: Span::from_ps(parameters.gap_per_byte),
         ..Link::default()
     };
-    let mut pair = Pair {
+    let pair = Pair {
         parameters,
         bytes,
         to_prepare: messages,
@@ -106,9 +106,10 @@ fn end(parameters: LogGp, messages: u32, bytes: u32) -> u64 {
         receiver_free: Time::ZERO,
         received: 0,
     };
-    let mut schedule = Schedule::new(1, Span::from_ns(100));
-    schedule.after(Span::from_ps(parameters.overhead), Happening::Prepared);
-    run(&mut pair, &mut schedule, Time::NEVER);
+    let mut simulation = Simulation { model: pair, schedule: Schedule::new(1, Span::from_ns(100)) };
+    simulation.schedule.after(Span::from_ps(parameters.overhead), Happening::Prepared);
+    simulation.run(Time::NEVER);
+    let Simulation { model: pair, schedule } = simulation;
     assert_eq!(pair.received, messages);
     pair.network.audit(schedule.now()).unwrap();
     // The interface may become free shortly after the last message is received.

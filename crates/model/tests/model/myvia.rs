@@ -46,12 +46,12 @@ impl Traffic {
         for one in 0..hosts {
             for other in 0..hosts {
                 if one != other {
-                    let (near, far) = running.machine.connect(one, other);
+                    let (near, far) = running.model.connect(one, other);
                     vis.push((one, near, other, far));
                 }
             }
         }
-        let register = |host| running.machine.register(host, u64::from(LONGEST)).unwrap();
+        let register = |host| running.model.register(host, u64::from(LONGEST)).unwrap();
         let regions = (0..hosts).map(register).collect();
         let due = vec![Vec::new(); vis.len()];
         let mut traffic = Traffic {
@@ -133,11 +133,11 @@ impl Program for Traffic {
 
 fn traffic(setup: &Setup, hosts: u8, messages: u32, seed: u64) -> (Running, Traffic) {
     let mut running = Running::new(setup, hosts, seed).unwrap();
-    running.machine.journal.open();
+    running.model.journal.open();
     let mut program = Traffic::begin(&mut running, hosts, messages, seed);
-    assert_eq!(running.run(&mut program, Time::NEVER), Ended::Quiet);
+    assert_eq!(running.run_program(&mut program, Time::NEVER), Ended::Quiet);
     program.start(&mut running);
-    assert_eq!(running.run(&mut program, Time::NEVER), Ended::Quiet);
+    assert_eq!(running.run_program(&mut program, Time::NEVER), Ended::Quiet);
     (running, program)
 }
 
@@ -152,12 +152,12 @@ fn random_traffic_is_conserved() {
         for seed in 1..4 {
             let (running, program) = traffic(&paper(name), hosts, 600, seed);
             running
-                .machine
+                .model
                 .audit(running.schedule.now())
                 .unwrap_or_else(|law| panic!("{name}: {law}"));
             assert_eq!((program.sent, program.came, program.mismatches), (600, 600, 0), "{name}");
-            assert_eq!(running.machine.network.under_way(), 0);
-            for node in &running.machine.nodes {
+            assert_eq!(running.model.network.under_way(), 0);
+            for node in &running.model.nodes {
                 let counts = &node.agent.counts;
                 assert_eq!((node.agent.jobs(), node.agent.buffers.in_use()), (0, 0), "{name}");
                 assert!(
@@ -177,15 +177,15 @@ fn planted_faults_are_caught() {
     let mut running = Running::new(&setup, 2, 1).unwrap();
     let mut program = Traffic::begin(&mut running, 2, 20, 1);
     program.wrong_oracle = true;
-    running.run(&mut program, Time::NEVER);
+    running.run_program(&mut program, Time::NEVER);
     program.start(&mut running);
-    running.run(&mut program, Time::NEVER);
+    running.run_program(&mut program, Time::NEVER);
     assert_eq!(program.mismatches, 20);
     let mut running = Running::new(&setup, 2, 1).unwrap();
-    running.machine.journal.open();
+    running.model.journal.open();
     let mut program =
         Window::begin(&mut running, Lengths::Fixed(64), Places::Reused, 20, true).unwrap();
-    running.machine.double_use = true;
+    running.model.double_use = true;
     let error = run_window(running, &mut program).map(|_| ()).unwrap_err();
     assert!(error.contains("Processor did"), "{error}");
 }
@@ -197,11 +197,11 @@ fn planted_faults_are_caught() {
 fn lanai4_overlaps_seven_and_five_stages() {
     let setup = paper("myvia-a");
     let mut running = Running::new(&setup, 2, 1).unwrap();
-    running.machine.journal.open();
+    running.model.journal.open();
     let mut program =
         Window::begin(&mut running, Lengths::Fixed(16_384), Places::Reused, 50, true).unwrap();
     let (running, _) = run_window(running, &mut program).unwrap();
-    let journal = &running.machine.journal;
+    let journal = &running.model.journal;
     journal.check().unwrap();
     let stages = |host: u8, side: Side| {
         let of =
@@ -221,7 +221,7 @@ fn lanai4_overlaps_seven_and_five_stages() {
             .any(|fetch| fetch.job > sent.job && fetch.from < sent.to && sent.from < fetch.to)
     });
     assert!(overlapping.count() > 40);
-    let counts = &running.machine.nodes[0].agent.counts;
+    let counts = &running.model.nodes[0].agent.counts;
     assert!(counts.lock_tries >= 3 * 50 && counts.lock_failures > 0 && counts.most_sending > 2);
     let mut single = setup.clone();
     single.system.send_buffers = 1;
@@ -237,7 +237,7 @@ fn lanai4_overlaps_seven_and_five_stages() {
 fn lanai9_chains_data_and_status() {
     let setup = paper("myvia-b");
     let running = fixed(&setup, 4096, 100);
-    for (node, ours) in running.machine.nodes.iter().zip([Step::Fetch, Step::Deliver]) {
+    for (node, ours) in running.model.nodes.iter().zip([Step::Fetch, Step::Deliver]) {
         let counts = &node.agent.counts;
         assert_eq!((counts.dma_starts, counts.data_transfers), (100, 100));
         assert_eq!((counts.status_words, counts.records, counts.lock_tries), (100, 100, 0));
@@ -254,7 +254,7 @@ fn lanai9_chains_data_and_status() {
 fn status_and_record_come_once() {
     for name in ["myvia-a", "berkeley-a", "myvia-b", "berkeley-b"] {
         let running = fixed(&paper(name), 10_000, 40);
-        for node in &running.machine.nodes {
+        for node in &running.model.nodes {
             let counts = &node.agent.counts;
             assert_eq!((counts.status_words, counts.records), (40, 40), "{name}");
         }
@@ -269,8 +269,8 @@ fn three_engines_run_at_once() {
     for name in ["myvia-a", "myvia-b"] {
         let (running, _) = traffic(&paper(name), 2, 400, 1);
         let all = [Unit::HostDma, Unit::SendDma, Unit::ReceiveDma];
-        let together = running.machine.journal.overlap(0, &all);
-        let sending = running.machine.journal.overlap(0, &all[1..2]);
+        let together = running.model.journal.overlap(0, &all);
+        let sending = running.model.journal.overlap(0, &all[1..2]);
         assert!(together * 20 > sending, "{name}: {together} of {sending}");
     }
 }
@@ -281,14 +281,14 @@ fn three_engines_run_at_once() {
 #[test]
 fn a_write_of_the_descriptor_is_the_doorbell() {
     let running = fixed(&paper("myvia-b"), 64, 50);
-    let node = &running.machine.nodes[0];
+    let node = &running.model.nodes[0];
     assert_eq!((node.processor.counts.descriptor_writes, node.processor.counts.doorbells), (50, 0));
     assert_eq!((node.agent.counts.descriptors_taken, node.agent.counts.descriptors_read), (50, 0));
     assert_eq!(node.bus.bytes[0], 50 * 16);
     let setup = paper("berkeley-b");
     assert_eq!(setup.system.queues, Queues::HostQueue);
     let running = fixed(&setup, 64, 50);
-    let node = &running.machine.nodes[0];
+    let node = &running.model.nodes[0];
     assert_eq!((node.processor.counts.descriptor_writes, node.processor.counts.doorbells), (0, 50));
     assert_eq!(node.agent.counts.descriptors_read, 50);
     let entries = node.agent.cache.misses * 8;
@@ -308,7 +308,7 @@ fn bursts_overflow_into_host_memory() {
     program.unfinished = 900;
     let (running, _) = run_window(running, &mut program).unwrap();
     assert_eq!((program.received, program.faults), (900, 0));
-    let vi = &running.machine.nodes[0].vis[0];
+    let vi = &running.model.nodes[0].vis[0];
     let counts = vi.queues[0].counts;
     assert_eq!((counts.direct + counts.refilled, counts.taken), (900, 900));
     assert!(
@@ -319,7 +319,7 @@ fn bursts_overflow_into_host_memory() {
     assert!(counts.interrupts <= counts.refilled / room + 2);
     assert_eq!(vi.dry, bellwire_model::units::Span::ZERO);
     let calm = fixed(&setup, 64, 10);
-    assert_eq!(calm.machine.nodes[0].processor.counts.interrupts(), 0);
+    assert_eq!(calm.model.nodes[0].processor.counts.interrupts(), 0);
 }
 
 /// With a receive posted first, a message is delivered. Without one it is dropped and counted, and
@@ -334,27 +334,27 @@ fn a_receive_is_posted_first() {
     }
     for name in ALL {
         let mut running = Running::new(&paper(name), 2, 1).unwrap();
-        let (near, far) = running.machine.connect(0, 1);
-        let regions = [0, 1].map(|host| running.machine.register(host, 16_384).unwrap());
+        let (near, far) = running.model.connect(0, 1);
+        let regions = [0, 1].map(|host| running.model.register(host, 16_384).unwrap());
         let mut program = Noted(Vec::new());
         running.desk().send(0, near, regions[0], 0, 1000).unwrap();
-        running.run(&mut program, Time::NEVER);
+        running.run_program(&mut program, Time::NEVER);
         assert_eq!((program.0.len(), program.0[0].side), (1, Side::Send), "{name}");
-        let node = &running.machine.nodes[1];
+        let node = &running.model.nodes[1];
         assert_eq!(node.agent.counts.dropped + node.processor.counts.dropped, 1, "{name}");
         running.desk().receive(1, far, regions[1], 0, 6000).unwrap();
         running.desk().receive(1, far, regions[1], 0, 6000).unwrap();
-        running.run(&mut program, Time::NEVER);
+        running.run_program(&mut program, Time::NEVER);
         running.desk().send(0, near, regions[0], 0, 5000).unwrap();
         running.desk().send(0, near, regions[0], 0, 7000).unwrap();
-        running.run(&mut program, Time::NEVER);
+        running.run_program(&mut program, Time::NEVER);
         let mut received: Vec<&Completion> =
             program.0.iter().filter(|one| one.side == Side::Receive).collect();
         received.sort_by_key(|one| one.number);
         let ends: Vec<(u64, u32, Status)> =
             received.iter().map(|one| (one.message, one.length, one.status)).collect();
         assert_eq!(ends, [(1, 5000, Status::Success), (2, 7000, Status::TooLong)], "{name}");
-        running.machine.audit(running.schedule.now()).unwrap();
+        running.model.audit(running.schedule.now()).unwrap();
     }
 }
 
@@ -363,9 +363,9 @@ fn a_receive_is_posted_first() {
 fn wrong_posts_are_refused() {
     let setup = paper("myvia-a");
     let mut running = Running::new(&setup, 2, 1).unwrap();
-    let lone = running.machine.create_vi(0);
-    let (vi, _) = running.machine.connect(0, 1);
-    let region = running.machine.register(0, 4096).unwrap();
+    let lone = running.model.create_vi(0);
+    let (vi, _) = running.model.connect(0, 1);
+    let region = running.model.register(0, 4096).unwrap();
     let mut desk = running.desk();
     assert_eq!(desk.send(0, lone, region, 0, 1), Err(PostError::NotConnected(lone)));
     assert_eq!(desk.send(0, 77, region, 0, 1), Err(PostError::NotConnected(77)));
@@ -377,7 +377,7 @@ fn wrong_posts_are_refused() {
     let capacity = setup.system.small_ring + setup.system.big_ring;
     assert!((0..capacity).all(|_| desk.receive(0, vi, region, 0, 1).is_ok()));
     assert_eq!(desk.receive(0, vi, region, 0, 1), Err(PostError::QueueFull(capacity)));
-    running.machine.audit(Time::ZERO).unwrap();
+    running.model.audit(Time::ZERO).unwrap();
     assert!(
         Running::new(&setup, 17, 1).map(|_| ()).unwrap_err().to_string().contains("`hosts` is 17")
     );
@@ -406,7 +406,7 @@ fn contiguous_memory_takes_one_dma() {
         let mut pages = setup.clone();
         pages.system.layout = Layout::Pages;
         let transfers = |setup: &Setup, length| {
-            fixed(setup, length, 4).machine.nodes[0].agent.counts.data_transfers / 4
+            fixed(setup, length, 4).model.nodes[0].agent.counts.data_transfers / 4
         };
         let full = 120 << 10;
         assert_eq!(
@@ -426,7 +426,7 @@ fn contiguous_memory_takes_one_dma() {
 #[test]
 fn buffers_have_the_length_of_the_message() {
     let flow = window(&paper("myvia-a"), Lengths::mix(3, 65_536), Places::Reused, 300, 1).unwrap();
-    for node in &flow.running.machine.nodes {
+    for node in &flow.running.model.nodes {
         assert_eq!(node.agent.buffers.given, 300);
         assert!(node.agent.buffers.most_bytes <= 2 * 65_536 + 16);
         assert_eq!(node.agent.buffers.used_bytes(), 0);
@@ -449,24 +449,24 @@ fn routes_are_the_sources() {
     ];
     let setup = paper("myvia-b");
     let mut running = Running::wired(&setup, 3, &cables, 1).unwrap();
-    assert_eq!(running.machine.route(0, 1), Some(&[2, 0][..]));
-    assert_eq!(running.machine.route(1, 0), Some(&[2, 0][..]));
+    assert_eq!(running.model.route(0, 1), Some(&[2, 0][..]));
+    assert_eq!(running.model.route(1, 0), Some(&[2, 0][..]));
     let mut program = Traffic::begin(&mut running, 3, 200, 1);
-    running.run(&mut program, Time::NEVER);
+    running.run_program(&mut program, Time::NEVER);
     program.start(&mut running);
-    running.run(&mut program, Time::NEVER);
+    running.run_program(&mut program, Time::NEVER);
     assert_eq!((program.came, program.mismatches), (200, 0));
-    assert!(running.machine.network.blocked > 0);
+    assert!(running.model.network.blocked > 0);
     // The longer route takes longer; the route to nowhere loses.
     let one_way = |route: Vec<u8>| {
         let mut running = Running::wired(&setup, 3, &cables, 1).unwrap();
-        running.machine.set_route(0, 1, route);
+        running.model.set_route(0, 1, route);
         let mut program =
             Window::begin(&mut running, Lengths::Fixed(64), Places::Reused, 1, true).unwrap();
-        running.run(&mut program, Time::NEVER);
+        running.run_program(&mut program, Time::NEVER);
         program.start(&mut running.desk());
-        running.run(&mut program, Time::NEVER);
-        (program.received, running.machine.network.lost, running.schedule.now())
+        running.run_program(&mut program, Time::NEVER);
+        (program.received, running.model.network.lost, running.schedule.now())
     };
     let (short, long, lost) = (one_way(vec![2, 0]), one_way(vec![3, 1, 0]), one_way(vec![9]));
     assert_eq!((short.0, short.1, long.0, long.1, lost.0, lost.1), (1, 0, 1, 0, 0, 1));
@@ -489,47 +489,47 @@ fn routes_go_round_a_link_that_is_down() {
         (port(2, 1), port(1, 3)),
     ];
     let mut running = Running::wired(&paper("myvia-b"), 2, &cables, 1).unwrap();
-    let ends: Vec<_> = running.machine.links().map(|link| link.ends).collect();
+    let ends: Vec<_> = running.model.links().map(|link| link.ends).collect();
     assert_eq!(ends, cables.map(|(one, other)| [one, other]));
-    assert!(running.machine.links().all(|link| link.up));
+    assert!(running.model.links().all(|link| link.up));
     let listed = |running: &Running| -> Vec<(u8, u8, Vec<u8>)> {
-        let routes = running.machine.routes().filter(|(from, to, _)| from != to);
+        let routes = running.model.routes().filter(|(from, to, _)| from != to);
         routes.map(|(from, to, ports)| (from, to, ports.to_vec())).collect()
     };
     assert_eq!(listed(&running), [(0, 1, vec![2, 0]), (1, 0, vec![2, 0])]);
 
-    assert!(!running.machine.set_link([port(0, 0), port(1, 0)], false), "there is no such cable");
+    assert!(!running.model.set_link([port(0, 0), port(1, 0)], false), "there is no such cable");
     // Its ends may be named in either order.
-    assert!(running.machine.set_link([direct[1], direct[0]], false));
-    let down: Vec<_> = running.machine.links().filter(|link| !link.up).collect();
+    assert!(running.model.set_link([direct[1], direct[0]], false));
+    let down: Vec<_> = running.model.links().filter(|link| !link.up).collect();
     assert_eq!(down.len(), 1);
     assert_eq!(down[0].ends, direct);
     let window = |running: &mut Running, messages: u64| {
         let mut program =
             Window::begin(running, Lengths::Fixed(1024), Places::Reused, messages, true).unwrap();
-        running.run(&mut program, Time::NEVER);
+        running.run_program(&mut program, Time::NEVER);
         program.start(&mut running.desk());
-        assert_eq!(running.run(&mut program, Time::NEVER), Ended::Quiet);
-        running.machine.audit(running.schedule.now()).unwrap();
+        assert_eq!(running.run_program(&mut program, Time::NEVER), Ended::Quiet);
+        running.model.audit(running.schedule.now()).unwrap();
         program.received
     };
-    assert_eq!((window(&mut running, 20), running.machine.network.lost), (0, 20));
+    assert_eq!((window(&mut running, 20), running.model.network.lost), (0, 20));
 
-    running.machine.map_routes();
+    running.model.map_routes();
     assert_eq!(listed(&running), [(0, 1, vec![3, 1, 0]), (1, 0, vec![3, 0, 0])]);
-    assert_eq!((window(&mut running, 20), running.machine.network.lost), (20, 20));
+    assert_eq!((window(&mut running, 20), running.model.network.lost), (20, 20));
 
     let own = [port(1, 0), Place::Node(1)];
-    assert!(running.machine.set_link(own, false));
-    running.machine.map_routes();
+    assert!(running.model.set_link(own, false));
+    running.model.map_routes();
     assert_eq!(listed(&running), []);
-    assert_eq!((window(&mut running, 5), running.machine.network.lost), (0, 25));
+    assert_eq!((window(&mut running, 5), running.model.network.lost), (0, 25));
     for ends in [own, direct] {
-        assert!(running.machine.set_link(ends, true));
+        assert!(running.model.set_link(ends, true));
     }
-    running.machine.map_routes();
+    running.model.map_routes();
     assert_eq!(listed(&running), [(0, 1, vec![2, 0]), (1, 0, vec![2, 0])]);
-    assert_eq!((window(&mut running, 20), running.machine.network.lost), (20, 25));
+    assert_eq!((window(&mut running, 20), running.model.network.lost), (20, 25));
 }
 
 /// A link that goes down under traffic loses only packets that reach it from then on. Each message
@@ -548,20 +548,20 @@ fn a_link_that_goes_down_loses_what_comes_to_it() {
     ];
     let mut running = Running::wired(&paper("myvia-b"), 4, &cables, 1).unwrap();
     let mut program = Traffic::begin(&mut running, 4, 400, 1);
-    running.run(&mut program, Time::NEVER);
+    running.run_program(&mut program, Time::NEVER);
     program.start(&mut running);
     // Until packets wait for the only cable between the switches.
-    while running.machine.network.blocked < 20 {
+    while running.model.network.blocked < 20 {
         let soon = running.schedule.now() + bellwire_model::units::Span::from_ns(1000);
-        assert_eq!(running.run(&mut program, soon), Ended::TimeUp);
+        assert_eq!(running.run_program(&mut program, soon), Ended::TimeUp);
     }
     program.may_lose = true;
-    assert!(running.machine.set_link(between, false));
-    assert_eq!(running.run(&mut program, Time::NEVER), Ended::Quiet);
-    let lost = running.machine.network.lost;
+    assert!(running.model.set_link(between, false));
+    assert_eq!(running.run_program(&mut program, Time::NEVER), Ended::Quiet);
+    let lost = running.model.network.lost;
     assert!(lost > 0 && program.came > 0);
     assert_eq!((u64::from(program.came) + lost, program.sent, program.mismatches), (400, 400, 0));
-    assert_eq!(running.machine.network.under_way(), 0);
+    assert_eq!(running.model.network.under_way(), 0);
 }
 
 /// The programs are the paper's: a ping-pong of 1000 round trips, and 2000 messages in one
@@ -578,7 +578,7 @@ fn programs_are_the_papers() {
             Window::begin(&mut running, Lengths::Fixed(1024), Places::Reused, 2000, receives)
                 .unwrap();
         let (running, _) = run_window(running, &mut program).unwrap();
-        let dropped = running.machine.nodes[1].agent.counts.dropped;
+        let dropped = running.model.nodes[1].agent.counts.dropped;
         assert_eq!(
             (program.sent, program.received, dropped),
             if receives { (2000, 2000, 0) } else { (2000, 0, 2000) }

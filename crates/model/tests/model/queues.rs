@@ -1,6 +1,6 @@
 //! Queues against closed formulas: event core, channels and random numbers together.
 
-use bellwire_model::engine::{Chance, Channel, Event, Link, Model, Random, Schedule, run};
+use bellwire_model::engine::{Chance, Channel, Event, Link, Model, Random, Schedule, Simulation};
 use bellwire_model::units::{Span, Time};
 
 #[derive(Clone, Copy)]
@@ -89,11 +89,12 @@ fn mean_wait(service: Service, load: f64, seed: u64) -> f64 {
     let queue =
         Channel::new("queue", Link::default(), u32::MAX, Happening::Arrival, Happening::Room);
     let gap_ps = (Service::MEAN_PS as f64 / load) as u64;
-    let mut station = Station { queue, busy: false, gap_ps, service };
-    let mut schedule = Schedule::new(seed, Span::from_ns(100));
-    schedule.at(Time::ZERO, Happening::Make);
+    let model = Station { queue, busy: false, gap_ps, service };
+    let mut simulation = Simulation { model, schedule: Schedule::new(seed, Span::from_ns(100)) };
+    simulation.schedule.at(Time::ZERO, Happening::Make);
     let end = Time::from_ps(1_500_000 * Service::MEAN_PS);
-    run(&mut station, &mut schedule, end);
+    simulation.run(end);
+    let station = simulation.model;
     station.queue.audit(end).unwrap();
     station.queue.waited.mean() / Service::MEAN_PS as f64
 }
@@ -172,13 +173,13 @@ impl Model for OutputQueued {
 fn check_output_queueing(ports: usize, load: f64, expected: f64) -> Result<(), String> {
     let output = || Channel::new("output", Link::default(), u32::MAX, Slot::Arrival, Slot::Room);
     let outputs = (0..ports).map(|_| output()).collect();
-    let mut switch = OutputQueued { outputs, load: Chance::new(load) };
-    let mut schedule = Schedule::new(3, SLOT);
-    schedule.at(Time::ZERO, Slot::Begins);
+    let model = OutputQueued { outputs, load: Chance::new(load) };
+    let mut simulation = Simulation { model, schedule: Schedule::new(3, SLOT) };
+    simulation.schedule.at(Time::ZERO, Slot::Begins);
     let end = Time::ZERO + SLOT * (4_000_000 / ports as u64);
-    run(&mut switch, &mut schedule, end);
+    simulation.run(end);
     let (mut waits, mut cells) = (0.0, 0.0);
-    for output in &switch.outputs {
+    for output in &simulation.model.outputs {
         output.audit(end).unwrap();
         waits += output.waited.sum() as f64 / SLOT.ps() as f64;
         cells += output.waited.count() as f64;

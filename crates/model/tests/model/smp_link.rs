@@ -14,7 +14,7 @@ const FOREVER: Time = Time::from_ps(1_000_000_000_000);
 /// Both ends send on both channels.
 fn stimulate_all(running: &mut Running, lengths: Lengths, packets: u64) {
     for end in 0..2 {
-        for channel in 0..running.bench.link.config().channels {
+        for channel in 0..running.model.link.config().channels {
             running.stimulate(end, channel, lengths, packets);
         }
     }
@@ -27,9 +27,9 @@ fn fast() -> Frequency {
 
 /// Everything arrived, nothing else did, and nothing is left anywhere.
 fn is_sound(running: &Running) {
-    assert_eq!((running.bench.mismatches, running.missing()), (0, 0));
-    assert!(running.bench.link.is_quiet());
-    running.bench.link.audit(running.schedule.now()).unwrap();
+    assert_eq!((running.model.mismatches, running.missing()), (0, 0));
+    assert!(running.model.link.is_quiet());
+    running.model.link.audit(running.schedule.now()).unwrap();
 }
 
 /// Random packets of all lengths, on both channels and in both directions, arrive unchanged. This
@@ -46,7 +46,7 @@ fn a_random_run_has_no_mismatch() {
             stimulate_all(&mut running, Lengths::Random, 5_000);
             assert_eq!(running.run(FOREVER), Ended::Quiet);
             is_sound(&running);
-            assert_eq!(running.bench.compared, 20_000);
+            assert_eq!(running.model.compared, 20_000);
             running.schedule.trace_hash()
         };
         let hash = run(1);
@@ -60,10 +60,10 @@ fn a_random_run_has_no_mismatch() {
 #[test]
 fn a_planted_fault_is_caught() {
     let mut running = Running::new(&Config::recommended(), 3);
-    running.bench.damage = Some(4_321);
+    running.model.damage = Some(4_321);
     stimulate_all(&mut running, Lengths::Random, 2_000);
     running.run(FOREVER);
-    assert_eq!(running.bench.mismatches, 1);
+    assert_eq!(running.model.mismatches, 1);
 }
 
 /// With bit errors on all lanes, or many on one, everything arrives once and in order.
@@ -76,7 +76,7 @@ fn flipped_bits_are_survived() {
         stimulate_all(&mut running, Lengths::Random, 2_000);
         assert_eq!(running.run(FOREVER), Ended::Quiet);
         is_sound(&running);
-        let end = running.bench.link.end(0);
+        let end = running.model.link.end(0);
         assert!(
             end.bits_flipped() > 0 && end.counters.repeated > 0,
             "errors were made, and mended"
@@ -85,11 +85,11 @@ fn flipped_bits_are_survived() {
     let mut running = Running::new(&Config::recommended(), 9);
     let mut chances = [Chance::NEVER; 8];
     chances[3] = Chance::new(1e-3);
-    running.bench.link.disturb(1, chances, &mut running.schedule);
+    running.model.link.disturb(1, chances, &mut running.schedule);
     stimulate_all(&mut running, Lengths::Random, 2_000);
     running.run(FOREVER);
     is_sound(&running);
-    assert_eq!(running.bench.link.end(1).bits_flipped(), 0, "the other way is clean");
+    assert_eq!(running.model.link.end(1).bits_flipped(), 0, "the other way is clean");
 }
 
 /// A cut-through receiver has forwarded the first flits of a packet when its CRC proves wrong. The
@@ -108,7 +108,7 @@ fn a_bad_tail_is_nullified() {
         stimulate_all(&mut running, lengths, 3_000);
         assert_eq!(running.run(FOREVER), Ended::Quiet);
         is_sound(&running);
-        for end in [0, 1].map(|end| running.bench.link.end(end)) {
+        for end in [0, 1].map(|end| running.model.link.end(end)) {
             let nullified = end.receive.nullified;
             // A bad packet that still waits for the exit when its end arrives is dropped in its
             // buffer.
@@ -124,10 +124,10 @@ fn a_bad_tail_is_nullified() {
 fn an_ignored_mark_is_noticed() {
     let config = Config { bit_errors: 1e-5, ..Config::recommended() };
     let mut running = Running::new(&config, 11);
-    running.bench.link.ignore_marks(1);
+    running.model.link.ignore_marks(1);
     stimulate_all(&mut running, Lengths::Random, 500);
     running.run(FOREVER);
-    assert!(running.bench.mismatches > 0);
+    assert!(running.model.mismatches > 0);
 }
 
 /// A line that carries only noise for a while retrains repeatedly, and then nothing is missing.
@@ -137,10 +137,10 @@ fn a_cut_is_survived() {
     let mut running = Running::new(&Config::recommended(), 4);
     stimulate_all(&mut running, Lengths::Random, 500);
     running.run(Time::from_ps(5_000_000));
-    running.bench.link.disturb(1, [Chance::new(0.5); 8], &mut running.schedule);
+    running.model.link.disturb(1, [Chance::new(0.5); 8], &mut running.schedule);
     running.run(Time::from_ps(60_000_000));
-    assert!(running.missing() > 0 && running.bench.link.end(0).counters.retrained > 0);
-    running.bench.link.disturb(1, [Chance::NEVER; 8], &mut running.schedule);
+    assert!(running.missing() > 0 && running.model.link.end(0).counters.retrained > 0);
+    running.model.link.disturb(1, [Chance::NEVER; 8], &mut running.schedule);
     assert_eq!(running.run(FOREVER), Ended::Quiet);
     is_sound(&running);
 }
@@ -157,7 +157,7 @@ fn a_blocked_channel_does_not_stop_the_other() {
     running.stimulate(0, 0, Lengths::Fixed(8), 300);
     running.stimulate(0, 1, Lengths::Fixed(8), 300);
     running.run(FOREVER);
-    let link = &running.bench.link;
+    let link = &running.model.link;
     let in_buffers = 6 + config.network_packets as u64;
     assert_eq!(link.end(0).sent(), [in_buffers, 300]);
     assert_eq!(link.end(1).receive.ledger(0).held(), (6, 6));
@@ -173,7 +173,7 @@ fn a_blocked_channel_does_not_stop_the_other() {
         running.stimulate(0, channel, Lengths::Fixed(32), 10_000);
     }
     running.run(Time::from_ps(100_000_000));
-    let [requests, responses] = running.bench.link.end(0).sent();
+    let [requests, responses] = running.model.link.end(0).sent();
     assert!(requests > 1_000 && requests.abs_diff(responses) <= 1, "{requests}, {responses}");
 }
 
@@ -187,7 +187,7 @@ fn data_credits_stop_the_sender() {
     running.block(1, 0, true);
     running.stimulate(0, 0, Lengths::Fixed(128), 20);
     running.run(FOREVER);
-    let link = &running.bench.link;
+    let link = &running.model.link;
     // One packet is in the network layer; two fill the buffer except for 30 credits.
     assert_eq!(link.end(0).sent(), [3, 0]);
     assert_eq!(link.end(1).receive.ledger(0).held(), (2, 62));
@@ -211,7 +211,7 @@ fn a_full_replay_buffer_stops_both_channels() {
     }
     running.run(Time::from_ps(40_000_000));
     // 33 DW each: 15 of them fill 2 KiB.
-    let link = &running.bench.link;
+    let link = &running.model.link;
     assert_eq!(link.end(0).sent().iter().sum::<u64>(), 15);
     assert_eq!(link.end(0).replay_held(), 15 * 33 * 4);
     assert_eq!(link.end(0).first_stall.unwrap().lacks, [Some(Stall::Replay); 2]);
@@ -237,16 +237,16 @@ fn a_link_comes_up_from_reset() {
         running.stimulate(0, 0, Lengths::Fixed(128), 1);
         running.run(FOREVER);
         is_sound(&running);
-        running.bench.link.end(1).receive.delays.mean() / 1000.0
+        running.model.link.end(1).receive.delays.mean() / 1000.0
     };
     let whole = train([Role::Rc, Role::Ep], 0xff).unwrap();
-    assert!(whole.bench.link.up_at() > Time::ZERO);
+    assert!(whole.model.link.up_at() > Time::ZERO);
     // The network layer starts its 512 B when the header has arrived, after 4 ns of it; it ends
     // later than the arrival of the whole packet.
     let whole_ns = 245.0 - 127.0 + config.pass(512).as_ns();
     assert!((delay(whole) - whole_ns).abs() < 0.01);
     let half = train([Role::Ep, Role::Rc], 0xf0).unwrap();
-    assert_eq!(half.bench.link.choice().width(), 4);
+    assert_eq!(half.model.link.choice().width(), 4);
     // 131 DW of frame take 131 ns more, and the network layer is then not the bottleneck.
     assert_eq!(delay(half), 245.0 + 131.0);
     assert_eq!(train([Role::Rc, Role::Rc], 0xff).err(), Some(Failure::TwoRcs));
@@ -268,7 +268,7 @@ fn serdes_delay_is_25_ns_on_each_side() {
     running.stimulate(0, 0, Lengths::Fixed(64), 1);
     running.run(FOREVER);
     // 67 DW on the wire at 1 ns each.
-    assert_eq!(running.bench.link.end(1).receive.delays.mean() / 1000.0, 117.0);
+    assert_eq!(running.model.link.end(1).receive.delays.mean() / 1000.0, 117.0);
 }
 
 /// Halving the lanes halves throughput; a larger buffer never lowers it.
@@ -284,8 +284,8 @@ fn width_decides_bandwidth() {
         running.stimulate(0, 0, Lengths::Fixed(128), 500);
         running.run(FOREVER);
         is_sound(&running);
-        let bits = running.bench.useful_bytes[1] as f64 * 8.0;
-        bits * 1000.0 / running.bench.last_arrival.ps() as f64
+        let bits = running.model.useful_bytes[1] as f64 * 8.0;
+        bits * 1000.0 / running.model.last_arrival.ps() as f64
     };
     let whole = gbps(8, 16);
     assert!((30.0..32.0).contains(&whole), "{whole}");

@@ -17,7 +17,7 @@ fn system(nodes: usize, config: &Config, sharing: Sharing, seed: u64) -> Running
 }
 
 fn fill(running: &mut Running, node: usize) {
-    for (at, byte) in running.system.nodes[node].memory.iter_mut().enumerate() {
+    for (at, byte) in running.model.nodes[node].memory.iter_mut().enumerate() {
         *byte = (at * 7 + node * 31 + at / 256) as u8;
     }
 }
@@ -43,7 +43,7 @@ fn all_pairs_exchange_blocks_and_messages() {
     }
     assert_eq!(running.run(FOREVER), Ended::Quiet);
     running.audit().unwrap();
-    let nodes = &running.system.nodes;
+    let nodes = &running.model.nodes;
     for (at, node) in nodes.iter().enumerate() {
         assert_eq!(node.interrupts.len(), 3);
         for (from, sender) in nodes.iter().enumerate().filter(|(from, _)| *from != at) {
@@ -53,7 +53,7 @@ fn all_pairs_exchange_blocks_and_messages() {
             assert!(node.messages[from] > 0, "{from} has said nothing to {at}");
         }
     }
-    let links = &running.system.links;
+    let links = &running.model.links;
     assert_eq!(links.len(), 6);
     assert!(links.iter().all(|link| (0..2).all(|end| link.end(end).sent()[0] >= 7)));
 }
@@ -71,7 +71,7 @@ fn blocks_are_cut_sent_in_order_and_told() {
             let number = running.start(0, registers(8, length, 1, 0x4_0000)).unwrap();
             assert_eq!(running.run(FOREVER), Ended::Quiet);
             running.audit().unwrap();
-            let [sender, receiver] = running.system.nodes.as_slice() else { unreachable!() };
+            let [sender, receiver] = running.model.nodes.as_slice() else { unreachable!() };
             let packets = length.div_ceil(LONGEST_BLOCK_BYTES as u64);
             assert_eq!((sender.lbt.packets, receiver.blocks.len() as u64), (packets, packets));
             assert_eq!(sender.interrupts.len(), 1);
@@ -120,8 +120,8 @@ fn three_links_carry_three_times_as_much() {
         }
         running.run(FOREVER);
         running.audit().unwrap();
-        let last = running.system.nodes[0].interrupts.iter().map(|one| one.at).max().unwrap();
-        let used = running.system.links.iter().filter(|link| link.end(0).sent()[0] > 0).count();
+        let last = running.model.nodes[0].interrupts.iter().map(|one| one.at).max().unwrap();
+        let used = running.model.links.iter().filter(|link| link.end(0).sent()[0] > 0).count();
         assert_eq!(used as u64, blocks);
         last.ps() as f64
     };
@@ -143,11 +143,11 @@ fn coherence_holds_over_links_that_err() {
         running.start(0, registers(0, 200_000, 3, 0)).unwrap();
         assert_eq!(running.run(FOREVER), Ended::Quiet);
         running.audit().unwrap();
-        let done: u64 = running.system.nodes.iter().map(|node| node.accesses_done).sum();
+        let done: u64 = running.model.nodes.iter().map(|node| node.accesses_done).sum();
         assert_eq!(done, 40_000);
         // Each node has at most four requests in flight, and their answers; a home queries three
         // others.
-        let longest = running.system.nodes.iter().map(|node| node.lmu.longest_queue).max();
+        let longest = running.model.nodes.iter().map(|node| node.lmu.longest_queue).max();
         assert!(longest.unwrap() <= 64, "{longest:?}");
     }
 }

@@ -89,10 +89,12 @@ fn experiment(out: &mut String, paper: Paper, report: &Report) -> std::fmt::Resu
         }
         writeln!(out, "</ul>")?;
     }
-    for Sensitivity { of, without_effect, with_effect, not_tried } in &report.sensitivity {
+    for Sensitivity { of, without_effect, with_effect, rests_on, not_tried } in &report.sensitivity
+    {
         writeln!(out, "<details><summary>What {} depends on</summary><dl>", escaped(of))?;
         for (what, list) in [
             ("changes something", with_effect),
+            ("of that, chosen or calibrated by us", rests_on),
             ("changes nothing", without_effect),
             ("was not tried", not_tried),
         ] {

@@ -8,8 +8,9 @@ use anyhow::{Result, anyhow};
 use bellwire_model::hpcl::Config;
 use bellwire_model::hpcl::config::Receive;
 use bellwire_model::hpcl::experiments::measure::{bandwidth, round_trip};
-use bellwire_model::hpcl::experiments::{HPCL_US, LARGE, SMALL, TCP_US};
+use bellwire_model::hpcl::experiments::{LARGE, PUBLISHED, SMALL};
 use bellwire_model::hpcl::process::Over;
+use bellwire_model::published::Published;
 use bellwire_model::units::Span;
 use serde::Serialize;
 use std::fmt;
@@ -57,6 +58,7 @@ impl Report {
         let [held_back, at_once] = models;
         let (held_back, at_once) = (held_back?, at_once?);
         let (small, large) = (SMALL as usize, LARGE as usize);
+        let published = Published::read(PUBLISHED, "fig7").map_err(|error| anyhow!(error))?;
         let of = |program, over: (Way, usize), under: (Way, usize)| -> Result<f64> {
             let [over, under] = [over, under].map(|(way, bytes)| found.median(program, way, bytes));
             Ok(over? / under?)
@@ -73,7 +75,7 @@ impl Report {
         };
         let ratios = vec![
             Ratio {
-                paper: Some(TCP_US / HPCL_US),
+                paper: published.value("TCP/IP over HPCL, 128 B", "1").map(|of| of.value),
                 is_calibrated: true,
                 ..ratio(
                     "round trip of 128 B, TCP over Bellwire",

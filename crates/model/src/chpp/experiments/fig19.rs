@@ -9,16 +9,16 @@ use crate::chpp::config::Arbitration;
 use crate::chpp::host::Notice;
 use crate::chpp::machine::{Desk, Program};
 use crate::chpp::port::RingKind;
-use crate::chpp::sensitivity::without_effect;
 use crate::chpp::{Config, Machine};
 use crate::engine::Policy;
-use crate::experiment::{Axis, Experiment, Origin, Report, Role};
+use crate::experiment::{Axis, Experiment, Origin, Report};
 use crate::units::Time;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "fig19",
     title: "shares of eight functions over time",
     rows: "C-41, C-40",
+    published: super::PUBLISHED,
     run,
 };
 
@@ -91,7 +91,7 @@ fn shares_of(config: &Config, moments: &[u64], balanced: bool) -> Result<Vec<Vec
     let mut all = Vec::new();
     for moment in moments {
         machine
-            .run(&mut program, Time::ZERO + config.nic.cycle() * *moment)
+            .run_program(&mut program, Time::ZERO + config.nic.cycle() * *moment)
             .map_err(|stopped| stopped.to_string())?;
         let total: u64 = program.bytes.iter().sum();
         all.push(
@@ -112,22 +112,13 @@ fn run(report: &mut Report) -> Result<(), String> {
     };
     for (moment, shares) in MOMENTS.iter().zip(&over_time) {
         let (least, most) = spread(shares);
-        report.value(format!("least share at {moment} cycles"), "%", Role::Predicted, least, None);
-        report.value(
-            format!("greatest share at {moment} cycles"),
-            "%",
-            Role::Predicted,
-            most,
-            None,
-        );
+        report.value(format!("least share at {moment} cycles"), "%", least);
+        report.value(format!("greatest share at {moment} cycles"), "%", most);
     }
     let settled = MOMENTS.iter().zip(&over_time).filter(|(moment, _)| **moment >= 1_500_000);
     for (moment, shares) in settled {
         for (function, share) in shares.iter().enumerate() {
-            report.value(format!("share of function {function} at {moment} cycles"), "%", Role::Predicted, *share, Some(12.5)).explain(
-                "Which function is next is drawn at random, as in the paper, so that a share strays from 12.5 % by chance; the lengths that the \
-                 paper draws are not known.",
-            );
+            report.value(format!("share of function {function} at {moment} cycles"), "%", *share);
         }
     }
     let figure = report.figure(
@@ -140,46 +131,27 @@ fn run(report: &mut Report) -> Result<(), String> {
         let curve = curve.map(|(moment, shares)| (*moment as f64, shares[function]));
         figure.series(format!("function {function}"), Origin::Model, curve);
     }
-    let settled = [(1_500_000.0, 12.5), (2_000_000.0, 12.5)];
-    figure.series("settled, all functions", Origin::Published, settled);
     let early = spread(&over_time[0]);
     let late = spread(&over_time[over_time.len() - 1]);
-    report
-        .claim(
-            "shares swing at the start and then equalise",
-            early.1 - early.0 > 3.0 * (late.1 - late.0),
-        )
-        .explain("See the values.");
+    report.claim(
+        "shares swing at the start and then equalise",
+        early.1 - early.0 > 3.0 * (late.1 - late.0),
+    );
     let weighted = shares(
         Arbitration { policy: Policy::Weighted, weights: vec![3, 1, 1, 1, 1, 1, 1, 1] },
         &[500_000],
         true,
     )?;
-    report.value(
-        "share of function 0 with weight 3 of 10",
-        "%",
-        Role::Predicted,
-        weighted[0][0],
-        None,
-    );
+    report.value("share of function 0 with weight 3 of 10", "%", weighted[0][0]);
     let strict =
         shares(Arbitration { policy: Policy::Strict, weights: Vec::new() }, &[500_000], true)?;
-    report.value(
-        "share of function 0 with strict priority",
-        "%",
-        Role::Predicted,
-        strict[0][0],
-        None,
+    report.value("share of function 0 with strict priority", "%", strict[0][0]);
+    report.claim(
+        "with priority, function 0 gets more than with a fair arbiter (3.5)",
+        strict[0][0] > 20.0 && weighted[0][0] > 20.0,
     );
-    report
-        .claim(
-            "with priority, function 0 gets more than with a fair arbiter (3.5)",
-            strict[0][0] > 20.0 && weighted[0][0] > 20.0,
-        )
-        .explain("See the values.");
-    without_effect(report, "shares after 20,000 cycles", &Config::prototype(), |config| {
+    report.vary("shares after 20,000 cycles", &Config::prototype(), |config| {
         shares_of(config, &[20_000], false)
     })?;
-    report.note("Section 3.5 of the paper speaks of priority, 5.5 of fairness; we take them as two settings.");
     Ok(())
 }

@@ -1,13 +1,14 @@
 //! Fig. 5 and Table 1 (C-51, B-07): latency by Eq. 1 over five topologies, and their mean distances
 //! in modelled networks.
 
-use crate::experiment::{Axis, Experiment, Origin, Report, Role};
+use crate::experiment::{Axis, Experiment, Origin, Report};
 use crate::network::{self, Duration, FabricConfig, Topology, TopologyError, Traffic};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "fig5",
     title: "Eq. 1 and Table 1 over five topologies",
     rows: "C-51, B-07",
+    published: super::PUBLISHED,
     run,
 };
 
@@ -107,13 +108,9 @@ fn run(report: &mut Report) -> Result<(), String> {
             for processors in [8u32, 64, 4096] {
                 let name =
                     format!("{}, P = {processors}, Odr = {receive}, r = {hop}", shape.name());
-                report.value(
-                    name,
-                    "ns",
-                    Role::Formula,
-                    latency_ns(shape, processors.into(), receive, hop),
-                    None,
-                );
+                report
+                    .value(name, "ns", latency_ns(shape, processors.into(), receive, hop))
+                    .by_formula();
             }
         }
     }
@@ -128,24 +125,18 @@ fn run(report: &mut Report) -> Result<(), String> {
             let network = shape.build(*radix).map_err(|error| error.to_string())?;
             let processors = network.terminals() as f64;
             let name = format!("{}, P = {processors}, mean distance as built", shape.name());
-            let value = report.value(
-                name,
-                "hops",
-                Role::Predicted,
-                network.mean_distance(),
-                Some(shape.mean_hops(processors)),
-            );
-            value.explain(
+            let leading = shape.mean_hops(processors);
+            report.value(name, "hops", network.mean_distance()).beside(leading).explain_within(
+                7.0,
                 "Compared with H(P) of Table 1, which is the leading term for many processors.",
             );
             let name = format!("{}, P = {processors}, mean distance as measured", shape.name());
             let measured = measured_hops(network)?;
             distances.push((shape, processors, measured));
-            report
-                .value(name, "hops", Role::Predicted, measured, Some(shape.mean_hops(processors)))
-                .explain(
-                    "The same: what packets of uniform traffic cross is the distance as built.",
-                );
+            report.value(name, "hops", measured).beside(leading).explain_within(
+                7.0,
+                "The same: what packets of uniform traffic cross is the distance as built.",
+            );
         }
     }
     for (receive, hop) in READINGS {
@@ -177,11 +168,5 @@ fn run(report: &mut Report) -> Result<(), String> {
         [65.0, 128.0, 4096.0, 65536.0].into_iter().all(lowest),
     );
     report.claim("and grows slowly", Shape::Hypercube.mean_hops(65536.0) <= 8.0);
-    report.note(
-        "As measured: routers with virtual channels, 1-beat packets between all terminals (a terminal's own included), load 0.01. The links of \
-         whole cHPP controllers are the experiment `links`.",
-    );
-    report.note("At 64 processors and fewer, the text's \"hypercube is best\" does not follow from Table 1: the 3D torus equals it at 8 and 64.");
-    report.note("Eq. 1 with one hop and one byte gives 1128 ns in either reading; Table 3 has 1242 ns, 10 % more.");
     Ok(())
 }

@@ -5,9 +5,8 @@ use super::Kind;
 use super::fig18::point;
 use super::single::{endpoint, post};
 use crate::chpp::config::LinksConfig;
-use crate::chpp::sensitivity::without_effect;
 use crate::chpp::{Config, Machine};
-use crate::experiment::{Experiment, Report, Role};
+use crate::experiment::{Experiment, Report};
 use crate::network::Shape;
 use crate::units::{Bytes, Span};
 
@@ -15,11 +14,12 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "links",
     title: "controllers joined in six topologies",
     rows: "C-02, B-07",
+    published: super::PUBLISHED,
     run,
 };
 
-/// Controllers with one node each, and the mean distance of Table 1 for its topologies.
-fn topologies() -> [(&'static str, Shape, Option<f64>); 6] {
+/// Controllers with one node each.
+fn topologies() -> [(&'static str, Shape); 6] {
     // Four squares of four, joined by a square, as a user would write it in a file.
     let mut links = Vec::new();
     for square in 0..4 {
@@ -27,12 +27,12 @@ fn topologies() -> [(&'static str, Shape, Option<f64>); 6] {
         links.push((4 * square + 1, (4 * square + 7) % 16));
     }
     [
-        ("ring", Shape::Ring { routers: 16 }, None),
-        ("2D mesh", Shape::Mesh { radix: 4, dimensions: 2 }, Some(2.0 / 3.0 * 4.0)),
-        ("2D torus", Shape::Torus { radix: 4, dimensions: 2 }, Some(0.5 * 4.0)),
-        ("hypercube", Shape::Hypercube { dimensions: 4 }, Some(2.0)),
-        ("fully connected", Shape::FullyConnected { routers: 16 }, None),
-        ("four squares", Shape::Links { routers: 16, terminals: 1, links }, None),
+        ("ring", Shape::Ring { routers: 16 }),
+        ("2D mesh", Shape::Mesh { radix: 4, dimensions: 2 }),
+        ("2D torus", Shape::Torus { radix: 4, dimensions: 2 }),
+        ("hypercube", Shape::Hypercube { dimensions: 4 }),
+        ("fully connected", Shape::FullyConnected { routers: 16 }),
+        ("four squares", Shape::Links { routers: 16, terminals: 1, links }),
     ]
 }
 
@@ -88,33 +88,25 @@ fn slope(pairs: &[(u64, f64)]) -> f64 {
 
 fn run(report: &mut Report) -> Result<(), String> {
     let mut saturated = Vec::new();
-    for (name, topology, table) in topologies() {
+    for (name, topology) in topologies() {
         let config = config(topology, 1);
         let pairs = pairs_of(&config)?;
         // As in Table 1, the route from a node to itself counts, with zero links.
         let links = pairs.iter().map(|pair| pair.0 as f64).sum::<f64>()
             / (config.nodes() * config.nodes()) as f64;
         let name_of = |what: &str| format!("{name}, {what}");
-        report
-            .value(name_of("mean distance as measured"), "hops", Role::Predicted, links, table)
-            .explain(
-                "Compared with H(P) of Table 1, which is the leading term for many processors: a mesh of side k has (k^2-1)/(3k) in each dimension.",
-            );
+        report.value(name_of("mean distance as measured"), "hops", links);
         let mean = pairs.iter().map(|pair| pair.1).sum::<f64>() / pairs.len() as f64;
-        report.value(name_of("mean latency of 1 B"), "ns", Role::Predicted, mean, None);
+        report.value(name_of("mean latency of 1 B"), "ns", mean);
         if name == "2D torus" {
             let hop = slope(&pairs);
-            let why = "Not calibrated: a crossbar's module, the packet on the wires, and the wires' latency, which we take to be that of the \
-                       wires to a host. The paper prints Odr twice, 240 and 160 ns, and r not at all; one of the two is r, and the model lies between.";
-            for r in [160.0, 240.0] {
-                report
-                    .value(format!("a hop, against r = {r}"), "ns", Role::Predicted, hop, Some(r))
-                    .explain(why);
+            for r in [160, 240] {
+                report.value(format!("a hop, against r = {r}"), "ns", hop);
             }
         }
         let at = point(&config, 1.0, Span::from_ns(200_000), 1)?;
         let throughput = at.throughput * 4.0;
-        report.value(name_of("random PUTs, saturated"), "GB/s", Role::Predicted, throughput, None);
+        report.value(name_of("random PUTs, saturated"), "GB/s", throughput);
         saturated.push((links, throughput));
         report.note(format!("{name}, saturated: busiest is the {}.", at.limit));
         if name == "2D torus" {
@@ -122,7 +114,7 @@ fn run(report: &mut Report) -> Result<(), String> {
             if let Some(links) = &mut small.links {
                 links.topology = Shape::Torus { radix: 3, dimensions: 2 };
             }
-            without_effect(report, "latency in a 2D torus of 9", &small, pairs_of)?;
+            report.vary("latency in a 2D torus of 9", &small, pairs_of)?;
         }
     }
     let four = config(Shape::FullyConnected { routers: 4 }, 4);
@@ -130,9 +122,7 @@ fn run(report: &mut Report) -> Result<(), String> {
     report.value(
         "4 controllers of 4 nodes, fully connected, saturated",
         "GB/s",
-        Role::Predicted,
         at.throughput * 4.0,
-        None,
     );
     let [ring, mesh, torus, cube, full, _] = saturated[..] else {
         return Err("six topologies".to_owned());
@@ -140,14 +130,8 @@ fn run(report: &mut Report) -> Result<(), String> {
     report.claim("the more links a network has, the nearer its nodes", {
         full.0 < cube.0 && cube.0 <= torus.0 && torus.0 < mesh.0 && mesh.0 < ring.0
     });
-    report
-        .claim("and the more its nodes can send", {
-            ring.1 < mesh.1 && mesh.1 < torus.1 && torus.1 < full.1
-        })
-        .explain("See the values.");
-    report.note(
-        "All packets between two nodes take one way (dimension order, or up*/down*), so that a PUT's event comes behind its data. 16 nodes are all \
-         that a packet's header can name; larger networks are the experiment `fig5`.",
-    );
+    report.claim("and the more its nodes can send", {
+        ring.1 < mesh.1 && mesh.1 < torus.1 && torus.1 < full.1
+    });
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use super::saturated::BEATS;
 use crate::chpp::crossbar::{Bound, Crossbar, DATA, Grant};
 use crate::chpp::{Config, Happening, Packet};
-use crate::engine::{Model, Pool, Random, Schedule, run};
+use crate::engine::{Model, Pool, Random, Schedule, Simulation};
 use crate::units::{Span, Time};
 
 /// Bytes of data in a packet.
@@ -138,7 +138,9 @@ pub fn carried(
     for input in 0..ports {
         model.next(&mut schedule, input);
     }
-    run(&mut model, &mut schedule, until);
+    let mut simulation = Simulation { model, schedule };
+    simulation.run(until);
+    let Simulation { model, schedule } = simulation;
     model.crossbar.audit(schedule.now()).map_err(|imbalance| imbalance.to_string())?;
     let counted = (until - model.counted_from).as_ns() * ports as f64;
     Ok(Carried {

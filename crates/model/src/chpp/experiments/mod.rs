@@ -30,6 +30,10 @@ mod table4;
 use crate::experiment::Experiment;
 
 pub use single::Kind;
+pub use table3::sensitivity;
+
+/// What the paper publishes, by experiment.
+const PUBLISHED: &str = include_str!("../published.toml");
 
 /// All experiments, in the order of the paper.
 pub const EXPERIMENTS: [Experiment; 13] = [

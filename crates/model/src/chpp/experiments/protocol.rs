@@ -6,14 +6,14 @@ use super::single::single;
 use super::stream::stream;
 use crate::chpp::Config;
 use crate::chpp::journal::Stage;
-use crate::chpp::sensitivity::without_effect;
-use crate::experiment::{Experiment, Report, Role};
+use crate::experiment::{Experiment, Report};
 use crate::units::Bytes;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "protocol",
     title: "what longer headers and protocol conversion cost",
     rows: "B-04, B-05",
+    published: super::PUBLISHED,
     run,
 };
 
@@ -32,29 +32,23 @@ fn run(report: &mut Report) -> Result<(), String> {
     for (bytes, whose) in HEADERS {
         let run = stream(&with_header(bytes), Kind::Put, 2 << 20, 1, 1)?;
         let name = format!("PUT of 2 MiB, header of {bytes} B ({whose})");
-        report.value(name, "GB/s", Role::Predicted, run.gigabytes_s, None);
+        report.value(name, "GB/s", run.gigabytes_s);
         report.note(format!("Header of {bytes} B: busiest is {}.", run.limit));
         // 128 B of data, the header and an engine cycle, at 16 B a cycle.
         let formula = 4.0 * 128.0 / (128.0 + bytes.next_multiple_of(16) as f64 + 16.0);
-        report.value(
-            format!("the same, beats of the crossbar ({bytes} B)"),
-            "GB/s",
-            Role::Formula,
-            formula,
-            None,
-        );
+        report
+            .value(format!("the same, beats of the crossbar ({bytes} B)"), "GB/s", formula)
+            .by_formula();
         reached.push((run.gigabytes_s, formula));
     }
     report.claim(
         "on the same link, a longer header leaves less bandwidth",
         reached.windows(2).all(|pair| pair[1].0 < pair[0].0),
     );
-    report
-        .claim(
-            "and it is what the beats leave, within 2 %",
-            reached.iter().all(|(model, formula)| (model / formula - 1.0).abs() < 0.02),
-        )
-        .explain("See the values.");
+    report.claim(
+        "and it is what the beats leave, within 2 %",
+        reached.iter().all(|(model, formula)| (model / formula - 1.0).abs() < 0.02),
+    );
 
     let plain = Config::prototype();
     let mut converting = plain.clone();
@@ -68,29 +62,23 @@ fn run(report: &mut Report) -> Result<(), String> {
         let (direct, converted) = (direct?, converted?);
         for (name, run) in [("one protocol", &direct), ("converted", &converted)] {
             let what = format!("PUT of {bytes} B, {name}");
-            report.value(what, "ns", Role::Predicted, run.latency.as_ns(), None);
+            report.value(what, "ns", run.latency.as_ns());
         }
         let more = |stage| {
             converted.explanation.time_in(stage).as_ns() - direct.explanation.time_in(stage).as_ns()
         };
         let (packing, unpacking) = (more(Stage::Packer), more(Stage::Dispatch));
         for (name, more) in [("packing", packing), ("unpacking", unpacking)] {
-            report.value(format!("of that {name}, {bytes} B"), "ns", Role::Predicted, more, None);
+            report.value(format!("of that {name}, {bytes} B"), "ns", more);
         }
         both_ends &= packing > 0.0 && unpacking > 0.0;
     }
-    report
-        .claim("packing and unpacking add delay at both ends", both_ends)
-        .explain("See the values.");
+    report.claim("packing and unpacking add delay at both ends", both_ends);
     let rate =
         |config: &Config| stream(config, Kind::Put, 2 << 20, 1, 1).map(|run| run.gigabytes_s);
-    report.value("PUT of 2 MiB, converted", "GB/s", Role::Predicted, rate(&converting)?, None);
-    without_effect(report, "a converted PUT of 4 KiB", &converting, |config| {
+    report.value("PUT of 2 MiB, converted", "GB/s", rate(&converting)?);
+    report.vary("a converted PUT of 4 KiB", &converting, |config| {
         single(config, Kind::Put, 4096).map(|run| run.latency)
     })?;
-    report.note(
-        "A conversion takes a packet whole, and a block's delay each for parsing and packing, at each end; packets follow each other through it, so \
-         that bandwidth stays. The paper gives no values.",
-    );
     Ok(())
 }

@@ -3,7 +3,7 @@
 
 use crate::chpp::crossbar::{Bound, Crossbar, DATA, Grant};
 use crate::chpp::{Config, Happening, Packet, PacketHandle};
-use crate::engine::{Model, Pool, Random, Schedule, run};
+use crate::engine::{Model, Pool, Random, Schedule, Simulation};
 use crate::units::Time;
 
 /// Beats of a packet of 128 B with its header.
@@ -117,10 +117,12 @@ pub fn throughput(
     }
     let taken = config.nic.cycle() * (BEATS + config.nic.engine_cycles);
     // The first slots are warm-up.
-    run(&mut model, &mut schedule, Time::ZERO + taken * (slots / 10));
-    let before: u64 = model.crossbar.crossed.iter().sum();
-    let from = schedule.now();
-    run(&mut model, &mut schedule, Time::ZERO + taken * slots);
+    let mut simulation = Simulation { model, schedule };
+    simulation.run(Time::ZERO + taken * (slots / 10));
+    let before: u64 = simulation.model.crossbar.crossed.iter().sum();
+    let from = simulation.now();
+    simulation.run(Time::ZERO + taken * slots);
+    let Simulation { model, schedule } = simulation;
     let crossed = model.crossbar.crossed.iter().sum::<u64>() - before;
     model.crossbar.audit(schedule.now()).map_err(|imbalance| imbalance.to_string())?;
     Ok((crossed * taken.ps()) as f64 / (ports as u64 * (schedule.now() - from).ps()) as f64)

@@ -238,7 +238,7 @@ impl Execution {
         loop {
             // The steps grow with the time: a program may compute for a day.
             let until = machine.now() + Span::from_ns(100_000) + (machine.now() - Time::ZERO) / 8;
-            let ended = machine.run(ranks, until).map_err(|stopped| stopped.to_string())?;
+            let ended = machine.run_program(ranks, until).map_err(|stopped| stopped.to_string())?;
             let over = ranks.ranks.iter().flat_map(|rank| &rank.operations);
             done(over.filter(|operation| operation.over.is_some()).count() as f64 / all);
             if ended == crate::engine::Ended::Quiet {

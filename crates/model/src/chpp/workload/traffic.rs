@@ -102,7 +102,7 @@ impl Workload {
                 + Span::from_ps(
                     (u128::from(duration.time.ps()) * u128::from(part) / u128::from(TOLD)) as u64,
                 );
-            let ended = machine.run(load, until).map_err(|stopped| stopped.to_string())?;
+            let ended = machine.run_program(load, until).map_err(|stopped| stopped.to_string())?;
             done(part as f64 / TOLD as f64);
             if ended == Ended::Quiet {
                 // The gap exceeds the remaining time: no further event occurs.

@@ -2,13 +2,14 @@
 //! instead of computed.
 
 use crate::damq_pd::{Config, LONGEST, Load, Machine, Organisation, Submission};
-use crate::experiment::{Axis, Experiment, Origin, Report, Role};
+use crate::experiment::{Axis, Experiment, Origin, Report};
 use crate::units::Time;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "analysis",
     title: "storage, capacity and utilisation, counted",
     rows: "D-23, D-24, D-25",
+    published: super::PUBLISHED,
     run,
 };
 
@@ -34,14 +35,14 @@ pub fn fill(config: &Config, active: usize, queued: bool) -> Result<Filled, Stri
     let mut loads = vec![Load::IDLE; config.nic.ports];
     loads[..active].fill(Load::SATURATED);
     let mut machine = Machine::new(&config, &loads, 1).map_err(|error| error.to_string())?;
-    machine.engine_stopped = true;
+    machine.stop_engine(true);
     // Long enough to fill buffer and queue; processes without credits poll until the end.
-    machine.run(Time::from_ps(400_000_000)).map_err(|stalled| stalled.to_string())?;
-    machine.check()?;
-    let submitted: u64 = machine.processes[0].submitted.iter().sum();
+    machine.run_before(Time::from_ps(400_000_000)).map_err(|stalled| stalled.to_string())?;
+    machine.model.check()?;
+    let submitted: u64 = machine.model.processes[0].submitted.iter().sum();
     Ok(Filled {
-        words: machine.buffer.memory.depth() - config.nic.landing,
-        peak: machine.peak,
+        words: machine.model.buffer.memory.depth() - config.nic.landing,
+        peak: machine.model.peak,
         submitted: submitted * u64::from(LONGEST),
     })
 }
@@ -60,7 +61,7 @@ fn run(report: &mut Report) -> Result<(), String> {
     let queue = (Config::paper().host.queue * usize::from(LONGEST)) as f64;
     let (samq, damq) = (Organisation::Samq, Organisation::DamqPd);
     let mut value = |what: String, unit, model: f64, published: f64| {
-        report.value(what, unit, Role::Predicted, model, Some(published));
+        report.value(what, unit, model).beside(published);
     };
     // Same storage, N M = P: how much one port can have in flight.
     let part = (depth / ports) as f64;
@@ -112,9 +113,5 @@ fn run(report: &mut Report) -> Result<(), String> {
         16 * depth,
         ports * 2 * (2 * 10 + 2 * 11),
     ));
-    report.note(
-        "DMA needs 128 more words for what the prefetcher has asked for, in SAMQ as in DAMQ-PD; an entry of the host queue is free again when its \
-         descriptor has left the interface, so these do not add to what can be under way.",
-    );
     Ok(())
 }

@@ -3,12 +3,13 @@
 
 use crate::damq_pd::{Config, DescriptorBuffer, Organisation, Way, Word, Write};
 use crate::engine::Random;
-use crate::experiment::{Axis, Experiment, Origin, Report, Role};
+use crate::experiment::{Axis, Experiment, Origin, Report};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "fig9",
     title: "the run of 3.3",
     rows: "D-04, D-05, D-06, D-07, D-08, D-26",
+    published: super::PUBLISHED,
     run,
 };
 
@@ -112,7 +113,7 @@ fn run(report: &mut Report) -> Result<(), String> {
         }
         let mean = |sum: usize| sum as f64 / SEEDS as f64;
         let mut value = |what: &str, value| {
-            report.value(format!("{name} reader: {what}"), "cycles", Role::Predicted, value, None);
+            report.value(format!("{name} reader: {what}"), "cycles", value);
         };
         value("mean until the first word leaves", mean(first));
         value("mean without output", mean(count));
@@ -122,25 +123,14 @@ fn run(report: &mut Report) -> Result<(), String> {
         claims.push((name, worst, latest));
     }
     for (name, worst, latest) in claims {
-        report
-            .claim(format!("{name} reader: gaps only in the first ten-odd cycles"), latest < 20)
-            .explain(
-                "Ten-odd cycles of gap there are in all, in every run: 12 words, 3 for each of 4 ports, can lie inside without a port having 4, and 4 are in \
-                 the pipeline. But a reader that begins as soon as a port has 4 words spreads them: it has read some ports down when the others \
-                 are short. Fig. 9 shows one run, perhaps a short one; or its reader waits at first, as the patient one does.",
-            );
+        let what = format!("{name} reader: gaps only in the first ten-odd cycles");
+        report.claim_of(what, latest as f64, latest < 20);
         report
             .claim(format!("{name} reader: ten-odd cycles of gap in all, in each run"), worst < 20);
     }
     let late = test(Organisation::DamqPf, Reader::Eager, 1, CYCLES);
     let out = late.iter().filter(|sample| sample.left.is_some()).count();
-    report.value(
-        "DAMQ-PF: words that leave in a cycle",
-        "1",
-        Role::Predicted,
-        out as f64 / CYCLES as f64,
-        None,
-    );
+    report.value("DAMQ-PF: words that leave in a cycle", "1", out as f64 / CYCLES as f64);
     for (name, reader) in [("eager", Reader::Eager), ("patient", Reader::Patient)] {
         let samples = test(Organisation::DamqPd, reader, 1, DRAWN);
         let [wrote, left] = picture(&samples);
@@ -154,8 +144,5 @@ fn run(report: &mut Report) -> Result<(), String> {
         report.note(format!("{name} reader, in:  {wrote}"));
         report.note(format!("{name} reader, out: {left}"));
     }
-    report.note(
-        "`bellwire paper damq-pd fig9 --vcd FILE` writes its waveform, `--svg FILE` draws it.",
-    );
     Ok(())
 }

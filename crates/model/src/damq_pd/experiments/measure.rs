@@ -47,18 +47,18 @@ pub fn measure(
 ) -> Result<Measured, String> {
     let mut machine = Machine::new(config, loads, seed).map_err(|error| error.to_string())?;
     let ns = |ns| Time::from_ps(ns * 1000);
-    machine.run(ns(window.warm_up_ns)).map_err(|stalled| stalled.to_string())?;
-    let (before, first) = (machine.ports.clone(), machine.latencies_ns.len());
+    machine.run_before(ns(window.warm_up_ns)).map_err(|stalled| stalled.to_string())?;
+    let (before, first) = (machine.model.ports.clone(), machine.model.latencies_ns.len());
     machine
-        .run(ns(window.warm_up_ns + window.counted_ns))
+        .run_before(ns(window.warm_up_ns + window.counted_ns))
         .map_err(|stalled| stalled.to_string())?;
-    machine.check()?;
-    let ports = machine.ports.iter().zip(&before);
+    machine.model.check()?;
+    let ports = machine.model.ports.iter().zip(&before);
     let left: Vec<[u64; 2]> =
         ports.map(|(now, before)| [0, 1].map(|way| now.left[way] - before.left[way])).collect();
     let all: u64 = left.iter().flatten().sum();
     let by_dma: u64 = left.iter().map(|ways| ways[1]).sum();
-    let mut latencies = machine.latencies_ns[first..].to_vec();
+    let mut latencies = machine.model.latencies_ns[first..].to_vec();
     latencies.sort_unstable();
     let place = latencies.len().saturating_sub(1) * 99 / 100;
     let per_us = |count: u64| count as f64 * 1e3 / window.counted_ns as f64;

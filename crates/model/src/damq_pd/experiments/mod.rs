@@ -14,6 +14,11 @@ pub mod waveform;
 
 use crate::experiment::Experiment;
 
+pub use rate::sensitivity;
+
+/// What the paper publishes, by experiment.
+const PUBLISHED: &str = include_str!("../published.toml");
+
 /// All experiments, in the order of the paper; the last three are ours.
 pub const EXPERIMENTS: [Experiment; 8] = [
     start::EXPERIMENT,

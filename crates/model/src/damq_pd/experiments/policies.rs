@@ -3,13 +3,14 @@
 
 use super::measure::{Measured, Window, fairness, measure};
 use crate::damq_pd::{Config, LONGEST, Load, Policy};
-use crate::experiment::{Experiment, Report, Role};
+use crate::experiment::{Experiment, Report};
 use crate::units::Span;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "policies",
     title: "grant policies: rate, fairness, latency",
     rows: "D-14, D-16, D-18",
+    published: super::PUBLISHED,
     run,
 };
 
@@ -55,7 +56,7 @@ fn run(report: &mut Report) -> Result<(), String> {
             let run = run_one(policy, &loads)?;
             let what = |quantity: &str| format!("{name}, {}: {quantity}", policy.name());
             let mut value = |quantity, unit, value| {
-                report.value(what(quantity), unit, Role::Predicted, value, None);
+                report.value(what(quantity), unit, value);
             };
             value("rate", "M/s", run.rate);
             value("mean latency", "ns", run.mean_ns);

@@ -3,13 +3,14 @@
 
 use super::measure::Window;
 use crate::damq_pd::{Config, Load, Machine, Submission, Traffic};
-use crate::experiment::{Experiment, Report, Role};
+use crate::experiment::{Experiment, Report};
 use crate::units::{Bytes, Rate, Time};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "polling",
     title: "what polling costs the bus",
     rows: "D-31, B-11, B-12",
+    published: super::PUBLISHED,
     run,
 };
 
@@ -44,18 +45,18 @@ pub fn polling(submission: Submission) -> Result<Polling, String> {
     config.bus.rate = Rate::from_bytes_per_second(15_753_846_153);
     let mut machine =
         Machine::new(&config, &[Load::SATURATED; PORTS], 1).map_err(|error| error.to_string())?;
-    machine.set_data_bytes(DATA_BYTES);
+    machine.model.set_data_bytes(DATA_BYTES);
     let Window { warm_up_ns, counted_ns } = Window::SATURATED;
     let until = |ns| Time::from_ps(ns * 1000);
-    machine.run(until(warm_up_ns)).map_err(|stalled| stalled.to_string())?;
+    machine.run_before(until(warm_up_ns)).map_err(|stalled| stalled.to_string())?;
     let count = |machine: &Machine| {
-        let sent: u64 = machine.ports.iter().map(|port| port.sent).sum();
-        let down = &machine.bus.down;
+        let sent: u64 = machine.model.ports.iter().map(|port| port.sent).sum();
+        let down = &machine.model.bus.down;
         (sent, down.packets(Traffic::PioRead), down.bytes(Traffic::PioRead))
     };
     let before = count(&machine);
-    machine.run(until(warm_up_ns + counted_ns)).map_err(|stalled| stalled.to_string())?;
-    machine.check()?;
+    machine.run_before(until(warm_up_ns + counted_ns)).map_err(|stalled| stalled.to_string())?;
+    machine.model.check()?;
     let after = count(&machine);
     let ns = counted_ns as f64;
     Ok(Polling {
@@ -74,7 +75,7 @@ fn run(report: &mut Report) -> Result<(), String> {
     ] {
         let result = polling(submission)?;
         let mut value = |quantity: &str, unit, value| {
-            report.value(format!("{name}, {quantity}"), unit, Role::Predicted, value, None);
+            report.value(format!("{name}, {quantity}"), unit, value);
         };
         value("data over the bus", "GB/s", result.data);
         value("reads for credits", "M/s", result.reads);

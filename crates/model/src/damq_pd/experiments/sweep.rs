@@ -3,13 +3,14 @@
 
 use super::rate::rate;
 use crate::damq_pd::{Config, Policy};
-use crate::experiment::{Axis, Experiment, Origin, Report, Role};
+use crate::experiment::{Axis, Experiment, Origin, Report};
 use crate::units::Span;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "sweep",
     title: "message rate against depth, policy, read latency",
     rows: "D-14, D-15",
+    published: super::PUBLISHED,
     run,
 };
 
@@ -17,12 +18,14 @@ fn run(report: &mut Report) -> Result<(), String> {
     let paper = Config::paper();
     let mut add = |what: String, config: &Config, ports: usize, formula: Option<f64>| {
         let rate = rate(config, ports)?;
-        report
-            .value(format!("{what}, {ports} ports"), "M/s", Role::Predicted, rate, formula)
-            .explain(
+        let value = report.value(format!("{what}, {ports} ports"), "M/s", rate);
+        if let Some(formula) = formula {
+            value.beside(formula).explain_within(
+                12.0,
                 "The credit request comes right behind the last words, so that the 7 or so words in the pipeline are not free yet when it is answered; \
                  and doublings from 4 words have to reach the whole buffer. In a small buffer that counts.",
             );
+        }
         Ok::<f64, String>(rate)
     };
     let mut deepens = true;
@@ -88,8 +91,5 @@ fn run(report: &mut Report) -> Result<(), String> {
         figure.series(format!("{ports} ports"), Origin::Model, points);
     }
     report.claim("one port gets more from a deeper buffer, always", deepens);
-    report.note(
-        "Published stands for the formula g / (8 g + 600 ns) with g = depth / 4 descriptors, which the paper does not print; its one value, 96, is g = 256.",
-    );
     Ok(())
 }

@@ -3,7 +3,7 @@
 
 use super::measure::{bandwidth, round_trip, round_trips};
 use super::{LARGE, MESSAGE, Report, SMALL};
-use crate::experiment::{Axis, Experiment, Origin, Role};
+use crate::experiment::{Axis, Experiment, Origin};
 use crate::hpcl::config::{Buffers, Config};
 use crate::hpcl::process::Over;
 
@@ -11,6 +11,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "buffers",
     title: "dynamic buffers with copies",
     rows: "H-20, H-21, B-25",
+    published: super::PUBLISHED,
     run,
 };
 
@@ -28,18 +29,18 @@ fn run(report: &mut Report) -> Result<(), String> {
         curves.push(round_trips(config, Over::Hpcl)?);
         let trip = round_trip(config, Over::Hpcl, SMALL)?;
         let of = |what: &str| format!("{name}: {what}");
-        report.value(of("128 B"), "us", Role::Predicted, trip.us, None);
+        report.value(of("128 B"), "us", trip.us);
         // Two messages in a round trip.
         let each = trip.each(|counters| {
             counters.copies_from_user + counters.copies_to_ring + counters.copies_to_user
         }) / 2.0;
-        report.value(of("copies of a message"), "1", Role::Predicted, each, None);
+        report.value(of("copies of a message"), "1", each);
         copies.push(each);
         let allocations = trip.each(|counters| counters.allocations) / 2.0;
-        report.value(of("buffers made for it"), "1", Role::Predicted, allocations, None);
+        report.value(of("buffers made for it"), "1", allocations);
         made.push(allocations);
         let burst = bandwidth(config, Over::Hpcl, LARGE)?.bytes_per_second;
-        report.value(of("1196 B"), "B/s", Role::Predicted, burst, None);
+        report.value(of("1196 B"), "B/s", burst);
     }
     report.claim("fixed: one copy of a message, on receive", copies[0] == 1.0);
     report.claim("fixed: no buffer is made for a message", made[0] == 0.0);
@@ -55,9 +56,5 @@ fn run(report: &mut Report) -> Result<(), String> {
     for ((name, _), points) in settings.iter().zip(curves) {
         figure.series(*name, Origin::Model, points);
     }
-    report.note(
-        "Zero copy (paper, 4.2) is between system and user. One copy is left, from the network buffer to the ring (paper, 2): the NIC's driver, \
-         which is unchanged, makes a network buffer for each frame, in either setting.",
-    );
     Ok(())
 }

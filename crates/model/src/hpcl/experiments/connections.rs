@@ -3,7 +3,7 @@
 
 use super::measure::round_trip_among;
 use super::{Report, SMALL};
-use crate::experiment::{Axis, Experiment, Origin, Role};
+use crate::experiment::{Axis, Experiment, Origin};
 use crate::hpcl::config::{Config, Rings};
 use crate::hpcl::machine::Running;
 use crate::hpcl::process::Over;
@@ -11,8 +11,13 @@ use crate::hpcl::process::Over;
 const NODES: [u16; 4] = [2, 4, 8, 16];
 
 /// Name and entry point.
-pub const EXPERIMENT: Experiment =
-    Experiment { id: "connections", title: "receive rings for each peer", rows: "H-23, B-26", run };
+pub const EXPERIMENT: Experiment = Experiment {
+    id: "connections",
+    title: "receive rings for each peer",
+    rows: "H-23, B-26",
+    published: super::PUBLISHED,
+    run,
+};
 
 fn run(report: &mut Report) -> Result<(), String> {
     let mut memory = Vec::new();
@@ -25,7 +30,7 @@ fn run(report: &mut Report) -> Result<(), String> {
             let mut config = Config { nodes, ..Config::paper() };
             config.hpcl.rings = rings;
             let trip = round_trip_among(&config, Over::Hpcl, SMALL)?;
-            let bytes = Running::new(&config, 1)?.machine.nodes[0]
+            let bytes = Running::new(&config, 1)?.model.nodes[0]
                 .module
                 .as_ref()
                 .map_or(0, |module| module.bytes());
@@ -43,13 +48,7 @@ fn run(report: &mut Report) -> Result<(), String> {
         ] {
             for at in [0, NODES.len() - 1] {
                 let (nodes, y) = curve[at];
-                report.value(
-                    format!("{name}, {nodes} nodes: {what}"),
-                    unit,
-                    Role::Predicted,
-                    y,
-                    None,
-                );
+                report.value(format!("{name}, {nodes} nodes: {what}"), unit, y);
             }
         }
         memory.push(of_memory);
@@ -74,12 +73,5 @@ fn run(report: &mut Report) -> Result<(), String> {
             figure.series(*name, Origin::Model, points);
         }
     }
-    report.note(
-        "Round trips of two nodes do not show it: who waits has time to look, and its peer's ring is one of the first.",
-    );
-    report.note(
-        "Beside fixed memory the protocol keeps of each peer what is in flight to it, and up to hpcl.credit of what it sent while the ring was full, in \
-         either setting.",
-    );
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! The paper's two programs on the cluster, and their measurements.
 
-use super::SIZES;
+use super::{SIZES, SMALL};
 use crate::hpcl::config::Config;
 use crate::hpcl::counters::Counters;
 use crate::hpcl::machine::Running;
@@ -89,7 +89,7 @@ pub fn round_trip_with_gap(
     gap: Span,
 ) -> Result<RoundTrip, String> {
     let mut running = Running::new(&Config { nodes: 2, ..config.clone() }, 1)?;
-    for node in &mut running.machine.nodes {
+    for node in &mut running.model.nodes {
         node.nic.set_interrupt_gap(gap);
     }
     trips(running, over, bytes)
@@ -111,6 +111,13 @@ fn trips(mut running: Running, over: Over, bytes: u32) -> Result<RoundTrip, Stri
     })
 }
 
+/// The time of three round trips of 128 B in a new cluster.
+pub(super) fn few_round_trips(config: &Config, over: Over) -> Result<Span, String> {
+    let mut running = Running::new(config, 1)?;
+    running.begin(ping_pong(over, SMALL, 3));
+    running.finish(MOST)
+}
+
 /// Runs the paper's burst between two nodes.
 ///
 /// # Errors
@@ -122,13 +129,13 @@ pub fn bandwidth(config: &Config, over: Over, bytes: u32) -> Result<Burst, Strin
         Over::Hpcl => BURST_MESSAGES,
         Over::Tcp => BURST_MESSAGES.max(BURST_BYTES / bytes as usize),
     };
-    let busy = running.machine.switch.line_busy(1);
-    let at_work = [0, 1].map(|node: usize| running.machine.nodes[node].busy());
+    let busy = running.model.switch.line_busy(1);
+    let at_work = [0, 1].map(|node: usize| running.model.nodes[node].busy());
     running.begin(burst(over, bytes, count));
     let time = running.finish(MOST)?;
-    let line = (running.machine.switch.line_busy(1) - busy).as_ns() / time.as_ns();
+    let line = (running.model.switch.line_busy(1) - busy).as_ns() / time.as_ns();
     let processors = [0, 1].map(|node: usize| {
-        (running.machine.nodes[node].busy() - at_work[node]).as_ns() / time.as_ns()
+        (running.model.nodes[node].busy() - at_work[node]).as_ns() / time.as_ns()
     });
     running.settle(Span::from_ns(1_000_000));
     running.audit().map_err(|error| error.to_string())?;

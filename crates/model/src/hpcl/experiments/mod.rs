@@ -19,6 +19,11 @@ mod soft_interrupt;
 
 use crate::experiment::{Axis, Experiment, Report};
 
+pub use round_trip::sensitivity;
+
+/// What the paper publishes, by experiment.
+pub const PUBLISHED: &str = include_str!("../published.toml");
+
 /// All experiments: the paper's figures, the gain of each mechanism, and the whole cluster.
 pub const EXPERIMENTS: [Experiment; 7] = [
     round_trip::EXPERIMENT,
@@ -37,18 +42,4 @@ pub const SMALL: u32 = 128;
 /// The size of the paper's bandwidth.
 pub const LARGE: u32 = 1196;
 
-/// The paper's round trip over HPCL at 128 B in microseconds (5, Fig. 7).
-pub const HPCL_US: f64 = 25.4;
-/// The paper's round trip over TCP/IP at 128 B in microseconds (5, Fig. 7).
-pub const TCP_US: f64 = 482.0;
-/// The paper's bandwidth of HPCL at 1196 B in bytes per second (5, Fig. 8).
-const HPCL_BYTES_PER_SECOND: f64 = 1.18e8;
-
 const MESSAGE: Axis = Axis::logarithmic("message", "B");
-
-/// Caveats of all of the paper's results.
-fn contexts(report: &mut Report) {
-    report.note(
-        "GAMMA, U-Net, GigaE PM and EMP (B-27), each bound to one NIC, are context only: the paper has no numbers on them.",
-    );
-}

@@ -1,17 +1,19 @@
 //! Fig. 7 (H-26, B-22): round trips of a pingpong over HPCL, and of request and response over
 //! TCP/IP, against size.
 
-use super::measure::{round_trip, round_trips};
-use super::{HPCL_US, MESSAGE, Report, SMALL, TCP_US, contexts};
-use crate::experiment::{Axis, Experiment, Origin, Role};
+use super::measure::{few_round_trips, round_trip, round_trips};
+use super::{MESSAGE, Report, SMALL};
+use crate::experiment::{Axis, Experiment, Origin, Sensitivity};
 use crate::hpcl::config::Config;
 use crate::hpcl::process::Over;
+use crate::sensitivity;
 use crate::units::{Bytes, Span};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "fig7",
     title: "round trip against size, beside TCP/IP",
     rows: "H-26, H-28, B-22, B-27",
+    published: super::PUBLISHED,
     run,
 };
 
@@ -22,24 +24,16 @@ fn run(report: &mut Report) -> Result<(), String> {
         report.figure("Fig. 7: round trip", MESSAGE, Axis::logarithmic("round trip", "us"));
     let small = f64::from(SMALL);
     let names = ["HPCL/Ethernet", "TCP/IP"];
-    let published = [HPCL_US, TCP_US];
-    for ((name, curve), published) in names.into_iter().zip(&curves).zip(published) {
+    for (name, curve) in names.into_iter().zip(&curves) {
         figure.series(name, Origin::Model, curve.iter().copied());
-        figure.series(name, Origin::Calibrated, [(small, published)]);
     }
     let at_small = |curve: &[(f64, f64)]| {
         curve.iter().find(|point| point.0 == small).map_or(f64::NAN, |point| point.1)
     };
     let [hpcl, tcp] = [at_small(&curves[0]), at_small(&curves[1])];
-    report.value("HPCL, 128 B", "us", Role::Calibrated, hpcl, Some(HPCL_US));
-    report.value("TCP/IP, 128 B", "us", Role::Calibrated, tcp, Some(TCP_US));
-    report.value(
-        "TCP/IP over HPCL, 128 B",
-        "1",
-        Role::Calibrated,
-        tcp / hpcl,
-        Some(TCP_US / HPCL_US),
-    );
+    report.value("HPCL, 128 B", "us", hpcl);
+    report.value("TCP/IP, 128 B", "us", tcp);
+    report.value("TCP/IP over HPCL, 128 B", "1", tcp / hpcl);
     let gap = |us: u64| {
         let mut config = config.clone();
         config.nic.interrupt_gap = Span::from_ns(us * 1000);
@@ -53,10 +47,10 @@ fn run(report: &mut Report) -> Result<(), String> {
         ("TCP/IP over HPCL, 128 B, interrupts at once", no_gap / hpcl),
     ] {
         let unit = if what.starts_with("TCP/IP over") { "1" } else { "us" };
-        report.value(what, unit, Role::Predicted, us, None);
+        report.value(what, unit, us);
     }
     let wires = on_wires(&config, SMALL).as_ns() / 1e3;
-    report.value("HPCL, 128 B: wires and switch alone", "us", Role::Predicted, wires, None);
+    report.value("HPCL, 128 B: wires and switch alone", "us", wires);
 
     report.claim("TCP/IP takes about one order of magnitude longer", tcp / hpcl >= 10.0);
     let rises = curves[0].windows(2).all(|pair| pair[0].1 <= pair[1].1);
@@ -72,14 +66,22 @@ fn run(report: &mut Report) -> Result<(), String> {
         other_reading(&config, hpcl)?,
         config.host.driver_frame
     ));
-    report.note(
-        "TCP/IP's 482 us are two times the gap between interrupts, which was fitted to them: a node's interrupt for what it has sent starts the gap \
-         that the answer then waits for. The driver's documentation has 8000 interrupts a second, which gives 250 us, and recommends 2000 to 3000 \
-         for some systems; 241 us are 4150. The paper does not say how its NICs were set. A rerun should not expect 482 us.",
-    );
-    report.note("\"About one order of magnitude\": by the paper's own numbers it is 19 times.");
-    contexts(report);
+    report.sensitivity.push(sensitivity()?);
     Ok(())
+}
+
+/// Varies the parameters of three round trips, over HPCL and over TCP/IP.
+///
+/// # Errors
+/// The fault.
+pub fn sensitivity() -> Result<Sensitivity, String> {
+    let config = Config { nodes: 2, ..Config::paper() };
+    sensitivity::sensitivity("three round trips of 128 B", &config, |config| {
+        [Over::Hpcl, Over::Tcp]
+            .map(|over| few_round_trips(config, over))
+            .into_iter()
+            .collect::<Result<Vec<_>, _>>()
+    })
 }
 
 /// Time of wires and switch in a round trip, independent of the nodes.

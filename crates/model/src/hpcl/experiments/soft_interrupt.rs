@@ -3,7 +3,7 @@
 
 use super::measure::{bandwidth, round_trip, round_trips};
 use super::{LARGE, MESSAGE, Report, SMALL};
-use crate::experiment::{Axis, Experiment, Origin, Role};
+use crate::experiment::{Axis, Experiment, Origin};
 use crate::hpcl::config::{Config, HandOver};
 use crate::hpcl::process::Over;
 
@@ -11,6 +11,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "soft-interrupt",
     title: "hand-over by soft interrupt",
     rows: "H-24, B-24",
+    published: super::PUBLISHED,
     run,
 };
 
@@ -29,11 +30,11 @@ fn run(report: &mut Report) -> Result<(), String> {
         curves.push(round_trips(config, Over::Hpcl)?);
         let trip = round_trip(config, Over::Hpcl, SMALL)?;
         let of = |what: &str| format!("{name}: {what}");
-        report.value(of("128 B"), "us", Role::Predicted, trip.us, None);
+        report.value(of("128 B"), "us", trip.us);
         let soft = trip.each(|counters| counters.frames_by_soft_interrupt);
-        report.value(of("frames by it, each"), "1", Role::Predicted, soft, None);
+        report.value(of("frames by it, each"), "1", soft);
         let burst = bandwidth(config, Over::Hpcl, LARGE)?.bytes_per_second;
-        report.value(of("1196 B"), "B/s", Role::Predicted, burst, None);
+        report.value(of("1196 B"), "B/s", burst);
     }
     let below = curves[0].iter().zip(&curves[1]).all(|(link, soft)| link.1 < soft.1);
     report.claim("by soft interrupt, latency is higher at every size", below);

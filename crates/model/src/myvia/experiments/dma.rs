@@ -1,7 +1,7 @@
 //! Contiguous memory (3.4; M-22, M-23, B-18): one DMA for many pages, against one per page.
 
 use super::{MESSAGES, SEED, latency_us, paper};
-use crate::experiment::{Axis, Experiment, Origin, Report, Role};
+use crate::experiment::{Axis, Experiment, Origin, Report};
 use crate::myvia::Setup;
 use crate::myvia::memory::Layout;
 use crate::myvia::programs::{Lengths, Places, window};
@@ -10,6 +10,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "dma",
     title: "one DMA for many pages, and one for each",
     rows: "M-22, M-23, B-18",
+    published: super::PUBLISHED,
     run,
 };
 
@@ -19,7 +20,7 @@ const LENGTHS: [u32; 6] = [4096, 8192, 16_384, 32_768, 65_536, 122_880];
 fn starts_and_rate(setup: &Setup, length: u32) -> Result<(f64, f64), String> {
     let messages = MESSAGES / 10;
     let flow = window(setup, Lengths::Fixed(length), Places::Reused, messages, SEED)?;
-    let counts = &flow.running.machine.nodes[0].agent.counts;
+    let counts = &flow.running.model.nodes[0].agent.counts;
     let transfers = counts.data_transfers as f64 / messages as f64;
     Ok((transfers, flow.megabytes_per_second))
 }
@@ -38,15 +39,15 @@ fn run(report: &mut Report) -> Result<(), String> {
                 (starts_and_rate(&contiguous, length)?, starts_and_rate(&pages, length)?);
             if length == 122_880 {
                 let what = format!("{name}, 120 KB, contiguous: DMA transfers");
-                report.value(what, "1", Role::Predicted, one, Some(1.0));
+                report.value(what, "1", one);
                 let what = format!("{name}, 120 KB, by pages: DMA transfers");
-                report.value(what, "1", Role::Predicted, many, Some(30.0));
+                report.value(what, "1", many);
             }
             let delays = (latency_us(&contiguous, length)?, latency_us(&pages, length)?);
             if length > 4096 {
                 slower &= delays.1 > delays.0 && cut <= whole * 1.0001;
                 let what = format!("{name}, {length} B: latency by pages over contiguous");
-                report.value(what, "1", Role::Predicted, delays.1 / delays.0, None);
+                report.value(what, "1", delays.1 / delays.0);
             }
             points[0].push((f64::from(length), whole));
             points[1].push((f64::from(length), cut));
@@ -58,13 +59,13 @@ fn run(report: &mut Report) -> Result<(), String> {
         curves.push((name, points));
     }
     let (above, _) = starts_and_rate(&paper("myvia-b")?, 122_881)?;
-    report.value("120 KB and 1 B: DMA transfers", "1", Role::Predicted, above, Some(2.0));
+    report.value("120 KB and 1 B: DMA transfers", "1", above);
     let mut berkeley = paper("berkeley-b")?;
     berkeley.system.layout = Layout::Contiguous;
     berkeley.system.packet = berkeley.system.largest_dma;
     let (two, _) = starts_and_rate(&berkeley, 122_880)?;
     let what = "Berkeley VIA with contiguous memory and whole packets, 120 KB: DMA transfers";
-    report.value(what, "1", Role::Predicted, two, Some(2.0));
+    report.value(what, "1", two);
     let figure = report.figure(
         "MyVIA with and without contiguous memory",
         message,
@@ -74,9 +75,5 @@ fn run(report: &mut Report) -> Result<(), String> {
         figure.series(format!("{name}, contiguous"), Origin::Model, contiguous);
         figure.series(format!("{name}, by pages"), Origin::Model, pages);
     }
-    report.note(
-        "Numbers of DMA transfers follow from the largest DMA of 120 KB (64 KB with Berkeley VIA) and pages of 4 KB; the paper prints these, not the \
-         numbers. On LANai9 a chain goes through the pages without the processor, so that little is lost.",
-    );
     Ok(())
 }

@@ -26,6 +26,11 @@ use super::programs::{Lengths, Places, ping_pong, window};
 use super::{ConfigError, Setup};
 use crate::experiment::Experiment;
 
+pub use fig6::sensitivity;
+
+/// What the paper publishes, by experiment.
+const PUBLISHED: &str = include_str!("../published.toml");
+
 /// All experiments, in the order of the paper.
 pub const EXPERIMENTS: [Experiment; 8] = [
     translation::EXPERIMENT,

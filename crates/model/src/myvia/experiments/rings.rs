@@ -2,7 +2,7 @@
 //! and low mark.
 
 use super::{MESSAGES, SEED, paper};
-use crate::experiment::{Axis, Experiment, Origin, Report, Role};
+use crate::experiment::{Axis, Experiment, Origin, Report};
 use crate::myvia::programs::{Lengths, Places, Window, run_window};
 use crate::myvia::{Running, Setup};
 
@@ -10,6 +10,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "rings",
     title: "small ring, low mark, interrupts and an idle NIC",
     rows: "M-12, M-13, M-14, M-15, M-16, M-17",
+    published: super::PUBLISHED,
     run,
 };
 
@@ -32,7 +33,7 @@ fn ring(setup: &Setup, length: u32, unfinished: u64) -> Result<Ring, String> {
         Window::begin(&mut running, Lengths::Fixed(length), Places::Reused, MESSAGES, true)?;
     program.unfinished = unfinished;
     let (running, took) = run_window(running, &mut program)?;
-    let vi = &running.machine.nodes[0].vis[0];
+    let vi = &running.model.nodes[0].vis[0];
     let counts = vi.queues[0].counts;
     Ok(Ring {
         interrupts: counts.interrupts as f64 * 1000.0 / MESSAGES as f64,
@@ -62,9 +63,9 @@ fn run(report: &mut Report) -> Result<(), String> {
         let (first, last) = (&by_mark[0].1, &by_mark[6].1);
         for (low_mark, of) in by_mark.iter().filter(|(mark, _)| [0, 4, 15].contains(mark)) {
             let what = format!("{name}, ring of 16, mark {low_mark}: interrupts");
-            report.value(what, "per 1000", Role::Predicted, of.interrupts, None);
+            report.value(what, "per 1000", of.interrupts);
             let what = format!("{name}, ring of 16, mark {low_mark}: NIC runs dry");
-            report.value(what, "% of time", Role::Predicted, of.dry, None);
+            report.value(what, "% of time", of.dry);
         }
         report.claim(
             format!("{name}: a high mark brings more interrupts"),
@@ -84,14 +85,14 @@ fn run(report: &mut Report) -> Result<(), String> {
         }
         let longest = by_length.last().map_or(0, |(length, _)| *length) as f64;
         let what = format!("{name}: longest ring that the memory holds for 128 VIs");
-        report.value(what, "entries", Role::Predicted, longest, None);
+        report.value(what, "entries", longest);
         let best = by_length.iter().map(|(_, of)| of.rate).fold(0.0, f64::max);
         let at = |entries| {
             by_length.iter().find(|(length, _)| *length == entries).map_or(0.0, |(_, of)| of.rate)
         };
         for entries in [2, 8, 16, 64] {
             let what = format!("{name}, ring of {entries}, mark a quarter: messages");
-            report.value(what, "1000/s", Role::Predicted, at(entries), None);
+            report.value(what, "1000/s", at(entries));
         }
         let plateau = if *name == "LANai4" { 16 } else { 64 };
         let flat = by_length
@@ -110,13 +111,7 @@ fn run(report: &mut Report) -> Result<(), String> {
             let of = ring(setup, length, super::super::programs::WINDOW)?;
             most = most.max(of.interrupts);
             let what = format!("{name} as set, window of 64, {length} B: interrupts");
-            report.value(
-                what,
-                "per 1000",
-                Role::Predicted,
-                of.interrupts,
-                (*name == "LANai9").then_some(0.0),
-            );
+            report.value(what, "per 1000", of.interrupts);
         }
         if *name == "LANai9" {
             report.claim("LANai9: practically no interrupts at the measured load", most < 1.0);
@@ -124,9 +119,9 @@ fn run(report: &mut Report) -> Result<(), String> {
     }
     let all_at_once = ring(&systems[1].1, 4096, 1000)?;
     let what = "LANai9 as set, 1000 posted at once, 4 KB: interrupts";
-    report.value(what, "per 1000", Role::Predicted, all_at_once.interrupts, None);
+    report.value(what, "per 1000", all_at_once.interrupts);
     let what = "the same: descriptors through the big ring";
-    report.value(what, "%", Role::Predicted, all_at_once.overflowed, None);
+    report.value(what, "%", all_at_once.overflowed);
     let figure = report.figure(
         "Interrupts by low mark, ring of 16",
         Axis::linear("low mark", ""),
@@ -156,10 +151,5 @@ fn run(report: &mut Report) -> Result<(), String> {
             points.iter().map(|(length, of)| (*length as f64, of.rate)),
         );
     }
-    report.note(
-        "Mark and lengths \"were found by experiment\" and are not printed. Sweeps use messages of 64 B with 512 unfinished. That interrupts are next to \
-         none on LANai9 holds if programs leave no more sends unfinished than the ring holds; a program that posts 1000 at once fills any ring that \
-         a NIC has room for, whatever the NIC.",
-    );
     Ok(())
 }

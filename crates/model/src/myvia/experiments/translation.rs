@@ -3,7 +3,7 @@
 
 use super::{MESSAGES, SEED, paper};
 use crate::engine::Random;
-use crate::experiment::{Axis, Experiment, Origin, Report, Role};
+use crate::experiment::{Axis, Experiment, Origin, Report};
 use crate::myvia::Setup;
 use crate::myvia::config::Translation;
 use crate::myvia::kmem::PAGE;
@@ -13,6 +13,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "tlb",
     title: "what translation costs, by class and by locality",
     rows: "M-10, B-14, B-15",
+    published: super::PUBLISHED,
     run,
 };
 
@@ -37,7 +38,7 @@ fn loss(setup: &Setup, length: u32, times: f64) -> Result<(f64, f64), String> {
     let run = |setup: &Setup, messages| scattered(setup, length, pages, messages);
     let steady = |setup: &Setup| -> Result<(f64, f64), String> {
         let (short, long) = (run(setup, MESSAGES)?, run(setup, 3 * MESSAGES)?);
-        let misses = |flow: &Flow| flow.running.machine.nodes[0].agent.cache.misses as f64;
+        let misses = |flow: &Flow| flow.running.model.nodes[0].agent.cache.misses as f64;
         let took = (long.took - short.took).as_ns();
         let pages = 2.0 * MESSAGES as f64 * f64::from(length).max(1.0) / PAGE as f64;
         Ok((took, (misses(&long) - misses(&short)) / pages.max(2.0 * MESSAGES as f64)))
@@ -64,26 +65,20 @@ fn run(report: &mut Report) -> Result<(), String> {
             if times > 1.0 {
                 within.push(lost);
                 let what = format!("{length} B, region {times} times the cache: loss");
-                report.value(what, "%", Role::Predicted, lost, None);
+                report.value(what, "%", lost);
                 let what = format!("{length} B, region {times} times the cache: misses added");
-                report.value(what, "% of pages", Role::Predicted, misses, None);
+                report.value(what, "% of pages", misses);
             }
         }
         curves.push((length, points));
     }
     let least = within.iter().copied().fold(f64::INFINITY, f64::min);
     let most = within.iter().copied().fold(0.0, f64::max);
-    let range = "\"About 10 to 40 %\" names neither program nor lengths nor how poor; the model's range is over all of the above. Long messages lose less: a page \
-                 takes so long to move that an interrupt counts for little.";
-    report
-        .value("poor locality, least loss", "%", Role::Predicted, least, Some(10.0))
-        .explain(range);
-    report
-        .value("poor locality, greatest loss", "%", Role::Predicted, most, Some(40.0))
-        .explain(range);
+    report.value("poor locality, least loss", "%", least);
+    report.value("poor locality, greatest loss", "%", most);
     let inside = within.iter().filter(|lost| (5.0..=45.0).contains(*lost)).count();
     let share = inside as f64 / within.len() as f64 * 100.0;
-    report.value("runs with a loss of 5 to 45 %", "%", Role::Predicted, share, None);
+    report.value("runs with a loss of 5 to 45 %", "%", share);
     let covered = curves.iter().all(|(_, points)| points[0].1 < 1.0);
     report.claim("a cache that covers the region loses nothing", covered);
     let myvia = paper("myvia-b")?;
@@ -92,10 +87,9 @@ fn run(report: &mut Report) -> Result<(), String> {
     let (near, far) = (rate(16)?, rate(4096)?);
     report.claim("MyVIA does not depend on locality", (near / far - 1.0).abs() < 0.001);
     let flow = scattered(&myvia, 4096, 4096, MESSAGES)?;
-    let interrupts =
-        flow.running.machine.nodes.iter().map(|node| node.processor.counts.interrupts());
+    let interrupts = flow.running.model.nodes.iter().map(|node| node.processor.counts.interrupts());
     let interrupts = interrupts.sum::<u64>() as f64;
-    report.value("MyVIA, interrupts for translation", "1", Role::Predicted, interrupts, Some(0.0));
+    report.value("MyVIA, interrupts for translation", "1", interrupts);
     // Class 2: the NIC translates with its own table.
     for name in ["myvia-a", "myvia-b"] {
         let mut table = paper(name)?;
@@ -103,14 +97,14 @@ fn run(report: &mut Report) -> Result<(), String> {
         let pages = table.table_pages().unwrap_or(0);
         let what = format!("{name} with a table on the NIC: memory that can be registered");
         let megabytes = (pages * PAGE) as f64 / (1 << 20) as f64;
-        report.value(what, "MiB", Role::Predicted, megabytes, None);
+        report.value(what, "MiB", megabytes);
         let mut running =
             crate::myvia::Running::new(&table, 2, SEED).map_err(|error| error.to_string())?;
-        let all = running.machine.register(0, pages * PAGE).is_ok();
-        let refused = running.machine.register(0, 1).is_err();
+        let all = running.model.register(0, pages * PAGE).is_ok();
+        let refused = running.model.register(0, 1).is_err();
         report.claim(format!("{name}: the table takes that much and refuses more"), all && refused);
     }
-    report.value("with the table on the host", "MiB", Role::Formula, 512.0, None);
+    report.value("with the table on the host", "MiB", 512.0).by_formula();
     let figure = report.figure(
         "Bandwidth lost by misses of the cache on the NIC",
         Axis::linear("region over what the cache covers", ""),
@@ -119,12 +113,5 @@ fn run(report: &mut Report) -> Result<(), String> {
     for (length, points) in curves {
         figure.series(format!("{length} B"), Origin::Model, points);
     }
-    let ends = [(REGIONS[0], 10.0), (REGIONS[4], 10.0)];
-    figure.series("published, low end", Origin::Published, ends);
-    figure.series("published, high end", Origin::Published, ends.map(|(at, _)| (at, 40.0)));
-    report.note(
-        "Messages lie anywhere in a region, by lot; the cache has 128 entries here. What a page costs that is looked at for the first time is not \
-         counted: the difference of runs of 6000 and 2000 messages is. A miss costs the interrupt that M-VIA's latency was calibrated with, and a write.",
-    );
     Ok(())
 }

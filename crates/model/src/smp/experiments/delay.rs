@@ -2,7 +2,8 @@
 //! to S-22, B-19; 4.2(1), Fig. 5).
 
 use super::{LENGTH_AXIS, LENGTHS_DW, Report};
-use crate::experiment::{Axis, Experiment, Origin, Role};
+use crate::experiment::{Axis, Experiment, Origin, Sensitivity};
+use crate::sensitivity;
 use crate::smp::bench::{Lengths, Running};
 use crate::smp::config::{Config, Receive};
 use crate::units::{Span, Time};
@@ -11,20 +12,9 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "fig5",
     title: "transfer delay against length",
     rows: "S-20, S-21, S-22, B-19",
+    published: super::PUBLISHED,
     run,
 };
-
-/// Published delays in ns, by length.
-fn published(receive: Receive, length_dw: usize) -> Option<f64> {
-    match (receive, length_dw) {
-        (Receive::StoreAndForward, 16) => Some(148.0),
-        (Receive::StoreAndForward, 128) => Some(372.0),
-        (Receive::CutThrough, 1) => Some(120.0),
-        (Receive::CutThrough, 16) => Some(134.0),
-        (Receive::CutThrough, 128) => Some(238.0),
-        _ => None,
-    }
-}
 
 /// Buffers large enough that nothing blocks.
 fn roomy(receive: Receive, channels: u8) -> Config {
@@ -36,15 +26,19 @@ fn roomy(receive: Receive, channels: u8) -> Config {
 /// Mean delay in ns of `packets` packets back to back on each channel. It runs from the first flit
 /// at the sender's network layer to the last flit at the receiver's.
 fn delay(receive: Receive, channels: u8, length_dw: usize, packets: u64) -> Result<f64, String> {
-    let mut running = Running::new(&roomy(receive, channels), 1);
-    for channel in 0..channels {
+    delay_of(&roomy(receive, channels), length_dw, packets)
+}
+
+fn delay_of(config: &Config, length_dw: usize, packets: u64) -> Result<f64, String> {
+    let mut running = Running::new(config, 1);
+    for channel in 0..config.channels {
         running.stimulate(0, channel, Lengths::Fixed(length_dw), packets);
     }
     running.run(Time::ZERO + Span::from_ns(1_000_000));
-    if running.bench.mismatches > 0 || running.missing() > 0 {
+    if running.model.mismatches > 0 || running.missing() > 0 {
         return Err(format!("{length_dw} DW: packets were lost"));
     }
-    Ok(running.bench.link.end(1).receive.delays.mean() / 1000.0)
+    Ok(running.model.link.end(1).receive.delays.mean() / 1000.0)
 }
 
 /// A curve over [`LENGTHS_DW`].
@@ -60,50 +54,26 @@ fn run(report: &mut Report) -> Result<(), String> {
         let mut of_policy = Vec::new();
         for length_dw in LENGTHS_DW {
             let reached = delay(receive, 1, length_dw, 1)?;
-            let fitted = receive == Receive::StoreAndForward && length_dw == 16;
-            let role = if fitted { Role::Calibrated } else { Role::Predicted };
             let what = format!("{name}, {length_dw} DW");
-            report.value(what, "ns", role, reached, published(receive, length_dw));
+            report.value(what, "ns", reached);
             of_policy.push(reached);
         }
         let over = |values: &[f64]| points(values.iter().copied());
         curves.push((format!("{name}, one channel"), Origin::Model, over(&of_policy)));
-        let printed = LENGTHS_DW
-            .into_iter()
-            .filter_map(|length_dw| Some((length_dw as f64, published(receive, length_dw)?)));
-        let (fitted, printed): (Vec<_>, Vec<_>) = printed
-            .partition(|(length_dw, _)| receive == Receive::StoreAndForward && *length_dw == 16.0);
-        curves.push((format!("{name}, published"), Origin::Published, printed));
-        if !fitted.is_empty() {
-            curves.push((format!("{name}, published, fitted to"), Origin::Calibrated, fitted));
-        }
         single.push(of_policy);
     }
     let mean = |of: &[f64]| of.iter().sum::<f64>() / of.len() as f64;
-    for ((name, _), (of_policy, published)) in
-        policies.iter().zip(single.iter().zip([189.0, 150.0]))
-    {
+    for ((name, _), of_policy) in policies.iter().zip(&single) {
         let what = format!("{name}, mean over 1, 2, 4 .. 128 DW");
-        report.value(what, "ns", Role::Predicted, mean(of_policy), Some(published));
+        report.value(what, "ns", mean(of_policy));
         let what = format!("{name}, mean over 4, 8 .. 128 DW");
         let shorter = mean(&of_policy[2..]);
-        report
-            .value(what, "ns", Role::Predicted, shorter, Some(published))
-            .explain("Which lengths the mean is over is not said; with 1 and 2 DW it fits.");
+        report.value(what, "ns", shorter);
     }
-    report.value("physical layer's part", "ns", Role::Formula, 50.0, Some(50.0));
+    report.value("physical layer's part", "ns", 50.0);
     let slope = |of: &[f64]| (of[7] - of[4]) / 112.0;
-    report.value(
-        "SF, slope from 16 to 128 DW",
-        "ns/DW",
-        Role::Predicted,
-        slope(&single[0]),
-        Some(2.0),
-    );
-    report.value("CT, slope from 16 to 128 DW", "ns/DW", Role::Predicted, slope(&single[1]), Some(0.929)).explain(
-        "The paper's 104 ns for 112 DW are 34.5 Gbps; 8 lanes of 5 Gbps carry 32 Gbps of data with 8b/10b, so that no packet can come faster than \
-         1 ns a DW. Without coding it would be 0.8.",
-    );
+    report.value("SF, slope from 16 to 128 DW", "ns/DW", slope(&single[0]));
+    report.value("CT, slope from 16 to 128 DW", "ns/DW", slope(&single[1]));
     let lower = single[0].iter().zip(&single[1]).all(|(sf, ct)| ct < sf);
     let gains: Vec<f64> = single[0].iter().zip(&single[1]).map(|(sf, ct)| sf - ct).collect();
     let grows = gains[2..].windows(2).all(|pair| pair[0] < pair[1]);
@@ -114,7 +84,7 @@ fn run(report: &mut Report) -> Result<(), String> {
         for (at, length_dw) in LENGTHS_DW.into_iter().enumerate() {
             let with_two = delay(receive, 2, length_dw, 1)?;
             let what = format!("{name}, {length_dw} DW, a packet on each channel at once");
-            report.value(what, "ns", Role::Predicted, with_two, None);
+            report.value(what, "ns", with_two);
             extra.push(with_two - single[usize::from(receive == Receive::CutThrough)][at]);
         }
         let with_two = single[usize::from(receive == Receive::CutThrough)].iter().zip(&extra);
@@ -133,15 +103,20 @@ fn run(report: &mut Report) -> Result<(), String> {
     for (name, receive) in policies {
         let in_a_row = delay(receive, 1, 32, 16)?;
         let what = format!("{name}, 32 DW, 16 packets back to back");
-        report.value(what, "ns", Role::Predicted, in_a_row, None);
+        report.value(what, "ns", in_a_row);
     }
-    report.note(
-        "Delays are of a packet that finds the link empty. Packets back to back wait for each other in the transport layer, which has room for \
-         one more; the paper says that its packets were sent back to back, and its delays leave no room for that.",
-    );
-    report.note(
-        "1 and 2 DW are a header alone, like 4: the paper's smallest packet has 2 DW, and it measures 1. Whether its 120 ns are SF or CT is not \
-         said; they stand beside CT here, and would be 4 % off SF.",
-    );
+    report.sensitivity.push(sensitivity()?);
     Ok(())
+}
+
+/// Varies the parameters of a stream of packets on each channel, in the recommended setting.
+///
+/// # Errors
+/// A sentence, if packets are lost.
+pub fn sensitivity() -> Result<Sensitivity, String> {
+    sensitivity::sensitivity(
+        "50 packets of 32 DW on each channel",
+        &Config::recommended(),
+        |config| delay_of(config, 32, 50),
+    )
 }

@@ -3,7 +3,7 @@
 
 use super::run_length::{RunLength, run_length};
 use super::{LENGTH_AXIS, LENGTHS_DW, RUN_AXIS, Report};
-use crate::experiment::{Experiment, Origin, Role};
+use crate::experiment::{Experiment, Origin};
 use crate::smp::config::Config;
 use crate::smp::transport::Stall;
 use crate::units::Bytes;
@@ -12,6 +12,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "fig7",
     title: "packets before a stall, two channels, and the recommended setting",
     rows: "S-17, S-26, S-29, S-30",
+    published: super::PUBLISHED,
     run,
 };
 
@@ -36,7 +37,7 @@ fn run(report: &mut Report) -> Result<(), String> {
         for length_dw in LENGTHS_DW {
             let run = run_length(config, length_dw)?;
             let what = format!("{name}, {length_dw} DW: {}", run.ending());
-            report.value(what, "packets", Role::Predicted, run.capped(), None);
+            report.value(what, "packets", run.capped());
             of_setting.push(run);
         }
         runs.push(of_setting);
@@ -62,43 +63,13 @@ fn run(report: &mut Report) -> Result<(), String> {
         figure.series(*name, Origin::Model, points.map(|(x, run)| (x as f64, run.capped())));
     }
     let recommended = Config::recommended();
-    report.value(
-        "recommended, header credits",
-        "1",
-        Role::Formula,
-        recommended.headers.into(),
-        Some(32.0),
-    );
-    report.value(
-        "recommended, data credits",
-        "1",
-        Role::Formula,
-        recommended.data.into(),
-        Some(92.0),
-    );
+    report.value("recommended, header credits", "1", recommended.headers.into());
+    report.value("recommended, data credits", "1", recommended.data.into());
     let storage = recommended.receive_buffer().count() as f64;
-    report.value(
-        "recommended, receive buffer of a channel",
-        "B",
-        Role::Formula,
-        storage,
-        Some(2048.0),
-    );
+    report.value("recommended, receive buffer of a channel", "B", storage);
     report.claim(
         "recommended: the lengths that coherence uses (up to 16 DW) never stall",
         for_ever(0, 0, 5),
-    );
-    report.note(
-        "Whether the paper's runs at 2 KB have default or optimised credits is not said. With default ones (last rows) packets below 32 DW stop for \
-         headers, which contradicts its first statement; so optimised ones are meant.",
-    );
-    report.note(
-        "What stops 128 DW at (4 KB, 4 KB): the network layer takes packets a little slower than the line brings them, so that the receive buffer \
-         fills, and three packets of a channel (96 credits) are soon too few. The clock that makes it so much slower is fitted to the 17 packets \
-         of Fig. 6, and to nothing here.",
-    );
-    report.note(
-        "Counted is the channel that had fewer packets; see the notes of fig6 on what is counted.",
     );
     Ok(())
 }

@@ -19,6 +19,11 @@ pub mod run_length;
 
 use crate::experiment::{Axis, Experiment, Report};
 
+pub use delay::sensitivity;
+
+/// What the paper publishes, by experiment.
+const PUBLISHED: &str = include_str!("../published.toml");
+
 /// All experiments, in the order of the paper.
 pub const EXPERIMENTS: [Experiment; 4] =
     [bandwidth::EXPERIMENT, delay::EXPERIMENT, fig6::EXPERIMENT, fig7::EXPERIMENT];

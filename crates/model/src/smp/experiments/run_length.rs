@@ -54,10 +54,10 @@ pub fn run_length(config: &Config, length_dw: usize) -> Result<RunLength, String
         running.stimulate(0, channel, Lengths::Fixed(length_dw), 4 * FOR_EVER);
     }
     running.run(Time::ZERO + Span::from_ns(10_000_000));
-    if running.bench.mismatches > 0 || running.missing() > 0 {
+    if running.model.mismatches > 0 || running.missing() > 0 {
         return Err(format!("{length_dw} DW: packets were lost"));
     }
-    let Some(stall) = running.bench.link.end(0).first_stall else {
+    let Some(stall) = running.model.link.end(0).first_stall else {
         return Ok(RunLength { packets: None, lacks: None });
     };
     let handed = &stall.handed[..usize::from(config.channels)];

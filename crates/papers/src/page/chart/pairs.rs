@@ -152,6 +152,9 @@ fn said(value: &Value) -> String {
     }
     if let Some(published) = value.published {
         let _ = write!(said, ", paper {}", number(published));
+        if let Some(section) = &value.section {
+            let _ = write!(said, " ({section})");
+        }
     }
     if let Some(percent) = value.error_percent {
         let _ = write!(said, ", error {}", error(percent));
