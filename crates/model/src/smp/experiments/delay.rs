@@ -3,7 +3,7 @@
 
 use super::{LENGTH_AXIS, LENGTHS_DW, Report};
 use crate::experiment::{Axis, Experiment, Origin, Role};
-use crate::smp::bench::{Lengths, Running};
+use crate::smp::bench::{Lengths, Machine};
 use crate::smp::config::{Config, Receive};
 use crate::units::{Span, Time};
 
@@ -36,7 +36,7 @@ fn roomy(receive: Receive, channels: u8) -> Config {
 /// Mean delay in ns of `packets` packets back to back on each channel. It runs from the first flit
 /// at the sender's network layer to the last flit at the receiver's.
 fn delay(receive: Receive, channels: u8, length_dw: usize, packets: u64) -> Result<f64, String> {
-    let mut running = Running::new(&roomy(receive, channels), 1);
+    let mut running = Machine::new(&roomy(receive, channels), 1);
     for channel in 0..channels {
         running.stimulate(0, channel, Lengths::Fixed(length_dw), packets);
     }
