@@ -46,6 +46,11 @@ impl Time {
         Span(self.0 - earlier.0)
     }
 
+    /// The moment `span` earlier, or the beginning of the run if that is later.
+    pub const fn saturating_sub(self, span: Span) -> Time {
+        Time(self.0.saturating_sub(span.0))
+    }
+
     /// The next edge, at or after this moment, of a clock with this period and its first edge at
     /// zero.
     pub const fn edge(self, period: Span) -> Time {
@@ -93,13 +98,6 @@ impl Add<Span> for Time {
 impl AddAssign<Span> for Time {
     fn add_assign(&mut self, span: Span) {
         self.0 += span.0;
-    }
-}
-
-impl Sub<Span> for Time {
-    type Output = Time;
-    fn sub(self, span: Span) -> Time {
-        Time(self.0 - span.0)
     }
 }
 

@@ -14,7 +14,7 @@
 
 use bellwire_device::PacketHeader;
 use bellwire_model::chpp::host::Notice;
-use bellwire_model::chpp::machine::{Desk, Program};
+use bellwire_model::chpp::machine::{HostApi, Program};
 use bellwire_model::chpp::port::RingKind;
 use bellwire_model::chpp::{Config, ConfigError, Machine};
 use bellwire_model::units::{Bytes, Span, Time};
@@ -98,19 +98,19 @@ pub(crate) struct Read {
 struct Reader(VecDeque<(Notice, Vec<u8>)>);
 
 impl Program for Reader {
-    fn notified(&mut self, notice: &Notice, desk: &mut Desk<'_>) {
+    fn notified(&mut self, notice: &Notice, api: &mut HostApi<'_>) {
         let event = &notice.event;
         let bytes = match (notice.ring, event.primitive) {
             (RingKind::Send, _) => Vec::new(),
             (RingKind::Receive, Primitive::Nap) => {
-                desk.memory(event.address, event.length as usize).unwrap_or_default().to_vec()
+                api.memory(event.address, event.length as usize).unwrap_or_default().to_vec()
             }
             // The event belongs to the last packet. Its tail has the length of the whole.
             (RingKind::Receive, _) => {
                 let [first, _] = words_of(event.tail);
                 let length = (first >> 32) as usize + argument_bytes(first);
                 let buffer = event.address & !(BUFFER_BYTES as u64 - 1);
-                desk.memory(buffer, length.min(BUFFER_BYTES)).unwrap_or_default().to_vec()
+                api.memory(buffer, length.min(BUFFER_BYTES)).unwrap_or_default().to_vec()
             }
         };
         self.0.push_back((*notice, bytes));
@@ -122,7 +122,7 @@ impl Nic {
         let mut machine = Machine::new(config, seed)?;
         machine.forget_operations();
         let mut places = Vec::new();
-        let mut desk = machine.desk();
+        let mut api = machine.api();
         let per_function = config.nic.queue_pairs;
         // The host reports reads in steps of a quarter of the ring, so the interface may see it
         // fuller than it is.
@@ -130,16 +130,16 @@ impl Nic {
         let expects = (records - (records / 4).max(1)).min(config.host.slots).max(1);
         for node in 0..config.nodes() {
             for function in 0..config.nic.functions {
-                let free = desk.free_memory(node, function).next_multiple_of(BUFFER_BYTES as u64);
+                let free = api.free_memory(node, function).next_multiple_of(BUFFER_BYTES as u64);
                 let window = config.host.window.count();
-                let end = desk.window(node, function) + window;
+                let end = api.window(node, function) + window;
                 let share = (end - free) / per_function as u64 / BUFFER_BYTES as u64;
                 let sources = config.nic.doorbell_depth.min(share as usize / 2);
                 let targets = expects.min(share as usize - sources);
                 for queue_pair in 0..per_function {
                     let endpoint = Endpoint::new(node as u8, function as u8, queue_pair as u8)
                         .expect("the configuration has been checked");
-                    desk.consumes(node, function, queue_pair, false);
+                    api.consumes(node, function, queue_pair, false);
                     places.push(Place {
                         endpoint,
                         taken: false,
@@ -168,8 +168,8 @@ impl Nic {
 
     /// For tests that use the machine as no program of the device does.
     #[cfg(test)]
-    pub(crate) fn desk(&mut self) -> Desk<'_> {
-        self.machine.desk()
+    pub(crate) fn api(&mut self) -> HostApi<'_> {
+        self.machine.api()
     }
 
     /// Number of hosts.
@@ -233,7 +233,7 @@ impl Nic {
 
     fn consumes(&mut self, place: usize, yes: bool) {
         let (node, function, queue_pair) = parts(self.places[place].endpoint);
-        self.machine.desk().consumes(node, function, queue_pair, yes);
+        self.machine.api().consumes(node, function, queue_pair, yes);
         self.machine.tell(&mut self.reader);
     }
 
@@ -352,9 +352,9 @@ impl Nic {
         let mut tail = [0; 16];
         tail[..8].copy_from_slice(&words[0].to_le_bytes());
         tail[8..].copy_from_slice(&words[1].to_le_bytes());
-        let mut desk = self.machine.desk();
+        let mut api = self.machine.api();
         if let Some(address) = source {
-            let buffer = desk.memory_mut(address, bytes.len());
+            let buffer = api.memory_mut(address, bytes.len());
             buffer.expect("buffers lie in their window").copy_from_slice(bytes);
         }
         let work = match (source, target) {
@@ -369,13 +369,13 @@ impl Nic {
             destination: far.endpoint,
             queue_pair: near.endpoint.queue_pair(),
             traffic_class: 0,
-            magic: desk.key(far.endpoint),
+            magic: api.key(far.endpoint),
             wants_event: true,
             work,
             tail: Tail::new(&tail).expect("16 bytes"),
         };
         let (node, function, _) = parts(near.endpoint);
-        desk.post(node, function, &descriptor).expect("lengths and addresses are in range")
+        api.post(node, function, &descriptor).expect("lengths and addresses are in range")
     }
 
     fn place_of(&self, node: usize, function: usize, queue_pair: usize) -> usize {

@@ -110,14 +110,14 @@ mod tests {
         config.crossbar.get_channel = get_channel;
         let (world, functions) = two_functions(&config, 0);
         let mut state = world.lock();
-        let mut desk = state.nic.desk();
+        let mut api = state.nic.api();
         let other = |node| Endpoint::new(node, 1, 0).expect("the second function");
         for at in 0..32 {
             for node in [0u8, 1] {
                 let ends = (other(node), other(1 - node));
-                let near = desk.free_memory(node.into(), 1) + (1 << 20) + at * 4096;
-                let far = desk.free_memory((1 - node).into(), 1);
-                post(&mut desk, Kind::Get, ends, (near, far), 4096).expect("a descriptor");
+                let near = api.free_memory(node.into(), 1) + (1 << 20) + at * 4096;
+                let far = api.free_memory((1 - node).into(), 1);
+                post(&mut api, Kind::Get, ends, (near, far), 4096).expect("a descriptor");
             }
         }
         drop(state);

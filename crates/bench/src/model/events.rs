@@ -10,9 +10,9 @@ const PENDING: u64 = 1_000;
 const EVENTS: u64 = 20_000_000;
 
 #[derive(Clone, Copy)]
-struct Happening(u32);
+struct HoldEvent(u32);
 
-impl Event for Happening {
+impl Event for HoldEvent {
     fn trace(self) -> u64 {
         self.0.into()
     }
@@ -25,9 +25,9 @@ struct Hold {
 }
 
 impl Model for Hold {
-    type Event = Happening;
+    type Event = HoldEvent;
 
-    fn handle(&mut self, event: Happening, schedule: &mut Schedule<Happening>) {
+    fn handle(&mut self, event: HoldEvent, schedule: &mut Schedule<HoldEvent>) {
         if self.left > 0 {
             self.left -= 1;
             let delay = 4_000 + schedule.random.below(2_048_000);
@@ -42,7 +42,7 @@ pub fn row(rounds: usize) -> Row {
         .map(|round| {
             let mut schedule = Schedule::new(round as u64, Span::from_ns(4));
             for number in 0..PENDING {
-                schedule.at(Time::from_ps(number * 2_000), Happening(number as u32));
+                schedule.at(Time::from_ps(number * 2_000), HoldEvent(number as u32));
             }
             let before = cpu::own();
             let mut simulation = Simulation { model: Hold { left: EVENTS }, schedule };

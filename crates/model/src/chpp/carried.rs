@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 
 use super::links::Links;
-use super::{Happening, PacketHandle};
+use super::{NicEvent, PacketHandle};
 use crate::engine::Schedule;
 use crate::smp::guest::Carrier;
 use crate::smp::transport::CHANNELS;
@@ -26,13 +26,13 @@ pub struct Crossing {
     pub from: u8,
     /// Destination node.
     pub to: u8,
-    /// Channel at the far end that is reserved for it.
-    pub place: u8,
+    /// Channel at the far end with a place that is reserved for it.
+    pub credit_class: u8,
 }
 
 /// A packet that has arrived.
 #[derive(Clone, Copy, Debug)]
-pub struct Come {
+pub struct LinkDelivery {
     /// The packet.
     pub crossing: Crossing,
     /// Controller that sent it.
@@ -49,7 +49,7 @@ type Place = (usize, u8);
 
 /// All links of a machine.
 pub struct CarriedLinks {
-    carriers: Vec<Carrier<Happening>>,
+    carriers: Vec<Carrier<NicEvent>>,
     /// Both ends of each link.
     ends: Vec<[Place; 2]>,
     /// By link, sending end, and channel.
@@ -58,7 +58,7 @@ pub struct CarriedLinks {
 
 impl CarriedLinks {
     /// One link for each pair of ports that the topology connects, in the recommended setting.
-    pub fn new(links: &Links, schedule: &mut Schedule<Happening>) -> CarriedLinks {
+    pub fn new(links: &Links, schedule: &mut Schedule<NicEvent>) -> CarriedLinks {
         let controllers = links.topology().routers();
         let places = (0..controllers).flat_map(|controller| {
             (1..links.topology().ports(controller).len() as u8).map(move |port| (controller, port))
@@ -68,7 +68,7 @@ impl CarriedLinks {
             .filter(|[near, far]| near < far)
             .collect();
         let config = Config::recommended();
-        let wrap = |link, event| Happening::OnLink { link, event };
+        let wrap = |link, event| NicEvent::Link { link, event };
         let carriers = (0..ends.len() as u16)
             .map(|link| Carrier::new(Link::trained(&config, link, wrap, schedule)))
             .collect();
@@ -79,7 +79,7 @@ impl CarriedLinks {
     /// Sends a packet with these bytes from a controller by a port.
     pub fn send(
         &mut self,
-        schedule: &mut Schedule<Happening>,
+        schedule: &mut Schedule<NicEvent>,
         place: Place,
         channel: usize,
         (crossing, bytes): (Crossing, Vec<u8>),
@@ -95,16 +95,16 @@ impl CarriedLinks {
     /// If the link has changed a packet or the order of packets, which it must not.
     pub fn handle(
         &mut self,
-        schedule: &mut Schedule<Happening>,
+        schedule: &mut Schedule<NicEvent>,
         link: usize,
         event: LinkEvent,
-    ) -> Option<Come> {
+    ) -> Option<LinkDelivery> {
         let carried = self.carriers[link].handle(schedule, event)?;
         let (end, channel) = (usize::from(carried.end), usize::from(carried.channel));
         let (crossing, bytes) = self.under_way[link][1 - end][channel].pop_front()?;
         assert!(bytes == carried.bytes, "what comes out of a link is what went in");
         let ends = self.ends[link];
-        Some(Come { crossing, near: ends[1 - end].0, far: ends[end] })
+        Some(LinkDelivery { crossing, near: ends[1 - end].0, far: ends[end] })
     }
 
     /// Packets on links.
@@ -119,7 +119,7 @@ impl CarriedLinks {
     }
 
     /// The links, each with the controllers at its ends.
-    pub fn links(&self) -> impl Iterator<Item = (&Link<Happening>, [usize; 2])> {
+    pub fn links(&self) -> impl Iterator<Item = (&Link<NicEvent>, [usize; 2])> {
         let ends = self.ends.iter().map(|ends| ends.map(|end| end.0));
         self.carriers.iter().map(Carrier::link).zip(ends)
     }

@@ -15,11 +15,11 @@
 //! A packet keeps its group (destination modulo n) from link to link. So each of the n groups is a
 //! network of its own without cyclic waits, and GETs never wait for PUTs on their route.
 
-use super::carried::{CarriedLinks, Come, Crossing};
+use super::carried::{CarriedLinks, Crossing, LinkDelivery};
 use super::config::Config;
 use super::crossbar::{Bound, Crossbar, DATA, GET, Grant};
 use super::links::Links;
-use super::{Happening, PacketHandle};
+use super::{NicEvent, PacketHandle};
 use crate::engine::{Random, Schedule, Waits};
 use crate::network::TopologyError;
 use crate::stats::Imbalance;
@@ -32,7 +32,7 @@ pub struct Controllers {
     data_channels: usize,
     /// By node, its number modulo the channels.
     groups: Vec<usize>,
-    halves: usize,
+    dateline_classes: usize,
     get_channel: bool,
     crossbars: Vec<Crossbar>,
     links: Option<Links>,
@@ -57,9 +57,9 @@ impl Controllers {
             None => None,
         };
         let nodes = config.crossbar.ports;
-        let halves = links.as_ref().map_or(1, Links::halves);
-        let channels =
-            halves * (config.crossbar.channels + usize::from(config.crossbar.get_channel));
+        let dateline_classes = links.as_ref().map_or(1, Links::dateline_classes);
+        let channels = dateline_classes
+            * (config.crossbar.channels + usize::from(config.crossbar.get_channel));
         let link_packets = config.links.as_ref().map_or(0, |links| links.channel_packets);
         let count = links.as_ref().map_or(1, |links| links.topology().routers());
         let crossbars = (0..count)
@@ -68,19 +68,19 @@ impl Controllers {
                 let ports = links
                     .as_ref()
                     .map_or(nodes, |links| nodes + links.topology().ports(controller).len() - 1);
-                let places = |output: usize, kind: usize| match output < nodes {
-                    true if kind < 2 => config.crossbar.receive_packets,
+                let credits = |output: usize, class: usize| match output < nodes {
+                    true if class < 2 => config.crossbar.receive_packets,
                     true => 0,
                     false => link_packets,
                 };
-                Crossbar::new(config, (controller, ports, channels), places, random)
+                Crossbar::new(config, (controller, ports, channels), credits, random)
             })
             .collect();
         Ok(Controllers {
             nodes,
             data_channels: config.crossbar.channels,
             groups: (0..256).map(|to| to % config.crossbar.channels).collect(),
-            halves,
+            dateline_classes,
             get_channel: config.crossbar.get_channel,
             crossbars,
             links,
@@ -92,7 +92,7 @@ impl Controllers {
     }
 
     /// Replaces the wires by the SMP paper's links.
-    pub fn lay_smp_links(&mut self, schedule: &mut Schedule<Happening>) {
+    pub fn lay_smp_links(&mut self, schedule: &mut Schedule<NicEvent>) {
         self.carried = self.links.as_ref().map(|links| CarriedLinks::new(links, schedule));
     }
 
@@ -105,18 +105,20 @@ impl Controllers {
     /// is now in the channel reserved for it.
     pub fn on_link(
         &mut self,
-        schedule: &mut Schedule<Happening>,
+        schedule: &mut Schedule<NicEvent>,
         config: &Config,
         link: usize,
         event: crate::smp::LinkEvent,
-    ) -> Option<Come> {
-        let come = self.carried.as_mut()?.handle(schedule, link, event)?;
-        let Come { crossing: Crossing { packet, beats, from, to, place }, far, .. } = come;
+    ) -> Option<LinkDelivery> {
+        let delivery = self.carried.as_mut()?.handle(schedule, link, event)?;
+        let LinkDelivery {
+            crossing: Crossing { packet, beats, from, to, credit_class }, far, ..
+        } = delivery;
         let input = self.nodes + usize::from(far.1) - 1;
-        let bound = self.bound((packet, from, to, beats), (far.0, input), place.into());
+        let bound = self.bound((packet, from, to, beats), (far.0, input), credit_class.into());
         let head = config.nic.edge(schedule.now());
-        self.crossbars[far.0].inject(schedule, (input, place.into()), bound, head);
-        Some(come)
+        self.crossbars[far.0].inject(schedule, (input, credit_class.into()), bound, head);
+        Some(delivery)
     }
 
     /// Nodes of all controllers.
@@ -140,10 +142,10 @@ impl Controllers {
         self.channel(to, is_get && self.get_channel, 0)
     }
 
-    fn channel(&self, to: usize, among_gets: bool, half: usize) -> usize {
+    fn channel(&self, to: usize, among_gets: bool, dateline_class: usize) -> usize {
         match among_gets {
-            true => self.halves * self.data_channels + half,
-            false => half * self.data_channels + self.groups[to],
+            true => self.dateline_classes * self.data_channels + dateline_class,
+            false => dateline_class * self.data_channels + self.groups[to],
         }
     }
 
@@ -166,7 +168,7 @@ impl Controllers {
     /// beat arrives at `head`.
     pub fn inject(
         &mut self,
-        schedule: &mut Schedule<Happening>,
+        schedule: &mut Schedule<NicEvent>,
         (node, channel): (usize, usize),
         (packet, to, beats): (PacketHandle, usize, u64),
         head: Time,
@@ -187,20 +189,20 @@ impl Controllers {
         (controller, input): (usize, usize),
         channel: usize,
     ) -> Bound {
-        let among_gets = channel >= self.halves * self.data_channels;
+        let among_gets = channel >= self.dateline_classes * self.data_channels;
         let (target, node) = self.place(to.into());
-        let (output, place) = match &self.links {
+        let (output, credit_class) = match &self.links {
             Some(links) if controller != target => {
                 let source = usize::from(from) / self.nodes;
                 let came_by = self.link_port(input).unwrap_or(0);
                 let pair = u32::from(from) << 8 | u32::from(to);
                 let hop = links.step(controller, came_by, (source, target), pair);
-                let channel = self.channel(to.into(), among_gets, hop.half);
+                let channel = self.channel(to.into(), among_gets, hop.dateline_class);
                 (self.nodes + usize::from(hop.port) - 1, channel)
             }
             _ => (node, if among_gets { GET } else { DATA }),
         };
-        Bound { packet, beats, from, to, output: output as u8, place: place as u8 }
+        Bound { packet, beats, from, to, output: output as u8, credit_class: credit_class as u8 }
     }
 
     /// The topology's number of a port, if it belongs to a link.
@@ -212,7 +214,7 @@ impl Controllers {
     /// arrivals of this moment.
     pub fn matches(
         &mut self,
-        schedule: &mut Schedule<Happening>,
+        schedule: &mut Schedule<NicEvent>,
         controller: usize,
         grants: &mut Vec<Grant>,
     ) {
@@ -236,22 +238,23 @@ impl Controllers {
     /// ([`Controllers::on_link`]). On the wires the packet is `longer` bytes longer.
     pub fn depart(
         &mut self,
-        schedule: &mut Schedule<Happening>,
+        schedule: &mut Schedule<NicEvent>,
         config: &Config,
         controller: usize,
         (grant, bytes, longer): (&Grant, &[u8], usize),
     ) -> Option<Time> {
-        let Grant { bound: Bound { packet, beats, from, to, output, place }, tail, .. } = *grant;
+        let Grant { bound: Bound { packet, beats, from, to, output, credit_class }, tail, .. } =
+            *grant;
         let port = self.link_port(output.into());
         let (Some(links), Some(port)) = (&mut self.links, port) else { return Some(tail) };
         let Some((far, far_port)) = links.far_end(controller, port) else { return Some(tail) };
         if let Some(carried) = &mut self.carried {
             // The link queues packets that it cannot send yet; places at the far end bound the
             // queue.
-            let is_get = usize::from(place) >= self.halves * self.data_channels;
+            let is_get = usize::from(credit_class) >= self.dateline_classes * self.data_channels;
             let mut bytes = bytes.to_vec();
             bytes.resize(bytes.len() + longer, 0);
-            let crossing = Crossing { packet, beats, from, to, place };
+            let crossing = Crossing { packet, beats, from, to, credit_class };
             let at = (controller, port);
             carried.send(schedule, at, usize::from(is_get), (crossing, bytes));
             return None;
@@ -263,8 +266,8 @@ impl Controllers {
         self.crossbars[controller].hold(schedule, output.into(), passage.left, module);
         let head = config.nic.edge(passage.arrives);
         let input = self.nodes + usize::from(far_port) - 1;
-        let bound = self.bound((packet, from, to, beats), (far, input), place.into());
-        self.crossbars[far].inject(schedule, (input, place.into()), bound, head);
+        let bound = self.bound((packet, from, to, beats), (far, input), credit_class.into());
+        self.crossbars[far].inject(schedule, (input, credit_class.into()), bound, head);
         Some(head)
     }
 
@@ -272,7 +275,7 @@ impl Controllers {
     /// link sends the credit back.
     pub fn crossed(
         &mut self,
-        schedule: &mut Schedule<Happening>,
+        schedule: &mut Schedule<NicEvent>,
         controller: usize,
         input: usize,
         output: usize,
@@ -286,7 +289,7 @@ impl Controllers {
         self.returning += 1;
         schedule.after(
             links.latency,
-            Happening::Credited {
+            NicEvent::Credited {
                 controller: near as u8,
                 output: (self.nodes + usize::from(near_port) - 1) as u8,
                 channel: channel? as u8,
@@ -298,19 +301,24 @@ impl Controllers {
     /// A credit for a place at the far end of a link has arrived.
     pub fn credited(
         &mut self,
-        schedule: &mut Schedule<Happening>,
+        schedule: &mut Schedule<NicEvent>,
         controller: usize,
         output: usize,
         channel: usize,
     ) {
         self.returning -= 1;
-        self.crossbars[controller].place_freed(schedule, output, channel);
+        self.crossbars[controller].credit_returned(schedule, output, channel);
     }
 
     /// A place of `node`'s receive buffer is free again.
-    pub fn place_freed(&mut self, schedule: &mut Schedule<Happening>, node: usize, class: usize) {
+    pub fn credit_returned(
+        &mut self,
+        schedule: &mut Schedule<NicEvent>,
+        node: usize,
+        class: usize,
+    ) {
         let (controller, output) = self.place(node);
-        self.crossbars[controller].place_freed(schedule, output, class);
+        self.crossbars[controller].credit_returned(schedule, output, class);
     }
 
     /// The name of each output, and how long it was busy.
@@ -352,8 +360,8 @@ impl Controllers {
     /// Adds the waits of packets in front of channels; `kind` names a packet.
     pub fn waits(&self, waits: &mut Waits, kind: impl Fn(PacketHandle) -> &'static str) {
         for (controller, crossbar) in self.crossbars.iter().enumerate() {
-            for (input, channel, bound, has_place) in crossbar.waiting() {
-                if has_place {
+            for (input, channel, bound, has_credit) in crossbar.waiting() {
+                if has_credit {
                     continue;
                 }
                 let output = usize::from(bound.output);
@@ -363,9 +371,11 @@ impl Controllers {
                     .and_then(|(port, links)| links.far_end(controller, port));
                 let holder = match far {
                     None => format!("receive buffer of node {}", bound.to),
-                    Some((far, port)) => {
-                        self.name(far, self.nodes + usize::from(port) - 1, bound.place.into())
-                    }
+                    Some((far, port)) => self.name(
+                        far,
+                        self.nodes + usize::from(port) - 1,
+                        bound.credit_class.into(),
+                    ),
                 };
                 let resource = format!("a place for the {} in front", kind(bound.packet));
                 waits.add(self.name(controller, input, channel), holder, resource);
@@ -380,14 +390,14 @@ impl Controllers {
     pub fn audit(&self, now: Time) -> Result<(), Imbalance> {
         self.crossbars.iter().try_for_each(|crossbar| crossbar.audit(now))?;
         let Some(links) = &self.links else { return Ok(()) };
-        let channels = self.halves * (self.data_channels + usize::from(self.get_channel));
+        let channels = self.dateline_classes * (self.data_channels + usize::from(self.get_channel));
         let under_way = self.carried.as_ref().map_or(0, CarriedLinks::under_way);
         let (mut rooms, mut known) = (0, self.returning + under_way);
         for (controller, crossbar) in self.crossbars.iter().enumerate() {
             for port in 1..links.topology().ports(controller).len() as u8 {
                 let Some((far, far_port)) = links.far_end(controller, port) else { continue };
                 for channel in 0..channels {
-                    let left = crossbar.places_left(self.nodes + usize::from(port) - 1, channel);
+                    let left = crossbar.credits_left(self.nodes + usize::from(port) - 1, channel);
                     let input = self.nodes + usize::from(far_port) - 1;
                     rooms += self.link_packets as u64;
                     known += left as u64 + self.crossbars[far].inside(input, channel);

@@ -12,7 +12,7 @@
 use std::collections::VecDeque;
 
 use super::config::Config;
-use super::{Happening, PacketHandle};
+use super::{NicEvent, PacketHandle};
 use crate::engine::{Arbiter, Policy, Random, Schedule, Server, first_from};
 use crate::stats::{Imbalance, Occupancy};
 use crate::units::{Span, Time};
@@ -30,8 +30,9 @@ pub struct Bound {
     pub to: u8,
     /// Output of this controller.
     pub output: u8,
-    /// Kind of place behind the output: a receive buffer, or a channel at the far end of a link.
-    pub place: u8,
+    /// Class of the credit that it takes, for a place behind the output: in a receive buffer, or in
+    /// a channel at the far end of a link.
+    pub credit_class: u8,
 }
 
 /// A packet that waits in a channel.
@@ -97,10 +98,10 @@ pub struct Crossbar {
     crossing: Vec<Option<Crossing>>,
     /// By output; closed while the wires behind it are busy.
     pub outputs: Vec<Server>,
-    /// Free places behind the outputs, by output, then kind. An output has as many kinds as a port
-    /// has channels, at least two.
-    places: Vec<usize>,
-    kinds: usize,
+    /// Free places behind the outputs, by output, then class. An output has as many classes as a
+    /// port has channels, at least two.
+    credits: Vec<usize>,
+    credit_classes: usize,
     by_output: Vec<Arbiter>,
     by_input: Vec<Arbiter>,
     next_output: usize,
@@ -114,14 +115,14 @@ pub struct Crossbar {
 
 impl Crossbar {
     /// An idle crossbar of `controller` with `ports` ports of `channels` channels each;
-    /// `places(output, kind)` is the number of places behind an output.
+    /// `credits(output, class)` is the number of places behind an output.
     pub fn new(
         config: &Config,
         (controller, ports, channels): (usize, usize, usize),
-        places: impl Fn(usize, usize) -> usize,
+        credits: impl Fn(usize, usize) -> usize,
         random: &mut Random,
     ) -> Crossbar {
-        let kinds = channels.max(2);
+        let credit_classes = channels.max(2);
         Crossbar {
             controller: controller as u8,
             ports,
@@ -136,8 +137,10 @@ impl Crossbar {
             requests: vec![0; ports],
             crossing: vec![None; ports],
             outputs: vec![Server::default(); ports],
-            places: (0..ports * kinds).map(|at| places(at / kinds, at % kinds)).collect(),
-            kinds,
+            credits: (0..ports * credit_classes)
+                .map(|at| credits(at / credit_classes, at % credit_classes))
+                .collect(),
+            credit_classes,
             by_output: (0..ports)
                 .map(|_| config.crossbar.arbitration.arbiter(ports, random))
                 .collect(),
@@ -164,7 +167,7 @@ impl Crossbar {
     /// Puts a packet into a channel with room; its first beat arrives at `head`.
     pub fn inject(
         &mut self,
-        schedule: &mut Schedule<Happening>,
+        schedule: &mut Schedule<NicEvent>,
         (input, channel): (usize, usize),
         bound: Bound,
         head: Time,
@@ -178,14 +181,14 @@ impl Crossbar {
             self.asking |= 1 << input;
         }
         self.waiting += 1;
-        schedule.settle_at(head, Happening::CrossbarMatches { controller: self.controller });
+        schedule.settle_at(head, NicEvent::CrossbarMatches { controller: self.controller });
     }
 
     /// Schedules a decision at the end of this moment, if packets wait.
-    fn decide(&mut self, schedule: &mut Schedule<Happening>) {
+    fn decide(&mut self, schedule: &mut Schedule<NicEvent>) {
         if self.waiting > 0 && !self.decides {
             self.decides = true;
-            schedule.settle(Happening::CrossbarMatches { controller: self.controller });
+            schedule.settle(NicEvent::CrossbarMatches { controller: self.controller });
         }
     }
 
@@ -194,7 +197,7 @@ impl Crossbar {
     ///
     /// Outputs choose one after the other, and each decision starts with the next output. The
     /// arbiter of an output chooses among the inputs with a packet for it in front of a channel.
-    pub fn matches(&mut self, schedule: &mut Schedule<Happening>, grants: &mut Vec<Grant>) {
+    pub fn matches(&mut self, schedule: &mut Schedule<NicEvent>, grants: &mut Vec<Grant>) {
         let now = schedule.now();
         self.decides = false;
         let mut wanted = 0u64;
@@ -237,7 +240,7 @@ impl Crossbar {
     /// channel.
     pub fn crossed(
         &mut self,
-        schedule: &mut Schedule<Happening>,
+        schedule: &mut Schedule<NicEvent>,
         input: usize,
         output: usize,
     ) -> Option<usize> {
@@ -253,9 +256,14 @@ impl Crossbar {
         freed
     }
 
-    /// A place behind `output` is free again.
-    pub fn place_freed(&mut self, schedule: &mut Schedule<Happening>, output: usize, place: usize) {
-        self.places[output * self.kinds + place] += 1;
+    /// A place of a class behind `output` is free again.
+    pub fn credit_returned(
+        &mut self,
+        schedule: &mut Schedule<NicEvent>,
+        output: usize,
+        credit_class: usize,
+    ) {
+        self.credits[output * self.credit_classes + credit_class] += 1;
         self.decide(schedule);
     }
 
@@ -263,21 +271,21 @@ impl Crossbar {
     /// reaches them `delay` after it starts to cross.
     pub fn hold(
         &mut self,
-        schedule: &mut Schedule<Happening>,
+        schedule: &mut Schedule<NicEvent>,
         output: usize,
         left: Time,
         delay: Span,
     ) {
-        let until = Time::ZERO + (left - Time::ZERO).saturating_sub(delay);
+        let until = left.saturating_sub(delay);
         if until > schedule.now() {
             self.outputs[output].close_until(until);
-            schedule.settle_at(until, Happening::CrossbarMatches { controller: self.controller });
+            schedule.settle_at(until, NicEvent::CrossbarMatches { controller: self.controller });
         }
     }
 
-    /// Free places of a kind behind `output`.
-    pub fn places_left(&self, output: usize, place: usize) -> usize {
-        self.places[output * self.kinds + place]
+    /// Free places of a class behind `output`.
+    pub fn credits_left(&self, output: usize, credit_class: usize) -> usize {
+        self.credits[output * self.credit_classes + credit_class]
     }
 
     /// The channel of `input` that its arbiter chooses among those with a packet for `output` and a
@@ -288,14 +296,16 @@ impl Crossbar {
             let front = self.inputs[input * self.channels + channel].queue.front();
             let front = front
                 .filter(|front| usize::from(front.bound.output) == output && front.head <= now);
-            if front.is_some_and(|front| self.places_left(output, front.bound.place.into()) > 0) {
+            if front
+                .is_some_and(|front| self.credits_left(output, front.bound.credit_class.into()) > 0)
+            {
                 ready |= 1 << channel;
             }
         }
         self.by_input[input].choose(ready)
     }
 
-    fn cross(&mut self, schedule: &mut Schedule<Happening>, input: usize, channel: usize) -> Grant {
+    fn cross(&mut self, schedule: &mut Schedule<NicEvent>, input: usize, channel: usize) -> Grant {
         let now = schedule.now();
         let queue = &mut self.inputs[input * self.channels + channel].queue;
         let front = queue.pop_front();
@@ -305,17 +315,16 @@ impl Crossbar {
         self.asking &= !(1 << input);
         let Queued { bound, entered, head } =
             front.expect("a channel is ready if it has a packet in front");
-        let Bound { beats, output, place, .. } = bound;
+        let Bound { beats, output, credit_class, .. } = bound;
         let output = usize::from(output);
         self.waiting -= 1;
-        self.places[output * self.kinds + usize::from(place)] -= 1;
+        self.credits[output * self.credit_classes + usize::from(credit_class)] -= 1;
         self.crossing[input] = Some(Crossing { channel, output, entered });
         let taken = self.cycle * (beats + self.engine_cycles);
         let ends = self.outputs[output].reserve(now, taken).ends;
         let (input_port, output_port) = (input as u8, output as u8);
         let controller = self.controller;
-        schedule
-            .at(ends, Happening::Crossed { controller, input: input_port, output: output_port });
+        schedule.at(ends, NicEvent::Crossed { controller, input: input_port, output: output_port });
         let tail = now + self.module + self.cycle * (beats - 1);
         Grant { bound, input, head, tail }
     }
@@ -326,8 +335,8 @@ impl Crossbar {
         self.inputs.iter().enumerate().filter_map(|(at, queue)| {
             let (input, channel) = (at / self.channels, at % self.channels);
             let bound = queue.queue.front()?.bound;
-            let has_place = self.places_left(bound.output.into(), bound.place.into()) > 0;
-            Some((input, channel, bound, has_place))
+            let has_credit = self.credits_left(bound.output.into(), bound.credit_class.into()) > 0;
+            Some((input, channel, bound, has_credit))
         })
     }
 
@@ -341,9 +350,9 @@ impl Crossbar {
         self.channels
     }
 
-    /// Free places behind an output, by kind.
-    pub fn places_behind(&self, output: usize) -> &[usize] {
-        &self.places[output * self.kinds..][..self.kinds]
+    /// Free places behind an output, by class.
+    pub fn credits_behind(&self, output: usize) -> &[usize] {
+        &self.credits[output * self.credit_classes..][..self.credit_classes]
     }
 
     /// Whether a packet of this input is crossing.

@@ -6,18 +6,19 @@
 
 use std::collections::VecDeque;
 
-use super::Wires;
+use super::Context;
 use super::config::Config;
 use super::descriptor::Command;
 use super::journal::{Cause, Stage};
 use super::node::Step;
 use super::pcie::{Run, first_request};
 use super::port::{Note, Port, Purpose};
+use crate::engine::Server;
 use crate::stats::{Queue, Watched};
 use crate::units::{Span, Time};
 
 /// A read, with the place of its data in the stream.
-struct Slot {
+struct ReorderEntry {
     expected: usize,
     /// Bytes that arrived while an earlier read was incomplete.
     early: Vec<u8>,
@@ -34,8 +35,8 @@ pub struct DataUnit {
     reorder_bytes: u64,
     /// Bytes requested and not packed yet.
     in_use: u64,
-    slots: Queue<Slot>,
-    first_slot: u64,
+    entries: Queue<ReorderEntry>,
+    first_entry: u64,
     spare: Vec<Vec<u8>>,
     /// Packed commands, whose memory is reused.
     // Boxed, as they move from module to module.
@@ -47,7 +48,8 @@ pub struct DataUnit {
     came: u64,
     gone: u64,
     interval: Span,
-    next_at: Time,
+    /// The way of requests to the port.
+    requests: Server,
     /// When a turn is scheduled, if one is.
     turn_at: Option<Time>,
     blocked: Cause,
@@ -76,8 +78,8 @@ impl DataUnit {
             reading: 0,
             reorder_bytes: config.nic.reorder.count(),
             in_use: 0,
-            slots: Queue::default(),
-            first_slot: 0,
+            entries: Queue::default(),
+            first_entry: 0,
             spare: Vec::new(),
             spare_commands: Vec::new(),
             stream: VecDeque::new(),
@@ -86,7 +88,7 @@ impl DataUnit {
             gone: 0,
             // A request occupies the internal bus for its header and for `engine_cycles`.
             interval: config.nic.packet_time(0),
-            next_at: Time::ZERO,
+            requests: Server::default(),
             turn_at: None,
             blocked: Cause::Order,
             counters: DataCounters::default(),
@@ -94,37 +96,38 @@ impl DataUnit {
     }
 
     /// Sends as many reads as tags, room and rate allow.
-    pub fn reads(&mut self, wires: &mut Wires, port: &mut Port) {
-        let now = wires.now();
+    pub fn reads(&mut self, cx: &mut Context, port: &mut Port) {
+        let now = cx.now();
         while let Some(command) = self.commands.get_mut(self.reading) {
             let Some(source) = command.sources.get(command.cursor.0) else {
                 self.reading += 1;
                 continue;
             };
-            if now < command.extracted + wires.config.nic.module() {
+            if now < command.extracted + cx.config.nic.module() {
                 return;
             }
             let (address, left) =
                 (source.address + command.cursor.1, source.length - command.cursor.1);
-            let run: Run = first_request(address, left, wires.config.pcie.read_request.count());
+            let run: Run = first_request(address, left, cx.config.pcie.read_request.count());
             if self.in_use + run.length > self.reorder_bytes {
                 self.blocked = Cause::Room;
                 return;
             }
-            if now < self.next_at {
+            let free_at = self.requests.free_at();
+            if now < free_at {
                 self.blocked = Cause::Arbiter;
                 if self.turn_at.is_none() {
-                    self.turn_at = Some(self.next_at);
-                    wires.schedule.at(self.next_at, Step::DataReads.of(command.source.cpu()));
+                    self.turn_at = Some(free_at);
+                    cx.schedule.at(free_at, Step::DataReads.of(command.source.cpu()));
                 }
                 return;
             }
             // The journal follows the read that completes a packet.
             let end = command.asked + run.length;
-            let note = if wires.journal.is_open() {
+            let note = if cx.journal.is_open() {
                 let payload = match command.moves.is_empty() {
                     true => u64::MAX,
-                    false => wires.config.nic.put_payload.count(),
+                    false => cx.config.nic.put_payload.count(),
                 };
                 let completes = end == command.total || end.is_multiple_of(payload);
                 completes.then(|| Note {
@@ -136,11 +139,11 @@ impl DataUnit {
             } else {
                 None
             };
-            let purpose = Purpose::Data { read: self.first_slot + self.slots.len() as u64 };
+            let purpose = Purpose::Data { read: self.first_entry + self.entries.len() as u64 };
             if let Some(note) = note {
-                let begun = command.extracted + wires.config.nic.module();
-                wires.journal.mark(note.operation, note.part, Stage::DataRead, None, begun);
-                wires.journal.mark(
+                let begun = command.extracted + cx.config.nic.module();
+                cx.journal.mark(note.operation, note.part, Stage::DataRead, None, begun);
+                cx.journal.mark(
                     note.operation,
                     note.part,
                     Stage::DataRead,
@@ -148,15 +151,16 @@ impl DataUnit {
                     now,
                 );
             }
-            if !port.read(wires, run, purpose, note) {
+            if !port.read(cx, run, purpose, note) {
                 self.blocked = Cause::Tag;
                 return;
             }
-            self.next_at = now + self.interval;
+            self.requests.reserve(now, self.interval);
             self.in_use += run.length;
             self.counters.reads += 1;
             let early = self.spare.pop().unwrap_or_default();
-            self.slots.push(now, Slot { expected: run.length as usize, early, passed: 0 });
+            self.entries
+                .push(now, ReorderEntry { expected: run.length as usize, early, passed: 0 });
             command.asked += run.length;
             command.cursor.1 += run.length;
             if command.cursor.1 == source.length {
@@ -174,22 +178,22 @@ impl DataUnit {
     /// Bytes of a read have arrived. They leave in order, after the delay of two modules.
     pub fn completion(&mut self, read: u64, bytes: &[u8], now: Time, modules: Span) {
         self.counters.completions += 1;
-        let Some(at) = read.checked_sub(self.first_slot).map(|at| at as usize) else { return };
-        let Some(slot) = self.slots.get_mut(at) else { return };
+        let Some(at) = read.checked_sub(self.first_entry).map(|at| at as usize) else { return };
+        let Some(entry) = self.entries.get_mut(at) else { return };
         if at > 0 {
-            slot.early.extend_from_slice(bytes);
+            entry.early.extend_from_slice(bytes);
             self.counters.early += 1;
             return;
         }
         self.stream.extend(bytes);
-        slot.passed += bytes.len();
+        entry.passed += bytes.len();
         let mut fresh = bytes.len();
-        while self.slots.front().is_some_and(|slot| slot.passed == slot.expected) {
-            let Slot { mut early, .. } = self.slots.pop(now).expect("there is a front");
-            self.first_slot += 1;
+        while self.entries.front().is_some_and(|entry| entry.passed == entry.expected) {
+            let ReorderEntry { mut early, .. } = self.entries.pop(now).expect("there is a front");
+            self.first_entry += 1;
             early.clear();
             self.spare.push(early);
-            if let Some(next) = self.slots.front_mut() {
+            if let Some(next) = self.entries.front_mut() {
                 self.stream.extend(&next.early);
                 next.passed = next.early.len();
                 fresh += next.passed;
@@ -246,11 +250,11 @@ impl DataUnit {
 
     /// Its queues, by name.
     pub fn queues(&self) -> [(&'static str, &dyn Watched); 2] {
-        [("commands", &self.commands), ("data reads in order", &self.slots)]
+        [("commands", &self.commands), ("data reads in order", &self.entries)]
     }
 
     /// Whether no command waits and no read is in flight.
     pub fn is_idle(&self) -> bool {
-        self.commands.is_empty() && self.slots.is_empty() && self.stream.is_empty()
+        self.commands.is_empty() && self.entries.is_empty() && self.stream.is_empty()
     }
 }

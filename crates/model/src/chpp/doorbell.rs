@@ -1,32 +1,28 @@
 //! The doorbell window and its FIFOs (C-31, C-32; cHPP section 4.1), and the arbiter over them
 //! (C-40, C-41; Fig. 13).
 
-use std::collections::VecDeque;
-
 use super::config::NicConfig;
 use crate::engine::{Arbiter, Random};
-use crate::stats::{Imbalance, Occupancy};
+use crate::stats::{Imbalance, Queue, Watched};
 use crate::units::Time;
 
 /// A waiting doorbell.
 #[derive(Clone, Copy, Debug)]
-pub struct Ring {
+pub struct QueuedDoorbell {
     /// The written word, see `bellwire_wire::doorbell`.
     pub word: u64,
     /// Its operation, for the journal; the hardware does not know it.
     pub operation: u32,
-    entered: Time,
 }
 
 /// One FIFO for each function; the address of a doorbell selects its FIFO.
 pub struct Doorbells {
-    fifos: Vec<VecDeque<Ring>>,
+    /// By function.
+    pub fifos: Vec<Queue<QueuedDoorbell>>,
     /// Bitmask: functions with nonempty FIFOs.
     filled: u64,
     depth: usize,
     arbiter: Arbiter,
-    /// Doorbells in each FIFO over time.
-    pub occupancy: Vec<Occupancy>,
     /// Doorbells lost to a full FIFO. Software must avoid that (C-33).
     pub overflowed: u64,
 }
@@ -36,11 +32,10 @@ impl Doorbells {
     pub fn new(config: &NicConfig, random: &mut Random) -> Doorbells {
         let arbiter = config.arbitration.arbiter(config.functions, random);
         Doorbells {
-            fifos: vec![VecDeque::with_capacity(config.doorbell_depth); config.functions],
+            fifos: vec![Queue::default(); config.functions],
             filled: 0,
             depth: config.doorbell_depth,
             arbiter,
-            occupancy: vec![Occupancy::default(); config.functions],
             overflowed: 0,
         }
     }
@@ -51,22 +46,21 @@ impl Doorbells {
             self.overflowed += 1;
             return false;
         }
-        self.occupancy[function].enter(now);
         self.filled |= 1 << function;
-        self.fifos[function].push_back(Ring { word, operation, entered: now });
+        self.fifos[function].push(now, QueuedDoorbell { word, operation });
         true
     }
 
     /// The doorbell that the arbiter grants, with its function and arrival time.
-    pub fn pop(&mut self, now: Time) -> Option<(usize, Ring, Time)> {
+    pub fn pop(&mut self, now: Time) -> Option<(usize, QueuedDoorbell, Time)> {
         let function = self.arbiter.grant(self.filled)?;
         let fifo = &mut self.fifos[function];
-        let ring = fifo.pop_front()?;
+        let (entered, &doorbell) = fifo.front_since()?;
+        fifo.pop(now);
         if fifo.is_empty() {
             self.filled &= !(1 << function);
         }
-        self.occupancy[function].leave(ring.entered, now);
-        Some((function, ring, ring.entered))
+        Some((function, doorbell, entered))
     }
 
     /// Whether no doorbell waits.
@@ -79,14 +73,7 @@ impl Doorbells {
     /// # Errors
     /// The violated law.
     pub fn audit(&self, now: Time) -> Result<(), Imbalance> {
-        self.occupancy.iter().zip(&self.fifos).enumerate().try_for_each(
-            |(at, (occupancy, fifo))| {
-                occupancy.audit(
-                    &format!("doorbell FIFO {at}"),
-                    now,
-                    fifo.iter().map(|ring| ring.entered),
-                )
-            },
-        )
+        let mut fifos = self.fifos.iter().enumerate();
+        fifos.try_for_each(|(at, fifo)| fifo.audit(&format!("doorbell FIFO {at}"), now))
     }
 }

@@ -71,9 +71,4 @@ impl Layout {
         let end = self.base + self.length;
         address >= self.base && address <= end && length <= end - address
     }
-
-    /// Bytes that are free for programs.
-    pub fn free_bytes(&self) -> u64 {
-        self.base + self.length - self.free
-    }
 }

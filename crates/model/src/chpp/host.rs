@@ -12,7 +12,7 @@ use bellwire_wire::doorbell::DoorbellRepr;
 use bellwire_wire::event::{EVENT_BYTES, Event, EventRepr};
 use bellwire_wire::primitive::Primitive;
 
-use super::Wires;
+use super::Context;
 use super::config::{Config, Start};
 use super::function::{DESCRIPTOR_PLACE, Layout, SLOT_BYTES};
 use super::journal::{Cause, Stage};
@@ -93,17 +93,17 @@ impl Processor {
     /// Occupies the processor from `begins` on with the fixed work of an operation.
     fn prepare(
         &mut self,
-        wires: &mut Wires,
+        cx: &mut Context,
         (node, number): (usize, usize),
         operation: u32,
         begins: Time,
     ) {
-        let Service { begins, ends } = self.server.reserve(begins, wires.config.host.cpu_start);
-        wires.operations[operation].started = begins;
-        wires.journal.mark(operation, None, Stage::Processor, Some(Cause::Processor), begins);
-        wires.journal.mark(operation, None, Stage::Processor, None, ends);
+        let Service { begins, ends } = self.server.reserve(begins, cx.config.host.cpu_start);
+        cx.operations[operation].started = begins;
+        cx.journal.mark(operation, None, Stage::Processor, Some(Cause::Processor), begins);
+        cx.journal.mark(operation, None, Stage::Processor, None, ends);
         let (node, processor) = (node as u8, number as u8);
-        wires.schedule.at(ends, Step::Rings.about(node, processor));
+        cx.schedule.at(ends, Step::Rings.about(node, processor));
     }
 }
 
@@ -187,21 +187,15 @@ impl Host {
 
     /// A program posts a descriptor. It starts as soon as the function has fewer than 32
     /// outstanding (C-33).
-    pub fn post(
-        &mut self,
-        wires: &mut Wires,
-        function: usize,
-        operation: u32,
-        descriptor: Vec<u8>,
-    ) {
+    pub fn post(&mut self, cx: &mut Context, function: usize, operation: u32, descriptor: Vec<u8>) {
         let state = &mut self.functions[function];
         self.held_back += u64::from(state.places.is_empty());
-        state.waiting.push(wires.now(), (operation, descriptor));
-        self.start(wires, function);
+        state.waiting.push(cx.now(), (operation, descriptor));
+        self.start(cx, function);
     }
 
-    fn start(&mut self, wires: &mut Wires, function: usize) {
-        let now = wires.now();
+    fn start(&mut self, cx: &mut Context, function: usize) {
+        let now = cx.now();
         let number = match self.processors.len() {
             1 => 0,
             processors => function % processors,
@@ -216,7 +210,7 @@ impl Host {
             self.most_outstanding = self.most_outstanding.max(state.outstanding);
             let processor = &mut self.processors[number];
             processor.ringing.push_back(AboutToRing { function, operation, place, descriptor });
-            let begins = match wires.config.nic.submission {
+            let begins = match cx.config.nic.submission {
                 Start::Doorbell | Start::DamqPd | Start::Ring => {
                     now.max(processor.server.free_at())
                 }
@@ -226,7 +220,7 @@ impl Host {
                     now
                 }
             };
-            processor.prepare(wires, (self.node, number), operation, begins);
+            processor.prepare(cx, (self.node, number), operation, begins);
         }
     }
 
@@ -235,15 +229,15 @@ impl Host {
     /// descriptor start, which needs the lock, or while the processor waits for credits.
     pub fn rings(
         &mut self,
-        wires: &mut Wires,
+        cx: &mut Context,
         port: &mut Port,
         number: usize,
     ) -> Option<(Doorbell, Option<Vec<u8>>, Time)> {
-        if wires.config.nic.submission == Start::Descriptor {
-            self.lock(wires, number);
+        if cx.config.nic.submission == Start::Descriptor {
+            self.lock(cx, number);
             return None;
         }
-        if self.asks(wires, port, number) {
+        if self.asks(cx, port, number) {
             return None;
         }
         let about = self.processors[number].ringing.pop_front()?;
@@ -251,27 +245,27 @@ impl Host {
         target.copy_from_slice(&about.descriptor);
         let doorbell = about.doorbell();
         let AboutToRing { function, operation, place, descriptor } = about;
-        if matches!(wires.config.nic.submission, Start::DamqPd | Start::Ring) {
+        if matches!(cx.config.nic.submission, Start::DamqPd | Start::Ring) {
             let words = words(descriptor.len());
             if self.submission.way(function, words) == Way::Store {
                 self.submission.store(function, words, place);
-                let taken = port.burst(wires, operation, function, &descriptor);
+                let taken = port.burst(cx, operation, function, &descriptor);
                 return Some((doorbell, Some(descriptor), taken));
             }
             self.submission.ring();
         }
-        let taken = port.doorbell(wires, operation, (function, 0, doorbell.word));
-        wires.recycle(descriptor);
+        let taken = port.doorbell(cx, operation, (function, 0, doorbell.word));
+        cx.recycle(descriptor);
         Some((doorbell, None, taken))
     }
 
     /// Whether a processor waits for credits before its first operation. It asks for them by a read
     /// of the interface (D-15).
-    fn asks(&mut self, wires: &mut Wires, port: &mut Port, number: usize) -> bool {
-        if wires.config.nic.submission != Start::DamqPd {
+    fn asks(&mut self, cx: &mut Context, port: &mut Port, number: usize) -> bool {
+        if cx.config.nic.submission != Start::DamqPd {
             return false;
         }
-        let now = wires.now();
+        let now = cx.now();
         let Some(first) = self.processors[number].ringing.front() else { return false };
         let (function, operation) = (first.function, first.operation);
         let needed = words(first.descriptor.len());
@@ -285,9 +279,9 @@ impl Host {
             }
             None if self.submission.way(function, needed) == Way::Ask => {
                 let request = port.down.transmit(now, REQUEST_BYTES);
-                let answer = port.up.time(COMPLETION_BYTES + 8) + wires.config.pcie.latency;
+                let answer = port.up.time(COMPLETION_BYTES + 8) + cx.config.pcie.latency;
                 let until = request.arrives + answer;
-                wires.journal.mark(operation, None, Stage::Processor, Some(Cause::Credit), until);
+                cx.journal.mark(operation, None, Stage::Processor, Some(Cause::Credit), until);
                 processor.asks_until = Some(until);
                 processor.server.hold(now, until);
                 until
@@ -295,43 +289,43 @@ impl Host {
             None => return false,
         };
         let (node, processor) = (self.node as u8, number as u8);
-        wires.schedule.at(until, Step::Rings.about(node, processor));
+        cx.schedule.at(until, Step::Rings.about(node, processor));
         true
     }
 
     /// A processor waits for the lock of the engine, in order of request, and stores its descriptor
     /// word by word (B-01).
-    fn lock(&mut self, wires: &mut Wires, number: usize) {
-        let now = wires.now();
+    fn lock(&mut self, cx: &mut Context, number: usize) {
+        let now = cx.now();
         let Some(about) = self.processors[number].ringing.front() else { return };
-        let host = &wires.config.host;
+        let host = &cx.config.host;
         let taken = if self.lock_holder == number { host.lock } else { host.lock_passed_on };
         let words = (about.descriptor.len() as u64).div_ceil(8);
         let Service { begins, ends } = self.lock.reserve(now, taken + host.store * words);
         self.lock_holder = number;
         let operation = about.operation;
         self.processors[number].server.hold(now, ends);
-        wires.journal.mark(operation, None, Stage::Processor, Some(Cause::Lock), begins);
-        wires.journal.mark(operation, None, Stage::Processor, None, ends);
+        cx.journal.mark(operation, None, Stage::Processor, Some(Cause::Lock), begins);
+        cx.journal.mark(operation, None, Stage::Processor, None, ends);
         let node = self.node as u8;
-        wires.schedule.at(ends, Step::Stored.about(node, number as u8));
+        cx.schedule.at(ends, Step::Stored.about(node, number as u8));
     }
 
     /// A processor has stored a descriptor, and continues with the next operation. Returns the
     /// descriptor, and when the interface has it.
     pub fn stored(
         &mut self,
-        wires: &mut Wires,
+        cx: &mut Context,
         port: &mut Port,
         number: usize,
     ) -> Option<(Doorbell, Vec<u8>, Time)> {
         let processor = &mut self.processors[number];
         let about = processor.ringing.pop_front()?;
-        let now = wires.now();
+        let now = cx.now();
         processor.is_at_work = !processor.ringing.is_empty();
         if let Some(next) = processor.ringing.front() {
             let operation = next.operation;
-            processor.prepare(wires, (self.node, number), operation, now);
+            processor.prepare(cx, (self.node, number), operation, now);
         }
         let mut taken = now;
         for (at, chunk) in about.descriptor.chunks(8).enumerate() {
@@ -339,7 +333,7 @@ impl Host {
             word[..chunk.len()].copy_from_slice(chunk);
             let place = 0x400 + 8 * (at as u64 % 256);
             let store = (about.function, place, u64::from_le_bytes(word));
-            taken = port.doorbell(wires, about.operation, store);
+            taken = port.doorbell(cx, about.operation, store);
         }
         Some((about.doorbell(), about.descriptor, taken))
     }
@@ -347,7 +341,7 @@ impl Host {
     /// An event has become visible in a ring.
     pub fn event(
         &mut self,
-        wires: &mut Wires,
+        cx: &mut Context,
         port: &mut Port,
         layouts: &[Layout],
         (function, queue_pair, ring): (usize, usize, RingKind),
@@ -356,7 +350,7 @@ impl Host {
         let state = &mut self.queue_pairs[function * self.per_function + queue_pair];
         state.about[ring as usize].push_back(operation);
         if state.consumes {
-            self.consume(wires, port, layouts, (function, queue_pair), ring);
+            self.consume(cx, port, layouts, (function, queue_pair), ring);
         }
     }
 
@@ -364,7 +358,7 @@ impl Host {
     /// rings.
     pub fn consumes(
         &mut self,
-        wires: &mut Wires,
+        cx: &mut Context,
         port: &mut Port,
         layouts: &[Layout],
         (function, queue_pair): (usize, usize),
@@ -373,7 +367,7 @@ impl Host {
         self.queue_pairs[function * self.per_function + queue_pair].consumes = yes;
         if yes {
             for ring in [RingKind::Send, RingKind::Receive] {
-                self.consume(wires, port, layouts, (function, queue_pair), ring);
+                self.consume(cx, port, layouts, (function, queue_pair), ring);
             }
         }
     }
@@ -381,7 +375,7 @@ impl Host {
     /// Takes all new events, found by their phase bits.
     fn consume(
         &mut self,
-        wires: &mut Wires,
+        cx: &mut Context,
         port: &mut Port,
         layouts: &[Layout],
         (function, queue_pair): (usize, usize),
@@ -402,8 +396,8 @@ impl Host {
                 self.unreadable += 1;
                 continue;
             };
-            let (time, node) = (wires.now(), self.node);
-            wires.notices.push_back(Notice {
+            let (time, node) = (cx.now(), self.node);
+            cx.notices.push_back(Notice {
                 time,
                 node,
                 function,
@@ -413,29 +407,29 @@ impl Host {
                 event,
             });
             match ring {
-                RingKind::Send => self.sent(wires, function, event.address),
+                RingKind::Send => self.sent(cx, function, event.address),
                 RingKind::Receive if event.primitive == Primitive::Nap => {
-                    self.list_slot(wires, port, layouts, (function, queue_pair), event.address);
+                    self.list_slot(cx, port, layouts, (function, queue_pair), event.address);
                 }
                 RingKind::Receive => {}
             }
-            self.report(wires, port, (function, queue_pair), ring);
+            self.report(cx, port, (function, queue_pair), ring);
         }
     }
 
     /// An operation is sent: frees the place of its descriptor.
-    fn sent(&mut self, wires: &mut Wires, function: usize, place: u64) {
+    fn sent(&mut self, cx: &mut Context, function: usize, place: u64) {
         self.submission.sent(function, place);
         let state = &mut self.functions[function];
         state.outstanding -= 1;
         state.places.push(place);
-        self.start(wires, function);
+        self.start(cx, function);
     }
 
     /// With its notice, the program is done with a slot: its address returns to the list.
     fn list_slot(
         &mut self,
-        wires: &mut Wires,
+        cx: &mut Context,
         port: &mut Port,
         layouts: &[Layout],
         (function, queue_pair): (usize, usize),
@@ -452,14 +446,14 @@ impl Host {
         if state.slots_posted - state.slots_reported >= (self.slots / 4).max(1) {
             state.slots_reported = state.slots_posted;
             let count = state.slots_posted;
-            port.window_write(wires, WindowWrite::SlotsPosted { function, queue_pair, count });
+            port.window_write(cx, WindowWrite::SlotsPosted { function, queue_pair, count });
         }
     }
 
     /// Reports consumed events to the interface, a quarter of the ring at a time.
     fn report(
         &mut self,
-        wires: &mut Wires,
+        cx: &mut Context,
         port: &mut Port,
         (function, queue_pair): (usize, usize),
         ring: RingKind,
@@ -468,7 +462,7 @@ impl Host {
         let count = state.consumed[ring as usize];
         if count - state.reported[ring as usize] >= self.events_at_once {
             state.reported[ring as usize] = count;
-            port.window_write(wires, WindowWrite::Consumed { function, queue_pair, ring, count });
+            port.window_write(cx, WindowWrite::Consumed { function, queue_pair, ring, count });
         }
     }
 

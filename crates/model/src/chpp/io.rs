@@ -17,7 +17,7 @@ use super::crossbar::{Bound, Crossbar, Grant};
 use super::memory::NODE_SHIFT;
 use super::node::Node;
 use super::pcie::{COMPLETION_BYTES, Link, REQUEST_BYTES};
-use super::{Happening, Packet, PacketHandle};
+use super::{NicEvent, Packet, PacketHandle};
 use crate::engine::{Pool, Random, Schedule, Waits};
 use crate::stats::{Imbalance, Occupancy};
 use crate::units::Time;
@@ -169,7 +169,7 @@ impl Io {
     }
 
     /// Makes a device take requests, or leave them queued.
-    pub fn takes(&mut self, schedule: &mut Schedule<Happening>, device: usize, yes: bool) {
+    pub fn takes(&mut self, schedule: &mut Schedule<NicEvent>, device: usize, yes: bool) {
         if let Some(state) = self.devices.get_mut(device) {
             state.takes = yes;
             for _ in 0..if yes { state.coming.len() } else { 0 } {
@@ -182,18 +182,18 @@ impl Io {
     /// access's number, or nothing if no device of the node's controller has all these addresses.
     pub fn ask(
         &mut self,
-        around: Around,
+        cx: IoContext,
         (node, address, length): (usize, u64, usize),
         store: Option<&[u8]>,
     ) -> Option<u32> {
         self.memory(address, length)?;
         let device = device_of(address)?;
-        let fits = (1..=around.config.pcie.max_payload.count()).contains(&(length as u64));
+        let fits = (1..=cx.config.pcie.max_payload.count()).contains(&(length as u64));
         let page = address % 4096 + length as u64 <= 4096;
         if device / self.devices_each != node / self.nodes || !fits || !page {
             return None;
         }
-        let posted = around.schedule.now();
+        let posted = cx.schedule.now();
         let number = self.accesses.len() as u32;
         self.accesses.push(Access {
             node,
@@ -207,13 +207,13 @@ impl Io {
         let source = &mut self.sources[node];
         source.occupancy.enter(posted);
         source.waiting.push_back(number);
-        self.send(around, node);
+        self.send(cx, node);
         Some(number)
     }
 
     /// Sends a node's waiting requests as long as the port has room.
-    fn send(&mut self, around: Around, node: usize) {
-        let Around { schedule, config, nodes, packets } = around;
+    fn send(&mut self, cx: IoContext, node: usize) {
+        let IoContext { schedule, config, nodes, packets } = cx;
         let source = &mut self.sources[node];
         while source.room > 0
             && let Some(number) = source.waiting.pop_front()
@@ -233,102 +233,102 @@ impl Io {
     }
 
     /// Matches inputs and outputs of a PCIe crossbar.
-    pub fn matches(&mut self, around: Around, number: usize) {
+    pub fn matches(&mut self, cx: IoContext, number: usize) {
         let controller = number - self.first;
         let ports = self.nodes + self.devices_each;
-        self.crossbars[controller].matches(around.schedule, &mut self.grants);
+        self.crossbars[controller].matches(cx.schedule, &mut self.grants);
         for Grant { bound, tail, .. } in self.grants.drain(..) {
             let place = controller * ports + usize::from(bound.output);
             self.through[place].push_back(bound.packet);
-            around.schedule.at(tail, step(Step::Through, place));
+            cx.schedule.at(tail, step(Step::Through, place));
         }
     }
 
     /// A packet has crossed a PCIe crossbar.
-    pub fn crossed(&mut self, around: Around, number: usize, input: usize, output: usize) {
+    pub fn crossed(&mut self, cx: IoContext, number: usize, input: usize, output: usize) {
         let controller = number - self.first;
-        self.crossbars[controller].crossed(around.schedule, input, output);
+        self.crossbars[controller].crossed(cx.schedule, input, output);
         match input.checked_sub(self.nodes) {
             None => {
                 let node = controller * self.nodes + input;
-                around.schedule.after(around.config.pcie.latency, step(Step::Room, node));
+                cx.schedule.after(cx.config.pcie.latency, step(Step::Room, node));
             }
             // The answer to a load has left the device, which frees the load's place.
             Some(_) => {
-                self.crossbars[controller].place_freed(around.schedule, input, REQUESTS.into());
+                self.crossbars[controller].credit_returned(cx.schedule, input, REQUESTS.into());
             }
         }
     }
 
     /// Runs the next step of an access.
-    pub fn step(&mut self, around: Around, step_of: Step, at: usize) {
+    pub fn step(&mut self, cx: IoContext, step_of: Step, at: usize) {
         let ports = self.nodes + self.devices_each;
         match step_of {
             Step::Room => {
                 self.sources[at].room += 1;
-                self.send(around, at);
+                self.send(cx, at);
             }
             Step::Through => {
                 let (controller, output) = (at / ports, at % ports);
                 let Some(packet) = self.through[at].pop_front() else { return };
-                let data = dwords(&around.packets[packet].bytes);
-                let now = around.schedule.now();
+                let data = dwords(&cx.packets[packet].bytes);
+                let now = cx.schedule.now();
                 if let Some(device) = output.checked_sub(self.nodes) {
                     let device = controller * self.devices_each + device;
                     let state = &mut self.devices[device];
                     let passage = state.down.transmit(now, REQUEST_BYTES + data);
                     state.coming.push_back(packet);
-                    around.schedule.at(passage.arrives, step(Step::Served, device));
+                    cx.schedule.at(passage.arrives, step(Step::Served, device));
                 } else {
                     let node = controller * self.nodes + output;
-                    let passage = around.nodes[node].port.up.transmit(now, COMPLETION_BYTES + data);
+                    let passage = cx.nodes[node].port.up.transmit(now, COMPLETION_BYTES + data);
                     self.sources[node].finishing.push_back(packet);
-                    around.schedule.at(passage.arrives, step(Step::Finished, node));
+                    cx.schedule.at(passage.arrives, step(Step::Finished, node));
                 }
             }
-            Step::Served => self.serve(around, at),
+            Step::Served => self.serve(cx, at),
             Step::Answered => {
                 let state = &mut self.devices[at];
                 let Some(packet) = state.loading.pop_front() else { return };
-                let data = dwords(&around.packets[packet].bytes);
-                let passage = state.up.transmit(around.schedule.now(), COMPLETION_BYTES + data);
-                let node = self.accesses[around.packets[packet].operation as usize].node;
+                let data = dwords(&cx.packets[packet].bytes);
+                let passage = state.up.transmit(cx.schedule.now(), COMPLETION_BYTES + data);
+                let node = self.accesses[cx.packets[packet].operation as usize].node;
                 let (controller, input) =
                     (at / self.devices_each, self.nodes + at % self.devices_each);
-                let bound = bound(around.config, packet, data, (node, (node % self.nodes) as u8));
-                let head = around.config.nic.edge(passage.arrives);
-                self.crossbars[controller].inject(around.schedule, (input, 0), bound, head);
+                let bound = bound(cx.config, packet, data, (node, (node % self.nodes) as u8));
+                let head = cx.config.nic.edge(passage.arrives);
+                self.crossbars[controller].inject(cx.schedule, (input, 0), bound, head);
             }
             Step::Finished => {
                 let Some(packet) = self.sources[at].finishing.pop_front() else { return };
-                let Packet { bytes, operation, .. } = around.packets.take(packet);
+                let Packet { bytes, operation, .. } = cx.packets.take(packet);
                 self.accesses[operation as usize].bytes = bytes;
-                self.end(around.schedule.now(), operation);
+                self.end(cx.schedule.now(), operation);
             }
         }
     }
 
     /// A device has a request: a store is done, a load takes the device's latency.
-    fn serve(&mut self, around: Around, device: usize) {
+    fn serve(&mut self, cx: IoContext, device: usize) {
         let state = &mut self.devices[device];
         if !state.takes {
             return;
         }
         let Some(packet) = state.coming.pop_front() else { return };
-        let operation = around.packets[packet].operation;
+        let operation = cx.packets[packet].operation;
         let access = &self.accesses[operation as usize];
         let start = (access.address - state.base) as usize;
         let window = &mut state.memory[start..start + access.bytes.len()];
         if access.is_load {
-            around.packets[packet].bytes.extend_from_slice(window);
+            cx.packets[packet].bytes.extend_from_slice(window);
             state.loading.push_back(packet);
-            around.schedule.after(around.config.io.latency, step(Step::Answered, device));
+            cx.schedule.after(cx.config.io.latency, step(Step::Answered, device));
         } else {
-            window.copy_from_slice(&around.packets.take(packet).bytes);
+            window.copy_from_slice(&cx.packets.take(packet).bytes);
             let (controller, output) =
                 (device / self.devices_each, self.nodes + device % self.devices_each);
-            self.crossbars[controller].place_freed(around.schedule, output, REQUESTS.into());
-            self.end(around.schedule.now(), operation);
+            self.crossbars[controller].credit_returned(cx.schedule, output, REQUESTS.into());
+            self.end(cx.schedule.now(), operation);
         }
     }
 
@@ -382,9 +382,9 @@ impl Io {
 }
 
 /// What this block can reach outside itself.
-pub struct Around<'a> {
+pub struct IoContext<'a> {
     /// Clock and pending events.
-    pub schedule: &'a mut Schedule<Happening>,
+    pub schedule: &'a mut Schedule<NicEvent>,
     /// Parameters.
     pub config: &'a Config,
     /// The nodes, whose links carry accesses too.
@@ -393,13 +393,13 @@ pub struct Around<'a> {
     pub packets: &'a mut Pool<Packet>,
 }
 
-fn step(step: Step, at: usize) -> Happening {
-    Happening::Io { step, at: at as u16 }
+fn step(step: Step, at: usize) -> NicEvent {
+    NicEvent::Io { step, at: at as u16 }
 }
 
 fn bound(config: &Config, packet: PacketHandle, data: u64, (from, output): (usize, u8)) -> Bound {
     let beats = config.nic.header_cycles + data.div_ceil(config.nic.bus.count());
-    Bound { packet, beats, from: from as u8, to: output, output, place: REQUESTS }
+    Bound { packet, beats, from: from as u8, to: output, output, credit_class: REQUESTS }
 }
 
 /// The device of a global address, if it is not memory.

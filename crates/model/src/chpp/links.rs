@@ -9,7 +9,7 @@
 
 use super::config::LinksConfig;
 use super::pcie::{Link, Passage, REQUEST_BYTES};
-use crate::network::{Half, Leads, Routes, Topology, TopologyError, Way};
+use crate::network::{DatelineClass, Leads, Routes, Topology, TopologyError, Way};
 use crate::units::{Span, Time};
 
 /// Framing, sequence number and LCRC around a packet: a request's overhead without its header.
@@ -31,8 +31,8 @@ pub struct Links {
 pub struct Hop {
     /// Port of the topology.
     pub port: u8,
-    /// Half of the channels at the far end: in rings, before or after the dateline.
-    pub half: usize,
+    /// Class of the channels at the far end: in rings, 0 before and 1 after the dateline.
+    pub dateline_class: usize,
 }
 
 impl Links {
@@ -61,8 +61,8 @@ impl Links {
     }
 
     /// Groups of channels that the routes need: two with rings, else one.
-    pub fn halves(&self) -> usize {
-        Routes::halves(&self.topology)
+    pub fn dateline_classes(&self) -> usize {
+        Routes::dateline_classes(&self.topology)
     }
 
     /// The next hop of a packet at `controller` that arrived by port `came_by`. `pair` identifies
@@ -82,7 +82,10 @@ impl Links {
             port_to: 0,
             bits: pair.wrapping_add(1).wrapping_mul(0x9e37_79b9),
         });
-        Hop { port: step.port, half: usize::from(step.half == Half::After) }
+        Hop {
+            port: step.port,
+            dateline_class: usize::from(step.dateline_class == DatelineClass::After),
+        }
     }
 
     /// The controller and port at the other end of a link.
@@ -103,7 +106,7 @@ impl Links {
     ) -> Passage {
         let wires = &mut self.wires[controller][usize::from(port)];
         let bytes = bytes + FRAMING_BYTES;
-        let whole = Time::ZERO + (tail - Time::ZERO).saturating_sub(wires.time(bytes));
+        let whole = tail.saturating_sub(wires.time(bytes));
         wires.transmit(head.max(whole), bytes)
     }
 

@@ -21,9 +21,9 @@ use super::operations::Operations;
 use super::record::frames::Wire;
 use super::record::signals::Signals;
 use super::upload::Blocked;
-use super::{Happening, Packet, Wires};
+use super::{Context, NicEvent, Packet};
 use crate::engine::{Cycle, Ended, Model, Pool, Random, Schedule, Simulation, Standstill, Waits};
-use crate::stats::{Imbalance, QueueUse};
+use crate::stats::{Imbalance, QueueUse, Watched};
 use crate::units::{Span, Time};
 
 /// A resource, and its utilisation.
@@ -38,22 +38,22 @@ pub struct Busy {
 /// A program on the modelled nodes. It takes no time itself; the processor's work for it does.
 pub trait Program {
     /// Software has read an event of a ring.
-    fn notified(&mut self, notice: &Notice, desk: &mut Desk<'_>);
+    fn notified(&mut self, notice: &Notice, api: &mut HostApi<'_>);
 
     /// An access to an I/O device has ended.
-    fn accessed(&mut self, access: u32, desk: &mut Desk<'_>) {
-        let _ = (access, desk);
+    fn accessed(&mut self, access: u32, api: &mut HostApi<'_>) {
+        let _ = (access, api);
     }
 
     /// A requested wake-up is due.
-    fn woken(&mut self, token: u32, desk: &mut Desk<'_>) {
-        let _ = (token, desk);
+    fn woken(&mut self, token: u32, api: &mut HostApi<'_>) {
+        let _ = (token, api);
     }
 }
 
 /// A program that does nothing.
 impl Program for () {
-    fn notified(&mut self, _: &Notice, _: &mut Desk<'_>) {}
+    fn notified(&mut self, _: &Notice, _: &mut HostApi<'_>) {}
 }
 
 /// Nodes, controllers, and the schedule of their events.
@@ -79,9 +79,9 @@ pub struct Hardware {
 }
 
 /// The interface of programs: posts operations and accesses memory.
-pub struct Desk<'a> {
+pub struct HostApi<'a> {
     hardware: &'a mut Hardware,
-    schedule: &'a mut Schedule<Happening>,
+    schedule: &'a mut Schedule<NicEvent>,
 }
 
 impl Machine {
@@ -117,9 +117,9 @@ impl Machine {
         Ok(Machine { model: hardware, schedule })
     }
 
-    /// The desk at the present time.
-    pub fn desk(&mut self) -> Desk<'_> {
-        Desk { hardware: &mut self.model, schedule: &mut self.schedule }
+    /// The interface of programs, at the present time.
+    pub fn api(&mut self) -> HostApi<'_> {
+        HostApi { hardware: &mut self.model, schedule: &mut self.schedule }
     }
 
     /// Runs events up to `until`, or until none is left, and tells the program.
@@ -148,7 +148,7 @@ impl Machine {
         stepped
     }
 
-    /// Passes the notices that calls at the desk raised to a program.
+    /// Passes the notices that calls of [`HostApi`] raised to a program.
     pub fn tell(&mut self, program: &mut impl Program) {
         self.model.tell(&mut self.schedule, program);
     }
@@ -278,9 +278,9 @@ impl Machine {
         let now = self.now();
         let mut all = Vec::new();
         for (at, node) in self.model.nodes.iter().enumerate() {
-            for (function, occupancy) in node.doorbells.occupancy.iter().enumerate() {
+            for (function, fifo) in node.doorbells.fifos.iter().enumerate() {
                 let name = format!("doorbell FIFO of function {at}.{function}");
-                all.push(QueueUse::of(name, occupancy, now));
+                all.push(QueueUse::of(name, fifo.occupancy(), now));
             }
             let tags = &node.port.tags.occupancy;
             all.push(QueueUse::of(format!("tags of node {at}"), tags, now));
@@ -312,7 +312,7 @@ impl Machine {
     }
 }
 
-impl Desk<'_> {
+impl HostApi<'_> {
     /// The present time.
     pub fn now(&self) -> Time {
         self.schedule.now()
@@ -378,9 +378,8 @@ impl Desk<'_> {
             landed: None,
             finished: None,
         });
-        self.hardware.at(self.schedule, node, |node, wires| {
-            node.host.post(wires, function, operation, bytes)
-        });
+        self.hardware
+            .at(self.schedule, node, |node, cx| node.host.post(cx, function, operation, bytes));
         operation
     }
 
@@ -409,14 +408,14 @@ impl Desk<'_> {
     /// nothing if no device of the node's controller has them, or if they exceed one bus packet.
     /// [`Program::accessed`] reports the end.
     pub fn load(&mut self, node: usize, address: u64, length: usize) -> Option<u32> {
-        let (io, around) = self.hardware.around_io(self.schedule);
-        io.ask(around, (node, address, length), None)
+        let (io, cx) = self.hardware.io_context(self.schedule);
+        io.ask(cx, (node, address, length), None)
     }
 
     /// The same for a store.
     pub fn store(&mut self, node: usize, address: u64, bytes: &[u8]) -> Option<u32> {
-        let (io, around) = self.hardware.around_io(self.schedule);
-        io.ask(around, (node, address, bytes.len()), Some(bytes))
+        let (io, cx) = self.hardware.io_context(self.schedule);
+        io.ask(cx, (node, address, bytes.len()), Some(bytes))
     }
 
     /// The state of an access.
@@ -431,7 +430,7 @@ impl Desk<'_> {
 
     /// Schedules a call of [`Program::woken`] with `token` at `time`.
     pub fn wake(&mut self, time: Time, token: u32) {
-        self.schedule.at(time, Happening::Wake { token });
+        self.schedule.at(time, NicEvent::Wake { token });
     }
 
     /// The key of a queue pair (C-09).
@@ -463,8 +462,8 @@ impl Desk<'_> {
 
     /// Makes the program of a queue pair poll its rings, or stop polling.
     pub fn consumes(&mut self, node: usize, function: usize, queue_pair: usize, yes: bool) {
-        self.hardware.at(self.schedule, node, |node, wires| {
-            node.host.consumes(wires, &mut node.port, &node.layouts, (function, queue_pair), yes);
+        self.hardware.at(self.schedule, node, |node, cx| {
+            node.host.consumes(cx, &mut node.port, &node.layouts, (function, queue_pair), yes);
         });
     }
 
@@ -487,9 +486,9 @@ impl Hardware {
     /// Calls a block of `node` with everything that it can reach.
     fn at<R>(
         &mut self,
-        schedule: &mut Schedule<Happening>,
+        schedule: &mut Schedule<NicEvent>,
         node: usize,
-        call: impl FnOnce(&mut Node, &mut Wires) -> R,
+        call: impl FnOnce(&mut Node, &mut Context) -> R,
     ) -> R {
         let Hardware {
             config,
@@ -502,58 +501,58 @@ impl Hardware {
             notices,
             ..
         } = self;
-        let mut wires =
-            Wires { schedule, config, packets, spare, controllers, journal, operations, notices };
-        call(&mut nodes[node], &mut wires)
+        let mut cx =
+            Context { schedule, config, packets, spare, controllers, journal, operations, notices };
+        call(&mut nodes[node], &mut cx)
     }
 
     /// The I/O block, with everything that it can reach.
-    fn around_io<'a>(
+    fn io_context<'a>(
         &'a mut self,
-        schedule: &'a mut Schedule<Happening>,
-    ) -> (&'a mut Io, io::Around<'a>) {
+        schedule: &'a mut Schedule<NicEvent>,
+    ) -> (&'a mut Io, io::IoContext<'a>) {
         let Hardware { config, nodes, packets, io, .. } = self;
-        (io, io::Around { schedule, config, nodes, packets })
+        (io, io::IoContext { schedule, config, nodes, packets })
     }
 
     /// Handles an event outside a node.
-    fn handle_between(&mut self, happening: Happening, schedule: &mut Schedule<Happening>) {
-        match happening {
-            Happening::Node { .. } => {}
-            Happening::Wake { token } => self.woken = Some(token),
-            Happening::Io { step, at } => {
-                let (io, around) = self.around_io(schedule);
-                io.step(around, step, at.into());
+    fn handle_between(&mut self, event: NicEvent, schedule: &mut Schedule<NicEvent>) {
+        match event {
+            NicEvent::Node { .. } => {}
+            NicEvent::Wake { token } => self.woken = Some(token),
+            NicEvent::Io { step, at } => {
+                let (io, cx) = self.io_context(schedule);
+                io.step(cx, step, at.into());
             }
-            Happening::CrossbarMatches { controller } if self.io.is_crossbar(controller.into()) => {
-                let (io, around) = self.around_io(schedule);
-                io.matches(around, controller.into());
+            NicEvent::CrossbarMatches { controller } if self.io.is_crossbar(controller.into()) => {
+                let (io, cx) = self.io_context(schedule);
+                io.matches(cx, controller.into());
             }
-            Happening::Crossed { controller, input, output }
+            NicEvent::Crossed { controller, input, output }
                 if self.io.is_crossbar(controller.into()) =>
             {
-                let (io, around) = self.around_io(schedule);
-                io.crossed(around, controller.into(), input.into(), output.into());
+                let (io, cx) = self.io_context(schedule);
+                io.crossed(cx, controller.into(), input.into(), output.into());
             }
-            Happening::CrossbarMatches { controller } => self.matches(schedule, controller.into()),
-            Happening::Crossed { controller, input, output } => {
+            NicEvent::CrossbarMatches { controller } => self.matches(schedule, controller.into()),
+            NicEvent::Crossed { controller, input, output } => {
                 let (controller, input) = (controller.into(), input.into());
                 let node = self.controllers.crossed(schedule, controller, input, output.into());
                 if let Some(node) = node {
                     self.at(schedule, node, Node::packer_turn);
                 }
             }
-            Happening::Credited { controller, output, channel } => {
+            NicEvent::Credited { controller, output, channel } => {
                 let (controller, output) = (controller.into(), output.into());
                 self.controllers.credited(schedule, controller, output, channel.into());
             }
-            Happening::OnLink { link, event } => {
+            NicEvent::Link { link, event } => {
                 let link = link.into();
-                let come = self.controllers.on_link(schedule, &self.config, link, event);
-                if let Some(come) = come {
+                let delivery = self.controllers.on_link(schedule, &self.config, link, event);
+                if let Some(delivery) = delivery {
                     let arrives = self.config.nic.edge(schedule.now());
-                    let between = (come.near, come.far.0);
-                    self.came_by_link(come.crossing.packet, between, arrives);
+                    let between = (delivery.near, delivery.far.0);
+                    self.came_by_link(delivery.crossing.packet, between, arrives);
                 }
             }
         }
@@ -566,7 +565,7 @@ impl Hardware {
         }
     }
 
-    fn matches(&mut self, schedule: &mut Schedule<Happening>, controller: usize) {
+    fn matches(&mut self, schedule: &mut Schedule<NicEvent>, controller: usize) {
         let mut grants = std::mem::take(&mut self.grants);
         self.controllers.matches(schedule, controller, &mut grants);
         let (now, module) = (schedule.now(), self.config.nic.module());
@@ -586,7 +585,7 @@ impl Hardware {
                 if !is_get {
                     self.journal.mark(operation, part, Stage::Dispatch, None, arrives);
                 }
-                let class = grant.bound.place.into();
+                let class = grant.bound.credit_class.into();
                 self.journal.frame(arrives, Wire::OutOf(node as u8), || bytes.clone());
                 self.nodes[node].receiver.landing.push(now, (class, packet));
                 schedule.at(arrives, Step::Arrived.of(node as u8));
@@ -622,7 +621,7 @@ impl Hardware {
 
     /// Tells a program what has happened since the last call.
     #[inline]
-    fn tell(&mut self, schedule: &mut Schedule<Happening>, program: &mut impl Program) {
+    fn tell(&mut self, schedule: &mut Schedule<NicEvent>, program: &mut impl Program) {
         // Usually there is nothing to tell.
         if self.woken.is_some() || !self.notices.is_empty() || !self.io.ended.is_empty() {
             self.tell_all(schedule, program);
@@ -630,15 +629,15 @@ impl Hardware {
     }
 
     #[inline(never)]
-    fn tell_all(&mut self, schedule: &mut Schedule<Happening>, program: &mut impl Program) {
+    fn tell_all(&mut self, schedule: &mut Schedule<NicEvent>, program: &mut impl Program) {
         loop {
             if let Some(token) = self.woken.take() {
-                program.woken(token, &mut Desk { hardware: self, schedule });
+                program.woken(token, &mut HostApi { hardware: self, schedule });
             } else if let Some(notice) = self.notices.pop_front() {
-                program.notified(&notice, &mut Desk { hardware: self, schedule });
+                program.notified(&notice, &mut HostApi { hardware: self, schedule });
                 self.operations.told(notice.operation);
             } else if let Some(access) = self.io.ended.pop_front() {
-                program.accessed(access, &mut Desk { hardware: self, schedule });
+                program.accessed(access, &mut HostApi { hardware: self, schedule });
             } else {
                 return;
             }
@@ -647,18 +646,18 @@ impl Hardware {
 }
 
 impl Model for Hardware {
-    type Event = Happening;
+    type Event = NicEvent;
 
-    fn handle(&mut self, happening: Happening, schedule: &mut Schedule<Happening>) {
+    fn handle(&mut self, event: NicEvent, schedule: &mut Schedule<NicEvent>) {
         if self.signals.is_some() && schedule.now() > self.looked {
             // The previous moment is over, and its state holds until now.
             self.look(self.looked);
             self.looked = schedule.now();
         }
-        if let Happening::Node { node, step, whom } = happening {
-            self.at(schedule, node.into(), |node, wires| node.step(wires, step, whom));
+        if let NicEvent::Node { node, step, index } = event {
+            self.at(schedule, node.into(), |node, cx| node.step(cx, step, index));
         } else {
-            self.handle_between(happening, schedule);
+            self.handle_between(event, schedule);
         }
     }
 

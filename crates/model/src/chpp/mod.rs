@@ -71,7 +71,7 @@ pub struct Packet {
 
 /// Everything that can happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Happening {
+pub enum NicEvent {
     /// A program asked for a wake-up.
     Wake {
         /// The program's token.
@@ -84,7 +84,7 @@ pub enum Happening {
         /// Step.
         step: node::Step,
         /// Processor or tag of the step; 0 if it has neither.
-        whom: u8,
+        index: u8,
     },
     /// A crossbar matches inputs and outputs.
     CrossbarMatches {
@@ -110,7 +110,7 @@ pub enum Happening {
         channel: u8,
     },
     /// An event on a link of the SMP paper between controllers.
-    OnLink {
+    Link {
         /// Number of the link.
         link: u16,
         /// Event.
@@ -125,36 +125,36 @@ pub enum Happening {
     },
 }
 
-impl Event for Happening {
+impl Event for NicEvent {
     #[inline]
     fn trace(self) -> u64 {
         match self {
             // The most frequent kind.
-            Happening::Node { node, step, whom } => {
-                trace_word(step as u64, node.into(), whom.into())
+            NicEvent::Node { node, step, index } => {
+                trace_word(step as u64, node.into(), index.into())
             }
             _ => self.trace_between(),
         }
     }
 }
 
-impl Happening {
+impl NicEvent {
     /// The trace of an event outside a node.
     // Out of line: matching the kind costs more than the rest.
     #[inline(never)]
     fn trace_between(self) -> u64 {
         let (kind, a, b) = match self {
-            Happening::Node { node, step, whom } => (step as u64, node.into(), whom.into()),
-            Happening::Wake { token } => (0, token & 0xffff, token >> 16),
-            Happening::CrossbarMatches { controller } => (9, controller.into(), 0),
-            Happening::Crossed { controller, input, output } => {
+            NicEvent::Node { node, step, index } => (step as u64, node.into(), index.into()),
+            NicEvent::Wake { token } => (0, token & 0xffff, token >> 16),
+            NicEvent::CrossbarMatches { controller } => (9, controller.into(), 0),
+            NicEvent::Crossed { controller, input, output } => {
                 (10, input.into(), u32::from(output) | u32::from(controller) << 16)
             }
-            Happening::Credited { controller, output, channel } => {
+            NicEvent::Credited { controller, output, channel } => {
                 (14, output.into(), u32::from(channel) | u32::from(controller) << 16)
             }
-            Happening::OnLink { link, event } => (17, link.into(), event.trace() as u32),
-            Happening::Io { step, at } => (15, at.into(), step as u32),
+            NicEvent::Link { link, event } => (17, link.into(), event.trace() as u32),
+            NicEvent::Io { step, at } => (15, at.into(), step as u32),
         };
         trace_word(kind, a, b)
     }
@@ -167,9 +167,9 @@ fn trace_word(kind: u64, a: u32, b: u32) -> u64 {
 }
 
 /// What every block can reach outside its own node.
-pub struct Wires<'a> {
+pub struct Context<'a> {
     /// Clock and pending events.
-    pub schedule: &'a mut Schedule<Happening>,
+    pub schedule: &'a mut Schedule<NicEvent>,
     /// Parameters.
     pub config: &'a Config,
     /// All packets.
@@ -186,7 +186,7 @@ pub struct Wires<'a> {
     pub notices: &'a mut std::collections::VecDeque<host::Notice>,
 }
 
-impl Wires<'_> {
+impl Context<'_> {
     /// The present time.
     pub fn now(&self) -> Time {
         self.schedule.now()

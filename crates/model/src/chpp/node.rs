@@ -22,8 +22,8 @@ use super::ring::EventRing;
 use super::slots::SlotCache;
 use super::submission::words;
 use super::tags::Tag;
-use super::upload::{Around, QueuePair, Receiver, write_event};
-use super::{Happening, Wires};
+use super::upload::{QueuePair, ReceiveContext, Receiver, write_event};
+use super::{Context, NicEvent};
 use crate::engine::Random;
 use crate::stats::{Queue, Watched};
 
@@ -60,14 +60,14 @@ pub enum Step {
 impl Step {
     /// This step in `node`.
     #[inline]
-    pub fn of(self, node: u8) -> Happening {
+    pub fn of(self, node: u8) -> NicEvent {
         self.about(node, 0)
     }
 
     /// This step in `node`, for a processor or a tag.
     #[inline]
-    pub fn about(self, node: u8, whom: u8) -> Happening {
-        Happening::Node { node, step: self, whom }
+    pub fn about(self, node: u8, index: u8) -> NicEvent {
+        NicEvent::Node { node, step: self, index }
     }
 }
 
@@ -155,71 +155,70 @@ impl Node {
         }
     }
 
-    /// Runs a step, now; `whom` is its processor or tag, if it has one.
-    pub fn step(&mut self, wires: &mut Wires, step: Step, whom: u8) {
+    /// Runs a step, now; `index` is its processor or tag, if it has one.
+    pub fn step(&mut self, cx: &mut Context, step: Step, index: u8) {
         match step {
-            Step::Rings => self.rings(wires, whom.into()),
-            Step::Stored => self.stored(wires, whom.into()),
-            Step::Incoming => self.incoming(wires),
-            Step::Rung => self.rung(wires),
-            Step::DescriptorReads => self.descriptor_reads(wires),
-            Step::ReadReady => self.port.ready(wires, Tag::of(whom.into())),
-            Step::Extracted => self.extracted(wires),
-            Step::DataReads => self.data_reads(wires),
-            Step::Sent => self.sent(wires),
-            Step::Arrived => self.arrived(wires),
-            Step::Uploads => self.uploads(wires),
-            Step::Visible => self.visible(wires),
+            Step::Rings => self.rings(cx, index.into()),
+            Step::Stored => self.stored(cx, index.into()),
+            Step::Incoming => self.incoming(cx),
+            Step::Rung => self.rung(cx),
+            Step::DescriptorReads => self.descriptor_reads(cx),
+            Step::ReadReady => self.port.ready(cx, Tag::of(index.into())),
+            Step::Extracted => self.extracted(cx),
+            Step::DataReads => self.data_reads(cx),
+            Step::Sent => self.sent(cx),
+            Step::Arrived => self.arrived(cx),
+            Step::Uploads => self.uploads(cx),
+            Step::Visible => self.visible(cx),
         }
     }
 
     /// The internal bus hands over a packet from the host.
-    fn incoming(&mut self, wires: &mut Wires) {
-        let now = wires.now();
+    fn incoming(&mut self, cx: &mut Context) {
+        let now = cx.now();
         match self.port.incoming(now) {
             Some(Incoming::Window(WindowWrite::Consumed { function, queue_pair, ring, count })) => {
-                let pair =
-                    &mut self.queue_pairs[function * wires.config.nic.queue_pairs + queue_pair];
+                let pair = &mut self.queue_pairs[function * cx.config.nic.queue_pairs + queue_pair];
                 match ring {
                     RingKind::Send => pair.send_ring.consumed(count, now),
                     RingKind::Receive => pair.receive_ring.consumed(count, now),
                 }
-                self.flush_sent(wires);
-                self.dispatch(wires);
+                self.flush_sent(cx);
+                self.dispatch(cx);
             }
             Some(Incoming::Window(WindowWrite::SlotsPosted { function, queue_pair, count })) => {
-                let at = function * wires.config.nic.queue_pairs + queue_pair;
+                let at = function * cx.config.nic.queue_pairs + queue_pair;
                 self.queue_pairs[at].slots.posted(count);
-                self.refill(wires, at);
-                self.dispatch(wires);
+                self.refill(cx, at);
+                self.dispatch(cx);
             }
-            Some(Incoming::Completion { tag, length }) => self.completion(wires, tag, length),
+            Some(Incoming::Completion { tag, length }) => self.completion(cx, tag, length),
             None => {}
         }
     }
 
     /// A doorbell is in its FIFO.
-    fn rung(&mut self, wires: &mut Wires) {
+    fn rung(&mut self, cx: &mut Context) {
         let Some(Doorbell { function, word, operation }) = self.ringing.pop_front() else { return };
-        let now = wires.now();
-        wires.journal.mark(operation, None, Stage::Doorbell, None, now);
+        let now = cx.now();
+        cx.journal.mark(operation, None, Stage::Doorbell, None, now);
         let is_kept = self.doorbells.push(function, word, operation, now);
         let descriptor = self.storing.pop_front().flatten();
         if is_kept {
             self.descriptors.stored[function].push_back(descriptor);
         }
-        self.arbitrate(wires);
+        self.arbitrate(cx);
     }
 
     /// Takes doorbells from the arbiter as long as descriptors can be read.
-    fn arbitrate(&mut self, wires: &mut Wires) {
-        let (now, module) = (wires.now(), wires.config.nic.module());
-        while self.descriptors.jobs.len() < wires.config.nic.descriptors_in_flight {
+    fn arbitrate(&mut self, cx: &mut Context) {
+        let (now, module) = (cx.now(), cx.config.nic.module());
+        while self.descriptors.jobs.len() < cx.config.nic.descriptors_in_flight {
             let Some((function, ring, _)) = self.doorbells.pop(now) else { return };
             self.descriptors.counters.doorbells += 1;
-            wires.journal.mark(ring.operation, None, Stage::Arbiter, Some(Cause::Arbiter), now);
-            wires.journal.mark(ring.operation, None, Stage::Arbiter, None, now + module);
-            wires.journal.mark(
+            cx.journal.mark(ring.operation, None, Stage::Arbiter, Some(Cause::Arbiter), now);
+            cx.journal.mark(ring.operation, None, Stage::Arbiter, None, now + module);
+            cx.journal.mark(
                 ring.operation,
                 None,
                 Stage::DescriptorRead,
@@ -235,7 +234,7 @@ impl Node {
                 // A function must not make the interface read a descriptor outside its window
                 // (C-39).
                 self.refuse(
-                    wires,
+                    cx,
                     ring.operation,
                     function,
                     ring.word & ((1 << 40) - 1),
@@ -248,31 +247,31 @@ impl Node {
                 operation: ring.operation,
                 function,
                 address,
-                bytes: stored.unwrap_or_else(|| wires.buffer(length.into())),
+                bytes: stored.unwrap_or_else(|| cx.buffer(length.into())),
                 asked: here,
                 received: here,
                 stored_words: if here > 0 { words(length.into()) } else { 0 },
             };
             self.descriptors.jobs.push(now, job);
-            wires.schedule.after(module + module, Step::DescriptorReads.of(self.number as u8));
+            cx.schedule.after(module + module, Step::DescriptorReads.of(self.number as u8));
         }
     }
 
     /// The read module has reached one more descriptor.
-    fn descriptor_reads(&mut self, wires: &mut Wires) {
+    fn descriptor_reads(&mut self, cx: &mut Context) {
         self.descriptors.reached += 1;
-        self.read_descriptors(wires);
-        if wires.config.nic.submission != Start::Doorbell {
-            self.extract(wires);
+        self.read_descriptors(cx);
+        if cx.config.nic.submission != Start::Doorbell {
+            self.extract(cx);
         }
     }
 
     /// Requests descriptors as long as tags are free.
-    fn read_descriptors(&mut self, wires: &mut Wires) {
-        let now = wires.now();
+    fn read_descriptors(&mut self, cx: &mut Context) {
+        let now = cx.now();
         while let Some((number, job)) = self.descriptors.to_ask() {
             let length = job.bytes.len() as u64;
-            let most = wires.config.pcie.read_request.count();
+            let most = cx.config.pcie.read_request.count();
             let run = first_request(job.address + job.asked, length - job.asked, most);
             let completes = job.asked + run.length == length;
             let note = completes.then_some(Note {
@@ -282,74 +281,74 @@ impl Node {
                 memory: Stage::DescriptorMemory,
             });
             let cause = Some(Cause::Tag);
-            wires.journal.mark(job.operation, None, Stage::DescriptorRead, cause, now);
-            if !self.port.read(wires, run, Purpose::Descriptor { job: number }, note) {
+            cx.journal.mark(job.operation, None, Stage::DescriptorRead, cause, now);
+            if !self.port.read(cx, run, Purpose::Descriptor { job: number }, note) {
                 return;
             }
             job.asked += run.length;
         }
     }
 
-    fn completion(&mut self, wires: &mut Wires, tag: Tag, length: usize) {
-        let now = wires.now();
-        let module = wires.config.nic.module();
+    fn completion(&mut self, cx: &mut Context, tag: Tag, length: usize) {
+        let now = cx.now();
+        let module = cx.config.nic.module();
         if let Some((Purpose::Data { read }, bytes)) = self.port.partial(tag, length) {
             self.data.completion(read, bytes, now, module + module);
         }
         let Some(answer) = self.port.completed(now, tag, length) else {
-            self.packer.turn(wires, &mut self.data);
+            self.packer.turn(cx, &mut self.data);
             return;
         };
         match answer.purpose {
             Purpose::Descriptor { job } => {
                 if self.descriptors.received(job, answer.address, &answer.bytes) {
-                    self.extract(wires);
+                    self.extract(cx);
                 }
             }
             Purpose::Data { .. } => {}
             Purpose::Slots { function, queue_pair } => {
-                let at = function * wires.config.nic.queue_pairs + queue_pair;
+                let at = function * cx.config.nic.queue_pairs + queue_pair;
                 self.queue_pairs[at].slots.refilled(&answer.bytes, now);
-                self.refill(wires, at);
-                self.dispatch(wires);
+                self.refill(cx, at);
+                self.dispatch(cx);
             }
         }
         self.port.recycle(answer.bytes);
         // A tag is free. Descriptors and slot addresses go first: they are few, and much work waits
         // for them.
-        self.read_descriptors(wires);
+        self.read_descriptors(cx);
         if std::mem::take(&mut self.refills_wait) {
             for at in 0..self.queue_pairs.len() {
-                self.refill(wires, at);
+                self.refill(cx, at);
             }
         }
-        self.packer_turn(wires);
+        self.packer_turn(cx);
     }
 
     /// Starts the extract module if it is idle and a descriptor waits.
-    fn extract(&mut self, wires: &mut Wires) {
+    fn extract(&mut self, cx: &mut Context) {
         if self.descriptors.extracting.is_some() {
             return;
         }
-        let now = wires.now();
+        let now = cx.now();
         let Some(extracting) = self.descriptors.begin(now) else { return };
-        let nic = &wires.config.nic;
+        let nic = &cx.config.nic;
         // The module's delay covers the hardware header; every further word takes a cycle of the
         // descriptor path (5.2).
         let words =
             (extracting.bytes() as u64).saturating_sub(16).div_ceil(nic.descriptor_path.count());
         let taken = nic.module() + nic.cycle() * words;
         let operation = extracting.operation();
-        let now = wires.now();
-        wires.journal.mark(operation, None, Stage::DescriptorExtract, Some(Cause::Arbiter), now);
-        wires.journal.mark(operation, None, Stage::DescriptorExtract, None, now + taken);
-        wires.schedule.after(taken, Step::Extracted.of(self.number as u8));
-        self.arbitrate(wires);
+        let now = cx.now();
+        cx.journal.mark(operation, None, Stage::DescriptorExtract, Some(Cause::Arbiter), now);
+        cx.journal.mark(operation, None, Stage::DescriptorExtract, None, now + taken);
+        cx.schedule.after(taken, Step::Extracted.of(self.number as u8));
+        self.arbitrate(cx);
     }
 
     /// The extract module has finished a descriptor.
-    fn extracted(&mut self, wires: &mut Wires) {
-        let (now, ports) = (wires.now(), wires.controllers.nodes());
+    fn extracted(&mut self, cx: &mut Context) {
+        let (now, ports) = (cx.now(), cx.controllers.nodes());
         match self.descriptors.extracting.take() {
             Some(Extracting::Local(job)) => {
                 self.descriptors.counters.extracted += 1;
@@ -359,7 +358,7 @@ impl Node {
                 let (extract, buffer) = extract_local(job, place, &self.layouts, recycled, now);
                 self.descriptors.held = Some(extract);
                 if let Some(buffer) = buffer {
-                    wires.recycle(buffer);
+                    cx.recycle(buffer);
                 }
             }
             Some(Extracting::Remote(get)) => {
@@ -371,38 +370,38 @@ impl Node {
                     }
                     None => self.descriptors.counters.refused += 1,
                 }
-                wires.recycle(get.bytes);
+                cx.recycle(get.bytes);
             }
             None => {}
         }
-        self.pass_extracted(wires);
+        self.pass_extracted(cx);
         // A place for a remote GET may be free now.
-        self.dispatch(wires);
-        self.extract(wires);
+        self.dispatch(cx);
+        self.extract(cx);
     }
 
     /// Passes extracted descriptors on, as long as the next block has room.
-    fn pass_extracted(&mut self, wires: &mut Wires) {
-        let depth = wires.config.nic.command_depth;
-        let module = wires.config.nic.module();
+    fn pass_extracted(&mut self, cx: &mut Context) {
+        let depth = cx.config.nic.command_depth;
+        let module = cx.config.nic.module();
         let node = self.number as u8;
         let (mut accepted, mut reads) = (false, false);
         if self.data.commands.len() < depth
             && let Some(command) = self.descriptors.held_remote.take()
         {
             reads |= !command.sources.is_empty();
-            self.accept(wires, command);
+            self.accept(cx, command);
             accepted = true;
         }
         self.descriptors.held = match self.descriptors.held.take() {
             Some(Extract::Command(command)) if self.data.commands.len() < depth => {
                 reads |= !command.sources.is_empty();
-                self.accept(wires, command);
+                self.accept(cx, command);
                 accepted = true;
                 None
             }
             Some(get @ Extract::Get { .. }) => {
-                let held = self.packer.send_get(wires, get);
+                let held = self.packer.send_get(cx, get);
                 self.descriptors.counters.gets += u64::from(held.is_none());
                 held
             }
@@ -425,67 +424,61 @@ impl Node {
                     length,
                     tail,
                 };
-                self.pending_sent.push(wires.now(), (leaving, status));
-                self.flush_sent(wires);
+                self.pending_sent.push(cx.now(), (leaving, status));
+                self.flush_sent(cx);
                 None
             }
             held => held,
         };
         // Immediate data needs no turn of the data read module.
         if reads {
-            wires.schedule.after(module, Step::DataReads.of(node));
+            cx.schedule.after(module, Step::DataReads.of(node));
         }
         if accepted {
-            self.packer.turn(wires, &mut self.data);
+            self.packer.turn(cx, &mut self.data);
         }
     }
 
-    fn accept(&mut self, wires: &mut Wires, mut command: Box<super::descriptor::Command>) {
-        let now = wires.now();
-        wires.journal.mark(
-            command.operation,
-            None,
-            Stage::DescriptorExtract,
-            Some(Cause::Room),
-            now,
-        );
+    fn accept(&mut self, cx: &mut Context, mut command: Box<super::descriptor::Command>) {
+        let now = cx.now();
+        cx.journal.mark(command.operation, None, Stage::DescriptorExtract, Some(Cause::Room), now);
         command.extracted = now;
         self.data.commands.push(now, command);
     }
 
     /// The next turn of the data read module.
-    fn data_reads(&mut self, wires: &mut Wires) {
-        self.data.turn(wires.now());
-        self.data.reads(wires, &mut self.port);
+    fn data_reads(&mut self, cx: &mut Context) {
+        self.data.turn(cx.now());
+        self.data.reads(cx, &mut self.port);
     }
 
     /// The packer may have room, or data.
-    pub fn packer_turn(&mut self, wires: &mut Wires) {
+    pub fn packer_turn(&mut self, cx: &mut Context) {
         // A waiting GET and the packets of PUTs alternate at the crossbar.
         self.get_goes_first = !self.get_goes_first;
         if self.get_goes_first && matches!(self.descriptors.held, Some(Extract::Get { .. })) {
-            self.pass_extracted(wires);
+            self.pass_extracted(cx);
         }
-        self.packer.turn(wires, &mut self.data);
+        self.packer.turn(cx, &mut self.data);
         if self.descriptors.held.is_some() || self.descriptors.held_remote.is_some() {
-            self.pass_extracted(wires);
+            self.pass_extracted(cx);
         }
-        self.extract(wires);
-        self.data.reads(wires, &mut self.port);
+        self.extract(cx);
+        self.data.reads(cx, &mut self.port);
     }
 
     /// The last packet of an operation has left: its send event is due (C-13).
-    fn sent(&mut self, wires: &mut Wires) {
-        if let Some(leaving) = self.packer.leaving.pop(wires.now()) {
-            wires.operations[leaving.operation].sent = Some(wires.now());
-            self.pending_sent.push(wires.now(), (leaving, Status::Success));
+    fn sent(&mut self, cx: &mut Context) {
+        if let Some(leaving) = self.packer.leaving.pop(cx.now()) {
+            cx.operations[leaving.operation].sent = Some(cx.now());
+            self.pending_sent.push(cx.now(), (leaving, Status::Success));
         }
-        self.flush_sent(wires);
+        self.flush_sent(cx);
     }
 
     fn refuse(
         &mut self,
-        wires: &mut Wires,
+        cx: &mut Context,
         operation: u32,
         function: usize,
         address: u64,
@@ -504,20 +497,20 @@ impl Node {
             length,
             tail,
         };
-        self.pending_sent.push(wires.now(), (leaving, status));
-        self.flush_sent(wires);
+        self.pending_sent.push(cx.now(), (leaving, status));
+        self.flush_sent(cx);
     }
 
     /// Writes send events as long as their rings have room.
-    fn flush_sent(&mut self, wires: &mut Wires) {
-        let now = wires.now();
+    fn flush_sent(&mut self, cx: &mut Context) {
+        let now = cx.now();
         let mut left = self.pending_sent.len();
         while left > 0 {
             left -= 1;
             let Some((leaving, status)) = self.pending_sent.pop(now) else { return };
             let (function, queue_pair) =
                 (usize::from(leaving.source.function()), usize::from(leaving.source.queue_pair()));
-            let pair = &mut self.queue_pairs[function * wires.config.nic.queue_pairs + queue_pair];
+            let pair = &mut self.queue_pairs[function * cx.config.nic.queue_pairs + queue_pair];
             let Some(place) = pair.send_ring.take(now) else {
                 // Events of other rings may overtake. Those of one ring stay in order, as each
                 // finds the same ring full.
@@ -549,49 +542,57 @@ impl Node {
                 module: Stage::EventWrite,
                 memory: Stage::EventWrite,
             };
-            write_event(wires, &mut self.port, place, &event, meaning, note);
+            write_event(cx, &mut self.port, place, &event, meaning, note);
         }
     }
 
     /// A packet has passed the receive dispatch.
-    fn arrived(&mut self, wires: &mut Wires) {
-        self.receiver.arrived(wires.now());
-        self.dispatch(wires);
+    fn arrived(&mut self, cx: &mut Context) {
+        self.receiver.arrived(cx.now());
+        self.dispatch(cx);
     }
 
     /// Passes received packets on.
-    fn dispatch(&mut self, wires: &mut Wires) {
+    fn dispatch(&mut self, cx: &mut Context) {
         let Node { number, receiver, port, descriptors, layouts, queue_pairs, .. } = self;
-        receiver.dispatch(wires, *number, &mut Around { port, descriptors, layouts, queue_pairs });
-        self.after_receiving(wires);
+        receiver.dispatch(
+            cx,
+            *number,
+            &mut ReceiveContext { port, descriptors, layouts, queue_pairs },
+        );
+        self.after_receiving(cx);
     }
 
     /// The next turn of the upload module.
-    fn uploads(&mut self, wires: &mut Wires) {
+    fn uploads(&mut self, cx: &mut Context) {
         let Node { number, receiver, port, descriptors, layouts, queue_pairs, .. } = self;
-        receiver.upload(wires, *number, &mut Around { port, descriptors, layouts, queue_pairs });
-        self.after_receiving(wires);
+        receiver.upload(
+            cx,
+            *number,
+            &mut ReceiveContext { port, descriptors, layouts, queue_pairs },
+        );
+        self.after_receiving(cx);
     }
 
     /// GETs may have arrived for the extract module, and slots may be used.
-    fn after_receiving(&mut self, wires: &mut Wires) {
+    fn after_receiving(&mut self, cx: &mut Context) {
         if !self.descriptors.remote.is_empty() {
-            self.extract(wires);
+            self.extract(cx);
         }
         if let Some(at) = self.receiver.took_slot.take() {
-            self.refill(wires, at);
+            self.refill(cx, at);
         }
     }
 
     /// Reads slot addresses before they run out (C-20).
-    fn refill(&mut self, wires: &mut Wires, at: usize) {
+    fn refill(&mut self, cx: &mut Context, at: usize) {
         let slots = &mut self.queue_pairs[at].slots;
         if let Some(refill) = slots.refill() {
-            let per_function = wires.config.nic.queue_pairs;
+            let per_function = cx.config.nic.queue_pairs;
             let purpose =
                 Purpose::Slots { function: at / per_function, queue_pair: at % per_function };
             let run = Run { address: refill.address, length: refill.bytes };
-            if !self.port.read(wires, run, purpose, None) {
+            if !self.port.read(cx, run, purpose, None) {
                 slots.postpone();
                 self.refills_wait = true;
             }
@@ -599,20 +600,20 @@ impl Node {
     }
 
     /// A write is visible in host memory.
-    fn visible(&mut self, wires: &mut Wires) {
-        let now = wires.now();
+    fn visible(&mut self, cx: &mut Context) {
+        let now = cx.now();
         match self.port.visible(now) {
             Some(Written::Data { operation, part, length }) => {
-                let operation = &mut wires.operations[operation];
+                let operation = &mut cx.operations[operation];
                 operation.landed_bytes += length;
                 operation.landed = Some((now, part));
             }
             Some(Written::Event { function, queue_pair, ring, operation, part }) => {
                 if ring == RingKind::Receive {
-                    wires.operations[operation].finished = Some((now, part));
+                    cx.operations[operation].finished = Some((now, part));
                 }
                 self.host.event(
-                    wires,
+                    cx,
                     &mut self.port,
                     &self.layouts,
                     (function, queue_pair, ring),
@@ -624,25 +625,24 @@ impl Node {
     }
 
     /// A processor has stored a descriptor into the engine.
-    fn stored(&mut self, wires: &mut Wires, processor: usize) {
-        if let Some((doorbell, descriptor, taken)) =
-            self.host.stored(wires, &mut self.port, processor)
+    fn stored(&mut self, cx: &mut Context, processor: usize) {
+        if let Some((doorbell, descriptor, taken)) = self.host.stored(cx, &mut self.port, processor)
         {
             self.ringing.push_back(doorbell);
             self.storing.push_back(Some(descriptor));
-            let module = wires.config.nic.module();
-            wires.schedule.at(taken + module, Step::Rung.of(self.number as u8));
+            let module = cx.config.nic.module();
+            cx.schedule.at(taken + module, Step::Rung.of(self.number as u8));
         }
     }
 
     /// A processor has prepared an operation, and stores its doorbell.
-    fn rings(&mut self, wires: &mut Wires, processor: usize) {
-        if let Some((doorbell, stored, taken)) = self.host.rings(wires, &mut self.port, processor) {
+    fn rings(&mut self, cx: &mut Context, processor: usize) {
+        if let Some((doorbell, stored, taken)) = self.host.rings(cx, &mut self.port, processor) {
             // Doorbells cross the bus in order, so this queue has the order of the wires.
             self.ringing.push_back(doorbell);
             self.storing.push_back(stored);
-            let module = wires.config.nic.module();
-            wires.schedule.at(taken + module, Step::Rung.of(self.number as u8));
+            let module = cx.config.nic.module();
+            cx.schedule.at(taken + module, Step::Rung.of(self.number as u8));
         }
     }
 

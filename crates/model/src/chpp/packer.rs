@@ -17,7 +17,7 @@ use super::descriptor::{Command, Extract};
 use super::journal::{Cause, Stage};
 use super::node::Step;
 use super::record::frames::Wire;
-use super::{Packet, Wires};
+use super::{Context, Packet};
 use crate::engine::Server;
 use crate::stats::Queue;
 use crate::units::{Span, Time};
@@ -59,27 +59,27 @@ pub struct Packer {
 
 impl Packer {
     /// Packs the available data as far as the crossbar has room.
-    pub fn turn(&mut self, wires: &mut Wires, data: &mut DataUnit) {
+    pub fn turn(&mut self, cx: &mut Context, data: &mut DataUnit) {
         self.waits_for = None;
-        while let Some(piece) = self.next(wires, data) {
-            self.pack(wires, data, piece);
+        while let Some(piece) = self.next(cx, data) {
+            self.pack(cx, data, piece);
         }
     }
 
     /// The next packet's data, if it is available and the crossbar has room.
     #[inline]
-    fn next(&mut self, wires: &Wires, data: &mut DataUnit) -> Option<Piece> {
+    fn next(&mut self, cx: &Context, data: &mut DataUnit) -> Option<Piece> {
         let command = data.commands.front()?;
         let (address, length) = match command.primitive {
             Primitive::Nap => (0, command.total),
-            _ => next_move(command, wires.config.nic.put_payload.count()),
+            _ => next_move(command, cx.config.nic.put_payload.count()),
         };
         let (input, output) = (command.source.cpu(), command.destination.cpu());
         let extracted = command.extracted;
         let has_data = !command.is_immediate && length > 0;
         let available = if has_data { data.ready(length)? } else { extracted };
-        let channel = wires.controllers.channel_for(output.into(), false);
-        if !wires.controllers.has_room(input.into(), channel) {
+        let channel = cx.controllers.channel_for(output.into(), false);
+        if !cx.controllers.has_room(input.into(), channel) {
             self.waits_for = Some(channel);
             return None;
         }
@@ -88,10 +88,10 @@ impl Packer {
 
     /// Packs the next packet of the first command.
     #[inline(never)]
-    fn pack(&mut self, wires: &mut Wires, data: &mut DataUnit, piece: Piece) {
+    fn pack(&mut self, cx: &mut Context, data: &mut DataUnit, piece: Piece) {
         let Piece { address, length, has_data, available, channel } = piece;
         let Some(command) = data.commands.front() else { return };
-        let nic = &wires.config.nic;
+        let nic = &cx.config.nic;
         let is_nap = command.primitive == Primitive::Nap;
         let input = usize::from(command.source.cpu());
         let output = usize::from(command.destination.cpu());
@@ -125,14 +125,14 @@ impl Packer {
         let (begun, head) = if nic.conversion {
             // The bus packets are parsed and their data gathered whole, while the previous packet
             // leaves (B-05).
-            let gathered = self.converter.reserve(available.max(wires.now()), nic.beats(length));
+            let gathered = self.converter.reserve(available.max(cx.now()), nic.beats(length));
             let ready = gathered.ends + nic.module() + nic.module();
             (gathered.begins, ready.max(self.output.free_at()))
         } else if is_nap && nic.nap_in_one_piece {
             // Data from memory is first copied into the packet; the extract module has copied
             // immediate data.
             let copied = if has_data { nic.beats(length) } else { Span::ZERO };
-            let begun = available.max(self.output.free_at()).max(wires.now());
+            let begun = available.max(self.output.free_at()).max(cx.now());
             (begun, begun + copied + nic.module())
         } else {
             // Beats leave as they arrive: the last leaves one module delay after the last data has
@@ -140,56 +140,55 @@ impl Packer {
             let streaming = cycle * (beats - 1);
             let last = (available + nic.module())
                 .max(self.output.free_at() + streaming)
-                .max(wires.now() + streaming);
-            let head = earlier(last, streaming);
-            (earlier(last, nic.module()), head)
+                .max(cx.now() + streaming);
+            let head = last.saturating_sub(streaming);
+            (last.saturating_sub(nic.module()), head)
         };
         let head = nic.edge(head);
-        let last = self.output.reserve(head, cycle * beats).ends - cycle;
-        if wires.journal.is_open() {
-            let cause =
-                if wires.now() > available { Cause::VirtualChannel } else { Cause::Arbiter };
+        let last = self.output.reserve(head, cycle * beats).ends.saturating_sub(cycle);
+        if cx.journal.is_open() {
+            let cause = if cx.now() > available { Cause::VirtualChannel } else { Cause::Arbiter };
             if has_data {
-                wires.journal.mark(
+                cx.journal.mark(
                     operation,
                     Some(part),
                     Stage::DataExtract,
                     None,
-                    earlier(available, nic.module()),
+                    available.saturating_sub(nic.module()),
                 );
-                wires.journal.mark(operation, Some(part), Stage::DataReorder, None, available);
+                cx.journal.mark(operation, Some(part), Stage::DataReorder, None, available);
             }
-            wires.journal.mark(operation, Some(part), Stage::Packer, Some(cause), begun);
-            wires.journal.mark(operation, Some(part), Stage::Packer, None, head);
+            cx.journal.mark(operation, Some(part), Stage::Packer, Some(cause), begun);
+            cx.journal.mark(operation, Some(part), Stage::Packer, None, head);
         }
         self.packets += 1;
         self.bytes += length;
 
-        let mut bytes = wires.buffer(packet.buffer_len());
+        let mut bytes = cx.buffer(packet.buffer_len());
         packet.emit(&mut bytes).expect("the packet has exactly this length");
         self.data = payload;
-        wires.journal.frame(head, Wire::Into(input as u8), || bytes.clone());
-        let handle = wires.packets.put(Packet { bytes, operation, part, is_get: false });
-        wires.controllers.inject(wires.schedule, (input, channel), (handle, output, beats), head);
+        cx.journal.frame(head, Wire::Into(input as u8), || bytes.clone());
+        let handle = cx.packets.put(Packet { bytes, operation, part, is_get: false });
+        cx.controllers.inject(cx.schedule, (input, channel), (handle, output, beats), head);
 
         let command = data.commands.front_mut().expect("looked at above");
         advance(command, length);
         if is_last {
-            self.finish(wires, data, input as u8, last);
+            self.finish(cx, data, input as u8, last);
         }
     }
 
     /// Sends a GET packet with the descriptor as payload (C-25), if the crossbar has room; returns
     /// it otherwise.
-    pub fn send_get(&mut self, wires: &mut Wires, get: Extract) -> Option<Extract> {
+    pub fn send_get(&mut self, cx: &mut Context, get: Extract) -> Option<Extract> {
         let Extract::Get { operation, source, destination, magic, traffic_class, address, bytes } =
             get
         else {
             return Some(get);
         };
         let (input, output) = (usize::from(source.cpu()), usize::from(destination.cpu()));
-        let channel = wires.controllers.channel_for(output, true);
-        if !wires.controllers.has_room(input, channel) {
+        let channel = cx.controllers.channel_for(output, true);
+        if !cx.controllers.has_room(input, channel) {
             return Some(Extract::Get {
                 operation,
                 source,
@@ -211,23 +210,23 @@ impl Packer {
             span: ByteSpan::new(0, bytes.len()).expect("a descriptor fits a packet"),
         };
         let packet = PacketRepr { header, payload: &bytes, tail: Tail::EMPTY };
-        let nic = &wires.config.nic;
+        let nic = &cx.config.nic;
         let beats = nic.packet_header_beats() + nic.beats_of(bytes.len() as u64);
         let parsed = if nic.conversion { nic.module() } else { Span::ZERO };
-        let head = nic.edge(wires.now().max(self.output.free_at()) + parsed + nic.module());
-        let last = self.output.reserve(head, nic.cycle() * beats).ends - nic.cycle();
-        wires.journal.mark(operation, None, Stage::GetTrip, None, head);
-        let mut buffer = wires.buffer(packet.buffer_len());
+        let head = nic.edge(cx.now().max(self.output.free_at()) + parsed + nic.module());
+        let last = self.output.reserve(head, nic.cycle() * beats).ends.saturating_sub(nic.cycle());
+        cx.journal.mark(operation, None, Stage::GetTrip, None, head);
+        let mut buffer = cx.buffer(packet.buffer_len());
         packet.emit(&mut buffer).expect("the packet has exactly this length");
-        wires.journal.frame(head, Wire::Into(input as u8), || buffer.clone());
-        let handle = wires.packets.put(Packet { bytes: buffer, operation, part: 0, is_get: true });
-        wires.controllers.inject(wires.schedule, (input, channel), (handle, output, beats), head);
+        cx.journal.frame(head, Wire::Into(input as u8), || buffer.clone());
+        let handle = cx.packets.put(Packet { bytes: buffer, operation, part: 0, is_get: true });
+        cx.controllers.inject(cx.schedule, (input, channel), (handle, output, beats), head);
         self.packets += 1;
         let length = bytes.len() as u64;
-        wires.recycle(bytes);
+        cx.recycle(bytes);
         let tail = Tail::EMPTY;
         self.leaving.push(
-            wires.now(),
+            cx.now(),
             Leaving {
                 operation,
                 source,
@@ -238,12 +237,12 @@ impl Packer {
                 tail,
             },
         );
-        wires.schedule.at(last, Step::Sent.of(source.cpu()));
+        cx.schedule.at(last, Step::Sent.of(source.cpu()));
         None
     }
 
-    fn finish(&mut self, wires: &mut Wires, data: &mut DataUnit, node: u8, last: Time) {
-        let now = wires.now();
+    fn finish(&mut self, cx: &mut Context, data: &mut DataUnit, node: u8, last: Time) {
+        let now = cx.now();
         let Some(command) = data.finished(now) else { return };
         if let Some(descriptor) = command.descriptor {
             self.leaving.push(
@@ -258,7 +257,7 @@ impl Packer {
                     tail: command.tail,
                 },
             );
-            wires.schedule.at(last, Step::Sent.of(node));
+            cx.schedule.at(last, Step::Sent.of(node));
         }
         data.recycle(command);
     }
@@ -298,9 +297,4 @@ fn advance(command: &mut Command, length: u64) {
             command.packed = (command.packed.0 + 1, 0);
         }
     }
-}
-
-/// The moment `span` before `time`.
-fn earlier(time: Time, span: Span) -> Time {
-    Time::ZERO + (time - Time::ZERO).saturating_sub(span)
 }

@@ -6,7 +6,7 @@
 //! processor's stores into the window. Every incoming packet occupies the internal bus for its
 //! header, its data and `engine_cycles` cycles; this causes the paper's 80 % (5.1).
 
-use super::Wires;
+use super::Context;
 use super::config::Config;
 use super::journal::{Cause, Stage};
 use super::memory::HostMemory;
@@ -225,28 +225,28 @@ impl Port {
     /// Requests a run of bytes within one page, now; false if no tag is free.
     pub fn read(
         &mut self,
-        wires: &mut Wires,
+        cx: &mut Context,
         run: Run,
         purpose: Purpose,
         note: Option<Note>,
     ) -> bool {
-        let now = wires.schedule.now();
+        let now = cx.schedule.now();
         let Some(tag) = self.tags.take(now) else { return false };
         let credited = self.non_posted.earliest(now, 0);
         let passage = self.up.transmit(credited, REQUEST_BYTES);
         let access = self.memory.serve_read(passage.arrives, run.length);
-        self.non_posted.occupy(access.begins + wires.config.pcie.latency, 0);
-        wires.journal.frame(passage.begins, Wire::Up(self.node), || {
+        self.non_posted.occupy(access.begins + cx.config.pcie.latency, 0);
+        cx.journal.frame(passage.begins, Wire::Up(self.node), || {
             frames::read_request(self.node, tag.index() as u8, run.address, run.length)
         });
         if let Some(Note { operation, part, module, memory }) = note
-            && wires.journal.is_open()
+            && cx.journal.is_open()
         {
-            wires.journal.mark(operation, part, module, Some(Cause::Credit), credited);
-            wires.journal.mark(operation, part, module, Some(Cause::Link), passage.begins);
-            wires.journal.mark(operation, part, memory, None, passage.arrives);
-            wires.journal.mark(operation, part, memory, Some(Cause::Memory), access.begins);
-            wires.journal.mark(operation, part, memory, None, access.done);
+            cx.journal.mark(operation, part, module, Some(Cause::Credit), credited);
+            cx.journal.mark(operation, part, module, Some(Cause::Link), passage.begins);
+            cx.journal.mark(operation, part, memory, None, passage.arrives);
+            cx.journal.mark(operation, part, memory, Some(Cause::Memory), access.begins);
+            cx.journal.mark(operation, part, memory, None, access.done);
         }
         self.reads_sent[match purpose {
             Purpose::Descriptor { .. } => 0,
@@ -255,13 +255,13 @@ impl Port {
         }] += 1;
         let bytes = self.spare.pop().unwrap_or_default();
         self.reads[tag.index()] = Some(Read { run, purpose, note, asked: now, bytes, received: 0 });
-        wires.schedule.at(access.done, Step::ReadReady.about(self.node, tag.index() as u8));
+        cx.schedule.at(access.done, Step::ReadReady.about(self.node, tag.index() as u8));
         true
     }
 
     /// The memory has the data of a read: sends its completions.
-    pub fn ready(&mut self, wires: &mut Wires, tag: Tag) {
-        let now = wires.schedule.now();
+    pub fn ready(&mut self, cx: &mut Context, tag: Tag) {
+        let now = cx.schedule.now();
         let Some(read) = &mut self.reads[tag.index()] else { return };
         let run = read.run;
         read.bytes.clear();
@@ -272,7 +272,7 @@ impl Port {
             None => read.bytes.resize(run.length as usize, 0xff),
         }
         let note = read.note;
-        let pcie = &wires.config.pcie;
+        let pcie = &cx.config.pcie;
         for completion in cut_completions(
             run.address,
             run.length,
@@ -282,25 +282,25 @@ impl Port {
             let data = dword_bytes(completion);
             let passage = self.down.transmit(now, COMPLETION_BYTES + data);
             let from = (completion.address - run.address) as usize;
-            wires.journal.frame(passage.begins, Wire::Down(self.node), || {
+            cx.journal.frame(passage.begins, Wire::Down(self.node), || {
                 let data = &read.bytes[from..from + completion.length as usize];
                 let left = run.length - from as u64;
                 frames::completion(self.node, tag.index() as u8, completion.address, left, data)
             });
-            let arrives = wires.config.nic.edge(passage.arrives);
+            let arrives = cx.config.nic.edge(passage.arrives);
             let Service { begins, ends } =
-                self.bus.reserve(arrives, wires.config.nic.packet_time(data));
+                self.bus.reserve(arrives, cx.config.nic.packet_time(data));
             if let Some(Note { operation, part, memory, .. }) = note
-                && wires.journal.is_open()
+                && cx.journal.is_open()
             {
-                wires.journal.mark(operation, part, memory, Some(Cause::Link), passage.begins);
-                wires.journal.mark(operation, part, memory, None, arrives);
-                wires.journal.mark(operation, part, memory, Some(Cause::Arbiter), begins);
-                wires.journal.mark(operation, part, memory, None, ends);
+                cx.journal.mark(operation, part, memory, Some(Cause::Link), passage.begins);
+                cx.journal.mark(operation, part, memory, None, arrives);
+                cx.journal.mark(operation, part, memory, Some(Cause::Arbiter), begins);
+                cx.journal.mark(operation, part, memory, None, ends);
             }
             self.incoming
                 .push(now, Incoming::Completion { tag, length: completion.length as usize });
-            wires.schedule.at(ends, Step::Incoming.of(self.node));
+            cx.schedule.at(ends, Step::Incoming.of(self.node));
         }
     }
 
@@ -308,17 +308,17 @@ impl Port {
     /// Returns when the internal bus has taken it.
     pub fn doorbell(
         &mut self,
-        wires: &mut Wires,
+        cx: &mut Context,
         operation: u32,
         (function, place, word): (usize, u64, u64),
     ) -> Time {
-        let (passage, Service { begins, ends }) = self.store(wires, (function, place, word));
-        let arrives = wires.config.nic.edge(passage.arrives);
+        let (passage, Service { begins, ends }) = self.store(cx, (function, place, word));
+        let arrives = cx.config.nic.edge(passage.arrives);
         let stage = Stage::DoorbellWrite;
-        wires.journal.mark(operation, None, stage, Some(Cause::Link), passage.begins);
-        wires.journal.mark(operation, None, stage, None, arrives);
-        wires.journal.mark(operation, None, stage, Some(Cause::Arbiter), begins);
-        wires.journal.mark(operation, None, stage, None, ends);
+        cx.journal.mark(operation, None, stage, Some(Cause::Link), passage.begins);
+        cx.journal.mark(operation, None, stage, None, arrives);
+        cx.journal.mark(operation, None, stage, Some(Cause::Arbiter), begins);
+        cx.journal.mark(operation, None, stage, None, ends);
         ends
     }
 
@@ -326,7 +326,7 @@ impl Port {
     /// Returns when the internal bus has taken it.
     pub fn burst(
         &mut self,
-        wires: &mut Wires,
+        cx: &mut Context,
         operation: u32,
         function: usize,
         descriptor: &[u8],
@@ -335,27 +335,27 @@ impl Port {
         let stage = Stage::DoorbellWrite;
         for (at, line) in descriptor.chunks(LINE).enumerate() {
             let bytes = line.len() as u64;
-            let passage = self.down.transmit(wires.schedule.now(), REQUEST_BYTES + bytes);
-            wires.journal.frame(passage.begins, Wire::Down(self.node), || {
+            let passage = self.down.transmit(cx.schedule.now(), REQUEST_BYTES + bytes);
+            cx.journal.frame(passage.begins, Wire::Down(self.node), || {
                 let place = 0x400 + (at * LINE) as u64;
                 let address = frames::window_address(self.node, function, place);
                 frames::write_request(self.node, address, line)
             });
-            let arrives = wires.config.nic.edge(passage.arrives);
-            let taken = self.bus.reserve(arrives, wires.config.nic.packet_time(bytes));
+            let arrives = cx.config.nic.edge(passage.arrives);
+            let taken = self.bus.reserve(arrives, cx.config.nic.packet_time(bytes));
             if at == 0 {
-                wires.journal.mark(operation, None, stage, Some(Cause::Link), passage.begins);
-                wires.journal.mark(operation, None, stage, None, arrives);
-                wires.journal.mark(operation, None, stage, Some(Cause::Arbiter), taken.begins);
+                cx.journal.mark(operation, None, stage, Some(Cause::Link), passage.begins);
+                cx.journal.mark(operation, None, stage, None, arrives);
+                cx.journal.mark(operation, None, stage, Some(Cause::Arbiter), taken.begins);
             }
         }
         let ends = self.bus.free_at();
-        wires.journal.mark(operation, None, stage, None, ends);
+        cx.journal.mark(operation, None, stage, None, ends);
         ends
     }
 
     /// Sends another store of the processor to the window, now.
-    pub fn window_write(&mut self, wires: &mut Wires, write: WindowWrite) {
+    pub fn window_write(&mut self, cx: &mut Context, write: WindowWrite) {
         let store = match write {
             WindowWrite::Consumed { function, queue_pair, ring, count } => {
                 (function, 0x100 + 16 * queue_pair as u64 + 8 * ring as u64, count)
@@ -364,24 +364,24 @@ impl Port {
                 (function, 0x200 + 8 * queue_pair as u64, count)
             }
         };
-        let (_, Service { ends, .. }) = self.store(wires, store);
-        self.incoming.push(wires.schedule.now(), Incoming::Window(write));
-        wires.schedule.at(ends, Step::Incoming.of(self.node));
+        let (_, Service { ends, .. }) = self.store(cx, store);
+        self.incoming.push(cx.schedule.now(), Incoming::Window(write));
+        cx.schedule.at(ends, Step::Incoming.of(self.node));
     }
 
     /// A store of eight bytes: over the wires, then over the internal bus.
     fn store(
         &mut self,
-        wires: &mut Wires,
+        cx: &mut Context,
         (function, place, word): (usize, u64, u64),
     ) -> (Passage, Service) {
-        let passage = self.down.transmit(wires.schedule.now(), REQUEST_BYTES + 8);
-        wires.journal.frame(passage.begins, Wire::Down(self.node), || {
+        let passage = self.down.transmit(cx.schedule.now(), REQUEST_BYTES + 8);
+        cx.journal.frame(passage.begins, Wire::Down(self.node), || {
             let address = frames::window_address(self.node, function, place);
             frames::write_request(self.node, address, &word.to_le_bytes())
         });
-        let arrives = wires.config.nic.edge(passage.arrives);
-        (passage, self.bus.reserve(arrives, wires.config.nic.packet_time(8)))
+        let arrives = cx.config.nic.edge(passage.arrives);
+        (passage, self.bus.reserve(arrives, cx.config.nic.packet_time(8)))
     }
 
     /// The next arrived packet, in the order of the wires.
@@ -427,7 +427,7 @@ impl Port {
     /// order of `at`. Returns when the write starts to leave, and when it becomes visible.
     pub fn write(
         &mut self,
-        wires: &mut Wires,
+        cx: &mut Context,
         at: Time,
         write: PendingWrite,
         note: Note,
@@ -438,20 +438,20 @@ impl Port {
         let credited = self.posted.earliest(at, units);
         let passage = self.up.transmit(credited, REQUEST_BYTES + data);
         let access = self.memory.serve_write(passage.arrives, data);
-        self.posted.occupy(access.begins + wires.config.pcie.latency, units);
-        wires.journal.frame(passage.begins, Wire::Up(self.node), || {
+        self.posted.occupy(access.begins + cx.config.pcie.latency, units);
+        cx.journal.frame(passage.begins, Wire::Up(self.node), || {
             frames::write_request(self.node, write.address, &write.bytes)
         });
-        if wires.journal.is_open() {
+        if cx.journal.is_open() {
             let Note { operation, part, module, memory } = note;
-            wires.journal.mark(operation, part, module, Some(Cause::Credit), credited);
-            wires.journal.mark(operation, part, module, Some(Cause::Link), passage.begins);
-            wires.journal.mark(operation, part, memory, None, passage.arrives);
-            wires.journal.mark(operation, part, memory, Some(Cause::Memory), access.begins);
-            wires.journal.mark(operation, part, memory, None, access.done);
+            cx.journal.mark(operation, part, module, Some(Cause::Credit), credited);
+            cx.journal.mark(operation, part, module, Some(Cause::Link), passage.begins);
+            cx.journal.mark(operation, part, memory, None, passage.arrives);
+            cx.journal.mark(operation, part, memory, Some(Cause::Memory), access.begins);
+            cx.journal.mark(operation, part, memory, None, access.done);
         }
-        self.writes.push(wires.schedule.now(), write);
-        wires.schedule.at(access.done, Step::Visible.of(self.node));
+        self.writes.push(cx.schedule.now(), write);
+        cx.schedule.at(access.done, Step::Visible.of(self.node));
         (passage.begins, access.done)
     }
 

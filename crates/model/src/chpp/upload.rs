@@ -20,7 +20,7 @@ use super::pcie::{Run, first_request};
 use super::port::{Note, PendingWrite, Port, RingKind, Written};
 use super::ring::{EventRing, Place};
 use super::slots::SlotCache;
-use super::{PacketHandle, Wires};
+use super::{Context, PacketHandle};
 use crate::engine::Server;
 use crate::stats::Queue;
 use crate::units::Time;
@@ -111,7 +111,7 @@ pub struct ReceiveCounters {
 }
 
 /// What the receive engine can reach outside itself.
-pub struct Around<'a> {
+pub struct ReceiveContext<'a> {
     /// The bus.
     pub port: &'a mut Port,
     /// The send engine's queue for GETs.
@@ -138,20 +138,20 @@ impl Receiver {
 
     /// Takes packets from the buffers until they block.
     #[inline]
-    pub fn dispatch(&mut self, wires: &mut Wires, node: usize, around: &mut Around) {
+    pub fn dispatch(&mut self, cx: &mut Context, node: usize, neighbours: &mut ReceiveContext) {
         if self.waiting.iter().any(|queue| !queue.is_empty()) {
-            self.dispatch_waiting(wires, node, around);
+            self.dispatch_waiting(cx, node, neighbours);
         }
     }
 
-    fn dispatch_waiting(&mut self, wires: &mut Wires, node: usize, around: &mut Around) {
+    fn dispatch_waiting(&mut self, cx: &mut Context, node: usize, neighbours: &mut ReceiveContext) {
         self.blocked = None;
         for class in [super::crossbar::GET, super::crossbar::DATA] {
             while let Some((arrived, &packet)) = self.waiting[class].front_since() {
-                if !self.pass_on(wires, node, around, class, (arrived, packet)) {
+                if !self.pass_on(cx, node, neighbours, class, (arrived, packet)) {
                     break;
                 }
-                self.waiting[class].pop(wires.now());
+                self.waiting[class].pop(cx.now());
             }
         }
     }
@@ -159,20 +159,20 @@ impl Receiver {
     /// Passes one packet on by its type; false if it must wait.
     fn pass_on(
         &mut self,
-        wires: &mut Wires,
+        cx: &mut Context,
         node: usize,
-        around: &mut Around,
+        neighbours: &mut ReceiveContext,
         class: usize,
         (arrived, packet): (Time, PacketHandle),
     ) -> bool {
-        let now = wires.now();
-        let record = &wires.packets[packet];
+        let now = cx.now();
+        let record = &cx.packets[packet];
         let (operation, part) = (record.operation, record.part);
         let header = match HeaderRepr::parse(&record.bytes) {
             Ok(header) => header,
             Err(_) => {
                 self.counters.unknown += 1;
-                Self::discard(wires, node, class, packet);
+                Self::discard(cx, node, class, packet);
                 return true;
             }
         };
@@ -180,32 +180,32 @@ impl Receiver {
             usize::from(header.destination.function()),
             usize::from(header.destination.queue_pair()),
         );
-        let per_function = wires.config.nic.queue_pairs;
-        let exists = function < around.layouts.len() && queue_pair < per_function;
+        let per_function = cx.config.nic.queue_pairs;
+        let exists = function < neighbours.layouts.len() && queue_pair < per_function;
         let at = function * per_function + queue_pair;
-        if !exists || around.queue_pairs[at].magic != header.magic {
+        if !exists || neighbours.queue_pairs[at].magic != header.magic {
             self.counters.refused += 1;
-            Self::discard(wires, node, class, packet);
+            Self::discard(cx, node, class, packet);
             return true;
         }
-        let pair = &mut around.queue_pairs[at];
+        let pair = &mut neighbours.queue_pairs[at];
         match header.primitive {
             Primitive::Get => {
-                if around.descriptors.remote.len() >= wires.config.nic.remote_get_depth {
+                if neighbours.descriptors.remote.len() >= cx.config.nic.remote_get_depth {
                     self.blocked = Some(Blocked::RemoteGets);
                     return false;
                 }
                 self.counters.gets += 1;
                 if let Ok(packet) = PacketRepr::parse(&record.bytes) {
-                    let mut bytes = wires.spare.pop().unwrap_or_default();
+                    let mut bytes = cx.spare.pop().unwrap_or_default();
                     bytes.clear();
                     bytes.extend_from_slice(packet.payload);
-                    wires.journal.mark(operation, None, Stage::GetTrip, None, now);
+                    cx.journal.mark(operation, None, Stage::GetTrip, None, now);
                     let (from, to) = (header.source, header.destination);
                     let get = RemoteGet { operation, bytes, from, to };
-                    around.descriptors.remote.push(now, get);
+                    neighbours.descriptors.remote.push(now, get);
                 }
-                Self::discard(wires, node, class, packet);
+                Self::discard(cx, node, class, packet);
                 true
             }
             Primitive::Nap | Primitive::Put => {
@@ -214,9 +214,9 @@ impl Receiver {
                 }
                 let is_nap = header.primitive == Primitive::Nap;
                 let (target, length) = (header.span.address(), header.span.len() as u64);
-                if !is_nap && length > 0 && !around.layouts[function].holds(target, length) {
+                if !is_nap && length > 0 && !neighbours.layouts[function].holds(target, length) {
                     self.counters.outside += 1;
-                    Self::discard(wires, node, class, packet);
+                    Self::discard(cx, node, class, packet);
                     return true;
                 }
                 // Slot and record must both be available before anything is written (C-21).
@@ -244,49 +244,49 @@ impl Receiver {
                 self.uploading =
                     Some(Uploading { packet, class, header, tail, address, written: 0, event });
                 // The module's delay overlaps with the write of the previous packet.
-                let begins = now.max(arrived + wires.config.nic.module());
+                let begins = now.max(arrived + cx.config.nic.module());
                 let cause =
                     if std::mem::take(&mut self.starved) { Cause::Slot } else { Cause::Arbiter };
-                wires.journal.mark(
+                cx.journal.mark(
                     operation,
                     Some(part),
                     Stage::Upload,
                     None,
-                    arrived + wires.config.nic.module(),
+                    arrived + cx.config.nic.module(),
                 );
-                wires.journal.mark(operation, Some(part), Stage::Upload, Some(cause), begins);
-                wires.schedule.at(begins, Step::Uploads.of(node as u8));
+                cx.journal.mark(operation, Some(part), Stage::Upload, Some(cause), begins);
+                cx.schedule.at(begins, Step::Uploads.of(node as u8));
                 true
             }
         }
     }
 
     /// The upload module's next turn: one write to memory, or the end of the packet.
-    pub fn upload(&mut self, wires: &mut Wires, node: usize, around: &mut Around) {
-        let now = wires.now();
+    pub fn upload(&mut self, cx: &mut Context, node: usize, neighbours: &mut ReceiveContext) {
+        let now = cx.now();
         let Some(uploading) = &mut self.uploading else { return };
-        let packet = &wires.packets[uploading.packet];
+        let packet = &cx.packets[uploading.packet];
         let (operation, part) = (packet.operation, packet.part);
         let length = uploading.header.span.len() as u64;
         let note = |module, memory| Note { operation, part: Some(part), module, memory };
         let left = length - uploading.written;
         if left > 0 {
-            let most = wires.config.pcie.max_payload.count();
+            let most = cx.config.pcie.max_payload.count();
             let Run { address, length } =
                 first_request(uploading.address + uploading.written, left, most);
             // Skips the lead bytes of the first DW and the bytes already written.
             let lead = uploading.header.span.lead();
             let from = HEADER_BYTES + lead + uploading.written as usize;
-            let mut bytes = around.port.blank();
+            let mut bytes = neighbours.port.blank();
             bytes.extend_from_slice(&packet.bytes[from..from + length as usize]);
             uploading.written += length;
             self.counters.bytes += length;
             let write =
                 PendingWrite { address, bytes, meaning: Written::Data { operation, part, length } };
-            wires.journal.mark(operation, Some(part), Stage::Upload, None, now);
+            cx.journal.mark(operation, Some(part), Stage::Upload, None, now);
             let (begins, _) =
-                around.port.write(wires, now, write, note(Stage::Upload, Stage::DataWrite));
-            self.next_turn(wires, node, length, begins);
+                neighbours.port.write(cx, now, write, note(Stage::Upload, Stage::DataWrite));
+            self.next_turn(cx, node, length, begins);
         } else if let Some(place) = uploading.event.take() {
             let (header, tail) = (uploading.header, uploading.tail);
             let event = EventRepr {
@@ -307,20 +307,20 @@ impl Receiver {
                 part,
             };
             self.counters.events += 1;
-            wires.journal.mark(operation, Some(part), Stage::Upload, None, now);
+            cx.journal.mark(operation, Some(part), Stage::Upload, None, now);
             let (begins, _) = write_event(
-                wires,
-                around.port,
+                cx,
+                neighbours.port,
                 place,
                 &event,
                 meaning,
                 note(Stage::Upload, Stage::EventWrite),
             );
-            self.next_turn(wires, node, EVENT_BYTES as u64, begins);
+            self.next_turn(cx, node, EVENT_BYTES as u64, begins);
         } else {
             let Some(Uploading { packet, class, .. }) = self.uploading.take() else { return };
-            Self::discard(wires, node, class, packet);
-            self.dispatch(wires, node, around);
+            Self::discard(cx, node, class, packet);
+            self.dispatch(cx, node, neighbours);
         }
     }
 
@@ -331,21 +331,21 @@ impl Receiver {
 
     /// The module is busy for header, data and `engine_cycles`, and until its packet starts to
     /// leave.
-    fn next_turn(&self, wires: &mut Wires, node: usize, bytes: u64, begins: Time) {
-        let nic = &wires.config.nic;
-        let next = (wires.now() + nic.packet_time(bytes)).max(nic.edge(begins));
-        wires.schedule.at(next, Step::Uploads.of(node as u8));
+    fn next_turn(&self, cx: &mut Context, node: usize, bytes: u64, begins: Time) {
+        let nic = &cx.config.nic;
+        let next = (cx.now() + nic.packet_time(bytes)).max(nic.edge(begins));
+        cx.schedule.at(next, Step::Uploads.of(node as u8));
     }
 
-    fn discard(wires: &mut Wires, node: usize, class: usize, packet: PacketHandle) {
-        wires.drop_packet(packet);
-        wires.controllers.place_freed(wires.schedule, node, class);
+    fn discard(cx: &mut Context, node: usize, class: usize, packet: PacketHandle) {
+        cx.drop_packet(packet);
+        cx.controllers.credit_returned(cx.schedule, node, class);
     }
 }
 
 /// Writes an event into its place, now.
 pub fn write_event(
-    wires: &mut Wires,
+    cx: &mut Context,
     port: &mut Port,
     place: Place,
     event: &EventRepr,
@@ -355,6 +355,6 @@ pub fn write_event(
     let mut bytes = port.blank();
     bytes.resize(EVENT_BYTES, 0);
     event.emit(&mut bytes).expect("addresses and lengths were checked when their packet was made");
-    let now = wires.now();
-    port.write(wires, now, PendingWrite { address: place.address, bytes, meaning }, note)
+    let now = cx.now();
+    port.write(cx, now, PendingWrite { address: place.address, bytes, meaning }, note)
 }

@@ -247,12 +247,18 @@ impl Hardware {
         }
     }
 
-    /// One cycle of the interface, unless it has had its cycle at this edge.
-    fn cycle(&mut self, schedule: &mut Schedule<NicEvent>) {
-        let now = schedule.now();
-        if now < self.next_cycle {
-            return;
+    /// Cycles of the interface until something else happens. An edge has one cycle.
+    fn cycles(&mut self, schedule: &mut Schedule<NicEvent>) {
+        while schedule.now() >= self.next_cycle && self.cycle(schedule) {
+            if !schedule.settles_next(self.next_cycle, NicEvent::Cycle) {
+                return;
+            }
         }
+    }
+
+    /// One cycle of the interface; whether the next one follows at once.
+    fn cycle(&mut self, schedule: &mut Schedule<NicEvent>) -> bool {
+        let now = schedule.now();
         let input = self.incoming(schedule);
         let ready = !self.engine_stopped
             && self.send_engine.is_free(now)
@@ -269,12 +275,12 @@ impl Hardware {
         }
         let fetched = self.prefetch(schedule);
         self.next_cycle = now + self.cycle;
-        if read.is_some() || fetched || input.is_some() || !self.buffer_rests() {
-            schedule.settle_at(self.next_cycle, NicEvent::Cycle);
-        } else {
+        let moves = read.is_some() || fetched || input.is_some() || !self.buffer_rests();
+        if !moves {
             self.awake = false;
             self.wake_for_arrival(schedule);
         }
+        moves
     }
 
     /// Schedules the cycle that takes the next packet from the wires.
@@ -547,7 +553,7 @@ impl Model for Hardware {
     fn handle(&mut self, event: NicEvent, schedule: &mut Schedule<NicEvent>) {
         let at = schedule.now();
         match event {
-            NicEvent::Cycle => return self.cycle(schedule),
+            NicEvent::Cycle => return self.cycles(schedule),
             NicEvent::Acts(port) => self.act(schedule, port),
             NicEvent::Answered(port, words) => self.answered(schedule, port, words),
             NicEvent::DescriptorRead(port, number, words) => {

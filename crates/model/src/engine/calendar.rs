@@ -115,6 +115,17 @@ impl<E: Copy> Calendar<E> {
         self.current.pop()
     }
 
+    /// Whether surely no event is pending until `moment`, including it.
+    #[inline]
+    pub fn is_quiet_until(&self, moment: u64) -> bool {
+        if let Some((first, _)) = self.current.last() {
+            return first.moment > moment;
+        }
+        let slot = moment >> self.shift;
+        self.next_slot().is_none_or(|near| near > slot)
+            && self.far.peek().is_none_or(|Reverse((far, _))| far.moment >> self.shift > slot)
+    }
+
     /// Makes the next occupied slot current, if it begins at or before `last`, and sorts it.
     /// Removes a due event that is alone there at once: the common case.
     #[inline]

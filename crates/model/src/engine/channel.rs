@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Event, Schedule, Waits};
+use super::{Event, Schedule, Server, Waits};
 use crate::stats::{Imbalance, Occupancy, Tally};
 use crate::units::{Span, Time};
 
@@ -18,7 +18,7 @@ pub enum Take {
 
 /// The timing of a channel.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Link {
+pub struct Timing {
     /// From the sender's pins to the receiver's, for each beat.
     pub latency: Span,
     /// Time that one beat occupies the line; zero for a line that is never busy.
@@ -38,12 +38,6 @@ struct Travelling<T> {
     credits: u32,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Lacks {
-    Line,
-    Credits(u32),
-}
-
 /// A FIFO connection from one block to another.
 ///
 /// The sender [offers](Channel::offer) an item. If the line is busy or credits are missing, it gets
@@ -52,55 +46,51 @@ enum Lacks {
 /// then or later, which returns its credits.
 pub struct Channel<T, E> {
     name: String,
-    link: Link,
+    timing: Timing,
     capacity: u32,
     credits: u32,
     returning: VecDeque<(Time, u32)>,
     inside: VecDeque<Travelling<T>>,
-    free_at: Time,
+    /// The line, busy with beats.
+    pub line: Server,
     on_arrival: E,
     on_room: E,
     /// The time of the last scheduled wake-up.
     wakes_at: Option<Time>,
-    refused: Option<(Time, Lacks)>,
+    /// Since when the sender is credit-starved, and the credits that it lacks.
+    starved: Option<(Time, u32)>,
     /// Time from sent to taken.
     pub occupancy: Occupancy,
     /// Picoseconds from arrived to taken.
     pub waited: Tally,
-    /// How long the line carried beats.
-    pub busy: Span,
-    /// How long the sender had an item and the line was busy.
-    pub line_stall: Span,
     /// How long the sender was credit-starved with an item.
     pub credit_stall: Span,
 }
 
 impl<T, E: Event> Channel<T, E> {
-    /// A channel with room for `credits` beats (or items, see [`Link::credit_per_item`]) at its
+    /// A channel with room for `credits` beats (or items, see [`Timing::credit_per_item`]) at its
     /// end. `u32::MAX` means unlimited.
     pub fn new(
         name: impl Into<String>,
-        link: Link,
+        timing: Timing,
         credits: u32,
         on_arrival: E,
         on_room: E,
     ) -> Channel<T, E> {
         Channel {
             name: name.into(),
-            link,
+            timing,
             capacity: credits,
             credits,
             returning: VecDeque::new(),
             inside: VecDeque::new(),
-            free_at: Time::ZERO,
+            line: Server::default(),
             on_arrival,
             on_room,
             wakes_at: None,
-            refused: None,
+            starved: None,
             occupancy: Occupancy::default(),
             waited: Tally::default(),
-            busy: Span::ZERO,
-            line_stall: Span::ZERO,
             credit_stall: Span::ZERO,
         }
     }
@@ -114,7 +104,7 @@ impl<T, E: Event> Channel<T, E> {
     /// If the item needs more credits than the channel has in total.
     pub fn offer(&mut self, schedule: &mut Schedule<E>, beats: u32, item: T) -> Result<(), T> {
         let now = schedule.now();
-        let credits = if self.link.credit_per_item { 1 } else { beats };
+        let credits = if self.timing.credit_per_item { 1 } else { beats };
         assert!(
             credits <= self.capacity,
             "{}: an item of {credits} credits cannot pass a channel of {}; give it more credits",
@@ -122,55 +112,36 @@ impl<T, E: Event> Channel<T, E> {
             self.capacity
         );
         self.mature(now);
-        if now < self.free_at {
-            self.refuse(now, Lacks::Line);
-            self.wake(schedule, self.free_at);
+        if let Some((since, _)) = self.starved.take() {
+            self.credit_stall += now - since;
+        }
+        if !self.line.is_free(now) {
+            self.wake(schedule, self.line.free_at());
             return Err(item);
         }
         if self.credits < credits {
-            self.refuse(now, Lacks::Credits(credits));
+            self.starved = Some((now, credits));
             self.wake_for_credits(schedule, credits);
             return Err(item);
         }
-        self.account_stall(now);
-        self.refused = None;
-        let last = self.link.beat * u64::from(beats);
-        self.free_at = now + last;
-        self.busy += last;
+        let last = self.timing.beat * u64::from(beats);
+        self.line.reserve(now, last);
         let unlimited = self.capacity == u32::MAX;
         self.credits -= if unlimited { 0 } else { credits };
-        let seen = match self.link.take {
+        let seen = match self.timing.take {
             Take::Tail => last,
-            Take::Head => self.link.beat.min(last),
+            Take::Head => self.timing.beat.min(last),
         };
-        let arrives = now + self.link.latency + seen;
+        let arrives = now + self.timing.latency + seen;
         self.occupancy.enter(now);
         self.inside.push_back(Travelling { item, sent: now, arrives, credits });
         schedule.at(arrives, self.on_arrival);
         Ok(())
     }
 
-    /// Whether an item of `beats` beats could be sent now. Unlike a refused offer, this schedules
-    /// no wake-up.
-    pub fn accepts(&self, now: Time, beats: u32) -> bool {
-        let credits = if self.link.credit_per_item { 1 } else { beats };
-        now >= self.free_at && self.credits_at(now) >= credits
-    }
-
-    /// The sender's credits at `now`.
-    pub fn credits_at(&self, now: Time) -> u32 {
-        let back = self.returning.iter().take_while(|returning| returning.0 <= now);
-        self.credits + back.map(|returning| returning.1).sum::<u32>()
-    }
-
     /// The first item that has arrived; it stays in the channel.
     pub fn front(&self, now: Time) -> Option<&T> {
         self.inside.front().filter(|first| first.arrives <= now).map(|first| &first.item)
-    }
-
-    /// How many items have arrived and wait.
-    pub fn waiting(&self, now: Time) -> usize {
-        self.inside.iter().take_while(|item| item.arrives <= now).count()
     }
 
     /// Whether neither buffer nor line holds an item.
@@ -186,17 +157,12 @@ impl<T, E: Event> Channel<T, E> {
         self.occupancy.leave(first.sent, now);
         self.waited.add((now - first.arrives).ps());
         if self.capacity != u32::MAX {
-            self.returning.push_back((now + self.link.credit_latency, first.credits));
-            if let Some((_, Lacks::Credits(wanted))) = self.refused {
+            self.returning.push_back((now + self.timing.credit_latency, first.credits));
+            if let Some((_, wanted)) = self.starved {
                 self.wake_for_credits(schedule, wanted);
             }
         }
         Some(first.item)
-    }
-
-    /// The channel's name.
-    pub fn name(&self) -> &str {
-        &self.name
     }
 
     /// Checks conservation of items and credits, and Little's law.
@@ -224,7 +190,7 @@ impl<T, E: Event> Channel<T, E> {
     /// Adds a wait of `sender` for `receiver`, which empties this channel, if the sender is
     /// credit-starved.
     pub fn waits(&self, sender: &str, receiver: &str, waits: &mut Waits) {
-        if let Some((_, Lacks::Credits(wanted))) = self.refused {
+        if let Some((_, wanted)) = self.starved {
             let resource = format!("{wanted} credits of {}", self.name);
             waits.add(sender, receiver, resource);
         }
@@ -236,19 +202,6 @@ impl<T, E: Event> Channel<T, E> {
         {
             self.credits += credits;
             self.returning.pop_front();
-        }
-    }
-
-    fn refuse(&mut self, now: Time, lacks: Lacks) {
-        self.account_stall(now);
-        self.refused = Some((now, lacks));
-    }
-
-    fn account_stall(&mut self, now: Time) {
-        match self.refused {
-            Some((since, Lacks::Line)) => self.line_stall += now - since,
-            Some((since, Lacks::Credits(_))) => self.credit_stall += now - since,
-            None => {}
         }
     }
 
@@ -280,13 +233,13 @@ mod tests {
     use super::*;
 
     #[derive(Clone, Copy)]
-    enum Happening {
+    enum PairEvent {
         Room,
         Arrival,
         Taken,
     }
 
-    impl Event for Happening {
+    impl Event for PairEvent {
         fn trace(self) -> u64 {
             self as u64
         }
@@ -295,7 +248,7 @@ mod tests {
     /// A sender that always has an item, a channel, and a receiver that takes an item some time
     /// after its arrival.
     struct Pair {
-        channel: Channel<u64, Happening>,
+        channel: Channel<u64, PairEvent>,
         beats: u32,
         sent: u64,
         received: Vec<u64>,
@@ -303,26 +256,26 @@ mod tests {
     }
 
     impl Model for Pair {
-        type Event = Happening;
-        fn handle(&mut self, event: Happening, schedule: &mut Schedule<Happening>) {
+        type Event = PairEvent;
+        fn handle(&mut self, event: PairEvent, schedule: &mut Schedule<PairEvent>) {
             match event {
-                Happening::Room => {
+                PairEvent::Room => {
                     while self.channel.offer(schedule, self.beats, self.sent).is_ok() {
                         self.sent += 1;
                     }
                 }
-                Happening::Arrival => schedule.after(self.hold, Happening::Taken),
-                Happening::Taken => self.received.extend(self.channel.take(schedule)),
+                PairEvent::Arrival => schedule.after(self.hold, PairEvent::Taken),
+                PairEvent::Taken => self.received.extend(self.channel.take(schedule)),
             }
         }
     }
 
-    fn saturated(link: Link, credits: u32, beats: u32, hold: Span) -> (Pair, Time) {
-        let channel = Channel::new("line", link, credits, Happening::Arrival, Happening::Room);
+    fn saturated(timing: Timing, credits: u32, beats: u32, hold: Span) -> (Pair, Time) {
+        let channel = Channel::new("line", timing, credits, PairEvent::Arrival, PairEvent::Room);
         let pair = Pair { channel, beats, sent: 0, received: Vec::new(), hold };
         let schedule = Schedule::new(9, Span::from_ns(4));
         let mut simulation = Simulation { model: pair, schedule };
-        simulation.schedule.at(Time::ZERO, Happening::Room);
+        simulation.schedule.at(Time::ZERO, PairEvent::Room);
         let end = Time::from_ps(4_000_000);
         simulation.run(end);
         let pair = simulation.model;
@@ -335,16 +288,16 @@ mod tests {
     /// loop).
     #[test]
     fn a_credit_loop_limits_throughput() {
-        let link = Link {
+        let timing = Timing {
             latency: Span::from_ns(10),
             beat: Span::from_ns(4),
             credit_latency: Span::from_ns(6),
-            ..Link::default()
+            ..Timing::default()
         };
         // Beat, flight, holding and credit return: 4 + 10 + 20 + 6 = 40 ns.
         let hold = Span::from_ns(20);
         for credits in [1, 2, 5, 9, 10, 11, 40] {
-            let (pair, end) = saturated(link, credits, 1, hold);
+            let (pair, end) = saturated(timing, credits, 1, hold);
             let expected = (f64::from(credits) / 40.0).min(1.0 / 4.0) * end.ps() as f64 / 1000.0;
             let got = pair.received.len() as f64;
             assert!((got - expected).abs() <= 11.0, "{credits} credits: {got}, {expected}");
@@ -357,14 +310,14 @@ mod tests {
     #[test]
     fn heads_come_before_tails() {
         for (take, first) in [(Take::Head, 14), (Take::Tail, 42)] {
-            let link = Link {
+            let timing = Timing {
                 latency: Span::from_ns(10),
                 beat: Span::from_ns(4),
                 take,
-                ..Link::default()
+                ..Timing::default()
             };
             let mut schedule = Schedule::new(1, Span::from_ns(4));
-            let mut channel = Channel::new("line", link, 8, Happening::Arrival, Happening::Room);
+            let mut channel = Channel::new("line", timing, 8, PairEvent::Arrival, PairEvent::Room);
             channel.offer(&mut schedule, 8, ()).unwrap();
             schedule.next(Time::NEVER);
             assert_eq!(schedule.now(), Time::from_ps(first * 1000));
@@ -375,12 +328,13 @@ mod tests {
     /// Canary: the audit catches a lost item and a lost credit.
     #[test]
     fn losses_are_caught() {
-        let link = Link { latency: Span::from_ns(10), beat: Span::from_ns(4), ..Link::default() };
-        let (mut pair, end) = saturated(link, 8, 2, Span::from_ns(30));
+        let timing =
+            Timing { latency: Span::from_ns(10), beat: Span::from_ns(4), ..Timing::default() };
+        let (mut pair, end) = saturated(timing, 8, 2, Span::from_ns(30));
         pair.channel.credits = pair.channel.credits.wrapping_sub(1);
         let error = pair.channel.audit(end).unwrap_err();
         assert!(error.law.contains("credits"), "{error}");
-        let (mut pair, end) = saturated(link, 8, 2, Span::from_ns(30));
+        let (mut pair, end) = saturated(timing, 8, 2, Span::from_ns(30));
         pair.channel.inside.pop_front().expect("it is full");
         assert!(pair.channel.audit(end).is_err());
     }
@@ -391,7 +345,7 @@ mod tests {
     fn an_item_beyond_all_credits_is_refused() {
         let mut schedule = Schedule::new(1, Span::from_ns(4));
         let mut channel =
-            Channel::new("line", Link::default(), 3, Happening::Arrival, Happening::Room);
+            Channel::new("line", Timing::default(), 3, PairEvent::Arrival, PairEvent::Room);
         let _ = channel.offer(&mut schedule, 4, ());
     }
 }

@@ -27,7 +27,7 @@
 //! room for two packets:
 //!
 //! ```
-//! use bellwire_model::engine::{Channel, Event, Link, Model, Schedule, Simulation};
+//! use bellwire_model::engine::{Channel, Event, Timing, Model, Schedule, Simulation};
 //! use bellwire_model::units::{Span, Time};
 //!
 //! /// Everything that can happen in this model.
@@ -106,7 +106,7 @@
 //!
 //! let wire = Channel::new(
 //!     "wire",
-//!     Link { latency: Span::from_ns(5), beat: Span::from_ns(4), ..Link::default() },
+//!     Timing { latency: Span::from_ns(5), beat: Span::from_ns(4), ..Timing::default() },
 //!     8, // credits: beats that the receiver has room for
 //!     ToyEvent::SinkArrival,
 //!     ToyEvent::SourceRuns,
@@ -134,7 +134,7 @@ mod waits;
 
 pub use arbiter::{Arbiter, Policy};
 pub(crate) use arbiter::{first_from, nth_set};
-pub use channel::{Channel, Link, Take};
+pub use channel::{Channel, Take, Timing};
 pub use pool::{Handle, Pool};
 pub use random::{Chance, Failures, Random};
 pub use schedule::Schedule;

@@ -20,6 +20,8 @@ pub struct Schedule<E> {
     calendar: Calendar<E>,
     now: Time,
     settling: bool,
+    /// The last moment of the run.
+    last: u64,
     tie_breaks: Random,
     /// The bits of a tie break that are random; the others count.
     random_bits: u64,
@@ -39,6 +41,7 @@ impl<E: Event> Schedule<E> {
             calendar: Calendar::new((grain.ps() / 4).max(1)),
             now: Time::ZERO,
             settling: false,
+            last: 0,
             tie_breaks: random.fork(0),
             random_bits: !0xffff_ffff,
             pushed: 0,
@@ -120,13 +123,34 @@ impl<E: Event> Schedule<E> {
     /// Takes the next event if it happens at or before `last`, and moves the clock to it.
     #[inline]
     pub(super) fn next(&mut self, last: Time) -> Option<E> {
-        let (key, event) = self.calendar.pop(last.ps() << 1 | 1)?;
-        self.now = Time::from_ps(key.moment >> 1);
-        self.settling = key.moment & 1 == 1;
-        self.dispatched += 1;
-        let mixed = (self.trace ^ key.moment).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ event.trace();
-        self.trace = mixed.rotate_left(29).wrapping_mul(0xd6e8_feb8_6659_fd93);
+        self.last = last.ps() << 1 | 1;
+        let (key, event) = self.calendar.pop(self.last)?;
+        self.begin(key.moment, event);
         Some(event)
+    }
+
+    /// Like [`Schedule::settle_at`]. But if nothing else happens until then, it moves the clock on
+    /// and returns `true`, and the caller handles `event` at once. This saves the calendar for a
+    /// block that works at each clock edge; time and trace are the same.
+    #[inline]
+    pub fn settles_next(&mut self, time: Time, event: E) -> bool {
+        let moment = time.ps() << 1 | 1;
+        let is_next = moment <= self.last && self.calendar.is_quiet_until(moment);
+        if is_next {
+            self.begin(moment, event);
+        } else {
+            self.settle_at(time, event);
+        }
+        is_next
+    }
+
+    #[inline]
+    fn begin(&mut self, moment: u64, event: E) {
+        self.now = Time::from_ps(moment >> 1);
+        self.settling = moment & 1 == 1;
+        self.dispatched += 1;
+        let mixed = (self.trace ^ moment).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ event.trace();
+        self.trace = mixed.rotate_left(29).wrapping_mul(0xd6e8_feb8_6659_fd93);
     }
 
     /// Moves the clock to `time`; the caller has run all events before it.

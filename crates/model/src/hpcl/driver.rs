@@ -11,7 +11,7 @@ use super::config::{Buffers, HandOver};
 use super::cpu::Level;
 use super::device::{Brought, Channel, Module};
 use super::frame::{Frame, Payload};
-use super::machine::Happening;
+use super::machine::ClusterEvent;
 use super::node::{Act, CHANNEL, Node, step};
 use crate::engine::Schedule;
 use crate::units::Span;
@@ -19,7 +19,7 @@ use crate::units::Span;
 impl Node {
     /// The driver's handler: takes the next frame; when there is none left, it gives the NIC new
     /// buffers.
-    pub(super) fn drain(&mut self, level: Level, schedule: &mut Schedule<Happening>) {
+    pub(super) fn drain(&mut self, level: Level, schedule: &mut Schedule<ClusterEvent>) {
         match self.nic.take() {
             Some(frame) => {
                 self.counters.network_buffers += 1;
@@ -89,7 +89,7 @@ impl Node {
         &mut self,
         level: Level,
         frame: &Frame,
-        schedule: &mut Schedule<Happening>,
+        schedule: &mut Schedule<ClusterEvent>,
     ) {
         let Payload::Hpcl(bytes) = &frame.payload else { return };
         let number = Module::number_of(bytes);
@@ -125,7 +125,7 @@ impl Node {
         &mut self,
         level: Level,
         frame: &Frame,
-        schedule: &mut Schedule<Happening>,
+        schedule: &mut Schedule<ClusterEvent>,
     ) {
         let Payload::Ip(segment) = &frame.payload else { return };
         self.sockets[usize::from(frame.from)].handle(segment, schedule.now());
@@ -136,7 +136,7 @@ impl Node {
 
     /// Queues the frames of HPCL's protocol for the driver. On the way to the NIC each gets its
     /// Ethernet header.
-    pub(super) fn transmit_hpcl(&mut self, level: Level, schedule: &mut Schedule<Happening>) {
+    pub(super) fn transmit_hpcl(&mut self, level: Level, schedule: &mut Schedule<ClusterEvent>) {
         let now = schedule.now();
         let channels = self.module.iter_mut().flat_map(Module::channels);
         let before = self.outgoing.len();
@@ -171,7 +171,7 @@ impl Node {
 
     /// Posts the oldest outgoing frame to the NIC. With fixed send buffers it has two pieces:
     /// header and data.
-    pub(super) fn post(&mut self, schedule: &mut Schedule<Happening>) {
+    pub(super) fn post(&mut self, schedule: &mut Schedule<ClusterEvent>) {
         let Some(frame) = self.outgoing.pop_front() else { return };
         let in_place = self.config.hpcl.buffers == Buffers::Fixed;
         let pieces = match &frame.payload {

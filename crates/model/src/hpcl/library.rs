@@ -4,7 +4,7 @@
 use super::config::{Buffers, Receive};
 use super::cpu::Level;
 use super::device::Refused;
-use super::machine::Happening;
+use super::machine::ClusterEvent;
 use super::node::{Act, Node, step};
 use super::process::{Call, content};
 use crate::engine::Schedule;
@@ -12,7 +12,7 @@ use crate::units::Span;
 
 impl Node {
     /// The process enters the kernel for its next call.
-    pub(super) fn begin_call(&mut self, schedule: &mut Schedule<Happening>) {
+    pub(super) fn begin_call(&mut self, schedule: &mut Schedule<ClusterEvent>) {
         let Some(call) = self.process.call() else { return };
         if let Call::Compute { time } = call {
             return self.cpu.next(Level::Process, [step(time, Act::Return)]);
@@ -37,7 +37,7 @@ impl Node {
     }
 
     /// Makes progress with the call; if it cannot complete, the process reaps or sleeps.
-    pub(super) fn try_call(&mut self, schedule: &mut Schedule<Happening>) {
+    pub(super) fn try_call(&mut self, schedule: &mut Schedule<ClusterEvent>) {
         match self.process.call() {
             Some(Call::Send { to, bytes }) => self.try_send(to, bytes, schedule),
             Some(Call::Receive) => {
@@ -51,7 +51,7 @@ impl Node {
         }
     }
 
-    fn try_send(&mut self, to: u16, bytes: u32, schedule: &mut Schedule<Happening>) {
+    fn try_send(&mut self, to: u16, bytes: u32, schedule: &mut Schedule<ClusterEvent>) {
         let number = self.process.sent_to[usize::from(to)];
         let message = content(self.number, to, number, bytes as usize);
         let Some(channel) = self.channel() else {
@@ -71,7 +71,7 @@ impl Node {
     }
 
     /// Polls for a message (`hpcl_ethernet_recvframe`); true if there was one.
-    fn try_receive(&mut self, schedule: &mut Schedule<Happening>) -> bool {
+    fn try_receive(&mut self, schedule: &mut Schedule<ClusterEvent>) -> bool {
         let Some(channel) = self.channel() else {
             self.fail(Refused::NoModule, schedule);
             return true;
@@ -137,7 +137,7 @@ impl Node {
 
     /// Polls a second time and returns to the library, which calls again (the paper's figure calls
     /// the handler once).
-    pub(super) fn look_again(&mut self, schedule: &mut Schedule<Happening>) {
+    pub(super) fn look_again(&mut self, schedule: &mut Schedule<ClusterEvent>) {
         let found = match self.process.call() {
             Some(Call::Receive) if self.soft_raised => false,
             Some(Call::Receive) => self.try_receive(schedule),
@@ -159,7 +159,7 @@ impl Node {
         self.cpu.next(Level::Process, [step(time, Act::Written(bytes))]);
     }
 
-    pub(super) fn written(&mut self, bytes: u64, schedule: &mut Schedule<Happening>) {
+    pub(super) fn written(&mut self, bytes: u64, schedule: &mut Schedule<ClusterEvent>) {
         let Some(Call::Write { to, .. }) = self.process.call() else { return };
         self.sockets[usize::from(to)].write(bytes);
         self.counters.copies_from_user += 1;
@@ -182,7 +182,7 @@ impl Node {
         self.cpu.next(Level::Process, [step(time, Act::Read(bytes))]);
     }
 
-    pub(super) fn read(&mut self, bytes: u64, schedule: &mut Schedule<Happening>) {
+    pub(super) fn read(&mut self, bytes: u64, schedule: &mut Schedule<ClusterEvent>) {
         let Some(Call::Read { from, .. }) = self.process.call() else { return };
         self.sockets[usize::from(from)].read(bytes);
         self.counters.copies_to_user += 1;
@@ -216,7 +216,7 @@ impl Node {
     }
 
     /// The time of this system call, drawn within the spread.
-    fn system_call(&mut self, schedule: &mut Schedule<Happening>) -> Span {
+    fn system_call(&mut self, schedule: &mut Schedule<ClusterEvent>) -> Span {
         self.counters.system_calls += 1;
         let spread = self.config.host.system_call_spread;
         let by_lot = Span::from_ps(schedule.random.below(spread.ps() + 1));
@@ -224,9 +224,9 @@ impl Node {
     }
 
     /// The program made an error: it ends here.
-    fn fail(&mut self, refused: Refused, schedule: &mut Schedule<Happening>) {
+    fn fail(&mut self, refused: Refused, schedule: &mut Schedule<ClusterEvent>) {
         self.process.refused = Some(refused);
         self.process.at = self.process.calls.len();
-        schedule.after(Span::ZERO, Happening::Finished(self.number));
+        schedule.after(Span::ZERO, ClusterEvent::Finished(self.number));
     }
 }

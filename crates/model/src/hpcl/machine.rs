@@ -13,7 +13,7 @@ use crate::units::{Span, Time};
 
 /// An event in the cluster, with the number of the node or port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Happening {
+pub enum ClusterEvent {
     /// A step of the processor is over.
     StepDone(u16),
     /// A transaction of the bus is over.
@@ -40,10 +40,11 @@ pub enum Happening {
     Finished(u16),
 }
 
-impl Event for Happening {
-    fn trace(self) -> u64 {
-        use Happening::*;
-        let (kind, number) = match self {
+impl ClusterEvent {
+    /// Its kind as a number, and the number of the node or port.
+    fn parts(self) -> (u64, u16) {
+        use ClusterEvent::*;
+        match self {
             StepDone(number) => (0, number),
             BusDone(number) => (1, number),
             Interrupt(number) => (2, number),
@@ -56,13 +57,19 @@ impl Event for Happening {
             FrameAtNode(number) => (9, number),
             Begin(number) => (10, number),
             Finished(number) => (11, number),
-        };
+        }
+    }
+}
+
+impl Event for ClusterEvent {
+    fn trace(self) -> u64 {
+        let (kind, number) = self.parts();
         kind << 16 | u64::from(number)
     }
 }
 
-/// The blocks.
-pub struct Machine {
+/// Nodes and switch.
+pub struct Hardware {
     /// The nodes.
     pub nodes: Vec<Node>,
     /// The switch.
@@ -72,23 +79,12 @@ pub struct Machine {
     before: Vec<Counters>,
 }
 
-impl Model for Machine {
-    type Event = Happening;
+impl Model for Hardware {
+    type Event = ClusterEvent;
 
-    fn handle(&mut self, event: Happening, schedule: &mut Schedule<Happening>) {
-        use Happening::*;
-        let (StepDone(number)
-        | BusDone(number)
-        | Interrupt(number)
-        | GapOver(number)
-        | Timer(number)
-        | LineFree(number)
-        | FrameAtSwitch(number)
-        | LookedUp(number)
-        | PortFree(number)
-        | FrameAtNode(number)
-        | Begin(number)
-        | Finished(number)) = event;
+    fn handle(&mut self, event: ClusterEvent, schedule: &mut Schedule<ClusterEvent>) {
+        use ClusterEvent::*;
+        let (_, number) = event.parts();
         let node = &mut self.nodes[usize::from(number)];
         match event {
             StepDone(_) => node.step_done(schedule),
@@ -118,33 +114,33 @@ impl Model for Machine {
     }
 }
 
-/// The cluster with its schedule.
-pub type Running = Simulation<Machine>;
+/// The cluster in time.
+pub type Machine = Simulation<Hardware>;
 
 /// Time to set up links; they need only a few frames.
 const SET_UP: Span = Span::from_ns(2_000_000_000);
 
-impl Running {
+impl Machine {
     /// A cluster whose nodes have loaded the module, opened and mapped the channel, and linked with
     /// each other.
     ///
     /// # Errors
     /// The fault of the configuration, or that the nodes do not link.
-    pub fn new(config: &Config, seed: u64) -> Result<Running, String> {
-        let mut running = Running::bare(config, seed)?;
+    pub fn new(config: &Config, seed: u64) -> Result<Machine, String> {
+        let mut machine = Machine::bare(config, seed)?;
         for node in 0..config.nodes {
-            running.load(node);
-            running.open(node, CHANNEL).map_err(|refused| refused.to_string())?;
+            machine.load(node);
+            machine.open(node, CHANNEL).map_err(|refused| refused.to_string())?;
         }
         for from in 0..config.nodes {
             for to in from + 1..config.nodes {
-                running.connect(CHANNEL, from, to).map_err(|refused| refused.to_string())?;
+                machine.connect(CHANNEL, from, to).map_err(|refused| refused.to_string())?;
             }
         }
-        let end = running.schedule.now() + SET_UP;
+        let end = machine.schedule.now() + SET_UP;
         let peers = usize::from(config.nodes) - 1;
-        let met = running.run_until(end, |machine| {
-            machine
+        let met = machine.run_until(end, |hardware| {
+            hardware
                 .nodes
                 .iter_mut()
                 .all(|node| node.channel().is_some_and(|channel| channel.peers() == peers))
@@ -153,24 +149,24 @@ impl Running {
             return Err("the nodes do not meet: too many frames are lost, or interrupts too rare"
                 .to_owned());
         }
-        Ok(running)
+        Ok(machine)
     }
 
     /// A cluster without HPCL.
     ///
     /// # Errors
     /// The fault of the configuration.
-    pub fn bare(config: &Config, seed: u64) -> Result<Running, String> {
+    pub fn bare(config: &Config, seed: u64) -> Result<Machine, String> {
         config.check().map_err(|error| error.to_string())?;
         let mut schedule = Schedule::new(seed, Span::from_ns(100));
         let random = schedule.random.fork(0);
-        let machine = Machine {
+        let machine = Hardware {
             nodes: (0..config.nodes).map(|number| Node::new(config, number)).collect(),
             switch: Switch::new(&config.wire, config.nodes, random),
             running: 0,
             before: Vec::new(),
         };
-        Ok(Running { model: machine, schedule })
+        Ok(Machine { model: machine, schedule })
     }
 
     /// Loads the module on a node (H-05).
@@ -218,7 +214,7 @@ impl Running {
                 (node.process.at, node.process.began) = (0, None);
                 node.process.returned.clear();
                 self.model.running += 1;
-                self.schedule.after(Span::ZERO, Happening::Begin(node.number));
+                self.schedule.after(Span::ZERO, ClusterEvent::Begin(node.number));
             }
         }
     }

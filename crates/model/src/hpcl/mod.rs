@@ -33,4 +33,4 @@ pub mod switch;
 pub mod tcp;
 
 pub use config::{Config, ConfigError};
-pub use machine::Running;
+pub use machine::Machine;

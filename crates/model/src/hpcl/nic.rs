@@ -10,11 +10,11 @@ use std::collections::VecDeque;
 
 use super::config;
 use super::frame::Frame;
-use super::machine::Happening;
+use super::machine::ClusterEvent;
 use super::pci::{Bus, Job};
 use super::switch::{Line, line};
 use crate::engine::Schedule;
-use crate::stats::{Imbalance, Occupancy};
+use crate::stats::{Imbalance, Queue, Watched};
 use crate::units::{Span, Time};
 
 /// Bytes of a register.
@@ -44,13 +44,13 @@ pub struct Nic {
     /// Descriptors that the NIC has completed and the driver has not reclaimed.
     sent_descriptors: u32,
     /// Frames that wait for the line.
-    transmit_fifo: VecDeque<(Frame, Time)>,
+    transmit_fifo: VecDeque<Frame>,
     transmit_fifo_fill: u64,
     /// The line to the switch.
     pub line: Line,
 
     /// Frames that wait for the bus.
-    receive_fifo: VecDeque<(Frame, Time)>,
+    receive_fifo: Queue<Frame>,
     receive_fifo_fill: u64,
     storing: Option<Frame>,
     /// Buffers known to the NIC, buffers filled, buffers emptied by the driver, and buffers whose
@@ -59,8 +59,6 @@ pub struct Nic {
     stored: VecDeque<Frame>,
     emptied: u32,
     refilling: u32,
-    /// Frames in the receive FIFO.
-    pub waiting: Occupancy,
 
     /// An event that the processor was not told about.
     cause: bool,
@@ -99,17 +97,16 @@ impl Nic {
             line: line(
                 wire,
                 format!("line from node {node} to the switch"),
-                Happening::FrameAtSwitch(node),
-                Happening::LineFree(node),
+                ClusterEvent::FrameAtSwitch(node),
+                ClusterEvent::LineFree(node),
             ),
-            receive_fifo: VecDeque::new(),
+            receive_fifo: Queue::default(),
             receive_fifo_fill: 0,
             storing: None,
             free: config.receive_descriptors,
             stored: VecDeque::new(),
             emptied: 0,
             refilling: 0,
-            waiting: Occupancy::default(),
             cause: false,
             raised: false,
             last_raised: None,
@@ -135,7 +132,7 @@ impl Nic {
         frame: Frame,
         pieces: u32,
         bus: &mut Bus,
-        schedule: &mut Schedule<Happening>,
+        schedule: &mut Schedule<ClusterEvent>,
     ) -> Result<(), Frame> {
         if self.descriptors_in_use() + pieces > self.transmit_descriptors {
             return Err(frame);
@@ -150,11 +147,6 @@ impl Nic {
         std::mem::take(&mut self.sent_descriptors)
     }
 
-    /// Whether a frame is in the receive ring.
-    pub fn has_stored(&self) -> bool {
-        !self.stored.is_empty()
-    }
-
     /// The driver takes the oldest frame from the receive ring.
     pub fn take(&mut self) -> Option<Frame> {
         let frame = self.stored.pop_front()?;
@@ -164,7 +156,7 @@ impl Nic {
 
     /// The driver replaces the buffers that it has emptied and rings the doorbell; returns their
     /// number.
-    pub fn refill(&mut self, bus: &mut Bus, schedule: &mut Schedule<Happening>) -> u32 {
+    pub fn refill(&mut self, bus: &mut Bus, schedule: &mut Schedule<ClusterEvent>) -> u32 {
         let count = std::mem::take(&mut self.emptied);
         if count > 0 {
             self.refilling += count;
@@ -174,12 +166,12 @@ impl Nic {
     }
 
     /// The processor reads the interrupt cause.
-    pub fn ask_cause(&self, bus: &mut Bus, schedule: &mut Schedule<Happening>) {
+    pub fn ask_cause(&self, bus: &mut Bus, schedule: &mut Schedule<ClusterEvent>) {
         bus.ask(Job::ReadCause, REGISTER_BYTES, schedule);
     }
 
     /// A transaction is over.
-    pub fn bus_done(&mut self, job: Job, bus: &mut Bus, schedule: &mut Schedule<Happening>) {
+    pub fn bus_done(&mut self, job: Job, bus: &mut Bus, schedule: &mut Schedule<ClusterEvent>) {
         match job {
             Job::TransmitDoorbell(frames) => {
                 self.known += frames;
@@ -193,7 +185,7 @@ impl Nic {
                 bus.ask(Job::WriteStatus, self.descriptor_bytes, schedule);
                 if let Some(Posted { frame, descriptors }) = self.fetching.take() {
                     self.sent_descriptors += descriptors;
-                    self.transmit_fifo.push_back((frame, schedule.now()));
+                    self.transmit_fifo.push_back(frame);
                     self.transmit(schedule);
                 }
                 self.fetch(bus, schedule);
@@ -221,21 +213,21 @@ impl Nic {
     }
 
     /// Transmits the next frame if the line is free.
-    pub fn transmit(&mut self, schedule: &mut Schedule<Happening>) {
-        while let Some((frame, since)) = self.transmit_fifo.pop_front() {
+    pub fn transmit(&mut self, schedule: &mut Schedule<ClusterEvent>) {
+        while let Some(frame) = self.transmit_fifo.pop_front() {
             let bytes = frame.memory_bytes() as u64;
             match self.line.offer(schedule, frame.wire_bytes() as u32, frame) {
                 Ok(()) => {
                     self.transmit_fifo_fill -= bytes;
                     self.transmitted += 1;
                 }
-                Err(frame) => return self.transmit_fifo.push_front((frame, since)),
+                Err(frame) => return self.transmit_fifo.push_front(frame),
             }
         }
     }
 
     /// Receives a frame from the line.
-    pub fn arrive(&mut self, frame: Frame, bus: &mut Bus, schedule: &mut Schedule<Happening>) {
+    pub fn arrive(&mut self, frame: Frame, bus: &mut Bus, schedule: &mut Schedule<ClusterEvent>) {
         self.received += 1;
         let bytes = frame.memory_bytes() as u64;
         if self.receive_fifo_fill + bytes > self.receive_fifo_bytes {
@@ -243,8 +235,7 @@ impl Nic {
             return;
         }
         self.receive_fifo_fill += bytes;
-        self.waiting.enter(schedule.now());
-        self.receive_fifo.push_back((frame, schedule.now()));
+        self.receive_fifo.push(schedule.now(), frame);
         self.store(bus, schedule);
     }
 
@@ -254,7 +245,7 @@ impl Nic {
     }
 
     /// The interrupt gap is over.
-    pub fn gap_over(&mut self, schedule: &mut Schedule<Happening>) {
+    pub fn gap_over(&mut self, schedule: &mut Schedule<ClusterEvent>) {
         self.gap_told = false;
         if self.cause {
             self.raise(schedule);
@@ -268,7 +259,7 @@ impl Nic {
     pub fn audit(&self, now: Time) -> Result<(), Imbalance> {
         let queue = || format!("NIC of node {}", self.node);
         self.line.audit(now)?;
-        self.waiting.audit(&queue(), now, self.receive_fifo.iter().map(|one| one.1))?;
+        self.receive_fifo.audit(&queue(), now)?;
         let buffers = self.free
             + u32::from(self.storing.is_some())
             + self.stored.len() as u32
@@ -308,7 +299,7 @@ impl Nic {
     }
 
     /// Begins to fetch the next frame, if there is one and the FIFO has room.
-    fn fetch(&mut self, bus: &mut Bus, schedule: &mut Schedule<Happening>) {
+    fn fetch(&mut self, bus: &mut Bus, schedule: &mut Schedule<ClusterEvent>) {
         if self.fetching.is_some() || self.known == 0 {
             return;
         }
@@ -326,18 +317,17 @@ impl Nic {
     }
 
     /// The line is free, which makes room in the transmit FIFO.
-    pub fn line_free(&mut self, bus: &mut Bus, schedule: &mut Schedule<Happening>) {
+    pub fn line_free(&mut self, bus: &mut Bus, schedule: &mut Schedule<ClusterEvent>) {
         self.transmit(schedule);
         self.fetch(bus, schedule);
     }
 
     /// Begins to store the next frame, if there is one and a buffer is free.
-    fn store(&mut self, bus: &mut Bus, schedule: &mut Schedule<Happening>) {
+    fn store(&mut self, bus: &mut Bus, schedule: &mut Schedule<ClusterEvent>) {
         if self.storing.is_some() || self.free == 0 {
             return;
         }
-        let Some((frame, since)) = self.receive_fifo.pop_front() else { return };
-        self.waiting.leave(since, schedule.now());
+        let Some(frame) = self.receive_fifo.pop(schedule.now()) else { return };
         let bytes = frame.memory_bytes() as u64;
         self.receive_fifo_fill -= bytes;
         self.free -= 1;
@@ -346,7 +336,7 @@ impl Nic {
     }
 
     /// Notes an event for the processor, and raises the interrupt if the gap allows.
-    fn happened(&mut self, schedule: &mut Schedule<Happening>) {
+    fn happened(&mut self, schedule: &mut Schedule<ClusterEvent>) {
         self.cause = true;
         if self.raised {
             return;
@@ -356,16 +346,16 @@ impl Nic {
             self.raise(schedule);
         } else if !self.gap_told {
             self.gap_told = true;
-            schedule.at(due, Happening::GapOver(self.node));
+            schedule.at(due, ClusterEvent::GapOver(self.node));
         }
     }
 
-    fn raise(&mut self, schedule: &mut Schedule<Happening>) {
+    fn raise(&mut self, schedule: &mut Schedule<ClusterEvent>) {
         if !self.raised {
             self.raised = true;
             self.last_raised = Some(schedule.now());
             self.interrupts_raised += 1;
-            schedule.after(Span::ZERO, Happening::Interrupt(self.node));
+            schedule.after(Span::ZERO, ClusterEvent::Interrupt(self.node));
         }
     }
 }

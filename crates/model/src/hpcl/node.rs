@@ -9,7 +9,7 @@ use super::counters::Counters;
 use super::cpu::{Cpu, Level, Step};
 use super::device::Module;
 use super::frame::Frame;
-use super::machine::Happening;
+use super::machine::ClusterEvent;
 use super::nic::Nic;
 use super::pci::{Bus, Job};
 use super::process::Process;
@@ -111,7 +111,7 @@ impl Node {
     }
 
     /// Starts the processor's next step, unless it is busy.
-    pub fn go_on(&mut self, schedule: &mut Schedule<Happening>) {
+    pub fn go_on(&mut self, schedule: &mut Schedule<ClusterEvent>) {
         if self.cpu.is_busy() {
             return;
         }
@@ -135,12 +135,12 @@ impl Node {
             self.begin_call(schedule);
         }
         if let Some(time) = self.cpu.begin() {
-            schedule.after(time, Happening::StepDone(self.number));
+            schedule.after(time, ClusterEvent::StepDone(self.number));
         }
     }
 
     /// Ends a step.
-    pub fn step_done(&mut self, schedule: &mut Schedule<Happening>) {
+    pub fn step_done(&mut self, schedule: &mut Schedule<ClusterEvent>) {
         if let Some((level, act)) = self.cpu.end() {
             self.act(level, act, schedule);
         }
@@ -148,7 +148,7 @@ impl Node {
     }
 
     /// Ends a transaction of the bus.
-    pub fn bus_done(&mut self, schedule: &mut Schedule<Happening>) {
+    pub fn bus_done(&mut self, schedule: &mut Schedule<ClusterEvent>) {
         if let Some(job) = self.bus.done(schedule) {
             self.nic.bus_done(job, &mut self.bus, schedule);
             if job == Job::ReadCause {
@@ -159,7 +159,7 @@ impl Node {
     }
 
     /// A timer may be due.
-    pub fn timer(&mut self, schedule: &mut Schedule<Happening>) {
+    pub fn timer(&mut self, schedule: &mut Schedule<ClusterEvent>) {
         if self.timer_at.is_some_and(|at| at <= schedule.now()) {
             self.timer_at = None;
             self.cpu.later(Level::Hard, step(self.config.host.interrupt, Act::Timers));
@@ -186,7 +186,7 @@ impl Node {
         super::audit::copies(self)
     }
 
-    fn act(&mut self, level: Level, act: Act, schedule: &mut Schedule<Happening>) {
+    fn act(&mut self, level: Level, act: Act, schedule: &mut Schedule<ClusterEvent>) {
         match act {
             Act::Pass => {}
             Act::ReadCause => {
@@ -221,14 +221,14 @@ impl Node {
                 self.process.at += 1;
                 self.process.returned.push(schedule.now());
                 if self.process.is_done() {
-                    schedule.after(Span::ZERO, Happening::Finished(self.number));
+                    schedule.after(Span::ZERO, ClusterEvent::Finished(self.number));
                 }
             }
         }
     }
 
     /// Handles all timers that are due.
-    fn look_at_timers(&mut self, level: Level, schedule: &mut Schedule<Happening>) {
+    fn look_at_timers(&mut self, level: Level, schedule: &mut Schedule<ClusterEvent>) {
         for peer in 0..self.sockets.len() {
             self.sockets[peer].look(schedule.now());
             self.transmit_segments(level, peer as u16);
@@ -237,7 +237,7 @@ impl Node {
     }
 
     /// Schedules a check of the timers for the next one due, at a tick of the clock.
-    pub(super) fn set_timer(&mut self, schedule: &mut Schedule<Happening>) {
+    pub(super) fn set_timer(&mut self, schedule: &mut Schedule<ClusterEvent>) {
         let channels = self.module.iter_mut().flat_map(Module::channels);
         let protocol = channels.filter_map(|channel| channel.deadline()).min();
         let sockets = self.sockets.iter().filter_map(|socket| socket.acknowledge_at).min();
@@ -245,7 +245,7 @@ impl Node {
         let due = due.max(schedule.now()).edge(self.config.host.tick);
         if self.timer_at.is_none_or(|at| due < at) {
             self.timer_at = Some(due);
-            schedule.at(due, Happening::Timer(self.number));
+            schedule.at(due, ClusterEvent::Timer(self.number));
         }
     }
 }

@@ -1,14 +1,12 @@
 //! The bus between memory, processor and NIC: one transaction at a time, first come, first served.
 //! A transaction is one or more bursts, without bursts of others in between.
 
-use std::collections::VecDeque;
-
 use super::config;
 use crate::engine::{Schedule, Server};
-use crate::stats::{Imbalance, Occupancy};
+use crate::stats::{Imbalance, Queue, Watched};
 use crate::units::{Span, Time};
 
-use super::machine::Happening;
+use super::machine::ClusterEvent;
 
 /// What a transaction is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +34,6 @@ pub enum Job {
 struct Transaction {
     job: Job,
     time: Span,
-    asked: Time,
 }
 
 /// The bus of one node.
@@ -47,9 +44,8 @@ pub struct Bus {
     overhead: Span,
     read_wait: Span,
     burst: u64,
-    queue: VecDeque<Transaction>,
     /// Transactions, from request to end.
-    pub occupancy: Occupancy,
+    queue: Queue<Transaction>,
     server: Server,
 }
 
@@ -64,14 +60,13 @@ impl Bus {
             overhead: cycle * config.overhead_cycles,
             read_wait: cycle * config.read_cycles,
             burst: config.burst.count(),
-            queue: VecDeque::new(),
-            occupancy: Occupancy::default(),
+            queue: Queue::default(),
             server: Server::default(),
         }
     }
 
     /// Requests a transaction; the event `BusDone` ends it.
-    pub fn ask(&mut self, job: Job, bytes: u64, schedule: &mut Schedule<Happening>) {
+    pub fn ask(&mut self, job: Job, bytes: u64, schedule: &mut Schedule<ClusterEvent>) {
         let reads = matches!(
             job,
             Job::FetchDescriptors | Job::FetchFrame | Job::FetchBuffers(_) | Job::ReadCause
@@ -79,17 +74,15 @@ impl Bus {
         let wait = if reads { self.read_wait } else { Span::ZERO };
         let bursts = bytes.div_ceil(self.burst).max(1);
         let time = (self.overhead + wait) * bursts + self.cycle * bytes.div_ceil(self.width);
-        self.occupancy.enter(schedule.now());
-        self.queue.push_back(Transaction { job, time, asked: schedule.now() });
+        self.queue.push(schedule.now(), Transaction { job, time });
         if self.queue.len() == 1 {
             self.begin(schedule);
         }
     }
 
     /// Ends the transaction and starts the next one.
-    pub fn done(&mut self, schedule: &mut Schedule<Happening>) -> Option<Job> {
-        let Transaction { job, asked, .. } = self.queue.pop_front()?;
-        self.occupancy.leave(asked, schedule.now());
+    pub fn done(&mut self, schedule: &mut Schedule<ClusterEvent>) -> Option<Job> {
+        let Transaction { job, .. } = self.queue.pop(schedule.now())?;
         self.begin(schedule);
         Some(job)
     }
@@ -104,14 +97,13 @@ impl Bus {
     /// # Errors
     /// The law that does not hold.
     pub fn audit(&self, now: Time) -> Result<(), Imbalance> {
-        let name = format!("bus of node {}", self.node);
-        self.occupancy.audit(&name, now, self.queue.iter().map(|one| one.asked))
+        self.queue.audit(&format!("bus of node {}", self.node), now)
     }
 
-    fn begin(&mut self, schedule: &mut Schedule<Happening>) {
-        if let Some(first) = self.queue.front() {
-            let ends = self.server.reserve(first.asked, first.time).ends;
-            schedule.at(ends, Happening::BusDone(self.node));
+    fn begin(&mut self, schedule: &mut Schedule<ClusterEvent>) {
+        if let Some((asked, first)) = self.queue.front_since() {
+            let ends = self.server.reserve(asked, first.time).ends;
+            schedule.at(ends, ClusterEvent::BusDone(self.node));
         }
     }
 }

@@ -5,21 +5,27 @@ use std::collections::VecDeque;
 
 use super::config;
 use super::frame::Frame;
-use super::machine::Happening;
-use crate::engine::{Chance, Channel, Link, Random, Schedule};
+use super::machine::ClusterEvent;
+use crate::engine::{Chance, Channel, Random, Schedule, Timing};
 use crate::stats::{Imbalance, Occupancy};
 use crate::units::{Bytes, Span, Time};
 
 /// A line of a node or of a port.
-pub type Line = Channel<Frame, Happening>;
+pub type Line = Channel<Frame, ClusterEvent>;
 
 /// A predicate on frames.
 pub type Choice = Box<dyn FnMut(&Frame) -> bool>;
 
 /// A new line: a byte is a beat, and Ethernet has no credits.
-pub fn line(wire: &config::Wire, name: String, on_arrival: Happening, on_room: Happening) -> Line {
-    let link = Link { latency: wire.cable, beat: wire.rate.time(Bytes::new(1)), ..Link::default() };
-    Channel::new(name, link, u32::MAX, on_arrival, on_room)
+pub fn line(
+    wire: &config::Wire,
+    name: String,
+    on_arrival: ClusterEvent,
+    on_room: ClusterEvent,
+) -> Line {
+    let timing =
+        Timing { latency: wire.cable, beat: wire.rate.time(Bytes::new(1)), ..Timing::default() };
+    Channel::new(name, timing, u32::MAX, on_arrival, on_room)
 }
 
 /// A port: received frames in lookup, and frames that wait to leave.
@@ -61,8 +67,8 @@ impl Switch {
             line: line(
                 wire,
                 format!("line from the switch to node {node}"),
-                Happening::FrameAtNode(node),
-                Happening::PortFree(node),
+                ClusterEvent::FrameAtNode(node),
+                ClusterEvent::PortFree(node),
             ),
         };
         Switch {
@@ -80,7 +86,7 @@ impl Switch {
     }
 
     /// Receives a frame at a port.
-    pub fn arrive(&mut self, port: u16, frame: Frame, schedule: &mut Schedule<Happening>) {
+    pub fn arrive(&mut self, port: u16, frame: Frame, schedule: &mut Schedule<ClusterEvent>) {
         self.arrived += 1;
         schedule.witness(frame.witness());
         let is_lost = self.lose_if.as_mut().is_some_and(|lose| lose(&frame));
@@ -89,11 +95,11 @@ impl Switch {
             return;
         }
         self.ports[usize::from(port)].looked_up.push_back((frame, schedule.now()));
-        schedule.after(self.delay, Happening::LookedUp(port));
+        schedule.after(self.delay, ClusterEvent::LookedUp(port));
     }
 
     /// Moves the oldest frame in a port's lookup to the queue of its output port.
-    pub fn forward(&mut self, port: u16, schedule: &mut Schedule<Happening>) {
+    pub fn forward(&mut self, port: u16, schedule: &mut Schedule<ClusterEvent>) {
         let Some((frame, _)) = self.ports[usize::from(port)].looked_up.pop_front() else { return };
         let to = frame.to;
         let Some(out) = self.ports.get_mut(usize::from(to)) else {
@@ -114,7 +120,7 @@ impl Switch {
     }
 
     /// Sends the frames that wait at a port, while its line is free.
-    pub fn send(&mut self, port: u16, schedule: &mut Schedule<Happening>) {
+    pub fn send(&mut self, port: u16, schedule: &mut Schedule<ClusterEvent>) {
         let out = &mut self.ports[usize::from(port)];
         while let Some((frame, since)) = out.queue.pop_front() {
             let bytes = frame.memory_bytes();
@@ -133,13 +139,13 @@ impl Switch {
     }
 
     /// Takes a frame that has arrived at a node.
-    pub fn take(&mut self, node: u16, schedule: &mut Schedule<Happening>) -> Option<Frame> {
+    pub fn take(&mut self, node: u16, schedule: &mut Schedule<ClusterEvent>) -> Option<Frame> {
         self.ports[usize::from(node)].line.take(schedule)
     }
 
     /// Time that the line to a node was busy.
     pub fn line_busy(&self, node: u16) -> Span {
-        self.ports[usize::from(node)].line.busy
+        self.ports[usize::from(node)].line.line.busy()
     }
 
     /// Checks that frames are conserved, and Little's law.

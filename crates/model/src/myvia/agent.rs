@@ -13,7 +13,7 @@ use super::bus::{Direction, Master};
 use super::config::{Pipeline, Setup, Translation};
 use super::descriptor::VI_DESCRIPTOR_BYTES;
 use super::journal::Use;
-use super::machine::{Happening, Machine};
+use super::machine::{Hardware, NicEvent};
 use super::memory::{Cache, Registered};
 use super::network::{Arrival, soon};
 use super::pipeline::{Job, STEPS, Side, Step, UNITS, Unit};
@@ -246,17 +246,17 @@ impl Step {
     }
 }
 
-impl Machine {
+impl Hardware {
     /// Notes a change: the state machine will run.
-    pub(super) fn wake(&mut self, schedule: &mut Schedule<Happening>, host: u8) {
+    pub(super) fn wake(&mut self, schedule: &mut Schedule<NicEvent>, host: u8) {
         let agent = &mut self.nodes[usize::from(host)].agent;
         if !std::mem::replace(&mut agent.awake, true) {
-            schedule.settle(Happening::Dispatch(host));
+            schedule.settle(NicEvent::Dispatch(host));
         }
     }
 
     /// Starts every step that can start.
-    pub(super) fn dispatch(&mut self, schedule: &mut Schedule<Happening>, host: u8) {
+    pub(super) fn dispatch(&mut self, schedule: &mut Schedule<NicEvent>, host: u8) {
         self.nodes[usize::from(host)].agent.awake = false;
         self.take_descriptors(schedule, host);
         self.accept(schedule, host);
@@ -281,7 +281,7 @@ impl Machine {
     }
 
     /// Turns posted sends into jobs, up to the limit of the pipeline.
-    fn take_descriptors(&mut self, schedule: &mut Schedule<Happening>, host: u8) {
+    fn take_descriptors(&mut self, schedule: &mut Schedule<NicEvent>, host: u8) {
         let system = &self.setup.system;
         let most = system.messages.max(system.send_buffers);
         let (pipeline, packet) = (system.pipeline, system.packet.count() as u32);
@@ -349,7 +349,7 @@ impl Machine {
     }
 
     /// Starts a step on the processor, or spends the instructions of a failed lock try.
-    fn processor_begins(&mut self, schedule: &mut Schedule<Happening>, host: u8, step: Step) {
+    fn processor_begins(&mut self, schedule: &mut Schedule<NicEvent>, host: u8, step: Step) {
         let locked = self.setup.system.pipeline == Pipeline::Locked;
         let firmware = &self.setup.firmware;
         let node = &mut self.nodes[usize::from(host)];
@@ -365,7 +365,7 @@ impl Machine {
                 agent.busy[Unit::Processor as usize] = true;
                 agent.began[Unit::Processor as usize] = now;
                 let after = self.setup.instructions(firmware.lock);
-                soon(schedule, after, Happening::TryFailed { host, step });
+                soon(schedule, after, NicEvent::TryFailed { host, step });
                 return;
             }
         }
@@ -393,11 +393,11 @@ impl Machine {
         };
         instructions += step.instructions(&self.setup, state, pages);
         let after = self.setup.instructions(instructions);
-        soon(schedule, after, Happening::StepEnds { host, job, step });
+        soon(schedule, after, NicEvent::StepEnds { host, job, step });
     }
 
     /// A lock try has failed. The step waits until the engine is unlocked, if it still is locked.
-    pub(super) fn try_failed(&mut self, schedule: &mut Schedule<Happening>, host: u8, step: Step) {
+    pub(super) fn try_failed(&mut self, schedule: &mut Schedule<NicEvent>, host: u8, step: Step) {
         let agent = &mut self.nodes[usize::from(host)].agent;
         let locked = step.locks().is_some_and(|unit| agent.locks[unit as usize].is_some());
         agent.blocked[step as usize] = locked;
@@ -409,7 +409,7 @@ impl Machine {
 
     /// Finds the receive descriptor for an incoming packet (M-09); the message's first packet finds
     /// it for all.
-    fn find_receive(&mut self, schedule: &mut Schedule<Happening>, host: u8, job: Handle) {
+    fn find_receive(&mut self, schedule: &mut Schedule<NicEvent>, host: u8, job: Handle) {
         let largest = self.setup.system.largest_dma.count() as u32;
         let node = &mut self.nodes[usize::from(host)];
         let state = &mut node.agent.jobs[job];
@@ -443,7 +443,7 @@ impl Machine {
     }
 
     /// Starts a step on the host DMA: queues its transfers.
-    fn dma_begins(&mut self, schedule: &mut Schedule<Happening>, host: u8, step: Step) {
+    fn dma_begins(&mut self, schedule: &mut Schedule<NicEvent>, host: u8, step: Step) {
         let system = &self.setup.system;
         let agent = &mut self.nodes[usize::from(host)].agent;
         if step == Step::Fetch && system.pipeline == Pipeline::Hardware {
@@ -499,34 +499,34 @@ impl Machine {
             }
             None => {
                 agent.began[Unit::HostDma as usize] = began;
-                schedule.settle(Happening::StepEnds { host, job: handle, step });
+                schedule.settle(NicEvent::StepEnds { host, job: handle, step });
             }
         }
     }
 
     /// Starts the engine for the current transfer, or continues the chain.
-    fn dma_prepares(&mut self, schedule: &mut Schedule<Happening>, host: u8) {
+    fn dma_prepares(&mut self, schedule: &mut Schedule<NicEvent>, host: u8) {
         let agent = &mut self.nodes[usize::from(host)].agent;
         let Some(transfers) = &agent.transfers else { return };
         if transfers.current.starts {
             agent.counts.dma_starts += 1;
-            soon(schedule, self.setup.nic.dma_start, Happening::DmaStarts(host));
+            soon(schedule, self.setup.nic.dma_start, NicEvent::DmaStarts(host));
         } else {
             self.dma_asks(schedule, host);
         }
     }
 
     /// The host DMA requests the bus.
-    pub(super) fn dma_asks(&mut self, schedule: &mut Schedule<Happening>, host: u8) {
+    pub(super) fn dma_asks(&mut self, schedule: &mut Schedule<NicEvent>, host: u8) {
         let node = &mut self.nodes[usize::from(host)];
         if let Some(Transfers { current, .. }) = &node.agent.transfers {
-            let grant = Happening::Grant(host);
+            let grant = NicEvent::Grant(host);
             node.bus.ask(schedule, Master::Nic, current.direction, current.bytes, grant);
         }
     }
 
     /// A transfer of the host DMA has ended.
-    pub(super) fn dma_moved(&mut self, schedule: &mut Schedule<Happening>, host: u8) {
+    pub(super) fn dma_moved(&mut self, schedule: &mut Schedule<NicEvent>, host: u8) {
         let record = self.setup.system.completion_record;
         let agent = &mut self.nodes[usize::from(host)].agent;
         let Some(transfers) = &mut agent.transfers else { return };
@@ -566,7 +566,7 @@ impl Machine {
     }
 
     /// Transmits a packet if the send DMA is free.
-    fn transmit(&mut self, schedule: &mut Schedule<Happening>, host: u8) {
+    fn transmit(&mut self, schedule: &mut Schedule<NicEvent>, host: u8) {
         let wire = &self.setup.wire;
         let node = &mut self.nodes[usize::from(host)];
         let agent = &mut node.agent;
@@ -587,7 +587,7 @@ impl Machine {
     }
 
     /// Handles a packet that has arrived at a NIC or was lost on the way.
-    pub(super) fn arrived(&mut self, schedule: &mut Schedule<Happening>, arrival: Arrival) {
+    pub(super) fn arrived(&mut self, schedule: &mut Schedule<NicEvent>, arrival: Arrival) {
         match arrival {
             Arrival::Before { node, worm } => {
                 self.nodes[usize::from(node)].agent.knocking = Some(worm);
@@ -595,14 +595,14 @@ impl Machine {
             }
             Arrival::Lost(worm) => {
                 let (host, job) = (worm.source, worm.job);
-                schedule.settle(Happening::StepEnds { host, job, step: Step::Transmit });
+                schedule.settle(NicEvent::StepEnds { host, job, step: Step::Transmit });
             }
         }
     }
 
     /// Accepts the waiting packet if the receive DMA and a buffer are free. Otherwise the packet
     /// stays and holds its cables.
-    fn accept(&mut self, schedule: &mut Schedule<Happening>, host: u8) {
+    fn accept(&mut self, schedule: &mut Schedule<NicEvent>, host: u8) {
         let agent = &self.nodes[usize::from(host)].agent;
         let room = agent.receive_buffers < self.setup.system.receive_buffers;
         let Some(worm) = agent.knocking.filter(|_| room && !agent.busy[Unit::ReceiveDma as usize])
@@ -641,18 +641,18 @@ impl Machine {
         }
         let handle = agent.jobs.put(came);
         let (_, flow) = self.network.accept(schedule, worm);
-        let ends = Happening::StepEnds { host: source, job, step: Step::Transmit };
+        let ends = NicEvent::StepEnds { host: source, job, step: Step::Transmit };
         soon(schedule, flow.leaves, ends);
-        soon(schedule, flow.comes, Happening::Received { host, job: handle });
+        soon(schedule, flow.comes, NicEvent::Received { host, job: handle });
     }
 
     /// The packet is in its buffer.
-    pub(super) fn received(&mut self, schedule: &mut Schedule<Happening>, host: u8, job: Handle) {
+    pub(super) fn received(&mut self, schedule: &mut Schedule<NicEvent>, host: u8, job: Handle) {
         self.step_ends(schedule, host, job, Step::Arrive);
     }
 
     /// The host has written the translations that a job waited for.
-    pub(super) fn translated(&mut self, schedule: &mut Schedule<Happening>, host: u8, job: Handle) {
+    pub(super) fn translated(&mut self, schedule: &mut Schedule<NicEvent>, host: u8, job: Handle) {
         let agent = &mut self.nodes[usize::from(host)].agent;
         let step = match agent.jobs[job].side {
             Side::Send => Step::Parse,
@@ -668,7 +668,7 @@ impl Machine {
     /// A step has ended: its unit is free, and the job continues.
     pub(super) fn step_ends(
         &mut self,
-        schedule: &mut Schedule<Happening>,
+        schedule: &mut Schedule<NicEvent>,
         host: u8,
         job: Handle,
         step: Step,
@@ -739,7 +739,7 @@ impl Machine {
     }
 
     /// Looks up the pages of a job in the NIC's cache; true if the host must provide some (B-14).
-    fn look_up(&mut self, schedule: &mut Schedule<Happening>, host: u8, job: Handle) -> bool {
+    fn look_up(&mut self, schedule: &mut Schedule<NicEvent>, host: u8, job: Handle) -> bool {
         if self.setup.system.translation != Translation::NicCache {
             return false;
         }

@@ -136,12 +136,12 @@ mod tests {
     use crate::units::{Bytes, Frequency, Time};
 
     #[derive(Clone, Copy, Debug)]
-    enum Happening {
+    enum RigEvent {
         Grant,
         Done,
     }
 
-    impl Event for Happening {
+    impl Event for RigEvent {
         fn trace(self) -> u64 {
             self as u64
         }
@@ -154,12 +154,12 @@ mod tests {
     }
 
     impl Model for Rig {
-        type Event = Happening;
-        fn handle(&mut self, event: Happening, schedule: &mut Schedule<Happening>) {
+        type Event = RigEvent;
+        fn handle(&mut self, event: RigEvent, schedule: &mut Schedule<RigEvent>) {
             match event {
-                Happening::Grant => self.bus.grant(schedule, Happening::Done),
-                Happening::Done => {
-                    if let Some(master) = self.bus.burst_done(schedule, Happening::Grant) {
+                RigEvent::Grant => self.bus.grant(schedule, RigEvent::Done),
+                RigEvent::Done => {
+                    if let Some(master) = self.bus.burst_done(schedule, RigEvent::Grant) {
                         self.finished.push((master, schedule.now()));
                         if master == Master::Host && self.writes_left > 0 {
                             self.writes_left -= 1;
@@ -168,7 +168,7 @@ mod tests {
                                 Master::Host,
                                 Direction::Write,
                                 16,
-                                Happening::Grant,
+                                RigEvent::Grant,
                             );
                         }
                     }
@@ -195,7 +195,7 @@ mod tests {
     fn bursts_cost_their_overhead() {
         let mut simulation = rig(0);
         let Simulation { model: rig, schedule } = &mut simulation;
-        rig.bus.ask(schedule, Master::Nic, Direction::Read, 160, Happening::Grant);
+        rig.bus.ask(schedule, Master::Nic, Direction::Read, 160, RigEvent::Grant);
         simulation.run(Time::NEVER);
         let rig = &simulation.model;
         assert_eq!(rig.finished, [(Master::Nic, Time::from_ps((40 + 3 * 9) * 20_000))]);
@@ -207,8 +207,8 @@ mod tests {
     fn masters_take_turns() {
         let mut simulation = rig(7);
         let Simulation { model: rig, schedule } = &mut simulation;
-        rig.bus.ask(schedule, Master::Nic, Direction::Read, 64 * 8, Happening::Grant);
-        rig.bus.ask(schedule, Master::Host, Direction::Write, 16, Happening::Grant);
+        rig.bus.ask(schedule, Master::Nic, Direction::Read, 64 * 8, RigEvent::Grant);
+        rig.bus.ask(schedule, Master::Host, Direction::Write, 16, RigEvent::Grant);
         simulation.run(Time::NEVER);
         let rig = &simulation.model;
         let writes: Vec<Time> =

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use super::bus::{Direction, Master};
 use super::config::{Queues, Translation};
 use super::descriptor::{self, PhysicalDescriptor};
-use super::machine::{Completion, Happening, Machine, Status};
+use super::machine::{Completion, Hardware, NicEvent, Status};
 use super::memory::ENTRY_BYTES;
 use super::network::soon;
 use super::pipeline::Side;
@@ -115,15 +115,15 @@ impl HostCounts {
     }
 }
 
-impl Machine {
+impl Hardware {
     /// Queues a task for a host's processor.
-    pub(super) fn work(&mut self, schedule: &mut Schedule<Happening>, host: u8, task: Task) {
+    pub(super) fn work(&mut self, schedule: &mut Schedule<NicEvent>, host: u8, task: Task) {
         self.nodes[usize::from(host)].processor.queue.push_back(task);
         self.begin(schedule, host);
     }
 
     /// Interrupts a host's processor.
-    fn interrupt(&mut self, schedule: &mut Schedule<Happening>, host: u8, action: Action) {
+    fn interrupt(&mut self, schedule: &mut Schedule<NicEvent>, host: u8, action: Action) {
         let work =
             self.setup.software.interrupt + self.setup.host_cycles(self.setup.software.entry);
         let processor = &mut self.nodes[usize::from(host)].processor;
@@ -134,7 +134,7 @@ impl Machine {
     /// The NIC requests translations.
     pub(super) fn ask_translations(
         &mut self,
-        schedule: &mut Schedule<Happening>,
+        schedule: &mut Schedule<NicEvent>,
         host: u8,
         job: Handle,
         entries: u32,
@@ -146,7 +146,7 @@ impl Machine {
     /// The NIC requests a refill of a small ring, if needed (M-15).
     pub(super) fn ask_refill(
         &mut self,
-        schedule: &mut Schedule<Happening>,
+        schedule: &mut Schedule<NicEvent>,
         host: u8,
         vi: u16,
         side: Side,
@@ -159,7 +159,7 @@ impl Machine {
     }
 
     /// A frame has arrived in kernel memory.
-    pub(super) fn frame_came(&mut self, schedule: &mut Schedule<Happening>, host: u8, job: Handle) {
+    pub(super) fn frame_came(&mut self, schedule: &mut Schedule<NicEvent>, host: u8, job: Handle) {
         let processor = &mut self.nodes[usize::from(host)].processor;
         processor.frames.push_back(job);
         if !std::mem::replace(&mut processor.in_handler, true) {
@@ -169,7 +169,7 @@ impl Machine {
     }
 
     /// An operation has ended and its status is in host memory: the program will see it.
-    pub(super) fn complete(&mut self, schedule: &mut Schedule<Happening>, host: u8, tag: u16) {
+    pub(super) fn complete(&mut self, schedule: &mut Schedule<NicEvent>, host: u8, tag: u16) {
         let node = &mut self.nodes[usize::from(host)];
         let Some(operation) = node.operations[usize::from(tag)].take() else {
             return;
@@ -181,7 +181,7 @@ impl Machine {
         self.work(schedule, host, Task { work, action: Action::Complete(completion) });
     }
 
-    fn begin(&mut self, schedule: &mut Schedule<Happening>, host: u8) {
+    fn begin(&mut self, schedule: &mut Schedule<NicEvent>, host: u8) {
         let processor = &mut self.nodes[usize::from(host)].processor;
         if processor.current.is_some() {
             return;
@@ -197,12 +197,12 @@ impl Machine {
             .or_else(|| processor.queue.pop_front());
         if let Some(Task { work, action }) = next {
             processor.current = Some(action);
-            soon(schedule, work, Happening::Worked(host));
+            soon(schedule, work, NicEvent::Worked(host));
         }
     }
 
     /// The processor has done its work; now it acts, perhaps by a write to the NIC.
-    pub(super) fn worked(&mut self, schedule: &mut Schedule<Happening>, host: u8) {
+    pub(super) fn worked(&mut self, schedule: &mut Schedule<NicEvent>, host: u8) {
         let Some(action) = self.nodes[usize::from(host)].processor.current else {
             return;
         };
@@ -256,13 +256,13 @@ impl Machine {
         if bytes == 0 {
             self.wrote(schedule, host);
         } else {
-            let grant = Happening::Grant(host);
+            let grant = NicEvent::Grant(host);
             node.bus.ask(schedule, Master::Host, Direction::Write, bytes, grant);
         }
     }
 
     /// The processor's write has arrived at the NIC, or there was none.
-    pub(super) fn wrote(&mut self, schedule: &mut Schedule<Happening>, host: u8) {
+    pub(super) fn wrote(&mut self, schedule: &mut Schedule<NicEvent>, host: u8) {
         let node = &mut self.nodes[usize::from(host)];
         let processor = &mut node.processor;
         let (Some(action), Some(wrote)) = (processor.current.take(), processor.writing.take())
@@ -304,7 +304,7 @@ impl Machine {
 
     fn posted(
         &mut self,
-        schedule: &mut Schedule<Happening>,
+        schedule: &mut Schedule<NicEvent>,
         host: u8,
         (vi, side, tag): (u16, Side, u16),
         wrote: Wrote,
@@ -323,7 +323,7 @@ impl Machine {
 
     fn refilled(
         &mut self,
-        schedule: &mut Schedule<Happening>,
+        schedule: &mut Schedule<NicEvent>,
         host: u8,
         (vi, side): (u16, Side),
         wrote: Wrote,
@@ -349,7 +349,7 @@ impl Machine {
     }
 
     /// Ends the kernel's part of receiving: the frame is copied or dropped.
-    fn frame_done(&mut self, schedule: &mut Schedule<Happening>, host: u8, job: Handle) {
+    fn frame_done(&mut self, schedule: &mut Schedule<NicEvent>, host: u8, job: Handle) {
         let node = &mut self.nodes[usize::from(host)];
         node.agent.give_back(job);
         let job = node.agent.jobs.take(job);
@@ -391,7 +391,7 @@ impl Machine {
     }
 
     /// Measures the time that a send queue's small ring is empty while the big one is not (M-16).
-    pub(super) fn note_dry(&mut self, schedule: &Schedule<Happening>, host: u8, vi: u16) {
+    pub(super) fn note_dry(&mut self, schedule: &Schedule<NicEvent>, host: u8, vi: u16) {
         let vi = &mut self.nodes[usize::from(host)].vis[usize::from(vi)];
         let queue = &vi.queues[Side::Send as usize];
         let is_dry = queue.small_len() == 0 && queue.big_len() > 0;

@@ -18,7 +18,7 @@ use crate::units::{Span, Time};
 
 /// All events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Happening {
+pub enum NicEvent {
     /// The bus of a host grants the next burst.
     Grant(u8),
     /// A burst has ended.
@@ -56,24 +56,24 @@ pub enum Happening {
     Network(NetworkEvent),
 }
 
-impl Event for Happening {
+impl Event for NicEvent {
     fn trace(self) -> u64 {
         let host = |kind: u64, host: u8| kind << 8 | u64::from(host);
         match self {
-            Happening::Grant(at) => host(1, at),
-            Happening::Burst(at) => host(2, at),
-            Happening::Dispatch(at) => host(3, at),
-            Happening::DmaStarts(at) => host(4, at),
-            Happening::StepEnds { host: at, job, step } => {
+            NicEvent::Grant(at) => host(1, at),
+            NicEvent::Burst(at) => host(2, at),
+            NicEvent::Dispatch(at) => host(3, at),
+            NicEvent::DmaStarts(at) => host(4, at),
+            NicEvent::StepEnds { host: at, job, step } => {
                 host(5, at) | (step as u64) << 16 | u64::from(job.index()) << 24
             }
-            Happening::TryFailed { host: at, step } => host(6, at) | (step as u64) << 16,
-            Happening::Received { host: at, job } => host(7, at) | u64::from(job.index()) << 24,
-            Happening::Worked(at) => host(8, at),
-            Happening::Network(NetworkEvent::Head(worm)) => {
+            NicEvent::TryFailed { host: at, step } => host(6, at) | (step as u64) << 16,
+            NicEvent::Received { host: at, job } => host(7, at) | u64::from(job.index()) << 24,
+            NicEvent::Worked(at) => host(8, at),
+            NicEvent::Network(NetworkEvent::Head(worm)) => {
                 host(9, 0) | u64::from(worm.index()) << 24
             }
-            Happening::Network(NetworkEvent::Free(cable)) => host(10, 0) | u64::from(cable) << 24,
+            NicEvent::Network(NetworkEvent::Free(cable)) => host(10, 0) | u64::from(cable) << 24,
         }
     }
 }
@@ -175,7 +175,7 @@ pub struct Node {
 }
 
 /// All hosts and their network.
-pub struct Machine {
+pub struct Hardware {
     /// Its parameters.
     pub setup: Setup,
     /// The hosts.
@@ -192,26 +192,26 @@ pub struct Machine {
 /// A program, or several, on all hosts.
 pub trait Program {
     /// Handles a completion that the host's processor has seen.
-    fn completed(&mut self, completion: &Completion, desk: &mut Desk<'_>);
+    fn completed(&mut self, completion: &Completion, api: &mut HostApi<'_>);
 }
 
 /// The interface for programs.
-pub struct Desk<'a> {
-    /// The machine.
-    pub machine: &'a mut Machine,
-    schedule: &'a mut Schedule<Happening>,
+pub struct HostApi<'a> {
+    /// Hosts, NICs and network.
+    pub machine: &'a mut Hardware,
+    schedule: &'a mut Schedule<NicEvent>,
 }
 
-/// The machine with its schedule.
-pub type Running = Simulation<Machine>;
+/// Hosts, NICs and network in time.
+pub type Machine = Simulation<Hardware>;
 
-impl Machine {
+impl Hardware {
     /// Hosts at the ports of one switch; two hosts are joined directly if the setup has no switch.
     fn new(
         setup: &Setup,
         hosts: u8,
-        schedule: &mut Schedule<Happening>,
-    ) -> Result<Machine, ConfigError> {
+        schedule: &mut Schedule<NicEvent>,
+    ) -> Result<Hardware, ConfigError> {
         let ports = setup.wire.ports;
         let cables: Vec<(Place, Place)> = match ports {
             0 => vec![(Place::Node(0), Place::Node(1))],
@@ -221,15 +221,15 @@ impl Machine {
         };
         let most = if ports == 0 { 2 } else { ports };
         within([("hosts", u64::from(hosts), 2..=u64::from(most))])?;
-        Machine::wired(setup, hosts, &cables, schedule)
+        Hardware::wired(setup, hosts, &cables, schedule)
     }
 
     fn wired(
         setup: &Setup,
         hosts: u8,
         cables: &[(Place, Place)],
-        schedule: &mut Schedule<Happening>,
-    ) -> Result<Machine, ConfigError> {
+        schedule: &mut Schedule<NicEvent>,
+    ) -> Result<Hardware, ConfigError> {
         setup.check()?;
         let wire = &setup.wire;
         let byte = Span::from_ps(1_000_000_000_000 / wire.rate.bytes_per_second());
@@ -251,7 +251,7 @@ impl Machine {
                 routes: Vec::new(),
             })
             .collect();
-        let mut machine = Machine {
+        let mut machine = Hardware {
             setup: setup.clone(),
             nodes,
             network,
@@ -369,7 +369,7 @@ impl Machine {
     /// Posts an operation: queues it for the host's processor.
     fn post(
         &mut self,
-        schedule: &mut Schedule<Happening>,
+        schedule: &mut Schedule<NicEvent>,
         (host, vi, side): (u8, u16, Side),
         region: RegionId,
         offset: u64,
@@ -433,7 +433,7 @@ impl Machine {
     }
 }
 
-impl Desk<'_> {
+impl HostApi<'_> {
     /// The current time.
     pub fn now(&self) -> Time {
         self.schedule.now()
@@ -470,14 +470,14 @@ impl Desk<'_> {
     }
 }
 
-impl Running {
+impl Machine {
     /// Hosts at one switch, or joined directly.
     ///
     /// # Errors
     /// The fault of the setup or of the number of hosts.
-    pub fn new(setup: &Setup, hosts: u8, seed: u64) -> Result<Running, ConfigError> {
+    pub fn new(setup: &Setup, hosts: u8, seed: u64) -> Result<Machine, ConfigError> {
         let mut schedule = Schedule::new(seed, Span::from_ns(100));
-        Ok(Running { model: Machine::new(setup, hosts, &mut schedule)?, schedule })
+        Ok(Machine { model: Hardware::new(setup, hosts, &mut schedule)?, schedule })
     }
 
     /// Hosts and switches with the caller's own cabling.
@@ -489,49 +489,49 @@ impl Running {
         hosts: u8,
         cables: &[(Place, Place)],
         seed: u64,
-    ) -> Result<Running, ConfigError> {
+    ) -> Result<Machine, ConfigError> {
         let mut schedule = Schedule::new(seed, Span::from_ns(100));
-        Ok(Running { model: Machine::wired(setup, hosts, cables, &mut schedule)?, schedule })
+        Ok(Machine { model: Hardware::wired(setup, hosts, cables, &mut schedule)?, schedule })
     }
 
     /// The interface for programs, before and between runs.
-    pub fn desk(&mut self) -> Desk<'_> {
-        Desk { machine: &mut self.model, schedule: &mut self.schedule }
+    pub fn api(&mut self) -> HostApi<'_> {
+        HostApi { machine: &mut self.model, schedule: &mut self.schedule }
     }
 
     /// Runs until no event is left or `until`, and tells the program of completions.
     pub fn run_program(&mut self, program: &mut impl Program, until: Time) -> Ended {
         self.run_with(until, |machine, schedule| {
             while let Some(completion) = machine.notices.pop_front() {
-                program.completed(&completion, &mut Desk { machine, schedule });
+                program.completed(&completion, &mut HostApi { machine, schedule });
             }
         })
     }
 }
 
-impl Model for Machine {
-    type Event = Happening;
+impl Model for Hardware {
+    type Event = NicEvent;
 
-    fn handle(&mut self, event: Happening, schedule: &mut Schedule<Happening>) {
+    fn handle(&mut self, event: NicEvent, schedule: &mut Schedule<NicEvent>) {
         match event {
-            Happening::Grant(host) => {
-                self.nodes[usize::from(host)].bus.grant(schedule, Happening::Burst(host));
+            NicEvent::Grant(host) => {
+                self.nodes[usize::from(host)].bus.grant(schedule, NicEvent::Burst(host));
             }
-            Happening::Burst(host) => {
+            NicEvent::Burst(host) => {
                 let bus = &mut self.nodes[usize::from(host)].bus;
-                match bus.burst_done(schedule, Happening::Grant(host)) {
+                match bus.burst_done(schedule, NicEvent::Grant(host)) {
                     Some(Master::Host) => self.wrote(schedule, host),
                     Some(Master::Nic) => self.dma_moved(schedule, host),
                     None => {}
                 }
             }
-            Happening::Dispatch(host) => self.dispatch(schedule, host),
-            Happening::DmaStarts(host) => self.dma_asks(schedule, host),
-            Happening::StepEnds { host, job, step } => self.step_ends(schedule, host, job, step),
-            Happening::TryFailed { host, step } => self.try_failed(schedule, host, step),
-            Happening::Received { host, job } => self.received(schedule, host, job),
-            Happening::Worked(host) => self.worked(schedule, host),
-            Happening::Network(event) => {
+            NicEvent::Dispatch(host) => self.dispatch(schedule, host),
+            NicEvent::DmaStarts(host) => self.dma_asks(schedule, host),
+            NicEvent::StepEnds { host, job, step } => self.step_ends(schedule, host, job, step),
+            NicEvent::TryFailed { host, step } => self.try_failed(schedule, host, step),
+            NicEvent::Received { host, job } => self.received(schedule, host, job),
+            NicEvent::Worked(host) => self.worked(schedule, host),
+            NicEvent::Network(event) => {
                 if let Some(arrival) = self.network.handle(schedule, event) {
                     self.arrived(schedule, arrival);
                 }

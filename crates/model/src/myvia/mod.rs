@@ -33,5 +33,5 @@ pub mod programs;
 pub mod ring;
 
 pub use config::{ConfigError, Setup};
-pub use machine::{Completion, Desk, Machine, Program, Running, Status};
+pub use machine::{Completion, Hardware, HostApi, Machine, Program, Status};
 pub use pipeline::Side;

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use crate::engine::{Handle, Pool, Schedule};
 use crate::units::Span;
 
-use super::machine::Happening;
+use super::machine::NicEvent;
 
 /// The end of a cable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,7 +180,7 @@ impl Network {
     /// before the tail has left.
     pub fn send(
         &mut self,
-        schedule: &mut Schedule<Happening>,
+        schedule: &mut Schedule<NicEvent>,
         source: u8,
         route: &[u8],
         bytes: u32,
@@ -190,14 +190,14 @@ impl Network {
         let worm = self.worms.put(Worm { source, bytes, job, route, held: VecDeque::new() });
         match self.cable_of(source) {
             Some(cable) => self.enter(schedule, worm, cable),
-            None => soon(schedule, Span::ZERO, Happening::Network(NetworkEvent::Head(worm))),
+            None => soon(schedule, Span::ZERO, NicEvent::Network(NetworkEvent::Head(worm))),
         }
     }
 
     /// Handles an event.
     pub fn handle(
         &mut self,
-        schedule: &mut Schedule<Happening>,
+        schedule: &mut Schedule<NicEvent>,
         event: NetworkEvent,
     ) -> Option<Arrival> {
         match event {
@@ -210,7 +210,7 @@ impl Network {
     }
 
     /// Accepts the packet that waits at a node, and removes it from the network.
-    pub fn accept(&mut self, schedule: &mut Schedule<Happening>, worm: Handle) -> (Worm, Flow) {
+    pub fn accept(&mut self, schedule: &mut Schedule<NicEvent>, worm: Handle) -> (Worm, Flow) {
         let worm = self.worms.take(worm);
         let comes = self.ps_per_byte * u64::from(worm.bytes);
         let mut behind = Span::ZERO;
@@ -220,7 +220,7 @@ impl Network {
         for &cable in worm.held.iter().rev() {
             behind += self.cables[cable].latency;
             leaves = comes.saturating_sub(behind);
-            soon(schedule, leaves, Happening::Network(NetworkEvent::Free(cable as u16)));
+            soon(schedule, leaves, NicEvent::Network(NetworkEvent::Free(cable as u16)));
         }
         (worm, Flow { leaves, comes })
     }
@@ -241,11 +241,11 @@ impl Network {
 
     /// Lets a head take the next cable, or wait for it. A cable that is down makes the route lead
     /// nowhere.
-    fn enter(&mut self, schedule: &mut Schedule<Happening>, worm: Handle, cable: usize) {
+    fn enter(&mut self, schedule: &mut Schedule<NicEvent>, worm: Handle, cable: usize) {
         let entered = &mut self.cables[cable];
         if !entered.up {
             self.worms[worm].route.clear();
-            return soon(schedule, Span::ZERO, Happening::Network(NetworkEvent::Head(worm)));
+            return soon(schedule, Span::ZERO, NicEvent::Network(NetworkEvent::Head(worm)));
         }
         if entered.holder.is_some() {
             self.blocked += 1;
@@ -254,10 +254,10 @@ impl Network {
         }
         entered.holder = Some(worm);
         self.worms[worm].held.push_back(cable);
-        soon(schedule, entered.latency, Happening::Network(NetworkEvent::Head(worm)));
+        soon(schedule, entered.latency, NicEvent::Network(NetworkEvent::Head(worm)));
     }
 
-    fn advance(&mut self, schedule: &mut Schedule<Happening>, worm: Handle) -> Option<Arrival> {
+    fn advance(&mut self, schedule: &mut Schedule<NicEvent>, worm: Handle) -> Option<Arrival> {
         let end = self.worms[worm].held.back().map(|&cable| self.cables[cable].to);
         match end {
             Some(Place::Node(node)) => return Some(Arrival::Before { node, worm }),
@@ -279,7 +279,7 @@ impl Network {
         Some(Arrival::Lost(worm))
     }
 
-    fn free(&mut self, schedule: &mut Schedule<Happening>, cable: usize) {
+    fn free(&mut self, schedule: &mut Schedule<NicEvent>, cable: usize) {
         self.cables[cable].holder = None;
         // A packet that is lost at a cable that is down does not take it, so all waiting ones go
         // on.
@@ -292,6 +292,6 @@ impl Network {
 }
 
 /// Schedules an event after `delay`; without a delay, at the end of this moment.
-pub(super) fn soon(schedule: &mut Schedule<Happening>, delay: Span, happening: Happening) {
-    schedule.settle_at(schedule.now() + delay, happening);
+pub(super) fn soon(schedule: &mut Schedule<NicEvent>, delay: Span, event: NicEvent) {
+    schedule.settle_at(schedule.now() + delay, event);
 }

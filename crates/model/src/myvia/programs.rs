@@ -1,7 +1,7 @@
 //! The paper's benchmark programs, and traffic of its mix (M-30, M-31; paper 2.2, 4).
 
 use super::config::Setup;
-use super::machine::{Completion, Desk, Program, Running, Status};
+use super::machine::{Completion, HostApi, Machine, Program, Status};
 use super::memory::RegionId;
 use super::pipeline::Side;
 use crate::engine::Random;
@@ -81,7 +81,7 @@ impl PingPong {
     /// # Errors
     /// A sentence, if memory is full.
     pub fn begin(
-        running: &mut Running,
+        running: &mut Machine,
         mut lengths: Lengths,
         rounds: u64,
     ) -> Result<PingPong, String> {
@@ -103,29 +103,29 @@ impl PingPong {
             bytes: 0,
             faults: 0,
         };
-        let desk = &mut running.desk();
-        program.post_receive(desk, 0);
-        program.post_receive(desk, 1);
-        program.post_send(desk, 0, first);
+        let api = &mut running.api();
+        program.post_receive(api, 0);
+        program.post_receive(api, 1);
+        program.post_send(api, 0, first);
         Ok(program)
     }
 
-    fn post_receive(&mut self, desk: &mut Desk<'_>, host: u8) {
+    fn post_receive(&mut self, api: &mut HostApi<'_>, host: u8) {
         let (vi, region) = (self.vis[usize::from(host)], self.regions[usize::from(host)]);
         let most = self.lengths.most();
-        let posted = desk.receive(host, vi, region, u64::from(most), most);
+        let posted = api.receive(host, vi, region, u64::from(most), most);
         self.faults += u64::from(posted.is_err());
     }
 
-    fn post_send(&mut self, desk: &mut Desk<'_>, host: u8, length: u32) {
+    fn post_send(&mut self, api: &mut HostApi<'_>, host: u8, length: u32) {
         let (vi, region) = (self.vis[usize::from(host)], self.regions[usize::from(host)]);
-        self.faults += u64::from(desk.send(host, vi, region, 0, length).is_err());
+        self.faults += u64::from(api.send(host, vi, region, 0, length).is_err());
         self.bytes += if host == 0 { u64::from(length) } else { 0 };
     }
 }
 
 impl Program for PingPong {
-    fn completed(&mut self, completion: &Completion, desk: &mut Desk<'_>) {
+    fn completed(&mut self, completion: &Completion, api: &mut HostApi<'_>) {
         self.faults += u64::from(completion.status != Status::Success);
         if completion.side == Side::Send {
             return;
@@ -135,14 +135,14 @@ impl Program for PingPong {
         if host == 0 {
             self.rounds_left -= 1;
             if self.rounds_left == 0 {
-                self.ended = Some(desk.now());
+                self.ended = Some(api.now());
                 return;
             }
             length = self.lengths.next();
         }
         // The answer first; the next receive is not urgent.
-        self.post_send(desk, host, length);
-        self.post_receive(desk, host);
+        self.post_send(api, host, length);
+        self.post_receive(api, host);
     }
 }
 
@@ -178,7 +178,7 @@ impl Window {
     /// # Errors
     /// A sentence, if memory is full.
     pub fn begin(
-        running: &mut Running,
+        running: &mut Machine,
         lengths: Lengths,
         places: Places,
         messages: u64,
@@ -191,7 +191,7 @@ impl Window {
             Places::Reused => all,
             Places::Scattered(bytes, _) => bytes + buffer,
         };
-        let register = |running: &mut Running, host, bytes| {
+        let register = |running: &mut Machine, host, bytes| {
             running.model.register(host, bytes).map_err(|error| error.to_string())
         };
         let regions = [register(running, 0, sends)?, register(running, 1, all)?];
@@ -210,17 +210,17 @@ impl Window {
             bytes: 0,
             faults: 0,
         };
-        let desk = &mut running.desk();
+        let api = &mut running.api();
         for number in 0..if receives { WINDOW } else { 0 } {
-            program.post_receive(desk, number);
+            program.post_receive(api, number);
         }
         Ok(program)
     }
 
     /// Starts to send.
-    pub fn start(&mut self, desk: &mut Desk<'_>) {
+    pub fn start(&mut self, api: &mut HostApi<'_>) {
         for _ in 0..self.unfinished.min(self.messages) {
-            self.post_send(desk);
+            self.post_send(api);
         }
     }
 
@@ -228,13 +228,13 @@ impl Window {
         u64::from(self.lengths.most().max(1)).next_multiple_of(super::kmem::PAGE)
     }
 
-    fn post_receive(&mut self, desk: &mut Desk<'_>, number: u64) {
+    fn post_receive(&mut self, api: &mut HostApi<'_>, number: u64) {
         let offset = number % WINDOW * self.buffer();
-        let posted = desk.receive(1, self.vis[1], self.regions[1], offset, self.lengths.most());
+        let posted = api.receive(1, self.vis[1], self.regions[1], offset, self.lengths.most());
         self.faults += u64::from(posted.is_err());
     }
 
-    fn post_send(&mut self, desk: &mut Desk<'_>) {
+    fn post_send(&mut self, api: &mut HostApi<'_>) {
         let length = self.lengths.next();
         let reused = self.posted % WINDOW * self.buffer();
         let offset = match &mut self.places {
@@ -245,13 +245,13 @@ impl Window {
         };
         self.posted += 1;
         self.bytes += u64::from(length);
-        let posted = desk.send(0, self.vis[0], self.regions[0], offset, length);
+        let posted = api.send(0, self.vis[0], self.regions[0], offset, length);
         self.faults += u64::from(posted.is_err());
     }
 }
 
 impl Program for Window {
-    fn completed(&mut self, completion: &Completion, desk: &mut Desk<'_>) {
+    fn completed(&mut self, completion: &Completion, api: &mut HostApi<'_>) {
         self.faults += u64::from(completion.status != Status::Success);
         match completion.side {
             Side::Receive => {
@@ -259,14 +259,14 @@ impl Program for Window {
                 self.faults += u64::from(completion.message < self.due);
                 self.due = completion.message + 1;
                 self.received += 1;
-                self.post_receive(desk, completion.number + WINDOW);
+                self.post_receive(api, completion.number + WINDOW);
             }
             Side::Send => {
                 self.sent += 1;
                 if self.posted < self.messages {
-                    self.post_send(desk);
+                    self.post_send(api);
                 } else if self.sent == self.messages {
-                    self.ended = Some(desk.now());
+                    self.ended = Some(api.now());
                 }
             }
         }
@@ -292,7 +292,7 @@ pub fn ping_pong(
     rounds: u64,
     seed: u64,
 ) -> Result<Latency, String> {
-    let mut running = Running::new(setup, 2, seed).map_err(|error| error.to_string())?;
+    let mut running = Machine::new(setup, 2, seed).map_err(|error| error.to_string())?;
     // The receives reach the NICs before the first send: the same processor posts them first.
     let mut program = PingPong::begin(&mut running, lengths, rounds)?;
     running.run_program(&mut program, Time::NEVER);
@@ -314,7 +314,7 @@ pub struct Flow {
     /// The trace hash of the run.
     pub trace: u64,
     /// The machine afterwards.
-    pub running: Running,
+    pub running: Machine,
     /// The program afterwards.
     pub program: Window,
 }
@@ -330,7 +330,7 @@ pub fn window(
     messages: u64,
     seed: u64,
 ) -> Result<Flow, String> {
-    let mut running = Running::new(setup, 2, seed).map_err(|error| error.to_string())?;
+    let mut running = Machine::new(setup, 2, seed).map_err(|error| error.to_string())?;
     let mut program = Window::begin(&mut running, lengths, places, messages, true)?;
     run_window(running, &mut program).map(|(running, took)| flow(running, program, took))
 }
@@ -340,10 +340,10 @@ pub fn window(
 ///
 /// # Errors
 /// A sentence, if the run fails.
-pub fn run_window(mut running: Running, program: &mut Window) -> Result<(Running, Span), String> {
+pub fn run_window(mut running: Machine, program: &mut Window) -> Result<(Machine, Span), String> {
     running.run_program(program, Time::NEVER);
     let began = running.schedule.now();
-    program.start(&mut running.desk());
+    program.start(&mut running.api());
     running.run_program(program, Time::NEVER);
     running.model.audit(running.schedule.now())?;
     let name = &running.model.setup.name;
@@ -359,7 +359,7 @@ pub fn run_window(mut running: Running, program: &mut Window) -> Result<(Running
     Ok((running, ended.since(began)))
 }
 
-fn flow(running: Running, program: Window, took: Span) -> Flow {
+fn flow(running: Machine, program: Window, took: Span) -> Flow {
     let seconds = took.ps() as f64 / 1e12;
     Flow {
         megabytes_per_second: program.bytes as f64 / 1e6 / seconds,

@@ -163,7 +163,7 @@ impl Fabric {
             let name = format!("source {source}");
             if lane.out_vc == NONE {
                 let packet = self.packets.packet(self.packets.place(lane.head).packet);
-                let allowed = self.allowed(packet, super::routing::Half::Any);
+                let allowed = self.allowed(packet, super::routing::DatelineClass::Any);
                 for vc in bits(allowed) {
                     let holder = self
                         .queue_name((self.ports[port as usize].to << self.vc_shift | vc) as usize);

@@ -143,8 +143,9 @@ impl FabricConfig {
         self.classes.get(class).copied().unwrap_or(Class { first_vc: 0, vcs: self.vcs })
     }
 
-    /// Checks the parameters; `halves` is the number of channel groups that the routes need.
-    pub(super) fn check(&self, halves: usize) -> Result<(), ConfigError> {
+    /// Checks the parameters; `dateline_classes` is the number of channel groups that the routes
+    /// need.
+    pub(super) fn check(&self, dateline_classes: usize) -> Result<(), ConfigError> {
         let wrong = |parameter, why: String| Err(ConfigError { parameter, why });
         if !(1..=32).contains(&self.vcs) {
             return wrong("vcs", format!("is {}, but must be 1 to 32", self.vcs));
@@ -193,14 +194,14 @@ impl FabricConfig {
         }
         let classes = self.classes.len().max(1);
         let fewest = (0..classes).map(|class| usize::from(self.class(class).vcs)).min();
-        if fewest < Some(halves) {
+        if fewest < Some(dateline_classes) {
             return wrong(
                 "vcs",
                 "gives a class fewer than 2 channels, but rings need 2 to be free of deadlock"
                     .to_owned(),
             );
         }
-        if halves > 1 && self.select == Select::Destination {
+        if dateline_classes > 1 && self.select == Select::Destination {
             return wrong(
                 "select",
                 "is \"destination\", but on rings the channel is decided by the dateline; take \"free\"".to_owned(),

@@ -112,7 +112,7 @@ impl Fabric {
             let class = self.config.class(packet.class.into());
             some(class.first_vc.into(), class.vcs.into())
         } else {
-            self.allowed(packet, step.half)
+            self.allowed(packet, step.dateline_class)
         };
         let (number_of_packet, beats) = (place.packet, packet.beats);
         let router = &self.routers[queue.router as usize];

@@ -5,7 +5,7 @@ use super::datapath::Beat;
 use super::delay::Delay;
 use super::packets::{NONE, Packet, PacketId, Packets};
 use super::parts::{Lane, OutVc, Pair, Port, Queue, QueueStats, Router, Source, State, UNLIMITED};
-use super::routing::{Half, Routes};
+use super::routing::{DatelineClass, Routes};
 use super::topology::{Leads, Topology};
 use crate::engine::{Event, Random, Schedule};
 use crate::units::{Span, Time};
@@ -113,7 +113,7 @@ impl Fabric {
     /// # Errors
     /// An impossible parameter.
     pub fn new(topology: Topology, config: FabricConfig, seed: u64) -> Result<Fabric, ConfigError> {
-        config.check(Routes::halves(&topology))?;
+        config.check(Routes::dateline_classes(&topology))?;
         if let Some(why) = Routes::refuses(&topology) {
             return Err(ConfigError { parameter: "topology", why });
         }
@@ -307,12 +307,6 @@ impl Fabric {
         self.lanes[first..first + self.lanes_each as usize].iter().map(|lane| lane.packets).sum()
     }
 
-    /// Packets at a terminal in one lane. A lane is a virtual channel with [`Select::Destination`],
-    /// otherwise a message class.
-    pub fn waiting_in_lane(&self, terminal: u32, lane: u32) -> u32 {
-        self.lanes[(terminal * self.lanes_each + lane) as usize].packets
-    }
-
     /// Puts a packet into its terminal's queue. It leaves when the network takes it, one beat per
     /// cycle. `tick` is the model's event that calls [`Fabric::tick`].
     ///
@@ -435,17 +429,17 @@ impl Fabric {
     }
 
     /// The virtual channels that a packet may use on its next link.
-    pub(super) fn allowed(&self, packet: &Packet, half: Half) -> u32 {
+    pub(super) fn allowed(&self, packet: &Packet, dateline_class: DatelineClass) -> u32 {
         let class = self.config.class(packet.class.into());
         let (first, vcs) = (u32::from(class.first_vc), u32::from(class.vcs));
-        match (self.config.select, half) {
+        match (self.config.select, dateline_class) {
             (Select::Destination, _) => some(first + packet.destination % vcs, 1),
-            (Select::Free, Half::Any) => some(first, vcs),
+            (Select::Free, DatelineClass::Any) => some(first, vcs),
             // The configuration refuses a ring with one channel; tests build one to see it
             // deadlock.
             (Select::Free, _) if vcs == 1 => some(first, 1),
-            (Select::Free, Half::Before) => some(first, vcs.div_ceil(2)),
-            (Select::Free, Half::After) => some(first + vcs.div_ceil(2), vcs / 2),
+            (Select::Free, DatelineClass::Before) => some(first, vcs.div_ceil(2)),
+            (Select::Free, DatelineClass::After) => some(first + vcs.div_ceil(2), vcs / 2),
         }
     }
 

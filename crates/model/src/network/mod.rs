@@ -39,7 +39,7 @@ pub(crate) use plan::line_of;
 pub use plan::{EXAMPLE, Plan, PlanError, Shape};
 pub(crate) use report::idle_lines;
 pub use report::{IdleParameter, Limit, Report, WaitCycles};
-pub(crate) use routing::{Half, Routes, Way};
+pub(crate) use routing::{DatelineClass, Routes, Way};
 pub use topology::{Leads, MOST_PORTS, Topology, TopologyError};
 pub(crate) use traffic::Destinations;
 pub use traffic::{Arrival, Pattern, Sizes, Traffic};

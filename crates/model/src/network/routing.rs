@@ -37,12 +37,12 @@ pub(crate) struct Table {
 pub(crate) struct Step {
     pub port: u8,
     /// The half of the virtual channels that it may use: datelines of rings.
-    pub half: Half,
+    pub dateline_class: DatelineClass,
 }
 
 /// The virtual channels that a step may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Half {
+pub(crate) enum DatelineClass {
     Any,
     /// The half for packets that will still cross this ring's dateline.
     Before,
@@ -85,7 +85,7 @@ impl Routes {
     }
 
     /// Groups of virtual channels that these routes need to be deadlock-free: two on rings.
-    pub fn halves(topology: &Topology) -> usize {
+    pub fn dateline_classes(topology: &Topology) -> usize {
         if matches!(topology.shape, Shape::Cube { wraps: true, .. }) { 2 } else { 1 }
     }
 
@@ -105,7 +105,7 @@ impl Routes {
 
     #[inline]
     pub fn step(&self, way: Way) -> Step {
-        let any = |port| Step { port, half: Half::Any };
+        let any = |port| Step { port, dateline_class: DatelineClass::Any };
         if way.router == way.router_to {
             return any(way.port_to);
         }
@@ -131,11 +131,14 @@ impl Cube {
         let dimension = here.iter().zip(there).position(|(a, b)| a != b).unwrap_or(0);
         let (from, to) = (here[dimension], there[dimension]);
         if self.radix == 2 {
-            return Step { port: 1 + dimension as u8, half: Half::Any };
+            return Step { port: 1 + dimension as u8, dateline_class: DatelineClass::Any };
         }
         let (up, down) = (1 + 2 * dimension as u8, 2 + 2 * dimension as u8);
         if !self.wraps {
-            return Step { port: if to > from { up } else { down }, half: Half::Any };
+            return Step {
+                port: if to > from { up } else { down },
+                dateline_class: DatelineClass::Any,
+            };
         }
         let radix = u16::from(self.radix);
         let ahead = (u16::from(to) + radix - u16::from(from)) % radix;
@@ -149,13 +152,13 @@ impl Cube {
         let crosses = if goes_up { start > to } else { start < to };
         let crossing_now = if goes_up { from + 1 == self.radix } else { from == 0 };
         let crossing_ahead = if goes_up { from > to } else { from < to };
-        let half = match (crosses, crossing_ahead && !crossing_now) {
-            (true, true) => Half::Before,
-            (true, false) => Half::After,
-            (false, _) if way.bits >> 31 == 0 => Half::Before,
-            (false, _) => Half::After,
+        let dateline_class = match (crosses, crossing_ahead && !crossing_now) {
+            (true, true) => DatelineClass::Before,
+            (true, false) => DatelineClass::After,
+            (false, _) if way.bits >> 31 == 0 => DatelineClass::Before,
+            (false, _) => DatelineClass::After,
         };
-        Step { port: if goes_up { up } else { down }, half }
+        Step { port: if goes_up { up } else { down }, dateline_class }
     }
 }
 
@@ -249,7 +252,11 @@ mod tests {
                             assert_eq!(terminal as usize, to);
                             break;
                         }
-                        let channel = (router, step.port, usize::from(step.half == Half::After));
+                        let channel = (
+                            router,
+                            step.port,
+                            usize::from(step.dateline_class == DatelineClass::After),
+                        );
                         wants.extend(held.map(|held| (held, channel)));
                         held = Some(channel);
                         let Leads::Router(next, by) = leads else { panic!("off the rim") };

@@ -5,7 +5,7 @@ use super::datapath::{Beat, HEAD, TAIL};
 use super::fabric::Fabric;
 use super::packets::NONE;
 use super::parts::UNLIMITED;
-use super::routing::Half;
+use super::routing::DatelineClass;
 
 impl Fabric {
     /// Each terminal sends a beat if it can.
@@ -69,7 +69,7 @@ impl Fabric {
         let port = self.router_ports() + terminal;
         let lane = self.lanes[number];
         let packet = self.packets.packet(lane.packet);
-        let allowed = self.allowed(packet, Half::Any) & self.ports[port as usize].free_vcs;
+        let allowed = self.allowed(packet, DatelineClass::Any) & self.ports[port as usize].free_vcs;
         let Some(vc) = self.choose_vc(port, allowed, lane.left) else {
             return false;
         };

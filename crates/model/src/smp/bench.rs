@@ -17,9 +17,9 @@ use super::transport::CHANNELS;
 
 /// An event on the bench.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OnBench(pub LinkEvent);
+pub struct BenchEvent(pub LinkEvent);
 
-impl Event for OnBench {
+impl Event for BenchEvent {
     fn trace(self) -> u64 {
         self.0.trace()
     }
@@ -49,7 +49,7 @@ struct Stimulus {
 /// Both nodes.
 pub struct Bench {
     /// The link.
-    pub link: Link<OnBench>,
+    pub link: Link<BenchEvent>,
     form: Header,
     stimuli: [[Option<Stimulus>; CHANNELS]; 2],
     /// Packets that each channel must still deliver at each end, in order.
@@ -70,18 +70,18 @@ pub struct Bench {
 }
 
 /// The bench with its schedule.
-pub type Running = Simulation<Bench>;
+pub type Machine = Simulation<Bench>;
 
-impl Running {
+impl Machine {
     /// A bench with a link that is up, and nothing to send yet.
-    pub fn new(config: &Config, seed: u64) -> Running {
+    pub fn new(config: &Config, seed: u64) -> Machine {
         let mut schedule = Schedule::new(seed, config.cycle());
-        let link = Link::trained(config, 0, |_, event| OnBench(event), &mut schedule);
-        Running::on(link, schedule)
+        let link = Link::trained(config, 0, |_, event| BenchEvent(event), &mut schedule);
+        Machine::on(link, schedule)
     }
 
     /// A bench around a link.
-    pub fn on(link: Link<OnBench>, schedule: Schedule<OnBench>) -> Running {
+    pub fn on(link: Link<BenchEvent>, schedule: Schedule<BenchEvent>) -> Machine {
         let bench = Bench {
             form: link.config().header,
             link,
@@ -94,7 +94,7 @@ impl Running {
             last_arrival: Time::ZERO,
             damage: None,
         };
-        Running { model: bench, schedule }
+        Machine { model: bench, schedule }
     }
 
     /// Lets `end` send `packets` packets on a channel, starting now.
@@ -118,7 +118,7 @@ impl Running {
 }
 
 impl Bench {
-    fn feed(&mut self, schedule: &mut Schedule<OnBench>, end: u8, channel: u8) {
+    fn feed(&mut self, schedule: &mut Schedule<BenchEvent>, end: u8, channel: u8) {
         let Some(stimulus) = &mut self.stimuli[usize::from(end)][usize::from(channel)] else {
             return;
         };
@@ -140,7 +140,7 @@ impl Bench {
         }
     }
 
-    fn collect(&mut self, schedule: &mut Schedule<OnBench>, end: u8, channel: u8) {
+    fn collect(&mut self, schedule: &mut Schedule<BenchEvent>, end: u8, channel: u8) {
         let (at, on) = (usize::from(end), usize::from(channel));
         if self.blocked[at][on] {
             return;
@@ -188,9 +188,9 @@ impl Stimulus {
 }
 
 impl Model for Bench {
-    type Event = OnBench;
+    type Event = BenchEvent;
 
-    fn handle(&mut self, OnBench(event): OnBench, schedule: &mut Schedule<OnBench>) {
+    fn handle(&mut self, BenchEvent(event): BenchEvent, schedule: &mut Schedule<BenchEvent>) {
         match event {
             LinkEvent::Room { end, channel } => self.feed(schedule, end, channel),
             LinkEvent::Arrived { end, channel } => self.collect(schedule, end, channel),

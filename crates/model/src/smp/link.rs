@@ -696,8 +696,7 @@ impl End {
     /// When the header of a packet arrived that was complete at `tail` and took `took` on the line.
     /// With cut-through the rest arrives while the header is forwarded.
     fn head(&self, tail: Time, took: Span) -> Time {
-        let head = tail.ps() + self.lanes.time(HEADER_BYTES).ps();
-        Time::from_ps(head.saturating_sub(took.ps()))
+        (tail + self.lanes.time(HEADER_BYTES)).saturating_sub(took)
     }
 
     /// The next link-layer packet that is due: acknowledgements first, then credits.

@@ -28,7 +28,7 @@ const THINKS: Span = Span::from_ns(4);
 
 /// An event of a system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OnSystem {
+pub enum SystemEvent {
     /// An event of a link.
     Link {
         /// Its number.
@@ -48,12 +48,12 @@ pub enum OnSystem {
     },
 }
 
-impl Event for OnSystem {
+impl Event for SystemEvent {
     fn trace(self) -> u64 {
         match self {
-            OnSystem::Link { link, event } => event.trace() | u64::from(link) << 8,
-            OnSystem::Inside { node } => 1 << 32 | u64::from(node),
-            OnSystem::Accesses { node } => 2 << 32 | u64::from(node),
+            SystemEvent::Link { link, event } => event.trace() | u64::from(link) << 8,
+            SystemEvent::Inside { node } => 1 << 32 | u64::from(node),
+            SystemEvent::Accesses { node } => 2 << 32 | u64::from(node),
         }
     }
 }
@@ -110,7 +110,7 @@ pub struct System {
     /// Processors.
     pub nodes: Vec<Node>,
     /// Links, by the numbers of [`links_of`].
-    pub links: Vec<Link<OnSystem>>,
+    pub links: Vec<Link<SystemEvent>>,
     ends: Vec<[usize; 2]>,
     config: Config,
     sharing: Sharing,
@@ -120,9 +120,9 @@ pub struct System {
 }
 
 /// The system with its schedule.
-pub type Running = Simulation<System>;
+pub type Machine = Simulation<System>;
 
-impl Running {
+impl Machine {
     /// A system of 2, 3 or 4 nodes whose links are up.
     ///
     /// # Errors
@@ -132,15 +132,15 @@ impl Running {
         config: &Config,
         sharing: Sharing,
         seed: u64,
-    ) -> Result<Running, String> {
+    ) -> Result<Machine, String> {
         config.check().map_err(|error| error.to_string())?;
         let ends = links_of(nodes)?;
         let mut schedule = Schedule::new(seed, config.cycle());
-        let wrap = |link, event| OnSystem::Link { link, event };
+        let wrap = |link, event| SystemEvent::Link { link, event };
         let links = (0..ends.len() as u16)
             .map(|link| Link::trained(config, link, wrap, &mut schedule))
             .collect();
-        let node = |at: usize, schedule: &mut Schedule<OnSystem>| Node {
+        let node = |at: usize, schedule: &mut Schedule<SystemEvent>| Node {
             memory: vec![0; MEMORY_BYTES],
             lmu: Lmu::new(at, nodes, &ends),
             lbt: Lbt::default(),
@@ -158,11 +158,11 @@ impl Running {
         let golden = Golden::new(sharing.lines as usize);
         let config = config.clone();
         let system = System { nodes, links, ends, config, sharing, golden, fault: None };
-        let mut running = Running { model: system, schedule };
-        for node in 0..running.model.nodes.len() as u8 {
-            running.schedule.at(Time::ZERO, OnSystem::Accesses { node });
+        let mut machine = Machine { model: system, schedule };
+        for node in 0..machine.model.nodes.len() as u8 {
+            machine.schedule.at(Time::ZERO, SystemEvent::Accesses { node });
         }
-        Ok(running)
+        Ok(machine)
     }
 
     /// Fills a node's descriptor registers and starts the transfer.
@@ -199,7 +199,7 @@ impl Running {
 }
 
 impl System {
-    fn access(&mut self, schedule: &mut Schedule<OnSystem>, node: u8) {
+    fn access(&mut self, schedule: &mut Schedule<SystemEvent>, node: u8) {
         let at = usize::from(node);
         let own = &mut self.nodes[at];
         if own.accesses_left == 0 || own.waiting >= self.sharing.waiting {
@@ -222,7 +222,7 @@ impl System {
         }
         self.check(line);
         self.send_messages(schedule, at, &out);
-        schedule.after(THINKS, OnSystem::Accesses { node });
+        schedule.after(THINKS, SystemEvent::Accesses { node });
     }
 
     fn settle(&mut self, node: usize, done: Done) {
@@ -244,7 +244,12 @@ impl System {
         }
     }
 
-    fn message_comes(&mut self, schedule: &mut Schedule<OnSystem>, node: usize, message: Message) {
+    fn message_comes(
+        &mut self,
+        schedule: &mut Schedule<SystemEvent>,
+        node: usize,
+        message: Message,
+    ) {
         let mut out = Vec::new();
         match self.nodes[node].cc.handle(message, &mut out) {
             Err(error) => {
@@ -254,18 +259,23 @@ impl System {
             Ok(Some(done)) => {
                 self.nodes[node].waiting -= 1;
                 self.settle(node, done);
-                schedule.settle(OnSystem::Accesses { node: node as u8 });
+                schedule.settle(SystemEvent::Accesses { node: node as u8 });
             }
         }
         self.check(message.line);
         self.send_messages(schedule, node, &out);
     }
 
-    fn send_messages(&mut self, schedule: &mut Schedule<OnSystem>, node: usize, out: &[Message]) {
+    fn send_messages(
+        &mut self,
+        schedule: &mut Schedule<SystemEvent>,
+        node: usize,
+        out: &[Message],
+    ) {
         for message in out {
             if usize::from(message.to) == node {
                 self.nodes[node].inside.push_back(*message);
-                schedule.after(INSIDE, OnSystem::Inside { node: node as u8 });
+                schedule.after(INSIDE, SystemEvent::Inside { node: node as u8 });
                 continue;
             }
             let packet = message.to_packet();
@@ -276,7 +286,7 @@ impl System {
     }
 
     /// Lets the block unit fill the link management's queues.
-    fn send_blocks(&mut self, schedule: &mut Schedule<OnSystem>, node: usize) {
+    fn send_blocks(&mut self, schedule: &mut Schedule<SystemEvent>, node: usize) {
         loop {
             let Node { lbt, lmu, memory, .. } = &mut self.nodes[node];
             let accepts = |packet: &NetworkPacket| {
@@ -290,7 +300,7 @@ impl System {
     }
 
     /// Offers a link the packets that wait for it.
-    fn pump(&mut self, schedule: &mut Schedule<OnSystem>, node: usize, way: Way) {
+    fn pump(&mut self, schedule: &mut Schedule<SystemEvent>, node: usize, way: Way) {
         let link = &mut self.links[usize::from(way.link)];
         for channel in 0..self.config.channels {
             while let Some(packet) = self.nodes[node].lmu.queue(way.link, channel).front() {
@@ -310,7 +320,7 @@ impl System {
     }
 
     /// Handles a packet sent by a link: it frees room, and a transfer may have ended.
-    fn link_sent(&mut self, schedule: &mut Schedule<OnSystem>, link: u16, end: u8) {
+    fn link_sent(&mut self, schedule: &mut Schedule<SystemEvent>, link: u16, end: u8) {
         let node = self.ends[usize::from(link)][usize::from(end)];
         self.pump(schedule, node, Way { link, end });
         let links = &self.links;
@@ -327,7 +337,13 @@ impl System {
         self.send_blocks(schedule, node);
     }
 
-    fn packet_comes(&mut self, schedule: &mut Schedule<OnSystem>, link: u16, end: u8, channel: u8) {
+    fn packet_comes(
+        &mut self,
+        schedule: &mut Schedule<SystemEvent>,
+        link: u16,
+        end: u8,
+        channel: u8,
+    ) {
         let node = self.ends[usize::from(link)][usize::from(end)];
         while let Some(tlp) = self.links[usize::from(link)].take(schedule, end, channel) {
             let packet = match NetworkPacket::from_tlp(&tlp, self.config.header) {
@@ -359,18 +375,18 @@ impl System {
 }
 
 impl Model for System {
-    type Event = OnSystem;
+    type Event = SystemEvent;
 
-    fn handle(&mut self, event: OnSystem, schedule: &mut Schedule<OnSystem>) {
+    fn handle(&mut self, event: SystemEvent, schedule: &mut Schedule<SystemEvent>) {
         match event {
-            OnSystem::Accesses { node } => self.access(schedule, node),
-            OnSystem::Inside { node } => {
+            SystemEvent::Accesses { node } => self.access(schedule, node),
+            SystemEvent::Inside { node } => {
                 let at = usize::from(node);
                 if let Some(message) = self.nodes[at].inside.pop_front() {
                     self.message_comes(schedule, at, message);
                 }
             }
-            OnSystem::Link { link, event } => match event {
+            SystemEvent::Link { link, event } => match event {
                 LinkEvent::Room { end, .. } => self.link_sent(schedule, link, end),
                 LinkEvent::Arrived { end, channel } => {
                     self.packet_comes(schedule, link, end, channel);

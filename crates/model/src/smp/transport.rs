@@ -295,7 +295,7 @@ impl ReceiveSide {
             Receive::StoreAndForward => front.tail.max(free_at) + pass,
         };
         let ends = ends.max(now);
-        self.exit.reserve(ends - pass, pass + self.gap);
+        self.exit.reserve(ends.saturating_sub(pass), pass + self.gap);
         self.leaving = Some((channel, ends));
         Some(ends)
     }

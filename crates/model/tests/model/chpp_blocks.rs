@@ -6,11 +6,11 @@ use bellwire_model::chpp::config::{Arbitration, LinkKind, Start};
 use bellwire_model::chpp::experiments::Kind;
 use bellwire_model::chpp::experiments::single::{endpoint, post};
 use bellwire_model::chpp::host::Notice;
-use bellwire_model::chpp::machine::{Desk, Program};
+use bellwire_model::chpp::machine::{HostApi, Program};
 use bellwire_model::chpp::port::RingKind;
 use bellwire_model::chpp::{Config, Machine};
-use bellwire_model::engine::Policy;
-use bellwire_model::engine::Standstill;
+use bellwire_model::engine::{Policy, Standstill};
+use bellwire_model::stats::Watched;
 use bellwire_model::units::{Span, Time};
 use bellwire_wire::endpoint::Endpoint;
 use bellwire_wire::entry::Entry;
@@ -125,17 +125,17 @@ fn opposing_gets_need_their_own_channel() {
         let mut config = config.clone();
         config.crossbar.get_channel = get_channel;
         let mut machine = Machine::new(&config, 1).unwrap();
-        let mut desk = machine.desk();
+        let mut api = machine.api();
         for node in [0u8, 1] {
-            let source = desk.free_memory(usize::from(1 - node), 0);
-            desk.memory_mut(source, 4096).unwrap().fill(0x70 + node);
+            let source = api.free_memory(usize::from(1 - node), 0);
+            api.memory_mut(source, 4096).unwrap().fill(0x70 + node);
         }
         for at in 0..32 {
             for node in [0u8, 1] {
                 let ends = (endpoint(node), endpoint(1 - node));
-                let near = desk.free_memory(node.into(), 0) + 8192 + at * 4096;
-                let far = desk.free_memory((1 - node).into(), 0);
-                post(&mut desk, Kind::Get, ends, (near, far), 4096).unwrap();
+                let near = api.free_memory(node.into(), 0) + 8192 + at * 4096;
+                let far = api.free_memory((1 - node).into(), 0);
+                post(&mut api, Kind::Get, ends, (near, far), 4096).unwrap();
             }
         }
         let outcome = machine.run_to_end(&mut ());
@@ -147,10 +147,10 @@ fn opposing_gets_need_their_own_channel() {
     assert!(told.contains("receive buffer") && told.contains("room for a packet"), "{told}");
     let (mut machine, outcome) = run(true);
     outcome.unwrap();
-    let desk = machine.desk();
+    let api = machine.api();
     for node in [0u8, 1] {
-        let near = desk.free_memory(node.into(), 0) + 8192;
-        assert!(desk.memory(near, 32 * 4096).unwrap().iter().all(|byte| *byte == 0x70 + node));
+        let near = api.free_memory(node.into(), 0) + 8192;
+        assert!(api.memory(near, 32 * 4096).unwrap().iter().all(|byte| *byte == 0x70 + node));
     }
 }
 
@@ -162,9 +162,9 @@ fn wrong_keys_and_unknown_types_are_dropped() {
     let mut config = Config::prototype();
     config.nic.functions = 4;
     let mut machine = Machine::new(&config, 1).unwrap();
-    let mut desk = machine.desk();
-    let target = desk.free_memory(1, 0);
-    let right = desk.key(endpoint(1));
+    let mut api = machine.api();
+    let target = api.free_memory(1, 0);
+    let right = api.key(endpoint(1));
     let packet = |magic: u8, destination: Endpoint| {
         let header = HeaderRepr {
             primitive: Primitive::Put,
@@ -181,15 +181,15 @@ fn wrong_keys_and_unknown_types_are_dropped() {
         packet.emit(&mut bytes).unwrap();
         bytes
     };
-    assert!(desk.inject(0, 1, &packet(right ^ 0x80, endpoint(1))));
-    assert!(desk.inject(0, 1, &packet(right, Endpoint::new(1, 7, 0).unwrap())));
+    assert!(api.inject(0, 1, &packet(right ^ 0x80, endpoint(1))));
+    assert!(api.inject(0, 1, &packet(right, Endpoint::new(1, 7, 0).unwrap())));
     let mut unknown = packet(right, endpoint(1));
     unknown[2] = 0x10;
-    assert!(desk.inject(0, 1, &unknown));
+    assert!(api.inject(0, 1, &unknown));
     machine.run_to_end(&mut ()).unwrap();
     let counters = machine.nodes()[1].receiver.counters;
     assert_eq!((counters.refused, counters.unknown, counters.events, counters.bytes), (2, 1, 0, 0));
-    assert_eq!(machine.desk().memory(target, 8).unwrap(), [0; 8]);
+    assert_eq!(machine.api().memory(target, 8).unwrap(), [0; 8]);
 }
 
 /// A function cannot reach another's descriptors, sources or targets. Each attempt ends with an
@@ -199,23 +199,23 @@ fn wrong_keys_and_unknown_types_are_dropped() {
 fn functions_are_isolated() {
     struct Errors(Vec<Status>);
     impl Program for Errors {
-        fn notified(&mut self, notice: &Notice, _: &mut Desk<'_>) {
+        fn notified(&mut self, notice: &Notice, _: &mut HostApi<'_>) {
             assert_eq!(notice.ring, RingKind::Send);
             self.0.push(notice.event.status);
         }
     }
     let mut machine = Machine::new(&Config::prototype(), 1).unwrap();
-    let mut desk = machine.desk();
-    let (own, foreign) = (desk.free_memory(0, 1), desk.free_memory(0, 2));
-    desk.memory_mut(foreign, 64).unwrap().fill(0x99);
+    let mut api = machine.api();
+    let (own, foreign) = (api.free_memory(0, 1), api.free_memory(0, 2));
+    api.memory_mut(foreign, 64).unwrap().fill(0x99);
     let to = Endpoint::new(1, 1, 0).unwrap();
-    let (target, other_target) = (desk.free_memory(1, 1), desk.free_memory(1, 2));
-    let magic = desk.key(to);
+    let (target, other_target) = (api.free_memory(1, 1), api.free_memory(1, 2));
+    let magic = api.key(to);
     let mut put = |from: u64, to_address: u64| {
         let sources = [Entry { address: from, length: 64 }];
         let destinations = [Entry { address: to_address, length: 64 }];
         let descriptor = support::put((to, magic), &sources, &destinations);
-        desk.post(0, 1, &descriptor).unwrap();
+        api.post(0, 1, &descriptor).unwrap();
     };
     put(foreign, target);
     put(own, other_target);
@@ -225,12 +225,12 @@ fn functions_are_isolated() {
     errors.0.sort_by_key(|status| status.code());
     assert_eq!(errors.0, [Status::Success, Status::SourceFault]);
     assert_eq!(machine.nodes()[1].receiver.counters.outside, 1);
-    let desk = machine.desk();
+    let api = machine.api();
     assert!(
-        desk.memory(target, 64)
+        api.memory(target, 64)
             .unwrap()
             .iter()
-            .chain(desk.memory(other_target, 64).unwrap())
+            .chain(api.memory(other_target, 64).unwrap())
             .all(|byte| *byte == 0)
     );
 }
@@ -240,7 +240,7 @@ fn functions_are_isolated() {
 struct Received(u32);
 
 impl Program for Received {
-    fn notified(&mut self, notice: &Notice, _: &mut Desk<'_>) {
+    fn notified(&mut self, notice: &Notice, _: &mut HostApi<'_>) {
         self.0 += u32::from(notice.ring == RingKind::Receive);
     }
 }
@@ -260,11 +260,11 @@ fn rings_and_slots_hold_naps_back() {
         config.nic.slot_cache = 16;
         config.nic.slot_batch = 8;
         let mut machine = Machine::new(&config, 1).unwrap();
-        let mut desk = machine.desk();
-        desk.consumes(1, 0, 0, false);
-        let near = desk.free_memory(0, 0);
+        let mut api = machine.api();
+        api.consumes(1, 0, 0, false);
+        let near = api.free_memory(0, 0);
         for _ in 0..30 {
-            post(&mut desk, Kind::NapIndirect, (endpoint(0), endpoint(1)), (near, 0), 100).unwrap();
+            post(&mut api, Kind::NapIndirect, (endpoint(0), endpoint(1)), (near, 0), 100).unwrap();
         }
         let mut received = Received::default();
         let Err(Standstill::Starved(waits)) = machine.run_to_end(&mut received) else {
@@ -272,7 +272,7 @@ fn rings_and_slots_hold_naps_back() {
         };
         assert!(waits.iter().any(|wait| wait.contains(scarce)), "{waits:?}");
         assert_eq!((received.0, machine.nodes()[1].receiver.counters.naps), (0, 16));
-        machine.desk().consumes(1, 0, 0, true);
+        machine.api().consumes(1, 0, 0, true);
         machine.run_to_end(&mut received).unwrap();
         assert_eq!(received.0, 30);
         let node = &machine.nodes()[1];
@@ -288,20 +288,20 @@ fn rings_and_slots_hold_naps_back() {
 #[test]
 fn a_33rd_operation_waits() {
     let mut machine = Machine::new(&Config::prototype(), 1).unwrap();
-    let mut desk = machine.desk();
-    let near = desk.free_memory(0, 0);
+    let mut api = machine.api();
+    let near = api.free_memory(0, 0);
     for _ in 0..100 {
-        post(&mut desk, Kind::NapIndirect, (endpoint(0), endpoint(1)), (near, 0), 64).unwrap();
+        post(&mut api, Kind::NapIndirect, (endpoint(0), endpoint(1)), (near, 0), 64).unwrap();
     }
-    let (from, near) = (Endpoint::new(0, 3, 1).unwrap(), desk.free_memory(0, 3));
-    let other = post(&mut desk, Kind::NapIndirect, (from, endpoint(1)), (near, 0), 64).unwrap();
+    let (from, near) = (Endpoint::new(0, 3, 1).unwrap(), api.free_memory(0, 3));
+    let other = post(&mut api, Kind::NapIndirect, (from, endpoint(1)), (near, 0), 64).unwrap();
     let mut received = Received::default();
     machine.run_to_end(&mut received).unwrap();
     assert_eq!(received.0, 101);
     let node = &machine.nodes()[0];
     assert_eq!((node.host.most_outstanding, node.host.held_back), (32, 68));
     assert_eq!(node.doorbells.overflowed, 0);
-    assert!(node.doorbells.occupancy[0].most() <= 32);
+    assert!(node.doorbells.fifos[0].occupancy().most() <= 32);
     let last_of_first = machine.operations()[99].finished.unwrap();
     assert!(machine.operations()[other as usize].finished.unwrap() < last_of_first);
 }
@@ -335,7 +335,7 @@ fn channels_follow_the_destination() {
         machine.watch_channels();
         let mut traffic = Traffic::new(&config, 300);
         for _ in 0..50 {
-            traffic.post(&mut machine.desk());
+            traffic.post(&mut machine.api());
         }
         machine.run_to_end(&mut traffic).unwrap();
         let seen = machine.controllers().seen.as_deref().unwrap();
@@ -359,17 +359,17 @@ fn voq_has_no_head_of_line_blocking() {
         config.crossbar.channel_packets = 4;
         config.host.ring_entries = 2;
         let mut machine = Machine::new(&config, 1).unwrap();
-        let mut desk = machine.desk();
+        let mut api = machine.api();
         // Node 1 does not read its rings: its receive buffer fills with NAPs, and so does the
         // channel to it.
-        desk.consumes(1, 0, 0, false);
-        let near = desk.free_memory(0, 0);
+        api.consumes(1, 0, 0, false);
+        let near = api.free_memory(0, 0);
         for _ in 0..8 {
-            post(&mut desk, Kind::NapImmediate, (endpoint(0), endpoint(1)), (near, 0), 16).unwrap();
+            post(&mut api, Kind::NapImmediate, (endpoint(0), endpoint(1)), (near, 0), 16).unwrap();
         }
         for node in [2, 3] {
             for _ in 0..8 {
-                post(&mut desk, Kind::NapImmediate, (endpoint(0), endpoint(node)), (near, 0), 16)
+                post(&mut api, Kind::NapImmediate, (endpoint(0), endpoint(node)), (near, 0), 16)
                     .unwrap();
             }
         }
@@ -417,14 +417,14 @@ fn inputs_share_an_output_as_the_policy_says() {
         // Deep enough that each input always has a packet waiting.
         config.crossbar.receive_packets = 8;
         let mut machine = Machine::new(&config, 1).unwrap();
-        let mut desk = machine.desk();
-        let far = desk.free_memory(0, 0);
+        let mut api = machine.api();
+        let far = api.free_memory(0, 0);
         let puts: Vec<(u8, u32)> = (1..4)
             .flat_map(|node: u8| (0..20).map(move |_| node))
             .map(|node| {
-                let places = (desk.free_memory(node.into(), 0), far);
+                let places = (api.free_memory(node.into(), 0), far);
                 let ends = (endpoint(node), endpoint(0));
-                (node, post(&mut desk, Kind::Put, ends, places, 65536).unwrap())
+                (node, post(&mut api, Kind::Put, ends, places, 65536).unwrap())
             })
             .collect();
         machine.run_program(&mut (), Time::ZERO + Span::from_ns(200_000)).unwrap();

@@ -46,10 +46,10 @@ fn a_chain_is_as_fast_as_its_slowest_stage() {
 fn nodes_are_alike() {
     let between = |from: u8, to: u8, config: &Config| {
         let mut machine = Machine::new(config, 1).expect("a machine");
-        let mut desk = machine.desk();
-        let (near, far) = (desk.free_memory(from.into(), 0), desk.free_memory(to.into(), 0));
+        let mut api = machine.api();
+        let (near, far) = (api.free_memory(from.into(), 0), api.free_memory(to.into(), 0));
         let ends = (endpoint(from), endpoint(to));
-        let put = post(&mut desk, Kind::Put, ends, (near, far), 1000).expect("a descriptor");
+        let put = post(&mut api, Kind::Put, ends, (near, far), 1000).expect("a descriptor");
         machine.run_to_end(&mut ()).expect("it ends");
         machine.audit().expect("the laws hold");
         machine.operations()[put as usize].latency().expect("it is over")

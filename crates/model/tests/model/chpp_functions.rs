@@ -7,7 +7,7 @@ use bellwire_model::chpp::experiments::Kind;
 use bellwire_model::chpp::experiments::single::{endpoint, post, single};
 use bellwire_model::chpp::experiments::stream::stream;
 use bellwire_model::chpp::host::Notice;
-use bellwire_model::chpp::machine::{Desk, Program};
+use bellwire_model::chpp::machine::{HostApi, Program};
 use bellwire_model::chpp::port::RingKind;
 use bellwire_model::chpp::{Config, Machine};
 use bellwire_wire::endpoint::Endpoint;
@@ -17,7 +17,7 @@ use bellwire_wire::endpoint::Endpoint;
 struct Counted(BTreeMap<(usize, bool, usize, usize), u32>);
 
 impl Program for Counted {
-    fn notified(&mut self, notice: &Notice, _: &mut Desk<'_>) {
+    fn notified(&mut self, notice: &Notice, _: &mut HostApi<'_>) {
         let sent = notice.ring == RingKind::Send;
         *self.0.entry((notice.node, sent, notice.function, notice.queue_pair)).or_default() += 1;
     }
@@ -30,13 +30,13 @@ impl Program for Counted {
 fn all_queue_pairs_work_at_once() {
     let config = Config::prototype();
     let mut machine = Machine::new(&config, 4).unwrap();
-    let mut desk = machine.desk();
+    let mut api = machine.api();
     for _ in 0..5 {
         for function in 0..8 {
             for queue_pair in 0..4 {
                 let ends = [0, 1].map(|node| Endpoint::new(node, function, queue_pair).unwrap());
-                let near = desk.free_memory(0, function.into());
-                post(&mut desk, Kind::NapIndirect, (ends[0], ends[1]), (near, 0), 100).unwrap();
+                let near = api.free_memory(0, function.into());
+                post(&mut api, Kind::NapIndirect, (ends[0], ends[1]), (near, 0), 100).unwrap();
             }
         }
     }
@@ -58,11 +58,11 @@ fn rings_may_lie_anywhere() {
         let mut config = Config::prototype();
         config.host.window = window.parse().unwrap();
         let mut machine = Machine::new(&config, 1).unwrap();
-        let mut desk = machine.desk();
+        let mut api = machine.api();
         let ends = [0, 1].map(|node| Endpoint::new(node, function, 0).unwrap());
-        let near = desk.free_memory(0, function.into());
+        let near = api.free_memory(0, function.into());
         let operation =
-            post(&mut desk, Kind::NapImmediate, (ends[0], ends[1]), (near, 0), 40).unwrap();
+            post(&mut api, Kind::NapImmediate, (ends[0], ends[1]), (near, 0), 40).unwrap();
         machine.run_to_end(&mut ()).unwrap();
         machine.operations()[operation as usize].latency().unwrap()
     };
@@ -110,10 +110,10 @@ fn few_tags_bound_reads() {
 fn an_idle_machine_knows_no_chance() {
     let latency = |seed| {
         let mut machine = Machine::new(&Config::prototype(), seed).unwrap();
-        let mut desk = machine.desk();
-        let places = (desk.free_memory(0, 0), desk.free_memory(1, 0));
+        let mut api = machine.api();
+        let places = (api.free_memory(0, 0), api.free_memory(1, 0));
         let operation =
-            post(&mut desk, Kind::Put, (endpoint(0), endpoint(1)), places, 5000).unwrap();
+            post(&mut api, Kind::Put, (endpoint(0), endpoint(1)), places, 5000).unwrap();
         machine.run_to_end(&mut ()).unwrap();
         machine.operations()[operation as usize].latency().unwrap()
     };

@@ -3,7 +3,7 @@
 use bellwire_model::chpp::experiments::Kind;
 use bellwire_model::chpp::experiments::single::{endpoint, pattern, post};
 use bellwire_model::chpp::host::Notice;
-use bellwire_model::chpp::machine::{Desk, Program};
+use bellwire_model::chpp::machine::{HostApi, Program};
 use bellwire_model::chpp::port::RingKind;
 use bellwire_model::chpp::{Config, Machine};
 use bellwire_model::engine::Standstill;
@@ -24,22 +24,22 @@ fn plain_loads_and_stores_pass() {
     let mut machine = Machine::new(&config(), 1).unwrap();
     for node in 0..4 {
         for device in 0..2 {
-            let base = machine.desk().device(device).unwrap();
+            let base = machine.api().device(device).unwrap();
             for (at, length) in [(0, 1), (5, 3), (100, 64), (4000, 96), (65408, 128)] {
                 let bytes: Vec<u8> = (0..length).map(|i| pattern(i + 7 * node + at)).collect();
                 let before = machine.io().memory(base, 65536).unwrap().to_vec();
-                let mut desk = machine.desk();
-                let store = desk.store(node, base + at as u64, &bytes).unwrap();
+                let mut api = machine.api();
+                let store = api.store(node, base + at as u64, &bytes).unwrap();
                 // A load stays behind an earlier store of the same node.
-                let load = desk.load(node, base + at as u64, length).unwrap();
+                let load = api.load(node, base + at as u64, length).unwrap();
                 machine.run_to_end(&mut ()).unwrap();
                 let after = machine.io().memory(base, 65536).unwrap();
                 assert_eq!(&after[at..at + length], bytes);
                 assert!(
                     after[..at] == before[..at] && after[at + length..] == before[at + length..]
                 );
-                let desk = machine.desk();
-                let (store, load) = (desk.access(store).unwrap(), desk.access(load).unwrap());
+                let api = machine.api();
+                let (store, load) = (api.access(store).unwrap(), api.access(load).unwrap());
                 assert_eq!(load.bytes, bytes);
                 // A load crosses the links in both directions, a store in one.
                 assert!(load.done.unwrap() - load.posted > store.done.unwrap() - store.posted);
@@ -53,12 +53,12 @@ fn plain_loads_and_stores_pass() {
             .iter()
             .all(|node| node.port.down.packets == 20 && node.port.up.packets == 10)
     );
-    let mut desk = machine.desk();
-    let (base, memory) = (desk.device(0).unwrap(), desk.free_memory(0, 0));
-    assert!(desk.device(2).is_none());
-    assert!(desk.load(0, memory, 8).is_none() && desk.load(0, base + 65536, 1).is_none());
-    assert!(desk.load(0, base + 65530, 8).is_none() && desk.store(0, base, &[0; 129]).is_none());
-    assert!(desk.load(0, base, 0).is_none() && desk.store(0, base + 4090, &[0; 16]).is_none());
+    let mut api = machine.api();
+    let (base, memory) = (api.device(0).unwrap(), api.free_memory(0, 0));
+    assert!(api.device(2).is_none());
+    assert!(api.load(0, memory, 8).is_none() && api.load(0, base + 65536, 1).is_none());
+    assert!(api.load(0, base + 65530, 8).is_none() && api.store(0, base, &[0; 129]).is_none());
+    assert!(api.load(0, base, 0).is_none() && api.store(0, base + 4090, &[0; 16]).is_none());
 }
 
 /// All nodes send PUTs and access the device, with a fixed number of each in flight.
@@ -76,10 +76,10 @@ impl Both {
         let mut both = Both { until, put: 0, accessed: 0, access_ps: 0 };
         for node in 0..4 {
             for _ in 0..puts {
-                both.put(&mut machine.desk(), node);
+                both.put(&mut machine.api(), node);
             }
             for at in 0..accesses {
-                both.access(&mut machine.desk(), node, at);
+                both.access(&mut machine.api(), node, at);
             }
         }
         machine.run_to_end(&mut both).unwrap();
@@ -87,17 +87,17 @@ impl Both {
         (both, machine)
     }
 
-    fn put(&mut self, desk: &mut Desk<'_>, node: usize) {
+    fn put(&mut self, api: &mut HostApi<'_>, node: usize) {
         let to = (node + 1) % 4;
-        let places = (desk.free_memory(node, 0), desk.free_memory(to, 0));
-        post(desk, Kind::Put, (endpoint(node as u8), endpoint(to as u8)), places, 16384).unwrap();
+        let places = (api.free_memory(node, 0), api.free_memory(to, 0));
+        post(api, Kind::Put, (endpoint(node as u8), endpoint(to as u8)), places, 16384).unwrap();
     }
 
-    fn access(&mut self, desk: &mut Desk<'_>, node: usize, at: u64) {
-        let address = desk.device(0).unwrap() + at % 64 * 64;
+    fn access(&mut self, api: &mut HostApi<'_>, node: usize, at: u64) {
+        let address = api.device(0).unwrap() + at % 64 * 64;
         match at % 2 {
-            0 => desk.load(node, address, 8),
-            _ => desk.store(node, address, &[1; 64]),
+            0 => api.load(node, address, 8),
+            _ => api.store(node, address, &[1; 64]),
         };
     }
 
@@ -108,20 +108,20 @@ impl Both {
 }
 
 impl Program for Both {
-    fn notified(&mut self, notice: &Notice, desk: &mut Desk<'_>) {
-        if notice.ring == RingKind::Receive && desk.now() < self.until {
+    fn notified(&mut self, notice: &Notice, api: &mut HostApi<'_>) {
+        if notice.ring == RingKind::Receive && api.now() < self.until {
             self.put += 1;
-            self.put(desk, (notice.node + 3) % 4);
+            self.put(api, (notice.node + 3) % 4);
         }
     }
 
-    fn accessed(&mut self, access: u32, desk: &mut Desk<'_>) {
-        let ended = desk.access(access).unwrap();
+    fn accessed(&mut self, access: u32, api: &mut HostApi<'_>) {
+        let ended = api.access(access).unwrap();
         let (node, took) = (ended.node, ended.done.unwrap() - ended.posted);
-        if desk.now() < self.until {
+        if api.now() < self.until {
             self.accessed += 1;
             self.access_ps += took.ps();
-            self.access(desk, node, self.accessed);
+            self.access(api, node, self.accessed);
         }
     }
 }
@@ -150,18 +150,18 @@ fn io_and_dma_do_not_stop_each_other() {
 #[test]
 fn a_device_that_stands_still_does_not_stop_dma() {
     let mut machine = Machine::new(&config(), 1).unwrap();
-    let mut desk = machine.desk();
-    desk.device_takes(0, false);
-    let base = desk.device(0).unwrap();
+    let mut api = machine.api();
+    api.device_takes(0, false);
+    let base = api.device(0).unwrap();
     for node in 0..4 {
         for at in 0..100 {
-            desk.store(node, base + 8 * at, &[1; 8]).unwrap();
+            api.store(node, base + 8 * at, &[1; 8]).unwrap();
         }
         let to = (node + 1) % 4;
-        let places = (desk.free_memory(node, 0), desk.free_memory(to, 0));
+        let places = (api.free_memory(node, 0), api.free_memory(to, 0));
         let ends = (endpoint(node as u8), endpoint(to as u8));
         for _ in 0..40 {
-            post(&mut desk, Kind::Put, ends, places, 3000).unwrap();
+            post(&mut api, Kind::Put, ends, places, 3000).unwrap();
         }
     }
     let Err(Standstill::Starved(waits)) = machine.run_to_end(&mut ()) else { panic!("it stands") };
@@ -170,7 +170,7 @@ fn a_device_that_stands_still_does_not_stop_dma() {
         "{waits:?}"
     );
     assert!(machine.operations().iter().all(|operation| operation.finished.is_some()));
-    machine.desk().device_takes(0, true);
+    machine.api().device_takes(0, true);
     machine.run_to_end(&mut ()).unwrap();
     machine.audit().unwrap();
     assert!(machine.io().accesses().iter().all(|access| access.done.is_some()));

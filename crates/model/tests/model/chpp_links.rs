@@ -78,13 +78,13 @@ fn full_links_do_not_lock_up() {
 
 /// Posts a PUT and a GET of 2000 B from each node to each other.
 fn flood(config: &Config, machine: &mut Machine) {
-    let mut desk = machine.desk();
+    let mut api = machine.api();
     for from in 0..config.nodes() {
         for to in (0..config.nodes()).filter(|to| *to != from) {
             let ends = (endpoint(from as u8), endpoint(to as u8));
-            let places = (desk.free_memory(from, 0), desk.free_memory(to, 0));
+            let places = (api.free_memory(from, 0), api.free_memory(to, 0));
             for kind in [Kind::Put, Kind::Get] {
-                post(&mut desk, kind, ends, places, 2000).unwrap();
+                post(&mut api, kind, ends, places, 2000).unwrap();
             }
         }
     }
@@ -102,12 +102,12 @@ fn gets_over_links_need_their_own_channel_too() {
         config.crossbar.channel_packets = 4;
         config.crossbar.get_channel = get_channel;
         let mut machine = Machine::new(&config, 1).unwrap();
-        let mut desk = machine.desk();
+        let mut api = machine.api();
         for node in 0..4u8 {
             let far = (node + 2) % 4;
-            let places = (desk.free_memory(node.into(), 0), desk.free_memory(far.into(), 0));
+            let places = (api.free_memory(node.into(), 0), api.free_memory(far.into(), 0));
             for _ in 0..32 {
-                post(&mut desk, Kind::Get, (endpoint(node), endpoint(far)), places, 4096).unwrap();
+                post(&mut api, Kind::Get, (endpoint(node), endpoint(far)), places, 4096).unwrap();
             }
         }
         machine.run_to_end(&mut ())
@@ -128,9 +128,9 @@ fn each_hop_costs_the_same() {
     let latency = |to: u8| {
         let mut machine = Machine::new(&config, 1).unwrap();
         machine.open_journal();
-        let mut desk = machine.desk();
-        let places = (desk.free_memory(0, 0), desk.free_memory(to.into(), 0));
-        let put = post(&mut desk, Kind::Put, (endpoint(0), endpoint(to)), places, 1).unwrap();
+        let mut api = machine.api();
+        let places = (api.free_memory(0, 0), api.free_memory(to.into(), 0));
+        let put = post(&mut api, Kind::Put, (endpoint(0), endpoint(to)), places, 1).unwrap();
         machine.run_to_end(&mut ()).unwrap();
         let latency = machine.operations()[put as usize].latency().unwrap();
         assert_eq!(machine.explain(put).unwrap().accounted(), latency);

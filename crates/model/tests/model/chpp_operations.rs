@@ -5,7 +5,7 @@ use bellwire_model::chpp::experiments::Kind;
 use bellwire_model::chpp::experiments::single::{endpoint, pattern, post, single};
 use bellwire_model::chpp::host::Notice;
 use bellwire_model::chpp::journal::Stage;
-use bellwire_model::chpp::machine::{Desk, Program};
+use bellwire_model::chpp::machine::{HostApi, Program};
 use bellwire_model::chpp::port::RingKind;
 use bellwire_model::chpp::{Config, Machine};
 use bellwire_wire::descriptor::{DescriptorRepr, Work};
@@ -23,11 +23,11 @@ struct Recorder {
 }
 
 impl Program for Recorder {
-    fn notified(&mut self, notice: &Notice, desk: &mut Desk<'_>) {
+    fn notified(&mut self, notice: &Notice, api: &mut HostApi<'_>) {
         let event = &notice.event;
         if notice.ring == RingKind::Receive && event.primitive == Primitive::Nap {
             assert!(event.address.is_multiple_of(2048), "slots are aligned");
-            self.naps.push(desk.memory(event.address, event.length as usize).unwrap().to_vec());
+            self.naps.push(api.memory(event.address, event.length as usize).unwrap().to_vec());
         }
         self.notices.push(*notice);
     }
@@ -46,18 +46,18 @@ fn put_writes_its_bytes_and_no_others() {
         for bytes in [0u64, 1, 2, 3, 4, 5, 15, 16, 17, 63, 64, 127, 128, 129, 255, 1000, 4096, 5000]
         {
             let mut machine = machine();
-            let mut desk = machine.desk();
-            let near = desk.free_memory(0, 0) + from;
-            let far = desk.free_memory(1, 0) + 4096 + to;
-            let source = desk.memory_mut(near, bytes as usize).unwrap();
+            let mut api = machine.api();
+            let near = api.free_memory(0, 0) + from;
+            let far = api.free_memory(1, 0) + 4096 + to;
+            let source = api.memory_mut(near, bytes as usize).unwrap();
             source.iter_mut().enumerate().for_each(|(at, byte)| *byte = pattern(at));
             let expected = source.to_vec();
-            desk.memory_mut(far - 64, bytes as usize + 128).unwrap().fill(0xee);
-            post(&mut desk, Kind::Put, (endpoint(0), endpoint(1)), (near, far), bytes).unwrap();
+            api.memory_mut(far - 64, bytes as usize + 128).unwrap().fill(0xee);
+            post(&mut api, Kind::Put, (endpoint(0), endpoint(1)), (near, far), bytes).unwrap();
             let mut recorder = Recorder::default();
             machine.run_to_end(&mut recorder).unwrap();
-            let desk = machine.desk();
-            let around = desk.memory(far - 64, bytes as usize + 128).unwrap();
+            let api = machine.api();
+            let around = api.memory(far - 64, bytes as usize + 128).unwrap();
             assert!(around[..64].iter().all(|byte| *byte == 0xee), "before {to} {bytes}");
             assert!(
                 around[64 + bytes as usize..].iter().all(|byte| *byte == 0xee),
@@ -103,9 +103,9 @@ fn stages_sum_exactly_and_keep_their_order() {
     }
 
     let mut machine = machine();
-    let mut desk = machine.desk();
-    let places = (desk.free_memory(0, 0), desk.free_memory(1, 0));
-    post(&mut desk, Kind::Put, (endpoint(0), endpoint(1)), places, 1000).unwrap();
+    let mut api = machine.api();
+    let places = (api.free_memory(0, 0), api.free_memory(1, 0));
+    post(&mut api, Kind::Put, (endpoint(0), endpoint(1)), places, 1000).unwrap();
     machine.run_to_end(&mut ()).unwrap();
     let (sender, receiver) = (&machine.nodes()[0], &machine.nodes()[1]);
     assert_eq!((sender.descriptors.counters.doorbells, sender.descriptors.counters.read), (1, 1));
@@ -121,15 +121,15 @@ fn stages_sum_exactly_and_keep_their_order() {
 fn naps_arrive_in_slots() {
     for (kind, reads) in [(Kind::NapImmediate, 0), (Kind::NapIndirect, 16)] {
         let mut machine = machine();
-        let mut desk = machine.desk();
-        let near = desk.free_memory(0, 0);
-        desk.memory_mut(near, 2049)
+        let mut api = machine.api();
+        let near = api.free_memory(0, 0);
+        api.memory_mut(near, 2049)
             .unwrap()
             .iter_mut()
             .enumerate()
             .for_each(|(at, byte)| *byte = pattern(at));
-        post(&mut desk, kind, (endpoint(0), endpoint(1)), (near, 0), 2048).unwrap();
-        assert!(post(&mut desk, kind, (endpoint(0), endpoint(1)), (near, 0), 2049).is_err());
+        post(&mut api, kind, (endpoint(0), endpoint(1)), (near, 0), 2048).unwrap();
+        assert!(post(&mut api, kind, (endpoint(0), endpoint(1)), (near, 0), 2049).is_err());
         let mut recorder = Recorder::default();
         machine.run_to_end(&mut recorder).unwrap();
         assert_eq!(recorder.naps, [(0..2048).map(pattern).collect::<Vec<u8>>()]);
@@ -146,18 +146,18 @@ fn naps_arrive_in_slots() {
 fn a_put_gives_an_event_only_if_asked() {
     for wants_event in [false, true] {
         let mut machine = machine();
-        let mut desk = machine.desk();
-        let (near, far) = (desk.free_memory(0, 0), desk.free_memory(1, 0));
-        desk.memory_mut(near, 300).unwrap().fill(0x5c);
+        let mut api = machine.api();
+        let (near, far) = (api.free_memory(0, 0), api.free_memory(1, 0));
+        api.memory_mut(near, 300).unwrap().fill(0x5c);
         let sources = [Entry { address: near, length: 300 }];
         let destinations = [Entry { address: far, length: 300 }];
         let tail = Tail::from(0xfeed_beef_0bad_cafe);
-        let to = (endpoint(1), desk.key(endpoint(1)));
+        let to = (endpoint(1), api.key(endpoint(1)));
         let descriptor = DescriptorRepr { wants_event, tail, ..put(to, &sources, &destinations) };
-        desk.post(0, 0, &descriptor).unwrap();
+        api.post(0, 0, &descriptor).unwrap();
         let mut recorder = Recorder::default();
         machine.run_to_end(&mut recorder).unwrap();
-        assert!(machine.desk().memory(far, 300).unwrap().iter().all(|byte| *byte == 0x5c));
+        assert!(machine.api().memory(far, 300).unwrap().iter().all(|byte| *byte == 0x5c));
         let received: Vec<&Notice> =
             recorder.notices.iter().filter(|notice| notice.ring == RingKind::Receive).collect();
         assert_eq!(received.len(), usize::from(wants_event));
@@ -171,8 +171,8 @@ fn a_put_gives_an_event_only_if_asked() {
 #[test]
 fn chains_are_recut() {
     let mut machine = machine();
-    let mut desk = machine.desk();
-    let (near, far) = (desk.free_memory(0, 0), desk.free_memory(1, 0));
+    let mut api = machine.api();
+    let (near, far) = (api.free_memory(0, 0), api.free_memory(1, 0));
     let lengths = |base: u64, lengths: &[u64]| -> Vec<Entry> {
         lengths
             .iter()
@@ -184,21 +184,21 @@ fn chains_are_recut() {
     let destinations = lengths(far, &[1, 2999, 3000]);
     let mut expected = Vec::new();
     for (at, entry) in sources.iter().enumerate() {
-        let memory = desk.memory_mut(entry.address, entry.length as usize).unwrap();
+        let memory = api.memory_mut(entry.address, entry.length as usize).unwrap();
         memory
             .iter_mut()
             .enumerate()
             .for_each(|(byte_at, byte)| *byte = pattern(at * 10_000 + byte_at));
         expected.extend_from_slice(memory);
     }
-    let to = (endpoint(1), desk.key(endpoint(1)));
+    let to = (endpoint(1), api.key(endpoint(1)));
     let descriptor = DescriptorRepr { queue_pair: 2, ..put(to, &sources, &destinations) };
-    desk.post(0, 0, &descriptor).unwrap();
+    api.post(0, 0, &descriptor).unwrap();
     machine.run_to_end(&mut ()).unwrap();
-    let desk = machine.desk();
+    let api = machine.api();
     let got: Vec<u8> = destinations
         .iter()
-        .flat_map(|entry| desk.memory(entry.address, entry.length as usize).unwrap().to_vec())
+        .flat_map(|entry| api.memory(entry.address, entry.length as usize).unwrap().to_vec())
         .collect();
     assert_eq!(got, expected);
     let counters = machine.nodes()[0].descriptors.counters;
@@ -210,22 +210,22 @@ fn chains_are_recut() {
 #[test]
 fn unequal_sums_are_refused() {
     let mut machine = machine();
-    let mut desk = machine.desk();
-    let (near, far) = (desk.free_memory(0, 0), desk.free_memory(1, 0));
-    desk.memory_mut(near, 200).unwrap().fill(0x11);
+    let mut api = machine.api();
+    let (near, far) = (api.free_memory(0, 0), api.free_memory(1, 0));
+    api.memory_mut(near, 200).unwrap().fill(0x11);
     let sources = [Entry { address: near, length: 128 }];
     let destinations = [Entry { address: far, length: 128 }];
-    let descriptor = put((endpoint(1), desk.key(endpoint(1))), &sources, &destinations);
+    let descriptor = put((endpoint(1), api.key(endpoint(1))), &sources, &destinations);
     let mut bytes = vec![0; descriptor.buffer_len()];
     descriptor.emit(&mut bytes).unwrap();
     // The format refuses to write such a descriptor, so the test patches the source entry's length.
     bytes[16 + 8] = 127;
-    desk.post_bytes(0, 0, Primitive::Put, 128, bytes);
+    api.post_bytes(0, 0, Primitive::Put, 128, bytes);
     let mut recorder = Recorder::default();
     machine.run_to_end(&mut recorder).unwrap();
     assert_eq!(recorder.notices.len(), 1);
     assert_eq!(recorder.notices[0].event.status, Status::UnequalSums);
-    assert!(machine.desk().memory(far, 200).unwrap().iter().all(|byte| *byte == 0));
+    assert!(machine.api().memory(far, 200).unwrap().iter().all(|byte| *byte == 0));
 }
 
 /// A GET packet carries the descriptor as its payload, the far side answers with PUT packets, and
@@ -234,16 +234,16 @@ fn unequal_sums_are_refused() {
 #[test]
 fn a_get_comes_back_as_puts() {
     let mut machine = machine();
-    let mut desk = machine.desk();
-    let (near, far) = (desk.free_memory(0, 0), desk.free_memory(1, 0));
-    desk.memory_mut(far, 1000)
+    let mut api = machine.api();
+    let (near, far) = (api.free_memory(0, 0), api.free_memory(1, 0));
+    api.memory_mut(far, 1000)
         .unwrap()
         .iter_mut()
         .enumerate()
         .for_each(|(at, byte)| *byte = pattern(at));
-    post(&mut desk, Kind::Get, (endpoint(0), endpoint(1)), (near, far), 1000).unwrap();
+    post(&mut api, Kind::Get, (endpoint(0), endpoint(1)), (near, far), 1000).unwrap();
     machine.run_to_end(&mut ()).unwrap();
-    let got = machine.desk().memory(near, 1000).unwrap().to_vec();
+    let got = machine.api().memory(near, 1000).unwrap().to_vec();
     assert_eq!(got, (0..1000).map(pattern).collect::<Vec<u8>>());
     let nodes = machine.nodes();
     assert_eq!(
@@ -259,8 +259,8 @@ fn a_get_comes_back_as_puts() {
 #[test]
 fn nonsense_is_refused() {
     let mut machine = machine();
-    let mut desk = machine.desk();
-    let near = desk.free_memory(0, 0);
+    let mut api = machine.api();
+    let near = api.free_memory(0, 0);
     let sources = [Entry { address: near, length: 16 }];
     let work = Work::NapIndirect((&sources[..]).into());
     let (destination, tail) = (Endpoint::new(9, 0, 0).unwrap(), Tail::EMPTY);
@@ -273,11 +273,11 @@ fn nonsense_is_refused() {
         work,
         tail,
     };
-    desk.post(0, 0, &far).unwrap();
+    api.post(0, 0, &far).unwrap();
     let mut posted = 1;
     for length in [0, 1, 15, 16, 100, 4096, 5000] {
         let bytes = (0..length).map(|at| pattern(at + length)).collect();
-        desk.post_bytes(0, 0, Primitive::Nap, 0, bytes);
+        api.post_bytes(0, 0, Primitive::Nap, 0, bytes);
         posted += 1;
     }
     let mut recorder = Recorder::default();
@@ -289,7 +289,7 @@ fn nonsense_is_refused() {
     let mut injected = 0;
     for length in [0, 1, 16, 40, 200] {
         let bytes: Vec<u8> = (0..length).map(|at| pattern(3 * at + length)).collect();
-        injected += u64::from(machine.desk().inject(0, 1, &bytes));
+        injected += u64::from(machine.api().inject(0, 1, &bytes));
     }
     machine.run_to_end(&mut recorder).unwrap();
     assert_eq!(machine.nodes()[1].receiver.counters.unknown, injected);
@@ -306,9 +306,9 @@ struct Rendezvous {
 }
 
 impl Rendezvous {
-    fn nap(desk: &mut Desk<'_>, from: u8, to: u8, word: u64) {
+    fn nap(api: &mut HostApi<'_>, from: u8, to: u8, word: u64) {
         let destination = endpoint(to);
-        let (bytes, magic) = (word.to_le_bytes(), desk.key(destination));
+        let (bytes, magic) = (word.to_le_bytes(), api.key(destination));
         let descriptor = DescriptorRepr {
             destination,
             queue_pair: 0,
@@ -318,35 +318,35 @@ impl Rendezvous {
             work: Work::NapImmediate(&bytes),
             tail: Tail::EMPTY,
         };
-        desk.post(from.into(), 0, &descriptor).unwrap();
+        api.post(from.into(), 0, &descriptor).unwrap();
     }
 }
 
 impl Program for Rendezvous {
-    fn notified(&mut self, notice: &Notice, desk: &mut Desk<'_>) {
+    fn notified(&mut self, notice: &Notice, api: &mut HostApi<'_>) {
         if notice.ring != RingKind::Receive {
             return;
         }
         self.seen.push((notice.node, notice.event.primitive));
-        let target = desk.free_memory(1, 0) + 12345;
-        let word = |desk: &Desk<'_>| {
-            let bytes = desk.memory(notice.event.address, 8).unwrap();
+        let target = api.free_memory(1, 0) + 12345;
+        let word = |api: &HostApi<'_>| {
+            let bytes = api.memory(notice.event.address, 8).unwrap();
             u64::from_le_bytes(bytes.try_into().unwrap())
         };
         match self.seen.len() {
             // The receiver is asked for room and names a place.
             1 => {
-                assert_eq!(word(desk), self.bytes);
-                Rendezvous::nap(desk, 1, 0, target);
+                assert_eq!(word(api), self.bytes);
+                Rendezvous::nap(api, 1, 0, target);
             }
             // The sender knows the place.
             2 => {
-                let (near, far) = (desk.free_memory(0, 0), word(desk));
-                post(desk, Kind::Put, (endpoint(0), endpoint(1)), (near, far), self.bytes).unwrap();
+                let (near, far) = (api.free_memory(0, 0), word(api));
+                post(api, Kind::Put, (endpoint(0), endpoint(1)), (near, far), self.bytes).unwrap();
             }
             // The receiver has all data.
-            3 => Rendezvous::nap(desk, 1, 0, self.bytes),
-            _ => self.at_the_end = desk.memory(target, self.bytes as usize).unwrap().to_vec(),
+            3 => Rendezvous::nap(api, 1, 0, self.bytes),
+            _ => self.at_the_end = api.memory(target, self.bytes as usize).unwrap().to_vec(),
         }
     }
 }
@@ -357,12 +357,12 @@ impl Program for Rendezvous {
 #[test]
 fn two_naps_agree_and_one_ends() {
     let mut machine = machine();
-    let mut desk = machine.desk();
-    let (near, bytes) = (desk.free_memory(0, 0), 50_000);
-    let source = desk.memory_mut(near, bytes).unwrap();
+    let mut api = machine.api();
+    let (near, bytes) = (api.free_memory(0, 0), 50_000);
+    let source = api.memory_mut(near, bytes).unwrap();
     source.iter_mut().enumerate().for_each(|(at, byte)| *byte = pattern(at));
     let expected = source.to_vec();
-    Rendezvous::nap(&mut desk, 0, 1, bytes as u64);
+    Rendezvous::nap(&mut api, 0, 1, bytes as u64);
     let mut program = Rendezvous { bytes: bytes as u64, seen: Vec::new(), at_the_end: Vec::new() };
     machine.run_to_end(&mut program).unwrap();
     let (nap, put) = (Primitive::Nap, Primitive::Put);

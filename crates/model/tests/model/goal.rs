@@ -110,9 +110,9 @@ fn messages_go_by_their_size() {
     // Canary: a byte that changes in the sender's memory before the fetch is noticed.
     let mut execution =
         Execution::new(&machine(4), Schedule::read(text).unwrap(), 1024, 1).unwrap();
-    let mut desk = execution.machine.desk();
-    let from = desk.free_memory(0, 0);
-    desk.memory_mut(from + 99_999, 1).unwrap()[0] ^= 1;
+    let mut api = execution.machine.api();
+    let from = api.free_memory(0, 0);
+    api.memory_mut(from + 99_999, 1).unwrap()[0] ^= 1;
     let error = execution.run(|_| {}).unwrap_err();
     assert!(error.contains("came to rank 1 with other data than was sent"), "{error}");
 }

@@ -9,7 +9,7 @@ use bellwire_model::hpcl::config::{Buffers, Config};
 use bellwire_model::hpcl::device::{Channel, Message, Module, Refused, longest_message};
 use bellwire_model::hpcl::experiments::measure::{bandwidth, round_trip};
 use bellwire_model::hpcl::frame::{ETHERTYPE, Frame, HEADER_BYTES as ETHERNET_BYTES, Payload};
-use bellwire_model::hpcl::machine::Running;
+use bellwire_model::hpcl::machine::Machine;
 use bellwire_model::hpcl::node::CHANNEL;
 use bellwire_model::hpcl::process::{Call, Over, all_to_all, burst, ping_pong};
 use bellwire_model::units::{Bytes, Rate, Span, Time};
@@ -26,13 +26,13 @@ fn of(nodes: u16) -> Config {
 }
 
 /// The protocol's counters on a node.
-fn protocol(running: &mut Running, node: u16) -> Counters {
+fn protocol(running: &mut Machine, node: u16) -> Counters {
     let module = running.model.nodes[usize::from(node)].module.as_mut().expect("loaded");
     module.channel(CHANNEL).expect("open").endpoint.counters()
 }
 
 /// All programs end, all laws hold, and every message arrives as it was sent.
-fn finish(running: &mut Running) {
+fn finish(running: &mut Machine) {
     running.finish(MOST).unwrap();
     running.settle(Span::from_ns(500_000_000));
     running.audit().unwrap();
@@ -144,7 +144,7 @@ fn a_large_message_is_cut_above() {
 // shows: H-22
 #[test]
 fn channels_are_apart() {
-    let mut running = Running::bare(&of(3), 1).unwrap();
+    let mut running = Machine::bare(&of(3), 1).unwrap();
     for node in 0..3 {
         running.load(node);
     }
@@ -171,7 +171,7 @@ fn channels_are_apart() {
 #[test]
 fn both_ways_at_once() {
     const ROUNDS: usize = 200;
-    let mut running = Running::new(&of(2), 3).unwrap();
+    let mut running = Machine::new(&of(2), 3).unwrap();
     let program = |peer: u16| {
         let write = Call::Write { to: peer, bytes: 1000 };
         let read = Call::Read { from: peer, bytes: 1000 };
@@ -195,13 +195,13 @@ fn both_ways_at_once() {
 // shows: H-03, H-05
 #[test]
 fn the_module_comes_and_goes() {
-    let mut running = Running::new(&of(2), 4).unwrap();
-    let exchange = |running: &mut Running, over| {
+    let mut running = Machine::new(&of(2), 4).unwrap();
+    let exchange = |running: &mut Machine, over| {
         running.begin(ping_pong(over, 100, 20));
         running.finish(MOST)
     };
     exchange(&mut running, Over::Hpcl).unwrap();
-    let bytes = |running: &Running| {
+    let bytes = |running: &Machine| {
         running.model.nodes[1].module.as_ref().map_or(0, |module| module.bytes())
     };
     assert!(bytes(&running) > 0);
@@ -228,7 +228,7 @@ fn the_module_comes_and_goes() {
 // shows: H-06
 #[test]
 fn a_caught_frame() {
-    let mut running = Running::new(&of(2), 5).unwrap();
+    let mut running = Machine::new(&of(2), 5).unwrap();
     let caught = Rc::new(RefCell::new(Vec::<Frame>::new()));
     let net = caught.clone();
     running.model.switch.lose_if = Some(Box::new(move |frame| {
@@ -265,7 +265,7 @@ fn the_window() {
     for window in [1, 3, 8, 32] {
         let mut config = of(2);
         config.hpcl.window = window;
-        let mut running = Running::new(&config, 6).unwrap();
+        let mut running = Machine::new(&config, 6).unwrap();
         let before = protocol(&mut running, 1);
         let (next, acknowledged) = (Rc::new(Cell::new(None)), Rc::new(Cell::new(0)));
         let most = Rc::new(Cell::new(0));
@@ -303,8 +303,8 @@ fn the_window() {
 }
 
 /// A burst of 40 messages; `lost` loses one frame, given the number of data frames so far.
-fn burst_without(lost: impl Fn(&Frame, &FrameHeader, u32) -> bool + 'static) -> Running {
-    let mut running = Running::new(&of(2), 7).unwrap();
+fn burst_without(lost: impl Fn(&Frame, &FrameHeader, u32) -> bool + 'static) -> Machine {
+    let mut running = Machine::new(&of(2), 7).unwrap();
     let mut frames = 0;
     let mut is_lost = false;
     running.model.switch.lose_if = Some(Box::new(move |frame| {
@@ -343,7 +343,7 @@ fn losses_are_made_good() {
     assert_eq!(answer.counted(1).received, 40);
 
     // After a single message, its acknowledgement is the only one.
-    let mut running = Running::new(&of(2), 8).unwrap();
+    let mut running = Machine::new(&of(2), 8).unwrap();
     let mut is_lost = false;
     running.model.switch.lose_if = Some(Box::new(move |frame| {
         let lost = !is_lost && frame.from == 1;
@@ -368,7 +368,7 @@ fn stop_and_go() {
         config.hpcl.slots = 4;
         config.hpcl.credit = Bytes::new(4096);
         config.wire.loss = loss;
-        let mut running = Running::new(&config, 9).unwrap();
+        let mut running = Machine::new(&config, 9).unwrap();
         let slow = [Call::Compute { time: Span::from_ns(200_000) }, Call::Receive];
         running.begin([vec![Call::Send { to: 1, bytes: 1000 }; 200], slow.repeat(200)]);
         finish(&mut running);
@@ -389,7 +389,7 @@ fn stop_and_go() {
 fn a_switch_that_drops() {
     let mut config = of(16);
     config.wire.port_buffer = Bytes::new(4096);
-    let mut running = Running::new(&config, 10).unwrap();
+    let mut running = Machine::new(&config, 10).unwrap();
     let sends = vec![Call::Send { to: 0, bytes: 1196 }; 20];
     let receives = vec![Call::Receive; 15 * 20];
     running.begin([vec![receives], vec![sends; 15]].concat());
@@ -403,7 +403,7 @@ fn a_switch_that_drops() {
 // shows: H-23
 #[test]
 fn one_wait_for_all_peers() {
-    let mut running = Running::new(&of(3), 11).unwrap();
+    let mut running = Machine::new(&of(3), 11).unwrap();
     let late = Call::Compute { time: Span::from_ns(5_000_000) };
     let send = Call::Send { to: 0, bytes: 50 };
     running.begin([vec![Call::Receive; 2], vec![late, send], vec![send]]);
@@ -419,7 +419,7 @@ fn the_same_seed_gives_the_same_history() {
     let run = |seed| {
         let mut config = of(5);
         config.wire.loss = 0.02;
-        let mut running = Running::new(&config, seed).unwrap();
+        let mut running = Machine::new(&config, seed).unwrap();
         running.begin(all_to_all(5, 700, 10));
         finish(&mut running);
         running.schedule.trace_hash()
@@ -434,7 +434,7 @@ fn the_same_seed_gives_the_same_history() {
 fn bytes_cost_what_each_stage_says() {
     let arrival = |bytes: u32| {
         let config = of(2);
-        let mut running = Running::bare(&config, 12).unwrap();
+        let mut running = Machine::bare(&config, 12).unwrap();
         running.begin([vec![Call::Write { to: 1, bytes }], vec![Call::Read { from: 0, bytes }]]);
         while running.model.nodes[1].nic.received == 0 {
             assert!(running.step(Time::NEVER));
@@ -513,8 +513,8 @@ fn doubling_every_time_doubles_the_result() {
 /// a message lost from a ring, and an extra copy.
 #[test]
 fn planted_faults_are_caught() {
-    let found = |plant: &mut dyn FnMut(&mut Running) -> bool, law: &str| {
-        let mut running = Running::new(&of(3), 13).unwrap();
+    let found = |plant: &mut dyn FnMut(&mut Machine) -> bool, law: &str| {
+        let mut running = Machine::new(&of(3), 13).unwrap();
         let sends = |to| vec![Call::Send { to, bytes: 1400 }; 100];
         let receives = [Call::Compute { time: Span::from_ns(50_000) }, Call::Receive].repeat(200);
         running.begin([receives, sends(0), sends(0)]);
@@ -566,7 +566,7 @@ fn copies_are_counted() {
     for (buffers, copies, made) in [(Buffers::Fixed, 1, 0), (Buffers::Dynamic, 3, 2)] {
         let mut config = of(4);
         config.hpcl.buffers = buffers;
-        let mut running = Running::new(&config, 14).unwrap();
+        let mut running = Machine::new(&config, 14).unwrap();
         running.begin(all_to_all(4, 900, 10));
         finish(&mut running);
         for node in 0..4 {
@@ -594,7 +594,7 @@ fn what_cannot_be_is_told() {
         let error = Config::read(&text.replacen(from, to, 1)).expect_err(to).to_string();
         assert!(error.contains(says), "{error}");
     }
-    let mut running = Running::new(&of(2), 15).unwrap();
+    let mut running = Machine::new(&of(2), 15).unwrap();
     let mut frames = 0;
     running.model.switch.lose_if = Some(Box::new(move |_| {
         frames += 1;
@@ -603,7 +603,7 @@ fn what_cannot_be_is_told() {
     running.begin(burst(Over::Tcp, 1000, 50));
     let error = running.finish(Span::from_ns(1_000_000_000)).unwrap_err();
     assert!(error.contains("does not send again"), "{error}");
-    let mut running = Running::new(&of(2), 16).unwrap();
+    let mut running = Machine::new(&of(2), 16).unwrap();
     running.begin([vec![Call::Receive], vec![Call::Receive]]);
     let error = running.finish(Span::from_ns(1_000_000)).unwrap_err();
     assert!(error.contains("node 0 in call 1 of 1: Receive"), "{error}");

@@ -1,11 +1,11 @@
 //! Blocks made of channels and delays match LogGP exactly, and every result doubles when every time
 //! doubles.
 
-use bellwire_model::engine::{Channel, Event, Link, Model, Schedule, Simulation};
+use bellwire_model::engine::{Channel, Event, Model, Schedule, Simulation, Timing};
 use bellwire_model::units::{Span, Time};
 
 #[derive(Clone, Copy)]
-enum Happening {
+enum PairEvent {
     /// A processor has spent its overhead on a message to send.
     Prepared,
     /// The interface may begin the next message.
@@ -16,7 +16,7 @@ enum Happening {
     Room,
 }
 
-impl Event for Happening {
+impl Event for PairEvent {
     fn trace(self) -> u64 {
         self as u64
     }
@@ -38,14 +38,14 @@ struct Pair {
     to_prepare: u32,
     prepared: u32,
     interface_free: bool,
-    network: Channel<(), Happening>,
+    network: Channel<(), PairEvent>,
     /// When the receiving processor will be free.
     receiver_free: Time,
     received: u32,
 }
 
 impl Pair {
-    fn inject(&mut self, schedule: &mut Schedule<Happening>) {
+    fn inject(&mut self, schedule: &mut Schedule<PairEvent>) {
         if self.interface_free && self.prepared > 0 {
             self.prepared -= 1;
             self.interface_free = false;
@@ -55,46 +55,46 @@ impl Pair {
                 .expect("the line is free after each gap");
             let LogGp { gap, gap_per_byte, .. } = self.parameters;
             let busy = gap + gap_per_byte * u64::from(self.bytes - 1);
-            schedule.after(Span::from_ps(busy), Happening::Free);
+            schedule.after(Span::from_ps(busy), PairEvent::Free);
         }
     }
 }
 
 impl Model for Pair {
-    type Event = Happening;
+    type Event = PairEvent;
 
-    fn handle(&mut self, event: Happening, schedule: &mut Schedule<Happening>) {
+    fn handle(&mut self, event: PairEvent, schedule: &mut Schedule<PairEvent>) {
         let overhead = Span::from_ps(self.parameters.overhead);
         match event {
-            Happening::Prepared => {
+            PairEvent::Prepared => {
                 self.prepared += 1;
                 self.to_prepare -= 1;
                 if self.to_prepare > 0 {
-                    schedule.after(overhead, Happening::Prepared);
+                    schedule.after(overhead, PairEvent::Prepared);
                 }
                 self.inject(schedule);
             }
-            Happening::Free => {
+            PairEvent::Free => {
                 self.interface_free = true;
                 self.inject(schedule);
             }
-            Happening::Arrived => {
+            PairEvent::Arrived => {
                 self.network.take(schedule).expect("it has arrived");
                 self.receiver_free = self.receiver_free.max(schedule.now()) + overhead;
-                schedule.at(self.receiver_free, Happening::Received);
+                schedule.at(self.receiver_free, PairEvent::Received);
             }
-            Happening::Received => self.received += 1,
-            Happening::Room => {}
+            PairEvent::Received => self.received += 1,
+            PairEvent::Room => {}
         }
     }
 }
 
 /// When the last of `messages` messages has been received.
 fn end(parameters: LogGp, messages: u32, bytes: u32) -> u64 {
-    let link = Link {
+    let timing = Timing {
         latency: Span::from_ps(parameters.latency),
         beat: Span::from_ps(parameters.gap_per_byte),
-        ..Link::default()
+        ..Timing::default()
     };
     let pair = Pair {
         parameters,
@@ -102,12 +102,12 @@ fn end(parameters: LogGp, messages: u32, bytes: u32) -> u64 {
         to_prepare: messages,
         prepared: 0,
         interface_free: true,
-        network: Channel::new("network", link, u32::MAX, Happening::Arrived, Happening::Room),
+        network: Channel::new("network", timing, u32::MAX, PairEvent::Arrived, PairEvent::Room),
         receiver_free: Time::ZERO,
         received: 0,
     };
     let mut simulation = Simulation { model: pair, schedule: Schedule::new(1, Span::from_ns(100)) };
-    simulation.schedule.after(Span::from_ps(parameters.overhead), Happening::Prepared);
+    simulation.schedule.after(Span::from_ps(parameters.overhead), PairEvent::Prepared);
     simulation.run(Time::NEVER);
     let Simulation { model: pair, schedule } = simulation;
     assert_eq!(pair.received, messages);

@@ -7,7 +7,7 @@ use bellwire_model::myvia::machine::PostError;
 use bellwire_model::myvia::network::Place;
 use bellwire_model::myvia::pipeline::{STEPS, Step, Unit};
 use bellwire_model::myvia::programs::{Lengths, Places, Window, ping_pong, run_window, window};
-use bellwire_model::myvia::{Completion, Desk, Program, Running, Setup, Side, Status};
+use bellwire_model::myvia::{Completion, HostApi, Machine, Program, Setup, Side, Status};
 use bellwire_model::units::Time;
 
 const ALL: [&str; 7] =
@@ -17,7 +17,7 @@ fn paper(name: &str) -> Setup {
     Setup::paper(name).unwrap()
 }
 
-fn fixed(setup: &Setup, length: u32, messages: u64) -> Running {
+fn fixed(setup: &Setup, length: u32, messages: u64) -> Machine {
     window(setup, Lengths::Fixed(length), Places::Reused, messages, 1).unwrap().running
 }
 
@@ -41,7 +41,7 @@ struct Traffic {
 const LONGEST: u32 = 20_000;
 
 impl Traffic {
-    fn begin(running: &mut Running, hosts: u8, messages: u32, seed: u64) -> Traffic {
+    fn begin(running: &mut Machine, hosts: u8, messages: u32, seed: u64) -> Traffic {
         let mut vis = Vec::new();
         for one in 0..hosts {
             for other in 0..hosts {
@@ -68,26 +68,26 @@ impl Traffic {
         };
         for number in 0..traffic.vis.len() {
             for _ in 0..8 {
-                traffic.receive(&mut running.desk(), number);
+                traffic.receive(&mut running.api(), number);
             }
         }
         traffic
     }
 
-    fn start(&mut self, running: &mut Running) {
+    fn start(&mut self, running: &mut Machine) {
         for number in 0..self.vis.len() {
             for _ in 0..4 {
-                self.send(&mut running.desk(), number);
+                self.send(&mut running.api(), number);
             }
         }
     }
 
-    fn receive(&mut self, desk: &mut Desk<'_>, number: usize) {
+    fn receive(&mut self, api: &mut HostApi<'_>, number: usize) {
         let (_, _, host, vi) = self.vis[number];
-        desk.receive(host, vi, self.regions[usize::from(host)], 0, LONGEST).unwrap();
+        api.receive(host, vi, self.regions[usize::from(host)], 0, LONGEST).unwrap();
     }
 
-    fn send(&mut self, desk: &mut Desk<'_>, number: usize) {
+    fn send(&mut self, api: &mut HostApi<'_>, number: usize) {
         if self.left == 0 {
             return;
         }
@@ -99,13 +99,13 @@ impl Traffic {
             _ => self.random.below(u64::from(LONGEST)),
         } as u32;
         let offset = self.random.below(u64::from(LONGEST - length));
-        let sent = desk.send(host, vi, self.regions[usize::from(host)], offset, length).unwrap();
+        let sent = api.send(host, vi, self.regions[usize::from(host)], offset, length).unwrap();
         self.due[number].push((sent, length + u32::from(self.wrong_oracle)));
     }
 }
 
 impl Program for Traffic {
-    fn completed(&mut self, completion: &Completion, desk: &mut Desk<'_>) {
+    fn completed(&mut self, completion: &Completion, api: &mut HostApi<'_>) {
         assert_eq!(completion.status, Status::Success);
         let is_this = |of: &(u8, u16, u8, u16)| match completion.side {
             Side::Send => (of.0, of.1) == (completion.host, completion.vi),
@@ -115,7 +115,7 @@ impl Program for Traffic {
         match completion.side {
             Side::Send => {
                 self.sent += 1;
-                self.send(desk, number);
+                self.send(api, number);
             }
             Side::Receive => {
                 let due = &mut self.due[number];
@@ -125,14 +125,14 @@ impl Program for Traffic {
                 let due = due.remove(0);
                 self.mismatches += u32::from(due != (completion.message, completion.length));
                 self.came += 1;
-                self.receive(desk, number);
+                self.receive(api, number);
             }
         }
     }
 }
 
-fn traffic(setup: &Setup, hosts: u8, messages: u32, seed: u64) -> (Running, Traffic) {
-    let mut running = Running::new(setup, hosts, seed).unwrap();
+fn traffic(setup: &Setup, hosts: u8, messages: u32, seed: u64) -> (Machine, Traffic) {
+    let mut running = Machine::new(setup, hosts, seed).unwrap();
     running.model.journal.open();
     let mut program = Traffic::begin(&mut running, hosts, messages, seed);
     assert_eq!(running.run_program(&mut program, Time::NEVER), Ended::Quiet);
@@ -174,14 +174,14 @@ fn random_traffic_is_conserved() {
 #[test]
 fn planted_faults_are_caught() {
     let setup = paper("myvia-a");
-    let mut running = Running::new(&setup, 2, 1).unwrap();
+    let mut running = Machine::new(&setup, 2, 1).unwrap();
     let mut program = Traffic::begin(&mut running, 2, 20, 1);
     program.wrong_oracle = true;
     running.run_program(&mut program, Time::NEVER);
     program.start(&mut running);
     running.run_program(&mut program, Time::NEVER);
     assert_eq!(program.mismatches, 20);
-    let mut running = Running::new(&setup, 2, 1).unwrap();
+    let mut running = Machine::new(&setup, 2, 1).unwrap();
     running.model.journal.open();
     let mut program =
         Window::begin(&mut running, Lengths::Fixed(64), Places::Reused, 20, true).unwrap();
@@ -196,7 +196,7 @@ fn planted_faults_are_caught() {
 #[test]
 fn lanai4_overlaps_seven_and_five_stages() {
     let setup = paper("myvia-a");
-    let mut running = Running::new(&setup, 2, 1).unwrap();
+    let mut running = Machine::new(&setup, 2, 1).unwrap();
     running.model.journal.open();
     let mut program =
         Window::begin(&mut running, Lengths::Fixed(16_384), Places::Reused, 50, true).unwrap();
@@ -302,7 +302,7 @@ fn a_write_of_the_descriptor_is_the_doorbell() {
 #[test]
 fn bursts_overflow_into_host_memory() {
     let setup = paper("myvia-a");
-    let mut running = Running::new(&setup, 2, 1).unwrap();
+    let mut running = Machine::new(&setup, 2, 1).unwrap();
     let mut program =
         Window::begin(&mut running, Lengths::Fixed(64), Places::Reused, 900, true).unwrap();
     program.unfinished = 900;
@@ -328,25 +328,25 @@ fn bursts_overflow_into_host_memory() {
 fn a_receive_is_posted_first() {
     struct Noted(Vec<Completion>);
     impl Program for Noted {
-        fn completed(&mut self, completion: &Completion, _: &mut Desk<'_>) {
+        fn completed(&mut self, completion: &Completion, _: &mut HostApi<'_>) {
             self.0.push(*completion);
         }
     }
     for name in ALL {
-        let mut running = Running::new(&paper(name), 2, 1).unwrap();
+        let mut running = Machine::new(&paper(name), 2, 1).unwrap();
         let (near, far) = running.model.connect(0, 1);
         let regions = [0, 1].map(|host| running.model.register(host, 16_384).unwrap());
         let mut program = Noted(Vec::new());
-        running.desk().send(0, near, regions[0], 0, 1000).unwrap();
+        running.api().send(0, near, regions[0], 0, 1000).unwrap();
         running.run_program(&mut program, Time::NEVER);
         assert_eq!((program.0.len(), program.0[0].side), (1, Side::Send), "{name}");
         let node = &running.model.nodes[1];
         assert_eq!(node.agent.counts.dropped + node.processor.counts.dropped, 1, "{name}");
-        running.desk().receive(1, far, regions[1], 0, 6000).unwrap();
-        running.desk().receive(1, far, regions[1], 0, 6000).unwrap();
+        running.api().receive(1, far, regions[1], 0, 6000).unwrap();
+        running.api().receive(1, far, regions[1], 0, 6000).unwrap();
         running.run_program(&mut program, Time::NEVER);
-        running.desk().send(0, near, regions[0], 0, 5000).unwrap();
-        running.desk().send(0, near, regions[0], 0, 7000).unwrap();
+        running.api().send(0, near, regions[0], 0, 5000).unwrap();
+        running.api().send(0, near, regions[0], 0, 7000).unwrap();
         running.run_program(&mut program, Time::NEVER);
         let mut received: Vec<&Completion> =
             program.0.iter().filter(|one| one.side == Side::Receive).collect();
@@ -362,24 +362,24 @@ fn a_receive_is_posted_first() {
 #[test]
 fn wrong_posts_are_refused() {
     let setup = paper("myvia-a");
-    let mut running = Running::new(&setup, 2, 1).unwrap();
+    let mut running = Machine::new(&setup, 2, 1).unwrap();
     let lone = running.model.create_vi(0);
     let (vi, _) = running.model.connect(0, 1);
     let region = running.model.register(0, 4096).unwrap();
-    let mut desk = running.desk();
-    assert_eq!(desk.send(0, lone, region, 0, 1), Err(PostError::NotConnected(lone)));
-    assert_eq!(desk.send(0, 77, region, 0, 1), Err(PostError::NotConnected(77)));
+    let mut api = running.api();
+    assert_eq!(api.send(0, lone, region, 0, 1), Err(PostError::NotConnected(lone)));
+    assert_eq!(api.send(0, 77, region, 0, 1), Err(PostError::NotConnected(77)));
     assert_eq!(
-        desk.send(0, vi, region, 1, 4096),
+        api.send(0, vi, region, 1, 4096),
         Err(PostError::OutsideRegion { end: 4097, length: 4096 })
     );
-    assert_eq!(desk.send(0, vi, 5, 0, 1), Err(PostError::OutsideRegion { end: 1, length: 0 }));
+    assert_eq!(api.send(0, vi, 5, 0, 1), Err(PostError::OutsideRegion { end: 1, length: 0 }));
     let capacity = setup.system.small_ring + setup.system.big_ring;
-    assert!((0..capacity).all(|_| desk.receive(0, vi, region, 0, 1).is_ok()));
-    assert_eq!(desk.receive(0, vi, region, 0, 1), Err(PostError::QueueFull(capacity)));
+    assert!((0..capacity).all(|_| api.receive(0, vi, region, 0, 1).is_ok()));
+    assert_eq!(api.receive(0, vi, region, 0, 1), Err(PostError::QueueFull(capacity)));
     running.model.audit(Time::ZERO).unwrap();
     assert!(
-        Running::new(&setup, 17, 1).map(|_| ()).unwrap_err().to_string().contains("`hosts` is 17")
+        Machine::new(&setup, 17, 1).map(|_| ()).unwrap_err().to_string().contains("`hosts` is 17")
     );
 }
 
@@ -448,7 +448,7 @@ fn routes_are_the_sources() {
         (port(2, 1), port(1, 3)),
     ];
     let setup = paper("myvia-b");
-    let mut running = Running::wired(&setup, 3, &cables, 1).unwrap();
+    let mut running = Machine::wired(&setup, 3, &cables, 1).unwrap();
     assert_eq!(running.model.route(0, 1), Some(&[2, 0][..]));
     assert_eq!(running.model.route(1, 0), Some(&[2, 0][..]));
     let mut program = Traffic::begin(&mut running, 3, 200, 1);
@@ -459,12 +459,12 @@ fn routes_are_the_sources() {
     assert!(running.model.network.blocked > 0);
     // The longer route takes longer; the route to nowhere loses.
     let one_way = |route: Vec<u8>| {
-        let mut running = Running::wired(&setup, 3, &cables, 1).unwrap();
+        let mut running = Machine::wired(&setup, 3, &cables, 1).unwrap();
         running.model.set_route(0, 1, route);
         let mut program =
             Window::begin(&mut running, Lengths::Fixed(64), Places::Reused, 1, true).unwrap();
         running.run_program(&mut program, Time::NEVER);
-        program.start(&mut running.desk());
+        program.start(&mut running.api());
         running.run_program(&mut program, Time::NEVER);
         (program.received, running.model.network.lost, running.schedule.now())
     };
@@ -488,11 +488,11 @@ fn routes_go_round_a_link_that_is_down() {
         (port(0, 3), port(2, 0)),
         (port(2, 1), port(1, 3)),
     ];
-    let mut running = Running::wired(&paper("myvia-b"), 2, &cables, 1).unwrap();
+    let mut running = Machine::wired(&paper("myvia-b"), 2, &cables, 1).unwrap();
     let ends: Vec<_> = running.model.links().map(|link| link.ends).collect();
     assert_eq!(ends, cables.map(|(one, other)| [one, other]));
     assert!(running.model.links().all(|link| link.up));
-    let listed = |running: &Running| -> Vec<(u8, u8, Vec<u8>)> {
+    let listed = |running: &Machine| -> Vec<(u8, u8, Vec<u8>)> {
         let routes = running.model.routes().filter(|(from, to, _)| from != to);
         routes.map(|(from, to, ports)| (from, to, ports.to_vec())).collect()
     };
@@ -504,11 +504,11 @@ fn routes_go_round_a_link_that_is_down() {
     let down: Vec<_> = running.model.links().filter(|link| !link.up).collect();
     assert_eq!(down.len(), 1);
     assert_eq!(down[0].ends, direct);
-    let window = |running: &mut Running, messages: u64| {
+    let window = |running: &mut Machine, messages: u64| {
         let mut program =
             Window::begin(running, Lengths::Fixed(1024), Places::Reused, messages, true).unwrap();
         running.run_program(&mut program, Time::NEVER);
-        program.start(&mut running.desk());
+        program.start(&mut running.api());
         assert_eq!(running.run_program(&mut program, Time::NEVER), Ended::Quiet);
         running.model.audit(running.schedule.now()).unwrap();
         program.received
@@ -546,7 +546,7 @@ fn a_link_that_goes_down_loses_what_comes_to_it() {
         (Place::Node(3), port(1, 1)),
         (between[0], between[1]),
     ];
-    let mut running = Running::wired(&paper("myvia-b"), 4, &cables, 1).unwrap();
+    let mut running = Machine::wired(&paper("myvia-b"), 4, &cables, 1).unwrap();
     let mut program = Traffic::begin(&mut running, 4, 400, 1);
     running.run_program(&mut program, Time::NEVER);
     program.start(&mut running);
@@ -573,7 +573,7 @@ fn programs_are_the_papers() {
     let latency = ping_pong(&setup, Lengths::Fixed(4), 1000, 1).unwrap();
     assert!(latency.one_way > bellwire_model::units::Span::ZERO);
     for receives in [true, false] {
-        let mut running = Running::new(&setup, 2, 1).unwrap();
+        let mut running = Machine::new(&setup, 2, 1).unwrap();
         let mut program =
             Window::begin(&mut running, Lengths::Fixed(1024), Places::Reused, 2000, receives)
                 .unwrap();

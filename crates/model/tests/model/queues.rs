@@ -1,17 +1,17 @@
 //! Queues against closed formulas: event core, channels and random numbers together.
 
-use bellwire_model::engine::{Chance, Channel, Event, Link, Model, Random, Schedule, Simulation};
+use bellwire_model::engine::{Chance, Channel, Event, Model, Random, Schedule, Simulation, Timing};
 use bellwire_model::units::{Span, Time};
 
 #[derive(Clone, Copy)]
-enum Happening {
+enum StationEvent {
     Make,
     Arrival,
     Room,
     Done,
 }
 
-impl Event for Happening {
+impl Event for StationEvent {
     fn trace(self) -> u64 {
         self as u64
     }
@@ -48,50 +48,55 @@ impl Service {
 
 /// Random arrivals, a queue without limit, one server.
 struct Station {
-    queue: Channel<(), Happening>,
+    queue: Channel<(), StationEvent>,
     busy: bool,
     gap_ps: u64,
     service: Service,
 }
 
 impl Station {
-    fn serve(&mut self, schedule: &mut Schedule<Happening>) {
+    fn serve(&mut self, schedule: &mut Schedule<StationEvent>) {
         if !self.busy && self.queue.take(schedule).is_some() {
             self.busy = true;
             let time = self.service.draw(&mut schedule.random);
-            schedule.after(Span::from_ps(time), Happening::Done);
+            schedule.after(Span::from_ps(time), StationEvent::Done);
         }
     }
 }
 
 impl Model for Station {
-    type Event = Happening;
+    type Event = StationEvent;
 
-    fn handle(&mut self, event: Happening, schedule: &mut Schedule<Happening>) {
+    fn handle(&mut self, event: StationEvent, schedule: &mut Schedule<StationEvent>) {
         match event {
-            Happening::Make => {
+            StationEvent::Make => {
                 let _ = self.queue.offer(schedule, 1, ());
                 let gap = schedule.random.exponential_of(self.gap_ps);
-                schedule.after(Span::from_ps(gap), Happening::Make);
+                schedule.after(Span::from_ps(gap), StationEvent::Make);
             }
-            Happening::Done => {
+            StationEvent::Done => {
                 self.busy = false;
                 self.serve(schedule);
             }
-            Happening::Arrival => self.serve(schedule),
-            Happening::Room => unreachable!("a queue without limit refuses nobody"),
+            StationEvent::Arrival => self.serve(schedule),
+            StationEvent::Room => unreachable!("a queue without limit refuses nobody"),
         }
     }
 }
 
 /// Mean wait in units of the mean service.
 fn mean_wait(service: Service, load: f64, seed: u64) -> f64 {
-    let queue =
-        Channel::new("queue", Link::default(), u32::MAX, Happening::Arrival, Happening::Room);
+    let queue = Channel::new(
+        "queue",
+        Timing::default(),
+        u32::MAX,
+        StationEvent::Arrival,
+        StationEvent::Room,
+    );
     let gap_ps = (Service::MEAN_PS as f64 / load) as u64;
     let model = Station { queue, busy: false, gap_ps, service };
     let mut simulation = Simulation { model, schedule: Schedule::new(seed, Span::from_ns(100)) };
-    simulation.schedule.at(Time::ZERO, Happening::Make);
+    simulation.schedule.at(Time::ZERO, StationEvent::Make);
     let end = Time::from_ps(1_500_000 * Service::MEAN_PS);
     simulation.run(end);
     let station = simulation.model;
@@ -171,7 +176,7 @@ impl Model for OutputQueued {
 }
 
 fn check_output_queueing(ports: usize, load: f64, expected: f64) -> Result<(), String> {
-    let output = || Channel::new("output", Link::default(), u32::MAX, Slot::Arrival, Slot::Room);
+    let output = || Channel::new("output", Timing::default(), u32::MAX, Slot::Arrival, Slot::Room);
     let outputs = (0..ports).map(|_| output()).collect();
     let model = OutputQueued { outputs, load: Chance::new(load) };
     let mut simulation = Simulation { model, schedule: Schedule::new(3, SLOT) };

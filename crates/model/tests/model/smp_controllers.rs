@@ -74,9 +74,9 @@ fn the_delay_is_that_of_the_direct_link() {
         config.link = kind;
         let mut machine = Machine::new(&config, 1).unwrap();
         machine.open_journal();
-        let mut desk = machine.desk();
-        let places = (desk.free_memory(0, 0), desk.free_memory(1, 0));
-        let put = post(&mut desk, Kind::Put, (endpoint(0), endpoint(1)), places, 1).unwrap();
+        let mut api = machine.api();
+        let places = (api.free_memory(0, 0), api.free_memory(1, 0));
+        let put = post(&mut api, Kind::Put, (endpoint(0), endpoint(1)), places, 1).unwrap();
         machine.run_to_end(&mut ()).unwrap();
         let latency = machine.operations()[put as usize].latency().unwrap();
         assert_eq!(machine.explain(put).unwrap().accounted(), latency);

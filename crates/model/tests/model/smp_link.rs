@@ -2,7 +2,7 @@
 //! of its limits.
 
 use bellwire_model::engine::{Chance, Ended, Schedule};
-use bellwire_model::smp::bench::{Lengths, OnBench, Running};
+use bellwire_model::smp::bench::{BenchEvent, Lengths, Machine};
 use bellwire_model::smp::config::{Config, Header, Receive};
 use bellwire_model::smp::link::{Link, Port};
 use bellwire_model::smp::training::{Failure, Role};
@@ -12,7 +12,7 @@ use bellwire_model::units::{Bytes, Frequency, Span, Time};
 const FOREVER: Time = Time::from_ps(1_000_000_000_000);
 
 /// Both ends send on both channels.
-fn stimulate_all(running: &mut Running, lengths: Lengths, packets: u64) {
+fn stimulate_all(running: &mut Machine, lengths: Lengths, packets: u64) {
     for end in 0..2 {
         for channel in 0..running.model.link.config().channels {
             running.stimulate(end, channel, lengths, packets);
@@ -26,7 +26,7 @@ fn fast() -> Frequency {
 }
 
 /// Everything arrived, nothing else did, and nothing is left anywhere.
-fn is_sound(running: &Running) {
+fn is_sound(running: &Machine) {
     assert_eq!((running.model.mismatches, running.missing()), (0, 0));
     assert!(running.model.link.is_quiet());
     running.model.link.audit(running.schedule.now()).unwrap();
@@ -42,7 +42,7 @@ fn a_random_run_has_no_mismatch() {
     {
         let config = Config { receive, header, ..Config::recommended() };
         let run = |seed| {
-            let mut running = Running::new(&config, seed);
+            let mut running = Machine::new(&config, seed);
             stimulate_all(&mut running, Lengths::Random, 5_000);
             assert_eq!(running.run(FOREVER), Ended::Quiet);
             is_sound(&running);
@@ -59,7 +59,7 @@ fn a_random_run_has_no_mismatch() {
 // shows: S-31
 #[test]
 fn a_planted_fault_is_caught() {
-    let mut running = Running::new(&Config::recommended(), 3);
+    let mut running = Machine::new(&Config::recommended(), 3);
     running.model.damage = Some(4_321);
     stimulate_all(&mut running, Lengths::Random, 2_000);
     running.run(FOREVER);
@@ -72,7 +72,7 @@ fn a_planted_fault_is_caught() {
 fn flipped_bits_are_survived() {
     for (seed, chance) in [(1, 1e-6), (2, 1e-5), (3, 1e-4)] {
         let config = Config { bit_errors: chance, ..Config::recommended() };
-        let mut running = Running::new(&config, seed);
+        let mut running = Machine::new(&config, seed);
         stimulate_all(&mut running, Lengths::Random, 2_000);
         assert_eq!(running.run(FOREVER), Ended::Quiet);
         is_sound(&running);
@@ -82,7 +82,7 @@ fn flipped_bits_are_survived() {
             "errors were made, and mended"
         );
     }
-    let mut running = Running::new(&Config::recommended(), 9);
+    let mut running = Machine::new(&Config::recommended(), 9);
     let mut chances = [Chance::NEVER; 8];
     chances[3] = Chance::new(1e-3);
     running.model.link.disturb(1, chances, &mut running.schedule);
@@ -104,7 +104,7 @@ fn a_bad_tail_is_nullified() {
         (Receive::StoreAndForward, Lengths::Random),
     ] {
         let config = Config { receive, bit_errors: 1e-5, ..Config::recommended() };
-        let mut running = Running::new(&config, 11);
+        let mut running = Machine::new(&config, 11);
         stimulate_all(&mut running, lengths, 3_000);
         assert_eq!(running.run(FOREVER), Ended::Quiet);
         is_sound(&running);
@@ -123,7 +123,7 @@ fn a_bad_tail_is_nullified() {
 #[test]
 fn an_ignored_mark_is_noticed() {
     let config = Config { bit_errors: 1e-5, ..Config::recommended() };
-    let mut running = Running::new(&config, 11);
+    let mut running = Machine::new(&config, 11);
     running.model.link.ignore_marks(1);
     stimulate_all(&mut running, Lengths::Random, 500);
     running.run(FOREVER);
@@ -134,7 +134,7 @@ fn an_ignored_mark_is_noticed() {
 // shows: S-16, S-18
 #[test]
 fn a_cut_is_survived() {
-    let mut running = Running::new(&Config::recommended(), 4);
+    let mut running = Machine::new(&Config::recommended(), 4);
     stimulate_all(&mut running, Lengths::Random, 500);
     running.run(Time::from_ps(5_000_000));
     running.model.link.disturb(1, [Chance::new(0.5); 8], &mut running.schedule);
@@ -152,7 +152,7 @@ fn a_cut_is_survived() {
 #[test]
 fn a_blocked_channel_does_not_stop_the_other() {
     let config = Config { headers: 6, ..Config::recommended() };
-    let mut running = Running::new(&config, 5);
+    let mut running = Machine::new(&config, 5);
     running.block(1, 0, true);
     running.stimulate(0, 0, Lengths::Fixed(8), 300);
     running.stimulate(0, 1, Lengths::Fixed(8), 300);
@@ -168,7 +168,7 @@ fn a_blocked_channel_does_not_stop_the_other() {
     running.run(FOREVER);
     is_sound(&running);
 
-    let mut running = Running::new(&Config::recommended(), 6);
+    let mut running = Machine::new(&Config::recommended(), 6);
     for channel in 0..2 {
         running.stimulate(0, channel, Lengths::Fixed(32), 10_000);
     }
@@ -183,7 +183,7 @@ fn a_blocked_channel_does_not_stop_the_other() {
 #[test]
 fn data_credits_stop_the_sender() {
     let config = Config { network_packets: 1, channels: 1, ..Config::recommended() };
-    let mut running = Running::new(&config, 7);
+    let mut running = Machine::new(&config, 7);
     running.block(1, 0, true);
     running.stimulate(0, 0, Lengths::Fixed(128), 20);
     running.run(FOREVER);
@@ -205,7 +205,7 @@ fn a_full_replay_buffer_stops_both_channels() {
         data: 2_000,
         ..Config::recommended()
     };
-    let mut running = Running::new(&config, 8);
+    let mut running = Machine::new(&config, 8);
     for channel in 0..2 {
         running.stimulate(0, channel, Lengths::Fixed(32), 100);
     }
@@ -229,10 +229,11 @@ fn a_link_comes_up_from_reset() {
     let train = |roles: [Role; 2], wires| {
         let mut schedule = Schedule::new(1, config.cycle());
         let ports = roles.map(|role| Port::new(role, &config));
-        let link = Link::train(&config, ports, wires, 0, |_, event| OnBench(event), &mut schedule);
-        link.map(|link| Running::on(link, schedule))
+        let link =
+            Link::train(&config, ports, wires, 0, |_, event| BenchEvent(event), &mut schedule);
+        link.map(|link| Machine::on(link, schedule))
     };
-    let delay = |mut running: Running| {
+    let delay = |mut running: Machine| {
         running.run(FOREVER);
         running.stimulate(0, 0, Lengths::Fixed(128), 1);
         running.run(FOREVER);
@@ -264,7 +265,7 @@ fn a_link_comes_up_from_reset() {
 fn serdes_delay_is_25_ns_on_each_side() {
     let config =
         Config { layer_cycles: 0, network_clock: fast(), channels: 1, ..Config::recommended() };
-    let mut running = Running::new(&config, 1);
+    let mut running = Machine::new(&config, 1);
     running.stimulate(0, 0, Lengths::Fixed(64), 1);
     running.run(FOREVER);
     // 67 DW on the wire at 1 ns each.
@@ -280,7 +281,7 @@ fn width_decides_bandwidth() {
         let network_clock = fast();
         let roomy = Config { headers: 127, data: 2_000, network_clock, ..Config::recommended() };
         let config = Config { lanes, channels: 1, replay_buffer, ..roomy };
-        let mut running = Running::new(&config, 1);
+        let mut running = Machine::new(&config, 1);
         running.stimulate(0, 0, Lengths::Fixed(128), 500);
         running.run(FOREVER);
         is_sound(&running);

@@ -4,7 +4,7 @@ use bellwire_model::engine::Ended;
 use bellwire_model::smp::config::Config;
 use bellwire_model::smp::lbt::{Refused, Registers};
 use bellwire_model::smp::network::LONGEST_BLOCK_BYTES;
-use bellwire_model::smp::system::{Running, Sharing};
+use bellwire_model::smp::system::{Machine, Sharing};
 use bellwire_model::units::Time;
 
 const FOREVER: Time = Time::from_ps(1_000_000_000_000);
@@ -12,11 +12,11 @@ const FOREVER: Time = Time::from_ps(1_000_000_000_000);
 /// Processors that do not access shared memory.
 const QUIET: Sharing = Sharing { lines: 4, capacity: 2, accesses: 0, waiting: 1 };
 
-fn system(nodes: usize, config: &Config, sharing: Sharing, seed: u64) -> Running {
-    Running::new(nodes, config, sharing, seed).unwrap()
+fn system(nodes: usize, config: &Config, sharing: Sharing, seed: u64) -> Machine {
+    Machine::new(nodes, config, sharing, seed).unwrap()
 }
 
-fn fill(running: &mut Running, node: usize) {
+fn fill(running: &mut Machine, node: usize) {
     for (at, byte) in running.model.nodes[node].memory.iter_mut().enumerate() {
         *byte = (at * 7 + node * 31 + at / 256) as u8;
     }
@@ -103,7 +103,7 @@ fn nonsense_in_the_registers_is_refused() {
     assert_eq!(running.start(0, registers(0, 8, 1, 0)), Err(Refused::Busy));
     running.run(FOREVER);
     running.audit().unwrap();
-    assert!(Running::new(5, &Config::recommended(), QUIET, 1).is_err(), "three interfaces");
+    assert!(Machine::new(5, &Config::recommended(), QUIET, 1).is_err(), "three interfaces");
 }
 
 /// Two processors move three blocks over their three links in the time of one block over one link:

@@ -8,7 +8,7 @@ use super::loaded::carried;
 use super::saturated::throughput;
 use super::single::{endpoint, post};
 use crate::chpp::host::Notice;
-use crate::chpp::machine::{Desk, Program};
+use crate::chpp::machine::{HostApi, Program};
 use crate::chpp::port::RingKind;
 use crate::chpp::{Config, Machine};
 use crate::experiment::{Axis, Experiment, Origin, Report};
@@ -74,21 +74,21 @@ struct Uniform {
 }
 
 impl Uniform {
-    fn post(&mut self, node: u64, desk: &mut Desk<'_>) {
-        let other = desk.below(self.ports - 1);
+    fn post(&mut self, node: u64, api: &mut HostApi<'_>) {
+        let other = api.below(self.ports - 1);
         let to = if other >= node { other + 1 } else { other };
         let from = endpoint(node as u8);
         let Ok(to) = Endpoint::new(to as u8, 0, 0) else { return };
-        let far = desk.free_memory(to.cpu().into(), 0) + node * self.message;
-        let near = desk.free_memory(node as usize, 0) + 16 * self.message;
+        let far = api.free_memory(to.cpu().into(), 0) + node * self.message;
+        let near = api.free_memory(node as usize, 0) + 16 * self.message;
         // A descriptor can express every message of this length.
-        let _ = post(desk, Kind::Put, (from, to), (near, far), self.message);
+        let _ = post(api, Kind::Put, (from, to), (near, far), self.message);
     }
 }
 
 impl Program for Uniform {
-    fn notified(&mut self, notice: &Notice, desk: &mut Desk<'_>) {
-        let operation = &desk.operations()[notice.operation as usize];
+    fn notified(&mut self, notice: &Notice, api: &mut HostApi<'_>) {
+        let operation = &api.operations()[notice.operation as usize];
         if notice.ring == RingKind::Receive
             && notice.time >= self.counted_from
             && notice.time < self.until
@@ -99,12 +99,12 @@ impl Program for Uniform {
         }
     }
 
-    fn woken(&mut self, node: u32, desk: &mut Desk<'_>) {
-        self.post(node.into(), desk);
+    fn woken(&mut self, node: u32, api: &mut HostApi<'_>) {
+        self.post(node.into(), api);
         // The gap is uniform from one unit to twice the mean, so bursts are short.
-        let next = desk.now() + Span::from_ps(1 + desk.below(2 * self.mean_gap.ps()));
+        let next = api.now() + Span::from_ps(1 + api.below(2 * self.mean_gap.ps()));
         if next < self.until {
-            desk.wake(next, node);
+            api.wake(next, node);
         }
     }
 }
@@ -150,9 +150,9 @@ fn point_of(
         latency_ps: 0,
     };
     for node in 0..ports as u32 {
-        let mut desk = machine.desk();
-        let first = Time::from_ps(desk.below(2 * mean_gap.ps()));
-        desk.wake(first, node);
+        let mut api = machine.api();
+        let first = Time::from_ps(api.below(2 * mean_gap.ps()));
+        api.wake(first, node);
     }
     machine.run_program(&mut program, until).map_err(|stopped| stopped.to_string())?;
     machine.audit().map_err(|imbalance| imbalance.to_string())?;

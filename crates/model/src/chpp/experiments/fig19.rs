@@ -7,7 +7,7 @@ use super::Kind;
 use super::single::post;
 use crate::chpp::config::Arbitration;
 use crate::chpp::host::Notice;
-use crate::chpp::machine::{Desk, Program};
+use crate::chpp::machine::{HostApi, Program};
 use crate::chpp::port::RingKind;
 use crate::chpp::{Config, Machine};
 use crate::engine::Policy;
@@ -39,28 +39,28 @@ struct Functions {
 }
 
 impl Functions {
-    fn post(&mut self, desk: &mut Desk<'_>, instead_of: Option<usize>) {
+    fn post(&mut self, api: &mut HostApi<'_>, instead_of: Option<usize>) {
         let function = match instead_of {
             Some(function) if self.balanced => function,
-            _ => desk.below(self.functions) as usize,
+            _ => api.below(self.functions) as usize,
         };
-        let length = 1 + desk.below(LONGEST);
+        let length = 1 + api.below(LONGEST);
         let (Ok(from), Ok(to)) =
             (Endpoint::new(0, function as u8, 0), Endpoint::new(1, function as u8, 0))
         else {
             return;
         };
-        let places = (desk.free_memory(0, function), desk.free_memory(1, function));
+        let places = (api.free_memory(0, function), api.free_memory(1, function));
         // A descriptor can express every PUT of this length.
-        let _ = post(desk, Kind::Put, (from, to), places, length);
+        let _ = post(api, Kind::Put, (from, to), places, length);
     }
 }
 
 impl Program for Functions {
-    fn notified(&mut self, notice: &Notice, desk: &mut Desk<'_>) {
+    fn notified(&mut self, notice: &Notice, api: &mut HostApi<'_>) {
         if notice.ring == RingKind::Receive {
-            self.bytes[notice.function] += desk.operations()[notice.operation as usize].bytes;
-            self.post(desk, Some(notice.function));
+            self.bytes[notice.function] += api.operations()[notice.operation as usize].bytes;
+            self.post(api, Some(notice.function));
         }
     }
 }
@@ -86,7 +86,7 @@ fn shares_of(config: &Config, moments: &[u64], balanced: bool) -> Result<Vec<Vec
     let mut program =
         Functions { functions: functions as u64, balanced, bytes: vec![0; functions] };
     for at in 0..KEPT {
-        program.post(&mut machine.desk(), balanced.then_some(at % functions));
+        program.post(&mut machine.api(), balanced.then_some(at % functions));
     }
     let mut all = Vec::new();
     for moment in moments {

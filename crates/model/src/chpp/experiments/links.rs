@@ -61,10 +61,10 @@ fn pairs_of(config: &Config) -> Result<Vec<(u64, f64)>, String> {
     for from in 0..config.nodes() {
         for to in (0..config.nodes()).filter(|to| *to != from) {
             let before = crossed(&machine);
-            let mut desk = machine.desk();
-            let places = (desk.free_memory(from, 0), desk.free_memory(to, 0));
+            let mut api = machine.api();
+            let places = (api.free_memory(from, 0), api.free_memory(to, 0));
             let ends = (endpoint(from as u8), endpoint(to as u8));
-            let put = post(&mut desk, Kind::Put, ends, places, 1).map_err(|e| e.to_string())?;
+            let put = post(&mut api, Kind::Put, ends, places, 1).map_err(|e| e.to_string())?;
             machine.run_to_end(&mut ()).map_err(|stopped| stopped.to_string())?;
             let latency = machine.operations()[put as usize].latency();
             let latency = latency.ok_or("the operation is not over")?.as_ns();

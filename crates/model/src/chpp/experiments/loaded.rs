@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use super::saturated::BEATS;
 use crate::chpp::crossbar::{Bound, Crossbar, DATA, Grant};
-use crate::chpp::{Config, Happening, Packet};
+use crate::chpp::{Config, NicEvent, Packet};
 use crate::engine::{Model, Pool, Random, Schedule, Simulation};
 use crate::units::{Span, Time};
 
@@ -41,7 +41,7 @@ struct Loaded {
 
 impl Loaded {
     /// Puts packets into the channels of `input` in order of arrival, until one finds no room.
-    fn fill(&mut self, schedule: &mut Schedule<Happening>, input: usize) {
+    fn fill(&mut self, schedule: &mut Schedule<NicEvent>, input: usize) {
         while let Some(&(came, output)) = self.waiting[input].front() {
             let channel = usize::from(output) % self.channels;
             if !self.crossbar.has_room(input, channel) {
@@ -54,12 +54,13 @@ impl Loaded {
             self.came.resize(self.came.len().max(place + 1), Time::ZERO);
             self.came[place] = came;
             let (from, now) = (input as u8, schedule.now());
-            let bound = Bound { packet, beats: BEATS, from, to: output, output, place: DATA as u8 };
+            let bound =
+                Bound { packet, beats: BEATS, from, to: output, output, credit_class: DATA as u8 };
             self.crossbar.inject(schedule, (input, channel), bound, now);
         }
     }
 
-    fn comes(&mut self, schedule: &mut Schedule<Happening>, input: usize) {
+    fn comes(&mut self, schedule: &mut Schedule<NicEvent>, input: usize) {
         let other = self.random.below(self.waiting.len() as u64 - 1) as usize;
         let output = if other >= input { other + 1 } else { other };
         self.waiting[input].push_back((schedule.now(), output as u8));
@@ -67,23 +68,23 @@ impl Loaded {
         self.next(schedule, input);
     }
 
-    fn next(&mut self, schedule: &mut Schedule<Happening>, input: usize) {
+    fn next(&mut self, schedule: &mut Schedule<NicEvent>, input: usize) {
         let gap = Span::from_ps(self.random.exponential_of(self.mean_gap.ps()));
-        schedule.after(gap, Happening::Wake { token: input as u32 });
+        schedule.after(gap, NicEvent::Wake { token: input as u32 });
     }
 }
 
 impl Model for Loaded {
-    type Event = Happening;
+    type Event = NicEvent;
 
-    fn handle(&mut self, happening: Happening, schedule: &mut Schedule<Happening>) {
-        match happening {
-            Happening::Wake { token } => self.comes(schedule, token as usize),
-            Happening::CrossbarMatches { .. } => {
+    fn handle(&mut self, event: NicEvent, schedule: &mut Schedule<NicEvent>) {
+        match event {
+            NicEvent::Wake { token } => self.comes(schedule, token as usize),
+            NicEvent::CrossbarMatches { .. } => {
                 let mut grants = std::mem::take(&mut self.grants);
                 self.crossbar.matches(schedule, &mut grants);
                 for Grant { bound, tail, .. } in grants.drain(..) {
-                    self.crossbar.place_freed(schedule, bound.output.into(), DATA);
+                    self.crossbar.credit_returned(schedule, bound.output.into(), DATA);
                     self.packets.take(bound.packet);
                     if schedule.now() >= self.counted_from {
                         let came = self.came[bound.packet.index() as usize];
@@ -93,7 +94,7 @@ impl Model for Loaded {
                 }
                 self.grants = grants;
             }
-            Happening::Crossed { input, output, .. } => {
+            NicEvent::Crossed { input, output, .. } => {
                 self.crossbar.crossed(schedule, input.into(), output.into());
                 self.fill(schedule, input.into());
             }

@@ -2,7 +2,7 @@
 //! and every receiver takes them at once.
 
 use crate::chpp::crossbar::{Bound, Crossbar, DATA, Grant};
-use crate::chpp::{Config, Happening, Packet, PacketHandle};
+use crate::chpp::{Config, NicEvent, Packet, PacketHandle};
 use crate::engine::{Model, Pool, Random, Schedule, Simulation};
 use crate::units::Time;
 
@@ -33,7 +33,7 @@ impl Saturated {
 
     /// Puts packets into the channels of `input` in the order of their draws, until one finds no
     /// room.
-    fn fill(&mut self, schedule: &mut Schedule<Happening>, input: usize) {
+    fn fill(&mut self, schedule: &mut Schedule<NicEvent>, input: usize) {
         loop {
             let output = self.next[input];
             let channel = output % self.channels;
@@ -42,7 +42,14 @@ impl Saturated {
             }
             let now = schedule.now();
             let (from, to, place) = (input as u8, output as u8, DATA as u8);
-            let bound = Bound { packet: self.packet, beats: BEATS, from, to, output: to, place };
+            let bound = Bound {
+                packet: self.packet,
+                beats: BEATS,
+                from,
+                to,
+                output: to,
+                credit_class: place,
+            };
             self.crossbar.inject(schedule, (input, channel), bound, now);
             self.next[input] = self.draw(input);
         }
@@ -50,20 +57,20 @@ impl Saturated {
 }
 
 impl Model for Saturated {
-    type Event = Happening;
+    type Event = NicEvent;
 
-    fn handle(&mut self, happening: Happening, schedule: &mut Schedule<Happening>) {
-        match happening {
-            Happening::CrossbarMatches { .. } => {
+    fn handle(&mut self, event: NicEvent, schedule: &mut Schedule<NicEvent>) {
+        match event {
+            NicEvent::CrossbarMatches { .. } => {
                 let mut grants = std::mem::take(&mut self.grants);
                 self.crossbar.matches(schedule, &mut grants);
                 for grant in grants.drain(..) {
                     let output = grant.bound.output.into();
-                    self.crossbar.place_freed(schedule, output, DATA);
+                    self.crossbar.credit_returned(schedule, output, DATA);
                 }
                 self.grants = grants;
             }
-            Happening::Crossed { input, output, .. } => {
+            NicEvent::Crossed { input, output, .. } => {
                 self.crossbar.crossed(schedule, input.into(), output.into());
                 self.fill(schedule, input.into());
             }

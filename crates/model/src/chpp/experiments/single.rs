@@ -8,7 +8,7 @@ use bellwire_wire::tail::Tail;
 use serde::Serialize;
 
 use crate::chpp::journal::Explanation;
-use crate::chpp::machine::Desk;
+use crate::chpp::machine::HostApi;
 use crate::chpp::{Config, Machine};
 use crate::units::Span;
 
@@ -53,7 +53,7 @@ impl Kind {
 /// # Errors
 /// [`WireError`] if no descriptor can express it, such as a NAP above 2048 bytes.
 pub fn post(
-    desk: &mut Desk<'_>,
+    api: &mut HostApi<'_>,
     kind: Kind,
     (from, to): (Endpoint, Endpoint),
     (near, far): (u64, u64),
@@ -62,7 +62,7 @@ pub fn post(
     let near_list = [Entry { address: near, length: bytes }];
     let far_list = [Entry { address: far, length: bytes }];
     let inside: Vec<u8> = match kind {
-        Kind::NapImmediate => desk.memory(near, bytes as usize).unwrap_or_default().to_vec(),
+        Kind::NapImmediate => api.memory(near, bytes as usize).unwrap_or_default().to_vec(),
         _ => Vec::new(),
     };
     let work = match kind {
@@ -74,19 +74,19 @@ pub fn post(
         }),
         Kind::Get => Work::Get {
             chain: Chain { sources: (&far_list[..]).into(), destinations: (&near_list[..]).into() },
-            return_magic: desk.key(from),
+            return_magic: api.key(from),
         },
     };
     let descriptor = DescriptorRepr {
         destination: to,
         queue_pair: from.queue_pair(),
         traffic_class: 0,
-        magic: desk.key(to),
+        magic: api.key(to),
         wants_event: true,
         work,
         tail: Tail::EMPTY,
     };
-    desk.post(from.cpu().into(), from.function().into(), &descriptor)
+    api.post(from.cpu().into(), from.function().into(), &descriptor)
 }
 
 /// The measurement of one operation.
@@ -134,18 +134,18 @@ pub fn single_on(
     let mut machine = Machine::new(config, 1).map_err(|error| error.to_string())?;
     machine.open_journal();
     prepare(&mut machine);
-    let mut desk = machine.desk();
+    let mut api = machine.api();
     let other = other(config);
     let (from, to) = (endpoint(0), endpoint(other));
-    let (near, far) = (desk.free_memory(0, 0), desk.free_memory(other.into(), 0));
+    let (near, far) = (api.free_memory(0, 0), api.free_memory(other.into(), 0));
     let source = if kind == Kind::Get { far } else { near };
-    let room = desk.window(0, 0) + config.host.window.count() - near;
-    let memory = desk.memory_mut(source, bytes as usize).filter(|_| bytes <= room).ok_or_else(|| {
+    let room = api.window(0, 0) + config.host.window.count() - near;
+    let memory = api.memory_mut(source, bytes as usize).filter(|_| bytes <= room).ok_or_else(|| {
         format!("{bytes} bytes have no room in a function's window, of which {room} are free; take fewer, or give `host.window` more")
     })?;
     memory.iter_mut().enumerate().for_each(|(at, byte)| *byte = pattern(at));
     let operation =
-        post(&mut desk, kind, (from, to), (near, far), bytes).map_err(|error| error.to_string())?;
+        post(&mut api, kind, (from, to), (near, far), bytes).map_err(|error| error.to_string())?;
     machine.run_to_end(&mut ()).map_err(|stopped| stopped.to_string())?;
     machine.audit().map_err(|imbalance| imbalance.to_string())?;
     let over = "the operation is not over";

@@ -4,7 +4,7 @@
 use super::Kind;
 use super::single::{endpoint, pattern, post};
 use crate::chpp::host::Notice;
-use crate::chpp::machine::{Desk, Program};
+use crate::chpp::machine::{HostApi, Program};
 use crate::chpp::port::RingKind;
 use crate::chpp::{Config, Machine};
 use crate::experiment::{Experiment, Report};
@@ -33,18 +33,18 @@ struct Relay {
 }
 
 impl Relay {
-    fn send(&self, desk: &mut Desk<'_>, leg: usize, offset: u64) -> Result<(), String> {
+    fn send(&self, api: &mut HostApi<'_>, leg: usize, offset: u64) -> Result<(), String> {
         let (from, to) = (self.way[leg], self.way[leg + 1]);
-        let at = |node: u8| desk.free_memory(node.into(), 0) + offset;
+        let at = |node: u8| api.free_memory(node.into(), 0) + offset;
         let (places, length) = ((at(from), at(to)), self.piece.min(self.bytes - offset));
-        post(desk, Kind::Put, (endpoint(from), endpoint(to)), places, length)
+        post(api, Kind::Put, (endpoint(from), endpoint(to)), places, length)
             .map_err(|error| error.to_string())?;
         Ok(())
     }
 }
 
 impl Program for Relay {
-    fn notified(&mut self, notice: &Notice, desk: &mut Desk<'_>) {
+    fn notified(&mut self, notice: &Notice, api: &mut HostApi<'_>) {
         if notice.ring != RingKind::Receive {
             return;
         }
@@ -53,17 +53,17 @@ impl Program for Relay {
         if leg + 1 == self.way.len() {
             self.arrived += notice.event.length;
         }
-        if desk.operations()[notice.operation as usize].landed_bytes
-            < desk.operations()[notice.operation as usize].bytes
+        if api.operations()[notice.operation as usize].landed_bytes
+            < api.operations()[notice.operation as usize].bytes
         {
             return;
         }
         // The event has the address of the last packet; with the operation's length it gives the
         // beginning of the piece.
-        let end = notice.event.address + notice.event.length - desk.free_memory(here.into(), 0);
-        let bytes = desk.operations()[notice.operation as usize].bytes;
+        let end = notice.event.address + notice.event.length - api.free_memory(here.into(), 0);
+        let bytes = api.operations()[notice.operation as usize].bytes;
         if leg + 1 < self.way.len() {
-            self.send(desk, leg, end - bytes).expect("a piece was described before");
+            self.send(api, leg, end - bytes).expect("a piece was described before");
         } else if end == self.bytes {
             self.finished = Some(notice.time - crate::units::Time::ZERO);
         }
@@ -77,17 +77,17 @@ fn transfer(config: &Config, way: &'static [u8], bytes: u64, piece: u64) -> Resu
     }
     let mut machine = Machine::new(config, 1).map_err(|error| error.to_string())?;
     let mut relay = Relay { way, piece, bytes, arrived: 0, finished: None };
-    let mut desk = machine.desk();
-    let source = desk.free_memory(2, 0);
-    let memory = desk.memory_mut(source, bytes as usize).ok_or("longer than the window")?;
+    let mut api = machine.api();
+    let source = api.free_memory(2, 0);
+    let memory = api.memory_mut(source, bytes as usize).ok_or("longer than the window")?;
     memory.iter_mut().enumerate().for_each(|(at, byte)| *byte = pattern(at));
     for offset in (0..bytes).step_by(piece as usize) {
-        relay.send(&mut machine.desk(), 0, offset)?;
+        relay.send(&mut machine.api(), 0, offset)?;
     }
     machine.run_to_end(&mut relay).map_err(|stopped| stopped.to_string())?;
     machine.audit().map_err(|imbalance| imbalance.to_string())?;
-    let desk = machine.desk();
-    let target = desk.memory(desk.free_memory(3, 0), bytes as usize).ok_or("no target")?;
+    let api = machine.api();
+    let target = api.memory(api.free_memory(3, 0), bytes as usize).ok_or("no target")?;
     if !target.iter().enumerate().all(|(at, byte)| *byte == pattern(at)) {
         return Err("the data is not what was sent".to_owned());
     }

@@ -5,7 +5,7 @@ use super::Kind;
 use super::single::{post, single};
 use crate::chpp::config::Start;
 use crate::chpp::host::Notice;
-use crate::chpp::machine::{Desk, Program};
+use crate::chpp::machine::{HostApi, Program};
 use crate::chpp::port::RingKind;
 use crate::chpp::{Config, Machine};
 use crate::experiment::{Experiment, Report};
@@ -35,17 +35,17 @@ struct Threads {
 }
 
 impl Threads {
-    fn post(function: usize, desk: &mut Desk<'_>) {
+    fn post(function: usize, api: &mut HostApi<'_>) {
         let end = |node| Endpoint::new(node, function as u8, 0).expect("8 functions at most");
-        let places = (desk.free_memory(0, function), desk.free_memory(1, function));
-        post(desk, Kind::Put, (end(0), end(1)), places, BYTES).expect("16 bytes can be described");
+        let places = (api.free_memory(0, function), api.free_memory(1, function));
+        post(api, Kind::Put, (end(0), end(1)), places, BYTES).expect("16 bytes can be described");
     }
 }
 
 impl Program for Threads {
-    fn notified(&mut self, notice: &Notice, desk: &mut Desk<'_>) {
+    fn notified(&mut self, notice: &Notice, api: &mut HostApi<'_>) {
         if notice.ring == RingKind::Send && notice.time < self.until {
-            Threads::post(notice.function, desk);
+            Threads::post(notice.function, api);
         }
     }
 }
@@ -65,7 +65,7 @@ fn many(start: Start, threads: usize) -> Result<Many, String> {
     let mut program = Threads { until: Time::ZERO + lasts };
     for function in 0..threads {
         for _ in 0..UNDER_WAY {
-            Threads::post(function, &mut machine.desk());
+            Threads::post(function, &mut machine.api());
         }
     }
     machine.run_to_end(&mut program).map_err(|stopped| stopped.to_string())?;

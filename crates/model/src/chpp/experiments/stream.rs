@@ -3,7 +3,7 @@
 use super::Kind;
 use super::single::{endpoint, post};
 use crate::chpp::host::Notice;
-use crate::chpp::machine::{Desk, Program};
+use crate::chpp::machine::{HostApi, Program};
 use crate::chpp::port::RingKind;
 use crate::chpp::{Config, Machine};
 use crate::units::Time;
@@ -35,24 +35,24 @@ struct Streamer {
 }
 
 impl Streamer {
-    fn post(&mut self, desk: &mut Desk<'_>) {
+    fn post(&mut self, api: &mut HostApi<'_>) {
         if self.left > 0 {
             self.left -= 1;
-            let places = (desk.free_memory(0, 0), desk.free_memory(1, 0));
-            post(desk, self.kind, (endpoint(0), endpoint(1)), places, self.bytes)
+            let places = (api.free_memory(0, 0), api.free_memory(1, 0));
+            post(api, self.kind, (endpoint(0), endpoint(1)), places, self.bytes)
                 .expect("the length was checked when the stream began");
         }
     }
 }
 
 impl Program for Streamer {
-    fn notified(&mut self, notice: &Notice, desk: &mut Desk<'_>) {
+    fn notified(&mut self, notice: &Notice, api: &mut HostApi<'_>) {
         if notice.ring == RingKind::Receive {
             self.received += 1;
             self.first.get_or_insert(notice.time);
             self.last = notice.time;
             // Closed loop: the end of one operation starts the next.
-            self.post(desk);
+            self.post(api);
         }
     }
 }
@@ -77,7 +77,7 @@ pub fn stream(
         return Err(format!("{} of {bytes} bytes is too long", kind.name()));
     }
     for _ in 0..outstanding {
-        streamer.post(&mut machine.desk());
+        streamer.post(&mut machine.api());
     }
     machine.run_to_end(&mut streamer).map_err(|stopped| stopped.to_string())?;
     machine.audit().map_err(|imbalance| imbalance.to_string())?;

@@ -150,8 +150,8 @@ fn blocks(nic: &NicConfig, node: &Node, see: &mut See<'_>) {
     use Name::{Numbered, Plain};
     let Node { host, port, doorbells, descriptors, data, packer, receiver, .. } = node;
     see("host", Plain("waiting"), Depth, host.waiting() as u64);
-    for (function, occupancy) in doorbells.occupancy.iter().enumerate() {
-        see("doorbell", Numbered("fifo", function), Depth, occupancy.inside());
+    for (function, fifo) in doorbells.fifos.iter().enumerate() {
+        see("doorbell", Numbered("fifo", function), Depth, fifo.len() as u64);
     }
     let reading = descriptors.jobs.iter().filter(|job| job.received < job.bytes.len() as u64);
     see("doorbell", Plain("valid"), Bit, u64::from(!doorbells.is_empty()));
@@ -193,8 +193,8 @@ fn switch(crossbar: &Crossbar, see: &mut See<'_>) {
         }
         see("crossbar", Numbered("input_busy", port), Bit, u64::from(crossbar.input_busy(port)));
         see("crossbar", Numbered("output_busy", port), Bit, u64::from(crossbar.output_busy(port)));
-        for (kind, left) in crossbar.places_behind(port).iter().enumerate() {
-            see("crossbar", Twice("output", port, "places", kind), Depth, *left as u64);
+        for (class, left) in crossbar.credits_behind(port).iter().enumerate() {
+            see("crossbar", Twice("output", port, "places", class), Depth, *left as u64);
         }
     }
 }

@@ -28,7 +28,7 @@ use super::report::Limit;
 use super::room::Room;
 use crate::chpp::config::{Config, Start};
 use crate::chpp::host::Notice;
-use crate::chpp::machine::{Desk, Machine, Program};
+use crate::chpp::machine::{HostApi, Machine, Program};
 use crate::chpp::port::RingKind;
 use crate::goal::{Schedule, Work};
 use crate::units::{Span, Time};
@@ -221,7 +221,7 @@ impl Execution {
             most_unexpected: 0,
             wrong: None,
         };
-        ranks.fill(&mut machine.desk())?;
+        ranks.fill(&mut machine.api())?;
         Ok(Execution { machine, ranks })
     }
 
@@ -233,7 +233,7 @@ impl Execution {
     /// each other, with their lines.
     pub fn run(&mut self, mut done: impl FnMut(f64)) -> Result<Outcome, String> {
         let Execution { machine, ranks } = self;
-        ranks.begin(&mut machine.desk());
+        ranks.begin(&mut machine.api());
         let all = ranks.schedule.operations().count().max(1) as f64;
         loop {
             // The steps grow with the time: a program may compute for a day.
@@ -346,81 +346,81 @@ impl Ranks {
     }
 
     /// First address of a rank's outgoing data, and of its incoming data.
-    fn memory(&self, rank: usize, desk: &Desk<'_>) -> (u64, u64) {
+    fn memory(&self, rank: usize, api: &HostApi<'_>) -> (u64, u64) {
         let (node, function) = self.place(rank);
         let half = self.config.host.window.count() / 2;
-        (desk.free_memory(node, function), desk.window(node, function) + half)
+        (api.free_memory(node, function), api.window(node, function) + half)
     }
 
     /// Fills each rank's memory with the data that it sends.
-    fn fill(&self, desk: &mut Desk<'_>) -> Result<(), String> {
+    fn fill(&self, api: &mut HostApi<'_>) -> Result<(), String> {
         for (rank, all) in self.schedule.ranks.iter().enumerate() {
             let sent = all.operations.iter().filter_map(|operation| match operation.work {
                 Work::Send { bytes, .. } => Some(bytes),
                 _ => None,
             });
-            let (from, end) = self.memory(rank, desk);
+            let (from, end) = self.memory(rank, api);
             let length = sent.max().unwrap_or(0) as usize;
             if from + length as u64 > end {
                 return Err(format!(
                     "rings and slots leave no room for the {length} B that rank {rank} sends; give `host.window` more"
                 ));
             }
-            if let Some(memory) = desk.memory_mut(from, length) {
+            if let Some(memory) = api.memory_mut(from, length) {
                 memory.iter_mut().enumerate().for_each(|(at, byte)| *byte = content(rank, at));
             }
         }
         Ok(())
     }
 
-    fn begin(&mut self, desk: &mut Desk<'_>) {
+    fn begin(&mut self, api: &mut HostApi<'_>) {
         for rank in 0..self.ranks.len() {
             for operation in 0..self.ranks[rank].operations.len() {
                 if self.ranks[rank].operations[operation].left == 0 {
-                    self.ready(rank, operation, desk);
+                    self.ready(rank, operation, api);
                 }
             }
         }
     }
 
     /// An operation's requirements are met; it may still wait for its processor.
-    fn ready(&mut self, rank: usize, operation: usize, desk: &mut Desk<'_>) {
+    fn ready(&mut self, rank: usize, operation: usize, api: &mut HostApi<'_>) {
         let what = &self.schedule.ranks[rank].operations[operation];
         match what.work {
             Work::Receive { .. } => {
-                self.begun(rank, operation, desk);
-                self.receive(rank, operation, desk);
+                self.begun(rank, operation, api);
+                self.receive(rank, operation, api);
             }
             Work::Send { .. } | Work::Calculate { .. } => {
                 let cpu = what.cpu as usize;
                 self.ranks[rank].cpus[cpu].ready.push_back(operation);
-                self.work(rank, cpu, desk);
+                self.work(rank, cpu, api);
             }
         }
     }
 
     /// A processor starts its next operation.
-    fn work(&mut self, rank: usize, cpu: usize, desk: &mut Desk<'_>) {
+    fn work(&mut self, rank: usize, cpu: usize, api: &mut HostApi<'_>) {
         let state = &mut self.ranks[rank].cpus[cpu];
         if state.busy {
             return;
         }
         let Some(operation) = state.ready.pop_front() else { return };
         state.busy = true;
-        self.begun(rank, operation, desk);
+        self.begun(rank, operation, api);
         match self.schedule.ranks[rank].operations[operation].work {
             Work::Calculate { ns } => {
-                self.wake(desk.now() + Span::from_ns(ns), rank, operation, desk)
+                self.wake(api.now() + Span::from_ns(ns), rank, operation, api)
             }
-            Work::Send { bytes, to, tag } => self.send(rank, operation, (bytes, to, tag), desk),
+            Work::Send { bytes, to, tag } => self.send(rank, operation, (bytes, to, tag), api),
             Work::Receive { .. } => {}
         }
     }
 
     /// Schedules the end of the processor's work on an operation at `time`.
-    fn wake(&mut self, time: Time, rank: usize, operation: usize, desk: &mut Desk<'_>) {
+    fn wake(&mut self, time: Time, rank: usize, operation: usize, api: &mut HostApi<'_>) {
         let before: usize = self.ranks[..rank].iter().map(|rank| rank.operations.len()).sum();
-        desk.wake(time, (before + operation) as u32);
+        api.wake(time, (before + operation) as u32);
     }
 
     fn send(
@@ -428,7 +428,7 @@ impl Ranks {
         rank: usize,
         operation: usize,
         (bytes, to, tag): (u64, u32, u32),
-        desk: &mut Desk<'_>,
+        api: &mut HostApi<'_>,
     ) {
         let number = self.ranks[rank].sends.len() as u32;
         self.ranks[rank].sends.push(operation);
@@ -457,10 +457,10 @@ impl Ranks {
         };
         self.ranks[rank].operations[operation].ends_with_event = is_eager && !begins;
         let posted =
-            self.post(rank, to as usize, Moves::NapImmediate(&data), message, purpose, desk);
-        let started = desk.operations()[posted as usize].started;
-        let written = if begins { started + self.config.host.cpu_start } else { desk.now() };
-        self.wake(written, rank, operation, desk);
+            self.post(rank, to as usize, Moves::NapImmediate(&data), message, purpose, api);
+        let started = api.operations()[posted as usize].started;
+        let written = if begins { started + self.config.host.cpu_start } else { api.now() };
+        self.wake(written, rank, operation, api);
     }
 
     /// Posts from one rank to another; returns the machine's number of the operation.
@@ -471,7 +471,7 @@ impl Ranks {
         work: Moves<'_>,
         message: Message,
         purpose: Purpose,
-        desk: &mut Desk<'_>,
+        api: &mut HostApi<'_>,
     ) -> u32 {
         let (node, function) = self.place(rank);
         let destination = self.endpoint(to);
@@ -479,12 +479,12 @@ impl Ranks {
             destination,
             queue_pair: 0,
             traffic_class: 0,
-            magic: desk.key(destination),
+            magic: api.key(destination),
             wants_event: true,
             work,
             tail: message.tail(),
         };
-        let number = desk
+        let number = api
             .post(node, function, &descriptor)
             .expect("lengths were checked when the schedule was taken up");
         self.ranks[rank].outstanding += 1;
@@ -493,49 +493,49 @@ impl Ranks {
         number
     }
 
-    fn begun(&mut self, rank: usize, operation: usize, desk: &mut Desk<'_>) {
+    fn begun(&mut self, rank: usize, operation: usize, api: &mut HostApi<'_>) {
         let state = &mut self.ranks[rank].operations[operation];
         state.begun = true;
         let news = std::mem::take(&mut state.on_begin);
-        self.met(rank, news, desk);
+        self.met(rank, news, api);
     }
 
-    fn over(&mut self, rank: usize, operation: usize, desk: &mut Desk<'_>) {
+    fn over(&mut self, rank: usize, operation: usize, api: &mut HostApi<'_>) {
         let state = &mut self.ranks[rank].operations[operation];
-        state.over = Some(desk.now());
+        state.over = Some(api.now());
         let news = std::mem::take(&mut state.on_end);
-        self.met(rank, news, desk);
+        self.met(rank, news, api);
     }
 
     /// One requirement of each of these operations is met.
-    fn met(&mut self, rank: usize, of: Vec<usize>, desk: &mut Desk<'_>) {
+    fn met(&mut self, rank: usize, of: Vec<usize>, api: &mut HostApi<'_>) {
         for operation in of {
             let state = &mut self.ranks[rank].operations[operation];
             state.left -= 1;
             if state.left == 0 {
-                self.ready(rank, operation, desk);
+                self.ready(rank, operation, api);
             }
         }
     }
 
     /// A receive begins: it takes the first matching message, or waits.
-    fn receive(&mut self, rank: usize, operation: usize, desk: &mut Desk<'_>) {
+    fn receive(&mut self, rank: usize, operation: usize, api: &mut HostApi<'_>) {
         let work = self.schedule.ranks[rank].operations[operation].work;
         let state = &mut self.ranks[rank];
         let waits = state.unexpected.iter().position(|message| matches(work, message));
         match waits.and_then(|at| state.unexpected.remove(at)) {
-            Some(message) => self.matched(rank, operation, message, desk),
+            Some(message) => self.matched(rank, operation, message, api),
             None => state.receives.push_back(operation),
         }
     }
 
     /// A message has arrived that a receive can match.
-    fn came(&mut self, rank: usize, message: Message, desk: &mut Desk<'_>) {
+    fn came(&mut self, rank: usize, message: Message, api: &mut HostApi<'_>) {
         let operations = &self.schedule.ranks[rank].operations;
         let state = &mut self.ranks[rank];
         let waits = state.receives.iter().position(|&at| matches(operations[at].work, &message));
         match waits.and_then(|at| state.receives.remove(at)) {
-            Some(operation) => self.matched(rank, operation, message, desk),
+            Some(operation) => self.matched(rank, operation, message, api),
             None => {
                 state.unexpected.push_back(message);
                 self.most_unexpected = self.most_unexpected.max(state.unexpected.len());
@@ -543,7 +543,7 @@ impl Ranks {
         }
     }
 
-    fn matched(&mut self, rank: usize, operation: usize, message: Message, desk: &mut Desk<'_>) {
+    fn matched(&mut self, rank: usize, operation: usize, message: Message, api: &mut HostApi<'_>) {
         let Work::Receive { bytes, .. } = self.schedule.ranks[rank].operations[operation].work
         else {
             return;
@@ -556,14 +556,14 @@ impl Ranks {
             ));
         }
         if message.kind == EAGER {
-            return self.over(rank, operation, desk);
+            return self.over(rank, operation, api);
         }
         self.ranks[rank].roomless.push_back((operation, message));
-        self.answer(rank, desk);
+        self.answer(rank, api);
     }
 
     /// Answers matched rendezvous as long as there is memory for their data.
-    fn answer(&mut self, rank: usize, desk: &mut Desk<'_>) {
+    fn answer(&mut self, rank: usize, api: &mut HostApi<'_>) {
         while let Some(&(operation, message)) = self.ranks[rank].roomless.front() {
             let Some(at) =
                 self.ranks[rank].room.as_mut().and_then(|room| room.take(message.bytes.into()))
@@ -571,8 +571,8 @@ impl Ranks {
                 return;
             };
             self.ranks[rank].roomless.pop_front();
-            let address = self.memory(rank, desk).1 + at;
-            if let Some(memory) = desk.memory_mut(address, message.bytes as usize) {
+            let address = self.memory(rank, api).1 + at;
+            if let Some(memory) = api.memory_mut(address, message.bytes as usize) {
                 memory.fill(0);
             }
             // The answer carries the number of the question, and the receive in place of the tag.
@@ -585,16 +585,16 @@ impl Ranks {
                 Moves::NapImmediate(&address.to_le_bytes()),
                 answer,
                 purpose,
-                desk,
+                api,
             );
         }
     }
 
     /// The answer to a rendezvous has arrived: the data goes to its address.
-    fn answered(&mut self, rank: usize, message: Message, address: u64, desk: &mut Desk<'_>) {
+    fn answered(&mut self, rank: usize, message: Message, address: u64, api: &mut HostApi<'_>) {
         let Message { from, tag, number, bytes, .. } = message;
         let Some(&operation) = self.ranks[rank].sends.get(number as usize) else { return };
-        let (near, _) = self.memory(rank, desk);
+        let (near, _) = self.memory(rank, api);
         let length = u64::from(bytes);
         let (sources, destinations) =
             ([Entry { address: near, length }], [Entry { address, length }]);
@@ -604,13 +604,13 @@ impl Ranks {
         });
         let data = Message { kind: DATA, from: rank as u32, tag, number, bytes };
         let purpose = Purpose::Data { rank, operation };
-        self.post(rank, from as usize, work, data, purpose, desk);
+        self.post(rank, from as usize, work, data, purpose, api);
     }
 
     /// Checks that received data equals sent data.
-    fn check(&mut self, rank: usize, message: Message, address: u64, desk: &Desk<'_>) {
+    fn check(&mut self, rank: usize, message: Message, address: u64, api: &HostApi<'_>) {
         let sender = message.from as usize;
-        let whole = desk.memory(address, message.bytes as usize).is_some_and(|bytes| {
+        let whole = api.memory(address, message.bytes as usize).is_some_and(|bytes| {
             bytes.iter().enumerate().all(|(at, &byte)| byte == content(sender, at))
         });
         if !whole {
@@ -623,19 +623,19 @@ impl Ranks {
 }
 
 impl Program for Ranks {
-    fn notified(&mut self, notice: &Notice, desk: &mut Desk<'_>) {
+    fn notified(&mut self, notice: &Notice, api: &mut HostApi<'_>) {
         if notice.ring == RingKind::Send {
             match self.posted[notice.operation as usize] {
                 Purpose::Eager { rank, operation } => {
                     self.ranks[rank].outstanding -= 1;
                     if self.ranks[rank].operations[operation].ends_with_event {
-                        self.over(rank, operation, desk);
+                        self.over(rank, operation, api);
                     }
                 }
                 Purpose::Control { rank } => self.ranks[rank].outstanding -= 1,
                 Purpose::Data { rank, operation } => {
                     self.ranks[rank].outstanding -= 1;
-                    self.over(rank, operation, desk);
+                    self.over(rank, operation, api);
                 }
             }
             return;
@@ -645,32 +645,32 @@ impl Program for Ranks {
         let address = notice.event.address;
         match message.kind {
             EAGER => {
-                self.check(rank, message, address, desk);
-                self.came(rank, message, desk);
+                self.check(rank, message, address, api);
+                self.came(rank, message, api);
             }
-            ASKS => self.came(rank, message, desk),
+            ASKS => self.came(rank, message, api),
             ANSWERS => {
-                let told = desk.memory(address, 8).and_then(|bytes| bytes.try_into().ok());
-                self.answered(rank, message, u64::from_le_bytes(told.unwrap_or_default()), desk);
+                let told = api.memory(address, 8).and_then(|bytes| bytes.try_into().ok());
+                self.answered(rank, message, u64::from_le_bytes(told.unwrap_or_default()), api);
             }
             DATA if notice.event.primitive == Primitive::Put => {
                 // The event describes the last packet; the message ends where that packet ends.
-                let (_, base) = self.memory(rank, desk);
+                let (_, base) = self.memory(rank, api);
                 let end = address + notice.event.length;
                 let begins = end - u64::from(message.bytes);
-                self.check(rank, message, begins, desk);
+                self.check(rank, message, begins, api);
                 if let Some(room) = &mut self.ranks[rank].room {
                     room.free(begins - base);
                 }
-                self.over(rank, message.tag as usize, desk);
-                self.answer(rank, desk);
+                self.over(rank, message.tag as usize, api);
+                self.answer(rank, api);
             }
             _ => {}
         }
     }
 
     /// The processor has finished its work on an operation.
-    fn woken(&mut self, token: u32, desk: &mut Desk<'_>) {
+    fn woken(&mut self, token: u32, api: &mut HostApi<'_>) {
         let mut operation = token as usize;
         let mut rank = 0;
         while operation >= self.ranks[rank].operations.len() {
@@ -691,8 +691,8 @@ impl Program for Ranks {
         };
         self.ranks[rank].cpus[cpu].busy = false;
         if ends {
-            self.over(rank, operation, desk);
+            self.over(rank, operation, api);
         }
-        self.work(rank, cpu, desk);
+        self.work(rank, cpu, api);
     }
 }

@@ -5,7 +5,7 @@ use super::report::{Measured, Report};
 use crate::chpp::config::Config;
 use crate::chpp::experiments::single::{endpoint, post};
 use crate::chpp::host::Notice;
-use crate::chpp::machine::{Desk, Machine, Program};
+use crate::chpp::machine::{HostApi, Machine, Program};
 use crate::chpp::port::RingKind;
 use crate::engine::{Chance, Ended, Random};
 use crate::network::Destinations;
@@ -96,7 +96,7 @@ impl Workload {
     pub fn run(&mut self, mut done: impl FnMut(f64)) -> Result<Report, String> {
         const TOLD: u64 = 100;
         let Workload { machine, config, load, duration } = self;
-        load.begin(&mut machine.desk());
+        load.begin(&mut machine.api());
         for part in 1..=TOLD {
             let until = Time::ZERO
                 + Span::from_ps(
@@ -127,35 +127,35 @@ impl Workload {
 
 impl Load {
     /// Each node starts.
-    fn begin(&mut self, desk: &mut Desk<'_>) {
+    fn begin(&mut self, api: &mut HostApi<'_>) {
         for node in 0..self.delivered_from.len() {
             match self.under_way {
-                Some(window) => (0..window).for_each(|_| self.send(node, desk)),
-                None => self.wake_later(node, desk),
+                Some(window) => (0..window).for_each(|_| self.send(node, api)),
+                None => self.wake_later(node, api),
             }
         }
     }
 
-    fn wake_later(&mut self, node: usize, desk: &mut Desk<'_>) {
+    fn wake_later(&mut self, node: usize, api: &mut HostApi<'_>) {
         let gap = Span::from_ps(self.random.exponential_of(self.mean_gap.ps()));
-        let next = desk.now() + gap;
+        let next = api.now() + gap;
         if next < self.until {
-            desk.wake(next, node as u32);
+            api.wake(next, node as u32);
         }
     }
 
-    fn send(&mut self, node: usize, desk: &mut Desk<'_>) {
+    fn send(&mut self, node: usize, api: &mut HostApi<'_>) {
         let to = self.destinations.draw(node as u32, &mut self.random) as usize;
-        self.send_to(node, to, desk);
+        self.send_to(node, to, api);
     }
 
-    fn send_to(&mut self, node: usize, to: usize, desk: &mut Desk<'_>) {
+    fn send_to(&mut self, node: usize, to: usize, api: &mut HostApi<'_>) {
         let bytes = match self.traffic.sizes {
             Sizes::Bytes(bytes) => bytes.count(),
             Sizes::Mix => crate::network::Sizes::draw_bytes(&mut self.random),
         };
         let place =
-            |at: usize, number: usize| desk.free_memory(at, 0) + self.place_bytes * number as u64;
+            |at: usize, number: usize| api.free_memory(at, 0) + self.place_bytes * number as u64;
         let kind = self.traffic.operation.kind();
         let is_get = kind == crate::chpp::experiments::Kind::Get;
         let (near, far) = match is_get {
@@ -164,18 +164,18 @@ impl Load {
         };
         let ends = (endpoint(node as u8), endpoint(to as u8));
         // The plan's lengths were checked against the limits of a descriptor.
-        let posted = post(desk, kind, ends, (near, far), bytes);
+        let posted = post(api, kind, ends, (near, far), bytes);
         debug_assert!(posted.is_ok(), "{posted:?}");
         self.made += u64::from(posted.is_ok());
     }
 }
 
 impl Program for Load {
-    fn notified(&mut self, notice: &Notice, desk: &mut Desk<'_>) {
+    fn notified(&mut self, notice: &Notice, api: &mut HostApi<'_>) {
         if notice.ring != RingKind::Receive {
             return;
         }
-        let operation = desk.operations()[notice.operation as usize];
+        let operation = api.operations()[notice.operation as usize];
         let latency = (notice.time - operation.posted).ps();
         self.over += 1;
         let at = (notice.time - Time::ZERO) / self.window;
@@ -189,20 +189,20 @@ impl Program for Load {
             self.delivered_from[operation.node] += operation.bytes;
         }
         if self.under_way.is_some() {
-            self.send(operation.node, desk);
+            self.send(operation.node, api);
         }
     }
 
-    fn woken(&mut self, node: u32, desk: &mut Desk<'_>) {
+    fn woken(&mut self, node: u32, api: &mut HostApi<'_>) {
         let node = node as usize;
         let to = self.destinations.draw(node as u32, &mut self.random) as usize;
-        self.send_to(node, to, desk);
+        self.send_to(node, to, api);
         if let Arrival::Bursts { .. } = self.traffic.arrival {
             while self.random.chance(self.goes_on) {
-                self.send_to(node, to, desk);
+                self.send_to(node, to, api);
             }
         }
-        self.wake_later(node, desk);
+        self.wake_later(node, api);
     }
 }
 

@@ -7,7 +7,7 @@ use crate::chpp::config::Start;
 use crate::chpp::experiments::Kind;
 use crate::chpp::experiments::single::{post, single};
 use crate::chpp::host::Notice;
-use crate::chpp::machine::{Desk, Program};
+use crate::chpp::machine::{HostApi, Program};
 use crate::chpp::port::RingKind;
 use crate::chpp::{Config, Machine};
 use crate::experiment::{Experiment, Report};
@@ -61,17 +61,17 @@ struct Streams {
 }
 
 impl Streams {
-    fn post(function: usize, desk: &mut Desk<'_>) {
+    fn post(function: usize, api: &mut HostApi<'_>) {
         let end = |node| Endpoint::new(node, function as u8, 0).expect("8 functions at most");
-        let places = (desk.free_memory(0, function), desk.free_memory(1, function));
-        post(desk, Kind::Put, (end(0), end(1)), places, BYTES).expect("16 bytes can be described");
+        let places = (api.free_memory(0, function), api.free_memory(1, function));
+        post(api, Kind::Put, (end(0), end(1)), places, BYTES).expect("16 bytes can be described");
     }
 }
 
 impl Program for Streams {
-    fn notified(&mut self, notice: &Notice, desk: &mut Desk<'_>) {
+    fn notified(&mut self, notice: &Notice, api: &mut HostApi<'_>) {
         if notice.ring == RingKind::Send && notice.time < self.until {
-            Streams::post(notice.function, desk);
+            Streams::post(notice.function, api);
         }
     }
 }
@@ -85,7 +85,7 @@ pub fn stream(start: Start, active: usize) -> Result<Stream, String> {
     let lasts = Span::from_ns(200_000);
     for function in 0..active {
         for _ in 0..UNDER_WAY {
-            Streams::post(function, &mut machine.desk());
+            Streams::post(function, &mut machine.api());
         }
     }
     let mut program = Streams { until: Time::ZERO + lasts };

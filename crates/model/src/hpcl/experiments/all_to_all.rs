@@ -4,7 +4,7 @@ use super::{LARGE, Report, SMALL};
 use crate::experiment::Experiment;
 use crate::hpcl::config::Config;
 use crate::hpcl::counters::Counters;
-use crate::hpcl::machine::Running;
+use crate::hpcl::machine::Machine;
 use crate::hpcl::process::all_to_all;
 use crate::units::Span;
 
@@ -26,7 +26,7 @@ fn run(report: &mut Report) -> Result<(), String> {
     let nodes = config.nodes;
     let all = u64::from(nodes) * u64::from(nodes - 1) * ROUNDS as u64;
     for bytes in [SMALL, LARGE] {
-        let mut running = Running::new(&config, 1)?;
+        let mut running = Machine::new(&config, 1)?;
         running.begin(all_to_all(nodes, bytes, ROUNDS));
         let time = running.finish(MOST)?;
         running.settle(Span::from_ns(200_000_000));

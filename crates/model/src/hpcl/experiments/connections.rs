@@ -5,7 +5,7 @@ use super::measure::round_trip_among;
 use super::{Report, SMALL};
 use crate::experiment::{Axis, Experiment, Origin};
 use crate::hpcl::config::{Config, Rings};
-use crate::hpcl::machine::Running;
+use crate::hpcl::machine::Machine;
 use crate::hpcl::process::Over;
 
 const NODES: [u16; 4] = [2, 4, 8, 16];
@@ -30,7 +30,7 @@ fn run(report: &mut Report) -> Result<(), String> {
             let mut config = Config { nodes, ..Config::paper() };
             config.hpcl.rings = rings;
             let trip = round_trip_among(&config, Over::Hpcl, SMALL)?;
-            let bytes = Running::new(&config, 1)?.model.nodes[0]
+            let bytes = Machine::new(&config, 1)?.model.nodes[0]
                 .module
                 .as_ref()
                 .map_or(0, |module| module.bytes());

@@ -3,7 +3,7 @@
 use super::{SIZES, SMALL};
 use crate::hpcl::config::Config;
 use crate::hpcl::counters::Counters;
-use crate::hpcl::machine::Running;
+use crate::hpcl::machine::Machine;
 use crate::hpcl::process::{Over, burst, ping_pong};
 use crate::units::Span;
 
@@ -74,7 +74,7 @@ pub fn round_trips(config: &Config, over: Over) -> Result<Vec<(f64, f64)>, Strin
 /// # Errors
 /// The fault.
 pub fn round_trip_among(config: &Config, over: Over, bytes: u32) -> Result<RoundTrip, String> {
-    trips(Running::new(config, 1)?, over, bytes)
+    trips(Machine::new(config, 1)?, over, bytes)
 }
 
 /// The same between two nodes whose NICs, once the nodes are linked, keep a minimum gap between
@@ -88,14 +88,14 @@ pub fn round_trip_with_gap(
     bytes: u32,
     gap: Span,
 ) -> Result<RoundTrip, String> {
-    let mut running = Running::new(&Config { nodes: 2, ..config.clone() }, 1)?;
+    let mut running = Machine::new(&Config { nodes: 2, ..config.clone() }, 1)?;
     for node in &mut running.model.nodes {
         node.nic.set_interrupt_gap(gap);
     }
     trips(running, over, bytes)
 }
 
-fn trips(mut running: Running, over: Over, bytes: u32) -> Result<RoundTrip, String> {
+fn trips(mut running: Machine, over: Over, bytes: u32) -> Result<RoundTrip, String> {
     running.begin(ping_pong(over, bytes, ROUNDS));
     running.finish(MOST)?;
     running.settle(Span::from_ns(1_000_000));
@@ -113,7 +113,7 @@ fn trips(mut running: Running, over: Over, bytes: u32) -> Result<RoundTrip, Stri
 
 /// The time of three round trips of 128 B in a new cluster.
 pub(super) fn few_round_trips(config: &Config, over: Over) -> Result<Span, String> {
-    let mut running = Running::new(config, 1)?;
+    let mut running = Machine::new(config, 1)?;
     running.begin(ping_pong(over, SMALL, 3));
     running.finish(MOST)
 }
@@ -124,7 +124,7 @@ pub(super) fn few_round_trips(config: &Config, over: Over) -> Result<Span, Strin
 /// The fault.
 pub fn bandwidth(config: &Config, over: Over, bytes: u32) -> Result<Burst, String> {
     let config = &Config { nodes: 2, ..config.clone() };
-    let mut running = Running::new(config, 1)?;
+    let mut running = Machine::new(config, 1)?;
     let count = match over {
         Over::Hpcl => BURST_MESSAGES,
         Over::Tcp => BURST_MESSAGES.max(BURST_BYTES / bytes as usize),

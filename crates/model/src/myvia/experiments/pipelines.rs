@@ -6,7 +6,7 @@ use crate::experiment::{Experiment, Report};
 use crate::myvia::config::Pipeline;
 use crate::myvia::pipeline::{STEPS, Side, Step, Unit};
 use crate::myvia::programs::{Lengths, Places, Window, run_window, window};
-use crate::myvia::{Running, Setup};
+use crate::myvia::{Machine, Setup};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "pipelines",
@@ -23,8 +23,8 @@ fn stages(pipeline: Pipeline, side: Side) -> f64 {
 }
 
 /// A window with the journal of unit uses open.
-pub(super) fn observed(setup: &Setup, length: u32, messages: u64) -> Result<Running, String> {
-    let mut running = Running::new(setup, 2, SEED).map_err(|error| error.to_string())?;
+pub(super) fn observed(setup: &Setup, length: u32, messages: u64) -> Result<Machine, String> {
+    let mut running = Machine::new(setup, 2, SEED).map_err(|error| error.to_string())?;
     let mut program =
         Window::begin(&mut running, Lengths::Fixed(length), Places::Reused, messages, true)?;
     running.model.journal.open();

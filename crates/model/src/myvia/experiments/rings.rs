@@ -4,7 +4,7 @@
 use super::{MESSAGES, SEED, paper};
 use crate::experiment::{Axis, Experiment, Origin, Report};
 use crate::myvia::programs::{Lengths, Places, Window, run_window};
-use crate::myvia::{Running, Setup};
+use crate::myvia::{Machine, Setup};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "rings",
@@ -28,7 +28,7 @@ struct Ring {
 
 /// Runs a window of short messages with `unfinished` sends in flight.
 fn ring(setup: &Setup, length: u32, unfinished: u64) -> Result<Ring, String> {
-    let mut running = Running::new(setup, 2, SEED).map_err(|error| error.to_string())?;
+    let mut running = Machine::new(setup, 2, SEED).map_err(|error| error.to_string())?;
     let mut program =
         Window::begin(&mut running, Lengths::Fixed(length), Places::Reused, MESSAGES, true)?;
     program.unfinished = unfinished;

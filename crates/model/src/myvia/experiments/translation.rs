@@ -99,7 +99,7 @@ fn run(report: &mut Report) -> Result<(), String> {
         let megabytes = (pages * PAGE) as f64 / (1 << 20) as f64;
         report.value(what, "MiB", megabytes);
         let mut running =
-            crate::myvia::Running::new(&table, 2, SEED).map_err(|error| error.to_string())?;
+            crate::myvia::Machine::new(&table, 2, SEED).map_err(|error| error.to_string())?;
         let all = running.model.register(0, pages * PAGE).is_ok();
         let refused = running.model.register(0, 1).is_err();
         report.claim(format!("{name}: the table takes that much and refuses more"), all && refused);

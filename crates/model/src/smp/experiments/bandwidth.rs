@@ -6,7 +6,7 @@ use bellwire_wire::link::DW_BYTES;
 use super::{LENGTH_AXIS, Report};
 use crate::engine::Ended;
 use crate::experiment::{Axis, Experiment, Origin};
-use crate::smp::bench::{Lengths, Running};
+use crate::smp::bench::{Lengths, Machine};
 use crate::smp::config::{Config, Header};
 use crate::units::Time;
 
@@ -38,7 +38,7 @@ struct Measured {
 fn measure(header: Header, length_dw: usize) -> Result<Measured, String> {
     let roomy = Config { headers: 127, data: 2000, ..Config::recommended() };
     let config = Config { header, replay_buffer: "64 KiB".parse().expect("a size"), ..roomy };
-    let mut running = Running::new(&config, 1);
+    let mut running = Machine::new(&config, 1);
     running.stimulate(0, 0, Lengths::Fixed(length_dw), PACKETS);
     running.stimulate(1, 0, Lengths::Fixed(length_dw), PACKETS);
     let ended = running.run(Time::from_ps(1_000_000_000));

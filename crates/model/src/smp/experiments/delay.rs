@@ -4,7 +4,7 @@
 use super::{LENGTH_AXIS, LENGTHS_DW, Report};
 use crate::experiment::{Axis, Experiment, Origin, Sensitivity};
 use crate::sensitivity;
-use crate::smp::bench::{Lengths, Running};
+use crate::smp::bench::{Lengths, Machine};
 use crate::smp::config::{Config, Receive};
 use crate::units::{Span, Time};
 
@@ -30,7 +30,7 @@ fn delay(receive: Receive, channels: u8, length_dw: usize, packets: u64) -> Resu
 }
 
 fn delay_of(config: &Config, length_dw: usize, packets: u64) -> Result<f64, String> {
-    let mut running = Running::new(config, 1);
+    let mut running = Machine::new(config, 1);
     for channel in 0..config.channels {
         running.stimulate(0, channel, Lengths::Fixed(length_dw), packets);
     }

@@ -1,6 +1,6 @@
 //! Packets before a stall: the quantity of Figs. 6 and 7.
 
-use crate::smp::bench::{Lengths, Running};
+use crate::smp::bench::{Lengths, Machine};
 use crate::smp::config::Config;
 use crate::smp::transport::Stall;
 use crate::units::{Span, Time};
@@ -49,7 +49,7 @@ impl RunLength {
 /// A sentence, if packets are lost.
 pub fn run_length(config: &Config, length_dw: usize) -> Result<RunLength, String> {
     config.check().map_err(|error| error.to_string())?;
-    let mut running = Running::new(config, 1);
+    let mut running = Machine::new(config, 1);
     for channel in 0..config.channels {
         running.stimulate(0, channel, Lengths::Fixed(length_dw), 4 * FOR_EVER);
     }

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use bellwire_model::chpp::experiments::Kind;
 use bellwire_model::chpp::experiments::single::{pattern, post};
 use bellwire_model::chpp::host::Notice;
-use bellwire_model::chpp::machine::{Desk, Program};
+use bellwire_model::chpp::machine::{HostApi, Program};
 use bellwire_model::chpp::port::RingKind;
 use bellwire_model::chpp::{Config, Machine};
 use bellwire_wire::endpoint::Endpoint;
@@ -54,38 +54,38 @@ impl Traffic {
     }
 
     /// Allocates an unused piece of a function's memory, at an odd address.
-    fn place(&mut self, desk: &Desk<'_>, at: Endpoint, bytes: u64) -> u64 {
+    fn place(&mut self, api: &HostApi<'_>, at: Endpoint, bytes: u64) -> u64 {
         let key = (usize::from(at.cpu()), usize::from(at.function()));
-        let next = self.next_place.entry(key).or_insert_with(|| desk.free_memory(key.0, key.1));
+        let next = self.next_place.entry(key).or_insert_with(|| api.free_memory(key.0, key.1));
         let place = *next;
         *next += bytes + 1 + place % 5;
         place
     }
 
-    pub fn post(&mut self, desk: &mut Desk<'_>) {
+    pub fn post(&mut self, api: &mut HostApi<'_>) {
         if self.left == 0 {
             return;
         }
         self.left -= 1;
-        let end = |desk: &mut Desk<'_>| {
+        let end = |api: &mut HostApi<'_>| {
             let (node, function, pair) =
-                (desk.below(self.nodes), desk.below(self.functions), desk.below(4));
+                (api.below(self.nodes), api.below(self.functions), api.below(4));
             Endpoint::new(node as u8, function as u8, pair as u8).unwrap()
         };
-        let (from, to) = (end(desk), end(desk));
-        let kind = Kind::ALL[desk.below(4) as usize];
+        let (from, to) = (end(api), end(api));
+        let kind = Kind::ALL[api.below(4) as usize];
         let most = if kind.is_nap() { 2048 } else { 6000 };
-        let bytes = if desk.below(4) == 0 { desk.below(20) } else { desk.below(most + 1) };
-        let (near, far) = (self.place(desk, from, bytes), self.place(desk, to, bytes));
+        let bytes = if api.below(4) == 0 { api.below(20) } else { api.below(most + 1) };
+        let (near, far) = (self.place(api, from, bytes), self.place(api, to, bytes));
         let source = if kind == Kind::Get { far } else { near };
-        let seed = desk.below(1 << 30) as usize;
-        let memory = desk.memory_mut(source, bytes as usize).unwrap();
+        let seed = api.below(1 << 30) as usize;
+        let memory = api.memory_mut(source, bytes as usize).unwrap();
         memory.iter_mut().enumerate().for_each(|(at, byte)| *byte = pattern(seed + at));
         let mut expected = memory.to_vec();
         if self.wrong_oracle && bytes > 0 {
             expected[bytes as usize / 2] ^= 1;
         }
-        let operation = post(desk, kind, (from, to), (near, far), bytes).unwrap();
+        let operation = post(api, kind, (from, to), (near, far), bytes).unwrap();
         let due = match kind {
             Kind::NapImmediate | Kind::NapIndirect => Due::Nap(expected),
             Kind::Put => Due::Memory(far, expected),
@@ -96,7 +96,7 @@ impl Traffic {
 }
 
 impl Program for Traffic {
-    fn notified(&mut self, notice: &Notice, desk: &mut Desk<'_>) {
+    fn notified(&mut self, notice: &Notice, api: &mut HostApi<'_>) {
         assert_eq!(notice.event.status, Status::Success);
         if notice.ring == RingKind::Send {
             *self.sent.entry(notice.operation).or_default() += 1;
@@ -110,10 +110,10 @@ impl Program for Traffic {
             Due::Nap(expected) => (notice.event.address, expected),
             Due::Memory(address, expected) => (address, expected),
         };
-        let got = desk.memory(address, expected.len()).unwrap();
+        let got = api.memory(address, expected.len()).unwrap();
         self.mismatches += u32::from(got != expected);
         self.checked += 1;
-        self.post(desk);
+        self.post(api);
     }
 }
 
@@ -128,7 +128,7 @@ pub fn random_traffic(
     let mut traffic = Traffic::new(config, operations);
     traffic.wrong_oracle = wrong_oracle;
     for _ in 0..100 {
-        traffic.post(&mut machine.desk());
+        traffic.post(&mut machine.api());
     }
     machine.run_to_end(&mut traffic).unwrap();
     (machine, traffic)
