@@ -104,7 +104,8 @@ impl Published {
     /// Reads the table of an experiment. Nothing is published of one without a table.
     ///
     /// # Errors
-    /// A sentence, if the text is not of this form, a name is there twice, or a bound has no reason.
+    /// A sentence, if the text is not of this form, a name is there twice, or a bound has no
+    /// reason.
     pub fn read(text: &str, experiment: &str) -> Result<Published, String> {
         let mut all: BTreeMap<String, Published> =
             toml::from_str(text).map_err(|error| fault(&error))?;

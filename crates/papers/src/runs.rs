@@ -1,7 +1,7 @@
 //! The tests that a run of the project really runs, as its test programs themselves list them.
 //!
-//! Whether a test is run cannot be read off its source: its file may belong to no module, its module
-//! to another configuration, or it may be ignored. So each test program is asked.
+//! Whether a test is run cannot be read off its source: its file may belong to no module, its
+//! module to another configuration, or it may be ignored. So each test program is asked.
 
 use std::path::Path;
 
@@ -46,7 +46,8 @@ impl Runs {
     }
 
     /// Whether the test `name` of the source file `file` (from the top of the checkout) is among
-    /// them. The name may begin with modules that a macro makes. A conformance case is, if the tests of any device run it under its topic.
+    /// them. The name may begin with modules that a macro makes. A conformance case is, if the
+    /// tests of any device run it under its topic.
     pub fn has(&self, file: &str, name: &str) -> bool {
         self.tests.iter().any(|test| test.is(file, name))
     }

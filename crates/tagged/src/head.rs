@@ -16,7 +16,7 @@
 //! | `Credit`, `Probe` | none |
 //! | `Resolve` | number of the access; the key that the owner's program chose |
 //! | `Accessed` | number of the access; the key; data, which counts only if `DATA`; length |
-//! | `Atomic` | number of the access; key, offset, request (`atomic.rs`); operands; compared values |
+//! | `Atomic` | number of the access; key, offset, request (`atomic.rs`); operands; comparands |
 //! | `Connect`, `Accept`, `Reject` | number of the request; then private data |
 //! | `Disconnect` | none |
 //! | `Reply` | number of the access; 0 or an error (`control.rs`); then the result |

@@ -59,7 +59,7 @@
 //! | `fetch.rs` | rendezvous: fetching offered messages |
 //! | `transport.rs` | the endpoint's function, and packets to its peers |
 //! | `peers.rs` | what is known of peers: credit, cached keys, unfinished messages |
-//! | `shared.rs`, `multi_receive.rs` | receives that endpoints share, and buffers for many messages |
+//! | `shared.rs`, `multi_receive.rs` | receives of several endpoints; buffers for many messages |
 //! | `segments.rs` | unfinished segmented messages |
 //! | `matching.rs` | queues of posted receives and unexpected messages |
 //! | `envelope.rs`, `control.rs`, `head.rs` | the layout of packets |

@@ -190,8 +190,8 @@ impl Function {
     }
 
     /// Ends a region: its key is dead when this returns. Returns the vector that was registered.
-    /// Returns a copy if the region was [allocated](Function::allocate_region) or other handles of it
-    /// still exist. Those handles stay readable.
+    /// Returns a copy if the region was [allocated](Function::allocate_region) or other handles of
+    /// it still exist. Those handles stay readable.
     ///
     /// # Errors
     /// [`Error::InUse`] while a posted descriptor uses a part of it: nothing has changed.

@@ -6,7 +6,7 @@ use bellwire_wire::frame::FunctionId;
 pub(super) const NEVER: u64 = u64::MAX;
 
 /// A link to a peer function, as the endpoint numbers it. A number is used again only after
-/// [`Endpoint::close`].
+/// [`Endpoint::close`](crate::reliable::Endpoint::close).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct PeerId(pub u32);
 
@@ -44,7 +44,7 @@ pub enum Verdict {
     /// The user has consumed the packet.
     Taken,
     /// No room now. The endpoint keeps the packet and those behind it on the same channel, and
-    /// offers them again at [`Endpoint::deliver`].
+    /// offers them again at [`Endpoint::deliver`](crate::reliable::Endpoint::deliver).
     Stalled,
     /// The peer broke the rules of the layer above: end the link.
     Violation,
@@ -253,7 +253,7 @@ pub enum Event {
         address: FunctionId,
     },
     /// A link is down, and all packets that came by it were offered and taken. It keeps its number
-    /// until [`Endpoint::close`].
+    /// until [`Endpoint::close`](crate::reliable::Endpoint::close).
     Down {
         /// The link.
         peer: PeerId,
@@ -269,7 +269,7 @@ pub enum Event {
     },
 }
 
-/// A frame that [`Endpoint::poll_transmit`] wrote.
+/// A frame that [`Endpoint::poll_transmit`](crate::reliable::Endpoint::poll_transmit) wrote.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Transmit {
     /// The path by which it goes.

@@ -44,8 +44,8 @@ pub(super) struct QueuePairContext {
     pub(super) channel: Option<Claim>,
     /// All counts except those of the fast path.
     pub(super) tally: QueuePairCounters,
-    /// Messages that were sent and received on the fast path, and their bytes. [`QueuePairContext::counters`]
-    /// adds each to several rows of the tally.
+    /// Messages that were sent and received on the fast path, and their bytes.
+    /// [`QueuePairContext::counters`] adds each to several rows of the tally.
     pub(super) fast_sends: FastPathCount,
     pub(super) fast_receives: FastPathCount,
     /// Messages that the program took in place.

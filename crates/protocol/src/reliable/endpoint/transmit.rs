@@ -14,7 +14,8 @@ use crate::reliable::{PeerId, Transmit};
 const OPEN_FRAME_BYTES: usize = FRAME_OVERHEAD_BYTES + OPEN_BYTES;
 
 impl Endpoint {
-    /// Writes the next frame into `buffer`, which should have room for [`Config::frame_bytes`];
+    /// Writes the next frame into `buffer`, which should have room for
+    /// [`crate::reliable::Config::frame_bytes`];
     /// `None` if nothing is to be sent now. The endpoint keeps what it may have to retransmit, so
     /// the buffer is free once the frame has gone.
     #[inline]
