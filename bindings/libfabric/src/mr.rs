@@ -13,7 +13,7 @@ use crate::object::{self, CLOSED_MR, Close, Handle, Opened, close, object};
 use crate::pointer::{Array, Buffer, Out};
 use crate::reference::{AtomicRef, Listed, Ref};
 use bellwire::Rights;
-use bellwire_tagged::{Refusal, Span};
+use bellwire_tagged::{PostError, Span};
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 
@@ -32,7 +32,7 @@ pub struct MemoryRegion {
 object!(MemoryRegion, FidMr, FID, CLOSED_MR);
 
 /// Whether an endpoint has exposed a region.
-pub type Registered = std::result::Result<(), Refusal>;
+pub type Registered = std::result::Result<(), PostError>;
 
 /// The regions of a domain, and its endpoints.
 #[derive(Default)]
@@ -115,7 +115,7 @@ impl MemoryRegion {
         // SAFETY: `close` removes the region from the domain, and withdraws it from all endpoints.
         let listed = unsafe { Listed::new(&*region) };
         if let Err(refusal) = exposed.add_region(listed) {
-            if let Refusal::Failed(error) = refusal {
+            if let PostError::Failed(error) = refusal {
                 log(Level::Warn, &format!("memory cannot be registered: {error}"));
             }
             return Err(error::ENOMEM);

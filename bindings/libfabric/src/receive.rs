@@ -5,7 +5,7 @@ use crate::bound::WANTED;
 use crate::ep::{ActiveEndpoint, State};
 use crate::errno::{Code, Result, answer};
 use crate::pointer::{Array, Buffer, gather};
-use bellwire_tagged::{MatchCriteria, Peek, Refusal, Span, Spans, Token};
+use bellwire_tagged::{MatchCriteria, Peek, PostError, Span, Spans, Token};
 use std::ffi::c_void;
 
 /// One receive.
@@ -79,7 +79,7 @@ impl State {
         into: Spans,
         mut token: Token,
         special: u64,
-    ) -> std::result::Result<(), Refusal> {
+    ) -> std::result::Result<(), PostError> {
         let has = |flag: u64| special & flag != 0;
         if has(flag::PEEK) {
             let action = match (has(flag::CLAIM), has(flag::DISCARD)) {

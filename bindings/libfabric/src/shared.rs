@@ -14,7 +14,7 @@ use crate::pointer::Out;
 use crate::receive::{self, Receive, Receiver, token};
 use crate::reference::{Listed, Ref};
 use bellwire_tagged::{
-    CompletionKind, Outcome, Refusal, SharedReceives, Sink, Spans, TaggedCompletion,
+    CompletionKind, Outcome, PostError, SharedReceives, Sink, Spans, TaggedCompletion,
 };
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::AtomicUsize;
@@ -169,12 +169,12 @@ impl Receiver for SharedReceiveContext {
                 });
                 Ok(())
             }
-            Err(Refusal::Again) => {
+            Err(PostError::Again) => {
                 // Programs that only retry need progress too.
                 self.each(|state| _ = state.progress());
                 Err(error::EAGAIN)
             }
-            Err(Refusal::Failed(_) | Refusal::Lost(_)) => Err(error::EINVAL),
+            Err(PostError::Failed(_) | PostError::Lost(_)) => Err(error::EINVAL),
         }
     }
 

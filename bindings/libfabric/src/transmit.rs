@@ -8,7 +8,7 @@ use crate::info::DATAGRAM_BYTES;
 use crate::library::{Level, log};
 use crate::pointer::{Array, Buffer, gather};
 use crate::receive;
-use bellwire_tagged::{Refusal, SendMode, SendStatus, Spans, TaggedMessage, Token};
+use bellwire_tagged::{PostError, SendMode, SendStatus, Spans, TaggedMessage, Token};
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
@@ -77,7 +77,7 @@ impl State {
         let token = Token { context: context as u64, note };
         let message = TaggedMessage { to, tag, data, body, token, mode };
         let mut sent = self.endpoint.send(message);
-        if self.bound.datagrams && matches!(sent, Err(Refusal::Lost(_))) {
+        if self.bound.datagrams && matches!(sent, Err(PostError::Lost(_))) {
             // The link was lost, which datagrams allow: try once more.
             sent = self.endpoint.send(message);
         }
@@ -93,19 +93,19 @@ impl State {
 
     /// The error of a refused operation.
     #[cold]
-    pub fn refused(&mut self, refusal: Refusal) -> Errno {
+    pub fn refused(&mut self, refusal: PostError) -> Errno {
         match refusal {
-            Refusal::Again => {
+            PostError::Again => {
                 // Programs that only retry need progress too.
                 let _ = self.progress();
                 error::EAGAIN
             }
-            Refusal::Lost(status) => {
+            PostError::Lost(status) => {
                 let what = "earlier messages are lost, and this one was not sent";
                 log(Level::Warn, &format!("{what}: {status}"));
                 errno_of(status)
             }
-            Refusal::Failed(error) => {
+            PostError::Failed(error) => {
                 log(Level::Warn, &error.to_string());
                 match error {
                     bellwire::Error::TooLong { .. } => error::EMSGSIZE,

@@ -8,7 +8,7 @@ use crate::abi::{NetAddress, Return, ViAttributes, ViState};
 use crate::directory::Listed;
 use crate::door::{DOOR, Request};
 use crate::end_point::{EndPoint, Role};
-use crate::greeting::{Greeting, Refusal};
+use crate::greeting::{Greeting, PostError};
 use crate::handle::{Handle, Kind, nic_of, vi_of};
 use crate::names::{NetName, THIS_HOST, read_address, write_address};
 use crate::nic::{State, on_nic};
@@ -162,24 +162,25 @@ impl State {
             Err(Error::Unreachable { .. }) => return Some(Err(Return::Timeout)),
             Err(_) => return Some(Err(Return::Error)),
         };
-        match Refusal::parse(&reason) {
+        match PostError::parse(&reason) {
             // Do not follow a second redirect: the target has stopped waiting, or a hostile peer
             // builds a loop.
-            Refusal::Elsewhere(function)
+            PostError::Elsewhere(function)
                 if question.at == question.peer.host && function != question.at.function =>
             {
                 question.at.function = function;
                 self.ask(slot, question).err().map(Err)
             }
-            Refusal::Elsewhere(_) | Refusal::NotYet => {
+            PostError::Elsewhere(_) | PostError::NotYet => {
                 question.again_at = Some(now + ASK_AGAIN);
                 let attempt = self.vis.at(slot)?.attempt.as_mut()?;
                 attempt.side = Side::Asks(question);
                 None
             }
-            Refusal::Rejected | Refusal::Reliability | Refusal::Stranger | Refusal::TooMany => {
-                Some(Err(Return::Reject))
-            }
+            PostError::Rejected
+            | PostError::Reliability
+            | PostError::Stranger
+            | PostError::TooMany => Some(Err(Return::Reject)),
         }
     }
 
@@ -196,7 +197,7 @@ impl State {
                     Some(request) if is_there(request.request.peer.node) => {
                         Some(self.accept(slot, request))
                     }
-                    Some(request) => return self.refuse(request.request, Refusal::NotYet),
+                    Some(request) => return self.refuse(request.request, PostError::NotYet),
                     None => (self.function.now() >= deadline).then_some(Err(Return::Timeout)),
                 };
                 if outcome.is_some() {
@@ -230,7 +231,7 @@ impl State {
         let vi = self.vis.at(slot).ok_or(Return::InvalidParameter)?;
         let queue_pair = vi.queue_pair;
         if vi.attributes.reliability_level != greeting.reliability {
-            self.refuse(request, Refusal::Reliability);
+            self.refuse(request, PostError::Reliability);
             return Err(Return::InvalidReliabilityLevel);
         }
         let answer = self.greeting(slot, greeting.role, &greeting.to, &greeting.from)?.to_bytes();
@@ -368,7 +369,7 @@ pub unsafe extern "C" fn VipConnectWait(
                     Ok(Some((peer, attributes, handle)))
                 }
                 Err(request) => {
-                    state.refuse(request.request, Refusal::TooMany);
+                    state.refuse(request.request, PostError::TooMany);
                     Err(Return::ErrorResource)
                 }
             }
@@ -401,7 +402,7 @@ pub extern "C" fn VipConnectReject(connection: *mut c_void) -> Return {
         on_nic(Some(handle), |state| {
             state.requests.find(handle).ok_or(Return::InvalidParameter)?;
             let known = state.requests.remove(handle.slot).ok_or(Return::InvalidParameter)?;
-            state.refuse(known.request, Refusal::Rejected);
+            state.refuse(known.request, PostError::Rejected);
             Ok(())
         })
     })

@@ -8,7 +8,7 @@
 
 use crate::abi::Return;
 use crate::end_point::{EndPoint, Role};
-use crate::greeting::{Greeting, Refusal};
+use crate::greeting::{Greeting, PostError};
 use crate::mark::Mark;
 use crate::nic::State;
 use bellwire::ConnectionRequest;
@@ -97,7 +97,7 @@ impl State {
 
     fn let_in(&mut self, request: ConnectionRequest) {
         let Some(greeting) = Greeting::parse(&request.private_data) else {
-            return self.refuse(request, Refusal::Stranger);
+            return self.refuse(request, PostError::Stranger);
         };
         let end_point = greeting.end_point();
         match self.waited.iter_mut().find(|waited| waited.end_point == end_point) {
@@ -105,16 +105,16 @@ impl State {
                 waited.requests.push_back(Request { request, greeting });
                 self.news = true;
             }
-            Some(_) => self.refuse(request, Refusal::NotYet),
+            Some(_) => self.refuse(request, PostError::NotYet),
             None => {
                 let elsewhere = if self.is_virtual { None } else { self.marks.find(&end_point) };
-                self.refuse(request, elsewhere.map_or(Refusal::NotYet, Refusal::Elsewhere));
+                self.refuse(request, elsewhere.map_or(PostError::NotYet, PostError::Elsewhere));
             }
         }
     }
 
     /// Refuses a request. A client that is gone needs no answer.
-    pub fn refuse(&mut self, request: ConnectionRequest, why: Refusal) {
+    pub fn refuse(&mut self, request: ConnectionRequest, why: PostError) {
         let _ = self.function.reject(request, why.to_string().as_bytes());
     }
 
@@ -130,7 +130,7 @@ impl State {
         };
         let over: Vec<Waited> = self.waited.extract_if(.., is_over).collect();
         for Request { request, .. } in over.into_iter().flat_map(|waited| waited.requests) {
-            self.refuse(request, Refusal::NotYet);
+            self.refuse(request, PostError::NotYet);
         }
     }
 }

@@ -97,7 +97,7 @@ impl Greeting {
 
 /// Why a request is refused. It travels as text, so that other Bellwire programs can read it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Refusal {
+pub enum PostError {
     /// The program rejected it.
     Rejected,
     /// It is no greeting.
@@ -114,27 +114,28 @@ pub enum Refusal {
 
 const ELSEWHERE: &str = "ask function ";
 
-impl Refusal {
+impl PostError {
     /// Parses a peer's reason.
-    pub fn parse(text: &str) -> Refusal {
+    pub fn parse(text: &str) -> PostError {
         let elsewhere = text.strip_prefix(ELSEWHERE).and_then(|number| number.parse().ok());
-        let known = [Refusal::Stranger, Refusal::Reliability, Refusal::TooMany, Refusal::NotYet];
+        let known =
+            [PostError::Stranger, PostError::Reliability, PostError::TooMany, PostError::NotYet];
         let said = known.into_iter().find(|refusal| refusal.to_string() == text);
-        elsewhere.map(Refusal::Elsewhere).or(said).unwrap_or(Refusal::Rejected)
+        elsewhere.map(PostError::Elsewhere).or(said).unwrap_or(PostError::Rejected)
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for PostError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refusal::Rejected => f.write_str("rejected"),
-            Refusal::Stranger => {
+            PostError::Rejected => f.write_str("rejected"),
+            PostError::Stranger => {
                 f.write_str("this is a VIA end point, and the request is none of VIA")
             }
-            Refusal::Reliability => f.write_str("reliability levels differ"),
-            Refusal::TooMany => f.write_str("too many requests"),
-            Refusal::NotYet => f.write_str("nobody waits for it yet"),
-            Refusal::Elsewhere(function) => write!(f, "{ELSEWHERE}{function}"),
+            PostError::Reliability => f.write_str("reliability levels differ"),
+            PostError::TooMany => f.write_str("too many requests"),
+            PostError::NotYet => f.write_str("nobody waits for it yet"),
+            PostError::Elsewhere(function) => write!(f, "{ELSEWHERE}{function}"),
         }
     }
 }
@@ -177,20 +178,20 @@ mod tests {
     #[test]
     fn refusals_survive() {
         for refusal in [
-            Refusal::Rejected,
-            Refusal::Stranger,
-            Refusal::Reliability,
-            Refusal::TooMany,
-            Refusal::NotYet,
-            Refusal::Elsewhere(0),
-            Refusal::Elsewhere(255),
+            PostError::Rejected,
+            PostError::Stranger,
+            PostError::Reliability,
+            PostError::TooMany,
+            PostError::NotYet,
+            PostError::Elsewhere(0),
+            PostError::Elsewhere(255),
         ] {
-            assert_eq!(Refusal::parse(&refusal.to_string()), refusal);
+            assert_eq!(PostError::parse(&refusal.to_string()), refusal);
         }
         for text in
             ["", "ask function ", "ask function 256", "ask function -1", "ask node 3", "\u{fffd}"]
         {
-            assert_eq!(Refusal::parse(text), Refusal::Rejected, "{text:?}");
+            assert_eq!(PostError::parse(text), PostError::Rejected, "{text:?}");
         }
     }
 }

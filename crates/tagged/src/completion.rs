@@ -138,7 +138,7 @@ impl<F: FnMut(TaggedCompletion)> Sink for F {
 
 /// Why a call was refused.
 #[derive(Debug)]
-pub enum Refusal {
+pub enum PostError {
     /// There is no room now: make progress, and try again.
     Again,
     /// A link lost messages to this peer that counted as sent. Messages that are sent now would
@@ -148,9 +148,9 @@ pub enum Refusal {
     Failed(Error),
 }
 
-impl From<Error> for Refusal {
+impl From<Error> for PostError {
     fn from(error: Error) -> Self {
-        if is_no_room(&error) { Refusal::Again } else { Refusal::Failed(error) }
+        if is_no_room(&error) { PostError::Again } else { PostError::Failed(error) }
     }
 }
 

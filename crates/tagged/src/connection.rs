@@ -12,7 +12,7 @@
 //! several connections sees the messages that were sent by them first. While there is a connection,
 //! or an answer is due, the peer is probed periodically.
 
-use crate::completion::{ConnectionEvent, ConnectionRequest, Peer, Refusal, Sink};
+use crate::completion::{ConnectionEvent, ConnectionRequest, Peer, PostError, Sink};
 use crate::control::Control;
 use crate::head::Kind;
 use crate::transport::{Transport, random_bytes};
@@ -93,7 +93,7 @@ impl Connection {
         transport: &mut Transport,
         to: FunctionAddress,
         private_data: &[u8],
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), PostError> {
         self.check_connectable("connecting", private_data)?;
         let (to, request) = (transport.peers_mut().at(to), u64::from_le_bytes(random_bytes()?));
         self.mode = PeerMode::Connecting { to, request };
@@ -107,7 +107,7 @@ impl Connection {
         transport: &mut Transport,
         request: &ConnectionRequest,
         private_data: &[u8],
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), PostError> {
         self.check_connectable("accepting a connection", private_data)?;
         let peer = transport.peers_mut().at(request.from);
         transport.peer(peer).expect(request.incarnation);
@@ -125,7 +125,7 @@ impl Connection {
         self.connected()
     }
 
-    fn check_connectable(&self, call: &'static str, private_data: &[u8]) -> Result<(), Refusal> {
+    fn check_connectable(&self, call: &'static str, private_data: &[u8]) -> Result<(), PostError> {
         let (state, hint) = match self.mode {
             PeerMode::Disconnected => return check_private_data(private_data),
             PeerMode::Any => ("open to any peer", "restrict it to one peer first"),
@@ -134,7 +134,7 @@ impl Connection {
             }
             PeerMode::Accepting(_) | PeerMode::Connected(_) => ("connected", "disconnect it first"),
         };
-        Err(Refusal::Failed(Error::WrongState { call, state, hint }))
+        Err(PostError::Failed(Error::WrongState { call, state, hint }))
     }
 }
 
@@ -143,7 +143,7 @@ pub(crate) fn reject(
     transport: &mut Transport,
     request: &ConnectionRequest,
     private_data: &[u8],
-) -> Result<(), Refusal> {
+) -> Result<(), PostError> {
     check_private_data(private_data)?;
     let peer = transport.peers_mut().at(request.from);
     let (request, private_data) = (request.number, private_data.into());
@@ -151,13 +151,13 @@ pub(crate) fn reject(
     Ok(())
 }
 
-fn check_private_data(private_data: &[u8]) -> Result<(), Refusal> {
+fn check_private_data(private_data: &[u8]) -> Result<(), PostError> {
     if private_data.len() <= CONNECTION_BYTES {
         return Ok(());
     }
     let (length, maximum) = (private_data.len(), CONNECTION_BYTES);
     let what = "the private data of a connection";
-    Err(Refusal::Failed(Error::TooLong { length, maximum, what }))
+    Err(PostError::Failed(Error::TooLong { length, maximum, what }))
 }
 
 // Messages of peers.

@@ -1,7 +1,7 @@
 //! The endpoint: the calls of a program, making progress, and dispatching what has come.
 
 use crate::atomic::AtomicRequest;
-use crate::completion::{ConnectionRequest, Peer, Refusal, Sink, Token};
+use crate::completion::{ConnectionRequest, Peer, PostError, Sink, Token};
 use crate::connection::{self, Connection};
 use crate::control::{Control, status_of};
 use crate::envelope::Envelope;
@@ -155,17 +155,17 @@ impl Endpoint {
     /// Sends a message.
     ///
     /// # Errors
-    /// [`Refusal::Again`] without room; nothing was done then. [`Refusal::Lost`] after others were
+    /// [`PostError::Again`] without room; nothing was done then. [`PostError::Lost`] after others were
     /// lost.
     #[inline]
-    pub fn send(&mut self, message: TaggedMessage<'_>) -> Result<SendStatus, Refusal> {
+    pub fn send(&mut self, message: TaggedMessage<'_>) -> Result<SendStatus, PostError> {
         self.sends.send(&mut self.transport, message)
     }
 
     /// Receives one message into `into`.
     ///
     /// # Errors
-    /// [`Refusal::Again`] if too many receives wait already.
+    /// [`PostError::Again`] if too many receives wait already.
     #[inline]
     pub fn receive(
         &mut self,
@@ -173,7 +173,7 @@ impl Endpoint {
         into: Spans,
         token: Token,
         sink: &mut impl Sink,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), PostError> {
         self.receives.receive(&mut self.transport, criteria, into, token, sink)
     }
 
@@ -190,7 +190,7 @@ impl Endpoint {
         min_free: usize,
         token: Token,
         sink: &mut impl Sink,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), PostError> {
         self.receives.receive_many(&mut self.transport, criteria, (span, min_free), token, sink)
     }
 
@@ -216,14 +216,14 @@ impl Endpoint {
     /// `into` it is dropped.
     ///
     /// # Errors
-    /// [`Refusal::Failed`] if there is none.
+    /// [`PostError::Failed`] if there is none.
     pub fn receive_claimed(
         &mut self,
         tagged: bool,
         into: Option<Spans>,
         token: Token,
         sink: &mut impl Sink,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), PostError> {
         self.receives.receive_claimed(&mut self.transport, tagged, into, token, sink)
     }
 
@@ -250,7 +250,7 @@ impl Endpoint {
     /// ([`crate::CompletionKind::Written`]). `copied`: the body can be reused when this returns.
     ///
     /// # Errors
-    /// [`Refusal::Again`] without room; nothing was done then. A refusal by the owner is reported
+    /// [`PostError::Again`] without room; nothing was done then. A refusal by the owner is reported
     /// at the end.
     pub fn write(
         &mut self,
@@ -260,7 +260,7 @@ impl Endpoint {
         copied: bool,
         token: Token,
         sink: &mut impl Sink,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), PostError> {
         self.accesses.write(&mut self.transport, to, body, (data, copied), token, sink)
     }
 
@@ -274,7 +274,7 @@ impl Endpoint {
         into: &Spans,
         token: Token,
         sink: &mut impl Sink,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), PostError> {
         self.accesses.read(&mut self.transport, from, into, token, sink)
     }
 
@@ -294,7 +294,7 @@ impl Endpoint {
         operands: Operands<'_>,
         previous: Option<&Spans>,
         token: Token,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), PostError> {
         self.accesses.atomic(&mut self.transport, target, request, operands, previous, token)
     }
 
@@ -303,9 +303,9 @@ impl Endpoint {
     /// values both. The right to atomics is not needed.
     ///
     /// # Errors
-    /// [`Refusal::Failed`] if the key is in use, the span is empty, or too many spans are exposed;
+    /// [`PostError::Failed`] if the key is in use, the span is empty, or too many spans are exposed;
     /// as [`bellwire::Function::register_foreign`].
-    pub fn expose(&mut self, key: u64, span: Span, rights: Rights) -> Result<(), Refusal> {
+    pub fn expose(&mut self, key: u64, span: Span, rights: Rights) -> Result<(), PostError> {
         self.exposed.expose(&mut self.transport, key, span, rights)
     }
 
@@ -343,9 +343,9 @@ impl Endpoint {
     /// [`crate::ConnectionEvent::Connected`] or [`crate::ConnectionEvent::Rejected`].
     ///
     /// # Errors
-    /// [`Refusal::Failed`] if it is not [restricted](Endpoint::restrict_to_peer), is connected or
+    /// [`PostError::Failed`] if it is not [restricted](Endpoint::restrict_to_peer), is connected or
     /// connecting already, or gives more private data than [`crate::CONNECTION_BYTES`].
-    pub fn connect(&mut self, to: FunctionAddress, private_data: &[u8]) -> Result<(), Refusal> {
+    pub fn connect(&mut self, to: FunctionAddress, private_data: &[u8]) -> Result<(), PostError> {
         self.connection.connect(&mut self.transport, to, private_data)
     }
 
@@ -359,19 +359,19 @@ impl Endpoint {
         &mut self,
         request: &ConnectionRequest,
         private_data: &[u8],
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), PostError> {
         self.connection.accept(&mut self.transport, request, private_data)
     }
 
     /// Rejects a request, which may have come to another endpoint of this program.
     ///
     /// # Errors
-    /// [`Refusal::Failed`] if there is more private data than [`crate::CONNECTION_BYTES`].
+    /// [`PostError::Failed`] if there is more private data than [`crate::CONNECTION_BYTES`].
     pub fn reject(
         &mut self,
         request: &ConnectionRequest,
         private_data: &[u8],
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), PostError> {
         connection::reject(&mut self.transport, request, private_data)
     }
 

@@ -2,7 +2,7 @@
 
 use crate::atomic::{AtomicOp, AtomicRequest, OPERAND_BYTES};
 use crate::completion::{
-    CompletionKind, Outcome, Peer, Refusal, Sink, TaggedCompletion, Token, is_no_room,
+    CompletionKind, Outcome, Peer, PostError, Sink, TaggedCompletion, Token, is_no_room,
 };
 use crate::control::Control;
 use crate::head::{Head, Kind, Reader};
@@ -103,7 +103,7 @@ impl Accesses {
         (data, copied): (Option<u64>, bool),
         token: Token,
         sink: &mut impl Sink,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), PostError> {
         let mut access = Access::new(target, AccessKind::Write(data), body.clone(), token);
         if copied {
             let (copy, span) = body.copied();
@@ -119,7 +119,7 @@ impl Accesses {
         into: &Spans,
         token: Token,
         sink: &mut impl Sink,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), PostError> {
         self.begin(transport, Access::new(target, AccessKind::Read, into.clone(), token), sink)
     }
 
@@ -131,11 +131,11 @@ impl Accesses {
         Operands { operands, compared }: Operands<'_>,
         previous: Option<&Spans>,
         token: Token,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), PostError> {
         let (op, length, maximum) = (request.op, request.bytes(), operand_bytes(transport));
         if length > maximum {
             let what = "the operands of an access";
-            return Err(Refusal::Failed(Error::TooLong { length, maximum, what }));
+            return Err(PostError::Failed(Error::TooLong { length, maximum, what }));
         }
         let operands = (op != AtomicOp::Read).then_some(operands);
         let compared = op.compares().then_some(compared);
@@ -146,7 +146,7 @@ impl Accesses {
             && compared.is_none_or(has_length)
             && (!request.fetch || previous.is_some_and(has_length));
         if !is_valid {
-            return Err(Refusal::Failed(Error::WrongState {
+            return Err(PostError::Failed(Error::WrongState {
                 call: "an atomic operation on a peer's memory",
                 state: "with operands of another length, or an operation not defined for its type",
                 hint: "give as many numbers everywhere; bitwise operations are for integers only",
@@ -168,7 +168,7 @@ impl Accesses {
         if sent.is_err() {
             self.accesses.remove(number);
         }
-        sent.map_err(Refusal::from)
+        sent.map_err(PostError::from)
     }
 
     fn begin(
@@ -176,16 +176,16 @@ impl Accesses {
         transport: &mut Transport,
         access: Access,
         sink: &mut impl Sink,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), PostError> {
         access.spans.check_count("the spans of an access")?;
         let number = self.insert(access)?;
         self.advance(transport, number, sink);
         Ok(())
     }
 
-    fn insert(&mut self, access: Access) -> Result<u64, Refusal> {
+    fn insert(&mut self, access: Access) -> Result<u64, PostError> {
         if self.accesses.len() >= self.max_accesses {
-            return Err(Refusal::Again);
+            return Err(PostError::Again);
         }
         Ok(self.accesses.insert(access))
     }

@@ -40,7 +40,7 @@
 //!
 //! # When a peer is gone
 //! Operations that wait for it fail. A link may lose messages that counted as sent already. The
-//! next send to that peer reports the loss ([`Refusal::Lost`]). While an operation waits, its peer
+//! next send to that peer reports the loss ([`PostError::Lost`]). While an operation waits, its peer
 //! is probed periodically. The incarnation identifies a peer that was started again at the same
 //! address: operations for the previous one fail.
 //!
@@ -92,7 +92,7 @@ mod transport;
 
 pub use atomic::{AtomicOp, AtomicRequest, Datatype, OPERAND_BYTES};
 pub use completion::{
-    CompletionKind, ConnectionEvent, ConnectionRequest, Outcome, Peer, Refusal, Sink,
+    CompletionKind, ConnectionEvent, ConnectionRequest, Outcome, Peer, PostError, Sink,
     TaggedCompletion, Token,
 };
 pub use connection::CONNECTION_BYTES;

@@ -1,6 +1,6 @@
 //! Matching: posted receives and unexpected messages, each in the order in which they came.
 
-use crate::completion::{Peer, Refusal, Token};
+use crate::completion::{Peer, PostError, Token};
 use crate::envelope::Envelope;
 use crate::memory::Spans;
 use crate::queue::Queue;
@@ -176,10 +176,10 @@ impl Matching {
         criteria: MatchCriteria,
         target: Target,
         token: Token,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), PostError> {
         let tagged = criteria.tag.is_some();
         if !self.has_room(tagged) {
-            return Err(Refusal::Again);
+            return Err(PostError::Again);
         }
         self.posted(tagged).push(Posted::new(criteria, target, token));
         Ok(())

@@ -1,6 +1,6 @@
 //! The receiver's side: posted receives meet messages.
 
-use crate::completion::{CompletionKind, Outcome, Peer, Refusal, Sink, TaggedCompletion, Token};
+use crate::completion::{CompletionKind, Outcome, Peer, PostError, Sink, TaggedCompletion, Token};
 use crate::connection::PeerMode;
 use crate::control::Control;
 use crate::envelope::Envelope;
@@ -41,7 +41,7 @@ impl Receives {
         into: Spans,
         token: Token,
         sink: &mut impl Sink,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), PostError> {
         if let Some(at) = self.matching.find_unexpected(&criteria) {
             let message = self.matching.unexpected(criteria.tag.is_some()).take(at);
             let matched = Matched { into, token, multi_receive: None };
@@ -58,10 +58,10 @@ impl Receives {
         (span, min_free): (Span, usize),
         token: Token,
         sink: &mut impl Sink,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), PostError> {
         let tagged = criteria.tag.is_some();
         if !self.matching.has_room(tagged) {
-            return Err(Refusal::Again);
+            return Err(PostError::Again);
         }
         let number = self.buffers.add(span, min_free, token);
         while let Some(at) = self.matching.find_unexpected(&criteria) {
@@ -133,10 +133,10 @@ impl Receives {
         into: Option<Spans>,
         token: Token,
         sink: &mut impl Sink,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), PostError> {
         let unexpected = self.matching.unexpected(tagged);
         let Some(at) = unexpected.find(|message| message.claimed == Some(token.context)) else {
-            return Err(Refusal::Failed(bellwire::Error::WrongState {
+            return Err(PostError::Failed(bellwire::Error::WrongState {
                 call: "receiving a claimed message",
                 state: "without one",
                 hint: "claim it first, by peeking with the same context",

@@ -1,7 +1,7 @@
 //! The sender's side: eager messages, segments and offers.
 
 use crate::completion::{
-    CompletionKind, Outcome, Peer, Refusal, Sink, TaggedCompletion, Token, is_no_room,
+    CompletionKind, Outcome, Peer, PostError, Sink, TaggedCompletion, Token, is_no_room,
 };
 use crate::head::{ACKNOWLEDGE, DATA, Kind, SEGMENTED, TAGGED};
 use crate::memory::Spans;
@@ -103,7 +103,7 @@ impl Sends {
         &mut self,
         transport: &mut Transport,
         message: TaggedMessage<'_>,
-    ) -> Result<SendStatus, Refusal> {
+    ) -> Result<SendStatus, PostError> {
         let length = message.body.len();
         if transport.peer(message.to).has_lost() {
             return Self::report_lost(transport, message.to);
@@ -119,9 +119,9 @@ impl Sends {
     }
 
     #[cold]
-    fn report_lost(transport: &mut Transport, to: Peer) -> Result<SendStatus, Refusal> {
+    fn report_lost(transport: &mut Transport, to: Peer) -> Result<SendStatus, PostError> {
         let lost = transport.peer(to).take_lost();
-        Err(Refusal::Lost(lost.expect("the caller looked")))
+        Err(PostError::Lost(lost.expect("the caller looked")))
     }
 
     /// Sends a whole message in one packet, or its first segment of `length` bytes.
@@ -132,7 +132,7 @@ impl Sends {
         message: TaggedMessage<'_>,
         length: usize,
         units: u32,
-    ) -> Result<SendStatus, Refusal> {
+    ) -> Result<SendStatus, PostError> {
         let TaggedMessage { to, tag, data, body, mode, .. } = message;
         let mut flags = message.flags();
         let operation = match mode {
@@ -169,10 +169,10 @@ impl Sends {
         transport: &mut Transport,
         message: TaggedMessage<'_>,
         units: u32,
-    ) -> Result<SendStatus, Refusal> {
+    ) -> Result<SendStatus, PostError> {
         let TaggedMessage { to, body, .. } = message;
         if transport.peer(to).unsent().is_some() {
-            return Err(Refusal::Again);
+            return Err(PostError::Again);
         }
         let first = transport.eager_bytes();
         let status = self.send_eager(transport, message, first, units)?;
@@ -223,7 +223,7 @@ impl Sends {
         &mut self,
         transport: &mut Transport,
         message: TaggedMessage<'_>,
-    ) -> Result<SendStatus, Refusal> {
+    ) -> Result<SendStatus, PostError> {
         let TaggedMessage { to, tag, data, body, mode, .. } = message;
         body.check_count("the spans of a message")?;
         let mut pending = PendingSend::of(&message);
@@ -256,10 +256,10 @@ impl Sends {
     }
 
     /// Numbers a send, or releases it if there are too many.
-    fn insert(&mut self, transport: &mut Transport, send: PendingSend) -> Result<u64, Refusal> {
+    fn insert(&mut self, transport: &mut Transport, send: PendingSend) -> Result<u64, PostError> {
         if self.pending.len() >= self.max_pending {
             transport.release(send.regions);
-            return Err(Refusal::Again);
+            return Err(PostError::Again);
         }
         Ok(self.pending.insert(send))
     }

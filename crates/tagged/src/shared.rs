@@ -1,7 +1,7 @@
 //! Receives that several endpoints share: the first endpoint that gets a matching message takes the
 //! oldest one.
 
-use crate::completion::{Refusal, Token};
+use crate::completion::{PostError, Token};
 use crate::envelope::Envelope;
 use crate::matching::{MatchCriteria, Matched, Posted, Target, Unexpected};
 use crate::memory::Spans;
@@ -42,16 +42,16 @@ impl SharedReceives {
     /// [`crate::Endpoint::match_shared`], because a message may have come before.
     ///
     /// # Errors
-    /// [`Refusal::Again`] if too many wait already.
+    /// [`PostError::Again`] if too many wait already.
     pub fn receive(
         &self,
         tag: Option<(u64, u64)>,
         into: Spans,
         token: Token,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), PostError> {
         let posted = &mut self.posted()[usize::from(tag.is_some())];
         if posted.len() >= self.max_posted {
-            return Err(Refusal::Again);
+            return Err(PostError::Again);
         }
         let criteria = MatchCriteria { source: None, tag };
         posted.push(Posted::new(criteria, Target::Spans(into), token));

@@ -1,7 +1,7 @@
 //! Remote memory access: the side of the memory's owner.
 
 use crate::atomic::{AtomicOp, AtomicRequest, bits_of};
-use crate::completion::{CompletionKind, Outcome, Peer, Refusal, Sink, TaggedCompletion, Token};
+use crate::completion::{CompletionKind, Outcome, Peer, PostError, Sink, TaggedCompletion, Token};
 use crate::control::Control;
 use crate::head::Reader;
 use crate::memory::Span;
@@ -46,14 +46,14 @@ impl ExposedMemory {
         key: u64,
         span: Span,
         rights: Rights,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), PostError> {
         let wrong = |state, hint| Error::WrongState { call: "exposing memory", state, hint };
         if self.spans.contains_key(&key) {
-            return Err(Refusal::Failed(wrong("under a key that is in use", "take another key")));
+            return Err(PostError::Failed(wrong("under a key that is in use", "take another key")));
         }
         if span.is_empty() || self.spans.len() >= MAX_EXPOSED {
             let hint = "expose fewer, longer ones";
-            return Err(Refusal::Failed(wrong("that is empty, or one span too many", hint)));
+            return Err(PostError::Failed(wrong("that is empty, or one span too many", hint)));
         }
         let region = transport.register([span], rights)?.remove(0);
         self.spans.insert(key, Exposed { span, rights, region });

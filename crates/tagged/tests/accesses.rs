@@ -116,7 +116,7 @@ fn what_is_not_allowed_changes_nothing() {
         assert_eq!((world.add(0, 1).0, world.read(0, &mut bytes)), (WRONG_KEY, WRONG_KEY));
         world.expose(&mut memory, both());
         let twice = world.sides[1].endpoint.expose(KEY, span(&mut other), both());
-        assert!(matches!(twice, Err(Refusal::Failed(_))));
+        assert!(matches!(twice, Err(PostError::Failed(_))));
         let outside = Outcome::Failed(Status::OutOfBounds);
         for offset in [33, 64, 65, u64::MAX, u64::MAX - 31] {
             assert_eq!(world.write(offset, &mut bytes, Some(1), false), outside, "{offset}");
@@ -177,7 +177,7 @@ fn no_change_is_lost() {
                 token(at as u64),
             )
         };
-        while let Err(Refusal::Again) = change(&mut world) {
+        while let Err(PostError::Again) = change(&mut world) {
             world.turn();
         }
     }
@@ -209,7 +209,7 @@ fn nonsense_is_refused_at_once() {
         request(AtomicOp::Sum, Datatype::U64, 0),
     ] {
         let refused = world.sides[0].endpoint.atomic(target, request, with, None, token(1));
-        assert!(matches!(refused, Err(Refusal::Failed(_))), "{request:?}");
+        assert!(matches!(refused, Err(PostError::Failed(_))), "{request:?}");
     }
     assert!(!world.sides[0].endpoint.is_waiting_for_peers());
 }

@@ -289,7 +289,7 @@ fn messages_are_looked_at() {
         let spans = Spans::from(span(&mut into));
         endpoint.receive_claimed(true, Some(spans), token(40), sink).unwrap();
         let again = endpoint.receive_claimed(true, None, token(40), sink);
-        assert!(matches!(again, Err(Refusal::Failed(_))));
+        assert!(matches!(again, Err(PostError::Failed(_))));
         world.settle();
         assert_eq!((into, world.done(1, 40).data), (a, Some(0)));
         assert_eq!(world.sides[0].done.len(), 3, "all are delivered, one of them to nobody");

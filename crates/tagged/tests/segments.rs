@@ -99,7 +99,7 @@ fn ends_that_find_no_room_come_later() {
                 TaggedMessage { to, tag: Some(3), data: None, body: &body, token: token(0), mode };
             match world.sides[0].endpoint.send(message) {
                 Ok(sent) => break assert_eq!(sent, SendStatus::Complete),
-                Err(Refusal::Again) => refused += 1,
+                Err(PostError::Again) => refused += 1,
                 Err(refused) => panic!("{at}: {refused:?}"),
             }
             world.turn();
@@ -161,7 +161,7 @@ fn the_end_of_a_sender_ends_its_message() {
             let message =
                 TaggedMessage { to, tag: Some(2), data: None, body: &body, token: token(2), mode };
             let sent = world.sides[1].endpoint.send(message);
-            assert!(matches!(sent, Err(Refusal::Lost(_))), "the sender is told, too: {sent:?}");
+            assert!(matches!(sent, Err(PostError::Lost(_))), "the sender is told, too: {sent:?}");
             world.send_from(1, 0, &body, Some(2), None, 2, SendMode::Transmit);
             world.settle();
             assert!(world.done(0, 6).outcome == Outcome::Success && into == next);
@@ -189,7 +189,7 @@ fn what_is_lost_is_told_before_more_is_sent() {
         world.fabric.cut(sender, receiver, bellwire::Status::PeerGone);
         world.settle();
         let lost = world.sides[0].endpoint.send(message);
-        assert!(matches!(lost, Err(Refusal::Lost(bellwire::Status::PeerGone))), "{lost:?}");
+        assert!(matches!(lost, Err(PostError::Lost(bellwire::Status::PeerGone))), "{lost:?}");
         // Some may have come before.
         while world.sides[1].endpoint.unexpected() > 0 {
             world.receive(1, any(1), &mut into, 7);

@@ -83,7 +83,7 @@ fn messages_may_be_early() {
         shared.receive(Some((1, 0)), span(&mut never).into(), token(context)).unwrap();
     }
     let more = shared.receive(Some((1, 0)), span(&mut never).into(), token(14));
-    assert!(matches!(more, Err(Refusal::Again)));
+    assert!(matches!(more, Err(PostError::Again)));
     assert_eq!(shared.cancel(11), Some(token(11)));
     assert_eq!(shared.cancel(11), None);
     let mut word = pattern(3, 3);

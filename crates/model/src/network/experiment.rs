@@ -25,18 +25,18 @@ pub struct Duration {
 
 /// The events of an experiment.
 #[derive(Clone, Copy, Debug)]
-enum Happening {
+enum NetworkEvent {
     /// The fabric does a cycle.
     Tick,
     /// A terminal makes a message.
     Make(u32),
 }
 
-impl Event for Happening {
+impl Event for NetworkEvent {
     fn trace(self) -> u64 {
         match self {
-            Happening::Tick => 0,
-            Happening::Make(terminal) => 1 + u64::from(terminal),
+            NetworkEvent::Tick => 0,
+            NetworkEvent::Make(terminal) => 1 + u64::from(terminal),
         }
     }
 }
@@ -190,18 +190,18 @@ impl Experiment {
 }
 
 impl Model for Bench {
-    type Event = Happening;
+    type Event = NetworkEvent;
 
-    fn handle(&mut self, event: Happening, schedule: &mut Schedule<Happening>) {
+    fn handle(&mut self, event: NetworkEvent, schedule: &mut Schedule<NetworkEvent>) {
         match event {
-            Happening::Tick => self.tick(schedule),
-            Happening::Make(terminal) => self.make(terminal, schedule),
+            NetworkEvent::Tick => self.tick(schedule),
+            NetworkEvent::Make(terminal) => self.make(terminal, schedule),
         }
     }
 }
 
 impl Bench {
-    fn begin(&mut self, schedule: &mut Schedule<Happening>) {
+    fn begin(&mut self, schedule: &mut Schedule<NetworkEvent>) {
         for terminal in 0..self.bursts.len() as u32 {
             match self.traffic.arrival {
                 Arrival::Random { .. } | Arrival::Bursts { .. } => {
@@ -225,16 +225,16 @@ impl Bench {
         self.gap.draw(&mut self.random)
     }
 
-    fn make_after(&mut self, cycles: u64, terminal: u32, schedule: &mut Schedule<Happening>) {
+    fn make_after(&mut self, cycles: u64, terminal: u32, schedule: &mut Schedule<NetworkEvent>) {
         let cycle = self.fabric.config().cycle();
         // Events beyond the end do not matter, and a rare event may exceed the range of time.
         if cycles <= self.end {
-            schedule.after(cycle * cycles, Happening::Make(terminal));
+            schedule.after(cycle * cycles, NetworkEvent::Make(terminal));
         }
     }
 
     /// One message, then the wait for the next.
-    fn make(&mut self, terminal: u32, schedule: &mut Schedule<Happening>) {
+    fn make(&mut self, terminal: u32, schedule: &mut Schedule<NetworkEvent>) {
         let beats = self.inject(terminal, schedule);
         let burst = matches!(self.traffic.arrival, Arrival::Bursts { .. });
         if burst && self.random.chance(self.goes_on) {
@@ -248,7 +248,7 @@ impl Bench {
     }
 
     /// Sends a message and returns its beats.
-    fn inject(&mut self, source: u32, schedule: &mut Schedule<Happening>) -> u64 {
+    fn inject(&mut self, source: u32, schedule: &mut Schedule<NetworkEvent>) -> u64 {
         let destination = match self.bursts[source as usize] {
             Some(destination) => destination,
             None => self.destinations.draw(source, &mut self.random),
@@ -262,20 +262,20 @@ impl Bench {
         for &beats in &lengths {
             sum += u64::from(beats);
             let injection = Injection { source, destination, beats, class: 0, tag: 0 };
-            self.fabric.inject(schedule, injection, Happening::Tick);
+            self.fabric.inject(schedule, injection, NetworkEvent::Tick);
         }
         self.lengths = lengths;
         sum
     }
 
-    fn tick(&mut self, schedule: &mut Schedule<Happening>) {
-        self.fabric.tick(schedule, Happening::Tick);
+    fn tick(&mut self, schedule: &mut Schedule<NetworkEvent>) {
+        self.fabric.tick(schedule, NetworkEvent::Tick);
         let mut delivered = std::mem::take(&mut self.delivered);
         delivered.extend(self.fabric.deliveries());
         for &delivery in &delivered {
             self.measure(delivery, schedule);
             let Packet { destination, beats, .. } = delivery.packet;
-            self.fabric.release(schedule, destination, delivery.vc, beats, Happening::Tick);
+            self.fabric.release(schedule, destination, delivery.vc, beats, NetworkEvent::Tick);
         }
         let mut departed = std::mem::take(&mut self.departed);
         departed.extend(self.fabric.departures());
@@ -293,7 +293,7 @@ impl Bench {
         (self.delivered, self.departed) = (delivered, departed);
     }
 
-    fn measure(&mut self, delivery: Delivery, schedule: &mut Schedule<Happening>) {
+    fn measure(&mut self, delivery: Delivery, schedule: &mut Schedule<NetworkEvent>) {
         let Delivery { packet, cycle, .. } = delivery;
         schedule.witness(u64::from(packet.source) << 32 | u64::from(packet.destination));
         let latency = cycle - packet.born;

@@ -104,7 +104,7 @@ impl World {
             let message = TaggedMessage { to, tag, data, body, token: token(context), mode };
             match self.sides[from].endpoint.send(message) {
                 Ok(sent) => return sent,
-                Err(Refusal::Again) => drop(self.turn()),
+                Err(PostError::Again) => drop(self.turn()),
                 Err(refused) => panic!("{refused:?}"),
             }
         }
