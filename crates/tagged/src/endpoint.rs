@@ -155,8 +155,8 @@ impl Endpoint {
     /// Sends a message.
     ///
     /// # Errors
-    /// [`PostError::Again`] without room; nothing was done then. [`PostError::Lost`] after others were
-    /// lost.
+    /// [`PostError::Again`] without room; nothing was done then. [`PostError::Lost`] after others
+    /// were lost.
     #[inline]
     pub fn send(&mut self, message: TaggedMessage<'_>) -> Result<SendStatus, PostError> {
         self.sends.send(&mut self.transport, message)
@@ -303,8 +303,8 @@ impl Endpoint {
     /// values both. The right to atomics is not needed.
     ///
     /// # Errors
-    /// [`PostError::Failed`] if the key is in use, the span is empty, or too many spans are exposed;
-    /// as [`bellwire::Function::register_foreign`].
+    /// [`PostError::Failed`] if the key is in use, the span is empty, or too many spans are
+    /// exposed; as [`bellwire::Function::register_foreign`].
     pub fn expose(&mut self, key: u64, span: Span, rights: Rights) -> Result<(), PostError> {
         self.exposed.expose(&mut self.transport, key, span, rights)
     }

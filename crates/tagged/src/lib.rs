@@ -40,9 +40,9 @@
 //!
 //! # When a peer is gone
 //! Operations that wait for it fail. A link may lose messages that counted as sent already. The
-//! next send to that peer reports the loss ([`PostError::Lost`]). While an operation waits, its peer
-//! is probed periodically. The incarnation identifies a peer that was started again at the same
-//! address: operations for the previous one fail.
+//! next send to that peer reports the loss ([`PostError::Lost`]). While an operation waits, its
+//! peer is probed periodically. The incarnation identifies a peer that was started again at the
+//! same address: operations for the previous one fail.
 //!
 //! # Files
 //! Each uses only files below it in this table.
