@@ -92,7 +92,7 @@ fn packets_of_all_sizes_arrive_in_order() {
                 let channel = if round % 3 == 0 { Channel::Response } else { Channel::Request };
                 let (head, body) = payload.split_at(size / 2);
                 match net.nodes[0].endpoint.send(peer, channel, words, head, &body) {
-                    Ok(()) => break sent.push((channel, words, payload)),
+                    Ok(_) => break sent.push((channel, words, payload)),
                     Err(SendError::Busy) => assert!(net.step()),
                     Err(error) => panic!("{error:?}"),
                 }

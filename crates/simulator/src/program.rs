@@ -487,7 +487,7 @@ impl Program {
         let head = &mut head[..payload.len().min((words[1] >> 32) as usize & 31)];
         payload.read(0, head);
         match endpoint.send(peer, channel, words, head, &payload.behind(head.len())) {
-            Ok(()) => turn.oracle.queued(stream, words),
+            Ok(_) => turn.oracle.queued(stream, words),
             Err(SendError::Busy) => return false,
             // No answer can be sent any more: drop the remaining questions.
             Err(SendError::Down) => {

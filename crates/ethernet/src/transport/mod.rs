@@ -308,14 +308,14 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         now_ns: u64,
     ) -> Result<Receipt, reliable::SendError> {
         let channel = if header.is_answer() { Channel::Response } else { Channel::Request };
-        self.endpoint.send(id, channel, header.to_words(), head, &Bytes(body))?;
+        let queued = self.endpoint.send(id, channel, header.to_words(), head, &Bytes(body))?;
         self.readiness.sent(now_ns);
         // A program that has posted its last message may not poll again for long. So on a quiet
         // line no packet waits.
         if now_ns >= self.pumped_ns + QUIET_NS || self.endpoint.is_urgent(id, BATCH) {
             self.pump(now_ns);
         }
-        Ok(Receipt::Pending(self.endpoint.requests_queued(id)))
+        Ok(Receipt::Pending(queued))
     }
 
     /// When to poll again even if nothing comes, in ns of the clock.

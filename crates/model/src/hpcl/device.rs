@@ -198,7 +198,7 @@ impl Channel {
             return Err(Refused::WindowFull);
         }
         let sent = self.endpoint.send(peer, Way::Request, [KIND, 0, 0], &[], bytes);
-        sent.map_err(|_| Refused::WindowFull)
+        sent.map(drop).map_err(|_| Refused::WindowFull)
     }
 
     /// Handles a received frame (H-03).

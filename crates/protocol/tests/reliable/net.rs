@@ -216,7 +216,7 @@ impl Net {
         })
     }
 
-    pub fn send(&mut self, from: usize, peer: PeerId, payload: &[u8]) -> Result<(), SendError> {
+    pub fn send(&mut self, from: usize, peer: PeerId, payload: &[u8]) -> Result<u64, SendError> {
         self.nodes[from].endpoint.send(peer, Channel::Request, [1, 0, 0], &[], &payload)
     }
 

@@ -83,7 +83,7 @@ pub fn agree(run: Run) -> Result<(), TestCaseError> {
         let words = [1 + number % 13, number << (number % 40), number * 0x1_0001];
         let peer = current(&net, node).unwrap_or(peers[node]);
         match net.nodes[node].endpoint.send(peer, channel, words, &[], &payload.as_slice()) {
-            Ok(()) => sent[node][channel as usize].push((payload, number)),
+            Ok(_) => sent[node][channel as usize].push((payload, number)),
             Err(SendError::Busy) => {
                 for node in &mut net.nodes {
                     for appetite in &mut node.appetite {

@@ -198,6 +198,9 @@ impl Endpoint {
     /// Queues a packet: `words` 1 to 3 of its header, then `head`, then `body`. This call sets the
     /// payload length in the first word to that of `head` and `body`, and copies all bytes now.
     ///
+    /// Returns how many requests were queued for this peer on this link so far, as
+    /// [`Sink::delivered`] counts them.
+    ///
     /// # Errors
     /// [`SendError`]; nothing was queued then.
     #[inline]
@@ -208,7 +211,7 @@ impl Endpoint {
         words: [u64; 3],
         head: &[u8],
         body: &(impl Body + ?Sized),
-    ) -> Result<(), SendError> {
+    ) -> Result<u64, SendError> {
         // Without a channel of their own, responses wait behind requests (C-26).
         let channel = if self.config.separate_channels { channel } else { Channel::Request };
         let Some(link) = self.links.get_mut(peer) else { return Err(SendError::Down) };
@@ -217,10 +220,10 @@ impl Endpoint {
             State::Opening | State::Accepting => return Err(SendError::Busy),
             State::Closing { .. } | State::Down(_) => return Err(SendError::Down),
         }
-        link.sender.push(channel, words, head, body)?;
+        let queued = link.sender.push(channel, words, head, body)?;
         self.links.ready.push(peer.slot());
         self.counters.packets_queued += 1;
-        Ok(())
+        Ok(queued)
     }
 
     /// Whether frames should go to this peer without waiting for the next poll: nothing is in
@@ -335,13 +338,6 @@ impl Endpoint {
     /// Packets queued for this peer and not acknowledged by it.
     pub fn unacknowledged(&self, peer: PeerId) -> u64 {
         self.links.get(peer).map_or(0, |link| link.sender.packets_unacknowledged())
-    }
-
-    /// Requests queued for this peer on this link so far: the number of the last one, as
-    /// [`Sink::delivered`] counts.
-    #[inline]
-    pub fn requests_queued(&self, peer: PeerId) -> u64 {
-        self.links.get(peer).map_or(0, |link| link.sender.requests_queued())
     }
 
     /// Most frames that may be in flight to this peer now: N_asy, or less if the network is

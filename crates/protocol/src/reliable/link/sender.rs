@@ -134,7 +134,7 @@ impl Sender {
         self.round_trip.sample(round_trip_ns, now_ns);
     }
 
-    /// Queues a packet.
+    /// Queues a packet. Returns the number of requests queued so far.
     #[inline]
     pub fn push(
         &mut self,
@@ -142,7 +142,7 @@ impl Sender {
         words: [u64; 3],
         head: &[u8],
         body: &(impl Body + ?Sized),
-    ) -> Result<(), SendError> {
+    ) -> Result<u64, SendError> {
         let length = head.len() + body.len();
         if length > self.packet_bytes as usize {
             return Err(SendError::TooLong { limit: self.packet_bytes });
@@ -156,7 +156,7 @@ impl Sender {
         if planted("reliable-queued-is-delivered") {
             self.requests_delivered = self.requests_queued - 1;
         }
-        Ok(())
+        Ok(self.requests_queued)
     }
 
     /// Whether news may be queued.
@@ -177,11 +177,6 @@ impl Sender {
     /// The link has ended: returns the packets that count as failed.
     pub fn fail_packets(&mut self) -> u64 {
         core::mem::take(&mut self.packets_unacknowledged)
-    }
-
-    #[inline]
-    pub fn requests_queued(&self) -> u64 {
-        self.requests_queued
     }
 
     #[inline]
