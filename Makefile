@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run install test test-mpi bench bench-mpi simulate properties guesses lint docs clean unit evidence crash dissector perfetto report canaries loom miri
+.PHONY: help run install test test-mpi bench bench-mpi simulate properties guesses lint docs clean unit evidence crash dissector perfetto report canaries loom miri mutants sample
 
 # A fresh rustup puts cargo here before the shell knows of it.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -48,7 +48,7 @@ install: ## install the command, the libfabric provider and the C library libvip
 test: export TESTS := $(tests)
 test: lint unit dissector perfetto report ## run every check that the project has
 	@tools/together.sh loom miri
-	@$(MAKE) --no-print-directory evidence
+	@$(MAKE) --no-print-directory evidence sample
 	@tools/need.sh mpi
 	@tools/test-mpi.sh short
 	@echo "make test: done"
@@ -91,6 +91,15 @@ report: ## have headless Chromium open the page of all papers
 canaries: ## of the unit tests, those that plant faults and see that the checkers catch them
 	@tools/need.sh cargo
 	$(tests) --test canaries --no-fail-fast
+
+mutants: ## run every mutant that the ledger does not know; PACKAGE and SHARD=K/N narrow it (hours)
+	@tools/need.sh cargo mutants
+	cargo run -q -p bellwire-mutants -- run --features $(probes) $(PACKAGE:%=--package %) $(SHARD:%=--shard %)
+	cargo run -q -p bellwire-mutants -- report
+
+sample: ## run 60 mutants that the ledger calls caught, others each day (three minutes)
+	@tools/need.sh cargo mutants
+	cargo run -q -p bellwire-mutants -- sample --features $(probes)
 
 loom: ## model-check the concurrent parts in every interleaving
 	@tools/need.sh cargo

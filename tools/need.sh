@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Usage: tools/need.sh cargo|fmt|clippy|miri|ip|tshark|chromium|venv|mpi|mpi-programs|ucx ...
+# Usage: tools/need.sh cargo|fmt|clippy|miri|mutants|ip|tshark|chromium|venv|mpi|mpi-programs|ucx ...
 # Installs the named tools that are missing, by rustup, or by apt-get as root. For a tool that
 # cannot be installed it says what to do. Without cargo, fmt or clippy this fails. A check that
 # lacks another tool says by itself that it did not run.
@@ -55,6 +55,14 @@ need_miri() {
         printf 'bellwire: rustup could not install Miri; by hand: rustup toolchain install nightly --component miri,rust-src\n' >&2
 }
 
+# need_mutants: of one version, because the ledger has its names for mutants.
+need_mutants() {
+    local version=27.1.0
+    [ "$(cargo mutants --version 2>/dev/null)" = "cargo-mutants $version" ] && return
+    cargo install --quiet --locked "cargo-mutants@$version" ||
+        stop "cargo-mutants $version could not be installed; see the message above"
+}
+
 # need_package CHECK DEBIAN_PACKAGE...: the command CHECK succeeds once the packages are there.
 need_package() {
     local check="$1"
@@ -85,6 +93,7 @@ for tool in "$@"; do
         ucx) need_package "command -v ucx_perftest" ucx-utils ;;
         mpi-programs) need_package "command -v NPopenmpi && command -v hpcc" netpipe-openmpi hpcc ;;
         miri) need_miri ;;
+        mutants) need_mutants ;;
         *) stop "tools/need.sh does not know \`$tool\`" ;;
     esac
 done

@@ -1,0 +1,364 @@
+//! Mutants against tests: all that the ledger lacks, or a sample.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::Hasher;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::thread;
+
+use anyhow::{Context, Result, ensure};
+use indicatif::{ProgressBar, ProgressStyle};
+use siphasher::sip::SipHasher13;
+
+use crate::ledger::{Ledger, Verdict};
+use crate::list::{self, Mutant};
+use crate::tests::{Ended, Test};
+use crate::tree::{Built, Program, Tree};
+use crate::{CONFORMANCE, PACKAGES, ledger_path};
+
+/// Mutants that are built, and what tests them.
+pub struct Campaign {
+    top: PathBuf,
+    /// A mutant's number is its index and one.
+    mutants: Vec<Mutant>,
+    /// Those that do not compile.
+    unviable: BTreeSet<u32>,
+    programs: Vec<Program>,
+}
+
+impl Campaign {
+    /// Runs every mutant of `packages` in the shard that the ledger does not know: first against
+    /// the tests of its package, then, if they miss it, against conformance.
+    ///
+    /// # Errors
+    /// Listing or building fails, a test program cannot be run, or the ledger not be written.
+    pub fn run(
+        top: &Path,
+        packages: &[String],
+        features: &str,
+        (k, n): (usize, usize),
+    ) -> Result<()> {
+        let mut mutants = list::list(top, packages)?;
+        let keys: BTreeSet<String> = mutants.iter().map(|it| it.key.clone()).collect();
+        let mut ledgers = BTreeMap::new();
+        for package in packages {
+            let mut ledger = Ledger::open(&ledger_path(top, package))?;
+            ledger.tidy(|key| keys.contains(key))?;
+            ledgers.insert(package.clone(), ledger);
+        }
+        let mut index = 0;
+        mutants.retain(|it| {
+            index += 1;
+            (index - 1) % n == k - 1 && !ledgers[&it.package].verdicts.contains_key(&it.key)
+        });
+        let ledgers = Mutex::new(ledgers);
+        for (selected, is_last) in [(packages, false), (&[CONFORMANCE.to_owned()], true)] {
+            if mutants.is_empty() {
+                break;
+            }
+            let campaign = Self::build(top, mutants, selected, features)?;
+            let survivors = campaign.judge_all(&ledgers, is_last)?;
+            mutants = campaign.mutants;
+            mutants.retain(|it| survivors.contains(&it.key));
+        }
+        for ledger in ledgers.lock().expect("no panic").values_mut() {
+            ledger.tidy(|_| true)?;
+        }
+        Ok(())
+    }
+
+    fn build(
+        top: &Path,
+        mutants: Vec<Mutant>,
+        packages: &[String],
+        features: &str,
+    ) -> Result<Self> {
+        let folder = top.join("target/mutants");
+        let mut selection = Vec::new();
+        for package in packages {
+            selection.extend(["--package".to_owned(), package.clone()]);
+        }
+        let of_these: Vec<&str> = features
+            .split(',')
+            .filter(|feature| {
+                feature.split_once('/').is_some_and(|(it, _)| packages.iter().any(|p| p == it))
+            })
+            .collect();
+        selection.extend(["--features".to_owned(), of_these.join(",")]);
+        // Not documentation: each of its examples would be a build.
+        selection.extend(["--lib".to_owned(), "--tests".to_owned()]);
+
+        let mut tree = Tree::copy(top, &folder.join("tree"))?;
+        let mut unviable = BTreeSet::new();
+        loop {
+            let viable: Vec<(u32, &Mutant)> =
+                (1..).zip(&mutants).filter(|(id, _)| !unviable.contains(id)).collect();
+            unviable.extend(tree.put(top, &viable)?);
+            eprintln!("building {} mutants ({} do not compile)", viable.len(), unviable.len());
+            match tree.build(&selection, &folder.join("target"))? {
+                Built::Programs(programs) => {
+                    return Ok(Self { top: top.to_owned(), mutants, unviable, programs });
+                }
+                Built::Without(faulty) => unviable.extend(faulty),
+            }
+        }
+    }
+
+    /// Judges all mutants, and enters the verdicts. Returns those that no test catches; they are
+    /// entered only if no other tests come.
+    fn judge_all(
+        &self,
+        ledgers: &Mutex<BTreeMap<String, Ledger>>,
+        is_last: bool,
+    ) -> Result<BTreeSet<String>> {
+        let tests = self.explore()?;
+        let survivors = Mutex::new(BTreeSet::new());
+        let last = Mutex::new(HashMap::new());
+        let ids: Vec<u32> = (1..=u32::try_from(self.mutants.len())?).collect();
+        in_parallel(&ids, "mutants", |&id| {
+            let mutant = &self.mutants[id as usize - 1];
+            let first = last.lock().expect("no panic").get(&mutant.file).copied();
+            let (verdict, by) = self.judge(id, &tests, first)?;
+            if let Some(by) = by {
+                last.lock().expect("no panic").insert(mutant.file.clone(), by);
+            }
+            let is_final = matches!(verdict, Verdict::Caught(_) | Verdict::Unviable);
+            if !is_final {
+                survivors.lock().expect("no panic").insert(mutant.key.clone());
+            }
+            if !is_final && !is_last {
+                return Ok(());
+            }
+            let mut ledgers = ledgers.lock().expect("no panic");
+            ledgers.get_mut(&mutant.package).expect("opened").add(&mutant.key, verdict)
+        })?;
+        Ok(survivors.into_inner().expect("no panic"))
+    }
+
+    /// Runs each test once, without a mutant. Those that fail in the copy are left out, by name.
+    fn explore(&self) -> Result<Vec<Test>> {
+        let mut names = Vec::new();
+        for program in &self.programs {
+            names.extend(program.tests()?.into_iter().map(|name| (program, name)));
+        }
+        let count = u32::try_from(self.mutants.len())?;
+        let tests = Mutex::new(Vec::new());
+        let next = AtomicUsize::new(0);
+        in_parallel(&names, "tests without mutants", |(program, name)| {
+            let record = format!("target/mutants/reach-{}", next.fetch_add(1, Relaxed));
+            let record = self.top.join(record);
+            match program.explore(name, count, &record)? {
+                Some(test) => tests.lock().expect("no panic").push(test),
+                None => eprintln!("left out: {} {name} does not pass here", program.label()),
+            }
+            std::fs::remove_file(record).context("a record")
+        })?;
+        let mut tests = tests.into_inner().expect("no panic");
+        tests.sort_by_key(|test| test.takes);
+        Ok(tests)
+    }
+
+    /// Runs the tests that come by a mutant until one fails, `first` before all others. Says
+    /// which did.
+    fn judge(
+        &self,
+        id: u32,
+        tests: &[Test],
+        first: Option<usize>,
+    ) -> Result<(Verdict, Option<usize>)> {
+        if self.unviable.contains(&id) {
+            return Ok((Verdict::Unviable, None));
+        }
+        let package = &self.mutants[id as usize - 1].package;
+        let counts = |index: &usize| {
+            let test = &tests[*index];
+            let is_its = test.program.package == *package || test.program.package == CONFORMANCE;
+            is_its && test.reaches.binary_search(&id).is_ok()
+        };
+        let others = (0..tests.len()).filter(|&index| Some(index) != first);
+        let mut hung = Vec::new();
+        let mut verdict = Verdict::Unreached;
+        for index in first.into_iter().chain(others).filter(counts) {
+            match tests[index].run(id)? {
+                Ended::Failed => return Ok((Verdict::Caught(tests[index].label()), Some(index))),
+                Ended::Passed => verdict = Verdict::Missed,
+                Ended::Hung => {
+                    hung.push(index);
+                    // What hangs one test hangs others, and each costs the whole limit.
+                    if hung.len() == 2 {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok((hung.first().map_or(verdict, |&index| Verdict::Hangs(tests[index].label())), None))
+    }
+}
+
+/// Runs `count` mutants that the ledger calls caught, of the package whose turn it is on that day.
+/// Returns whether each is caught.
+///
+/// # Errors
+/// Listing or building fails, or the ledger knows too few of the mutants that there are.
+pub fn sample(top: &Path, count: usize, day: u64, features: &str) -> Result<bool> {
+    let entered: Vec<&str> =
+        PACKAGES.into_iter().filter(|package| ledger_path(top, package).exists()).collect();
+    ensure!(!entered.is_empty(), "there is no ledger yet; run `make mutants`");
+    let package = entered[(day % entered.len() as u64) as usize].to_owned();
+    let ledger = Ledger::open(&ledger_path(top, &package))?;
+    let own = format!("{}/", package.trim_start_matches("bellwire-"));
+    let mut listed = list::list(top, std::slice::from_ref(&package))?;
+    let all = listed.len();
+    let known = listed.iter().filter(|it| ledger.verdicts.contains_key(&it.key)).count();
+    ensure!(
+        known * 10 >= all * 8,
+        "the ledger of {package} knows {known} of {all} mutants; run `make mutants`"
+    );
+    listed.retain(|it| {
+        matches!(ledger.verdicts.get(&it.key), Some(Verdict::Caught(by)) if by.starts_with(&own))
+    });
+    listed.sort_by_cached_key(|it| {
+        let mut hasher = SipHasher13::new_with_keys(day, 0);
+        hasher.write(it.key.as_bytes());
+        hasher.finish()
+    });
+    listed.truncate(count);
+    ensure!(listed.len() == count, "{package} has only {} caught mutants", listed.len());
+
+    let campaign = Campaign::build(top, listed, std::slice::from_ref(&package), features)?;
+    let tests: HashMap<String, (&Program, String)> = campaign
+        .programs
+        .iter()
+        .map(|program| Ok((program, program.tests()?)))
+        .collect::<Result<Vec<_>>>()?
+        .into_iter()
+        .flat_map(|(program, names)| {
+            names
+                .into_iter()
+                .map(move |name| (format!("{} {name}", program.label()), (program, name)))
+        })
+        .collect();
+    let survivors = Mutex::new(Vec::new());
+    let ids: Vec<u32> = (1..=u32::try_from(count)?).collect();
+    in_parallel(&ids, "mutants", |&id| {
+        let mutant = &campaign.mutants[id as usize - 1];
+        let Some(Verdict::Caught(by)) = ledger.verdicts.get(&mutant.key) else {
+            return Ok(());
+        };
+        let why = match tests.get(by) {
+            None => Some(format!("its test {by} is gone")),
+            Some((program, name)) => {
+                let record = top.join(format!("target/mutants/reach-{id}"));
+                let test = program.explore(name, u32::try_from(count)?, &record)?;
+                std::fs::remove_file(record).context("a record")?;
+                match test {
+                    None => Some(format!("{by} fails without it, too")),
+                    Some(test) => match test.run(id)? {
+                        Ended::Failed => None,
+                        Ended::Passed => Some(format!("{by} passes with it")),
+                        Ended::Hung => Some(format!("{by} does not end with it")),
+                    },
+                }
+            }
+        };
+        if let Some(why) = why {
+            survivors.lock().expect("no panic").push(format!("{}: {why}", mutant.key));
+        }
+        Ok(())
+    })?;
+    let survivors = survivors.into_inner().expect("no panic");
+    for survivor in &survivors {
+        eprintln!("error: not caught: {survivor}");
+    }
+    println!("{package}: {} of {count} mutants caught", count - survivors.len());
+    Ok(survivors.is_empty())
+}
+
+/// Does `work` with each of `items`, on as many threads as there are processors.
+fn in_parallel<T: Sync>(
+    items: &[T],
+    what: &'static str,
+    work: impl Fn(&T) -> Result<()> + Sync,
+) -> Result<()> {
+    let style = ProgressStyle::with_template("{pos}/{len} {msg} [{bar:40}] {eta}")?;
+    let bar = ProgressBar::new(items.len() as u64).with_style(style).with_message(what);
+    let next = AtomicUsize::new(0);
+    let threads = thread::available_parallelism()?.get();
+    let result = thread::scope(|scope| {
+        let worker = || -> Result<()> {
+            while let Some(item) = items.get(next.fetch_add(1, Relaxed)) {
+                work(item)?;
+                bar.inc(1);
+            }
+            Ok(())
+        };
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
+        workers.into_iter().try_for_each(|it| it.join().expect("no panic"))
+    });
+    bar.finish_and_clear();
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::list::Genre;
+    use crate::list::made::mutant;
+    use std::fs;
+    use std::process::Command;
+
+    const SOURCE: &str = "\
+pub struct Bare;
+pub fn add(a: u32, b: u32) -> u32 { a + b }
+pub fn large(a: u32) -> bool { a > 3 }
+pub fn alone() -> u32 { 4 }
+pub const fn one() -> u32 { 1 }
+pub fn bare() -> Bare { Bare }
+#[test] fn adds() { assert_eq!(add(2, one()), 3); large(7); bare(); }
+#[test] fn forgets() { assert!(add(2, 1) > 0); }
+";
+
+    /// Canary: what a test sees is caught, and what it does not is told apart.
+    #[test]
+    fn each_verdict_is_given_where_it_is_due() {
+        let top = std::env::temp_dir().join(format!("mutants-{}", std::process::id()));
+        let package = top.join("crates/fixture");
+        fs::create_dir_all(package.join("src")).expect("a folder");
+        fs::create_dir_all(top.join(crate::LEDGERS)).expect("a folder");
+        let workspace = "[workspace]\nresolver = \"3\"\nmembers = [\"crates/fixture\", \
+                         \"crates/mutant-switch\"]\n";
+        let manifest = "[package]\nname = \"fixture\"\nversion = \"0.1.0\"\n\
+                        edition = \"2024\"\n\n[dependencies]\n";
+        fs::write(top.join("Cargo.toml"), workspace).expect("a file");
+        fs::write(top.join(".gitignore"), "target\n").expect("a file");
+        fs::write(package.join("Cargo.toml"), manifest).expect("a file");
+        fs::write(package.join("src/lib.rs"), SOURCE).expect("a file");
+        let made = Command::new("git").args(["init", "-q"]).current_dir(&top).status();
+        assert!(made.expect("git").success());
+
+        let file = "crates/fixture/src/lib.rs";
+        let of =
+            |what, nth, replacement, genre| mutant(file, SOURCE, (what, nth), replacement, genre);
+        let mutants = vec![
+            of("+", 0, "-", Genre::BinaryOperator),
+            of(">", 2, "==", Genre::BinaryOperator),
+            of("4", 0, "0", Genre::FnValue),
+            of("1", 0, "0", Genre::FnValue),
+            of("Bare", 2, "Default::default()", Genre::FnValue),
+        ];
+        let keys: Vec<String> = mutants.iter().map(|it| it.key.clone()).collect();
+        let campaign = Campaign::build(&top, mutants, &["fixture".to_owned()], "");
+        let ledger = Ledger::open(&ledger_path(&top, "fixture")).expect("a ledger");
+        let ledgers = Mutex::new(BTreeMap::from([("fixture".to_owned(), ledger)]));
+        campaign.expect("a build").judge_all(&ledgers, true).expect("a run");
+        let ledger = Ledger::open(&ledger_path(&top, "fixture")).expect("a ledger");
+        let verdicts: Vec<Verdict> = keys.iter().map(|key| ledger.verdicts[key].clone()).collect();
+        let caught = Verdict::Caught("fixture/fixture adds".to_owned());
+        assert_eq!(
+            verdicts,
+            [caught.clone(), Verdict::Missed, Verdict::Unreached, caught, Verdict::Unviable,]
+        );
+        fs::remove_dir_all(top).expect("the folder was made here");
+    }
+}

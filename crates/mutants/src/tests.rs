@@ -1,0 +1,129 @@
+//! Single tests of a test program, each in a process of its own.
+
+use std::fs::{self, File};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::tree::Program;
+
+/// A test, what it takes, and what it reaches.
+#[derive(Clone, Debug)]
+pub struct Test {
+    pub program: Program,
+    pub name: String,
+    pub takes: Duration,
+    /// The mutants that it comes by.
+    pub reaches: Vec<u32>,
+}
+
+/// How a test ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    Passed,
+    Failed,
+    /// It had to be stopped.
+    Hung,
+}
+
+impl Program {
+    /// The names of its tests, without ignored ones.
+    ///
+    /// # Errors
+    /// The program does not answer.
+    pub fn tests(&self) -> Result<Vec<String>> {
+        let list = |more: &[&str]| -> Result<Vec<String>> {
+            let listed = Command::new(&self.executable)
+                .args(["--list", "--format", "terse"])
+                .args(more)
+                .output()
+                .with_context(|| self.executable.display().to_string())?;
+            ensure!(listed.status.success(), "{} --list", self.executable.display());
+            Ok(std::str::from_utf8(&listed.stdout)?
+                .lines()
+                .filter_map(|line| line.strip_suffix(": test").map(str::to_owned))
+                .collect())
+        };
+        let ignored = list(&["--ignored"])?;
+        Ok(list(&[])?.into_iter().filter(|name| !ignored.contains(name)).collect())
+    }
+
+    /// Its name in the ledger.
+    pub fn label(&self) -> String {
+        format!("{}/{}", self.package.trim_start_matches("bellwire-"), self.target)
+    }
+
+    fn run(&self, name: &str, limit: Duration, variable: (&str, &str)) -> Result<Ended> {
+        let mut child = Command::new(&self.executable)
+            .args(["--exact", name, "--test-threads", "1"])
+            .current_dir(&self.folder)
+            .env("CARGO_MANIFEST_DIR", &self.folder)
+            .env("RUST_BACKTRACE", "0")
+            .env(variable.0, variable.1)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            // So that its children end with it.
+            .process_group(0)
+            .spawn()
+            .with_context(|| self.executable.display().to_string())?;
+        let begin = Instant::now();
+        let mut pause = Duration::from_micros(500);
+        let ended = loop {
+            if let Some(status) = child.try_wait()? {
+                break if status.success() { Ended::Passed } else { Ended::Failed };
+            }
+            if begin.elapsed() > limit {
+                break Ended::Hung;
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(20));
+        };
+        let group = Pid::from_child(&child);
+        // It fails if nothing of the group is left.
+        let _ = kill_process_group(group, Signal::KILL);
+        child.wait()?;
+        Ok(ended)
+    }
+
+    /// Runs a test without a mutant, and finds out what it takes and which of `count` mutants it
+    /// reaches. `None`: it does not pass here.
+    ///
+    /// # Errors
+    /// The program cannot be started, or the record at `reach` not be written.
+    pub fn explore(&self, name: &str, count: u32, reach: &Path) -> Result<Option<Test>> {
+        File::create(reach)?.set_len(u64::from(count) + 1)?;
+        let begin = Instant::now();
+        let record = reach.to_str().context("a path that is not UTF-8")?;
+        let ended = self.run(name, Duration::from_secs(120), ("MUTANT_REACH", record))?;
+        let takes = begin.elapsed();
+        let bytes = fs::read(reach)?;
+        let reaches = (1..=count).filter(|&id| bytes[id as usize] != 0).collect();
+        Ok((ended == Ended::Passed).then(|| Test {
+            program: self.clone(),
+            name: name.to_owned(),
+            takes,
+            reaches,
+        }))
+    }
+}
+
+impl Test {
+    /// Runs it with a mutant, for at most many times of what it takes without.
+    ///
+    /// # Errors
+    /// The program cannot be started.
+    pub fn run(&self, mutant: u32) -> Result<Ended> {
+        let limit = Duration::from_secs(30) + self.takes * 10;
+        self.program.run(&self.name, limit, ("MUTANT", &mutant.to_string()))
+    }
+
+    /// Its name in the ledger.
+    pub fn label(&self) -> String {
+        format!("{} {}", self.program.label(), self.name)
+    }
+}
