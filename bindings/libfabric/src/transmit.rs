@@ -1,15 +1,14 @@
 //! The calls that send, and the tables of the data path.
 
-use crate::abi::{IoVec, Msg, MsgTagged, Ops, error, flag, ops};
+use crate::abi::{Context, Desc, Descs, IoVec, Msg, MsgTagged, Ops, calls, error, flag, ops};
 use crate::bound::{WANTED, errno_of};
 use crate::ep::{ActiveEndpoint, State};
-use crate::errno::{Code, Errno, Result, answer};
+use crate::errno::{Errno, Result};
 use crate::info::DATAGRAM_BYTES;
 use crate::library::{Level, log};
 use crate::pointer::{Array, Buffer, gather};
 use crate::receive;
 use bellwire_tagged::{PostError, SendMode, SendStatus, Spans, TaggedMessage, Token};
-use std::ffi::c_void;
 use std::ptr::null_mut;
 
 /// fi_msg(3).
@@ -43,7 +42,7 @@ struct Send {
     to: u64,
     tag: Option<u64>,
     data: Option<u64>,
-    context: *mut c_void,
+    context: Context,
     flags: u64,
 }
 
@@ -139,7 +138,7 @@ fn one(
     to: u64,
     tag: Option<u64>,
     data: Option<u64>,
-    context: *mut c_void,
+    context: Context,
 ) -> Result {
     let body = from.span(length)?.into();
     let mut state = ep.lock();
@@ -169,7 +168,7 @@ fn several(
     count: usize,
     to: u64,
     tag: Option<u64>,
-    context: *mut c_void,
+    context: Context,
 ) -> Result {
     let body = gather(parts, count, IoVec::span)?;
     let mut state = ep.lock();
@@ -187,123 +186,65 @@ fn message(ep: &ActiveEndpoint, message: Msg, tag: Option<u64>, flags: u64) -> R
     state.send(&body, Send { to, tag, data, context, flags })
 }
 
-extern "C" fn send(
-    ep: &ActiveEndpoint,
-    from: Buffer,
-    length: usize,
-    _desc: *mut c_void,
-    to: u64,
-    context: *mut c_void,
-) -> isize {
-    answer(one(ep, from, length, to, None, None, context))
-}
+calls! {
+    ep: &ActiveEndpoint;
 
-extern "C" fn senddata(
-    ep: &ActiveEndpoint,
-    from: Buffer,
-    length: usize,
-    _desc: *mut c_void,
-    data: u64,
-    to: u64,
-    context: *mut c_void,
-) -> isize {
-    answer(one(ep, from, length, to, None, Some(data), context))
-}
-
-extern "C" fn inject(ep: &ActiveEndpoint, from: Buffer, length: usize, to: u64) -> isize {
-    answer(copied(ep, from, length, to, None, None))
-}
-
-extern "C" fn injectdata(
-    ep: &ActiveEndpoint,
-    from: Buffer,
-    length: usize,
-    data: u64,
-    to: u64,
-) -> isize {
-    answer(copied(ep, from, length, to, None, Some(data)))
-}
-
-extern "C" fn tsend(
-    ep: &ActiveEndpoint,
-    from: Buffer,
-    length: usize,
-    _desc: *mut c_void,
-    to: u64,
-    tag: u64,
-    context: *mut c_void,
-) -> isize {
-    answer(one(ep, from, length, to, Some(tag), None, context))
-}
-
-#[allow(clippy::too_many_arguments)]
-extern "C" fn tsenddata(
-    ep: &ActiveEndpoint,
-    from: Buffer,
-    length: usize,
-    _desc: *mut c_void,
-    data: u64,
-    to: u64,
-    tag: u64,
-    context: *mut c_void,
-) -> isize {
-    answer(one(ep, from, length, to, Some(tag), Some(data), context))
-}
-
-extern "C" fn tinject(
-    ep: &ActiveEndpoint,
-    from: Buffer,
-    length: usize,
-    to: u64,
-    tag: u64,
-) -> isize {
-    answer(copied(ep, from, length, to, Some(tag), None))
-}
-
-extern "C" fn tinjectdata(
-    ep: &ActiveEndpoint,
-    from: Buffer,
-    length: usize,
-    data: u64,
-    to: u64,
-    tag: u64,
-) -> isize {
-    answer(copied(ep, from, length, to, Some(tag), Some(data)))
-}
-
-extern "C" fn sendv(
-    ep: &ActiveEndpoint,
-    parts: Array<IoVec>,
-    _desc: *mut *mut c_void,
-    count: usize,
-    to: u64,
-    context: *mut c_void,
-) -> isize {
-    answer(several(ep, parts, count, to, None, context))
-}
-
-extern "C" fn tsendv(
-    ep: &ActiveEndpoint,
-    parts: Array<IoVec>,
-    _desc: *mut *mut c_void,
-    count: usize,
-    to: u64,
-    tag: u64,
-    context: *mut c_void,
-) -> isize {
-    answer(several(ep, parts, count, to, Some(tag), context))
-}
-
-extern "C" fn sendmsg(ep: &ActiveEndpoint, msg: Option<&Msg>, flags: u64) -> isize {
-    match msg {
-        Some(msg) => answer(message(ep, *msg, None, flags)),
-        None => Code::of_error(error::EINVAL),
+    fn send(from: Buffer, length: usize, _desc: Desc, to: u64, context: Context) -> isize {
+        one(ep, from, length, to, None, None, context)
     }
-}
 
-extern "C" fn tsendmsg(ep: &ActiveEndpoint, msg: Option<&MsgTagged>, flags: u64) -> isize {
-    let Some(&MsgTagged { iov, desc, iov_count, addr, tag, context, data, .. }) = msg else {
-        return Code::of_error(error::EINVAL);
-    };
-    answer(message(ep, Msg { iov, desc, iov_count, addr, context, data }, Some(tag), flags))
+    fn senddata(from: Buffer, length: usize, _desc: Desc, data: u64, to: u64, context: Context)
+        -> isize
+    {
+        one(ep, from, length, to, None, Some(data), context)
+    }
+
+    fn inject(from: Buffer, length: usize, to: u64) -> isize {
+        copied(ep, from, length, to, None, None)
+    }
+
+    fn injectdata(from: Buffer, length: usize, data: u64, to: u64) -> isize {
+        copied(ep, from, length, to, None, Some(data))
+    }
+
+    fn tsend(from: Buffer, length: usize, _desc: Desc, to: u64, tag: u64, context: Context)
+        -> isize
+    {
+        one(ep, from, length, to, Some(tag), None, context)
+    }
+
+    fn tsenddata(
+        from: Buffer, length: usize, _desc: Desc, data: u64, to: u64, tag: u64, context: Context
+    ) -> isize {
+        one(ep, from, length, to, Some(tag), Some(data), context)
+    }
+
+    fn tinject(from: Buffer, length: usize, to: u64, tag: u64) -> isize {
+        copied(ep, from, length, to, Some(tag), None)
+    }
+
+    fn tinjectdata(from: Buffer, length: usize, data: u64, to: u64, tag: u64) -> isize {
+        copied(ep, from, length, to, Some(tag), Some(data))
+    }
+
+    fn sendv(parts: Array<IoVec>, _desc: Descs, count: usize, to: u64, context: Context) -> isize {
+        several(ep, parts, count, to, None, context)
+    }
+
+    fn tsendv(
+        parts: Array<IoVec>, _desc: Descs, count: usize, to: u64, tag: u64, context: Context
+    ) -> isize {
+        several(ep, parts, count, to, Some(tag), context)
+    }
+
+    fn sendmsg(msg: Option<&Msg>, flags: u64) -> isize {
+        msg.ok_or(error::EINVAL).and_then(|msg| message(ep, *msg, None, flags))
+    }
+
+    fn tsendmsg(msg: Option<&MsgTagged>, flags: u64) -> isize {
+        msg.ok_or(error::EINVAL).and_then(|msg| {
+            let &MsgTagged { iov, desc, iov_count, addr, tag, context, data, .. } = msg;
+            message(ep, Msg { iov, desc, iov_count, addr, context, data }, Some(tag), flags)
+        })
+    }
 }
