@@ -33,7 +33,14 @@ pub struct Slot(pub *const c_void);
 unsafe impl Sync for Slot {}
 
 impl<const N: usize> Ops<N> {
-    pub const fn new(slots: [Slot; N]) -> Self {
+    /// A table that begins with these functions. Operations without a function are refused.
+    pub const fn new<const M: usize>(functions: [Slot; M]) -> Self {
+        let mut slots = [Slot(enosys as *const c_void); N];
+        let mut at = 0;
+        while at < M {
+            slots[at] = functions[at];
+            at += 1;
+        }
         Ops { size: size_of::<Self>(), slots }
     }
 }
@@ -68,7 +75,7 @@ macro_rules! calls {
             #[allow(clippy::too_many_arguments)]
             $vis extern "C" fn $name$(<$kind: $bound>)?($object: &$of, $($parameters)*) -> $code {
                 let _ = $object;
-                $crate::errno::answer($body)
+                $crate::errno::answer((|| -> $crate::errno::Result<_> { $body })())
             }
         )*
     };

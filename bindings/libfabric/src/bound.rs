@@ -13,7 +13,7 @@ use crate::object::Handle;
 use crate::pointer::{Buffer, write_bytes};
 use crate::reference::{Listed, Ref, Use};
 use crate::shared::{SharedReceiveContext, SharedTransmitContext};
-use crate::wait::WaitObject;
+use crate::wait::Waiting;
 use bellwire::Status;
 use bellwire_tagged::{CompletionKind, ConnectionEvent, Outcome, Sink, TaggedCompletion};
 use std::collections::HashMap;
@@ -78,7 +78,7 @@ impl Lists {
     pub fn add(&self, ep: Listed<ActiveEndpoint>) {
         self.cqs.iter().flatten().for_each(|cq| cq.add(ep));
         self.cntrs.iter().flatten().for_each(|cntr| cntr.add(ep));
-        self.wait_objects().for_each(|object| object.add(ep.wait_fd()));
+        self.waiting().for_each(|waiting| waiting.add(ep.wait_fd()));
         if let Some(eq) = &self.eq {
             eq.add(Source::Active(ep), ep.wait_fd());
         }
@@ -89,7 +89,7 @@ impl Lists {
 
     /// Removes an endpoint that is being closed.
     pub fn remove(&self, ep: &ActiveEndpoint) {
-        self.wait_objects().for_each(|object| object.remove(ep.wait_fd()));
+        self.waiting().for_each(|waiting| waiting.remove(ep.wait_fd()));
         self.cqs.iter().flatten().for_each(|cq| cq.remove(ep));
         self.cntrs.iter().flatten().for_each(|cntr| cntr.remove(ep));
         if let Some(eq) = &self.eq {
@@ -100,9 +100,9 @@ impl Lists {
         }
     }
 
-    fn wait_objects(&self) -> impl Iterator<Item = &WaitObject> {
-        let cqs = self.cqs.iter().flatten().filter_map(|cq| cq.wait_object());
-        cqs.chain(self.cntrs.iter().flatten().filter_map(|cntr| cntr.wait_object()))
+    fn waiting(&self) -> impl Iterator<Item = &Waiting> {
+        let cqs = self.cqs.iter().flatten().map(|cq| cq.waiting());
+        cqs.chain(self.cntrs.iter().flatten().map(|cntr| cntr.waiting()))
     }
 }
 

@@ -8,7 +8,7 @@ use crate::lock::Lock;
 use crate::object::{self, CLOSED_CNTR, Close, Handle, Opened, close, object};
 use crate::pointer::{Buffer, Out};
 use crate::reference::{Listed, Ref};
-use crate::wait::{self, EmptyPolls, Timeout, WaitObject};
+use crate::wait::{EmptyPolls, Timeout, Waiting};
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -17,10 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 pub struct Counter {
     fid: FidCntr,
     domain: Ref<Domain>,
-    wait_obj: c_int,
-    wait: Option<WaitObject>,
-    /// A thread may be asleep.
-    asleep: AtomicBool,
+    waiting: Waiting,
     value: AtomicU64,
     errors: AtomicU64,
     /// It counts peers' accesses to a region of memory, at any endpoint of the domain.
@@ -33,7 +30,7 @@ pub struct Counter {
 
 object!(Counter, FidCntr, FID, CLOSED_CNTR, users);
 
-static FID: Ops<6> = ops![close::<Counter>, enosys, control, enosys, enosys, enosys];
+static FID: Ops<6> = ops![close::<Counter>, enosys, control];
 /// fi_cntr(3).
 static CNTR: Ops<7> = ops![read, readerr, add, set, wait_for, adderr, seterr];
 
@@ -44,25 +41,19 @@ pub extern "C" fn open(
     into: Out<Counter>,
     context: *mut c_void,
 ) -> c_int {
-    object::open(into, || Counter::open(domain, attr.ok_or(error::EINVAL)?, context))
-}
-
-impl Counter {
-    fn open(domain: &Domain, attr: &CntrAttr, context: *mut c_void) -> Result<Opened<Counter>> {
+    object::open(into, || {
+        let attr = attr.ok_or(error::EINVAL)?;
         if attr.events != 0 {
             return Err(error::ENOSYS);
         }
         if attr.flags != 0 {
             return Err(error::EBADFLAGS);
         }
-        let mut wait_obj = attr.wait_obj;
-        let wait = WaitObject::wanted(&mut wait_obj, attr.wait_set)?;
+        let waiting = Waiting::wanted(&mut { attr.wait_obj }, attr.wait_set)?;
         let cntr = Opened::new(Counter {
             fid: FidCntr { fid: Fid { class: class::CNTR, context, ops: &FID }, ops: &CNTR },
             domain: Ref::to(domain),
-            wait_obj,
-            wait,
-            asleep: AtomicBool::new(false),
+            waiting,
             value: AtomicU64::new(0),
             errors: AtomicU64::new(0),
             everywhere: AtomicBool::new(false),
@@ -70,25 +61,22 @@ impl Counter {
             empty_polls: EmptyPolls::default(),
             users: AtomicUsize::new(0),
         });
-        if let Some(wait) = &cntr.wait {
-            wait.join(Handle::of(&*cntr));
-        }
+        cntr.waiting.join(Handle::of(&*cntr));
         Ok(cntr)
-    }
+    })
+}
 
+impl Counter {
     /// Counts a completion.
-    // SeqCst includes Release, which programs' own additions use too. It pairs with the acquire of
-    // `read`: a thread that sees the count sees the counted operation.
+    // SeqCst, for a thread that may fall asleep. It includes Release, which programs' own additions
+    // use too: that pairs with the acquire of `read`, so a thread that sees the count sees the
+    // counted operation.
     #[inline]
     pub fn count(&self, good: bool) {
         let count = if good { &self.value } else { &self.errors };
         count.fetch_add(1, Ordering::SeqCst);
-        // SeqCst, with the store in `may_sleep`: either the sleeper sees the count, or we see the
-        // sleeper.
-        if let Some(wait) = self.wait.as_ref()
-            && self.asleep.swap(false, Ordering::SeqCst)
-        {
-            wait.wake();
+        if self.waiting.is_possible() {
+            self.waiting.wake_sleeper();
         }
     }
 
@@ -106,8 +94,8 @@ impl Counter {
     }
 
     /// The object that sleepers wait for.
-    pub fn wait_object(&self) -> Option<&WaitObject> {
-        self.wait.as_ref()
+    pub fn waiting(&self) -> &Waiting {
+        &self.waiting
     }
 
     fn progress(&self) {
@@ -134,10 +122,7 @@ impl Counter {
 
     /// Whether the program may sleep: nothing is pending, and wake-ups are armed.
     pub fn may_sleep(&self) -> bool {
-        if let Some(wait) = &self.wait {
-            wait.settle();
-        }
-        self.asleep.store(true, Ordering::SeqCst);
+        self.waiting.may_fall_asleep();
         let before = self.sum();
         self.progress();
         self.sum() == before && self.all(ActiveEndpoint::arm)
@@ -159,9 +144,7 @@ impl Counter {
 
     fn change(&self, how: impl FnOnce(&Self)) -> c_int {
         how(self);
-        if let Some(wait) = &self.wait {
-            wait.wake();
-        }
+        self.waiting.wake();
         0
     }
 
@@ -179,8 +162,8 @@ impl Counter {
             if timeout.is_over() {
                 return Err(error::ETIMEDOUT);
             }
-            match &self.wait {
-                Some(wait) if timeout.sleeps() && self.may_sleep() => timeout.sleep(wait.fd()),
+            match self.waiting.fd() {
+                Some(fd) if timeout.sleeps() && self.may_sleep() => timeout.sleep(fd),
                 _ => {}
             }
         }
@@ -189,14 +172,12 @@ impl Counter {
 
 impl Close for Counter {
     fn close(&self) {
-        if let Some(wait) = &self.wait {
-            wait.leave(Handle::of(self));
-        }
+        self.waiting.leave(Handle::of(self));
     }
 }
 
 extern "C" fn control(cntr: &Counter, command: c_int, argument: Buffer) -> c_int {
-    answer(wait::control(cntr.wait.as_ref(), cntr.wait_obj, command, argument))
+    answer(cntr.waiting.control(command, argument))
 }
 
 extern "C" fn read(cntr: &Counter) -> u64 {

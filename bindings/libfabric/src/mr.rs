@@ -3,11 +3,11 @@
 //!
 //! A region belongs to the domain, and is exposed at each of its endpoints.
 
-use crate::abi::{Fid, FidMr, IoVec, MrAttr, Ops, class, enosys, error, flag, ops, value};
+use crate::abi::{Fid, FidMr, IoVec, MrAttr, Ops, calls, class, error, flag, ops, value};
 use crate::cntr::Counter;
 use crate::domain::Domain;
 use crate::ep::ActiveEndpoint;
-use crate::errno::{Result, answer};
+use crate::errno::Result;
 use crate::library::{Level, log};
 use crate::object::{self, CLOSED_MR, Close, Handle, Opened, close, object};
 use crate::pointer::{Array, Buffer, Out};
@@ -41,7 +41,7 @@ pub struct Exposed {
     endpoints: Vec<Listed<ActiveEndpoint>>,
 }
 
-static FID: Ops<6> = ops![close::<MemoryRegion>, bind, control, enosys, enosys, enosys];
+static FID: Ops<6> = ops![close::<MemoryRegion>, bind, control];
 /// fi_mr(3).
 pub static MR: Ops<3> = ops![reg, regv, regattr];
 
@@ -131,7 +131,7 @@ impl MemoryRegion {
             state.bound.add_region(key, region);
         }
         for cntr in [&region.writes, &region.reads].into_iter().filter_map(AtomicRef::get) {
-            wake_by(cntr, ep);
+            cntr.waiting().add(ep.wait_fd());
         }
         Ok(())
     }
@@ -147,30 +147,6 @@ impl MemoryRegion {
         if let Some(cntr) = if read { &self.reads } else { &self.writes }.get() {
             cntr.count(true);
         }
-    }
-
-    /// Binds a counter of peers' accesses. Only endpoints with FI_RMA_EVENT report these.
-    fn bind(&self, cntr: Handle, flags: u64) -> Result {
-        let cntr: &Counter = cntr.object().ok_or(error::EINVAL)?;
-        if flags & !(flag::REMOTE_WRITE | flag::REMOTE_READ) != 0 || flags == 0 {
-            return Err(error::EBADFLAGS);
-        }
-        for (which, place) in [(flag::REMOTE_WRITE, &self.writes), (flag::REMOTE_READ, &self.reads)]
-        {
-            if flags & which != 0 {
-                place.set(Ref::to(cntr));
-            }
-        }
-        cntr.count_everywhere();
-        self.domain.exposed.lock().endpoints.iter().for_each(|ep| wake_by(cntr, ep));
-        Ok(())
-    }
-}
-
-/// Makes events at an endpoint wake up a region's counter.
-fn wake_by(cntr: &Counter, ep: &ActiveEndpoint) {
-    if let Some(wait) = cntr.wait_object() {
-        wait.add(ep.wait_fd());
     }
 }
 
@@ -200,8 +176,34 @@ fn register(
     MemoryRegion::open(domain, part, key, access, context)
 }
 
-extern "C" fn bind(mr: &MemoryRegion, cntr: Handle, flags: u64) -> c_int {
-    answer(mr.bind(cntr, flags))
+calls! {
+    mr: &MemoryRegion;
+
+    /// Binds a counter of peers' accesses. Only endpoints with FI_RMA_EVENT report these.
+    fn bind(cntr: Handle, flags: u64) -> c_int {
+        let cntr: &Counter = cntr.object().ok_or(error::EINVAL)?;
+        if flags & !(flag::REMOTE_WRITE | flag::REMOTE_READ) != 0 || flags == 0 {
+            return Err(error::EBADFLAGS);
+        }
+        for (which, place) in [(flag::REMOTE_WRITE, &mr.writes), (flag::REMOTE_READ, &mr.reads)] {
+            if flags & which != 0 {
+                place.set(Ref::to(cntr));
+            }
+        }
+        cntr.count_everywhere();
+        // Events at all endpoints wake its sleepers.
+        let exposed = mr.domain.exposed.lock();
+        exposed.endpoints.iter().for_each(|ep| cntr.waiting().add(ep.wait_fd()));
+        Ok(())
+    }
+
+    fn control(command: c_int, _argument: *mut c_void) -> c_int {
+        match command {
+            // Regions are enabled from the start.
+            value::CONTROL_ENABLE => Ok(()),
+            _ => Err(error::ENOSYS),
+        }
+    }
 }
 
 extern "C" fn regattr(
@@ -250,12 +252,4 @@ extern "C" fn reg(
     let part = [IoVec { base: start, len }];
     let settings = (access, offset, key, flags);
     object::open(into, || register(domain, Array::of(&part), 1, settings, context))
-}
-
-extern "C" fn control(_mr: &MemoryRegion, command: c_int, _argument: *mut c_void) -> c_int {
-    answer(match command {
-        // Regions are enabled from the start.
-        value::CONTROL_ENABLE => Ok(()),
-        _ => Err(error::ENOSYS),
-    })
 }

@@ -1,6 +1,6 @@
 //! Poll sets: they tell which of several queues and counters have news.
 
-use crate::abi::{Fid, FidPoll, Ops, PollAttr, class, enosys, error, ops};
+use crate::abi::{Fid, FidPoll, Ops, PollAttr, class, error, ops};
 use crate::domain::Domain;
 use crate::errno::{Result, answer};
 use crate::object::{self, CLOSED_POLL, Close, Handle, Opened, close, object};
@@ -29,7 +29,7 @@ struct Member {
     counted: u64,
 }
 
-static FID: Ops<6> = ops![close::<PollSet>, enosys, enosys, enosys, enosys, enosys];
+static FID: Ops<6> = ops![close::<PollSet>];
 /// fi_poll(3).
 static POLL: Ops<3> = ops![poll, poll_add, poll_del];
 

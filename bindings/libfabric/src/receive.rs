@@ -151,11 +151,9 @@ calls! {
 
     /// `fi_recvmsg`.
     pub fn recvmsg<R: Receiver>(message: Option<&Msg>, flags: u64) -> isize {
-        message.ok_or(error::EINVAL).and_then(|message| {
-            let &Msg { iov, iov_count, addr: from, context, .. } = message;
-            let (tag, flags) = (None, Some(flags));
-            several(receiver, iov, Receive { from, tag, context, flags, iov_count })
-        })
+        let &Msg { iov, iov_count, addr: from, context, .. } = message.ok_or(error::EINVAL)?;
+        let (tag, flags) = (None, Some(flags));
+        several(receiver, iov, Receive { from, tag, context, flags, iov_count })
     }
 
     /// `fi_trecv`.
@@ -177,11 +175,10 @@ calls! {
 
     /// `fi_trecvmsg`.
     pub fn trecvmsg<R: Receiver>(message: Option<&MsgTagged>, flags: u64) -> isize {
-        message.ok_or(error::EINVAL).and_then(|message| {
-            let &MsgTagged { iov, iov_count, addr: from, tag, ignore, context, .. } = message;
-            let (tag, flags) = (Some((tag, ignore)), Some(flags));
-            several(receiver, iov, Receive { from, tag, context, flags, iov_count })
-        })
+        let &MsgTagged { iov, iov_count, addr: from, tag, ignore, context, .. } =
+            message.ok_or(error::EINVAL)?;
+        let (tag, flags) = (Some((tag, ignore)), Some(flags));
+        several(receiver, iov, Receive { from, tag, context, flags, iov_count })
     }
 
     /// `fi_cancel`.

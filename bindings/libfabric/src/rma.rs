@@ -69,20 +69,19 @@ fn read_into(
     state.read(into, Access { to, offset, key, context, flags })
 }
 
-/// Writes one buffer; `flags`: `None` for the usual ones.
+/// Writes these buffers; `flags`: `None` for the usual ones.
 #[inline(always)]
-fn write_one(
+fn write_from(
     ep: &ActiveEndpoint,
-    (from, length): (Buffer, usize),
+    body: &Spans,
     data: Option<u64>,
     (to, offset, key): Target,
     context: Context,
     flags: Option<u64>,
 ) -> Result {
-    let body = from.span(length)?.into();
     let mut state = ep.lock();
     let flags = flags.unwrap_or_else(|| state.usual());
-    state.write(&body, data, Access { to, offset, key, context, flags })
+    state.write(body, data, Access { to, offset, key, context, flags })
 }
 
 /// The buffers of a message and its target.
@@ -112,63 +111,57 @@ calls! {
     fn read(
         into: Buffer, length: usize, _desc: Desc, from: u64, offset: u64, key: u64, context: Context
     ) -> isize {
-        let into = into.span(length).map(Spans::from);
-        into.and_then(|into| read_into(ep, &into, (from, offset, key), context))
+        read_into(ep, &into.span(length)?.into(), (from, offset, key), context)
     }
 
     fn readv(
         into: Array<IoVec>, _desc: Descs, count: usize,
         from: u64, offset: u64, key: u64, context: Context
     ) -> isize {
-        let into = gather(into, count, IoVec::span);
-        into.and_then(|into| read_into(ep, &into, (from, offset, key), context))
+        read_into(ep, &gather(into, count, IoVec::span)?, (from, offset, key), context)
     }
 
     fn readmsg(message: Option<&MsgRma>, flags: u64) -> isize {
         let mut state = ep.lock();
-        let message = message_of(message, state.with(flags));
-        message.and_then(|(_, into, access)| state.read(&into, access))
+        let (_, into, access) = message_of(message, state.with(flags))?;
+        state.read(&into, access)
     }
 
     fn write(
         from: Buffer, length: usize, _desc: Desc, to: u64, offset: u64, key: u64, context: Context
     ) -> isize {
-        write_one(ep, (from, length), None, (to, offset, key), context, None)
+        write_from(ep, &from.span(length)?.into(), None, (to, offset, key), context, None)
     }
 
     fn writev(
         from: Array<IoVec>, _desc: Descs, count: usize,
         to: u64, offset: u64, key: u64, context: Context
     ) -> isize {
-        gather(from, count, IoVec::span).and_then(|body| {
-            let mut state = ep.lock();
-            let flags = state.usual();
-            state.write(&body, None, Access { to, offset, key, context, flags })
-        })
+        let body = gather(from, count, IoVec::span)?;
+        write_from(ep, &body, None, (to, offset, key), context, None)
     }
 
     fn writemsg(message: Option<&MsgRma>, flags: u64) -> isize {
         let mut state = ep.lock();
-        let message = message_of(message, state.with(flags));
-        message.and_then(|(message, body, access)| {
-            let data = (flags & flag::REMOTE_CQ_DATA != 0).then_some(message.data);
-            state.write(&body, data, access)
-        })
+        let (message, body, access) = message_of(message, state.with(flags))?;
+        let data = (flags & flag::REMOTE_CQ_DATA != 0).then_some(message.data);
+        state.write(&body, data, access)
     }
 
     fn inject(from: Buffer, length: usize, to: u64, offset: u64, key: u64) -> isize {
-        write_one(ep, (from, length), None, (to, offset, key), null_mut(), Some(flag::INJECT))
+        let (body, target) = (from.span(length)?.into(), (to, offset, key));
+        write_from(ep, &body, None, target, null_mut(), Some(flag::INJECT))
     }
 
     fn writedata(
         from: Buffer, length: usize, _desc: Desc, data: u64,
         to: u64, offset: u64, key: u64, context: Context
     ) -> isize {
-        write_one(ep, (from, length), Some(data), (to, offset, key), context, None)
+        write_from(ep, &from.span(length)?.into(), Some(data), (to, offset, key), context, None)
     }
 
     fn injectdata(from: Buffer, length: usize, data: u64, to: u64, offset: u64, key: u64) -> isize {
-        let target = (to, offset, key);
-        write_one(ep, (from, length), Some(data), target, null_mut(), Some(flag::INJECT))
+        let (body, target) = (from.span(length)?.into(), (to, offset, key));
+        write_from(ep, &body, Some(data), target, null_mut(), Some(flag::INJECT))
     }
 }

@@ -4,7 +4,7 @@
 
 use crate::abi::{Fid, FidEp, FidStx, Ops, RxAttr, TxAttr, class, enosys, error, flag, ops, value};
 use crate::domain::Domain;
-use crate::ep::{self, ActiveEndpoint, NO_ATOMICS, NO_CALLS, NO_COLLECTIVES, NONE, State};
+use crate::ep::{self, ActiveEndpoint, NO_ATOMICS, NO_CALLS, NO_COLLECTIVES, State};
 use crate::errno::{Result, answer};
 use crate::info::NOT_SHARED;
 use crate::library::{Level, log};
@@ -47,41 +47,21 @@ impl Close for SharedTransmitContext {}
 /// Most waiting receives of each kind.
 const RECEIVES: usize = 65_536;
 
-static FID: Ops<6> = ops![close::<SharedReceiveContext>, enosys, control, enosys, enosys, enosys];
-static STX_FID: Ops<6> =
-    ops![close::<SharedTransmitContext>, enosys, enosys, enosys, enosys, enosys];
+static FID: Ops<6> = ops![close::<SharedReceiveContext>, enosys, control];
+static STX_FID: Ops<6> = ops![close::<SharedTransmitContext>];
 /// fi_endpoint(3), fi_msg(3) and fi_tagged(3), as far as they receive.
-static EP: Ops<7> = ops![
-    receive::cancel::<SharedReceiveContext>,
-    enosys,
-    enosys,
-    enosys,
-    enosys,
-    ep::size_left,
-    enosys,
-];
-static STX: Ops<7> = Ops::new([NONE; 7]);
+static EP: Ops<7> =
+    ops![receive::cancel::<SharedReceiveContext>, enosys, enosys, enosys, enosys, ep::size_left];
+static STX: Ops<7> = ops![];
 static MSG: Ops<9> = ops![
     receive::recv::<SharedReceiveContext>,
     receive::recvv::<SharedReceiveContext>,
-    receive::recvmsg::<SharedReceiveContext>,
-    enosys,
-    enosys,
-    enosys,
-    enosys,
-    enosys,
-    enosys,
+    receive::recvmsg::<SharedReceiveContext>
 ];
 static TAGGED: Ops<9> = ops![
     receive::trecv::<SharedReceiveContext>,
     receive::trecvv::<SharedReceiveContext>,
-    receive::trecvmsg::<SharedReceiveContext>,
-    enosys,
-    enosys,
-    enosys,
-    enosys,
-    enosys,
-    enosys,
+    receive::trecvmsg::<SharedReceiveContext>
 ];
 
 /// `fi_srx_context`.

@@ -238,13 +238,12 @@ calls! {
     }
 
     fn sendmsg(msg: Option<&Msg>, flags: u64) -> isize {
-        msg.ok_or(error::EINVAL).and_then(|msg| message(ep, *msg, None, flags))
+        message(ep, *msg.ok_or(error::EINVAL)?, None, flags)
     }
 
     fn tsendmsg(msg: Option<&MsgTagged>, flags: u64) -> isize {
-        msg.ok_or(error::EINVAL).and_then(|msg| {
-            let &MsgTagged { iov, desc, iov_count, addr, tag, context, data, .. } = msg;
-            message(ep, Msg { iov, desc, iov_count, addr, context, data }, Some(tag), flags)
-        })
+        let &MsgTagged { iov, desc, iov_count, addr, tag, context, data, .. } =
+            msg.ok_or(error::EINVAL)?;
+        message(ep, Msg { iov, desc, iov_count, addr, context, data }, Some(tag), flags)
     }
 }
