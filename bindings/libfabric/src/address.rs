@@ -89,7 +89,7 @@ mod tests {
         let mut bytes = [0_u8; BYTES];
         let mut length = BYTES;
         let address = "10.1.2.3:9228".parse().unwrap();
-        let into = Buffer::of(&mut bytes);
+        let into = Buffer::of_bytes(&mut bytes);
         assert_eq!(write(address, into, &mut length), Ok(()));
         assert_eq!(read(&bytes), Some(address));
         length = 3;

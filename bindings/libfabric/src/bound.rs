@@ -30,13 +30,8 @@ pub struct Bound {
     pub eq: Option<Ref<EventQueue>>,
     pub tx_cq: Option<Ref<CompletionQueue>>,
     pub rx_cq: Option<Ref<CompletionQueue>>,
-    tx_cntr: Option<Ref<Counter>>,
-    rx_cntr: Option<Ref<Counter>>,
-    /// Counters of accesses to peers' memory: writes, and those that fetch data.
-    write_cntr: Option<Ref<Counter>>,
-    read_cntr: Option<Ref<Counter>>,
-    remote_write_cntr: Option<Ref<Counter>>,
-    remote_read_cntr: Option<Ref<Counter>>,
+    /// By what they count, as in [`COUNTED`].
+    cntrs: [Option<Ref<Counter>>; 6],
     /// All objects that it was ever bound to.
     held: Vec<Use>,
     /// Whether accesses by peers are reported.
@@ -59,6 +54,17 @@ pub struct Bound {
     /// Numbers in the address vector by peer.
     pub sources: Vec<u64>,
 }
+
+/// The flags that bind the counters of an endpoint: of messages, of accesses to peers' memory, and
+/// of accesses by peers.
+const COUNTED: [u64; 6] =
+    [flag::SEND, flag::RECV, flag::WRITE, flag::READ, flag::REMOTE_WRITE, flag::REMOTE_READ];
+const SENDS: usize = 0;
+const RECEIVES: usize = 1;
+const WRITES: usize = 2;
+const READS: usize = 3;
+const REMOTE_WRITES: usize = 4;
+const REMOTE_READS: usize = 5;
 
 /// In a token's note: a completion is wanted. The other bits are the completion's flags; libfabric
 /// has no flag of this value.
@@ -135,26 +141,18 @@ impl Bound {
 
     /// The objects that list the endpoint once it is enabled.
     pub fn lists(&self) -> Lists {
-        let cntrs = [
-            &self.tx_cntr,
-            &self.rx_cntr,
-            &self.write_cntr,
-            &self.read_cntr,
-            &self.remote_write_cntr,
-            &self.remote_read_cntr,
-        ];
         Lists {
             srx: self.srx.clone(),
             eq: self.eq.clone(),
             cqs: [self.tx_cq.clone(), self.rx_cq.clone()],
-            cntrs: cntrs.map(Clone::clone),
+            cntrs: self.cntrs.clone(),
         }
     }
 
     /// Whether the endpoint can be used.
     ///
     /// # Errors
-    /// CompletionKind is missing; a line in the log says more.
+    /// Something is missing; a line in the log says more.
     pub fn check(&self) -> Result {
         let Lists { cqs, cntrs, .. } = self.lists();
         let (error, what) = if self.connected && self.eq.is_none() {
@@ -249,17 +247,9 @@ impl Bound {
     fn bind_cntr(&mut self, cntr: &Counter, flags: u64) {
         // Without FI_RMA_EVENT, a counter of accesses by peers counts nothing; MPICH binds one all
         // the same.
-        let rma_events = self.rma_events;
-        let places = [
-            (flag::SEND, true, &mut self.tx_cntr),
-            (flag::RECV, true, &mut self.rx_cntr),
-            (flag::WRITE, true, &mut self.write_cntr),
-            (flag::READ, true, &mut self.read_cntr),
-            (flag::REMOTE_WRITE, rma_events, &mut self.remote_write_cntr),
-            (flag::REMOTE_READ, rma_events, &mut self.remote_read_cntr),
-        ];
-        for (which, counts, place) in places {
-            if counts && flags & which != 0 {
+        let places = self.cntrs.iter_mut().zip(COUNTED).enumerate();
+        for (at, (place, which)) in places {
+            if flags & which != 0 && (self.rma_events || at < REMOTE_WRITES) {
                 *place = Some(Ref::to(cntr));
             }
         }
@@ -269,9 +259,9 @@ impl Bound {
     #[inline]
     fn counter(&self, note: u64) -> Option<&Counter> {
         match note & (flag::WRITE | flag::READ) {
-            0 => self.tx_cntr.as_deref(),
-            flag::WRITE => self.write_cntr.as_deref(),
-            _ => self.read_cntr.as_deref(),
+            0 => self.cntrs[SENDS].as_deref(),
+            flag::WRITE => self.cntrs[WRITES].as_deref(),
+            _ => self.cntrs[READS].as_deref(),
         }
     }
 
@@ -325,7 +315,7 @@ impl Bound {
             CompletionKind::Sent | CompletionKind::AccessCompleted => {
                 (&self.tx_cq, self.counter(done.token.note))
             }
-            _ => (&self.rx_cq, self.rx_cntr.as_deref()),
+            _ => (&self.rx_cq, self.cntrs[RECEIVES].as_deref()),
         };
         if let Some(cq) = cq {
             let (err, err_data, err_data_size) = (err.number(), Buffer::NULL, 0);
@@ -339,7 +329,7 @@ impl Bound {
 }
 
 fn read_flags(place: Buffer) -> Result<u64> {
-    let bytes = place.bytes(size_of::<u64>())?.first_chunk().ok_or(error::EINVAL)?;
+    let bytes = place.elements(size_of::<u64>())?.first_chunk().ok_or(error::EINVAL)?;
     Ok(u64::from_ne_bytes(*bytes))
 }
 
@@ -370,8 +360,7 @@ fn entry_of(done: &TaggedCompletion, flags: u64) -> CqEntry {
 
 impl Sink for Bound {
     fn memory_accessed(&mut self, key: u64, read: bool) {
-        let cntr = if read { &self.remote_read_cntr } else { &self.remote_write_cntr };
-        if let Some(cntr) = cntr {
+        if let Some(cntr) = &self.cntrs[if read { REMOTE_READS } else { REMOTE_WRITES }] {
             cntr.count(true);
         }
         if let Some(region) = self.regions.get(&key) {
@@ -414,7 +403,7 @@ impl Sink for Bound {
             let source = source.copied().unwrap_or(value::ADDRESS_UNKNOWN);
             cq.push(entry_of(&done, flags), source);
         }
-        if let Some(cntr) = &self.rx_cntr
+        if let Some(cntr) = &self.cntrs[RECEIVES]
             && done.kind == CompletionKind::Received
         {
             cntr.count(true);

@@ -72,7 +72,7 @@ impl Bound {
 /// # Errors
 /// `EINVAL`: too long, or missing.
 pub fn private_data<'a>(from: Buffer, length: usize) -> Result<&'a [u8]> {
-    if length > CONNECTION_BYTES { Err(error::EINVAL) } else { from.bytes(length) }
+    if length > CONNECTION_BYTES { Err(error::EINVAL) } else { from.elements(length) }
 }
 
 calls! {

@@ -377,7 +377,7 @@ calls! {
         if (level, which) != (0, value::OPT_MIN_MULTI_RECV) {
             return Err(error::ENOPROTOOPT);
         }
-        let value = from.bytes(length)?.first_chunk().ok_or(error::EINVAL)?;
+        let value = from.elements(length)?.first_chunk().ok_or(error::EINVAL)?;
         ep.lock().bound.min_multi_recv = usize::from_ne_bytes(*value);
         Ok(())
     }

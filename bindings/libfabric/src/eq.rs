@@ -256,7 +256,7 @@ impl EventQueue {
         };
         if theirs.is_empty() {
             pending.error_data = data;
-            error.err_data = Buffer::of(&mut pending.error_data);
+            error.err_data = Buffer::of_bytes(&mut pending.error_data);
         } else {
             error.err_data_size = write_bytes(theirs, &data);
             error.err_data = into.err_data;
@@ -315,7 +315,7 @@ calls! {
         if from.pointer().is_null() || length > EVENT_BYTES {
             return Err(error::EINVAL);
         }
-        let bytes = from.bytes(length)?.to_vec();
+        let bytes = from.elements(length)?.to_vec();
         eq.push(Event { kind, bytes, required: length, about: Handle::NULL, info: None });
         Ok(length)
     }

@@ -311,7 +311,7 @@ fn ends(
     flags: u64,
     hints: Option<&Info>,
 ) -> Result<Ends> {
-    let read = |address: Buffer, length| address.bytes(length).ok().and_then(address::read);
+    let read = |address: Buffer, length| address.elements(length).ok().and_then(address::read);
     let mut source = hints.and_then(|hints| read(hints.src_addr, hints.src_addrlen));
     let mut destination = hints.and_then(|hints| read(hints.dest_addr, hints.dest_addrlen));
     if flags & flag::PROV_ATTR_ONLY != 0 || (node.is_none() && service.is_none()) {
@@ -442,7 +442,7 @@ fn fill_domain(domain: &mut DomainAttr, kind: &Kind, version: u32, hint: Option<
 
 /// The source address of an info, if it has a port.
 pub fn source(info: &Info) -> Option<SocketAddrV4> {
-    let source = info.src_addr.bytes(info.src_addrlen).ok().and_then(address::read);
+    let source = info.src_addr.elements(info.src_addrlen).ok().and_then(address::read);
     source.filter(|source| source.port() != 0)
 }
 

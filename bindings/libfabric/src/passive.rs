@@ -72,7 +72,7 @@ pub enum Origin {
 /// Most requests that wait for an answer at one passive endpoint; further ones are refused.
 const BACKLOG: usize = 1024;
 
-/// CompletionKind the handle of an info can stand for.
+/// What the handle of an info can stand for.
 #[derive(Default)]
 struct Handles {
     listeners: Vec<Listed<PassiveEndpoint>>,
@@ -272,7 +272,7 @@ calls! {
     }
 
     fn setname(name: Buffer, length: usize) -> c_int {
-        let name = address::read(name.bytes(length)?).ok_or(error::EINVAL)?;
+        let name = address::read(name.elements(length)?).ok_or(error::EINVAL)?;
         let mut state = pep.state.lock();
         if state.listener.name.is_some() {
             return Err(error::EOPBADSTATE);

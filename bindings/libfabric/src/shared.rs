@@ -165,17 +165,8 @@ impl Receiver for SharedReceiveContext {
         else {
             return;
         };
-        ep.lock().bound.completed(TaggedCompletion {
-            token,
-            kind: CompletionKind::Received,
-            outcome: Outcome::Cancelled,
-            peer: None,
-            tag: None,
-            data: None,
-            length: 0,
-            overflow: 0,
-            address: 0,
-        });
+        let (kind, outcome) = (CompletionKind::Received, Outcome::Cancelled);
+        ep.lock().bound.completed(TaggedCompletion::new(token, kind, outcome));
     }
 }
 

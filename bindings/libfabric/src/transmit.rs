@@ -129,51 +129,19 @@ impl State {
     }
 }
 
-/// Sends one buffer.
+/// Sends these buffers; `flags`: `None` for the usual ones.
 #[inline(always)]
-fn one(
+fn post(
     ep: &ActiveEndpoint,
-    from: Buffer,
-    length: usize,
+    body: &Spans,
     to: u64,
-    tag: Option<u64>,
-    data: Option<u64>,
+    (tag, data): (Option<u64>, Option<u64>),
     context: Context,
+    flags: Option<u64>,
 ) -> Result {
-    let body = from.span(length)?.into();
     let mut state = ep.lock();
-    let flags = state.usual();
-    state.send(&body, Send { to, tag, data, context, flags })
-}
-
-/// Injects one buffer.
-#[inline(always)]
-fn copied(
-    ep: &ActiveEndpoint,
-    from: Buffer,
-    length: usize,
-    to: u64,
-    tag: Option<u64>,
-    data: Option<u64>,
-) -> Result {
-    let body = from.span(length)?.into();
-    let send = Send { to, tag, data, context: null_mut(), flags: flag::INJECT };
-    ep.lock().send(&body, send)
-}
-
-/// Sends several buffers.
-fn several(
-    ep: &ActiveEndpoint,
-    parts: Array<IoVec>,
-    count: usize,
-    to: u64,
-    tag: Option<u64>,
-    context: Context,
-) -> Result {
-    let body = gather(parts, count, IoVec::span)?;
-    let mut state = ep.lock();
-    let flags = state.usual();
-    state.send(&body, Send { to, tag, data: None, context, flags })
+    let flags = flags.unwrap_or_else(|| state.usual());
+    state.send(body, Send { to, tag, data, context, flags })
 }
 
 /// Sends a message structure.
@@ -190,51 +158,52 @@ calls! {
     ep: &ActiveEndpoint;
 
     fn send(from: Buffer, length: usize, _desc: Desc, to: u64, context: Context) -> isize {
-        one(ep, from, length, to, None, None, context)
+        post(ep, &from.span(length)?.into(), to, (None, None), context, None)
     }
 
     fn senddata(from: Buffer, length: usize, _desc: Desc, data: u64, to: u64, context: Context)
         -> isize
     {
-        one(ep, from, length, to, None, Some(data), context)
+        post(ep, &from.span(length)?.into(), to, (None, Some(data)), context, None)
     }
 
     fn inject(from: Buffer, length: usize, to: u64) -> isize {
-        copied(ep, from, length, to, None, None)
+        post(ep, &from.span(length)?.into(), to, (None, None), null_mut(), Some(flag::INJECT))
     }
 
     fn injectdata(from: Buffer, length: usize, data: u64, to: u64) -> isize {
-        copied(ep, from, length, to, None, Some(data))
+        post(ep, &from.span(length)?.into(), to, (None, Some(data)), null_mut(), Some(flag::INJECT))
     }
 
     fn tsend(from: Buffer, length: usize, _desc: Desc, to: u64, tag: u64, context: Context)
         -> isize
     {
-        one(ep, from, length, to, Some(tag), None, context)
+        post(ep, &from.span(length)?.into(), to, (Some(tag), None), context, None)
     }
 
     fn tsenddata(
         from: Buffer, length: usize, _desc: Desc, data: u64, to: u64, tag: u64, context: Context
     ) -> isize {
-        one(ep, from, length, to, Some(tag), Some(data), context)
+        post(ep, &from.span(length)?.into(), to, (Some(tag), Some(data)), context, None)
     }
 
     fn tinject(from: Buffer, length: usize, to: u64, tag: u64) -> isize {
-        copied(ep, from, length, to, Some(tag), None)
+        post(ep, &from.span(length)?.into(), to, (Some(tag), None), null_mut(), Some(flag::INJECT))
     }
 
     fn tinjectdata(from: Buffer, length: usize, data: u64, to: u64, tag: u64) -> isize {
-        copied(ep, from, length, to, Some(tag), Some(data))
+        let (with, flags) = ((Some(tag), Some(data)), Some(flag::INJECT));
+        post(ep, &from.span(length)?.into(), to, with, null_mut(), flags)
     }
 
     fn sendv(parts: Array<IoVec>, _desc: Descs, count: usize, to: u64, context: Context) -> isize {
-        several(ep, parts, count, to, None, context)
+        post(ep, &gather(parts, count, IoVec::span)?, to, (None, None), context, None)
     }
 
     fn tsendv(
         parts: Array<IoVec>, _desc: Descs, count: usize, to: u64, tag: u64, context: Context
     ) -> isize {
-        several(ep, parts, count, to, Some(tag), context)
+        post(ep, &gather(parts, count, IoVec::span)?, to, (Some(tag), None), context, None)
     }
 
     fn sendmsg(msg: Option<&Msg>, flags: u64) -> isize {

@@ -117,7 +117,7 @@ impl World {
         endpoint.receive(selection, span(into).into(), token(context), sink).unwrap();
     }
 
-    /// CompletionKind has completed at a side, by context.
+    /// What has completed at a side, by context.
     pub fn done(&self, at: usize, context: u64) -> &TaggedCompletion {
         let mut all = self.sides[at].done.iter().filter(|done| done.token.context == context);
         let found = all.next().unwrap_or_else(|| panic!("{context} has not completed"));
