@@ -75,7 +75,8 @@ macro_rules! calls {
             #[allow(clippy::too_many_arguments)]
             $vis extern "C" fn $name$(<$kind: $bound>)?($object: &$of, $($parameters)*) -> $code {
                 let _ = $object;
-                $crate::errno::answer((|| -> $crate::errno::Result<_> { $body })())
+                let answer = || -> $crate::errno::Result<_> { $body };
+                $crate::errno::answer(answer())
             }
         )*
     };
@@ -602,4 +603,9 @@ pub mod error {
 /// none.
 pub extern "C" fn enosys() -> isize {
     Code::of_error(error::ENOSYS)
+}
+
+/// `fi_control` of an object that is enabled from the start.
+pub extern "C" fn control_enabled(_: &Fid, command: c_int, _argument: *mut c_void) -> c_int {
+    if command == value::CONTROL_ENABLE { 0 } else { Code::of_error(error::ENOSYS) }
 }

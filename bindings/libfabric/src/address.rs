@@ -64,10 +64,7 @@ pub fn raw(address: SocketAddrV4) -> SocketAddress {
 }
 
 /// Writes an address to a buffer of `length` bytes, truncated if necessary, and its full length to
-/// `length`. Null has no room.
-///
-/// # Errors
-/// `ETOOSMALL`: it was truncated.
+/// `length`. Null has no room. `ETOOSMALL`: it was truncated.
 pub fn write(address: SocketAddrV4, into: Buffer, length: &mut usize) -> Result {
     let room = into.room((*length).min(BYTES)).unwrap_or_default();
     *length = BYTES;

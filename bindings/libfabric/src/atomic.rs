@@ -18,10 +18,7 @@ enum Call {
     Compare,
 }
 
-/// The datatype and operation.
-///
-/// # Errors
-/// `EOPNOTSUPP`: this kind of call does not offer them.
+/// The datatype and operation. `EOPNOTSUPP`: this kind of call does not offer them.
 fn known(datatype: c_int, op: c_int, call: Call) -> Result<(Datatype, AtomicOp)> {
     find(datatype, op, call).ok_or(error::EOPNOTSUPP)
 }
@@ -46,10 +43,8 @@ enum Numbers {
 }
 
 impl Numbers {
-    /// The buffers as bytes, of numbers of `size` bytes.
-    ///
-    /// # Errors
-    /// `EINVAL`: too many buffers, or one that cannot be memory.
+    /// The buffers as bytes, of numbers of `size` bytes. `EINVAL`: too many buffers, or one that
+    /// cannot be memory.
     fn spans(self, size: usize) -> Result<Spans> {
         let span = |part: &Ioc| part.addr.span(part.count.checked_mul(size).ok_or(error::EINVAL)?);
         match self {
@@ -60,19 +55,14 @@ impl Numbers {
     }
 }
 
-/// One atomic operation, without its target.
-struct Operation {
-    call: Call,
-    datatype: c_int,
-    op: c_int,
-    operands: Numbers,
-    compared: Numbers,
-    results: Numbers,
-}
-
 impl State {
-    fn change(&mut self, operation: Operation, access: Access) -> Result {
-        let Operation { call, datatype, op, operands, compared, results } = operation;
+    fn change(
+        &mut self,
+        call: Call,
+        (datatype, op): (c_int, c_int),
+        [operands, compared, results]: [Numbers; 3],
+        access: Access,
+    ) -> Result {
         let (datatype, op) = known(datatype, op, call)?;
         let size = datatype.size();
         // A read needs no operands, whatever the program passes.
@@ -94,14 +84,16 @@ impl State {
 /// A call with a target; `flags`: `None` for the usual ones.
 fn change(
     ep: &ActiveEndpoint,
-    operation: Operation,
+    call: Call,
+    kind: (c_int, c_int),
+    numbers: [Numbers; 3],
     (to, offset, key): (u64, u64, u64),
     context: Context,
     flags: Option<u64>,
 ) -> Result {
     let mut state = ep.lock();
     let flags = flags.unwrap_or_else(|| state.usual());
-    state.change(operation, Access { to, offset, key, context, flags })
+    state.change(call, kind, numbers, Access { to, offset, key, context, flags })
 }
 
 /// A call with a message structure.
@@ -118,30 +110,12 @@ fn message(
         return Err(error::EINVAL);
     }
     let there = &message.rma_iov.elements(1)?[0];
-    let operands = Numbers::Several(message.iov, message.iov_count);
-    let (datatype, op) = (message.datatype, message.op);
-    let operation = Operation { call, datatype, op, operands, compared, results };
+    let numbers = [Numbers::Several(message.iov, message.iov_count), compared, results];
     let mut state = ep.lock();
     let flags = state.with(flags);
     let (to, context) = (message.addr, message.context);
-    state.change(operation, Access { to, offset: there.addr, key: there.key, context, flags })
-}
-
-impl Operation {
-    fn write(datatype: c_int, op: c_int, operands: Numbers) -> Operation {
-        let (call, compared, results) = (Call::Write, Numbers::None, Numbers::None);
-        Operation { call, datatype, op, operands, compared, results }
-    }
-
-    fn fetch(datatype: c_int, op: c_int, operands: Numbers, results: Numbers) -> Operation {
-        let (call, compared) = (Call::Fetch, Numbers::None);
-        Operation { call, datatype, op, operands, compared, results }
-    }
-
-    fn compare(datatype: c_int, op: c_int, numbers: [Numbers; 3]) -> Operation {
-        let [operands, compared, results] = numbers;
-        Operation { call: Call::Compare, datatype, op, operands, compared, results }
-    }
+    let access = Access { to, offset: there.addr, key: there.key, context, flags };
+    state.change(call, (message.datatype, message.op), numbers, access)
 }
 
 /// Writes how many numbers one call may have; without a place it only checks.
@@ -163,16 +137,16 @@ calls! {
         operand: Buffer, count: usize, _desc: Desc,
         to: u64, offset: u64, key: u64, datatype: c_int, op: c_int, context: Context
     ) -> isize {
-        let operation = Operation::write(datatype, op, Numbers::One(operand, count));
-        change(ep, operation, (to, offset, key), context, None)
+        let numbers = [Numbers::One(operand, count), Numbers::None, Numbers::None];
+        change(ep, Call::Write, (datatype, op), numbers, (to, offset, key), context, None)
     }
 
     fn writev(
         operands: Array<Ioc>, _desc: Descs, count: usize,
         to: u64, offset: u64, key: u64, datatype: c_int, op: c_int, context: Context
     ) -> isize {
-        let operation = Operation::write(datatype, op, Numbers::Several(operands, count));
-        change(ep, operation, (to, offset, key), context, None)
+        let numbers = [Numbers::Several(operands, count), Numbers::None, Numbers::None];
+        change(ep, Call::Write, (datatype, op), numbers, (to, offset, key), context, None)
     }
 
     fn writemsg(msg: Option<&MsgAtomic>, flags: u64) -> isize {
@@ -182,17 +156,17 @@ calls! {
     fn inject(
         operand: Buffer, count: usize, to: u64, offset: u64, key: u64, datatype: c_int, op: c_int
     ) -> isize {
-        let operation = Operation::write(datatype, op, Numbers::One(operand, count));
-        change(ep, operation, (to, offset, key), null_mut(), Some(flag::INJECT))
+        let numbers = [Numbers::One(operand, count), Numbers::None, Numbers::None];
+        let (target, flags) = ((to, offset, key), Some(flag::INJECT));
+        change(ep, Call::Write, (datatype, op), numbers, target, null_mut(), flags)
     }
 
     fn readwrite(
         operand: Buffer, count: usize, _desc: Desc, result: Buffer, _result_desc: Desc,
         to: u64, offset: u64, key: u64, datatype: c_int, op: c_int, context: Context
     ) -> isize {
-        let (operands, results) = (Numbers::One(operand, count), Numbers::One(result, count));
-        let operation = Operation::fetch(datatype, op, operands, results);
-        change(ep, operation, (to, offset, key), context, None)
+        let numbers = [Numbers::One(operand, count), Numbers::None, Numbers::One(result, count)];
+        change(ep, Call::Fetch, (datatype, op), numbers, (to, offset, key), context, None)
     }
 
     fn readwritev(
@@ -200,10 +174,9 @@ calls! {
         results: Array<Ioc>, _result_desc: Descs, result_count: usize,
         to: u64, offset: u64, key: u64, datatype: c_int, op: c_int, context: Context
     ) -> isize {
-        let operands = Numbers::Several(operands, count);
         let results = Numbers::Several(results, result_count);
-        let operation = Operation::fetch(datatype, op, operands, results);
-        change(ep, operation, (to, offset, key), context, None)
+        let numbers = [Numbers::Several(operands, count), Numbers::None, results];
+        change(ep, Call::Fetch, (datatype, op), numbers, (to, offset, key), context, None)
     }
 
     fn readwritemsg(
@@ -218,7 +191,7 @@ calls! {
         to: u64, offset: u64, key: u64, datatype: c_int, op: c_int, context: Context
     ) -> isize {
         let numbers = [operand, compared, result].map(|buffer| Numbers::One(buffer, count));
-        change(ep, Operation::compare(datatype, op, numbers), (to, offset, key), context, None)
+        change(ep, Call::Compare, (datatype, op), numbers, (to, offset, key), context, None)
     }
 
     fn compwritev(
@@ -229,7 +202,7 @@ calls! {
     ) -> isize {
         let numbers = [(operands, count), (compared, compared_count), (results, result_count)]
             .map(|(parts, count)| Numbers::Several(parts, count));
-        change(ep, Operation::compare(datatype, op, numbers), (to, offset, key), context, None)
+        change(ep, Call::Compare, (datatype, op), numbers, (to, offset, key), context, None)
     }
 
     fn compwritemsg(

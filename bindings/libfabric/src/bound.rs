@@ -149,10 +149,7 @@ impl Bound {
         }
     }
 
-    /// Whether the endpoint can be used.
-    ///
-    /// # Errors
-    /// Something is missing; a line in the log says more.
+    /// Fails if the endpoint cannot be used; a line in the log says what is missing.
     pub fn check(&self) -> Result {
         let Lists { cqs, cntrs, .. } = self.lists();
         let (error, what) = if self.connected && self.eq.is_none() {
@@ -170,10 +167,7 @@ impl Bound {
         Err(error)
     }
 
-    /// `fi_ep_bind`.
-    ///
-    /// # Errors
-    /// `EINVAL`: null, of another kind, not ours, or closed. `EBADFLAGS`.
+    /// `fi_ep_bind`. `EINVAL`: null, of another kind, not ours, or closed. `EBADFLAGS`: flags.
     pub fn bind(&mut self, object: Handle, flags: u64) -> Result {
         let held = if let Some(av) = object.object() {
             self.av = Some(Ref::to(av));
@@ -203,10 +197,7 @@ impl Bound {
         Ok(())
     }
 
-    /// `FI_GETOPSFLAG`: replaces the flags that name a direction by its flags.
-    ///
-    /// # Errors
-    /// `EINVAL`: null.
+    /// `FI_GETOPSFLAG`: replaces the flags that name a direction by its flags. `EINVAL`: null.
     pub fn get_flags(&self, place: Buffer) -> Result {
         let transmits = read_flags(place)? & flag::SEND != 0;
         let flags = if transmits { self.tx_flags } else { self.rx_flags };
@@ -214,10 +205,8 @@ impl Bound {
         Ok(())
     }
 
-    /// `FI_SETOPSFLAG`: sets the flags of the one direction that they name.
-    ///
-    /// # Errors
-    /// `EINVAL`: null, or not one direction.
+    /// `FI_SETOPSFLAG`: sets the flags of the one direction that they name. `EINVAL`: null, or not
+    /// one direction.
     pub fn set_flags(&mut self, place: Buffer) -> Result {
         let flags = read_flags(place)?;
         match (flags & flag::SEND != 0, flags & flag::RECV != 0) {

@@ -1,9 +1,8 @@
 //! Counters of completions.
 
-use crate::abi::{CntrAttr, Fid, FidCntr, Ops, class, enosys, error, ops};
+use crate::abi::{CntrAttr, Fid, FidCntr, Ops, calls, class, enosys, error, ops};
 use crate::domain::Domain;
 use crate::ep::ActiveEndpoint;
-use crate::errno::{Result, answer};
 use crate::lock::Lock;
 use crate::object::{self, CLOSED_CNTR, Close, Handle, Opened, close, object};
 use crate::pointer::{Buffer, Out};
@@ -32,7 +31,7 @@ object!(Counter, FidCntr, FID, CLOSED_CNTR, users);
 
 static FID: Ops<6> = ops![close::<Counter>, enosys, control];
 /// fi_cntr(3).
-static CNTR: Ops<7> = ops![read, readerr, add, set, wait_for, adderr, seterr];
+static CNTR: Ops<7> = ops![read, readerr, add, set, wait, adderr, seterr];
 
 /// `fi_cntr_open`.
 pub extern "C" fn open(
@@ -147,37 +146,12 @@ impl Counter {
         self.waiting.wake();
         0
     }
-
-    fn wait(&self, threshold: u64, timeout_ms: c_int) -> Result {
-        let errors = self.errors.load(Ordering::Acquire);
-        let timeout = Timeout::new(timeout_ms);
-        loop {
-            self.progress();
-            if self.value.load(Ordering::Acquire) >= threshold {
-                return Ok(());
-            }
-            if self.errors.load(Ordering::Acquire) != errors {
-                return Err(error::EAVAIL);
-            }
-            if timeout.is_over() {
-                return Err(error::ETIMEDOUT);
-            }
-            match self.waiting.fd() {
-                Some(fd) if timeout.sleeps() && self.may_sleep() => timeout.sleep(fd),
-                _ => {}
-            }
-        }
-    }
 }
 
 impl Close for Counter {
     fn close(&self) {
         self.waiting.leave(Handle::of(self));
     }
-}
-
-extern "C" fn control(cntr: &Counter, command: c_int, argument: Buffer) -> c_int {
-    answer(cntr.waiting.control(command, argument))
 }
 
 extern "C" fn read(cntr: &Counter) -> u64 {
@@ -206,6 +180,31 @@ extern "C" fn seterr(cntr: &Counter, value: u64) -> c_int {
     cntr.change(|cntr| cntr.errors.store(value, Ordering::Release))
 }
 
-extern "C" fn wait_for(cntr: &Counter, threshold: u64, timeout_ms: c_int) -> c_int {
-    answer(cntr.wait(threshold, timeout_ms))
+calls! {
+    cntr: &Counter;
+
+    fn control(command: c_int, argument: Buffer) -> c_int {
+        cntr.waiting.control(command, argument)
+    }
+
+    fn wait(threshold: u64, timeout_ms: c_int) -> c_int {
+        let errors = cntr.errors.load(Ordering::Acquire);
+        let timeout = Timeout::new(timeout_ms);
+        loop {
+            cntr.progress();
+            if cntr.value.load(Ordering::Acquire) >= threshold {
+                return Ok(());
+            }
+            if cntr.errors.load(Ordering::Acquire) != errors {
+                return Err(error::EAVAIL);
+            }
+            if timeout.is_over() {
+                return Err(error::ETIMEDOUT);
+            }
+            match cntr.waiting.fd() {
+                Some(fd) if timeout.sleeps() && cntr.may_sleep() => timeout.sleep(fd),
+                _ => {}
+            }
+        }
+    }
 }

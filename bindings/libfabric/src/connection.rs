@@ -67,10 +67,7 @@ impl Bound {
     }
 }
 
-/// The private data of a request or an answer.
-///
-/// # Errors
-/// `EINVAL`: too long, or missing.
+/// The private data of a request or an answer. `EINVAL`: too long, or missing.
 pub fn private_data<'a>(from: Buffer, length: usize) -> Result<&'a [u8]> {
     if length > CONNECTION_BYTES { Err(error::EINVAL) } else { from.elements(length) }
 }

@@ -7,13 +7,14 @@ use crate::domain::Domain;
 use crate::entries::Entries;
 use crate::ep::ActiveEndpoint;
 use crate::errno::Result;
+use crate::library;
 use crate::lock::Lock;
 use crate::object::{self, CLOSED_CQ, Close, Handle, Opened, close, object};
 use crate::pointer::{Array, Buffer, Out};
 use crate::reference::{Listed, Ref};
 use crate::wait::{EmptyPolls, Timeout, Waiting};
 use std::collections::VecDeque;
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -50,7 +51,7 @@ struct Queue {
 
 static FID: Ops<6> = ops![close::<CompletionQueue>, enosys, control];
 /// fi_cq(3).
-static CQ: Ops<7> = ops![read, readfrom, readerr, sread, sreadfrom, signal, strerror];
+static CQ: Ops<7> = ops![read, readfrom, readerr, sread, sreadfrom, signal, library::strerror];
 
 /// `fi_cq_open`.
 pub extern "C" fn open(
@@ -296,14 +297,4 @@ calls! {
         cq.waiting.wake();
         Ok(())
     }
-}
-
-extern "C" fn strerror(
-    _cq: &CompletionQueue,
-    number: c_int,
-    _data: *const c_void,
-    into: Buffer,
-    length: usize,
-) -> *const c_char {
-    crate::library::strerror(number, into, length)
 }

@@ -101,8 +101,6 @@ fn threading(info: &Info, attr: &DomainAttr) -> (bool, bool) {
 }
 
 /// Opens the device of this name, with all its functions unless the name sets their number.
-///
-/// # Errors
 /// `EINVAL`, `ENODEV`; a line in the log says more about `what` was to be opened.
 pub fn open_device(name: Text, what: &str) -> Result<(String, Device)> {
     let Some(name) = name.get() else {

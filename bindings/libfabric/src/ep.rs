@@ -152,10 +152,7 @@ fn begin(
 
 /// Opens the function that an address means. Without an address, it opens any free function, and
 /// the search starts at a number that differs from process to process. So an address is not reused
-/// soon.
-///
-/// # Errors
-/// `EADDRINUSE`, `ENODEV`; a line in the log says more.
+/// soon. Fails with `EADDRINUSE` or `ENODEV`; a line in the log says more.
 pub fn open_function(device: &Device, wanted: Option<SocketAddrV4>) -> Result<Endpoint> {
     try_functions(device, wanted).map_err(|error| {
         log(Level::Warn, &format!("an endpoint cannot be opened: {error}"));
@@ -201,10 +198,7 @@ impl ActiveEndpoint {
         unsafe { Listed::new(self) }
     }
 
-    /// `fi_enable`.
-    ///
-    /// # Errors
-    /// A bound object is missing.
+    /// `fi_enable`. Fails if a bound object is missing.
     pub fn enable(&self) -> Result {
         let lists = {
             let mut state = self.lock();
@@ -384,8 +378,6 @@ calls! {
 }
 
 /// `fi_getopt` of an object with this option only: how much private data a request can carry.
-///
-/// # Errors
 /// `ENOPROTOOPT`: another option. `EINVAL`, `ETOOSMALL`: no place for it.
 pub fn connection_option(
     level: c_int,

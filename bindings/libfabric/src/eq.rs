@@ -7,14 +7,14 @@ use crate::abi::{
 use crate::ep::ActiveEndpoint;
 use crate::errno::{Errno, Result};
 use crate::fabric::Fabric;
-use crate::library::OwnedInfo;
+use crate::library::{self, OwnedInfo};
 use crate::object::{self, CLOSED_EQ, Close, Handle, Opened, close, object};
 use crate::passive::PassiveEndpoint;
 use crate::pointer::{Buffer, Out, write_bytes};
 use crate::reference::{Listed, Ref};
 use crate::wait::{Timeout, Waiting};
 use std::collections::VecDeque;
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -68,7 +68,7 @@ const EVENT_BYTES: usize = 1 << 16;
 
 static FID: Ops<6> = ops![close::<EventQueue>, enosys, control];
 /// fi_eq(3).
-static EQ: Ops<5> = ops![read, readerr, write, sread, strerror];
+static EQ: Ops<5> = ops![read, readerr, write, sread, library::strerror];
 
 /// `fi_eq_open`.
 pub extern "C" fn open(
@@ -326,14 +326,4 @@ calls! {
     ) -> isize {
         eq.wait(&mut Places::new(kind, into, length), timeout_ms, flags)
     }
-}
-
-extern "C" fn strerror(
-    _eq: &EventQueue,
-    number: c_int,
-    _data: *const c_void,
-    into: Buffer,
-    length: usize,
-) -> *const c_char {
-    crate::library::strerror(number, into, length)
 }

@@ -3,7 +3,7 @@
 //!
 //! A region belongs to the domain, and is exposed at each of its endpoints.
 
-use crate::abi::{Fid, FidMr, IoVec, MrAttr, Ops, calls, class, error, flag, ops, value};
+use crate::abi::{Fid, FidMr, IoVec, MrAttr, Ops, calls, class, control_enabled, error, flag, ops};
 use crate::cntr::Counter;
 use crate::domain::Domain;
 use crate::ep::ActiveEndpoint;
@@ -41,7 +41,7 @@ pub struct Exposed {
     endpoints: Vec<Listed<ActiveEndpoint>>,
 }
 
-static FID: Ops<6> = ops![close::<MemoryRegion>, bind, control];
+static FID: Ops<6> = ops![close::<MemoryRegion>, bind, control_enabled];
 /// fi_mr(3).
 pub static MR: Ops<3> = ops![reg, regv, regattr];
 
@@ -75,54 +75,9 @@ impl Exposed {
         self.regions.push(region);
         Ok(())
     }
-
-    fn has(&self, key: u64) -> bool {
-        self.regions.iter().any(|region| region.fid.key == key)
-    }
 }
 
 impl MemoryRegion {
-    fn open(
-        domain: &Domain,
-        part: IoVec,
-        key: u64,
-        access: u64,
-        context: *mut c_void,
-    ) -> Result<Opened<MemoryRegion>> {
-        let start = part.base.pointer() as usize;
-        let span = part.base.span(part.len).ok();
-        let span = span.filter(|_| start != 0 && part.len != 0);
-        let Some(span) = span.filter(|_| start.checked_add(part.len).is_some()) else {
-            log(Level::Warn, "memory that is empty or null cannot be registered");
-            return Err(error::EINVAL);
-        };
-        let mut rights = Rights::empty();
-        rights.set(Rights::REMOTE_READ, access & flag::REMOTE_READ != 0);
-        rights.set(Rights::REMOTE_WRITE, access & flag::REMOTE_WRITE != 0);
-        let mut exposed = domain.exposed.lock();
-        if exposed.has(key) {
-            return Err(error::ENOKEY);
-        }
-        let fid = Fid { class: class::MR, context, ops: &FID };
-        let region = Opened::new(MemoryRegion {
-            fid: FidMr { fid, descriptor: null_mut(), key },
-            domain: Ref::to(domain),
-            span,
-            rights,
-            writes: AtomicRef::default(),
-            reads: AtomicRef::default(),
-        });
-        // SAFETY: `close` removes the region from the domain, and withdraws it from all endpoints.
-        let listed = unsafe { Listed::new(&*region) };
-        if let Err(refusal) = exposed.add_region(listed) {
-            if let PostError::Failed(error) = refusal {
-                log(Level::Warn, &format!("memory cannot be registered: {error}"));
-            }
-            return Err(error::ENOMEM);
-        }
-        Ok(region)
-    }
-
     fn expose(region: Listed<MemoryRegion>, ep: &ActiveEndpoint) -> Registered {
         let key = region.fid.key;
         {
@@ -173,7 +128,38 @@ fn register(
         return Err(error::EINVAL);
     }
     let part = parts.elements(1)?[0];
-    MemoryRegion::open(domain, part, key, access, context)
+    let start = part.base.pointer() as usize;
+    let span = part.base.span(part.len).ok();
+    let span = span.filter(|_| start != 0 && part.len != 0);
+    let Some(span) = span.filter(|_| start.checked_add(part.len).is_some()) else {
+        log(Level::Warn, "memory that is empty or null cannot be registered");
+        return Err(error::EINVAL);
+    };
+    let mut rights = Rights::empty();
+    rights.set(Rights::REMOTE_READ, access & flag::REMOTE_READ != 0);
+    rights.set(Rights::REMOTE_WRITE, access & flag::REMOTE_WRITE != 0);
+    let mut exposed = domain.exposed.lock();
+    if exposed.regions.iter().any(|region| region.fid.key == key) {
+        return Err(error::ENOKEY);
+    }
+    let fid = Fid { class: class::MR, context, ops: &FID };
+    let region = Opened::new(MemoryRegion {
+        fid: FidMr { fid, descriptor: null_mut(), key },
+        domain: Ref::to(domain),
+        span,
+        rights,
+        writes: AtomicRef::default(),
+        reads: AtomicRef::default(),
+    });
+    // SAFETY: `close` removes the region from the domain, and withdraws it from all endpoints.
+    let listed = unsafe { Listed::new(&*region) };
+    if let Err(refusal) = exposed.add_region(listed) {
+        if let PostError::Failed(error) = refusal {
+            log(Level::Warn, &format!("memory cannot be registered: {error}"));
+        }
+        return Err(error::ENOMEM);
+    }
+    Ok(region)
 }
 
 calls! {
@@ -195,14 +181,6 @@ calls! {
         let exposed = mr.domain.exposed.lock();
         exposed.endpoints.iter().for_each(|ep| cntr.waiting().add(ep.wait_fd()));
         Ok(())
-    }
-
-    fn control(command: c_int, _argument: *mut c_void) -> c_int {
-        match command {
-            // Regions are enabled from the start.
-            value::CONTROL_ENABLE => Ok(()),
-            _ => Err(error::ENOSYS),
-        }
     }
 }
 

@@ -67,10 +67,7 @@ impl<T> Array<T> {
         if self.0.is_null() { count == 0 } else { bytes.is_some_and(|bytes| bytes as isize >= 0) }
     }
 
-    /// The elements that a call reads.
-    ///
-    /// # Errors
-    /// `EINVAL`: not memory.
+    /// The elements that a call reads. `EINVAL`: not memory.
     pub fn elements<'a>(self, count: usize) -> Result<&'a [T]> {
         match self.is_memory(count) {
             true if count == 0 => Ok(&[]),
@@ -80,10 +77,7 @@ impl<T> Array<T> {
         }
     }
 
-    /// The places that a call writes.
-    ///
-    /// # Errors
-    /// `EINVAL`: not memory.
+    /// The places that a call writes. `EINVAL`: not memory.
     pub fn room<'a>(self, count: usize) -> Result<&'a mut [MaybeUninit<T>]> {
         match self.is_memory(count) {
             true if count == 0 => Ok(&mut []),
@@ -117,10 +111,7 @@ impl Buffer {
         Array(bytes.as_mut_ptr())
     }
 
-    /// The memory of an operation.
-    ///
-    /// # Errors
-    /// `EINVAL`: not memory.
+    /// The memory of an operation. `EINVAL`: not memory.
     #[inline(always)]
     pub fn span(self, length: usize) -> Result<Span> {
         if !self.is_memory(length) {
@@ -139,10 +130,7 @@ impl Buffer {
         }
     }
 
-    /// A copy of some bytes that the library will free.
-    ///
-    /// # Errors
-    /// `ENOMEM`.
+    /// A copy of some bytes that the library will free, or `ENOMEM`.
     pub fn allocate(bytes: &[u8]) -> Result<Buffer> {
         // SAFETY: malloc(3) takes any size.
         let copy: Buffer = Array(unsafe { libc::malloc(bytes.len()) }.cast());
@@ -162,10 +150,7 @@ pub fn write_bytes(room: &mut [MaybeUninit<u8>], bytes: &[u8]) -> usize {
     room.len().min(bytes.len())
 }
 
-/// The buffers of one operation.
-///
-/// # Errors
-/// `EINVAL`: too many buffers, or one that cannot be memory.
+/// The buffers of one operation. `EINVAL`: too many buffers, or one that cannot be memory.
 pub fn gather<T>(
     parts: Array<T>,
     count: usize,
@@ -199,10 +184,7 @@ impl Text {
         (!self.0.is_null()).then(|| unsafe { CStr::from_ptr(self.0) })
     }
 
-    /// A copy that the library will free.
-    ///
-    /// # Errors
-    /// `ENOMEM`.
+    /// A copy that the library will free, or `ENOMEM`.
     pub fn allocate(text: &str) -> Result<Text> {
         let text = CString::new(text).map_err(|_| error::ENOMEM)?;
         Buffer::allocate(text.as_bytes_with_nul()).map(|copy| Text(copy.0.cast()))

@@ -112,20 +112,6 @@ pub fn token(tagged: bool, wanted: bool, context: Context) -> Token {
     Token { context: context as u64, note: if wanted { kind | WANTED } else { kind } }
 }
 
-/// Posts a receive into one buffer.
-#[inline(always)]
-fn one<R: Receiver>(
-    receiver: &R,
-    into: Buffer,
-    length: usize,
-    from: u64,
-    tag: Option<(u64, u64)>,
-    context: Context,
-) -> Result {
-    let into = into.span(length)?.into();
-    receiver.post(into, Receive { from, tag, context, flags: None, iov_count: 1 })
-}
-
 /// Posts a receive into several buffers.
 #[inline(always)]
 fn several<R: Receiver>(receiver: &R, into: Array<IoVec>, receive: Receive) -> Result {
@@ -139,7 +125,8 @@ calls! {
     pub fn recv<R: Receiver>(
         into: Buffer, length: usize, _desc: Desc, from: u64, context: Context
     ) -> isize {
-        one(receiver, into, length, from, None, context)
+        let receive = Receive { from, tag: None, context, flags: None, iov_count: 1 };
+        receiver.post(into.span(length)?.into(), receive)
     }
 
     /// `fi_recvv`.
@@ -161,7 +148,9 @@ calls! {
         into: Buffer, length: usize, _desc: Desc,
         from: u64, tag: u64, ignore: u64, context: Context
     ) -> isize {
-        one(receiver, into, length, from, Some((tag, ignore)), context)
+        let tag = Some((tag, ignore));
+        let receive = Receive { from, tag, context, flags: None, iov_count: 1 };
+        receiver.post(into.span(length)?.into(), receive)
     }
 
     /// `fi_trecvv`.

@@ -84,10 +84,7 @@ fn write_from(
     state.write(body, data, Access { to, offset, key, context, flags })
 }
 
-/// The buffers of a message and its target.
-///
-/// # Errors
-/// `EINVAL`: null, or not one target of the same length.
+/// The buffers of a message and its target. `EINVAL`: null, or not one target of the same length.
 fn message_of(message: Option<&MsgRma>, flags: u64) -> Result<(&MsgRma, Spans, Access)> {
     let message = message.ok_or(error::EINVAL)?;
     let &MsgRma { iov, iov_count, addr: to, rma_iov, rma_iov_count, context, .. } = message;

@@ -2,10 +2,12 @@
 //! message. A shared transmit context has no function, because endpoints have no transmit resources
 //! that could be shared.
 
-use crate::abi::{Fid, FidEp, FidStx, Ops, RxAttr, TxAttr, class, enosys, error, flag, ops, value};
+use crate::abi::{
+    Fid, FidEp, FidStx, Ops, RxAttr, TxAttr, class, control_enabled, enosys, error, flag, ops,
+};
 use crate::domain::Domain;
 use crate::ep::{self, ActiveEndpoint, NO_ATOMICS, NO_CALLS, NO_COLLECTIVES, State};
-use crate::errno::{Result, answer};
+use crate::errno::Result;
 use crate::info::NOT_SHARED;
 use crate::library::{Level, log};
 use crate::lock::Lock;
@@ -47,7 +49,7 @@ impl Close for SharedTransmitContext {}
 /// Most waiting receives of each kind.
 const RECEIVES: usize = 65_536;
 
-static FID: Ops<6> = ops![close::<SharedReceiveContext>, enosys, control];
+static FID: Ops<6> = ops![close::<SharedReceiveContext>, enosys, control_enabled];
 static STX_FID: Ops<6> = ops![close::<SharedTransmitContext>];
 /// fi_endpoint(3), fi_msg(3) and fi_tagged(3), as far as they receive.
 static EP: Ops<7> =
@@ -168,16 +170,4 @@ impl Receiver for SharedReceiveContext {
         let (kind, outcome) = (CompletionKind::Received, Outcome::Cancelled);
         ep.lock().bound.completed(TaggedCompletion::new(token, kind, outcome));
     }
-}
-
-extern "C" fn control(
-    _srx: &SharedReceiveContext,
-    command: c_int,
-    _argument: *mut c_void,
-) -> c_int {
-    answer(match command {
-        // Contexts are enabled from the start.
-        value::CONTROL_ENABLE => Ok(()),
-        _ => Err(error::ENOSYS),
-    })
 }

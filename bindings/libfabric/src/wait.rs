@@ -101,10 +101,8 @@ struct WaitObject {
 
 impl Waiting {
     /// The object that a program asks for by `kind`; `set` is its wait set, if it names one.
-    /// Writes the actual kind.
-    ///
-    /// # Errors
-    /// `EINVAL`: no wait set. `ENOSYS`: an unknown kind. `EMFILE`: no more descriptors.
+    /// Writes the actual kind. `EINVAL`: no wait set. `ENOSYS`: an unknown kind. `EMFILE`: no more
+    /// descriptors.
     pub fn wanted(kind: &mut c_int, set: Handle) -> Result<Waiting> {
         let asleep = AtomicBool::new(false);
         let set = match *kind {
@@ -193,10 +191,8 @@ impl Waiting {
         self.object.as_ref().map(|object| object.epoll.as_fd())
     }
 
-    /// `fi_control` of an object that programs may sleep on: writes an `int`.
-    ///
-    /// # Errors
-    /// `EINVAL`: no argument. `ENODATA`: no wait object. `ENOSYS`: another command.
+    /// `fi_control` of an object that programs may sleep on: writes an `int`. `EINVAL`: no
+    /// argument. `ENODATA`: no wait object. `ENOSYS`: another command.
     pub fn control(&self, command: c_int, argument: Buffer) -> Result {
         let place = argument.room(size_of::<c_int>())?;
         let answer = match command {

@@ -1,7 +1,6 @@
 //! Wait sets: one object to sleep on for several queues and counters.
 
-use crate::abi::{Fid, FidWait, Ops, WaitAttr, class, enosys, error, ops};
-use crate::errno::{Result, answer};
+use crate::abi::{Fid, FidWait, Ops, WaitAttr, calls, class, enosys, error, ops};
 use crate::fabric::Fabric;
 use crate::object::{self, CLOSED_WAIT, Close, Handle, Opened, close, object};
 use crate::pointer::{Buffer, Out};
@@ -31,7 +30,7 @@ impl Close for WaitSet {}
 
 static FID: Ops<6> = ops![close::<WaitSet>, enosys, control];
 /// fi_poll(3).
-static WAIT: Ops<1> = ops![wait_for];
+static WAIT: Ops<1> = ops![wait];
 
 /// `fi_wait_open`.
 pub extern "C" fn open(fabric: &Fabric, attr: Option<&WaitAttr>, into: Out<WaitSet>) -> c_int {
@@ -78,25 +77,25 @@ impl WaitSet {
         let sleeps = |&queue| Waitable::of(queue).is_none_or(|queue| queue.may_sleep());
         self.queues().iter().all(sleeps)
     }
+}
 
-    fn wait(&self, timeout_ms: c_int) -> Result {
+calls! {
+    set: &WaitSet;
+
+    fn control(command: c_int, argument: Buffer) -> c_int {
+        set.waiting.control(command, argument)
+    }
+
+    fn wait(timeout_ms: c_int) -> c_int {
         let timeout = Timeout::new(timeout_ms);
-        while self.may_sleep() {
+        while set.may_sleep() {
             if timeout.is_over() {
                 return Err(error::ETIMEDOUT);
             }
-            if let Some(fd) = self.waiting.fd().filter(|_| timeout.sleeps()) {
+            if let Some(fd) = set.waiting.fd().filter(|_| timeout.sleeps()) {
                 timeout.sleep(fd);
             }
         }
         Ok(())
     }
-}
-
-extern "C" fn control(set: &WaitSet, command: c_int, argument: Buffer) -> c_int {
-    answer(set.waiting.control(command, argument))
-}
-
-extern "C" fn wait_for(set: &WaitSet, timeout_ms: c_int) -> c_int {
-    answer(set.wait(timeout_ms))
 }

@@ -93,12 +93,8 @@ impl Memory {
         self.tags.insert(new).map_err(|_| Return::ErrorResource)
     }
 
-    pub fn destroy_tag(
-        &mut self,
-        function: &mut Function,
-        pointer: *mut c_void,
-    ) -> Result<(), Return> {
-        let handle = Handle::of(pointer, Kind::Ptag).ok_or(Return::InvalidPtag)?;
+    pub fn destroy_tag(&mut self, function: &mut Function, tag: *mut c_void) -> Result<(), Return> {
+        let handle = Handle::of(tag, Kind::Ptag).ok_or(Return::InvalidPtag)?;
         let known = self.tags.find(handle).ok_or(Return::InvalidPtag)?;
         if known.users > 0 {
             return Err(Return::ErrorResource);
@@ -226,11 +222,7 @@ impl Memory {
         }
     }
 
-    pub fn attributes(
-        &mut self,
-        address: *mut c_void,
-        handle: u32,
-    ) -> Result<MemAttributes, Return> {
+    pub fn query(&mut self, address: *mut c_void, handle: u32) -> Result<MemAttributes, Return> {
         Ok(self.find(address, handle)?.1.attributes)
     }
 
@@ -332,10 +324,8 @@ impl Memory {
     }
 }
 
-/// Faults in the pages of a range, writable, as pinning would.
-///
-/// # Errors
-/// [`Return::InvalidParameter`] if some are not mapped or not writable.
+/// Faults in the pages of a range, writable, as pinning would. [`Return::InvalidParameter`] if some
+/// are not mapped or not writable.
 fn populate(base: NonNull<u8>, length: usize) -> Result<(), Return> {
     // SAFETY: only reads a number. Through libc: rustix reads it from a place that valgrind does
     // not emulate, and C programs run under valgrind.

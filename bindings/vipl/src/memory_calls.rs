@@ -72,9 +72,7 @@ pub unsafe extern "C" fn VipQueryMem(
     handle: u32,
     attributes: Out<'_, MemAttributes>,
 ) -> Return {
-    call(|| {
-        attributes.write(on_nic(nic_of(nic), |state| state.memory.attributes(address, handle))?)
-    })
+    call(|| attributes.write(on_nic(nic_of(nic), |state| state.memory.query(address, handle))?))
 }
 
 /// Changes the attributes of a registration that no posted descriptor uses.

@@ -20,8 +20,6 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Splits an address into host (`None` if it has none) and discriminator.
-///
-/// # Errors
 /// [`Return::InvalidParameter`] for null and for lengths that no address of this NIC has.
 pub fn read_address(
     address: &In<'_, NetAddress>,

@@ -11,6 +11,9 @@ use crate::wait::{timeout_of, wait_on_nic};
 use crate::work_queue::Entry;
 use std::ffi::{c_ulong, c_void};
 
+/// A descriptor that has left its queue, and whether it failed.
+type Taken = (*mut Descriptor, bool);
+
 impl State {
     /// Adds or removes an entry as a user of its regions.
     fn use_regions(&mut self, entry: &Entry, more: bool) {
@@ -96,8 +99,8 @@ impl State {
         }
     }
 
-    /// Takes the oldest descriptor out of a queue if it has finished, and says whether it failed.
-    fn take(&mut self, slot: u16, receives: bool) -> Option<(*mut Descriptor, bool)> {
+    /// Takes the oldest descriptor out of a queue if it has finished.
+    fn take(&mut self, slot: u16, receives: bool) -> Option<Taken> {
         let vi = self.vis.at(slot)?;
         let queue = vi.queue(receives);
         queue.reported = queue.reported.checked_sub(1)?;
@@ -110,21 +113,14 @@ impl State {
         Some((entry.descriptor, entry.error != 0))
     }
 
-    fn done(
-        &mut self,
-        vi: Option<Handle>,
-        receives: bool,
-    ) -> Result<Option<(*mut Descriptor, bool)>, Return> {
+    fn done(&mut self, vi: Option<Handle>, receives: bool) -> Result<Option<Taken>, Return> {
         let slot = self.vi(vi)?.handle.slot;
         Ok(self.take(slot, receives))
     }
 }
 
 /// Writes the descriptor that `find` finds.
-fn fetch(
-    place: Out<'_, *mut Descriptor>,
-    find: impl FnOnce() -> Result<(*mut Descriptor, bool), Return>,
-) -> Return {
+fn fetch(place: Out<'_, *mut Descriptor>, find: impl FnOnce() -> Result<Taken, Return>) -> Return {
     call(|| {
         // Programs of 1998 to 2005 expect null when nothing is done.
         place.write(std::ptr::null_mut())?;
@@ -191,7 +187,10 @@ fn notify(
 
 /// Declares calls of one of the two queues. Each ends with whether that is the receive queue.
 macro_rules! calls {
-    ($($(#[$doc:meta])* $name:ident = $work:ident($($parameter:ident: $of:ty),*; $receives:literal))*) => {
+    ($(
+        $(#[$doc:meta])*
+        $name:ident = $work:ident($($parameter:ident: $of:ty),*; $receives:literal)
+    )*) => {
         $(
             $(#[$doc])*
             #[unsafe(no_mangle)]

@@ -108,11 +108,8 @@ impl State {
         self.door.has_unused() || self.vis.iter_mut().any(|(_, vi)| busy(vi))
     }
 
-    /// Issues the receive that was posted last.
-    ///
-    /// # Errors
-    /// [`Return::ErrorResource`] if the NIC has no room for its completion; the caller withdraws
-    /// the receive.
+    /// Issues the receive that was posted last. [`Return::ErrorResource`] if the NIC has no room
+    /// for its completion; the caller withdraws the receive.
     pub fn issue_receive(&mut self, slot: u16) -> Result<(), Return> {
         let State { vis, memory, function, .. } = self;
         let vi = vis.at(slot).ok_or(Return::InvalidParameter)?;

@@ -53,7 +53,7 @@ pub fn wait_on_nic<R>(
         entered.waiters.uses += 1;
         // A thread that sleeps at the descriptor handles arrivals. This thread's own post may have
         // completed already, so look once.
-        if first || entered.waiters.sleeper() != Sleeper::Program {
+        if first || entered.waiters.sleeper != Sleeper::Program {
             entered.drain();
         }
         if let Some(found) = look(&mut entered).transpose() {
@@ -115,7 +115,7 @@ impl Entered {
         if std::mem::take(&mut self.waiters.news) && self.waiters.count > 1 {
             self.wake_others();
         }
-        match self.waiters.sleeper() {
+        match self.waiters.sleeper {
             Sleeper::Nobody => self.sleep_at_descriptor(Sleeper::Program, left.min(limit)),
             Sleeper::Agent => {
                 // The agent gives up its place, and the new sleeper signals this thread.
@@ -198,7 +198,7 @@ pub fn agent(handle: Handle) {
             continue;
         }
         let uses = std::mem::replace(&mut uses_seen, entered.waiters.uses);
-        drop(match entered.waiters.sleeper() {
+        drop(match entered.waiters.sleeper {
             _ if entered.waiters.count > 0 => entered.sleep_at_condition(LONG_SLEEP),
             Sleeper::Nobody if uses == entered.waiters.uses => {
                 let limit = if entered.waits_for_peers() { SHORT_SLEEP } else { LONG_SLEEP };

@@ -23,7 +23,7 @@ pub struct Waiters {
     pub uses: u64,
     /// An event that a waiter may want has happened.
     pub news: bool,
-    sleeper: Sleeper,
+    pub sleeper: Sleeper,
     /// The sleeper at the descriptor has been woken and is on its way.
     kicked: bool,
     /// The function's descriptor, duplicated so that it outlives a close during a sleep.
@@ -39,10 +39,6 @@ impl Waiters {
         let kick = kick.map_err(|_| Return::ErrorResource)?;
         let (wake, kick, sleeper) = (Arc::new(wake), Arc::new(kick), Sleeper::Nobody);
         Ok(Waiters { count: 0, uses: 0, news: false, sleeper, kicked: false, wake, kick })
-    }
-
-    pub fn sleeper(&self) -> Sleeper {
-        self.sleeper
     }
 
     /// Wakes the thread that sleeps at the function's descriptor before the function makes

@@ -8,7 +8,9 @@ pub const OPERAND_BYTES: usize = 2048;
 
 /// Makes an enumeration that has a number for each variant.
 macro_rules! numbered {
-    ($(#[$doc:meta])* $vis:vis $name:ident { $($(#[$of:meta])* $variant:ident = $number:literal,)* }) => {
+    ($(#[$doc:meta])* $vis:vis $name:ident {
+        $($(#[$of:meta])* $variant:ident = $number:literal,)*
+    }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         #[repr(u8)]

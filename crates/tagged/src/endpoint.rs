@@ -410,7 +410,7 @@ impl Endpoint {
         if self.sends.has_unsent() {
             done += self.sends.send_segments(&mut self.transport);
         }
-        if self.receives.has_unposted_fetches() {
+        if self.receives.fetches.has_unposted() {
             done += self.receives.post_fetches(&mut self.transport, sink);
         }
         if self.accesses.has_unposted() {
@@ -442,14 +442,14 @@ impl Endpoint {
         }
         let is_busy = self.transport.has_waiting_control()
             || self.sends.has_unsent()
-            || self.receives.has_unposted_fetches()
+            || self.receives.fetches.has_unposted()
             || self.accesses.has_unposted();
         Ok(!is_busy && self.transport.arm()?)
     }
 
     /// Whether something waits for peers, so that a sleeper must wake up periodically.
     pub fn is_waiting_for_peers(&self) -> bool {
-        self.awaited_peers().next().is_some() || self.receives.is_fetching()
+        self.awaited_peers().next().is_some() || !self.receives.fetches.is_empty()
     }
 
     /// Peers that must answer, perhaps several times.

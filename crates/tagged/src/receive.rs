@@ -20,7 +20,7 @@ use bellwire_ring::memory::View;
 pub(crate) struct Receives {
     matching: Matching,
     buffers: MultiReceives,
-    fetches: Fetches,
+    pub(crate) fetches: Fetches,
     /// For messages that match no receive of the endpoint's own.
     shared: Option<SharedReceives>,
 }
@@ -416,17 +416,6 @@ impl Receives {
 
 // Fetches, and peers that are gone.
 impl Receives {
-    /// Whether fetches have not ended.
-    pub(crate) fn is_fetching(&self) -> bool {
-        !self.fetches.is_empty()
-    }
-
-    /// Whether fetches wait for room.
-    #[inline]
-    pub(crate) fn has_unposted_fetches(&self) -> bool {
-        self.fetches.has_unposted()
-    }
-
     /// Posts fetches that had to wait. Returns how many.
     pub(crate) fn post_fetches(
         &mut self,
