@@ -40,7 +40,7 @@ unsafe impl Send for Region {}
 
 /// The registered memory of a NIC.
 pub struct Memory {
-    table: Table,
+    pub table: Table,
     regions: Slab<Region>,
     tags: Slab<Ptag>,
     /// The directory of VIs without a tag.
@@ -277,11 +277,6 @@ impl Memory {
 
 // Descriptors.
 impl Memory {
-    /// What translation reads.
-    pub fn table(&self) -> &Table {
-        &self.table
-    }
-
     /// Adds or removes a descriptor, which lies in the region `handle`, as a user of its regions.
     pub fn use_regions(&mut self, pieces: &[Physical], handle: u32, more: bool) {
         let pieces = pieces.iter().map(|piece| piece.region());

@@ -41,7 +41,7 @@ impl State {
         if vi.queue(receives).entries.len() == QUEUE_DEPTH {
             return Err(Return::ErrorResource);
         }
-        let (table, limit) = (self.memory.table(), vi.attributes.max_transfer_size);
+        let (table, limit) = (&self.memory.table, vi.attributes.max_transfer_size);
         let agent = Agent { table, tag: vi.tag, limit };
         let translated = agent.translate(descriptor, handle, receives)?;
         // SAFETY: translated, so it lies in registered memory.

@@ -145,11 +145,11 @@ impl Entered {
             return self;
         }
         let nic = self.nic;
-        let sleep = self.waiters.lie_down(who);
+        let sleep = self.waiters.begin_sleep(who);
         drop(self);
         sleep(limit);
         let mut entered = Entered { nic, guard: nic.lock() };
-        entered.waiters.get_up();
+        entered.waiters.end_sleep();
         if who == Sleeper::Agent {
             // A waiting thread of the program takes the place.
             nic.changed.notify_all();

@@ -51,9 +51,9 @@ impl Waiters {
         }
     }
 
-    /// A thread goes to sleep: by what this returns, once it has released the lock. Then it looks,
-    /// whatever ended the sleep.
-    pub fn lie_down(&mut self, who: Sleeper) -> impl FnOnce(Duration) + use<> {
+    /// A thread sleeps at the descriptors, by calling what this returns without the lock. Then it
+    /// looks, whatever ended the sleep.
+    pub fn begin_sleep(&mut self, who: Sleeper) -> impl FnOnce(Duration) + use<> {
         self.sleeper = who;
         let (wake, kick) = (self.wake.clone(), self.kick.clone());
         move |limit| {
@@ -62,8 +62,8 @@ impl Waiters {
         }
     }
 
-    /// It has woken up.
-    pub fn get_up(&mut self) {
+    /// That thread is awake and has the lock again.
+    pub fn end_sleep(&mut self) {
         (self.sleeper, self.kicked) = (Sleeper::Nobody, false);
         let _ = rustix::io::read(&self.kick, &mut [0u8; 8]);
     }
