@@ -33,7 +33,14 @@ pub struct Slot(pub *const c_void);
 unsafe impl Sync for Slot {}
 
 impl<const N: usize> Ops<N> {
-    pub const fn new(slots: [Slot; N]) -> Self {
+    /// A table that begins with these functions. Operations without a function are refused.
+    pub const fn new<const M: usize>(functions: [Slot; M]) -> Self {
+        let mut slots = [Slot(enosys as *const c_void); N];
+        let mut at = 0;
+        while at < M {
+            slots[at] = functions[at];
+            at += 1;
+        }
         Ops { size: size_of::<Self>(), slots }
     }
 }
@@ -47,246 +54,357 @@ macro_rules! ops {
 }
 pub(crate) use ops;
 
-#[repr(C)]
-pub struct Fid {
-    pub class: usize,
-    pub context: *mut c_void,
-    pub ops: *const Ops<6>,
+/// Declares the calls of an object, and with a table's name also the table that has them in this
+/// order. Each call is a C function with the object as its first parameter. It returns the code of
+/// its result.
+macro_rules! calls {
+    ($object:ident: &$of:ty; $(#[$doc:meta])* $vis:vis static $table:ident;
+        $($(#[$note:meta])* fn $name:ident($($parameters:tt)*) -> $code:ty $body:block)*) => {
+        $(#[$doc])*
+        $vis static $table: $crate::abi::Ops<{ [$(stringify!($name)),*].len() }> =
+            $crate::abi::ops![$($name),*];
+        $crate::abi::calls! {
+            $object: &$of; $($(#[$note])* fn $name($($parameters)*) -> $code $body)*
+        }
+    };
+    ($object:ident: &$of:ty;
+        $($(#[$note:meta])* $vis:vis fn $name:ident $(<$kind:ident: $bound:ident>)?
+            ($($parameters:tt)*) -> $code:ty $body:block)*) => {
+        $(
+            $(#[$note])*
+            #[allow(clippy::too_many_arguments)]
+            $vis extern "C" fn $name$(<$kind: $bound>)?($object: &$of, $($parameters)*) -> $code {
+                let _ = $object;
+                let answer = || -> $crate::errno::Result<_> { $body };
+                $crate::errno::answer(answer())
+            }
+        )*
+    };
+}
+pub(crate) use calls;
+
+/// The program's value for an operation, which its completion has.
+pub type Context = *mut c_void;
+/// The program's descriptor of its memory, which we do not need; and one for each buffer.
+pub type Desc = *mut c_void;
+pub type Descs = *mut *mut c_void;
+
+/// Declares structures: our name and the header's, then the fields; fields that the header calls
+/// otherwise have its name, and those that not all versions have an empty one. A `part` of the
+/// header's structure is shorter than that. `structures` lists all sizes and offsets.
+macro_rules! structures {
+    ($(
+        $(#[$meta:meta])*
+        $extent:ident $ours:ident $(<$life:lifetime>)? = $theirs:literal {
+            $($field:ident $(= $name:literal)?: $type:ty),* $(,)?
+        }
+    )*) => {
+        $(
+            $(#[$meta])*
+            #[repr(C)]
+            pub struct $ours $(<$life>)? {
+                $(pub $field: $type,)*
+            }
+        )*
+
+        fn structures() -> Vec<(String, usize)> {
+            let mut facts = Vec::new();
+            $(
+                if stringify!($extent) == "whole" {
+                    facts.push((format!("sizeof(struct {})", $theirs), size_of::<$ours>()));
+                }
+                $(
+                    let name = [$($name,)? stringify!($field)][0];
+                    if !name.is_empty() {
+                        let fact = format!("offsetof(struct {}, {name})", $theirs);
+                        facts.push((fact, std::mem::offset_of!($ours, $field)));
+                    }
+                )*
+            )*
+            facts
+        }
+    };
+}
+
+structures! {
+    whole Fid = "fid" { class = "fclass": usize, context: *mut c_void, ops: *const Ops<6> }
+    whole FidFabric = "fid_fabric" { fid: Fid, ops: *const Ops<6>, api_version: u32 }
+    whole FidDomain = "fid_domain" { fid: Fid, ops: *const Ops<11>, mr: *const Ops<3> }
+    whole FidAv = "fid_av" { fid: Fid, ops: *const Ops<7> }
+    whole FidCq = "fid_cq" { fid: Fid, ops: *const Ops<7> }
+    whole FidEq = "fid_eq" { fid: Fid, ops: *const Ops<5> }
+    whole FidCntr = "fid_cntr" { fid: Fid, ops: *const Ops<7> }
+    whole FidWait = "fid_wait" { fid: Fid, ops: *const Ops<1> }
+    whole FidPoll = "fid_poll" { fid: Fid, ops: *const Ops<3> }
+    whole FidPep = "fid_pep" { fid: Fid, ops: *const Ops<7>, cm: *const Ops<9> }
+    whole FidStx = "fid_stx" { fid: Fid, ops: *const Ops<7> }
+    whole FidMr = "fid_mr" { fid: Fid, descriptor = "mem_desc": *mut c_void, key: u64 }
+
+    whole FidEp = "fid_ep" {
+        fid: Fid,
+        ops: *const Ops<7>,
+        cm: *const Ops<9>,
+        msg: *const Ops<9>,
+        rma: *const Ops<9>,
+        tagged: *const Ops<9>,
+        atomic: *const Ops<13>,
+        collective: *const Ops<11>,
+    }
+
+    whole Provider = "fi_provider" {
+        version: u32,
+        fi_version: u32,
+        context: [*mut c_void; 4],
+        name: *const c_char,
+        getinfo: *const c_void,
+        fabric: *const c_void,
+        cleanup: *const c_void,
+    }
+
+    whole TxAttr = "fi_tx_attr" {
+        caps: u64,
+        mode: u64,
+        op_flags: u64,
+        msg_order: u64,
+        comp_order: u64,
+        inject_size: usize,
+        size: usize,
+        iov_limit: usize,
+        rma_iov_limit: usize,
+        tclass: u32,
+    }
+
+    whole RxAttr = "fi_rx_attr" {
+        caps: u64,
+        mode: u64,
+        op_flags: u64,
+        msg_order: u64,
+        comp_order: u64,
+        total_buffered_recv = "": usize,
+        size: usize,
+        iov_limit: usize,
+    }
+
+    whole EpAttr = "fi_ep_attr" {
+        kind = "type": c_int,
+        protocol: u32,
+        protocol_version: u32,
+        max_msg_size: usize,
+        msg_prefix_size: usize,
+        max_order_raw_size: usize,
+        max_order_war_size: usize,
+        max_order_waw_size: usize,
+        mem_tag_format: u64,
+        tx_ctx_cnt: usize,
+        rx_ctx_cnt: usize,
+        auth_key_size: usize,
+        auth_key: *mut u8,
+    }
+
+    /// The fields that are the same in all versions.
+    part DomainAttr = "fi_domain_attr" {
+        domain: *mut FidDomain,
+        name: Text,
+        threading: c_int,
+        control_progress: c_int,
+        data_progress: c_int,
+        resource_mgmt: c_int,
+        av_type: c_int,
+        mr_mode: c_int,
+        mr_key_size: usize,
+        cq_data_size: usize,
+        cq_cnt: usize,
+        ep_cnt: usize,
+        tx_ctx_cnt: usize,
+        rx_ctx_cnt: usize,
+        max_ep_tx_ctx: usize,
+        max_ep_rx_ctx: usize,
+        max_ep_stx_ctx: usize,
+        max_ep_srx_ctx: usize,
+        cntr_cnt: usize,
+        mr_iov_limit: usize,
+        caps: u64,
+        mode: u64,
+        auth_key: *mut u8,
+        auth_key_size: usize,
+        max_err_data: usize,
+        mr_cnt: usize,
+        tclass: u32,
+    }
+
+    whole FabricAttr = "fi_fabric_attr" {
+        fabric: *mut FidFabric,
+        name: Text,
+        prov_name: Text,
+        prov_version: u32,
+        api_version: u32,
+    }
+
+    /// The attributes are the program's, or the library's own.
+    whole Info<'a> = "fi_info" {
+        next: *mut Info<'a>,
+        caps: u64,
+        mode: u64,
+        addr_format: u32,
+        src_addrlen: usize,
+        dest_addrlen: usize,
+        src_addr: Buffer,
+        dest_addr: Buffer,
+        handle: Handle,
+        tx_attr: Option<&'a mut TxAttr>,
+        rx_attr: Option<&'a mut RxAttr>,
+        ep_attr: Option<&'a mut EpAttr>,
+        domain_attr: Option<&'a mut DomainAttr>,
+        fabric_attr: Option<&'a mut FabricAttr>,
+        nic: *mut c_void,
+    }
+
+    whole AvAttr = "fi_av_attr" {
+        kind = "type": c_int,
+        rx_ctx_bits: c_int,
+        count: usize,
+        ep_per_node: usize,
+        name: Text,
+        map_addr: *mut c_void,
+        flags: u64,
+    }
+
+    whole CqAttr = "fi_cq_attr" {
+        size: usize,
+        flags: u64,
+        format: c_int,
+        wait_obj: c_int,
+        signaling_vector: c_int,
+        wait_cond: c_int,
+        wait_set: Handle,
+    }
+
+    /// The longest form of a completion; shorter forms are prefixes of it.
+    #[derive(Clone, Copy)]
+    whole CqEntry = "fi_cq_tagged_entry" {
+        context = "op_context": *mut c_void,
+        flags: u64,
+        len: usize,
+        buf: *mut c_void,
+        data: u64,
+        tag: u64,
+    }
+
+    /// The fields that are the same in all versions.
+    #[derive(Clone, Copy)]
+    part CqErrEntry = "fi_cq_err_entry" {
+        entry = "op_context": CqEntry,
+        olen: usize,
+        err: c_int,
+        prov_errno: c_int,
+        err_data: Buffer,
+        err_data_size: usize,
+    }
+
+    whole EqAttr = "fi_eq_attr" {
+        size: usize,
+        flags: u64,
+        wait_obj: c_int,
+        signaling_vector: c_int,
+        wait_set: Handle,
+    }
+
+    #[derive(Clone, Copy)]
+    whole EqEntry = "fi_eq_entry" { fid: Handle, context: *mut c_void, data: u64 }
+
+    /// A connection event; the private data follow.
+    whole EqCmEntry = "fi_eq_cm_entry" { fid: Handle, info: *mut Info<'static> }
+
+    #[derive(Clone, Copy)]
+    whole EqErrEntry = "fi_eq_err_entry" {
+        entry = "fid": EqEntry,
+        err: c_int,
+        prov_errno: c_int,
+        err_data: Buffer,
+        err_data_size: usize,
+    }
+
+    whole WaitAttr = "fi_wait_attr" { wait_obj: c_int, flags: u64 }
+    whole PollAttr = "fi_poll_attr" { flags: u64 }
+
+    whole CntrAttr = "fi_cntr_attr" {
+        events: c_int,
+        wait_obj: c_int,
+        wait_set: Handle,
+        flags: u64,
+    }
+
+    /// `struct iovec`.
+    #[derive(Clone, Copy)]
+    whole IoVec = "iovec" { base = "iov_base": Buffer, len = "iov_len": usize }
+
+    #[derive(Clone, Copy)]
+    whole Msg = "fi_msg" {
+        iov = "msg_iov": Array<IoVec>,
+        desc: *mut *mut c_void,
+        iov_count: usize,
+        addr: u64,
+        context: *mut c_void,
+        data: u64,
+    }
+
+    whole MsgTagged = "fi_msg_tagged" {
+        iov = "msg_iov": Array<IoVec>,
+        desc: *mut *mut c_void,
+        iov_count: usize,
+        addr: u64,
+        tag: u64,
+        ignore: u64,
+        context: *mut c_void,
+        data: u64,
+    }
+
+    #[derive(Clone, Copy)]
+    whole RmaIov = "fi_rma_iov" { addr: u64, len: usize, key: u64 }
+
+    whole MsgRma = "fi_msg_rma" {
+        iov = "msg_iov": Array<IoVec>,
+        desc: *mut *mut c_void,
+        iov_count: usize,
+        addr: u64,
+        rma_iov: Array<RmaIov>,
+        rma_iov_count: usize,
+        context: *mut c_void,
+        data: u64,
+    }
+
+    whole Ioc = "fi_ioc" { addr: Buffer, count: usize }
+    whole RmaIoc = "fi_rma_ioc" { addr: u64, count: usize, key: u64 }
+
+    whole MsgAtomic = "fi_msg_atomic" {
+        iov = "msg_iov": Array<Ioc>,
+        desc: *mut *mut c_void,
+        iov_count: usize,
+        addr: u64,
+        rma_iov: Array<RmaIoc>,
+        rma_iov_count: usize,
+        datatype: c_int,
+        op: c_int,
+        context: *mut c_void,
+        data: u64,
+    }
+
+    whole AtomicAttr = "fi_atomic_attr" { count: usize, size: usize }
+
+    /// The fields that we read.
+    part MrAttr = "fi_mr_attr" {
+        iov = "mr_iov": Array<IoVec>,
+        count = "iov_count": usize,
+        access: u64,
+        offset: u64,
+        requested_key: u64,
+        context: *mut c_void,
+        auth_key_size: usize,
+    }
 }
 
 // SAFETY: `context` only goes back to the program, and `ops` is a static table.
 unsafe impl Send for Fid {}
-
-#[repr(C)]
-pub struct FidFabric {
-    pub fid: Fid,
-    pub ops: *const Ops<6>,
-    pub api_version: u32,
-}
-
-#[repr(C)]
-pub struct FidDomain {
-    pub fid: Fid,
-    pub ops: *const Ops<11>,
-    pub mr: *const Ops<3>,
-}
-
-#[repr(C)]
-pub struct FidAv {
-    pub fid: Fid,
-    pub ops: *const Ops<7>,
-}
-
-#[repr(C)]
-pub struct FidCq {
-    pub fid: Fid,
-    pub ops: *const Ops<7>,
-}
-
-#[repr(C)]
-pub struct FidEq {
-    pub fid: Fid,
-    pub ops: *const Ops<5>,
-}
-
-#[repr(C)]
-pub struct FidCntr {
-    pub fid: Fid,
-    pub ops: *const Ops<7>,
-}
-
-#[repr(C)]
-pub struct FidWait {
-    pub fid: Fid,
-    pub ops: *const Ops<1>,
-}
-
-#[repr(C)]
-pub struct FidPoll {
-    pub fid: Fid,
-    pub ops: *const Ops<3>,
-}
-
-#[repr(C)]
-pub struct FidPep {
-    pub fid: Fid,
-    pub ops: *const Ops<7>,
-    pub cm: *const Ops<9>,
-}
-
-#[repr(C)]
-pub struct FidStx {
-    pub fid: Fid,
-    pub ops: *const Ops<7>,
-}
-
-#[repr(C)]
-pub struct FidMr {
-    pub fid: Fid,
-    pub descriptor: *mut c_void,
-    pub key: u64,
-}
-
-#[repr(C)]
-pub struct FidEp {
-    pub fid: Fid,
-    pub ops: *const Ops<7>,
-    pub cm: *const Ops<9>,
-    pub msg: *const Ops<9>,
-    pub rma: *const Ops<9>,
-    pub tagged: *const Ops<9>,
-    pub atomic: *const Ops<13>,
-    pub collective: *const Ops<11>,
-}
-
-#[repr(C)]
-pub struct Provider {
-    pub version: u32,
-    pub fi_version: u32,
-    pub context: [*mut c_void; 4],
-    pub name: *const c_char,
-    pub getinfo: *const c_void,
-    pub fabric: *const c_void,
-    pub cleanup: *const c_void,
-}
-
-#[repr(C)]
-pub struct TxAttr {
-    pub caps: u64,
-    pub mode: u64,
-    pub op_flags: u64,
-    pub msg_order: u64,
-    pub comp_order: u64,
-    pub inject_size: usize,
-    pub size: usize,
-    pub iov_limit: usize,
-    pub rma_iov_limit: usize,
-    pub tclass: u32,
-}
-
-#[repr(C)]
-pub struct RxAttr {
-    pub caps: u64,
-    pub mode: u64,
-    pub op_flags: u64,
-    pub msg_order: u64,
-    pub comp_order: u64,
-    pub total_buffered_recv: usize,
-    pub size: usize,
-    pub iov_limit: usize,
-}
-
-#[repr(C)]
-pub struct EpAttr {
-    pub kind: c_int,
-    pub protocol: u32,
-    pub protocol_version: u32,
-    pub max_msg_size: usize,
-    pub msg_prefix_size: usize,
-    pub max_order_raw_size: usize,
-    pub max_order_war_size: usize,
-    pub max_order_waw_size: usize,
-    pub mem_tag_format: u64,
-    pub tx_ctx_cnt: usize,
-    pub rx_ctx_cnt: usize,
-    pub auth_key_size: usize,
-    pub auth_key: *mut u8,
-}
-
-/// The fields that are the same in all versions.
-#[repr(C)]
-pub struct DomainAttr {
-    pub domain: *mut FidDomain,
-    pub name: Text,
-    pub threading: c_int,
-    pub control_progress: c_int,
-    pub data_progress: c_int,
-    pub resource_mgmt: c_int,
-    pub av_type: c_int,
-    pub mr_mode: c_int,
-    pub mr_key_size: usize,
-    pub cq_data_size: usize,
-    pub cq_cnt: usize,
-    pub ep_cnt: usize,
-    pub tx_ctx_cnt: usize,
-    pub rx_ctx_cnt: usize,
-    pub max_ep_tx_ctx: usize,
-    pub max_ep_rx_ctx: usize,
-    pub max_ep_stx_ctx: usize,
-    pub max_ep_srx_ctx: usize,
-    pub cntr_cnt: usize,
-    pub mr_iov_limit: usize,
-    pub caps: u64,
-    pub mode: u64,
-    pub auth_key: *mut u8,
-    pub auth_key_size: usize,
-    pub max_err_data: usize,
-    pub mr_cnt: usize,
-    pub tclass: u32,
-}
-
-#[repr(C)]
-pub struct FabricAttr {
-    pub fabric: *mut FidFabric,
-    pub name: Text,
-    pub prov_name: Text,
-    pub prov_version: u32,
-    pub api_version: u32,
-}
-
-/// The attributes are the program's, or the library's own.
-#[repr(C)]
-pub struct Info<'a> {
-    pub next: *mut Info<'a>,
-    pub caps: u64,
-    pub mode: u64,
-    pub addr_format: u32,
-    pub src_addrlen: usize,
-    pub dest_addrlen: usize,
-    pub src_addr: Buffer,
-    pub dest_addr: Buffer,
-    pub handle: Handle,
-    pub tx_attr: Option<&'a mut TxAttr>,
-    pub rx_attr: Option<&'a mut RxAttr>,
-    pub ep_attr: Option<&'a mut EpAttr>,
-    pub domain_attr: Option<&'a mut DomainAttr>,
-    pub fabric_attr: Option<&'a mut FabricAttr>,
-    pub nic: *mut c_void,
-}
-
-#[repr(C)]
-pub struct AvAttr {
-    pub kind: c_int,
-    pub rx_ctx_bits: c_int,
-    pub count: usize,
-    pub ep_per_node: usize,
-    pub name: Text,
-    pub map_addr: *mut c_void,
-    pub flags: u64,
-}
-
-#[repr(C)]
-pub struct CqAttr {
-    pub size: usize,
-    pub flags: u64,
-    pub format: c_int,
-    pub wait_obj: c_int,
-    pub signaling_vector: c_int,
-    pub wait_cond: c_int,
-    pub wait_set: Handle,
-}
-
-/// The longest form of a completion; shorter forms are prefixes of it.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct CqEntry {
-    pub context: *mut c_void,
-    pub flags: u64,
-    pub len: usize,
-    pub buf: *mut c_void,
-    pub data: u64,
-    pub tag: u64,
-}
 
 impl CqEntry {
     /// Copies its first `bytes` bytes, which are whole words.
@@ -306,79 +424,6 @@ impl CqEntry {
     }
 }
 
-/// The fields that are the same in all versions.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct CqErrEntry {
-    pub entry: CqEntry,
-    pub olen: usize,
-    pub err: c_int,
-    pub prov_errno: c_int,
-    pub err_data: Buffer,
-    pub err_data_size: usize,
-}
-
-#[repr(C)]
-pub struct EqAttr {
-    pub size: usize,
-    pub flags: u64,
-    pub wait_obj: c_int,
-    pub signaling_vector: c_int,
-    pub wait_set: Handle,
-}
-
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct EqEntry {
-    pub fid: Handle,
-    pub context: *mut c_void,
-    pub data: u64,
-}
-
-/// A connection event; the private data follow.
-#[repr(C)]
-pub struct EqCmEntry {
-    pub fid: Handle,
-    pub info: *mut Info<'static>,
-}
-
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct EqErrEntry {
-    pub entry: EqEntry,
-    pub err: c_int,
-    pub prov_errno: c_int,
-    pub err_data: Buffer,
-    pub err_data_size: usize,
-}
-
-#[repr(C)]
-pub struct WaitAttr {
-    pub wait_obj: c_int,
-    pub flags: u64,
-}
-
-#[repr(C)]
-pub struct PollAttr {
-    pub flags: u64,
-}
-
-#[repr(C)]
-pub struct CntrAttr {
-    pub events: c_int,
-    pub wait_obj: c_int,
-    pub wait_set: Handle,
-    pub flags: u64,
-}
-
-/// `struct iovec`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct IoVec {
-    pub base: Buffer,
-    pub len: usize,
-}
-
 impl IoVec {
     /// The memory of an operation.
     ///
@@ -389,244 +434,178 @@ impl IoVec {
     }
 }
 
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct Msg {
-    pub iov: Array<IoVec>,
-    pub desc: *mut *mut c_void,
-    pub iov_count: usize,
-    pub addr: u64,
-    pub context: *mut c_void,
-    pub data: u64,
+/// Declares constants: our name, the header's if that is another one, and the value. `constants`
+/// lists them under the header's names, which begin with the prefix.
+macro_rules! constants {
+    ($(
+        $(#[$meta:meta])*
+        $module:ident $prefix:literal {
+            $($(#[$doc:meta])* $ours:ident $(= $name:literal)?: $type:ty = $value:expr;)*
+        }
+    )*) => {
+        $(
+            $(#[$meta])*
+            pub mod $module {
+                $($(#[$doc])* pub const $ours: $type = $value;)*
+            }
+        )*
+
+        fn constants() -> Vec<(String, usize)> {
+            let all = [
+                $($(($prefix, [$($name,)? stringify!($ours)][0], $module::$ours as usize),)*)*
+            ];
+            let named = all.into_iter().filter(|(_, name, _)| !name.is_empty());
+            named.map(|(prefix, name, value)| (format!("{prefix}{name}"), value)).collect()
+        }
+    };
 }
 
-#[repr(C)]
-pub struct MsgTagged {
-    pub iov: Array<IoVec>,
-    pub desc: *mut *mut c_void,
-    pub iov_count: usize,
-    pub addr: u64,
-    pub tag: u64,
-    pub ignore: u64,
-    pub context: *mut c_void,
-    pub data: u64,
+constants! {
+    /// Classes of objects.
+    class "FI_CLASS_" {
+        FABRIC: usize = 1;
+        DOMAIN: usize = 2;
+        EP: usize = 3;
+        SRX_CTX: usize = 6;
+        STX_CTX: usize = 8;
+        PEP: usize = 9;
+        AV: usize = 11;
+        MR: usize = 12;
+        EQ: usize = 13;
+        CQ: usize = 14;
+        CNTR: usize = 15;
+        WAIT: usize = 16;
+        POLL: usize = 17;
+        CONNREQ: usize = 18;
+    }
+
+    /// Capabilities and flags.
+    flag "FI_" {
+        MSG: u64 = 1 << 1;
+        RMA: u64 = 1 << 2;
+        TAGGED: u64 = 1 << 3;
+        ATOMIC: u64 = 1 << 4;
+        READ: u64 = 1 << 8;
+        WRITE: u64 = 1 << 9;
+        RECV: u64 = 1 << 10;
+        SEND: u64 = 1 << 11;
+        REMOTE_READ: u64 = 1 << 12;
+        REMOTE_WRITE: u64 = 1 << 13;
+        MULTI_RECV: u64 = 1 << 16;
+        REMOTE_CQ_DATA: u64 = 1 << 17;
+        MORE: u64 = 1 << 18;
+        PEEK: u64 = 1 << 19;
+        COMPLETION: u64 = 1 << 24;
+        INJECT: u64 = 1 << 25;
+        INJECT_COMPLETE: u64 = 1 << 26;
+        TRANSMIT_COMPLETE: u64 = 1 << 27;
+        DELIVERY_COMPLETE: u64 = 1 << 28;
+        MATCH_COMPLETE: u64 = 1 << 31;
+        LOCAL_COMM: u64 = 1 << 51;
+        REMOTE_COMM: u64 = 1 << 52;
+        PROV_ATTR_ONLY: u64 = 1 << 54;
+        NUMERICHOST: u64 = 1 << 55;
+        RMA_EVENT: u64 = 1 << 56;
+        SOURCE: u64 = 1 << 57;
+        DISCARD: u64 = 1 << 58;
+        FETCH_ATOMIC: u64 = 1 << 58;
+        COMPARE_ATOMIC: u64 = 1 << 59;
+        DIRECTED_RECV: u64 = 1 << 59;
+        CLAIM: u64 = 1 << 59;
+        SELECTIVE_COMPLETION: u64 = 1 << 59;
+        EVENT: u64 = 1 << 24;
+        /// A flag of the library itself, the same in all versions: a utility provider looks for a
+        /// core provider.
+        CORE_PROV_ONLY = "": u64 = 1 << 59;
+    }
+
+    /// Orders of messages.
+    order "FI_ORDER_" {
+        SAS: u64 = 1 << 8;
+        /// All of `FI_ORDER_ATOMIC_RAR`, `RAW`, `WAR` and `WAW`.
+        ATOMIC = "ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW":
+            u64 = 0xf << 36;
+    }
+
+    /// Values of enumerations.
+    value "FI_" {
+        EP_UNSPEC: std::ffi::c_int = 0;
+        EP_MSG: std::ffi::c_int = 1;
+        EP_DGRAM: std::ffi::c_int = 2;
+        EP_RDM: std::ffi::c_int = 3;
+        /// In place of a number of contexts: endpoints share one.
+        SHARED_CONTEXT: usize = usize::MAX;
+        SOCKADDR: u32 = 1;
+        SOCKADDR_IN: u32 = 2;
+        THREAD_SAFE: std::ffi::c_int = 1;
+        THREAD_DOMAIN: std::ffi::c_int = 3;
+        THREAD_COMPLETION: std::ffi::c_int = 4;
+        PROGRESS_UNSPEC: std::ffi::c_int = 0;
+        PROGRESS_AUTO: std::ffi::c_int = 1;
+        PROGRESS_MANUAL: std::ffi::c_int = 2;
+        RM_ENABLED: std::ffi::c_int = 2;
+        AV_MAP: std::ffi::c_int = 1;
+        AV_TABLE: std::ffi::c_int = 2;
+        MR_BASIC: std::ffi::c_int = 1;
+        MR_SCALABLE: std::ffi::c_int = 2;
+        WAIT_NONE: std::ffi::c_int = 0;
+        WAIT_UNSPEC: std::ffi::c_int = 1;
+        WAIT_SET: std::ffi::c_int = 2;
+        WAIT_FD: std::ffi::c_int = 3;
+        WAIT_YIELD: std::ffi::c_int = 5;
+        CQ_CONTEXT = "CQ_FORMAT_CONTEXT": std::ffi::c_int = 1;
+        CQ_MSG = "CQ_FORMAT_MSG": std::ffi::c_int = 2;
+        CQ_DATA = "CQ_FORMAT_DATA": std::ffi::c_int = 3;
+        CQ_TAGGED = "CQ_FORMAT_TAGGED": std::ffi::c_int = 4;
+        CONTROL_GETOPSFLAG = "GETOPSFLAG": std::ffi::c_int = 2;
+        CONTROL_SETOPSFLAG = "SETOPSFLAG": std::ffi::c_int = 3;
+        CONTROL_GETWAIT = "GETWAIT": std::ffi::c_int = 5;
+        CONTROL_ENABLE = "ENABLE": std::ffi::c_int = 6;
+        CONTROL_GETWAITOBJ = "GETWAITOBJ": std::ffi::c_int = 16;
+        OPT_MIN_MULTI_RECV: std::ffi::c_int = 0;
+        OPT_CM_DATA_SIZE: std::ffi::c_int = 1;
+        EVENT_CONNREQ = "CONNREQ": u32 = 1;
+        EVENT_CONNECTED = "CONNECTED": u32 = 2;
+        EVENT_SHUTDOWN = "SHUTDOWN": u32 = 3;
+        EVENT_AV_COMPLETE = "AV_COMPLETE": u32 = 5;
+        /// Our protocol number, by which two endpoints recognize each other.
+        PROTOCOL = "": u32 = 0xbe11_0001 | 1 << 31;
+        ADDRESS_UNKNOWN = "ADDR_UNSPEC": u64 = u64::MAX;
+    }
 }
 
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct RmaIov {
-    pub addr: u64,
-    pub len: usize,
-    pub key: u64,
-}
-
-#[repr(C)]
-pub struct MsgRma {
-    pub iov: Array<IoVec>,
-    pub desc: *mut *mut c_void,
-    pub iov_count: usize,
-    pub addr: u64,
-    pub rma_iov: Array<RmaIov>,
-    pub rma_iov_count: usize,
-    pub context: *mut c_void,
-    pub data: u64,
-}
-
-#[repr(C)]
-pub struct Ioc {
-    pub addr: Buffer,
-    pub count: usize,
-}
-
-#[repr(C)]
-pub struct RmaIoc {
-    pub addr: u64,
-    pub count: usize,
-    pub key: u64,
-}
-
-#[repr(C)]
-pub struct MsgAtomic {
-    pub iov: Array<Ioc>,
-    pub desc: *mut *mut c_void,
-    pub iov_count: usize,
-    pub addr: u64,
-    pub rma_iov: Array<RmaIoc>,
-    pub rma_iov_count: usize,
-    pub datatype: c_int,
-    pub op: c_int,
-    pub context: *mut c_void,
-    pub data: u64,
-}
-
-#[repr(C)]
-pub struct AtomicAttr {
-    pub count: usize,
-    pub size: usize,
-}
-
-/// The fields that we read.
-#[repr(C)]
-pub struct MrAttr {
-    pub iov: Array<IoVec>,
-    pub count: usize,
-    pub access: u64,
-    pub offset: u64,
-    pub requested_key: u64,
-    pub context: *mut c_void,
-    pub auth_key_size: usize,
-}
-
-/// Classes of objects.
-pub mod class {
-    pub const FABRIC: usize = 1;
-    pub const DOMAIN: usize = 2;
-    pub const EP: usize = 3;
-    pub const SRX_CTX: usize = 6;
-    pub const STX_CTX: usize = 8;
-    pub const PEP: usize = 9;
-    pub const AV: usize = 11;
-    pub const MR: usize = 12;
-    pub const EQ: usize = 13;
-    pub const CQ: usize = 14;
-    pub const CNTR: usize = 15;
-    pub const WAIT: usize = 16;
-    pub const POLL: usize = 17;
-    pub const CONNREQ: usize = 18;
-}
-
-/// Capabilities and flags.
-pub mod flag {
-    pub const MSG: u64 = 1 << 1;
-    pub const RMA: u64 = 1 << 2;
-    pub const TAGGED: u64 = 1 << 3;
-    pub const ATOMIC: u64 = 1 << 4;
-    pub const READ: u64 = 1 << 8;
-    pub const WRITE: u64 = 1 << 9;
-    pub const RECV: u64 = 1 << 10;
-    pub const SEND: u64 = 1 << 11;
-    pub const REMOTE_READ: u64 = 1 << 12;
-    pub const REMOTE_WRITE: u64 = 1 << 13;
-    pub const MULTI_RECV: u64 = 1 << 16;
-    pub const REMOTE_CQ_DATA: u64 = 1 << 17;
-    pub const MORE: u64 = 1 << 18;
-    pub const PEEK: u64 = 1 << 19;
-    pub const COMPLETION: u64 = 1 << 24;
-    pub const INJECT: u64 = 1 << 25;
-    pub const INJECT_COMPLETE: u64 = 1 << 26;
-    pub const TRANSMIT_COMPLETE: u64 = 1 << 27;
-    pub const DELIVERY_COMPLETE: u64 = 1 << 28;
-    pub const MATCH_COMPLETE: u64 = 1 << 31;
-    pub const LOCAL_COMM: u64 = 1 << 51;
-    pub const REMOTE_COMM: u64 = 1 << 52;
-    pub const PROV_ATTR_ONLY: u64 = 1 << 54;
-    pub const NUMERICHOST: u64 = 1 << 55;
-    pub const RMA_EVENT: u64 = 1 << 56;
-    pub const SOURCE: u64 = 1 << 57;
-    pub const DISCARD: u64 = 1 << 58;
-    pub const FETCH_ATOMIC: u64 = 1 << 58;
-    pub const COMPARE_ATOMIC: u64 = 1 << 59;
-    pub const DIRECTED_RECV: u64 = 1 << 59;
-    pub const CLAIM: u64 = 1 << 59;
-    pub const SELECTIVE_COMPLETION: u64 = 1 << 59;
-    pub const EVENT: u64 = COMPLETION;
-    /// A flag of the library itself, the same in all versions: a utility provider looks for a core
-    /// provider.
-    pub const CORE_PROV_ONLY: u64 = 1 << 59;
-}
-
-/// Orders of messages.
-pub mod order {
-    pub const SAS: u64 = 1 << 8;
-    /// All of `FI_ORDER_ATOMIC_RAR`, `RAW`, `WAR` and `WAW`.
-    pub const ATOMIC: u64 = 0xf << 36;
-}
-
-/// Values of enumerations.
-pub mod value {
-    use std::ffi::c_int;
-    pub const EP_UNSPEC: c_int = 0;
-    pub const EP_MSG: c_int = 1;
-    pub const EP_DGRAM: c_int = 2;
-    pub const EP_RDM: c_int = 3;
-    /// In place of a number of contexts: endpoints share one.
-    pub const SHARED_CONTEXT: usize = usize::MAX;
-    pub const SOCKADDR: u32 = 1;
-    pub const SOCKADDR_IN: u32 = 2;
-    pub const THREAD_SAFE: c_int = 1;
-    pub const THREAD_DOMAIN: c_int = 3;
-    pub const THREAD_COMPLETION: c_int = 4;
-    pub const PROGRESS_UNSPEC: c_int = 0;
-    pub const PROGRESS_AUTO: c_int = 1;
-    pub const PROGRESS_MANUAL: c_int = 2;
-    pub const RM_ENABLED: c_int = 2;
-    pub const AV_MAP: c_int = 1;
-    pub const AV_TABLE: c_int = 2;
-    pub const MR_BASIC: c_int = 1;
-    pub const MR_SCALABLE: c_int = 2;
-    pub const WAIT_NONE: c_int = 0;
-    pub const WAIT_UNSPEC: c_int = 1;
-    pub const WAIT_SET: c_int = 2;
-    pub const WAIT_FD: c_int = 3;
-    pub const WAIT_YIELD: c_int = 5;
-    pub const CQ_CONTEXT: c_int = 1;
-    pub const CQ_MSG: c_int = 2;
-    pub const CQ_DATA: c_int = 3;
-    pub const CQ_TAGGED: c_int = 4;
-    pub const CONTROL_GETOPSFLAG: c_int = 2;
-    pub const CONTROL_SETOPSFLAG: c_int = 3;
-    pub const CONTROL_GETWAIT: c_int = 5;
-    pub const CONTROL_ENABLE: c_int = 6;
-    pub const CONTROL_GETWAITOBJ: c_int = 16;
-    pub const OPT_MIN_MULTI_RECV: c_int = 0;
-    pub const OPT_CM_DATA_SIZE: c_int = 1;
-    pub const EVENT_CONNREQ: u32 = 1;
-    pub const EVENT_CONNECTED: u32 = 2;
-    pub const EVENT_SHUTDOWN: u32 = 3;
-    pub const EVENT_AV_COMPLETE: u32 = 5;
-    /// Our protocol number, by which two endpoints recognize each other.
-    pub const PROTOCOL: u32 = 0xbe11_0001 | 1 << 31;
-    pub const ADDRESS_UNKNOWN: u64 = u64::MAX;
-}
-
-/// Error numbers.
+/// Error numbers: those of the system, and libfabric's own.
 pub mod error {
     use crate::errno::Errno;
-    pub const EIO: Errno = Errno::new(libc::EIO);
-    pub const EAGAIN: Errno = Errno::new(libc::EAGAIN);
-    pub const ENOMEM: Errno = Errno::new(libc::ENOMEM);
-    pub const EBADF: Errno = Errno::new(libc::EBADF);
-    pub const EBUSY: Errno = Errno::new(libc::EBUSY);
-    pub const EINVAL: Errno = Errno::new(libc::EINVAL);
-    pub const ENOSYS: Errno = Errno::new(libc::ENOSYS);
-    pub const ENODATA: Errno = Errno::new(libc::ENODATA);
-    pub const ENOMSG: Errno = Errno::new(libc::ENOMSG);
-    pub const EACCES: Errno = Errno::new(libc::EACCES);
-    pub const EOPNOTSUPP: Errno = Errno::new(libc::EOPNOTSUPP);
-    pub const EMSGSIZE: Errno = Errno::new(libc::EMSGSIZE);
-    pub const ENOPROTOOPT: Errno = Errno::new(libc::ENOPROTOOPT);
-    pub const EADDRINUSE: Errno = Errno::new(libc::EADDRINUSE);
-    pub const ECANCELED: Errno = Errno::new(libc::ECANCELED);
-    pub const ETIMEDOUT: Errno = Errno::new(libc::ETIMEDOUT);
-    pub const EHOSTUNREACH: Errno = Errno::new(libc::EHOSTUNREACH);
-    pub const ECONNREFUSED: Errno = Errno::new(libc::ECONNREFUSED);
-    pub const EISCONN: Errno = Errno::new(libc::EISCONN);
-    pub const ENOTCONN: Errno = Errno::new(libc::ENOTCONN);
-    pub const ECONNRESET: Errno = Errno::new(libc::ECONNRESET);
-    pub const ENODEV: Errno = Errno::new(libc::ENODEV);
-    pub const ETOOSMALL: Errno = Errno::new(257);
-    pub const EOPBADSTATE: Errno = Errno::new(258);
-    pub const EAVAIL: Errno = Errno::new(259);
-    pub const EBADFLAGS: Errno = Errno::new(260);
-    pub const ENOEQ: Errno = Errno::new(261);
-    pub const ENOCQ: Errno = Errno::new(263);
-    pub const ETRUNC: Errno = Errno::new(265);
-    pub const ENOKEY: Errno = Errno::new(266);
-    pub const ENOAV: Errno = Errno::new(267);
+
+    macro_rules! errors {
+        ($($system:ident)* ; $($own:ident = $number:literal)*) => {
+            $(pub const $system: Errno = Errno::new(libc::$system);)*
+            $(pub const $own: Errno = Errno::new($number);)*
+
+            pub(super) fn facts() -> Vec<(String, usize)> {
+                let own = [$((stringify!($own), $number)),*];
+                own.map(|(name, number)| (format!("FI_{name}"), number)).into()
+            }
+        };
+    }
+
+    errors! {
+        EIO EAGAIN ENOMEM EBADF EBUSY EINVAL ENOSYS ENODATA ENOMSG EACCES EOPNOTSUPP EMSGSIZE
+        ENOPROTOOPT EADDRINUSE ECANCELED ETIMEDOUT EHOSTUNREACH ECONNREFUSED EISCONN ENOTCONN
+        ECONNRESET ENODEV;
+        ETOOSMALL = 257 EOPBADSTATE = 258 EAVAIL = 259 EBADFLAGS = 260 ENOEQ = 261 ENOCQ = 263
+        ETRUNC = 265 ENOKEY = 266 ENOAV = 267
+    }
 }
 
 /// The function of an operation that we do not offer. It takes any arguments, because it reads
 /// none.
 pub extern "C" fn enosys() -> isize {
     Code::of_error(error::ENOSYS)
+}
+
+/// `fi_control` of an object that is enabled from the start.
+pub extern "C" fn control_enabled(_: &Fid, command: c_int, _argument: *mut c_void) -> c_int {
+    if command == value::CONTROL_ENABLE { 0 } else { Code::of_error(error::ENOSYS) }
 }

@@ -64,10 +64,7 @@ pub fn raw(address: SocketAddrV4) -> SocketAddress {
 }
 
 /// Writes an address to a buffer of `length` bytes, truncated if necessary, and its full length to
-/// `length`. Null has no room.
-///
-/// # Errors
-/// `ETOOSMALL`: it was truncated.
+/// `length`. Null has no room. `ETOOSMALL`: it was truncated.
 pub fn write(address: SocketAddrV4, into: Buffer, length: &mut usize) -> Result {
     let room = into.room((*length).min(BYTES)).unwrap_or_default();
     *length = BYTES;
@@ -89,7 +86,7 @@ mod tests {
         let mut bytes = [0_u8; BYTES];
         let mut length = BYTES;
         let address = "10.1.2.3:9228".parse().unwrap();
-        let into = Buffer::of(&mut bytes);
+        let into = Buffer::of_bytes(&mut bytes);
         assert_eq!(write(address, into, &mut length), Ok(()));
         assert_eq!(read(&bytes), Some(address));
         length = 3;

@@ -1,31 +1,14 @@
 //! The calls for atomic operations on a peer's memory.
 
-use crate::abi::{AtomicAttr, Ioc, MsgAtomic, Ops, error, flag, ops};
+use crate::abi::{AtomicAttr, Context, Desc, Descs, Ioc, MsgAtomic, calls, error, flag};
 use crate::domain::Domain;
 use crate::ep::{ActiveEndpoint, State};
-use crate::errno::{Result, answer, call};
+use crate::errno::{Result, call};
 use crate::pointer::{Array, Buffer, gather};
 use crate::rma::Access;
 use bellwire_tagged::{AtomicOp, AtomicRequest, Datatype, OPERAND_BYTES, Operands, Spans};
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 use std::ptr::null_mut;
-
-/// fi_atomic(3): atomics, fetching atomics and compare-atomics.
-pub static ATOMIC: Ops<13> = ops![
-    write,
-    writev,
-    writemsg,
-    inject,
-    readwrite,
-    readwritev,
-    readwritemsg,
-    compwrite,
-    compwritev,
-    compwritemsg,
-    writevalid,
-    readwritevalid,
-    compwritevalid,
-];
 
 /// The three kinds of calls.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -35,10 +18,7 @@ enum Call {
     Compare,
 }
 
-/// The datatype and operation.
-///
-/// # Errors
-/// `EOPNOTSUPP`: this kind of call does not offer them.
+/// The datatype and operation. `EOPNOTSUPP`: this kind of call does not offer them.
 fn known(datatype: c_int, op: c_int, call: Call) -> Result<(Datatype, AtomicOp)> {
     find(datatype, op, call).ok_or(error::EOPNOTSUPP)
 }
@@ -63,10 +43,8 @@ enum Numbers {
 }
 
 impl Numbers {
-    /// The buffers as bytes, of numbers of `size` bytes.
-    ///
-    /// # Errors
-    /// `EINVAL`: too many buffers, or one that cannot be memory.
+    /// The buffers as bytes, of numbers of `size` bytes. `EINVAL`: too many buffers, or one that
+    /// cannot be memory.
     fn spans(self, size: usize) -> Result<Spans> {
         let span = |part: &Ioc| part.addr.span(part.count.checked_mul(size).ok_or(error::EINVAL)?);
         match self {
@@ -77,19 +55,14 @@ impl Numbers {
     }
 }
 
-/// One atomic operation, without its target.
-struct Operation {
-    call: Call,
-    datatype: c_int,
-    op: c_int,
-    operands: Numbers,
-    compared: Numbers,
-    results: Numbers,
-}
-
 impl State {
-    fn change(&mut self, operation: Operation, access: Access) -> Result {
-        let Operation { call, datatype, op, operands, compared, results } = operation;
+    fn change(
+        &mut self,
+        call: Call,
+        (datatype, op): (c_int, c_int),
+        [operands, compared, results]: [Numbers; 3],
+        access: Access,
+    ) -> Result {
         let (datatype, op) = known(datatype, op, call)?;
         let size = datatype.size();
         // A read needs no operands, whatever the program passes.
@@ -111,14 +84,16 @@ impl State {
 /// A call with a target; `flags`: `None` for the usual ones.
 fn change(
     ep: &ActiveEndpoint,
-    operation: Operation,
+    call: Call,
+    kind: (c_int, c_int),
+    numbers: [Numbers; 3],
     (to, offset, key): (u64, u64, u64),
-    context: *mut c_void,
+    context: Context,
     flags: Option<u64>,
-) -> isize {
+) -> Result {
     let mut state = ep.lock();
     let flags = flags.unwrap_or_else(|| state.usual());
-    answer(state.change(operation, Access { to, offset, key, context, flags }))
+    state.change(call, kind, numbers, Access { to, offset, key, context, flags })
 }
 
 /// A call with a message structure.
@@ -135,234 +110,122 @@ fn message(
         return Err(error::EINVAL);
     }
     let there = &message.rma_iov.elements(1)?[0];
-    let operands = Numbers::Several(message.iov, message.iov_count);
-    let (datatype, op) = (message.datatype, message.op);
-    let operation = Operation { call, datatype, op, operands, compared, results };
+    let numbers = [Numbers::Several(message.iov, message.iov_count), compared, results];
     let mut state = ep.lock();
     let flags = state.with(flags);
     let (to, context) = (message.addr, message.context);
-    state.change(operation, Access { to, offset: there.addr, key: there.key, context, flags })
-}
-
-extern "C" fn write(
-    ep: &ActiveEndpoint,
-    operand: Buffer,
-    count: usize,
-    _desc: *mut c_void,
-    to: u64,
-    offset: u64,
-    key: u64,
-    datatype: c_int,
-    op: c_int,
-    context: *mut c_void,
-) -> isize {
-    let operands = Numbers::One(operand, count);
-    let operation = Operation::write(datatype, op, operands);
-    change(ep, operation, (to, offset, key), context, None)
-}
-
-#[allow(clippy::too_many_arguments)]
-extern "C" fn writev(
-    ep: &ActiveEndpoint,
-    operands: Array<Ioc>,
-    _desc: *mut *mut c_void,
-    count: usize,
-    to: u64,
-    offset: u64,
-    key: u64,
-    datatype: c_int,
-    op: c_int,
-    context: *mut c_void,
-) -> isize {
-    let operation = Operation::write(datatype, op, Numbers::Several(operands, count));
-    change(ep, operation, (to, offset, key), context, None)
-}
-
-extern "C" fn writemsg(ep: &ActiveEndpoint, msg: Option<&MsgAtomic>, flags: u64) -> isize {
-    answer(message(ep, Call::Write, msg, Numbers::None, Numbers::None, flags))
-}
-
-#[allow(clippy::too_many_arguments)]
-extern "C" fn inject(
-    ep: &ActiveEndpoint,
-    operand: Buffer,
-    count: usize,
-    to: u64,
-    offset: u64,
-    key: u64,
-    datatype: c_int,
-    op: c_int,
-) -> isize {
-    let operation = Operation::write(datatype, op, Numbers::One(operand, count));
-    change(ep, operation, (to, offset, key), null_mut(), Some(flag::INJECT))
-}
-
-#[allow(clippy::too_many_arguments)]
-extern "C" fn readwrite(
-    ep: &ActiveEndpoint,
-    operand: Buffer,
-    count: usize,
-    _desc: *mut c_void,
-    result: Buffer,
-    _result_desc: *mut c_void,
-    to: u64,
-    offset: u64,
-    key: u64,
-    datatype: c_int,
-    op: c_int,
-    context: *mut c_void,
-) -> isize {
-    let (operands, results) = (Numbers::One(operand, count), Numbers::One(result, count));
-    let operation = Operation::fetch(datatype, op, operands, results);
-    change(ep, operation, (to, offset, key), context, None)
-}
-
-#[allow(clippy::too_many_arguments)]
-extern "C" fn readwritev(
-    ep: &ActiveEndpoint,
-    operands: Array<Ioc>,
-    _desc: *mut *mut c_void,
-    count: usize,
-    results: Array<Ioc>,
-    _result_desc: *mut *mut c_void,
-    result_count: usize,
-    to: u64,
-    offset: u64,
-    key: u64,
-    datatype: c_int,
-    op: c_int,
-    context: *mut c_void,
-) -> isize {
-    let operands = Numbers::Several(operands, count);
-    let results = Numbers::Several(results, result_count);
-    let operation = Operation::fetch(datatype, op, operands, results);
-    change(ep, operation, (to, offset, key), context, None)
-}
-
-extern "C" fn readwritemsg(
-    ep: &ActiveEndpoint,
-    msg: Option<&MsgAtomic>,
-    results: Array<Ioc>,
-    _result_desc: *mut *mut c_void,
-    count: usize,
-    flags: u64,
-) -> isize {
-    answer(message(ep, Call::Fetch, msg, Numbers::None, Numbers::Several(results, count), flags))
-}
-
-#[allow(clippy::too_many_arguments)]
-extern "C" fn compwrite(
-    ep: &ActiveEndpoint,
-    operand: Buffer,
-    count: usize,
-    _desc: *mut c_void,
-    compared: Buffer,
-    _compared_desc: *mut c_void,
-    result: Buffer,
-    _result_desc: *mut c_void,
-    to: u64,
-    offset: u64,
-    key: u64,
-    datatype: c_int,
-    op: c_int,
-    context: *mut c_void,
-) -> isize {
-    let numbers = [operand, compared, result].map(|buffer| Numbers::One(buffer, count));
-    change(ep, Operation::compare(datatype, op, numbers), (to, offset, key), context, None)
-}
-
-#[allow(clippy::too_many_arguments)]
-extern "C" fn compwritev(
-    ep: &ActiveEndpoint,
-    operands: Array<Ioc>,
-    _desc: *mut *mut c_void,
-    count: usize,
-    compared: Array<Ioc>,
-    _compared_desc: *mut *mut c_void,
-    compared_count: usize,
-    results: Array<Ioc>,
-    _result_desc: *mut *mut c_void,
-    result_count: usize,
-    to: u64,
-    offset: u64,
-    key: u64,
-    datatype: c_int,
-    op: c_int,
-    context: *mut c_void,
-) -> isize {
-    let numbers = [(operands, count), (compared, compared_count), (results, result_count)]
-        .map(|(parts, count)| Numbers::Several(parts, count));
-    change(ep, Operation::compare(datatype, op, numbers), (to, offset, key), context, None)
-}
-
-#[allow(clippy::too_many_arguments)]
-extern "C" fn compwritemsg(
-    ep: &ActiveEndpoint,
-    msg: Option<&MsgAtomic>,
-    compared: Array<Ioc>,
-    _compared_desc: *mut *mut c_void,
-    compared_count: usize,
-    results: Array<Ioc>,
-    _result_desc: *mut *mut c_void,
-    result_count: usize,
-    flags: u64,
-) -> isize {
-    let compared = Numbers::Several(compared, compared_count);
-    let results = Numbers::Several(results, result_count);
-    answer(message(ep, Call::Compare, msg, compared, results, flags))
-}
-
-impl Operation {
-    fn write(datatype: c_int, op: c_int, operands: Numbers) -> Operation {
-        let (call, compared, results) = (Call::Write, Numbers::None, Numbers::None);
-        Operation { call, datatype, op, operands, compared, results }
-    }
-
-    fn fetch(datatype: c_int, op: c_int, operands: Numbers, results: Numbers) -> Operation {
-        let (call, compared) = (Call::Fetch, Numbers::None);
-        Operation { call, datatype, op, operands, compared, results }
-    }
-
-    fn compare(datatype: c_int, op: c_int, numbers: [Numbers; 3]) -> Operation {
-        let [operands, compared, results] = numbers;
-        Operation { call: Call::Compare, datatype, op, operands, compared, results }
-    }
+    let access = Access { to, offset: there.addr, key: there.key, context, flags };
+    state.change(call, (message.datatype, message.op), numbers, access)
 }
 
 /// Writes how many numbers one call may have; without a place it only checks.
-fn valid(datatype: c_int, op: c_int, call: Call, count: Option<&mut usize>) -> c_int {
-    answer(known(datatype, op, call).map(|(datatype, _)| {
-        if let Some(count) = count {
-            *count = OPERAND_BYTES / datatype.size();
-        }
-    }))
+fn valid(datatype: c_int, op: c_int, call: Call, count: Option<&mut usize>) -> Result {
+    let (datatype, _) = known(datatype, op, call)?;
+    if let Some(count) = count {
+        *count = OPERAND_BYTES / datatype.size();
+    }
+    Ok(())
 }
 
-extern "C" fn writevalid(
-    _ep: &ActiveEndpoint,
-    datatype: c_int,
-    op: c_int,
-    count: Option<&mut usize>,
-) -> c_int {
-    valid(datatype, op, Call::Write, count)
-}
+calls! {
+    ep: &ActiveEndpoint;
 
-extern "C" fn readwritevalid(
-    _ep: &ActiveEndpoint,
-    datatype: c_int,
-    op: c_int,
-    count: Option<&mut usize>,
-) -> c_int {
-    valid(datatype, op, Call::Fetch, count)
-}
+    /// fi_atomic(3): atomics, fetching atomics and compare-atomics.
+    pub static ATOMIC;
 
-extern "C" fn compwritevalid(
-    _ep: &ActiveEndpoint,
-    datatype: c_int,
-    op: c_int,
-    count: Option<&mut usize>,
-) -> c_int {
-    valid(datatype, op, Call::Compare, count)
+    fn write(
+        operand: Buffer, count: usize, _desc: Desc,
+        to: u64, offset: u64, key: u64, datatype: c_int, op: c_int, context: Context
+    ) -> isize {
+        let numbers = [Numbers::One(operand, count), Numbers::None, Numbers::None];
+        change(ep, Call::Write, (datatype, op), numbers, (to, offset, key), context, None)
+    }
+
+    fn writev(
+        operands: Array<Ioc>, _desc: Descs, count: usize,
+        to: u64, offset: u64, key: u64, datatype: c_int, op: c_int, context: Context
+    ) -> isize {
+        let numbers = [Numbers::Several(operands, count), Numbers::None, Numbers::None];
+        change(ep, Call::Write, (datatype, op), numbers, (to, offset, key), context, None)
+    }
+
+    fn writemsg(msg: Option<&MsgAtomic>, flags: u64) -> isize {
+        message(ep, Call::Write, msg, Numbers::None, Numbers::None, flags)
+    }
+
+    fn inject(
+        operand: Buffer, count: usize, to: u64, offset: u64, key: u64, datatype: c_int, op: c_int
+    ) -> isize {
+        let numbers = [Numbers::One(operand, count), Numbers::None, Numbers::None];
+        let (target, flags) = ((to, offset, key), Some(flag::INJECT));
+        change(ep, Call::Write, (datatype, op), numbers, target, null_mut(), flags)
+    }
+
+    fn readwrite(
+        operand: Buffer, count: usize, _desc: Desc, result: Buffer, _result_desc: Desc,
+        to: u64, offset: u64, key: u64, datatype: c_int, op: c_int, context: Context
+    ) -> isize {
+        let numbers = [Numbers::One(operand, count), Numbers::None, Numbers::One(result, count)];
+        change(ep, Call::Fetch, (datatype, op), numbers, (to, offset, key), context, None)
+    }
+
+    fn readwritev(
+        operands: Array<Ioc>, _desc: Descs, count: usize,
+        results: Array<Ioc>, _result_desc: Descs, result_count: usize,
+        to: u64, offset: u64, key: u64, datatype: c_int, op: c_int, context: Context
+    ) -> isize {
+        let results = Numbers::Several(results, result_count);
+        let numbers = [Numbers::Several(operands, count), Numbers::None, results];
+        change(ep, Call::Fetch, (datatype, op), numbers, (to, offset, key), context, None)
+    }
+
+    fn readwritemsg(
+        msg: Option<&MsgAtomic>, results: Array<Ioc>, _desc: Descs, count: usize, flags: u64
+    ) -> isize {
+        message(ep, Call::Fetch, msg, Numbers::None, Numbers::Several(results, count), flags)
+    }
+
+    fn compwrite(
+        operand: Buffer, count: usize, _desc: Desc,
+        compared: Buffer, _compared_desc: Desc, result: Buffer, _result_desc: Desc,
+        to: u64, offset: u64, key: u64, datatype: c_int, op: c_int, context: Context
+    ) -> isize {
+        let numbers = [operand, compared, result].map(|buffer| Numbers::One(buffer, count));
+        change(ep, Call::Compare, (datatype, op), numbers, (to, offset, key), context, None)
+    }
+
+    fn compwritev(
+        operands: Array<Ioc>, _desc: Descs, count: usize,
+        compared: Array<Ioc>, _compared_desc: Descs, compared_count: usize,
+        results: Array<Ioc>, _result_desc: Descs, result_count: usize,
+        to: u64, offset: u64, key: u64, datatype: c_int, op: c_int, context: Context
+    ) -> isize {
+        let numbers = [(operands, count), (compared, compared_count), (results, result_count)]
+            .map(|(parts, count)| Numbers::Several(parts, count));
+        change(ep, Call::Compare, (datatype, op), numbers, (to, offset, key), context, None)
+    }
+
+    fn compwritemsg(
+        msg: Option<&MsgAtomic>,
+        compared: Array<Ioc>, _compared_desc: Descs, compared_count: usize,
+        results: Array<Ioc>, _result_desc: Descs, result_count: usize, flags: u64
+    ) -> isize {
+        let compared = Numbers::Several(compared, compared_count);
+        let results = Numbers::Several(results, result_count);
+        message(ep, Call::Compare, msg, compared, results, flags)
+    }
+
+    fn writevalid(datatype: c_int, op: c_int, count: Option<&mut usize>) -> c_int {
+        valid(datatype, op, Call::Write, count)
+    }
+
+    fn readwritevalid(datatype: c_int, op: c_int, count: Option<&mut usize>) -> c_int {
+        valid(datatype, op, Call::Fetch, count)
+    }
+
+    fn compwritevalid(datatype: c_int, op: c_int, count: Option<&mut usize>) -> c_int {
+        valid(datatype, op, Call::Compare, count)
+    }
 }
 
 /// `fi_query_atomic`.

@@ -1,11 +1,11 @@
 //! Address vectors: they map numbers to addresses. Maps and tables are the same here: the number is
 //! the index.
 
-use crate::abi::{AvAttr, EqEntry, Fid, FidAv, Ops, class, enosys, error, flag, ops, value};
+use crate::abi::{AvAttr, EqEntry, Fid, FidAv, Ops, calls, class, error, flag, ops, value};
 use crate::address::{self, SocketAddress};
 use crate::domain::Domain;
 use crate::eq::EventQueue;
-use crate::errno::{Result, answer, call};
+use crate::errno::Result;
 use crate::host;
 use crate::object::{self, CLOSED_AV, Close, Handle, Opened, close, object};
 use crate::pointer::{Array, Buffer, Out, Text};
@@ -38,9 +38,9 @@ const ADDRESS_LIMIT: usize = 1 << 24;
 const SYMMETRIC: u64 = 1 << 59;
 const SYNC_ERR: u64 = 1 << 58;
 
-static FID: Ops<6> = ops![close::<AddressVector>, bind, enosys, enosys, enosys, enosys];
+static FID: Ops<6> = ops![close::<AddressVector>, bind];
 /// fi_av(3).
-static AV: Ops<7> = ops![insert, insertsvc, insertsym, remove, lookup, straddr, enosys];
+static AV: Ops<7> = ops![insert, insertsvc, insertsym, remove, lookup, straddr];
 
 /// `fi_av_open`.
 pub extern "C" fn open(
@@ -49,15 +49,8 @@ pub extern "C" fn open(
     into: Out<AddressVector>,
     context: *mut c_void,
 ) -> c_int {
-    object::open(into, || AddressVector::open(domain, attr.ok_or(error::EINVAL)?, context))
-}
-
-impl AddressVector {
-    fn open(
-        domain: &Domain,
-        attr: &mut AvAttr,
-        context: *mut c_void,
-    ) -> Result<Opened<AddressVector>> {
+    object::open(into, || {
+        let attr = attr.ok_or(error::EINVAL)?;
         if !attr.name.is_null() || attr.flags & flag::READ != 0 || attr.rx_ctx_bits != 0 {
             // Refused: vectors shared by processes, and endpoints with several contexts.
             return Err(error::ENOSYS);
@@ -79,8 +72,10 @@ impl AddressVector {
             announces: attr.flags & flag::EVENT != 0,
             eq: AtomicRef::default(),
         }))
-    }
+    })
+}
 
+impl AddressVector {
     /// The number of changes so far.
     #[inline(always)]
     pub fn changes(&self) -> u64 {
@@ -140,59 +135,16 @@ impl AddressVector {
         eq.report(value::EVENT_AV_COMPLETE, entry(valid as u64));
         Ok(0)
     }
-}
 
-fn check_insert_flags(flags: u64) -> Result {
-    if flags & !(flag::MORE | SYNC_ERR) != 0 { Err(error::EBADFLAGS) } else { Ok(()) }
-}
-
-extern "C" fn bind(av: &AddressVector, eq: Handle, _flags: u64) -> c_int {
-    answer(eq.object().map(|eq| av.eq.set(Ref::to(eq))).ok_or(error::EINVAL))
-}
-
-extern "C" fn insert(
-    av: &AddressVector,
-    addresses: Array<SocketAddress>,
-    addresses_count: usize,
-    numbers: Array<u64>,
-    flags: u64,
-    context: Array<c_int>,
-) -> c_int {
-    call(|| {
-        check_insert_flags(flags)?;
-        if addresses_count > ADDRESS_LIMIT {
-            return Err(error::EINVAL);
-        }
-        let addresses = addresses.elements(addresses_count)?;
-        let addresses: Vec<_> = addresses.iter().map(|one| address::read(one)).collect();
-        av.insert(&addresses, numbers, flags, context)
-    })
-}
-
-extern "C" fn insertsvc(
-    av: &AddressVector,
-    node: Text,
-    service: Text,
-    number: Array<u64>,
-    flags: u64,
-    context: Array<c_int>,
-) -> c_int {
-    insertsym(av, node, 1, service, 1, number, flags, context)
-}
-
-/// Inserts nodes `HOST`, `HOST`+1, ... and on each of them ports `PORT`, `PORT`+1, ...
-#[allow(clippy::too_many_arguments)]
-extern "C" fn insertsym(
-    av: &AddressVector,
-    node: Text,
-    nodes: usize,
-    service: Text,
-    services: usize,
-    numbers: Array<u64>,
-    flags: u64,
-    context: Array<c_int>,
-) -> c_int {
-    call(|| {
+    /// Inserts nodes `HOST`, `HOST`+1, ... and on each of them ports `PORT`, `PORT`+1, ...
+    fn insert_range(
+        &self,
+        (node, nodes): (Text, usize),
+        (service, services): (Text, usize),
+        numbers: Array<u64>,
+        flags: u64,
+        context: Array<c_int>,
+    ) -> Result<usize> {
         check_insert_flags(flags)?;
         let (node, service) = node.get().zip(service.get()).ok_or(error::EINVAL)?;
         let fits = nodes.checked_mul(services).is_some_and(|all| all <= ADDRESS_LIMIT);
@@ -208,12 +160,48 @@ extern "C" fn insertsym(
                 addresses.push(Some(SocketAddrV4::new(ip.into(), port)));
             }
         }
-        av.insert(&addresses, numbers, flags, context)
-    })
+        self.insert(&addresses, numbers, flags, context)
+    }
 }
 
-extern "C" fn remove(av: &AddressVector, numbers: Array<u64>, count: usize, _flags: u64) -> c_int {
-    call(|| {
+fn check_insert_flags(flags: u64) -> Result {
+    if flags & !(flag::MORE | SYNC_ERR) != 0 { Err(error::EBADFLAGS) } else { Ok(()) }
+}
+
+calls! {
+    av: &AddressVector;
+
+    fn bind(eq: Handle, _flags: u64) -> c_int {
+        eq.object().map(|eq| av.eq.set(Ref::to(eq))).ok_or(error::EINVAL)
+    }
+
+    fn insert(
+        addresses: Array<SocketAddress>, addresses_count: usize,
+        numbers: Array<u64>, flags: u64, context: Array<c_int>
+    ) -> c_int {
+        check_insert_flags(flags)?;
+        if addresses_count > ADDRESS_LIMIT {
+            return Err(error::EINVAL);
+        }
+        let addresses = addresses.elements(addresses_count)?;
+        let addresses: Vec<_> = addresses.iter().map(|one| address::read(one)).collect();
+        av.insert(&addresses, numbers, flags, context)
+    }
+
+    fn insertsvc(
+        node: Text, service: Text, number: Array<u64>, flags: u64, context: Array<c_int>
+    ) -> c_int {
+        av.insert_range((node, 1), (service, 1), number, flags, context)
+    }
+
+    fn insertsym(
+        node: Text, nodes: usize, service: Text, services: usize,
+        numbers: Array<u64>, flags: u64, context: Array<c_int>
+    ) -> c_int {
+        av.insert_range((node, nodes), (service, services), numbers, flags, context)
+    }
+
+    fn remove(numbers: Array<u64>, count: usize, _flags: u64) -> c_int {
         let mut entries = av.entries();
         for &number in numbers.elements(count)? {
             // A removed address is as unknown as one that was never inserted.
@@ -222,22 +210,15 @@ extern "C" fn remove(av: &AddressVector, numbers: Array<u64>, count: usize, _fla
             av.changed();
         }
         Ok(())
-    })
-}
+    }
 
-/// A truncated address is no error here: fi_av_lookup(3) returns the full length.
-extern "C" fn lookup(
-    av: &AddressVector,
-    number: u64,
-    into: Buffer,
-    length: Option<&mut usize>,
-) -> c_int {
-    call(|| {
+    /// A truncated address is no error here: fi_av_lookup(3) returns the full length.
+    fn lookup(number: u64, into: Buffer, length: Option<&mut usize>) -> c_int {
         let length = length.ok_or(error::EINVAL)?;
         let address = av.entries().get(number as usize).copied().flatten();
         let _ = address::write(address.ok_or(error::EINVAL)?, into, length);
         Ok(())
-    })
+    }
 }
 
 extern "C" fn straddr(

@@ -13,7 +13,7 @@ use crate::object::Handle;
 use crate::pointer::{Buffer, write_bytes};
 use crate::reference::{Listed, Ref, Use};
 use crate::shared::{SharedReceiveContext, SharedTransmitContext};
-use crate::wait::WaitObject;
+use crate::wait::Waiting;
 use bellwire::Status;
 use bellwire_tagged::{CompletionKind, ConnectionEvent, Outcome, Sink, TaggedCompletion};
 use std::collections::HashMap;
@@ -30,13 +30,8 @@ pub struct Bound {
     pub eq: Option<Ref<EventQueue>>,
     pub tx_cq: Option<Ref<CompletionQueue>>,
     pub rx_cq: Option<Ref<CompletionQueue>>,
-    tx_cntr: Option<Ref<Counter>>,
-    rx_cntr: Option<Ref<Counter>>,
-    /// Counters of accesses to peers' memory: writes, and those that fetch data.
-    write_cntr: Option<Ref<Counter>>,
-    read_cntr: Option<Ref<Counter>>,
-    remote_write_cntr: Option<Ref<Counter>>,
-    remote_read_cntr: Option<Ref<Counter>>,
+    /// By what they count, as in [`COUNTED`].
+    cntrs: [Option<Ref<Counter>>; 6],
     /// All objects that it was ever bound to.
     held: Vec<Use>,
     /// Whether accesses by peers are reported.
@@ -60,6 +55,17 @@ pub struct Bound {
     pub sources: Vec<u64>,
 }
 
+/// The flags that bind the counters of an endpoint: of messages, of accesses to peers' memory, and
+/// of accesses by peers.
+const COUNTED: [u64; 6] =
+    [flag::SEND, flag::RECV, flag::WRITE, flag::READ, flag::REMOTE_WRITE, flag::REMOTE_READ];
+const SENDS: usize = 0;
+const RECEIVES: usize = 1;
+const WRITES: usize = 2;
+const READS: usize = 3;
+const REMOTE_WRITES: usize = 4;
+const REMOTE_READS: usize = 5;
+
 /// In a token's note: a completion is wanted. The other bits are the completion's flags; libfabric
 /// has no flag of this value.
 pub const WANTED: u64 = 1;
@@ -78,7 +84,7 @@ impl Lists {
     pub fn add(&self, ep: Listed<ActiveEndpoint>) {
         self.cqs.iter().flatten().for_each(|cq| cq.add(ep));
         self.cntrs.iter().flatten().for_each(|cntr| cntr.add(ep));
-        self.wait_objects().for_each(|object| object.add(ep.wait_fd()));
+        self.waiting().for_each(|waiting| waiting.add(ep.wait_fd()));
         if let Some(eq) = &self.eq {
             eq.add(Source::Active(ep), ep.wait_fd());
         }
@@ -89,7 +95,7 @@ impl Lists {
 
     /// Removes an endpoint that is being closed.
     pub fn remove(&self, ep: &ActiveEndpoint) {
-        self.wait_objects().for_each(|object| object.remove(ep.wait_fd()));
+        self.waiting().for_each(|waiting| waiting.remove(ep.wait_fd()));
         self.cqs.iter().flatten().for_each(|cq| cq.remove(ep));
         self.cntrs.iter().flatten().for_each(|cntr| cntr.remove(ep));
         if let Some(eq) = &self.eq {
@@ -100,9 +106,9 @@ impl Lists {
         }
     }
 
-    fn wait_objects(&self) -> impl Iterator<Item = &WaitObject> {
-        let cqs = self.cqs.iter().flatten().filter_map(|cq| cq.wait_object());
-        cqs.chain(self.cntrs.iter().flatten().filter_map(|cntr| cntr.wait_object()))
+    fn waiting(&self) -> impl Iterator<Item = &Waiting> {
+        let cqs = self.cqs.iter().flatten().map(|cq| cq.waiting());
+        cqs.chain(self.cntrs.iter().flatten().map(|cntr| cntr.waiting()))
     }
 }
 
@@ -135,26 +141,15 @@ impl Bound {
 
     /// The objects that list the endpoint once it is enabled.
     pub fn lists(&self) -> Lists {
-        let cntrs = [
-            &self.tx_cntr,
-            &self.rx_cntr,
-            &self.write_cntr,
-            &self.read_cntr,
-            &self.remote_write_cntr,
-            &self.remote_read_cntr,
-        ];
         Lists {
             srx: self.srx.clone(),
             eq: self.eq.clone(),
             cqs: [self.tx_cq.clone(), self.rx_cq.clone()],
-            cntrs: cntrs.map(Clone::clone),
+            cntrs: self.cntrs.clone(),
         }
     }
 
-    /// Whether the endpoint can be used.
-    ///
-    /// # Errors
-    /// CompletionKind is missing; a line in the log says more.
+    /// Fails if the endpoint cannot be used; a line in the log says what is missing.
     pub fn check(&self) -> Result {
         let Lists { cqs, cntrs, .. } = self.lists();
         let (error, what) = if self.connected && self.eq.is_none() {
@@ -172,10 +167,7 @@ impl Bound {
         Err(error)
     }
 
-    /// `fi_ep_bind`.
-    ///
-    /// # Errors
-    /// `EINVAL`: null, of another kind, not ours, or closed. `EBADFLAGS`.
+    /// `fi_ep_bind`. `EINVAL`: null, of another kind, not ours, or closed. `EBADFLAGS`: flags.
     pub fn bind(&mut self, object: Handle, flags: u64) -> Result {
         let held = if let Some(av) = object.object() {
             self.av = Some(Ref::to(av));
@@ -205,10 +197,7 @@ impl Bound {
         Ok(())
     }
 
-    /// `FI_GETOPSFLAG`: replaces the flags that name a direction by its flags.
-    ///
-    /// # Errors
-    /// `EINVAL`: null.
+    /// `FI_GETOPSFLAG`: replaces the flags that name a direction by its flags. `EINVAL`: null.
     pub fn get_flags(&self, place: Buffer) -> Result {
         let transmits = read_flags(place)? & flag::SEND != 0;
         let flags = if transmits { self.tx_flags } else { self.rx_flags };
@@ -216,10 +205,8 @@ impl Bound {
         Ok(())
     }
 
-    /// `FI_SETOPSFLAG`: sets the flags of the one direction that they name.
-    ///
-    /// # Errors
-    /// `EINVAL`: null, or not one direction.
+    /// `FI_SETOPSFLAG`: sets the flags of the one direction that they name. `EINVAL`: null, or not
+    /// one direction.
     pub fn set_flags(&mut self, place: Buffer) -> Result {
         let flags = read_flags(place)?;
         match (flags & flag::SEND != 0, flags & flag::RECV != 0) {
@@ -249,17 +236,9 @@ impl Bound {
     fn bind_cntr(&mut self, cntr: &Counter, flags: u64) {
         // Without FI_RMA_EVENT, a counter of accesses by peers counts nothing; MPICH binds one all
         // the same.
-        let rma_events = self.rma_events;
-        let places = [
-            (flag::SEND, true, &mut self.tx_cntr),
-            (flag::RECV, true, &mut self.rx_cntr),
-            (flag::WRITE, true, &mut self.write_cntr),
-            (flag::READ, true, &mut self.read_cntr),
-            (flag::REMOTE_WRITE, rma_events, &mut self.remote_write_cntr),
-            (flag::REMOTE_READ, rma_events, &mut self.remote_read_cntr),
-        ];
-        for (which, counts, place) in places {
-            if counts && flags & which != 0 {
+        let places = self.cntrs.iter_mut().zip(COUNTED).enumerate();
+        for (at, (place, which)) in places {
+            if flags & which != 0 && (self.rma_events || at < REMOTE_WRITES) {
                 *place = Some(Ref::to(cntr));
             }
         }
@@ -269,9 +248,9 @@ impl Bound {
     #[inline]
     fn counter(&self, note: u64) -> Option<&Counter> {
         match note & (flag::WRITE | flag::READ) {
-            0 => self.tx_cntr.as_deref(),
-            flag::WRITE => self.write_cntr.as_deref(),
-            _ => self.read_cntr.as_deref(),
+            0 => self.cntrs[SENDS].as_deref(),
+            flag::WRITE => self.cntrs[WRITES].as_deref(),
+            _ => self.cntrs[READS].as_deref(),
         }
     }
 
@@ -325,7 +304,7 @@ impl Bound {
             CompletionKind::Sent | CompletionKind::AccessCompleted => {
                 (&self.tx_cq, self.counter(done.token.note))
             }
-            _ => (&self.rx_cq, self.rx_cntr.as_deref()),
+            _ => (&self.rx_cq, self.cntrs[RECEIVES].as_deref()),
         };
         if let Some(cq) = cq {
             let (err, err_data, err_data_size) = (err.number(), Buffer::NULL, 0);
@@ -339,7 +318,7 @@ impl Bound {
 }
 
 fn read_flags(place: Buffer) -> Result<u64> {
-    let bytes = place.bytes(size_of::<u64>())?.first_chunk().ok_or(error::EINVAL)?;
+    let bytes = place.elements(size_of::<u64>())?.first_chunk().ok_or(error::EINVAL)?;
     Ok(u64::from_ne_bytes(*bytes))
 }
 
@@ -370,8 +349,7 @@ fn entry_of(done: &TaggedCompletion, flags: u64) -> CqEntry {
 
 impl Sink for Bound {
     fn memory_accessed(&mut self, key: u64, read: bool) {
-        let cntr = if read { &self.remote_read_cntr } else { &self.remote_write_cntr };
-        if let Some(cntr) = cntr {
+        if let Some(cntr) = &self.cntrs[if read { REMOTE_READS } else { REMOTE_WRITES }] {
             cntr.count(true);
         }
         if let Some(region) = self.regions.get(&key) {
@@ -414,7 +392,7 @@ impl Sink for Bound {
             let source = source.copied().unwrap_or(value::ADDRESS_UNKNOWN);
             cq.push(entry_of(&done, flags), source);
         }
-        if let Some(cntr) = &self.rx_cntr
+        if let Some(cntr) = &self.cntrs[RECEIVES]
             && done.kind == CompletionKind::Received
         {
             cntr.count(true);

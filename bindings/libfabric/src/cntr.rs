@@ -1,14 +1,13 @@
 //! Counters of completions.
 
-use crate::abi::{CntrAttr, Fid, FidCntr, Ops, class, enosys, error, ops};
+use crate::abi::{CntrAttr, Fid, FidCntr, Ops, calls, class, enosys, error, ops};
 use crate::domain::Domain;
 use crate::ep::ActiveEndpoint;
-use crate::errno::{Result, answer};
 use crate::lock::Lock;
 use crate::object::{self, CLOSED_CNTR, Close, Handle, Opened, close, object};
 use crate::pointer::{Buffer, Out};
 use crate::reference::{Listed, Ref};
-use crate::wait::{self, EmptyPolls, Timeout, WaitObject};
+use crate::wait::{EmptyPolls, Timeout, Waiting};
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -17,10 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 pub struct Counter {
     fid: FidCntr,
     domain: Ref<Domain>,
-    wait_obj: c_int,
-    wait: Option<WaitObject>,
-    /// A thread may be asleep.
-    asleep: AtomicBool,
+    waiting: Waiting,
     value: AtomicU64,
     errors: AtomicU64,
     /// It counts peers' accesses to a region of memory, at any endpoint of the domain.
@@ -33,9 +29,9 @@ pub struct Counter {
 
 object!(Counter, FidCntr, FID, CLOSED_CNTR, users);
 
-static FID: Ops<6> = ops![close::<Counter>, enosys, control, enosys, enosys, enosys];
+static FID: Ops<6> = ops![close::<Counter>, enosys, control];
 /// fi_cntr(3).
-static CNTR: Ops<7> = ops![read, readerr, add, set, wait_for, adderr, seterr];
+static CNTR: Ops<7> = ops![read, readerr, add, set, wait, adderr, seterr];
 
 /// `fi_cntr_open`.
 pub extern "C" fn open(
@@ -44,25 +40,19 @@ pub extern "C" fn open(
     into: Out<Counter>,
     context: *mut c_void,
 ) -> c_int {
-    object::open(into, || Counter::open(domain, attr.ok_or(error::EINVAL)?, context))
-}
-
-impl Counter {
-    fn open(domain: &Domain, attr: &CntrAttr, context: *mut c_void) -> Result<Opened<Counter>> {
+    object::open(into, || {
+        let attr = attr.ok_or(error::EINVAL)?;
         if attr.events != 0 {
             return Err(error::ENOSYS);
         }
         if attr.flags != 0 {
             return Err(error::EBADFLAGS);
         }
-        let mut wait_obj = attr.wait_obj;
-        let wait = WaitObject::wanted(&mut wait_obj, attr.wait_set)?;
+        let waiting = Waiting::wanted(&mut { attr.wait_obj }, attr.wait_set)?;
         let cntr = Opened::new(Counter {
             fid: FidCntr { fid: Fid { class: class::CNTR, context, ops: &FID }, ops: &CNTR },
             domain: Ref::to(domain),
-            wait_obj,
-            wait,
-            asleep: AtomicBool::new(false),
+            waiting,
             value: AtomicU64::new(0),
             errors: AtomicU64::new(0),
             everywhere: AtomicBool::new(false),
@@ -70,25 +60,22 @@ impl Counter {
             empty_polls: EmptyPolls::default(),
             users: AtomicUsize::new(0),
         });
-        if let Some(wait) = &cntr.wait {
-            wait.join(Handle::of(&*cntr));
-        }
+        cntr.waiting.join(Handle::of(&*cntr));
         Ok(cntr)
-    }
+    })
+}
 
+impl Counter {
     /// Counts a completion.
-    // SeqCst includes Release, which programs' own additions use too. It pairs with the acquire of
-    // `read`: a thread that sees the count sees the counted operation.
+    // SeqCst, for a thread that may fall asleep. It includes Release, which programs' own additions
+    // use too: that pairs with the acquire of `read`, so a thread that sees the count sees the
+    // counted operation.
     #[inline]
     pub fn count(&self, good: bool) {
         let count = if good { &self.value } else { &self.errors };
         count.fetch_add(1, Ordering::SeqCst);
-        // SeqCst, with the store in `may_sleep`: either the sleeper sees the count, or we see the
-        // sleeper.
-        if let Some(wait) = self.wait.as_ref()
-            && self.asleep.swap(false, Ordering::SeqCst)
-        {
-            wait.wake();
+        if self.waiting.is_possible() {
+            self.waiting.wake_sleeper();
         }
     }
 
@@ -106,8 +93,8 @@ impl Counter {
     }
 
     /// The object that sleepers wait for.
-    pub fn wait_object(&self) -> Option<&WaitObject> {
-        self.wait.as_ref()
+    pub fn waiting(&self) -> &Waiting {
+        &self.waiting
     }
 
     fn progress(&self) {
@@ -134,10 +121,7 @@ impl Counter {
 
     /// Whether the program may sleep: nothing is pending, and wake-ups are armed.
     pub fn may_sleep(&self) -> bool {
-        if let Some(wait) = &self.wait {
-            wait.settle();
-        }
-        self.asleep.store(true, Ordering::SeqCst);
+        self.waiting.may_fall_asleep();
         let before = self.sum();
         self.progress();
         self.sum() == before && self.all(ActiveEndpoint::arm)
@@ -159,44 +143,15 @@ impl Counter {
 
     fn change(&self, how: impl FnOnce(&Self)) -> c_int {
         how(self);
-        if let Some(wait) = &self.wait {
-            wait.wake();
-        }
+        self.waiting.wake();
         0
-    }
-
-    fn wait(&self, threshold: u64, timeout_ms: c_int) -> Result {
-        let errors = self.errors.load(Ordering::Acquire);
-        let timeout = Timeout::new(timeout_ms);
-        loop {
-            self.progress();
-            if self.value.load(Ordering::Acquire) >= threshold {
-                return Ok(());
-            }
-            if self.errors.load(Ordering::Acquire) != errors {
-                return Err(error::EAVAIL);
-            }
-            if timeout.is_over() {
-                return Err(error::ETIMEDOUT);
-            }
-            match &self.wait {
-                Some(wait) if timeout.sleeps() && self.may_sleep() => timeout.sleep(wait.fd()),
-                _ => {}
-            }
-        }
     }
 }
 
 impl Close for Counter {
     fn close(&self) {
-        if let Some(wait) = &self.wait {
-            wait.leave(Handle::of(self));
-        }
+        self.waiting.leave(Handle::of(self));
     }
-}
-
-extern "C" fn control(cntr: &Counter, command: c_int, argument: Buffer) -> c_int {
-    answer(wait::control(cntr.wait.as_ref(), cntr.wait_obj, command, argument))
 }
 
 extern "C" fn read(cntr: &Counter) -> u64 {
@@ -225,6 +180,31 @@ extern "C" fn seterr(cntr: &Counter, value: u64) -> c_int {
     cntr.change(|cntr| cntr.errors.store(value, Ordering::Release))
 }
 
-extern "C" fn wait_for(cntr: &Counter, threshold: u64, timeout_ms: c_int) -> c_int {
-    answer(cntr.wait(threshold, timeout_ms))
+calls! {
+    cntr: &Counter;
+
+    fn control(command: c_int, argument: Buffer) -> c_int {
+        cntr.waiting.control(command, argument)
+    }
+
+    fn wait(threshold: u64, timeout_ms: c_int) -> c_int {
+        let errors = cntr.errors.load(Ordering::Acquire);
+        let timeout = Timeout::new(timeout_ms);
+        loop {
+            cntr.progress();
+            if cntr.value.load(Ordering::Acquire) >= threshold {
+                return Ok(());
+            }
+            if cntr.errors.load(Ordering::Acquire) != errors {
+                return Err(error::EAVAIL);
+            }
+            if timeout.is_over() {
+                return Err(error::ETIMEDOUT);
+            }
+            match cntr.waiting.fd() {
+                Some(fd) if timeout.sleeps() && cntr.may_sleep() => timeout.sleep(fd),
+                _ => {}
+            }
+        }
+    }
 }

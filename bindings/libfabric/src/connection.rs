@@ -1,11 +1,11 @@
 //! Connected endpoints: how connections begin and end. The connection itself is in
 //! `bellwire-tagged`.
 
-use crate::abi::{EqEntry, Ops, enosys, error, ops, value};
+use crate::abi::{EqEntry, Ops, calls, enosys, error, ops, value};
 use crate::address::{self, SocketAddress};
 use crate::bound::Bound;
 use crate::ep::{self, ActiveEndpoint, State};
-use crate::errno::{Result, call};
+use crate::errno::Result;
 use crate::pointer::Buffer;
 use bellwire_tagged::{
     CONNECTION_BYTES, ConnectionEvent, ConnectionRequest, Endpoint, TaggedCompletion,
@@ -15,7 +15,7 @@ use std::net::SocketAddrV4;
 
 /// fi_cm(3).
 pub static CM: Ops<9> =
-    ops![enosys, ep::getname, getpeer, connect, enosys, accept, enosys, shutdown, enosys,];
+    ops![enosys, ep::getname, getpeer, connect, enosys, accept, enosys, shutdown];
 
 /// The connection state of an endpoint.
 #[derive(Default)]
@@ -67,21 +67,15 @@ impl Bound {
     }
 }
 
-/// The private data of a request or an answer.
-///
-/// # Errors
-/// `EINVAL`: too long, or missing.
+/// The private data of a request or an answer. `EINVAL`: too long, or missing.
 pub fn private_data<'a>(from: Buffer, length: usize) -> Result<&'a [u8]> {
-    if length > CONNECTION_BYTES { Err(error::EINVAL) } else { from.bytes(length) }
+    if length > CONNECTION_BYTES { Err(error::EINVAL) } else { from.elements(length) }
 }
 
-extern "C" fn connect(
-    ep: &ActiveEndpoint,
-    to: Option<&SocketAddress>,
-    data: Buffer,
-    length: usize,
-) -> c_int {
-    call(|| {
+calls! {
+    ep: &ActiveEndpoint;
+
+    fn connect(to: Option<&SocketAddress>, data: Buffer, length: usize) -> c_int {
         let to = to.and_then(|to| address::read(to)).ok_or(error::EINVAL)?;
         let data = private_data(data, length)?;
         ep.enable()?;
@@ -89,35 +83,24 @@ extern "C" fn connect(
         if state.endpoint.connected().is_some() {
             return Err(error::EISCONN);
         }
-        match state.endpoint.connect(address::function_at(to), data) {
-            Ok(()) => {
-                state.connection.peer = Some(to);
-                Ok(())
-            }
-            Err(refusal) => Err(state.refused(refusal)),
-        }
-    })
-}
+        let asked = state.endpoint.connect(address::function_at(to), data);
+        asked.map_err(|refusal| state.refused(refusal))?;
+        state.connection.peer = Some(to);
+        Ok(())
+    }
 
-extern "C" fn accept(ep: &ActiveEndpoint, data: Buffer, length: usize) -> c_int {
-    call(|| {
+    fn accept(data: Buffer, length: usize) -> c_int {
         let data = private_data(data, length)?;
         ep.enable()?;
         let mut state = ep.lock();
-        let State { endpoint, connection, .. } = &mut *state;
-        let request = connection.request.ok_or(error::EOPBADSTATE)?;
-        match endpoint.accept(&request, data) {
-            Ok(()) => {
-                connection.request = None;
-                Ok(())
-            }
-            Err(refusal) => Err(state.refused(refusal)),
-        }
-    })
-}
+        let request = state.connection.request.ok_or(error::EOPBADSTATE)?;
+        let accepted = state.endpoint.accept(&request, data);
+        accepted.map_err(|refusal| state.refused(refusal))?;
+        state.connection.request = None;
+        Ok(())
+    }
 
-extern "C" fn shutdown(ep: &ActiveEndpoint, flags: u64) -> c_int {
-    call(|| {
+    fn shutdown(flags: u64) -> c_int {
         if flags != 0 {
             return Err(error::EBADFLAGS);
         }
@@ -126,13 +109,11 @@ extern "C" fn shutdown(ep: &ActiveEndpoint, flags: u64) -> c_int {
         endpoint.connected().ok_or(error::ENOTCONN)?;
         endpoint.disconnect(bound);
         Ok(())
-    })
-}
+    }
 
-extern "C" fn getpeer(ep: &ActiveEndpoint, into: Buffer, length: Option<&mut usize>) -> c_int {
-    call(|| {
+    fn getpeer(into: Buffer, length: Option<&mut usize>) -> c_int {
         let length = length.ok_or(error::EINVAL)?;
         let peer = ep.lock().connection.peer.ok_or(error::ENOTCONN)?;
         address::write(peer, into, length)
-    })
+    }
 }

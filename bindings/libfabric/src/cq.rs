@@ -1,17 +1,20 @@
 //! Completion queues.
 
-use crate::abi::{CqAttr, CqEntry, CqErrEntry, Fid, FidCq, Ops, class, enosys, error, ops, value};
+use crate::abi::{
+    CqAttr, CqEntry, CqErrEntry, Fid, FidCq, Ops, calls, class, enosys, error, ops, value,
+};
 use crate::domain::Domain;
 use crate::entries::Entries;
 use crate::ep::ActiveEndpoint;
-use crate::errno::{Code, Result, answer};
+use crate::errno::Result;
+use crate::library;
 use crate::lock::Lock;
 use crate::object::{self, CLOSED_CQ, Close, Handle, Opened, close, object};
 use crate::pointer::{Array, Buffer, Out};
 use crate::reference::{Listed, Ref};
-use crate::wait::{self, EmptyPolls, Timeout, WaitObject};
+use crate::wait::{EmptyPolls, Timeout, Waiting};
 use std::collections::VecDeque;
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -22,11 +25,9 @@ pub struct CompletionQueue {
     _domain: Ref<Domain>,
     /// Bytes of one entry in the program's format.
     entry_bytes: usize,
-    wait_obj: c_int,
-    wait: Option<WaitObject>,
-    /// A thread may be asleep. A thread that completes an operation wakes it: that of
-    /// `progress.rs`, or another one of the program.
-    asleep: AtomicBool,
+    /// A thread that completes an operation wakes the sleeper: that of `progress.rs`, or another
+    /// one of the program.
+    waiting: Waiting,
     /// The program called `fi_cq_signal`.
     signalled: AtomicBool,
     queue: Lock<Queue>,
@@ -48,9 +49,9 @@ struct Queue {
     size: usize,
 }
 
-static FID: Ops<6> = ops![close::<CompletionQueue>, enosys, control, enosys, enosys, enosys];
+static FID: Ops<6> = ops![close::<CompletionQueue>, enosys, control];
 /// fi_cq(3).
-static CQ: Ops<7> = ops![read, readfrom, readerr, sread, sreadfrom, signal, strerror];
+static CQ: Ops<7> = ops![read, readfrom, readerr, sread, sreadfrom, signal, library::strerror];
 
 /// `fi_cq_open`.
 pub extern "C" fn open(
@@ -59,15 +60,8 @@ pub extern "C" fn open(
     into: Out<CompletionQueue>,
     context: *mut c_void,
 ) -> c_int {
-    object::open(into, || CompletionQueue::open(domain, attr.ok_or(error::EINVAL)?, context))
-}
-
-impl CompletionQueue {
-    fn open(
-        domain: &Domain,
-        attr: &mut CqAttr,
-        context: *mut c_void,
-    ) -> Result<Opened<CompletionQueue>> {
+    object::open(into, || {
+        let attr = attr.ok_or(error::EINVAL)?;
         if attr.format == 0 {
             attr.format = value::CQ_CONTEXT;
         }
@@ -78,7 +72,7 @@ impl CompletionQueue {
             value::CQ_TAGGED => 48,
             _ => return Err(error::EINVAL),
         };
-        let wait = WaitObject::wanted(&mut attr.wait_obj, attr.wait_set)?;
+        let waiting = Waiting::wanted(&mut attr.wait_obj, attr.wait_set)?;
         if attr.size == 0 {
             attr.size = crate::info::DEPTH;
         }
@@ -93,36 +87,25 @@ impl CompletionQueue {
             fid: FidCq { fid, ops: &CQ },
             _domain: Ref::to(domain),
             entry_bytes,
-            wait_obj: attr.wait_obj,
-            wait,
-            asleep: AtomicBool::new(false),
+            waiting,
             signalled: AtomicBool::new(false),
             queue: Lock::new(domain.shared, queue),
             empty_polls: EmptyPolls::default(),
             endpoints: Lock::new(domain.shared, Vec::new()),
             users: AtomicUsize::new(0),
         });
-        if let Some(wait) = &cq.wait {
-            wait.join(Handle::of(&*cq));
-        }
+        cq.waiting.join(Handle::of(&*cq));
         Ok(cq)
-    }
+    })
+}
 
+impl CompletionQueue {
     /// Adds a completion, and its source.
     #[inline(always)]
     pub fn push(&self, entry: CqEntry, source: u64) {
         self.queue.lock().entries.push(entry, source);
-        if self.wait.is_some() {
-            self.wake();
-        }
-    }
-
-    #[cold]
-    fn wake(&self) {
-        // SeqCst, with the store in `may_sleep`: either the sleeper sees the entry, or we see the
-        // sleeper.
-        if let (Some(wait), true) = (&self.wait, self.asleep.swap(false, Ordering::SeqCst)) {
-            wait.wake();
+        if self.waiting.is_possible() {
+            self.waiting.wake_sleeper();
         }
     }
 
@@ -133,7 +116,7 @@ impl CompletionQueue {
             let place = queue.taken + queue.entries.len() as u64;
             queue.errors.push_back((place, error));
         }
-        self.wake();
+        self.waiting.wake_sleeper();
     }
 
     /// Whether there is room for the completion of another post.
@@ -157,8 +140,8 @@ impl CompletionQueue {
     }
 
     /// The object that sleepers wait for.
-    pub fn wait_object(&self) -> Option<&WaitObject> {
-        self.wait.as_ref()
+    pub fn waiting(&self) -> &Waiting {
+        &self.waiting
     }
 
     fn progress(&self) {
@@ -176,14 +159,8 @@ impl CompletionQueue {
     /// Whether the program may sleep: nothing can be read, and wake-ups are armed.
     pub fn may_sleep(&self) -> bool {
         self.progress();
-        if let Some(wait) = &self.wait {
-            wait.settle();
-        }
-        self.asleep.store(true, Ordering::SeqCst);
-        if !self.queue.lock().is_empty() {
-            return false;
-        }
-        self.endpoints.lock().iter().all(|ep| ep.arm())
+        self.waiting.may_fall_asleep();
+        self.queue.lock().is_empty() && self.endpoints.lock().iter().all(|ep| ep.arm())
     }
 
     /// Gives out entries. Makes progress if there are none, or if none are wanted.
@@ -219,10 +196,10 @@ impl CompletionQueue {
             if self.signalled.swap(false, Ordering::Acquire) || timeout.is_over() {
                 return taken;
             }
-            match &self.wait {
-                Some(wait) if timeout.sleeps() && self.may_sleep() => {
+            match self.waiting.fd() {
+                Some(fd) if timeout.sleeps() && self.may_sleep() => {
                     if !self.signalled.load(Ordering::Acquire) {
-                        timeout.sleep(wait.fd());
+                        timeout.sleep(fd);
                     }
                 }
                 Some(_) => {}
@@ -276,82 +253,48 @@ impl Queue {
 
 impl Close for CompletionQueue {
     fn close(&self) {
-        if let Some(wait) = &self.wait {
-            wait.leave(Handle::of(self));
-        }
+        self.waiting.leave(Handle::of(self));
     }
 }
 
-extern "C" fn control(cq: &CompletionQueue, command: c_int, argument: Buffer) -> c_int {
-    answer(wait::control(cq.wait.as_ref(), cq.wait_obj, command, argument))
-}
+calls! {
+    cq: &CompletionQueue;
 
-extern "C" fn read(cq: &CompletionQueue, entries: Buffer, room: usize) -> isize {
-    answer(cq.take(Places { entries, count: room, sources: Array::NULL }))
-}
-
-extern "C" fn readfrom(
-    cq: &CompletionQueue,
-    entries: Buffer,
-    room: usize,
-    sources: Array<u64>,
-) -> isize {
-    answer(cq.take(Places { entries, count: room, sources }))
-}
-
-/// Newer versions have a longer entry; its extra fields matter only with capabilities that we do
-/// not have.
-extern "C" fn readerr(
-    cq: &CompletionQueue,
-    into: Option<&mut MaybeUninit<CqErrEntry>>,
-    _flags: u64,
-) -> isize {
-    let Some(into) = into else { return Code::of_error(error::EINVAL) };
-    match cq.queue.lock().errors.pop_front() {
-        Some((_, error)) => {
-            into.write(error);
-            1
-        }
-        None => Code::of_error(error::EAGAIN),
+    fn control(command: c_int, argument: Buffer) -> c_int {
+        cq.waiting.control(command, argument)
     }
-}
 
-extern "C" fn sread(
-    cq: &CompletionQueue,
-    entries: Buffer,
-    room: usize,
-    _condition: *const c_void,
-    timeout_ms: c_int,
-) -> isize {
-    answer(cq.wait(Places { entries, count: room, sources: Array::NULL }, timeout_ms))
-}
-
-extern "C" fn sreadfrom(
-    cq: &CompletionQueue,
-    entries: Buffer,
-    room: usize,
-    sources: Array<u64>,
-    _condition: *const c_void,
-    timeout_ms: c_int,
-) -> isize {
-    answer(cq.wait(Places { entries, count: room, sources }, timeout_ms))
-}
-
-extern "C" fn signal(cq: &CompletionQueue) -> c_int {
-    // Release pairs with the acquire of `wait`.
-    cq.signalled.store(true, Ordering::Release);
-    if let Some(wait) = &cq.wait {
-        wait.wake();
+    fn read(entries: Buffer, count: usize) -> isize {
+        cq.take(Places { entries, count, sources: Array::NULL })
     }
-    0
-}
 
-extern "C" fn strerror(
-    _cq: &CompletionQueue,
-    number: c_int,
-    _data: *const c_void,
-    into: Buffer,
-    length: usize,
-) -> *const c_char {
-    crate::library::strerror(number, into, length)
+    fn readfrom(entries: Buffer, count: usize, sources: Array<u64>) -> isize {
+        cq.take(Places { entries, count, sources })
+    }
+
+    /// Newer versions have a longer entry; its extra fields matter only with capabilities that we
+    /// do not have.
+    fn readerr(into: Option<&mut MaybeUninit<CqErrEntry>>, _flags: u64) -> isize {
+        let into = into.ok_or(error::EINVAL)?;
+        into.write(cq.queue.lock().errors.pop_front().ok_or(error::EAGAIN)?.1);
+        Ok(1_usize)
+    }
+
+    fn sread(entries: Buffer, count: usize, _condition: *const c_void, timeout_ms: c_int) -> isize {
+        cq.wait(Places { entries, count, sources: Array::NULL }, timeout_ms)
+    }
+
+    fn sreadfrom(
+        entries: Buffer, count: usize, sources: Array<u64>,
+        _condition: *const c_void, timeout_ms: c_int
+    ) -> isize {
+        cq.wait(Places { entries, count, sources }, timeout_ms)
+    }
+
+    fn signal() -> c_int {
+        // Release pairs with the acquire of `wait`.
+        cq.signalled.store(true, Ordering::Release);
+        cq.waiting.wake();
+        Ok(())
+    }
 }

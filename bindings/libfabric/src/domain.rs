@@ -36,7 +36,7 @@ pub struct Domain {
 object!(Domain, FidDomain, FID, CLOSED_DOMAIN, users);
 impl Close for Domain {}
 
-static FID: Ops<6> = ops![close::<Domain>, enosys, enosys, enosys, enosys, enosys];
+static FID: Ops<6> = ops![close::<Domain>];
 /// fi_domain(3).
 static DOMAIN: Ops<11> = ops![
     crate::av::open,
@@ -49,7 +49,7 @@ static DOMAIN: Ops<11> = ops![
     crate::shared::open_receive,
     crate::atomic::query,
     enosys,
-    endpoint2,
+    endpoint2
 ];
 
 /// `fi_domain`.
@@ -59,11 +59,8 @@ pub extern "C" fn open(
     into: Out<Domain>,
     context: *mut c_void,
 ) -> c_int {
-    object::open(into, || Domain::open(fabric, info.ok_or(error::EINVAL)?, context))
-}
-
-impl Domain {
-    fn open(fabric: &Fabric, info: &Info, context: *mut c_void) -> Result<Opened<Domain>> {
+    object::open(into, || {
+        let info = info.ok_or(error::EINVAL)?;
         let attr = info.domain_attr.as_deref().ok_or(error::EINVAL)?;
         let (name, device) = open_device(attr.name, "a domain")?;
         log(Level::Info, &format!("{name}: {}", device.describe()));
@@ -83,7 +80,7 @@ impl Domain {
             exposed: Lock::new(shared, Exposed::default()),
             users: AtomicUsize::new(0),
         }))
-    }
+    })
 }
 
 /// Whether the domain needs a thread that makes progress, and whether its objects need locks.
@@ -104,8 +101,6 @@ fn threading(info: &Info, attr: &DomainAttr) -> (bool, bool) {
 }
 
 /// Opens the device of this name, with all its functions unless the name sets their number.
-///
-/// # Errors
 /// `EINVAL`, `ENODEV`; a line in the log says more about `what` was to be opened.
 pub fn open_device(name: Text, what: &str) -> Result<(String, Device)> {
     let Some(name) = name.get() else {

@@ -1,11 +1,11 @@
 //! Endpoints, without the calls of the data path.
 
-use crate::abi::{Fid, FidEp, Info, Ops, Slot, class, enosys, error, flag, ops, value};
+use crate::abi::{Fid, FidEp, Info, Ops, calls, class, enosys, error, flag, ops, value};
 use crate::address;
 use crate::bound::Bound;
 use crate::connection::{self, Connection};
 use crate::domain::Domain;
-use crate::errno::{Errno, Result, answer, call};
+use crate::errno::{Errno, Result};
 use crate::info::{self, DATAGRAM_BYTES, DEPTH};
 use crate::library::{Level, log};
 use crate::lock::{Guard, Lock};
@@ -48,17 +48,15 @@ pub struct State {
     changes: u64,
 }
 
-static FID: Ops<6> = ops![close::<ActiveEndpoint>, bind, control, enosys, enosys, enosys];
+static FID: Ops<6> = ops![close::<ActiveEndpoint>, bind, control];
 /// fi_endpoint(3).
 static EP: Ops<7> =
-    ops![receive::cancel::<ActiveEndpoint>, getopt, setopt, enosys, enosys, size_left, size_left,];
+    ops![receive::cancel::<ActiveEndpoint>, getopt, setopt, enosys, enosys, size_left, size_left];
 /// fi_cm(3).
-static CM: Ops<9> = ops![enosys, getname, enosys, enosys, enosys, enosys, enosys, enosys, enosys,];
-/// The slot of operations that an endpoint does not offer.
-pub const NONE: Slot = Slot(enosys as *const c_void);
-pub static NO_CALLS: Ops<9> = Ops::new([NONE; 9]);
-pub static NO_ATOMICS: Ops<13> = Ops::new([NONE; 13]);
-pub static NO_COLLECTIVES: Ops<11> = Ops::new([NONE; 11]);
+static CM: Ops<9> = ops![enosys, getname];
+pub static NO_CALLS: Ops<9> = ops![];
+pub static NO_ATOMICS: Ops<13> = ops![];
+pub static NO_COLLECTIVES: Ops<11> = ops![];
 
 /// `fi_endpoint`.
 pub extern "C" fn open(
@@ -67,11 +65,8 @@ pub extern "C" fn open(
     into: Out<ActiveEndpoint>,
     context: *mut c_void,
 ) -> c_int {
-    object::open(into, || ActiveEndpoint::open(domain, info.ok_or(error::EINVAL)?, context))
-}
-
-impl ActiveEndpoint {
-    fn open(domain: &Domain, info: &Info, context: *mut c_void) -> Result<Opened<ActiveEndpoint>> {
+    object::open(into, || {
+        let info = info.ok_or(error::EINVAL)?;
         let kind = match info.ep_attr.as_deref().map_or(value::EP_UNSPEC, |ep| ep.kind) {
             value::EP_UNSPEC => value::EP_RDM,
             kind => kind,
@@ -120,7 +115,7 @@ impl ActiveEndpoint {
             progress.add(ep.listed());
         }
         Ok(ep)
-    }
+    })
 }
 
 /// The endpoint that an info means, with its name and connection: one that a handle stands for, or
@@ -157,10 +152,7 @@ fn begin(
 
 /// Opens the function that an address means. Without an address, it opens any free function, and
 /// the search starts at a number that differs from process to process. So an address is not reused
-/// soon.
-///
-/// # Errors
-/// `EADDRINUSE`, `ENODEV`; a line in the log says more.
+/// soon. Fails with `EADDRINUSE` or `ENODEV`; a line in the log says more.
 pub fn open_function(device: &Device, wanted: Option<SocketAddrV4>) -> Result<Endpoint> {
     try_functions(device, wanted).map_err(|error| {
         log(Level::Warn, &format!("an endpoint cannot be opened: {error}"));
@@ -206,10 +198,7 @@ impl ActiveEndpoint {
         unsafe { Listed::new(self) }
     }
 
-    /// `fi_enable`.
-    ///
-    /// # Errors
-    /// A bound object is missing.
+    /// `fi_enable`. Fails if a bound object is missing.
     pub fn enable(&self) -> Result {
         let lists = {
             let mut state = self.lock();
@@ -346,44 +335,49 @@ impl Close for ActiveEndpoint {
     }
 }
 
-extern "C" fn bind(ep: &ActiveEndpoint, object: Handle, flags: u64) -> c_int {
-    let mut state = ep.lock();
-    answer(match state.enabled {
-        true => Err(error::EOPBADSTATE),
-        false => state.bound.bind(object, flags),
-    })
-}
+calls! {
+    ep: &ActiveEndpoint;
 
-extern "C" fn control(ep: &ActiveEndpoint, command: c_int, argument: Buffer) -> c_int {
-    answer(match command {
-        value::CONTROL_ENABLE => ep.enable(),
-        value::CONTROL_GETOPSFLAG => ep.lock().bound.get_flags(argument),
-        value::CONTROL_SETOPSFLAG => ep.lock().bound.set_flags(argument),
-        _ => Err(error::ENOSYS),
-    })
-}
-
-/// `fi_getname`.
-pub extern "C" fn getname(ep: &ActiveEndpoint, into: Buffer, length: Option<&mut usize>) -> c_int {
-    answer(length.ok_or(error::EINVAL).and_then(|length| address::write(ep.name, into, length)))
-}
-
-extern "C" fn getopt(
-    ep: &ActiveEndpoint,
-    level: c_int,
-    which: c_int,
-    into: Buffer,
-    length: Option<&mut usize>,
-) -> c_int {
-    if (level, which) != (0, value::OPT_MIN_MULTI_RECV) {
-        return answer(connection_option(level, which, into, length));
+    fn bind(object: Handle, flags: u64) -> c_int {
+        let mut state = ep.lock();
+        match state.enabled {
+            true => Err(error::EOPBADSTATE),
+            false => state.bound.bind(object, flags),
+        }
     }
-    answer(write_size(into, length, ep.lock().bound.min_multi_recv))
+
+    fn control(command: c_int, argument: Buffer) -> c_int {
+        match command {
+            value::CONTROL_ENABLE => ep.enable(),
+            value::CONTROL_GETOPSFLAG => ep.lock().bound.get_flags(argument),
+            value::CONTROL_SETOPSFLAG => ep.lock().bound.set_flags(argument),
+            _ => Err(error::ENOSYS),
+        }
+    }
+
+    /// `fi_getname`.
+    pub fn getname(into: Buffer, length: Option<&mut usize>) -> c_int {
+        address::write(ep.name, into, length.ok_or(error::EINVAL)?)
+    }
+
+    fn getopt(level: c_int, which: c_int, into: Buffer, length: Option<&mut usize>) -> c_int {
+        if (level, which) != (0, value::OPT_MIN_MULTI_RECV) {
+            return connection_option(level, which, into, length);
+        }
+        write_size(into, length, ep.lock().bound.min_multi_recv)
+    }
+
+    fn setopt(level: c_int, which: c_int, from: Buffer, length: usize) -> c_int {
+        if (level, which) != (0, value::OPT_MIN_MULTI_RECV) {
+            return Err(error::ENOPROTOOPT);
+        }
+        let value = from.elements(length)?.first_chunk().ok_or(error::EINVAL)?;
+        ep.lock().bound.min_multi_recv = usize::from_ne_bytes(*value);
+        Ok(())
+    }
 }
 
 /// `fi_getopt` of an object with this option only: how much private data a request can carry.
-///
-/// # Errors
 /// `ENOPROTOOPT`: another option. `EINVAL`, `ETOOSMALL`: no place for it.
 pub fn connection_option(
     level: c_int,
@@ -407,23 +401,6 @@ fn write_size(into: Buffer, length: Option<&mut usize>, value: usize) -> Result 
     }
     *length = write_bytes(into.room(size_of::<usize>())?, &value.to_ne_bytes());
     Ok(())
-}
-
-extern "C" fn setopt(
-    ep: &ActiveEndpoint,
-    level: c_int,
-    which: c_int,
-    from: Buffer,
-    length: usize,
-) -> c_int {
-    call(|| {
-        if (level, which) != (0, value::OPT_MIN_MULTI_RECV) {
-            return Err(error::ENOPROTOOPT);
-        }
-        let value = from.bytes(length)?.first_chunk().ok_or(error::EINVAL)?;
-        ep.lock().bound.min_multi_recv = usize::from_ne_bytes(*value);
-        Ok(())
-    })
 }
 
 /// How many operations can be posted, at least.

@@ -2,19 +2,19 @@
 //! that report to it.
 
 use crate::abi::{
-    EqAttr, EqCmEntry, EqEntry, EqErrEntry, Fid, FidEq, Ops, class, enosys, error, flag, ops,
+    EqAttr, EqCmEntry, EqEntry, EqErrEntry, Fid, FidEq, Ops, calls, class, enosys, error, flag, ops,
 };
 use crate::ep::ActiveEndpoint;
-use crate::errno::{Errno, Result, answer, call};
+use crate::errno::{Errno, Result};
 use crate::fabric::Fabric;
-use crate::library::OwnedInfo;
+use crate::library::{self, OwnedInfo};
 use crate::object::{self, CLOSED_EQ, Close, Handle, Opened, close, object};
 use crate::passive::PassiveEndpoint;
 use crate::pointer::{Buffer, Out, write_bytes};
 use crate::reference::{Listed, Ref};
-use crate::wait::{self, Timeout, WaitObject};
+use crate::wait::{Timeout, Waiting};
 use std::collections::VecDeque;
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -23,8 +23,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 #[repr(C)]
 pub struct EventQueue {
     fid: FidEq,
-    wait_obj: c_int,
-    wait: Option<WaitObject>,
+    waiting: Waiting,
     /// The interface version of the program.
     api_version: u32,
     pending: Mutex<Pending>,
@@ -67,9 +66,9 @@ struct Event {
 /// Longest event that the program may write, in bytes.
 const EVENT_BYTES: usize = 1 << 16;
 
-static FID: Ops<6> = ops![close::<EventQueue>, enosys, control, enosys, enosys, enosys];
+static FID: Ops<6> = ops![close::<EventQueue>, enosys, control];
 /// fi_eq(3).
-static EQ: Ops<5> = ops![read, readerr, write, sread, strerror];
+static EQ: Ops<5> = ops![read, readerr, write, sread, library::strerror];
 
 /// `fi_eq_open`.
 pub extern "C" fn open(
@@ -78,7 +77,24 @@ pub extern "C" fn open(
     into: Out<EventQueue>,
     context: *mut c_void,
 ) -> c_int {
-    object::open(into, || EventQueue::open(fabric, attr.ok_or(error::EINVAL)?, context))
+    object::open(into, || {
+        let attr = attr.ok_or(error::EINVAL)?;
+        let waiting = Waiting::wanted(&mut attr.wait_obj, attr.wait_set)?;
+        if attr.flags & !flag::WRITE != 0 {
+            return Err(error::EBADFLAGS);
+        }
+        let eq = Opened::new(EventQueue {
+            fid: FidEq { fid: Fid { class: class::EQ, context, ops: &FID }, ops: &EQ },
+            waiting,
+            api_version: fabric.api_version(),
+            pending: Mutex::default(),
+            sources: Mutex::default(),
+            _fabric: Ref::to(fabric),
+            users: AtomicUsize::new(0),
+        });
+        eq.waiting.join(Handle::of(&*eq));
+        Ok(eq)
+    })
 }
 
 impl Source {
@@ -105,31 +121,6 @@ impl Source {
 }
 
 impl EventQueue {
-    fn open(
-        fabric: &Fabric,
-        attr: &mut EqAttr,
-        context: *mut c_void,
-    ) -> Result<Opened<EventQueue>> {
-        let wait = WaitObject::wanted(&mut attr.wait_obj, attr.wait_set)?;
-        if attr.flags & !flag::WRITE != 0 {
-            return Err(error::EBADFLAGS);
-        }
-        let eq = Opened::new(EventQueue {
-            fid: FidEq { fid: Fid { class: class::EQ, context, ops: &FID }, ops: &EQ },
-            wait_obj: attr.wait_obj,
-            wait,
-            api_version: fabric.api_version(),
-            pending: Mutex::default(),
-            sources: Mutex::default(),
-            _fabric: Ref::to(fabric),
-            users: AtomicUsize::new(0),
-        });
-        if let Some(wait) = &eq.wait {
-            wait.join(Handle::of(&*eq));
-        }
-        Ok(eq)
-    }
-
     /// Adds an event.
     pub fn report(&self, event: u32, entry: EqEntry) {
         let EqEntry { fid, context, data } = entry;
@@ -158,12 +149,12 @@ impl EventQueue {
         let (prov_errno, err_data) = (err, Buffer::NULL);
         let error = EqErrEntry { entry, err, prov_errno, err_data, err_data_size };
         self.pending().errors.push_back((error, private_data.into()));
-        self.wake();
+        self.waiting.wake();
     }
 
     fn push(&self, event: Event) {
         self.pending().events.push_back(event);
-        self.wake();
+        self.waiting.wake();
     }
 
     /// Adds an endpoint with descriptor `fd` that reports here; reading the queue drives it.
@@ -171,9 +162,7 @@ impl EventQueue {
         let mut sources = self.sources();
         if sources.iter().all(|other| other.handle() != source.handle()) {
             sources.push(source);
-            if let Some(wait) = &self.wait {
-                wait.add(fd);
-            }
+            self.waiting.add(fd);
         }
     }
 
@@ -197,14 +186,8 @@ impl EventQueue {
 
     /// Clears the wake-up once all is read.
     fn settle(&self, pending: &Pending) {
-        if let (true, Some(wait)) = (pending.is_empty(), &self.wait) {
-            wait.settle();
-        }
-    }
-
-    fn wake(&self) {
-        if let Some(wait) = &self.wait {
-            wait.wake();
+        if pending.is_empty() {
+            self.waiting.settle();
         }
     }
 
@@ -220,9 +203,7 @@ impl EventQueue {
 
     /// Whether the program may sleep: nothing can be read, and wake-ups are armed.
     pub fn may_sleep(&self) -> bool {
-        if let Some(wait) = &self.wait {
-            wait.settle();
-        }
+        self.waiting.settle();
         !self.is_ready() && self.sources().iter().all(|source| source.arm())
     }
 
@@ -257,8 +238,8 @@ impl EventQueue {
             if taken != Err(error::EAGAIN) || timeout.is_over() {
                 return taken;
             }
-            match &self.wait {
-                Some(wait) if self.may_sleep() => timeout.sleep(wait.fd()),
+            match self.waiting.fd() {
+                Some(fd) if self.may_sleep() => timeout.sleep(fd),
                 Some(_) => {}
                 None => std::thread::yield_now(),
             }
@@ -275,7 +256,7 @@ impl EventQueue {
         };
         if theirs.is_empty() {
             pending.error_data = data;
-            error.err_data = Buffer::of(&mut pending.error_data);
+            error.err_data = Buffer::of_bytes(&mut pending.error_data);
         } else {
             error.err_data_size = write_bytes(theirs, &data);
             error.err_data = into.err_data;
@@ -306,61 +287,43 @@ impl Pending {
 
 impl Close for EventQueue {
     fn close(&self) {
-        if let Some(wait) = &self.wait {
-            wait.leave(Handle::of(self));
-        }
+        self.waiting.leave(Handle::of(self));
     }
 }
 
-extern "C" fn control(eq: &EventQueue, command: c_int, argument: Buffer) -> c_int {
-    answer(wait::control(eq.wait.as_ref(), eq.wait_obj, command, argument))
-}
+calls! {
+    eq: &EventQueue;
 
-extern "C" fn read(
-    eq: &EventQueue,
-    kind: Option<&mut MaybeUninit<u32>>,
-    into: Buffer,
-    length: usize,
-    flags: u64,
-) -> isize {
-    answer(eq.take(&mut Places::new(kind, into, length), flags))
-}
+    fn control(command: c_int, argument: Buffer) -> c_int {
+        eq.waiting.control(command, argument)
+    }
 
-extern "C" fn readerr(eq: &EventQueue, into: Option<&mut EqErrEntry>, flags: u64) -> isize {
-    answer(into.ok_or(error::EINVAL).and_then(|into| eq.take_error(into, flags)))
-}
+    fn read(
+        kind: Option<&mut MaybeUninit<u32>>, into: Buffer, length: usize, flags: u64
+    ) -> isize {
+        eq.take(&mut Places::new(kind, into, length), flags)
+    }
 
-extern "C" fn write(eq: &EventQueue, kind: u32, from: Buffer, length: usize, flags: u64) -> isize {
-    call(|| {
+    fn readerr(into: Option<&mut EqErrEntry>, flags: u64) -> isize {
+        eq.take_error(into.ok_or(error::EINVAL)?, flags)
+    }
+
+    fn write(kind: u32, from: Buffer, length: usize, flags: u64) -> isize {
         if flags != 0 {
             return Err(error::EBADFLAGS);
         }
         if from.pointer().is_null() || length > EVENT_BYTES {
             return Err(error::EINVAL);
         }
-        let bytes = from.bytes(length)?.to_vec();
+        let bytes = from.elements(length)?.to_vec();
         eq.push(Event { kind, bytes, required: length, about: Handle::NULL, info: None });
         Ok(length)
-    })
-}
+    }
 
-extern "C" fn sread(
-    eq: &EventQueue,
-    kind: Option<&mut MaybeUninit<u32>>,
-    into: Buffer,
-    length: usize,
-    timeout_ms: c_int,
-    flags: u64,
-) -> isize {
-    answer(eq.wait(&mut Places::new(kind, into, length), timeout_ms, flags))
-}
-
-extern "C" fn strerror(
-    _eq: &EventQueue,
-    number: c_int,
-    _data: *const c_void,
-    into: Buffer,
-    length: usize,
-) -> *const c_char {
-    crate::library::strerror(number, into, length)
+    fn sread(
+        kind: Option<&mut MaybeUninit<u32>>, into: Buffer, length: usize,
+        timeout_ms: c_int, flags: u64
+    ) -> isize {
+        eq.wait(&mut Places::new(kind, into, length), timeout_ms, flags)
+    }
 }

@@ -22,7 +22,7 @@ impl Errno {
     }
 }
 
-/// CompletionKind C gets: an `int` or an `ssize_t`.
+/// What C gets: an `int` or an `ssize_t`.
 pub trait Code {
     /// A number that is not negative.
     fn of_count(count: usize) -> Self;
@@ -52,7 +52,7 @@ impl Code for isize {
     }
 }
 
-/// CompletionKind a call has done, as a number that is not negative.
+/// What a call has done, as a number that is not negative.
 pub trait Count {
     fn count(self) -> usize;
 }

@@ -1,6 +1,6 @@
 //! The fabric, which opens domains and event queues.
 
-use crate::abi::{FabricAttr, Fid, FidFabric, Info, Ops, class, enosys, error, ops};
+use crate::abi::{FabricAttr, Fid, FidFabric, Info, Ops, class, error, ops};
 use crate::domain::Domain;
 use crate::errno::{Code, Result, call};
 use crate::library::{Level, log};
@@ -21,7 +21,7 @@ pub struct Fabric {
 object!(Fabric, FidFabric, FID, CLOSED_FABRIC, users);
 impl Close for Fabric {}
 
-static FID: Ops<6> = ops![close::<Fabric>, enosys, enosys, enosys, enosys, enosys];
+static FID: Ops<6> = ops![close::<Fabric>];
 /// fi_fabric(3), fi_poll(3).
 static FABRIC: Ops<6> = ops![
     crate::domain::open,

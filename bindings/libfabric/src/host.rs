@@ -1,7 +1,7 @@
 //! Addresses of this host, and name resolution.
 
 use crate::address::SocketAddress;
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 use std::iter::successors;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::ptr::null_mut;
@@ -66,20 +66,18 @@ pub fn look_up(node: Option<&CStr>, service: Option<&CStr>, numeric: bool) -> Op
         Some(service) => service.to_str().ok()?.parse().ok()?,
     };
     let Some(node) = node else { return Some(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port)) };
-    let node = node.to_str().ok()?;
-    if let Ok(ip) = node.parse::<Ipv4Addr>() {
+    if let Ok(ip) = node.to_str().ok()?.parse::<Ipv4Addr>() {
         return Some(SocketAddrV4::new(ip, port));
     }
     if numeric {
         return None;
     }
-    let name = CString::new(node).ok()?;
     // SAFETY: a structure of numbers and pointers, where zero and null mean: not given.
     let mut hints: libc::addrinfo = unsafe { std::mem::zeroed() };
     hints.ai_family = libc::AF_INET;
     let mut found = null_mut();
-    // SAFETY: `name` is a string, and getaddrinfo(3) writes `found`.
-    if unsafe { libc::getaddrinfo(name.as_ptr(), std::ptr::null(), &hints, &mut found) } != 0 {
+    // SAFETY: `node` is a string, and getaddrinfo(3) writes `found`.
+    if unsafe { libc::getaddrinfo(node.as_ptr(), std::ptr::null(), &hints, &mut found) } != 0 {
         return None;
     }
     // SAFETY: `found` is a list of one address at least, as long as its family requires.

@@ -4,10 +4,9 @@ use crate::abi::{DomainAttr, EpAttr, FabricAttr, Info, RxAttr, TxAttr, error, fl
 use crate::address;
 use crate::errno::{Result, call};
 use crate::host;
-use crate::library::{Level, OwnedInfo, library, log};
+use crate::library::{Level, Library, OwnedInfo, library, log};
 use crate::object::Handle;
 use crate::pointer::{Buffer, IOV_LIMIT, Text};
-use crate::settings::{self, Settings};
 use bellwire_tagged::OPERAND_BYTES;
 use std::ffi::{CStr, c_int};
 use std::mem::MaybeUninit;
@@ -130,7 +129,7 @@ fn find(
     let library = library().ok_or(error::ENODATA)?;
     let kinds = kinds(version, flags, hints)?;
     let ends = ends(node, service, flags, hints)?;
-    let device = device(&settings::read(library), hints, ends)?;
+    let device = device(library, hints, ends)?;
     let mut list: Option<OwnedInfo> = None;
     for kind in kinds.iter().rev() {
         let mut info = fill(library.new_info()?, kind, hints, version, &device, ends)?;
@@ -169,14 +168,11 @@ fn kinds(version: u32, flags: u64, hints: Option<&Info>) -> Result<Vec<&'static 
 
 /// The name of the device: that of the settings, or one that fits the addresses, unless the hints
 /// name another one of ours.
-fn device(
-    settings: &Settings,
-    hints: Option<&Info>,
-    (source, destination): Ends,
-) -> Result<String> {
-    let interface = settings.interface.as_deref();
-    let device = match &settings.device {
-        Some(device) => device.clone(),
+fn device(library: &Library, hints: Option<&Info>, (source, destination): Ends) -> Result<String> {
+    let (chosen, interface) = (library.setting(c"device"), library.setting(c"iface"));
+    let (is_chosen, interface) = (chosen.is_some(), interface.as_deref());
+    let device = match chosen {
+        Some(device) => device,
         None => {
             let own = match (source, destination) {
                 (Some(source), _) if !source.ip().is_unspecified() => Some(*source.ip()),
@@ -198,7 +194,7 @@ fn device(
     let Some(wanted) = wanted.map(|name| name.to_string_lossy().into_owned()) else {
         return Ok(device);
     };
-    if wanted != device && !(settings.device.is_none() && is_ours(&wanted)) {
+    if wanted != device && (is_chosen || !is_ours(&wanted)) {
         return Err(error::ENODATA);
     }
     Ok(wanted)
@@ -311,7 +307,7 @@ fn ends(
     flags: u64,
     hints: Option<&Info>,
 ) -> Result<Ends> {
-    let read = |address: Buffer, length| address.bytes(length).ok().and_then(address::read);
+    let read = |address: Buffer, length| address.elements(length).ok().and_then(address::read);
     let mut source = hints.and_then(|hints| read(hints.src_addr, hints.src_addrlen));
     let mut destination = hints.and_then(|hints| read(hints.dest_addr, hints.dest_addrlen));
     if flags & flag::PROV_ATTR_ONLY != 0 || (node.is_none() && service.is_none()) {
@@ -442,15 +438,12 @@ fn fill_domain(domain: &mut DomainAttr, kind: &Kind, version: u32, hint: Option<
 
 /// The source address of an info, if it has a port.
 pub fn source(info: &Info) -> Option<SocketAddrV4> {
-    let source = info.src_addr.bytes(info.src_addrlen).ok().and_then(address::read);
+    let source = info.src_addr.elements(info.src_addrlen).ok().and_then(address::read);
     source.filter(|source| source.port() != 0)
 }
 
 /// The info of a connection request: like the passive endpoint's, with its name as source and the
-/// client as destination.
-///
-/// # Errors
-/// `ENOMEM`.
+/// client as destination, or `ENOMEM`.
 pub fn of_request(
     listens: &Info,
     name: SocketAddrV4,

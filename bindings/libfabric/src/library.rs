@@ -3,7 +3,7 @@
 //! They are looked up in the process, not linked: a linked symbol would bind us to the library
 //! version of the build, and to its structure sizes.
 
-use crate::abi::{Info, Provider, error};
+use crate::abi::{Fid, Info, Provider, error};
 use crate::errno::Result;
 use crate::pointer::{Buffer, Text};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -105,19 +105,13 @@ impl Library {
         unsafe { (self.version)() }
     }
 
-    /// An empty info with the size of this library's version.
-    ///
-    /// # Errors
-    /// `ENOMEM`.
+    /// An empty info with the size of this library's version, or `ENOMEM`.
     pub fn new_info(&self) -> Result<OwnedInfo> {
         // SAFETY: fi_dupinfo(3) makes a new info for null.
         unsafe { (self.dup_info)(null()) }.map(OwnedInfo).ok_or(error::ENOMEM)
     }
 
-    /// A copy of one info, without its successors.
-    ///
-    /// # Errors
-    /// `ENOMEM`.
+    /// A copy of one info, without its successors, or `ENOMEM`.
     pub fn copy_info(&self, info: &Info) -> Result<OwnedInfo> {
         // SAFETY: fi_dupinfo(3) reads `info` and its attributes.
         unsafe { (self.dup_info)(info) }.map(OwnedInfo).ok_or(error::ENOMEM)
@@ -195,8 +189,15 @@ impl Drop for OwnedInfo {
     }
 }
 
-/// The meaning of an error in the library's words, also in `into` as far as there is room.
-pub fn strerror(number: c_int, into: Buffer, length: usize) -> *const c_char {
+/// `fi_cq_strerror`, `fi_eq_strerror`: the meaning of an error in the library's words, also in
+/// `into` as far as there is room.
+pub extern "C" fn strerror(
+    _queue: &Fid,
+    number: c_int,
+    _data: *const c_void,
+    into: Buffer,
+    length: usize,
+) -> *const c_char {
     let unknown = c"unknown error".as_ptr();
     let Some(Library { strerror: Some(strerror), .. }) = library() else { return unknown };
     // SAFETY: fi_strerror(3) accepts all numbers.

@@ -3,11 +3,11 @@
 //!
 //! A region belongs to the domain, and is exposed at each of its endpoints.
 
-use crate::abi::{Fid, FidMr, IoVec, MrAttr, Ops, class, enosys, error, flag, ops, value};
+use crate::abi::{Fid, FidMr, IoVec, MrAttr, Ops, calls, class, control_enabled, error, flag, ops};
 use crate::cntr::Counter;
 use crate::domain::Domain;
 use crate::ep::ActiveEndpoint;
-use crate::errno::{Result, answer};
+use crate::errno::Result;
 use crate::library::{Level, log};
 use crate::object::{self, CLOSED_MR, Close, Handle, Opened, close, object};
 use crate::pointer::{Array, Buffer, Out};
@@ -41,7 +41,7 @@ pub struct Exposed {
     endpoints: Vec<Listed<ActiveEndpoint>>,
 }
 
-static FID: Ops<6> = ops![close::<MemoryRegion>, bind, control, enosys, enosys, enosys];
+static FID: Ops<6> = ops![close::<MemoryRegion>, bind, control_enabled];
 /// fi_mr(3).
 pub static MR: Ops<3> = ops![reg, regv, regattr];
 
@@ -75,54 +75,9 @@ impl Exposed {
         self.regions.push(region);
         Ok(())
     }
-
-    fn has(&self, key: u64) -> bool {
-        self.regions.iter().any(|region| region.fid.key == key)
-    }
 }
 
 impl MemoryRegion {
-    fn open(
-        domain: &Domain,
-        part: IoVec,
-        key: u64,
-        access: u64,
-        context: *mut c_void,
-    ) -> Result<Opened<MemoryRegion>> {
-        let start = part.base.pointer() as usize;
-        let span = part.base.span(part.len).ok();
-        let span = span.filter(|_| start != 0 && part.len != 0);
-        let Some(span) = span.filter(|_| start.checked_add(part.len).is_some()) else {
-            log(Level::Warn, "memory that is empty or null cannot be registered");
-            return Err(error::EINVAL);
-        };
-        let mut rights = Rights::empty();
-        rights.set(Rights::REMOTE_READ, access & flag::REMOTE_READ != 0);
-        rights.set(Rights::REMOTE_WRITE, access & flag::REMOTE_WRITE != 0);
-        let mut exposed = domain.exposed.lock();
-        if exposed.has(key) {
-            return Err(error::ENOKEY);
-        }
-        let fid = Fid { class: class::MR, context, ops: &FID };
-        let region = Opened::new(MemoryRegion {
-            fid: FidMr { fid, descriptor: null_mut(), key },
-            domain: Ref::to(domain),
-            span,
-            rights,
-            writes: AtomicRef::default(),
-            reads: AtomicRef::default(),
-        });
-        // SAFETY: `close` removes the region from the domain, and withdraws it from all endpoints.
-        let listed = unsafe { Listed::new(&*region) };
-        if let Err(refusal) = exposed.add_region(listed) {
-            if let PostError::Failed(error) = refusal {
-                log(Level::Warn, &format!("memory cannot be registered: {error}"));
-            }
-            return Err(error::ENOMEM);
-        }
-        Ok(region)
-    }
-
     fn expose(region: Listed<MemoryRegion>, ep: &ActiveEndpoint) -> Registered {
         let key = region.fid.key;
         {
@@ -131,7 +86,7 @@ impl MemoryRegion {
             state.bound.add_region(key, region);
         }
         for cntr in [&region.writes, &region.reads].into_iter().filter_map(AtomicRef::get) {
-            wake_by(cntr, ep);
+            cntr.waiting().add(ep.wait_fd());
         }
         Ok(())
     }
@@ -147,30 +102,6 @@ impl MemoryRegion {
         if let Some(cntr) = if read { &self.reads } else { &self.writes }.get() {
             cntr.count(true);
         }
-    }
-
-    /// Binds a counter of peers' accesses. Only endpoints with FI_RMA_EVENT report these.
-    fn bind(&self, cntr: Handle, flags: u64) -> Result {
-        let cntr: &Counter = cntr.object().ok_or(error::EINVAL)?;
-        if flags & !(flag::REMOTE_WRITE | flag::REMOTE_READ) != 0 || flags == 0 {
-            return Err(error::EBADFLAGS);
-        }
-        for (which, place) in [(flag::REMOTE_WRITE, &self.writes), (flag::REMOTE_READ, &self.reads)]
-        {
-            if flags & which != 0 {
-                place.set(Ref::to(cntr));
-            }
-        }
-        cntr.count_everywhere();
-        self.domain.exposed.lock().endpoints.iter().for_each(|ep| wake_by(cntr, ep));
-        Ok(())
-    }
-}
-
-/// Makes events at an endpoint wake up a region's counter.
-fn wake_by(cntr: &Counter, ep: &ActiveEndpoint) {
-    if let Some(wait) = cntr.wait_object() {
-        wait.add(ep.wait_fd());
     }
 }
 
@@ -197,11 +128,60 @@ fn register(
         return Err(error::EINVAL);
     }
     let part = parts.elements(1)?[0];
-    MemoryRegion::open(domain, part, key, access, context)
+    let start = part.base.pointer() as usize;
+    let span = part.base.span(part.len).ok();
+    let span = span.filter(|_| start != 0 && part.len != 0);
+    let Some(span) = span.filter(|_| start.checked_add(part.len).is_some()) else {
+        log(Level::Warn, "memory that is empty or null cannot be registered");
+        return Err(error::EINVAL);
+    };
+    let mut rights = Rights::empty();
+    rights.set(Rights::REMOTE_READ, access & flag::REMOTE_READ != 0);
+    rights.set(Rights::REMOTE_WRITE, access & flag::REMOTE_WRITE != 0);
+    let mut exposed = domain.exposed.lock();
+    if exposed.regions.iter().any(|region| region.fid.key == key) {
+        return Err(error::ENOKEY);
+    }
+    let fid = Fid { class: class::MR, context, ops: &FID };
+    let region = Opened::new(MemoryRegion {
+        fid: FidMr { fid, descriptor: null_mut(), key },
+        domain: Ref::to(domain),
+        span,
+        rights,
+        writes: AtomicRef::default(),
+        reads: AtomicRef::default(),
+    });
+    // SAFETY: `close` removes the region from the domain, and withdraws it from all endpoints.
+    let listed = unsafe { Listed::new(&*region) };
+    if let Err(refusal) = exposed.add_region(listed) {
+        if let PostError::Failed(error) = refusal {
+            log(Level::Warn, &format!("memory cannot be registered: {error}"));
+        }
+        return Err(error::ENOMEM);
+    }
+    Ok(region)
 }
 
-extern "C" fn bind(mr: &MemoryRegion, cntr: Handle, flags: u64) -> c_int {
-    answer(mr.bind(cntr, flags))
+calls! {
+    mr: &MemoryRegion;
+
+    /// Binds a counter of peers' accesses. Only endpoints with FI_RMA_EVENT report these.
+    fn bind(cntr: Handle, flags: u64) -> c_int {
+        let cntr: &Counter = cntr.object().ok_or(error::EINVAL)?;
+        if flags & !(flag::REMOTE_WRITE | flag::REMOTE_READ) != 0 || flags == 0 {
+            return Err(error::EBADFLAGS);
+        }
+        for (which, place) in [(flag::REMOTE_WRITE, &mr.writes), (flag::REMOTE_READ, &mr.reads)] {
+            if flags & which != 0 {
+                place.set(Ref::to(cntr));
+            }
+        }
+        cntr.count_everywhere();
+        // Events at all endpoints wake its sleepers.
+        let exposed = mr.domain.exposed.lock();
+        exposed.endpoints.iter().for_each(|ep| cntr.waiting().add(ep.wait_fd()));
+        Ok(())
+    }
 }
 
 extern "C" fn regattr(
@@ -250,12 +230,4 @@ extern "C" fn reg(
     let part = [IoVec { base: start, len }];
     let settings = (access, offset, key, flags);
     object::open(into, || register(domain, Array::of(&part), 1, settings, context))
-}
-
-extern "C" fn control(_mr: &MemoryRegion, command: c_int, _argument: *mut c_void) -> c_int {
-    answer(match command {
-        // Regions are enabled from the start.
-        value::CONTROL_ENABLE => Ok(()),
-        _ => Err(error::ENOSYS),
-    })
 }

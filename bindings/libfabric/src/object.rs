@@ -33,7 +33,7 @@ pub const SHELLS: usize = 1024;
 /// Most bytes that they take.
 pub const SHELL_BYTES: usize = 1 << 20;
 
-/// CompletionKind an object does before it ends.
+/// What an object does before it ends.
 pub trait Close {
     /// Leaves the objects that list it.
     fn close(&self) {}

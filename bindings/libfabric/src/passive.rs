@@ -1,13 +1,13 @@
 //! Passive endpoints: they listen. Their event queue reports connection requests, each with an info
 //! to open the answering endpoint.
 
-use crate::abi::{Fid, FidPep, Info, Ops, class, enosys, error, ops, value};
+use crate::abi::{Fid, FidPep, Info, Ops, calls, class, enosys, error, ops, value};
 use crate::address;
 use crate::connection::private_data;
 use crate::domain::open_device;
 use crate::ep::{connection_option, open_function};
 use crate::eq::{EventQueue, Source};
-use crate::errno::{Result, answer, call};
+use crate::errno::Result;
 use crate::fabric::Fabric;
 use crate::info;
 use crate::library::{Level, OwnedInfo, library, log};
@@ -72,7 +72,7 @@ pub enum Origin {
 /// Most requests that wait for an answer at one passive endpoint; further ones are refused.
 const BACKLOG: usize = 1024;
 
-/// CompletionKind the handle of an info can stand for.
+/// What the handle of an info can stand for.
 #[derive(Default)]
 struct Handles {
     listeners: Vec<Listed<PassiveEndpoint>>,
@@ -85,12 +85,12 @@ struct Handles {
 static HANDLES: Mutex<Handles> =
     Mutex::new(Handles { listeners: Vec::new(), requests: Vec::new() });
 
-static FID: Ops<6> = ops![close::<PassiveEndpoint>, bind, enosys, enosys, enosys, enosys];
-static REQUEST: Ops<6> = ops![enosys, enosys, enosys, enosys, enosys, enosys];
+static FID: Ops<6> = ops![close::<PassiveEndpoint>, bind];
+static REQUEST: Ops<6> = ops![];
 /// fi_endpoint(3).
-static EP: Ops<7> = ops![enosys, getopt, enosys, enosys, enosys, enosys, enosys];
+static EP: Ops<7> = ops![enosys, getopt];
 /// fi_cm(3).
-static CM: Ops<9> = ops![setname, getname, enosys, enosys, listen, enosys, reject, enosys, enosys,];
+static CM: Ops<9> = ops![setname, getname, enosys, enosys, listen, enosys, reject];
 
 /// `fi_passive_ep`.
 pub extern "C" fn open(
@@ -99,7 +99,28 @@ pub extern "C" fn open(
     into: Out<PassiveEndpoint>,
     context: *mut c_void,
 ) -> c_int {
-    object::open(into, || PassiveEndpoint::open(fabric, info.ok_or(error::EINVAL)?, context))
+    object::open(into, || {
+        let (info, library) = info.zip(library()).ok_or(error::EINVAL)?;
+        let attr = info.domain_attr.as_deref().ok_or(error::EINVAL)?;
+        if info.ep_attr.as_deref().is_none_or(|ep| ep.kind != value::EP_MSG) {
+            log(Level::Warn, "a passive endpoint needs an info of FI_EP_MSG from fi_getinfo");
+            return Err(error::EINVAL);
+        }
+        let (_, device) = open_device(attr.name, "a passive endpoint")?;
+        let wanted = info::source(info);
+        let (info, too_many) = (library.copy_info(info)?, Vec::new());
+        let listener = Listener { pep: Handle::NULL, eq: None, info, name: None, too_many };
+        let fid = Fid { class: class::PEP, context, ops: &FID };
+        let pep = Opened::new(PassiveEndpoint {
+            fid: FidPep { fid, ops: &EP, cm: &CM },
+            _fabric: Ref::to(fabric),
+            device,
+            state: Lock::new(true, State { endpoint: None, wanted, listener }),
+        });
+        pep.state.lock().listener.pep = Handle::of(&*pep);
+        handles().listeners.push(pep.listed());
+        Ok(pep)
+    })
 }
 
 fn handles() -> MutexGuard<'static, Handles> {
@@ -138,29 +159,6 @@ pub fn take(handle: Handle) -> Option<Origin> {
 }
 
 impl PassiveEndpoint {
-    fn open(fabric: &Fabric, info: &Info, context: *mut c_void) -> Result<Opened<PassiveEndpoint>> {
-        let library = library().ok_or(error::EINVAL)?;
-        let attr = info.domain_attr.as_deref().ok_or(error::EINVAL)?;
-        if info.ep_attr.as_deref().is_none_or(|ep| ep.kind != value::EP_MSG) {
-            log(Level::Warn, "a passive endpoint needs an info of FI_EP_MSG from fi_getinfo");
-            return Err(error::EINVAL);
-        }
-        let (_, device) = open_device(attr.name, "a passive endpoint")?;
-        let wanted = info::source(info);
-        let (info, too_many) = (library.copy_info(info)?, Vec::new());
-        let listener = Listener { pep: Handle::NULL, eq: None, info, name: None, too_many };
-        let fid = Fid { class: class::PEP, context, ops: &FID };
-        let pep = Opened::new(PassiveEndpoint {
-            fid: FidPep { fid, ops: &EP, cm: &CM },
-            _fabric: Ref::to(fabric),
-            device,
-            state: Lock::new(true, State { endpoint: None, wanted, listener }),
-        });
-        pep.state.lock().listener.pep = Handle::of(&*pep);
-        handles().listeners.push(pep.listed());
-        Ok(pep)
-    }
-
     fn listed(&self) -> Listed<PassiveEndpoint> {
         // SAFETY: `close` removes `self` from the handles and from its event queue.
         unsafe { Listed::new(self) }
@@ -186,24 +184,6 @@ impl PassiveEndpoint {
             Some(_) => true,
             None => false,
         }
-    }
-
-    fn listen(&self) -> Result {
-        let (eq, fd) = {
-            let mut state = self.state.lock();
-            state.settle(&self.device)?;
-            let State { endpoint: Some(endpoint), listener, .. } = &mut *state else {
-                return Err(error::EOPBADSTATE);
-            };
-            let Some(eq) = &listener.eq else {
-                log(Level::Warn, "a passive endpoint needs an event queue: call fi_pep_bind first");
-                return Err(error::ENOEQ);
-            };
-            endpoint.listen();
-            (eq.clone(), endpoint.wait_fd().as_raw_fd())
-        };
-        eq.add(Source::Passive(self.listed()), fd);
-        Ok(())
     }
 
     fn reject(&self, handle: Handle, private_data: &[u8]) -> Result {
@@ -271,8 +251,10 @@ impl Close for PassiveEndpoint {
     }
 }
 
-extern "C" fn bind(pep: &PassiveEndpoint, eq: Handle, flags: u64) -> c_int {
-    call(|| {
+calls! {
+    pep: &PassiveEndpoint;
+
+    fn bind(eq: Handle, flags: u64) -> c_int {
         if flags != 0 {
             return Err(error::EBADFLAGS);
         }
@@ -283,43 +265,47 @@ extern "C" fn bind(pep: &PassiveEndpoint, eq: Handle, flags: u64) -> c_int {
         }
         state.listener.eq = Some(Ref::to(eq));
         Ok(())
-    })
-}
+    }
 
-extern "C" fn getopt(
-    _pep: &PassiveEndpoint,
-    level: c_int,
-    which: c_int,
-    into: Buffer,
-    length: Option<&mut usize>,
-) -> c_int {
-    answer(connection_option(level, which, into, length))
-}
+    fn getopt(level: c_int, which: c_int, into: Buffer, length: Option<&mut usize>) -> c_int {
+        connection_option(level, which, into, length)
+    }
 
-extern "C" fn setname(pep: &PassiveEndpoint, name: Buffer, length: usize) -> c_int {
-    call(|| {
-        let name = address::read(name.bytes(length)?).ok_or(error::EINVAL)?;
+    fn setname(name: Buffer, length: usize) -> c_int {
+        let name = address::read(name.elements(length)?).ok_or(error::EINVAL)?;
         let mut state = pep.state.lock();
         if state.listener.name.is_some() {
             return Err(error::EOPBADSTATE);
         }
         state.wanted = (name.port() != 0).then_some(name);
         state.settle(&pep.device).map(|_| ())
-    })
-}
+    }
 
-extern "C" fn getname(pep: &PassiveEndpoint, into: Buffer, length: Option<&mut usize>) -> c_int {
-    call(|| {
+    fn getname(into: Buffer, length: Option<&mut usize>) -> c_int {
         let length = length.ok_or(error::EINVAL)?;
         let name = pep.state.lock().settle(&pep.device)?;
         address::write(name, into, length)
-    })
-}
+    }
 
-extern "C" fn listen(pep: &PassiveEndpoint) -> c_int {
-    answer(pep.listen())
-}
+    fn listen() -> c_int {
+        let (eq, fd) = {
+            let mut state = pep.state.lock();
+            state.settle(&pep.device)?;
+            let State { endpoint: Some(endpoint), listener, .. } = &mut *state else {
+                return Err(error::EOPBADSTATE);
+            };
+            let Some(eq) = &listener.eq else {
+                log(Level::Warn, "a passive endpoint needs an event queue: call fi_pep_bind first");
+                return Err(error::ENOEQ);
+            };
+            endpoint.listen();
+            (eq.clone(), endpoint.wait_fd().as_raw_fd())
+        };
+        eq.add(Source::Passive(pep.listed()), fd);
+        Ok(())
+    }
 
-extern "C" fn reject(pep: &PassiveEndpoint, handle: Handle, data: Buffer, length: usize) -> c_int {
-    answer(private_data(data, length).and_then(|data| pep.reject(handle, data)))
+    fn reject(handle: Handle, data: Buffer, length: usize) -> c_int {
+        pep.reject(handle, private_data(data, length)?)
+    }
 }

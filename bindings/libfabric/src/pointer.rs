@@ -28,105 +28,12 @@ pub type Out<'a, T> = Option<&'a mut MaybeUninit<NonNull<T>>>;
 /// Most buffers of one message.
 pub const IOV_LIMIT: usize = 4;
 
-/// Bytes of the program; their number is another argument or field.
-#[derive(Clone, Copy)]
-#[repr(transparent)]
-pub struct Buffer(*mut c_void);
-
-impl Buffer {
-    pub const NULL: Buffer = Buffer(null_mut());
-
-    /// Memory of ours that the program reads.
-    pub fn of(bytes: &mut [u8]) -> Buffer {
-        Buffer(bytes.as_mut_ptr().cast())
-    }
-
-    /// The address, for checks and for reports to the program.
-    pub fn pointer(self) -> *mut c_void {
-        self.0
-    }
-
-    /// Whether a program can mean memory by this: its length is possible, and the pointer is not
-    /// null if there are bytes.
-    #[inline(always)]
-    fn is_memory(self, length: usize) -> bool {
-        if self.0.is_null() { length == 0 } else { length as isize >= 0 }
-    }
-
-    /// The memory of an operation.
-    ///
-    /// # Errors
-    /// `EINVAL`: not memory.
-    #[inline(always)]
-    pub fn span(self, length: usize) -> Result<Span> {
-        if !self.is_memory(length) {
-            return Err(error::EINVAL);
-        }
-        // SAFETY: `self` has `length` bytes, and the program leaves them alone until the operation
-        // has completed: fi_msg(3), fi_tagged(3), fi_rma(3), fi_atomic(3); fi_mr(3) for a region.
-        Ok(unsafe { Span::new(self.0.cast(), length) })
-    }
-
-    /// The bytes that a call reads.
-    ///
-    /// # Errors
-    /// `EINVAL`: not memory.
-    pub fn bytes<'a>(self, length: usize) -> Result<&'a [u8]> {
-        match self.is_memory(length) {
-            true if length == 0 => Ok(&[]),
-            // SAFETY: `self` has `length` bytes during the call, as its manual page requires.
-            true => Ok(unsafe { std::slice::from_raw_parts(self.0.cast(), length) }),
-            false => Err(error::EINVAL),
-        }
-    }
-
-    /// The bytes that a call writes.
-    ///
-    /// # Errors
-    /// `EINVAL`: not memory.
-    pub fn room<'a>(self, length: usize) -> Result<&'a mut [MaybeUninit<u8>]> {
-        match self.is_memory(length) {
-            true if length == 0 => Ok(&mut []),
-            // SAFETY: the call may write `length` bytes at `self`, as its manual page says.
-            true => Ok(unsafe { std::slice::from_raw_parts_mut(self.0.cast(), length) }),
-            false => Err(error::EINVAL),
-        }
-    }
-
-    /// Writes a text and a zero byte, truncated to `length` bytes. Null is ignored.
-    pub fn write_text(self, length: usize, text: &[u8]) {
-        if let (Ok(room), Some(last)) = (self.room(length), length.checked_sub(1)) {
-            let kept = write_bytes(&mut room[..last], text);
-            room[kept].write(0);
-        }
-    }
-
-    /// A copy of some bytes that the library will free.
-    ///
-    /// # Errors
-    /// `ENOMEM`.
-    pub fn allocate(bytes: &[u8]) -> Result<Buffer> {
-        // SAFETY: malloc(3) takes any size.
-        let copy = Buffer(unsafe { libc::malloc(bytes.len()) });
-        if copy.0.is_null() {
-            return Err(error::ENOMEM);
-        }
-        write_bytes(copy.room(bytes.len())?, bytes);
-        Ok(copy)
-    }
-}
-
-/// Copies as many bytes as there is room for; returns their number.
-pub fn write_bytes(room: &mut [MaybeUninit<u8>], bytes: &[u8]) -> usize {
-    for (place, &byte) in room.iter_mut().zip(bytes) {
-        place.write(byte);
-    }
-    room.len().min(bytes.len())
-}
-
 /// Elements of the program; their number is another argument or field.
 #[repr(transparent)]
 pub struct Array<T>(*mut T);
+
+/// Bytes of the program.
+pub type Buffer = Array<u8>;
 
 impl<T> Clone for Array<T> {
     fn clone(&self) -> Self {
@@ -147,21 +54,20 @@ impl<T> Array<T> {
         self.0.is_null()
     }
 
-    /// The address, if it has another meaning too.
+    /// The address, for checks and for reports to the program, or if it has another meaning too.
     pub fn pointer(self) -> *mut c_void {
         self.0.cast()
     }
 
+    /// Whether a program can mean memory by this: its length is possible, and the pointer is not
+    /// null if there are elements.
+    #[inline(always)]
     fn is_memory(self, count: usize) -> bool {
-        count
-            .checked_mul(size_of::<T>())
-            .is_some_and(|bytes| Buffer(self.0.cast()).is_memory(bytes))
+        let bytes = count.checked_mul(size_of::<T>());
+        if self.0.is_null() { count == 0 } else { bytes.is_some_and(|bytes| bytes as isize >= 0) }
     }
 
-    /// The elements that a call reads.
-    ///
-    /// # Errors
-    /// `EINVAL`: not memory.
+    /// The elements that a call reads. `EINVAL`: not memory.
     pub fn elements<'a>(self, count: usize) -> Result<&'a [T]> {
         match self.is_memory(count) {
             true if count == 0 => Ok(&[]),
@@ -169,6 +75,21 @@ impl<T> Array<T> {
             true => Ok(unsafe { std::slice::from_raw_parts(self.0, count) }),
             false => Err(error::EINVAL),
         }
+    }
+
+    /// The places that a call writes. `EINVAL`: not memory.
+    pub fn room<'a>(self, count: usize) -> Result<&'a mut [MaybeUninit<T>]> {
+        match self.is_memory(count) {
+            true if count == 0 => Ok(&mut []),
+            // SAFETY: the call may write `count` elements at `self`, as its manual page says.
+            true => Ok(unsafe { std::slice::from_raw_parts_mut(self.0.cast(), count) }),
+            false => Err(error::EINVAL),
+        }
+    }
+
+    /// The places that a call writes; `None`: the program does not want the elements.
+    pub fn places<'a>(self, count: usize) -> Option<&'a mut [MaybeUninit<T>]> {
+        self.room(count).ok().filter(|_| !self.is_null())
     }
 
     /// Writes one element, unless the program does not want any.
@@ -182,19 +103,54 @@ impl<T> Array<T> {
             unsafe { self.0.add(index).write(element) };
         }
     }
+}
 
-    /// The places that a call writes; without places, the program does not want the elements.
-    pub fn places<'a>(self, count: usize) -> Option<&'a mut [MaybeUninit<T>]> {
-        // SAFETY: the call may write `count` elements at `self`, as its manual page says.
-        (!self.0.is_null() && self.is_memory(count))
-            .then(|| unsafe { std::slice::from_raw_parts_mut(self.0.cast(), count) })
+impl Buffer {
+    /// Memory of ours that the program reads.
+    pub fn of_bytes(bytes: &mut [u8]) -> Buffer {
+        Array(bytes.as_mut_ptr())
+    }
+
+    /// The memory of an operation. `EINVAL`: not memory.
+    #[inline(always)]
+    pub fn span(self, length: usize) -> Result<Span> {
+        if !self.is_memory(length) {
+            return Err(error::EINVAL);
+        }
+        // SAFETY: `self` has `length` bytes, and the program leaves them alone until the operation
+        // has completed: fi_msg(3), fi_tagged(3), fi_rma(3), fi_atomic(3); fi_mr(3) for a region.
+        Ok(unsafe { Span::new(self.0, length) })
+    }
+
+    /// Writes a text and a zero byte, truncated to `length` bytes. Null is ignored.
+    pub fn write_text(self, length: usize, text: &[u8]) {
+        if let (Ok(room), Some(last)) = (self.room(length), length.checked_sub(1)) {
+            let kept = write_bytes(&mut room[..last], text);
+            room[kept].write(0);
+        }
+    }
+
+    /// A copy of some bytes that the library will free, or `ENOMEM`.
+    pub fn allocate(bytes: &[u8]) -> Result<Buffer> {
+        // SAFETY: malloc(3) takes any size.
+        let copy: Buffer = Array(unsafe { libc::malloc(bytes.len()) }.cast());
+        if copy.0.is_null() {
+            return Err(error::ENOMEM);
+        }
+        write_bytes(copy.room(bytes.len())?, bytes);
+        Ok(copy)
     }
 }
 
-/// The buffers of one operation.
-///
-/// # Errors
-/// `EINVAL`: too many buffers, or one that cannot be memory.
+/// Copies as many bytes as there is room for; returns their number.
+pub fn write_bytes(room: &mut [MaybeUninit<u8>], bytes: &[u8]) -> usize {
+    for (place, &byte) in room.iter_mut().zip(bytes) {
+        place.write(byte);
+    }
+    room.len().min(bytes.len())
+}
+
+/// The buffers of one operation. `EINVAL`: too many buffers, or one that cannot be memory.
 pub fn gather<T>(
     parts: Array<T>,
     count: usize,
@@ -228,10 +184,7 @@ impl Text {
         (!self.0.is_null()).then(|| unsafe { CStr::from_ptr(self.0) })
     }
 
-    /// A copy that the library will free.
-    ///
-    /// # Errors
-    /// `ENOMEM`.
+    /// A copy that the library will free, or `ENOMEM`.
     pub fn allocate(text: &str) -> Result<Text> {
         let text = CString::new(text).map_err(|_| error::ENOMEM)?;
         Buffer::allocate(text.as_bytes_with_nul()).map(|copy| Text(copy.0.cast()))

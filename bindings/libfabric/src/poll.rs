@@ -1,8 +1,8 @@
 //! Poll sets: they tell which of several queues and counters have news.
 
-use crate::abi::{Fid, FidPoll, Ops, PollAttr, class, enosys, error, ops};
+use crate::abi::{Fid, FidPoll, Ops, PollAttr, calls, class, error, ops};
 use crate::domain::Domain;
-use crate::errno::{Result, answer};
+use crate::errno::Result;
 use crate::object::{self, CLOSED_POLL, Close, Handle, Opened, close, object};
 use crate::pointer::{Array, Out};
 use crate::reference::{Ref, Use};
@@ -29,9 +29,7 @@ struct Member {
     counted: u64,
 }
 
-static FID: Ops<6> = ops![close::<PollSet>, enosys, enosys, enosys, enosys, enosys];
-/// fi_poll(3).
-static POLL: Ops<3> = ops![poll, poll_add, poll_del];
+static FID: Ops<6> = ops![close::<PollSet>];
 
 /// `fi_poll_open`.
 pub extern "C" fn open(domain: &Domain, attr: Option<&PollAttr>, into: Out<PollSet>) -> c_int {
@@ -48,42 +46,6 @@ pub extern "C" fn open(domain: &Domain, attr: Option<&PollAttr>, into: Out<PollS
 impl PollSet {
     fn members(&self) -> MutexGuard<'_, Vec<Member>> {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Writes the contexts of members with news; returns their number.
-    fn poll(&self, contexts: Array<*mut c_void>, count: c_int) -> Result<usize> {
-        let count = usize::try_from(count).map_err(|_| error::EINVAL)?;
-        if count == 0 {
-            return Ok(0);
-        }
-        let places = contexts.places(count).ok_or(error::EINVAL)?;
-        let mut found = 0;
-        for member in self.members().iter_mut() {
-            if found == count {
-                break;
-            }
-            if member.is_ready() {
-                places[found].write(member.handle.context());
-                found += 1;
-            }
-        }
-        Ok(found)
-    }
-
-    fn add(&self, handle: Handle) -> Result {
-        let waitable = Waitable::of(handle).ok_or(error::EINVAL)?;
-        let mut members = self.members();
-        if members.iter().all(|member| member.handle != handle) {
-            members.push(Member { handle, _open: waitable.keep(), counted: 0 });
-        }
-        Ok(())
-    }
-
-    fn remove(&self, handle: Handle) -> Result {
-        let mut members = self.members();
-        let place = members.iter().position(|member| member.handle == handle);
-        members.remove(place.ok_or(error::EINVAL)?);
-        Ok(())
     }
 }
 
@@ -106,14 +68,47 @@ fn without_flags(flags: u64) -> Result {
     if flags == 0 { Ok(()) } else { Err(error::EBADFLAGS) }
 }
 
-extern "C" fn poll(set: &PollSet, contexts: Array<*mut c_void>, room: c_int) -> c_int {
-    answer(set.poll(contexts, room))
-}
+calls! {
+    set: &PollSet;
 
-extern "C" fn poll_add(set: &PollSet, handle: Handle, flags: u64) -> c_int {
-    answer(without_flags(flags).and_then(|()| set.add(handle)))
-}
+    /// fi_poll(3).
+    static POLL;
 
-extern "C" fn poll_del(set: &PollSet, handle: Handle, flags: u64) -> c_int {
-    answer(without_flags(flags).and_then(|()| set.remove(handle)))
+    /// Writes the contexts of members with news; returns their number.
+    fn poll(contexts: Array<*mut c_void>, count: c_int) -> c_int {
+        let count = usize::try_from(count).map_err(|_| error::EINVAL)?;
+        if count == 0 {
+            return Ok(0);
+        }
+        let places = contexts.places(count).ok_or(error::EINVAL)?;
+        let mut found = 0;
+        for member in set.members().iter_mut() {
+            if found == count {
+                break;
+            }
+            if member.is_ready() {
+                places[found].write(member.handle.context());
+                found += 1;
+            }
+        }
+        Ok(found)
+    }
+
+    fn poll_add(handle: Handle, flags: u64) -> c_int {
+        without_flags(flags)?;
+        let waitable = Waitable::of(handle).ok_or(error::EINVAL)?;
+        let mut members = set.members();
+        if members.iter().all(|member| member.handle != handle) {
+            members.push(Member { handle, _open: waitable.keep(), counted: 0 });
+        }
+        Ok(())
+    }
+
+    fn poll_del(handle: Handle, flags: u64) -> c_int {
+        without_flags(flags)?;
+        let mut members = set.members();
+        let place = members.iter().position(|member| member.handle == handle);
+        members.remove(place.ok_or(error::EINVAL)?);
+        Ok(())
+    }
 }

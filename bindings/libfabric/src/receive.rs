@@ -1,19 +1,18 @@
 //! The calls that receive.
 
-use crate::abi::{IoVec, Msg, MsgTagged, error, flag, value};
+use crate::abi::{Context, Desc, Descs, IoVec, Msg, MsgTagged, calls, error, flag, value};
 use crate::bound::WANTED;
 use crate::ep::{ActiveEndpoint, State};
-use crate::errno::{Code, Result, answer};
+use crate::errno::Result;
 use crate::pointer::{Array, Buffer, gather};
 use bellwire_tagged::{MatchCriteria, Peek, PostError, Span, Spans, Token};
-use std::ffi::c_void;
 
 /// One receive.
 pub struct Receive {
     pub from: u64,
     /// The tag, and the mask of its ignored bits.
     pub tag: Option<(u64, u64)>,
-    pub context: *mut c_void,
+    pub context: Context,
     /// `None`: the call has no flags.
     pub flags: Option<u64>,
     /// Number of buffers.
@@ -25,7 +24,7 @@ pub trait Receiver {
     fn post(&self, into: Spans, receive: Receive) -> Result;
 
     /// Cancels the oldest receive of this context, if there is one.
-    fn cancel(&self, context: *mut c_void);
+    fn cancel(&self, context: Context);
 }
 
 impl Receiver for ActiveEndpoint {
@@ -43,7 +42,7 @@ impl Receiver for ActiveEndpoint {
         state.receive(into, receive, flags)
     }
 
-    fn cancel(&self, context: *mut c_void) {
+    fn cancel(&self, context: Context) {
         let mut state = self.lock();
         let State { endpoint, bound, .. } = &mut *state;
         // A finished or unknown receive cannot be cancelled, which is no error.
@@ -108,23 +107,9 @@ impl State {
 
 /// The token of a receive.
 #[inline(always)]
-pub fn token(tagged: bool, wanted: bool, context: *mut c_void) -> Token {
+pub fn token(tagged: bool, wanted: bool, context: Context) -> Token {
     let kind = if tagged { flag::TAGGED } else { flag::MSG } | flag::RECV;
     Token { context: context as u64, note: if wanted { kind | WANTED } else { kind } }
-}
-
-/// Posts a receive into one buffer.
-#[inline(always)]
-fn one<R: Receiver>(
-    receiver: &R,
-    into: Buffer,
-    length: usize,
-    from: u64,
-    tag: Option<(u64, u64)>,
-    context: *mut c_void,
-) -> Result {
-    let into = into.span(length)?.into();
-    receiver.post(into, Receive { from, tag, context, flags: None, iov_count: 1 })
 }
 
 /// Posts a receive into several buffers.
@@ -133,88 +118,61 @@ fn several<R: Receiver>(receiver: &R, into: Array<IoVec>, receive: Receive) -> R
     receiver.post(gather(into, receive.iov_count, IoVec::span)?, receive)
 }
 
-/// `fi_recv`.
-pub extern "C" fn recv<R: Receiver>(
-    receiver: &R,
-    into: Buffer,
-    length: usize,
-    _desc: *mut c_void,
-    from: u64,
-    context: *mut c_void,
-) -> isize {
-    answer(one(receiver, into, length, from, None, context))
-}
+calls! {
+    receiver: &R;
 
-/// `fi_recvv`.
-pub extern "C" fn recvv<R: Receiver>(
-    receiver: &R,
-    into: Array<IoVec>,
-    _desc: *mut *mut c_void,
-    iov_count: usize,
-    from: u64,
-    context: *mut c_void,
-) -> isize {
-    answer(several(receiver, into, Receive { from, tag: None, context, flags: None, iov_count }))
-}
+    /// `fi_recv`.
+    pub fn recv<R: Receiver>(
+        into: Buffer, length: usize, _desc: Desc, from: u64, context: Context
+    ) -> isize {
+        let receive = Receive { from, tag: None, context, flags: None, iov_count: 1 };
+        receiver.post(into.span(length)?.into(), receive)
+    }
 
-/// `fi_recvmsg`.
-pub extern "C" fn recvmsg<R: Receiver>(receiver: &R, message: Option<&Msg>, flags: u64) -> isize {
-    let Some(&Msg { iov, iov_count, addr: from, context, .. }) = message else {
-        return Code::of_error(error::EINVAL);
-    };
-    answer(several(
-        receiver,
-        iov,
-        Receive { from, tag: None, context, flags: Some(flags), iov_count },
-    ))
-}
+    /// `fi_recvv`.
+    pub fn recvv<R: Receiver>(
+        into: Array<IoVec>, _desc: Descs, iov_count: usize, from: u64, context: Context
+    ) -> isize {
+        several(receiver, into, Receive { from, tag: None, context, flags: None, iov_count })
+    }
 
-/// `fi_trecv`.
-#[allow(clippy::too_many_arguments)]
-pub extern "C" fn trecv<R: Receiver>(
-    receiver: &R,
-    into: Buffer,
-    length: usize,
-    _desc: *mut c_void,
-    from: u64,
-    tag: u64,
-    ignore: u64,
-    context: *mut c_void,
-) -> isize {
-    answer(one(receiver, into, length, from, Some((tag, ignore)), context))
-}
+    /// `fi_recvmsg`.
+    pub fn recvmsg<R: Receiver>(message: Option<&Msg>, flags: u64) -> isize {
+        let &Msg { iov, iov_count, addr: from, context, .. } = message.ok_or(error::EINVAL)?;
+        let (tag, flags) = (None, Some(flags));
+        several(receiver, iov, Receive { from, tag, context, flags, iov_count })
+    }
 
-/// `fi_trecvv`.
-#[allow(clippy::too_many_arguments)]
-pub extern "C" fn trecvv<R: Receiver>(
-    receiver: &R,
-    into: Array<IoVec>,
-    _desc: *mut *mut c_void,
-    iov_count: usize,
-    from: u64,
-    tag: u64,
-    ignore: u64,
-    context: *mut c_void,
-) -> isize {
-    let tag = Some((tag, ignore));
-    answer(several(receiver, into, Receive { from, tag, context, flags: None, iov_count }))
-}
+    /// `fi_trecv`.
+    pub fn trecv<R: Receiver>(
+        into: Buffer, length: usize, _desc: Desc,
+        from: u64, tag: u64, ignore: u64, context: Context
+    ) -> isize {
+        let tag = Some((tag, ignore));
+        let receive = Receive { from, tag, context, flags: None, iov_count: 1 };
+        receiver.post(into.span(length)?.into(), receive)
+    }
 
-/// `fi_trecvmsg`.
-pub extern "C" fn trecvmsg<R: Receiver>(
-    receiver: &R,
-    message: Option<&MsgTagged>,
-    flags: u64,
-) -> isize {
-    let Some(&MsgTagged { iov, iov_count, addr: from, tag, ignore, context, .. }) = message else {
-        return Code::of_error(error::EINVAL);
-    };
-    let tag = Some((tag, ignore));
-    answer(several(receiver, iov, Receive { from, tag, context, flags: Some(flags), iov_count }))
-}
+    /// `fi_trecvv`.
+    pub fn trecvv<R: Receiver>(
+        into: Array<IoVec>, _desc: Descs, iov_count: usize,
+        from: u64, tag: u64, ignore: u64, context: Context
+    ) -> isize {
+        let tag = Some((tag, ignore));
+        several(receiver, into, Receive { from, tag, context, flags: None, iov_count })
+    }
 
-/// `fi_cancel`.
-pub extern "C" fn cancel<R: Receiver>(receiver: &R, context: *mut c_void) -> isize {
-    receiver.cancel(context);
-    0
+    /// `fi_trecvmsg`.
+    pub fn trecvmsg<R: Receiver>(message: Option<&MsgTagged>, flags: u64) -> isize {
+        let &MsgTagged { iov, iov_count, addr: from, tag, ignore, context, .. } =
+            message.ok_or(error::EINVAL)?;
+        let (tag, flags) = (Some((tag, ignore)), Some(flags));
+        several(receiver, iov, Receive { from, tag, context, flags, iov_count })
+    }
+
+    /// `fi_cancel`.
+    pub fn cancel<R: Receiver>(context: Context) -> isize {
+        receiver.cancel(context);
+        Ok(())
+    }
 }

@@ -1,18 +1,13 @@
 //! The calls that read and write a peer's memory.
 
-use crate::abi::{IoVec, MsgRma, Ops, error, flag, ops};
+use crate::abi::{Context, Desc, Descs, IoVec, MsgRma, calls, error, flag};
 use crate::bound::WANTED;
 use crate::ep::{ActiveEndpoint, State};
-use crate::errno::{Result, answer};
+use crate::errno::Result;
 use crate::info::INJECT_BYTES;
 use crate::pointer::{Array, Buffer, gather};
 use bellwire_tagged::{RemoteAddress, Spans, Token};
-use std::ffi::c_void;
 use std::ptr::null_mut;
-
-/// fi_rma(3).
-pub static RMA: Ops<9> =
-    ops![read, readv, readmsg, write, writev, writemsg, inject, writedata, injectdata];
 
 /// One access: its target, and how it completes.
 #[derive(Clone, Copy)]
@@ -20,7 +15,7 @@ pub struct Access {
     pub to: u64,
     pub offset: u64,
     pub key: u64,
-    pub context: *mut c_void,
+    pub context: Context,
     pub flags: u64,
 }
 
@@ -67,33 +62,29 @@ fn read_into(
     ep: &ActiveEndpoint,
     into: &Spans,
     (to, offset, key): Target,
-    context: *mut c_void,
+    context: Context,
 ) -> Result {
     let mut state = ep.lock();
     let flags = state.usual();
     state.read(into, Access { to, offset, key, context, flags })
 }
 
-/// Writes one buffer; `flags`: `None` for the usual ones.
+/// Writes these buffers; `flags`: `None` for the usual ones.
 #[inline(always)]
-fn write_one(
+fn write_from(
     ep: &ActiveEndpoint,
-    (from, length): (Buffer, usize),
+    body: &Spans,
     data: Option<u64>,
     (to, offset, key): Target,
-    context: *mut c_void,
+    context: Context,
     flags: Option<u64>,
 ) -> Result {
-    let body = from.span(length)?.into();
     let mut state = ep.lock();
     let flags = flags.unwrap_or_else(|| state.usual());
-    state.write(&body, data, Access { to, offset, key, context, flags })
+    state.write(body, data, Access { to, offset, key, context, flags })
 }
 
-/// The buffers of a message and its target.
-///
-/// # Errors
-/// `EINVAL`: null, or not one target of the same length.
+/// The buffers of a message and its target. `EINVAL`: null, or not one target of the same length.
 fn message_of(message: Option<&MsgRma>, flags: u64) -> Result<(&MsgRma, Spans, Access)> {
     let message = message.ok_or(error::EINVAL)?;
     let &MsgRma { iov, iov_count, addr: to, rma_iov, rma_iov_count, context, .. } = message;
@@ -108,115 +99,66 @@ fn message_of(message: Option<&MsgRma>, flags: u64) -> Result<(&MsgRma, Spans, A
     Ok((message, body, Access { to, offset: there.addr, key: there.key, context, flags }))
 }
 
-extern "C" fn read(
-    ep: &ActiveEndpoint,
-    into: Buffer,
-    length: usize,
-    _desc: *mut c_void,
-    from: u64,
-    offset: u64,
-    key: u64,
-    context: *mut c_void,
-) -> isize {
-    let into = into.span(length).map(Spans::from);
-    answer(into.and_then(|into| read_into(ep, &into, (from, offset, key), context)))
-}
+calls! {
+    ep: &ActiveEndpoint;
 
-extern "C" fn readv(
-    ep: &ActiveEndpoint,
-    into: Array<IoVec>,
-    _desc: *mut *mut c_void,
-    count: usize,
-    from: u64,
-    offset: u64,
-    key: u64,
-    context: *mut c_void,
-) -> isize {
-    let into = gather(into, count, IoVec::span);
-    answer(into.and_then(|into| read_into(ep, &into, (from, offset, key), context)))
-}
+    /// fi_rma(3).
+    pub static RMA;
 
-extern "C" fn readmsg(ep: &ActiveEndpoint, message: Option<&MsgRma>, flags: u64) -> isize {
-    let mut state = ep.lock();
-    let message = message_of(message, state.with(flags));
-    answer(message.and_then(|(_, into, access)| state.read(&into, access)))
-}
+    fn read(
+        into: Buffer, length: usize, _desc: Desc, from: u64, offset: u64, key: u64, context: Context
+    ) -> isize {
+        read_into(ep, &into.span(length)?.into(), (from, offset, key), context)
+    }
 
-extern "C" fn write(
-    ep: &ActiveEndpoint,
-    from: Buffer,
-    length: usize,
-    _desc: *mut c_void,
-    to: u64,
-    offset: u64,
-    key: u64,
-    context: *mut c_void,
-) -> isize {
-    answer(write_one(ep, (from, length), None, (to, offset, key), context, None))
-}
+    fn readv(
+        into: Array<IoVec>, _desc: Descs, count: usize,
+        from: u64, offset: u64, key: u64, context: Context
+    ) -> isize {
+        read_into(ep, &gather(into, count, IoVec::span)?, (from, offset, key), context)
+    }
 
-extern "C" fn writev(
-    ep: &ActiveEndpoint,
-    from: Array<IoVec>,
-    _desc: *mut *mut c_void,
-    count: usize,
-    to: u64,
-    offset: u64,
-    key: u64,
-    context: *mut c_void,
-) -> isize {
-    answer(gather(from, count, IoVec::span).and_then(|body| {
+    fn readmsg(message: Option<&MsgRma>, flags: u64) -> isize {
         let mut state = ep.lock();
-        let flags = state.usual();
-        state.write(&body, None, Access { to, offset, key, context, flags })
-    }))
-}
+        let (_, into, access) = message_of(message, state.with(flags))?;
+        state.read(&into, access)
+    }
 
-extern "C" fn writemsg(ep: &ActiveEndpoint, message: Option<&MsgRma>, flags: u64) -> isize {
-    let mut state = ep.lock();
-    let message = message_of(message, state.with(flags));
-    answer(message.and_then(|(message, body, access)| {
+    fn write(
+        from: Buffer, length: usize, _desc: Desc, to: u64, offset: u64, key: u64, context: Context
+    ) -> isize {
+        write_from(ep, &from.span(length)?.into(), None, (to, offset, key), context, None)
+    }
+
+    fn writev(
+        from: Array<IoVec>, _desc: Descs, count: usize,
+        to: u64, offset: u64, key: u64, context: Context
+    ) -> isize {
+        let body = gather(from, count, IoVec::span)?;
+        write_from(ep, &body, None, (to, offset, key), context, None)
+    }
+
+    fn writemsg(message: Option<&MsgRma>, flags: u64) -> isize {
+        let mut state = ep.lock();
+        let (message, body, access) = message_of(message, state.with(flags))?;
         let data = (flags & flag::REMOTE_CQ_DATA != 0).then_some(message.data);
         state.write(&body, data, access)
-    }))
-}
+    }
 
-extern "C" fn inject(
-    ep: &ActiveEndpoint,
-    from: Buffer,
-    length: usize,
-    to: u64,
-    offset: u64,
-    key: u64,
-) -> isize {
-    let target = (to, offset, key);
-    answer(write_one(ep, (from, length), None, target, null_mut(), Some(flag::INJECT)))
-}
+    fn inject(from: Buffer, length: usize, to: u64, offset: u64, key: u64) -> isize {
+        let (body, target) = (from.span(length)?.into(), (to, offset, key));
+        write_from(ep, &body, None, target, null_mut(), Some(flag::INJECT))
+    }
 
-#[allow(clippy::too_many_arguments)]
-extern "C" fn writedata(
-    ep: &ActiveEndpoint,
-    from: Buffer,
-    length: usize,
-    _desc: *mut c_void,
-    data: u64,
-    to: u64,
-    offset: u64,
-    key: u64,
-    context: *mut c_void,
-) -> isize {
-    answer(write_one(ep, (from, length), Some(data), (to, offset, key), context, None))
-}
+    fn writedata(
+        from: Buffer, length: usize, _desc: Desc, data: u64,
+        to: u64, offset: u64, key: u64, context: Context
+    ) -> isize {
+        write_from(ep, &from.span(length)?.into(), Some(data), (to, offset, key), context, None)
+    }
 
-extern "C" fn injectdata(
-    ep: &ActiveEndpoint,
-    from: Buffer,
-    length: usize,
-    data: u64,
-    to: u64,
-    offset: u64,
-    key: u64,
-) -> isize {
-    let target = (to, offset, key);
-    answer(write_one(ep, (from, length), Some(data), target, null_mut(), Some(flag::INJECT)))
+    fn injectdata(from: Buffer, length: usize, data: u64, to: u64, offset: u64, key: u64) -> isize {
+        let (body, target) = (from.span(length)?.into(), (to, offset, key));
+        write_from(ep, &body, Some(data), target, null_mut(), Some(flag::INJECT))
+    }
 }

@@ -13,16 +13,3 @@ pub fn define(library: &Library) {
         c"FI_BELLWIRE_IFACE: the network interface whose address is used, for instance eth0; without it, the interface that leads to the peer, or the first that is up and not the loopback",
     );
 }
-
-/// The settings in the environment.
-pub struct Settings {
-    /// The full name of the device.
-    pub device: Option<String>,
-    /// The interface whose address is used.
-    pub interface: Option<String>,
-}
-
-/// Reads the settings.
-pub fn read(library: &Library) -> Settings {
-    Settings { device: library.setting(c"device"), interface: library.setting(c"iface") }
-}

@@ -2,10 +2,12 @@
 //! message. A shared transmit context has no function, because endpoints have no transmit resources
 //! that could be shared.
 
-use crate::abi::{Fid, FidEp, FidStx, Ops, RxAttr, TxAttr, class, enosys, error, flag, ops, value};
+use crate::abi::{
+    Fid, FidEp, FidStx, Ops, RxAttr, TxAttr, class, control_enabled, enosys, error, flag, ops,
+};
 use crate::domain::Domain;
-use crate::ep::{self, ActiveEndpoint, NO_ATOMICS, NO_CALLS, NO_COLLECTIVES, NONE, State};
-use crate::errno::{Result, answer};
+use crate::ep::{self, ActiveEndpoint, NO_ATOMICS, NO_CALLS, NO_COLLECTIVES, State};
+use crate::errno::Result;
 use crate::info::NOT_SHARED;
 use crate::library::{Level, log};
 use crate::lock::Lock;
@@ -47,41 +49,21 @@ impl Close for SharedTransmitContext {}
 /// Most waiting receives of each kind.
 const RECEIVES: usize = 65_536;
 
-static FID: Ops<6> = ops![close::<SharedReceiveContext>, enosys, control, enosys, enosys, enosys];
-static STX_FID: Ops<6> =
-    ops![close::<SharedTransmitContext>, enosys, enosys, enosys, enosys, enosys];
+static FID: Ops<6> = ops![close::<SharedReceiveContext>, enosys, control_enabled];
+static STX_FID: Ops<6> = ops![close::<SharedTransmitContext>];
 /// fi_endpoint(3), fi_msg(3) and fi_tagged(3), as far as they receive.
-static EP: Ops<7> = ops![
-    receive::cancel::<SharedReceiveContext>,
-    enosys,
-    enosys,
-    enosys,
-    enosys,
-    ep::size_left,
-    enosys,
-];
-static STX: Ops<7> = Ops::new([NONE; 7]);
+static EP: Ops<7> =
+    ops![receive::cancel::<SharedReceiveContext>, enosys, enosys, enosys, enosys, ep::size_left];
+static STX: Ops<7> = ops![];
 static MSG: Ops<9> = ops![
     receive::recv::<SharedReceiveContext>,
     receive::recvv::<SharedReceiveContext>,
-    receive::recvmsg::<SharedReceiveContext>,
-    enosys,
-    enosys,
-    enosys,
-    enosys,
-    enosys,
-    enosys,
+    receive::recvmsg::<SharedReceiveContext>
 ];
 static TAGGED: Ops<9> = ops![
     receive::trecv::<SharedReceiveContext>,
     receive::trecvv::<SharedReceiveContext>,
-    receive::trecvmsg::<SharedReceiveContext>,
-    enosys,
-    enosys,
-    enosys,
-    enosys,
-    enosys,
-    enosys,
+    receive::trecvmsg::<SharedReceiveContext>
 ];
 
 /// `fi_srx_context`.
@@ -185,28 +167,7 @@ impl Receiver for SharedReceiveContext {
         else {
             return;
         };
-        ep.lock().bound.completed(TaggedCompletion {
-            token,
-            kind: CompletionKind::Received,
-            outcome: Outcome::Cancelled,
-            peer: None,
-            tag: None,
-            data: None,
-            length: 0,
-            overflow: 0,
-            address: 0,
-        });
+        let (kind, outcome) = (CompletionKind::Received, Outcome::Cancelled);
+        ep.lock().bound.completed(TaggedCompletion::new(token, kind, outcome));
     }
-}
-
-extern "C" fn control(
-    _srx: &SharedReceiveContext,
-    command: c_int,
-    _argument: *mut c_void,
-) -> c_int {
-    answer(match command {
-        // Contexts are enabled from the start.
-        value::CONTROL_ENABLE => Ok(()),
-        _ => Err(error::ENOSYS),
-    })
 }

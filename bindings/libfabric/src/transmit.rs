@@ -1,15 +1,14 @@
 //! The calls that send, and the tables of the data path.
 
-use crate::abi::{IoVec, Msg, MsgTagged, Ops, error, flag, ops};
+use crate::abi::{Context, Desc, Descs, IoVec, Msg, MsgTagged, Ops, calls, error, flag, ops};
 use crate::bound::{WANTED, errno_of};
 use crate::ep::{ActiveEndpoint, State};
-use crate::errno::{Code, Errno, Result, answer};
+use crate::errno::{Errno, Result};
 use crate::info::DATAGRAM_BYTES;
 use crate::library::{Level, log};
 use crate::pointer::{Array, Buffer, gather};
 use crate::receive;
 use bellwire_tagged::{PostError, SendMode, SendStatus, Spans, TaggedMessage, Token};
-use std::ffi::c_void;
 use std::ptr::null_mut;
 
 /// fi_msg(3).
@@ -43,7 +42,7 @@ struct Send {
     to: u64,
     tag: Option<u64>,
     data: Option<u64>,
-    context: *mut c_void,
+    context: Context,
     flags: u64,
 }
 
@@ -130,51 +129,19 @@ impl State {
     }
 }
 
-/// Sends one buffer.
+/// Sends these buffers; `flags`: `None` for the usual ones.
 #[inline(always)]
-fn one(
+fn post(
     ep: &ActiveEndpoint,
-    from: Buffer,
-    length: usize,
+    body: &Spans,
     to: u64,
-    tag: Option<u64>,
-    data: Option<u64>,
-    context: *mut c_void,
+    (tag, data): (Option<u64>, Option<u64>),
+    context: Context,
+    flags: Option<u64>,
 ) -> Result {
-    let body = from.span(length)?.into();
     let mut state = ep.lock();
-    let flags = state.usual();
-    state.send(&body, Send { to, tag, data, context, flags })
-}
-
-/// Injects one buffer.
-#[inline(always)]
-fn copied(
-    ep: &ActiveEndpoint,
-    from: Buffer,
-    length: usize,
-    to: u64,
-    tag: Option<u64>,
-    data: Option<u64>,
-) -> Result {
-    let body = from.span(length)?.into();
-    let send = Send { to, tag, data, context: null_mut(), flags: flag::INJECT };
-    ep.lock().send(&body, send)
-}
-
-/// Sends several buffers.
-fn several(
-    ep: &ActiveEndpoint,
-    parts: Array<IoVec>,
-    count: usize,
-    to: u64,
-    tag: Option<u64>,
-    context: *mut c_void,
-) -> Result {
-    let body = gather(parts, count, IoVec::span)?;
-    let mut state = ep.lock();
-    let flags = state.usual();
-    state.send(&body, Send { to, tag, data: None, context, flags })
+    let flags = flags.unwrap_or_else(|| state.usual());
+    state.send(body, Send { to, tag, data, context, flags })
 }
 
 /// Sends a message structure.
@@ -187,123 +154,65 @@ fn message(ep: &ActiveEndpoint, message: Msg, tag: Option<u64>, flags: u64) -> R
     state.send(&body, Send { to, tag, data, context, flags })
 }
 
-extern "C" fn send(
-    ep: &ActiveEndpoint,
-    from: Buffer,
-    length: usize,
-    _desc: *mut c_void,
-    to: u64,
-    context: *mut c_void,
-) -> isize {
-    answer(one(ep, from, length, to, None, None, context))
-}
+calls! {
+    ep: &ActiveEndpoint;
 
-extern "C" fn senddata(
-    ep: &ActiveEndpoint,
-    from: Buffer,
-    length: usize,
-    _desc: *mut c_void,
-    data: u64,
-    to: u64,
-    context: *mut c_void,
-) -> isize {
-    answer(one(ep, from, length, to, None, Some(data), context))
-}
-
-extern "C" fn inject(ep: &ActiveEndpoint, from: Buffer, length: usize, to: u64) -> isize {
-    answer(copied(ep, from, length, to, None, None))
-}
-
-extern "C" fn injectdata(
-    ep: &ActiveEndpoint,
-    from: Buffer,
-    length: usize,
-    data: u64,
-    to: u64,
-) -> isize {
-    answer(copied(ep, from, length, to, None, Some(data)))
-}
-
-extern "C" fn tsend(
-    ep: &ActiveEndpoint,
-    from: Buffer,
-    length: usize,
-    _desc: *mut c_void,
-    to: u64,
-    tag: u64,
-    context: *mut c_void,
-) -> isize {
-    answer(one(ep, from, length, to, Some(tag), None, context))
-}
-
-#[allow(clippy::too_many_arguments)]
-extern "C" fn tsenddata(
-    ep: &ActiveEndpoint,
-    from: Buffer,
-    length: usize,
-    _desc: *mut c_void,
-    data: u64,
-    to: u64,
-    tag: u64,
-    context: *mut c_void,
-) -> isize {
-    answer(one(ep, from, length, to, Some(tag), Some(data), context))
-}
-
-extern "C" fn tinject(
-    ep: &ActiveEndpoint,
-    from: Buffer,
-    length: usize,
-    to: u64,
-    tag: u64,
-) -> isize {
-    answer(copied(ep, from, length, to, Some(tag), None))
-}
-
-extern "C" fn tinjectdata(
-    ep: &ActiveEndpoint,
-    from: Buffer,
-    length: usize,
-    data: u64,
-    to: u64,
-    tag: u64,
-) -> isize {
-    answer(copied(ep, from, length, to, Some(tag), Some(data)))
-}
-
-extern "C" fn sendv(
-    ep: &ActiveEndpoint,
-    parts: Array<IoVec>,
-    _desc: *mut *mut c_void,
-    count: usize,
-    to: u64,
-    context: *mut c_void,
-) -> isize {
-    answer(several(ep, parts, count, to, None, context))
-}
-
-extern "C" fn tsendv(
-    ep: &ActiveEndpoint,
-    parts: Array<IoVec>,
-    _desc: *mut *mut c_void,
-    count: usize,
-    to: u64,
-    tag: u64,
-    context: *mut c_void,
-) -> isize {
-    answer(several(ep, parts, count, to, Some(tag), context))
-}
-
-extern "C" fn sendmsg(ep: &ActiveEndpoint, msg: Option<&Msg>, flags: u64) -> isize {
-    match msg {
-        Some(msg) => answer(message(ep, *msg, None, flags)),
-        None => Code::of_error(error::EINVAL),
+    fn send(from: Buffer, length: usize, _desc: Desc, to: u64, context: Context) -> isize {
+        post(ep, &from.span(length)?.into(), to, (None, None), context, None)
     }
-}
 
-extern "C" fn tsendmsg(ep: &ActiveEndpoint, msg: Option<&MsgTagged>, flags: u64) -> isize {
-    let Some(&MsgTagged { iov, desc, iov_count, addr, tag, context, data, .. }) = msg else {
-        return Code::of_error(error::EINVAL);
-    };
-    answer(message(ep, Msg { iov, desc, iov_count, addr, context, data }, Some(tag), flags))
+    fn senddata(from: Buffer, length: usize, _desc: Desc, data: u64, to: u64, context: Context)
+        -> isize
+    {
+        post(ep, &from.span(length)?.into(), to, (None, Some(data)), context, None)
+    }
+
+    fn inject(from: Buffer, length: usize, to: u64) -> isize {
+        post(ep, &from.span(length)?.into(), to, (None, None), null_mut(), Some(flag::INJECT))
+    }
+
+    fn injectdata(from: Buffer, length: usize, data: u64, to: u64) -> isize {
+        post(ep, &from.span(length)?.into(), to, (None, Some(data)), null_mut(), Some(flag::INJECT))
+    }
+
+    fn tsend(from: Buffer, length: usize, _desc: Desc, to: u64, tag: u64, context: Context)
+        -> isize
+    {
+        post(ep, &from.span(length)?.into(), to, (Some(tag), None), context, None)
+    }
+
+    fn tsenddata(
+        from: Buffer, length: usize, _desc: Desc, data: u64, to: u64, tag: u64, context: Context
+    ) -> isize {
+        post(ep, &from.span(length)?.into(), to, (Some(tag), Some(data)), context, None)
+    }
+
+    fn tinject(from: Buffer, length: usize, to: u64, tag: u64) -> isize {
+        post(ep, &from.span(length)?.into(), to, (Some(tag), None), null_mut(), Some(flag::INJECT))
+    }
+
+    fn tinjectdata(from: Buffer, length: usize, data: u64, to: u64, tag: u64) -> isize {
+        let (with, flags) = ((Some(tag), Some(data)), Some(flag::INJECT));
+        post(ep, &from.span(length)?.into(), to, with, null_mut(), flags)
+    }
+
+    fn sendv(parts: Array<IoVec>, _desc: Descs, count: usize, to: u64, context: Context) -> isize {
+        post(ep, &gather(parts, count, IoVec::span)?, to, (None, None), context, None)
+    }
+
+    fn tsendv(
+        parts: Array<IoVec>, _desc: Descs, count: usize, to: u64, tag: u64, context: Context
+    ) -> isize {
+        post(ep, &gather(parts, count, IoVec::span)?, to, (Some(tag), None), context, None)
+    }
+
+    fn sendmsg(msg: Option<&Msg>, flags: u64) -> isize {
+        message(ep, *msg.ok_or(error::EINVAL)?, None, flags)
+    }
+
+    fn tsendmsg(msg: Option<&MsgTagged>, flags: u64) -> isize {
+        let &MsgTagged { iov, desc, iov_count, addr, tag, context, data, .. } =
+            msg.ok_or(error::EINVAL)?;
+        message(ep, Msg { iov, desc, iov_count, addr, context, data }, Some(tag), flags)
+    }
 }

@@ -13,7 +13,7 @@ use std::ffi::c_int;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// Empty polls before the first yield: with more processes than cores, the awaited peer needs the
@@ -82,25 +82,35 @@ impl Timeout {
     }
 }
 
+/// What the threads of a program sleep on, if they do.
+pub struct Waiting {
+    /// As the program asked for it.
+    kind: c_int,
+    object: Option<WaitObject>,
+    /// A thread may be asleep.
+    asleep: AtomicBool,
+}
+
 /// Several descriptors behind one, including one for wake-ups.
-pub struct WaitObject {
+struct WaitObject {
     epoll: OwnedFd,
     wakeup: File,
     /// The wait set that it belongs to.
     set: Option<Ref<WaitSet>>,
 }
 
-impl WaitObject {
-    /// The wait object that a program asks for by `wait_obj`; `set` is its wait set, if it names
-    /// one. `None`: the program does not sleep. Writes the actual kind to `wait_obj`.
-    ///
-    /// # Errors
-    /// `EINVAL`: no wait set. `ENOSYS`: an unknown kind. `EMFILE`: no more descriptors.
-    pub fn wanted(wait_obj: &mut c_int, set: Handle) -> Result<Option<WaitObject>> {
-        let set = match *wait_obj {
-            value::WAIT_NONE | value::WAIT_YIELD => return Ok(None),
+impl Waiting {
+    /// The object that a program asks for by `kind`; `set` is its wait set, if it names one.
+    /// Writes the actual kind. `EINVAL`: no wait set. `ENOSYS`: an unknown kind. `EMFILE`: no more
+    /// descriptors.
+    pub fn wanted(kind: &mut c_int, set: Handle) -> Result<Waiting> {
+        let asleep = AtomicBool::new(false);
+        let set = match *kind {
+            value::WAIT_NONE | value::WAIT_YIELD => {
+                return Ok(Waiting { kind: *kind, object: None, asleep });
+            }
             value::WAIT_UNSPEC | value::WAIT_FD => {
-                *wait_obj = value::WAIT_FD;
+                *kind = value::WAIT_FD;
                 None
             }
             value::WAIT_SET => Some(Ref::to(set.object().ok_or(error::EINVAL)?)),
@@ -111,55 +121,95 @@ impl WaitObject {
         // SAFETY: eventfd(2) makes a new descriptor.
         let wakeup = unsafe { owned(libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK)) }?;
         let object = WaitObject { epoll, wakeup: wakeup.into(), set };
-        object.add(object.wakeup.as_raw_fd());
-        Ok(Some(object))
+        object.control(libc::EPOLL_CTL_ADD, object.wakeup.as_raw_fd());
+        Ok(Waiting { kind: *kind, object: Some(object), asleep })
+    }
+
+    /// Whether threads can sleep.
+    #[inline(always)]
+    pub fn is_possible(&self) -> bool {
+        self.object.is_some()
     }
 
     /// Watches `fd` too, while it is open.
     pub fn add(&self, fd: c_int) {
-        self.control(libc::EPOLL_CTL_ADD, fd);
+        self.object.iter().for_each(|object| object.control(libc::EPOLL_CTL_ADD, fd));
     }
 
     /// Stops watching `fd`.
     pub fn remove(&self, fd: c_int) {
-        self.control(libc::EPOLL_CTL_DEL, fd);
+        self.object.iter().for_each(|object| object.control(libc::EPOLL_CTL_DEL, fd));
     }
 
-    fn control(&self, operation: c_int, fd: c_int) {
-        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
-        // SAFETY: epoll_ctl(2) reads `event`, and refuses what is no descriptor.
-        unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), operation, fd, &mut event) };
-    }
-
-    /// Adds the queue of this object to its wait set.
+    /// Adds the queue that it belongs to, to its wait set.
     pub fn join(&self, queue: Handle) {
-        if let Some(set) = &self.set {
-            set.add(queue, self.fd());
+        if let Some(WaitObject { set: Some(set), epoll, .. }) = &self.object {
+            set.add(queue, epoll.as_fd());
         }
     }
 
     /// Removes a queue that is being closed from its wait set.
     pub fn leave(&self, queue: Handle) {
-        if let Some(set) = &self.set {
-            set.remove(queue, self.fd());
+        if let Some(WaitObject { set: Some(set), epoll, .. }) = &self.object {
+            set.remove(queue, epoll.as_fd());
         }
     }
 
     /// Wakes the sleeping threads.
     pub fn wake(&self) {
-        // A full counter is a wake-up, too.
-        let _ = (&self.wakeup).write(&1_u64.to_ne_bytes());
+        if let Some(object) = &self.object {
+            // A full counter is a wake-up, too.
+            let _ = (&object.wakeup).write(&1_u64.to_ne_bytes());
+        }
+    }
+
+    /// Wakes a thread that [`Waiting::may_fall_asleep`] announced: something has happened.
+    // SeqCst, with that store: either the sleeper sees what happened, or we see the sleeper.
+    #[cold]
+    pub fn wake_sleeper(&self) {
+        if self.asleep.swap(false, Ordering::SeqCst) {
+            self.wake();
+        }
+    }
+
+    /// A thread may fall asleep, if it then finds nothing. Clears all wake-ups so far.
+    pub fn may_fall_asleep(&self) {
+        self.settle();
+        self.asleep.store(true, Ordering::SeqCst);
     }
 
     /// Clears all wake-ups so far.
     pub fn settle(&self) {
-        // Without wake-ups there is nothing to read.
-        let _ = (&self.wakeup).read(&mut [0; 8]);
+        if let Some(object) = &self.object {
+            // Without wake-ups there is nothing to read.
+            let _ = (&object.wakeup).read(&mut [0; 8]);
+        }
     }
 
     /// The descriptor to sleep on.
-    pub fn fd(&self) -> BorrowedFd<'_> {
-        self.epoll.as_fd()
+    pub fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.object.as_ref().map(|object| object.epoll.as_fd())
+    }
+
+    /// `fi_control` of an object that programs may sleep on: writes an `int`. `EINVAL`: no
+    /// argument. `ENODATA`: no wait object. `ENOSYS`: another command.
+    pub fn control(&self, command: c_int, argument: Buffer) -> Result {
+        let place = argument.room(size_of::<c_int>())?;
+        let answer = match command {
+            value::CONTROL_GETWAIT => self.fd().ok_or(error::ENODATA)?.as_raw_fd(),
+            value::CONTROL_GETWAITOBJ => self.kind,
+            _ => return Err(error::ENOSYS),
+        };
+        write_bytes(place, &answer.to_ne_bytes());
+        Ok(())
+    }
+}
+
+impl WaitObject {
+    fn control(&self, operation: c_int, fd: c_int) {
+        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
+        // SAFETY: epoll_ctl(2) reads `event`, and refuses what is no descriptor.
+        unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), operation, fd, &mut event) };
     }
 }
 
@@ -195,26 +245,6 @@ impl<'a> Waitable<'a> {
             Waitable::Counter(cntr) => Use::of(cntr),
         }
     }
-}
-
-/// `fi_control` of an object that programs may sleep on: writes an `int`.
-///
-/// # Errors
-/// `EINVAL`: no argument. `ENODATA`: no wait object. `ENOSYS`: another command.
-pub fn control(
-    wait: Option<&WaitObject>,
-    wait_obj: c_int,
-    command: c_int,
-    argument: Buffer,
-) -> Result {
-    let place = argument.room(size_of::<c_int>())?;
-    let answer = match command {
-        value::CONTROL_GETWAIT => wait.ok_or(error::ENODATA)?.fd().as_raw_fd(),
-        value::CONTROL_GETWAITOBJ => wait_obj,
-        _ => return Err(error::ENOSYS),
-    };
-    write_bytes(place, &answer.to_ne_bytes());
-    Ok(())
 }
 
 /// # Safety

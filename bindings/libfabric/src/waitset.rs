@@ -1,12 +1,11 @@
 //! Wait sets: one object to sleep on for several queues and counters.
 
-use crate::abi::{Fid, FidWait, Ops, WaitAttr, class, enosys, error, ops};
-use crate::errno::{Result, answer};
+use crate::abi::{Fid, FidWait, Ops, WaitAttr, calls, class, enosys, error, ops};
 use crate::fabric::Fabric;
 use crate::object::{self, CLOSED_WAIT, Close, Handle, Opened, close, object};
 use crate::pointer::{Buffer, Out};
 use crate::reference::Ref;
-use crate::wait::{self, Timeout, WaitObject, Waitable};
+use crate::wait::{Timeout, Waitable, Waiting};
 use std::ffi::c_int;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::null_mut;
@@ -17,9 +16,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 #[repr(C)]
 pub struct WaitSet {
     fid: FidWait,
-    wait_obj: c_int,
     /// All of its queues wake this.
-    wait: WaitObject,
+    waiting: Waiting,
     /// They leave before they are closed.
     queues: Mutex<Vec<Handle>>,
     _fabric: Ref<Fabric>,
@@ -30,44 +28,44 @@ pub struct WaitSet {
 object!(WaitSet, FidWait, FID, CLOSED_WAIT, users);
 impl Close for WaitSet {}
 
-static FID: Ops<6> = ops![close::<WaitSet>, enosys, control, enosys, enosys, enosys];
+static FID: Ops<6> = ops![close::<WaitSet>, enosys, control];
 /// fi_poll(3).
-static WAIT: Ops<1> = ops![wait_for];
+static WAIT: Ops<1> = ops![wait];
 
 /// `fi_wait_open`.
 pub extern "C" fn open(fabric: &Fabric, attr: Option<&WaitAttr>, into: Out<WaitSet>) -> c_int {
-    object::open(into, || WaitSet::open(fabric, attr.ok_or(error::EINVAL)?))
-}
-
-impl WaitSet {
-    fn open(fabric: &Fabric, attr: &WaitAttr) -> Result<Opened<WaitSet>> {
+    object::open(into, || {
+        let attr = attr.ok_or(error::EINVAL)?;
         if attr.flags != 0 {
             return Err(error::EBADFLAGS);
         }
-        let mut wait_obj = attr.wait_obj;
         // A wait set belongs to no other one.
-        let wait = WaitObject::wanted(&mut wait_obj, Handle::NULL)?.ok_or(error::EINVAL)?;
+        let waiting = Waiting::wanted(&mut { attr.wait_obj }, Handle::NULL)?;
+        if !waiting.is_possible() {
+            return Err(error::EINVAL);
+        }
         let fid = Fid { class: class::WAIT, context: null_mut(), ops: &FID };
         Ok(Opened::new(WaitSet {
             fid: FidWait { fid, ops: &WAIT },
-            wait_obj,
-            wait,
+            waiting,
             queues: Mutex::default(),
             _fabric: Ref::to(fabric),
             users: AtomicUsize::new(0),
         }))
-    }
+    })
+}
 
+impl WaitSet {
     /// Adds a queue with descriptor `fd`.
     pub fn add(&self, queue: Handle, fd: BorrowedFd<'_>) {
         self.queues().push(queue);
-        self.wait.add(fd.as_raw_fd());
+        self.waiting.add(fd.as_raw_fd());
     }
 
     /// Removes a queue.
     pub fn remove(&self, queue: Handle, fd: BorrowedFd<'_>) {
         self.queues().retain(|&other| other != queue);
-        self.wait.remove(fd.as_raw_fd());
+        self.waiting.remove(fd.as_raw_fd());
     }
 
     fn queues(&self) -> MutexGuard<'_, Vec<Handle>> {
@@ -79,25 +77,25 @@ impl WaitSet {
         let sleeps = |&queue| Waitable::of(queue).is_none_or(|queue| queue.may_sleep());
         self.queues().iter().all(sleeps)
     }
+}
 
-    fn wait(&self, timeout_ms: c_int) -> Result {
+calls! {
+    set: &WaitSet;
+
+    fn control(command: c_int, argument: Buffer) -> c_int {
+        set.waiting.control(command, argument)
+    }
+
+    fn wait(timeout_ms: c_int) -> c_int {
         let timeout = Timeout::new(timeout_ms);
-        while self.may_sleep() {
+        while set.may_sleep() {
             if timeout.is_over() {
                 return Err(error::ETIMEDOUT);
             }
-            if timeout.sleeps() {
-                timeout.sleep(self.wait.fd());
+            if let Some(fd) = set.waiting.fd().filter(|_| timeout.sleeps()) {
+                timeout.sleep(fd);
             }
         }
         Ok(())
     }
-}
-
-extern "C" fn control(set: &WaitSet, command: c_int, argument: Buffer) -> c_int {
-    answer(wait::control(Some(&set.wait), set.wait_obj, command, argument))
-}
-
-extern "C" fn wait_for(set: &WaitSet, timeout_ms: c_int) -> c_int {
-    answer(set.wait(timeout_ms))
 }

@@ -1,12 +1,8 @@
 //! Calls of the program's handlers: completion notifications and asynchronous errors.
 
-use crate::abi::{
-    CqCallback, Descriptor, ErrorCode, ErrorDescriptor, ErrorHandler, ResourceCode, Return,
-    ViCallback,
-};
-use crate::handle::{Handle, nic_of};
-use crate::nic::{State, on_nic};
-use crate::pointer::call;
+use crate::abi::{CqCallback, Descriptor, ErrorDescriptor, ErrorHandler, ViCallback};
+use crate::handle::Handle;
+use std::collections::VecDeque;
 use std::ffi::c_void;
 
 /// Most calls that wait at once; later ones are dropped, like an interrupt that is not served.
@@ -55,49 +51,20 @@ impl Call {
     }
 }
 
-impl State {
-    pub fn due(&mut self, call: Call) {
-        if self.calls.len() < CALLS {
-            self.calls.push_back(call);
-        }
-        self.news = true;
-    }
-
-    /// Reports an asynchronous error: one that no call of the program returns.
-    pub fn tell_error(
-        &mut self,
-        vi: Handle,
-        resource: ResourceCode,
-        code: ErrorCode,
-        descriptor: *mut Descriptor,
-        op_code: u32,
-    ) {
-        tracing::warn!(nic = %self.name, ?code, "asynchronous error of a VI");
-        let Some((context, handler)) = self.error_handler else { return };
-        let error = ErrorDescriptor {
-            nic: self.handle.to_pointer(),
-            vi: vi.to_pointer(),
-            cq: std::ptr::null_mut(),
-            descriptor,
-            op_code: op_code.into(),
-            resource,
-            error: code,
-        };
-        self.due(Call::Error { handler, context, error });
-    }
+/// The handlers of a NIC, and their calls that are due.
+#[derive(Default)]
+pub struct Calls {
+    pub error_handler: Option<(*mut c_void, ErrorHandler)>,
+    pub due: VecDeque<Call>,
 }
 
-/// Sets the handler of asynchronous errors. Without a handler they go to the log only.
-#[unsafe(no_mangle)]
-pub extern "C" fn VipErrorCallback(
-    nic: *mut c_void,
-    context: *mut c_void,
-    handler: Option<ErrorHandler>,
-) -> Return {
-    call(|| {
-        on_nic(nic_of(nic), |state| {
-            state.error_handler = handler.map(|handler| (context, handler));
-            Ok(())
-        })
-    })
+// SAFETY: the pointers are the program's contexts, which are handed back and never dereferenced.
+unsafe impl Send for Calls {}
+
+impl Calls {
+    pub fn add(&mut self, call: Call) {
+        if self.due.len() < CALLS {
+            self.due.push_back(call);
+        }
+    }
 }

@@ -5,71 +5,21 @@
 //! the same node.
 
 use crate::abi::{NetAddress, Return, ViAttributes, ViState};
-use crate::directory::Listed;
-use crate::door::{DOOR, Request};
-use crate::end_point::{EndPoint, Role};
-use crate::greeting::{Greeting, PostError};
+use crate::door::{DOOR, Request, refuse};
+use crate::end_point::{EndPoint, NetName, Role, THIS_HOST};
+use crate::greeting::{Greeting, Refusal};
 use crate::handle::{Handle, Kind, nic_of, vi_of};
-use crate::names::{NetName, THIS_HOST, read_address, write_address};
+use crate::names::{read_address, write_address};
 use crate::nic::{State, on_nic};
 use crate::pointer::{In, Out, call};
+use crate::vi::{Attempt, Question, Side};
 use crate::wait::{timeout_of, wait_on_nic};
-use bellwire::{Address, ConnectionProgress, Error, FunctionAddress, RemoteKey, Rights};
-use std::collections::HashMap;
+use bellwire::{Address, ConnectionProgress, Error, Rights};
 use std::ffi::{c_ulong, c_void};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long a client waits before it asks again.
 const ASK_AGAIN: Duration = Duration::from_millis(5);
-
-/// The remote side of a connection.
-pub struct Peer {
-    /// What its VI lets us do.
-    pub rights: Rights,
-    pub directory: Option<RemoteKey>,
-    /// Its directory entries by memory handle; `None`: no such region.
-    pub listed: HashMap<u32, Option<Listed>>,
-}
-
-/// A connection that a VI is making.
-pub struct Attempt {
-    side: Side,
-    outcome: Option<Result<ViAttributes, Return>>,
-}
-
-#[derive(Clone)]
-enum Side {
-    Asks(Question),
-    /// It waits for a request from exactly this peer.
-    IsAsked {
-        end_point: EndPoint,
-        host: FunctionAddress,
-        deadline: Instant,
-    },
-}
-
-/// State of the side that sends the request.
-#[derive(Clone)]
-struct Question {
-    role: Role,
-    own: NetName,
-    peer: NetName,
-    deadline: Instant,
-    /// The function that must answer.
-    at: FunctionAddress,
-    /// When to ask again at the address that the program named, after "not yet".
-    again_at: Option<Instant>,
-}
-
-impl Question {
-    /// The end point that it asks for.
-    fn end_point(&self) -> EndPoint {
-        match self.role {
-            Role::Client => EndPoint::of_server(&self.peer.discriminator),
-            Role::Peer => EndPoint::of_peer(&self.peer.discriminator, &self.own.discriminator),
-        }
-    }
-}
 
 impl State {
     /// Our address, with a discriminator.
@@ -89,7 +39,11 @@ impl State {
         let mut rights = Rights::empty();
         rights.set(Rights::REMOTE_WRITE, attributes.enable_rdma_write != 0);
         rights.set(Rights::REMOTE_READ, attributes.enable_rdma_read != 0);
-        let directory = if rights.is_empty() { None } else { self.directory_of(tag)? };
+        let directory = if rights.is_empty() {
+            None
+        } else {
+            self.memory.directory_of(&mut self.function, tag)?
+        };
         Ok(Greeting {
             role,
             reliability: attributes.reliability_level,
@@ -105,7 +59,7 @@ impl State {
     /// again.
     fn ask(&mut self, slot: u16, mut question: Question) -> Result<(), Return> {
         if question.at == THIS_HOST {
-            match self.marks.find_on_host(&question.end_point()) {
+            match self.door.find_on_host(&question.end_point()) {
                 Some(at) => question.at = at,
                 None => question.again_at = Some(self.function.now() + ASK_AGAIN),
             }
@@ -162,46 +116,47 @@ impl State {
             Err(Error::Unreachable { .. }) => return Some(Err(Return::Timeout)),
             Err(_) => return Some(Err(Return::Error)),
         };
-        match PostError::parse(&reason) {
+        match Refusal::parse(&reason) {
             // Do not follow a second redirect: the target has stopped waiting, or a hostile peer
             // builds a loop.
-            PostError::Elsewhere(function)
+            Refusal::Elsewhere(function)
                 if question.at == question.peer.host && function != question.at.function =>
             {
                 question.at.function = function;
                 self.ask(slot, question).err().map(Err)
             }
-            PostError::Elsewhere(_) | PostError::NotYet => {
+            Refusal::Elsewhere(_) | Refusal::NotYet => {
                 question.again_at = Some(now + ASK_AGAIN);
                 let attempt = self.vis.at(slot)?.attempt.as_mut()?;
                 attempt.side = Side::Asks(question);
                 None
             }
-            PostError::Rejected
-            | PostError::Reliability
-            | PostError::Stranger
-            | PostError::TooMany => Some(Err(Return::Reject)),
+            Refusal::Rejected | Refusal::Reliability | Refusal::Stranger | Refusal::TooMany => {
+                Some(Err(Return::Reject))
+            }
         }
     }
 
     /// Advances a VI's connection.
     pub fn go_on_connecting(&mut self, slot: u16) {
-        self.disturb();
+        self.waiters.disturb();
         let Some(vi) = self.vis.at(slot) else { return };
         let Some(Attempt { side, outcome: None }) = &vi.attempt else { return };
         let outcome = match side.clone() {
             Side::Asks(question) => self.answer(slot, question),
             Side::IsAsked { end_point, host, deadline } => {
                 let is_there = |node: u32| host == THIS_HOST || node == host.node;
-                let outcome = match self.next_request(&end_point) {
+                let outcome = match self.door.next_request(&end_point) {
                     Some(request) if is_there(request.request.peer.node) => {
                         Some(self.accept(slot, request))
                     }
-                    Some(request) => return self.refuse(request.request, PostError::NotYet),
+                    Some(request) => {
+                        return refuse(&mut self.function, request.request, Refusal::NotYet);
+                    }
                     None => (self.function.now() >= deadline).then_some(Err(Return::Timeout)),
                 };
                 if outcome.is_some() {
-                    self.stop_awaiting(&end_point);
+                    self.door.stop_awaiting(&mut self.function, &end_point);
                 }
                 outcome
             }
@@ -213,7 +168,7 @@ impl State {
 
     /// Ends an attempt: connected, or failed.
     fn settle(&mut self, slot: u16, outcome: Result<Greeting, Return>) {
-        self.news = true;
+        self.waiters.news = true;
         let Some(vi) = self.vis.at(slot) else { return };
         let outcome = outcome.map(|greeting| vi.connect_to(&greeting));
         if outcome.is_err() {
@@ -231,7 +186,7 @@ impl State {
         let vi = self.vis.at(slot).ok_or(Return::InvalidParameter)?;
         let queue_pair = vi.queue_pair;
         if vi.attributes.reliability_level != greeting.reliability {
-            self.refuse(request, PostError::Reliability);
+            refuse(&mut self.function, request, Refusal::Reliability);
             return Err(Return::InvalidReliabilityLevel);
         }
         let answer = self.greeting(slot, greeting.role, &greeting.to, &greeting.from)?.to_bytes();
@@ -244,17 +199,17 @@ impl State {
     }
 
     fn connect_accept(&mut self, request: Handle, vi: Option<Handle>) -> Result<(), Return> {
-        let request = self.own(Some(request))?;
+        let known = self.door.requests.find(request).ok_or(Return::InvalidParameter)?;
+        let level = known.greeting.reliability;
         let vi = self.vi(vi)?;
-        let (slot, state, level) = (vi.handle.slot, vi.state, vi.attributes.reliability_level);
-        let known = self.requests.find(request).ok_or(Return::InvalidParameter)?;
-        if state != ViState::Idle {
+        if vi.state != ViState::Idle {
             return Err(Return::InvalidState);
         }
-        if level != known.greeting.reliability {
+        if level != vi.attributes.reliability_level {
             return Err(Return::InvalidReliabilityLevel);
         }
-        let known = self.requests.remove(request.slot).ok_or(Return::InvalidParameter)?;
+        let slot = vi.handle.slot;
+        let known = self.door.requests.remove(request.slot).ok_or(Return::InvalidParameter)?;
         let greeting = self.accept(slot, known)?;
         if let Some(vi) = self.vis.at(slot) {
             vi.connect_to(&greeting);
@@ -280,7 +235,7 @@ impl State {
             std::cmp::Ordering::Equal => Err(Return::InvalidParameter),
             std::cmp::Ordering::Greater => {
                 let end_point = EndPoint::of_peer(&own.discriminator, &peer.discriminator);
-                self.await_requests(&end_point)?;
+                self.door.await_requests(&end_point)?;
                 let deadline = self.function.now() + timeout;
                 let vi = self.vis.at(slot).ok_or(Return::InvalidParameter)?;
                 vi.state = ViState::ConnectPending;
@@ -311,21 +266,8 @@ impl State {
     pub fn give_up_connecting(&mut self, slot: u16) {
         let attempt = self.vis.at(slot).and_then(|vi| vi.attempt.take());
         if let Some(Attempt { side: Side::IsAsked { end_point, .. }, outcome: None }) = attempt {
-            self.stop_awaiting(&end_point);
+            self.door.stop_awaiting(&mut self.function, &end_point);
         }
-    }
-}
-
-impl crate::vi::Vi {
-    fn connect_to(&mut self, greeting: &Greeting) -> ViAttributes {
-        let attributes = greeting.attributes();
-        self.state = ViState::Connected;
-        self.peer = Some(Peer {
-            rights: greeting.rights,
-            directory: greeting.directory,
-            listed: HashMap::new(),
-        });
-        attributes
     }
 }
 
@@ -354,28 +296,28 @@ pub unsafe extern "C" fn VipConnectWait(
         let (_, discriminator) = read_address(&local)?;
         let nic = nic_of(nic);
         let end_point = EndPoint::of_server(&discriminator);
-        on_nic(nic, |state| state.await_requests(&end_point))?;
+        on_nic(nic, |state| state.door.await_requests(&end_point))?;
         let found = wait_on_nic(nic, timeout_of(timeout_ms), |state| {
-            let Some(request) = state.next_request(&end_point) else { return Ok(None) };
+            let Some(request) = state.door.next_request(&end_point) else { return Ok(None) };
             let peer = NetName {
                 host: request.request.peer.function_address(),
                 discriminator: request.greeting.from.clone(),
             };
             let attributes = request.greeting.attributes();
             let nic = state.handle.nic;
-            match state.requests.insert(request) {
+            match state.door.requests.insert(request) {
                 Ok((slot, generation)) => {
                     let handle = Handle { kind: Kind::Connection, nic, slot, generation };
                     Ok(Some((peer, attributes, handle)))
                 }
                 Err(request) => {
-                    state.refuse(request.request, PostError::TooMany);
+                    refuse(&mut state.function, request.request, Refusal::TooMany);
                     Err(Return::ErrorResource)
                 }
             }
         });
         let _ = on_nic(nic, |state| {
-            state.stop_awaiting(&end_point);
+            state.door.stop_awaiting(&mut state.function, &end_point);
             Ok(())
         });
         let (peer, theirs, handle) = found?;
@@ -400,9 +342,9 @@ pub extern "C" fn VipConnectReject(connection: *mut c_void) -> Return {
     call(|| {
         let handle = request_of(connection).ok_or(Return::InvalidParameter)?;
         on_nic(Some(handle), |state| {
-            state.requests.find(handle).ok_or(Return::InvalidParameter)?;
-            let known = state.requests.remove(handle.slot).ok_or(Return::InvalidParameter)?;
-            state.refuse(known.request, PostError::Rejected);
+            state.door.requests.find(handle).ok_or(Return::InvalidParameter)?;
+            let known = state.door.requests.remove(handle.slot).ok_or(Return::InvalidParameter)?;
+            refuse(&mut state.function, known.request, Refusal::Rejected);
             Ok(())
         })
     })

@@ -6,9 +6,7 @@
 //! A directory lists regions of its tag only, so a VI cannot reach regions of other tags.
 
 use crate::abi::Return;
-use crate::memory::Region;
-use crate::nic::State;
-use crate::table::{NO_TAG, REGIONS, place_of};
+use crate::table::{REGIONS, place_of};
 use bellwire::{Function, MemoryRegion, RemoteKey, RemoteSlice, Rights};
 
 /// Bytes of an entry.
@@ -38,7 +36,7 @@ pub struct Directory {
 }
 
 impl Directory {
-    fn open(function: &mut Function) -> Result<Directory, Return> {
+    pub fn open(function: &mut Function) -> Result<Directory, Return> {
         let region = function.allocate_region(REGIONS * ENTRY_BYTES, Rights::REMOTE_READ);
         Ok(Directory { region: region.map_err(|_| Return::ErrorResource)? })
     }
@@ -47,20 +45,20 @@ impl Directory {
         let _ = function.deregister_foreign(&self.region);
     }
 
-    fn hide(&self, place: u16) {
+    pub fn key(&self) -> RemoteKey {
+        self.region.remote_key()
+    }
+
+    /// Removes the entry of `place`.
+    pub fn hide(&self, place: u16) {
         self.region.store_u64(place as usize * ENTRY_BYTES, 0);
         self.region.store_u64(place as usize * ENTRY_BYTES + 48, 0);
     }
 
-    fn enter(&self, place: u16, region: &Region) {
-        match region.listed() {
-            Some(listed) => self.show(place, region.handle(), &listed),
-            None => self.hide(place),
-        }
-    }
-
-    fn show(&self, place: u16, handle: u32, listed: &Listed) {
+    /// Writes the entry of `place`; `None`: peers may not reach the region.
+    pub fn enter(&self, place: u16, handle: u32, listed: Option<Listed>) {
         self.hide(place);
+        let Some(listed) = listed else { return };
         let at = place as usize * ENTRY_BYTES;
         let mut bytes = [0; 40];
         bytes[..8].copy_from_slice(&listed.base.to_le_bytes());
@@ -87,65 +85,6 @@ pub fn parse_entry(bytes: &[u8], handle: u32) -> Option<Listed> {
     let key = RemoteKey::from_bytes(&bytes[24..48])?;
     let rights = Rights::from_bits_truncate((word(0) >> 32) as u8);
     Some(Listed { rights, base: word(8), length: word(16), key })
-}
-
-impl State {
-    /// The key of the directory for peers of VIs with this tag. VIs without a tag reach every
-    /// region, so their directory lists all.
-    pub fn directory_of(&mut self, tag: u32) -> Result<Option<RemoteKey>, Return> {
-        let State { tags, function, regions, open_directory, .. } = self;
-        let place = match tag {
-            NO_TAG => open_directory,
-            tag => match tags.iter_mut().find(|(_, ptag)| ptag.tag == tag) {
-                Some((_, ptag)) => &mut ptag.directory,
-                None => return Ok(None),
-            },
-        };
-        if place.is_none() {
-            let directory = Directory::open(function)?;
-            for (place, region) in regions.iter_mut() {
-                if tag == NO_TAG || region.tag() == tag {
-                    directory.enter(place, region);
-                }
-            }
-            *place = Some(directory);
-        }
-        Ok(place.as_ref().map(|directory| directory.region.remote_key()))
-    }
-
-    /// Adds the region of `place` to the directories that list it.
-    pub fn tell_peers(&mut self, place: u16) {
-        let State { tags, regions, open_directory, .. } = self;
-        let Some(region) = regions.at(place) else { return };
-        let tag = region.tag();
-        let tagged = tags.iter_mut().find(|(_, ptag)| ptag.tag == tag);
-        let tagged = tagged.and_then(|(_, ptag)| ptag.directory.as_ref());
-        for directory in [tagged, open_directory.as_ref()].into_iter().flatten() {
-            directory.enter(place, region);
-        }
-    }
-
-    /// Removes the region of `place` from all directories.
-    pub fn hide_from_peers(&mut self, place: u16) {
-        let tagged = self.tags.iter_mut().filter_map(|(_, ptag)| ptag.directory.as_ref());
-        for directory in tagged.chain(self.open_directory.as_ref()) {
-            directory.hide(place);
-        }
-    }
-}
-
-impl Region {
-    /// The region's entry for peers; `None` if they may not reach it.
-    fn listed(&self) -> Option<Listed> {
-        let (region, rights) = (self.region.as_ref()?, self.rights());
-        let key = region.remote_key();
-        (!rights.is_empty()).then_some(Listed {
-            rights,
-            base: self.base(),
-            length: key.length,
-            key,
-        })
-    }
 }
 
 #[cfg(test)]

@@ -8,10 +8,10 @@
 
 use crate::abi::Return;
 use crate::end_point::{EndPoint, Role};
-use crate::greeting::{Greeting, PostError};
-use crate::mark::Mark;
-use crate::nic::State;
-use bellwire::ConnectionRequest;
+use crate::greeting::{Greeting, Refusal};
+use crate::handle::Slab;
+use crate::mark::{Mark, Marks};
+use bellwire::{ConnectionRequest, Error, Function, FunctionAddress, Listener};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -24,6 +24,8 @@ const LINGER: Duration = Duration::from_millis(50);
 const WAITED: usize = 2048;
 /// Most requests that wait at one of them.
 const WAITING: usize = 64;
+/// Most requests that the program has been given and not answered.
+const REQUESTS: usize = 256;
 
 /// A request that has been checked.
 pub struct Request {
@@ -32,7 +34,7 @@ pub struct Request {
 }
 
 /// An end point that waits for requests, or did within [`LINGER`].
-pub struct Waited {
+struct Waited {
     end_point: EndPoint,
     users: u32,
     unused_since: Option<Instant>,
@@ -40,16 +42,31 @@ pub struct Waited {
     _mark: Option<Mark>,
 }
 
-impl Waited {
-    pub fn is_unused(&self) -> bool {
-        self.users == 0
-    }
+/// The door of a NIC.
+pub struct Door {
+    listener: Listener,
+    /// The end points behind it.
+    waited: Vec<Waited>,
+    /// They tell the node's other functions of the end points. `None` on a model, where each
+    /// opening is a node of its own.
+    marks: Option<Marks>,
+    /// Requests that the program has been given and not answered.
+    pub requests: Slab<Request>,
 }
 
-impl State {
+impl Door {
+    pub fn new(function: &mut Function, marks: Option<Marks>) -> Result<Door, Error> {
+        let (waited, requests) = (Vec::new(), Slab::new(REQUESTS));
+        Ok(Door { listener: function.listen(DOOR)?, waited, marks, requests })
+    }
+
+    fn find(&mut self, end_point: &EndPoint) -> Option<&mut Waited> {
+        self.waited.iter_mut().find(|waited| waited.end_point == *end_point)
+    }
+
     /// Admits requests to `end_point`.
     pub fn await_requests(&mut self, end_point: &EndPoint) -> Result<(), Return> {
-        if let Some(known) = self.waited.iter_mut().find(|waited| waited.end_point == *end_point) {
+        if let Some(known) = self.find(end_point) {
             known.users += 1;
             known.unused_since = None;
             return Ok(());
@@ -57,80 +74,85 @@ impl State {
         if self.waited.len() == WAITED {
             return Err(Return::ErrorResource);
         }
-        // On a model each opening is a node of its own.
-        let mark = if self.is_virtual { None } else { self.marks.set(end_point) };
         self.waited.push(Waited {
             end_point: end_point.clone(),
             users: 1,
             unused_since: None,
             requests: VecDeque::new(),
-            _mark: mark,
+            _mark: self.marks.as_ref().and_then(|marks| marks.set(end_point)),
         });
         Ok(())
     }
 
     /// Drops one user of an end point. A peer's end point serves one connection, so its queue is
     /// discarded at once.
-    pub fn stop_awaiting(&mut self, end_point: &EndPoint) {
-        let now = self.function.now();
+    pub fn stop_awaiting(&mut self, function: &mut Function, end_point: &EndPoint) {
+        let now = function.now();
         let since = if end_point.role() == Role::Peer { now - 2 * LINGER } else { now };
-        if let Some(known) = self.waited.iter_mut().find(|waited| waited.end_point == *end_point) {
+        if let Some(known) = self.find(end_point) {
             known.users -= 1;
-            known.unused_since = known.is_unused().then_some(since);
+            known.unused_since = (known.users == 0).then_some(since);
         }
-        self.forget_unused();
+        self.forget_unused(function);
     }
 
     /// The next request to `end_point`.
     pub fn next_request(&mut self, end_point: &EndPoint) -> Option<Request> {
-        let known = self.waited.iter_mut().find(|waited| waited.end_point == *end_point)?;
-        known.requests.pop_front()
+        self.find(end_point)?.requests.pop_front()
     }
 
-    /// Admits or refuses the next request at the door; `false` if there was none, and then no
-    /// progress was made.
-    pub fn answer_the_door(&mut self) -> bool {
-        let Ok(Some(request)) = self.function.next_request(self.door) else { return false };
-        self.let_in(request);
-        true
+    /// The first function of this host that waits for requests to `end_point`, except this one.
+    pub fn find_on_host(&self, end_point: &EndPoint) -> Option<FunctionAddress> {
+        self.marks.as_ref()?.find_on_host(end_point)
     }
 
-    fn let_in(&mut self, request: ConnectionRequest) {
+    /// Admits or refuses the next request at the door, and says which. `None`: there was none, and
+    /// then no progress was made.
+    pub fn answer(&mut self, function: &mut Function) -> Option<bool> {
+        let request = function.next_request(self.listener).ok()??;
         let Some(greeting) = Greeting::parse(&request.private_data) else {
-            return self.refuse(request, PostError::Stranger);
+            refuse(function, request, Refusal::Stranger);
+            return Some(false);
         };
         let end_point = greeting.end_point();
-        match self.waited.iter_mut().find(|waited| waited.end_point == end_point) {
+        let why = match self.find(&end_point) {
             Some(waited) if waited.requests.len() < WAITING => {
                 waited.requests.push_back(Request { request, greeting });
-                self.news = true;
+                return Some(true);
             }
-            Some(_) => self.refuse(request, PostError::NotYet),
+            Some(_) => Refusal::NotYet,
             None => {
-                let elsewhere = if self.is_virtual { None } else { self.marks.find(&end_point) };
-                self.refuse(request, elsewhere.map_or(PostError::NotYet, PostError::Elsewhere));
+                let elsewhere = self.marks.as_ref().and_then(|marks| marks.find(&end_point));
+                elsewhere.map_or(Refusal::NotYet, Refusal::Elsewhere)
             }
-        }
+        };
+        refuse(function, request, why);
+        Some(false)
     }
 
-    /// Refuses a request. A client that is gone needs no answer.
-    pub fn refuse(&mut self, request: ConnectionRequest, why: PostError) {
-        let _ = self.function.reject(request, why.to_string().as_bytes());
+    /// Whether an end point outlives its last waiter.
+    pub fn has_unused(&self) -> bool {
+        self.waited.iter().any(|waited| waited.users == 0)
     }
 
     /// Forgets end points without a waiter for longer than [`LINGER`]. Clients that still wait
     /// there ask again.
-    pub fn forget_unused(&mut self) {
-        if !self.waited.iter().any(Waited::is_unused) {
+    pub fn forget_unused(&mut self, function: &mut Function) {
+        if !self.has_unused() {
             return;
         }
-        let now = self.function.now();
+        let now = function.now();
         let is_over = |waited: &mut Waited| {
             waited.unused_since.is_some_and(|since| now.saturating_duration_since(since) > LINGER)
         };
         let over: Vec<Waited> = self.waited.extract_if(.., is_over).collect();
         for Request { request, .. } in over.into_iter().flat_map(|waited| waited.requests) {
-            self.refuse(request, PostError::NotYet);
+            refuse(function, request, Refusal::NotYet);
         }
     }
+}
+
+/// Refuses a request. A client that is gone needs no answer.
+pub fn refuse(function: &mut Function, request: ConnectionRequest, why: Refusal) {
+    let _ = function.reject(request, why.to_string().as_bytes());
 }

@@ -1,7 +1,27 @@
-//! End points: what a connection request addresses within a node.
+//! End points: what a connection request addresses within a node; and the addresses of VIA.
+
+use bellwire::FunctionAddress;
 
 /// Most bytes of a discriminator.
 pub const DISCRIMINATOR_BYTES: usize = 64;
+
+/// All processes of this host (`shm`).
+pub const THIS_HOST: FunctionAddress = FunctionAddress { node: u32::MAX, function: u8::MAX };
+
+/// A network address of VIA.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NetName {
+    pub host: FunctionAddress,
+    pub discriminator: Vec<u8>,
+}
+
+impl NetName {
+    /// The order of the two sides of a connection. The function comes last, because a peer that
+    /// names the host may mean another function.
+    pub fn key(&self) -> (&[u8], u32, u8) {
+        (&self.discriminator, self.host.node, self.host.function)
+    }
+}
 
 /// The kind of connection request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

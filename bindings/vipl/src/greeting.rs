@@ -3,7 +3,6 @@
 use crate::abi::ViAttributes;
 use crate::end_point::{DISCRIMINATOR_BYTES, EndPoint, Role};
 use bellwire::{RemoteKey, Rights};
-use std::fmt;
 
 /// ```text
 ///   0      4         5      6             8        9    10     11    12
@@ -96,47 +95,35 @@ impl Greeting {
 }
 
 /// Why a request is refused. It travels as text, so that other Bellwire programs can read it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PostError {
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Refusal {
     /// The program rejected it.
+    #[error("rejected")]
     Rejected,
     /// It is no greeting.
+    #[error("this is a VIA end point, and the request is none of VIA")]
     Stranger,
     /// The levels of the two VIs differ.
+    #[error("reliability levels differ")]
     Reliability,
     /// Too many requests wait for the program.
+    #[error("too many requests")]
     TooMany,
     /// No program waits for it yet.
+    #[error("nobody waits for it yet")]
     NotYet,
     /// Another function of the node waits for it.
+    #[error("ask function {0}")]
     Elsewhere(u8),
 }
 
-const ELSEWHERE: &str = "ask function ";
-
-impl PostError {
+impl Refusal {
     /// Parses a peer's reason.
-    pub fn parse(text: &str) -> PostError {
-        let elsewhere = text.strip_prefix(ELSEWHERE).and_then(|number| number.parse().ok());
-        let known =
-            [PostError::Stranger, PostError::Reliability, PostError::TooMany, PostError::NotYet];
+    pub fn parse(text: &str) -> Refusal {
+        let elsewhere = text.strip_prefix("ask function ").and_then(|number| number.parse().ok());
+        let known = [Refusal::Stranger, Refusal::Reliability, Refusal::TooMany, Refusal::NotYet];
         let said = known.into_iter().find(|refusal| refusal.to_string() == text);
-        elsewhere.map(PostError::Elsewhere).or(said).unwrap_or(PostError::Rejected)
-    }
-}
-
-impl fmt::Display for PostError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            PostError::Rejected => f.write_str("rejected"),
-            PostError::Stranger => {
-                f.write_str("this is a VIA end point, and the request is none of VIA")
-            }
-            PostError::Reliability => f.write_str("reliability levels differ"),
-            PostError::TooMany => f.write_str("too many requests"),
-            PostError::NotYet => f.write_str("nobody waits for it yet"),
-            PostError::Elsewhere(function) => write!(f, "{ELSEWHERE}{function}"),
-        }
+        elsewhere.map(Refusal::Elsewhere).or(said).unwrap_or(Refusal::Rejected)
     }
 }
 
@@ -178,20 +165,20 @@ mod tests {
     #[test]
     fn refusals_survive() {
         for refusal in [
-            PostError::Rejected,
-            PostError::Stranger,
-            PostError::Reliability,
-            PostError::TooMany,
-            PostError::NotYet,
-            PostError::Elsewhere(0),
-            PostError::Elsewhere(255),
+            Refusal::Rejected,
+            Refusal::Stranger,
+            Refusal::Reliability,
+            Refusal::TooMany,
+            Refusal::NotYet,
+            Refusal::Elsewhere(0),
+            Refusal::Elsewhere(255),
         ] {
-            assert_eq!(PostError::parse(&refusal.to_string()), refusal);
+            assert_eq!(Refusal::parse(&refusal.to_string()), refusal);
         }
         for text in
             ["", "ask function ", "ask function 256", "ask function -1", "ask node 3", "\u{fffd}"]
         {
-            assert_eq!(PostError::parse(text), PostError::Rejected, "{text:?}");
+            assert_eq!(Refusal::parse(text), Refusal::Rejected, "{text:?}");
         }
     }
 }

@@ -1,58 +1,62 @@
 //! Protection tags and registered memory: the third duty of the kernel agent (M-05).
 
 use crate::abi::{MemAttributes, Return};
-use crate::directory::Directory;
-use crate::handle::{Handle, Kind, next_generation, nic_of};
-use crate::nic::{State, on_nic};
-use crate::pointer::{Out, call};
-use crate::table::{NO_TAG, REGIONS, place_of};
-use bellwire::{MemoryRegion, Rights};
+use crate::directory::{Directory, Listed};
+use crate::handle::{Handle, Kind, Slab, next_generation};
+use crate::physical::Physical;
+use crate::table::{NO_TAG, REGIONS, Table, place_of};
+use bellwire::{Function, MemoryRegion, RegionSlice, RemoteKey, Rights};
 use rustix::mm::{Advice, madvise};
 use std::ffi::{c_ulong, c_void};
 use std::ptr::NonNull;
 
+/// Most protection tags of a NIC.
+pub const PTAGS: usize = 256;
+
 /// A protection tag.
-pub struct Ptag {
+struct Ptag {
     /// The tag's value in the table.
-    pub tag: u32,
+    tag: u32,
     /// VIs and regions with this tag.
-    pub users: u32,
+    users: u32,
     /// The directory that peers read; made when a VI first needs it.
-    pub directory: Option<Directory>,
+    directory: Option<Directory>,
 }
 
 /// A registered region.
-pub struct Region {
-    /// `None` only during re-registration.
-    pub region: Option<MemoryRegion>,
+struct Region {
+    region: MemoryRegion,
     handle: u32,
     base: NonNull<u8>,
     length: usize,
     attributes: MemAttributes,
     tag: u32,
     /// Posted descriptors that lie in the region or name a part of it.
-    pub users: u32,
+    users: u32,
 }
 
 // SAFETY: the pointers are used as numbers only; the bytes are reached through the region.
 unsafe impl Send for Region {}
 
+/// The registered memory of a NIC.
+pub struct Memory {
+    pub table: Table,
+    regions: Slab<Region>,
+    tags: Slab<Ptag>,
+    /// The directory of VIs without a tag.
+    open_directory: Option<Directory>,
+}
+
 impl Region {
-    /// The rights of peers.
-    pub fn rights(&self) -> Rights {
-        rights(&self.attributes)
-    }
-
-    pub fn tag(&self) -> u32 {
-        self.tag
-    }
-
-    pub fn handle(&self) -> u32 {
-        self.handle
-    }
-
-    pub fn base(&self) -> u64 {
+    fn base(&self) -> u64 {
         self.base.as_ptr() as u64
+    }
+
+    /// The region's entry for peers; `None` if they may not reach it.
+    fn listed(&self) -> Option<Listed> {
+        let (rights, key) = (rights(&self.attributes), self.region.remote_key());
+        let listed = Listed { rights, base: self.base(), length: key.length, key };
+        (!rights.is_empty()).then_some(listed)
     }
 }
 
@@ -63,14 +67,51 @@ fn rights(attributes: &MemAttributes) -> Rights {
     rights
 }
 
-impl State {
+/// Registers memory that [`populate`] has found mapped and writable.
+fn lend(
+    function: &mut Function,
+    base: NonNull<u8>,
+    length: usize,
+    attributes: &MemAttributes,
+) -> Result<MemoryRegion, Return> {
+    // SAFETY: it was mapped and writable at the check. Keeping it so while it is registered is the
+    // program's duty, as with every NIC.
+    let region = unsafe { function.register_foreign(base, length, rights(attributes)) };
+    region.map_err(|_| Return::ErrorResource)
+}
+
+// Protection tags.
+impl Memory {
+    pub fn new() -> Result<Memory, Return> {
+        let (regions, tags) = (Slab::new(REGIONS), Slab::new(PTAGS));
+        Ok(Memory { table: Table::new()?, regions, tags, open_directory: None })
+    }
+
+    /// Makes a tag: its slot and generation.
+    pub fn create_tag(&mut self) -> Result<(u16, u32), Return> {
+        let new = Ptag { tag: next_generation(), users: 0, directory: None };
+        self.tags.insert(new).map_err(|_| Return::ErrorResource)
+    }
+
+    pub fn destroy_tag(&mut self, function: &mut Function, tag: *mut c_void) -> Result<(), Return> {
+        let handle = Handle::of(tag, Kind::Ptag).ok_or(Return::InvalidPtag)?;
+        let known = self.tags.find(handle).ok_or(Return::InvalidPtag)?;
+        if known.users > 0 {
+            return Err(Return::ErrorResource);
+        }
+        let directory = self.tags.remove(handle.slot).and_then(|ptag| ptag.directory);
+        if let Some(directory) = directory {
+            directory.close(function);
+        }
+        Ok(())
+    }
+
     /// The table's value of the tag `pointer`; [`NO_TAG`] for null.
     pub fn tag_of(&mut self, pointer: *mut c_void) -> Result<u32, Return> {
         if pointer.is_null() {
             return Ok(NO_TAG);
         }
-        let handle = Handle::of(pointer, Kind::Ptag).filter(|handle| handle.nic == self.handle.nic);
-        let known = handle.and_then(|handle| self.tags.find(handle));
+        let known = Handle::of(pointer, Kind::Ptag).and_then(|handle| self.tags.find(handle));
         known.map(|ptag| ptag.tag).ok_or(Return::InvalidPtag)
     }
 
@@ -81,8 +122,58 @@ impl State {
         }
     }
 
-    fn register(
+    /// The key of the directory for peers of VIs with this tag. VIs without a tag reach every
+    /// region, so their directory lists all.
+    pub fn directory_of(
         &mut self,
+        function: &mut Function,
+        tag: u32,
+    ) -> Result<Option<RemoteKey>, Return> {
+        let Memory { tags, regions, open_directory, .. } = self;
+        let place = match tag {
+            NO_TAG => open_directory,
+            tag => match tags.iter_mut().find(|(_, ptag)| ptag.tag == tag) {
+                Some((_, ptag)) => &mut ptag.directory,
+                None => return Ok(None),
+            },
+        };
+        if place.is_none() {
+            let directory = Directory::open(function)?;
+            for (place, region) in regions.iter_mut() {
+                if tag == NO_TAG || region.tag == tag {
+                    directory.enter(place, region.handle, region.listed());
+                }
+            }
+            *place = Some(directory);
+        }
+        Ok(place.as_ref().map(Directory::key))
+    }
+
+    /// Adds the region of `place` to the directories that list it.
+    fn tell_peers(&mut self, place: u16) {
+        let Memory { tags, regions, open_directory, .. } = self;
+        let Some(region) = regions.at(place) else { return };
+        let tagged = tags.iter_mut().find(|(_, ptag)| ptag.tag == region.tag);
+        let tagged = tagged.and_then(|(_, ptag)| ptag.directory.as_ref());
+        for directory in [tagged, open_directory.as_ref()].into_iter().flatten() {
+            directory.enter(place, region.handle, region.listed());
+        }
+    }
+
+    /// Removes the region of `place` from all directories.
+    fn hide_from_peers(&mut self, place: u16) {
+        let tagged = self.tags.iter_mut().filter_map(|(_, ptag)| ptag.directory.as_ref());
+        for directory in tagged.chain(self.open_directory.as_ref()) {
+            directory.hide(place);
+        }
+    }
+}
+
+// Regions.
+impl Memory {
+    pub fn register(
+        &mut self,
+        function: &mut Function,
         address: *mut c_void,
         length: c_ulong,
         attributes: MemAttributes,
@@ -95,21 +186,11 @@ impl State {
         }
         let tag = self.tag_of(attributes.ptag)?;
         populate(base, length)?;
-        // SAFETY: the check above found it mapped and writable. Keeping it so while it is
-        // registered is the program's duty, as with every NIC.
-        let region = unsafe { self.function.register_foreign(base, length, rights(&attributes)) };
-        let region = region.map_err(|_| Return::ErrorResource)?;
-        let entry = Region {
-            region: Some(region.clone()),
-            handle: 0,
-            base,
-            length,
-            attributes,
-            tag,
-            users: 0,
-        };
+        let region = lend(function, base, length, &attributes)?;
+        let lent = region.clone();
+        let entry = Region { region, handle: 0, base, length, attributes, tag, users: 0 };
         let Ok((place, _)) = self.regions.insert(entry) else {
-            let _ = self.function.deregister_foreign(&region);
+            let _ = function.deregister_foreign(&lent);
             return Err(Return::ErrorResource);
         };
         // Twenty bits change with every registration, so a stale handle is noticed. Twelve bits are
@@ -121,7 +202,7 @@ impl State {
         let base = base.as_ptr() as u64;
         if let Err(code) = self.table.write(place, handle, base, length as u64, tag) {
             self.regions.remove(place);
-            let _ = self.function.deregister_foreign(&region);
+            let _ = function.deregister_foreign(&lent);
             return Err(code);
         }
         self.use_tag(tag, true);
@@ -129,29 +210,34 @@ impl State {
         Ok(handle)
     }
 
-    /// The place of the region `handle` that contains `address`.
-    fn find_region(&mut self, address: *mut c_void, handle: u32) -> Result<u16, Return> {
+    /// The region `handle` that contains `address`, and its place.
+    fn find(&mut self, address: *mut c_void, handle: u32) -> Result<(u16, &mut Region), Return> {
         let place = place_of(handle);
         let region = self.regions.at(place).filter(|region| region.handle == handle);
         let region = region.ok_or(Return::InvalidParameter)?;
-        let offset = (address as usize).checked_sub(region.base.as_ptr() as usize);
+        let offset = (address as u64).checked_sub(region.base());
         match offset {
-            Some(offset) if offset < region.length => Ok(place),
+            Some(offset) if offset < region.length as u64 => Ok((place, region)),
             _ => Err(Return::InvalidParameter),
         }
     }
 
-    fn deregister(&mut self, address: *mut c_void, handle: u32) -> Result<(), Return> {
-        let place = self.find_region(address, handle)?;
-        // Finished descriptors must not count as users.
-        self.drain();
-        let entry = self.regions.at(place).ok_or(Return::InvalidParameter)?;
+    pub fn query(&mut self, address: *mut c_void, handle: u32) -> Result<MemAttributes, Return> {
+        Ok(self.find(address, handle)?.1.attributes)
+    }
+
+    /// Ends a registration. Finished descriptors must not count as users any more.
+    pub fn deregister(
+        &mut self,
+        function: &mut Function,
+        address: *mut c_void,
+        handle: u32,
+    ) -> Result<(), Return> {
+        let (place, entry) = self.find(address, handle)?;
         if entry.users > 0 {
             return Err(Return::ErrorResource);
         }
-        if let Some(region) = entry.region.clone() {
-            self.function.deregister_foreign(&region).map_err(|_| Return::ErrorResource)?;
-        }
+        function.deregister_foreign(&entry.region).map_err(|_| Return::ErrorResource)?;
         self.table.clear(place);
         self.hide_from_peers(place);
         if let Some(entry) = self.regions.remove(place) {
@@ -161,31 +247,25 @@ impl State {
     }
 
     /// Changes a region's attributes. Its key changes with its rights, so peers must fetch its
-    /// entry again.
-    fn set_attributes(
+    /// entry again. Finished descriptors must not count as users any more.
+    pub fn set_attributes(
         &mut self,
+        function: &mut Function,
         address: *mut c_void,
         handle: u32,
         attributes: MemAttributes,
     ) -> Result<(), Return> {
-        let place = self.find_region(address, handle)?;
+        self.find(address, handle)?;
         let tag = self.tag_of(attributes.ptag)?;
-        self.drain();
-        let State { regions, function, .. } = self;
-        let entry = regions.at(place).ok_or(Return::InvalidParameter)?;
+        let (place, entry) = self.find(address, handle)?;
         if entry.users > 0 {
             return Err(Return::ErrorResource);
         }
-        // SAFETY: as in `register`.
-        let region =
-            unsafe { function.register_foreign(entry.base, entry.length, rights(&attributes)) };
-        let region = region.map_err(|_| Return::ErrorResource)?;
-        if let Some(old) = entry.region.replace(region) {
-            let _ = function.deregister_foreign(&old);
-        }
+        let region = lend(function, entry.base, entry.length, &attributes)?;
+        let _ = function.deregister_foreign(&std::mem::replace(&mut entry.region, region));
         let old_tag = std::mem::replace(&mut entry.tag, tag);
         entry.attributes = attributes;
-        let (base, length) = (entry.base.as_ptr() as u64, entry.length as u64);
+        let (base, length) = (entry.base(), entry.length as u64);
         self.hide_from_peers(place);
         self.table.write(place, handle, base, length, tag)?;
         self.use_tag(old_tag, false);
@@ -195,10 +275,52 @@ impl State {
     }
 }
 
-/// Faults in the pages of a range, writable, as pinning would.
-///
-/// # Errors
-/// [`Return::InvalidParameter`] if some are not mapped or not writable.
+// Descriptors.
+impl Memory {
+    /// Adds or removes a descriptor, which lies in the region `handle`, as a user of its regions.
+    pub fn use_regions(&mut self, pieces: &[Physical], handle: u32, more: bool) {
+        let pieces = pieces.iter().map(|piece| piece.region());
+        for place in pieces.chain([place_of(handle)]) {
+            if let Some(region) = self.regions.at(place) {
+                region.users = if more { region.users + 1 } else { region.users - 1 };
+            }
+        }
+    }
+
+    /// The memory that a physical descriptor names.
+    pub fn slice(&mut self, piece: Physical) -> RegionSlice {
+        // A region with a posted descriptor is not deregistered, and the table has checked the
+        // bounds.
+        let entry = self.regions.at(piece.region()).expect("a translated piece is registered");
+        entry.region.slice(piece.offset(), piece.length())
+    }
+
+    pub fn gather(&mut self, pieces: &[Physical]) -> Vec<u8> {
+        let mut bytes = vec![0; pieces.iter().map(|piece| piece.length()).sum()];
+        let mut rest = bytes.as_mut_slice();
+        for piece in pieces {
+            let (here, after) = rest.split_at_mut(piece.length());
+            if let Some(entry) = self.regions.at(piece.region()) {
+                entry.region.read(piece.offset(), here);
+            }
+            rest = after;
+        }
+        bytes
+    }
+
+    pub fn scatter(&mut self, mut bytes: &[u8], pieces: &[Physical]) {
+        for piece in pieces {
+            let (here, after) = bytes.split_at(piece.length().min(bytes.len()));
+            if let Some(entry) = self.regions.at(piece.region()) {
+                entry.region.write(piece.offset(), here);
+            }
+            bytes = after;
+        }
+    }
+}
+
+/// Faults in the pages of a range, writable, as pinning would. [`Return::InvalidParameter`] if some
+/// are not mapped or not writable.
 fn populate(base: NonNull<u8>, length: usize) -> Result<(), Return> {
     // SAFETY: only reads a number. Through libc: rustix reads it from a place that valgrind does
     // not emulate, and C programs run under valgrind.
@@ -233,108 +355,4 @@ fn is_writable(start: usize, end: usize) -> bool {
         }
     }
     covered >= end
-}
-
-/// Makes a protection tag.
-///
-/// # Safety
-/// `ptag` is null or writable.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn VipCreatePtag(nic: *mut c_void, ptag: Out<'_, *mut c_void>) -> Return {
-    call(|| {
-        ptag.check()?;
-        let handle = on_nic(nic_of(nic), |state| {
-            let new = Ptag { tag: next_generation(), users: 0, directory: None };
-            let (slot, generation) = state.tags.insert(new).map_err(|_| Return::ErrorResource)?;
-            Ok(Handle { kind: Kind::Ptag, nic: state.handle.nic, slot, generation })
-        })?;
-        ptag.write(handle.to_pointer())
-    })
-}
-
-/// Destroys a protection tag that no VI and no region uses.
-#[unsafe(no_mangle)]
-pub extern "C" fn VipDestroyPtag(nic: *mut c_void, ptag: *mut c_void) -> Return {
-    call(|| {
-        on_nic(nic_of(nic), |state| {
-            let handle = Handle::of(ptag, Kind::Ptag).filter(|ptag| ptag.nic == state.handle.nic);
-            let handle = handle.ok_or(Return::InvalidPtag)?;
-            let known = state.tags.find(handle).ok_or(Return::InvalidPtag)?;
-            if known.users > 0 {
-                return Err(Return::ErrorResource);
-            }
-            if let Some(ptag) = state.tags.remove(handle.slot)
-                && let Some(directory) = ptag.directory
-            {
-                directory.close(&mut state.function);
-            }
-            Ok(())
-        })
-    })
-}
-
-/// Registers memory of the program in place.
-///
-/// # Safety
-/// `attributes` is null or valid; `handle` is null or writable. The memory stays mapped and
-/// writable until it is deregistered.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn VipRegisterMem(
-    nic: *mut c_void,
-    address: *mut c_void,
-    length: c_ulong,
-    attributes: Option<&MemAttributes>,
-    handle: Out<'_, u32>,
-) -> Return {
-    call(|| {
-        handle.check()?;
-        let none =
-            MemAttributes { ptag: std::ptr::null_mut(), enable_rdma_write: 0, enable_rdma_read: 0 };
-        let attributes = attributes.copied().unwrap_or(none);
-        let known = on_nic(nic_of(nic), |state| state.register(address, length, attributes))?;
-        handle.write(known)
-    })
-}
-
-/// Ends a registration that no posted descriptor uses.
-#[unsafe(no_mangle)]
-pub extern "C" fn VipDeregisterMem(nic: *mut c_void, address: *mut c_void, handle: u32) -> Return {
-    call(|| on_nic(nic_of(nic), |state| state.deregister(address, handle)))
-}
-
-/// The attributes of a registration.
-///
-/// # Safety
-/// `attributes` is null or writable.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn VipQueryMem(
-    nic: *mut c_void,
-    address: *mut c_void,
-    handle: u32,
-    attributes: Out<'_, MemAttributes>,
-) -> Return {
-    call(|| {
-        let known = on_nic(nic_of(nic), |state| {
-            let place = state.find_region(address, handle)?;
-            state.regions.at(place).map(|region| region.attributes).ok_or(Return::InvalidParameter)
-        })?;
-        attributes.write(known)
-    })
-}
-
-/// Changes the attributes of a registration that no posted descriptor uses.
-///
-/// # Safety
-/// `attributes` is null or valid.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn VipSetMemAttributes(
-    nic: *mut c_void,
-    address: *mut c_void,
-    handle: u32,
-    attributes: Option<&MemAttributes>,
-) -> Return {
-    call(|| {
-        let attributes = *attributes.ok_or(Return::InvalidParameter)?;
-        on_nic(nic_of(nic), |state| state.set_attributes(address, handle, attributes))
-    })
 }

@@ -7,9 +7,9 @@
 //! waits.
 
 use crate::abi::{NetAddress, Return};
-use crate::end_point::DISCRIMINATOR_BYTES;
+use crate::end_point::{DISCRIMINATOR_BYTES, NetName, THIS_HOST};
 use crate::handle::nic_of;
-use crate::nic::{ADDRESS_BYTES, State, on_nic};
+use crate::nic::{ADDRESS_BYTES, State, call_on, on_nic};
 use crate::pointer::{In, Out, Text, call};
 use bellwire::FunctionAddress;
 use std::ffi::{c_char, c_ulong, c_void};
@@ -19,27 +19,7 @@ use std::time::Duration;
 /// How long to wait for a host's answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// All processes of this host (`shm`).
-pub const THIS_HOST: FunctionAddress = FunctionAddress { node: u32::MAX, function: u8::MAX };
-
-/// A network address of VIA.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct NetName {
-    pub host: FunctionAddress,
-    pub discriminator: Vec<u8>,
-}
-
-impl NetName {
-    /// The order of the two sides of a connection. The function comes last, because a peer that
-    /// names the host may mean another function.
-    pub fn key(&self) -> (&[u8], u32, u8) {
-        (&self.discriminator, self.host.node, self.host.function)
-    }
-}
-
 /// Splits an address into host (`None` if it has none) and discriminator.
-///
-/// # Errors
 /// [`Return::InvalidParameter`] for null and for lengths that no address of this NIC has.
 pub fn read_address(
     address: &In<'_, NetAddress>,
@@ -137,23 +117,19 @@ fn find(device: &bellwire::Device, name: &str, index: c_ulong) -> Result<Functio
 /// Starts the name service of a NIC.
 #[unsafe(no_mangle)]
 pub extern "C" fn VipNSInit(nic: *mut c_void, _info: *mut c_void) -> Return {
-    call(|| {
-        on_nic(nic_of(nic), |state| {
-            state.names_known = true;
-            Ok(())
-        })
+    call_on(nic_of(nic), |state| {
+        state.names_known = true;
+        Ok(())
     })
 }
 
 /// Stops it.
 #[unsafe(no_mangle)]
 pub extern "C" fn VipNSShutdown(nic: *mut c_void) -> Return {
-    call(|| {
-        on_nic(nic_of(nic), |state| {
-            state.names()?;
-            state.names_known = false;
-            Ok(())
-        })
+    call_on(nic_of(nic), |state| {
+        state.names()?;
+        state.names_known = false;
+        Ok(())
     })
 }
 

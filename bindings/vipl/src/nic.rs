@@ -1,27 +1,26 @@
 //! NICs: one opening of a device with one function, behind a lock, and all objects made with it.
 
 use crate::abi::{
-    ErrorHandler, NicAttributes, RELIABLE_DELIVERY, RELIABLE_RECEPTION, Return, UNRELIABLE,
+    ErrorCode, ErrorDescriptor, NicAttributes, RELIABLE_DELIVERY, RELIABLE_RECEPTION, ResourceCode,
+    Return, UNRELIABLE,
 };
-use crate::callback::Call;
+use crate::callback::{Call, Calls};
 use crate::cq::Cq;
-use crate::directory::Directory;
-use crate::door::{DOOR, Request, Waited};
+use crate::door::Door;
 use crate::end_point::DISCRIMINATOR_BYTES;
-use crate::handle::{Handle, Kind, Slab, next_generation, nic_of};
+use crate::handle::{Handle, Kind, Slab, next_generation};
 use crate::mark::Marks;
-use crate::memory::{Ptag, Region};
-use crate::pointer::{Out, Text, call};
-use crate::table::{REGIONS, Table};
+use crate::memory::{Memory, PTAGS};
+use crate::pointer::call;
+use crate::table::REGIONS;
 use crate::translate::DATA_SEGMENTS;
 use crate::vi::Vi;
-use bellwire::{CompletionQueue, Device, Error, Function, Listener};
-use std::collections::VecDeque;
-use std::ffi::{c_char, c_void};
+use crate::waiters::Waiters;
+use bellwire::{CompletionQueue, Device, Error, Function};
+use std::ffi::c_char;
 use std::ops::{Deref, DerefMut};
-use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, Once, PoisonError};
 use std::thread::JoinHandle;
 
 /// Most NICs that a process can have open.
@@ -30,10 +29,6 @@ const NICS: usize = 64;
 pub const VIS: usize = 1024;
 /// Most completion queues of a NIC.
 pub const CQS: usize = 1024;
-/// Most protection tags of a NIC.
-const PTAGS: usize = 256;
-/// Most requests that the program has been given and not answered.
-const REQUESTS: usize = 256;
 /// Most descriptors in one work queue.
 pub const QUEUE_DEPTH: usize = 4096;
 /// Most unfinished descriptors in all work queues of a NIC.
@@ -49,7 +44,7 @@ const FUNCTIONS: u8 = 8;
 /// A slot for a NIC. It is never moved or freed, so a stale handle finds an empty slot at worst.
 pub struct Nic {
     state: Mutex<Option<State>>,
-    /// Signals completions and a free [`Sleeper`] place.
+    /// Signals completions and a free [`Sleeper`](crate::waiters::Sleeper) place.
     pub changed: Condvar,
     /// The value of [`FORKS`] when the NIC was opened; [`NOBODY`] while the slot is free. A child
     /// never locks a slot of its parent: the lock may have been held at the fork.
@@ -66,14 +61,6 @@ static PLACES: [Nic; NICS] = [const {
 /// Forks between this process and the one that first opened a NIC.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
-/// Which thread sleeps at the function's descriptor. One thread sleeps there for all.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Sleeper {
-    Nobody,
-    Program,
-    Agent,
-}
-
 /// An open NIC.
 pub struct State {
     pub handle: Handle,
@@ -81,49 +68,22 @@ pub struct State {
     pub function: Function,
     /// The function's only completion queue.
     pub completions: CompletionQueue,
-    pub name: String,
-    pub address: [u8; ADDRESS_BYTES],
+    name: String,
+    address: [u8; ADDRESS_BYTES],
     /// The device has virtual time, and only the program's threads may drive the function.
     pub is_virtual: bool,
-    pub table: Table,
-    pub regions: Slab<Region>,
-    pub tags: Slab<Ptag>,
-    /// The directory of VIs without a tag.
-    pub open_directory: Option<Directory>,
+    pub memory: Memory,
+    pub door: Door,
     pub vis: Slab<Vi>,
-    pub cqs: Slab<Cq>,
-    /// Requests that the program has been given and not answered.
-    pub requests: Slab<Request>,
-    /// Where requests arrive; the end points behind it are in `waited`, and `marks` tells the
-    /// node's other functions of them.
-    pub door: Listener,
-    pub waited: Vec<Waited>,
-    pub marks: Marks,
     /// Slots of VIs with descriptors that could not be issued yet.
     pub waiting_vis: Vec<u16>,
-    pub error_handler: Option<(*mut c_void, ErrorHandler)>,
-    /// Calls of the program's handlers that are due.
-    pub calls: VecDeque<Call>,
+    pub cqs: Slab<Cq>,
+    pub calls: Calls,
+    pub waiters: Waiters,
     pub names_known: bool,
-    /// Counts the program's calls, so that the agent sees whether the program is active.
-    pub uses: u64,
-    /// An event that a waiter may want has happened.
-    pub news: bool,
-    pub waiters: u32,
-    pub sleeper: Sleeper,
-    /// The sleeper at the descriptor has been woken and is on its way.
-    pub kicked: bool,
     pub closing: bool,
-    /// The function's descriptor, duplicated so that it outlives a close during a sleep.
-    pub wake_fd: Arc<OwnedFd>,
-    /// Ends the sleep at `wake_fd`.
-    pub kick_fd: Arc<OwnedFd>,
     agent: Option<JoinHandle<()>>,
 }
-
-// SAFETY: the pointers inside are the program's contexts, which are handed back and never
-// dereferenced.
-unsafe impl Send for State {}
 
 /// A NIC while this thread holds its lock.
 pub struct Entered {
@@ -168,20 +128,30 @@ pub fn on_nic<R>(
     if entered.closing {
         return Err(Return::InvalidParameter);
     }
-    entered.uses += 1;
+    entered.waiters.uses += 1;
     let result = work(&mut entered);
     entered.leave();
     result
 }
 
+/// A call of C that does not wait and gives nothing back.
+pub fn call_on(
+    handle: Option<Handle>,
+    work: impl FnOnce(&mut State) -> Result<(), Return>,
+) -> Return {
+    call(|| on_nic(handle, work))
+}
+
 impl Entered {
     /// Releases the lock, notifies waiters and, with virtual time, calls the program's handlers.
     pub fn leave(mut self) {
-        if std::mem::take(&mut self.news) && (self.waiters > 0 || !self.calls.is_empty()) {
+        if std::mem::take(&mut self.waiters.news)
+            && (self.waiters.count > 0 || !self.calls.due.is_empty())
+        {
             self.wake_others();
         }
         if self.is_virtual {
-            let calls = std::mem::take(&mut self.calls);
+            let calls = std::mem::take(&mut self.calls.due);
             drop(self);
             calls.into_iter().for_each(Call::run);
         }
@@ -190,7 +160,7 @@ impl Entered {
     /// Makes all waiters look again.
     pub fn wake_others(&mut self) {
         self.nic.changed.notify_all();
-        self.disturb();
+        self.waiters.disturb();
     }
 }
 
@@ -250,8 +220,8 @@ fn open_device(name: &str) -> Result<(Device, Function), Error> {
     }
 }
 
-/// Opens a NIC.
-pub fn open(name: &str) -> Result<Handle, Return> {
+/// Opens a NIC. `agent` runs in a thread of its own, unless time is virtual.
+pub fn open(name: &str, agent: fn(Handle)) -> Result<Handle, Return> {
     count_forks();
     let name = device_name(name);
     let refused = |error: Error| {
@@ -263,18 +233,14 @@ pub fn open(name: &str) -> Result<Handle, Return> {
     };
     let (device, mut function) = open_device(&name).map_err(refused)?;
     let completions = function.create_completion_queue(COMPLETIONS).map_err(refused)?;
-    let resource = |_| Return::ErrorResource;
-    let wake_fd = function.wait_fd().try_clone_to_owned().map_err(|_| Return::ErrorResource)?;
-    let flags = rustix::event::EventfdFlags::NONBLOCK | rustix::event::EventfdFlags::CLOEXEC;
-    let kick_fd = rustix::event::eventfd(0, flags).map_err(resource)?;
-    let table = Table::new()?;
+    let (waiters, memory) = (Waiters::new(&function)?, Memory::new()?);
     let at = function.address();
     let mut address = [0; ADDRESS_BYTES];
     address[..4].copy_from_slice(&at.node.to_be_bytes());
     address[4] = at.function;
     let is_virtual = device.virtual_time().is_some();
-    let door = function.listen(DOOR).map_err(refused)?;
-    let marks = Marks::new(&name, at, FUNCTIONS);
+    let marks = (!is_virtual).then(|| Marks::new(&name, at, FUNCTIONS));
+    let door = Door::new(&mut function, marks).map_err(refused)?;
 
     for (place, nic) in PLACES.iter().enumerate() {
         if nic.forks.load(Ordering::Relaxed) != NOBODY {
@@ -291,7 +257,7 @@ pub fn open(name: &str) -> Result<Handle, Return> {
             true => None,
             false => {
                 let named = std::thread::Builder::new().name("vipl-agent".to_owned());
-                let agent = named.spawn(move || crate::wait::agent(handle));
+                let agent = named.spawn(move || agent(handle));
                 Some(agent.map_err(|_| Return::ErrorResource)?)
             }
         };
@@ -303,28 +269,15 @@ pub fn open(name: &str) -> Result<Handle, Return> {
             name,
             address,
             is_virtual,
-            table,
-            regions: Slab::new(REGIONS),
-            tags: Slab::new(PTAGS),
-            open_directory: None,
-            vis: Slab::new(VIS),
-            cqs: Slab::new(CQS),
-            requests: Slab::new(REQUESTS),
+            memory,
             door,
-            waited: Vec::new(),
-            marks,
+            vis: Slab::new(VIS),
             waiting_vis: Vec::new(),
-            error_handler: None,
-            calls: VecDeque::new(),
+            cqs: Slab::new(CQS),
+            calls: Calls::default(),
+            waiters,
             names_known: false,
-            uses: 0,
-            news: false,
-            waiters: 0,
-            sleeper: Sleeper::Nobody,
-            kicked: false,
             closing: false,
-            wake_fd: Arc::new(wake_fd),
-            kick_fd: Arc::new(kick_fd),
             agent,
         });
         return Ok(handle);
@@ -343,7 +296,7 @@ pub fn close(handle: Option<Handle>) -> Result<(), Return> {
     entered.wake_others();
     let nic = entered.nic;
     let mut guard = entered.guard;
-    while guard.as_ref().is_some_and(|state| state.waiters > 0) {
+    while guard.as_ref().is_some_and(|state| state.waiters.count > 0) {
         guard = nic.changed.wait(guard).unwrap_or_else(PoisonError::into_inner);
     }
     let agent = guard.as_mut().and_then(|state| state.agent.take());
@@ -377,17 +330,28 @@ fn count_forks() {
 }
 
 impl State {
-    /// Wakes the thread that sleeps at the function's descriptor before the function makes
-    /// progress. Progress tells peers that we are awake, and then they would not wake the sleeper.
-    pub fn disturb(&mut self) {
-        if self.sleeper != Sleeper::Nobody && !self.kicked {
-            self.kicked = true;
-            // A full counter wakes as well.
-            let _ = rustix::io::write(&self.kick_fd, &1u64.to_ne_bytes());
-        }
+    /// The VI of a handle.
+    pub fn vi(&mut self, handle: Option<Handle>) -> Result<&mut Vi, Return> {
+        handle.and_then(|handle| self.vis.find(handle)).ok_or(Return::InvalidParameter)
     }
 
-    fn attributes(&self) -> NicAttributes {
+    /// A call of a handler is due.
+    pub fn due(&mut self, call: Call) {
+        self.calls.add(call);
+        self.waiters.news = true;
+    }
+
+    /// Reports an asynchronous error of a VI: one that no call of the program returns.
+    pub fn tell_error(&mut self, vi: Handle, error: ErrorCode) {
+        tracing::warn!(nic = %self.name, code = ?error, "asynchronous error of a VI");
+        let Some((context, handler)) = self.calls.error_handler else { return };
+        let (cq, descriptor, op_code) = (std::ptr::null_mut(), std::ptr::null_mut(), 0);
+        let (nic, vi, resource) = (self.handle.to_pointer(), vi.to_pointer(), ResourceCode::Vi);
+        let error = ErrorDescriptor { nic, vi, cq, descriptor, op_code, resource, error };
+        self.due(Call::Error { handler, context, error });
+    }
+
+    pub fn attributes(&self) -> NicAttributes {
         let mut name = [0 as c_char; 64];
         for (to, from) in name.iter_mut().take(63).zip(self.name.bytes()) {
             *to = from as c_char;
@@ -417,49 +381,4 @@ impl State {
             rdma_read_support: reliable,
         }
     }
-}
-
-/// Opens the device `name` as a NIC.
-///
-/// # Safety
-/// `name` is null or ends with a zero; `nic` is null or writable.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn VipOpenNic(name: Text<'_>, nic: Out<'_, *mut c_void>) -> Return {
-    call(|| {
-        nic.check()?;
-        nic.write(open(&name.to_text())?.to_pointer())
-    })
-}
-
-/// Closes a NIC and releases all objects made with it.
-#[unsafe(no_mangle)]
-pub extern "C" fn VipCloseNic(nic: *mut c_void) -> Return {
-    call(|| close(nic_of(nic)))
-}
-
-/// The limits of a NIC.
-///
-/// # Safety
-/// `attributes` is null or writable.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn VipQueryNic(
-    nic: *mut c_void,
-    attributes: Out<'_, NicAttributes>,
-) -> Return {
-    call(|| attributes.write(on_nic(nic_of(nic), |state| Ok(state.attributes()))?))
-}
-
-/// Management information. The specification names one kind, and this library has none of it.
-#[unsafe(no_mangle)]
-pub extern "C" fn VipQuerySystemManagementInfo(
-    nic: *mut c_void,
-    kind: std::ffi::c_ulong,
-    info: *mut c_void,
-) -> Return {
-    call(|| {
-        on_nic(nic_of(nic), |_| match kind {
-            1 if !info.is_null() => Err(Return::ErrorNotSupported),
-            _ => Err(Return::InvalidParameter),
-        })
-    })
 }

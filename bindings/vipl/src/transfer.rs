@@ -3,11 +3,8 @@
 
 use crate::abi::{ErrorCode, Return, ViState, status};
 use crate::directory::{entry_of, parse_entry};
-use crate::door::Waited;
-use crate::handle::Slab;
-use crate::memory::Region;
+use crate::memory::Memory;
 use crate::nic::State;
-use crate::physical::Physical;
 use crate::translate::Operation as Asked;
 use crate::vi::Vi;
 use crate::work_queue::Entry;
@@ -85,7 +82,7 @@ enum Step {
 impl State {
     /// Takes completions and requests, then resumes sends that waited.
     pub fn drain(&mut self) {
-        self.disturb();
+        self.waiters.disturb();
         loop {
             for _ in 0..DRAINED {
                 match self.function.poll(self.completions) {
@@ -95,8 +92,9 @@ impl State {
             }
             // The door comes last: looking at it makes no progress, so it leaves no completion
             // behind.
-            if !self.answer_the_door() {
-                break;
+            match self.door.answer(&mut self.function) {
+                Some(admitted) => self.waiters.news |= admitted,
+                None => break,
             }
         }
         for slot in std::mem::take(&mut self.waiting_vis) {
@@ -107,16 +105,13 @@ impl State {
     /// Whether an operation is pending for which a peer may not know that it must wake us.
     pub fn waits_for_peers(&mut self) -> bool {
         let busy = |vi: &Vi| vi.state == ViState::ConnectPending || vi.send.has_open();
-        self.waited.iter().any(Waited::is_unused) || self.vis.iter_mut().any(|(_, vi)| busy(vi))
+        self.door.has_unused() || self.vis.iter_mut().any(|(_, vi)| busy(vi))
     }
 
-    /// Issues the receive that was posted last.
-    ///
-    /// # Errors
-    /// [`Return::ErrorResource`] if the NIC has no room for its completion; the caller withdraws
-    /// the receive.
+    /// Issues the receive that was posted last. [`Return::ErrorResource`] if the NIC has no room
+    /// for its completion; the caller withdraws the receive.
     pub fn issue_receive(&mut self, slot: u16) -> Result<(), Return> {
-        let State { vis, regions, function, .. } = self;
+        let State { vis, memory, function, .. } = self;
         let vi = vis.at(slot).ok_or(Return::InvalidParameter)?;
         let number = vi.receive.base + vi.receive.entries.len() as u64 - 1;
         let (state, queue_pair) = (vi.state, vi.queue_pair);
@@ -127,7 +122,7 @@ impl State {
             _ => {
                 let buffer: Buffer = match entry.translated.pieces.all() {
                     [] => Vec::new().into(),
-                    [piece] => slice_of(regions, *piece).into(),
+                    [piece] => memory.slice(*piece).into(),
                     // Received whole and then scattered, because a Bellwire receive has one buffer.
                     pieces => vec![0; pieces.iter().map(|piece| piece.length()).sum()].into(),
                 };
@@ -162,7 +157,7 @@ impl State {
     /// Issues what a VI's send queue holds, in order, as far as possible.
     pub fn issue_sends(&mut self, slot: u16) {
         loop {
-            let State { vis, regions, function, .. } = self;
+            let State { vis, memory, function, .. } = self;
             let Some(vi) = vis.at(slot) else { return };
             if vi.issued == vi.send.entries.len() {
                 return;
@@ -170,7 +165,7 @@ impl State {
             if vi.state != ViState::Connected {
                 return self.flush_send_queue(slot);
             }
-            let step = step(vi, slot, regions, function);
+            let step = step(vi, slot, memory, function);
             let number = vi.issued;
             let Some(entry) = vi.send.entries.get_mut(number) else { return };
             match step {
@@ -221,7 +216,7 @@ impl State {
     pub fn complete(&mut self, completion: Completion) {
         let slot = (completion.context >> 48) as u16;
         let number = completion.context & NUMBER;
-        self.news = true;
+        self.waiters.news = true;
         match completion.context >> 44 & 15 {
             part::RECEIVE => self.complete_receive(slot, number, completion),
             part::LOOKUP => self.complete_lookup(slot, number as u32, completion),
@@ -231,7 +226,7 @@ impl State {
     }
 
     fn complete_receive(&mut self, slot: u16, number: u64, completion: Completion) {
-        let State { vis, regions, .. } = self;
+        let State { vis, memory, .. } = self;
         let Some(vi) = vis.at(slot) else { return };
         let reliable = vi.is_reliable();
         let Some(entry) = vi.receive.find(number) else { return };
@@ -253,7 +248,7 @@ impl State {
                 if pieces.len() > 1
                     && let Some(bytes) = completion.buffer.as_ref().and_then(|b| b.as_slice())
                 {
-                    scatter(&bytes[..completion.length.min(bytes.len())], pieces, regions);
+                    memory.scatter(&bytes[..completion.length.min(bytes.len())], pieces);
                 }
             }
             why => {
@@ -348,12 +343,12 @@ fn protection(operation: Asked) -> ErrorCode {
 }
 
 /// Tries to issue the next descriptor of a connected VI.
-fn step(vi: &mut Vi, slot: u16, regions: &mut Slab<Region>, function: &mut Function) -> Step {
+fn step(vi: &mut Vi, slot: u16, memory: &mut Memory, function: &mut Function) -> Step {
     let number = vi.send.base + vi.issued as u64;
     let Some(entry) = vi.send.entries.get(vi.issued) else { return Step::Later };
     if entry.translated.fault != 0 {
         // A faulty descriptor fails in its turn: earlier ones finish first.
-        return match vi.send.reported() == vi.issued {
+        return match vi.send.reported == vi.issued {
             true => Step::Failed(entry.translated.fault, ErrorCode::PostDesc),
             false => Step::Later,
         };
@@ -364,7 +359,7 @@ fn step(vi: &mut Vi, slot: u16, regions: &mut Slab<Region>, function: &mut Funct
     let whole = context(slot, part::WHOLE, number);
     let (address, handle, right) = match entry.translated.operation {
         Asked::Send | Asked::Receive => {
-            return send_message(vi.queue_pair, entry, whole, regions, function);
+            return send_message(vi.queue_pair, entry, whole, memory, function);
         }
         Asked::Write { address, handle } => (address, handle, Rights::REMOTE_WRITE),
         Asked::Read { address, handle } => (address, handle, Rights::REMOTE_READ),
@@ -384,11 +379,8 @@ fn step(vi: &mut Vi, slot: u16, regions: &mut Slab<Region>, function: &mut Funct
         None => {
             if vi.looking_up.is_none() {
                 let into = vec![0; crate::directory::ENTRY_BYTES];
-                let get = Get::new(entry_of(directory, handle), into).context(context(
-                    slot,
-                    part::LOOKUP,
-                    handle.into(),
-                ));
+                let context = context(slot, part::LOOKUP, handle.into());
+                let get = Get::new(entry_of(directory, handle), into).context(context);
                 match function.post_get(vi.queue_pair, get) {
                     Ok(()) => vi.looking_up = Some(handle),
                     Err(why) => return after(why.error),
@@ -404,28 +396,21 @@ fn step(vi: &mut Vi, slot: u16, regions: &mut Slab<Region>, function: &mut Funct
     if !listed.rights.contains(right) {
         return refused;
     }
-    move_memory(
-        vi.queue_pair,
-        entry,
-        slot,
-        number,
-        listed.key.slice(offset, length),
-        regions,
-        function,
-    )
+    let there = listed.key.slice(offset, length);
+    move_memory(vi.queue_pair, entry, (slot, number), there, memory, function)
 }
 
 fn send_message(
     queue_pair: bellwire::QueuePair,
     entry: &Entry,
     context: u64,
-    regions: &mut Slab<Region>,
+    memory: &mut Memory,
     function: &mut Function,
 ) -> Step {
     let send = match entry.translated.pieces.all() {
         [] => Message::inline(&[]),
-        [piece] => Message::buffer(slice_of(regions, *piece)),
-        pieces => Message::buffer(gather(pieces, regions)),
+        [piece] => Message::buffer(memory.slice(*piece)),
+        pieces => Message::buffer(memory.gather(pieces)),
     };
     let along = Along { immediate: entry.translated.immediate, written: None };
     let send = match along.word() {
@@ -444,17 +429,16 @@ fn send_message(
 fn move_memory(
     queue_pair: bellwire::QueuePair,
     entry: &Entry,
-    slot: u16,
-    number: u64,
+    (slot, number): (u16, u64),
     there: RemoteSlice,
-    regions: &mut Slab<Region>,
+    memory: &mut Memory,
     function: &mut Function,
 ) -> Step {
     let whole = context(slot, part::WHOLE, number);
     let here: LocalChain = match entry.translated.pieces.all() {
-        [piece] => slice_of(regions, *piece).into(),
+        [piece] => memory.slice(*piece).into(),
         pieces => {
-            let slices = pieces.iter().map(|piece| slice_of(regions, *piece));
+            let slices = pieces.iter().map(|piece| memory.slice(*piece));
             slices.collect::<Vec<RegionSlice>>().into()
         }
     };
@@ -499,36 +483,6 @@ fn after(error: Error) -> Step {
         }
         Error::OutOfRange { .. } => Step::Failed(status::RDMA_PROT_ERROR, ErrorCode::RdmawProt),
         _ => Step::Failed(status::TRANSPORT_ERROR, ErrorCode::RdmaTransport),
-    }
-}
-
-/// The memory that a physical descriptor names.
-fn slice_of(regions: &mut Slab<Region>, piece: Physical) -> RegionSlice {
-    let region = regions.at(piece.region()).and_then(|entry| entry.region.as_ref());
-    // A region with a posted descriptor is not deregistered, and the table has checked the bounds.
-    region.expect("a translated piece is registered").slice(piece.offset(), piece.length())
-}
-
-fn gather(pieces: &[Physical], regions: &mut Slab<Region>) -> Vec<u8> {
-    let mut bytes = vec![0; pieces.iter().map(|piece| piece.length()).sum()];
-    let mut rest = bytes.as_mut_slice();
-    for piece in pieces {
-        let (here, after) = rest.split_at_mut(piece.length());
-        if let Some(region) = regions.at(piece.region()).and_then(|entry| entry.region.as_ref()) {
-            region.read(piece.offset(), here);
-        }
-        rest = after;
-    }
-    bytes
-}
-
-fn scatter(mut bytes: &[u8], pieces: &[Physical], regions: &mut Slab<Region>) {
-    for piece in pieces {
-        let (here, after) = bytes.split_at(piece.length().min(bytes.len()));
-        if let Some(region) = regions.at(piece.region()).and_then(|entry| entry.region.as_ref()) {
-            region.write(piece.offset(), here);
-        }
-        bytes = after;
     }
 }
 

@@ -86,11 +86,8 @@ pub struct Agent<'a> {
 
 impl Agent<'_> {
     /// Checks that the descriptor at `descriptor` lies in the region `handle`, reads it and
-    /// translates it.
-    ///
-    /// # Errors
-    /// [`Return::InvalidParameter`] if no descriptor can be at that address. Faults of its content
-    /// are in the result.
+    /// translates it. [`Return::InvalidParameter`] if no descriptor can be at that address. Faults
+    /// of its content are in the result.
     pub fn translate(
         &self,
         descriptor: *mut Descriptor,

@@ -7,11 +7,10 @@
 use crate::abi::Return;
 use crate::callback::Call;
 use crate::handle::Handle;
-use crate::nic::{Entered, Sleeper, State, enter};
+use crate::nic::{Entered, State, enter};
+use crate::waiters::Sleeper;
 use bellwire::{Error, Wait};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::ffi::c_ulong;
-use std::os::fd::AsFd;
 use std::sync::PoisonError;
 use std::time::Duration;
 
@@ -46,15 +45,15 @@ pub fn wait_on_nic<R>(
     let mut entered = enter(handle.ok_or(Return::InvalidParameter)?)?;
     let started = entered.function.now();
     let mut first = true;
-    entered.waiters += 1;
+    entered.waiters.count += 1;
     let result = loop {
         if entered.closing {
             break Err(Return::InvalidParameter);
         }
-        entered.uses += 1;
+        entered.waiters.uses += 1;
         // A thread that sleeps at the descriptor handles arrivals. This thread's own post may have
         // completed already, so look once.
-        if first || entered.sleeper != Sleeper::Program {
+        if first || entered.waiters.sleeper != Sleeper::Program {
             entered.drain();
         }
         if let Some(found) = look(&mut entered).transpose() {
@@ -87,11 +86,11 @@ pub fn wait_on_nic<R>(
             }
         }
     };
-    entered.waiters -= 1;
+    entered.waiters.count -= 1;
     if entered.closing {
         entered.nic.changed.notify_all();
     }
-    entered.news |= entered.waiters > 0;
+    entered.waiters.news |= entered.waiters.count > 0;
     entered.leave();
     result
 }
@@ -100,7 +99,9 @@ impl Entered {
     /// Releases the lock for a moment.
     fn look_again(mut self) -> Entered {
         let nic = self.nic;
-        if std::mem::take(&mut self.news) && (self.waiters > 1 || !self.calls.is_empty()) {
+        if std::mem::take(&mut self.waiters.news)
+            && (self.waiters.count > 1 || !self.calls.due.is_empty())
+        {
             self.wake_others();
         }
         drop(self);
@@ -111,10 +112,10 @@ impl Entered {
     /// Sleeps until something may have happened.
     fn sleep(mut self, left: Duration) -> Entered {
         let limit = if self.waits_for_peers() { SHORT_SLEEP } else { LONG_SLEEP };
-        if std::mem::take(&mut self.news) && self.waiters > 1 {
+        if std::mem::take(&mut self.waiters.news) && self.waiters.count > 1 {
             self.wake_others();
         }
-        match self.sleeper {
+        match self.waiters.sleeper {
             Sleeper::Nobody => self.sleep_at_descriptor(Sleeper::Program, left.min(limit)),
             Sleeper::Agent => {
                 // The agent gives up its place, and the new sleeper signals this thread.
@@ -134,27 +135,21 @@ impl Entered {
 
     /// Sleeps at the function's descriptor.
     fn sleep_at_descriptor(mut self, who: Sleeper, limit: Duration) -> Entered {
-        if !self.calls.is_empty() {
+        if !self.calls.due.is_empty() {
             self.nic.changed.notify_all();
         }
         // Calls since the last look made progress too; what they took in no longer wakes a sleeper.
-        self.news = false;
+        self.waiters.news = false;
         self.drain();
-        if self.news || !self.function.arm().unwrap_or(false) {
+        if self.waiters.news || !self.function.arm().unwrap_or(false) {
             return self;
         }
         let nic = self.nic;
-        self.sleeper = who;
-        let (wake, kick) = (self.wake_fd.clone(), self.kick_fd.clone());
+        let sleep = self.waiters.begin_sleep(who);
         drop(self);
-        let mut fds = [PollFd::new(&*wake, PollFlags::IN), PollFd::new(&*kick, PollFlags::IN)];
-        let limit = Timespec::try_from(limit).ok();
-        // The caller looks, whatever ends the sleep.
-        let _ = poll(&mut fds, limit.as_ref());
+        sleep(limit);
         let mut entered = Entered { nic, guard: nic.lock() };
-        entered.sleeper = Sleeper::Nobody;
-        entered.kicked = false;
-        let _ = rustix::io::read(entered.kick_fd.as_fd(), &mut [0u8; 8]);
+        entered.waiters.end_sleep();
         if who == Sleeper::Agent {
             // A waiting thread of the program takes the place.
             nic.changed.notify_all();
@@ -171,7 +166,7 @@ impl Entered {
             Err(_) => return Err((self, Return::Error)),
         }
         let nic = self.nic;
-        let calls = std::mem::take(&mut self.calls);
+        let calls = std::mem::take(&mut self.calls.due);
         drop(self);
         calls.into_iter().for_each(Call::run);
         Ok(Entered { nic, guard: nic.lock() })
@@ -189,11 +184,11 @@ pub fn agent(handle: Handle) {
             return;
         }
         // A waiting thread makes progress too, and signals when a handler is due.
-        if entered.waiters == 0 {
+        if entered.waiters.count == 0 {
             entered.drain();
             entered.watch();
         }
-        let calls = std::mem::take(&mut entered.calls);
+        let calls = std::mem::take(&mut entered.calls.due);
         if !calls.is_empty() {
             drop(entered);
             for call in calls {
@@ -202,10 +197,10 @@ pub fn agent(handle: Handle) {
             }
             continue;
         }
-        let uses = std::mem::replace(&mut uses_seen, entered.uses);
-        drop(match entered.sleeper {
-            _ if entered.waiters > 0 => entered.sleep_at_condition(LONG_SLEEP),
-            Sleeper::Nobody if uses == entered.uses => {
+        let uses = std::mem::replace(&mut uses_seen, entered.waiters.uses);
+        drop(match entered.waiters.sleeper {
+            _ if entered.waiters.count > 0 => entered.sleep_at_condition(LONG_SLEEP),
+            Sleeper::Nobody if uses == entered.waiters.uses => {
                 let limit = if entered.waits_for_peers() { SHORT_SLEEP } else { LONG_SLEEP };
                 entered.sleep_at_descriptor(Sleeper::Agent, limit)
             }

@@ -8,18 +8,22 @@ pub const OPERAND_BYTES: usize = 2048;
 
 /// Makes an enumeration that has a number for each variant.
 macro_rules! numbered {
-    ($(#[$doc:meta])* $name:ident { $($(#[$of:meta])* $variant:ident = $number:literal,)* }) => {
+    ($(#[$doc:meta])* $vis:vis $name:ident {
+        $($(#[$of:meta])* $variant:ident = $number:literal,)*
+    }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         #[repr(u8)]
-        pub enum $name { $($(#[$of])* $variant = $number,)* }
+        $vis enum $name { $($(#[$of])* $variant = $number,)* }
 
         impl $name {
             /// All variants.
-            pub const ALL: &[$name] = &[$($name::$variant),*];
+            #[allow(dead_code)] // Some have no other use than tests.
+            $vis const ALL: &[$name] = &[$($name::$variant),*];
 
             /// The variant with this number; `None`: there is none.
-            pub fn from_number(number: u8) -> Option<Self> {
+            #[inline]
+            $vis fn from_number(number: u8) -> Option<Self> {
                 match number {
                     $($number => Some($name::$variant),)*
                     _ => None,
@@ -28,10 +32,11 @@ macro_rules! numbered {
         }
     };
 }
+pub(crate) use numbered;
 
 numbered! {
     /// The type of a number, in the byte order of the host.
-    Datatype {
+    pub Datatype {
         /// Signed, 8 bits.
         I8 = 0,
         /// Unsigned, 8 bits.
@@ -58,7 +63,7 @@ numbered! {
 numbered! {
     /// The new value of a number `old`, given an operand and, in some operations, a value to
     /// compare with.
-    AtomicOp {
+    pub AtomicOp {
         /// The smaller one.
         Minimum = 0,
         /// The larger one.

@@ -59,9 +59,9 @@ impl PeerMode {
 pub(crate) struct Connection {
     mode: PeerMode,
     /// It takes requests.
-    listens: bool,
+    pub(crate) listens: bool,
     /// It has ended, and the remaining receives must be cancelled.
-    disconnected: bool,
+    pub(crate) disconnected: bool,
 }
 
 // Calls of the program; `Endpoint` documents them.
@@ -80,10 +80,6 @@ impl Connection {
         self.mode = PeerMode::Disconnected;
     }
 
-    pub(crate) fn listen(&mut self) {
-        self.listens = true;
-    }
-
     pub(crate) fn connected(&self) -> Option<Peer> {
         self.mode.connected()
     }
@@ -95,10 +91,9 @@ impl Connection {
         private_data: &[u8],
     ) -> Result<(), PostError> {
         self.check_connectable("connecting", private_data)?;
-        let (to, request) = (transport.peers_mut().at(to), u64::from_le_bytes(random_bytes()?));
+        let (to, request) = (transport.peers.at(to), u64::from_le_bytes(random_bytes()?));
         self.mode = PeerMode::Connecting { to, request };
-        let private_data = private_data.into();
-        transport.send_control(to, Control::Connect { request, private_data });
+        send(transport, to, Kind::Connect, request, private_data);
         Ok(())
     }
 
@@ -109,11 +104,10 @@ impl Connection {
         private_data: &[u8],
     ) -> Result<(), PostError> {
         self.check_connectable("accepting a connection", private_data)?;
-        let peer = transport.peers_mut().at(request.from);
+        let peer = transport.peers.at(request.from);
         transport.peer(peer).expect(request.incarnation);
         self.mode = PeerMode::Accepting(peer);
-        let (request, private_data) = (request.number, private_data.into());
-        transport.send_control(peer, Control::Accept { request, private_data });
+        send(transport, peer, Kind::Accept, request.number, private_data);
         Ok(())
     }
 
@@ -145,10 +139,14 @@ pub(crate) fn reject(
     private_data: &[u8],
 ) -> Result<(), PostError> {
     check_private_data(private_data)?;
-    let peer = transport.peers_mut().at(request.from);
-    let (request, private_data) = (request.number, private_data.into());
-    transport.send_control(peer, Control::Reject { request, private_data });
+    let peer = transport.peers.at(request.from);
+    send(transport, peer, Kind::Reject, request.number, private_data);
     Ok(())
+}
+
+fn send(transport: &mut Transport, to: Peer, kind: Kind, request: u64, private_data: &[u8]) {
+    let private_data = private_data.into();
+    transport.send_control(to, Control::Handshake { kind, request, private_data });
 }
 
 fn check_private_data(private_data: &[u8]) -> Result<(), PostError> {
@@ -182,8 +180,7 @@ impl Connection {
         if self.listens {
             sink.connection(ConnectionEvent::Requested(request, private_data));
         } else {
-            let (request, private_data) = (request.number, Box::default());
-            transport.send_control(peer, Control::Reject { request, private_data });
+            send(transport, peer, Kind::Reject, request.number, &[]);
         }
     }
 
@@ -238,15 +235,5 @@ impl Connection {
         } else {
             sink.connection(ConnectionEvent::Rejected(&[]));
         }
-    }
-
-    /// It has ended, and the remaining receives must be cancelled.
-    pub(crate) fn is_disconnected(&self) -> bool {
-        self.disconnected
-    }
-
-    /// As [`Connection::is_disconnected`], once.
-    pub(crate) fn take_disconnected(&mut self) -> bool {
-        std::mem::take(&mut self.disconnected)
     }
 }

@@ -33,16 +33,9 @@ pub(crate) enum Control {
         /// Every access is to be reported.
         monitored: bool,
     },
-    /// A message about a connection, with the program's private data.
-    Connect {
-        request: u64,
-        private_data: Box<[u8]>,
-    },
-    Accept {
-        request: u64,
-        private_data: Box<[u8]>,
-    },
-    Reject {
+    /// `Connect`, `Accept` or `Reject`, with the program's private data.
+    Handshake {
+        kind: Kind,
         request: u64,
         private_data: Box<[u8]>,
     },
@@ -58,9 +51,7 @@ impl Control {
             Control::Resolve { .. } => Kind::Resolve,
             Control::Accessed { .. } => Kind::Accessed,
             Control::Reply { .. } => Kind::Reply,
-            Control::Connect { .. } => Kind::Connect,
-            Control::Accept { .. } => Kind::Accept,
-            Control::Reject { .. } => Kind::Reject,
+            Control::Handshake { kind, .. } => *kind,
             Control::Disconnect => Kind::Disconnect,
         }
     }
@@ -79,9 +70,7 @@ impl Control {
     pub(crate) fn write(&self, writer: &mut Writer<'_>) {
         let words = match *self {
             Control::Credit | Control::Probe | Control::Disconnect => [None; 4],
-            Control::Connect { request, .. }
-            | Control::Accept { request, .. }
-            | Control::Reject { request, .. } => [Some(request), None, None, None],
+            Control::Handshake { request, .. } => [Some(request), None, None, None],
             Control::Finished { operation, status } => [Some(operation), Some(status), None, None],
             Control::Resolve { access, key } => [Some(access), Some(key), None, None],
             Control::Accessed { access, key, data, length, .. } => {
@@ -94,10 +83,7 @@ impl Control {
         for word in words.into_iter().flatten() {
             writer.word(word);
         }
-        if let Control::Reply { bytes, .. }
-        | Control::Connect { private_data: bytes, .. }
-        | Control::Accept { private_data: bytes, .. }
-        | Control::Reject { private_data: bytes, .. } = self
+        if let Control::Reply { bytes, .. } | Control::Handshake { private_data: bytes, .. } = self
         {
             writer.put(bytes);
         }

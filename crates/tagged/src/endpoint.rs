@@ -103,7 +103,7 @@ impl Endpoint {
     pub fn open(device: &Device, function: u8, options: &Options) -> Result<Endpoint> {
         let transport = Transport::open(device, function)?;
         // Peers may repeat numbers of an endpoint that was here before.
-        let first = u32::from(transport.incarnation()) << 16;
+        let first = u32::from(transport.incarnation) << 16;
         let max_operations = options.operations.min(MAX_OPERATIONS);
         Ok(Endpoint {
             transport,
@@ -124,13 +124,13 @@ impl Endpoint {
     /// The number here of the endpoint at `address`. That endpoint need not be there yet.
     #[inline]
     pub fn peer(&mut self, address: FunctionAddress) -> Peer {
-        self.transport.peers_mut().at(address)
+        self.transport.peers.at(address)
     }
 
     /// The address of a peer.
     #[inline]
     pub fn address_of(&self, peer: Peer) -> FunctionAddress {
-        self.transport.peers()[peer].address().function_address()
+        self.transport.peers[peer].address.function_address()
     }
 
     /// Maximum length of an eager message, in bytes.
@@ -318,7 +318,7 @@ impl Endpoint {
     /// [`Sink::memory_accessed`] receives. A peer's access ends only after the report. Peers that
     /// have asked for a key before do not know that they must report.
     pub fn monitor(&mut self) {
-        self.exposed.monitor();
+        self.exposed.monitored = true;
     }
 }
 
@@ -331,7 +331,7 @@ impl Endpoint {
 
     /// From now on it reports requests for connections.
     pub fn listen(&mut self) {
-        self.connection.listen();
+        self.connection.listens = true;
     }
 
     /// The peer of its connection.
@@ -410,7 +410,7 @@ impl Endpoint {
         if self.sends.has_unsent() {
             done += self.sends.send_segments(&mut self.transport);
         }
-        if self.receives.has_unposted_fetches() {
+        if self.receives.fetches.has_unposted() {
             done += self.receives.post_fetches(&mut self.transport, sink);
         }
         if self.accesses.has_unposted() {
@@ -435,26 +435,26 @@ impl Endpoint {
     /// [`bellwire::Error::Forked`].
     pub fn arm(&mut self) -> Result<bool> {
         self.probe_peers();
-        if self.connection.is_disconnected() {
+        if self.connection.disconnected {
             // A program that sleeps makes no idle polls.
             self.presence.expedite();
             return Ok(false);
         }
         let is_busy = self.transport.has_waiting_control()
             || self.sends.has_unsent()
-            || self.receives.has_unposted_fetches()
+            || self.receives.fetches.has_unposted()
             || self.accesses.has_unposted();
         Ok(!is_busy && self.transport.arm()?)
     }
 
     /// Whether something waits for peers, so that a sleeper must wake up periodically.
     pub fn is_waiting_for_peers(&self) -> bool {
-        self.awaited_peers().next().is_some() || self.receives.is_fetching()
+        self.awaited_peers().next().is_some() || !self.receives.fetches.is_empty()
     }
 
     /// Peers that must answer, perhaps several times.
     fn awaited_peers(&self) -> impl Iterator<Item = Peer> {
-        let incoming = self.transport.peers().incoming().iter().copied();
+        let incoming = self.transport.peers.incoming().iter().copied();
         let operations = self.sends.receivers().chain(self.accesses.owners());
         operations.chain(incoming).chain(self.connection.awaited_peer())
     }
@@ -463,7 +463,11 @@ impl Endpoint {
     #[cold]
     fn do_periodic_work(&mut self, sink: &mut impl Sink) -> usize {
         self.probe_peers();
-        if self.connection.take_disconnected() { self.receives.cancel_all(sink) } else { 0 }
+        if std::mem::take(&mut self.connection.disconnected) {
+            self.receives.cancel_all(sink)
+        } else {
+            0
+        }
     }
 
     /// Asks all peers that keep us waiting whether they are there, unless that was done recently.
@@ -494,7 +498,7 @@ impl Endpoint {
             _ => {
                 let peer = self.peer(completion.peer.function_address());
                 if context == COUNTED_AS_SENT {
-                    self.transport.peer(peer).set_lost(status);
+                    self.transport.peer(peer).lost = Some(status);
                 }
                 self.peer_gone(peer, status, sink);
             }
@@ -583,7 +587,7 @@ impl Endpoint {
             Kind::Reply => {
                 let (access, status) = (reader.word()?, status_of(reader.word()?));
                 if head.flags & MONITORED != 0 {
-                    transport.peer(peer).set_monitored();
+                    transport.peer(peer).monitored = true;
                 }
                 self.accesses.replied(transport, peer, access, status, reader, sink);
             }

@@ -24,40 +24,41 @@
 //! The result in a `Reply` is the key of the region (`Resolve`), or the previous values
 //! (`Atomic`).
 
+use crate::atomic::numbered;
 use bellwire::RemoteKey;
 
-/// The kind of a message between endpoints.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-pub(crate) enum Kind {
-    /// A message of a program: whole, or its first segment.
-    Eager = 1,
-    /// A message of a program that waits at its sender.
-    Offer = 2,
-    /// The receiver is done with an operation.
-    Finished = 3,
-    /// Only the head.
-    Credit = 4,
-    /// Asks for `Credit`, to learn whether an endpoint is there, and which.
-    Probe = 5,
-    /// Asks for the region of a key that the owner's program chose.
-    Resolve = 6,
-    /// Reports that the sender has written to the receiver's memory, or read it.
-    Accessed = 7,
-    /// Requests a change of numbers in the receiver's memory.
-    Atomic = 8,
-    /// The result of one of the three above.
-    Reply = 9,
-    /// Asks a listening endpoint for a connection.
-    Connect = 10,
-    /// Accepts the request.
-    Accept = 11,
-    /// Rejects the request.
-    Reject = 12,
-    /// Ends the connection.
-    Disconnect = 13,
-    /// The next segment of the message that the sender began last.
-    Segment = 14,
+numbered! {
+    /// The kind of a message between endpoints.
+    pub(crate) Kind {
+        /// A message of a program: whole, or its first segment.
+        Eager = 1,
+        /// A message of a program that waits at its sender.
+        Offer = 2,
+        /// The receiver is done with an operation.
+        Finished = 3,
+        /// Only the head.
+        Credit = 4,
+        /// Asks for `Credit`, to learn whether an endpoint is there, and which.
+        Probe = 5,
+        /// Asks for the region of a key that the owner's program chose.
+        Resolve = 6,
+        /// Reports that the sender has written to the receiver's memory, or read it.
+        Accessed = 7,
+        /// Requests a change of numbers in the receiver's memory.
+        Atomic = 8,
+        /// The result of one of the three above.
+        Reply = 9,
+        /// Asks a listening endpoint for a connection.
+        Connect = 10,
+        /// Accepts the request.
+        Accept = 11,
+        /// Rejects the request.
+        Reject = 12,
+        /// Ends the connection.
+        Disconnect = 13,
+        /// The next segment of the message that the sender began last.
+        Segment = 14,
+    }
 }
 
 /// The message is for receives with tags.
@@ -105,23 +106,7 @@ impl Head {
     /// `None`: the kind is unknown.
     #[inline]
     pub(crate) fn from_word(word: u64) -> Option<Head> {
-        let kind = match word as u8 {
-            1 => Kind::Eager,
-            2 => Kind::Offer,
-            3 => Kind::Finished,
-            4 => Kind::Credit,
-            5 => Kind::Probe,
-            6 => Kind::Resolve,
-            7 => Kind::Accessed,
-            8 => Kind::Atomic,
-            9 => Kind::Reply,
-            10 => Kind::Connect,
-            11 => Kind::Accept,
-            12 => Kind::Reject,
-            13 => Kind::Disconnect,
-            14 => Kind::Segment,
-            _ => return None,
-        };
+        let kind = Kind::from_number(word as u8)?;
         let (incarnation, credit) = ((word >> 16) as u16, (word >> 32) as u32);
         Some(Head { kind, flags: (word >> 8) as u8, incarnation, credit })
     }
@@ -184,9 +169,7 @@ mod tests {
     /// A written head is read back, and an invalid one is refused.
     #[test]
     fn heads_survive() {
-        use Kind::*;
-        let messages = [Eager, Offer, Finished, Credit, Probe, Resolve, Accessed, Atomic, Reply];
-        for kind in messages.into_iter().chain([Connect, Accept, Reject, Disconnect, Segment]) {
+        for &kind in Kind::ALL {
             let head = Head { kind, flags: 0x83, incarnation: 0xabcd, credit: 0x8765_4321 };
             assert_eq!(Head::from_word(head.to_word()), Some(head));
         }

@@ -14,6 +14,15 @@ use bellwire_ring::memory::View;
 use std::collections::VecDeque;
 
 /// A place in a peer's memory.
+///
+/// ```
+/// use bellwire_tagged::{Peer, RemoteAddress};
+///
+/// let start = RemoteAddress { peer: Peer(0), key: 7, offset: 0 };
+/// let second = RemoteAddress { offset: 8, ..start };
+/// assert_eq!((second.key, second.offset), (7, 8));
+/// ```
+#[must_use]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RemoteAddress {
     /// The owner of the memory.
@@ -304,7 +313,7 @@ impl Accesses {
             _ => (None, true),
         };
         match status {
-            Status::Success if data.is_some() || transport.peer(peer).is_monitored() => {
+            Status::Success if data.is_some() || transport.peer(peer).monitored => {
                 access.stage = Stage::AwaitingReply;
                 let length = access.spans.len() as u64;
                 let report = Control::Accessed { access: number, key, data, length, read };
@@ -339,7 +348,7 @@ impl Accesses {
             Stage::Resolving => {
                 access.stage = Stage::Transferring;
                 let peer = transport.peer(from);
-                let owner = peer.address().function_address();
+                let owner = peer.address.function_address();
                 let memory = reader.key().filter(|memory| memory.owner() == owner);
                 match (status, memory) {
                     (Status::Success, Some(memory)) => {
@@ -428,5 +437,5 @@ impl Access {
 
 /// Maximum length of an operand over this transport, in bytes.
 pub(crate) fn operand_bytes(transport: &Transport) -> usize {
-    OPERAND_BYTES.min((transport.packet_bytes() - ATOMIC_HEAD_BYTES) / 2)
+    OPERAND_BYTES.min((transport.packet_bytes - ATOMIC_HEAD_BYTES) / 2)
 }

@@ -7,6 +7,15 @@ use crate::queue::Queue;
 use bellwire::RemoteKey;
 
 /// The messages that a receive accepts.
+///
+/// ```
+/// use bellwire_tagged::MatchCriteria;
+///
+/// // From any peer, with 5 in the upper half of the tag.
+/// let criteria = MatchCriteria { source: None, tag: Some((5 << 32, 0xffff_ffff)) };
+/// assert_ne!(criteria, MatchCriteria { tag: None, ..criteria });
+/// ```
+#[must_use]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MatchCriteria {
     /// Only from this peer; `None`: from any.

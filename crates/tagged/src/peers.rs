@@ -30,7 +30,8 @@ const MAX_CACHED_KEYS: usize = 4096;
 
 /// What an endpoint knows of a peer.
 pub(crate) struct PeerState {
-    address: Address,
+    /// The queue pair that it receives on.
+    pub(crate) address: Address,
     /// The queue pair for sends to this peer, so that a peer that takes no messages blocks no
     /// other.
     pair: Option<QueuePair>,
@@ -48,15 +49,15 @@ pub(crate) struct PeerState {
     held: u32,
     offers: usize,
     /// It wants a report of every access to its memory.
-    monitored: bool,
+    pub(crate) monitored: bool,
     /// Memory of the peer, by the keys that its program chose.
     keys: HashMap<u64, RemoteKey>,
     /// The rest of our segmented message.
-    unsent: Option<UnsentSegments>,
+    pub(crate) unsent: Option<UnsentSegments>,
     /// The peer's segmented message that is not complete.
     incoming: Option<Box<Incoming>>,
     /// Why messages that counted as sent are lost, until the program is told.
-    lost: Option<Status>,
+    pub(crate) lost: Option<Status>,
 }
 
 impl PeerState {
@@ -81,47 +82,10 @@ impl PeerState {
         }
     }
 
-    /// The queue pair that it receives on.
-    #[inline(always)]
-    pub(crate) fn address(&self) -> Address {
-        self.address
-    }
-
-    /// Whether it wants a report of every access to its memory.
-    pub(crate) fn is_monitored(&self) -> bool {
-        self.monitored
-    }
-
-    /// From now on it wants those reports.
-    pub(crate) fn set_monitored(&mut self) {
-        self.monitored = true;
-    }
-
-    /// The rest of our segmented message to it.
-    pub(crate) fn unsent(&mut self) -> &mut Option<UnsentSegments> {
-        &mut self.unsent
-    }
-
     /// Its message that lacks segments.
     #[inline(always)]
     pub(crate) fn incoming(&mut self) -> Option<&mut Incoming> {
         self.incoming.as_deref_mut()
-    }
-
-    /// Whether messages that counted as sent are lost, and the program does not know.
-    #[inline(always)]
-    pub(crate) fn has_lost(&self) -> bool {
-        self.lost.is_some()
-    }
-
-    /// Why they are lost; the program is told now.
-    pub(crate) fn take_lost(&mut self) -> Option<Status> {
-        self.lost.take()
-    }
-
-    /// Messages that counted as sent are lost.
-    pub(crate) fn set_lost(&mut self, why: Status) {
-        self.lost = Some(why);
     }
 
     /// The memory that the peer's program calls `key`, if it is cached.

@@ -20,7 +20,7 @@ use bellwire_ring::memory::View;
 pub(crate) struct Receives {
     matching: Matching,
     buffers: MultiReceives,
-    fetches: Fetches,
+    pub(crate) fetches: Fetches,
     /// For messages that match no receive of the endpoint's own.
     shared: Option<SharedReceives>,
 }
@@ -247,7 +247,7 @@ impl Receives {
                 Destination::Unexpected(self.matching.keep(envelope, body))
             }
         };
-        transport.peers_mut().begin_incoming(Incoming::new(envelope, 0, destination));
+        transport.peers.begin_incoming(Incoming::new(envelope, 0, destination));
         self.segment(transport, envelope.peer, 0, bytes, sink)
     }
 
@@ -274,8 +274,7 @@ impl Receives {
             Destination::Discarded => {}
         }
         if incoming.advance(bytes.len()) {
-            let Incoming { envelope, destination, .. } =
-                transport.peers_mut().end_incoming(peer)?;
+            let Incoming { envelope, destination, .. } = transport.peers.end_incoming(peer)?;
             match destination {
                 Destination::Receive(matched) => {
                     consumed(transport, &envelope);
@@ -300,7 +299,7 @@ impl Receives {
         why: Status,
         sink: &mut impl Sink,
     ) {
-        let Some(incoming) = transport.peers_mut().end_incoming(peer) else { return };
+        let Some(incoming) = transport.peers.end_incoming(peer) else { return };
         let Incoming { envelope, destination, .. } = incoming;
         let units = PeerState::units(envelope.length);
         match destination {
@@ -417,17 +416,6 @@ impl Receives {
 
 // Fetches, and peers that are gone.
 impl Receives {
-    /// Whether fetches have not ended.
-    pub(crate) fn is_fetching(&self) -> bool {
-        !self.fetches.is_empty()
-    }
-
-    /// Whether fetches wait for room.
-    #[inline]
-    pub(crate) fn has_unposted_fetches(&self) -> bool {
-        self.fetches.has_unposted()
-    }
-
     /// Posts fetches that had to wait. Returns how many.
     pub(crate) fn post_fetches(
         &mut self,

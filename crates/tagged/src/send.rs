@@ -105,7 +105,7 @@ impl Sends {
         message: TaggedMessage<'_>,
     ) -> Result<SendStatus, PostError> {
         let length = message.body.len();
-        if transport.peer(message.to).has_lost() {
+        if transport.peer(message.to).lost.is_some() {
             return Self::report_lost(transport, message.to);
         }
         let units = PeerState::units(length);
@@ -120,7 +120,7 @@ impl Sends {
 
     #[cold]
     fn report_lost(transport: &mut Transport, to: Peer) -> Result<SendStatus, PostError> {
-        let lost = transport.peer(to).take_lost();
+        let lost = transport.peer(to).lost.take();
         Err(PostError::Lost(lost.expect("the caller looked")))
     }
 
@@ -171,18 +171,18 @@ impl Sends {
         units: u32,
     ) -> Result<SendStatus, PostError> {
         let TaggedMessage { to, body, .. } = message;
-        if transport.peer(to).unsent().is_some() {
+        if transport.peer(to).unsent.is_some() {
             return Err(PostError::Again);
         }
         let first = transport.eager_bytes();
         let status = self.send_eager(transport, message, first, units)?;
-        let (mut at, limit) = (first, transport.packet_bytes() - SEGMENT_HEAD_BYTES);
+        let (mut at, limit) = (first, transport.packet_bytes - SEGMENT_HEAD_BYTES);
         while at < body.len() {
             let length = (body.len() - at).min(limit);
             if !send_segment(transport, to, at, |scratch| body.segment(at, length, scratch)) {
                 let mut bytes = vec![0; body.len() - at].into_boxed_slice();
                 body.read_from(at, &mut bytes);
-                *transport.peer(to).unsent() = Some(UnsentSegments::new(bytes, at));
+                transport.peer(to).unsent = Some(UnsentSegments::new(bytes, at));
                 self.unsent.push_back(to);
                 break;
             }
@@ -199,14 +199,14 @@ impl Sends {
 
     /// Sends further segments of messages that found no room. Returns how many.
     pub(crate) fn send_segments(&mut self, transport: &mut Transport) -> usize {
-        let (mut sent, limit) = (0, transport.packet_bytes() - SEGMENT_HEAD_BYTES);
+        let (mut sent, limit) = (0, transport.packet_bytes - SEGMENT_HEAD_BYTES);
         for _ in 0..self.unsent.len() {
             let Some(to) = self.unsent.pop_front() else { break };
-            let Some(mut unsent) = transport.peer(to).unsent().take() else { continue };
+            let Some(mut unsent) = transport.peer(to).unsent.take() else { continue };
             while let Some((at, bytes)) = unsent.next(limit) {
                 let length = bytes.len();
                 if !send_segment(transport, to, at, |_| View::of(bytes)) {
-                    *transport.peer(to).unsent() = Some(unsent);
+                    transport.peer(to).unsent = Some(unsent);
                     self.unsent.push_back(to);
                     break;
                 }
@@ -318,8 +318,8 @@ impl Sends {
             self.complete(transport, number, Outcome::Failed(why), sink);
         }
         let state = transport.peer(peer);
-        if state.unsent().take().is_some() {
-            state.set_lost(why);
+        if state.unsent.take().is_some() {
+            state.lost = Some(why);
         }
     }
 

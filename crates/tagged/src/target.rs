@@ -32,7 +32,7 @@ const MAX_EXPOSED: usize = 16_384;
 pub(crate) struct ExposedMemory {
     spans: HashMap<u64, Exposed>,
     /// Peers report each access to it.
-    monitored: bool,
+    pub(crate) monitored: bool,
 }
 
 impl ExposedMemory {
@@ -67,11 +67,6 @@ impl ExposedMemory {
     /// Withdraws all keys.
     pub(crate) fn close(&mut self, transport: &mut Transport) {
         transport.release(self.spans.drain().map(|(_, exposed)| exposed.region));
-    }
-
-    /// From now on peers report each access.
-    pub(crate) fn monitor(&mut self) {
-        self.monitored = true;
     }
 
     /// A peer asks for the region of `key`.

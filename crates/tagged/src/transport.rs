@@ -34,9 +34,11 @@ pub(crate) struct Transport {
     function: Function,
     completions: CompletionQueue,
     mailbox: QueuePair,
-    incarnation: u16,
-    packet_bytes: usize,
-    peers: Peers,
+    /// Drawn at random when it was opened.
+    pub(crate) incarnation: u16,
+    /// Maximum length of a packet, in bytes.
+    pub(crate) packet_bytes: usize,
+    pub(crate) peers: Peers,
     /// Buffer in which a message is assembled.
     scratch: Box<[u8]>,
     outbox: Outbox,
@@ -133,30 +135,10 @@ impl Transport {
         self.function.address()
     }
 
-    /// Drawn at random when it was opened.
-    pub(crate) fn incarnation(&self) -> u16 {
-        self.incarnation
-    }
-
-    /// Maximum length of a packet, in bytes.
-    #[inline]
-    pub(crate) fn packet_bytes(&self) -> usize {
-        self.packet_bytes
-    }
-
     /// Maximum length of an eager message, in bytes.
     #[inline]
     pub(crate) fn eager_bytes(&self) -> usize {
         self.packet_bytes - EAGER_HEAD_BYTES
-    }
-
-    pub(crate) fn peers(&self) -> &Peers {
-        &self.peers
-    }
-
-    #[inline(always)]
-    pub(crate) fn peers_mut(&mut self) -> &mut Peers {
-        &mut self.peers
     }
 
     #[inline(always)]
@@ -192,7 +174,7 @@ impl Transport {
         }
         let end = writer.at;
         let send = Message::gathered(&bytes[..end], body(&mut self.scratch))
-            .to(peer.address())
+            .to(peer.address)
             .immediate(immediate)
             .context(context)
             .unsignaled();
@@ -216,7 +198,7 @@ impl Transport {
         write(&mut writer);
         let end = writer.at;
         let send = Message::inline(&self.scratch[..end])
-            .to(peer.address())
+            .to(peer.address)
             .immediate(immediate)
             .unsignaled();
         self.function.post_send(pair, send).map_err(|refused| refused.error)

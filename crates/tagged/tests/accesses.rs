@@ -5,12 +5,17 @@ mod world;
 use bellwire::{Address, Message, QueuePairOptions, Rights, Status};
 use bellwire_tagged::*;
 use bellwire_testkit::loopback::FabricOptions;
-use world::{Side, World, pattern, span, token};
+use world::{Side, World, packet, pattern, random, span, token};
 
 const KEY: u64 = 0xdead_beef_0000_0001;
 
 fn both() -> Rights {
     Rights::REMOTE_READ | Rights::REMOTE_WRITE
+}
+
+/// A request to add to one 64-bit number.
+fn sum(fetch: bool) -> AtomicRequest {
+    AtomicRequest { op: AtomicOp::Sum, datatype: Datatype::U64, count: 1, fetch }
 }
 
 impl World {
@@ -50,13 +55,11 @@ impl World {
     fn add(&mut self, offset: u64, operand: u64) -> (Outcome, u64) {
         let target = self.target(KEY, offset);
         self.sides[0].done.clear();
-        let (op, datatype) = (AtomicOp::Sum, Datatype::U64);
-        let request = AtomicRequest { op, datatype, count: 1, fetch: true };
         let (mut operand, mut was) = (operand.to_le_bytes(), [0; 8]);
         let operands = &Spans::from(span(&mut operand));
         let with = Operands { operands, compared: operands };
         let into = Spans::from(span(&mut was));
-        self.sides[0].endpoint.atomic(target, request, with, Some(&into), token(1)).unwrap();
+        self.sides[0].endpoint.atomic(target, sum(true), with, Some(&into), token(1)).unwrap();
         (self.outcome(), u64::from_le_bytes(was))
     }
 
@@ -93,10 +96,8 @@ fn memory_is_written_and_read() {
             assert_eq!(bytes, wanted);
             assert_eq!(world.write(0, &mut bytes, Some(u64::MAX), false), Outcome::Success);
             let [told] = world.sides[1].done[..] else { panic!("told once") };
-            assert_eq!(
-                (told.kind, told.data, told.length),
-                (CompletionKind::Written, Some(u64::MAX), length)
-            );
+            let heard = (told.kind, told.data, told.length);
+            assert_eq!(heard, (CompletionKind::Written, Some(u64::MAX), length));
             assert_eq!(world.fabric.exports(world.sides[0].endpoint.address()), 0, "lent");
             world.sides[1].endpoint.withdraw(KEY);
             assert_eq!(world.fabric.exports(world.sides[1].endpoint.address()), 0, "lent");
@@ -163,19 +164,12 @@ fn no_change_is_lost() {
     let operands = &Spans::from(span(&mut one));
     let with = Operands { operands, compared: operands };
     let mut was = vec![[0_u8; 8]; 300];
-    let (op, datatype) = (AtomicOp::Sum, Datatype::U64);
-    let request = AtomicRequest { op, datatype, count: 1, fetch: true };
     for (at, was) in was.iter_mut().enumerate() {
         let target = RemoteAddress { peer: world.peer(at % 3, 1), key: KEY, offset: 8 };
         let into = Spans::from(span(was));
         let change = |world: &mut World| {
-            world.sides[at % 3].endpoint.atomic(
-                target,
-                request,
-                with,
-                Some(&into),
-                token(at as u64),
-            )
+            let endpoint = &mut world.sides[at % 3].endpoint;
+            endpoint.atomic(target, sum(true), with, Some(&into), token(at as u64))
         };
         while let Err(PostError::Again) = change(&mut world) {
             world.turn();
@@ -230,10 +224,8 @@ fn the_end_of_the_owner_ends_accesses() {
     let sink = &mut |one| done.push(one);
     endpoint.write(known, &spans, Some(1), false, token(10), sink).unwrap();
     endpoint.read(unknown, &spans, token(11), sink).unwrap();
-    let request =
-        AtomicRequest { op: AtomicOp::Sum, datatype: Datatype::U64, count: 1, fetch: true };
     let with = Operands { operands: &spans, compared: &spans };
-    endpoint.atomic(known, request, with, Some(&spans), token(12)).unwrap();
+    endpoint.atomic(known, sum(true), with, Some(&spans), token(12)).unwrap();
     world.sides.truncate(1);
     world.settle();
     for context in 10..13 {
@@ -254,13 +246,7 @@ fn hostile_requests_change_nothing() {
     let mut function = device.open_function(0).unwrap();
     let queue = function.create_completion_queue(4096).unwrap();
     let pair = function.create_queue_pair(&QueuePairOptions::new(queue)).unwrap();
-    let mut state = 77_u64;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state
-    };
+    let mut next = random(77);
     for round in 0..4000 {
         let kind = 6 + next() % 4;
         let words = [
@@ -272,7 +258,7 @@ fn hostile_requests_change_nothing() {
             next(),
             next(),
         ];
-        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let bytes = packet(&words);
         let end = next() as usize % (bytes.len() + 1);
         for side in 0..2 {
             let to = Address::new(side, 0, 1);
@@ -321,8 +307,6 @@ fn an_owner_that_monitors_hears_of_every_access() {
         let mut eight = pattern(8, 2);
         let few: Spans = span(&mut eight).into();
         let none = Spans::of(&[]);
-        let request =
-            |fetch| AtomicRequest { op: AtomicOp::Sum, datatype: Datatype::U64, count: 1, fetch };
         let with = Operands { operands: &few, compared: &none };
         for step in 0..7 {
             let heard = ears.0.len();
@@ -333,8 +317,8 @@ fn an_owner_that_monitors_hears_of_every_access() {
                 0 => endpoint.write(target, &few, None, false, token(1), sink),
                 1 => endpoint.write(target, &all, Some(5), false, token(1), sink),
                 2 => endpoint.read(target, &all, token(1), sink),
-                3 => endpoint.atomic(target, request(false), with, None, token(1)),
-                4 => endpoint.atomic(target, request(true), with, Some(&few), token(1)),
+                3 => endpoint.atomic(target, sum(false), with, None, token(1)),
+                4 => endpoint.atomic(target, sum(true), with, Some(&few), token(1)),
                 5 => endpoint.write(target, &none, None, false, token(1), sink),
                 _ => endpoint.write(outside, &all, None, false, token(1), sink),
             }

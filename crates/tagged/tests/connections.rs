@@ -6,7 +6,7 @@ use bellwire::FunctionAddress;
 use bellwire_tagged::*;
 use bellwire_testkit::loopback::FabricOptions;
 use std::time::{Duration, Instant};
-use world::{World, pattern, span};
+use world::{World, pattern};
 
 /// What an endpoint was told of connections.
 #[derive(PartialEq, Debug)]
@@ -125,15 +125,7 @@ fn a_request_is_accepted() {
     assert_eq!(request.from, at(CLIENT));
     hall.endpoint(SERVER).accept(&request, b"welcome").unwrap();
     let mut first = pattern(100, 2);
-    hall.world.send_from(
-        SERVER,
-        CLIENT as u32,
-        &span(&mut first).into(),
-        None,
-        None,
-        1,
-        SendMode::Transmit,
-    );
+    hall.world.post(SERVER, CLIENT, &mut first, None, 1);
     hall.settle();
     assert_eq!(hall.told[CLIENT], [Told::Connected(b"welcome".to_vec())]);
     let peer = hall.endpoint(CLIENT).connected().unwrap();
@@ -146,15 +138,7 @@ fn a_request_is_accepted() {
     // A long one, the other way.
     let (mut long, mut into) = (pattern(100_000, 3), vec![0; 100_000]);
     hall.world.receive(SERVER, any, &mut into, 3);
-    hall.world.send_from(
-        CLIENT,
-        SERVER as u32,
-        &span(&mut long).into(),
-        None,
-        None,
-        4,
-        SendMode::Transmit,
-    );
+    hall.world.post(CLIENT, SERVER, &mut long, None, 4);
     hall.settle();
     assert_eq!(hall.world.done(CLIENT, 4).outcome, Outcome::Success);
     assert_eq!(into, long);
@@ -200,15 +184,7 @@ fn a_connection_ends_in_order() {
     hall.world.receive(SERVER, any, &mut into, 1);
     hall.world.receive(SERVER, any, &mut late, 2);
     let mut last = pattern(10, 5);
-    hall.world.send_from(
-        CLIENT,
-        SERVER as u32,
-        &span(&mut last).into(),
-        None,
-        None,
-        3,
-        SendMode::Transmit,
-    );
+    hall.world.post(CLIENT, SERVER, &mut last, None, 3);
     hall.disconnect(CLIENT);
     assert_eq!(hall.told[CLIENT], [Told::Ended]);
     hall.disconnect(CLIENT);
@@ -224,9 +200,8 @@ fn a_connection_ends_in_order() {
 fn strangers_are_not_heard() {
     let mut hall = Hall::connected();
     let mut intrusion = pattern(10, 5);
-    let body: Spans = span(&mut intrusion).into();
     for (to, tag) in [(CLIENT, None), (SERVER, Some(1)), (LISTENER, None)] {
-        hall.world.send_from(STRANGER, to as u32, &body, tag, None, 1, SendMode::Transmit);
+        hall.world.post(STRANGER, to, &mut intrusion, tag, 1);
     }
     hall.endpoint(STRANGER).restrict_to_peer();
     hall.settle();

@@ -6,7 +6,7 @@ use bellwire::{Address, FunctionAddress, Message, QueuePairOptions};
 use bellwire_tagged::*;
 use bellwire_testkit::loopback::FabricOptions;
 use std::time::Duration;
-use world::{Side, World, any, pattern, span, token};
+use world::{Side, World, any, message, packet, pattern, random, span, token};
 
 /// Messages of all lengths arrive whole, with tag, data and sender. The receive may be posted
 /// before or after, and memory may be directly reachable or not.
@@ -40,10 +40,8 @@ fn messages_of_all_lengths_arrive() {
             let from = world.peer(1, 0);
             for (at, bytes) in sent.iter().enumerate() {
                 let done = world.done(1, 100 + at as u64);
-                assert_eq!(
-                    (done.outcome, done.length, done.overflow),
-                    (Outcome::Success, bytes.len(), 0)
-                );
+                let got = (done.outcome, done.length, done.overflow);
+                assert_eq!(got, (Outcome::Success, bytes.len(), 0));
                 assert_eq!((done.peer, done.tag), (Some(from), Some(1000 + at as u64)));
                 assert_eq!(done.data, (at % 2 == 0).then_some(u64::MAX - at as u64));
                 assert_eq!(done.token.note, 7);
@@ -77,10 +75,8 @@ fn parts_are_one_message() {
         world.send_from(0, 1, &body, Some(1), None, 1, SendMode::Transmit);
         world.settle();
         let done = world.done(1, 9);
-        assert_eq!(
-            (done.outcome, done.length, done.overflow),
-            (Outcome::Truncated, total - 10, 10)
-        );
+        let got = (done.outcome, done.length, done.overflow);
+        assert_eq!(got, (Outcome::Truncated, total - 10, 10));
         assert_eq!([&one[..], &two[..]].concat(), &bytes[..total - 10]);
     }
 }
@@ -94,7 +90,7 @@ fn receives_choose() {
     let plan =
         [(0, Some(0x11)), (2, Some(0x21)), (0, Some(0x21)), (0, None), (2, Some(0x12)), (2, None)];
     for ((from, tag), letter) in plan.iter().zip(&mut letters) {
-        world.send_from(*from, 1, &span(letter).into(), *tag, None, 0, SendMode::Transmit);
+        world.post(*from, 1, letter, *tag, 0);
         world.settle();
     }
     let (first, third) = (world.peer(1, 0), world.peer(1, 2));
@@ -127,9 +123,8 @@ fn what_is_unexpected_is_bounded() {
     let mut offered = 0;
     for (at, body) in bodies.iter_mut().enumerate().take(4000) {
         // Enough that offers wait for a free operation; the sender is told so.
-        offered += usize::from(
-            world.send(body, Some(5), at as u64, SendMode::Transmit) == SendStatus::Pending,
-        );
+        let sent = world.send(body, Some(5), at as u64, SendMode::Transmit);
+        offered += usize::from(sent == SendStatus::Pending);
     }
     world.settle();
     let here = 4000 - offered;
@@ -143,11 +138,8 @@ fn what_is_unexpected_is_bounded() {
         world.sides[1].done.clear();
     }
     for body in &mut bodies[4000..] {
-        assert_eq!(
-            world.send(body, Some(5), 0, SendMode::Transmit),
-            SendStatus::Complete,
-            "credit has come back"
-        );
+        let sent = world.send(body, Some(5), 0, SendMode::Transmit);
+        assert_eq!(sent, SendStatus::Complete, "credit has come back");
         world.receive(1, any(5), &mut into, 1);
         world.settle();
     }
@@ -262,15 +254,8 @@ fn messages_are_looked_at() {
         };
         assert_eq!(look(&mut world, Peek::Look, 1).outcome, Outcome::NoMessage);
         for (at, bytes) in [&mut a, &mut b, &mut c].into_iter().enumerate() {
-            world.send_from(
-                0,
-                1,
-                &span(bytes).into(),
-                Some(1),
-                Some(at as u64),
-                9,
-                SendMode::Delivery,
-            );
+            let (body, data) = (span(bytes).into(), Some(at as u64));
+            world.send_from(0, 1, &body, Some(1), data, 9, SendMode::Delivery);
         }
         world.settle();
         for _ in 0..2 {
@@ -324,7 +309,7 @@ fn another_endpoint_at_an_address_begins_anew() {
     let mut world = World::new(options, 2);
     let (mut long, mut word) = (pattern(50_000, 1), pattern(8, 2));
     for _ in 0..2000 {
-        world.send_from(1, 0, &span(&mut word).into(), Some(1), None, 0, SendMode::Transmit);
+        world.post(1, 0, &mut word, Some(1), 0);
         world.turn();
     }
     world.send(&mut long, Some(1), 1, SendMode::Transmit);
@@ -339,11 +324,8 @@ fn another_endpoint_at_an_address_begins_anew() {
         // Only after the old link is down on both sides.
         world.turn();
         let to = world.peer(1, 0);
-        let (body, mode) = (span(&mut word).into(), SendMode::Transmit);
-        let message =
-            TaggedMessage { to, tag: Some(2), data: None, body: &body, token: token(0), mode };
-        sent +=
-            usize::from(matches!(world.sides[1].endpoint.send(message), Ok(SendStatus::Complete)));
+        let status = world.sides[1].endpoint.send(message(to, 2, &span(&mut word).into(), 0));
+        sent += usize::from(matches!(status, Ok(SendStatus::Complete)));
     }
     world.settle();
     assert_eq!(world.sides[0].endpoint.unexpected(), 3000, "only what the new one has sent");
@@ -368,16 +350,14 @@ fn hostile_peers_are_bounded() {
         // sum; the end of a stranger's operation; noise.
         packets.push([eager(n as u32).to_le_bytes().as_slice(), &[n as u8; 900]].concat());
         packets.push(offer.to_le_bytes().to_vec());
-        packets.push([offer, n, 100, 0, 0, 0].iter().flat_map(|word| word.to_le_bytes()).collect());
-        packets
-            .push([offer, n, 101, 1, 100, 7].iter().flat_map(|word| word.to_le_bytes()).collect());
+        packets.push(packet(&[offer, n, 100, 0, 0, 0]));
+        packets.push(packet(&[offer, n, 101, 1, 100, 7]));
         // The first piece of a message of any length, then something that could be its next piece,
         // and mostly is not.
         let begins = u64::from(eager(0) as u32) | 32 << 8;
-        packets.push([begins, n * n, n].iter().flat_map(|word| word.to_le_bytes()).collect());
-        packets
-            .push([14 | 5 << 16, n % 24, n].iter().flat_map(|word| word.to_le_bytes()).collect());
-        packets.push([3_u64, n, n << 32].iter().flat_map(|word| word.to_le_bytes()).collect());
+        packets.push(packet(&[begins, n * n, n]));
+        packets.push(packet(&[14 | 5 << 16, n % 24, n]));
+        packets.push(packet(&[3, n, n << 32]));
         packets.push(pattern(n as usize % 40, n as u8));
     }
     // The messages go first, so that the window is full.
@@ -420,13 +400,8 @@ fn every_order_is_kept() {
             ..FabricOptions::default()
         };
         let mut world = World::new(options, 3);
-        let mut state = seed * 0x9e37_79b9 + 1;
-        let mut next = |below: u64| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state % below
-        };
+        let mut random = random(seed * 0x9e37_79b9 + 1);
+        let mut next = |below: u64| random() % below;
         // Messages by sender and tag, in order; each begins with its number.
         let mut sent: Vec<(usize, u64, Vec<u8>)> = Vec::new();
         let mut received: Vec<(usize, u64, Vec<u8>)> = Vec::new();

@@ -6,7 +6,7 @@ use bellwire::FunctionAddress;
 use bellwire_tagged::*;
 use bellwire_testkit::loopback::FabricOptions;
 use std::time::{Duration, Instant};
-use world::{Side, World, any, pattern, span, token};
+use world::{Side, World, any, message, pattern, span, token};
 
 const LENGTH: usize = 20_000;
 
@@ -94,10 +94,7 @@ fn ends_that_find_no_room_come_later() {
     for (at, bytes) in bodies.iter_mut().enumerate() {
         let body = span(bytes).into();
         loop {
-            let mode = SendMode::Transmit;
-            let message =
-                TaggedMessage { to, tag: Some(3), data: None, body: &body, token: token(0), mode };
-            match world.sides[0].endpoint.send(message) {
+            match world.sides[0].endpoint.send(message(to, 3, &body, 0)) {
                 Ok(sent) => break assert_eq!(sent, SendStatus::Complete),
                 Err(PostError::Again) => refused += 1,
                 Err(refused) => panic!("{at}: {refused:?}"),
@@ -126,8 +123,7 @@ fn the_end_of_a_sender_ends_its_message() {
     for (posted, lives) in [(true, true), (true, false), (false, true), (false, false)] {
         let mut world = narrow();
         let (mut bytes, mut into) = (pattern(LENGTH, 1), vec![0; LENGTH]);
-        let body = span(&mut bytes).into();
-        world.send_from(1, 0, &body, Some(1), None, 1, SendMode::Transmit);
+        world.post(1, 0, &mut bytes, Some(1), 1);
         while world.sides[0].endpoint.unexpected() == 0 {
             world.turn();
         }
@@ -157,12 +153,10 @@ fn the_end_of_a_sender_ends_its_message() {
             let (mut next, mut into) = (pattern(LENGTH, 2), vec![0; LENGTH]);
             world.receive(0, any(2), &mut into, 6);
             world.settle();
-            let (to, mode, body) = (world.peer(1, 0), SendMode::Transmit, span(&mut next).into());
-            let message =
-                TaggedMessage { to, tag: Some(2), data: None, body: &body, token: token(2), mode };
-            let sent = world.sides[1].endpoint.send(message);
+            let (to, body) = (world.peer(1, 0), span(&mut next).into());
+            let sent = world.sides[1].endpoint.send(message(to, 2, &body, 2));
             assert!(matches!(sent, Err(PostError::Lost(_))), "the sender is told, too: {sent:?}");
-            world.send_from(1, 0, &body, Some(2), None, 2, SendMode::Transmit);
+            world.post(1, 0, &mut next, Some(2), 2);
             world.settle();
             assert!(world.done(0, 6).outcome == Outcome::Success && into == next);
         }
@@ -179,9 +173,7 @@ fn what_is_lost_is_told_before_more_is_sent() {
         let (mut bytes, mut into) = (pattern(length, 1), vec![0; length]);
         let to = world.peer(0, 1);
         let body = span(&mut bytes).into();
-        let mode = SendMode::Transmit;
-        let message =
-            TaggedMessage { to, tag: Some(1), data: None, body: &body, token: token(0), mode };
+        let message = message(to, 1, &body, 0);
         // More than the link has room for.
         for _ in 0..if length == 8 { 20 } else { 1 } {
             assert_eq!(world.sides[0].endpoint.send(message).unwrap(), SendStatus::Complete);
@@ -197,11 +189,8 @@ fn what_is_lost_is_told_before_more_is_sent() {
         world.sides[1].done.clear();
         bytes.fill(9);
         world.receive(1, any(1), &mut into, 5);
-        assert_eq!(
-            world.sides[0].endpoint.send(message).unwrap(),
-            SendStatus::Complete,
-            "it goes on"
-        );
+        let sent = world.sides[0].endpoint.send(message).unwrap();
+        assert_eq!(sent, SendStatus::Complete, "it goes on");
         world.settle();
         assert_eq!(world.done(1, 5).outcome, Outcome::Success);
         assert_eq!(into, bytes);

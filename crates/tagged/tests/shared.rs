@@ -42,14 +42,10 @@ fn the_first_message_takes_the_oldest_receive() {
     }
     assert_eq!(own, sent[0]);
     assert_eq!(into[0][..50_000], sent[1]);
-    assert_eq!(
-        (into[1][..100].to_vec(), into[2][..100].to_vec()),
-        (sent[2].clone(), sent[3].clone())
-    );
+    assert_eq!((&into[1][..100], &into[2][..100]), (&sent[2][..], &sent[3][..]));
     assert_eq!((world.done(1, 0).length, world.done(2, 1).tag), (50_000, Some(5)));
     // The last receive is for any message, also of the other endpoint.
-    let body = span(&mut sent[4]).into();
-    world.send_from(0, 1, &body, None, None, 101, SendMode::Transmit);
+    world.post(0, 1, &mut sent[4], None, 101);
     world.settle();
     assert_eq!((world.done(1, 3).length, world.sides[1].endpoint.unexpected()), (200, 0));
 }
@@ -88,7 +84,7 @@ fn messages_may_be_early() {
     assert_eq!(shared.cancel(11), None);
     let mut word = pattern(3, 3);
     for _ in 0..2 {
-        world.send_from(0, 2, &span(&mut word).into(), Some(1), None, 200, SendMode::Transmit);
+        world.post(0, 2, &mut word, Some(1), 200);
     }
     world.settle();
     assert_eq!((world.done(2, 10).length, world.done(2, 12).length), (3, 3));

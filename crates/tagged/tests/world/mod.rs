@@ -30,6 +30,27 @@ pub fn pattern(length: usize, seed: u8) -> Vec<u8> {
     (0..length).map(|at| (at as u8).wrapping_mul(31) ^ (at >> 8) as u8 ^ seed).collect()
 }
 
+/// A message with a tag that counts as sent early.
+pub fn message(to: Peer, tag: u64, body: &Spans, context: u64) -> TaggedMessage<'_> {
+    let (token, mode) = (token(context), SendMode::Transmit);
+    TaggedMessage { to, tag: Some(tag), data: None, body, token, mode }
+}
+
+/// Pseudorandom numbers (xorshift).
+pub fn random(mut state: u64) -> impl FnMut() -> u64 {
+    move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    }
+}
+
+/// Words as a packet has them.
+pub fn packet(words: &[u64]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
 /// The memory of a vector that the test keeps until all is done.
 pub fn span(bytes: &mut [u8]) -> Span {
     // SAFETY: tests keep their vectors, and look at them after the operations have completed.
@@ -88,6 +109,12 @@ impl World {
         self.send_from(0, 1, &span(bytes).into(), tag, None, context, mode)
     }
 
+    /// As [`World::send`], from any side to any other; the message counts as sent early.
+    pub fn post(&mut self, from: usize, to: usize, bytes: &mut [u8], tag: Option<u64>, at: u64) {
+        let body = span(bytes).into();
+        let _status = self.send_from(from, to as u32, &body, tag, None, at, SendMode::Transmit);
+    }
+
     #[allow(clippy::too_many_arguments)]
     pub fn send_from(
         &mut self,
@@ -117,7 +144,7 @@ impl World {
         endpoint.receive(selection, span(into).into(), token(context), sink).unwrap();
     }
 
-    /// CompletionKind has completed at a side, by context.
+    /// What has completed at a side, by context.
     pub fn done(&self, at: usize, context: u64) -> &TaggedCompletion {
         let mut all = self.sides[at].done.iter().filter(|done| done.token.context == context);
         let found = all.next().unwrap_or_else(|| panic!("{context} has not completed"));
