@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Usage: tools/need.sh cargo|fmt|clippy|miri|mutants|ip|tshark|chromium|venv|mpi|mpi-programs|ucx ...
+# Usage: tools/need.sh TOOL ..., each one of: cargo fmt clippy miri mutants ip tshark chromium venv
+#        mpi mpi-programs ucx
 # Installs the named tools that are missing, by rustup, or by apt-get as root. For a tool that
 # cannot be installed it says what to do. Without cargo, fmt or clippy this fails. A check that
 # lacks another tool says by itself that it did not run.

@@ -1,8 +1,8 @@
 //! All mutants of a file in one text: each stands beside the original, behind a switch.
 //!
-//! `a + b` becomes `(if on(1) { a - b } else if on(2) { a * b } else { a + b })`. Only one mutant is
-//! active at a time, so the mutated branch repeats the original text; the last branch holds the
-//! switches of what lies deeper. So the text grows with depth, but not with its power.
+//! `a + b` becomes `(if on(1) { a - b } else if on(2) { a * b } else { a + b })`. Only one mutant
+//! is active at a time, so a mutated branch repeats the original text. Only the last branch holds
+//! the switches of what lies deeper. So the text grows with depth, and not exponentially.
 
 use std::collections::HashMap;
 use std::ops::Range;
