@@ -33,7 +33,6 @@ pub struct Config {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub links: Option<LinksConfig>,
     /// The processor time of a program that uses the machine as a device.
-    #[serde(default)]
     pub program: ProgramConfig,
 }
 
@@ -264,19 +263,6 @@ pub struct ProgramConfig {
     pub copy: Rate,
     /// Wake-up after sleeping in the kernel.
     pub wake: Span,
-}
-
-/// The values of `chpp.toml`, so that a configuration without a device can omit them.
-impl Default for ProgramConfig {
-    fn default() -> Self {
-        ProgramConfig {
-            poll: Span::from_ns(40),
-            send: Span::from_ns(60),
-            receive: Span::from_ns(60),
-            copy: Rate::from_bytes_per_second(10_000_000_000),
-            wake: Span::from_ns(5_000),
-        }
-    }
 }
 
 /// Why a configuration is refused.

@@ -118,7 +118,7 @@ impl DataUnit {
                 self.blocked = Cause::Arbiter;
                 if self.turn_at.is_none() {
                     self.turn_at = Some(free_at);
-                    cx.schedule.at(free_at, Step::DataReads.of(command.source.cpu()));
+                    cx.schedule.at(free_at, Step::DataReads.of(command.transfer.source.cpu()));
                 }
                 return;
             }
@@ -129,9 +129,9 @@ impl DataUnit {
                     true => u64::MAX,
                     false => cx.config.nic.put_payload.count(),
                 };
-                let completes = end == command.total || end.is_multiple_of(payload);
+                let completes = end == command.transfer.length || end.is_multiple_of(payload);
                 completes.then(|| Note {
-                    operation: command.operation,
+                    operation: command.transfer.operation,
                     part: Some(((end - 1) / payload) as u32),
                     module: Stage::DataRead,
                     memory: Stage::DataMemory,

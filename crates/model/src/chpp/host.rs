@@ -14,11 +14,12 @@ use bellwire_wire::primitive::Primitive;
 
 use super::Context;
 use super::config::{Config, Start};
+use super::doorbell::Doorbell;
 use super::function::{DESCRIPTOR_PLACE, Layout, SLOT_BYTES};
 use super::journal::{Cause, Stage};
 use super::node::Step;
 use super::pcie::{COMPLETION_BYTES, REQUEST_BYTES};
-use super::port::{Doorbell, Port, RingKind, WindowWrite};
+use super::port::{Port, RingKind, WindowWrite};
 use super::ring::{Place, Position};
 use super::submission::{Submission, Way, words};
 use crate::engine::{Server, Service};
@@ -111,7 +112,7 @@ impl AboutToRing {
     fn doorbell(&self) -> Doorbell {
         let doorbell = DoorbellRepr { address: self.place, length: self.descriptor.len() as u16 };
         let word = doorbell.emit().expect("places are aligned and below the limit of addresses");
-        Doorbell { function: self.function, word, operation: self.operation }
+        Doorbell { function: self.function, word, operation: self.operation, stored: None }
     }
 }
 
@@ -225,14 +226,14 @@ impl Host {
     }
 
     /// A processor has written a descriptor. It stores the doorbell (C-31), or with credits the
-    /// descriptor itself. Returns both, and when the interface has them. Returns nothing with
-    /// descriptor start, which needs the lock, or while the processor waits for credits.
+    /// descriptor itself. Returns when the interface has it. Returns nothing with descriptor start,
+    /// which needs the lock, or while the processor waits for credits.
     pub fn rings(
         &mut self,
         cx: &mut Context,
         port: &mut Port,
         number: usize,
-    ) -> Option<(Doorbell, Option<Vec<u8>>, Time)> {
+    ) -> Option<(Doorbell, Time)> {
         if cx.config.nic.submission == Start::Descriptor {
             self.lock(cx, number);
             return None;
@@ -250,13 +251,13 @@ impl Host {
             if self.submission.way(function, words) == Way::Store {
                 self.submission.store(function, words, place);
                 let taken = port.burst(cx, operation, function, &descriptor);
-                return Some((doorbell, Some(descriptor), taken));
+                return Some((Doorbell { stored: Some(descriptor), ..doorbell }, taken));
             }
             self.submission.ring();
         }
         let taken = port.doorbell(cx, operation, (function, 0, doorbell.word));
         cx.recycle(descriptor);
-        Some((doorbell, None, taken))
+        Some((doorbell, taken))
     }
 
     /// Whether a processor waits for credits before its first operation. It asks for them by a read
@@ -318,7 +319,7 @@ impl Host {
         cx: &mut Context,
         port: &mut Port,
         number: usize,
-    ) -> Option<(Doorbell, Vec<u8>, Time)> {
+    ) -> Option<(Doorbell, Time)> {
         let processor = &mut self.processors[number];
         let about = processor.ringing.pop_front()?;
         let now = cx.now();
@@ -327,7 +328,7 @@ impl Host {
             let operation = next.operation;
             processor.prepare(cx, (self.node, number), operation, now);
         }
-        let mut taken = now;
+        let (mut taken, doorbell) = (now, about.doorbell());
         for (at, chunk) in about.descriptor.chunks(8).enumerate() {
             let mut word = [0; 8];
             word[..chunk.len()].copy_from_slice(chunk);
@@ -335,7 +336,7 @@ impl Host {
             let store = (about.function, place, u64::from_le_bytes(word));
             taken = port.doorbell(cx, about.operation, store);
         }
-        Some((about.doorbell(), about.descriptor, taken))
+        Some((Doorbell { stored: Some(about.descriptor), ..doorbell }, taken))
     }
 
     /// An event has become visible in a ring.

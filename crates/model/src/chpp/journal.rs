@@ -105,14 +105,14 @@ impl Cause {
 impl fmt::Display for Stage {
     /// Its name in words joined by hyphens, as in JSON.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&kebab(self))
+        self.serialize(f)
     }
 }
 
 impl fmt::Display for Cause {
     /// Its name in words joined by hyphens, as in JSON.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&kebab(self))
+        self.serialize(f)
     }
 }
 
@@ -381,16 +381,4 @@ impl fmt::Display for Explanation {
             served.as_ns()
         )
     }
-}
-
-/// A variant's name in words joined by hyphens.
-fn kebab(name: &impl fmt::Debug) -> String {
-    let mut text = String::new();
-    for character in format!("{name:?}").chars() {
-        if character.is_uppercase() && !text.is_empty() {
-            text.push('-');
-        }
-        text.extend(character.to_lowercase());
-    }
-    text
 }

@@ -552,7 +552,7 @@ impl Hardware {
                 if let Some(delivery) = delivery {
                     let arrives = self.config.nic.edge(schedule.now());
                     let between = (delivery.near, delivery.far.0);
-                    self.came_by_link(delivery.crossing.packet, between, arrives);
+                    self.came_by_link(delivery.bound.packet, between, arrives);
                 }
             }
         }
@@ -672,8 +672,9 @@ impl Model for Hardware {
             if let Some(channel) = node.packer.waits_for {
                 waits.add(&packer, channel_name(channel), "room for a packet");
             }
-            if let Some(Extract::Get { destination, .. }) = &node.descriptors.held {
-                let channel = self.controllers.channel_for(destination.cpu().into(), true);
+            if let Some(Extract::Get(get)) = &node.descriptors.held {
+                let to = get.transfer.destination.cpu();
+                let channel = self.controllers.channel_for(to.into(), true);
                 waits.add(format!("GET of node {at}"), channel_name(channel), "room for a packet");
             }
             if node.descriptors.held_remote.is_some() {

@@ -5,19 +5,19 @@ use std::collections::VecDeque;
 use bellwire_wire::doorbell::DoorbellRepr;
 use bellwire_wire::endpoint::Endpoint;
 use bellwire_wire::event::{EventRepr, Status};
-use bellwire_wire::primitive::Primitive;
-use bellwire_wire::tail::Tail;
 
 use super::config::{Config, Start};
 use super::data::DataUnit;
-use super::descriptor::{DescriptorUnit, Extract, Extracting, Job, extract_local, extract_remote};
-use super::doorbell::Doorbells;
+use super::descriptor::{
+    Command, DescriptorUnit, Extract, Extracting, Job, Transfer, extract_local, extract_remote,
+};
+use super::doorbell::{Doorbell, Doorbells};
 use super::function::Layout;
 use super::host::Host;
 use super::journal::{Cause, SEND_EVENT, Stage};
-use super::packer::{Leaving, Packer};
-use super::pcie::{Run, first_request};
-use super::port::{Doorbell, Incoming, Note, Port, Purpose, RingKind, WindowWrite, Written};
+use super::packer::Packer;
+use super::pcie::first_request;
+use super::port::{Incoming, Note, Port, Purpose, RingKind, WindowWrite, Written};
 use super::ring::EventRing;
 use super::slots::SlotCache;
 use super::submission::words;
@@ -94,10 +94,8 @@ pub struct Node {
     pub queue_pairs: Vec<QueuePair>,
     /// Doorbells in flight to their FIFOs.
     ringing: VecDeque<Doorbell>,
-    /// Their descriptors, if stored into the interface and not in memory.
-    storing: VecDeque<Option<Vec<u8>>>,
     /// Send events that wait for room in their ring.
-    pending_sent: Queue<(Leaving, Status)>,
+    pending_sent: Queue<(Transfer, Status)>,
     /// Whether a refill of slots got no tag.
     refills_wait: bool,
     get_goes_first: bool,
@@ -142,13 +140,12 @@ impl Node {
             layouts,
             port,
             doorbells: Doorbells::new(&config.nic, random),
-            descriptors: DescriptorUnit::new(config.nic.functions),
+            descriptors: DescriptorUnit::default(),
             data: DataUnit::new(config),
             packer: Packer::default(),
             receiver: Receiver::default(),
             queue_pairs,
             ringing: VecDeque::new(),
-            storing: VecDeque::new(),
             pending_sent: Queue::default(),
             refills_wait: false,
             get_goes_first: false,
@@ -158,8 +155,7 @@ impl Node {
     /// Runs a step, now; `index` is its processor or tag, if it has one.
     pub fn step(&mut self, cx: &mut Context, step: Step, index: u8) {
         match step {
-            Step::Rings => self.rings(cx, index.into()),
-            Step::Stored => self.stored(cx, index.into()),
+            Step::Rings | Step::Stored => self.rings(cx, step, index.into()),
             Step::Incoming => self.incoming(cx),
             Step::Rung => self.rung(cx),
             Step::DescriptorReads => self.descriptor_reads(cx),
@@ -199,14 +195,10 @@ impl Node {
 
     /// A doorbell is in its FIFO.
     fn rung(&mut self, cx: &mut Context) {
-        let Some(Doorbell { function, word, operation }) = self.ringing.pop_front() else { return };
+        let Some(doorbell) = self.ringing.pop_front() else { return };
         let now = cx.now();
-        cx.journal.mark(operation, None, Stage::Doorbell, None, now);
-        let is_kept = self.doorbells.push(function, word, operation, now);
-        let descriptor = self.storing.pop_front().flatten();
-        if is_kept {
-            self.descriptors.stored[function].push_back(descriptor);
-        }
+        cx.journal.mark(doorbell.operation, None, Stage::Doorbell, None, now);
+        self.doorbells.push(doorbell, now);
         self.arbitrate(cx);
     }
 
@@ -214,37 +206,28 @@ impl Node {
     fn arbitrate(&mut self, cx: &mut Context) {
         let (now, module) = (cx.now(), cx.config.nic.module());
         while self.descriptors.jobs.len() < cx.config.nic.descriptors_in_flight {
-            let Some((function, ring, _)) = self.doorbells.pop(now) else { return };
+            let Some(doorbell) = self.doorbells.pop(now) else { return };
+            let Doorbell { function, word, operation, stored } = doorbell;
             self.descriptors.counters.doorbells += 1;
-            cx.journal.mark(ring.operation, None, Stage::Arbiter, Some(Cause::Arbiter), now);
-            cx.journal.mark(ring.operation, None, Stage::Arbiter, None, now + module);
-            cx.journal.mark(
-                ring.operation,
-                None,
-                Stage::DescriptorRead,
-                None,
-                now + module + module,
-            );
-            // A stored descriptor is already here: it is not read.
-            let stored = self.descriptors.stored[function].pop_front().flatten();
-            let doorbell = DoorbellRepr::parse(ring.word).ok();
-            let doorbell = doorbell
-                .filter(|bell| self.layouts[function].holds(bell.address, bell.length.into()));
-            let Some(DoorbellRepr { address, length }) = doorbell else {
+            let read = now + module + module;
+            cx.journal.mark(operation, None, Stage::Arbiter, Some(Cause::Arbiter), now);
+            cx.journal.mark(operation, None, Stage::Arbiter, None, now + module);
+            cx.journal.mark(operation, None, Stage::DescriptorRead, None, read);
+            let place = DoorbellRepr::parse(word).ok();
+            let place =
+                place.filter(|at| self.layouts[function].holds(at.address, at.length.into()));
+            let Some(DoorbellRepr { address, length }) = place else {
                 // A function must not make the interface read a descriptor outside its window
                 // (C-39).
-                self.refuse(
-                    cx,
-                    ring.operation,
-                    function,
-                    ring.word & ((1 << 40) - 1),
-                    Status::BadDescriptor,
-                );
+                let address = word & ((1 << 40) - 1);
+                let transfer = Transfer::new(operation, self.own(function), address);
+                self.refuse(cx, transfer, Status::BadDescriptor);
                 continue;
             };
+            // A stored descriptor is already here: it is not read.
             let here = if stored.is_some() { length.into() } else { 0 };
             let job = Job {
-                operation: ring.operation,
+                operation,
                 function,
                 address,
                 bytes: stored.unwrap_or_else(|| cx.buffer(length.into())),
@@ -253,7 +236,7 @@ impl Node {
                 stored_words: if here > 0 { words(length.into()) } else { 0 },
             };
             self.descriptors.jobs.push(now, job);
-            cx.schedule.after(module + module, Step::DescriptorReads.of(self.number as u8));
+            cx.schedule.at(read, Step::DescriptorReads.of(self.number as u8));
         }
     }
 
@@ -353,13 +336,14 @@ impl Node {
             Some(Extracting::Local(job)) => {
                 self.descriptors.counters.extracted += 1;
                 self.host.submission.extracted(job.function, job.stored_words);
-                let place = (self.number as u8, ports);
+                let place = (self.own(job.function), ports);
                 let recycled = self.data.recycled();
-                let (extract, buffer) = extract_local(job, place, &self.layouts, recycled, now);
-                self.descriptors.held = Some(extract);
-                if let Some(buffer) = buffer {
-                    cx.recycle(buffer);
+                let mut extract = extract_local(&job, place, &self.layouts, recycled, now);
+                match &mut extract {
+                    Extract::Get(get) => get.bytes = job.bytes,
+                    _ => cx.recycle(job.bytes),
                 }
+                self.descriptors.held = Some(extract);
             }
             Some(Extracting::Remote(get)) => {
                 let recycled = self.data.recycled();
@@ -400,32 +384,13 @@ impl Node {
                 accepted = true;
                 None
             }
-            Some(get @ Extract::Get { .. }) => {
+            Some(Extract::Get(get)) => {
                 let held = self.packer.send_get(cx, get);
                 self.descriptors.counters.gets += u64::from(held.is_none());
-                held
+                held.map(Extract::Get)
             }
-            Some(Extract::Refused {
-                operation,
-                source,
-                destination,
-                primitive,
-                address,
-                status,
-            }) => {
-                self.descriptors.counters.refused += 1;
-                let (length, tail) = (0, Tail::EMPTY);
-                let leaving = Leaving {
-                    operation,
-                    source,
-                    destination,
-                    primitive,
-                    descriptor: address,
-                    length,
-                    tail,
-                };
-                self.pending_sent.push(cx.now(), (leaving, status));
-                self.flush_sent(cx);
+            Some(Extract::Refused(transfer, status)) => {
+                self.refuse(cx, transfer, status);
                 None
             }
             held => held,
@@ -439,9 +404,10 @@ impl Node {
         }
     }
 
-    fn accept(&mut self, cx: &mut Context, mut command: Box<super::descriptor::Command>) {
+    fn accept(&mut self, cx: &mut Context, mut command: Box<Command>) {
         let now = cx.now();
-        cx.journal.mark(command.operation, None, Stage::DescriptorExtract, Some(Cause::Room), now);
+        let operation = command.transfer.operation;
+        cx.journal.mark(operation, None, Stage::DescriptorExtract, Some(Cause::Room), now);
         command.extracted = now;
         self.data.commands.push(now, command);
     }
@@ -456,7 +422,7 @@ impl Node {
     pub fn packer_turn(&mut self, cx: &mut Context) {
         // A waiting GET and the packets of PUTs alternate at the crossbar.
         self.get_goes_first = !self.get_goes_first;
-        if self.get_goes_first && matches!(self.descriptors.held, Some(Extract::Get { .. })) {
+        if self.get_goes_first && matches!(self.descriptors.held, Some(Extract::Get(_))) {
             self.pass_extracted(cx);
         }
         self.packer.turn(cx, &mut self.data);
@@ -469,36 +435,23 @@ impl Node {
 
     /// The last packet of an operation has left: its send event is due (C-13).
     fn sent(&mut self, cx: &mut Context) {
-        if let Some(leaving) = self.packer.leaving.pop(cx.now()) {
-            cx.operations[leaving.operation].sent = Some(cx.now());
-            self.pending_sent.push(cx.now(), (leaving, Status::Success));
+        if let Some(transfer) = self.packer.leaving.pop(cx.now()) {
+            cx.operations[transfer.operation].sent = Some(cx.now());
+            self.pending_sent.push(cx.now(), (transfer, Status::Success));
         }
         self.flush_sent(cx);
     }
 
-    fn refuse(
-        &mut self,
-        cx: &mut Context,
-        operation: u32,
-        function: usize,
-        address: u64,
-        status: Status,
-    ) {
+    fn refuse(&mut self, cx: &mut Context, transfer: Transfer, status: Status) {
         self.descriptors.counters.refused += 1;
-        let Ok(source) = Endpoint::new(self.number as u8, function as u8, 0) else { return };
-        let (length, tail) = (0, Tail::EMPTY);
-        let primitive = Primitive::Nap;
-        let leaving = Leaving {
-            operation,
-            source,
-            destination: source,
-            primitive,
-            descriptor: address,
-            length,
-            tail,
-        };
-        self.pending_sent.push(cx.now(), (leaving, status));
+        self.pending_sent.push(cx.now(), (transfer, status));
         self.flush_sent(cx);
+    }
+
+    /// Queue pair 0 of a function.
+    fn own(&self, function: usize) -> Endpoint {
+        Endpoint::new(self.number as u8, function as u8, 0)
+            .expect("node and function are in range by configuration")
     }
 
     /// Writes send events as long as their rings have room.
@@ -507,41 +460,33 @@ impl Node {
         let mut left = self.pending_sent.len();
         while left > 0 {
             left -= 1;
-            let Some((leaving, status)) = self.pending_sent.pop(now) else { return };
+            let Some((transfer, status)) = self.pending_sent.pop(now) else { return };
+            let Transfer { operation, source, destination, primitive, .. } = transfer;
             let (function, queue_pair) =
-                (usize::from(leaving.source.function()), usize::from(leaving.source.queue_pair()));
+                (usize::from(source.function()), usize::from(source.queue_pair()));
             let pair = &mut self.queue_pairs[function * cx.config.nic.queue_pairs + queue_pair];
             let Some(place) = pair.send_ring.take(now) else {
                 // Events of other rings may overtake. Those of one ring stay in order, as each
                 // finds the same ring full.
-                self.pending_sent.push(now, (leaving, status));
+                self.pending_sent.push(now, (transfer, status));
                 continue;
             };
             let event = EventRepr {
                 phase: place.phase,
-                primitive: leaving.primitive,
+                primitive,
                 status,
-                queue_pair: leaving.source.queue_pair(),
-                peer: leaving.destination,
-                address: leaving.descriptor,
-                length: leaving.length,
-                tail: leaving.tail,
-            };
-            let operation = leaving.operation;
-            let meaning = Written::Event {
-                function,
-                queue_pair,
-                ring: RingKind::Send,
-                operation,
-                part: SEND_EVENT,
+                queue_pair: source.queue_pair(),
+                peer: destination,
+                address: transfer.descriptor,
+                length: transfer.length,
+                tail: transfer.tail,
             };
             // No packet has this part number: the send event is on no data path.
-            let note = Note {
-                operation,
-                part: Some(SEND_EVENT),
-                module: Stage::EventWrite,
-                memory: Stage::EventWrite,
-            };
+            let part = SEND_EVENT;
+            let ring = RingKind::Send;
+            let meaning = Written::Event { function, queue_pair, ring, operation, part };
+            let (module, memory) = (Stage::EventWrite, Stage::EventWrite);
+            let note = Note { operation, part: Some(part), module, memory };
             write_event(cx, &mut self.port, place, &event, meaning, note);
         }
     }
@@ -587,11 +532,10 @@ impl Node {
     /// Reads slot addresses before they run out (C-20).
     fn refill(&mut self, cx: &mut Context, at: usize) {
         let slots = &mut self.queue_pairs[at].slots;
-        if let Some(refill) = slots.refill() {
+        if let Some(run) = slots.refill() {
             let per_function = cx.config.nic.queue_pairs;
             let purpose =
                 Purpose::Slots { function: at / per_function, queue_pair: at % per_function };
-            let run = Run { address: refill.address, length: refill.bytes };
             if !self.port.read(cx, run, purpose, None) {
                 slots.postpone();
                 self.refills_wait = true;
@@ -624,23 +568,16 @@ impl Node {
         }
     }
 
-    /// A processor has stored a descriptor into the engine.
-    fn stored(&mut self, cx: &mut Context, processor: usize) {
-        if let Some((doorbell, descriptor, taken)) = self.host.stored(cx, &mut self.port, processor)
-        {
-            self.ringing.push_back(doorbell);
-            self.storing.push_back(Some(descriptor));
-            let module = cx.config.nic.module();
-            cx.schedule.at(taken + module, Step::Rung.of(self.number as u8));
-        }
-    }
-
-    /// A processor has prepared an operation, and stores its doorbell.
-    fn rings(&mut self, cx: &mut Context, processor: usize) {
-        if let Some((doorbell, stored, taken)) = self.host.rings(cx, &mut self.port, processor) {
+    /// A processor has prepared an operation and stores its doorbell, or it has stored a descriptor
+    /// into the engine.
+    fn rings(&mut self, cx: &mut Context, step: Step, processor: usize) {
+        let rung = match step {
+            Step::Stored => self.host.stored(cx, &mut self.port, processor),
+            _ => self.host.rings(cx, &mut self.port, processor),
+        };
+        if let Some((doorbell, taken)) = rung {
             // Doorbells cross the bus in order, so this queue has the order of the wires.
             self.ringing.push_back(doorbell);
-            self.storing.push_back(stored);
             let module = cx.config.nic.module();
             cx.schedule.at(taken + module, Step::Rung.of(self.number as u8));
         }

@@ -66,17 +66,6 @@ struct Read {
     received: usize,
 }
 
-/// An incoming doorbell (C-31).
-#[derive(Clone, Copy, Debug)]
-pub struct Doorbell {
-    /// The function whose window the store hit.
-    pub function: usize,
-    /// The word.
-    pub word: u64,
-    /// The operation, for the journal.
-    pub operation: u32,
-}
-
 /// A processor's store into the window other than a doorbell.
 #[derive(Clone, Copy, Debug)]
 pub enum WindowWrite {

@@ -11,16 +11,8 @@ use crate::chpp::machine::{HostApi, Program};
 use crate::chpp::port::RingKind;
 use crate::chpp::{Config, Machine};
 use crate::engine::Policy;
-use crate::experiment::{Axis, Experiment, Origin, Report};
+use crate::experiment::{Axis, Origin, Report};
 use crate::units::Time;
-
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "fig19",
-    title: "shares of eight functions over time",
-    rows: "C-41, C-40",
-    published: super::PUBLISHED,
-    run,
-};
 
 /// Longest PUT, in bytes; lengths are uniform from 1 to this. The paper does not give it.
 const LONGEST: u64 = 16384;
@@ -102,7 +94,7 @@ fn shares_of(config: &Config, moments: &[u64], balanced: bool) -> Result<Vec<Vec
     Ok(all)
 }
 
-fn run(report: &mut Report) -> Result<(), String> {
+pub(super) fn run(report: &mut Report) -> Result<(), String> {
     let fair = Arbitration { policy: Policy::RoundRobin, weights: Vec::new() };
     let over_time = shares(fair, &MOMENTS, false)?;
     let spread = |shares: &[f64]| {
@@ -152,6 +144,5 @@ fn run(report: &mut Report) -> Result<(), String> {
     );
     report.vary("shares after 20,000 cycles", &Config::prototype(), |config| {
         shares_of(config, &[20_000], false)
-    })?;
-    Ok(())
+    })
 }

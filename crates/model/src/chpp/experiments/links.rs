@@ -6,17 +6,9 @@ use super::fig18::point;
 use super::single::{endpoint, post};
 use crate::chpp::config::LinksConfig;
 use crate::chpp::{Config, Machine};
-use crate::experiment::{Experiment, Report};
+use crate::experiment::Report;
 use crate::network::Shape;
 use crate::units::{Bytes, Span};
-
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "links",
-    title: "controllers joined in six topologies",
-    rows: "C-02, B-07",
-    published: super::PUBLISHED,
-    run,
-};
 
 /// Controllers with one node each.
 fn topologies() -> [(&'static str, Shape); 6] {
@@ -86,7 +78,7 @@ fn slope(pairs: &[(u64, f64)]) -> f64 {
     both / pairs.iter().map(|pair| (pair.0 as f64 - mean_links).powi(2)).sum::<f64>()
 }
 
-fn run(report: &mut Report) -> Result<(), String> {
+pub(super) fn run(report: &mut Report) -> Result<(), String> {
     let mut saturated = Vec::new();
     for (name, topology) in topologies() {
         let config = config(topology, 1);

@@ -5,7 +5,7 @@ use bellwire_wire::descriptor::{DescriptorRepr, Work};
 use bellwire_wire::endpoint::Endpoint;
 use bellwire_wire::entry::{Chain, Entry};
 use bellwire_wire::tail::Tail;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::chpp::journal::Explanation;
 use crate::chpp::machine::HostApi;
@@ -13,7 +13,7 @@ use crate::chpp::{Config, Machine};
 use crate::units::Span;
 
 /// The four primitives that the paper measures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// NAP with immediate data.
@@ -22,7 +22,7 @@ pub enum Kind {
     NapIndirect,
     /// PUT.
     Put,
-    /// GET.
+    /// GET: bytes move from the destination to the requester.
     Get,
 }
 

@@ -7,16 +7,8 @@ use crate::chpp::host::Notice;
 use crate::chpp::machine::{HostApi, Program};
 use crate::chpp::port::RingKind;
 use crate::chpp::{Config, Machine};
-use crate::experiment::{Experiment, Report};
+use crate::experiment::Report;
 use crate::units::Span;
-
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "staged",
-    title: "co-processors, directly and through hosts",
-    rows: "B-08, C-01",
-    published: super::PUBLISHED,
-    run,
-};
 
 /// The paths: from node 2, a co-processor of host 0, to node 3, a co-processor of host 1.
 const DIRECT: &[u8] = &[2, 3];
@@ -94,7 +86,7 @@ fn transfer(config: &Config, way: &'static [u8], bytes: u64, piece: u64) -> Resu
     relay.finished.map(|span| span.as_ns()).ok_or_else(|| "the transfer did not end".to_owned())
 }
 
-fn run(report: &mut Report) -> Result<(), String> {
+pub(super) fn run(report: &mut Report) -> Result<(), String> {
     let config = Config::prototype();
     let (mut slower, mut thrice, mut pieces_help) = (true, true, true);
     for bytes in [64, 4096, 65536, 1 << 20] {
@@ -117,8 +109,6 @@ fn run(report: &mut Report) -> Result<(), String> {
         "in pieces that follow each other it costs less, and still more than direct",
         pieces_help,
     );
-    report.vary("a staged transfer of 4 KiB", &config, |config| {
-        transfer(config, STAGED, 4096, 4096)
-    })?;
-    Ok(())
+    report
+        .vary("a staged transfer of 4 KiB", &config, |config| transfer(config, STAGED, 4096, 4096))
 }

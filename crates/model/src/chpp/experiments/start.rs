@@ -8,7 +8,7 @@ use crate::chpp::host::Notice;
 use crate::chpp::machine::{HostApi, Program};
 use crate::chpp::port::RingKind;
 use crate::chpp::{Config, Machine};
-use crate::experiment::{Experiment, Report};
+use crate::experiment::Report;
 use crate::units::{Bytes, Span, Time};
 use bellwire_wire::endpoint::Endpoint;
 
@@ -75,16 +75,7 @@ fn many(start: Start, threads: usize) -> Result<Many, String> {
     Ok(Many { per_us: operations / lasts.as_ns() * 1e3, lock_ns: waited / operations })
 }
 
-/// The experiment.
-pub const EXPERIMENT: Experiment = Experiment {
-    id: "start",
-    title: "doorbell against descriptor start",
-    rows: "B-01, C-31",
-    published: super::PUBLISHED,
-    run,
-};
-
-fn run(report: &mut Report) -> Result<(), String> {
+pub(super) fn run(report: &mut Report) -> Result<(), String> {
     let mut nearer = true;
     let mut gains = Vec::new();
     for kind in Kind::ALL {
@@ -131,6 +122,5 @@ fn run(report: &mut Report) -> Result<(), String> {
     let start = with(Start::Descriptor, 1);
     report.vary("descriptor start of a PUT of 64 B", &start, |config| {
         single(config, Kind::Put, 64).map(|run| run.latency)
-    })?;
-    Ok(())
+    })
 }

@@ -5,8 +5,9 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::plan::{Arrival, Operation, Traffic};
+use super::plan::{Arrival, Traffic};
 use crate::chpp::config::{Config, LinkKind, Start};
+use crate::chpp::experiments::Kind;
 use crate::chpp::machine::Machine;
 use crate::chpp::node::Node;
 use crate::network::{IdleParameter, idle_lines};
@@ -173,8 +174,8 @@ fn limit(machine: &Machine, traffic: &Traffic, under_way: u64, nodes: usize) -> 
 fn idle_parameters(machine: &Machine, config: &Config, traffic: &Traffic) -> Vec<IdleParameter> {
     let nodes = machine.nodes();
     let none = |count: fn(&Node) -> u64| nodes.iter().all(|node| count(node) == 0);
-    let no_gets = traffic.operation != Operation::Get;
-    let is_nap = traffic.operation.kind().is_nap();
+    let no_gets = traffic.operation != Kind::Get;
+    let is_nap = traffic.operation.is_nap();
     [
         ("nic.tags", none(|node| node.port.tags.refused), "no read ever found all tags taken"),
         (
