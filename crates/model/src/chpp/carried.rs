@@ -19,7 +19,6 @@ use crate::units::Span;
 /// A packet that has arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkDelivery {
-    /// The packet.
     pub bound: Bound,
     /// Controller that sent it.
     pub near: usize,

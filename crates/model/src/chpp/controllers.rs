@@ -34,7 +34,8 @@ pub struct Controllers {
     groups: Vec<usize>,
     dateline_classes: usize,
     get_channel: bool,
-    crossbars: Vec<Crossbar>,
+    /// One for each controller.
+    pub crossbars: Vec<Crossbar>,
     links: Option<Links>,
     /// The SMP paper's links, in place of the wires.
     carried: Option<CarriedLinks>,
@@ -134,16 +135,6 @@ impl Controllers {
         self.nodes * self.crossbars.len()
     }
 
-    /// The crossbars, one for each controller.
-    pub fn crossbars(&self) -> &[Crossbar] {
-        &self.crossbars
-    }
-
-    /// The links, if there are several controllers.
-    pub fn links(&self) -> Option<&Links> {
-        self.links.as_ref()
-    }
-
     /// The first channel of a node's packets to `to`: `to` modulo the channels (Dest-Mod, C-42), or
     /// that of GETs (C-27).
     pub fn channel_for(&self, to: usize, is_get: bool) -> usize {
@@ -224,44 +215,27 @@ impl Controllers {
         (port >= self.nodes).then(|| (port - self.nodes + 1) as u8)
     }
 
-    /// Matches inputs and outputs of a controller. Call it in the settling phase, after all
-    /// arrivals of this moment.
-    pub fn matches(
-        &mut self,
-        schedule: &mut Schedule<NicEvent>,
-        controller: usize,
-        grants: &mut Vec<Grant>,
-    ) {
-        self.crossbars[controller].matches(schedule, grants);
-    }
-
     /// The destination node of a granted packet, or none if it leaves by a link.
     pub fn node_behind(&self, controller: usize, grant: &Grant) -> Option<usize> {
         let output = usize::from(grant.bound.output);
         (output < self.nodes).then_some(controller * self.nodes + output)
     }
 
-    /// The next controller of a granted packet, if it leaves by a link.
-    pub fn controller_behind(&self, controller: usize, grant: &Grant) -> Option<usize> {
-        let port = self.link_port(grant.bound.output.into())?;
-        self.links.as_ref()?.far_end(controller, port).map(|(far, _)| far)
-    }
-
-    /// Sends a granted packet over its link. Returns when it is complete at the far end, in the
-    /// channel reserved for it. Returns nothing if the link reports the arrival itself
-    /// ([`Controllers::on_link`]). On the wires the packet is `longer` bytes longer.
+    /// Sends a granted packet over its link. Returns the next controller, and when the packet is
+    /// complete there, in the channel reserved for it. Returns nothing if the link reports the
+    /// arrival itself ([`Controllers::on_link`]). On the wires the packet is `longer` bytes longer.
     pub fn depart(
         &mut self,
         schedule: &mut Schedule<NicEvent>,
         config: &Config,
         controller: usize,
         (grant, bytes, longer): (&Grant, &[u8], usize),
-    ) -> Option<Time> {
+    ) -> Option<(usize, Time)> {
         let Grant { bound, tail, .. } = *grant;
         let output = bound.output.into();
-        let (port, is_get) = (self.link_port(output), self.is_for_gets(bound.credit_class));
-        let (Some(links), Some(port)) = (&mut self.links, port) else { return Some(tail) };
-        let Some(far) = links.far_end(controller, port) else { return Some(tail) };
+        let (port, is_get) = (self.link_port(output)?, self.is_for_gets(bound.credit_class));
+        let links = self.links.as_mut()?;
+        let far = links.far_end(controller, port)?;
         if let Some(carried) = &mut self.carried {
             // The link queues packets that it cannot send yet; places at the far end bound the
             // queue.
@@ -277,7 +251,7 @@ impl Controllers {
         self.crossbars[controller].hold(schedule, output, passage.left, module);
         let head = config.nic.edge(passage.arrives);
         self.arrives(schedule, bound, far, head);
-        Some(head)
+        Some((far.0, head))
     }
 
     /// A packet has crossed: returns the node whose input has room now, if the input is a node's. A
@@ -404,7 +378,7 @@ impl Controllers {
             for port in 1..links.topology().ports(controller).len() as u8 {
                 let Some((far, far_port)) = links.far_end(controller, port) else { continue };
                 for channel in 0..channels {
-                    let left = crossbar.credits_left(self.crossbar_port(port), channel) as u64;
+                    let left = crossbar.credits_behind(self.crossbar_port(port))[channel] as u64;
                     let input = self.crossbar_port(far_port);
                     rooms += self.link_packets as u64;
                     known += left + self.crossbars[far].inside(input, channel);

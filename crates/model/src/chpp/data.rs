@@ -34,7 +34,7 @@ pub struct DataUnit {
     reading: usize,
     reorder_bytes: u64,
     /// Bytes requested and not packed yet.
-    in_use: u64,
+    pub in_use: u64,
     entries: Queue<ReorderEntry>,
     first_entry: u64,
     spare: Vec<Vec<u8>>,
@@ -53,16 +53,13 @@ pub struct DataUnit {
     /// When a turn is scheduled, if one is.
     turn_at: Option<Time>,
     blocked: Cause,
-    /// Counters of the modules.
     pub counters: DataCounters,
 }
 
 /// Stage counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DataCounters {
-    /// Reads sent.
     pub reads: u64,
-    /// Completions received.
     pub completions: u64,
     /// Completions that waited for an earlier read.
     pub early: u64,
@@ -140,16 +137,10 @@ impl DataUnit {
                 None
             };
             let purpose = Purpose::Data { read: self.first_entry + self.entries.len() as u64 };
-            if let Some(note) = note {
+            if let Some(Note { operation, part, module, .. }) = note {
                 let begun = command.extracted + cx.config.nic.module();
-                cx.journal.mark(note.operation, note.part, Stage::DataRead, None, begun);
-                cx.journal.mark(
-                    note.operation,
-                    note.part,
-                    Stage::DataRead,
-                    Some(self.blocked),
-                    now,
-                );
+                cx.journal.mark(operation, part, module, None, begun);
+                cx.journal.mark(operation, part, module, Some(self.blocked), now);
             }
             if !port.read(cx, run, purpose, note) {
                 self.blocked = Cause::Tag;
@@ -241,11 +232,6 @@ impl DataUnit {
     /// A kept command.
     pub fn recycled(&mut self) -> Option<Box<Command>> {
         self.spare_commands.pop()
-    }
-
-    /// Bytes requested and not packed yet.
-    pub fn reorder_in_use(&self) -> u64 {
-        self.in_use
     }
 
     /// Its queues, by name.

@@ -21,7 +21,6 @@ use crate::units::Time;
 
 /// A descriptor fetch in progress.
 pub struct Job {
-    /// The operation, for the journal.
     pub operation: u32,
     /// The function that rang.
     pub function: usize,
@@ -39,9 +38,7 @@ pub struct Job {
 
 /// A remote GET: its descriptor, its sender and its target.
 pub struct RemoteGet {
-    /// The operation, for the journal.
     pub operation: u32,
-    /// The descriptor.
     pub bytes: Vec<u8>,
     /// The queue pair that sent it.
     pub from: Endpoint,
@@ -64,31 +61,24 @@ pub struct Transfer {
     pub descriptor: u64,
     /// Bytes to move; 0 if it is refused.
     pub length: u64,
-    /// Software tail.
     pub tail: Tail,
 }
 
 /// A GET packet to send: it carries the descriptor unchanged.
 pub struct GetRequest {
-    /// The operation and its ends.
     pub transfer: Transfer,
     /// Key of the far queue pair.
     pub magic: u8,
-    /// Traffic class.
     pub traffic_class: u8,
-    /// The descriptor.
     pub bytes: Vec<u8>,
 }
 
 /// A transfer that is ready for its data to be read and packed: a NAP or a PUT.
 pub struct Command {
-    /// The operation and its ends.
     pub transfer: Transfer,
     /// Whether it answers a remote GET, of which local software does not know.
     pub is_remote: bool,
-    /// Key of the far queue pair.
     pub magic: u8,
-    /// Traffic class.
     pub traffic_class: u8,
     /// Whether the last packet asks for an event.
     pub wants_event: bool,
@@ -102,7 +92,6 @@ pub struct Command {
     pub packed: (usize, u64),
     /// Whether its data was inside the descriptor.
     pub is_immediate: bool,
-    /// The immediate data.
     pub immediate: Vec<u8>,
     /// Bytes requested.
     pub asked: u64,
@@ -126,28 +115,8 @@ pub enum Extract {
 
 /// The descriptor in the extract module.
 pub enum Extracting {
-    /// A local descriptor.
     Local(Job),
-    /// A remote one.
     Remote(RemoteGet),
-}
-
-impl Extracting {
-    /// Bytes of the descriptor.
-    pub fn bytes(&self) -> usize {
-        match self {
-            Extracting::Local(job) => job.bytes.len(),
-            Extracting::Remote(get) => get.bytes.len(),
-        }
-    }
-
-    /// The operation, for the journal.
-    pub fn operation(&self) -> u32 {
-        match self {
-            Extracting::Local(job) => job.operation,
-            Extracting::Remote(get) => get.operation,
-        }
-    }
 }
 
 /// Registers and queues of the two modules.
@@ -163,7 +132,6 @@ pub struct DescriptorUnit {
     asked: u64,
     /// Remote GETs that wait.
     pub remote: Queue<RemoteGet>,
-    /// The descriptor in extraction.
     pub extracting: Option<Extracting>,
     /// The extracted local descriptor that waits for room in the next block.
     pub held: Option<Extract>,
@@ -171,7 +139,6 @@ pub struct DescriptorUnit {
     pub held_remote: Option<Box<Command>>,
     /// Whether the last extracted descriptor was a remote GET.
     pub last_was_remote: bool,
-    /// Counts of both modules.
     pub counters: DescriptorCounters,
 }
 
@@ -182,13 +149,10 @@ pub struct DescriptorCounters {
     pub doorbells: u64,
     /// Descriptors that were read in full.
     pub read: u64,
-    /// Local descriptors that were extracted.
     pub extracted: u64,
-    /// GET packets sent.
     pub gets: u64,
     /// Remote GETs turned into PUTs.
     pub remote_gets: u64,
-    /// Descriptors that were refused.
     pub refused: u64,
 }
 
@@ -220,9 +184,9 @@ impl DescriptorUnit {
         whole
     }
 
-    /// Moves the next descriptor into the idle extract module, and returns it. Local and remote
-    /// ones alternate.
-    pub fn begin(&mut self, now: Time) -> Option<&Extracting> {
+    /// Moves the next descriptor into the idle extract module. Returns its operation and its length.
+    /// Local and remote ones alternate.
+    pub fn begin(&mut self, now: Time) -> Option<(u32, usize)> {
         debug_assert!(self.extracting.is_none());
         let local = self.held.is_none()
             && self.first_job < self.reached
@@ -233,13 +197,18 @@ impl DescriptorUnit {
             (true, true) => !self.last_was_remote,
             (_, remote) => remote,
         };
-        self.extracting = if self.last_was_remote {
-            self.remote.pop(now).map(Extracting::Remote)
+        let (extracting, what) = if self.last_was_remote {
+            let get = self.remote.pop(now)?;
+            let what = (get.operation, get.bytes.len());
+            (Extracting::Remote(get), what)
         } else {
             self.first_job += 1;
-            self.jobs.pop(now).map(Extracting::Local)
+            let job = self.jobs.pop(now)?;
+            let what = (job.operation, job.bytes.len());
+            (Extracting::Local(job), what)
         };
-        self.extracting.as_ref()
+        self.extracting = Some(extracting);
+        Some(what)
     }
 }
 

@@ -19,12 +19,21 @@ use super::function::{DESCRIPTOR_PLACE, Layout, SLOT_BYTES};
 use super::journal::{Cause, Stage};
 use super::node::Step;
 use super::pcie::{COMPLETION_BYTES, REQUEST_BYTES};
-use super::port::{Port, RingKind, WindowWrite};
+use super::port::{Port, WindowWrite};
 use super::ring::{Place, Position};
 use super::submission::{Submission, Way, words};
 use crate::engine::{Server, Service};
 use crate::stats::{Queue, Watched};
 use crate::units::{Span, Time};
+
+/// The two event rings of a queue pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RingKind {
+    /// Send completions (C-13).
+    Send,
+    /// Receive completions (C-14).
+    Receive,
+}
 
 /// An event for a program.
 #[derive(Clone, Copy, Debug)]
@@ -60,6 +69,8 @@ struct QueuePairState {
     consumed: [u64; 2],
     /// Consumed events that were reported to the interface.
     reported: [u64; 2],
+    /// First address of the list of slots.
+    slot_list: u64,
     slots_posted: u64,
     slots_reported: u64,
     /// Whether the program polls its rings.
@@ -159,6 +170,7 @@ impl Host {
             next: [places.send_ring, places.receive_ring].map(|base| Position::new(base, entries)),
             consumed: [0; 2],
             reported: [0; 2],
+            slot_list: places.slot_list,
             slots_posted: slots,
             slots_reported: slots,
             consumes: true,
@@ -344,14 +356,13 @@ impl Host {
         &mut self,
         cx: &mut Context,
         port: &mut Port,
-        layouts: &[Layout],
         (function, queue_pair, ring): (usize, usize, RingKind),
         operation: u32,
     ) {
         let state = &mut self.queue_pairs[function * self.per_function + queue_pair];
         state.about[ring as usize].push_back(operation);
         if state.consumes {
-            self.consume(cx, port, layouts, (function, queue_pair), ring);
+            self.consume(cx, port, (function, queue_pair), ring);
         }
     }
 
@@ -361,14 +372,13 @@ impl Host {
         &mut self,
         cx: &mut Context,
         port: &mut Port,
-        layouts: &[Layout],
         (function, queue_pair): (usize, usize),
         yes: bool,
     ) {
         self.queue_pairs[function * self.per_function + queue_pair].consumes = yes;
         if yes {
             for ring in [RingKind::Send, RingKind::Receive] {
-                self.consume(cx, port, layouts, (function, queue_pair), ring);
+                self.consume(cx, port, (function, queue_pair), ring);
             }
         }
     }
@@ -378,7 +388,6 @@ impl Host {
         &mut self,
         cx: &mut Context,
         port: &mut Port,
-        layouts: &[Layout],
         (function, queue_pair): (usize, usize),
         ring: RingKind,
     ) {
@@ -398,19 +407,12 @@ impl Host {
                 continue;
             };
             let (time, node) = (cx.now(), self.node);
-            cx.notices.push_back(Notice {
-                time,
-                node,
-                function,
-                queue_pair,
-                ring,
-                operation,
-                event,
-            });
+            let notice = Notice { time, node, function, queue_pair, ring, operation, event };
+            cx.notices.push_back(notice);
             match ring {
                 RingKind::Send => self.sent(cx, function, event.address),
                 RingKind::Receive if event.primitive == Primitive::Nap => {
-                    self.list_slot(cx, port, layouts, (function, queue_pair), event.address);
+                    self.list_slot(cx, port, (function, queue_pair), event.address);
                 }
                 RingKind::Receive => {}
             }
@@ -432,15 +434,13 @@ impl Host {
         &mut self,
         cx: &mut Context,
         port: &mut Port,
-        layouts: &[Layout],
         (function, queue_pair): (usize, usize),
         slot: u64,
     ) {
         debug_assert!(slot.is_multiple_of(SLOT_BYTES));
         let state = &mut self.queue_pairs[function * self.per_function + queue_pair];
-        let list = layouts[function].queue_pairs[queue_pair].slot_list;
-        if let Some(entry) = port.memory.slice_mut(list + 8 * (state.slots_posted % self.slots), 8)
-        {
+        let place = state.slot_list + 8 * (state.slots_posted % self.slots);
+        if let Some(entry) = port.memory.slice_mut(place, 8) {
             entry.copy_from_slice(&slot.to_le_bytes());
         }
         state.slots_posted += 1;

@@ -333,11 +333,14 @@ pub struct Interval {
 impl Explanation {
     /// Time in `stage`, working and waiting.
     pub fn time_in(&self, stage: Stage) -> Span {
-        self.intervals
-            .iter()
-            .filter(|interval| interval.stage == stage)
-            .map(|interval| interval.length)
-            .sum()
+        let inside = self.intervals.iter().filter(|interval| interval.stage == stage);
+        inside.map(|interval| interval.length).sum()
+    }
+
+    /// Sum of all waits.
+    pub(super) fn waited(&self) -> Span {
+        let waits = self.intervals.iter().filter(|interval| interval.cause.is_some());
+        waits.map(|interval| interval.length).sum()
     }
 
     /// Sum of all intervals; it equals the total if the journal is complete.
@@ -357,28 +360,15 @@ impl fmt::Display for Explanation {
         for Interval { stage, cause, start, length } in &self.intervals {
             let (wait, service) =
                 if cause.is_some() { (*length, Span::ZERO) } else { (Span::ZERO, *length) };
-            write!(
-                f,
-                "{stage:<20} {:>11.3} {:>11.3} {:>11.3}",
-                start.as_ns(),
-                wait.as_ns(),
-                service.as_ns()
-            )?;
+            let [start, wait, service] = [*start, wait, service].map(Span::as_ns);
+            write!(f, "{stage:<20} {start:>11.3} {wait:>11.3} {service:>11.3}")?;
             match cause {
                 Some(cause) => writeln!(f, "   {cause}")?,
                 None => writeln!(f)?,
             }
         }
-        let waits = self.intervals.iter().filter(|interval| interval.cause.is_some());
-        let waited: Span = waits.map(|interval| interval.length).sum();
-        let served = self.accounted() - waited;
-        writeln!(
-            f,
-            "{:<20} {:>11.3} {:>11.3} {:>11.3}",
-            "end to end",
-            self.total.as_ns(),
-            waited.as_ns(),
-            served.as_ns()
-        )
+        let served = self.accounted() - self.waited();
+        let [total, waited, served] = [self.total, self.waited(), served].map(Span::as_ns);
+        writeln!(f, "{:<20} {total:>11.3} {waited:>11.3} {served:>11.3}", "end to end")
     }
 }

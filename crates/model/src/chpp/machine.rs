@@ -56,6 +56,13 @@ impl Program for () {
     fn notified(&mut self, _: &Notice, _: &mut HostApi<'_>) {}
 }
 
+/// A program that only collects notices.
+impl Program for Vec<Notice> {
+    fn notified(&mut self, notice: &Notice, _: &mut HostApi<'_>) {
+        self.push(*notice);
+    }
+}
+
 /// Nodes, controllers, and the schedule of their events.
 pub type Machine = Simulation<Hardware>;
 
@@ -94,7 +101,7 @@ impl Machine {
         let mut random = Random::new(seed);
         let nodes = (0..config.nodes()).map(|node| Node::new(config, node, &mut random)).collect();
         let controllers = Controllers::new(config, &mut random)?;
-        let io = Io::new(config, controllers.crossbars().len(), &mut Random::new(!seed));
+        let io = Io::new(config, controllers.crossbars.len(), &mut Random::new(!seed));
         let mut hardware = Hardware {
             config: config.clone(),
             nodes,
@@ -179,7 +186,7 @@ impl Machine {
 
     /// The crossbar of the first controller.
     pub fn crossbar(&self) -> &Crossbar {
-        &self.model.controllers.crossbars()[0]
+        &self.model.controllers.crossbars[0]
     }
 
     /// All controllers, with their crossbars and links.
@@ -287,7 +294,7 @@ impl Machine {
             let queues = node.queues().into_iter();
             all.extend(queues.map(|(name, queue)| QueueUse::of(name, queue.occupancy(), now)));
         }
-        let channels = self.model.controllers.crossbars().iter().flat_map(Crossbar::occupancies);
+        let channels = self.model.controllers.crossbars.iter().flat_map(Crossbar::occupancies);
         all.extend(channels.map(|(name, occupancy)| QueueUse::of(name, occupancy, now)));
         let io = self.model.io.occupancies();
         all.extend(io.map(|(name, occupancy)| QueueUse::of(name, occupancy, now)));
@@ -463,7 +470,7 @@ impl HostApi<'_> {
     /// Makes the program of a queue pair poll its rings, or stop polling.
     pub fn consumes(&mut self, node: usize, function: usize, queue_pair: usize, yes: bool) {
         self.hardware.at(self.schedule, node, |node, cx| {
-            node.host.consumes(cx, &mut node.port, &node.layouts, (function, queue_pair), yes);
+            node.host.consumes(cx, &mut node.port, (function, queue_pair), yes);
         });
     }
 
@@ -561,13 +568,13 @@ impl Hardware {
     /// Records the state at the end of the moment `time`, if signals are recorded.
     fn look(&mut self, time: Time) {
         if let Some(signals) = &mut self.signals {
-            signals.look(time, &self.config.nic, &self.nodes, self.controllers.crossbars());
+            signals.look(time, &self.config.nic, &self.nodes, &self.controllers.crossbars);
         }
     }
 
     fn matches(&mut self, schedule: &mut Schedule<NicEvent>, controller: usize) {
         let mut grants = std::mem::take(&mut self.grants);
-        self.controllers.matches(schedule, controller, &mut grants);
+        self.controllers.crossbars[controller].matches(schedule, &mut grants);
         let (now, module) = (schedule.now(), self.config.nic.module());
         for grant in grants.drain(..) {
             let packet = grant.bound.packet;
@@ -594,9 +601,8 @@ impl Hardware {
                 // configuration.
                 let longer = (self.config.nic.packet_header.count() - 16) as usize;
                 let parcel = (&grant, bytes.as_slice(), longer);
-                let arrives = self.controllers.depart(schedule, &self.config, controller, parcel);
-                let far = self.controllers.controller_behind(controller, &grant);
-                if let (Some(arrives), Some(far)) = (arrives, far) {
+                let left = self.controllers.depart(schedule, &self.config, controller, parcel);
+                if let Some((far, arrives)) = left {
                     self.came_by_link(packet, (controller, far), arrives);
                 }
             }

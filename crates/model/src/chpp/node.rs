@@ -13,11 +13,11 @@ use super::descriptor::{
 };
 use super::doorbell::{Doorbell, Doorbells};
 use super::function::Layout;
-use super::host::Host;
+use super::host::{Host, RingKind};
 use super::journal::{Cause, SEND_EVENT, Stage};
 use super::packer::Packer;
 use super::pcie::first_request;
-use super::port::{Incoming, Note, Port, Purpose, RingKind, WindowWrite, Written};
+use super::port::{Incoming, Note, Port, Purpose, WindowWrite, Written};
 use super::ring::EventRing;
 use super::slots::SlotCache;
 use super::submission::words;
@@ -164,7 +164,7 @@ impl Node {
             Step::DataReads => self.data_reads(cx),
             Step::Sent => self.sent(cx),
             Step::Arrived => self.arrived(cx),
-            Step::Uploads => self.uploads(cx),
+            Step::Uploads => self.receive(cx, Receiver::upload),
             Step::Visible => self.visible(cx),
         }
     }
@@ -314,15 +314,12 @@ impl Node {
             return;
         }
         let now = cx.now();
-        let Some(extracting) = self.descriptors.begin(now) else { return };
+        let Some((operation, bytes)) = self.descriptors.begin(now) else { return };
         let nic = &cx.config.nic;
         // The module's delay covers the hardware header; every further word takes a cycle of the
         // descriptor path (5.2).
-        let words =
-            (extracting.bytes() as u64).saturating_sub(16).div_ceil(nic.descriptor_path.count());
+        let words = (bytes as u64).saturating_sub(16).div_ceil(nic.descriptor_path.count());
         let taken = nic.module() + nic.cycle() * words;
-        let operation = extracting.operation();
-        let now = cx.now();
         cx.journal.mark(operation, None, Stage::DescriptorExtract, Some(Cause::Arbiter), now);
         cx.journal.mark(operation, None, Stage::DescriptorExtract, None, now + taken);
         cx.schedule.after(taken, Step::Extracted.of(self.number as u8));
@@ -499,28 +496,24 @@ impl Node {
 
     /// Passes received packets on.
     fn dispatch(&mut self, cx: &mut Context) {
+        self.receive(cx, Receiver::dispatch);
+    }
+
+    /// Runs the dispatch or the upload module. GETs may then have arrived for the extract module,
+    /// and slots may be used.
+    #[inline]
+    fn receive(
+        &mut self,
+        cx: &mut Context,
+        turn: impl FnOnce(&mut Receiver, &mut Context, usize, &mut ReceiveContext),
+    ) {
         let Node { number, receiver, port, descriptors, layouts, queue_pairs, .. } = self;
-        receiver.dispatch(
+        turn(
+            receiver,
             cx,
             *number,
             &mut ReceiveContext { port, descriptors, layouts, queue_pairs },
         );
-        self.after_receiving(cx);
-    }
-
-    /// The next turn of the upload module.
-    fn uploads(&mut self, cx: &mut Context) {
-        let Node { number, receiver, port, descriptors, layouts, queue_pairs, .. } = self;
-        receiver.upload(
-            cx,
-            *number,
-            &mut ReceiveContext { port, descriptors, layouts, queue_pairs },
-        );
-        self.after_receiving(cx);
-    }
-
-    /// GETs may have arrived for the extract module, and slots may be used.
-    fn after_receiving(&mut self, cx: &mut Context) {
         if !self.descriptors.remote.is_empty() {
             self.extract(cx);
         }
@@ -556,13 +549,8 @@ impl Node {
                 if ring == RingKind::Receive {
                     cx.operations[operation].finished = Some((now, part));
                 }
-                self.host.event(
-                    cx,
-                    &mut self.port,
-                    &self.layouts,
-                    (function, queue_pair, ring),
-                    operation,
-                );
+                let place = (function, queue_pair, ring);
+                self.host.event(cx, &mut self.port, place, operation);
             }
             None => {}
         }
@@ -608,9 +596,9 @@ impl Node {
             let name = |what| {
                 format!("{what} of queue pair {node}.{}.{}", at / per_function, at % per_function)
             };
-            queues.push((name("send ring"), pair.send_ring.full()));
-            queues.push((name("receive ring"), pair.receive_ring.full()));
-            queues.push((name("free NAP slots on the chip"), pair.slots.cached()));
+            queues.push((name("send ring"), &pair.send_ring.full));
+            queues.push((name("receive ring"), &pair.receive_ring.full));
+            queues.push((name("free NAP slots on the chip"), &pair.slots.cached));
         }
         queues
     }

@@ -119,13 +119,8 @@ impl Packer {
         if cx.journal.is_open() {
             let cause = if cx.now() > available { Cause::VirtualChannel } else { Cause::Arbiter };
             if has_data {
-                cx.journal.mark(
-                    operation,
-                    Some(part),
-                    Stage::DataExtract,
-                    None,
-                    available.saturating_sub(nic.module()),
-                );
+                let extracted = available.saturating_sub(nic.module());
+                cx.journal.mark(operation, Some(part), Stage::DataExtract, None, extracted);
                 cx.journal.mark(operation, Some(part), Stage::DataReorder, None, available);
             }
             cx.journal.mark(operation, Some(part), Stage::Packer, Some(cause), begun);

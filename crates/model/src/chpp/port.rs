@@ -8,6 +8,7 @@
 
 use super::Context;
 use super::config::Config;
+use super::host::RingKind;
 use super::journal::{Cause, Stage};
 use super::memory::HostMemory;
 use super::node::Step;
@@ -25,28 +26,16 @@ use crate::units::Time;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// The descriptor of the job with this number.
-    Descriptor {
-        /// Number of the job.
-        job: u64,
-    },
+    Descriptor { job: u64 },
     /// The data read with this number.
-    Data {
-        /// Number of the read.
-        read: u64,
-    },
+    Data { read: u64 },
     /// NAP slot addresses.
-    Slots {
-        /// Function.
-        function: usize,
-        /// Queue pair.
-        queue_pair: usize,
-    },
+    Slots { function: usize, queue_pair: usize },
 }
 
 /// Where the journal books a read or write.
 #[derive(Clone, Copy, Debug)]
 pub struct Note {
-    /// The operation.
     pub operation: u32,
     /// Its part, if it concerns only one part.
     pub part: Option<u32>,
@@ -69,35 +58,10 @@ struct Read {
 /// A processor's store into the window other than a doorbell.
 #[derive(Clone, Copy, Debug)]
 pub enum WindowWrite {
-    /// Count of events of a ring that software has consumed (C-16).
-    Consumed {
-        /// Function.
-        function: usize,
-        /// Queue pair.
-        queue_pair: usize,
-        /// Which of the two rings.
-        ring: RingKind,
-        /// Events since the beginning.
-        count: u64,
-    },
-    /// Count of slot addresses that software has listed (C-20).
-    SlotsPosted {
-        /// Function.
-        function: usize,
-        /// Queue pair.
-        queue_pair: usize,
-        /// Addresses since the beginning.
-        count: u64,
-    },
-}
-
-/// The two event rings of a queue pair.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RingKind {
-    /// Send completions (C-13).
-    Send,
-    /// Receive completions (C-14).
-    Receive,
+    /// Count of events of a ring that software has consumed since the beginning (C-16).
+    Consumed { function: usize, queue_pair: usize, ring: RingKind, count: u64 },
+    /// Count of slot addresses that software has listed since the beginning (C-20).
+    SlotsPosted { function: usize, queue_pair: usize, count: u64 },
 }
 
 /// What the port passes to the blocks of the interface.
@@ -106,21 +70,14 @@ pub enum Incoming {
     /// A store into the window.
     Window(WindowWrite),
     /// Some bytes of a read.
-    Completion {
-        /// The read's tag.
-        tag: Tag,
-        /// How many bytes arrived.
-        length: usize,
-    },
+    Completion { tag: Tag, length: usize },
 }
 
 /// A write in flight to host memory.
 pub struct PendingWrite {
     /// Global address of the first byte.
     pub address: u64,
-    /// The bytes.
     pub bytes: Vec<u8>,
-    /// Their meaning.
     pub meaning: Written,
 }
 
@@ -128,36 +85,16 @@ pub struct PendingWrite {
 #[derive(Clone, Copy, Debug)]
 pub enum Written {
     /// Data of a part of an operation.
-    Data {
-        /// The operation.
-        operation: u32,
-        /// Its part.
-        part: u32,
-        /// Number of bytes.
-        length: u64,
-    },
+    Data { operation: u32, part: u32, length: u64 },
     /// A record of an event ring.
-    Event {
-        /// Function.
-        function: usize,
-        /// Queue pair.
-        queue_pair: usize,
-        /// Which of the two rings.
-        ring: RingKind,
-        /// The operation, for the journal.
-        operation: u32,
-        /// The part of the operation.
-        part: u32,
-    },
+    Event { function: usize, queue_pair: usize, ring: RingKind, operation: u32, part: u32 },
 }
 
 /// A completed read.
 pub struct Answer {
-    /// Its purpose.
     pub purpose: Purpose,
     /// Address of the first byte.
     pub address: u64,
-    /// All of its bytes.
     pub bytes: Vec<u8>,
 }
 
@@ -172,9 +109,7 @@ pub struct Port {
     pub posted: Credits,
     /// Credits for reads.
     pub non_posted: Credits,
-    /// Host memory.
     pub memory: HostMemory,
-    /// Tags of reads.
     pub tags: TagAllocator,
     reads: Vec<Option<Read>>,
     /// The internal bus, busy with incoming packets.

@@ -11,7 +11,8 @@ pub struct SlotCache {
     list_entries: u64,
     capacity: usize,
     batch: usize,
-    cached: Queue<u64>,
+    /// Free slots.
+    pub cached: Queue<u64>,
     /// Addresses read from the list since the beginning.
     fetched: u64,
     /// Addresses that software has put into the list since the beginning.
@@ -45,21 +46,6 @@ impl SlotCache {
             refilling: false,
             refills: 0,
         }
-    }
-
-    /// A free slot, if one is cached.
-    pub fn take(&mut self, now: Time) -> Option<u64> {
-        self.cached.pop(now)
-    }
-
-    /// The cached addresses.
-    pub fn cached(&self) -> &Queue<u64> {
-        &self.cached
-    }
-
-    /// Whether a slot is cached.
-    pub fn is_ready(&self) -> bool {
-        !self.cached.is_empty()
     }
 
     /// The read that is due: at most half of the capacity is cached, and the list has more entries.

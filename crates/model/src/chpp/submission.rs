@@ -29,7 +29,6 @@ pub enum Way {
 
 /// The state of the interface's credit manager and of its host's software.
 pub struct Submission {
-    /// The credit manager of DAMQ-PD.
     manager: Option<CreditManager>,
     total: u16,
     functions: Vec<Function>,

@@ -14,10 +14,11 @@ use bellwire_wire::tail::Tail;
 use super::config::NicConfig;
 use super::descriptor::{DescriptorUnit, RemoteGet};
 use super::function::Layout;
+use super::host::RingKind;
 use super::journal::{Cause, Stage};
 use super::node::Step;
 use super::pcie::{Run, first_request};
-use super::port::{Note, PendingWrite, Port, RingKind, Written};
+use super::port::{Note, PendingWrite, Port, Written};
 use super::ring::{EventRing, Place};
 use super::slots::SlotCache;
 use super::{Context, PacketHandle};
@@ -29,11 +30,8 @@ use crate::units::Time;
 pub struct QueuePair {
     /// Key that packets must carry (C-09).
     pub magic: u8,
-    /// Send-completion ring.
     pub send_ring: EventRing,
-    /// Receive-completion ring.
     pub receive_ring: EventRing,
-    /// NAP slots.
     pub slots: SlotCache,
 }
 
@@ -64,7 +62,6 @@ pub struct Receiver {
     converter: Server,
     /// The queue pair, as an index among all, that has used a slot since the last check.
     pub took_slot: Option<usize>,
-    /// Counters of the blocks.
     pub counters: ReceiveCounters,
 }
 
@@ -72,19 +69,9 @@ pub struct Receiver {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blocked {
     /// A record of a receive-completion ring.
-    Event {
-        /// Function.
-        function: usize,
-        /// Queue pair.
-        queue_pair: usize,
-    },
+    Event { function: usize, queue_pair: usize },
     /// A NAP slot.
-    Slot {
-        /// Function.
-        function: usize,
-        /// Queue pair.
-        queue_pair: usize,
-    },
+    Slot { function: usize, queue_pair: usize },
     /// A place for a GET in the send engine.
     RemoteGets,
 }
@@ -92,11 +79,8 @@ pub enum Blocked {
 /// Stage counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceiveCounters {
-    /// NAP packets.
     pub naps: u64,
-    /// PUT packets.
     pub puts: u64,
-    /// GET packets.
     pub gets: u64,
     /// Packets of unknown type or form; dropped (C-37).
     pub unknown: u64,
@@ -112,7 +96,6 @@ pub struct ReceiveCounters {
 
 /// What the receive engine can reach outside itself.
 pub struct ReceiveContext<'a> {
-    /// The bus.
     pub port: &'a mut Port,
     /// The send engine's queue for GETs.
     pub descriptors: &'a mut DescriptorUnit,
@@ -220,7 +203,7 @@ impl Receiver {
                     return true;
                 }
                 // Slot and record must both be available before anything is written (C-21).
-                if is_nap && !pair.slots.is_ready() {
+                if is_nap && pair.slots.cached.is_empty() {
                     self.blocked = Some(Blocked::Slot { function, queue_pair });
                     self.starved = true;
                     return false;
@@ -232,7 +215,7 @@ impl Receiver {
                     return false;
                 }
                 let event = if wants_event { pair.receive_ring.take(now) } else { None };
-                let slot = if is_nap { pair.slots.take(now) } else { None };
+                let slot = if is_nap { pair.slots.cached.pop(now) } else { None };
                 self.took_slot = is_nap.then_some(at);
                 let address = slot.unwrap_or(target);
                 // The header is valid; the tail follows the payload.
@@ -244,16 +227,11 @@ impl Receiver {
                 self.uploading =
                     Some(Uploading { packet, class, header, tail, address, written: 0, event });
                 // The module's delay overlaps with the write of the previous packet.
-                let begins = now.max(arrived + cx.config.nic.module());
+                let through = arrived + cx.config.nic.module();
+                let begins = now.max(through);
                 let cause =
                     if std::mem::take(&mut self.starved) { Cause::Slot } else { Cause::Arbiter };
-                cx.journal.mark(
-                    operation,
-                    Some(part),
-                    Stage::Upload,
-                    None,
-                    arrived + cx.config.nic.module(),
-                );
+                cx.journal.mark(operation, Some(part), Stage::Upload, None, through);
                 cx.journal.mark(operation, Some(part), Stage::Upload, Some(cause), begins);
                 cx.schedule.at(begins, Step::Uploads.of(node as u8));
                 true

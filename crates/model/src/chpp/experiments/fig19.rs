@@ -4,11 +4,10 @@
 use bellwire_wire::endpoint::Endpoint;
 
 use super::Kind;
-use super::single::post;
+use super::single::post_free;
 use crate::chpp::config::Arbitration;
-use crate::chpp::host::Notice;
+use crate::chpp::host::{Notice, RingKind};
 use crate::chpp::machine::{HostApi, Program};
-use crate::chpp::port::RingKind;
 use crate::chpp::{Config, Machine};
 use crate::engine::Policy;
 use crate::experiment::{Axis, Origin, Report};
@@ -42,9 +41,8 @@ impl Functions {
         else {
             return;
         };
-        let places = (api.free_memory(0, function), api.free_memory(1, function));
         // A descriptor can express every PUT of this length.
-        let _ = post(api, Kind::Put, (from, to), places, length);
+        let _ = post_free(api, Kind::Put, (from, to), length);
     }
 }
 

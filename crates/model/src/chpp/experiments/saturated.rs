@@ -96,7 +96,7 @@ impl Alone {
     /// Puts packets into the channels of `input` in order of arrival, until one finds no room.
     fn fill(&mut self, schedule: &mut Schedule<NicEvent>, input: usize) {
         while let Some(&(came, output)) = self.waiting[input].front() {
-            let channel = output % self.crossbar.channels();
+            let channel = output % self.crossbar.channels;
             if !self.crossbar.has_room(input, channel) {
                 return;
             }

@@ -2,10 +2,9 @@
 //! cHPP sections 1 and 2.2).
 
 use super::Kind;
-use super::single::{endpoint, pattern, post};
-use crate::chpp::host::Notice;
+use super::single::{endpoint, fill, pattern, post};
+use crate::chpp::host::{Notice, RingKind};
 use crate::chpp::machine::{HostApi, Program};
-use crate::chpp::port::RingKind;
 use crate::chpp::{Config, Machine};
 use crate::experiment::Report;
 use crate::units::Span;
@@ -71,8 +70,7 @@ fn transfer(config: &Config, way: &'static [u8], bytes: u64, piece: u64) -> Resu
     let mut relay = Relay { way, piece, bytes, arrived: 0, finished: None };
     let mut api = machine.api();
     let source = api.free_memory(2, 0);
-    let memory = api.memory_mut(source, bytes as usize).ok_or("longer than the window")?;
-    memory.iter_mut().enumerate().for_each(|(at, byte)| *byte = pattern(at));
+    fill(api.memory_mut(source, bytes as usize).ok_or("longer than the window")?);
     for offset in (0..bytes).step_by(piece as usize) {
         relay.send(&mut machine.api(), 0, offset)?;
     }

@@ -2,11 +2,10 @@
 //! descriptor itself into the engine under a lock.
 
 use super::Kind;
-use super::single::{post, single};
+use super::single::{post_free, single};
 use crate::chpp::config::Start;
-use crate::chpp::host::Notice;
+use crate::chpp::host::{Notice, RingKind};
 use crate::chpp::machine::{HostApi, Program};
-use crate::chpp::port::RingKind;
 use crate::chpp::{Config, Machine};
 use crate::experiment::Report;
 use crate::units::{Bytes, Span, Time};
@@ -37,8 +36,7 @@ struct Threads {
 impl Threads {
     fn post(function: usize, api: &mut HostApi<'_>) {
         let end = |node| Endpoint::new(node, function as u8, 0).expect("8 functions at most");
-        let places = (api.free_memory(0, function), api.free_memory(1, function));
-        post(api, Kind::Put, (end(0), end(1)), places, BYTES).expect("16 bytes can be described");
+        post_free(api, Kind::Put, (end(0), end(1)), BYTES).expect("16 bytes can be described");
     }
 }
 

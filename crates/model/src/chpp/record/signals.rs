@@ -147,7 +147,7 @@ fn blocks(nic: &NicConfig, node: &Node, see: &mut See<'_>) {
     see("descriptor", format_args!("valid"), Bit, u64::from(held));
     see("data", format_args!("ready"), Bit, u64::from(data.commands.len() < nic.command_depth));
     see("data", format_args!("commands"), Depth, data.commands.len() as u64);
-    see("data", format_args!("reorder_bytes"), Depth, data.reorder_in_use());
+    see("data", format_args!("reorder_bytes"), Depth, data.in_use);
     see("port", format_args!("tags"), Depth, port.tags.occupancy.inside());
     see("port", format_args!("reads_and_writes"), Depth, port.outstanding() as u64);
     see("packer", format_args!("valid"), Bit, u64::from(!data.commands.is_empty()));
@@ -163,8 +163,8 @@ fn blocks(nic: &NicConfig, node: &Node, see: &mut See<'_>) {
 /// those of its links.
 fn switch(crossbar: &Crossbar, see: &mut See<'_>) {
     use Kind::{Bit, Depth};
-    for port in 0..crossbar.ports() {
-        for channel in 0..crossbar.channels() {
+    for port in 0..crossbar.ports {
+        for channel in 0..crossbar.channels {
             let inside = crossbar.inside(port, channel);
             see("crossbar", format_args!("input_{port}_channel_{channel}"), Depth, inside);
         }
