@@ -99,8 +99,8 @@ impl CarriedLinks {
 
     /// How long the wires that leave a controller by a port were busy.
     pub fn busy(&self, place: Place) -> Span {
-        self.end_at(place)
-            .map_or(Span::ZERO, |(link, end)| self.carriers[link].link().end(end).line.busy())
+        let end = self.end_at(place);
+        end.map_or(Span::ZERO, |(link, end)| self.carriers[link].link().end(end).line.busy())
     }
 
     /// The links, each with the controllers at its ends.
@@ -110,11 +110,9 @@ impl CarriedLinks {
     }
 
     fn end_at(&self, place: Place) -> Option<(usize, u8)> {
-        let ends = self.ends.iter().enumerate();
-        let found = |(link, ends): (usize, &[Place; 2])| {
+        self.ends.iter().enumerate().find_map(|(link, ends)| {
             let end = ends.iter().position(|end| *end == place)?;
             Some((link, end as u8))
-        };
-        ends.into_iter().find_map(found)
+        })
     }
 }

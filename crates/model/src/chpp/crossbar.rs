@@ -330,7 +330,8 @@ impl Crossbar {
 
     /// Whether the place that a packet needs behind its output is free.
     fn has_credit(&self, bound: &Bound) -> bool {
-        self.credits_behind(bound.output.into())[usize::from(bound.credit_class)] > 0
+        let first = usize::from(bound.output) * self.credit_classes;
+        self.credits[first + usize::from(bound.credit_class)] > 0
     }
 
     /// Free places behind an output, by class.

@@ -41,7 +41,7 @@ pub struct DataUnit {
     /// Packed commands, whose memory is reused.
     // Boxed, as they move from module to module.
     #[expect(clippy::vec_box)]
-    spare_commands: Vec<Box<Command>>,
+    pub spare_commands: Vec<Box<Command>>,
     stream: VecDeque<u8>,
     /// Count of bytes that have entered the stream so far, and when the packer may take them.
     available: VecDeque<(u64, Time)>,
@@ -162,8 +162,9 @@ impl DataUnit {
     }
 
     /// A scheduled turn is due.
-    pub fn turn(&mut self, now: Time) {
-        self.turn_at = self.turn_at.filter(|at| *at > now);
+    pub fn turn(&mut self, cx: &mut Context, port: &mut Port) {
+        self.turn_at = self.turn_at.filter(|at| *at > cx.now());
+        self.reads(cx, port);
     }
 
     /// Bytes of a read have arrived. They leave in order, after the delay of two modules.
@@ -222,16 +223,6 @@ impl DataUnit {
     pub fn finished(&mut self, now: Time) -> Option<Box<Command>> {
         self.reading = self.reading.saturating_sub(1);
         self.commands.pop(now)
-    }
-
-    /// Keeps a packed command to reuse its memory.
-    pub fn recycle(&mut self, command: Box<Command>) {
-        self.spare_commands.push(command);
-    }
-
-    /// A kept command.
-    pub fn recycled(&mut self) -> Option<Box<Command>> {
-        self.spare_commands.pop()
     }
 
     /// Its queues, by name.

@@ -46,7 +46,7 @@ pub struct RemoteGet {
     pub to: Endpoint,
 }
 
-/// What the send event of an operation says, and for whom it is.
+/// What an event of an operation says, and for whom it is.
 #[derive(Clone, Copy)]
 pub struct Transfer {
     /// The operation, for the journal.
@@ -158,7 +158,7 @@ pub struct DescriptorCounters {
 
 impl DescriptorUnit {
     /// The first reached descriptor that is not requested in full, with its number.
-    pub fn to_ask(&mut self) -> Option<(u64, &mut Job)> {
+    pub fn next_to_ask(&mut self) -> Option<(u64, &mut Job)> {
         while self.asked < self.reached {
             let (number, at) = (self.asked, (self.asked - self.first_job) as usize);
             if self.jobs.get_mut(at).is_some_and(|job| job.asked < job.bytes.len() as u64) {
@@ -184,7 +184,7 @@ impl DescriptorUnit {
         whole
     }
 
-    /// Moves the next descriptor into the idle extract module. Returns its operation and its length.
+    /// Moves the next descriptor into the idle extract module. Returns its operation and length.
     /// Local and remote ones alternate.
     pub fn begin(&mut self, now: Time) -> Option<(u32, usize)> {
         debug_assert!(self.extracting.is_none());

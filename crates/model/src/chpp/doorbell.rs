@@ -3,7 +3,7 @@
 
 use super::config::NicConfig;
 use crate::engine::{Arbiter, Random};
-use crate::stats::{Imbalance, Queue, Watched};
+use crate::stats::Queue;
 use crate::units::Time;
 
 /// A doorbell on its way to the engine.
@@ -68,14 +68,5 @@ impl Doorbells {
     /// Whether no doorbell waits.
     pub fn is_empty(&self) -> bool {
         self.filled == 0
-    }
-
-    /// Checks Little's law on each FIFO.
-    ///
-    /// # Errors
-    /// The violated law.
-    pub fn audit(&self, now: Time) -> Result<(), Imbalance> {
-        let mut fifos = self.fifos.iter().enumerate();
-        fifos.try_for_each(|(at, fifo)| fifo.audit(&format!("doorbell FIFO {at}"), now))
     }
 }

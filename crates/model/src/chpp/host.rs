@@ -265,7 +265,7 @@ impl Host {
                 let taken = port.burst(cx, operation, function, &descriptor);
                 return Some((Doorbell { stored: Some(descriptor), ..doorbell }, taken));
             }
-            self.submission.ring();
+            self.submission.counts[1] += 1;
         }
         let taken = port.doorbell(cx, operation, (function, 0, doorbell.word));
         cx.recycle(descriptor);

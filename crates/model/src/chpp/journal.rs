@@ -247,7 +247,7 @@ impl Journal {
             if until <= at {
                 continue;
             }
-            let begins = at;
+            let (begins, ends) = (at, until);
             at = until;
             let before =
                 steps.last_mut().filter(|step| (step.operation, step.part) == (operation, part));
@@ -259,15 +259,8 @@ impl Journal {
                             && (step.after_get_trip || step.stage == Stage::GetTrip)
                     });
                     let after_get_trip = remote && stage != Stage::GetTrip;
-                    steps.push(Step {
-                        operation,
-                        part,
-                        stage,
-                        cause,
-                        begins,
-                        ends: until,
-                        after_get_trip,
-                    });
+                    let step = Step { operation, part, stage, cause, begins, ends, after_get_trip };
+                    steps.push(step);
                 }
             }
         }

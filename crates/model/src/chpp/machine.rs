@@ -23,7 +23,7 @@ use super::record::signals::Signals;
 use super::upload::Blocked;
 use super::{Context, NicEvent, Packet};
 use crate::engine::{Cycle, Ended, Model, Pool, Random, Schedule, Simulation, Standstill, Waits};
-use crate::stats::{Imbalance, QueueUse, Watched};
+use crate::stats::{Imbalance, QueueUse};
 use crate::units::{Span, Time};
 
 /// A resource, and its utilisation.
@@ -285,10 +285,6 @@ impl Machine {
         let now = self.now();
         let mut all = Vec::new();
         for (at, node) in self.model.nodes.iter().enumerate() {
-            for (function, fifo) in node.doorbells.fifos.iter().enumerate() {
-                let name = format!("doorbell FIFO of function {at}.{function}");
-                all.push(QueueUse::of(name, fifo.occupancy(), now));
-            }
             let tags = &node.port.tags.occupancy;
             all.push(QueueUse::of(format!("tags of node {at}"), tags, now));
             let queues = node.queues().into_iter();
@@ -312,7 +308,6 @@ impl Machine {
         self.model.controllers.audit(now)?;
         self.model.io.audit(now)?;
         self.model.nodes.iter().try_for_each(|node| {
-            node.doorbells.audit(now)?;
             node.port.tags.audit(now)?;
             node.queues().iter().try_for_each(|(name, queue)| queue.audit(name, now))
         })
@@ -338,7 +333,8 @@ impl HostApi<'_> {
         function: usize,
         descriptor: &DescriptorRepr<'_>,
     ) -> Result<u32, WireError> {
-        let mut bytes = super::buffer(&mut self.hardware.spare, descriptor.buffer_len());
+        let mut bytes = self.hardware.spare.pop().unwrap_or_default();
+        bytes.resize(descriptor.buffer_len(), 0);
         descriptor.emit(&mut bytes)?;
         let length = descriptor.work.total_bytes()?;
         let peer = Some(descriptor.destination.cpu().into());
@@ -674,6 +670,8 @@ impl Model for Hardware {
     fn waits(&self, waits: &mut Waits) {
         for (at, node) in self.nodes.iter().enumerate() {
             let packer = format!("packer of node {at}");
+            let gets = format!("GETs for node {at}");
+            let commands = format!("commands of node {at}");
             let channel_name = |channel| self.controllers.channel_name(at, channel);
             if let Some(channel) = node.packer.waits_for {
                 waits.add(&packer, channel_name(channel), "room for a packet");
@@ -684,27 +682,19 @@ impl Model for Hardware {
                 waits.add(format!("GET of node {at}"), channel_name(channel), "room for a packet");
             }
             if node.descriptors.held_remote.is_some() {
-                waits.add(
-                    format!("GETs for node {at}"),
-                    format!("commands of node {at}"),
-                    "a place for a command",
-                );
+                waits.add(&gets, &commands, "a place for a command");
             }
             if !node.data.commands.is_empty() {
-                waits.add(format!("commands of node {at}"), &packer, "the packer");
+                waits.add(&commands, &packer, "the packer");
             }
             let buffer = format!("receive buffer of node {at}");
             match node.receiver.blocked {
                 Some(Blocked::RemoteGets) => {
-                    waits.add(&buffer, format!("GETs for node {at}"), "a place for a GET");
+                    waits.add(&buffer, &gets, "a place for a GET");
                 }
-                Some(Blocked::Event { function, queue_pair }) => {
+                Some(Blocked::Software { function, queue_pair, lacks }) => {
                     let software = format!("software of queue pair {at}.{function}.{queue_pair}");
-                    waits.add(&buffer, software, "a record of its receive-completion ring");
-                }
-                Some(Blocked::Slot { function, queue_pair }) => {
-                    let software = format!("software of queue pair {at}.{function}.{queue_pair}");
-                    waits.add(&buffer, software, "a NAP slot");
+                    waits.add(&buffer, software, lacks);
                 }
                 None => {}
             }

@@ -194,7 +194,9 @@ impl Context<'_> {
 
     /// A buffer of `length` bytes with stale contents: the caller writes all of it.
     pub fn buffer(&mut self, length: usize) -> Vec<u8> {
-        buffer(self.spare, length)
+        let mut bytes = self.spare.pop().unwrap_or_default();
+        bytes.resize(length, 0);
+        bytes
     }
 
     /// Keeps a buffer for reuse.
@@ -203,17 +205,4 @@ impl Context<'_> {
             self.spare.push(bytes);
         }
     }
-
-    /// Removes a packet from the pool and recycles its buffer.
-    pub fn drop_packet(&mut self, packet: PacketHandle) {
-        let Packet { bytes, .. } = self.packets.take(packet);
-        self.recycle(bytes);
-    }
-}
-
-/// Takes a buffer of `length` bytes from `spare`, or makes one. Its contents are stale.
-fn buffer(spare: &mut Vec<Vec<u8>>, length: usize) -> Vec<u8> {
-    let mut bytes = spare.pop().unwrap_or_default();
-    bytes.resize(length, 0);
-    bytes
 }

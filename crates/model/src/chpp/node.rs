@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use bellwire_wire::doorbell::DoorbellRepr;
 use bellwire_wire::endpoint::Endpoint;
-use bellwire_wire::event::{EventRepr, Status};
+use bellwire_wire::event::Status;
 
 use super::config::{Config, Start};
 use super::data::DataUnit;
@@ -120,17 +120,12 @@ impl Node {
                     }
                 }
                 let (cache, batch) = (config.nic.slot_cache, config.nic.slot_batch);
+                let (list, first) = (places.slot_list, (0..slots).map(address));
                 queue_pairs.push(QueuePair {
                     magic: random.word() as u8,
                     send_ring: EventRing::new(places.send_ring, config.host.ring_entries),
                     receive_ring: EventRing::new(places.receive_ring, config.host.ring_entries),
-                    slots: SlotCache::new(
-                        places.slot_list,
-                        slots as u64,
-                        cache,
-                        batch,
-                        (0..slots).map(address),
-                    ),
+                    slots: SlotCache::new(list, slots as u64, cache, batch, first),
                 });
             }
         }
@@ -161,7 +156,7 @@ impl Node {
             Step::DescriptorReads => self.descriptor_reads(cx),
             Step::ReadReady => self.port.ready(cx, Tag::of(index.into())),
             Step::Extracted => self.extracted(cx),
-            Step::DataReads => self.data_reads(cx),
+            Step::DataReads => self.data.turn(cx, &mut self.port),
             Step::Sent => self.sent(cx),
             Step::Arrived => self.arrived(cx),
             Step::Uploads => self.receive(cx, Receiver::upload),
@@ -172,7 +167,7 @@ impl Node {
     /// The internal bus hands over a packet from the host.
     fn incoming(&mut self, cx: &mut Context) {
         let now = cx.now();
-        match self.port.incoming(now) {
+        match self.port.incoming.pop(now) {
             Some(Incoming::Window(WindowWrite::Consumed { function, queue_pair, ring, count })) => {
                 let pair = &mut self.queue_pairs[function * cx.config.nic.queue_pairs + queue_pair];
                 match ring {
@@ -252,7 +247,7 @@ impl Node {
     /// Requests descriptors as long as tags are free.
     fn read_descriptors(&mut self, cx: &mut Context) {
         let now = cx.now();
-        while let Some((number, job)) = self.descriptors.to_ask() {
+        while let Some((number, job)) = self.descriptors.next_to_ask() {
             let length = job.bytes.len() as u64;
             let most = cx.config.pcie.read_request.count();
             let run = first_request(job.address + job.asked, length - job.asked, most);
@@ -334,7 +329,7 @@ impl Node {
                 self.descriptors.counters.extracted += 1;
                 self.host.submission.extracted(job.function, job.stored_words);
                 let place = (self.own(job.function), ports);
-                let recycled = self.data.recycled();
+                let recycled = self.data.spare_commands.pop();
                 let mut extract = extract_local(&job, place, &self.layouts, recycled, now);
                 match &mut extract {
                     Extract::Get(get) => get.bytes = job.bytes,
@@ -343,7 +338,7 @@ impl Node {
                 self.descriptors.held = Some(extract);
             }
             Some(Extracting::Remote(get)) => {
-                let recycled = self.data.recycled();
+                let recycled = self.data.spare_commands.pop();
                 match extract_remote(&get, ports, &self.layouts, recycled, now) {
                     Some(command) => {
                         self.descriptors.counters.remote_gets += 1;
@@ -409,12 +404,6 @@ impl Node {
         self.data.commands.push(now, command);
     }
 
-    /// The next turn of the data read module.
-    fn data_reads(&mut self, cx: &mut Context) {
-        self.data.turn(cx.now());
-        self.data.reads(cx, &mut self.port);
-    }
-
     /// The packer may have room, or data.
     pub fn packer_turn(&mut self, cx: &mut Context) {
         // A waiting GET and the packets of PUTs alternate at the crossbar.
@@ -458,33 +447,18 @@ impl Node {
         while left > 0 {
             left -= 1;
             let Some((transfer, status)) = self.pending_sent.pop(now) else { return };
-            let Transfer { operation, source, destination, primitive, .. } = transfer;
-            let (function, queue_pair) =
-                (usize::from(source.function()), usize::from(source.queue_pair()));
-            let pair = &mut self.queue_pairs[function * cx.config.nic.queue_pairs + queue_pair];
+            let at = usize::from(transfer.source.function()) * cx.config.nic.queue_pairs
+                + usize::from(transfer.source.queue_pair());
+            let pair = &mut self.queue_pairs[at];
             let Some(place) = pair.send_ring.take(now) else {
                 // Events of other rings may overtake. Those of one ring stay in order, as each
                 // finds the same ring full.
                 self.pending_sent.push(now, (transfer, status));
                 continue;
             };
-            let event = EventRepr {
-                phase: place.phase,
-                primitive,
-                status,
-                queue_pair: source.queue_pair(),
-                peer: destination,
-                address: transfer.descriptor,
-                length: transfer.length,
-                tail: transfer.tail,
-            };
             // No packet has this part number: the send event is on no data path.
-            let part = SEND_EVENT;
-            let ring = RingKind::Send;
-            let meaning = Written::Event { function, queue_pair, ring, operation, part };
-            let (module, memory) = (Stage::EventWrite, Stage::EventWrite);
-            let note = Note { operation, part: Some(part), module, memory };
-            write_event(cx, &mut self.port, place, &event, meaning, note);
+            let (place, of) = ((place, RingKind::Send), (status, SEND_EVENT));
+            write_event(cx, &mut self.port, place, &transfer, of, Stage::EventWrite);
         }
     }
 
@@ -578,6 +552,9 @@ impl Node {
         for (function, queue) in self.host.queues().enumerate() {
             queues
                 .push((format!("operations of function {node}.{function} before software"), queue));
+        }
+        for (function, fifo) in self.doorbells.fifos.iter().enumerate() {
+            queues.push((format!("doorbell FIFO of function {node}.{function}"), fifo));
         }
         let Node { descriptors, packer, receiver, port, data, .. } = self;
         let blocks: [(&str, &dyn Watched); 7] = [

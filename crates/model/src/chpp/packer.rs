@@ -190,7 +190,7 @@ impl Packer {
         if !command.is_remote {
             self.leaves(cx, command.transfer, last);
         }
-        data.recycle(command);
+        data.spare_commands.push(command);
     }
 }
 

@@ -114,7 +114,8 @@ pub struct Port {
     reads: Vec<Option<Read>>,
     /// The internal bus, busy with incoming packets.
     pub bus: Server,
-    incoming: Queue<Incoming>,
+    /// Packets from the host, in the order of the wires.
+    pub incoming: Queue<Incoming>,
     writes: Queue<PendingWrite>,
     spare: Vec<Vec<u8>>,
     /// Time from taking a tag to the last completion, in picoseconds: the t of Eq. 2.
@@ -170,7 +171,7 @@ impl Port {
             cx.journal.mark(operation, part, module, Some(Cause::Link), passage.begins);
             cx.journal.mark(operation, part, memory, None, passage.arrives);
             cx.journal.mark(operation, part, memory, Some(Cause::Memory), access.begins);
-            cx.journal.mark(operation, part, memory, None, access.done);
+            cx.journal.mark(operation, part, memory, None, access.ends);
         }
         self.reads_sent[match purpose {
             Purpose::Descriptor { .. } => 0,
@@ -179,7 +180,7 @@ impl Port {
         }] += 1;
         let bytes = self.spare.pop().unwrap_or_default();
         self.reads[tag.index()] = Some(Read { run, purpose, note, asked: now, bytes, received: 0 });
-        cx.schedule.at(access.done, Step::ReadReady.about(self.node, tag.index() as u8));
+        cx.schedule.at(access.ends, Step::ReadReady.about(self.node, tag.index() as u8));
         true
     }
 
@@ -308,11 +309,6 @@ impl Port {
         (passage, self.bus.reserve(arrives, cx.config.nic.packet_time(8)))
     }
 
-    /// The next arrived packet, in the order of the wires.
-    pub fn incoming(&mut self, now: Time) -> Option<Incoming> {
-        self.incoming.pop(now)
-    }
-
     /// Counts a completion. With the last one, returns the read's bytes and frees its tag.
     pub fn completed(&mut self, now: Time, tag: Tag, length: usize) -> Option<Answer> {
         let place = self.reads.get_mut(tag.index())?;
@@ -348,14 +344,8 @@ impl Port {
     }
 
     /// Writes bytes within one page, at `at` or when wires and credits allow. Calls must come in
-    /// order of `at`. Returns when the write starts to leave, and when it becomes visible.
-    pub fn write(
-        &mut self,
-        cx: &mut Context,
-        at: Time,
-        write: PendingWrite,
-        note: Note,
-    ) -> (Time, Time) {
+    /// order of `at`. Returns when the write starts to leave.
+    pub fn write(&mut self, cx: &mut Context, at: Time, write: PendingWrite, note: Note) -> Time {
         let run = Run { address: write.address, length: write.bytes.len() as u64 };
         let data = dword_bytes(run);
         let units = data.div_ceil(16);
@@ -372,11 +362,11 @@ impl Port {
             cx.journal.mark(operation, part, module, Some(Cause::Link), passage.begins);
             cx.journal.mark(operation, part, memory, None, passage.arrives);
             cx.journal.mark(operation, part, memory, Some(Cause::Memory), access.begins);
-            cx.journal.mark(operation, part, memory, None, access.done);
+            cx.journal.mark(operation, part, memory, None, access.ends);
         }
         self.writes.push(cx.schedule.now(), write);
-        cx.schedule.at(access.done, Step::Visible.of(self.node));
-        (passage.begins, access.done)
+        cx.schedule.at(access.ends, Step::Visible.of(self.node));
+        passage.begins
     }
 
     /// The oldest write becomes visible, now. Returns its meaning.

@@ -100,11 +100,6 @@ impl Submission {
         }
     }
 
-    /// A descriptor is left in memory.
-    pub fn ring(&mut self) {
-        self.counts[1] += 1;
-    }
-
     /// The extract module has taken a stored descriptor out of the buffer.
     pub fn extracted(&mut self, function: usize, words: u16) {
         let Some(manager) = &mut self.manager else { return };

@@ -250,16 +250,7 @@ fn nonsense_is_refused() {
     let near = api.free_memory(0, 0);
     let sources = [Entry { address: near, length: 16 }];
     let work = Work::NapIndirect((&sources[..]).into());
-    let (destination, tail) = (Endpoint::new(9, 0, 0).unwrap(), Tail::EMPTY);
-    let far = DescriptorRepr {
-        destination,
-        queue_pair: 0,
-        traffic_class: 0,
-        magic: 0,
-        wants_event: true,
-        work,
-        tail,
-    };
+    let far = DescriptorRepr { work, ..put((Endpoint::new(9, 0, 0).unwrap(), 0), &[], &[]) };
     api.post(0, 0, &far).unwrap();
     let mut posted = 1;
     for length in [0, 1, 15, 16, 100, 4096, 5000] {
@@ -294,17 +285,9 @@ struct Rendezvous {
 
 impl Rendezvous {
     fn nap(api: &mut HostApi<'_>, from: u8, to: u8, word: u64) {
-        let destination = endpoint(to);
-        let (bytes, magic) = (word.to_le_bytes(), api.key(destination));
-        let descriptor = DescriptorRepr {
-            destination,
-            queue_pair: 0,
-            traffic_class: 0,
-            magic,
-            wants_event: true,
-            work: Work::NapImmediate(&bytes),
-            tail: Tail::EMPTY,
-        };
+        let (bytes, to) = (word.to_le_bytes(), (endpoint(to), api.key(endpoint(to))));
+        let work = Work::NapImmediate(&bytes);
+        let descriptor = DescriptorRepr { work, ..put(to, &[], &[]) };
         api.post(from.into(), 0, &descriptor).unwrap();
     }
 }

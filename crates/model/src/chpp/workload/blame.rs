@@ -7,8 +7,9 @@ use crate::goal::{Schedule, Work};
 /// At most this many operations are named.
 const NAMED: usize = 8;
 
-/// One or more sentences, if an operation has not ended. `states` are, by rank and operation: begun,
-/// ended. `unreceived` are sends, by rank and operation, whose eager messages no receive matched.
+/// One or more sentences, if an operation has not ended. `states` say of each rank's operations
+/// whether they have begun, and ended. `unreceived` are sends, by rank and operation, whose eager
+/// messages no receive matched.
 pub(super) fn stuck(
     schedule: &Schedule,
     states: &[Vec<(bool, bool)>],
