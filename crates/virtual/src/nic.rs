@@ -13,9 +13,8 @@
 //! credits, without messages that carry them (docs/model-chpp.md).
 
 use bellwire_device::PacketHeader;
-use bellwire_model::chpp::host::Notice;
+use bellwire_model::chpp::host::{Notice, RingKind};
 use bellwire_model::chpp::machine::{HostApi, Program};
-use bellwire_model::chpp::port::RingKind;
 use bellwire_model::chpp::{Config, ConfigError, Machine};
 use bellwire_model::units::{Bytes, Span, Time};
 use bellwire_ring::memory::View;

@@ -7,34 +7,19 @@
 
 use std::collections::VecDeque;
 
+use super::NicEvent;
+use super::crossbar::Bound;
 use super::links::Links;
-use super::{NicEvent, PacketHandle};
 use crate::engine::Schedule;
 use crate::smp::guest::Carrier;
 use crate::smp::transport::CHANNELS;
 use crate::smp::{Config, Link, LinkEvent};
 use crate::units::Span;
 
-/// A packet in flight, and its place at the far end.
-#[derive(Clone, Copy, Debug)]
-pub struct Crossing {
-    /// The packet.
-    pub packet: PacketHandle,
-    /// Header and data, in beats of the bus.
-    pub beats: u64,
-    /// Source node.
-    pub from: u8,
-    /// Destination node.
-    pub to: u8,
-    /// Channel at the far end with a place that is reserved for it.
-    pub credit_class: u8,
-}
-
 /// A packet that has arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkDelivery {
-    /// The packet.
-    pub crossing: Crossing,
+    pub bound: Bound,
     /// Controller that sent it.
     pub near: usize,
     /// Controller and port that received it.
@@ -42,7 +27,7 @@ pub struct LinkDelivery {
 }
 
 /// Packets in flight with their bytes, in order.
-type Queue = VecDeque<(Crossing, Vec<u8>)>;
+type Queue = VecDeque<(Bound, Vec<u8>)>;
 
 /// Controller and port.
 type Place = (usize, u8);
@@ -82,11 +67,11 @@ impl CarriedLinks {
         schedule: &mut Schedule<NicEvent>,
         place: Place,
         channel: usize,
-        (crossing, bytes): (Crossing, Vec<u8>),
+        (bound, bytes): (Bound, Vec<u8>),
     ) {
         let Some((link, end)) = self.end_at(place) else { return };
         self.carriers[link].send(schedule, end, channel as u8, &bytes);
-        self.under_way[link][usize::from(end)][channel].push_back((crossing, bytes));
+        self.under_way[link][usize::from(end)][channel].push_back((bound, bytes));
     }
 
     /// Handles an event on a link; returns the packet that has arrived, if any.
@@ -101,10 +86,10 @@ impl CarriedLinks {
     ) -> Option<LinkDelivery> {
         let carried = self.carriers[link].handle(schedule, event)?;
         let (end, channel) = (usize::from(carried.end), usize::from(carried.channel));
-        let (crossing, bytes) = self.under_way[link][1 - end][channel].pop_front()?;
+        let (bound, bytes) = self.under_way[link][1 - end][channel].pop_front()?;
         assert!(bytes == carried.bytes, "what comes out of a link is what went in");
         let ends = self.ends[link];
-        Some(LinkDelivery { crossing, near: ends[1 - end].0, far: ends[end] })
+        Some(LinkDelivery { bound, near: ends[1 - end].0, far: ends[end] })
     }
 
     /// Packets on links.
@@ -114,8 +99,8 @@ impl CarriedLinks {
 
     /// How long the wires that leave a controller by a port were busy.
     pub fn busy(&self, place: Place) -> Span {
-        self.end_at(place)
-            .map_or(Span::ZERO, |(link, end)| self.carriers[link].link().end(end).line.busy())
+        let end = self.end_at(place);
+        end.map_or(Span::ZERO, |(link, end)| self.carriers[link].link().end(end).line.busy())
     }
 
     /// The links, each with the controllers at its ends.
@@ -125,11 +110,9 @@ impl CarriedLinks {
     }
 
     fn end_at(&self, place: Place) -> Option<(usize, u8)> {
-        let ends = self.ends.iter().enumerate();
-        let found = |(link, ends): (usize, &[Place; 2])| {
+        self.ends.iter().enumerate().find_map(|(link, ends)| {
             let end = ends.iter().position(|end| *end == place)?;
             Some((link, end as u8))
-        };
-        ends.into_iter().find_map(found)
+        })
     }
 }

@@ -33,7 +33,6 @@ pub struct Config {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub links: Option<LinksConfig>,
     /// The processor time of a program that uses the machine as a device.
-    #[serde(default)]
     pub program: ProgramConfig,
 }
 
@@ -266,19 +265,6 @@ pub struct ProgramConfig {
     pub wake: Span,
 }
 
-/// The values of `chpp.toml`, so that a configuration without a device can omit them.
-impl Default for ProgramConfig {
-    fn default() -> Self {
-        ProgramConfig {
-            poll: Span::from_ns(40),
-            send: Span::from_ns(60),
-            receive: Span::from_ns(60),
-            copy: Rate::from_bytes_per_second(10_000_000_000),
-            wake: Span::from_ns(5_000),
-        }
-    }
-}
-
 /// Why a configuration is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
@@ -360,6 +346,9 @@ impl Config {
     pub fn check(&self) -> Result<(), ConfigError> {
         let Config { link: _, nic, pcie, host, crossbar, io, links, program } = self;
         let any = 1..=u64::MAX;
+        let (payload, request) = (pcie.max_payload.count(), pcie.read_request.count());
+        let put = nic.put_payload.count();
+        let link_packets = links.as_ref().map_or(1, |links| links.channel_packets as u64);
         let ranges = [
             ("nic.module_cycles", nic.module_cycles, 0..=1000),
             ("nic.header_cycles", nic.header_cycles, 0..=1000),
@@ -371,33 +360,25 @@ impl Config {
             ("nic.doorbell_depth", nic.doorbell_depth as u64, 1..=64),
             ("nic.descriptor_words", nic.descriptor_words.into(), 4..=4096),
             ("nic.tags", nic.tags as u64, 1..=256),
-            ("nic.put_payload", nic.put_payload.count(), 4..=4096),
+            ("nic.put_payload", put, 4..=4096),
             ("nic.packet_header", nic.packet_header.count(), 16..=1024),
             ("host.processors", host.processors as u64, 1..=8),
             ("nic.descriptors_in_flight", nic.descriptors_in_flight as u64, any.clone()),
             ("nic.command_depth", nic.command_depth as u64, any.clone()),
             ("nic.remote_get_depth", nic.remote_get_depth as u64, any.clone()),
             // The packer gathers a NAP whole, and a read must fit beside a packet.
-            (
-                "nic.reorder",
-                nic.reorder.count(),
-                2048.max(pcie.read_request.count() + nic.put_payload.count())..=u64::MAX,
-            ),
+            ("nic.reorder", nic.reorder.count(), 2048.max(request + put)..=u64::MAX),
             ("nic.slot_cache", nic.slot_cache as u64, nic.slot_batch as u64..=u64::MAX),
-            ("nic.slot_batch", nic.slot_batch as u64, 1..=pcie.read_request.count() / 8),
+            ("nic.slot_batch", nic.slot_batch as u64, 1..=request / 8),
             ("pcie.lanes", pcie.lanes, 1..=32),
             ("pcie.coding", pcie.coding[0], 1..=pcie.coding[1]),
             ("pcie.coding", pcie.coding[1], 1..=1 << 20),
             ("pcie.transfer_rate", pcie.transfer_rate.hz(), 1_000_000_000..=1_000_000_000_000),
-            ("pcie.max_payload", pcie.max_payload.count(), 16..=4096),
-            ("pcie.read_request", pcie.read_request.count(), 16..=4096),
-            (
-                "pcie.completion_boundary",
-                pcie.completion_boundary.count(),
-                16..=pcie.max_payload.count(),
-            ),
+            ("pcie.max_payload", payload, 16..=4096),
+            ("pcie.read_request", request, 16..=4096),
+            ("pcie.completion_boundary", pcie.completion_boundary.count(), 16..=payload),
             ("pcie.posted_headers", pcie.posted_headers, any.clone()),
-            ("pcie.posted_data", pcie.posted_data, pcie.max_payload.count() / 16 + 1..=u64::MAX),
+            ("pcie.posted_data", pcie.posted_data, payload / 16 + 1..=u64::MAX),
             ("pcie.non_posted_headers", pcie.non_posted_headers, any.clone()),
             ("host.ring_entries", host.ring_entries, 2..=4096),
             ("host.slots", host.slots as u64, 1..=256),
@@ -409,11 +390,7 @@ impl Config {
             ("io.devices", io.devices as u64, 0..=MOST_NODES),
             ("io.memory", io.memory.count(), 1..=1 << 30),
             ("io.buffer", io.buffer as u64, 1..=u64::from(u32::MAX)),
-            (
-                "links.channel_packets",
-                links.as_ref().map_or(1, |links| links.channel_packets as u64),
-                any.clone(),
-            ),
+            ("links.channel_packets", link_packets, any.clone()),
             // With a poll that costs no time, a program that only polls would stop virtual time.
             ("program.poll", program.poll.ps(), any),
         ];

@@ -15,7 +15,7 @@
 //! A packet keeps its group (destination modulo n) from link to link. So each of the n groups is a
 //! network of its own without cyclic waits, and GETs never wait for PUTs on their route.
 
-use super::carried::{CarriedLinks, Crossing, LinkDelivery};
+use super::carried::{CarriedLinks, LinkDelivery};
 use super::config::Config;
 use super::crossbar::{Bound, Crossbar, DATA, GET, Grant};
 use super::links::Links;
@@ -34,7 +34,8 @@ pub struct Controllers {
     groups: Vec<usize>,
     dateline_classes: usize,
     get_channel: bool,
-    crossbars: Vec<Crossbar>,
+    /// One for each controller.
+    pub crossbars: Vec<Crossbar>,
     links: Option<Links>,
     /// The SMP paper's links, in place of the wires.
     carried: Option<CarriedLinks>,
@@ -111,29 +112,27 @@ impl Controllers {
         event: crate::smp::LinkEvent,
     ) -> Option<LinkDelivery> {
         let delivery = self.carried.as_mut()?.handle(schedule, link, event)?;
-        let LinkDelivery {
-            crossing: Crossing { packet, beats, from, to, credit_class }, far, ..
-        } = delivery;
-        let input = self.nodes + usize::from(far.1) - 1;
-        let bound = self.bound((packet, from, to, beats), (far.0, input), credit_class.into());
         let head = config.nic.edge(schedule.now());
-        self.crossbars[far.0].inject(schedule, (input, credit_class.into()), bound, head);
+        self.arrives(schedule, delivery.bound, delivery.far, head);
         Some(delivery)
+    }
+
+    /// Puts a packet that came by a link into the channel that is reserved for it.
+    fn arrives(
+        &mut self,
+        schedule: &mut Schedule<NicEvent>,
+        bound: Bound,
+        (far, port): (usize, u8),
+        head: Time,
+    ) {
+        let (input, channel) = (self.crossbar_port(port), bound.credit_class.into());
+        let bound = self.route(bound, (far, input));
+        self.crossbars[far].inject(schedule, (input, channel), bound, head);
     }
 
     /// Nodes of all controllers.
     pub fn nodes(&self) -> usize {
         self.nodes * self.crossbars.len()
-    }
-
-    /// The crossbars, one for each controller.
-    pub fn crossbars(&self) -> &[Crossbar] {
-        &self.crossbars
-    }
-
-    /// The links, if there are several controllers.
-    pub fn links(&self) -> Option<&Links> {
-        self.links.as_ref()
     }
 
     /// The first channel of a node's packets to `to`: `to` modulo the channels (Dest-Mod, C-42), or
@@ -177,48 +176,43 @@ impl Controllers {
             seen.push((channel, to));
         }
         let at = self.place(node);
-        let whole = (packet, node as u8, to as u8, beats);
-        let bound = self.bound(whole, at, channel);
+        let (from, to, credit_class) = (node as u8, to as u8, channel as u8);
+        let bound = self.route(Bound { packet, beats, from, to, output: 0, credit_class }, at);
         self.crossbars[at.0].inject(schedule, (at.1, channel), bound, head);
     }
 
-    /// The route of a packet in `channel` of `input` of `controller`.
-    fn bound(
-        &self,
-        (packet, from, to, beats): (PacketHandle, u8, u8, u64),
-        (controller, input): (usize, usize),
-        channel: usize,
-    ) -> Bound {
-        let among_gets = channel >= self.dateline_classes * self.data_channels;
+    /// Whether a channel is for GETs only.
+    fn is_for_gets(&self, channel: u8) -> bool {
+        usize::from(channel) >= self.dateline_classes * self.data_channels
+    }
+
+    /// The route of a packet through `controller`, where it is in a channel of `input`: that of its
+    /// credit so far.
+    fn route(&self, bound: Bound, (controller, input): (usize, usize)) -> Bound {
+        let Bound { from, to, credit_class, .. } = bound;
+        let among_gets = self.is_for_gets(credit_class);
         let (target, node) = self.place(to.into());
         let (output, credit_class) = match &self.links {
             Some(links) if controller != target => {
                 let source = usize::from(from) / self.nodes;
                 let came_by = self.link_port(input).unwrap_or(0);
                 let pair = u32::from(from) << 8 | u32::from(to);
-                let hop = links.step(controller, came_by, (source, target), pair);
-                let channel = self.channel(to.into(), among_gets, hop.dateline_class);
-                (self.nodes + usize::from(hop.port) - 1, channel)
+                let (port, class) = links.step(controller, came_by, (source, target), pair);
+                (self.crossbar_port(port), self.channel(to.into(), among_gets, class))
             }
             _ => (node, if among_gets { GET } else { DATA }),
         };
-        Bound { packet, beats, from, to, output: output as u8, credit_class: credit_class as u8 }
+        Bound { output: output as u8, credit_class: credit_class as u8, ..bound }
+    }
+
+    /// The port of a crossbar with the topology's number of a link's port.
+    fn crossbar_port(&self, port: u8) -> usize {
+        self.nodes + usize::from(port) - 1
     }
 
     /// The topology's number of a port, if it belongs to a link.
     fn link_port(&self, port: usize) -> Option<u8> {
         (port >= self.nodes).then(|| (port - self.nodes + 1) as u8)
-    }
-
-    /// Matches inputs and outputs of a controller. Call it in the settling phase, after all
-    /// arrivals of this moment.
-    pub fn matches(
-        &mut self,
-        schedule: &mut Schedule<NicEvent>,
-        controller: usize,
-        grants: &mut Vec<Grant>,
-    ) {
-        self.crossbars[controller].matches(schedule, grants);
     }
 
     /// The destination node of a granted packet, or none if it leaves by a link.
@@ -227,48 +221,37 @@ impl Controllers {
         (output < self.nodes).then_some(controller * self.nodes + output)
     }
 
-    /// The next controller of a granted packet, if it leaves by a link.
-    pub fn controller_behind(&self, controller: usize, grant: &Grant) -> Option<usize> {
-        let port = self.link_port(grant.bound.output.into())?;
-        self.links.as_ref()?.far_end(controller, port).map(|(far, _)| far)
-    }
-
-    /// Sends a granted packet over its link. Returns when it is complete at the far end, in the
-    /// channel reserved for it. Returns nothing if the link reports the arrival itself
-    /// ([`Controllers::on_link`]). On the wires the packet is `longer` bytes longer.
+    /// Sends a granted packet over its link. Returns the next controller, and when the packet is
+    /// complete there, in the channel reserved for it. Returns nothing if the link reports the
+    /// arrival itself ([`Controllers::on_link`]). On the wires the packet is `longer` bytes longer.
     pub fn depart(
         &mut self,
         schedule: &mut Schedule<NicEvent>,
         config: &Config,
         controller: usize,
         (grant, bytes, longer): (&Grant, &[u8], usize),
-    ) -> Option<Time> {
-        let Grant { bound: Bound { packet, beats, from, to, output, credit_class }, tail, .. } =
-            *grant;
-        let port = self.link_port(output.into());
-        let (Some(links), Some(port)) = (&mut self.links, port) else { return Some(tail) };
-        let Some((far, far_port)) = links.far_end(controller, port) else { return Some(tail) };
+    ) -> Option<(usize, Time)> {
+        let Grant { bound, tail, .. } = *grant;
+        let output = bound.output.into();
+        let (port, is_get) = (self.link_port(output)?, self.is_for_gets(bound.credit_class));
+        let links = self.links.as_mut()?;
+        let far = links.far_end(controller, port)?;
         if let Some(carried) = &mut self.carried {
             // The link queues packets that it cannot send yet; places at the far end bound the
             // queue.
-            let is_get = usize::from(credit_class) >= self.dateline_classes * self.data_channels;
             let mut bytes = bytes.to_vec();
             bytes.resize(bytes.len() + longer, 0);
-            let crossing = Crossing { packet, beats, from, to, credit_class };
-            let at = (controller, port);
-            carried.send(schedule, at, usize::from(is_get), (crossing, bytes));
+            carried.send(schedule, (controller, port), usize::from(is_get), (bound, bytes));
             return None;
         }
         let bytes = (bytes.len() + longer) as u64;
         let (now, module) = (schedule.now(), config.nic.module());
         let passage = links.transmit((controller, port), bytes, (now + module, tail));
         // Slower wires hold up the crossbar: no buffer is between the two.
-        self.crossbars[controller].hold(schedule, output.into(), passage.left, module);
+        self.crossbars[controller].hold(schedule, output, passage.left, module);
         let head = config.nic.edge(passage.arrives);
-        let input = self.nodes + usize::from(far_port) - 1;
-        let bound = self.bound((packet, from, to, beats), (far, input), credit_class.into());
-        self.crossbars[far].inject(schedule, (input, credit_class.into()), bound, head);
-        Some(head)
+        self.arrives(schedule, bound, far, head);
+        Some((far.0, head))
     }
 
     /// A packet has crossed: returns the node whose input has room now, if the input is a node's. A
@@ -291,7 +274,7 @@ impl Controllers {
             links.latency,
             NicEvent::Credited {
                 controller: near as u8,
-                output: (self.nodes + usize::from(near_port) - 1) as u8,
+                output: self.crossbar_port(near_port) as u8,
                 channel: channel? as u8,
             },
         );
@@ -371,11 +354,9 @@ impl Controllers {
                     .and_then(|(port, links)| links.far_end(controller, port));
                 let holder = match far {
                     None => format!("receive buffer of node {}", bound.to),
-                    Some((far, port)) => self.name(
-                        far,
-                        self.nodes + usize::from(port) - 1,
-                        bound.credit_class.into(),
-                    ),
+                    Some((far, port)) => {
+                        self.name(far, self.crossbar_port(port), bound.credit_class.into())
+                    }
                 };
                 let resource = format!("a place for the {} in front", kind(bound.packet));
                 waits.add(self.name(controller, input, channel), holder, resource);
@@ -397,10 +378,10 @@ impl Controllers {
             for port in 1..links.topology().ports(controller).len() as u8 {
                 let Some((far, far_port)) = links.far_end(controller, port) else { continue };
                 for channel in 0..channels {
-                    let left = crossbar.credits_left(self.nodes + usize::from(port) - 1, channel);
-                    let input = self.nodes + usize::from(far_port) - 1;
+                    let left = crossbar.credits_behind(self.crossbar_port(port))[channel] as u64;
+                    let input = self.crossbar_port(far_port);
                     rooms += self.link_packets as u64;
-                    known += left as u64 + self.crossbars[far].inside(input, channel);
+                    known += left + self.crossbars[far].inside(input, channel);
                 }
             }
         }

@@ -20,15 +20,11 @@ use crate::units::{Span, Time};
 /// A packet and its route through this controller.
 #[derive(Clone, Copy, Debug)]
 pub struct Bound {
-    /// The packet.
     pub packet: PacketHandle,
     /// Header and data, in beats of the bus.
     pub beats: u64,
-    /// Source node.
     pub from: u8,
-    /// Destination node.
     pub to: u8,
-    /// Output of this controller.
     pub output: u8,
     /// Class of the credit that it takes, for a place behind the output: in a receive buffer, or in
     /// a channel at the far end of a link.
@@ -64,7 +60,6 @@ struct Crossing {
 pub struct Grant {
     /// The packet, its route and the place that it takes.
     pub bound: Bound,
-    /// Its input.
     pub input: usize,
     /// When its head arrived; it waits from then until now.
     pub head: Time,
@@ -80,8 +75,9 @@ pub const GET: usize = 1;
 /// The switch of one controller: inputs and outputs of its interfaces first, then of its links.
 pub struct Crossbar {
     controller: u8,
-    ports: usize,
-    channels: usize,
+    pub ports: usize,
+    /// Channels of each input, including that of GETs.
+    pub channels: usize,
     depth: usize,
     cycle: Span,
     module: Span,
@@ -283,11 +279,6 @@ impl Crossbar {
         }
     }
 
-    /// Free places of a class behind `output`.
-    pub fn credits_left(&self, output: usize, credit_class: usize) -> usize {
-        self.credits[output * self.credit_classes + credit_class]
-    }
-
     /// The channel of `input` that its arbiter chooses among those with a packet for `output` and a
     /// free place.
     fn channel_ready(&mut self, input: usize, output: usize, now: Time) -> Option<usize> {
@@ -296,9 +287,7 @@ impl Crossbar {
             let front = self.inputs[input * self.channels + channel].queue.front();
             let front = front
                 .filter(|front| usize::from(front.bound.output) == output && front.head <= now);
-            if front
-                .is_some_and(|front| self.credits_left(output, front.bound.credit_class.into()) > 0)
-            {
+            if front.is_some_and(|front| self.has_credit(&front.bound)) {
                 ready |= 1 << channel;
             }
         }
@@ -335,19 +324,14 @@ impl Crossbar {
         self.inputs.iter().enumerate().filter_map(|(at, queue)| {
             let (input, channel) = (at / self.channels, at % self.channels);
             let bound = queue.queue.front()?.bound;
-            let has_credit = self.credits_left(bound.output.into(), bound.credit_class.into()) > 0;
-            Some((input, channel, bound, has_credit))
+            Some((input, channel, bound, self.has_credit(&bound)))
         })
     }
 
-    /// How many ports there are.
-    pub fn ports(&self) -> usize {
-        self.ports
-    }
-
-    /// How many channels each input has, including that of GETs.
-    pub fn channels(&self) -> usize {
-        self.channels
+    /// Whether the place that a packet needs behind its output is free.
+    fn has_credit(&self, bound: &Bound) -> bool {
+        let first = usize::from(bound.output) * self.credit_classes;
+        self.credits[first + usize::from(bound.credit_class)] > 0
     }
 
     /// Free places behind an output, by class.

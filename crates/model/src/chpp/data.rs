@@ -34,14 +34,14 @@ pub struct DataUnit {
     reading: usize,
     reorder_bytes: u64,
     /// Bytes requested and not packed yet.
-    in_use: u64,
+    pub in_use: u64,
     entries: Queue<ReorderEntry>,
     first_entry: u64,
     spare: Vec<Vec<u8>>,
     /// Packed commands, whose memory is reused.
     // Boxed, as they move from module to module.
     #[expect(clippy::vec_box)]
-    spare_commands: Vec<Box<Command>>,
+    pub spare_commands: Vec<Box<Command>>,
     stream: VecDeque<u8>,
     /// Count of bytes that have entered the stream so far, and when the packer may take them.
     available: VecDeque<(u64, Time)>,
@@ -53,16 +53,13 @@ pub struct DataUnit {
     /// When a turn is scheduled, if one is.
     turn_at: Option<Time>,
     blocked: Cause,
-    /// Counters of the modules.
     pub counters: DataCounters,
 }
 
 /// Stage counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DataCounters {
-    /// Reads sent.
     pub reads: u64,
-    /// Completions received.
     pub completions: u64,
     /// Completions that waited for an earlier read.
     pub early: u64,
@@ -118,7 +115,7 @@ impl DataUnit {
                 self.blocked = Cause::Arbiter;
                 if self.turn_at.is_none() {
                     self.turn_at = Some(free_at);
-                    cx.schedule.at(free_at, Step::DataReads.of(command.source.cpu()));
+                    cx.schedule.at(free_at, Step::DataReads.of(command.transfer.source.cpu()));
                 }
                 return;
             }
@@ -129,9 +126,9 @@ impl DataUnit {
                     true => u64::MAX,
                     false => cx.config.nic.put_payload.count(),
                 };
-                let completes = end == command.total || end.is_multiple_of(payload);
+                let completes = end == command.transfer.length || end.is_multiple_of(payload);
                 completes.then(|| Note {
-                    operation: command.operation,
+                    operation: command.transfer.operation,
                     part: Some(((end - 1) / payload) as u32),
                     module: Stage::DataRead,
                     memory: Stage::DataMemory,
@@ -140,16 +137,10 @@ impl DataUnit {
                 None
             };
             let purpose = Purpose::Data { read: self.first_entry + self.entries.len() as u64 };
-            if let Some(note) = note {
+            if let Some(Note { operation, part, module, .. }) = note {
                 let begun = command.extracted + cx.config.nic.module();
-                cx.journal.mark(note.operation, note.part, Stage::DataRead, None, begun);
-                cx.journal.mark(
-                    note.operation,
-                    note.part,
-                    Stage::DataRead,
-                    Some(self.blocked),
-                    now,
-                );
+                cx.journal.mark(operation, part, module, None, begun);
+                cx.journal.mark(operation, part, module, Some(self.blocked), now);
             }
             if !port.read(cx, run, purpose, note) {
                 self.blocked = Cause::Tag;
@@ -171,8 +162,9 @@ impl DataUnit {
     }
 
     /// A scheduled turn is due.
-    pub fn turn(&mut self, now: Time) {
-        self.turn_at = self.turn_at.filter(|at| *at > now);
+    pub fn turn(&mut self, cx: &mut Context, port: &mut Port) {
+        self.turn_at = self.turn_at.filter(|at| *at > cx.now());
+        self.reads(cx, port);
     }
 
     /// Bytes of a read have arrived. They leave in order, after the delay of two modules.
@@ -231,21 +223,6 @@ impl DataUnit {
     pub fn finished(&mut self, now: Time) -> Option<Box<Command>> {
         self.reading = self.reading.saturating_sub(1);
         self.commands.pop(now)
-    }
-
-    /// Keeps a packed command to reuse its memory.
-    pub fn recycle(&mut self, command: Box<Command>) {
-        self.spare_commands.push(command);
-    }
-
-    /// A kept command.
-    pub fn recycled(&mut self) -> Option<Box<Command>> {
-        self.spare_commands.pop()
-    }
-
-    /// Bytes requested and not packed yet.
-    pub fn reorder_in_use(&self) -> u64 {
-        self.in_use
     }
 
     /// Its queues, by name.

@@ -6,8 +6,6 @@
 //! waits for the crossbar must not block them. Otherwise the channel of GETs would not prevent
 //! deadlock (C-27).
 
-use std::collections::VecDeque;
-
 use bellwire_wire::WireError;
 use bellwire_wire::descriptor::{DescriptorRepr, Work};
 use bellwire_wire::endpoint::Endpoint;
@@ -23,7 +21,6 @@ use crate::units::Time;
 
 /// A descriptor fetch in progress.
 pub struct Job {
-    /// The operation, for the journal.
     pub operation: u32,
     /// The function that rang.
     pub function: usize,
@@ -41,9 +38,7 @@ pub struct Job {
 
 /// A remote GET: its descriptor, its sender and its target.
 pub struct RemoteGet {
-    /// The operation, for the journal.
     pub operation: u32,
-    /// The descriptor.
     pub bytes: Vec<u8>,
     /// The queue pair that sent it.
     pub from: Endpoint,
@@ -51,26 +46,42 @@ pub struct RemoteGet {
     pub to: Endpoint,
 }
 
-/// A transfer that is ready for its data to be read and packed.
-pub struct Command {
+/// What an event of an operation says, and for whom it is.
+#[derive(Clone, Copy)]
+pub struct Transfer {
     /// The operation, for the journal.
     pub operation: u32,
-    /// Own queue pair.
+    /// Own queue pair; queue pair 0 if the descriptor has none.
     pub source: Endpoint,
-    /// Far queue pair.
+    /// Far queue pair; the own one if the descriptor has none.
     pub destination: Endpoint,
-    /// NAP or PUT.
+    /// Its primitive; NAP if the descriptor has none.
     pub primitive: Primitive,
+    /// Address of its descriptor.
+    pub descriptor: u64,
+    /// Bytes to move; 0 if it is refused.
+    pub length: u64,
+    pub tail: Tail,
+}
+
+/// A GET packet to send: it carries the descriptor unchanged.
+pub struct GetRequest {
+    pub transfer: Transfer,
     /// Key of the far queue pair.
     pub magic: u8,
-    /// Traffic class.
+    pub traffic_class: u8,
+    pub bytes: Vec<u8>,
+}
+
+/// A transfer that is ready for its data to be read and packed: a NAP or a PUT.
+pub struct Command {
+    pub transfer: Transfer,
+    /// Whether it answers a remote GET, of which local software does not know.
+    pub is_remote: bool,
+    pub magic: u8,
     pub traffic_class: u8,
     /// Whether the last packet asks for an event.
     pub wants_event: bool,
-    /// Software tail.
-    pub tail: Tail,
-    /// Address of the descriptor; nothing for a remote GET, which local software does not know.
-    pub descriptor: Option<u64>,
     /// What to read, in order.
     pub sources: Vec<Run>,
     /// Position of the reads: entry, and bytes of it.
@@ -81,10 +92,7 @@ pub struct Command {
     pub packed: (usize, u64),
     /// Whether its data was inside the descriptor.
     pub is_immediate: bool,
-    /// The immediate data.
     pub immediate: Vec<u8>,
-    /// Bytes to move.
-    pub total: u64,
     /// Bytes requested.
     pub asked: u64,
     /// Bytes packed.
@@ -99,64 +107,16 @@ pub struct Command {
 pub enum Extract {
     /// Data to move.
     Command(Box<Command>),
-    /// A GET packet to send: it carries the descriptor unchanged.
-    Get {
-        /// The operation, for the journal.
-        operation: u32,
-        /// Own queue pair.
-        source: Endpoint,
-        /// Far queue pair.
-        destination: Endpoint,
-        /// Key of the far queue pair.
-        magic: u8,
-        /// Traffic class.
-        traffic_class: u8,
-        /// Address of the descriptor.
-        address: u64,
-        /// The descriptor.
-        bytes: Vec<u8>,
-    },
-    /// A refused descriptor.
-    Refused {
-        /// The operation, for the journal.
-        operation: u32,
-        /// Own queue pair; queue pair 0 if the descriptor has none.
-        source: Endpoint,
-        /// Far queue pair, if the descriptor has one.
-        destination: Endpoint,
-        /// The requested operation, if the descriptor has one.
-        primitive: Primitive,
-        /// Address of the descriptor.
-        address: u64,
-        /// The reason.
-        status: Status,
-    },
+    /// A GET packet to send.
+    Get(GetRequest),
+    /// A refused descriptor, and the reason.
+    Refused(Transfer, Status),
 }
 
 /// The descriptor in the extract module.
 pub enum Extracting {
-    /// A local descriptor.
     Local(Job),
-    /// A remote one.
     Remote(RemoteGet),
-}
-
-impl Extracting {
-    /// Bytes of the descriptor.
-    pub fn bytes(&self) -> usize {
-        match self {
-            Extracting::Local(job) => job.bytes.len(),
-            Extracting::Remote(get) => get.bytes.len(),
-        }
-    }
-
-    /// The operation, for the journal.
-    pub fn operation(&self) -> u32 {
-        match self {
-            Extracting::Local(job) => job.operation,
-            Extracting::Remote(get) => get.operation,
-        }
-    }
 }
 
 /// Registers and queues of the two modules.
@@ -170,12 +130,8 @@ pub struct DescriptorUnit {
     pub reached: u64,
     /// Number of the first job that may not be requested in full.
     asked: u64,
-    /// For each doorbell in the FIFO of a function, the descriptor if a processor stored it into
-    /// the interface (B-01).
-    pub stored: Vec<VecDeque<Option<Vec<u8>>>>,
     /// Remote GETs that wait.
     pub remote: Queue<RemoteGet>,
-    /// The descriptor in extraction.
     pub extracting: Option<Extracting>,
     /// The extracted local descriptor that waits for room in the next block.
     pub held: Option<Extract>,
@@ -183,7 +139,6 @@ pub struct DescriptorUnit {
     pub held_remote: Option<Box<Command>>,
     /// Whether the last extracted descriptor was a remote GET.
     pub last_was_remote: bool,
-    /// Counts of both modules.
     pub counters: DescriptorCounters,
 }
 
@@ -194,24 +149,16 @@ pub struct DescriptorCounters {
     pub doorbells: u64,
     /// Descriptors that were read in full.
     pub read: u64,
-    /// Local descriptors that were extracted.
     pub extracted: u64,
-    /// GET packets sent.
     pub gets: u64,
     /// Remote GETs turned into PUTs.
     pub remote_gets: u64,
-    /// Descriptors that were refused.
     pub refused: u64,
 }
 
 impl DescriptorUnit {
-    /// Empty modules.
-    pub fn new(functions: usize) -> DescriptorUnit {
-        DescriptorUnit { stored: vec![VecDeque::new(); functions], ..DescriptorUnit::default() }
-    }
-
     /// The first reached descriptor that is not requested in full, with its number.
-    pub fn to_ask(&mut self) -> Option<(u64, &mut Job)> {
+    pub fn next_to_ask(&mut self) -> Option<(u64, &mut Job)> {
         while self.asked < self.reached {
             let (number, at) = (self.asked, (self.asked - self.first_job) as usize);
             if self.jobs.get_mut(at).is_some_and(|job| job.asked < job.bytes.len() as u64) {
@@ -237,9 +184,9 @@ impl DescriptorUnit {
         whole
     }
 
-    /// Moves the next descriptor into the idle extract module, and returns it. Local and remote
-    /// ones alternate.
-    pub fn begin(&mut self, now: Time) -> Option<&Extracting> {
+    /// Moves the next descriptor into the idle extract module. Returns its operation and length.
+    /// Local and remote ones alternate.
+    pub fn begin(&mut self, now: Time) -> Option<(u32, usize)> {
         debug_assert!(self.extracting.is_none());
         let local = self.held.is_none()
             && self.first_job < self.reached
@@ -250,92 +197,74 @@ impl DescriptorUnit {
             (true, true) => !self.last_was_remote,
             (_, remote) => remote,
         };
-        self.extracting = if self.last_was_remote {
-            self.remote.pop(now).map(Extracting::Remote)
+        let (extracting, what) = if self.last_was_remote {
+            let get = self.remote.pop(now)?;
+            let what = (get.operation, get.bytes.len());
+            (Extracting::Remote(get), what)
         } else {
             self.first_job += 1;
-            self.jobs.pop(now).map(Extracting::Local)
+            let job = self.jobs.pop(now)?;
+            let what = (job.operation, job.bytes.len());
+            (Extracting::Local(job), what)
         };
-        self.extracting.as_ref()
+        self.extracting = Some(extracting);
+        Some(what)
     }
 }
 
-/// Extracts a local descriptor of node `node`, one of `ports` nodes. `layouts` are those of the
-/// local functions; sources must lie in the window of the function that rang (C-39). `recycled` is
-/// a command whose memory is reused.
-///
-/// Returns the descriptor's buffer, unless it goes into a GET packet.
-pub fn extract_local(
-    job: Job,
-    (node, ports): (u8, usize),
-    layouts: &[Layout],
-    recycled: Option<Box<Command>>,
-    now: Time,
-) -> (Extract, Option<Vec<u8>>) {
-    let Job { operation, function, address, bytes, .. } = job;
-    let of = (operation, function, address);
-    match extract_kept(&bytes, of, (node, ports), layouts, recycled, now) {
-        Ok(extract) => (extract, Some(bytes)),
-        Err((source, destination, magic, traffic_class)) => {
-            let get = Extract::Get {
-                operation,
-                source,
-                destination,
-                magic,
-                traffic_class,
-                address,
-                bytes,
-            };
-            (get, None)
+impl Transfer {
+    /// A transfer of which nothing else is known.
+    pub fn new(operation: u32, source: Endpoint, descriptor: u64) -> Transfer {
+        Transfer {
+            operation,
+            source,
+            destination: source,
+            primitive: Primitive::Nap,
+            descriptor,
+            length: 0,
+            tail: Tail::EMPTY,
         }
     }
 }
 
-/// Extracts a descriptor, except that of a GET; for a GET returns own and far queue pair, key and
-/// traffic class.
-fn extract_kept(
-    bytes: &[u8],
-    (operation, function, address): (u32, usize, u64),
-    (node, ports): (u8, usize),
+/// Extracts a local descriptor at one of `ports` nodes. `own` is queue pair 0 of the function that
+/// rang, and `layouts` are those of the local functions; sources must lie in the function's window
+/// (C-39). `recycled` is a command whose memory is reused. The caller moves the descriptor into a
+/// GET packet.
+pub fn extract_local(
+    job: &Job,
+    (own, ports): (Endpoint, usize),
     layouts: &[Layout],
     recycled: Option<Box<Command>>,
     now: Time,
-) -> Result<Extract, (Endpoint, Endpoint, u8, u8)> {
-    let at = |queue_pair| Endpoint::new(node, function as u8, queue_pair);
-    let refused = |source, destination, primitive, status| Extract::Refused {
-        operation,
-        source,
-        destination,
-        primitive,
-        address,
-        status,
-    };
-    let Ok(zero) = at(0) else { unreachable!("node and function are in range by configuration") };
+) -> Extract {
+    let &Job { operation, function, address, ref bytes, .. } = job;
+    let mut transfer = Transfer::new(operation, own, address);
     let repr = match DescriptorRepr::parse(bytes) {
         Ok(repr) => repr,
         Err(WireError::UnequalSums { .. }) => {
-            return Ok(refused(zero, zero, Primitive::Put, Status::UnequalSums));
+            transfer.primitive = Primitive::Put;
+            return Extract::Refused(transfer, Status::UnequalSums);
         }
-        Err(_) => return Ok(refused(zero, zero, Primitive::Nap, Status::BadDescriptor)),
+        Err(_) => return Extract::Refused(transfer, Status::BadDescriptor),
     };
-    let destination = repr.destination;
-    let Ok(source) = at(repr.queue_pair) else {
-        return Ok(refused(zero, destination, Primitive::Nap, Status::BadDescriptor));
+    transfer.destination = repr.destination;
+    let Ok(source) = Endpoint::new(own.cpu(), own.function(), repr.queue_pair) else {
+        return Extract::Refused(transfer, Status::BadDescriptor);
     };
-    if usize::from(destination.cpu()) >= ports {
-        return Ok(refused(source, destination, repr.work.primitive(), Status::Unreachable));
+    (transfer.source, transfer.primitive) = (source, repr.work.primitive());
+    if usize::from(repr.destination.cpu()) >= ports {
+        return Extract::Refused(transfer, Status::Unreachable);
     }
+    let DescriptorRepr { magic, traffic_class, .. } = repr;
     if let Work::Get { .. } = repr.work {
-        return Err((source, destination, repr.magic, repr.traffic_class));
+        transfer.length = bytes.len() as u64;
+        return Extract::Get(GetRequest { transfer, magic, traffic_class, bytes: Vec::new() });
     }
-    let ends = (source, destination, repr.magic);
-    Ok(match command(&repr, ends, &layouts[function], recycled, (operation, now)) {
-        Ok(mut command) => {
-            command.descriptor = Some(address);
-            Extract::Command(command)
-        }
-        Err(status) => refused(source, destination, repr.work.primitive(), status),
-    })
+    match command(&repr, transfer, magic, &layouts[function], recycled, now) {
+        Ok(command) => Extract::Command(command),
+        Err(status) => Extract::Refused(transfer, status),
+    }
 }
 
 /// Turns a remote GET into the PUT that answers it (C-25); nothing if it is invalid or reads
@@ -353,17 +282,23 @@ pub fn extract_remote(
         return None;
     }
     let layout = layouts.get(usize::from(get.to.function()))?;
-    command(&repr, (get.to, get.from, return_magic), layout, recycled, (get.operation, now)).ok()
+    let transfer = Transfer::new(get.operation, get.to, 0);
+    let transfer = Transfer { destination: get.from, primitive: Primitive::Put, ..transfer };
+    let mut command = command(&repr, transfer, return_magic, layout, recycled, now).ok()?;
+    command.is_remote = true;
+    Some(command)
 }
 
+/// A command for the work of a descriptor, with the ends of `transfer`.
 fn command(
     repr: &DescriptorRepr<'_>,
-    (source, destination, magic): (Endpoint, Endpoint, u8),
+    transfer: Transfer,
+    magic: u8,
     layout: &Layout,
     recycled: Option<Box<Command>>,
-    (operation, now): (u32, Time),
+    now: Time,
 ) -> Result<Box<Command>, Status> {
-    let mut command = recycled.unwrap_or_else(|| Box::new(Command::empty(source)));
+    let mut command = recycled.unwrap_or_else(|| Box::new(Command::empty(transfer)));
     // Reuse the memory of its lists.
     let (mut sources, mut moves) =
         (std::mem::take(&mut command.sources), std::mem::take(&mut command.moves));
@@ -371,15 +306,15 @@ fn command(
     sources.clear();
     moves.clear();
     immediate.clear();
-    let (primitive, list) = match repr.work {
+    let list = match repr.work {
         Work::NapImmediate(data) => {
             immediate.extend_from_slice(data);
-            (Primitive::Nap, None)
+            None
         }
-        Work::NapIndirect(entries) => (Primitive::Nap, Some(entries)),
+        Work::NapIndirect(entries) => Some(entries),
         Work::Put(chain) | Work::Get { chain, .. } => {
             moves.extend(chain.moves().map_err(|_| Status::UnequalSums)?);
-            (Primitive::Put, Some(chain.sources))
+            Some(chain.sources)
         }
     };
     let entries = list.iter().flat_map(|entries| entries.iter()).filter(|entry| entry.length > 0);
@@ -387,46 +322,36 @@ fn command(
     if sources.iter().any(|run| !layout.holds(run.address, run.length)) {
         return Err(Status::SourceFault);
     }
-    let total = immediate.len() as u64 + sources.iter().map(|run| run.length).sum::<u64>();
+    let length = immediate.len() as u64 + sources.iter().map(|run| run.length).sum::<u64>();
     *command = Command {
-        operation,
-        destination,
-        primitive,
         magic,
         traffic_class: repr.traffic_class,
-        wants_event: repr.wants_event || primitive == Primitive::Nap,
-        tail: repr.tail,
+        wants_event: repr.wants_event || transfer.primitive == Primitive::Nap,
         sources,
         moves,
         is_immediate: matches!(repr.work, Work::NapImmediate(_)),
         immediate,
-        total,
         extracted: now,
-        ..Command::empty(source)
+        ..Command::empty(Transfer { length, tail: repr.tail, ..transfer })
     };
     Ok(command)
 }
 
 impl Command {
     /// A command that moves nothing.
-    fn empty(source: Endpoint) -> Command {
+    fn empty(transfer: Transfer) -> Command {
         Command {
-            operation: 0,
-            source,
-            destination: source,
-            primitive: Primitive::Nap,
+            transfer,
+            is_remote: false,
             magic: 0,
             traffic_class: 0,
             wants_event: false,
-            tail: Tail::EMPTY,
-            descriptor: None,
             sources: Vec::new(),
             cursor: (0, 0),
             moves: Vec::new(),
             packed: (0, 0),
             is_immediate: false,
             immediate: Vec::new(),
-            total: 0,
             asked: 0,
             sent: 0,
             parts: 0,

@@ -3,22 +3,26 @@
 
 use super::config::NicConfig;
 use crate::engine::{Arbiter, Random};
-use crate::stats::{Imbalance, Queue, Watched};
+use crate::stats::Queue;
 use crate::units::Time;
 
-/// A waiting doorbell.
-#[derive(Clone, Copy, Debug)]
-pub struct QueuedDoorbell {
+/// A doorbell on its way to the engine.
+#[derive(Clone)]
+pub struct Doorbell {
+    /// The function whose window the store hit.
+    pub function: usize,
     /// The written word, see `bellwire_wire::doorbell`.
     pub word: u64,
     /// Its operation, for the journal; the hardware does not know it.
     pub operation: u32,
+    /// Its descriptor, if a processor stored it into the interface (B-01).
+    pub stored: Option<Vec<u8>>,
 }
 
 /// One FIFO for each function; the address of a doorbell selects its FIFO.
 pub struct Doorbells {
     /// By function.
-    pub fifos: Vec<Queue<QueuedDoorbell>>,
+    pub fifos: Vec<Queue<Doorbell>>,
     /// Bitmask: functions with nonempty FIFOs.
     filled: u64,
     depth: usize,
@@ -40,40 +44,29 @@ impl Doorbells {
         }
     }
 
-    /// A doorbell of `function` arrives; false if its FIFO is full and the doorbell is lost.
-    pub fn push(&mut self, function: usize, word: u64, operation: u32, now: Time) -> bool {
+    /// A doorbell arrives; it is lost if its FIFO is full.
+    pub fn push(&mut self, doorbell: Doorbell, now: Time) {
+        let function = doorbell.function;
         if self.fifos[function].len() == self.depth {
             self.overflowed += 1;
-            return false;
+            return;
         }
         self.filled |= 1 << function;
-        self.fifos[function].push(now, QueuedDoorbell { word, operation });
-        true
+        self.fifos[function].push(now, doorbell);
     }
 
-    /// The doorbell that the arbiter grants, with its function and arrival time.
-    pub fn pop(&mut self, now: Time) -> Option<(usize, QueuedDoorbell, Time)> {
+    /// The doorbell that the arbiter grants.
+    pub fn pop(&mut self, now: Time) -> Option<Doorbell> {
         let function = self.arbiter.grant(self.filled)?;
-        let fifo = &mut self.fifos[function];
-        let (entered, &doorbell) = fifo.front_since()?;
-        fifo.pop(now);
-        if fifo.is_empty() {
+        let doorbell = self.fifos[function].pop(now);
+        if self.fifos[function].is_empty() {
             self.filled &= !(1 << function);
         }
-        Some((function, doorbell, entered))
+        doorbell
     }
 
     /// Whether no doorbell waits.
     pub fn is_empty(&self) -> bool {
         self.filled == 0
-    }
-
-    /// Checks Little's law on each FIFO.
-    ///
-    /// # Errors
-    /// The violated law.
-    pub fn audit(&self, now: Time) -> Result<(), Imbalance> {
-        let mut fifos = self.fifos.iter().enumerate();
-        fifos.try_for_each(|(at, fifo)| fifo.audit(&format!("doorbell FIFO {at}"), now))
     }
 }

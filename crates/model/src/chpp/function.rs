@@ -22,9 +22,7 @@ pub const SLOT_BYTES: u64 = 2048;
 pub struct Layout {
     /// First address of the window.
     pub base: u64,
-    /// Bytes of the window.
     pub length: u64,
-    /// Queue pairs in order.
     pub queue_pairs: Vec<QueuePairLayout>,
     /// First address of the memory that is free for programs; a multiple of 4096.
     pub free: u64,

@@ -14,16 +14,26 @@ use bellwire_wire::primitive::Primitive;
 
 use super::Context;
 use super::config::{Config, Start};
+use super::doorbell::Doorbell;
 use super::function::{DESCRIPTOR_PLACE, Layout, SLOT_BYTES};
 use super::journal::{Cause, Stage};
 use super::node::Step;
 use super::pcie::{COMPLETION_BYTES, REQUEST_BYTES};
-use super::port::{Doorbell, Port, RingKind, WindowWrite};
+use super::port::{Port, WindowWrite};
 use super::ring::{Place, Position};
 use super::submission::{Submission, Way, words};
 use crate::engine::{Server, Service};
 use crate::stats::{Queue, Watched};
 use crate::units::{Span, Time};
+
+/// The two event rings of a queue pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RingKind {
+    /// Send completions (C-13).
+    Send,
+    /// Receive completions (C-14).
+    Receive,
+}
 
 /// An event for a program.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +69,8 @@ struct QueuePairState {
     consumed: [u64; 2],
     /// Consumed events that were reported to the interface.
     reported: [u64; 2],
+    /// First address of the list of slots.
+    slot_list: u64,
     slots_posted: u64,
     slots_reported: u64,
     /// Whether the program polls its rings.
@@ -111,7 +123,7 @@ impl AboutToRing {
     fn doorbell(&self) -> Doorbell {
         let doorbell = DoorbellRepr { address: self.place, length: self.descriptor.len() as u16 };
         let word = doorbell.emit().expect("places are aligned and below the limit of addresses");
-        Doorbell { function: self.function, word, operation: self.operation }
+        Doorbell { function: self.function, word, operation: self.operation, stored: None }
     }
 }
 
@@ -158,6 +170,7 @@ impl Host {
             next: [places.send_ring, places.receive_ring].map(|base| Position::new(base, entries)),
             consumed: [0; 2],
             reported: [0; 2],
+            slot_list: places.slot_list,
             slots_posted: slots,
             slots_reported: slots,
             consumes: true,
@@ -225,14 +238,14 @@ impl Host {
     }
 
     /// A processor has written a descriptor. It stores the doorbell (C-31), or with credits the
-    /// descriptor itself. Returns both, and when the interface has them. Returns nothing with
-    /// descriptor start, which needs the lock, or while the processor waits for credits.
+    /// descriptor itself. Returns when the interface has it. Returns nothing with descriptor start,
+    /// which needs the lock, or while the processor waits for credits.
     pub fn rings(
         &mut self,
         cx: &mut Context,
         port: &mut Port,
         number: usize,
-    ) -> Option<(Doorbell, Option<Vec<u8>>, Time)> {
+    ) -> Option<(Doorbell, Time)> {
         if cx.config.nic.submission == Start::Descriptor {
             self.lock(cx, number);
             return None;
@@ -250,13 +263,13 @@ impl Host {
             if self.submission.way(function, words) == Way::Store {
                 self.submission.store(function, words, place);
                 let taken = port.burst(cx, operation, function, &descriptor);
-                return Some((doorbell, Some(descriptor), taken));
+                return Some((Doorbell { stored: Some(descriptor), ..doorbell }, taken));
             }
-            self.submission.ring();
+            self.submission.counts[1] += 1;
         }
         let taken = port.doorbell(cx, operation, (function, 0, doorbell.word));
         cx.recycle(descriptor);
-        Some((doorbell, None, taken))
+        Some((doorbell, taken))
     }
 
     /// Whether a processor waits for credits before its first operation. It asks for them by a read
@@ -318,7 +331,7 @@ impl Host {
         cx: &mut Context,
         port: &mut Port,
         number: usize,
-    ) -> Option<(Doorbell, Vec<u8>, Time)> {
+    ) -> Option<(Doorbell, Time)> {
         let processor = &mut self.processors[number];
         let about = processor.ringing.pop_front()?;
         let now = cx.now();
@@ -327,7 +340,7 @@ impl Host {
             let operation = next.operation;
             processor.prepare(cx, (self.node, number), operation, now);
         }
-        let mut taken = now;
+        let (mut taken, doorbell) = (now, about.doorbell());
         for (at, chunk) in about.descriptor.chunks(8).enumerate() {
             let mut word = [0; 8];
             word[..chunk.len()].copy_from_slice(chunk);
@@ -335,7 +348,7 @@ impl Host {
             let store = (about.function, place, u64::from_le_bytes(word));
             taken = port.doorbell(cx, about.operation, store);
         }
-        Some((about.doorbell(), about.descriptor, taken))
+        Some((Doorbell { stored: Some(about.descriptor), ..doorbell }, taken))
     }
 
     /// An event has become visible in a ring.
@@ -343,14 +356,13 @@ impl Host {
         &mut self,
         cx: &mut Context,
         port: &mut Port,
-        layouts: &[Layout],
         (function, queue_pair, ring): (usize, usize, RingKind),
         operation: u32,
     ) {
         let state = &mut self.queue_pairs[function * self.per_function + queue_pair];
         state.about[ring as usize].push_back(operation);
         if state.consumes {
-            self.consume(cx, port, layouts, (function, queue_pair), ring);
+            self.consume(cx, port, (function, queue_pair), ring);
         }
     }
 
@@ -360,14 +372,13 @@ impl Host {
         &mut self,
         cx: &mut Context,
         port: &mut Port,
-        layouts: &[Layout],
         (function, queue_pair): (usize, usize),
         yes: bool,
     ) {
         self.queue_pairs[function * self.per_function + queue_pair].consumes = yes;
         if yes {
             for ring in [RingKind::Send, RingKind::Receive] {
-                self.consume(cx, port, layouts, (function, queue_pair), ring);
+                self.consume(cx, port, (function, queue_pair), ring);
             }
         }
     }
@@ -377,7 +388,6 @@ impl Host {
         &mut self,
         cx: &mut Context,
         port: &mut Port,
-        layouts: &[Layout],
         (function, queue_pair): (usize, usize),
         ring: RingKind,
     ) {
@@ -397,19 +407,12 @@ impl Host {
                 continue;
             };
             let (time, node) = (cx.now(), self.node);
-            cx.notices.push_back(Notice {
-                time,
-                node,
-                function,
-                queue_pair,
-                ring,
-                operation,
-                event,
-            });
+            let notice = Notice { time, node, function, queue_pair, ring, operation, event };
+            cx.notices.push_back(notice);
             match ring {
                 RingKind::Send => self.sent(cx, function, event.address),
                 RingKind::Receive if event.primitive == Primitive::Nap => {
-                    self.list_slot(cx, port, layouts, (function, queue_pair), event.address);
+                    self.list_slot(cx, port, (function, queue_pair), event.address);
                 }
                 RingKind::Receive => {}
             }
@@ -431,15 +434,13 @@ impl Host {
         &mut self,
         cx: &mut Context,
         port: &mut Port,
-        layouts: &[Layout],
         (function, queue_pair): (usize, usize),
         slot: u64,
     ) {
         debug_assert!(slot.is_multiple_of(SLOT_BYTES));
         let state = &mut self.queue_pairs[function * self.per_function + queue_pair];
-        let list = layouts[function].queue_pairs[queue_pair].slot_list;
-        if let Some(entry) = port.memory.slice_mut(list + 8 * (state.slots_posted % self.slots), 8)
-        {
+        let place = state.slot_list + 8 * (state.slots_posted % self.slots);
+        if let Some(entry) = port.memory.slice_mut(place, 8) {
             entry.copy_from_slice(&slot.to_le_bytes());
         }
         state.slots_posted += 1;

@@ -79,6 +79,7 @@ struct Device {
 }
 
 /// The accesses of a node.
+#[derive(Default)]
 struct Source {
     /// Requests for which its port has room.
     room: usize,
@@ -124,12 +125,7 @@ impl Io {
             loading: VecDeque::new(),
             takes: true,
         };
-        let source = || Source {
-            room,
-            waiting: VecDeque::new(),
-            occupancy: Occupancy::default(),
-            finishing: VecDeque::new(),
-        };
+        let source = |_| Source { room, ..Source::default() };
         Io {
             nodes,
             devices_each,
@@ -138,7 +134,7 @@ impl Io {
                 .map(|at| Crossbar::new(config, (controllers + at, ports, 1), places, random))
                 .collect(),
             devices: (0..controllers * devices_each).map(device).collect(),
-            sources: (0..controllers * nodes).map(|_| source()).collect(),
+            sources: (0..controllers * nodes).map(source).collect(),
             through: vec![VecDeque::new(); controllers * ports],
             grants: Vec::new(),
             accesses: Vec::new(),
@@ -356,10 +352,11 @@ impl Io {
 
     /// The occupancy of each node's accesses in flight and of each channel, with its name.
     pub fn occupancies(&self) -> impl Iterator<Item = (String, &Occupancy)> {
-        let sources = self.sources.iter().enumerate();
-        let of_source =
-            |(node, source): (usize, _)| (format!("I/O accesses of node {node}"), source);
-        let sources = sources.map(|(node, source)| (node, &source.occupancy)).map(of_source);
+        let sources = self
+            .sources
+            .iter()
+            .enumerate()
+            .map(|(node, source)| (format!("I/O accesses of node {node}"), &source.occupancy));
         let channels = self.crossbars.iter().flat_map(Crossbar::occupancies);
         sources.chain(channels.map(|(name, occupancy)| (format!("I/O: {name}"), occupancy)))
     }

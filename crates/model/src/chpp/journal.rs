@@ -105,14 +105,14 @@ impl Cause {
 impl fmt::Display for Stage {
     /// Its name in words joined by hyphens, as in JSON.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&kebab(self))
+        self.serialize(f)
     }
 }
 
 impl fmt::Display for Cause {
     /// Its name in words joined by hyphens, as in JSON.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&kebab(self))
+        self.serialize(f)
     }
 }
 
@@ -247,7 +247,7 @@ impl Journal {
             if until <= at {
                 continue;
             }
-            let begins = at;
+            let (begins, ends) = (at, until);
             at = until;
             let before =
                 steps.last_mut().filter(|step| (step.operation, step.part) == (operation, part));
@@ -259,15 +259,8 @@ impl Journal {
                             && (step.after_get_trip || step.stage == Stage::GetTrip)
                     });
                     let after_get_trip = remote && stage != Stage::GetTrip;
-                    steps.push(Step {
-                        operation,
-                        part,
-                        stage,
-                        cause,
-                        begins,
-                        ends: until,
-                        after_get_trip,
-                    });
+                    let step = Step { operation, part, stage, cause, begins, ends, after_get_trip };
+                    steps.push(step);
                 }
             }
         }
@@ -333,11 +326,14 @@ pub struct Interval {
 impl Explanation {
     /// Time in `stage`, working and waiting.
     pub fn time_in(&self, stage: Stage) -> Span {
-        self.intervals
-            .iter()
-            .filter(|interval| interval.stage == stage)
-            .map(|interval| interval.length)
-            .sum()
+        let inside = self.intervals.iter().filter(|interval| interval.stage == stage);
+        inside.map(|interval| interval.length).sum()
+    }
+
+    /// Sum of all waits.
+    pub(super) fn waited(&self) -> Span {
+        let waits = self.intervals.iter().filter(|interval| interval.cause.is_some());
+        waits.map(|interval| interval.length).sum()
     }
 
     /// Sum of all intervals; it equals the total if the journal is complete.
@@ -357,40 +353,15 @@ impl fmt::Display for Explanation {
         for Interval { stage, cause, start, length } in &self.intervals {
             let (wait, service) =
                 if cause.is_some() { (*length, Span::ZERO) } else { (Span::ZERO, *length) };
-            write!(
-                f,
-                "{stage:<20} {:>11.3} {:>11.3} {:>11.3}",
-                start.as_ns(),
-                wait.as_ns(),
-                service.as_ns()
-            )?;
+            let [start, wait, service] = [*start, wait, service].map(Span::as_ns);
+            write!(f, "{stage:<20} {start:>11.3} {wait:>11.3} {service:>11.3}")?;
             match cause {
                 Some(cause) => writeln!(f, "   {cause}")?,
                 None => writeln!(f)?,
             }
         }
-        let waits = self.intervals.iter().filter(|interval| interval.cause.is_some());
-        let waited: Span = waits.map(|interval| interval.length).sum();
-        let served = self.accounted() - waited;
-        writeln!(
-            f,
-            "{:<20} {:>11.3} {:>11.3} {:>11.3}",
-            "end to end",
-            self.total.as_ns(),
-            waited.as_ns(),
-            served.as_ns()
-        )
+        let served = self.accounted() - self.waited();
+        let [total, waited, served] = [self.total, self.waited(), served].map(Span::as_ns);
+        writeln!(f, "{:<20} {total:>11.3} {waited:>11.3} {served:>11.3}", "end to end")
     }
-}
-
-/// A variant's name in words joined by hyphens.
-fn kebab(name: &impl fmt::Debug) -> String {
-    let mut text = String::new();
-    for character in format!("{name:?}").chars() {
-        if character.is_uppercase() && !text.is_empty() {
-            text.push('-');
-        }
-        text.extend(character.to_lowercase());
-    }
-    text
 }

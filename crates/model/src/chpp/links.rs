@@ -7,7 +7,7 @@
 //! up*/down*. Both avoid cyclic waits of channels at any load. Packets from one node to another
 //! take one route and stay in order.
 
-use super::config::LinksConfig;
+use super::config::{LinksConfig, PcieConfig};
 use super::pcie::{Link, Passage, REQUEST_BYTES};
 use crate::network::{DatelineClass, Leads, Routes, Topology, TopologyError, Way};
 use crate::units::{Span, Time};
@@ -26,24 +26,12 @@ pub struct Links {
     pub latency: Span,
 }
 
-/// The next hop of a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hop {
-    /// Port of the topology.
-    pub port: u8,
-    /// Class of the channels at the far end: in rings, 0 before and 1 after the dateline.
-    pub dateline_class: usize,
-}
-
 impl Links {
     /// Idle links.
     ///
     /// # Errors
     /// A topology that cannot be built.
-    pub fn new(
-        config: &LinksConfig,
-        pcie: &super::config::PcieConfig,
-    ) -> Result<Links, TopologyError> {
+    pub fn new(config: &LinksConfig, pcie: &PcieConfig) -> Result<Links, TopologyError> {
         let topology = config.topology.build()?;
         let routes = Routes::new(&topology);
         let wires = (0..topology.routers())
@@ -65,7 +53,8 @@ impl Links {
         Routes::dateline_classes(&self.topology)
     }
 
-    /// The next hop of a packet at `controller` that arrived by port `came_by`. `pair` identifies
+    /// The next hop of a packet at `controller` that arrived by port `came_by`: port, and class of
+    /// the channels at the far end (in rings, 0 before and 1 after the dateline). `pair` identifies
     /// the two nodes: of two routes of equal length, half of the pairs take each.
     pub fn step(
         &self,
@@ -73,7 +62,7 @@ impl Links {
         came_by: u8,
         (source, target): (usize, usize),
         pair: u32,
-    ) -> Hop {
+    ) -> (u8, usize) {
         let step = self.routes.step(Way {
             router: controller as u32,
             came_by,
@@ -82,10 +71,7 @@ impl Links {
             port_to: 0,
             bits: pair.wrapping_add(1).wrapping_mul(0x9e37_79b9),
         });
-        Hop {
-            port: step.port,
-            dateline_class: usize::from(step.dateline_class == DatelineClass::After),
-        }
+        (step.port, usize::from(step.dateline_class == DatelineClass::After))
     }
 
     /// The controller and port at the other end of a link.

@@ -23,7 +23,7 @@ use super::record::signals::Signals;
 use super::upload::Blocked;
 use super::{Context, NicEvent, Packet};
 use crate::engine::{Cycle, Ended, Model, Pool, Random, Schedule, Simulation, Standstill, Waits};
-use crate::stats::{Imbalance, QueueUse, Watched};
+use crate::stats::{Imbalance, QueueUse};
 use crate::units::{Span, Time};
 
 /// A resource, and its utilisation.
@@ -54,6 +54,13 @@ pub trait Program {
 /// A program that does nothing.
 impl Program for () {
     fn notified(&mut self, _: &Notice, _: &mut HostApi<'_>) {}
+}
+
+/// A program that only collects notices.
+impl Program for Vec<Notice> {
+    fn notified(&mut self, notice: &Notice, _: &mut HostApi<'_>) {
+        self.push(*notice);
+    }
 }
 
 /// Nodes, controllers, and the schedule of their events.
@@ -94,7 +101,7 @@ impl Machine {
         let mut random = Random::new(seed);
         let nodes = (0..config.nodes()).map(|node| Node::new(config, node, &mut random)).collect();
         let controllers = Controllers::new(config, &mut random)?;
-        let io = Io::new(config, controllers.crossbars().len(), &mut Random::new(!seed));
+        let io = Io::new(config, controllers.crossbars.len(), &mut Random::new(!seed));
         let mut hardware = Hardware {
             config: config.clone(),
             nodes,
@@ -179,7 +186,7 @@ impl Machine {
 
     /// The crossbar of the first controller.
     pub fn crossbar(&self) -> &Crossbar {
-        &self.model.controllers.crossbars()[0]
+        &self.model.controllers.crossbars[0]
     }
 
     /// All controllers, with their crossbars and links.
@@ -278,16 +285,12 @@ impl Machine {
         let now = self.now();
         let mut all = Vec::new();
         for (at, node) in self.model.nodes.iter().enumerate() {
-            for (function, fifo) in node.doorbells.fifos.iter().enumerate() {
-                let name = format!("doorbell FIFO of function {at}.{function}");
-                all.push(QueueUse::of(name, fifo.occupancy(), now));
-            }
             let tags = &node.port.tags.occupancy;
             all.push(QueueUse::of(format!("tags of node {at}"), tags, now));
             let queues = node.queues().into_iter();
             all.extend(queues.map(|(name, queue)| QueueUse::of(name, queue.occupancy(), now)));
         }
-        let channels = self.model.controllers.crossbars().iter().flat_map(Crossbar::occupancies);
+        let channels = self.model.controllers.crossbars.iter().flat_map(Crossbar::occupancies);
         all.extend(channels.map(|(name, occupancy)| QueueUse::of(name, occupancy, now)));
         let io = self.model.io.occupancies();
         all.extend(io.map(|(name, occupancy)| QueueUse::of(name, occupancy, now)));
@@ -305,7 +308,6 @@ impl Machine {
         self.model.controllers.audit(now)?;
         self.model.io.audit(now)?;
         self.model.nodes.iter().try_for_each(|node| {
-            node.doorbells.audit(now)?;
             node.port.tags.audit(now)?;
             node.queues().iter().try_for_each(|(name, queue)| queue.audit(name, now))
         })
@@ -331,7 +333,8 @@ impl HostApi<'_> {
         function: usize,
         descriptor: &DescriptorRepr<'_>,
     ) -> Result<u32, WireError> {
-        let mut bytes = super::buffer(&mut self.hardware.spare, descriptor.buffer_len());
+        let mut bytes = self.hardware.spare.pop().unwrap_or_default();
+        bytes.resize(descriptor.buffer_len(), 0);
         descriptor.emit(&mut bytes)?;
         let length = descriptor.work.total_bytes()?;
         let peer = Some(descriptor.destination.cpu().into());
@@ -463,7 +466,7 @@ impl HostApi<'_> {
     /// Makes the program of a queue pair poll its rings, or stop polling.
     pub fn consumes(&mut self, node: usize, function: usize, queue_pair: usize, yes: bool) {
         self.hardware.at(self.schedule, node, |node, cx| {
-            node.host.consumes(cx, &mut node.port, &node.layouts, (function, queue_pair), yes);
+            node.host.consumes(cx, &mut node.port, (function, queue_pair), yes);
         });
     }
 
@@ -552,7 +555,7 @@ impl Hardware {
                 if let Some(delivery) = delivery {
                     let arrives = self.config.nic.edge(schedule.now());
                     let between = (delivery.near, delivery.far.0);
-                    self.came_by_link(delivery.crossing.packet, between, arrives);
+                    self.came_by_link(delivery.bound.packet, between, arrives);
                 }
             }
         }
@@ -561,13 +564,13 @@ impl Hardware {
     /// Records the state at the end of the moment `time`, if signals are recorded.
     fn look(&mut self, time: Time) {
         if let Some(signals) = &mut self.signals {
-            signals.look(time, &self.config.nic, &self.nodes, self.controllers.crossbars());
+            signals.look(time, &self.config.nic, &self.nodes, &self.controllers.crossbars);
         }
     }
 
     fn matches(&mut self, schedule: &mut Schedule<NicEvent>, controller: usize) {
         let mut grants = std::mem::take(&mut self.grants);
-        self.controllers.matches(schedule, controller, &mut grants);
+        self.controllers.crossbars[controller].matches(schedule, &mut grants);
         let (now, module) = (schedule.now(), self.config.nic.module());
         for grant in grants.drain(..) {
             let packet = grant.bound.packet;
@@ -594,9 +597,8 @@ impl Hardware {
                 // configuration.
                 let longer = (self.config.nic.packet_header.count() - 16) as usize;
                 let parcel = (&grant, bytes.as_slice(), longer);
-                let arrives = self.controllers.depart(schedule, &self.config, controller, parcel);
-                let far = self.controllers.controller_behind(controller, &grant);
-                if let (Some(arrives), Some(far)) = (arrives, far) {
+                let left = self.controllers.depart(schedule, &self.config, controller, parcel);
+                if let Some((far, arrives)) = left {
                     self.came_by_link(packet, (controller, far), arrives);
                 }
             }
@@ -668,36 +670,31 @@ impl Model for Hardware {
     fn waits(&self, waits: &mut Waits) {
         for (at, node) in self.nodes.iter().enumerate() {
             let packer = format!("packer of node {at}");
+            let gets = format!("GETs for node {at}");
+            let commands = format!("commands of node {at}");
             let channel_name = |channel| self.controllers.channel_name(at, channel);
             if let Some(channel) = node.packer.waits_for {
                 waits.add(&packer, channel_name(channel), "room for a packet");
             }
-            if let Some(Extract::Get { destination, .. }) = &node.descriptors.held {
-                let channel = self.controllers.channel_for(destination.cpu().into(), true);
+            if let Some(Extract::Get(get)) = &node.descriptors.held {
+                let to = get.transfer.destination.cpu();
+                let channel = self.controllers.channel_for(to.into(), true);
                 waits.add(format!("GET of node {at}"), channel_name(channel), "room for a packet");
             }
             if node.descriptors.held_remote.is_some() {
-                waits.add(
-                    format!("GETs for node {at}"),
-                    format!("commands of node {at}"),
-                    "a place for a command",
-                );
+                waits.add(&gets, &commands, "a place for a command");
             }
             if !node.data.commands.is_empty() {
-                waits.add(format!("commands of node {at}"), &packer, "the packer");
+                waits.add(&commands, &packer, "the packer");
             }
             let buffer = format!("receive buffer of node {at}");
             match node.receiver.blocked {
                 Some(Blocked::RemoteGets) => {
-                    waits.add(&buffer, format!("GETs for node {at}"), "a place for a GET");
+                    waits.add(&buffer, &gets, "a place for a GET");
                 }
-                Some(Blocked::Event { function, queue_pair }) => {
+                Some(Blocked::Software { function, queue_pair, lacks }) => {
                     let software = format!("software of queue pair {at}.{function}.{queue_pair}");
-                    waits.add(&buffer, software, "a record of its receive-completion ring");
-                }
-                Some(Blocked::Slot { function, queue_pair }) => {
-                    let software = format!("software of queue pair {at}.{function}.{queue_pair}");
-                    waits.add(&buffer, software, "a NAP slot");
+                    waits.add(&buffer, software, lacks);
                 }
                 None => {}
             }

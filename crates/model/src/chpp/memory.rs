@@ -24,15 +24,6 @@ pub struct HostMemory {
     random: Random,
 }
 
-/// The times of an access.
-#[derive(Clone, Copy, Debug)]
-pub struct Access {
-    /// When the channel starts it; it waits from its arrival until then.
-    pub begins: Time,
-    /// When the data is ready (read) or visible to the processor (write).
-    pub done: Time,
-}
-
 impl HostMemory {
     /// Memory of `length` zero bytes at the addresses of `node`.
     pub fn new(node: usize, length: u64, host: &HostConfig, random: Random) -> HostMemory {
@@ -65,25 +56,21 @@ impl HostMemory {
         self.bytes.get_mut(start..start.checked_add(length)?)
     }
 
-    /// Serves a read that arrives at `time`; calls must come in order of arrival.
-    pub fn serve_read(&mut self, time: Time, bytes: u64) -> Access {
-        let Service { begins, ends } = self.occupy(time, bytes);
+    /// Serves a read that arrives at `time`; calls must come in order of arrival. It ends when the
+    /// data is ready.
+    pub fn serve_read(&mut self, time: Time, bytes: u64) -> Service {
+        let Service { begins, ends } = self.serve_write(time, bytes);
         let more = match self.distribution {
             _ if self.jitter == Span::ZERO => 0,
             Distribution::Uniform => self.random.below(self.jitter.ps() + 1),
             Distribution::Exponential => self.random.exponential_of(self.jitter.ps()),
         };
-        Access { begins, done: ends + self.latency + Span::from_ps(more) }
+        Service { begins, ends: ends + self.latency + Span::from_ps(more) }
     }
 
     /// Serves a write that arrives at `time`; calls must come in order of arrival. Writes become
-    /// visible in order.
-    pub fn serve_write(&mut self, time: Time, bytes: u64) -> Access {
-        let Service { begins, ends } = self.occupy(time, bytes);
-        Access { begins, done: ends }
-    }
-
-    fn occupy(&mut self, time: Time, bytes: u64) -> Service {
+    /// visible in order, at the end of their service.
+    pub fn serve_write(&mut self, time: Time, bytes: u64) -> Service {
         self.channel.reserve(time, self.rate.time(Bytes::new(bytes)))
     }
 }
@@ -106,7 +93,7 @@ mod tests {
             for at in 0..100_000u64 {
                 let access = memory.serve_read(Time::from_ps(at * 1_000_000), 64);
                 let served = access.begins + host.memory_rate.time(Bytes::new(64));
-                let more = (access.done - served - host.memory_latency).as_ns() / 100.0;
+                let more = (access.ends - served - host.memory_latency).as_ns() / 100.0;
                 sum += more / 100_000.0;
                 squares += more * more / 100_000.0;
             }

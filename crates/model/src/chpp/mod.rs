@@ -19,33 +19,33 @@
 //! paper. Byte layouts are in `bellwire-wire`: descriptors, doorbells, packets and events have the
 //! real formats, and lie in the memory of the modelled hosts.
 
-pub mod carried;
+mod carried;
 pub mod config;
 pub mod controllers;
-pub mod crossbar;
-pub mod data;
-pub mod descriptor;
-pub mod doorbell;
+mod crossbar;
+mod data;
+mod descriptor;
+mod doorbell;
 pub mod experiments;
-pub mod function;
+mod function;
 pub mod host;
 pub mod io;
 pub mod journal;
-pub mod links;
+mod links;
 pub mod machine;
-pub mod memory;
+mod memory;
 pub mod node;
-pub mod operations;
-pub mod packer;
-pub mod pcie;
+mod operations;
+mod packer;
+mod pcie;
 pub mod picture;
-pub mod port;
+mod port;
 pub mod record;
-pub mod ring;
-pub mod slots;
-pub mod submission;
-pub mod tags;
-pub mod upload;
+mod ring;
+mod slots;
+mod submission;
+mod tags;
+mod upload;
 pub mod workload;
 
 pub use config::{Config, ConfigError};
@@ -194,7 +194,9 @@ impl Context<'_> {
 
     /// A buffer of `length` bytes with stale contents: the caller writes all of it.
     pub fn buffer(&mut self, length: usize) -> Vec<u8> {
-        buffer(self.spare, length)
+        let mut bytes = self.spare.pop().unwrap_or_default();
+        bytes.resize(length, 0);
+        bytes
     }
 
     /// Keeps a buffer for reuse.
@@ -203,17 +205,4 @@ impl Context<'_> {
             self.spare.push(bytes);
         }
     }
-
-    /// Removes a packet from the pool and recycles its buffer.
-    pub fn drop_packet(&mut self, packet: PacketHandle) {
-        let Packet { bytes, .. } = self.packets.take(packet);
-        self.recycle(bytes);
-    }
-}
-
-/// Takes a buffer of `length` bytes from `spare`, or makes one. Its contents are stale.
-fn buffer(spare: &mut Vec<Vec<u8>>, length: usize) -> Vec<u8> {
-    let mut bytes = spare.pop().unwrap_or_default();
-    bytes.resize(length, 0);
-    bytes
 }

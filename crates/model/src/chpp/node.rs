@@ -4,20 +4,20 @@ use std::collections::VecDeque;
 
 use bellwire_wire::doorbell::DoorbellRepr;
 use bellwire_wire::endpoint::Endpoint;
-use bellwire_wire::event::{EventRepr, Status};
-use bellwire_wire::primitive::Primitive;
-use bellwire_wire::tail::Tail;
+use bellwire_wire::event::Status;
 
 use super::config::{Config, Start};
 use super::data::DataUnit;
-use super::descriptor::{DescriptorUnit, Extract, Extracting, Job, extract_local, extract_remote};
-use super::doorbell::Doorbells;
+use super::descriptor::{
+    Command, DescriptorUnit, Extract, Extracting, Job, Transfer, extract_local, extract_remote,
+};
+use super::doorbell::{Doorbell, Doorbells};
 use super::function::Layout;
-use super::host::Host;
+use super::host::{Host, RingKind};
 use super::journal::{Cause, SEND_EVENT, Stage};
-use super::packer::{Leaving, Packer};
-use super::pcie::{Run, first_request};
-use super::port::{Doorbell, Incoming, Note, Port, Purpose, RingKind, WindowWrite, Written};
+use super::packer::Packer;
+use super::pcie::first_request;
+use super::port::{Incoming, Note, Port, Purpose, WindowWrite, Written};
 use super::ring::EventRing;
 use super::slots::SlotCache;
 use super::submission::words;
@@ -94,10 +94,8 @@ pub struct Node {
     pub queue_pairs: Vec<QueuePair>,
     /// Doorbells in flight to their FIFOs.
     ringing: VecDeque<Doorbell>,
-    /// Their descriptors, if stored into the interface and not in memory.
-    storing: VecDeque<Option<Vec<u8>>>,
     /// Send events that wait for room in their ring.
-    pending_sent: Queue<(Leaving, Status)>,
+    pending_sent: Queue<(Transfer, Status)>,
     /// Whether a refill of slots got no tag.
     refills_wait: bool,
     get_goes_first: bool,
@@ -122,17 +120,12 @@ impl Node {
                     }
                 }
                 let (cache, batch) = (config.nic.slot_cache, config.nic.slot_batch);
+                let (list, first) = (places.slot_list, (0..slots).map(address));
                 queue_pairs.push(QueuePair {
                     magic: random.word() as u8,
                     send_ring: EventRing::new(places.send_ring, config.host.ring_entries),
                     receive_ring: EventRing::new(places.receive_ring, config.host.ring_entries),
-                    slots: SlotCache::new(
-                        places.slot_list,
-                        slots as u64,
-                        cache,
-                        batch,
-                        (0..slots).map(address),
-                    ),
+                    slots: SlotCache::new(list, slots as u64, cache, batch, first),
                 });
             }
         }
@@ -142,13 +135,12 @@ impl Node {
             layouts,
             port,
             doorbells: Doorbells::new(&config.nic, random),
-            descriptors: DescriptorUnit::new(config.nic.functions),
+            descriptors: DescriptorUnit::default(),
             data: DataUnit::new(config),
             packer: Packer::default(),
             receiver: Receiver::default(),
             queue_pairs,
             ringing: VecDeque::new(),
-            storing: VecDeque::new(),
             pending_sent: Queue::default(),
             refills_wait: false,
             get_goes_first: false,
@@ -158,17 +150,16 @@ impl Node {
     /// Runs a step, now; `index` is its processor or tag, if it has one.
     pub fn step(&mut self, cx: &mut Context, step: Step, index: u8) {
         match step {
-            Step::Rings => self.rings(cx, index.into()),
-            Step::Stored => self.stored(cx, index.into()),
+            Step::Rings | Step::Stored => self.rings(cx, step, index.into()),
             Step::Incoming => self.incoming(cx),
             Step::Rung => self.rung(cx),
             Step::DescriptorReads => self.descriptor_reads(cx),
             Step::ReadReady => self.port.ready(cx, Tag::of(index.into())),
             Step::Extracted => self.extracted(cx),
-            Step::DataReads => self.data_reads(cx),
+            Step::DataReads => self.data.turn(cx, &mut self.port),
             Step::Sent => self.sent(cx),
             Step::Arrived => self.arrived(cx),
-            Step::Uploads => self.uploads(cx),
+            Step::Uploads => self.receive(cx, Receiver::upload),
             Step::Visible => self.visible(cx),
         }
     }
@@ -176,7 +167,7 @@ impl Node {
     /// The internal bus hands over a packet from the host.
     fn incoming(&mut self, cx: &mut Context) {
         let now = cx.now();
-        match self.port.incoming(now) {
+        match self.port.incoming.pop(now) {
             Some(Incoming::Window(WindowWrite::Consumed { function, queue_pair, ring, count })) => {
                 let pair = &mut self.queue_pairs[function * cx.config.nic.queue_pairs + queue_pair];
                 match ring {
@@ -199,14 +190,10 @@ impl Node {
 
     /// A doorbell is in its FIFO.
     fn rung(&mut self, cx: &mut Context) {
-        let Some(Doorbell { function, word, operation }) = self.ringing.pop_front() else { return };
+        let Some(doorbell) = self.ringing.pop_front() else { return };
         let now = cx.now();
-        cx.journal.mark(operation, None, Stage::Doorbell, None, now);
-        let is_kept = self.doorbells.push(function, word, operation, now);
-        let descriptor = self.storing.pop_front().flatten();
-        if is_kept {
-            self.descriptors.stored[function].push_back(descriptor);
-        }
+        cx.journal.mark(doorbell.operation, None, Stage::Doorbell, None, now);
+        self.doorbells.push(doorbell, now);
         self.arbitrate(cx);
     }
 
@@ -214,37 +201,28 @@ impl Node {
     fn arbitrate(&mut self, cx: &mut Context) {
         let (now, module) = (cx.now(), cx.config.nic.module());
         while self.descriptors.jobs.len() < cx.config.nic.descriptors_in_flight {
-            let Some((function, ring, _)) = self.doorbells.pop(now) else { return };
+            let Some(doorbell) = self.doorbells.pop(now) else { return };
+            let Doorbell { function, word, operation, stored } = doorbell;
             self.descriptors.counters.doorbells += 1;
-            cx.journal.mark(ring.operation, None, Stage::Arbiter, Some(Cause::Arbiter), now);
-            cx.journal.mark(ring.operation, None, Stage::Arbiter, None, now + module);
-            cx.journal.mark(
-                ring.operation,
-                None,
-                Stage::DescriptorRead,
-                None,
-                now + module + module,
-            );
-            // A stored descriptor is already here: it is not read.
-            let stored = self.descriptors.stored[function].pop_front().flatten();
-            let doorbell = DoorbellRepr::parse(ring.word).ok();
-            let doorbell = doorbell
-                .filter(|bell| self.layouts[function].holds(bell.address, bell.length.into()));
-            let Some(DoorbellRepr { address, length }) = doorbell else {
+            let read = now + module + module;
+            cx.journal.mark(operation, None, Stage::Arbiter, Some(Cause::Arbiter), now);
+            cx.journal.mark(operation, None, Stage::Arbiter, None, now + module);
+            cx.journal.mark(operation, None, Stage::DescriptorRead, None, read);
+            let place = DoorbellRepr::parse(word).ok();
+            let place =
+                place.filter(|at| self.layouts[function].holds(at.address, at.length.into()));
+            let Some(DoorbellRepr { address, length }) = place else {
                 // A function must not make the interface read a descriptor outside its window
                 // (C-39).
-                self.refuse(
-                    cx,
-                    ring.operation,
-                    function,
-                    ring.word & ((1 << 40) - 1),
-                    Status::BadDescriptor,
-                );
+                let address = word & ((1 << 40) - 1);
+                let transfer = Transfer::new(operation, self.own(function), address);
+                self.refuse(cx, transfer, Status::BadDescriptor);
                 continue;
             };
+            // A stored descriptor is already here: it is not read.
             let here = if stored.is_some() { length.into() } else { 0 };
             let job = Job {
-                operation: ring.operation,
+                operation,
                 function,
                 address,
                 bytes: stored.unwrap_or_else(|| cx.buffer(length.into())),
@@ -253,7 +231,7 @@ impl Node {
                 stored_words: if here > 0 { words(length.into()) } else { 0 },
             };
             self.descriptors.jobs.push(now, job);
-            cx.schedule.after(module + module, Step::DescriptorReads.of(self.number as u8));
+            cx.schedule.at(read, Step::DescriptorReads.of(self.number as u8));
         }
     }
 
@@ -269,7 +247,7 @@ impl Node {
     /// Requests descriptors as long as tags are free.
     fn read_descriptors(&mut self, cx: &mut Context) {
         let now = cx.now();
-        while let Some((number, job)) = self.descriptors.to_ask() {
+        while let Some((number, job)) = self.descriptors.next_to_ask() {
             let length = job.bytes.len() as u64;
             let most = cx.config.pcie.read_request.count();
             let run = first_request(job.address + job.asked, length - job.asked, most);
@@ -331,15 +309,12 @@ impl Node {
             return;
         }
         let now = cx.now();
-        let Some(extracting) = self.descriptors.begin(now) else { return };
+        let Some((operation, bytes)) = self.descriptors.begin(now) else { return };
         let nic = &cx.config.nic;
         // The module's delay covers the hardware header; every further word takes a cycle of the
         // descriptor path (5.2).
-        let words =
-            (extracting.bytes() as u64).saturating_sub(16).div_ceil(nic.descriptor_path.count());
+        let words = (bytes as u64).saturating_sub(16).div_ceil(nic.descriptor_path.count());
         let taken = nic.module() + nic.cycle() * words;
-        let operation = extracting.operation();
-        let now = cx.now();
         cx.journal.mark(operation, None, Stage::DescriptorExtract, Some(Cause::Arbiter), now);
         cx.journal.mark(operation, None, Stage::DescriptorExtract, None, now + taken);
         cx.schedule.after(taken, Step::Extracted.of(self.number as u8));
@@ -353,16 +328,17 @@ impl Node {
             Some(Extracting::Local(job)) => {
                 self.descriptors.counters.extracted += 1;
                 self.host.submission.extracted(job.function, job.stored_words);
-                let place = (self.number as u8, ports);
-                let recycled = self.data.recycled();
-                let (extract, buffer) = extract_local(job, place, &self.layouts, recycled, now);
-                self.descriptors.held = Some(extract);
-                if let Some(buffer) = buffer {
-                    cx.recycle(buffer);
+                let place = (self.own(job.function), ports);
+                let recycled = self.data.spare_commands.pop();
+                let mut extract = extract_local(&job, place, &self.layouts, recycled, now);
+                match &mut extract {
+                    Extract::Get(get) => get.bytes = job.bytes,
+                    _ => cx.recycle(job.bytes),
                 }
+                self.descriptors.held = Some(extract);
             }
             Some(Extracting::Remote(get)) => {
-                let recycled = self.data.recycled();
+                let recycled = self.data.spare_commands.pop();
                 match extract_remote(&get, ports, &self.layouts, recycled, now) {
                     Some(command) => {
                         self.descriptors.counters.remote_gets += 1;
@@ -400,32 +376,13 @@ impl Node {
                 accepted = true;
                 None
             }
-            Some(get @ Extract::Get { .. }) => {
+            Some(Extract::Get(get)) => {
                 let held = self.packer.send_get(cx, get);
                 self.descriptors.counters.gets += u64::from(held.is_none());
-                held
+                held.map(Extract::Get)
             }
-            Some(Extract::Refused {
-                operation,
-                source,
-                destination,
-                primitive,
-                address,
-                status,
-            }) => {
-                self.descriptors.counters.refused += 1;
-                let (length, tail) = (0, Tail::EMPTY);
-                let leaving = Leaving {
-                    operation,
-                    source,
-                    destination,
-                    primitive,
-                    descriptor: address,
-                    length,
-                    tail,
-                };
-                self.pending_sent.push(cx.now(), (leaving, status));
-                self.flush_sent(cx);
+            Some(Extract::Refused(transfer, status)) => {
+                self.refuse(cx, transfer, status);
                 None
             }
             held => held,
@@ -439,24 +396,19 @@ impl Node {
         }
     }
 
-    fn accept(&mut self, cx: &mut Context, mut command: Box<super::descriptor::Command>) {
+    fn accept(&mut self, cx: &mut Context, mut command: Box<Command>) {
         let now = cx.now();
-        cx.journal.mark(command.operation, None, Stage::DescriptorExtract, Some(Cause::Room), now);
+        let operation = command.transfer.operation;
+        cx.journal.mark(operation, None, Stage::DescriptorExtract, Some(Cause::Room), now);
         command.extracted = now;
         self.data.commands.push(now, command);
-    }
-
-    /// The next turn of the data read module.
-    fn data_reads(&mut self, cx: &mut Context) {
-        self.data.turn(cx.now());
-        self.data.reads(cx, &mut self.port);
     }
 
     /// The packer may have room, or data.
     pub fn packer_turn(&mut self, cx: &mut Context) {
         // A waiting GET and the packets of PUTs alternate at the crossbar.
         self.get_goes_first = !self.get_goes_first;
-        if self.get_goes_first && matches!(self.descriptors.held, Some(Extract::Get { .. })) {
+        if self.get_goes_first && matches!(self.descriptors.held, Some(Extract::Get(_))) {
             self.pass_extracted(cx);
         }
         self.packer.turn(cx, &mut self.data);
@@ -469,36 +421,23 @@ impl Node {
 
     /// The last packet of an operation has left: its send event is due (C-13).
     fn sent(&mut self, cx: &mut Context) {
-        if let Some(leaving) = self.packer.leaving.pop(cx.now()) {
-            cx.operations[leaving.operation].sent = Some(cx.now());
-            self.pending_sent.push(cx.now(), (leaving, Status::Success));
+        if let Some(transfer) = self.packer.leaving.pop(cx.now()) {
+            cx.operations[transfer.operation].sent = Some(cx.now());
+            self.pending_sent.push(cx.now(), (transfer, Status::Success));
         }
         self.flush_sent(cx);
     }
 
-    fn refuse(
-        &mut self,
-        cx: &mut Context,
-        operation: u32,
-        function: usize,
-        address: u64,
-        status: Status,
-    ) {
+    fn refuse(&mut self, cx: &mut Context, transfer: Transfer, status: Status) {
         self.descriptors.counters.refused += 1;
-        let Ok(source) = Endpoint::new(self.number as u8, function as u8, 0) else { return };
-        let (length, tail) = (0, Tail::EMPTY);
-        let primitive = Primitive::Nap;
-        let leaving = Leaving {
-            operation,
-            source,
-            destination: source,
-            primitive,
-            descriptor: address,
-            length,
-            tail,
-        };
-        self.pending_sent.push(cx.now(), (leaving, status));
+        self.pending_sent.push(cx.now(), (transfer, status));
         self.flush_sent(cx);
+    }
+
+    /// Queue pair 0 of a function.
+    fn own(&self, function: usize) -> Endpoint {
+        Endpoint::new(self.number as u8, function as u8, 0)
+            .expect("node and function are in range by configuration")
     }
 
     /// Writes send events as long as their rings have room.
@@ -507,42 +446,19 @@ impl Node {
         let mut left = self.pending_sent.len();
         while left > 0 {
             left -= 1;
-            let Some((leaving, status)) = self.pending_sent.pop(now) else { return };
-            let (function, queue_pair) =
-                (usize::from(leaving.source.function()), usize::from(leaving.source.queue_pair()));
-            let pair = &mut self.queue_pairs[function * cx.config.nic.queue_pairs + queue_pair];
+            let Some((transfer, status)) = self.pending_sent.pop(now) else { return };
+            let at = usize::from(transfer.source.function()) * cx.config.nic.queue_pairs
+                + usize::from(transfer.source.queue_pair());
+            let pair = &mut self.queue_pairs[at];
             let Some(place) = pair.send_ring.take(now) else {
                 // Events of other rings may overtake. Those of one ring stay in order, as each
                 // finds the same ring full.
-                self.pending_sent.push(now, (leaving, status));
+                self.pending_sent.push(now, (transfer, status));
                 continue;
             };
-            let event = EventRepr {
-                phase: place.phase,
-                primitive: leaving.primitive,
-                status,
-                queue_pair: leaving.source.queue_pair(),
-                peer: leaving.destination,
-                address: leaving.descriptor,
-                length: leaving.length,
-                tail: leaving.tail,
-            };
-            let operation = leaving.operation;
-            let meaning = Written::Event {
-                function,
-                queue_pair,
-                ring: RingKind::Send,
-                operation,
-                part: SEND_EVENT,
-            };
             // No packet has this part number: the send event is on no data path.
-            let note = Note {
-                operation,
-                part: Some(SEND_EVENT),
-                module: Stage::EventWrite,
-                memory: Stage::EventWrite,
-            };
-            write_event(cx, &mut self.port, place, &event, meaning, note);
+            let (place, of) = ((place, RingKind::Send), (status, SEND_EVENT));
+            write_event(cx, &mut self.port, place, &transfer, of, Stage::EventWrite);
         }
     }
 
@@ -554,28 +470,24 @@ impl Node {
 
     /// Passes received packets on.
     fn dispatch(&mut self, cx: &mut Context) {
+        self.receive(cx, Receiver::dispatch);
+    }
+
+    /// Runs the dispatch or the upload module. GETs may then have arrived for the extract module,
+    /// and slots may be used.
+    #[inline]
+    fn receive(
+        &mut self,
+        cx: &mut Context,
+        turn: impl FnOnce(&mut Receiver, &mut Context, usize, &mut ReceiveContext),
+    ) {
         let Node { number, receiver, port, descriptors, layouts, queue_pairs, .. } = self;
-        receiver.dispatch(
+        turn(
+            receiver,
             cx,
             *number,
             &mut ReceiveContext { port, descriptors, layouts, queue_pairs },
         );
-        self.after_receiving(cx);
-    }
-
-    /// The next turn of the upload module.
-    fn uploads(&mut self, cx: &mut Context) {
-        let Node { number, receiver, port, descriptors, layouts, queue_pairs, .. } = self;
-        receiver.upload(
-            cx,
-            *number,
-            &mut ReceiveContext { port, descriptors, layouts, queue_pairs },
-        );
-        self.after_receiving(cx);
-    }
-
-    /// GETs may have arrived for the extract module, and slots may be used.
-    fn after_receiving(&mut self, cx: &mut Context) {
         if !self.descriptors.remote.is_empty() {
             self.extract(cx);
         }
@@ -587,11 +499,10 @@ impl Node {
     /// Reads slot addresses before they run out (C-20).
     fn refill(&mut self, cx: &mut Context, at: usize) {
         let slots = &mut self.queue_pairs[at].slots;
-        if let Some(refill) = slots.refill() {
+        if let Some(run) = slots.refill() {
             let per_function = cx.config.nic.queue_pairs;
             let purpose =
                 Purpose::Slots { function: at / per_function, queue_pair: at % per_function };
-            let run = Run { address: refill.address, length: refill.bytes };
             if !self.port.read(cx, run, purpose, None) {
                 slots.postpone();
                 self.refills_wait = true;
@@ -612,35 +523,23 @@ impl Node {
                 if ring == RingKind::Receive {
                     cx.operations[operation].finished = Some((now, part));
                 }
-                self.host.event(
-                    cx,
-                    &mut self.port,
-                    &self.layouts,
-                    (function, queue_pair, ring),
-                    operation,
-                );
+                let place = (function, queue_pair, ring);
+                self.host.event(cx, &mut self.port, place, operation);
             }
             None => {}
         }
     }
 
-    /// A processor has stored a descriptor into the engine.
-    fn stored(&mut self, cx: &mut Context, processor: usize) {
-        if let Some((doorbell, descriptor, taken)) = self.host.stored(cx, &mut self.port, processor)
-        {
-            self.ringing.push_back(doorbell);
-            self.storing.push_back(Some(descriptor));
-            let module = cx.config.nic.module();
-            cx.schedule.at(taken + module, Step::Rung.of(self.number as u8));
-        }
-    }
-
-    /// A processor has prepared an operation, and stores its doorbell.
-    fn rings(&mut self, cx: &mut Context, processor: usize) {
-        if let Some((doorbell, stored, taken)) = self.host.rings(cx, &mut self.port, processor) {
+    /// A processor has prepared an operation and stores its doorbell, or it has stored a descriptor
+    /// into the engine.
+    fn rings(&mut self, cx: &mut Context, step: Step, processor: usize) {
+        let rung = match step {
+            Step::Stored => self.host.stored(cx, &mut self.port, processor),
+            _ => self.host.rings(cx, &mut self.port, processor),
+        };
+        if let Some((doorbell, taken)) = rung {
             // Doorbells cross the bus in order, so this queue has the order of the wires.
             self.ringing.push_back(doorbell);
-            self.storing.push_back(stored);
             let module = cx.config.nic.module();
             cx.schedule.at(taken + module, Step::Rung.of(self.number as u8));
         }
@@ -653,6 +552,9 @@ impl Node {
         for (function, queue) in self.host.queues().enumerate() {
             queues
                 .push((format!("operations of function {node}.{function} before software"), queue));
+        }
+        for (function, fifo) in self.doorbells.fifos.iter().enumerate() {
+            queues.push((format!("doorbell FIFO of function {node}.{function}"), fifo));
         }
         let Node { descriptors, packer, receiver, port, data, .. } = self;
         let blocks: [(&str, &dyn Watched); 7] = [
@@ -671,9 +573,9 @@ impl Node {
             let name = |what| {
                 format!("{what} of queue pair {node}.{}.{}", at / per_function, at % per_function)
             };
-            queues.push((name("send ring"), pair.send_ring.full()));
-            queues.push((name("receive ring"), pair.receive_ring.full()));
-            queues.push((name("free NAP slots on the chip"), pair.slots.cached()));
+            queues.push((name("send ring"), &pair.send_ring.full));
+            queues.push((name("receive ring"), &pair.receive_ring.full));
+            queues.push((name("free NAP slots on the chip"), &pair.slots.cached));
         }
         queues
     }

@@ -5,7 +5,6 @@
 //! streams: its packets leave as their data arrives. A NAP is one packet, which is gathered whole
 //! first (`nap_in_one_piece`).
 
-use bellwire_wire::endpoint::Endpoint;
 use bellwire_wire::header::HeaderRepr;
 use bellwire_wire::packet::PacketRepr;
 use bellwire_wire::primitive::Primitive;
@@ -13,7 +12,7 @@ use bellwire_wire::span::ByteSpan;
 use bellwire_wire::tail::Tail;
 
 use super::data::DataUnit;
-use super::descriptor::{Command, Extract};
+use super::descriptor::{Command, GetRequest, Transfer};
 use super::journal::{Cause, Stage};
 use super::node::Step;
 use super::record::frames::Wire;
@@ -21,24 +20,6 @@ use super::{Context, Packet};
 use crate::engine::Server;
 use crate::stats::Queue;
 use crate::units::{Span, Time};
-
-/// An operation whose last packet is about to leave.
-pub struct Leaving {
-    /// The operation, for the journal.
-    pub operation: u32,
-    /// Own queue pair.
-    pub source: Endpoint,
-    /// Far queue pair.
-    pub destination: Endpoint,
-    /// Its primitive.
-    pub primitive: Primitive,
-    /// Address of its descriptor.
-    pub descriptor: u64,
-    /// Bytes that it moved.
-    pub length: u64,
-    /// Software tail.
-    pub tail: Tail,
-}
 
 /// Registers of the packer.
 #[derive(Default)]
@@ -50,7 +31,7 @@ pub struct Packer {
     /// The channel without room for the next packet.
     pub waits_for: Option<usize>,
     /// Operations whose last packet is about to leave, in order.
-    pub leaving: Queue<Leaving>,
+    pub leaving: Queue<Transfer>,
     /// Packets that it sent.
     pub packets: u64,
     /// Bytes of data in them.
@@ -70,11 +51,12 @@ impl Packer {
     #[inline]
     fn next(&mut self, cx: &Context, data: &mut DataUnit) -> Option<Piece> {
         let command = data.commands.front()?;
-        let (address, length) = match command.primitive {
-            Primitive::Nap => (0, command.total),
+        let Transfer { source, destination, primitive, length, .. } = command.transfer;
+        let (address, length) = match primitive {
+            Primitive::Nap => (0, length),
             _ => next_move(command, cx.config.nic.put_payload.count()),
         };
-        let (input, output) = (command.source.cpu(), command.destination.cpu());
+        let (input, output) = (source.cpu(), destination.cpu());
         let extracted = command.extracted;
         let has_data = !command.is_immediate && length > 0;
         let available = if has_data { data.ready(length)? } else { extracted };
@@ -92,25 +74,13 @@ impl Packer {
         let Piece { address, length, has_data, available, channel } = piece;
         let Some(command) = data.commands.front() else { return };
         let nic = &cx.config.nic;
-        let is_nap = command.primitive == Primitive::Nap;
-        let input = usize::from(command.source.cpu());
-        let output = usize::from(command.destination.cpu());
-        let operation = command.operation;
-        let part = command.parts;
-        let is_last = command.sent + length == command.total;
-        let header = HeaderRepr {
-            primitive: command.primitive,
-            traffic_class: command.traffic_class,
-            requester_id: u16::from(command.source.cpu()) << 8
-                | u16::from(command.source.function()),
-            magic: command.magic,
-            source: command.source,
-            destination: command.destination,
-            wants_event: is_last && command.wants_event,
-            span: ByteSpan::new(address, length as usize)
-                .expect("pieces are cut to what a packet can carry"),
-        };
-        let tail = if is_last { command.tail } else { Tail::EMPTY };
+        let transfer = command.transfer;
+        let (operation, part) = (transfer.operation, command.parts);
+        let is_last = command.sent + length == transfer.length;
+        let wants_event = is_last && command.wants_event;
+        let keys = (command.magic, command.traffic_class);
+        let header = header(&transfer, keys, wants_event, (address, length));
+        let tail = if is_last { transfer.tail } else { Tail::EMPTY };
         let mut payload = std::mem::take(&mut self.data);
         payload.clear();
         match command.is_immediate {
@@ -128,7 +98,7 @@ impl Packer {
             let gathered = self.converter.reserve(available.max(cx.now()), nic.beats(length));
             let ready = gathered.ends + nic.module() + nic.module();
             (gathered.begins, ready.max(self.output.free_at()))
-        } else if is_nap && nic.nap_in_one_piece {
+        } else if transfer.primitive == Primitive::Nap && nic.nap_in_one_piece {
             // Data from memory is first copied into the packet; the extract module has copied
             // immediate data.
             let copied = if has_data { nic.beats(length) } else { Span::ZERO };
@@ -149,117 +119,100 @@ impl Packer {
         if cx.journal.is_open() {
             let cause = if cx.now() > available { Cause::VirtualChannel } else { Cause::Arbiter };
             if has_data {
-                cx.journal.mark(
-                    operation,
-                    Some(part),
-                    Stage::DataExtract,
-                    None,
-                    available.saturating_sub(nic.module()),
-                );
+                let extracted = available.saturating_sub(nic.module());
+                cx.journal.mark(operation, Some(part), Stage::DataExtract, None, extracted);
                 cx.journal.mark(operation, Some(part), Stage::DataReorder, None, available);
             }
             cx.journal.mark(operation, Some(part), Stage::Packer, Some(cause), begun);
             cx.journal.mark(operation, Some(part), Stage::Packer, None, head);
         }
-        self.packets += 1;
         self.bytes += length;
-
-        let mut bytes = cx.buffer(packet.buffer_len());
-        packet.emit(&mut bytes).expect("the packet has exactly this length");
+        self.send(cx, &packet, (operation, part), (channel, beats), head);
         self.data = payload;
-        cx.journal.frame(head, Wire::Into(input as u8), || bytes.clone());
-        let handle = cx.packets.put(Packet { bytes, operation, part, is_get: false });
-        cx.controllers.inject(cx.schedule, (input, channel), (handle, output, beats), head);
-
         let command = data.commands.front_mut().expect("looked at above");
         advance(command, length);
         if is_last {
-            self.finish(cx, data, input as u8, last);
+            self.finish(cx, data, last);
         }
     }
 
     /// Sends a GET packet with the descriptor as payload (C-25), if the crossbar has room; returns
     /// it otherwise.
-    pub fn send_get(&mut self, cx: &mut Context, get: Extract) -> Option<Extract> {
-        let Extract::Get { operation, source, destination, magic, traffic_class, address, bytes } =
-            get
-        else {
+    pub fn send_get(&mut self, cx: &mut Context, get: GetRequest) -> Option<GetRequest> {
+        let Transfer { operation, source, destination, length, .. } = get.transfer;
+        let channel = cx.controllers.channel_for(destination.cpu().into(), true);
+        if !cx.controllers.has_room(source.cpu().into(), channel) {
             return Some(get);
-        };
-        let (input, output) = (usize::from(source.cpu()), usize::from(destination.cpu()));
-        let channel = cx.controllers.channel_for(output, true);
-        if !cx.controllers.has_room(input, channel) {
-            return Some(Extract::Get {
-                operation,
-                source,
-                destination,
-                magic,
-                traffic_class,
-                address,
-                bytes,
-            });
         }
-        let header = HeaderRepr {
-            primitive: Primitive::Get,
-            traffic_class,
-            requester_id: u16::from(source.cpu()) << 8 | u16::from(source.function()),
-            magic,
-            source,
-            destination,
-            wants_event: false,
-            span: ByteSpan::new(0, bytes.len()).expect("a descriptor fits a packet"),
-        };
+        let GetRequest { transfer, magic, traffic_class, bytes } = get;
+        let header = header(&transfer, (magic, traffic_class), false, (0, length));
         let packet = PacketRepr { header, payload: &bytes, tail: Tail::EMPTY };
         let nic = &cx.config.nic;
-        let beats = nic.packet_header_beats() + nic.beats_of(bytes.len() as u64);
+        let beats = nic.packet_header_beats() + nic.beats_of(length);
         let parsed = if nic.conversion { nic.module() } else { Span::ZERO };
         let head = nic.edge(cx.now().max(self.output.free_at()) + parsed + nic.module());
         let last = self.output.reserve(head, nic.cycle() * beats).ends.saturating_sub(nic.cycle());
         cx.journal.mark(operation, None, Stage::GetTrip, None, head);
-        let mut buffer = cx.buffer(packet.buffer_len());
-        packet.emit(&mut buffer).expect("the packet has exactly this length");
-        cx.journal.frame(head, Wire::Into(input as u8), || buffer.clone());
-        let handle = cx.packets.put(Packet { bytes: buffer, operation, part: 0, is_get: true });
-        cx.controllers.inject(cx.schedule, (input, channel), (handle, output, beats), head);
-        self.packets += 1;
-        let length = bytes.len() as u64;
+        self.send(cx, &packet, (operation, 0), (channel, beats), head);
         cx.recycle(bytes);
-        let tail = Tail::EMPTY;
-        self.leaving.push(
-            cx.now(),
-            Leaving {
-                operation,
-                source,
-                destination,
-                primitive: Primitive::Get,
-                descriptor: address,
-                length,
-                tail,
-            },
-        );
-        cx.schedule.at(last, Step::Sent.of(source.cpu()));
+        self.leaves(cx, transfer, last);
         None
     }
 
-    fn finish(&mut self, cx: &mut Context, data: &mut DataUnit, node: u8, last: Time) {
-        let now = cx.now();
-        let Some(command) = data.finished(now) else { return };
-        if let Some(descriptor) = command.descriptor {
-            self.leaving.push(
-                now,
-                Leaving {
-                    operation: command.operation,
-                    source: command.source,
-                    destination: command.destination,
-                    primitive: command.primitive,
-                    descriptor,
-                    length: command.total,
-                    tail: command.tail,
-                },
-            );
-            cx.schedule.at(last, Step::Sent.of(node));
+    /// Puts a packet into a channel of the crossbar; its first beat arrives at `head`.
+    fn send(
+        &mut self,
+        cx: &mut Context,
+        packet: &PacketRepr<'_>,
+        (operation, part): (u32, u32),
+        (channel, beats): (usize, u64),
+        head: Time,
+    ) {
+        let HeaderRepr { source, destination, primitive, .. } = packet.header;
+        let mut bytes = cx.buffer(packet.buffer_len());
+        packet.emit(&mut bytes).expect("the packet has exactly this length");
+        cx.journal.frame(head, Wire::Into(source.cpu()), || bytes.clone());
+        let is_get = primitive == Primitive::Get;
+        let handle = cx.packets.put(Packet { bytes, operation, part, is_get });
+        let (input, output) = (source.cpu().into(), destination.cpu().into());
+        cx.controllers.inject(cx.schedule, (input, channel), (handle, output, beats), head);
+        self.packets += 1;
+    }
+
+    /// The last packet of an operation leaves until `last`.
+    fn leaves(&mut self, cx: &mut Context, transfer: Transfer, last: Time) {
+        self.leaving.push(cx.now(), transfer);
+        cx.schedule.at(last, Step::Sent.of(transfer.source.cpu()));
+    }
+
+    fn finish(&mut self, cx: &mut Context, data: &mut DataUnit, last: Time) {
+        let Some(command) = data.finished(cx.now()) else { return };
+        if !command.is_remote {
+            self.leaves(cx, command.transfer, last);
         }
-        data.recycle(command);
+        data.spare_commands.push(command);
+    }
+}
+
+/// The header of a packet with these bytes; `keys` are the key of the far queue pair and the
+/// traffic class.
+fn header(
+    transfer: &Transfer,
+    (magic, traffic_class): (u8, u8),
+    wants_event: bool,
+    (address, length): (u64, u64),
+) -> HeaderRepr {
+    let &Transfer { source, destination, primitive, .. } = transfer;
+    HeaderRepr {
+        primitive,
+        traffic_class,
+        requester_id: u16::from(source.cpu()) << 8 | u16::from(source.function()),
+        magic,
+        source,
+        destination,
+        wants_event,
+        span: ByteSpan::new(address, length as usize)
+            .expect("pieces and descriptors are no longer than what a packet can carry"),
     }
 }
 

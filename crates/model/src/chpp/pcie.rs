@@ -22,9 +22,6 @@ pub const COMPLETION_BYTES: u64 = 20;
 /// An acknowledgement or a flow-control update (DLLP), with its framing.
 pub const DLLP_BYTES: u64 = 8;
 
-/// Requests must not cross multiples of this (2.2.7).
-pub const PAGE_BYTES: u64 = 4096;
-
 /// One direction of the wires.
 pub struct Link {
     rate: Rate,
@@ -192,13 +189,8 @@ pub struct Run {
     pub length: u64,
 }
 
-/// Cuts `length` bytes into requests that end at multiples of `most`, a power of two up to a page.
-/// No request is longer than `most`, and none crosses a page.
-pub fn cut_requests(address: u64, length: u64, most: u64) -> impl Iterator<Item = Run> {
-    cut(address, length, move |address| most - (address & (most - 1)))
-}
-
-/// The first request of `length` bytes, with the same `most`.
+/// The first of the requests for `length` bytes. They end at multiples of `most`, a power of two up
+/// to a page. No request is longer than `most`, and none crosses a page.
 pub fn first_request(address: u64, length: u64, most: u64) -> Run {
     Run { address, length: length.min(most - (address & (most - 1))) }
 }
@@ -206,12 +198,18 @@ pub fn first_request(address: u64, length: u64, most: u64) -> Run {
 /// Cuts the data of a read into completions of at most `payload` bytes that end at multiples of
 /// `boundary`, a power of two (2.3.1.1).
 pub fn cut_completions(
-    address: u64,
-    length: u64,
+    mut address: u64,
+    mut length: u64,
     boundary: u64,
     payload: u64,
 ) -> impl Iterator<Item = Run> {
-    cut(address, length, move |address| payload.max(boundary) - (address & (boundary - 1)))
+    std::iter::from_fn(move || {
+        let most = payload.max(boundary) - (address & (boundary - 1));
+        let run = Run { address, length: length.min(most) };
+        address += run.length;
+        length -= run.length;
+        (run.length > 0).then_some(run)
+    })
 }
 
 /// Bytes of the DWs that a run touches: the bytes on the wires.
@@ -219,22 +217,13 @@ pub fn dword_bytes(run: Run) -> u64 {
     (run.address % 4 + run.length).next_multiple_of(4)
 }
 
-fn cut(mut address: u64, mut length: u64, first: impl Fn(u64) -> u64) -> impl Iterator<Item = Run> {
-    std::iter::from_fn(move || {
-        if length == 0 {
-            return None;
-        }
-        let run = Run { address, length: length.min(first(address)) };
-        address += run.length;
-        length -= run.length;
-        Some(run)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::chpp::config::Config;
+
+    /// Requests must not cross multiples of this (2.2.7).
+    const PAGE_BYTES: u64 = 4096;
 
     /// Throughput in bytes per second of back-to-back packets with `data` bytes and `around` bytes
     /// of overhead each.
@@ -283,7 +272,8 @@ mod tests {
         for address in (0..300).chain(4000..4200) {
             for length in [1, 3, 63, 64, 65, 128, 129, 1000, 4096] {
                 let mut at = address;
-                for run in cut_requests(address, length, 128) {
+                while at < address + length {
+                    let run = first_request(at, address + length - at, 128);
                     assert!(run.address == at && (1..=128).contains(&run.length));
                     assert_eq!(
                         run.address / PAGE_BYTES,

@@ -43,25 +43,17 @@ text { fill: #e4e8ec; }
 
 /// Draws `explanation` under `title`.
 pub fn svg(title: &str, explanation: &Explanation) -> String {
+    let mut out = String::new();
+    // Writing into a string does not fail.
+    let _ = draw(&mut out, &escaped(title), explanation);
+    out
+}
+
+fn draw(out: &mut String, title: &str, explanation: &Explanation) -> std::fmt::Result {
     let Explanation { total, intervals } = explanation;
     let causes = causes(intervals);
     let bottom = TOP + ROW * (intervals.len() + 1);
     let height = bottom + 34 + ROW * causes.len();
-    let mut out = String::new();
-    // Writing into a string does not fail.
-    let _ = draw(&mut out, title, explanation, &causes, (bottom, height), *total);
-    out
-}
-
-fn draw(
-    out: &mut String,
-    title: &str,
-    Explanation { intervals, .. }: &Explanation,
-    causes: &[Cause],
-    (bottom, height): (usize, usize),
-    total: Span,
-) -> std::fmt::Result {
-    let title = escaped(title);
     writeln!(
         out,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" \
@@ -76,46 +68,37 @@ fn draw(
          <line class=\"hatch\" x1=\"0\" y1=\"0\" x2=\"0\" y2=\"6\" stroke-width=\"3\"/></pattern></defs>"
     )?;
     writeln!(out, "<rect class=\"paper\" width=\"{WIDTH}\" height=\"{height}\"/>")?;
-    writeln!(out, "<text class=\"title\" x=\"12\" y=\"26\">{title}</text>")?;
-    axis(out, total, bottom)?;
+    text(out, "title", (12, 26), title)?;
+    axis(out, *total, bottom)?;
     for (name, right) in COLUMNS {
-        writeln!(
-            out,
-            "<text class=\"quiet number\" x=\"{right}\" y=\"{}\">{name}</text>",
-            TOP - 12
-        )?;
+        text(out, "quiet number", (right, TOP - 12), name)?;
     }
     for (row, interval) in intervals.iter().enumerate() {
-        bar(out, interval, total, TOP + row * ROW, row % 2 == 0)?;
+        bar(out, interval, *total, TOP + row * ROW, row % 2 == 0)?;
     }
-    let waited: Span =
-        intervals.iter().filter(|interval| interval.cause.is_some()).map(|wait| wait.length).sum();
-    let served: Span =
-        intervals.iter().filter(|interval| interval.cause.is_none()).map(|work| work.length).sum();
     let y = bottom - ROW + 15;
-    writeln!(out, "<text class=\"title\" x=\"12\" y=\"{y}\">end to end</text>")?;
-    for (value, (_, right)) in [total, waited, served].into_iter().zip(COLUMNS) {
-        writeln!(
-            out,
-            "<text class=\"number\" x=\"{right}\" y=\"{y}\">{:.3}</text>",
-            value.as_ns()
-        )?;
-    }
-    writeln!(
-        out,
-        "<text class=\"quiet\" x=\"12\" y=\"{}\">full: at work; hatched: waiting{}</text>",
-        bottom + 24,
-        if causes.is_empty() { "" } else { ", for" }
-    )?;
-    for (line, cause) in causes.iter().enumerate() {
-        writeln!(
-            out,
-            "<text class=\"quiet\" x=\"12\" y=\"{}\">{cause}: {}</text>",
-            bottom + 24 + (line + 1) * ROW,
-            cause.meaning()
-        )?;
+    text(out, "title", (12, y), "end to end")?;
+    let waited = explanation.waited();
+    numbers(out, y, [*total, waited, explanation.accounted() - waited])?;
+    let legend = if causes.is_empty() { "" } else { ", for" };
+    let legend = format!("full: at work; hatched: waiting{legend}");
+    text(out, "quiet", (12, bottom + 24), &legend)?;
+    for (cause, line) in causes.iter().zip(1..) {
+        let meaning = format!("{cause}: {}", cause.meaning());
+        text(out, "quiet", (12, bottom + 24 + line * ROW), &meaning)?;
     }
     writeln!(out, "</svg>")
+}
+
+fn text(out: &mut String, class: &str, (x, y): (usize, usize), text: &str) -> std::fmt::Result {
+    writeln!(out, "<text class=\"{class}\" x=\"{x}\" y=\"{y}\">{text}</text>")
+}
+
+/// Start, wait and service in their columns, in nanoseconds.
+fn numbers(out: &mut String, y: usize, values: [Span; 3]) -> std::fmt::Result {
+    values.into_iter().zip(COLUMNS).try_for_each(|(value, (_, right))| {
+        text(out, "number", (right, y), &format!("{:.3}", value.as_ns()))
+    })
 }
 
 /// Lines and numbers of the axis, in nanoseconds.
@@ -158,8 +141,8 @@ fn bar(
             "<rect class=\"band\" y=\"{y}\" width=\"{WIDTH}\" height=\"{ROW}\" opacity=\"0.5\"/>"
         )?;
     }
-    let text = y + 15;
-    writeln!(out, "<text x=\"12\" y=\"{text}\">{stage}</text>")?;
+    let base = y + 15;
+    writeln!(out, "<text x=\"12\" y=\"{base}\">{stage}</text>")?;
     let fill = if cause.is_some() { "fill=\"url(#hatched)\"" } else { "class=\"service\"" };
     writeln!(
         out,
@@ -182,16 +165,10 @@ fn bar(
         };
         writeln!(
             out,
-            "<text class=\"quiet\" x=\"{place:.2}\" y=\"{text}\" text-anchor=\"{anchor}\">waits for {cause}</text>"
+            "<text class=\"quiet\" x=\"{place:.2}\" y=\"{base}\" text-anchor=\"{anchor}\">waits for {cause}</text>"
         )?;
     }
-    for (value, (_, right)) in [start, wait, service].into_iter().zip(COLUMNS) {
-        writeln!(
-            out,
-            "<text class=\"number\" x=\"{right}\" y=\"{text}\">{:.3}</text>",
-            value.as_ns()
-        )?;
-    }
+    numbers(out, base, [start, wait, service])?;
     writeln!(out, "</g>")
 }
 

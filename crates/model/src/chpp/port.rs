@@ -8,6 +8,7 @@
 
 use super::Context;
 use super::config::Config;
+use super::host::RingKind;
 use super::journal::{Cause, Stage};
 use super::memory::HostMemory;
 use super::node::Step;
@@ -25,28 +26,16 @@ use crate::units::Time;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// The descriptor of the job with this number.
-    Descriptor {
-        /// Number of the job.
-        job: u64,
-    },
+    Descriptor { job: u64 },
     /// The data read with this number.
-    Data {
-        /// Number of the read.
-        read: u64,
-    },
+    Data { read: u64 },
     /// NAP slot addresses.
-    Slots {
-        /// Function.
-        function: usize,
-        /// Queue pair.
-        queue_pair: usize,
-    },
+    Slots { function: usize, queue_pair: usize },
 }
 
 /// Where the journal books a read or write.
 #[derive(Clone, Copy, Debug)]
 pub struct Note {
-    /// The operation.
     pub operation: u32,
     /// Its part, if it concerns only one part.
     pub part: Option<u32>,
@@ -66,49 +55,13 @@ struct Read {
     received: usize,
 }
 
-/// An incoming doorbell (C-31).
-#[derive(Clone, Copy, Debug)]
-pub struct Doorbell {
-    /// The function whose window the store hit.
-    pub function: usize,
-    /// The word.
-    pub word: u64,
-    /// The operation, for the journal.
-    pub operation: u32,
-}
-
 /// A processor's store into the window other than a doorbell.
 #[derive(Clone, Copy, Debug)]
 pub enum WindowWrite {
-    /// Count of events of a ring that software has consumed (C-16).
-    Consumed {
-        /// Function.
-        function: usize,
-        /// Queue pair.
-        queue_pair: usize,
-        /// Which of the two rings.
-        ring: RingKind,
-        /// Events since the beginning.
-        count: u64,
-    },
-    /// Count of slot addresses that software has listed (C-20).
-    SlotsPosted {
-        /// Function.
-        function: usize,
-        /// Queue pair.
-        queue_pair: usize,
-        /// Addresses since the beginning.
-        count: u64,
-    },
-}
-
-/// The two event rings of a queue pair.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RingKind {
-    /// Send completions (C-13).
-    Send,
-    /// Receive completions (C-14).
-    Receive,
+    /// Count of events of a ring that software has consumed since the beginning (C-16).
+    Consumed { function: usize, queue_pair: usize, ring: RingKind, count: u64 },
+    /// Count of slot addresses that software has listed since the beginning (C-20).
+    SlotsPosted { function: usize, queue_pair: usize, count: u64 },
 }
 
 /// What the port passes to the blocks of the interface.
@@ -117,21 +70,14 @@ pub enum Incoming {
     /// A store into the window.
     Window(WindowWrite),
     /// Some bytes of a read.
-    Completion {
-        /// The read's tag.
-        tag: Tag,
-        /// How many bytes arrived.
-        length: usize,
-    },
+    Completion { tag: Tag, length: usize },
 }
 
 /// A write in flight to host memory.
 pub struct PendingWrite {
     /// Global address of the first byte.
     pub address: u64,
-    /// The bytes.
     pub bytes: Vec<u8>,
-    /// Their meaning.
     pub meaning: Written,
 }
 
@@ -139,36 +85,16 @@ pub struct PendingWrite {
 #[derive(Clone, Copy, Debug)]
 pub enum Written {
     /// Data of a part of an operation.
-    Data {
-        /// The operation.
-        operation: u32,
-        /// Its part.
-        part: u32,
-        /// Number of bytes.
-        length: u64,
-    },
+    Data { operation: u32, part: u32, length: u64 },
     /// A record of an event ring.
-    Event {
-        /// Function.
-        function: usize,
-        /// Queue pair.
-        queue_pair: usize,
-        /// Which of the two rings.
-        ring: RingKind,
-        /// The operation, for the journal.
-        operation: u32,
-        /// The part of the operation.
-        part: u32,
-    },
+    Event { function: usize, queue_pair: usize, ring: RingKind, operation: u32, part: u32 },
 }
 
 /// A completed read.
 pub struct Answer {
-    /// Its purpose.
     pub purpose: Purpose,
     /// Address of the first byte.
     pub address: u64,
-    /// All of its bytes.
     pub bytes: Vec<u8>,
 }
 
@@ -183,14 +109,13 @@ pub struct Port {
     pub posted: Credits,
     /// Credits for reads.
     pub non_posted: Credits,
-    /// Host memory.
     pub memory: HostMemory,
-    /// Tags of reads.
     pub tags: TagAllocator,
     reads: Vec<Option<Read>>,
     /// The internal bus, busy with incoming packets.
     pub bus: Server,
-    incoming: Queue<Incoming>,
+    /// Packets from the host, in the order of the wires.
+    pub incoming: Queue<Incoming>,
     writes: Queue<PendingWrite>,
     spare: Vec<Vec<u8>>,
     /// Time from taking a tag to the last completion, in picoseconds: the t of Eq. 2.
@@ -246,7 +171,7 @@ impl Port {
             cx.journal.mark(operation, part, module, Some(Cause::Link), passage.begins);
             cx.journal.mark(operation, part, memory, None, passage.arrives);
             cx.journal.mark(operation, part, memory, Some(Cause::Memory), access.begins);
-            cx.journal.mark(operation, part, memory, None, access.done);
+            cx.journal.mark(operation, part, memory, None, access.ends);
         }
         self.reads_sent[match purpose {
             Purpose::Descriptor { .. } => 0,
@@ -255,7 +180,7 @@ impl Port {
         }] += 1;
         let bytes = self.spare.pop().unwrap_or_default();
         self.reads[tag.index()] = Some(Read { run, purpose, note, asked: now, bytes, received: 0 });
-        cx.schedule.at(access.done, Step::ReadReady.about(self.node, tag.index() as u8));
+        cx.schedule.at(access.ends, Step::ReadReady.about(self.node, tag.index() as u8));
         true
     }
 
@@ -384,11 +309,6 @@ impl Port {
         (passage, self.bus.reserve(arrives, cx.config.nic.packet_time(8)))
     }
 
-    /// The next arrived packet, in the order of the wires.
-    pub fn incoming(&mut self, now: Time) -> Option<Incoming> {
-        self.incoming.pop(now)
-    }
-
     /// Counts a completion. With the last one, returns the read's bytes and frees its tag.
     pub fn completed(&mut self, now: Time, tag: Tag, length: usize) -> Option<Answer> {
         let place = self.reads.get_mut(tag.index())?;
@@ -424,14 +344,8 @@ impl Port {
     }
 
     /// Writes bytes within one page, at `at` or when wires and credits allow. Calls must come in
-    /// order of `at`. Returns when the write starts to leave, and when it becomes visible.
-    pub fn write(
-        &mut self,
-        cx: &mut Context,
-        at: Time,
-        write: PendingWrite,
-        note: Note,
-    ) -> (Time, Time) {
+    /// order of `at`. Returns when the write starts to leave.
+    pub fn write(&mut self, cx: &mut Context, at: Time, write: PendingWrite, note: Note) -> Time {
         let run = Run { address: write.address, length: write.bytes.len() as u64 };
         let data = dword_bytes(run);
         let units = data.div_ceil(16);
@@ -448,11 +362,11 @@ impl Port {
             cx.journal.mark(operation, part, module, Some(Cause::Link), passage.begins);
             cx.journal.mark(operation, part, memory, None, passage.arrives);
             cx.journal.mark(operation, part, memory, Some(Cause::Memory), access.begins);
-            cx.journal.mark(operation, part, memory, None, access.done);
+            cx.journal.mark(operation, part, memory, None, access.ends);
         }
         self.writes.push(cx.schedule.now(), write);
-        cx.schedule.at(access.done, Step::Visible.of(self.node));
-        (passage.begins, access.done)
+        cx.schedule.at(access.ends, Step::Visible.of(self.node));
+        passage.begins
     }
 
     /// The oldest write becomes visible, now. Returns its meaning.

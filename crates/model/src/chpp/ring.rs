@@ -10,10 +10,9 @@ use crate::units::Time;
 /// The writer's side of a ring.
 pub struct EventRing {
     position: Position,
-    written: u64,
     consumed: u64,
     /// Records that software has not reported as consumed.
-    full: Queue<()>,
+    pub full: Queue<()>,
 }
 
 /// A position in a ring, with the phase bit of its lap as in `bellwire_wire::event::phase`.
@@ -30,24 +29,18 @@ pub struct Position {
 pub struct Place {
     /// Global address of the record.
     pub address: u64,
-    /// Its phase bit.
     pub phase: bool,
 }
 
 impl EventRing {
     /// An empty ring of `entries` records (at least 1) at `base`.
     pub fn new(base: u64, entries: u64) -> EventRing {
-        EventRing {
-            position: Position::new(base, entries),
-            written: 0,
-            consumed: 0,
-            full: Queue::default(),
-        }
+        EventRing { position: Position::new(base, entries), consumed: 0, full: Queue::default() }
     }
 
     /// Records that may be written before software consumes any.
     pub fn room(&self) -> u64 {
-        self.position.entries - (self.written - self.consumed)
+        self.position.entries - self.full.len() as u64
     }
 
     /// The next record, if there is room.
@@ -57,20 +50,14 @@ impl EventRing {
         }
         let place = self.position.place();
         self.position.advance();
-        self.written += 1;
         self.full.push(now, ());
         Some(place)
-    }
-
-    /// Records that software has not reported as consumed.
-    pub fn full(&self) -> &Queue<()> {
-        &self.full
     }
 
     /// Software reports how many records it has consumed since the beginning. Implausible counts
     /// are ignored.
     pub fn consumed(&mut self, count: u64, now: Time) {
-        if (self.consumed..=self.written).contains(&count) {
+        if (self.consumed..=self.consumed + self.full.len() as u64).contains(&count) {
             for _ in self.consumed..count {
                 self.full.pop(now);
             }

@@ -1,6 +1,7 @@
 //! Buffer management for NAPs (C-20, C-21; cHPP section 4.2): an on-chip cache of free slot
 //! addresses. It is refilled from a list in host memory before it is empty.
 
+use super::pcie::Run;
 use crate::stats::Queue;
 use crate::units::Time;
 
@@ -10,7 +11,8 @@ pub struct SlotCache {
     list_entries: u64,
     capacity: usize,
     batch: usize,
-    cached: Queue<u64>,
+    /// Free slots.
+    pub cached: Queue<u64>,
     /// Addresses read from the list since the beginning.
     fetched: u64,
     /// Addresses that software has put into the list since the beginning.
@@ -18,15 +20,6 @@ pub struct SlotCache {
     refilling: bool,
     /// Refills; each is one read.
     pub refills: u64,
-}
-
-/// A read of slot addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refill {
-    /// Their address in host memory.
-    pub address: u64,
-    /// Number of bytes, 8 for each address.
-    pub bytes: u64,
 }
 
 impl SlotCache {
@@ -55,24 +48,9 @@ impl SlotCache {
         }
     }
 
-    /// A free slot, if one is cached.
-    pub fn take(&mut self, now: Time) -> Option<u64> {
-        self.cached.pop(now)
-    }
-
-    /// The cached addresses.
-    pub fn cached(&self) -> &Queue<u64> {
-        &self.cached
-    }
-
-    /// Whether a slot is cached.
-    pub fn is_ready(&self) -> bool {
-        !self.cached.is_empty()
-    }
-
     /// The read that is due: at most half of the capacity is cached, and the list has more entries.
     /// It is not returned again until it is answered.
-    pub fn refill(&mut self) -> Option<Refill> {
+    pub fn refill(&mut self) -> Option<Run> {
         let left = self.posted - self.fetched;
         if self.refilling || left == 0 || self.cached.len() > self.capacity / 2 {
             return None;
@@ -84,7 +62,7 @@ impl SlotCache {
             .min(self.list_entries - index)
             .min((self.capacity - self.cached.len()) as u64);
         self.refilling = true;
-        Some(Refill { address: self.list + 8 * index, bytes: 8 * count })
+        Some(Run { address: self.list + 8 * index, length: 8 * count })
     }
 
     /// The refill got no tag: it becomes due again.

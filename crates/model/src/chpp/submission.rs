@@ -29,7 +29,6 @@ pub enum Way {
 
 /// The state of the interface's credit manager and of its host's software.
 pub struct Submission {
-    /// The credit manager of DAMQ-PD.
     manager: Option<CreditManager>,
     total: u16,
     functions: Vec<Function>,
@@ -99,11 +98,6 @@ impl Submission {
         if self.manager.is_none() {
             state.taken.insert(place, words);
         }
-    }
-
-    /// A descriptor is left in memory.
-    pub fn ring(&mut self) {
-        self.counts[1] += 1;
     }
 
     /// The extract module has taken a stored descriptor out of the buffer.

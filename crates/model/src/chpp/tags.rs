@@ -16,7 +16,6 @@ impl Tag {
         self.0.into()
     }
 
-    /// The tag of an index.
     pub(super) fn of(index: usize) -> Tag {
         Tag(index as u16)
     }

@@ -12,12 +12,13 @@ use bellwire_wire::primitive::Primitive;
 use bellwire_wire::tail::Tail;
 
 use super::config::NicConfig;
-use super::descriptor::{DescriptorUnit, RemoteGet};
+use super::descriptor::{DescriptorUnit, RemoteGet, Transfer};
 use super::function::Layout;
+use super::host::RingKind;
 use super::journal::{Cause, Stage};
 use super::node::Step;
 use super::pcie::{Run, first_request};
-use super::port::{Note, PendingWrite, Port, RingKind, Written};
+use super::port::{Note, PendingWrite, Port, Written};
 use super::ring::{EventRing, Place};
 use super::slots::SlotCache;
 use super::{Context, PacketHandle};
@@ -29,11 +30,8 @@ use crate::units::Time;
 pub struct QueuePair {
     /// Key that packets must carry (C-09).
     pub magic: u8,
-    /// Send-completion ring.
     pub send_ring: EventRing,
-    /// Receive-completion ring.
     pub receive_ring: EventRing,
-    /// NAP slots.
     pub slots: SlotCache,
 }
 
@@ -64,27 +62,14 @@ pub struct Receiver {
     converter: Server,
     /// The queue pair, as an index among all, that has used a slot since the last check.
     pub took_slot: Option<usize>,
-    /// Counters of the blocks.
     pub counters: ReceiveCounters,
 }
 
 /// What the packet in front waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blocked {
-    /// A record of a receive-completion ring.
-    Event {
-        /// Function.
-        function: usize,
-        /// Queue pair.
-        queue_pair: usize,
-    },
-    /// A NAP slot.
-    Slot {
-        /// Function.
-        function: usize,
-        /// Queue pair.
-        queue_pair: usize,
-    },
+    /// Something that the software of a queue pair provides.
+    Software { function: usize, queue_pair: usize, lacks: &'static str },
     /// A place for a GET in the send engine.
     RemoteGets,
 }
@@ -92,11 +77,8 @@ pub enum Blocked {
 /// Stage counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceiveCounters {
-    /// NAP packets.
     pub naps: u64,
-    /// PUT packets.
     pub puts: u64,
-    /// GET packets.
     pub gets: u64,
     /// Packets of unknown type or form; dropped (C-37).
     pub unknown: u64,
@@ -112,7 +94,6 @@ pub struct ReceiveCounters {
 
 /// What the receive engine can reach outside itself.
 pub struct ReceiveContext<'a> {
-    /// The bus.
     pub port: &'a mut Port,
     /// The send engine's queue for GETs.
     pub descriptors: &'a mut DescriptorUnit,
@@ -220,19 +201,21 @@ impl Receiver {
                     return true;
                 }
                 // Slot and record must both be available before anything is written (C-21).
-                if is_nap && !pair.slots.is_ready() {
-                    self.blocked = Some(Blocked::Slot { function, queue_pair });
-                    self.starved = true;
-                    return false;
-                }
                 let wants_event = is_nap || header.wants_event;
-                if wants_event && pair.receive_ring.room() == 0 {
-                    self.blocked = Some(Blocked::Event { function, queue_pair });
+                let lacks = if is_nap && pair.slots.cached.is_empty() {
+                    "a NAP slot"
+                } else if wants_event && pair.receive_ring.room() == 0 {
+                    "a record of its receive-completion ring"
+                } else {
+                    ""
+                };
+                if !lacks.is_empty() {
+                    self.blocked = Some(Blocked::Software { function, queue_pair, lacks });
                     self.starved = true;
                     return false;
                 }
                 let event = if wants_event { pair.receive_ring.take(now) } else { None };
-                let slot = if is_nap { pair.slots.take(now) } else { None };
+                let slot = if is_nap { pair.slots.cached.pop(now) } else { None };
                 self.took_slot = is_nap.then_some(at);
                 let address = slot.unwrap_or(target);
                 // The header is valid; the tail follows the payload.
@@ -244,16 +227,11 @@ impl Receiver {
                 self.uploading =
                     Some(Uploading { packet, class, header, tail, address, written: 0, event });
                 // The module's delay overlaps with the write of the previous packet.
-                let begins = now.max(arrived + cx.config.nic.module());
+                let through = arrived + cx.config.nic.module();
+                let begins = now.max(through);
                 let cause =
                     if std::mem::take(&mut self.starved) { Cause::Slot } else { Cause::Arbiter };
-                cx.journal.mark(
-                    operation,
-                    Some(part),
-                    Stage::Upload,
-                    None,
-                    arrived + cx.config.nic.module(),
-                );
+                cx.journal.mark(operation, Some(part), Stage::Upload, None, through);
                 cx.journal.mark(operation, Some(part), Stage::Upload, Some(cause), begins);
                 cx.schedule.at(begins, Step::Uploads.of(node as u8));
                 true
@@ -268,7 +246,6 @@ impl Receiver {
         let packet = &cx.packets[uploading.packet];
         let (operation, part) = (packet.operation, packet.part);
         let length = uploading.header.span.len() as u64;
-        let note = |module, memory| Note { operation, part: Some(part), module, memory };
         let left = length - uploading.written;
         if left > 0 {
             let most = cx.config.pcie.max_payload.count();
@@ -284,38 +261,21 @@ impl Receiver {
             let write =
                 PendingWrite { address, bytes, meaning: Written::Data { operation, part, length } };
             cx.journal.mark(operation, Some(part), Stage::Upload, None, now);
-            let (begins, _) =
-                neighbours.port.write(cx, now, write, note(Stage::Upload, Stage::DataWrite));
+            let (module, memory) = (Stage::Upload, Stage::DataWrite);
+            let note = Note { operation, part: Some(part), module, memory };
+            let begins = neighbours.port.write(cx, now, write, note);
             self.next_turn(cx, node, length, begins);
         } else if let Some(place) = uploading.event.take() {
-            let (header, tail) = (uploading.header, uploading.tail);
-            let event = EventRepr {
-                phase: place.phase,
-                primitive: header.primitive,
-                status: Status::Success,
-                queue_pair: header.destination.queue_pair(),
-                peer: header.source,
-                address: uploading.address,
-                length,
-                tail,
-            };
-            let meaning = Written::Event {
-                function: usize::from(header.destination.function()),
-                queue_pair: usize::from(header.destination.queue_pair()),
-                ring: RingKind::Receive,
-                operation,
-                part,
-            };
+            let &mut Uploading { header, address: descriptor, tail, .. } = uploading;
+            let HeaderRepr { source, destination, primitive, .. } = header;
+            // For the receiver, the own queue pair is the packet's destination.
+            let (source, destination) = (destination, source);
+            let transfer =
+                Transfer { operation, source, destination, primitive, descriptor, length, tail };
             self.counters.events += 1;
             cx.journal.mark(operation, Some(part), Stage::Upload, None, now);
-            let (begins, _) = write_event(
-                cx,
-                neighbours.port,
-                place,
-                &event,
-                meaning,
-                note(Stage::Upload, Stage::EventWrite),
-            );
+            let (place, of) = ((place, RingKind::Receive), (Status::Success, part));
+            let begins = write_event(cx, neighbours.port, place, &transfer, of, Stage::Upload);
             self.next_turn(cx, node, EVENT_BYTES as u64, begins);
         } else {
             let Some(Uploading { packet, class, .. }) = self.uploading.take() else { return };
@@ -338,23 +298,33 @@ impl Receiver {
     }
 
     fn discard(cx: &mut Context, node: usize, class: usize, packet: PacketHandle) {
-        cx.drop_packet(packet);
+        let bytes = cx.packets.take(packet).bytes;
+        cx.recycle(bytes);
         cx.controllers.credit_returned(cx.schedule, node, class);
     }
 }
 
-/// Writes an event into its place, now.
+/// Writes the event of a transfer into its place in a ring of its own queue pair, now. `part` is
+/// the packet that ends the transfer. Returns when the write starts to leave.
 pub fn write_event(
     cx: &mut Context,
     port: &mut Port,
-    place: Place,
-    event: &EventRepr,
-    meaning: Written,
-    note: Note,
-) -> (Time, Time) {
+    (place, ring): (Place, RingKind),
+    transfer: &Transfer,
+    (status, part): (Status, u32),
+    module: Stage,
+) -> Time {
+    let &Transfer { operation, source, destination, primitive, descriptor, length, tail } =
+        transfer;
+    let (phase, queue_pair, peer) = (place.phase, source.queue_pair(), destination);
+    let address = descriptor;
+    let event = EventRepr { phase, primitive, status, queue_pair, peer, address, length, tail };
     let mut bytes = port.blank();
     bytes.resize(EVENT_BYTES, 0);
     event.emit(&mut bytes).expect("addresses and lengths were checked when their packet was made");
-    let now = cx.now();
-    port.write(cx, now, PendingWrite { address: place.address, bytes, meaning }, note)
+    let (function, queue_pair) = (source.function().into(), queue_pair.into());
+    let meaning = Written::Event { function, queue_pair, ring, operation, part };
+    let write = PendingWrite { address: place.address, bytes, meaning };
+    let note = Note { operation, part: Some(part), module, memory: Stage::EventWrite };
+    port.write(cx, cx.now(), write, note)
 }

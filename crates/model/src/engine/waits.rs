@@ -1,5 +1,6 @@
 //! Waits between blocks when nothing moves, and the search for a deadlock.
 
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 
 /// One edge: `waiter` cannot continue before `holder` does.
@@ -50,89 +51,45 @@ impl Waits {
 
     /// A shortest cycle of waits through the earliest waiter on any cycle, if there is one.
     pub fn cycle(&self) -> Option<Cycle> {
-        // Maps names to numbers in sorted order: the answer depends only on the edges.
-        let mut names: Vec<&str> = Vec::new();
+        let mut leaving: BTreeMap<&str, Vec<&Wait>> = BTreeMap::new();
         for wait in &self.waits {
-            names.extend([wait.waiter.as_str(), wait.holder.as_str()]);
+            leaving.entry(&wait.waiter).or_default().push(wait);
         }
-        names.sort_unstable();
-        names.dedup();
-        let number = |name: &str| names.binary_search(&name).expect("all names are listed");
-        let ends: Vec<(usize, usize)> =
-            self.waits.iter().map(|wait| (number(&wait.waiter), number(&wait.holder))).collect();
-        let mut leaving = vec![Vec::new(); names.len()];
-        for (edge, &(from, _)) in ends.iter().enumerate() {
-            leaving[from].push(edge);
-        }
-        let on_cycle = on_cycles(&leaving, &ends);
-        let start = ends.iter().map(|&(from, _)| from).find(|&node| on_cycle[node])?;
-        // Breadth-first search from the start back to itself, among nodes on cycles.
-        let mut came_by = vec![None; names.len()];
-        let mut queue = std::collections::VecDeque::from([start]);
-        while let Some(node) = queue.pop_front() {
-            for &edge in &leaving[node] {
-                let to = ends[edge].1;
-                if to == start {
-                    let mut edges = vec![edge];
-                    let mut at = node;
-                    while at != start {
-                        let edge: usize = came_by[at].expect("reached by some edge");
-                        edges.push(edge);
-                        at = ends[edge].0;
-                    }
-                    edges.reverse();
-                    let waits = edges.into_iter().map(|edge| self.waits[edge].clone()).collect();
-                    return Some(Cycle { waits });
-                }
-                if on_cycle[to] && came_by[to].is_none() {
-                    came_by[to] = Some(edge);
-                    queue.push_back(to);
-                }
-            }
-        }
-        None
+        // Waiters that are on no cycle: a search need not pass them.
+        let mut outside = BTreeSet::new();
+        self.waits.iter().find_map(|wait| {
+            let is_new = outside.insert(wait.waiter.as_str());
+            is_new.then(|| shortest_cycle(&leaving, &wait.waiter, &outside)).flatten()
+        })
     }
 }
 
-/// The nodes on a cycle. Removing nodes without an outgoing edge leaves the nodes that lead into a
-/// cycle. So a search from each remaining node decides.
-fn on_cycles(leaving: &[Vec<usize>], ends: &[(usize, usize)]) -> Vec<bool> {
-    let mut out_degree: Vec<usize> = leaving.iter().map(Vec::len).collect();
-    let mut entering = vec![Vec::new(); leaving.len()];
-    for &(from, to) in ends {
-        entering[to].push(from);
-    }
-    // A node that waits only for nodes without waits will continue: remove it.
-    let mut done: Vec<usize> = (0..leaving.len()).filter(|&node| out_degree[node] == 0).collect();
-    let mut alive = vec![true; leaving.len()];
-    while let Some(node) = done.pop() {
-        alive[node] = false;
-        for &from in &entering[node] {
-            out_degree[from] -= 1;
-            if out_degree[from] == 0 {
-                done.push(from);
+/// A shortest cycle through `start`: a breadth-first search from there back to it.
+fn shortest_cycle<'a>(
+    leaving: &BTreeMap<&str, Vec<&'a Wait>>,
+    start: &'a str,
+    outside: &BTreeSet<&str>,
+) -> Option<Cycle> {
+    let mut came_by: BTreeMap<&str, &Wait> = BTreeMap::new();
+    let mut queue = VecDeque::from([start]);
+    while let Some(mut at) = queue.pop_front() {
+        for &wait in leaving.get(at).into_iter().flatten() {
+            if wait.holder == start {
+                let mut waits = vec![wait.clone()];
+                while at != start {
+                    waits.push(came_by[at].clone());
+                    at = &came_by[at].waiter;
+                }
+                waits.reverse();
+                return Some(Cycle { waits });
+            }
+            if !outside.contains(wait.holder.as_str()) && !came_by.contains_key(&*wait.holder) {
+                came_by.insert(&wait.holder, wait);
+                queue.push_back(&wait.holder);
             }
         }
     }
-    (0..leaving.len()).map(|start| alive[start] && reaches_itself(start, leaving, ends)).collect()
-}
-
-fn reaches_itself(start: usize, leaving: &[Vec<usize>], ends: &[(usize, usize)]) -> bool {
-    let mut seen = vec![false; leaving.len()];
-    let mut stack = vec![start];
-    while let Some(node) = stack.pop() {
-        for &edge in &leaving[node] {
-            let to = ends[edge].1;
-            if to == start {
-                return true;
-            }
-            if !seen[to] {
-                seen[to] = true;
-                stack.push(to);
-            }
-        }
-    }
-    false
+    None
 }
 
 impl fmt::Display for Wait {

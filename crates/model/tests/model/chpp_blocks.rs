@@ -4,10 +4,8 @@ use crate::oracle::{Traffic, random_traffic};
 use crate::support;
 use bellwire_model::chpp::config::{Arbitration, LinkKind, Start};
 use bellwire_model::chpp::experiments::Kind;
-use bellwire_model::chpp::experiments::single::{endpoint, post};
-use bellwire_model::chpp::host::Notice;
-use bellwire_model::chpp::machine::{HostApi, Program};
-use bellwire_model::chpp::port::RingKind;
+use bellwire_model::chpp::experiments::single::{endpoint, post, post_free};
+use bellwire_model::chpp::host::{Notice, RingKind};
 use bellwire_model::chpp::{Config, Machine};
 use bellwire_model::engine::{Policy, Standstill};
 use bellwire_model::stats::Watched;
@@ -197,13 +195,6 @@ fn wrong_keys_and_unknown_types_are_dropped() {
 // shows: C-39
 #[test]
 fn functions_are_isolated() {
-    struct Errors(Vec<Status>);
-    impl Program for Errors {
-        fn notified(&mut self, notice: &Notice, _: &mut HostApi<'_>) {
-            assert_eq!(notice.ring, RingKind::Send);
-            self.0.push(notice.event.status);
-        }
-    }
     let mut machine = Machine::new(&Config::prototype(), 1).unwrap();
     let mut api = machine.api();
     let (own, foreign) = (api.free_memory(0, 1), api.free_memory(0, 2));
@@ -219,11 +210,13 @@ fn functions_are_isolated() {
     };
     put(foreign, target);
     put(own, other_target);
-    let mut errors = Errors(Vec::new());
-    machine.run_to_end(&mut errors).unwrap();
+    let mut notices: Vec<Notice> = Vec::new();
+    machine.run_to_end(&mut notices).unwrap();
+    assert!(notices.iter().all(|notice| notice.ring == RingKind::Send));
+    let mut errors: Vec<Status> = notices.iter().map(|notice| notice.event.status).collect();
     // The second was sent: only its receiver can count that it arrived nowhere.
-    errors.0.sort_by_key(|status| status.code());
-    assert_eq!(errors.0, [Status::Success, Status::SourceFault]);
+    errors.sort_by_key(|status| status.code());
+    assert_eq!(errors, [Status::Success, Status::SourceFault]);
     assert_eq!(machine.nodes()[1].receiver.counters.outside, 1);
     let api = machine.api();
     assert!(
@@ -235,14 +228,9 @@ fn functions_are_isolated() {
     );
 }
 
-/// Counts the events of receive rings.
-#[derive(Default)]
-struct Received(u32);
-
-impl Program for Received {
-    fn notified(&mut self, notice: &Notice, _: &mut HostApi<'_>) {
-        self.0 += u32::from(notice.ring == RingKind::Receive);
-    }
+/// How many events of receive rings there are.
+fn received(notices: &[Notice]) -> usize {
+    notices.iter().filter(|notice| notice.ring == RingKind::Receive).count()
 }
 
 /// While software does not read its receive ring, no event is lost or overwritten, NAPs wait, and
@@ -262,19 +250,18 @@ fn rings_and_slots_hold_naps_back() {
         let mut machine = Machine::new(&config, 1).unwrap();
         let mut api = machine.api();
         api.consumes(1, 0, 0, false);
-        let near = api.free_memory(0, 0);
         for _ in 0..30 {
-            post(&mut api, Kind::NapIndirect, (endpoint(0), endpoint(1)), (near, 0), 100).unwrap();
+            post_free(&mut api, Kind::NapIndirect, (endpoint(0), endpoint(1)), 100).unwrap();
         }
-        let mut received = Received::default();
-        let Err(Standstill::Starved(waits)) = machine.run_to_end(&mut received) else {
+        let mut notices = Vec::new();
+        let Err(Standstill::Starved(waits)) = machine.run_to_end(&mut notices) else {
             panic!("30 NAPs cannot fit")
         };
         assert!(waits.iter().any(|wait| wait.contains(scarce)), "{waits:?}");
-        assert_eq!((received.0, machine.nodes()[1].receiver.counters.naps), (0, 16));
+        assert_eq!((received(&notices), machine.nodes()[1].receiver.counters.naps), (0, 16));
         machine.api().consumes(1, 0, 0, true);
-        machine.run_to_end(&mut received).unwrap();
-        assert_eq!(received.0, 30);
+        machine.run_to_end(&mut notices).unwrap();
+        assert_eq!(received(&notices), 30);
         let node = &machine.nodes()[1];
         let refills: u64 = node.queue_pairs.iter().map(|pair| pair.slots.refills).sum();
         assert!(refills >= 2 && refills == node.port.reads_sent[2], "one read for each batch");
@@ -289,15 +276,14 @@ fn rings_and_slots_hold_naps_back() {
 fn a_33rd_operation_waits() {
     let mut machine = Machine::new(&Config::prototype(), 1).unwrap();
     let mut api = machine.api();
-    let near = api.free_memory(0, 0);
     for _ in 0..100 {
-        post(&mut api, Kind::NapIndirect, (endpoint(0), endpoint(1)), (near, 0), 64).unwrap();
+        post_free(&mut api, Kind::NapIndirect, (endpoint(0), endpoint(1)), 64).unwrap();
     }
-    let (from, near) = (Endpoint::new(0, 3, 1).unwrap(), api.free_memory(0, 3));
-    let other = post(&mut api, Kind::NapIndirect, (from, endpoint(1)), (near, 0), 64).unwrap();
-    let mut received = Received::default();
-    machine.run_to_end(&mut received).unwrap();
-    assert_eq!(received.0, 101);
+    let from = Endpoint::new(0, 3, 1).unwrap();
+    let other = post_free(&mut api, Kind::NapIndirect, (from, endpoint(1)), 64).unwrap();
+    let mut notices = Vec::new();
+    machine.run_to_end(&mut notices).unwrap();
+    assert_eq!(received(&notices), 101);
     let node = &machine.nodes()[0];
     assert_eq!((node.host.most_outstanding, node.host.held_back), (32, 68));
     assert_eq!(node.doorbells.overflowed, 0);
@@ -363,17 +349,13 @@ fn voq_has_no_head_of_line_blocking() {
         // Node 1 does not read its rings: its receive buffer fills with NAPs, and so does the
         // channel to it.
         api.consumes(1, 0, 0, false);
-        let near = api.free_memory(0, 0);
-        for _ in 0..8 {
-            post(&mut api, Kind::NapImmediate, (endpoint(0), endpoint(1)), (near, 0), 16).unwrap();
-        }
-        for node in [2, 3] {
+        for node in [1, 2, 3] {
             for _ in 0..8 {
-                post(&mut api, Kind::NapImmediate, (endpoint(0), endpoint(node)), (near, 0), 16)
-                    .unwrap();
+                let ends = (endpoint(0), endpoint(node));
+                post_free(&mut api, Kind::NapImmediate, ends, 16).unwrap();
             }
         }
-        let _ = machine.run_program(&mut Received::default(), Time::from_ps(200_000_000));
+        let _ = machine.run_program(&mut (), Time::from_ps(200_000_000));
         machine.nodes()[2..].iter().map(|node| node.receiver.counters.naps).sum::<u64>()
     };
     assert_eq!(arrived(4), 16);
@@ -418,13 +400,11 @@ fn inputs_share_an_output_as_the_policy_says() {
         config.crossbar.receive_packets = 8;
         let mut machine = Machine::new(&config, 1).unwrap();
         let mut api = machine.api();
-        let far = api.free_memory(0, 0);
         let puts: Vec<(u8, u32)> = (1..4)
             .flat_map(|node: u8| (0..20).map(move |_| node))
             .map(|node| {
-                let places = (api.free_memory(node.into(), 0), far);
                 let ends = (endpoint(node), endpoint(0));
-                (node, post(&mut api, Kind::Put, ends, places, 65536).unwrap())
+                (node, post_free(&mut api, Kind::Put, ends, 65536).unwrap())
             })
             .collect();
         machine.run_program(&mut (), Time::ZERO + Span::from_ns(200_000)).unwrap();

@@ -1,9 +1,10 @@
 //! Independent checks of the interface: laws that hold for all parameters.
 
+use crate::support::latency;
+use bellwire_model::chpp::Config;
 use bellwire_model::chpp::experiments::Kind;
-use bellwire_model::chpp::experiments::single::{endpoint, post, single};
+use bellwire_model::chpp::experiments::single::{endpoint, single};
 use bellwire_model::chpp::experiments::stream::stream;
-use bellwire_model::chpp::{Config, Machine};
 use bellwire_model::units::{Bytes, Span};
 
 /// Time for each packet after the first, in nanoseconds, over n packets.
@@ -45,14 +46,7 @@ fn a_chain_is_as_fast_as_its_slowest_stage() {
 #[test]
 fn nodes_are_alike() {
     let between = |from: u8, to: u8, config: &Config| {
-        let mut machine = Machine::new(config, 1).expect("a machine");
-        let mut api = machine.api();
-        let (near, far) = (api.free_memory(from.into(), 0), api.free_memory(to.into(), 0));
-        let ends = (endpoint(from), endpoint(to));
-        let put = post(&mut api, Kind::Put, ends, (near, far), 1000).expect("a descriptor");
-        machine.run_to_end(&mut ()).expect("it ends");
-        machine.audit().expect("the laws hold");
-        machine.operations()[put as usize].latency().expect("it is over")
+        latency(config, 1, Kind::Put, (endpoint(from), endpoint(to)), 1000)
     };
     let config = Config::prototype();
     let first = between(0, 1, &config);

@@ -11,10 +11,21 @@ fn report(id: &str) -> Report {
     experiment.run().expect("it runs")
 }
 
-/// No value is off by more than 5 %, and no claim fails, without an explanation. Canary: a report
-/// without its explanations fails.
-fn assert_explained(report: &Report) {
+/// A report in which no value is off by more than 5 %, and no claim fails, without an explanation.
+/// Canary: a report without its explanations fails.
+fn explained(id: &str) -> Report {
+    let report = report(id);
+    println!("{report}");
     assert_eq!(report.unexplained(), Vec::<&str>::new(), "{report}");
+    report
+}
+
+/// A report with this many claims, which all hold.
+fn holding(id: &str, claims: usize) {
+    let report = report(id);
+    println!("{report}");
+    let held = report.claims.iter().filter(|claim| claim.holds).count();
+    assert!(report.claims.len() == claims && held == claims, "{report}");
 }
 
 /// Table 3: all 30 values are within 10 % of the paper's; one of them is calibrated. The slope of
@@ -22,24 +33,19 @@ fn assert_explained(report: &Report) {
 /// report explains.
 #[test]
 fn table_3() {
-    let report = report("table3");
-    println!("{report}");
-    assert_explained(&report);
+    let report = explained("table3");
     let table: Vec<_> = report.values.iter().filter(|value| value.unit == "us").collect();
     assert_eq!(table.len(), 30);
     assert!(table.iter().all(|value| value.error_percent.unwrap().abs() < 10.0));
     assert_eq!(table.iter().filter(|value| value.role == Role::Calibrated).count(), 1);
-    let slope = report.values.iter().find(|value| value.what.starts_with("PUT, slope")).unwrap();
-    assert!((slope.model - 0.3125).abs() < 1e-9);
+    assert!((value(&report, "PUT, slope") - 0.3125).abs() < 1e-9);
 }
 
 /// Fig. 17: 35 cycles are calibrated, 48 are predicted, and a memory read takes 130 within 3 %.
 // shows: C-50
 #[test]
 fn fig_17() {
-    let report = report("fig17");
-    println!("{report}");
-    assert_explained(&report);
+    let report = explained("fig17");
     let published: Vec<_> =
         report.values.iter().filter(|value| value.published.is_some()).collect();
     assert!(published.iter().all(|value| value.error_percent.unwrap().abs() < 3.0));
@@ -47,22 +53,14 @@ fn fig_17() {
 
 /// The report's value whose name begins with `name`.
 fn value(report: &Report, name: &str) -> f64 {
-    report
-        .values
-        .iter()
-        .find(|value| value.what.starts_with(name))
-        .unwrap_or_else(|| panic!("{name} in {report}"))
-        .model
+    let found = report.values.iter().find(|value| value.what.starts_with(name));
+    found.unwrap_or_else(|| panic!("{name} in {report}")).model
 }
 
 /// Whether the claim that begins with `claim` holds.
 fn holds(report: &Report, claim: &str) -> bool {
-    report
-        .claims
-        .iter()
-        .find(|of| of.claim.starts_with(claim))
-        .unwrap_or_else(|| panic!("{claim} in {report}"))
-        .holds
+    let found = report.claims.iter().find(|of| of.claim.starts_with(claim));
+    found.unwrap_or_else(|| panic!("{claim} in {report}")).holds
 }
 
 /// Fig. 5: the curves of Eq. 1 match the paper's parameters in both readings. Built networks have
@@ -82,9 +80,7 @@ fn fig_5() {
             "{shape:?} {processors}"
         );
     }
-    let report = report("fig5");
-    println!("{report}");
-    assert_explained(&report);
+    let report = explained("fig5");
     assert!(holds(&report, "the hypercube is the lowest above 64"));
     let built = report.values.iter().filter(|value| value.unit == "hops");
     for value in built {
@@ -99,9 +95,7 @@ fn fig_5() {
 // shows: C-45, C-47
 #[test]
 fn fig_15() {
-    let report = report("fig15");
-    println!("{report}");
-    assert_explained(&report);
+    let report = explained("fig15");
     assert!((value(&report, "MTU 128 B") / 3.2 - 1.0).abs() < 0.01);
     assert!(holds(&report, "grows up to 128 B") && holds(&report, "does not grow above"));
     assert!(!holds(&report, "grows linearly"), "then the report should not say why not");
@@ -117,9 +111,7 @@ fn fig_15() {
 // shows: C-46
 #[test]
 fn eq_2() {
-    let report = report("eq2");
-    println!("{report}");
-    assert_explained(&report);
+    let report = explained("eq2");
     assert!(report.claims[0].holds);
 }
 
@@ -128,9 +120,7 @@ fn eq_2() {
 // shows: C-48
 #[test]
 fn fig_16() {
-    let report = report("fig16");
-    println!("{report}");
-    assert_explained(&report);
+    let report = explained("fig16");
     assert!(report.claims.iter().all(|claim| claim.holds));
     assert!((value(&report, "PUT, 524288 B, 32") / 3.19 - 1.0).abs() < 0.01);
 }
@@ -141,9 +131,7 @@ fn fig_16() {
 // shows: C-44
 #[test]
 fn fig_18() {
-    let report = report("fig18");
-    println!("{report}");
-    assert_explained(&report);
+    let report = explained("fig18");
     assert!(report.claims.iter().all(|claim| claim.holds));
     let alone = |size: &str, what: &str| {
         value(&report, &format!("{size}, second reading: crossbar alone{what}"))
@@ -162,9 +150,7 @@ fn fig_18() {
 // shows: C-40, C-41
 #[test]
 fn fig_19() {
-    let report = report("fig19");
-    println!("{report}");
-    assert_explained(&report);
+    let report = explained("fig19");
     assert!(report.claims.iter().all(|claim| claim.holds));
     let settled = report
         .values
@@ -178,9 +164,7 @@ fn fig_19() {
 // shows: C-52, B-06
 #[test]
 fn table_4() {
-    let report = report("table4");
-    println!("{report}");
-    assert_explained(&report);
+    let report = explained("table4");
     assert!(
         report.claims[0].holds
             && report.notes.iter().filter(|note| note.starts_with("As published")).count() == 6
@@ -264,9 +248,7 @@ fn what_is_published_is_measured() {
 // shows: C-02, B-07
 #[test]
 fn links() {
-    let report = report("links");
-    println!("{report}");
-    assert_explained(&report);
+    let report = explained("links");
     assert!(report.claims.iter().all(|claim| claim.holds));
     assert!((160.0..240.0).contains(&value(&report, "a hop")));
     let hops = report.values.iter().filter(|value| value.unit == "hops");
@@ -278,9 +260,7 @@ fn links() {
 // shows: B-01, C-31
 #[test]
 fn start() {
-    let report = report("start");
-    println!("{report}");
-    assert!(report.claims.len() == 4 && report.claims.iter().all(|claim| claim.holds), "{report}");
+    holding("start", 4);
 }
 
 /// Headers of 32 and 94 B reduce bandwidth on the same links by exactly their beats; conversion
@@ -288,9 +268,7 @@ fn start() {
 // shows: B-04, B-05
 #[test]
 fn protocol() {
-    let report = report("protocol");
-    println!("{report}");
-    assert!(report.claims.len() == 3 && report.claims.iter().all(|claim| claim.holds), "{report}");
+    holding("protocol", 3);
 }
 
 /// A co-processor's data arrives later when staged through host memory than by direct transfer, in
@@ -298,7 +276,5 @@ fn protocol() {
 // shows: B-08
 #[test]
 fn staged() {
-    let report = report("staged");
-    println!("{report}");
-    assert!(report.claims.len() == 3 && report.claims.iter().all(|claim| claim.holds), "{report}");
+    holding("staged", 3);
 }

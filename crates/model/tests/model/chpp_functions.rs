@@ -3,25 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use crate::support::latency;
 use bellwire_model::chpp::experiments::Kind;
-use bellwire_model::chpp::experiments::single::{endpoint, post, single};
+use bellwire_model::chpp::experiments::single::{endpoint, post_free, single};
 use bellwire_model::chpp::experiments::stream::stream;
-use bellwire_model::chpp::host::Notice;
-use bellwire_model::chpp::machine::{HostApi, Program};
-use bellwire_model::chpp::port::RingKind;
+use bellwire_model::chpp::host::{Notice, RingKind};
 use bellwire_model::chpp::{Config, Machine};
 use bellwire_wire::endpoint::Endpoint;
-
-/// Counts events by ring, function and queue pair.
-#[derive(Default)]
-struct Counted(BTreeMap<(usize, bool, usize, usize), u32>);
-
-impl Program for Counted {
-    fn notified(&mut self, notice: &Notice, _: &mut HostApi<'_>) {
-        let sent = notice.ring == RingKind::Send;
-        *self.0.entry((notice.node, sent, notice.function, notice.queue_pair)).or_default() += 1;
-    }
-}
 
 /// All 32 queue pairs of an interface ring at once, each several times. Every doorbell is served
 /// exactly once, and each queue pair gets its own events and no others.
@@ -35,16 +23,20 @@ fn all_queue_pairs_work_at_once() {
         for function in 0..8 {
             for queue_pair in 0..4 {
                 let ends = [0, 1].map(|node| Endpoint::new(node, function, queue_pair).unwrap());
-                let near = api.free_memory(0, function.into());
-                post(&mut api, Kind::NapIndirect, (ends[0], ends[1]), (near, 0), 100).unwrap();
+                post_free(&mut api, Kind::NapIndirect, ends.into(), 100).unwrap();
             }
         }
     }
-    let mut counted = Counted::default();
-    machine.run_to_end(&mut counted).unwrap();
-    assert_eq!(counted.0.len(), 64);
-    assert!(counted.0.values().all(|events| *events == 5));
-    assert!(counted.0.keys().all(|(node, sent, _, _)| *sent == (*node == 0)));
+    let mut notices: Vec<Notice> = Vec::new();
+    machine.run_to_end(&mut notices).unwrap();
+    // By node, ring, function and queue pair.
+    let mut counted: BTreeMap<_, u32> = BTreeMap::new();
+    for Notice { node, ring, function, queue_pair, .. } in notices {
+        *counted.entry((node, ring == RingKind::Send, function, queue_pair)).or_default() += 1;
+    }
+    assert_eq!(counted.len(), 64);
+    assert!(counted.values().all(|events| *events == 5));
+    assert!(counted.keys().all(|(node, sent, _, _)| *sent == (*node == 0)));
     let counters = machine.nodes()[0].descriptors.counters;
     assert_eq!((counters.doorbells, counters.read, counters.extracted), (160, 160, 160));
 }
@@ -57,14 +49,8 @@ fn rings_may_lie_anywhere() {
     let latency = |function: u8, window: &str| {
         let mut config = Config::prototype();
         config.host.window = window.parse().unwrap();
-        let mut machine = Machine::new(&config, 1).unwrap();
-        let mut api = machine.api();
         let ends = [0, 1].map(|node| Endpoint::new(node, function, 0).unwrap());
-        let near = api.free_memory(0, function.into());
-        let operation =
-            post(&mut api, Kind::NapImmediate, (ends[0], ends[1]), (near, 0), 40).unwrap();
-        machine.run_to_end(&mut ()).unwrap();
-        machine.operations()[operation as usize].latency().unwrap()
+        latency(&config, 1, Kind::NapImmediate, ends.into(), 40)
     };
     let first = latency(0, "8 MiB");
     for (function, window) in [(5, "8 MiB"), (7, "16 MiB"), (3, "4 MiB")] {
@@ -80,21 +66,9 @@ fn few_tags_bound_reads() {
     let bound = |tags: usize| {
         let mut config = Config::prototype();
         config.nic.tags = tags;
-        let idle = stream(
-            &Config {
-                nic: {
-                    let mut nic = config.nic.clone();
-                    nic.tags = 1;
-                    nic
-                },
-                ..config.clone()
-            },
-            Kind::Put,
-            1024,
-            1,
-            1,
-        )
-        .unwrap();
+        let mut one_tag = config.clone();
+        one_tag.nic.tags = 1;
+        let idle = stream(&one_tag, Kind::Put, 1024, 1, 1).unwrap();
         let run = stream(&config, Kind::Put, 1 << 20, 1, 1).unwrap();
         let formula = tags as f64 * 128.0 / (idle.round_trip_cycles * 4.0);
         run.gigabytes_s / formula
@@ -108,15 +82,7 @@ fn few_tags_bound_reads() {
 /// A message on an idle machine takes the same time for every seed: the seed only decides ties.
 #[test]
 fn an_idle_machine_knows_no_chance() {
-    let latency = |seed| {
-        let mut machine = Machine::new(&Config::prototype(), seed).unwrap();
-        let mut api = machine.api();
-        let places = (api.free_memory(0, 0), api.free_memory(1, 0));
-        let operation =
-            post(&mut api, Kind::Put, (endpoint(0), endpoint(1)), places, 5000).unwrap();
-        machine.run_to_end(&mut ()).unwrap();
-        machine.operations()[operation as usize].latency().unwrap()
-    };
-    let first = single(&Config::prototype(), Kind::Put, 5000).unwrap().latency;
-    assert!((0..20).all(|seed| latency(seed) == first));
+    let (config, ends) = (Config::prototype(), (endpoint(0), endpoint(1)));
+    let first = single(&config, Kind::Put, 5000).unwrap().latency;
+    assert!((0..20).all(|seed| latency(&config, seed, Kind::Put, ends, 5000) == first));
 }

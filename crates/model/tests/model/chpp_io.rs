@@ -1,13 +1,13 @@
 //! Processors and I/O devices of the modelled cHPP controller: plain loads and stores beside DMA.
 
 use bellwire_model::chpp::experiments::Kind;
-use bellwire_model::chpp::experiments::single::{endpoint, pattern, post};
-use bellwire_model::chpp::host::Notice;
+use bellwire_model::chpp::experiments::single::{endpoint, pattern, post_free};
+use bellwire_model::chpp::host::{Notice, RingKind};
 use bellwire_model::chpp::machine::{HostApi, Program};
-use bellwire_model::chpp::port::RingKind;
 use bellwire_model::chpp::{Config, Machine};
 use bellwire_model::engine::Standstill;
 use bellwire_model::units::{Span, Time};
+use bellwire_wire::endpoint::Endpoint;
 
 fn config() -> Config {
     let mut config = Config::prototype();
@@ -61,6 +61,11 @@ fn plain_loads_and_stores_pass() {
     assert!(api.load(0, base, 0).is_none() && api.store(0, base + 4090, &[0; 16]).is_none());
 }
 
+/// A node, and the next of the four.
+fn to_next(node: usize) -> (Endpoint, Endpoint) {
+    (endpoint(node as u8), endpoint((node as u8 + 1) % 4))
+}
+
 /// All nodes send PUTs and access the device, with a fixed number of each in flight.
 struct Both {
     until: Time,
@@ -88,9 +93,7 @@ impl Both {
     }
 
     fn put(&mut self, api: &mut HostApi<'_>, node: usize) {
-        let to = (node + 1) % 4;
-        let places = (api.free_memory(node, 0), api.free_memory(to, 0));
-        post(api, Kind::Put, (endpoint(node as u8), endpoint(to as u8)), places, 16384).unwrap();
+        post_free(api, Kind::Put, to_next(node), 16384).unwrap();
     }
 
     fn access(&mut self, api: &mut HostApi<'_>, node: usize, at: u64) {
@@ -157,11 +160,8 @@ fn a_device_that_stands_still_does_not_stop_dma() {
         for at in 0..100 {
             api.store(node, base + 8 * at, &[1; 8]).unwrap();
         }
-        let to = (node + 1) % 4;
-        let places = (api.free_memory(node, 0), api.free_memory(to, 0));
-        let ends = (endpoint(node as u8), endpoint(to as u8));
         for _ in 0..40 {
-            post(&mut api, Kind::Put, ends, places, 3000).unwrap();
+            post_free(&mut api, Kind::Put, to_next(node), 3000).unwrap();
         }
     }
     let Err(Standstill::Starved(waits)) = machine.run_to_end(&mut ()) else { panic!("it stands") };

@@ -1,9 +1,10 @@
 //! Several modelled cHPP controllers, linked in many topologies.
 
 use crate::oracle::random_traffic;
+use crate::support::latency;
 use bellwire_model::chpp::config::LinksConfig;
 use bellwire_model::chpp::experiments::Kind;
-use bellwire_model::chpp::experiments::single::{endpoint, post};
+use bellwire_model::chpp::experiments::single::{endpoint, post_free};
 use bellwire_model::chpp::{Config, Machine};
 use bellwire_model::engine::Standstill;
 use bellwire_model::network::Shape;
@@ -51,7 +52,7 @@ fn controllers_reach_each_other_in_any_topology() {
         assert_eq!((traffic.checked, traffic.mismatches), (400, 0), "{topology:?}");
         machine.audit().unwrap();
         let crossed: u64 =
-            machine.controllers().crossbars().iter().flat_map(|crossbar| &crossbar.crossed).sum();
+            machine.controllers().crossbars.iter().flat_map(|crossbar| &crossbar.crossed).sum();
         let sent: u64 = machine.nodes().iter().map(|node| node.packer.packets).sum();
         assert!(crossed as f64 > 1.4 * sent as f64, "{topology:?}: {crossed} of {sent}");
     }
@@ -82,9 +83,8 @@ fn flood(config: &Config, machine: &mut Machine) {
     for from in 0..config.nodes() {
         for to in (0..config.nodes()).filter(|to| *to != from) {
             let ends = (endpoint(from as u8), endpoint(to as u8));
-            let places = (api.free_memory(from, 0), api.free_memory(to, 0));
             for kind in [Kind::Put, Kind::Get] {
-                post(&mut api, kind, ends, places, 2000).unwrap();
+                post_free(&mut api, kind, ends, 2000).unwrap();
             }
         }
     }
@@ -104,10 +104,9 @@ fn gets_over_links_need_their_own_channel_too() {
         let mut machine = Machine::new(&config, 1).unwrap();
         let mut api = machine.api();
         for node in 0..4u8 {
-            let far = (node + 2) % 4;
-            let places = (api.free_memory(node.into(), 0), api.free_memory(far.into(), 0));
+            let ends = (endpoint(node), endpoint((node + 2) % 4));
             for _ in 0..32 {
-                post(&mut api, Kind::Get, (endpoint(node), endpoint(far)), places, 4096).unwrap();
+                post_free(&mut api, Kind::Get, ends, 4096).unwrap();
             }
         }
         machine.run_to_end(&mut ())
@@ -125,17 +124,7 @@ fn gets_over_links_need_their_own_channel_too() {
 #[test]
 fn each_hop_costs_the_same() {
     let config = linked(Shape::Mesh { radix: 5, dimensions: 1 }, 1);
-    let latency = |to: u8| {
-        let mut machine = Machine::new(&config, 1).unwrap();
-        machine.open_journal();
-        let mut api = machine.api();
-        let places = (api.free_memory(0, 0), api.free_memory(to.into(), 0));
-        let put = post(&mut api, Kind::Put, (endpoint(0), endpoint(to)), places, 1).unwrap();
-        machine.run_to_end(&mut ()).unwrap();
-        let latency = machine.operations()[put as usize].latency().unwrap();
-        assert_eq!(machine.explain(put).unwrap().accounted(), latency);
-        latency
-    };
+    let latency = |to: u8| latency(&config, 1, Kind::Put, (endpoint(0), endpoint(to)), 1);
     let hops: Vec<Span> = (1..4).map(|to| latency(to + 1) - latency(to)).collect();
     assert!(hops.iter().all(|hop| *hop == hops[0]), "{hops:?}");
     assert!(hops[0] > config.links.unwrap().latency);

@@ -2,11 +2,10 @@
 
 use crate::support::put;
 use bellwire_model::chpp::experiments::Kind;
-use bellwire_model::chpp::experiments::single::{endpoint, pattern, post, single};
-use bellwire_model::chpp::host::Notice;
+use bellwire_model::chpp::experiments::single::{endpoint, fill, pattern, post, post_free, single};
+use bellwire_model::chpp::host::{Notice, RingKind};
 use bellwire_model::chpp::journal::Stage;
 use bellwire_model::chpp::machine::{HostApi, Program};
-use bellwire_model::chpp::port::RingKind;
 use bellwire_model::chpp::{Config, Machine};
 use bellwire_wire::descriptor::{DescriptorRepr, Work};
 use bellwire_wire::endpoint::Endpoint;
@@ -20,6 +19,12 @@ use bellwire_wire::tail::Tail;
 struct Recorder {
     notices: Vec<Notice>,
     naps: Vec<Vec<u8>>,
+}
+
+impl Recorder {
+    fn received(&self) -> impl Iterator<Item = &Notice> {
+        self.notices.iter().filter(|notice| notice.ring == RingKind::Receive)
+    }
 }
 
 impl Program for Recorder {
@@ -50,7 +55,7 @@ fn put_writes_its_bytes_and_no_others() {
             let near = api.free_memory(0, 0) + from;
             let far = api.free_memory(1, 0) + 4096 + to;
             let source = api.memory_mut(near, bytes as usize).unwrap();
-            source.iter_mut().enumerate().for_each(|(at, byte)| *byte = pattern(at));
+            fill(source);
             let expected = source.to_vec();
             api.memory_mut(far - 64, bytes as usize + 128).unwrap().fill(0xee);
             post(&mut api, Kind::Put, (endpoint(0), endpoint(1)), (near, far), bytes).unwrap();
@@ -64,9 +69,7 @@ fn put_writes_its_bytes_and_no_others() {
                 "after {to} {bytes}"
             );
             assert_eq!(&around[64..64 + bytes as usize], expected, "{from} {to} {bytes}");
-            let received =
-                recorder.notices.iter().filter(|notice| notice.ring == RingKind::Receive);
-            assert_eq!(received.count(), 1);
+            assert_eq!(recorder.received().count(), 1);
             machine.audit().unwrap();
         }
     }
@@ -103,9 +106,7 @@ fn stages_sum_exactly_and_keep_their_order() {
     }
 
     let mut machine = machine();
-    let mut api = machine.api();
-    let places = (api.free_memory(0, 0), api.free_memory(1, 0));
-    post(&mut api, Kind::Put, (endpoint(0), endpoint(1)), places, 1000).unwrap();
+    post_free(&mut machine.api(), Kind::Put, (endpoint(0), endpoint(1)), 1000).unwrap();
     machine.run_to_end(&mut ()).unwrap();
     let (sender, receiver) = (&machine.nodes()[0], &machine.nodes()[1]);
     assert_eq!((sender.descriptors.counters.doorbells, sender.descriptors.counters.read), (1, 1));
@@ -123,19 +124,14 @@ fn naps_arrive_in_slots() {
         let mut machine = machine();
         let mut api = machine.api();
         let near = api.free_memory(0, 0);
-        api.memory_mut(near, 2049)
-            .unwrap()
-            .iter_mut()
-            .enumerate()
-            .for_each(|(at, byte)| *byte = pattern(at));
-        post(&mut api, kind, (endpoint(0), endpoint(1)), (near, 0), 2048).unwrap();
-        assert!(post(&mut api, kind, (endpoint(0), endpoint(1)), (near, 0), 2049).is_err());
+        fill(api.memory_mut(near, 2049).unwrap());
+        post_free(&mut api, kind, (endpoint(0), endpoint(1)), 2048).unwrap();
+        assert!(post_free(&mut api, kind, (endpoint(0), endpoint(1)), 2049).is_err());
         let mut recorder = Recorder::default();
         machine.run_to_end(&mut recorder).unwrap();
         assert_eq!(recorder.naps, [(0..2048).map(pattern).collect::<Vec<u8>>()]);
         assert_eq!(machine.nodes()[0].port.reads_sent[1], reads);
-        let received = recorder.notices.iter().filter(|notice| notice.ring == RingKind::Receive);
-        assert_eq!(received.count(), 1);
+        assert_eq!(recorder.received().count(), 1);
     }
 }
 
@@ -158,10 +154,8 @@ fn a_put_gives_an_event_only_if_asked() {
         let mut recorder = Recorder::default();
         machine.run_to_end(&mut recorder).unwrap();
         assert!(machine.api().memory(far, 300).unwrap().iter().all(|byte| *byte == 0x5c));
-        let received: Vec<&Notice> =
-            recorder.notices.iter().filter(|notice| notice.ring == RingKind::Receive).collect();
-        assert_eq!(received.len(), usize::from(wants_event));
-        assert!(received.iter().all(|notice| notice.event.tail == tail));
+        assert_eq!(recorder.received().count(), usize::from(wants_event));
+        assert!(recorder.received().all(|notice| notice.event.tail == tail));
     }
 }
 
@@ -185,10 +179,7 @@ fn chains_are_recut() {
     let mut expected = Vec::new();
     for (at, entry) in sources.iter().enumerate() {
         let memory = api.memory_mut(entry.address, entry.length as usize).unwrap();
-        memory
-            .iter_mut()
-            .enumerate()
-            .for_each(|(byte_at, byte)| *byte = pattern(at * 10_000 + byte_at));
+        (0..).zip(&mut *memory).for_each(|(byte_at, byte)| *byte = pattern(at * 10_000 + byte_at));
         expected.extend_from_slice(memory);
     }
     let to = (endpoint(1), api.key(endpoint(1)));
@@ -236,12 +227,8 @@ fn a_get_comes_back_as_puts() {
     let mut machine = machine();
     let mut api = machine.api();
     let (near, far) = (api.free_memory(0, 0), api.free_memory(1, 0));
-    api.memory_mut(far, 1000)
-        .unwrap()
-        .iter_mut()
-        .enumerate()
-        .for_each(|(at, byte)| *byte = pattern(at));
-    post(&mut api, Kind::Get, (endpoint(0), endpoint(1)), (near, far), 1000).unwrap();
+    fill(api.memory_mut(far, 1000).unwrap());
+    post_free(&mut api, Kind::Get, (endpoint(0), endpoint(1)), 1000).unwrap();
     machine.run_to_end(&mut ()).unwrap();
     let got = machine.api().memory(near, 1000).unwrap().to_vec();
     assert_eq!(got, (0..1000).map(pattern).collect::<Vec<u8>>());
@@ -263,16 +250,7 @@ fn nonsense_is_refused() {
     let near = api.free_memory(0, 0);
     let sources = [Entry { address: near, length: 16 }];
     let work = Work::NapIndirect((&sources[..]).into());
-    let (destination, tail) = (Endpoint::new(9, 0, 0).unwrap(), Tail::EMPTY);
-    let far = DescriptorRepr {
-        destination,
-        queue_pair: 0,
-        traffic_class: 0,
-        magic: 0,
-        wants_event: true,
-        work,
-        tail,
-    };
+    let far = DescriptorRepr { work, ..put((Endpoint::new(9, 0, 0).unwrap(), 0), &[], &[]) };
     api.post(0, 0, &far).unwrap();
     let mut posted = 1;
     for length in [0, 1, 15, 16, 100, 4096, 5000] {
@@ -307,17 +285,9 @@ struct Rendezvous {
 
 impl Rendezvous {
     fn nap(api: &mut HostApi<'_>, from: u8, to: u8, word: u64) {
-        let destination = endpoint(to);
-        let (bytes, magic) = (word.to_le_bytes(), api.key(destination));
-        let descriptor = DescriptorRepr {
-            destination,
-            queue_pair: 0,
-            traffic_class: 0,
-            magic,
-            wants_event: true,
-            work: Work::NapImmediate(&bytes),
-            tail: Tail::EMPTY,
-        };
+        let (bytes, to) = (word.to_le_bytes(), (endpoint(to), api.key(endpoint(to))));
+        let work = Work::NapImmediate(&bytes);
+        let descriptor = DescriptorRepr { work, ..put(to, &[], &[]) };
         api.post(from.into(), 0, &descriptor).unwrap();
     }
 }
@@ -360,7 +330,7 @@ fn two_naps_agree_and_one_ends() {
     let mut api = machine.api();
     let (near, bytes) = (api.free_memory(0, 0), 50_000);
     let source = api.memory_mut(near, bytes).unwrap();
-    source.iter_mut().enumerate().for_each(|(at, byte)| *byte = pattern(at));
+    fill(source);
     let expected = source.to_vec();
     Rendezvous::nap(&mut api, 0, 1, bytes as u64);
     let mut program = Rendezvous { bytes: bytes as u64, seen: Vec::new(), at_the_end: Vec::new() };

@@ -3,20 +3,12 @@
 use super::Kind;
 use super::stream::stream;
 use crate::chpp::Config;
-use crate::experiment::{Axis, Experiment, Origin, Report};
-
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "fig16",
-    title: "bandwidth against payload, four primitives",
-    rows: "C-48",
-    published: super::PUBLISHED,
-    run,
-};
+use crate::experiment::{Axis, Origin, Report};
 
 /// The sweep, in bytes; NAPs end at 2048.
 const PAYLOADS: [u64; 8] = [1, 64, 512, 1024, 2048, 16384, 131_072, 524_288];
 
-fn run(report: &mut Report) -> Result<(), String> {
+pub(super) fn run(report: &mut Report) -> Result<(), String> {
     let config = Config::prototype();
     let mut one_at_a_time = [const { Vec::new() }; 4];
     let mut pipelined = [const { Vec::new() }; 4];

@@ -4,7 +4,7 @@ use super::Kind;
 use super::single::single;
 use crate::chpp::Config;
 use crate::chpp::journal::Stage;
-use crate::experiment::{Axis, Experiment, Origin, Report};
+use crate::experiment::{Axis, Origin, Report};
 
 /// The stages of the two engines, without memory reads and the bus.
 const ENGINES: [Stage; 10] = [
@@ -20,16 +20,7 @@ const ENGINES: [Stage; 10] = [
     Stage::Dispatch,
 ];
 
-/// The experiment.
-pub const EXPERIMENT: Experiment = Experiment {
-    id: "fig17",
-    title: "where the cycles of a byte go",
-    rows: "C-50",
-    published: super::PUBLISHED,
-    run,
-};
-
-fn run(report: &mut Report) -> Result<(), String> {
+pub(super) fn run(report: &mut Report) -> Result<(), String> {
     let config = Config::prototype();
     let cycle = config.nic.cycle().as_ns();
     let mut ways = Vec::new();
@@ -82,6 +73,5 @@ fn run(report: &mut Report) -> Result<(), String> {
             Ok::<_, String>(ENGINES.map(|stage| explanation.time_in(stage)))
         };
         Ok((stages(Kind::NapImmediate)?, stages(Kind::Put)?))
-    })?;
-    Ok(())
+    })
 }

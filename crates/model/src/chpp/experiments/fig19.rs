@@ -4,23 +4,14 @@
 use bellwire_wire::endpoint::Endpoint;
 
 use super::Kind;
-use super::single::post;
+use super::single::post_free;
 use crate::chpp::config::Arbitration;
-use crate::chpp::host::Notice;
+use crate::chpp::host::{Notice, RingKind};
 use crate::chpp::machine::{HostApi, Program};
-use crate::chpp::port::RingKind;
 use crate::chpp::{Config, Machine};
 use crate::engine::Policy;
-use crate::experiment::{Axis, Experiment, Origin, Report};
+use crate::experiment::{Axis, Origin, Report};
 use crate::units::Time;
-
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "fig19",
-    title: "shares of eight functions over time",
-    rows: "C-41, C-40",
-    published: super::PUBLISHED,
-    run,
-};
 
 /// Longest PUT, in bytes; lengths are uniform from 1 to this. The paper does not give it.
 const LONGEST: u64 = 16384;
@@ -50,9 +41,8 @@ impl Functions {
         else {
             return;
         };
-        let places = (api.free_memory(0, function), api.free_memory(1, function));
         // A descriptor can express every PUT of this length.
-        let _ = post(api, Kind::Put, (from, to), places, length);
+        let _ = post_free(api, Kind::Put, (from, to), length);
     }
 }
 
@@ -102,7 +92,7 @@ fn shares_of(config: &Config, moments: &[u64], balanced: bool) -> Result<Vec<Vec
     Ok(all)
 }
 
-fn run(report: &mut Report) -> Result<(), String> {
+pub(super) fn run(report: &mut Report) -> Result<(), String> {
     let fair = Arbitration { policy: Policy::RoundRobin, weights: Vec::new() };
     let over_time = shares(fair, &MOMENTS, false)?;
     let spread = |shares: &[f64]| {
@@ -152,6 +142,5 @@ fn run(report: &mut Report) -> Result<(), String> {
     );
     report.vary("shares after 20,000 cycles", &Config::prototype(), |config| {
         shares_of(config, &[20_000], false)
-    })?;
-    Ok(())
+    })
 }

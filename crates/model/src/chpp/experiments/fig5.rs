@@ -1,16 +1,8 @@
 //! Fig. 5 and Table 1 (C-51, B-07): latency by Eq. 1 over five topologies, and their mean distances
 //! in modelled networks.
 
-use crate::experiment::{Axis, Experiment, Origin, Report};
+use crate::experiment::{Axis, Origin, Report};
 use crate::network::{self, Duration, FabricConfig, Topology, TopologyError, Traffic};
-
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "fig5",
-    title: "Eq. 1 and Table 1 over five topologies",
-    rows: "C-51, B-07",
-    published: super::PUBLISHED,
-    run,
-};
 
 /// Parameters of Eq. 1 as printed: Oc, Ods and G.
 const PROCESSOR_NS: f64 = 200.0;
@@ -102,7 +94,7 @@ fn measured_hops(network: Topology) -> Result<f64, String> {
     Ok(report.mean_hops - 1.0)
 }
 
-fn run(report: &mut Report) -> Result<(), String> {
+pub(super) fn run(report: &mut Report) -> Result<(), String> {
     for (receive, hop) in READINGS {
         for shape in Shape::ALL {
             for processors in [8u32, 64, 4096] {

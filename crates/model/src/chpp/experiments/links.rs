@@ -3,20 +3,12 @@
 
 use super::Kind;
 use super::fig18::point;
-use super::single::{endpoint, post};
+use super::single::{endpoint, post_free};
 use crate::chpp::config::LinksConfig;
 use crate::chpp::{Config, Machine};
-use crate::experiment::{Experiment, Report};
+use crate::experiment::Report;
 use crate::network::Shape;
 use crate::units::{Bytes, Span};
-
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "links",
-    title: "controllers joined in six topologies",
-    rows: "C-02, B-07",
-    published: super::PUBLISHED,
-    run,
-};
 
 /// Controllers with one node each.
 fn topologies() -> [(&'static str, Shape); 6] {
@@ -55,16 +47,15 @@ fn config(topology: Shape, nodes: usize) -> Config {
 fn pairs_of(config: &Config) -> Result<Vec<(u64, f64)>, String> {
     let mut machine = Machine::new(config, 1).map_err(|error| error.to_string())?;
     let crossed = |machine: &Machine| -> u64 {
-        machine.controllers().crossbars().iter().flat_map(|crossbar| &crossbar.crossed).sum()
+        machine.controllers().crossbars.iter().flat_map(|crossbar| &crossbar.crossed).sum()
     };
     let mut pairs = Vec::new();
     for from in 0..config.nodes() {
         for to in (0..config.nodes()).filter(|to| *to != from) {
             let before = crossed(&machine);
-            let mut api = machine.api();
-            let places = (api.free_memory(from, 0), api.free_memory(to, 0));
             let ends = (endpoint(from as u8), endpoint(to as u8));
-            let put = post(&mut api, Kind::Put, ends, places, 1).map_err(|e| e.to_string())?;
+            let put = post_free(&mut machine.api(), Kind::Put, ends, 1);
+            let put = put.map_err(|error| error.to_string())?;
             machine.run_to_end(&mut ()).map_err(|stopped| stopped.to_string())?;
             let latency = machine.operations()[put as usize].latency();
             let latency = latency.ok_or("the operation is not over")?.as_ns();
@@ -86,7 +77,7 @@ fn slope(pairs: &[(u64, f64)]) -> f64 {
     both / pairs.iter().map(|pair| (pair.0 as f64 - mean_links).powi(2)).sum::<f64>()
 }
 
-fn run(report: &mut Report) -> Result<(), String> {
+pub(super) fn run(report: &mut Report) -> Result<(), String> {
     let mut saturated = Vec::new();
     for (name, topology) in topologies() {
         let config = config(topology, 1);

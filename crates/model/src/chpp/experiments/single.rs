@@ -5,7 +5,7 @@ use bellwire_wire::descriptor::{DescriptorRepr, Work};
 use bellwire_wire::endpoint::Endpoint;
 use bellwire_wire::entry::{Chain, Entry};
 use bellwire_wire::tail::Tail;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::chpp::journal::Explanation;
 use crate::chpp::machine::HostApi;
@@ -13,7 +13,7 @@ use crate::chpp::{Config, Machine};
 use crate::units::Span;
 
 /// The four primitives that the paper measures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// NAP with immediate data.
@@ -22,7 +22,7 @@ pub enum Kind {
     NapIndirect,
     /// PUT.
     Put,
-    /// GET.
+    /// GET: bytes move from the destination to the requester.
     Get,
 }
 
@@ -89,6 +89,21 @@ pub fn post(
     api.post(from.cpu().into(), from.function().into(), &descriptor)
 }
 
+/// The same between the first free bytes of the two functions.
+///
+/// # Errors
+/// Those of [`post`].
+pub fn post_free(
+    api: &mut HostApi<'_>,
+    kind: Kind,
+    ends: (Endpoint, Endpoint),
+    bytes: u64,
+) -> Result<u32, WireError> {
+    let free = |at: Endpoint| api.free_memory(at.cpu().into(), at.function().into());
+    let places = (free(ends.0), free(ends.1));
+    post(api, kind, ends, places, bytes)
+}
+
 /// The measurement of one operation.
 #[derive(Clone, Debug)]
 pub struct Single {
@@ -143,7 +158,7 @@ pub fn single_on(
     let memory = api.memory_mut(source, bytes as usize).filter(|_| bytes <= room).ok_or_else(|| {
         format!("{bytes} bytes have no room in a function's window, of which {room} are free; take fewer, or give `host.window` more")
     })?;
-    memory.iter_mut().enumerate().for_each(|(at, byte)| *byte = pattern(at));
+    fill(memory);
     let operation =
         post(&mut api, kind, (from, to), (near, far), bytes).map_err(|error| error.to_string())?;
     machine.run_to_end(&mut ()).map_err(|stopped| stopped.to_string())?;
@@ -157,6 +172,11 @@ pub fn single_on(
 /// Queue pair 0 of function 0 of a node below 16.
 pub fn endpoint(node: u8) -> Endpoint {
     Endpoint::new(node, 0, 0).expect("a node below 16")
+}
+
+/// Writes the [`pattern`] into memory.
+pub fn fill(memory: &mut [u8]) {
+    memory.iter_mut().enumerate().for_each(|(at, byte)| *byte = pattern(at));
 }
 
 /// A byte that depends on its position.

@@ -2,21 +2,12 @@
 //! cHPP sections 1 and 2.2).
 
 use super::Kind;
-use super::single::{endpoint, pattern, post};
-use crate::chpp::host::Notice;
+use super::single::{endpoint, fill, pattern, post};
+use crate::chpp::host::{Notice, RingKind};
 use crate::chpp::machine::{HostApi, Program};
-use crate::chpp::port::RingKind;
 use crate::chpp::{Config, Machine};
-use crate::experiment::{Experiment, Report};
+use crate::experiment::Report;
 use crate::units::Span;
-
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "staged",
-    title: "co-processors, directly and through hosts",
-    rows: "B-08, C-01",
-    published: super::PUBLISHED,
-    run,
-};
 
 /// The paths: from node 2, a co-processor of host 0, to node 3, a co-processor of host 1.
 const DIRECT: &[u8] = &[2, 3];
@@ -79,8 +70,7 @@ fn transfer(config: &Config, way: &'static [u8], bytes: u64, piece: u64) -> Resu
     let mut relay = Relay { way, piece, bytes, arrived: 0, finished: None };
     let mut api = machine.api();
     let source = api.free_memory(2, 0);
-    let memory = api.memory_mut(source, bytes as usize).ok_or("longer than the window")?;
-    memory.iter_mut().enumerate().for_each(|(at, byte)| *byte = pattern(at));
+    fill(api.memory_mut(source, bytes as usize).ok_or("longer than the window")?);
     for offset in (0..bytes).step_by(piece as usize) {
         relay.send(&mut machine.api(), 0, offset)?;
     }
@@ -94,7 +84,7 @@ fn transfer(config: &Config, way: &'static [u8], bytes: u64, piece: u64) -> Resu
     relay.finished.map(|span| span.as_ns()).ok_or_else(|| "the transfer did not end".to_owned())
 }
 
-fn run(report: &mut Report) -> Result<(), String> {
+pub(super) fn run(report: &mut Report) -> Result<(), String> {
     let config = Config::prototype();
     let (mut slower, mut thrice, mut pieces_help) = (true, true, true);
     for bytes in [64, 4096, 65536, 1 << 20] {
@@ -117,8 +107,6 @@ fn run(report: &mut Report) -> Result<(), String> {
         "in pieces that follow each other it costs less, and still more than direct",
         pieces_help,
     );
-    report.vary("a staged transfer of 4 KiB", &config, |config| {
-        transfer(config, STAGED, 4096, 4096)
-    })?;
-    Ok(())
+    report
+        .vary("a staged transfer of 4 KiB", &config, |config| transfer(config, STAGED, 4096, 4096))
 }

@@ -2,13 +2,12 @@
 //! descriptor itself into the engine under a lock.
 
 use super::Kind;
-use super::single::{post, single};
+use super::single::{post_free, single};
 use crate::chpp::config::Start;
-use crate::chpp::host::Notice;
+use crate::chpp::host::{Notice, RingKind};
 use crate::chpp::machine::{HostApi, Program};
-use crate::chpp::port::RingKind;
 use crate::chpp::{Config, Machine};
-use crate::experiment::{Experiment, Report};
+use crate::experiment::Report;
 use crate::units::{Bytes, Span, Time};
 use bellwire_wire::endpoint::Endpoint;
 
@@ -37,8 +36,7 @@ struct Threads {
 impl Threads {
     fn post(function: usize, api: &mut HostApi<'_>) {
         let end = |node| Endpoint::new(node, function as u8, 0).expect("8 functions at most");
-        let places = (api.free_memory(0, function), api.free_memory(1, function));
-        post(api, Kind::Put, (end(0), end(1)), places, BYTES).expect("16 bytes can be described");
+        post_free(api, Kind::Put, (end(0), end(1)), BYTES).expect("16 bytes can be described");
     }
 }
 
@@ -75,16 +73,7 @@ fn many(start: Start, threads: usize) -> Result<Many, String> {
     Ok(Many { per_us: operations / lasts.as_ns() * 1e3, lock_ns: waited / operations })
 }
 
-/// The experiment.
-pub const EXPERIMENT: Experiment = Experiment {
-    id: "start",
-    title: "doorbell against descriptor start",
-    rows: "B-01, C-31",
-    published: super::PUBLISHED,
-    run,
-};
-
-fn run(report: &mut Report) -> Result<(), String> {
+pub(super) fn run(report: &mut Report) -> Result<(), String> {
     let mut nearer = true;
     let mut gains = Vec::new();
     for kind in Kind::ALL {
@@ -131,6 +120,5 @@ fn run(report: &mut Report) -> Result<(), String> {
     let start = with(Start::Descriptor, 1);
     report.vary("descriptor start of a PUT of 64 B", &start, |config| {
         single(config, Kind::Put, 64).map(|run| run.latency)
-    })?;
-    Ok(())
+    })
 }

@@ -1,10 +1,9 @@
 //! A steady stream of operations of one kind from node 0 to node 1, to measure bandwidth.
 
 use super::Kind;
-use super::single::{endpoint, post};
-use crate::chpp::host::Notice;
+use super::single::{endpoint, post_free};
+use crate::chpp::host::{Notice, RingKind};
 use crate::chpp::machine::{HostApi, Program};
-use crate::chpp::port::RingKind;
 use crate::chpp::{Config, Machine};
 use crate::units::Time;
 
@@ -38,8 +37,7 @@ impl Streamer {
     fn post(&mut self, api: &mut HostApi<'_>) {
         if self.left > 0 {
             self.left -= 1;
-            let places = (api.free_memory(0, 0), api.free_memory(1, 0));
-            post(api, self.kind, (endpoint(0), endpoint(1)), places, self.bytes)
+            post_free(api, self.kind, (endpoint(0), endpoint(1)), self.bytes)
                 .expect("the length was checked when the stream began");
         }
     }

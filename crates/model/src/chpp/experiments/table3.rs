@@ -3,22 +3,14 @@
 use super::Kind;
 use super::single::single;
 use crate::chpp::Config;
-use crate::experiment::{Axis, Experiment, Origin, Report, Sensitivity};
+use crate::experiment::{Axis, Origin, Report, Sensitivity};
 use crate::sensitivity;
-
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "table3",
-    title: "latency against payload, four primitives",
-    rows: "C-49",
-    published: super::PUBLISHED,
-    run,
-};
 
 /// Payloads of Table 3 up to the limit of a NAP, in bytes, then those of PUT and GET. The paper
 /// misprints three of these (10284, 51036, 262116): its own latencies only fit the powers of two.
 pub const PAYLOADS: [u64; 10] = [1, 64, 256, 1024, 2048, 4096, 16384, 65536, 262_144, 1_048_576];
 
-fn run(report: &mut Report) -> Result<(), String> {
+pub(super) fn run(report: &mut Report) -> Result<(), String> {
     let config = Config::prototype();
     let mut latencies = Vec::new();
     for kind in Kind::ALL {

@@ -5,7 +5,7 @@ use super::Kind;
 use super::single::single;
 use super::stream::stream;
 use crate::chpp::Config;
-use crate::experiment::{Experiment, Report};
+use crate::experiment::Report;
 
 /// Networks of Table 4 with their bandwidth in GB/s and latency in microseconds. InfiniBand's
 /// bandwidth is printed as an upper bound.
@@ -18,16 +18,7 @@ pub const OTHERS: [(&str, f64, f64); 6] = [
     ("Dolphin Express", 1.27, 14.0),
 ];
 
-/// The experiment.
-pub const EXPERIMENT: Experiment = Experiment {
-    id: "table4",
-    title: "place among networks",
-    rows: "C-52, B-06",
-    published: super::PUBLISHED,
-    run,
-};
-
-fn run(report: &mut Report) -> Result<(), String> {
+pub(super) fn run(report: &mut Report) -> Result<(), String> {
     let config = Config::prototype();
     let bandwidth = stream(&config, Kind::Put, 524_288, 32, 40)?.gigabytes_s;
     let latency = single(&config, Kind::NapImmediate, 1)?.latency.as_ns() / 1e3;

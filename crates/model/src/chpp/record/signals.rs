@@ -96,21 +96,22 @@ impl Signals {
         let first = self.until.is_none();
         let mut at = 0;
         let Signals { signals, changes, last, cut, .. } = self;
-        let mut see = |unit: Unit, block: &'static str, name: Name, kind: Kind, value: u64| {
-            if first {
-                signals.push(Signal { unit, block, name: name.text(), kind });
-                last.push(value);
-            }
-            if first || last[at] != value {
-                last[at] = value;
-                if changes.len() < MOST_NOTES {
-                    changes.push(Change { time, signal: at as u32, value });
-                } else {
-                    *cut = true;
+        let mut see =
+            |unit: Unit, block: &'static str, name: fmt::Arguments<'_>, kind, value: u64| {
+                if first {
+                    signals.push(Signal { unit, block, name: name.to_string(), kind });
+                    last.push(value);
                 }
-            }
-            at += 1;
-        };
+                if first || last[at] != value {
+                    last[at] = value;
+                    if changes.len() < MOST_NOTES {
+                        changes.push(Change { time, signal: at as u32, value });
+                    } else {
+                        *cut = true;
+                    }
+                }
+                at += 1;
+            };
         for (number, node) in nodes.iter().enumerate() {
             let unit = Unit::Node(number);
             blocks(nic, node, &mut |block, name, kind, value| see(unit, block, name, kind, value));
@@ -123,78 +124,64 @@ impl Signals {
     }
 }
 
-/// A name, formatted only when needed.
-#[derive(Clone, Copy)]
-enum Name {
-    Plain(&'static str),
-    Numbered(&'static str, usize),
-    Twice(&'static str, usize, &'static str, usize),
-}
-
-impl Name {
-    fn text(self) -> String {
-        match self {
-            Name::Plain(name) => name.to_owned(),
-            Name::Numbered(name, number) => format!("{name}_{number}"),
-            Name::Twice(outer, at, inner, number) => format!("{outer}_{at}_{inner}_{number}"),
-        }
-    }
-}
-
 /// Takes block, name, kind and value of a signal.
-type See<'a> = dyn FnMut(&'static str, Name, Kind, u64) + 'a;
+type See<'a> = dyn FnMut(&'static str, fmt::Arguments<'_>, Kind, u64) + 'a;
 
 /// The queues and handshakes of an interface, in the order of a message's path.
 fn blocks(nic: &NicConfig, node: &Node, see: &mut See<'_>) {
     use Kind::{Bit, Depth};
-    use Name::{Numbered, Plain};
     let Node { host, port, doorbells, descriptors, data, packer, receiver, .. } = node;
-    see("host", Plain("waiting"), Depth, host.waiting() as u64);
+    see("host", format_args!("waiting"), Depth, host.waiting() as u64);
     for (function, fifo) in doorbells.fifos.iter().enumerate() {
-        see("doorbell", Numbered("fifo", function), Depth, fifo.len() as u64);
+        see("doorbell", format_args!("fifo_{function}"), Depth, fifo.len() as u64);
     }
     let reading = descriptors.jobs.iter().filter(|job| job.received < job.bytes.len() as u64);
-    see("doorbell", Plain("valid"), Bit, u64::from(!doorbells.is_empty()));
-    see(
-        "descriptor",
-        Plain("ready"),
-        Bit,
-        u64::from(descriptors.jobs.len() < nic.descriptors_in_flight),
-    );
-    see("descriptor", Plain("reading"), Depth, reading.count() as u64);
-    see("descriptor", Plain("jobs"), Depth, descriptors.jobs.len() as u64);
-    see("descriptor", Plain("remote_gets"), Depth, descriptors.remote.len() as u64);
-    see("descriptor", Plain("busy"), Bit, u64::from(descriptors.extracting.is_some()));
+    see("doorbell", format_args!("valid"), Bit, u64::from(!doorbells.is_empty()));
+    let ready = descriptors.jobs.len() < nic.descriptors_in_flight;
+    see("descriptor", format_args!("ready"), Bit, u64::from(ready));
+    see("descriptor", format_args!("reading"), Depth, reading.count() as u64);
+    see("descriptor", format_args!("jobs"), Depth, descriptors.jobs.len() as u64);
+    see("descriptor", format_args!("remote_gets"), Depth, descriptors.remote.len() as u64);
+    see("descriptor", format_args!("busy"), Bit, u64::from(descriptors.extracting.is_some()));
     let held = descriptors.held.is_some() || descriptors.held_remote.is_some();
-    see("descriptor", Plain("valid"), Bit, u64::from(held));
-    see("data", Plain("ready"), Bit, u64::from(data.commands.len() < nic.command_depth));
-    see("data", Plain("commands"), Depth, data.commands.len() as u64);
-    see("data", Plain("reorder_bytes"), Depth, data.reorder_in_use());
-    see("port", Plain("tags"), Depth, port.tags.occupancy.inside());
-    see("port", Plain("reads_and_writes"), Depth, port.outstanding() as u64);
-    see("packer", Plain("valid"), Bit, u64::from(!data.commands.is_empty()));
-    see("packer", Plain("ready"), Bit, u64::from(packer.waits_for.is_none()));
-    see("upload", Plain("data"), Depth, receiver.waiting[DATA].len() as u64);
-    see("upload", Plain("gets"), Depth, receiver.waiting[GET].len() as u64);
-    see("upload", Plain("valid"), Bit, u64::from(!receiver.waiting[DATA].is_empty()));
+    see("descriptor", format_args!("valid"), Bit, u64::from(held));
+    see("data", format_args!("ready"), Bit, u64::from(data.commands.len() < nic.command_depth));
+    see("data", format_args!("commands"), Depth, data.commands.len() as u64);
+    see("data", format_args!("reorder_bytes"), Depth, data.in_use);
+    see("port", format_args!("tags"), Depth, port.tags.occupancy.inside());
+    see("port", format_args!("reads_and_writes"), Depth, port.outstanding() as u64);
+    see("packer", format_args!("valid"), Bit, u64::from(!data.commands.is_empty()));
+    see("packer", format_args!("ready"), Bit, u64::from(packer.waits_for.is_none()));
+    see("upload", format_args!("data"), Depth, receiver.waiting[DATA].len() as u64);
+    see("upload", format_args!("gets"), Depth, receiver.waiting[GET].len() as u64);
+    see("upload", format_args!("valid"), Bit, u64::from(!receiver.waiting[DATA].is_empty()));
     let ready = !receiver.is_uploading() && receiver.blocked.is_none();
-    see("upload", Plain("ready"), Bit, u64::from(ready));
+    see("upload", format_args!("ready"), Bit, u64::from(ready));
 }
 
 /// The channels and the matching of a crossbar. Its first ports are those of its nodes, the others
 /// those of its links.
 fn switch(crossbar: &Crossbar, see: &mut See<'_>) {
     use Kind::{Bit, Depth};
-    use Name::{Numbered, Twice};
-    for port in 0..crossbar.ports() {
-        for channel in 0..crossbar.channels() {
-            let name = Twice("input", port, "channel", channel);
-            see("crossbar", name, Depth, crossbar.inside(port, channel));
+    for port in 0..crossbar.ports {
+        for channel in 0..crossbar.channels {
+            let inside = crossbar.inside(port, channel);
+            see("crossbar", format_args!("input_{port}_channel_{channel}"), Depth, inside);
         }
-        see("crossbar", Numbered("input_busy", port), Bit, u64::from(crossbar.input_busy(port)));
-        see("crossbar", Numbered("output_busy", port), Bit, u64::from(crossbar.output_busy(port)));
+        see(
+            "crossbar",
+            format_args!("input_busy_{port}"),
+            Bit,
+            u64::from(crossbar.input_busy(port)),
+        );
+        see(
+            "crossbar",
+            format_args!("output_busy_{port}"),
+            Bit,
+            u64::from(crossbar.output_busy(port)),
+        );
         for (class, left) in crossbar.credits_behind(port).iter().enumerate() {
-            see("crossbar", Twice("output", port, "places", class), Depth, *left as u64);
+            see("crossbar", format_args!("output_{port}_places_{class}"), Depth, *left as u64);
         }
     }
 }

@@ -1,17 +1,21 @@
 //! Why a message-passing program deadlocks: the cycle of waits, or the messages never sent or
 //! received.
 
-use super::schedule::View;
 use crate::engine::Waits;
-use crate::goal::Work;
+use crate::goal::{Schedule, Work};
 
 /// At most this many operations are named.
 const NAMED: usize = 8;
 
-/// One or more sentences, if an operation has not ended.
-pub(super) fn stuck(view: &View<'_>) -> Option<String> {
-    let schedule = view.schedule;
-    let open = |rank: usize, at: usize| !view.states[rank][at].1;
+/// One or more sentences, if an operation has not ended. `states` say of each rank's operations
+/// whether they have begun, and ended. `unreceived` are sends, by rank and operation, whose eager
+/// messages no receive matched.
+pub(super) fn stuck(
+    schedule: &Schedule,
+    states: &[Vec<(bool, bool)>],
+    unreceived: impl Iterator<Item = (usize, usize)>,
+) -> Option<String> {
+    let open = |rank: usize, at: usize| !states[rank][at].1;
     let name = |rank: usize, at: usize| {
         let operation = &schedule.ranks[rank].operations[at];
         format!("rank {rank}, line {}: {}", operation.line, operation.work)
@@ -26,17 +30,17 @@ pub(super) fn stuck(view: &View<'_>) -> Option<String> {
                 continue;
             }
             left += 1;
-            let begun = view.states[rank][at].0;
+            let begun = states[rank][at].0;
             if !begun {
                 for &on in operation.requires.iter().filter(|on| open(rank, **on)) {
                     waits.add(name(rank, at), name(rank, on), "its end");
                 }
-                for &on in operation.irequires.iter().filter(|on| !view.states[rank][**on].0) {
+                for &on in operation.irequires.iter().filter(|on| !states[rank][**on].0) {
                     waits.add(name(rank, at), name(rank, on), "its beginning");
                 }
                 continue;
             }
-            match partner(view, rank, operation.work) {
+            match partner(schedule, states, rank, operation.work) {
                 Some((peer, with)) => waits.add(name(rank, at), name(peer, with), "the other side"),
                 None => match operation.work {
                     Work::Send { .. } => {
@@ -48,9 +52,7 @@ pub(super) fn stuck(view: &View<'_>) -> Option<String> {
             }
         }
     }
-    for &(rank, at) in &view.unreceived {
-        alone.push(format!("{} is never received", name(rank, at)));
-    }
+    alone.extend(unreceived.map(|(rank, at)| format!("{} is never received", name(rank, at))));
     if left == 0 && alone.is_empty() {
         return None;
     }
@@ -73,7 +75,12 @@ pub(super) fn stuck(view: &View<'_>) -> Option<String> {
 
 /// The other side of a send or receive that has begun: the peer's first matching operation that has
 /// not begun.
-fn partner(view: &View<'_>, rank: usize, work: Work) -> Option<(usize, usize)> {
+fn partner(
+    schedule: &Schedule,
+    states: &[Vec<(bool, bool)>],
+    rank: usize,
+    work: Work,
+) -> Option<(usize, usize)> {
     let rank = rank as u32;
     let fits = |peer: u32, other: Work| match (work, other) {
         (Work::Send { to, tag, .. }, Work::Receive { from, tag: wanted, .. }) => {
@@ -88,12 +95,12 @@ fn partner(view: &View<'_>, rank: usize, work: Work) -> Option<(usize, usize)> {
         }
         _ => false,
     };
-    view.schedule.ranks.iter().enumerate().find_map(|(peer, operations)| {
+    schedule.ranks.iter().enumerate().find_map(|(peer, operations)| {
         let found = operations
             .operations
             .iter()
             .enumerate()
-            .position(|(at, other)| !view.states[peer][at].0 && fits(peer as u32, other.work));
+            .position(|(at, other)| !states[peer][at].0 && fits(peer as u32, other.work));
         found.map(|at| (peer, at))
     })
 }

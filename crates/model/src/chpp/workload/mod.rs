@@ -15,8 +15,8 @@ mod schedule;
 mod traffic;
 
 pub use plan::{
-    Arrival, Duration, EXAMPLE, Operation, Plan, PlanError, SCHEDULE_EXAMPLE, SchedulePlan,
-    ScheduleSource, Sizes, Traffic,
+    Arrival, Duration, EXAMPLE, Plan, PlanError, SCHEDULE_EXAMPLE, SchedulePlan, ScheduleSource,
+    Sizes, Traffic,
 };
 pub use report::{Limit, Percentiles, Report};
 pub use schedule::{Execution, MOST_EAGER_BYTES, Outcome};

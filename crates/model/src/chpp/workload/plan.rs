@@ -89,39 +89,13 @@ impl SchedulePlan {
 #[serde(deny_unknown_fields)]
 pub struct Traffic {
     /// The operation that moves the bytes.
-    pub operation: Operation,
+    pub operation: Kind,
     /// Sources and destinations: nodes are the terminals.
     pub pattern: Pattern,
     /// When messages are generated.
     pub arrival: Arrival,
     /// Their lengths.
     pub sizes: Sizes,
-}
-
-/// The operation that moves the bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Operation {
-    /// NAP with immediate data.
-    NapImmediate,
-    /// NAP with its data in memory.
-    NapIndirect,
-    /// PUT.
-    Put,
-    /// GET: bytes move from the destination to the requester.
-    Get,
-}
-
-impl Operation {
-    /// The same in the terms of the experiments.
-    pub fn kind(self) -> Kind {
-        match self {
-            Operation::NapImmediate => Kind::NapImmediate,
-            Operation::NapIndirect => Kind::NapIndirect,
-            Operation::Put => Kind::Put,
-            Operation::Get => Kind::Get,
-        }
-    }
 }
 
 /// When messages are generated.
@@ -227,7 +201,7 @@ impl Plan {
                 "is 0, so that nothing would be moved; take 1 B or more".to_owned(),
             ));
         }
-        if traffic.operation.kind().is_nap() && most > 2048 {
+        if traffic.operation.is_nap() && most > 2048 {
             let why = format!(
                 "is a NAP, which carries 2048 B at most, but sizes are up to {most} B; take \"put\" or \"get\""
             );

@@ -5,9 +5,10 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::plan::{Arrival, Operation, Traffic};
+use super::plan::{Arrival, Traffic};
 use crate::chpp::config::{Config, LinkKind, Start};
-use crate::chpp::machine::Machine;
+use crate::chpp::experiments::Kind;
+use crate::chpp::machine::{Busy, Machine};
 use crate::chpp::node::Node;
 use crate::network::{IdleParameter, idle_lines};
 use crate::stats::{Estimate, QueueUse, Steady, Window};
@@ -132,26 +133,8 @@ impl Report {
     }
 }
 
-/// The fullest queues, and the number of the others.
-struct Fullest<'a> {
-    shown: &'a [QueueUse],
-    left: usize,
-}
-
-impl Fullest<'_> {
-    fn of(queues: &[QueueUse]) -> Fullest<'_> {
-        const SHOWN: usize = 6;
-        let (shown, rest) = queues.split_at(SHOWN.min(queues.len()));
-        Fullest { shown, left: rest.len() }
-    }
-}
-
 fn limit(machine: &Machine, traffic: &Traffic, under_way: u64, nodes: usize) -> Limit {
-    let (resource, utilisation) = machine
-        .busiest()
-        .into_iter()
-        .next()
-        .map_or((String::new(), 0.0), |b| (b.resource, b.share));
+    let Busy { resource, share: utilisation } = machine.busiest().swap_remove(0);
     let share = utilisation * 100.0;
     let why = match traffic.arrival {
         _ if utilisation >= 0.9 => format!("{resource} is in use {share:.0} % of the time"),
@@ -173,8 +156,8 @@ fn limit(machine: &Machine, traffic: &Traffic, under_way: u64, nodes: usize) -> 
 fn idle_parameters(machine: &Machine, config: &Config, traffic: &Traffic) -> Vec<IdleParameter> {
     let nodes = machine.nodes();
     let none = |count: fn(&Node) -> u64| nodes.iter().all(|node| count(node) == 0);
-    let no_gets = traffic.operation != Operation::Get;
-    let is_nap = traffic.operation.kind().is_nap();
+    let no_gets = traffic.operation != Kind::Get;
+    let is_nap = traffic.operation.is_nap();
     [
         ("nic.tags", none(|node| node.port.tags.refused), "no read ever found all tags taken"),
         (
@@ -250,17 +233,19 @@ impl fmt::Display for Report {
             self.fairness()
         )?;
         writeln!(f, "limit        {}", self.limit.why)?;
-        let Fullest { shown, left } = Fullest::of(&self.queues);
+        // The fullest queues.
+        let (shown, rest) = self.queues.split_at(self.queues.len().min(6));
         for QueueUse { queue, came, mean, most, mean_stay_ns } in shown {
             writeln!(
                 f,
                 "queue        {queue}: {mean:.2} on average, {most} at most, {came} came and stayed {mean_stay_ns:.1} ns"
             )?;
         }
-        if left > 0 {
+        if !rest.is_empty() {
             writeln!(
                 f,
-                "             and {left} more, which --json lists; Little's law holds on each"
+                "             and {} more, which --json lists; Little's law holds on each",
+                rest.len()
             )?;
         }
         idle_lines(f, &self.idle_parameters)?;

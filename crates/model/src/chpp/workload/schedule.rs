@@ -27,9 +27,8 @@ use super::message::{ANSWERS, ASKS, DATA, EAGER, Message, content, matches};
 use super::report::Limit;
 use super::room::Room;
 use crate::chpp::config::{Config, Start};
-use crate::chpp::host::Notice;
-use crate::chpp::machine::{HostApi, Machine, Program};
-use crate::chpp::port::RingKind;
+use crate::chpp::host::{Notice, RingKind};
+use crate::chpp::machine::{Busy, HostApi, Machine, Program};
 use crate::goal::{Schedule, Work};
 use crate::units::{Span, Time};
 
@@ -92,8 +91,9 @@ struct Ranks {
     nodes: usize,
     ranks: Vec<RankState>,
     schedule: Schedule,
-    /// By number, the purpose of each operation of the machine.
-    posted: Vec<Purpose>,
+    /// By number, the rank of each operation of the machine, and the operation of the rank that
+    /// ends with its send event.
+    posted: Vec<(usize, Option<usize>)>,
     eager_sent: u64,
     rendezvous_sent: u64,
     bytes: u64,
@@ -139,17 +139,6 @@ struct OperationState {
 struct Cpu {
     busy: bool,
     ready: VecDeque<usize>,
-}
-
-/// The purpose of an operation of the machine.
-#[derive(Clone, Copy)]
-enum Purpose {
-    /// An eager message of a rank's operation, which may end with its send event.
-    Eager { rank: usize, operation: usize },
-    /// A question or an answer.
-    Control { rank: usize },
-    /// The data of a rendezvous.
-    Data { rank: usize, operation: usize },
 }
 
 impl Execution {
@@ -250,7 +239,7 @@ impl Execution {
         if let Some(wrong) = ranks.wrong.take() {
             return Err(wrong);
         }
-        if let Some(stuck) = super::blame::stuck(&ranks.view()) {
+        if let Some(stuck) = ranks.stuck() {
             return Err(stuck);
         }
         let rank_times: Vec<Span> = ranks
@@ -261,9 +250,7 @@ impl Execution {
                 times.max().unwrap_or(Time::ZERO) - Time::ZERO
             })
             .collect();
-        let busiest = machine.busiest().into_iter().next();
-        let (resource, utilisation) =
-            busiest.map_or((String::new(), 0.0), |busy| (busy.resource, busy.share));
+        let Busy { resource, share: utilisation } = machine.busiest().swap_remove(0);
         let why =
             format!("{resource} was busiest, in use {:.0} % of the time", utilisation * 100.0);
         Ok(Outcome {
@@ -307,18 +294,9 @@ impl RankState {
     }
 }
 
-/// The state that an explanation needs.
-pub(super) struct View<'a> {
-    /// The schedule.
-    pub schedule: &'a Schedule,
-    /// By rank and operation: begun, ended.
-    pub states: Vec<Vec<(bool, bool)>>,
-    /// Sends, by rank and operation, whose eager messages no receive matched.
-    pub unreceived: Vec<(usize, usize)>,
-}
-
 impl Ranks {
-    pub(super) fn view(&self) -> View<'_> {
+    /// Why the program does not end, if it does not.
+    fn stuck(&self) -> Option<String> {
         let state = |operation: &OperationState| (operation.begun, operation.over.is_some());
         let states = self.ranks.iter().map(|rank| rank.operations.iter().map(state).collect());
         let messages = self.ranks.iter().flat_map(|rank| &rank.unexpected);
@@ -328,11 +306,7 @@ impl Ranks {
             let operation = self.ranks[rank].sends.get(message.number as usize)?;
             Some((rank, *operation))
         });
-        View {
-            schedule: &self.schedule,
-            states: states.collect(),
-            unreceived: unreceived.collect(),
-        }
+        super::blame::stuck(&self.schedule, &states.collect::<Vec<_>>(), unreceived)
     }
 
     fn place(&self, rank: usize) -> (usize, usize) {
@@ -451,26 +425,23 @@ impl Ranks {
             true => (0..bytes as usize).map(|at| content(rank, at)).collect(),
             false => Vec::new(),
         };
-        let purpose = match is_eager {
-            true => Purpose::Eager { rank, operation },
-            false => Purpose::Control { rank },
-        };
-        self.ranks[rank].operations[operation].ends_with_event = is_eager && !begins;
-        let posted =
-            self.post(rank, to as usize, Moves::NapImmediate(&data), message, purpose, api);
+        let ends_with_event = is_eager && !begins;
+        self.ranks[rank].operations[operation].ends_with_event = ends_with_event;
+        let ends = ends_with_event.then_some(operation);
+        let posted = self.post((rank, ends), to as usize, Moves::NapImmediate(&data), message, api);
         let started = api.operations()[posted as usize].started;
         let written = if begins { started + self.config.host.cpu_start } else { api.now() };
         self.wake(written, rank, operation, api);
     }
 
-    /// Posts from one rank to another; returns the machine's number of the operation.
+    /// Posts from one rank to another; its send event `ends` an operation of the rank, if any.
+    /// Returns the machine's number of the operation.
     fn post(
         &mut self,
-        rank: usize,
+        (rank, ends): (usize, Option<usize>),
         to: usize,
         work: Moves<'_>,
         message: Message,
-        purpose: Purpose,
         api: &mut HostApi<'_>,
     ) -> u32 {
         let (node, function) = self.place(rank);
@@ -489,7 +460,7 @@ impl Ranks {
             .expect("lengths were checked when the schedule was taken up");
         self.ranks[rank].outstanding += 1;
         debug_assert_eq!(number as usize, self.posted.len());
-        self.posted.push(purpose);
+        self.posted.push((rank, ends));
         number
     }
 
@@ -578,15 +549,8 @@ impl Ranks {
             // The answer carries the number of the question, and the receive in place of the tag.
             let answer =
                 Message { kind: ANSWERS, from: rank as u32, tag: operation as u32, ..message };
-            let purpose = Purpose::Control { rank };
-            self.post(
-                rank,
-                message.from as usize,
-                Moves::NapImmediate(&address.to_le_bytes()),
-                answer,
-                purpose,
-                api,
-            );
+            let (to, place) = (message.from as usize, address.to_le_bytes());
+            self.post((rank, None), to, Moves::NapImmediate(&place), answer, api);
         }
     }
 
@@ -603,8 +567,7 @@ impl Ranks {
             destinations: (&destinations[..]).into(),
         });
         let data = Message { kind: DATA, from: rank as u32, tag, number, bytes };
-        let purpose = Purpose::Data { rank, operation };
-        self.post(rank, from as usize, work, data, purpose, api);
+        self.post((rank, Some(operation)), from as usize, work, data, api);
     }
 
     /// Checks that received data equals sent data.
@@ -625,18 +588,10 @@ impl Ranks {
 impl Program for Ranks {
     fn notified(&mut self, notice: &Notice, api: &mut HostApi<'_>) {
         if notice.ring == RingKind::Send {
-            match self.posted[notice.operation as usize] {
-                Purpose::Eager { rank, operation } => {
-                    self.ranks[rank].outstanding -= 1;
-                    if self.ranks[rank].operations[operation].ends_with_event {
-                        self.over(rank, operation, api);
-                    }
-                }
-                Purpose::Control { rank } => self.ranks[rank].outstanding -= 1,
-                Purpose::Data { rank, operation } => {
-                    self.ranks[rank].outstanding -= 1;
-                    self.over(rank, operation, api);
-                }
+            let (rank, ends) = self.posted[notice.operation as usize];
+            self.ranks[rank].outstanding -= 1;
+            if let Some(operation) = ends {
+                self.over(rank, operation, api);
             }
             return;
         }

@@ -3,10 +3,10 @@
 use super::plan::{Arrival, Duration, Plan, Sizes, Traffic};
 use super::report::{Measured, Report};
 use crate::chpp::config::Config;
+use crate::chpp::experiments::Kind;
 use crate::chpp::experiments::single::{endpoint, post};
-use crate::chpp::host::Notice;
+use crate::chpp::host::{Notice, RingKind};
 use crate::chpp::machine::{HostApi, Machine, Program};
-use crate::chpp::port::RingKind;
 use crate::engine::{Chance, Ended, Random};
 use crate::network::Destinations;
 use crate::stats::Window;
@@ -156,9 +156,8 @@ impl Load {
         };
         let place =
             |at: usize, number: usize| api.free_memory(at, 0) + self.place_bytes * number as u64;
-        let kind = self.traffic.operation.kind();
-        let is_get = kind == crate::chpp::experiments::Kind::Get;
-        let (near, far) = match is_get {
+        let kind = self.traffic.operation;
+        let (near, far) = match kind == Kind::Get {
             true => (place(node, 1 + to), place(to, 0)),
             false => (place(node, 0), place(to, 1 + node)),
         };

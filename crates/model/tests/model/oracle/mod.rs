@@ -5,9 +5,8 @@ use std::collections::HashMap;
 
 use bellwire_model::chpp::experiments::Kind;
 use bellwire_model::chpp::experiments::single::{pattern, post};
-use bellwire_model::chpp::host::Notice;
+use bellwire_model::chpp::host::{Notice, RingKind};
 use bellwire_model::chpp::machine::{HostApi, Program};
-use bellwire_model::chpp::port::RingKind;
 use bellwire_model::chpp::{Config, Machine};
 use bellwire_wire::endpoint::Endpoint;
 use bellwire_wire::event::Status;
