@@ -5,7 +5,6 @@ use crate::doorbell::{DOORBELL_LINES, Doorbell, LANES};
 use crate::memory::{Memory, Owner, View};
 use crate::segment::{LINE_BYTES, Segment, Words};
 use crate::sync::{Fences, Ordering};
-use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -19,25 +18,16 @@ const ROUNDS: u64 = if cfg!(miri) { 30 } else { 20_000 };
 type Ends = (LaneSender<Segment>, LaneReceiver<Segment>);
 
 fn segment(lines: usize) -> Segment {
-    struct Block(NonNull<u8>, Layout);
-    // SAFETY: the block is only freed here; all access goes through views and atomics.
-    unsafe impl Send for Block {}
-    // SAFETY: as above.
-    unsafe impl Sync for Block {}
-    impl Owner for Block {}
-    impl Drop for Block {
-        fn drop(&mut self) {
-            // SAFETY: allocated below with this layout.
-            unsafe { dealloc(self.0.as_ptr(), self.1) }
-        }
-    }
-    let layout = Layout::from_size_align(lines * LINE_BYTES, LINE_BYTES).unwrap();
-    // SAFETY: no test asks for 0 lines.
-    let start = NonNull::new(unsafe { alloc_zeroed(layout) }).unwrap();
-    // SAFETY: the block lives until its owner is dropped.
-    let memory =
-        unsafe { Memory::from_owner(start, layout.size(), true, Arc::new(Block(start, layout))) };
-    Segment::new(&memory, 0, memory.len())
+    #[repr(align(64))]
+    #[derive(Clone)]
+    struct Line(#[allow(dead_code)] [u8; LINE_BYTES]);
+    struct Lines(Vec<Line>);
+    impl Owner for Lines {}
+    let mut lines = Lines(vec![Line([0; LINE_BYTES]); lines]);
+    let (start, bytes) = (NonNull::from(&mut lines.0[..]).cast(), size_of_val(&lines.0[..]));
+    // SAFETY: a vector that is moved keeps its bytes in place, and they live as long as the owner.
+    let memory = unsafe { Memory::from_owner(start, bytes, true, Arc::new(lines)) };
+    Segment::new(&memory, 0, bytes)
 }
 
 fn memory() -> LaneMemory<Segment> {
