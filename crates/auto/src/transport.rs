@@ -217,7 +217,10 @@ impl<N: Transport> AutoTransport<N> {
 }
 
 impl<N: Transport> Transport for AutoTransport<N> {
-    const DELIVERS_LATER: bool = N::DELIVERS_LATER;
+    #[inline(always)]
+    fn delivers_later(&self) -> bool {
+        self.far.delivers_later()
+    }
 
     fn address(&self) -> FunctionAddress {
         self.far.address()

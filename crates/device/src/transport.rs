@@ -45,7 +45,7 @@ pub enum Gate {
 pub enum Receipt {
     /// It is in the peer's memory.
     Delivered,
-    /// It can still be lost ([`Transport::DELIVERS_LATER`]). The number counts this link's packets,
+    /// It can still be lost ([`Transport::delivers_later`]). The number counts this link's packets,
     /// answers ([`PacketHeader::is_answer`]) left out.
     Pending(u64),
 }
@@ -98,7 +98,7 @@ pub trait Sink {
     ) -> Verdict;
 
     /// The peer has the packets of this link up to [`Receipt::Pending`] with `count`. Only devices
-    /// that [deliver later](Transport::DELIVERS_LATER) call this.
+    /// that [deliver later](Transport::delivers_later) call this.
     #[inline]
     fn delivered(&mut self, link: LinkId, count: u64) {
         let _ = (link, count);
@@ -124,7 +124,7 @@ pub trait Sink {
 ///
 /// | ability | methods |
 /// |---|---|
-/// | delivery reports | `DELIVERS_LATER`, with [`Receipt::Pending`] and [`Sink::delivered`] |
+/// | delivery reports | `delivers_later`, with [`Receipt::Pending`] and [`Sink::delivered`] |
 /// | faster messages | `send_message` |
 /// | batches | `carries_batches` |
 /// | direct access | `allocate`, `export`, `retract`, `put`, `get`, `atomic`, `wrong_keys` |
@@ -205,7 +205,10 @@ pub trait Transport: Send {
     /// Whether a taken packet can still be lost, because [`Transport::send`] returns before it is
     /// in the peer's memory. [`Sink::delivered`] reports when it is there, and the device wakes a
     /// sleeper for that. If [`Sink::link_down`] comes first, the peer may or may not have it.
-    const DELIVERS_LATER: bool = false;
+    #[inline(always)]
+    fn delivers_later(&self) -> bool {
+        false
+    }
 
     // Faster messages.
 

@@ -3,12 +3,11 @@
 
 use super::Core;
 use super::outbox::Reply;
-use super::receive::received;
+use super::receive::{Packet, received};
 use super::routing::Route;
 use super::work::Operation;
 use bellwire_device::{
-    Address, Error, FunctionAddress, Gate, Kind, LinkId, PacketHeader, QueuePair, Result, Status,
-    Transport, Verdict,
+    Address, Error, Gate, Kind, LinkId, PacketHeader, QueuePair, Result, Status, Transport, Verdict,
 };
 use bellwire_protocol::OpId;
 
@@ -74,7 +73,7 @@ impl Core {
     }
 
     /// A connection is over: all posted descriptors complete with `why`, receives too.
-    fn end_connection<T: Transport>(&mut self, transport: &mut T, slot: u32, why: Status) {
+    fn end_connection(&mut self, transport: &mut dyn Transport, slot: u32, why: Status) {
         self.queue_pairs[slot].routing.set(Route::Disconnected { why });
         self.flush(transport, slot, None, why);
         self.flush_receives(slot, why);
@@ -82,9 +81,9 @@ impl Core {
 
     /// Completes the sends, operations and arriving messages of a queue pair: all of them, or those
     /// of one link.
-    fn flush<T: Transport>(
+    fn flush(
         &mut self,
-        transport: &mut T,
+        transport: &mut dyn Transport,
         slot: u32,
         only: Option<LinkId>,
         why: Status,
@@ -131,9 +130,9 @@ impl Core {
     }
 
     /// Destroys a queue pair.
-    pub(super) fn destroy_queue_pair<T: Transport>(
+    pub(crate) fn destroy_queue_pair(
         &mut self,
-        transport: &mut T,
+        transport: &mut dyn Transport,
         queue_pair: QueuePair,
     ) -> Result<()> {
         let QueuePair { slot, generation, number } = queue_pair;
@@ -165,9 +164,9 @@ impl Core {
     }
 
     /// Ends a queue pair's connection.
-    pub(super) fn disconnect<T: Transport>(
+    pub(crate) fn disconnect(
         &mut self,
-        transport: &mut T,
+        transport: &mut dyn Transport,
         queue_pair: QueuePair,
     ) -> Result<()> {
         let QueuePair { slot, generation, .. } = queue_pair;
@@ -195,11 +194,11 @@ impl Core {
     }
 
     /// The peer of a connection ended it.
-    pub(super) fn on_disconnect(&mut self, from: FunctionAddress, header: PacketHeader) -> Verdict {
-        let Some(slot) = self.slot_of(header.destination) else { return Verdict::Taken };
+    pub(super) fn on_disconnect(&mut self, packet: &Packet<'_>) -> Verdict {
+        let Some(slot) = self.slot_of(packet.header.destination) else { return Verdict::Taken };
         let qp = &self.queue_pairs[slot];
         if let Route::Connected { peer, .. } = qp.routing.route()
-            && peer == Address::new(from.node, from.function, header.source)
+            && peer == packet.source()
         {
             self.teardowns.push(Teardown::Connection { queue_pair: qp.handle });
         }

@@ -4,6 +4,7 @@ use super::Core;
 use super::outbox::Reply;
 use super::payload::{REJECT_BUSY, REJECT_BY_PROGRAM, REJECT_NOBODY};
 use super::queue_pair::QueuePairContext;
+use super::receive::Packet;
 use super::routing::Route;
 use super::work::{Attempt, Posted, Work};
 use crate::{ConnectionProgress, ConnectionRequest, Listener};
@@ -80,9 +81,9 @@ impl ConnectAttempt {
 // The requesting side.
 impl Core {
     /// Asks for a connection.
-    pub(super) fn start_connect<T: Transport>(
+    pub(crate) fn start_connect(
         &mut self,
-        transport: &mut T,
+        transport: &mut dyn Transport,
         queue_pair: QueuePair,
         to: Address,
         private_data: &[u8],
@@ -232,22 +233,16 @@ impl Core {
     }
 
     /// A peer accepts.
-    pub(super) fn on_accept(
-        &mut self,
-        link: LinkId,
-        from: FunctionAddress,
-        header: PacketHeader,
-        payload: View<'_>,
-    ) -> Verdict {
+    pub(super) fn on_accept(&mut self, packet: &Packet<'_>) -> Verdict {
+        let Packet { link, from, header, payload } = *packet;
         let Some(private_data) = self.private_data(payload) else { return self.violation() };
         let Some(slot) = self.asked(from, &header) else {
             // We have given up: tell the peer that there is no connection.
             let refusal = PacketHeader::new(Kind::Disconnect, header.source, header.destination, 0);
             return self.answer(link, Ok(Reply::new(refusal, &[])));
         };
-        let peer = Address::new(from.node, from.function, header.source);
         let qp = &mut self.queue_pairs[slot];
-        qp.routing.set(Route::Connected { link, peer });
+        qp.routing.set(Route::Connected { link, peer: packet.source() });
         if let Some(attempt) = &mut qp.connect_attempt {
             attempt.outcome = Some(Answer::Accepted(private_data));
         }
@@ -255,13 +250,8 @@ impl Core {
     }
 
     /// A peer refuses, or it has no listener yet.
-    pub(super) fn on_reject(
-        &mut self,
-        _link: LinkId,
-        from: FunctionAddress,
-        header: PacketHeader,
-        payload: View<'_>,
-    ) -> Verdict {
+    pub(super) fn on_reject(&mut self, packet: &Packet<'_>) -> Verdict {
+        let Packet { from, header, payload, .. } = *packet;
         let Some(private_data) = self.private_data(payload) else { return self.violation() };
         let Some(slot) = self.asked(from, &header) else { return Verdict::Taken };
         let qp = &mut self.queue_pairs[slot];
@@ -404,17 +394,12 @@ impl Core {
     }
 
     /// A peer requests a connection.
-    pub(super) fn on_connect(
-        &mut self,
-        link: LinkId,
-        from: FunctionAddress,
-        header: PacketHeader,
-        payload: View<'_>,
-    ) -> Verdict {
+    pub(super) fn on_connect(&mut self, packet: &Packet<'_>) -> Verdict {
+        let Packet { link, header, payload, .. } = *packet;
         let Some(private_data) = self.private_data(payload) else { return self.violation() };
         let link_generation = self.links.find(link).map_or(0, |link| link.generation);
         let request = ConnectionRequest {
-            peer: Address::new(from.node, from.function, header.source),
+            peer: packet.source(),
             private_data,
             link: link.0,
             link_generation,

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 // The send side.
 impl Core {
     /// Ends a descriptor that cannot be started, or whose peer will not answer.
-    pub(super) fn fail<T: Transport>(
+    pub(super) fn fail<T: Transport + ?Sized>(
         &mut self,
         transport: &mut T,
         slot: u32,
@@ -24,7 +24,7 @@ impl Core {
 
     /// Frees a descriptor's key or operation number. No peer reads its buffers afterwards. Returns
     /// the number of bytes that have certainly moved.
-    fn reclaim<T: Transport>(&mut self, transport: &mut T, work: &mut Work) -> usize {
+    fn reclaim<T: Transport + ?Sized>(&mut self, transport: &mut T, work: &mut Work) -> usize {
         match work {
             Work::Message(message) => {
                 self.withdraw(transport, message);

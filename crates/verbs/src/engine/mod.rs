@@ -67,7 +67,7 @@ use crate::{CompletionQueue, FunctionCounters, FunctionOptions, Limits, QueuePai
 use backlog::Backlog;
 use batch::Batch;
 use bellwire_device::{
-    Completion, Error, FunctionAddress, Gate, Result, Status, Transport, TransportLimits, Verdict,
+    Completion, Error, FunctionAddress, Gate, Result, Status, Transport, Verdict,
 };
 use bellwire_protocol::{OpId, Outstanding, Signal};
 use close::Teardown;
@@ -143,13 +143,9 @@ pub struct Core {
 }
 
 impl Core {
-    /// The state of the function at `address`.
-    pub(crate) fn new(
-        address: FunctionAddress,
-        device: TransportLimits,
-        seed: Option<u64>,
-        options: &FunctionOptions,
-    ) -> Result<Core> {
+    /// The state of the function of `transport`.
+    pub(crate) fn new(transport: &dyn Transport, options: &FunctionOptions) -> Result<Core> {
+        let (address, device) = (transport.address(), transport.limits());
         let unusable = |why: String| Error::DeviceUnavailable {
             device: format!("function {address}"),
             why,
@@ -192,7 +188,7 @@ impl Core {
             channels: Vec::new(),
             bypass: CompletionBypass::new(),
             links: Links::new(),
-            regions: Regions::new(address, limits.regions, seed),
+            regions: Regions::new(address, limits.regions, transport.seed()),
             batch: batch::room(),
             backlog: Backlog::new(options.backlog_bytes, limits.queue_pairs),
             operations: Outstanding::new(options.outstanding as u16),
@@ -370,6 +366,13 @@ impl Core {
     fn violation(&mut self) -> Verdict {
         self.counters.violations += 1;
         Verdict::Violation
+    }
+
+    /// An answer to an operation that is unknown, or has ended.
+    #[cold]
+    fn stale_operation(&mut self) -> Verdict {
+        self.counters.stale_operations += 1;
+        Verdict::Taken
     }
 
     /// The packet stays in its link until there is room.

@@ -3,8 +3,8 @@
 use super::Core;
 use super::queue_pair::QueuePairContext;
 use super::routing::Route;
+use crate::claims::Claim;
 use crate::completion_queue::CompletionRing;
-use crate::device::Claim;
 use crate::shared_receive::SharedReceives;
 use crate::{
     CompletionQueue, ConnectionState, Counters, QueuePairOptions, QueuePairState, Refused,
@@ -68,9 +68,9 @@ impl Core {
 // Queue pairs.
 impl Core {
     /// Creates a queue pair, or a member of `channel`.
-    pub(super) fn create_queue_pair<T: Transport>(
+    pub(crate) fn create_queue_pair(
         &mut self,
-        transport: &mut T,
+        transport: &mut dyn Transport,
         options: &QueuePairOptions,
         channel: Option<(u16, Claim)>,
     ) -> Result<QueuePair> {
@@ -167,9 +167,9 @@ impl Core {
 
 // Memory.
 impl Core {
-    pub(super) fn allocate_region<T: Transport>(
+    pub(crate) fn allocate_region(
         &mut self,
-        transport: &mut T,
+        transport: &mut dyn Transport,
         length: usize,
         rights: Rights,
     ) -> Result<MemoryRegion> {
@@ -178,9 +178,9 @@ impl Core {
         self.register_memory(transport, memory, rights)
     }
 
-    pub(super) fn register<T: Transport>(
+    pub(crate) fn register(
         &mut self,
-        transport: &mut T,
+        transport: &mut dyn Transport,
         memory: Vec<u8>,
         rights: Rights,
     ) -> Result<MemoryRegion, Refused<Vec<u8>>> {
@@ -194,9 +194,9 @@ impl Core {
 
     /// Registers memory that this library does not own. Without rights no peer needs to know of it,
     /// so it is cheap.
-    pub(super) fn register_foreign<T: Transport>(
+    pub(crate) fn register_foreign(
         &mut self,
-        transport: &mut T,
+        transport: &mut dyn Transport,
         memory: Memory,
         rights: Rights,
     ) -> Result<MemoryRegion> {
@@ -210,9 +210,9 @@ impl Core {
         Ok(region)
     }
 
-    fn register_memory<T: Transport>(
+    fn register_memory(
         &mut self,
-        transport: &mut T,
+        transport: &mut dyn Transport,
         memory: Memory,
         rights: Rights,
     ) -> Result<MemoryRegion> {
@@ -226,9 +226,9 @@ impl Core {
         Ok(region)
     }
 
-    pub(super) fn deregister<T: Transport>(
+    pub(crate) fn deregister(
         &mut self,
-        transport: &mut T,
+        transport: &mut dyn Transport,
         region: MemoryRegion,
     ) -> Result<Vec<u8>> {
         self.deregister_foreign(transport, &region)?;
@@ -236,9 +236,9 @@ impl Core {
     }
 
     /// Ends a region. Its bytes stay where they are.
-    pub(super) fn deregister_foreign<T: Transport>(
+    pub(crate) fn deregister_foreign(
         &mut self,
-        transport: &mut T,
+        transport: &mut dyn Transport,
         region: &MemoryRegion,
     ) -> Result<()> {
         if !self.regions.holds(region) {

@@ -7,6 +7,7 @@
 use super::chain::{around_cache, check_bounds, local_lengths, pieces, remote_lengths};
 use super::outbox::Reply;
 use super::payload::{Head, words};
+use super::receive::Packet;
 use super::regions::Request;
 use super::routing::Route;
 use super::send::registered;
@@ -15,9 +16,8 @@ use super::{Core, SLICE_BYTES};
 use crate::Put;
 use crate::descriptor::{Chain, Event, LocalChain, RemoteChain, Source};
 use bellwire_device::{
-    Address, Completion, Direct, Error, FunctionAddress, Gate, Kind, LinkId, Operation as Finished,
-    PacketFlags, PacketHeader, QueuePair, RemoteSlice, Result, Rights, SendError, Status,
-    Transport, Verdict,
+    Address, Completion, Direct, Error, Gate, Kind, LinkId, Operation as Finished, PacketFlags,
+    PacketHeader, QueuePair, RemoteSlice, Result, Rights, SendError, Status, Transport, Verdict,
 };
 use bellwire_protocol::OpId;
 use bellwire_ring::memory::View;
@@ -339,13 +339,8 @@ impl Core {
 // The owner's side.
 impl Core {
     /// A piece of a put to our memory.
-    pub(super) fn on_put(
-        &mut self,
-        link: LinkId,
-        from: FunctionAddress,
-        header: PacketHeader,
-        payload: View<'_>,
-    ) -> Verdict {
+    pub(super) fn on_put(&mut self, packet: &Packet<'_>) -> Verdict {
+        let Packet { link, header, payload, .. } = *packet;
         let last = header.flags.contains(PacketFlags::LAST);
         let raises = header.flags.contains(PacketFlags::EVENT);
         let Some([key, index, offset, end]) = words(payload) else { return self.violation() };
@@ -400,9 +395,8 @@ impl Core {
         }
         if let (Status::Success, Some((immediate, total))) = (status, event) {
             // C-23: all bytes are in memory.
-            let mut header = header;
-            header.argument = immediate;
-            let raised = self.raise(link, from, header, total);
+            let header = PacketHeader { argument: immediate, ..header };
+            let raised = self.raise(&Packet { header, ..*packet }, total);
             debug_assert_eq!(raised, Verdict::Taken, "room was checked above");
         }
         self.answer(link, Ok(Reply::done(operation, status, 0, 0)))

@@ -3,7 +3,7 @@
 use super::connect::ConnectAttempt;
 use super::routing::Routing;
 use super::work::Posted;
-use crate::device::Claim;
+use crate::claims::Claim;
 use crate::receive_queue::ReceiveQueue;
 use crate::{QueuePairCounters, QueuePairOptions};
 use bellwire_device::{Address, Completion, QueuePair, Status};

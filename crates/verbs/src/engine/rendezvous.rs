@@ -19,7 +19,7 @@ use super::close::Teardown;
 use super::outbox::{Reply, Stream};
 use super::payload::{DATA_TRANSFER, DATA_WITHDRAWN, Head, status_of, words};
 use super::queue_pair::{Held, HeldState};
-use super::receive::received;
+use super::receive::{Packet, received};
 use super::work::{Attempt, Posted, Work};
 use super::{Core, SLICE_BYTES, SLICES};
 use crate::receive_queue::Receive;
@@ -206,7 +206,7 @@ impl Core {
     }
 
     /// Ends the loan of a message's vector. No peer reads it afterwards.
-    pub(super) fn withdraw<T: Transport>(
+    pub(super) fn withdraw<T: Transport + ?Sized>(
         &mut self,
         transport: &mut T,
         message: &mut QueuedMessage,
@@ -221,12 +221,8 @@ impl Core {
     }
 
     /// The receiver requests a message as packets.
-    pub(super) fn on_grant(
-        &mut self,
-        link: LinkId,
-        header: PacketHeader,
-        payload: View<'_>,
-    ) -> Verdict {
+    pub(super) fn on_grant(&mut self, packet: &Packet<'_>) -> Verdict {
+        let Packet { link, header, payload, .. } = *packet;
         let Some([transfer, from, to]) = words(payload) else { return self.violation() };
         let id = OpId::from_bits(header.argument);
         match self.operations.operation(id) {
@@ -344,20 +340,12 @@ impl Core {
     }
 
     /// Bytes of a long message.
-    pub(super) fn on_transfer_data(
-        &mut self,
-        link: LinkId,
-        header: PacketHeader,
-        payload: View<'_>,
-    ) -> Verdict {
+    pub(super) fn on_transfer_data(&mut self, packet: &Packet<'_>) -> Verdict {
+        let Packet { link, header, payload, .. } = *packet;
         let id = OpId::from_bits(header.argument);
-        let transfer = match self.transfers.operation(id) {
-            Ok(transfer) if transfer.link == link => transfer,
-            _ => {
-                // The queue pair was closed meanwhile.
-                self.counters.stale_operations += 1;
-                return Verdict::Taken;
-            }
+        let Some(transfer) = self.transfers.operation(id).ok().filter(|t| t.link == link) else {
+            // The queue pair was closed meanwhile.
+            return self.stale_operation();
         };
         if header.aux == DATA_WITHDRAWN {
             self.finish_transfer(id, Some(Status::PeerGone));
@@ -433,25 +421,19 @@ impl Core {
     }
 
     /// The peer has finished an operation of ours.
-    pub(super) fn on_done(
-        &mut self,
-        link: LinkId,
-        header: PacketHeader,
-        payload: View<'_>,
-    ) -> Verdict {
+    pub(super) fn on_done(&mut self, packet: &Packet<'_>) -> Verdict {
+        let Packet { link, header, payload, .. } = *packet;
         let Some([length, value]) = words(payload) else { return self.violation() };
         let id = OpId::from_bits(header.argument);
         let status = status_of(header.aux);
-        match self.operations.operation(id) {
-            Ok(operation) if operation.link == link => {
-                if operation.posted.is_none() {
-                    return self.violation();
-                }
-                // The transport must end a loan before the program gets its vector back.
-                self.teardowns.push(Teardown::Operation { id, status, length, value });
-            }
-            _ => self.counters.stale_operations += 1,
+        let Some(operation) = self.operations.operation(id).ok().filter(|o| o.link == link) else {
+            return self.stale_operation();
+        };
+        if operation.posted.is_none() {
+            return self.violation();
         }
+        // The transport must end a loan before the program gets its vector back.
+        self.teardowns.push(Teardown::Operation { id, status, length, value });
         Verdict::Taken
     }
 }

@@ -235,9 +235,9 @@ impl Core {
     }
 
     #[cold]
-    pub(super) fn open_link<T: Transport>(
+    pub(super) fn open_link(
         &mut self,
-        transport: &mut T,
+        transport: &mut dyn Transport,
         peer: FunctionAddress,
         patience: Duration,
     ) -> Result<LinkId> {

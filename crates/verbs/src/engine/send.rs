@@ -53,13 +53,14 @@ impl Core {
         let header = PacketHeader::with_immediate(Kind::Send, to, from, send.immediate);
         if length > self.limits.eager_bytes
             || !qp.sends.is_empty()
-            || (send.signaled || T::DELIVERS_LATER) && !self.completion_queues[ring].has_room()
-            || T::DELIVERS_LATER && qp.posted_sends >= qp.send_depth
+            || (send.signaled || transport.delivers_later())
+                && !self.completion_queues[ring].has_room()
+            || transport.delivers_later() && qp.posted_sends >= qp.send_depth
         {
             return false;
         }
         let Some(sent) = transport.send_message(link, header, head, body) else { return false };
-        if T::DELIVERS_LATER
+        if transport.delivers_later()
             && let Receipt::Pending(receipt) = sent
         {
             qp.posted_sends += 1;
@@ -86,7 +87,7 @@ impl Core {
         send: &mut Message<'_>,
     ) -> Result<()> {
         let (link, to) = self.route(transport, queue_pair, send.to.address())?;
-        if T::DELIVERS_LATER && transport.watch_gate(link, to.queue_pair).is_none() {
+        if transport.delivers_later() && transport.watch_gate(link, to.queue_pair).is_none() {
             // The usual cause is unread packets, acknowledgements among them. A program that posts
             // much and polls little would otherwise find the window closed most of the time.
             transport.poll(self, POLL_BUDGET);
@@ -160,7 +161,7 @@ impl Core {
         let header = PacketHeader::with_immediate(Kind::Send, to, number, immediate);
         let length = message.length;
         match transport.send(posted.link, header, &[], message.data.view()) {
-            Ok(Receipt::Pending(receipt)) if T::DELIVERS_LATER => {
+            Ok(Receipt::Pending(receipt)) if transport.delivers_later() => {
                 let link = posted.link;
                 self.await_delivery(link, Undelivered::of(posted, slot, length, receipt));
                 Attempt::Started
