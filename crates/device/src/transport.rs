@@ -4,9 +4,10 @@
 use crate::{
     AtomicOperation, Error, FunctionAddress, Memory, PacketHeader, RemoteKey, Rights, Status, View,
 };
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 /// A link to one peer function, as the device numbers it. Numbers are reused only after
@@ -124,11 +125,13 @@ pub trait Sink {
 ///
 /// | ability | methods |
 /// |---|---|
+/// | links that are set up and closed | `is_up`, `close` |
+/// | gates: senders hold back, or learn that nobody receives | `watch_gate`, `set_gate` |
+/// | waiting: a sleep ends when there is something to do | `wait_fd`, `arm`, `sleep` |
 /// | delivery reports | `delivers_later`, with [`Receipt::Pending`] and [`Sink::delivered`] |
 /// | faster messages | `send_message` |
 /// | batches | `carries_batches` |
 /// | direct access | `allocate`, `export`, `retract`, `put`, `get`, `atomic`, `wrong_keys` |
-/// | another sleep | `sleep` |
 /// | simulated time | `now`, `seed`, `standstill` |
 ///
 /// # A complete device
@@ -150,20 +153,32 @@ pub trait Transport: Send {
     /// same function are handed out before those of a later one.
     fn link(&mut self, peer: FunctionAddress, patience: Duration) -> Result<LinkId, Error>;
 
-    /// Whether the peer has answered and the link is not down.
-    fn is_up(&self, link: LinkId) -> bool;
+    /// Whether the peer has answered and the link is not down. By default links need no set-up.
+    fn is_up(&self, link: LinkId) -> bool {
+        let _ = link;
+        true
+    }
 
     /// Forgets a link that is down or no longer needed.
-    fn close(&mut self, link: LinkId);
+    fn close(&mut self, link: LinkId) {
+        let _ = link;
+    }
 
-    // Gates.
+    // Gates. Without them the engine of the peer drops what nobody receives, and a queue pair with
+    // a full backlog blocks its link.
 
     /// Whether the peer's queue pair takes sends; `None`: not known now, ask again after the next
     /// poll. Unless the gate is open, the device wakes a sleeper when it changes.
-    fn watch_gate(&mut self, link: LinkId, queue_pair: u32) -> Option<Gate>;
+    #[inline]
+    fn watch_gate(&mut self, link: LinkId, queue_pair: u32) -> Option<Gate> {
+        let _ = (link, queue_pair);
+        Some(Gate::Open)
+    }
 
     /// Publishes the state of one of our queue pairs to all peers.
-    fn set_gate(&mut self, queue_pair: u32, gate: Gate);
+    fn set_gate(&mut self, queue_pair: u32, gate: Gate) {
+        let _ = (queue_pair, gate);
+    }
 
     // Packets.
 
@@ -184,15 +199,21 @@ pub trait Transport: Send {
     where
         Self: Sized;
 
-    // Waiting.
+    // Waiting. By default a device is polled: there may always be something to do.
 
     /// A descriptor that becomes readable when [`Transport::poll`] has something to do, after
     /// [`Transport::arm`] has returned `true`.
-    fn wait_fd(&self) -> BorrowedFd<'_>;
+    fn wait_fd(&self) -> BorrowedFd<'_> {
+        static READABLE: LazyLock<OwnedFd> =
+            LazyLock::new(|| eventfd(1, EventfdFlags::CLOEXEC).expect("one more descriptor"));
+        READABLE.as_fd()
+    }
 
     /// Requests a wake-up. `false`: there is something to do already; poll first. After `true`,
     /// waiting on [`Transport::wait_fd`] misses no event.
-    fn arm(&mut self) -> bool;
+    fn arm(&mut self) -> bool {
+        false
+    }
 
     /// Sleeps in the kernel until there is something to do or `timeout` has passed; returns at once
     /// if there is already.

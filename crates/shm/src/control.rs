@@ -21,7 +21,7 @@ pub const VERSION: u32 = 2;
 pub const RECORD_BYTES: usize = 96;
 
 /// The identity of a function, and what its peer needs to map its memory.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Introduction {
     pub version: u32,
     pub node: u32,
@@ -194,7 +194,7 @@ impl Reader<'_> {
             // The rest may have another layout. Only the version matters then: the refusal names
             // it.
             self.bytes = &[];
-            return Some(Introduction { version, ..Introduction::UNKNOWN });
+            return Some(Introduction { version, ..Introduction::default() });
         }
         Some(Introduction {
             version,
@@ -210,22 +210,6 @@ impl Reader<'_> {
             probe_value: self.take(8)?,
         })
     }
-}
-
-impl Introduction {
-    const UNKNOWN: Introduction = Introduction {
-        version: 0,
-        node: 0,
-        function: 0,
-        weight: 0,
-        barriers: false,
-        pool_chunks: 0,
-        gates: 0,
-        regions: 0,
-        lane: 0,
-        probe_address: 0,
-        probe_value: 0,
-    };
 }
 
 #[cfg(test)]

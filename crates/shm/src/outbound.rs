@@ -12,7 +12,6 @@ use bellwire_ring::lane::{Full, LaneSender, Sent};
 use bellwire_ring::memory::{Memory, View};
 use bellwire_ring::segment::Segment;
 use bellwire_ring::sync::Fences;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -25,7 +24,7 @@ pub struct Outbound {
     sender: LaneSender<Segment>,
     board: Board<Segment>,
     bell: Arc<PeerBell>,
-    regions: RemoteRegions,
+    pub regions: RemoteRegions,
     /// Identifies this opening of the peer's function.
     opening: u64,
     /// Since our last sleep a packet found no room, or a gate was not open.
@@ -253,12 +252,6 @@ impl Outbound {
             // A processor's atomic needs a mapping; the kernel's copies are not atomic.
             |_, _| false,
         )
-    }
-
-    /// The peer's answer to a question about a region: its index, key, length and whether it is
-    /// writable.
-    pub fn take_answer(&mut self, answer: (u16, u64, u64, bool), fd: Option<OwnedFd>) {
-        self.regions.take_answer(answer, fd);
     }
 
     /// Simulates SIGSTOP between the first and the last store of a packet (1), or its end (0).

@@ -121,7 +121,7 @@ impl ShmTransport {
             self.links.end_sleep();
         }
         self.links.begin_check(&mut self.lanes);
-        for source in self.schedule.take_events(self.local.epoll()) {
+        for source in self.schedule.take_events(&self.local.epoll) {
             match source {
                 Source::Listener => self.accept(),
                 Source::PendingPeer(slot) => {
@@ -201,7 +201,7 @@ impl ShmTransport {
             }
             Control::Answer { index, key, length, writable } => {
                 if let Some(up) = links.get_mut(number).and_then(Link::up_mut) {
-                    up.take_answer((index, key, length, writable), fds.pop());
+                    up.regions.take_answer((index, key, length, writable), fds.pop());
                 }
             }
             Control::WrongKey { .. } => regions.note_wrong_key(),
@@ -246,7 +246,7 @@ impl ShmTransport {
             (false, false) => None,
         };
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        self.schedule.sleep(self.local.epoll(), left.into_iter().chain(nap).min())
+        self.schedule.sleep(&self.local.epoll, left.into_iter().chain(nap).min())
     }
 
     /// Simulates SIGSTOP between the first and the last store of a packet (1), or its end (0).
@@ -259,7 +259,7 @@ impl ShmTransport {
 
 impl Transport for ShmTransport {
     fn address(&self) -> FunctionAddress {
-        self.local.address()
+        self.local.address
     }
 
     fn limits(&self) -> TransportLimits {
@@ -380,7 +380,7 @@ impl Transport for ShmTransport {
     }
 
     fn wait_fd(&self) -> BorrowedFd<'_> {
-        self.local.epoll().as_fd()
+        self.local.epoll.as_fd()
     }
 
     fn arm(&mut self) -> bool {

@@ -313,14 +313,9 @@ impl Nic {
         header.length = (head.len() + body.len()) as u32;
         let [mut first, second, argument] = header.to_words();
         first |= HAS_ARGUMENT * u64::from(argument != 0);
-        let mut bytes = Vec::with_capacity(8 + head.len() + body.len());
-        if argument != 0 {
-            bytes.extend_from_slice(&argument.to_le_bytes());
-        }
-        bytes.extend_from_slice(head);
-        let start = bytes.len();
-        bytes.resize(start + body.len(), 0);
-        body.read(0, &mut bytes[start..]);
+        let argument = argument.to_le_bytes();
+        let argument = if header.argument != 0 { &argument[..] } else { &[] };
+        let bytes = [argument, head, &body.to_vec()].concat();
 
         let (needs_source, is_put) = (bytes.len() > IMMEDIATE_BYTES, bytes.len() > NAP_BYTES);
         let source = if needs_source { self.places[from].free_sources.pop() } else { None };

@@ -346,16 +346,12 @@ impl State {
 
     /// Runs the machine up to `until`. `false`: a program was woken before that.
     fn run(&mut self, until: Time) -> bool {
-        loop {
-            if self.wake() {
-                return false;
-            }
-            if !self.nic.step(until) {
-                return true;
-            }
-            self.changed = self.nic.now();
-            self.absorb();
+        let is_due = self.run_out(until);
+        if is_due {
+            // No event is left until then: this only advances time.
+            self.nic.step(until);
         }
+        is_due
     }
 
     /// Runs the pending events up to `until`, without advancing time beyond them. `false`: a
