@@ -58,8 +58,7 @@ impl Core {
         match transport.atomic(posted.link, key, offset, operation) {
             Direct::Done(value) => {
                 let outcome = Outcome { status: Status::Success, length: 8, value };
-                self.finish_posted(slot, posted, outcome);
-                return Attempt::Started;
+                return self.finish_posted(slot, posted, outcome);
             }
             Direct::Pending => return Attempt::Blocked(posted),
             Direct::Refused(status) => return self.fail(transport, slot, posted, status),

@@ -136,7 +136,7 @@ impl Core {
         queue_pair: QueuePair,
     ) -> Result<()> {
         let QueuePair { slot, generation, number } = queue_pair;
-        self.queue_pairs.find(slot, generation).ok_or_else(|| Error::NoSuchQueuePair)?;
+        self.queue_pairs.of(queue_pair)?;
         // After this no peer sends to it.
         transport.set_gate(number, Gate::Closed);
         self.gates.retain(|gate| gate.0 != number);
@@ -169,8 +169,8 @@ impl Core {
         transport: &mut dyn Transport,
         queue_pair: QueuePair,
     ) -> Result<()> {
-        let QueuePair { slot, generation, .. } = queue_pair;
-        let qp = self.queue_pairs.find(slot, generation).ok_or_else(|| Error::NoSuchQueuePair)?;
+        let slot = queue_pair.slot;
+        let qp = self.queue_pairs.of(queue_pair)?;
         let state = match qp.routing.route() {
             Route::Connected { .. } | Route::Connecting => {
                 self.tell_disconnected(slot);

@@ -125,10 +125,7 @@ impl Core {
             let length = private_data.len();
             return Err(Error::TooLong { length, maximum, what: "private data" });
         }
-        let qp = self
-            .queue_pairs
-            .find(queue_pair.slot, queue_pair.generation)
-            .ok_or_else(|| Error::NoSuchQueuePair)?;
+        let qp = self.queue_pairs.of(queue_pair)?;
         let (state, hint) = match qp.routing.route() {
             _ if qp.channel.is_some() => ("a channel", "create an ordinary queue pair"),
             Route::Connected { .. } => ("connected", "disconnect it first"),
@@ -190,10 +187,7 @@ impl Core {
 
     /// The progress of a connection.
     pub(crate) fn connection(&mut self, queue_pair: QueuePair) -> Result<ConnectionProgress> {
-        let qp = self
-            .queue_pairs
-            .find_mut(queue_pair.slot, queue_pair.generation)
-            .ok_or_else(|| Error::NoSuchQueuePair)?;
+        let qp = self.queue_pairs.of_mut(queue_pair)?;
         let none = Error::WrongState {
             call: "asking for a connection's outcome",
             state: "not connecting",
@@ -273,12 +267,7 @@ impl Core {
     }
 
     fn private_data(&self, payload: View<'_>) -> Option<Vec<u8>> {
-        if payload.len() > self.limits.private_data_bytes {
-            return None;
-        }
-        let mut bytes = vec![0; payload.len()];
-        payload.read(0, &mut bytes);
-        Some(bytes)
+        (payload.len() <= self.limits.private_data_bytes).then(|| payload.to_vec())
     }
 }
 

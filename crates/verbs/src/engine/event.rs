@@ -7,26 +7,9 @@
 use super::Core;
 use super::payload::{Head, words};
 use super::receive::Packet;
-use crate::descriptor::Event;
-use bellwire_device::{
-    Address, Completion, Kind, LinkId, Operation as Finished, PacketHeader, Result, SendError,
-    Status, Transport, Verdict,
-};
+use bellwire_device::{Address, Completion, Kind, Operation as Finished, Status, Verdict};
 use bellwire_ring::canary::planted;
 use bellwire_ring::memory::View;
-
-/// Reports a direct put of `length` bytes to its target.
-pub(super) fn send_event<T: Transport>(
-    transport: &mut T,
-    link: LinkId,
-    from: u32,
-    event: Event,
-    length: u64,
-) -> Result<(), SendError> {
-    let header = PacketHeader::with_immediate(Kind::Event, event.queue_pair, from, event.immediate);
-    transport.send(link, header, Head::new(&[length]).as_slice(), View::empty())?;
-    Ok(())
-}
 
 impl Core {
     /// A peer reports a put that it carried out directly.

@@ -93,8 +93,7 @@ impl Core {
             }
         }
         let total = get.total as usize;
-        self.finish_posted(slot, posted, Outcome::success(total));
-        Attempt::Started
+        self.finish_posted(slot, posted, Outcome::success(total))
     }
 
     /// Requests a piece from the owner's engine. Its answers trigger the further requests.

@@ -287,29 +287,18 @@ impl Core {
     /// Does the work that waits for the transport or for a free resource. Returns how much it did.
     #[cold]
     fn run_deferred_work<T: Transport>(&mut self, transport: &mut T) -> usize {
-        let mut done = 0;
-        if !self.teardowns.is_empty() {
-            done += self.run_teardowns(transport);
-        }
+        let mut done = self.run_teardowns(transport);
         if self.retry_backlog {
             done += self.drain_backlogs();
         }
-        if !self.fetching.is_empty() {
-            done += self.fetch(transport);
-        }
+        done += self.fetch(transport);
         if !self.connecting.is_empty() {
             self.check_connecting(transport);
         }
-        if !self.links.outgoing.is_empty() {
-            done += self.flush_outboxes(transport);
-        }
-        if !self.pending.is_empty() {
-            done += self.advance_all(transport);
-        }
-        if !self.gates.is_empty() {
-            for (number, gate) in self.gates.drain(..) {
-                transport.set_gate(number, gate);
-            }
+        done += self.flush_outboxes(transport);
+        done += self.advance_all(transport);
+        for (number, gate) in self.gates.drain(..) {
+            transport.set_gate(number, gate);
         }
         done
     }

@@ -112,8 +112,8 @@ impl Core {
     }
 
     pub(crate) fn query(&self, queue_pair: QueuePair) -> Result<QueuePairState> {
-        let QueuePair { slot, generation, number } = queue_pair;
-        let qp = self.queue_pairs.find(slot, generation).ok_or_else(|| Error::NoSuchQueuePair)?;
+        let QueuePair { slot, number, .. } = queue_pair;
+        let qp = self.queue_pairs.of(queue_pair)?;
         let connection = match qp.routing.route() {
             Route::Unconnected => ConnectionState::Unconnected,
             Route::Connecting => {

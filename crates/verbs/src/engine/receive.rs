@@ -398,10 +398,7 @@ impl Core {
         buffer: &Buffer,
     ) -> Result<&mut QueuePairContext> {
         let wrong = |state, hint| Err(Error::WrongState { call: "posting a receive", state, hint });
-        let qp = self
-            .queue_pairs
-            .find_mut(queue_pair.slot, queue_pair.generation)
-            .ok_or_else(|| Error::NoSuchQueuePair)?;
+        let qp = self.queue_pairs.of_mut(queue_pair)?;
         if qp.shared_receive.is_some() {
             return wrong("using a shared receive queue", "post to that queue instead");
         }

@@ -1,6 +1,8 @@
 //! The registered memory of a function, and its keys.
 
-use bellwire_device::{Error, FunctionAddress, MemoryRegion, RemoteKey, Result, Rights, Status};
+use bellwire_device::{
+    Error, FunctionAddress, MemoryRegion, RemoteKey, Result, Rights, Status, fill_random,
+};
 use std::collections::VecDeque;
 
 #[cfg(test)]
@@ -159,18 +161,6 @@ impl Secrets {
             }
             return Ok(());
         }
-        let mut filled = 0;
-        while filled < self.pool.len() {
-            let flags = rustix::rand::GetRandomFlags::empty();
-            match rustix::rand::getrandom(&mut self.pool[filled..], flags) {
-                Ok(count) => filled += count,
-                Err(rustix::io::Errno::INTR) => {}
-                Err(error) => {
-                    let what = "asking the kernel for a random key";
-                    return Err(Error::System { what, cause: error.into() });
-                }
-            }
-        }
-        Ok(())
+        fill_random(&mut self.pool)
     }
 }

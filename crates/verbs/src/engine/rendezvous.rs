@@ -79,15 +79,11 @@ impl Data {
 pub(crate) struct Transfer {
     pub(crate) slot: u32,
     pub(crate) link: LinkId,
-    pub(crate) source: Address,
-    /// The sender's operation number.
-    operation: u64,
-    /// Bytes of the message. `receive` takes the first `kept`.
-    total: u64,
+    offered: Offered,
+    /// Bytes of the message that `receive` takes.
     kept: usize,
     done: usize,
     pub(crate) receive: Receive,
-    immediate: Option<u64>,
     mode: FetchMode,
 }
 
@@ -103,9 +99,12 @@ enum FetchMode {
 /// The fields of an offer.
 pub(super) struct Offered {
     pub(super) source: Address,
+    /// The sender's operation number.
     pub(super) operation: u64,
+    /// Bytes of the message.
     pub(super) total: u64,
     pub(super) immediate: Option<u64>,
+    /// Where the receiver can fetch it: key and offset.
     pub(super) at: Option<(RemoteKey, u64)>,
 }
 
@@ -261,18 +260,7 @@ impl Core {
             Some((key, offset)) => FetchMode::Direct(key, offset),
             None => FetchMode::Granted,
         };
-        let transfer = Transfer {
-            slot,
-            link,
-            source,
-            operation: offered.operation,
-            total: offered.total,
-            kept,
-            done: 0,
-            receive,
-            immediate: offered.immediate,
-            mode,
-        };
+        let transfer = Transfer { slot, link, offered, kept, done: 0, receive, mode };
         let Ok(id) = self.transfers.start(transfer) else {
             unreachable!("the caller checked that there is room")
         };
@@ -291,7 +279,7 @@ impl Core {
     fn grant(&mut self, id: OpId) {
         let Ok(transfer) = self.transfers.operation(id) else { return };
         transfer.mode = FetchMode::Granted;
-        let header = PacketHeader::new(Kind::Grant, 0, 0, transfer.operation);
+        let header = PacketHeader::new(Kind::Grant, 0, 0, transfer.offered.operation);
         let range = [id.to_bits(), transfer.done as u64, transfer.kept as u64];
         let link = transfer.link;
         self.reply(link, Reply::new(header, &range));
@@ -371,7 +359,7 @@ impl Core {
     /// Ends a transfer that cannot continue, and answers the sender.
     pub(super) fn fail_transfer(&mut self, id: OpId, failure: Status) {
         if let Ok(transfer) = self.transfers.operation(id) {
-            let (link, operation) = (transfer.link, transfer.operation);
+            let (link, operation) = (transfer.link, transfer.offered.operation);
             let length = transfer.done as u64;
             self.reply(link, Reply::done(operation, Status::PeerGone, length, 0));
         }
@@ -382,9 +370,8 @@ impl Core {
     /// bytes are here.
     pub(super) fn finish_transfer(&mut self, id: OpId, failure: Option<Status>) {
         let Ok(transfer) = self.transfers.finish(id) else { return };
-        let Transfer {
-            slot, link, source, operation, total, kept, done, receive, immediate, ..
-        } = transfer;
+        let Transfer { slot, link, offered, kept, done, receive, .. } = transfer;
+        let Offered { source, operation, total, immediate, .. } = offered;
         // The backlog may wait for a free transfer.
         self.retry_backlog = true;
         let complete = if kept as u64 == total { Status::Success } else { Status::Truncated };

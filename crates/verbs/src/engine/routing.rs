@@ -168,10 +168,7 @@ impl Core {
         queue_pair: QueuePair,
         to: Option<Address>,
     ) -> Result<(LinkId, Address)> {
-        let qp = self
-            .queue_pairs
-            .find(queue_pair.slot, queue_pair.generation)
-            .ok_or_else(|| Error::NoSuchQueuePair)?;
+        let qp = self.queue_pairs.of(queue_pair)?;
         match (qp.routing.route(), to) {
             (Route::Connected { link, peer }, None) => Ok((link, peer)),
             (Route::Unconnected, Some(to)) => {
@@ -192,10 +189,7 @@ impl Core {
         queue_pair: QueuePair,
         owner: FunctionAddress,
     ) -> Result<(LinkId, Address)> {
-        let qp = self
-            .queue_pairs
-            .find(queue_pair.slot, queue_pair.generation)
-            .ok_or_else(|| Error::NoSuchQueuePair)?;
+        let qp = self.queue_pairs.of(queue_pair)?;
         match qp.routing.route() {
             Route::Connected { link, peer } if peer.function_address() == owner => Ok((link, peer)),
             Route::Connected { .. } => Err(Error::BadDestination(

@@ -12,7 +12,7 @@ use crate::descriptor::Payload;
 use crate::table::Table;
 use bellwire_device::{
     Buffer, Completion, Error, Gate, Kind, Operation as Finished, PacketHeader, QueuePair, Receipt,
-    Result, SendError, Status, Transport,
+    Result, Status, Transport,
 };
 use bellwire_ring::memory::View;
 
@@ -118,12 +118,7 @@ impl Core {
         }
         let data = match std::mem::replace(&mut send.payload, Payload::Inline(&[])) {
             Payload::Inline(bytes) => Data::Copied(bytes.into()),
-            Payload::Gathered(head, body) => {
-                let mut bytes = vec![0; length];
-                bytes[..head.len()].copy_from_slice(head);
-                body.read(0, &mut bytes[head.len()..]);
-                Data::Copied(bytes.into())
-            }
+            Payload::Gathered(head, body) => Data::Copied([head, &body.to_vec()].concat().into()),
             Payload::Buffer(buffer) => Data::Buffer(buffer),
         };
         let work = Work::Message(QueuedMessage {
@@ -166,12 +161,8 @@ impl Core {
                 self.await_delivery(link, Undelivered::of(posted, slot, length, receipt));
                 Attempt::Started
             }
-            Ok(_) => {
-                self.finish_posted(slot, posted, Outcome::success(length));
-                Attempt::Started
-            }
-            Err(SendError::Busy) => Attempt::Blocked(posted),
-            Err(SendError::Down(status)) => self.fail(transport, slot, posted, status),
+            Ok(_) => self.finish_posted(slot, posted, Outcome::success(length)),
+            Err(why) => self.unsent(transport, slot, posted, why),
         }
     }
 }

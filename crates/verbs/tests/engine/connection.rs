@@ -46,8 +46,10 @@ fn connect_talk_and_disconnect() {
         }
     }
     let a = &mut world.sides[0];
-    let refused = a.function.post_send(a.qp, Message::inline(b"x").to(second)).unwrap_err();
-    assert!(matches!(refused.error, Error::BadDestination(_)));
+    refuses!(
+        a.function.post_send(a.qp, Message::inline(b"x").to(second)),
+        Error::BadDestination(_)
+    );
 
     world.sides[0].receive(8, 70);
     world.sides[1].receive(8, 71);
@@ -99,8 +101,7 @@ fn a_rejection_says_why() {
     let listener = b.function.listen(3).unwrap();
     a.function.start_connect(a.qp, Address::new(1, 0, 3), b"", LONG).unwrap();
     assert!(matches!(a.state().connection, ConnectionState::Connecting { .. }));
-    let refused = a.function.post_send(a.qp, Message::inline(b"x")).unwrap_err();
-    assert!(matches!(refused.error, Error::WrongState { .. }));
+    refuses!(a.function.post_send(a.qp, Message::inline(b"x")), Error::WrongState { .. });
     world.settle();
     let (a, b) = world.both();
     let request = b.function.wait_request(listener, Wait::Block, LONG).unwrap();
