@@ -57,10 +57,10 @@ pub enum Accepted {
 pub struct Connector {
     local: Arc<Local>,
     listener: OwnedFd,
-    pending: PendingPeers,
+    pub pending: PendingPeers,
     last_attempt: Instant,
-    refused_links: u64,
-    violations: u64,
+    pub refused_links: u64,
+    pub violations: u64,
 }
 
 impl Connector {
@@ -74,16 +74,9 @@ impl Connector {
         let watch = |fd, source| local.epoll.watch(fd, source);
         watch(&listener, Source::Listener).map_err(system("watch the function's socket"))?;
         let pending = PendingPeers::new()?;
-        watch(pending.clock(), Source::Tick).map_err(system("watch a timer"))?;
+        watch(&pending.clock, Source::Tick).map_err(system("watch a timer"))?;
         let last_attempt = Instant::now();
         Ok(Connector { local, listener, pending, last_attempt, refused_links: 0, violations: 0 })
-    }
-
-    /// Name and value of every counter and gauge.
-    pub fn counter_rows(&self) -> [(&'static str, u64); 5] {
-        let [silent, closed, pauses] = self.pending.counter_rows();
-        let own = [("refused_links", self.refused_links), ("violations", self.violations)];
-        [own[0], own[1], silent, closed, pauses]
     }
 
     /// The link is up: packets can flow both ways.
@@ -141,7 +134,7 @@ impl Connector {
         })?;
         links.assign(peer, number);
         lanes.insert(number, peer, lane);
-        links.set_urgent();
+        links.urgent = true;
         self.attempt(links, lanes, number);
         Ok(number)
     }
@@ -149,7 +142,7 @@ impl Connector {
     /// One attempt: connects, and says Hello if a process listens.
     fn attempt(&mut self, links: &mut Links, lanes: &mut Lanes, number: u32) {
         let Some(link) = links.get_mut(number) else { return };
-        let Ok(connection) = socket::connect(&self.local.node.job.function_socket(link.peer()))
+        let Ok(connection) = socket::connect(&self.local.node.job.function_socket(link.peer))
         else {
             return;
         };
@@ -157,7 +150,7 @@ impl Connector {
         if let Err(user) = self.local.admit(&connection) {
             self.refused_links += 1;
             if let Some(user) = user {
-                self.accuse(link.peer(), user);
+                self.accuse(link.peer, user);
             }
             return links.fail(lanes, number, Status::Unreachable);
         }
@@ -183,8 +176,8 @@ impl Connector {
     /// Gives up a link whose peer never answered. Another user's socket that is bound and does not
     /// listen looks the same.
     fn give_up(&self, links: &mut Links, lanes: &mut Lanes, number: u32) {
-        let unanswered = links.get(number).filter(|link| link.is_unheard());
-        if let Some(peer) = unanswered.map(Link::peer) {
+        let unanswered = links.get(number).filter(|link| link.socket.is_none());
+        if let Some(peer) = unanswered.map(|link| link.peer) {
             let user = Holders::now().user_of(&self.local.node.job.function_socket(peer));
             if let Some(user) = user.filter(|&user| self.local.node.job.refuses(user)) {
                 self.accuse(peer, user);
@@ -200,8 +193,8 @@ impl Connector {
             let Some(link) = links.get(number).filter(|link| link.is_setting_up()) else {
                 continue;
             };
-            let (late, unheard) = (link.is_late(), link.is_unheard());
-            links.set_urgent();
+            let (late, unheard) = (link.is_late(), link.socket.is_none());
+            links.urgent = true;
             if late {
                 self.give_up(links, lanes, number);
             } else if unheard && due {
@@ -224,7 +217,7 @@ impl Connector {
     ) {
         let Some(link) = links.get_mut(number) else { return };
         let from = FunctionAddress { node: peer.node, function: peer.function };
-        let expected = link.is_connecting() && link.peer() == from && same_layout(&peer);
+        let expected = link.offer().is_some() && link.peer == from && same_layout(&peer);
         let Some((pool, board)) = adopt(fds).filter(|_| expected) else {
             return links.fail(lanes, number, Status::ProtocolViolation);
         };
@@ -245,9 +238,9 @@ impl Connector {
         version: u32,
     ) {
         let Some(link) = links.get_mut(number) else { return };
-        let peer = link.peer();
+        let peer = link.peer;
         match why {
-            _ if !link.is_connecting() => {
+            _ if !link.offer().is_some() => {
                 return links.fail(lanes, number, Status::ProtocolViolation);
             }
             Refused::Crossed => return link.await_hello(),
@@ -422,7 +415,7 @@ impl Connector {
             if link.is_setting_up() && from < own {
                 return Ok(number);
             }
-            if link.is_connecting() {
+            if link.offer().is_some() {
                 step("crossed");
                 self.pending.note_link();
                 return Err(Some(Refused::Crossed));
