@@ -479,14 +479,11 @@ impl<S: Sink> Sink for NearSink<'_, S> {
         header: [u64; 3],
         payload: View<'_>,
     ) -> Verdict {
-        let number = match self.links.near(link) {
-            Some(number) => number,
-            None => match self.meet(link, from) {
-                Ok(number) => number,
-                Err(verdict) => return verdict,
-            },
-        };
-        self.sink.packet(LinkId(number), from, header, payload)
+        let known = self.links.near(link).map(Ok);
+        match known.unwrap_or_else(|| self.meet(link, from)) {
+            Ok(number) => self.sink.packet(LinkId(number), from, header, payload),
+            Err(verdict) => verdict,
+        }
     }
 
     fn link_down(&mut self, link: LinkId, peer: FunctionAddress, why: Status) {
@@ -545,12 +542,10 @@ impl<S: Sink> Sink for FarSink<'_, S> {
         header: [u64; 3],
         payload: View<'_>,
     ) -> Verdict {
-        let number = match self.links.far(link) {
-            Some(number) => number,
-            None => match self.meet(link, from) {
-                Ok(number) => number,
-                Err(verdict) => return verdict,
-            },
+        let known = self.links.far(link).map(Ok);
+        let number = match known.unwrap_or_else(|| self.meet(link, from)) {
+            Ok(number) => number,
+            Err(verdict) => return verdict,
         };
         if let Some(Way::Sought { far, .. }) = self.links.way(number) {
             // The peer has chosen the network.

@@ -36,7 +36,7 @@ impl VirtualTransport {
         address: FunctionAddress,
     ) -> Result<VirtualTransport, Error> {
         let mut turn = world.arrive();
-        let me = turn.me();
+        let me = turn.me;
         let place = turn.open(host, address, me)?;
         let bell = turn.seats[place].as_ref().map(|seat| seat.bell.clone());
         let bell = bell.expect("it was opened just now");
@@ -230,7 +230,7 @@ impl Transport for VirtualTransport {
         turn.wires[index].flying[far] += 1;
         turn.wires[index].wants[far] = false;
         turn.spend_until(started);
-        let me = turn.me();
+        let me = turn.me;
         turn.turns[me].empty_polls.end();
         self.sent += 1;
         Ok(Receipt::Delivered)
@@ -256,7 +256,7 @@ impl Transport for VirtualTransport {
         {
             seat.news = true;
         }
-        let me = turn.me();
+        let me = turn.me;
         turn.note_poll(me, self.place, taken > 0);
         if turn.clock() >= self.next_tick {
             self.next_tick = turn.clock() + TICK;
