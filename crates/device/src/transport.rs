@@ -86,6 +86,7 @@ pub enum Verdict {
 }
 
 /// Receives a device's packets and events while it polls. Implemented by the engine.
+#[allow(unused_variables)] // The names of the parameters are documentation.
 pub trait Sink {
     /// A packet came, with the words of its header ([`PacketHeader::from_words`]). The words were
     /// copied once and will not change. `payload` has exactly the header's length. A hostile peer
@@ -101,18 +102,14 @@ pub trait Sink {
     /// The peer has the packets of this link up to [`Receipt::Pending`] with `count`. Only devices
     /// that [deliver later](Transport::delivers_later) call this.
     #[inline]
-    fn delivered(&mut self, link: LinkId, count: u64) {
-        let _ = (link, count);
-    }
+    fn delivered(&mut self, link: LinkId, count: u64) {}
 
     /// A link is gone: the peer died or broke the protocol, or none answered before the deadline.
     fn link_down(&mut self, link: LinkId, peer: FunctionAddress, why: Status);
 
     /// Called about every millisecond while the function is polled, and before it sleeps, with the
     /// device's counters. For work that is too rare to check at every packet.
-    fn tick(&mut self, counters: &[(&'static str, u64)]) {
-        let _ = counters;
-    }
+    fn tick(&mut self, counters: &[(&'static str, u64)]) {}
 }
 
 /// One function of one device: reliable, ordered packets to peer functions.
@@ -138,6 +135,7 @@ pub trait Sink {
 /// ```
 #[doc = include_str!("../examples/loopback.rs")]
 /// ```
+#[allow(unused_variables)] // The names of the parameters are documentation.
 pub trait Transport: Send {
     /// This function's address.
     fn address(&self) -> FunctionAddress;
@@ -155,14 +153,11 @@ pub trait Transport: Send {
 
     /// Whether the peer has answered and the link is not down. By default links need no set-up.
     fn is_up(&self, link: LinkId) -> bool {
-        let _ = link;
         true
     }
 
     /// Forgets a link that is down or no longer needed.
-    fn close(&mut self, link: LinkId) {
-        let _ = link;
-    }
+    fn close(&mut self, link: LinkId) {}
 
     // Gates. Without them the engine of the peer drops what nobody receives, and a queue pair with
     // a full backlog blocks its link.
@@ -171,14 +166,11 @@ pub trait Transport: Send {
     /// poll. Unless the gate is open, the device wakes a sleeper when it changes.
     #[inline]
     fn watch_gate(&mut self, link: LinkId, queue_pair: u32) -> Option<Gate> {
-        let _ = (link, queue_pair);
         Some(Gate::Open)
     }
 
     /// Publishes the state of one of our queue pairs to all peers.
-    fn set_gate(&mut self, queue_pair: u32, gate: Gate) {
-        let _ = (queue_pair, gate);
-    }
+    fn set_gate(&mut self, queue_pair: u32, gate: Gate) {}
 
     // Packets.
 
@@ -255,7 +247,6 @@ pub trait Transport: Send {
     /// arrived.
     #[inline]
     fn carries_batches(&self, link: LinkId) -> bool {
-        let _ = link;
         false
     }
 
@@ -264,7 +255,6 @@ pub trait Transport: Send {
 
     /// Memory that peers can reach directly, zeroed.
     fn allocate(&mut self, length: usize, rights: Rights) -> Result<Memory, Error> {
-        let _ = rights;
         if length == 0 {
             let (parameter, range) = ("length", "at least 1 byte");
             return Err(Error::OutOfRange { parameter, value: 0, range });
@@ -279,24 +269,19 @@ pub trait Transport: Send {
     /// Makes `memory` reachable under `key`. The engine has chosen its index below
     /// `limits().regions`.
     fn export(&mut self, key: RemoteKey, memory: &Memory, rights: Rights) -> Result<(), Error> {
-        let _ = (key, memory, rights);
         Ok(())
     }
 
     /// Ends the export. Returns only when no well-behaved peer accesses the memory any more.
-    fn retract(&mut self, key: RemoteKey) {
-        let _ = key;
-    }
+    fn retract(&mut self, key: RemoteKey) {}
 
     /// Copies `from` to the peer's memory, without involving the peer.
     fn put(&mut self, link: LinkId, key: RemoteKey, offset: u64, from: View<'_>) -> Direct {
-        let _ = (link, key, offset, from);
         Direct::ByPacket
     }
 
     /// Copies the peer's memory to `into`, without involving the peer.
     fn get(&mut self, link: LinkId, key: RemoteKey, offset: u64, into: View<'_>) -> Direct {
-        let _ = (link, key, offset, into);
         Direct::ByPacket
     }
 
@@ -308,7 +293,6 @@ pub trait Transport: Send {
         offset: u64,
         operation: AtomicOperation,
     ) -> Direct {
-        let _ = (link, key, offset, operation);
         Direct::ByPacket
     }
 

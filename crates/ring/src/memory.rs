@@ -398,15 +398,9 @@ unsafe fn copy_streaming(from: *const u8, to: *mut u8, length: usize) {
     }
 }
 
-/// As [`copy_bytes`], on processors without a known streaming store.
-///
-/// # Safety
-/// As for [`copy_bytes`].
+/// Processors without a known streaming store.
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-unsafe fn copy_streaming(from: *const u8, to: *mut u8, length: usize) {
-    // SAFETY: the caller's promise is passed on.
-    unsafe { copy_bytes(from, to, length) }
-}
+use copy_bytes as copy_streaming;
 
 /// Copies `length` bytes, between one and two sizes of `T`, as two unaligned moves.
 ///

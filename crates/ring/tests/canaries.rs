@@ -6,42 +6,22 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Fault, its meaning, and the models in `src/lane` that catch it: one of `exhaustive_tests.rs`, and
-/// one of `model_tests.rs`, with bounded preemptions.
+/// Fault, its meaning, and the models in `src/lane` that catch it: one of `exhaustive_tests.rs`,
+/// and one of `model_tests.rs`, with bounded preemptions.
 const CANARIES: [(&str, &str, &str, &str); 13] = [
     ("skipped-wake-up", "the sender does not ring for a parked lane", "sleep_between", "parking"),
     ("relaxed-publish", "the tag is stored without release", "two_slots_and_two_links", "granting"),
-    (
-        "sleep-without-look",
-        "the receiver sleeps without a look at the bells",
-        "two_sleeps",
-        "parking",
-    ),
+    ("sleep-without-look", "the receiver sleeps without a look at bells", "two_sleeps", "parking"),
     ("park-ignores-intent", "extents are taken back in mid-packet", "parking", "parking_twice"),
     ("stale-nonce", "every run has the same nonce", "parking", "host_memory"),
     ("host-reuse", "a host chunk is used again before it was read", "host_chunks", "host_memory"),
     ("bell-lost", "a bell is not in the summary", "two_sleeps", "parking"),
     ("grant-before-nonce", "a grant is published before its nonce", "credit_comes", "granting"),
-    (
-        "unseen-parking",
-        "a sender that missed a parking stays in its old extent",
-        "late_bell",
-        "parking_twice",
-    ),
-    (
-        "bell-forgotten",
-        "a bell that was answered while parking is forgotten",
-        "parking_twice",
-        "parking",
-    ),
+    ("unseen-parking", "a sender does not see that it was parked", "late_bell", "parking_twice"),
+    ("bell-forgotten", "a bell answered while parking is forgotten", "parking_twice", "parking"),
     ("one-small-chunk", "the small chunks do not alternate", "parking_early", "parking_early"),
-    ("skipped-light-fence", "the sender has no fence between write and look", "parking", "parking"),
-    (
-        "skipped-heavy-fence",
-        "the receiver has no fence between write and look",
-        "parking",
-        "parking",
-    ),
+    ("skipped-light-fence", "the sender has no fence before its look", "parking", "parking"),
+    ("skipped-heavy-fence", "the receiver has no fence before its look", "parking", "parking"),
 ];
 
 /// Every planted fault makes its model fail.

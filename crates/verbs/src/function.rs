@@ -57,8 +57,7 @@ impl Function {
         opening: Arc<Opening>,
     ) -> Result<Function> {
         let fork = ForkGuard::new()?;
-        let mut core = Box::new(Core::new(&*transport, options)?);
-        core.stat.name_device(&opening.name);
+        let mut core = Box::new(Core::new(&*transport, &opening.name, options)?);
         core.write_snapshot(&[]);
         let transport = ManuallyDrop::new(transport);
         Ok(Function { fork, core, transport, _claim: claim, opening, _one_thread: PhantomData })

@@ -56,7 +56,7 @@ impl Core {
         }
         let slots: Vec<u32> = self.queue_pairs.iter().map(|(slot, _)| slot).collect();
         for slot in slots {
-            match self.queue_pairs[slot].routing.route() {
+            match self.queue_pairs[slot].routing.route {
                 Route::Connected { link: ours, .. } if ours == link => {
                     self.end_connection(transport, slot, why);
                 }
@@ -171,7 +171,7 @@ impl Core {
     ) -> Result<()> {
         let slot = queue_pair.slot;
         let qp = self.queue_pairs.of(queue_pair)?;
-        let state = match qp.routing.route() {
+        let state = match qp.routing.route {
             Route::Connected { .. } | Route::Connecting => {
                 self.tell_disconnected(slot);
                 self.cancel_attempt(slot);
@@ -186,7 +186,7 @@ impl Core {
 
     fn tell_disconnected(&mut self, slot: u32) {
         let qp = &self.queue_pairs[slot];
-        if let Route::Connected { link, peer } = qp.routing.route() {
+        if let Route::Connected { link, peer } = qp.routing.route {
             let number = qp.handle.number;
             let header = PacketHeader::new(Kind::Disconnect, peer.queue_pair, number, 0);
             self.reply(link, Reply::new(header, &[]));
@@ -197,7 +197,7 @@ impl Core {
     pub(super) fn on_disconnect(&mut self, packet: &Packet<'_>) -> Verdict {
         let Some(slot) = self.slot_of(packet.header.destination) else { return Verdict::Taken };
         let qp = &self.queue_pairs[slot];
-        if let Route::Connected { peer, .. } = qp.routing.route()
+        if let Route::Connected { peer, .. } = qp.routing.route
             && peer == packet.source()
         {
             self.teardowns.push(Teardown::Connection { queue_pair: qp.handle });

@@ -30,7 +30,7 @@ pub(crate) struct Listening {
 
 /// A queue pair's request for a connection.
 pub(crate) struct ConnectAttempt {
-    to: Address,
+    pub(crate) to: Address,
     private_data: Box<[u8]>,
     request: u64,
     link: Option<LinkId>,
@@ -71,10 +71,6 @@ impl ConnectAttempt {
             self.ask_again = Again::Later;
             self.tried = "no process answered at that node and function";
         }
-    }
-
-    pub(crate) fn to(&self) -> Address {
-        self.to
     }
 }
 
@@ -120,13 +116,9 @@ impl Core {
         queue_pair: QueuePair,
         private_data: &[u8],
     ) -> Result<()> {
-        let maximum = self.limits.private_data_bytes;
-        if private_data.len() > maximum {
-            let length = private_data.len();
-            return Err(Error::TooLong { length, maximum, what: "private data" });
-        }
+        self.check_private_data(private_data)?;
         let qp = self.queue_pairs.of(queue_pair)?;
-        let (state, hint) = match qp.routing.route() {
+        let (state, hint) = match qp.routing.route {
             _ if qp.channel.is_some() => ("a channel", "create an ordinary queue pair"),
             Route::Connected { .. } => ("connected", "disconnect it first"),
             Route::Connecting => ("connecting", "wait for the answer, or disconnect it first"),
@@ -134,6 +126,12 @@ impl Core {
             Route::Unconnected | Route::Disconnected { .. } => return Ok(()),
         };
         Err(Error::WrongState { call, state, hint })
+    }
+
+    fn check_private_data(&self, private_data: &[u8]) -> Result<()> {
+        let (length, maximum) = (private_data.len(), self.limits.private_data_bytes);
+        let too_long = || Error::TooLong { length, maximum, what: "private data" };
+        if length <= maximum { Ok(()) } else { Err(too_long()) }
     }
 
     fn ask(&mut self, slot: u32, link: LinkId) {
@@ -356,11 +354,7 @@ impl Core {
         request: ConnectionRequest,
         private_data: &[u8],
     ) -> Result<()> {
-        let maximum = self.limits.private_data_bytes;
-        if private_data.len() > maximum {
-            let length = private_data.len();
-            return Err(Error::TooLong { length, maximum, what: "private data" });
-        }
+        self.check_private_data(private_data)?;
         self.check_asker(&request)?;
         self.refuse(&request, 0, REJECT_BY_PROGRAM, private_data);
         Ok(())

@@ -143,8 +143,12 @@ pub struct Core {
 }
 
 impl Core {
-    /// The state of the function of `transport`.
-    pub(crate) fn new(transport: &dyn Transport, options: &FunctionOptions) -> Result<Core> {
+    /// The state of the function of `transport`, whose device has this name.
+    pub(crate) fn new(
+        transport: &dyn Transport,
+        name: &str,
+        options: &FunctionOptions,
+    ) -> Result<Core> {
         let (address, device) = (transport.address(), transport.limits());
         let unusable = |why: String| Error::DeviceUnavailable {
             device: format!("function {address}"),
@@ -205,7 +209,7 @@ impl Core {
             stands_still: false,
             counters: FunctionCounters::default(),
             retired: QueuePairCounters::default(),
-            stat: crate::stat::Stat::new(),
+            stat: crate::stat::Stat::new(name),
         })
     }
 

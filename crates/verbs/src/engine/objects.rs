@@ -19,7 +19,7 @@ use bellwire_ring::memory::Memory;
 impl Core {
     pub(crate) fn create_completion_queue(&mut self, depth: usize) -> Result<CompletionQueue> {
         check_range("depth", depth, 1 << 20, "1 to 1,048,576")?;
-        let limit = self.completion_queues.limit() as u64;
+        let limit = self.completion_queues.limit as u64;
         let hint = "One completion queue can serve many queue pairs";
         match self.completion_queues.insert(CompletionRing::new(depth)) {
             Ok((slot, generation)) => Ok(CompletionQueue { slot, generation }),
@@ -42,7 +42,7 @@ impl Core {
         depth: usize,
     ) -> Result<SharedReceiveQueue> {
         check_range("depth", depth, self.limits.queue_depth, "1 to 65,536")?;
-        let limit = self.shared_receives.limit() as u64;
+        let limit = self.shared_receives.limit as u64;
         let hint = "One shared receive queue can serve many queue pairs";
         match self.shared_receives.insert(SharedReceives::new(depth)) {
             Ok((slot, generation)) => Ok(SharedReceiveQueue { slot, generation }),
@@ -114,12 +114,11 @@ impl Core {
     pub(crate) fn query(&self, queue_pair: QueuePair) -> Result<QueuePairState> {
         let QueuePair { slot, number, .. } = queue_pair;
         let qp = self.queue_pairs.of(queue_pair)?;
-        let connection = match qp.routing.route() {
+        let connection = match qp.routing.route {
             Route::Unconnected => ConnectionState::Unconnected,
             Route::Connecting => {
-                let to =
-                    qp.connect_attempt.as_ref().map(|attempt| attempt.to()).unwrap_or_default();
-                ConnectionState::Connecting { to }
+                let to = qp.connect_attempt.as_ref().map(|attempt| attempt.to);
+                ConnectionState::Connecting { to: to.unwrap_or_default() }
             }
             Route::Connected { peer, .. } => ConnectionState::Connected { peer },
             Route::Disconnected { why } => ConnectionState::Disconnected { why },
@@ -206,7 +205,7 @@ impl Core {
         }
         let key = self.regions.reserve(memory.len())?;
         let region = MemoryRegion::new(memory, rights, key);
-        self.regions.keep_private(region.clone());
+        self.regions.enter(region.clone(), false);
         Ok(region)
     }
 
@@ -222,7 +221,7 @@ impl Core {
             return Err(error);
         }
         let region = MemoryRegion::new(memory, rights, key);
-        self.regions.publish(region.clone());
+        self.regions.enter(region.clone(), true);
         Ok(region)
     }
 

@@ -159,7 +159,7 @@ impl Core {
             _ => return false,
         };
         let owner = slice.key.owner();
-        let (link, to) = match qp.routing.route() {
+        let (link, to) = match qp.routing.route {
             Route::Connected { link, peer } if peer.function_address() == owner => (link, peer),
             Route::Unconnected => match self.links.cached(owner) {
                 Some(link) => (link, Address::new(owner.node, owner.function, 0)),

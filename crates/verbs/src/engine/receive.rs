@@ -16,7 +16,7 @@ use crate::shared_receive::SharedReceives;
 use crate::{QueuePairCounters, Refused, SharedReceiveQueue};
 use bellwire_device::{
     Address, Buffer, Completion, Error, FunctionAddress, Kind, LinkId, Operation as Finished,
-    PacketFlags, PacketHeader, QueuePair, Result, Sink, Status, Verdict,
+    PacketHeader, QueuePair, Result, Sink, Status, Verdict,
 };
 use bellwire_ring::memory::View;
 
@@ -230,9 +230,8 @@ impl Core {
     #[cold]
     pub(super) fn set_aside(&mut self, slot: u32, kind: Kind, packet: &Packet<'_>) -> Verdict {
         let Packet { link, from, header, payload } = *packet;
-        let PacketHeader { flags, source, argument, .. } = header;
         let link_generation = self.links.find(link).map_or(0, |link| link.generation);
-        let waiting = Waiting { kind, flags, link, link_generation, from, source, argument };
+        let waiting = Waiting { kind, link, link_generation, from, header };
         match self.backlog.push(slot, waiting, payload) {
             Ok(signal) => {
                 let tally = &mut self.queue_pairs[slot].tally;
@@ -264,9 +263,9 @@ impl Core {
     fn drain_backlog(&mut self, slot: u32) -> usize {
         let mut drained = 0;
         while let Some((waiting, length)) = self.backlog.front(slot) {
-            let source = Address::new(waiting.from.node, waiting.from.function, waiting.source);
-            let immediate =
-                waiting.flags.contains(PacketFlags::IMMEDIATE).then_some(waiting.argument);
+            let Waiting { from, header, .. } = waiting;
+            let source = Address::new(from.node, from.function, header.source);
+            let immediate = header.immediate();
             match waiting.kind {
                 Kind::Send => {
                     let Some(mut receive) = self.take_receive(slot) else { break };
@@ -317,13 +316,13 @@ impl Core {
     fn is_current(&self, slot: u32, waiting: &Waiting) -> bool {
         let link = self.links.find(waiting.link);
         link.is_some_and(|link| link.generation == waiting.link_generation)
-            && !matches!(self.queue_pairs[slot].routing.route(), Route::Disconnected { .. })
+            && !matches!(self.queue_pairs[slot].routing.route, Route::Disconnected { .. })
     }
 
     /// Takes the offer at the front of a backlog, which was checked before it was stored.
     fn pop_offer(&mut self, slot: u32, waiting: &Waiting, immediate: Option<u64>) -> Offered {
         let (bytes, length) = self.pop_front(slot);
-        Offered::parse(waiting.from, waiting.source, immediate, View::of(&bytes[..length]))
+        Offered::parse(waiting.from, waiting.header.source, immediate, View::of(&bytes[..length]))
             .expect("it was parsed before")
     }
 
@@ -383,7 +382,7 @@ impl Core {
         self.drain_backlog(slot);
         if !self.queue_pairs[slot].backlogged {
             self.backlogged.retain(|&listed| listed != slot);
-            if let Route::Disconnected { why } = self.queue_pairs[slot].routing.route() {
+            if let Route::Disconnected { why } = self.queue_pairs[slot].routing.route {
                 // The backlog held only offers of senders that are gone.
                 self.flush_receives(slot, why);
             }
@@ -403,7 +402,7 @@ impl Core {
             return wrong("using a shared receive queue", "post to that queue instead");
         }
         // Messages that arrived before the disconnect can still be received.
-        if matches!(qp.routing.route(), Route::Disconnected { .. }) && !qp.backlogged {
+        if matches!(qp.routing.route, Route::Disconnected { .. }) && !qp.backlogged {
             return wrong("disconnected", "connect it again, or use another one");
         }
         if qp.receives.len() + qp.transfers.len() >= qp.receive_depth {

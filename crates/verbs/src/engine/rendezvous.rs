@@ -84,16 +84,6 @@ pub(crate) struct Transfer {
     kept: usize,
     done: usize,
     pub(crate) receive: Receive,
-    mode: FetchMode,
-}
-
-/// How the bytes of a long message travel.
-#[derive(Clone, Copy)]
-enum FetchMode {
-    /// We fetch them from this key and offset.
-    Direct(RemoteKey, u64),
-    /// The sender sends them.
-    Granted,
 }
 
 /// The fields of an offer.
@@ -104,7 +94,7 @@ pub(super) struct Offered {
     /// Bytes of the message.
     pub(super) total: u64,
     pub(super) immediate: Option<u64>,
-    /// Where the receiver can fetch it: key and offset.
+    /// Where the receiver can fetch it: key and offset. Otherwise the sender sends it.
     pub(super) at: Option<(RemoteKey, u64)>,
 }
 
@@ -256,11 +246,8 @@ impl Core {
     ) {
         let kept = offered.total.min(receive.buffer.len() as u64) as usize;
         let source = offered.source;
-        let mode = match offered.at {
-            Some((key, offset)) => FetchMode::Direct(key, offset),
-            None => FetchMode::Granted,
-        };
-        let transfer = Transfer { slot, link, offered, kept, done: 0, receive, mode };
+        let is_direct = offered.at.is_some();
+        let transfer = Transfer { slot, link, offered, kept, done: 0, receive };
         let Ok(id) = self.transfers.start(transfer) else {
             unreachable!("the caller checked that there is room")
         };
@@ -268,17 +255,17 @@ impl Core {
         qp.transfers.push(id);
         qp.held.push_back(Held { source, state: HeldState::UnderWay(id) });
         qp.tally.messages_unfinished += 1;
-        match mode {
+        match is_direct {
             _ if kept == 0 => self.finish_transfer(id, None),
-            FetchMode::Direct(..) => self.fetching.push_back(id),
-            FetchMode::Granted => self.grant(id),
+            true => self.fetching.push_back(id),
+            false => self.grant(id),
         }
     }
 
     /// Requests the missing bytes from the sender.
     fn grant(&mut self, id: OpId) {
         let Ok(transfer) = self.transfers.operation(id) else { return };
-        transfer.mode = FetchMode::Granted;
+        transfer.offered.at = None;
         let header = PacketHeader::new(Kind::Grant, 0, 0, transfer.offered.operation);
         let range = [id.to_bits(), transfer.done as u64, transfer.kept as u64];
         let link = transfer.link;
@@ -292,7 +279,7 @@ impl Core {
         for _ in 0..self.fetching.len().min(SLICES) {
             let Some(id) = self.fetching.pop_front() else { break };
             let Ok(transfer) = self.transfers.operation(id) else { continue };
-            let FetchMode::Direct(key, offset) = transfer.mode else { continue };
+            let Some((key, offset)) = transfer.offered.at else { continue };
             let length = (transfer.kept - transfer.done).min(SLICE_BYTES);
             let into = transfer.receive.buffer.view_mut().part(transfer.done, length);
             let whole = transfer.kept as u64;
@@ -339,7 +326,7 @@ impl Core {
             self.finish_transfer(id, Some(Status::PeerGone));
             return Verdict::Taken;
         }
-        let expected = matches!(transfer.mode, FetchMode::Granted)
+        let expected = transfer.offered.at.is_none()
             && header.aux == DATA_TRANSFER
             && header.offset() == transfer.done as u64
             && payload.len() <= transfer.kept - transfer.done;

@@ -49,7 +49,7 @@ impl Core {
         // State that is needed after the send is looked up again: the compiler would spill a kept
         // reference to the stack.
         let ring = qp.send_completions;
-        let (from, to) = (qp.handle.number, qp.routing.cached_peer().queue_pair);
+        let (from, to) = (qp.handle.number, qp.routing.cache.to.queue_pair);
         let header = PacketHeader::with_immediate(Kind::Send, to, from, send.immediate);
         if length > self.limits.eager_bytes
             || !qp.sends.is_empty()
@@ -68,7 +68,7 @@ impl Core {
             let reserved = self.completion_queues[ring].reserve();
             debug_assert!(reserved, "there was room a moment ago");
             let Message { context, signaled, .. } = *send;
-            let to = qp.routing.cached_peer();
+            let to = qp.routing.cache.to;
             let buffer = send.take_buffer();
             let message = Undelivered { receipt, slot, signaled, to, context, length, buffer };
             self.await_delivery(link, message);
@@ -195,7 +195,7 @@ impl QueuePairContext {
         if !send.signaled {
             return;
         }
-        let (to, status) = (self.routing.cached_peer(), Status::Success);
+        let (to, status) = (self.routing.cache.to, Status::Success);
         let completion = queues[self.send_completions].push(Completion::new(
             self.handle,
             to,

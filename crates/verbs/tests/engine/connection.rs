@@ -24,6 +24,16 @@ pub fn connect(world: &mut World) {
     assert_eq!(outcome, ConnectionProgress::Connected(b"from b".to_vec()));
 }
 
+/// Polls a connection until it fails.
+fn failure(side: &mut Side) -> Error {
+    loop {
+        match side.function.poll_connection(side.qp) {
+            Ok(ConnectionProgress::Waiting) => {}
+            other => return other.unwrap_err(),
+        }
+    }
+}
+
 /// A connection carries private data both ways, then messages without destinations, and ends for
 /// both sides.
 // shows: M-03, M-04
@@ -106,12 +116,7 @@ fn a_rejection_says_why() {
     let (a, b) = world.both();
     let request = b.function.wait_request(listener, Wait::Block, LONG).unwrap();
     b.function.reject(request, b"come back on Monday").unwrap();
-    let failed = loop {
-        match a.function.poll_connection(a.qp) {
-            Ok(ConnectionProgress::Waiting) => {}
-            other => break other.unwrap_err(),
-        }
-    };
+    let failed = failure(a);
     assert!(
         matches!(&failed, Error::Rejected { reason, .. } if reason == "come back on Monday"),
         "{failed}"
@@ -206,12 +211,7 @@ fn a_late_acceptance_leaves_no_half_connection() {
     world.settle();
     let (a, b) = world.both();
     let request = b.function.poll_request(listener).unwrap().unwrap();
-    let failed = loop {
-        match a.function.poll_connection(a.qp) {
-            Ok(ConnectionProgress::Waiting) => {}
-            other => break other.unwrap_err(),
-        }
-    };
+    let failed = failure(a);
     assert!(matches!(failed, Error::Unreachable { .. }));
     b.function.accept(request, b.qp, b"").unwrap();
     b.receive(8, 5);

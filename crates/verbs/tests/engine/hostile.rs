@@ -10,17 +10,6 @@ use bellwire_testkit::loopback::Loopback;
 use proptest::prelude::*;
 use std::time::Duration;
 
-/// Takes every packet and ignores it.
-struct Blind;
-
-impl Sink for Blind {
-    fn packet(&mut self, _: LinkId, _: FunctionAddress, _: [u64; 3], _: View<'_>) -> Verdict {
-        Verdict::Taken
-    }
-
-    fn link_down(&mut self, _: LinkId, _: FunctionAddress, _: Status) {}
-}
-
 fn link(hostile: &mut Loopback) -> LinkId {
     hostile.link(FunctionAddress { node: 1, function: 0 }, Duration::from_secs(1)).unwrap()
 }
@@ -242,7 +231,7 @@ proptest! {
                 link = self::link(&mut hostile);
             }
             world.sides[1].turn();
-            hostile.poll(&mut Blind, 64);
+            hostile.poll(&mut Curious::default(), 64);
         }
         drop(hostile);
         world.settle();

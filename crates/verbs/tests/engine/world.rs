@@ -82,22 +82,14 @@ impl World {
         for side in &self.sides {
             for queue_pair in side.function.queue_pairs() {
                 let state = side.function.query(queue_pair).unwrap();
-                let counters = state.counters;
-                assert_eq!(
-                    counters.sends_posted,
-                    counters.sends_completed + state.posted_sends as u64
-                );
-                assert_eq!(
-                    counters.receives_posted,
-                    counters.receives_completed + state.posted_receives as u64
-                );
-                assert_eq!(
-                    counters.messages_arrived,
-                    counters.messages_received
-                        + counters.messages_discarded
-                        + counters.messages_unfinished
-                        + state.backlog_messages as u64
-                );
+                let QueuePairState { posted_sends, posted_receives, counters, .. } = state;
+                let sends = counters.sends_completed + posted_sends as u64;
+                assert_eq!(counters.sends_posted, sends);
+                let receives = counters.receives_completed + posted_receives as u64;
+                assert_eq!(counters.receives_posted, receives);
+                let waiting = counters.messages_unfinished + state.backlog_messages as u64;
+                let gone = counters.messages_received + counters.messages_discarded;
+                assert_eq!(counters.messages_arrived, gone + waiting);
             }
         }
     }
