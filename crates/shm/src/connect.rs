@@ -240,7 +240,7 @@ impl Connector {
         let Some(link) = links.get_mut(number) else { return };
         let peer = link.peer;
         match why {
-            _ if !link.offer().is_some() => {
+            _ if link.offer().is_none() => {
                 return links.fail(lanes, number, Status::ProtocolViolation);
             }
             Refused::Crossed => return link.await_hello(),
