@@ -21,8 +21,8 @@ use bellwire_device::{
 use bellwire_shm::ShmTransport;
 use rustix::event::epoll;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// First and longest pause between two looks for a peer in the shared memory, in ms.
@@ -216,8 +216,23 @@ impl<N: Transport> AutoTransport<N> {
     }
 }
 
+/// Calls a method of the transport that a link uses, with the link's number there. `other` answers
+/// for a link without a transport.
+macro_rules! by_way {
+    ($auto:ident, $link:ident, $method:ident($($argument:ident),*), $other:expr) => {
+        match $auto.links.way($link.0) {
+            Some(Way::Near(near)) => $auto.near.$method(near, $($argument),*),
+            Some(Way::Far(far)) => $auto.far.$method(far, $($argument),*),
+            other => $other(other),
+        }
+    };
+}
+
 impl<N: Transport> Transport for AutoTransport<N> {
-    const DELIVERS_LATER: bool = N::DELIVERS_LATER;
+    #[inline(always)]
+    fn delivers_later(&self) -> bool {
+        self.far.delivers_later()
+    }
 
     fn address(&self) -> FunctionAddress {
         self.far.address()
@@ -265,20 +280,12 @@ impl<N: Transport> Transport for AutoTransport<N> {
     }
 
     fn is_up(&self, link: LinkId) -> bool {
-        match self.links.way(link.0) {
-            Some(Way::Near(near)) => self.near.is_up(near),
-            Some(Way::Far(far)) => self.far.is_up(far),
-            Some(Way::Sought { .. } | Way::Gone(_)) | None => false,
-        }
+        by_way!(self, link, is_up(), |_| false)
     }
 
     #[inline]
     fn watch_gate(&mut self, link: LinkId, queue_pair: u32) -> Option<Gate> {
-        match self.links.way(link.0)? {
-            Way::Near(near) => self.near.watch_gate(near, queue_pair),
-            Way::Far(far) => self.far.watch_gate(far, queue_pair),
-            Way::Sought { .. } | Way::Gone(_) => None,
-        }
+        by_way!(self, link, watch_gate(queue_pair), |_| None)
     }
 
     fn set_gate(&mut self, queue_pair: u32, gate: Gate) {
@@ -294,13 +301,7 @@ impl<N: Transport> Transport for AutoTransport<N> {
         head: &[u8],
         body: View<'_>,
     ) -> Result<Receipt, SendError> {
-        match self.links.way(link.0) {
-            Some(Way::Near(near)) => self.near.send(near, header, head, body),
-            Some(Way::Far(far)) => self.far.send(far, header, head, body),
-            Some(Way::Sought { .. }) => Err(SendError::Busy),
-            Some(Way::Gone(why)) => Err(SendError::Down(why)),
-            None => Err(SendError::Down(Status::PeerGone)),
-        }
+        by_way!(self, link, send(header, head, body), unsent)
     }
 
     #[inline]
@@ -311,20 +312,12 @@ impl<N: Transport> Transport for AutoTransport<N> {
         head: &[u8],
         body: View<'_>,
     ) -> Option<Receipt> {
-        match self.links.way(link.0) {
-            Some(Way::Near(near)) => self.near.send_message(near, header, head, body),
-            Some(Way::Far(far)) => self.far.send_message(far, header, head, body),
-            Some(Way::Sought { .. } | Way::Gone(_)) | None => None,
-        }
+        by_way!(self, link, send_message(header, head, body), |_| None)
     }
 
     #[inline]
     fn carries_batches(&self, link: LinkId) -> bool {
-        match self.links.way(link.0) {
-            Some(Way::Near(near)) => self.near.carries_batches(near),
-            Some(Way::Far(far)) => self.far.carries_batches(far),
-            Some(Way::Sought { .. } | Way::Gone(_)) | None => false,
-        }
+        by_way!(self, link, carries_batches(), |_| false)
     }
 
     #[inline]
@@ -371,20 +364,12 @@ impl<N: Transport> Transport for AutoTransport<N> {
 
     #[inline]
     fn put(&mut self, link: LinkId, key: RemoteKey, offset: u64, from: View<'_>) -> Direct {
-        match self.links.way(link.0) {
-            Some(Way::Near(near)) => self.near.put(near, key, offset, from),
-            Some(Way::Far(far)) => self.far.put(far, key, offset, from),
-            other => undecided(other),
-        }
+        by_way!(self, link, put(key, offset, from), undecided)
     }
 
     #[inline]
     fn get(&mut self, link: LinkId, key: RemoteKey, offset: u64, into: View<'_>) -> Direct {
-        match self.links.way(link.0) {
-            Some(Way::Near(near)) => self.near.get(near, key, offset, into),
-            Some(Way::Far(far)) => self.far.get(far, key, offset, into),
-            other => undecided(other),
-        }
+        by_way!(self, link, get(key, offset, into), undecided)
     }
 
     fn atomic(
@@ -394,11 +379,7 @@ impl<N: Transport> Transport for AutoTransport<N> {
         offset: u64,
         operation: AtomicOperation,
     ) -> Direct {
-        match self.links.way(link.0) {
-            Some(Way::Near(near)) => self.near.atomic(near, key, offset, operation),
-            Some(Way::Far(far)) => self.far.atomic(far, key, offset, operation),
-            other => undecided(other),
-        }
+        by_way!(self, link, atomic(key, offset, operation), undecided)
     }
 
     fn wrong_keys(&self) -> u64 {
@@ -435,11 +416,19 @@ impl<N> Drop for AutoTransport<N> {
 }
 
 #[cold]
-fn undecided(way: Option<Way>) -> Direct {
+fn unsent(way: Option<Way>) -> Result<Receipt, SendError> {
     match way {
-        Some(Way::Gone(why)) => Direct::Refused(why),
-        None => Direct::Refused(Status::PeerGone),
-        Some(_) => Direct::Pending,
+        Some(Way::Gone(why)) => Err(SendError::Down(why)),
+        None => Err(SendError::Down(Status::PeerGone)),
+        Some(_) => Err(SendError::Busy),
+    }
+}
+
+#[cold]
+fn undecided(way: Option<Way>) -> Direct {
+    match unsent(way) {
+        Err(SendError::Down(why)) => Direct::Refused(why),
+        _ => Direct::Pending,
     }
 }
 
@@ -490,14 +479,11 @@ impl<S: Sink> Sink for NearSink<'_, S> {
         header: [u64; 3],
         payload: View<'_>,
     ) -> Verdict {
-        let number = match self.links.near(link) {
-            Some(number) => number,
-            None => match self.meet(link, from) {
-                Ok(number) => number,
-                Err(verdict) => return verdict,
-            },
-        };
-        self.sink.packet(LinkId(number), from, header, payload)
+        let known = self.links.near(link).map(Ok);
+        match known.unwrap_or_else(|| self.meet(link, from)) {
+            Ok(number) => self.sink.packet(LinkId(number), from, header, payload),
+            Err(verdict) => verdict,
+        }
     }
 
     fn link_down(&mut self, link: LinkId, peer: FunctionAddress, why: Status) {
@@ -509,7 +495,8 @@ impl<S: Sink> Sink for NearSink<'_, S> {
         self.shown.clear();
         self.shown.extend(self.counts);
         self.shown.extend_from_slice(self.rows);
-        self.shown.extend(counters.iter().map(|&(name, count)| (name_near(name), count)));
+        let near = near_names(counters).iter().zip(counters);
+        self.shown.extend(near.map(|(name, &(_, count))| (name.as_str(), count)));
         self.sink.tick(self.shown);
     }
 }
@@ -555,12 +542,10 @@ impl<S: Sink> Sink for FarSink<'_, S> {
         header: [u64; 3],
         payload: View<'_>,
     ) -> Verdict {
-        let number = match self.links.far(link) {
-            Some(number) => number,
-            None => match self.meet(link, from) {
-                Ok(number) => number,
-                Err(verdict) => return verdict,
-            },
+        let known = self.links.far(link).map(Ok);
+        let number = match known.unwrap_or_else(|| self.meet(link, from)) {
+            Ok(number) => number,
+            Err(verdict) => return verdict,
         };
         if let Some(Way::Sought { far, .. }) = self.links.way(number) {
             // The peer has chosen the network.
@@ -587,30 +572,10 @@ impl<S: Sink> Sink for FarSink<'_, S> {
     }
 }
 
-/// Names of the shared memory's counters, distinct from those of the network.
-const NEAR_NAMES: [(&str, &str); 18] = [
-    ("packets_sent", "shm_packets_sent"),
-    ("packets_received", "shm_packets_received"),
-    ("lane_full", "shm_lane_full"),
-    ("rings", "shm_rings"),
-    ("kicks", "shm_kicks"),
-    ("parks", "shm_parks"),
-    ("grants", "shm_grants"),
-    ("wrong_keys", "shm_wrong_keys"),
-    ("refused_links", "shm_refused_links"),
-    ("violations", "shm_violations"),
-    ("links", "shm_links"),
-    ("lanes_polled", "shm_lanes_polled"),
-    ("credit_chunks_free", "shm_credit_chunks_free"),
-    ("went_to_host_memory", "shm_went_to_host_memory"),
-    ("lanes_waiting_for_credit", "shm_lanes_waiting_for_credit"),
-    ("silent_connections", "shm_silent_connections"),
-    ("silent_connections_closed", "shm_silent_connections_closed"),
-    ("listener_pauses", "shm_listener_pauses"),
-];
-
-fn name_near(name: &'static str) -> &'static str {
-    NEAR_NAMES.iter().find(|(old, _)| *old == name).map_or(name, |(_, new)| new)
+/// The names of the shared memory's counters, distinct from those of the network.
+fn near_names(rows: &[(&'static str, u64)]) -> &'static [String] {
+    static NAMES: OnceLock<Vec<String>> = OnceLock::new();
+    NAMES.get_or_init(|| rows.iter().map(|(name, _)| format!("shm_{name}")).collect())
 }
 
 /// Decides which polls include the network.
@@ -664,8 +629,10 @@ mod tests {
             1 << 20,
         );
         let function = device.expect("a job").open_function(3, 1).expect("a function");
-        for (name, _) in function.counter_rows() {
-            assert_ne!(name_near(name), name);
+        let rows = function.counter_rows();
+        assert_eq!(near_names(&rows).len(), rows.len());
+        for ((name, _), near) in rows.iter().zip(near_names(&rows)) {
+            assert_ne!(near, name);
         }
     }
 

@@ -109,11 +109,7 @@ impl Buffer {
                 bytes.truncate(length);
                 bytes
             }
-            Err(piece) => {
-                let mut bytes = vec![0; length.min(piece.len())];
-                piece.view().read(0, &mut bytes);
-                bytes
-            }
+            Err(piece) => piece.view().part(0, length.min(piece.len())).expect("inside").to_vec(),
         }
     }
 

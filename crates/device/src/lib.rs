@@ -38,7 +38,7 @@ pub use error::{Error, Result};
 pub use kind::{DEFAULT_WEIGHT, DeviceKind, TransportVisitor, refuse_weight};
 pub use node_info::{NodeInfo, VirtualTime};
 pub use packet::{Kind, PACKET_HEADER_BYTES, PacketFlags, PacketHeader};
-pub use random::random;
+pub use random::{fill_random, random};
 pub use region::{MemoryRegion, RemoteAt, RemoteKey, RemoteSlice, Rights};
 pub use settings::{AccessMode, Settings};
 pub use transport::{

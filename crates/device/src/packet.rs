@@ -61,23 +61,13 @@ impl Kind {
     #[inline]
     #[must_use]
     pub fn from_number(number: u8) -> Option<Kind> {
-        Some(match number {
-            1 => Kind::Send,
-            2 => Kind::Offer,
-            3 => Kind::Grant,
-            4 => Kind::Data,
-            5 => Kind::Done,
-            6 => Kind::Put,
-            7 => Kind::Get,
-            8 => Kind::Atomic,
-            9 => Kind::Event,
-            10 => Kind::Connect,
-            11 => Kind::Accept,
-            12 => Kind::Reject,
-            13 => Kind::Disconnect,
-            14 => Kind::Batch,
-            _ => return None,
-        })
+        use Kind::*;
+        /// In the order of their numbers, from 1.
+        const KINDS: [Kind; 14] = [
+            Send, Offer, Grant, Data, Done, Put, Get, Atomic, Event, Connect, Accept, Reject,
+            Disconnect, Batch,
+        ];
+        KINDS.get(usize::from(number).wrapping_sub(1)).copied()
     }
 }
 

@@ -4,9 +4,10 @@
 use crate::{
     AtomicOperation, Error, FunctionAddress, Memory, PacketHeader, RemoteKey, Rights, Status, View,
 };
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 /// A link to one peer function, as the device numbers it. Numbers are reused only after
@@ -45,7 +46,7 @@ pub enum Gate {
 pub enum Receipt {
     /// It is in the peer's memory.
     Delivered,
-    /// It can still be lost ([`Transport::DELIVERS_LATER`]). The number counts this link's packets,
+    /// It can still be lost ([`Transport::delivers_later`]). The number counts this link's packets,
     /// answers ([`PacketHeader::is_answer`]) left out.
     Pending(u64),
 }
@@ -85,6 +86,7 @@ pub enum Verdict {
 }
 
 /// Receives a device's packets and events while it polls. Implemented by the engine.
+#[allow(unused_variables)] // The names of the parameters are documentation.
 pub trait Sink {
     /// A packet came, with the words of its header ([`PacketHeader::from_words`]). The words were
     /// copied once and will not change. `payload` has exactly the header's length. A hostile peer
@@ -98,20 +100,16 @@ pub trait Sink {
     ) -> Verdict;
 
     /// The peer has the packets of this link up to [`Receipt::Pending`] with `count`. Only devices
-    /// that [deliver later](Transport::DELIVERS_LATER) call this.
+    /// that [deliver later](Transport::delivers_later) call this.
     #[inline]
-    fn delivered(&mut self, link: LinkId, count: u64) {
-        let _ = (link, count);
-    }
+    fn delivered(&mut self, link: LinkId, count: u64) {}
 
     /// A link is gone: the peer died or broke the protocol, or none answered before the deadline.
     fn link_down(&mut self, link: LinkId, peer: FunctionAddress, why: Status);
 
     /// Called about every millisecond while the function is polled, and before it sleeps, with the
     /// device's counters. For work that is too rare to check at every packet.
-    fn tick(&mut self, counters: &[(&'static str, u64)]) {
-        let _ = counters;
-    }
+    fn tick(&mut self, counters: &[(&'static str, u64)]) {}
 }
 
 /// One function of one device: reliable, ordered packets to peer functions.
@@ -124,17 +122,20 @@ pub trait Sink {
 ///
 /// | ability | methods |
 /// |---|---|
-/// | delivery reports | `DELIVERS_LATER`, with [`Receipt::Pending`] and [`Sink::delivered`] |
+/// | links that are set up and closed | `is_up`, `close` |
+/// | gates: senders hold back, or learn that nobody receives | `watch_gate`, `set_gate` |
+/// | waiting: a sleep ends when there is something to do | `wait_fd`, `arm`, `sleep` |
+/// | delivery reports | `delivers_later`, with [`Receipt::Pending`] and [`Sink::delivered`] |
 /// | faster messages | `send_message` |
 /// | batches | `carries_batches` |
 /// | direct access | `allocate`, `export`, `retract`, `put`, `get`, `atomic`, `wrong_keys` |
-/// | another sleep | `sleep` |
 /// | simulated time | `now`, `seed`, `standstill` |
 ///
 /// # A complete device
 /// ```
 #[doc = include_str!("../examples/loopback.rs")]
 /// ```
+#[allow(unused_variables)] // The names of the parameters are documentation.
 pub trait Transport: Send {
     /// This function's address.
     fn address(&self) -> FunctionAddress;
@@ -150,20 +151,26 @@ pub trait Transport: Send {
     /// same function are handed out before those of a later one.
     fn link(&mut self, peer: FunctionAddress, patience: Duration) -> Result<LinkId, Error>;
 
-    /// Whether the peer has answered and the link is not down.
-    fn is_up(&self, link: LinkId) -> bool;
+    /// Whether the peer has answered and the link is not down. By default links need no set-up.
+    fn is_up(&self, link: LinkId) -> bool {
+        true
+    }
 
     /// Forgets a link that is down or no longer needed.
-    fn close(&mut self, link: LinkId);
+    fn close(&mut self, link: LinkId) {}
 
-    // Gates.
+    // Gates. Without them the engine of the peer drops what nobody receives, and a queue pair with
+    // a full backlog blocks its link.
 
     /// Whether the peer's queue pair takes sends; `None`: not known now, ask again after the next
     /// poll. Unless the gate is open, the device wakes a sleeper when it changes.
-    fn watch_gate(&mut self, link: LinkId, queue_pair: u32) -> Option<Gate>;
+    #[inline]
+    fn watch_gate(&mut self, link: LinkId, queue_pair: u32) -> Option<Gate> {
+        Some(Gate::Open)
+    }
 
     /// Publishes the state of one of our queue pairs to all peers.
-    fn set_gate(&mut self, queue_pair: u32, gate: Gate);
+    fn set_gate(&mut self, queue_pair: u32, gate: Gate) {}
 
     // Packets.
 
@@ -184,15 +191,21 @@ pub trait Transport: Send {
     where
         Self: Sized;
 
-    // Waiting.
+    // Waiting. By default a device is polled: there may always be something to do.
 
     /// A descriptor that becomes readable when [`Transport::poll`] has something to do, after
     /// [`Transport::arm`] has returned `true`.
-    fn wait_fd(&self) -> BorrowedFd<'_>;
+    fn wait_fd(&self) -> BorrowedFd<'_> {
+        static READABLE: LazyLock<OwnedFd> =
+            LazyLock::new(|| eventfd(1, EventfdFlags::CLOEXEC).expect("one more descriptor"));
+        READABLE.as_fd()
+    }
 
     /// Requests a wake-up. `false`: there is something to do already; poll first. After `true`,
     /// waiting on [`Transport::wait_fd`] misses no event.
-    fn arm(&mut self) -> bool;
+    fn arm(&mut self) -> bool {
+        false
+    }
 
     /// Sleeps in the kernel until there is something to do or `timeout` has passed; returns at once
     /// if there is already.
@@ -205,7 +218,10 @@ pub trait Transport: Send {
     /// Whether a taken packet can still be lost, because [`Transport::send`] returns before it is
     /// in the peer's memory. [`Sink::delivered`] reports when it is there, and the device wakes a
     /// sleeper for that. If [`Sink::link_down`] comes first, the peer may or may not have it.
-    const DELIVERS_LATER: bool = false;
+    #[inline(always)]
+    fn delivers_later(&self) -> bool {
+        false
+    }
 
     // Faster messages.
 
@@ -231,7 +247,6 @@ pub trait Transport: Send {
     /// arrived.
     #[inline]
     fn carries_batches(&self, link: LinkId) -> bool {
-        let _ = link;
         false
     }
 
@@ -240,7 +255,6 @@ pub trait Transport: Send {
 
     /// Memory that peers can reach directly, zeroed.
     fn allocate(&mut self, length: usize, rights: Rights) -> Result<Memory, Error> {
-        let _ = rights;
         if length == 0 {
             let (parameter, range) = ("length", "at least 1 byte");
             return Err(Error::OutOfRange { parameter, value: 0, range });
@@ -255,24 +269,19 @@ pub trait Transport: Send {
     /// Makes `memory` reachable under `key`. The engine has chosen its index below
     /// `limits().regions`.
     fn export(&mut self, key: RemoteKey, memory: &Memory, rights: Rights) -> Result<(), Error> {
-        let _ = (key, memory, rights);
         Ok(())
     }
 
     /// Ends the export. Returns only when no well-behaved peer accesses the memory any more.
-    fn retract(&mut self, key: RemoteKey) {
-        let _ = key;
-    }
+    fn retract(&mut self, key: RemoteKey) {}
 
     /// Copies `from` to the peer's memory, without involving the peer.
     fn put(&mut self, link: LinkId, key: RemoteKey, offset: u64, from: View<'_>) -> Direct {
-        let _ = (link, key, offset, from);
         Direct::ByPacket
     }
 
     /// Copies the peer's memory to `into`, without involving the peer.
     fn get(&mut self, link: LinkId, key: RemoteKey, offset: u64, into: View<'_>) -> Direct {
-        let _ = (link, key, offset, into);
         Direct::ByPacket
     }
 
@@ -284,7 +293,6 @@ pub trait Transport: Send {
         offset: u64,
         operation: AtomicOperation,
     ) -> Direct {
-        let _ = (link, key, offset, operation);
         Direct::ByPacket
     }
 

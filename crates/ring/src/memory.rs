@@ -143,6 +143,13 @@ impl<'a> View<'a> {
         unsafe { copy_bytes(part.start.as_ptr(), into.as_mut_ptr(), into.len()) }
     }
 
+    /// A copy of all bytes.
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut copy = vec![0; self.len()];
+        self.read(0, &mut copy);
+        copy
+    }
+
     /// Copies bytes in, from `offset` on. Panics if they do not lie inside: callers check first.
     #[inline]
     pub fn write(&self, offset: usize, from: &[u8]) {
@@ -391,15 +398,9 @@ unsafe fn copy_streaming(from: *const u8, to: *mut u8, length: usize) {
     }
 }
 
-/// As [`copy_bytes`], on processors without a known streaming store.
-///
-/// # Safety
-/// As for [`copy_bytes`].
+/// Processors without a known streaming store.
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-unsafe fn copy_streaming(from: *const u8, to: *mut u8, length: usize) {
-    // SAFETY: the caller's promise is passed on.
-    unsafe { copy_bytes(from, to, length) }
-}
+use copy_bytes as copy_streaming;
 
 /// Copies `length` bytes, between one and two sizes of `T`, as two unaligned moves.
 ///
@@ -501,10 +502,10 @@ impl Memory {
             let owner = unsafe { Arc::from_raw(raw.cast::<FromVec>()) };
             return match Arc::try_unwrap(owner) {
                 Ok(alone) => alone.0,
-                Err(shared) => copy_of(View::of(&shared.0)),
+                Err(shared) => View::of(&shared.0).to_vec(),
             };
         }
-        copy_of(self.view())
+        self.view().to_vec()
     }
 
     /// Whether the program brought these bytes ([`Memory::from_vec`]). No peer can map such bytes.
@@ -543,10 +544,4 @@ impl fmt::Debug for Memory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Memory({} B)", self.length)
     }
-}
-
-fn copy_of(view: View<'_>) -> Vec<u8> {
-    let mut copy = vec![0; view.len()];
-    view.read(0, &mut copy);
-    copy
 }

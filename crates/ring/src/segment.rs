@@ -221,11 +221,7 @@ mod model {
         }
 
         unsafe fn fill(&self, word: usize, head: &[u8], body: View<'_>) {
-            let mut bytes = head.to_vec();
-            let mut rest = vec![0; body.len()];
-            body.read(0, &mut rest);
-            bytes.append(&mut rest);
-            for (at, piece) in bytes.chunks(8).enumerate() {
+            for (at, piece) in [head, &body.to_vec()].concat().chunks(8).enumerate() {
                 let mut padded = [0; 8];
                 padded[..piece.len()].copy_from_slice(piece);
                 self.0[word + at].store(u64::from_le_bytes(padded), Ordering::Relaxed);

@@ -57,33 +57,26 @@ pub enum Accepted {
 pub struct Connector {
     local: Arc<Local>,
     listener: OwnedFd,
-    pending: PendingPeers,
+    pub pending: PendingPeers,
     last_attempt: Instant,
-    refused_links: u64,
-    violations: u64,
+    pub refused_links: u64,
+    pub violations: u64,
 }
 
 impl Connector {
     /// Listens at the function's name.
     pub fn open(local: Arc<Local>) -> Result<Connector, Error> {
         let system = |what| move |e: Errno| Error::System { what, cause: e.into() };
-        let listener = match socket::listen(&local.job().function_socket(local.address())) {
+        let listener = match socket::listen(&local.node.job.function_socket(local.address)) {
             Err(Errno::ADDRINUSE) => return Err(taken(&local)),
             other => other.map_err(system("listen at the function's socket"))?,
         };
-        let watch = |fd, source| local.epoll().watch(fd, source);
+        let watch = |fd, source| local.epoll.watch(fd, source);
         watch(&listener, Source::Listener).map_err(system("watch the function's socket"))?;
         let pending = PendingPeers::new()?;
-        watch(pending.clock(), Source::Tick).map_err(system("watch a timer"))?;
+        watch(&pending.clock, Source::Tick).map_err(system("watch a timer"))?;
         let last_attempt = Instant::now();
         Ok(Connector { local, listener, pending, last_attempt, refused_links: 0, violations: 0 })
-    }
-
-    /// Name and value of every counter and gauge.
-    pub fn counter_rows(&self) -> [(&'static str, u64); 5] {
-        let [silent, closed, pauses] = self.pending.counter_rows();
-        let own = [("refused_links", self.refused_links), ("violations", self.violations)];
-        [own[0], own[1], silent, closed, pauses]
     }
 
     /// The link is up: packets can flow both ways.
@@ -101,10 +94,10 @@ impl Connector {
             .then(|| Pid::from_raw(pid))
             .flatten()
             .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
-        let watched = self.local.epoll().watch(&socket, Source::Link(number));
+        let watched = self.local.epoll.watch(&socket, Source::Link(number));
         if let Some(death) = &death {
             // If this fails, the socket alone signals death.
-            let _ = self.local.epoll().watch(death, Source::Death(number));
+            let _ = self.local.epoll.watch(death, Source::Death(number));
         }
         let asymmetric = self.local.introduction(number).barriers && peer.barriers;
         let fences = if asymmetric { Fences::Asymmetric } else { Fences::Symmetric };
@@ -141,7 +134,7 @@ impl Connector {
         })?;
         links.assign(peer, number);
         lanes.insert(number, peer, lane);
-        links.set_urgent();
+        links.urgent = true;
         self.attempt(links, lanes, number);
         Ok(number)
     }
@@ -149,14 +142,15 @@ impl Connector {
     /// One attempt: connects, and says Hello if a process listens.
     fn attempt(&mut self, links: &mut Links, lanes: &mut Lanes, number: u32) {
         let Some(link) = links.get_mut(number) else { return };
-        let Ok(connection) = socket::connect(&self.local.job().function_socket(link.peer())) else {
+        let Ok(connection) = socket::connect(&self.local.node.job.function_socket(link.peer))
+        else {
             return;
         };
         // Another user may have taken the name first: the kernel knows who listens.
         if let Err(user) = self.local.admit(&connection) {
             self.refused_links += 1;
             if let Some(user) = user {
-                self.accuse(link.peer(), user);
+                self.accuse(link.peer, user);
             }
             return links.fail(lanes, number, Status::Unreachable);
         }
@@ -168,24 +162,24 @@ impl Connector {
             return;
         }
         step("hello-sent");
-        if self.local.epoll().watch(&connection, Source::Link(number)).is_ok() {
+        if self.local.epoll.watch(&connection, Source::Link(number)).is_ok() {
             link.await_welcome(connection);
         }
     }
 
     /// Warns that a user whom the job does not admit holds the name of `peer`.
     fn accuse(&self, peer: FunctionAddress, user: u32) {
-        let job = &self.local.job().name;
+        let job = &self.local.node.job.name;
         tracing::warn!("user {user}, who is not admitted, holds the name of {peer} of job {job}");
     }
 
     /// Gives up a link whose peer never answered. Another user's socket that is bound and does not
     /// listen looks the same.
     fn give_up(&self, links: &mut Links, lanes: &mut Lanes, number: u32) {
-        let unanswered = links.get(number).filter(|link| link.is_unheard());
-        if let Some(peer) = unanswered.map(Link::peer) {
-            let user = Holders::now().user_of(&self.local.job().function_socket(peer));
-            if let Some(user) = user.filter(|&user| self.local.job().refuses(user)) {
+        let unanswered = links.get(number).filter(|link| link.socket.is_none());
+        if let Some(peer) = unanswered.map(|link| link.peer) {
+            let user = Holders::now().user_of(&self.local.node.job.function_socket(peer));
+            if let Some(user) = user.filter(|&user| self.local.node.job.refuses(user)) {
                 self.accuse(peer, user);
             }
         }
@@ -199,8 +193,8 @@ impl Connector {
             let Some(link) = links.get(number).filter(|link| link.is_setting_up()) else {
                 continue;
             };
-            let (late, unheard) = (link.is_late(), link.is_unheard());
-            links.set_urgent();
+            let (late, unheard) = (link.is_late(), link.socket.is_none());
+            links.urgent = true;
             if late {
                 self.give_up(links, lanes, number);
             } else if unheard && due {
@@ -223,12 +217,12 @@ impl Connector {
     ) {
         let Some(link) = links.get_mut(number) else { return };
         let from = FunctionAddress { node: peer.node, function: peer.function };
-        let expected = link.is_connecting() && link.peer() == from && same_layout(&peer);
+        let expected = link.offer().is_some() && link.peer == from && same_layout(&peer);
         let Some((pool, board)) = adopt(fds).filter(|_| expected) else {
             return links.fail(lanes, number, Status::ProtocolViolation);
         };
         let Some((socket, pair)) = link.accepted() else { return };
-        self.local.epoll().forget(&socket);
+        self.local.epoll.forget(&socket);
         step("welcomed");
         let shared = Shared { pair, side: Side::Connecting, pool, board };
         self.raise(links, lanes, number, socket, peer, shared);
@@ -244,9 +238,9 @@ impl Connector {
         version: u32,
     ) {
         let Some(link) = links.get_mut(number) else { return };
-        let peer = link.peer();
+        let peer = link.peer;
         match why {
-            _ if !link.is_connecting() => {
+            _ if link.offer().is_none() => {
                 return links.fail(lanes, number, Status::ProtocolViolation);
             }
             Refused::Crossed => return link.await_hello(),
@@ -287,14 +281,14 @@ impl Connector {
     /// Stops watching the listener until the next tick.
     fn pause(&mut self) {
         self.pending.pause();
-        self.local.epoll().pause(&self.listener, Source::Listener, true);
+        self.local.epoll.pause(&self.listener, Source::Listener, true);
     }
 
     /// A tick of the pending peers ended. Returns whether the listener is watched again.
     pub fn tick(&mut self) -> bool {
         let again = self.pending.tick();
         if again {
-            self.local.epoll().pause(&self.listener, Source::Listener, false);
+            self.local.epoll.pause(&self.listener, Source::Listener, false);
         }
         again
     }
@@ -311,7 +305,7 @@ impl Connector {
                 let slot = self.pending.keep(silent, user);
                 let kept = self.pending.socket(slot).expect("kept just now");
                 let source = Source::PendingPeer(slot);
-                if self.local.epoll().watch(kept, source).is_err() {
+                if self.local.epoll.watch(kept, source).is_err() {
                     self.pending.take(slot);
                 }
                 None
@@ -324,7 +318,7 @@ impl Connector {
         // The slot may have another occupant since the event.
         self.pending.socket(slot).filter(|socket| crate::epoll::is_readable(socket))?;
         let connection = self.pending.take(slot)?;
-        self.local.epoll().forget(&connection);
+        self.local.epoll.forget(&connection);
         self.hear_first(connection).ok().flatten()
     }
 
@@ -350,7 +344,7 @@ impl Connector {
             Err(Some(why)) => return refuse(&hello.connection, why),
         };
         let from = hello.from();
-        if from != self.local.address() {
+        if from != self.local.address {
             links.assign(from, number);
         }
         let Hello { connection, peer, fds } = hello;
@@ -386,7 +380,7 @@ impl Connector {
         lanes: &mut Lanes,
         hello: &Hello,
     ) -> Result<u32, Option<Refused>> {
-        let (peer, from, own) = (&hello.peer, hello.from(), self.local.address());
+        let (peer, from, own) = (&hello.peer, hello.from(), self.local.address);
         if peer.version != VERSION {
             self.refused_links += 1;
             let theirs = peer.version;
@@ -421,7 +415,7 @@ impl Connector {
             if link.is_setting_up() && from < own {
                 return Ok(number);
             }
-            if link.is_connecting() {
+            if link.offer().is_some() {
                 step("crossed");
                 self.pending.note_link();
                 return Err(Some(Refused::Crossed));
@@ -439,7 +433,7 @@ impl Connector {
 
 /// Why a function cannot have its name.
 fn taken(local: &Local) -> Error {
-    let (job, at) = (local.job(), local.address());
+    let (job, at) = (&local.node.job, local.address);
     let user = Holders::now().user_of(&job.function_socket(at));
     match user.filter(|&user| !name::is_own(user)) {
         Some(user) => Error::NameHeld {

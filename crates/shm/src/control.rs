@@ -21,7 +21,7 @@ pub const VERSION: u32 = 2;
 pub const RECORD_BYTES: usize = 96;
 
 /// The identity of a function, and what its peer needs to map its memory.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Introduction {
     pub version: u32,
     pub node: u32,
@@ -88,27 +88,14 @@ impl Control {
             Control::Hello(introduction) => to.introduction(1, introduction),
             Control::Welcome(introduction) => to.introduction(2, introduction),
             Control::Refuse(why, version) => {
-                to.put(3, 1);
-                to.put(why as u64, 1);
-                to.put(version.into(), 4);
+                to.put(&[(3, 1), (why as u64, 1), (version.into(), 4)])
             }
-            Control::Kick => to.put(4, 1),
-            Control::Ask { index, key } => {
-                to.put(5, 1);
-                to.put(index.into(), 2);
-                to.put(key, 8);
-            }
+            Control::Kick => to.put(&[(4, 1)]),
+            Control::Ask { index, key } => to.put(&[(5, 1), (index.into(), 2), (key, 8)]),
             Control::Answer { index, key, length, writable } => {
-                to.put(6, 1);
-                to.put(index.into(), 2);
-                to.put(key, 8);
-                to.put(length, 8);
-                to.put(writable.into(), 1);
+                to.put(&[(6, 1), (index.into(), 2), (key, 8), (length, 8), (writable.into(), 1)]);
             }
-            Control::WrongKey { index } => {
-                to.put(7, 1);
-                to.put(index.into(), 2);
-            }
+            Control::WrongKey { index } => to.put(&[(7, 1), (index.into(), 2)]),
         }
         (to.bytes, to.at)
     }
@@ -150,25 +137,19 @@ struct Writer {
 }
 
 impl Writer {
-    fn put(&mut self, value: u64, bytes: usize) {
-        self.bytes[self.at..self.at + bytes].copy_from_slice(&value.to_le_bytes()[..bytes]);
-        self.at += bytes;
+    /// Appends numbers, each with its length in bytes.
+    fn put(&mut self, numbers: &[(u64, usize)]) {
+        for &(value, bytes) in numbers {
+            self.bytes[self.at..self.at + bytes].copy_from_slice(&value.to_le_bytes()[..bytes]);
+            self.at += bytes;
+        }
     }
 
     fn introduction(&mut self, kind: u64, of: Introduction) {
-        self.put(kind, 1);
-        self.put(MAGIC, 8);
-        self.put(of.version.into(), 4);
-        self.put(of.node.into(), 4);
-        self.put(of.function.into(), 1);
-        self.put(of.weight.into(), 1);
-        self.put(of.barriers.into(), 1);
-        self.put(of.pool_chunks.into(), 4);
-        self.put(of.gates.into(), 4);
-        self.put(of.regions.into(), 4);
-        self.put(of.lane.into(), 4);
-        self.put(of.probe_address, 8);
-        self.put(of.probe_value, 8);
+        self.put(&[(kind, 1), (MAGIC, 8), (of.version.into(), 4), (of.node.into(), 4)]);
+        self.put(&[(of.function.into(), 1), (of.weight.into(), 1), (of.barriers.into(), 1)]);
+        self.put(&[(of.pool_chunks.into(), 4), (of.gates.into(), 4), (of.regions.into(), 4)]);
+        self.put(&[(of.lane.into(), 4), (of.probe_address, 8), (of.probe_value, 8)]);
     }
 }
 
@@ -194,7 +175,7 @@ impl Reader<'_> {
             // The rest may have another layout. Only the version matters then: the refusal names
             // it.
             self.bytes = &[];
-            return Some(Introduction { version, ..Introduction::UNKNOWN });
+            return Some(Introduction { version, ..Introduction::default() });
         }
         Some(Introduction {
             version,
@@ -210,22 +191,6 @@ impl Reader<'_> {
             probe_value: self.take(8)?,
         })
     }
-}
-
-impl Introduction {
-    const UNKNOWN: Introduction = Introduction {
-        version: 0,
-        node: 0,
-        function: 0,
-        weight: 0,
-        barriers: false,
-        pool_chunks: 0,
-        gates: 0,
-        regions: 0,
-        lane: 0,
-        probe_address: 0,
-        probe_value: 0,
-    };
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ const AHEAD: usize = 2;
 /// How often a parked lane is served after its doorbell rang, between two sleeps, before it is
 /// unparked. A parked lane needs no barrier before the next sleep, which is cheap for few messages
 /// between sleeps. Its sender rings for each message, which is expensive for many.
-const PARKED_SERVES: u32 = 4;
+pub const PARKED_SERVES: u32 = 4;
 
 /// What a lane delivered in its turn.
 #[derive(Default)]
@@ -44,14 +44,6 @@ pub enum End {
     Violation,
 }
 
-/// The result of a look at a lane.
-pub enum Delivered {
-    /// A packet of this many payload bytes.
-    Packet(usize),
-    /// None, and why.
-    Not(End),
-}
-
 /// What a polled lane still holds for the engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Undelivered {
@@ -74,18 +66,18 @@ pub enum Parking {
 
 /// The lane from one peer.
 pub struct Inbound {
-    receiver: LaneReceiver<Segment>,
+    pub receiver: LaneReceiver<Segment>,
     peer: FunctionAddress,
     /// Tells the peer that there is room. Credit and the peer's bells reach the lane while it has
     /// this: from the moment the link is up until it is over.
-    bell: Option<Arc<PeerBell>>,
+    pub bell: Option<Arc<PeerBell>>,
     polled: bool,
     /// The engine had no room for the packet at the cursor.
-    stalled: bool,
-    /// See [`PARKED_SERVES`].
-    parked_serves_left: u32,
+    pub stalled: bool,
+    /// [`PARKED_SERVES`] from each sleep on.
+    pub parked_serves_left: u32,
     /// The last poll found a packet, so the next may find several.
-    streaming: bool,
+    pub streaming: bool,
     /// Packets taken since the last check for idle lanes.
     recent: u64,
     weight: u32,
@@ -117,28 +109,9 @@ impl Inbound {
         self.bell = Some(bell);
     }
 
-    /// The link is over: bells and credit do not reach the lane any more.
-    pub fn end(&mut self) {
-        self.bell = None;
-    }
-
-    pub fn is_open(&self) -> bool {
-        self.bell.is_some()
-    }
-
     /// Whether the lane is polled from now on. Returns whether that is a change.
     pub fn set_polled(&mut self, polled: bool) -> bool {
         std::mem::replace(&mut self.polled, polled) != polled
-    }
-
-    /// Whether the last look found a packet.
-    #[inline(always)]
-    pub fn is_streaming(&self) -> bool {
-        self.streaming
-    }
-
-    pub fn is_stalled(&self) -> bool {
-        self.stalled
     }
 
     /// Whether a packet waits, or the lane is polled for another reason.
@@ -154,14 +127,12 @@ impl Inbound {
         }
     }
 
-    /// The region of ours that the peer copies by a system call now.
-    pub fn busy_region(&self) -> Option<u16> {
-        self.receiver.busy_region()
-    }
-
-    /// Looks at the cursor and hands the packet there to `sink`.
+    /// Looks at the cursor and hands the packet there to `sink`. Returns its payload bytes.
+    ///
+    /// # Errors
+    /// None, and why.
     #[inline(always)]
-    pub fn deliver_one(&mut self, number: u32, sink: &mut impl Sink) -> Delivered {
+    pub fn deliver_one(&mut self, number: u32, sink: &mut impl Sink) -> Result<usize, End> {
         let end = match self.receiver.peek() {
             Arrival::Nothing => End::Empty,
             Arrival::Packet(words, payload) => {
@@ -171,7 +142,7 @@ impl Inbound {
                         step("packet-taken");
                         self.receiver.take(words[0]);
                         self.stalled = false;
-                        return Delivered::Packet(length);
+                        return Ok(length);
                     }
                     Verdict::Stalled => End::Stalled,
                     Verdict::Violation => End::Violation,
@@ -181,7 +152,7 @@ impl Inbound {
             Arrival::Violation => End::Violation,
         };
         self.stalled = matches!(end, End::Stalled);
-        Delivered::Not(end)
+        Err(end)
     }
 
     /// A packet was delivered by a look at this lane alone.
@@ -208,11 +179,11 @@ impl Inbound {
                 break End::Limit;
             }
             match self.deliver_one(number, sink) {
-                Delivered::Packet(length) => {
+                Ok(length) => {
                     packets += 1;
                     lines += 1 + (length / 64) as i64;
                 }
-                Delivered::Not(end) => break end,
+                Err(end) => break end,
             }
         };
         self.recent += (packets - turn.packets) as u64;
@@ -240,7 +211,7 @@ impl Inbound {
 
     /// Whether the lane should hold more credit than it does.
     pub fn wants_more_credit(&self) -> bool {
-        self.is_open()
+        self.bell.is_some()
             && self.receiver.state() == LaneState::Active
             && self.receiver.open_grants() < AHEAD
     }
@@ -248,7 +219,7 @@ impl Inbound {
     /// Grants an extent. `false`: the lane cannot use it now. It asks again when it can.
     #[must_use]
     pub fn grant(&mut self, extent: Extent) -> bool {
-        let usable = self.is_open() && self.receiver.state() == LaneState::Active;
+        let usable = self.bell.is_some() && self.receiver.state() == LaneState::Active;
         if usable {
             self.receiver.grant(extent.first, extent.count);
         }
@@ -313,16 +284,6 @@ impl Inbound {
             LaneState::Parked if !receiver.is_ready() => Parking::Idle,
             _ => Parking::Later { ready: receiver.is_ready() && !self.stalled },
         }
-    }
-
-    /// Whether a packet stands at the cursor.
-    pub fn is_ready(&self) -> bool {
-        self.receiver.is_ready()
-    }
-
-    /// All lanes are parked, and the function goes to sleep.
-    pub fn prepare_sleep(&mut self) {
-        self.parked_serves_left = PARKED_SERVES;
     }
 
     /// Whether to park the lane, or to go on with parking it. `pressed`: others need its credit, or

@@ -3,7 +3,7 @@
 
 use crate::barrier;
 use crate::bell::PeerBell;
-use crate::inbound::{Delivered, End, Inbound, Parking, Turn, Undelivered};
+use crate::inbound::{End, Inbound, PARKED_SERVES, Parking, Turn, Undelivered};
 use crate::layout::{GEOMETRY, LINKS};
 use bellwire_device::{FunctionAddress, Sink, random};
 use bellwire_protocol::{CreditManager, Extent};
@@ -18,18 +18,20 @@ use std::sync::Arc;
 pub struct Lanes {
     slots: Vec<Option<Box<Inbound>>>,
     /// Lanes that are polled.
-    polled: Vec<u32>,
+    pub polled: Vec<u32>,
     /// Index into `polled` of the lane whose turn it is.
     turn: usize,
     /// Scratch of `answer_doorbell`.
     rung: Vec<u32>,
-    /// Lanes whose senders broke the rules, until their links are closed.
-    violators: Vec<u32>,
-    doorbell: Doorbell<Segment>,
-    credits: CreditManager,
-    parks: u64,
-    grants: u64,
-    kicks: u64,
+    /// Lanes whose senders broke the rules, until their links are closed. They are not polled.
+    pub violators: Vec<u32>,
+    /// Rung by the senders of parked lanes.
+    pub doorbell: Doorbell<Segment>,
+    pub credits: CreditManager,
+    // Counters.
+    pub parks: u64,
+    pub grants: u64,
+    pub kicks: u64,
 }
 
 impl Lanes {
@@ -47,18 +49,6 @@ impl Lanes {
             grants: 0,
             kicks: 0,
         }
-    }
-
-    /// Name and value of every counter and gauge.
-    pub fn counter_rows(&self) -> [(&'static str, u64); 6] {
-        [
-            ("kicks", self.kicks),
-            ("parks", self.parks),
-            ("grants", self.grants),
-            ("lanes_polled", self.polled.len() as u64),
-            ("credit_chunks_free", self.credits.free_chunks().into()),
-            ("lanes_waiting_for_credit", self.credits.waiting().into()),
-        ]
     }
 
     fn lane(&self, number: u32) -> Option<&Inbound> {
@@ -92,7 +82,7 @@ impl Lanes {
     /// The link is over: the lane is not polled again once it is empty.
     pub fn end(&mut self, number: u32) {
         if let Some(lane) = self.lane_mut(number) {
-            lane.end();
+            lane.bell = None;
         }
     }
 
@@ -120,23 +110,12 @@ impl Lanes {
 
     /// The region of ours that the lane's sender copies by a system call now.
     pub fn busy_region(&self, number: u32) -> Option<u16> {
-        self.lane(number)?.busy_region()
+        self.lane(number)?.receiver.busy_region()
     }
 
     /// Lanes whose senders copy region `index` by a system call now.
     pub fn busy_with(&self, index: u16) -> impl Iterator<Item = u32> {
         (0..self.slots.len() as u32).filter(move |&n| self.busy_region(n) == Some(index))
-    }
-
-    /// Whether a sender broke the rules.
-    #[inline(always)]
-    pub fn has_violators(&self) -> bool {
-        !self.violators.is_empty()
-    }
-
-    /// Lanes whose senders broke the rules, once. They are not polled any more.
-    pub fn take_violators(&mut self) -> Vec<u32> {
-        std::mem::take(&mut self.violators)
     }
 
     // Polling.
@@ -146,16 +125,15 @@ impl Lanes {
     #[inline(always)]
     pub fn poll_alone(&mut self, sink: &mut impl Sink) -> Option<usize> {
         let [number] = self.polled[..] else { return None };
-        let lane =
-            self.slots[number as usize].as_deref_mut().filter(|lane| !lane.is_streaming())?;
+        let lane = self.slots[number as usize].as_deref_mut().filter(|lane| !lane.streaming)?;
         let mut looked = false;
         loop {
             match lane.deliver_one(number, sink) {
-                Delivered::Packet(_) => {
+                Ok(_) => {
                     lane.delivered_alone();
                     return Some(1);
                 }
-                Delivered::Not(End::Empty) if !looked => {
+                Err(End::Empty) if !looked => {
                     // A second look finds what has just come, without a return to the program. The
                     // pause matters: a reader that polls the line without one takes it away from
                     // the sender between two of its stores. The message then arrives a whole line
@@ -163,8 +141,8 @@ impl Lanes {
                     std::hint::spin_loop();
                     looked = true;
                 }
-                Delivered::Not(End::Empty) => return (!self.doorbell.is_rung()).then_some(0),
-                Delivered::Not(end) => {
+                Err(End::Empty) => return (!self.doorbell.is_rung()).then_some(0),
+                Err(end) => {
                     self.goes_on(number, end);
                     return None;
                 }
@@ -264,12 +242,6 @@ impl Lanes {
 
     // Doorbell and sleep.
 
-    /// Whether a lane rang.
-    #[inline(always)]
-    pub fn is_rung(&self) -> bool {
-        self.doorbell.is_rung()
-    }
-
     /// Polls the lanes that rang, and tells `rang` of each.
     #[cold]
     pub fn answer_doorbell(&mut self, mut rang: impl FnMut(u32)) {
@@ -292,7 +264,7 @@ impl Lanes {
     /// Polls a lane again after its sender rang. A bell has no effect before the link is up and
     /// after its end.
     fn wake(&mut self, number: u32) {
-        let Some(lane) = self.lane_mut(number).filter(|lane| lane.is_open()) else { return };
+        let Some(lane) = self.lane_mut(number).filter(|lane| lane.bell.is_some()) else { return };
         if lane.answer_bell() {
             self.want_credit(number);
             self.top_up(number);
@@ -303,22 +275,17 @@ impl Lanes {
     /// Parks all lanes and announces sleep. `false`: there is something to do first.
     pub fn prepare_sleep(&mut self) -> bool {
         // A lane whose packet the engine cannot take now must not keep us awake.
-        let stalled = |n| self.lane(n).is_none_or(Inbound::is_stalled);
+        let stalled = |n| self.lane(n).is_none_or(|lane| lane.stalled);
         let lanes: Vec<u32> = self.polled.iter().copied().filter(|&n| !stalled(n)).collect();
         if self.park(&lanes) || !self.doorbell.prepare_sleep() {
             return false;
         }
         for number in lanes {
             if let Some(lane) = self.lane_mut(number) {
-                lane.prepare_sleep();
+                lane.parked_serves_left = PARKED_SERVES;
             }
         }
         true
-    }
-
-    /// Withdraws the announcement of sleep.
-    pub fn end_sleep(&self) {
-        self.doorbell.end_sleep();
     }
 
     // Credit.
@@ -441,7 +408,7 @@ impl Lanes {
             }
             Parking::Completed => {
                 // The sender may have written to the new place already.
-                let ready = lane.is_ready();
+                let ready = lane.receiver.is_ready();
                 self.credits.park(number as u16);
                 self.parks += 1;
                 self.stop_polling(number);

@@ -25,9 +25,10 @@ enum State {
 
 /// One link.
 pub struct Link {
-    peer: FunctionAddress,
+    pub peer: FunctionAddress,
     state: State,
-    socket: Option<Arc<OwnedFd>>,
+    /// `None` while there is no connection on which an answer could come.
+    pub socket: Option<Arc<OwnedFd>>,
     /// Signals the peer's death even if a forked child of it holds copies of its sockets.
     death: Option<OwnedFd>,
     /// Control messages that wait because the socket was full.
@@ -35,10 +36,10 @@ pub struct Link {
     /// Whether the engine was told that the link is down.
     reported: bool,
     /// Whether the engine is done with the link.
-    closed: bool,
+    pub closed: bool,
     /// It was closed because the peer broke the rules. The peer may not know yet, and may still
     /// write where it had credit.
-    expelled: bool,
+    pub expelled: bool,
 }
 
 impl Link {
@@ -66,25 +67,11 @@ impl Link {
         Link::new(peer, State::Awaiting { since: Instant::now(), patience })
     }
 
-    pub fn peer(&self) -> FunctionAddress {
-        self.peer
-    }
-
     // Set-up.
 
     /// Whether packets do not flow yet.
     pub fn is_setting_up(&self) -> bool {
         matches!(self.state, State::Connecting { .. } | State::Awaiting { .. })
-    }
-
-    /// Whether we connect.
-    pub fn is_connecting(&self) -> bool {
-        matches!(self.state, State::Connecting { .. })
-    }
-
-    /// Whether there is no connection yet on which an answer could come.
-    pub fn is_unheard(&self) -> bool {
-        self.socket.is_none()
     }
 
     /// Whether the set-up has taken too long.
@@ -97,7 +84,7 @@ impl Link {
         }
     }
 
-    /// The memory that we offer to the peer.
+    /// The memory that we offer to the peer, if we connect.
     pub fn offer(&self) -> Option<&Segment> {
         match &self.state {
             State::Connecting { pair, .. } => Some(pair),
@@ -217,10 +204,6 @@ impl Link {
         self.expelled
     }
 
-    pub fn is_expelled(&self) -> bool {
-        self.expelled
-    }
-
     /// Closes our end. Returns whether the peer was expelled; from here on the link is as any that
     /// is down.
     pub fn let_go(&mut self) -> bool {
@@ -238,10 +221,5 @@ impl Link {
     /// Whether the engine is to be told now that the link is down.
     pub fn report(&mut self) -> bool {
         !std::mem::replace(&mut self.reported, true)
-    }
-
-    /// Whether the engine is done with the link.
-    pub fn is_closed(&self) -> bool {
-        self.closed
     }
 }

@@ -8,8 +8,7 @@ use crate::link::Link;
 use crate::outbound::Outbound;
 use crate::socket::Received;
 use bellwire_device::{
-    Direct, FunctionAddress, Gate, LinkId, PacketHeader, Receipt, RemoteKey, SendError, Sink,
-    Status,
+    Direct, FunctionAddress, LinkId, PacketHeader, Receipt, RemoteKey, SendError, Sink, Status,
 };
 use bellwire_ring::canary::planted;
 use bellwire_ring::lane::Sent;
@@ -30,33 +29,20 @@ pub struct Links {
     by_peer: HashMap<FunctionAddress, u32>,
     free: Vec<u32>,
     /// Links that went down, but are not yet reported or fully delivered.
-    downs: Vec<u32>,
+    pub downs: Vec<u32>,
     /// Control messages wait because a socket was full.
     unsent: bool,
     /// Control messages are awaited: check the sockets often.
-    urgent: bool,
-    packets: u64,
-    lane_full: u64,
-    rings: u64,
-    kicks: u64,
-    violations: u64,
+    pub urgent: bool,
+    // Counters.
+    pub packets: u64,
+    pub lane_full: u64,
+    pub rings: u64,
+    pub kicks: u64,
+    pub violations: u64,
 }
 
 impl Links {
-    /// Name and value of every counter and gauge.
-    pub fn counter_rows(&self) -> [(&'static str, u64); 7] {
-        let ups = self.slots.iter().flatten().filter_map(|link| link.up());
-        [
-            ("packets_sent", self.packets),
-            ("lane_full", self.lane_full),
-            ("rings", self.rings),
-            ("kicks", self.kicks),
-            ("violations", self.violations),
-            ("links", (self.slots.len() - self.free.len()) as u64),
-            ("went_to_host_memory", ups.map(Outbound::host_fallbacks).sum()),
-        ]
-    }
-
     // The table.
 
     /// Adds a link, and returns its number. `None`: there are [`LINKS`].
@@ -84,6 +70,17 @@ impl Links {
         self.slots.get_mut(number as usize)?.as_deref_mut()
     }
 
+    /// The number of links.
+    pub fn count(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Times that lanes fell back on host memory, of the links that are up.
+    pub fn host_fallbacks(&self) -> u64 {
+        let ups = self.slots.iter().flatten().filter_map(|link| link.up());
+        ups.map(|up| up.sender.host_fallbacks()).sum()
+    }
+
     /// The numbers of all links, and some that are free.
     pub fn numbers(&self) -> std::ops::Range<u32> {
         0..self.slots.len() as u32
@@ -106,8 +103,9 @@ impl Links {
         }
     }
 
+    /// The way to the peer, if the link is up.
     #[inline(always)]
-    fn up_mut(&mut self, number: u32) -> Option<&mut Outbound> {
+    pub fn up_mut(&mut self, number: u32) -> Option<&mut Outbound> {
         self.get_mut(number)?.up_mut()
     }
 
@@ -116,12 +114,6 @@ impl Links {
     }
 
     // Packets.
-
-    /// Whether the peer's queue pair takes sends; `None` unless the link is up.
-    #[inline]
-    pub fn watch_gate(&mut self, number: u32, queue_pair: u32) -> Option<Gate> {
-        Some(self.up_mut(number)?.watch_gate(queue_pair))
-    }
 
     /// Sends one packet.
     #[inline(always)]
@@ -181,13 +173,13 @@ impl Links {
     fn ring(&mut self, number: u32) {
         step("ring");
         self.rings += 1;
-        self.kicks += u64::from(self.up_mut(number).is_some_and(|up| up.ring()));
+        self.kicks += u64::from(self.up_mut(number).is_some_and(|up| up.bell.ring()));
     }
 
     /// The peer rang: there may be room now. If a packet is refused again, the peer is told again.
     pub fn rang(&mut self, number: u32) {
         if let Some(up) = self.up_mut(number) {
-            up.forget_announcement();
+            up.announced = false;
         }
     }
 
@@ -255,7 +247,7 @@ impl Links {
     /// Receives a control message. Garbage and the end of the socket are dealt with here.
     pub fn receive(&mut self, lanes: &mut Lanes, number: u32) -> Received {
         let Some(link) = self.get(number) else { return Received::Nothing };
-        let expelled = link.is_expelled();
+        let expelled = link.expelled;
         let received = link.receive();
         match &received {
             Received::Message(..) if expelled => return Received::Garbage,
@@ -266,16 +258,6 @@ impl Links {
         received
     }
 
-    /// Control messages are awaited.
-    pub fn set_urgent(&mut self) {
-        self.urgent = true;
-    }
-
-    /// Whether control messages are awaited.
-    pub fn is_urgent(&self) -> bool {
-        self.urgent
-    }
-
     /// A check begins: sends what waits. Each part of the check finds out anew what is urgent.
     pub fn begin_check(&mut self, lanes: &mut Lanes) {
         self.urgent = false;
@@ -283,11 +265,6 @@ impl Links {
     }
 
     // Sleep.
-
-    /// Whether a link is down and the engine does not know yet.
-    pub fn has_downs(&self) -> bool {
-        !self.downs.is_empty()
-    }
 
     /// Whether a link is being set up.
     pub fn is_setting_up(&self) -> bool {
@@ -302,7 +279,7 @@ impl Links {
 
     /// The sleep is over: the next one is announced anew.
     pub fn end_sleep(&mut self) {
-        self.ups().for_each(Outbound::forget_announcement);
+        self.ups().for_each(|up| up.announced = false);
     }
 
     /// Gives back pages that no lane of ours has needed for `linger`. Returns whether some were
@@ -323,7 +300,7 @@ impl Links {
         let expelled = !was_down
             && {
                 if violation {
-                    tracing::warn!(peer = %link.peer(), "the peer broke the protocol; its link is closed");
+                    tracing::warn!(peer = %link.peer, "the peer broke the protocol; its link is closed");
                 }
                 link.take_down(why)
             };
@@ -354,7 +331,7 @@ impl Links {
     /// The peer closed its end, or died.
     fn hang_up(&mut self, lanes: &mut Lanes, number: u32) {
         let Some(link) = self.get_mut(number) else { return };
-        if !link.is_setting_up() && !link.is_expelled() {
+        if !link.is_setting_up() && !link.expelled {
             return self.fail(lanes, number, Status::PeerGone);
         }
         // While the link is set up, the peer may come back.
@@ -372,7 +349,7 @@ impl Links {
             let Some(why) = link.down() else { continue };
             let undelivered = lanes.undelivered(number);
             if undelivered != Undelivered::Packet && link.report() {
-                let peer = link.peer();
+                let peer = link.peer;
                 lanes.end(number);
                 self.unassign(peer, number);
                 sink.link_down(LinkId(number), peer, why);
@@ -390,7 +367,7 @@ impl Links {
     pub fn close(&mut self, lanes: &mut Lanes, number: u32) {
         let Some(link) = self.get_mut(number) else { return };
         link.close();
-        let peer = link.peer();
+        let peer = link.peer;
         self.unassign(peer, number);
         lanes.end(number);
         self.fail(lanes, number, Status::PeerGone);
@@ -402,10 +379,10 @@ impl Links {
     fn reap(&mut self, lanes: &mut Lanes, number: u32) {
         let empty = lanes.undelivered(number) == Undelivered::Nothing;
         let Some(link) = self.get(number) else { return };
-        if !empty || link.is_expelled() || link.down().is_none() {
+        if !empty || link.expelled || link.down().is_none() {
             return;
         }
-        let closed = link.is_closed();
+        let closed = link.closed;
         lanes.abandon(number);
         if closed {
             self.slots[number as usize] = None;

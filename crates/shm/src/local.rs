@@ -24,10 +24,10 @@ pub struct Node {
 
 /// One open function.
 pub struct Local {
-    node: Arc<Node>,
-    address: FunctionAddress,
+    pub node: Arc<Node>,
+    pub address: FunctionAddress,
+    pub epoll: Epoll,
     introduction: Introduction,
-    epoll: Epoll,
     /// The doorbell's page and the pool, which peers write.
     pool: Mapped,
     /// What peers read.
@@ -66,21 +66,9 @@ impl Local {
         })
     }
 
-    pub fn job(&self) -> &Job {
-        &self.node.job
-    }
-
-    pub fn address(&self) -> FunctionAddress {
-        self.address
-    }
-
     /// How we introduce ourselves to the peer that rings bit `lane` of our doorbell.
     pub fn introduction(&self, lane: u32) -> Introduction {
         Introduction { lane, ..self.introduction }
-    }
-
-    pub fn epoll(&self) -> &Epoll {
-        &self.epoll
     }
 
     /// The descriptors of the memory that each peer maps: the pool's, the board's.
@@ -106,13 +94,13 @@ impl Local {
     /// The job does not admit that process; its user, if the kernel tells.
     pub fn admit(&self, socket: &OwnedFd) -> Result<u32, Option<u32>> {
         let (_, user, group) = socket::credentials(socket).map_err(|_| None)?;
-        if self.job().admits(user, group) { Ok(user) } else { Err(Some(user)) }
+        if self.node.job.admits(user, group) { Ok(user) } else { Err(Some(user)) }
     }
 
     /// Whether a process that the job admits listens at the address of `peer` now. It costs three
     /// system calls.
     pub fn is_here(&self, peer: FunctionAddress) -> bool {
-        socket::connect(&self.job().function_socket(peer))
+        socket::connect(&self.node.job.function_socket(peer))
             .is_ok_and(|connection| self.admit(&connection).is_ok())
     }
 }

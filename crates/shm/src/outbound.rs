@@ -12,7 +12,6 @@ use bellwire_ring::lane::{Full, LaneSender, Sent};
 use bellwire_ring::memory::{Memory, View};
 use bellwire_ring::segment::Segment;
 use bellwire_ring::sync::Fences;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -22,16 +21,17 @@ pub const LINGER: Duration = Duration::from_millis(10);
 
 /// Our sending end of a link that is up.
 pub struct Outbound {
-    sender: LaneSender<Segment>,
+    pub sender: LaneSender<Segment>,
     board: Board<Segment>,
-    bell: Arc<PeerBell>,
-    regions: RemoteRegions,
+    pub bell: Arc<PeerBell>,
+    pub regions: RemoteRegions,
     /// Identifies this opening of the peer's function.
     opening: u64,
     /// Since our last sleep a packet found no room, or a gate was not open.
     refused: bool,
-    /// The peer's receiver was told that we sleep until there is room.
-    announced: bool,
+    /// The peer's receiver was told that we sleep until there is room. Not so any more once we are
+    /// awake, or there may be room: then it is told again after another refusal.
+    pub announced: bool,
     /// The pair's memory, and our side of it, to populate and release our host chunks.
     pair: Memory,
     side: Side,
@@ -128,12 +128,6 @@ impl Outbound {
         self.sender.send(header.to_words(), head, body, follows, host_memory)
     }
 
-    /// Tells the peer of a packet on a lane that it does not poll. Returns whether it slept.
-    #[cold]
-    pub fn ring(&self) -> bool {
-        self.bell.ring()
-    }
-
     /// A packet found no room. Returns whether the peer slept and had to be woken.
     pub fn note_refusal(&mut self) -> bool {
         self.refused = true;
@@ -150,16 +144,6 @@ impl Outbound {
             self.announced = true;
         }
         tell
-    }
-
-    /// We are awake, or there may be room now. After another refusal the receiver is told again.
-    pub fn forget_announcement(&mut self) {
-        self.announced = false;
-    }
-
-    /// Times that the lane fell back on host memory for lack of credit.
-    pub fn host_fallbacks(&self) -> u64 {
-        self.sender.host_fallbacks()
     }
 
     /// Gives the host chunks' pages back if they were unused for `linger`, so that an idle pair
@@ -253,12 +237,6 @@ impl Outbound {
             // A processor's atomic needs a mapping; the kernel's copies are not atomic.
             |_, _| false,
         )
-    }
-
-    /// The peer's answer to a question about a region: its index, key, length and whether it is
-    /// writable.
-    pub fn take_answer(&mut self, answer: (u16, u64, u64, bool), fd: Option<OwnedFd>) {
-        self.regions.take_answer(answer, fd);
     }
 
     /// Simulates SIGSTOP between the first and the last store of a packet (1), or its end (0).

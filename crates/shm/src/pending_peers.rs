@@ -48,7 +48,8 @@ struct PendingPeer {
 /// All pending peers, and what they cost in this tick.
 pub struct PendingPeers {
     slots: Vec<Option<PendingPeer>>,
-    clock: OwnedFd,
+    /// Readable when a tick ends.
+    pub clock: OwnedFd,
     ticking: bool,
     /// When this tick began, its connections, and how many of them brought no link.
     since: Instant,
@@ -57,9 +58,9 @@ pub struct PendingPeers {
     /// Whether the listener is not watched until the next tick.
     paused: bool,
     /// Connections closed because they said nothing, since the function was opened.
-    closed: u64,
+    pub closed: u64,
     /// How often the listener was paused.
-    pauses: u64,
+    pub pauses: u64,
 }
 
 impl PendingPeers {
@@ -81,21 +82,8 @@ impl PendingPeers {
         })
     }
 
-    /// Name and value of every counter and gauge.
-    pub fn counter_rows(&self) -> [(&'static str, u64); 3] {
-        [
-            ("silent_connections", self.count() as u64),
-            ("silent_connections_closed", self.closed),
-            ("listener_pauses", self.pauses),
-        ]
-    }
-
-    /// Readable when a tick ends.
-    pub fn clock(&self) -> &OwnedFd {
-        &self.clock
-    }
-
-    fn count(&self) -> usize {
+    /// Silent connections now.
+    pub fn count(&self) -> usize {
         self.slots.iter().flatten().count()
     }
 

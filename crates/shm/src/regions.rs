@@ -37,7 +37,8 @@ pub struct Regions {
     /// By index.
     exports: Vec<Option<Export>>,
     quarantine: Vec<Quarantined>,
-    wrong_keys: u64,
+    /// How often peers used keys that are not valid.
+    pub wrong_keys: u64,
 }
 
 /// Whether peers may change a region.
@@ -114,22 +115,12 @@ impl Regions {
             .and_then(|export| Some((export, export.segment.as_ref()?)));
         step("region-answer");
         let Some((export, segment)) = granted else {
-            self.note_wrong_key();
+            self.wrong_keys += 1;
             return (Control::Answer { index, key, length: 0, writable: false }, None);
         };
         let fd = segment.try_clone().ok();
         let length = if fd.is_some() { export.memory.len() as u64 } else { 0 };
         let writable = fd.is_some() && export.writable;
         (Control::Answer { index, key, length, writable }, fd)
-    }
-
-    /// A peer used a key that is not valid.
-    pub fn note_wrong_key(&mut self) {
-        self.wrong_keys += 1;
-    }
-
-    /// How often peers used keys that are not valid.
-    pub fn wrong_keys(&self) -> u64 {
-        self.wrong_keys
     }
 }

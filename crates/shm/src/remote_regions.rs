@@ -173,7 +173,7 @@ impl RemoteRegions {
         if region.mappable { Err(Direct::Pending) } else { Ok(()) }
     }
 
-    /// The peer's answer to [`Control::Ask`].
+    /// The peer's answer to [`Control::Ask`]: index, key, length and whether it is writable.
     pub fn take_answer(
         &mut self,
         (index, key, length, writable): (u16, u64, u64, bool),

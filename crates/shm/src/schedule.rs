@@ -17,7 +17,7 @@ pub struct Schedule {
     last_clock: Instant,
     last_check: Instant,
     /// Sleep was announced, and no check has withdrawn that.
-    asleep: bool,
+    pub asleep: bool,
     /// The check after that sleep has been put off, once.
     put_off: bool,
     /// What ended the last sleep, until the next check handles it.
@@ -56,11 +56,6 @@ impl Schedule {
         self.asleep = true;
         self.put_off = false;
         self.hurry();
-    }
-
-    /// Withdraws the announcement of sleep. Returns whether there was one.
-    pub fn wake_up(&mut self) -> bool {
-        std::mem::take(&mut self.asleep)
     }
 
     /// Sleeps until there is an event, or `timeout` has passed.

@@ -55,13 +55,10 @@ impl Intruder {
             node: from.node,
             function: from.function,
             weight: 1,
-            barriers: false,
             pool_chunks: GEOMETRY.pool_chunks as u32,
             gates: GATES as u32,
             regions: REGIONS as u32,
-            lane: 0,
-            probe_address: 0,
-            probe_value: 0,
+            ..Introduction::default()
         };
         let (bytes, length) = Control::Hello(introduction).to_bytes();
         bytes[..length].to_vec()

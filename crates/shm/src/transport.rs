@@ -57,17 +57,27 @@ impl ShmTransport {
 
     /// Name and value of every counter and gauge, for monitoring.
     pub fn counter_rows(&self) -> [(&'static str, u64); 18] {
-        let [sent, lane_full, rings, mut kicks, mut violations, links, host] =
-            self.links.counter_rows();
-        let [senders_kicked, parks, grants, polled, free, waiting] = self.lanes.counter_rows();
-        let [refused, garbage, silent, closed, pauses] = self.connector.counter_rows();
-        kicks.1 += senders_kicked.1;
-        violations.1 += garbage.1;
-        let received = ("packets_received", self.packets_received);
-        let wrong_keys = ("wrong_keys", self.regions.wrong_keys());
+        let ShmTransport { links, lanes, connector, .. } = self;
+        let pending = &connector.pending;
         [
-            sent, received, lane_full, rings, kicks, parks, grants, wrong_keys, refused,
-            violations, links, polled, free, host, waiting, silent, closed, pauses,
+            ("packets_sent", links.packets),
+            ("packets_received", self.packets_received),
+            ("lane_full", links.lane_full),
+            ("rings", links.rings),
+            ("kicks", links.kicks + lanes.kicks),
+            ("parks", lanes.parks),
+            ("grants", lanes.grants),
+            ("wrong_keys", self.regions.wrong_keys),
+            ("refused_links", connector.refused_links),
+            ("violations", links.violations + connector.violations),
+            ("links", links.count() as u64),
+            ("lanes_polled", lanes.polled.len() as u64),
+            ("credit_chunks_free", lanes.credits.free_chunks().into()),
+            ("went_to_host_memory", links.host_fallbacks()),
+            ("lanes_waiting_for_credit", lanes.credits.waiting().into()),
+            ("silent_connections", pending.count() as u64),
+            ("silent_connections_closed", pending.closed),
+            ("listener_pauses", pending.pauses),
         ]
     }
 
@@ -81,14 +91,14 @@ impl ShmTransport {
     #[inline(never)]
     fn poll_all(&mut self, sink: &mut impl Sink, budget: usize) -> usize {
         let mut taken = self.lanes.serve(sink, budget);
-        if self.lanes.is_rung() {
+        if self.lanes.doorbell.is_rung() {
             let links = &mut self.links;
             self.lanes.answer_doorbell(|lane| links.rang(lane));
             if taken == 0 {
                 taken = self.lanes.serve(sink, budget);
             }
         }
-        if self.lanes.has_violators() {
+        if !self.lanes.violators.is_empty() {
             self.close_violators();
         }
         if self.schedule.is_due() {
@@ -103,7 +113,7 @@ impl ShmTransport {
 
     #[cold]
     fn close_violators(&mut self) {
-        for number in self.lanes.take_violators() {
+        for number in std::mem::take(&mut self.lanes.violators) {
             self.links.fail(&mut self.lanes, number, Status::ProtocolViolation);
         }
     }
@@ -113,15 +123,15 @@ impl ShmTransport {
     /// packets that this poll has for the program.
     #[cold]
     fn check(&mut self, sink: &mut impl Sink, taken: usize) {
-        if !self.schedule.begin_check(self.links.is_urgent(), taken) {
+        if !self.schedule.begin_check(self.links.urgent, taken) {
             return;
         }
-        if self.schedule.wake_up() {
-            self.lanes.end_sleep();
+        if std::mem::take(&mut self.schedule.asleep) {
+            self.lanes.doorbell.end_sleep();
             self.links.end_sleep();
         }
         self.links.begin_check(&mut self.lanes);
-        for source in self.schedule.take_events(self.local.epoll()) {
+        for source in self.schedule.take_events(&self.local.epoll) {
             match source {
                 Source::Listener => self.accept(),
                 Source::PendingPeer(slot) => {
@@ -201,10 +211,10 @@ impl ShmTransport {
             }
             Control::Answer { index, key, length, writable } => {
                 if let Some(up) = links.get_mut(number).and_then(Link::up_mut) {
-                    up.take_answer((index, key, length, writable), fds.pop());
+                    up.regions.take_answer((index, key, length, writable), fds.pop());
                 }
             }
-            Control::WrongKey { .. } => regions.note_wrong_key(),
+            Control::WrongKey { .. } => regions.wrong_keys += 1,
             Control::Welcome(peer) => connector.welcomed(links, lanes, number, peer, &fds),
             Control::Refuse(why, version) => connector.refused(links, lanes, number, why, version),
             Control::Hello(_) => links.fail(lanes, number, Status::ProtocolViolation),
@@ -222,7 +232,7 @@ impl ShmTransport {
     /// the socket is read afterwards. The lanes stay parked while they deliver a few messages,
     /// because parking a lane needs a barrier, which interrupts the sender.
     fn prepare_sleep(&mut self) -> bool {
-        if self.links.has_downs() {
+        if !self.links.downs.is_empty() {
             self.schedule.hurry();
             return false;
         }
@@ -246,7 +256,7 @@ impl ShmTransport {
             (false, false) => None,
         };
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        self.schedule.sleep(self.local.epoll(), left.into_iter().chain(nap).min())
+        self.schedule.sleep(&self.local.epoll, left.into_iter().chain(nap).min())
     }
 
     /// Simulates SIGSTOP between the first and the last store of a packet (1), or its end (0).
@@ -259,7 +269,7 @@ impl ShmTransport {
 
 impl Transport for ShmTransport {
     fn address(&self) -> FunctionAddress {
-        self.local.address()
+        self.local.address
     }
 
     fn limits(&self) -> TransportLimits {
@@ -286,7 +296,7 @@ impl Transport for ShmTransport {
 
     #[inline]
     fn watch_gate(&mut self, link: LinkId, queue_pair: u32) -> Option<Gate> {
-        self.links.watch_gate(link.0, queue_pair)
+        Some(self.links.up_mut(link.0)?.watch_gate(queue_pair))
     }
 
     fn set_gate(&mut self, queue_pair: u32, gate: Gate) {
@@ -376,11 +386,11 @@ impl Transport for ShmTransport {
     }
 
     fn wrong_keys(&self) -> u64 {
-        self.regions.wrong_keys()
+        self.regions.wrong_keys
     }
 
     fn wait_fd(&self) -> BorrowedFd<'_> {
-        self.local.epoll().as_fd()
+        self.local.epoll.as_fd()
     }
 
     fn arm(&mut self) -> bool {

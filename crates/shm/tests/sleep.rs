@@ -26,9 +26,7 @@ impl Sink for InOrder {
         payload: View<'_>,
     ) -> Verdict {
         assert_eq!(argument, self.taken, "the next packet");
-        let mut bytes = vec![0; payload.len()];
-        payload.read(0, &mut bytes);
-        assert!(bytes.iter().all(|&byte| byte == self.taken as u8), "its payload");
+        assert!(payload.to_vec().iter().all(|&byte| byte == self.taken as u8), "its payload");
         self.taken += 1;
         self.from = Some(link);
         Verdict::Taken

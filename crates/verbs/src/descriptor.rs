@@ -4,7 +4,6 @@
 use crate::{Address, Buffer, Error, MemoryRegion, RegionSlice, RemoteAt, RemoteKey, RemoteSlice};
 use bellwire_device::AtomicOperation;
 use bellwire_ring::memory::View;
-use std::fmt;
 
 /// One message (NAP). Up to [`crate::Limits::eager_bytes`] it travels eagerly. A longer one goes by
 /// rendezvous: the receiver fetches it as soon as it has a buffer (C-53).
@@ -382,69 +381,37 @@ pub struct LocalChain(pub(crate) Chain<Buffer>);
 #[derive(Debug)]
 pub struct RemoteChain(pub(crate) Chain<RemoteSlice>);
 
-impl From<Buffer> for LocalChain {
-    fn from(buffer: Buffer) -> Self {
-        LocalChain(Chain::One(buffer))
-    }
+/// What a chain is made from.
+macro_rules! made_from {
+    ($chain:ident: $($from:ty, |$value:ident| $made:expr;)*) => {$(
+        impl From<$from> for $chain {
+            fn from($value: $from) -> Self {
+                $chain($made)
+            }
+        }
+    )*};
 }
 
-impl From<Vec<u8>> for LocalChain {
-    fn from(bytes: Vec<u8>) -> Self {
-        LocalChain(Chain::One(bytes.into()))
-    }
+made_from! { LocalChain:
+    Buffer, |buffer| Chain::One(buffer);
+    Vec<u8>, |bytes| Chain::One(bytes.into());
+    RegionSlice, |slice| Chain::One(slice.into());
+    &MemoryRegion, |region| Chain::One(region.into());
+    Vec<Buffer>, |buffers| Chain::Many(buffers);
+    Vec<RegionSlice>, |slices| Chain::Many(slices.into_iter().map(Buffer::from).collect());
+    Vec<Vec<u8>>, |vectors| Chain::Many(vectors.into_iter().map(Buffer::from).collect());
 }
 
-impl From<RegionSlice> for LocalChain {
-    fn from(slice: RegionSlice) -> Self {
-        LocalChain(Chain::One(slice.into()))
-    }
-}
-
-impl From<&MemoryRegion> for LocalChain {
-    fn from(region: &MemoryRegion) -> Self {
-        LocalChain(Chain::One(region.into()))
-    }
-}
-
-impl From<Vec<Buffer>> for LocalChain {
-    fn from(buffers: Vec<Buffer>) -> Self {
-        LocalChain(Chain::Many(buffers))
-    }
-}
-
-impl From<Vec<RegionSlice>> for LocalChain {
-    fn from(slices: Vec<RegionSlice>) -> Self {
-        LocalChain(Chain::Many(slices.into_iter().map(Buffer::from).collect()))
-    }
-}
-
-impl From<Vec<Vec<u8>>> for LocalChain {
-    fn from(vectors: Vec<Vec<u8>>) -> Self {
-        LocalChain(Chain::Many(vectors.into_iter().map(Buffer::from).collect()))
-    }
-}
-
-impl From<RemoteSlice> for RemoteChain {
-    fn from(slice: RemoteSlice) -> Self {
-        RemoteChain(Chain::One(slice))
-    }
-}
-
-impl From<RemoteKey> for RemoteChain {
-    fn from(key: RemoteKey) -> Self {
-        RemoteChain(Chain::One(key.into()))
-    }
-}
-
-impl From<Vec<RemoteSlice>> for RemoteChain {
-    fn from(slices: Vec<RemoteSlice>) -> Self {
-        RemoteChain(Chain::Many(slices))
-    }
+made_from! { RemoteChain:
+    RemoteSlice, |slice| Chain::One(slice);
+    RemoteKey, |key| Chain::One(key.into());
+    Vec<RemoteSlice>, |slices| Chain::Many(slices);
 }
 
 /// A refused post: the error, and the descriptor, so that nothing is lost. `?` keeps the error and
 /// drops the descriptor.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
 pub struct Refused<D> {
     /// Why.
     pub error: Error,
@@ -458,19 +425,6 @@ impl<D> Refused<D> {
     }
 }
 
-impl<D> fmt::Display for Refused<D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.error.fmt(f)
-    }
-}
-
-impl<D: fmt::Debug> std::error::Error for Refused<D> {
-    /// The cause of the error: `Display` already shows the error itself.
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.error.source()
-    }
-}
-
 impl<D> From<Refused<D>> for Error {
     fn from(refused: Refused<D>) -> Self {
         refused.error
@@ -479,25 +433,13 @@ impl<D> From<Refused<D>> for Error {
 
 /// The end of [`crate::Function::post_sends`] at a refused message: the error, and the number of
 /// messages before it. `?` keeps the error and drops the number.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
 pub struct PartialPost {
     /// Why.
     pub error: Error,
     /// Messages that are posted. The refused one and all behind it are unchanged.
     pub posted: usize,
-}
-
-impl fmt::Display for PartialPost {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.error.fmt(f)
-    }
-}
-
-impl std::error::Error for PartialPost {
-    /// The cause of the error, as of [`Refused`].
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.error.source()
-    }
 }
 
 impl From<PartialPost> for Error {

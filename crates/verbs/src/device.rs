@@ -1,35 +1,18 @@
 //! Opening a device by name.
 
-use crate::devices::{DeviceBackend, KINDS, Kind};
-use crate::fork::ForkGuard;
+use crate::claims::Number;
+use crate::devices::{DeviceBackend, KINDS, Kind, Opening};
 use crate::{AccessMode, Error, Function, FunctionOptions, Result, VirtualTime};
 use bellwire_device::Settings;
-use std::collections::HashSet;
 use std::fmt::Display;
-use std::mem::ManuallyDrop;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A device that this process has opened: one node among those of the same name. Clones share one
 /// opening.
 #[derive(Clone)]
 pub struct Device {
-    shared: Arc<Shared>,
-}
-
-/// What the functions of one opening share.
-pub(crate) struct Shared {
-    fork: ForkGuard,
-    name: String,
-    backend: ManuallyDrop<Box<dyn DeviceBackend>>,
-    claims: Mutex<Claims>,
-}
-
-/// Owned function and channel numbers of this node.
-#[derive(Default)]
-struct Claims {
-    functions: HashSet<u8>,
-    channels: HashSet<u16>,
+    opening: Arc<Opening>,
 }
 
 /// How to open a device. The name can say the same, and overrides it:
@@ -125,29 +108,27 @@ impl Device {
     /// A device of the caller's own `backend`, for tests.
     #[doc(hidden)]
     pub fn from_backend(name: &str, backend: Box<dyn DeviceBackend>) -> Result<Device> {
-        let (fork, claims) = (ForkGuard::new()?, Mutex::default());
-        let (name, backend) = (name.to_owned(), ManuallyDrop::new(backend));
-        Ok(Device { shared: Arc::new(Shared { fork, name, backend, claims }) })
+        Ok(Device { opening: Arc::new(Opening::new(name, backend)?) })
     }
 
     /// The name that it was opened by, without options.
     pub fn name(&self) -> &str {
-        &self.shared.name
+        &self.opening.name
     }
 
     /// Our node number.
     pub fn node(&self) -> u32 {
-        self.shared.backend.info().node()
+        self.opening.backend.info().node()
     }
 
     /// One line: what carries the messages, and how.
     pub fn describe(&self) -> String {
-        self.shared.backend.info().describe()
+        self.opening.backend.info().describe()
     }
 
     /// The virtual time, on devices that simulate time.
     pub fn virtual_time(&self) -> Option<VirtualTime> {
-        self.shared.backend.info().virtual_time()
+        self.opening.backend.info().virtual_time()
     }
 
     /// The number of the node at `host`: a host name or an IP address, on `eth` also an Ethernet
@@ -158,8 +139,8 @@ impl Device {
     /// [`Error::Unreachable`] with the attempts listed, or [`Error::BadDeviceName`] on devices
     /// whose nodes have no such names.
     pub fn lookup(&self, host: &str, function: u8, timeout: Duration) -> Result<u32> {
-        self.shared.fork.check()?;
-        self.shared.backend.info().lookup(host, function, timeout)
+        self.opening.fork.check()?;
+        self.opening.backend.info().lookup(host, function, timeout)
     }
 
     /// Opens function `function` with default options. A function can be open only once at a time.
@@ -177,81 +158,22 @@ impl Device {
     /// # Errors
     /// As [`Device::open_function`], and [`Error::OutOfRange`] for an option outside its range.
     pub fn open_function_with(&self, function: u8, options: &FunctionOptions) -> Result<Function> {
-        self.shared.fork.check()?;
+        self.opening.fork.check()?;
         options.check()?;
-        if function >= self.shared.backend.functions() {
+        if function >= self.opening.backend.functions() {
             let why = "the device was opened with fewer functions";
             return Err(Error::BadFunction { function, why });
         }
-        let claim = Claim::function(&self.shared, function)?;
-        let port = self.shared.backend.open_function(function, options.weight)?;
-        Function::new(port, options, claim)
+        let claim = self.opening.claims.claim(Number::Function(function));
+        let claim = claim.ok_or(Error::BadFunction { function, why: "it is open already" })?;
+        let transport = self.opening.backend.open_function(function, options.weight)?;
+        Function::new(transport, options, claim, self.opening.clone())
     }
 }
 
 impl std::fmt::Debug for Device {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Device").field("name", &self.name()).field("node", &self.node()).finish()
-    }
-}
-
-/// Ownership of a function or channel number. Dropping it frees the number.
-pub struct Claim {
-    shared: Arc<Shared>,
-    what: Claimed,
-}
-
-enum Claimed {
-    Function(u8),
-    Channel(u16),
-}
-
-impl Claim {
-    fn function(shared: &Arc<Shared>, function: u8) -> Result<Claim> {
-        if !shared.claims().functions.insert(function) {
-            return Err(Error::BadFunction { function, why: "it is open already" });
-        }
-        Ok(Claim { shared: shared.clone(), what: Claimed::Function(function) })
-    }
-
-    /// The name of the claimed device.
-    pub(crate) fn device_name(&self) -> &str {
-        &self.shared.name
-    }
-
-    /// Channel `channel` of the same node as this claim (H-22: one owner per node).
-    pub(crate) fn channel(&self, channel: u16) -> Result<Claim> {
-        if !self.shared.claims().channels.insert(channel) {
-            return Err(Error::ChannelTaken { channel });
-        }
-        Ok(Claim { shared: self.shared.clone(), what: Claimed::Channel(channel) })
-    }
-}
-
-impl Drop for Claim {
-    fn drop(&mut self) {
-        let mut claims = self.shared.claims();
-        match self.what {
-            Claimed::Function(function) => claims.functions.remove(&function),
-            Claimed::Channel(channel) => claims.channels.remove(&channel),
-        };
-    }
-}
-
-impl Shared {
-    /// A panic elsewhere cannot leave a set of numbers half changed, so a poisoned lock is usable.
-    fn claims(&self) -> std::sync::MutexGuard<'_, Claims> {
-        self.claims.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for Shared {
-    /// In a forked child nothing happens: the parent owns everything.
-    fn drop(&mut self) {
-        if self.fork.is_same_process() {
-            // SAFETY: nothing uses the backend after its owner is dropped.
-            unsafe { ManuallyDrop::drop(&mut self.backend) }
-        }
     }
 }
 

@@ -1,8 +1,11 @@
 //! All devices, and how each is opened.
 
+use crate::claims::Claims;
 use crate::engine::DynTransport;
+use crate::fork::ForkGuard;
 use crate::{Error, Result};
 use bellwire_device::{DeviceKind, NodeInfo, Settings, Transport, TransportVisitor};
+use std::mem::ManuallyDrop;
 
 /// All kinds of devices. A new device is one line more.
 pub(crate) const KINDS: &[Kind] = &[
@@ -62,6 +65,31 @@ pub trait DeviceBackend: Send + Sync {
     /// Opens the function's transport. The caller has checked the number, and that the function is
     /// not open yet.
     fn open_function(&self, function: u8, weight: u8) -> Result<Box<dyn DynTransport>>;
+}
+
+/// One opening of a device, which its functions keep open.
+pub(crate) struct Opening {
+    pub(crate) fork: ForkGuard,
+    pub(crate) name: String,
+    pub(crate) backend: ManuallyDrop<Box<dyn DeviceBackend>>,
+    pub(crate) claims: Claims,
+}
+
+impl Opening {
+    pub(crate) fn new(name: &str, backend: Box<dyn DeviceBackend>) -> Result<Opening> {
+        let (fork, claims) = (ForkGuard::new()?, Claims::default());
+        Ok(Opening { fork, name: name.to_owned(), backend: ManuallyDrop::new(backend), claims })
+    }
+}
+
+impl Drop for Opening {
+    /// In a forked child nothing happens: the parent owns everything.
+    fn drop(&mut self) {
+        if self.fork.is_same_process() {
+            // SAFETY: nothing uses the backend after its owner is dropped.
+            unsafe { ManuallyDrop::drop(&mut self.backend) }
+        }
+    }
 }
 
 struct Opened<D> {

@@ -1,8 +1,9 @@
 //! Functions: the objects that a program drives.
 
+use crate::claims::{Claim, Number};
 use crate::completion_queue::Taken;
 use crate::descriptor::{Atomic, Get, Message, PartialPost, Put, Refused};
-use crate::device::Claim;
+use crate::devices::Opening;
 use crate::engine::{Core, DynTransport};
 use crate::fork::ForkGuard;
 use crate::wait::{Next, Patience};
@@ -13,6 +14,7 @@ use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// One function of a device: its queue pairs, completion queues and memory, which no other function
@@ -41,7 +43,8 @@ pub struct Function {
     core: Box<Core>,
     transport: ManuallyDrop<Box<dyn DynTransport>>,
     /// Reserves the function's number while this is open.
-    claim: Claim,
+    _claim: Claim,
+    opening: Arc<Opening>,
     /// Not `Sync`: only one thread at a time may use it.
     _one_thread: PhantomData<Cell<()>>,
 }
@@ -51,13 +54,13 @@ impl Function {
         transport: Box<dyn DynTransport>,
         options: &FunctionOptions,
         claim: Claim,
+        opening: Arc<Opening>,
     ) -> Result<Function> {
         let fork = ForkGuard::new()?;
-        let mut core = Box::new(transport.start(options)?);
-        core.stat.name_device(claim.device_name());
+        let mut core = Box::new(Core::new(&*transport, &opening.name, options)?);
         core.write_snapshot(&[]);
         let transport = ManuallyDrop::new(transport);
-        Ok(Function { fork, core, transport, claim, _one_thread: PhantomData })
+        Ok(Function { fork, core, transport, _claim: claim, opening, _one_thread: PhantomData })
     }
 
     /// This function's address.
@@ -76,7 +79,7 @@ impl Function {
     #[must_use]
     pub fn counters(&self) -> Counters {
         let mut counters = self.core.counters();
-        counters.function.wrong_keys += self.transport.device_wrong_keys();
+        counters.function.wrong_keys += self.transport.wrong_keys();
         counters
     }
 
@@ -121,7 +124,7 @@ impl Function {
     /// from 1.
     pub fn create_queue_pair(&mut self, options: &QueuePairOptions) -> Result<QueuePair> {
         self.fork.check()?;
-        self.transport.create_queue_pair(&mut self.core, options, None)
+        self.core.create_queue_pair(&mut **self.transport, options, None)
     }
 
     /// A member of channel `number` (H-22, H-23). It receives from members of the same channel on
@@ -131,15 +134,17 @@ impl Function {
     /// [`Error::ChannelTaken`] if it is open on this node already.
     pub fn open_channel(&mut self, number: u16, options: &QueuePairOptions) -> Result<QueuePair> {
         self.fork.check()?;
-        let claim = self.claim.channel(number)?;
-        self.transport.create_queue_pair(&mut self.core, options, Some((number, claim)))
+        // One owner per node (H-22).
+        let claim = self.opening.claims.claim(Number::Channel(number));
+        let claim = claim.ok_or(Error::ChannelTaken { channel: number })?;
+        self.core.create_queue_pair(&mut **self.transport, options, Some((number, claim)))
     }
 
     /// Destroys a queue pair. Each unfinished descriptor completes as [`Status::Flushed`], with its
     /// buffer, in its completion queue. A peer sees the same as for [`Function::disconnect`].
     pub fn destroy_queue_pair(&mut self, queue_pair: QueuePair) -> Result<()> {
         self.fork.check()?;
-        self.transport.destroy_queue_pair(&mut self.core, queue_pair)
+        self.core.destroy_queue_pair(&mut **self.transport, queue_pair)
     }
 
     /// The state of a queue pair.
@@ -170,7 +175,7 @@ impl Function {
     /// ```
     pub fn allocate_region(&mut self, length: usize, rights: Rights) -> Result<MemoryRegion> {
         self.fork.check()?;
-        self.transport.allocate_region(&mut self.core, length, rights)
+        self.core.allocate_region(&mut **self.transport, length, rights)
     }
 
     /// Registers memory that the program brings.
@@ -186,7 +191,7 @@ impl Function {
         if let Err(error) = self.fork.check() {
             return Err(Refused::new(error, memory));
         }
-        self.transport.register(&mut self.core, memory, rights)
+        self.core.register(&mut **self.transport, memory, rights)
     }
 
     /// Ends a region: its key is dead when this returns. Returns the vector that was registered.
@@ -198,7 +203,7 @@ impl Function {
     /// [`Error::NoSuchRegion`].
     pub fn deregister(&mut self, region: MemoryRegion) -> Result<Vec<u8>> {
         self.fork.check()?;
-        self.transport.deregister(&mut self.core, region)
+        self.core.deregister(&mut **self.transport, region)
     }
 
     /// Registers memory that this library does not own, for instance a C program's. It is used in
@@ -225,7 +230,7 @@ impl Function {
         // SAFETY: the caller's promise, because all clones of the memory are in handles and
         // descriptors of the region.
         let memory = unsafe { Memory::foreign(start, length) };
-        self.transport.register_foreign(&mut self.core, memory, rights)
+        self.core.register_foreign(&mut **self.transport, memory, rights)
     }
 
     /// Ends a region of [`Function::register_foreign`] as [`Function::deregister`] does. Its bytes
@@ -235,7 +240,7 @@ impl Function {
     /// As [`Function::deregister`].
     pub fn deregister_foreign(&mut self, region: &MemoryRegion) -> Result<()> {
         self.fork.check()?;
-        self.transport.deregister_foreign(&mut self.core, region)
+        self.core.deregister_foreign(&mut **self.transport, region)
     }
 
     // Posting
@@ -402,7 +407,7 @@ impl Function {
     /// `None` for ever.
     #[inline(always)]
     pub fn poll(&mut self, queue: CompletionQueue) -> Result<Option<Completion>> {
-        self.poll_by(queue, |transport, core| transport.poll(core, queue.slot))
+        self.poll_by(queue, |transport, core| transport.poll_queue(core, queue.slot))
     }
 
     /// As [`Function::poll`], but `inbox` sees messages first, in place, if their queue pair
@@ -519,7 +524,7 @@ impl Function {
     /// do, after [`Function::arm`] has returned `true`.
     #[must_use]
     pub fn wait_fd(&self) -> BorrowedFd<'_> {
-        self.transport.wakeup_fd()
+        self.transport.wait_fd()
     }
 
     /// Asks for [`Function::wait_fd`] to become readable. `false`: there is something to do
@@ -535,7 +540,7 @@ impl Function {
         // Without this, a program that arms and waits in turn would never see the error.
         match self.transport.standstill() {
             Some(standstill) => Err(standstill),
-            None => Ok(self.transport.arm_wakeup()),
+            None => Ok(self.transport.arm()),
         }
     }
 
@@ -578,7 +583,7 @@ impl Function {
         timeout: Duration,
     ) -> Result<()> {
         self.fork.check()?;
-        self.transport.start_connect(&mut self.core, queue_pair, to, private_data, timeout)
+        self.core.start_connect(&mut **self.transport, queue_pair, to, private_data, timeout)
     }
 
     /// The progress of a connection that [`Function::start_connect`] began. Makes progress. Reports
@@ -669,7 +674,7 @@ impl Function {
     /// [`Status::PeerGone`] at the peer.
     pub fn disconnect(&mut self, queue_pair: QueuePair) -> Result<()> {
         self.fork.check()?;
-        self.transport.disconnect(&mut self.core, queue_pair)?;
+        self.core.disconnect(&mut **self.transport, queue_pair)?;
         self.transport.progress(&mut self.core);
         Ok(())
     }
@@ -700,7 +705,7 @@ impl Function {
                 Next::Poll => {}
                 Next::Sleep(left) => {
                     let limit = if self.core.waits_for_peers() { SHORT_SLEEP } else { left };
-                    self.transport.sleep_until_wakeup(Some(left.min(limit)))?;
+                    self.transport.sleep(Some(left.min(limit)))?;
                 }
                 Next::GiveUp(waited_ms) => return Err(Error::TimedOut { waited_ms }),
             }

@@ -48,6 +48,7 @@
 // `Error` has drop glue: an eagerly built one would be dropped on the path without an error.
 #![allow(clippy::unnecessary_lazy_evaluations)]
 
+mod claims;
 mod completion_queue;
 mod connection;
 mod counters;

@@ -127,12 +127,6 @@ impl Drop for ReceiveQueue {
     }
 }
 
-impl std::fmt::Debug for ReceiveQueue {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(self.iter()).finish()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

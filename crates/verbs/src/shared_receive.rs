@@ -23,7 +23,6 @@ pub struct SharedReceiveQueue {
 ///
 /// They reserve no completion entry: their completion queue is not known until a message comes.
 /// Without a free entry the message waits.
-#[derive(Debug)]
 pub(crate) struct SharedReceives {
     pub(crate) receives: ReceiveQueue,
     pub(crate) depth: usize,

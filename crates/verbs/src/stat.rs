@@ -38,13 +38,10 @@ pub(crate) struct Stat {
 }
 
 impl Stat {
-    pub(crate) fn new() -> Stat {
+    /// The snapshot of a function of device `name`.
+    pub(crate) fn new(name: &str) -> Stat {
         let file = rustix::fs::memfd_create(FILE_NAME, MemfdFlags::CLOEXEC).ok();
-        Stat { file, pid: std::process::id(), ..Stat::default() }
-    }
-
-    pub(crate) fn name_device(&mut self, name: &str) {
-        self.device = json_text(name);
+        Stat { file, pid: std::process::id(), device: json_text(name), ..Stat::default() }
     }
 
     /// Whether it is time for a new snapshot.
@@ -63,25 +60,6 @@ impl Stat {
         self.last = Some(Instant::now());
         self.serial += 1;
         self.text.clear();
-        self.describe(address, counters, device, queue_pairs);
-        // Blanks overwrite the rest of a longer earlier snapshot: valid JSON.
-        self.longest = self.longest.max(self.text.len());
-        while self.text.len() < self.longest {
-            self.text.push(' ');
-        }
-        if let Some(file) = &self.file {
-            // A failed write only leaves the older snapshot.
-            let _ = rustix::io::pwrite(file, self.text.as_bytes(), 0);
-        }
-    }
-
-    fn describe(
-        &mut self,
-        address: FunctionAddress,
-        counters: &Counters,
-        device: &[(&'static str, u64)],
-        queue_pairs: impl Iterator<Item = QueuePairState>,
-    ) {
         let Stat { serial, pid, device: name, text: out, .. } = self;
         let _ = write!(
             out,
@@ -111,8 +89,18 @@ impl Stat {
             out.push('}');
         }
         let _ = write!(out, "],\"serial_end\":{serial}}}");
+        // Blanks overwrite the rest of a longer earlier snapshot: valid JSON.
+        self.longest = self.longest.max(out.len());
+        while out.len() < self.longest {
+            out.push(' ');
+        }
+        if let Some(file) = &self.file {
+            // A failed write only leaves the older snapshot.
+            let _ = rustix::io::pwrite(file, out.as_bytes(), 0);
+        }
     }
 }
+
 /// Escapes a text for the inside of a JSON string.
 fn json_text(text: &str) -> String {
     let mut out = String::new();
@@ -174,7 +162,7 @@ mod tests {
     #[test]
     fn our_own_file_is_found() {
         let before = files_of(std::process::id()).unwrap().len();
-        let _stat = Stat::new();
+        let _stat = Stat::new("shm:job");
         assert!(files_of(std::process::id()).unwrap().len() > before);
         assert!(files_of(u32::MAX).is_err());
     }

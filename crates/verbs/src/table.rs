@@ -13,15 +13,14 @@ pub(crate) fn next_generation() -> u32 {
 }
 
 /// Slots, free or in use.
-#[derive(Debug)]
 pub(crate) struct Table<T> {
     slots: Vec<Slot<T>>,
     /// Freed slots, oldest first: a number is reused as late as possible.
     free: std::collections::VecDeque<u32>,
-    limit: usize,
+    /// Most objects that the table can hold.
+    pub(crate) limit: usize,
 }
 
-#[derive(Debug)]
 struct Slot<T> {
     generation: u32,
     value: Option<T>,
@@ -88,11 +87,6 @@ impl<T> Table<T> {
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
         let numbered = self.slots.iter().enumerate();
         numbered.filter_map(|(slot, entry)| Some((slot as u32, entry.value.as_ref()?)))
-    }
-
-    /// Most objects that the table can hold.
-    pub(crate) fn limit(&self) -> usize {
-        self.limit
     }
 }
 

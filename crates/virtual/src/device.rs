@@ -109,7 +109,7 @@ impl VirtualDevice {
             let why = format!("node {} is open already", options.node.unwrap_or(0));
             return Err(unavailable(why, "another number, or none"));
         };
-        let hosts = state.nic.hosts();
+        let hosts = state.nic.config.nodes();
         drop(state);
         Ok(VirtualDevice { world, name, node, host: node as usize % hosts, hosts, seed })
     }
@@ -144,7 +144,7 @@ impl NodeInfo for VirtualDevice {
 
     fn virtual_time(&self) -> Option<VirtualTime> {
         let state = self.world.lock();
-        let machine = state.nic.machine();
+        let machine = &state.nic.machine;
         Some(VirtualTime {
             now_ps: machine.now().ps(),
             events: machine.events(),

@@ -44,7 +44,7 @@ const HAS_ARGUMENT: u64 = 1 << 15;
 /// The machine, its queue pairs, and the packets in flight.
 pub(crate) struct Nic {
     pub(crate) config: Config,
-    machine: Machine,
+    pub(crate) machine: Machine,
     reader: Reader,
     places: Vec<Place>,
     /// Packets in flight, by sender's and receiver's place. The machine keeps their order.
@@ -161,21 +161,6 @@ impl Nic {
         self.machine.now()
     }
 
-    pub(crate) fn machine(&self) -> &Machine {
-        &self.machine
-    }
-
-    /// For tests that use the machine as no program of the device does.
-    #[cfg(test)]
-    pub(crate) fn api(&mut self) -> HostApi<'_> {
-        self.machine.api()
-    }
-
-    /// Number of hosts.
-    pub(crate) fn hosts(&self) -> usize {
-        self.config.nodes()
-    }
-
     /// Takes a free place of `host` with no packet in flight to or from it. Prefers unused
     /// functions, because each has its own doorbells.
     pub(crate) fn take_place(&mut self, host: usize) -> Option<usize> {
@@ -200,11 +185,6 @@ impl Nic {
     /// `until`.
     pub(crate) fn step(&mut self, until: Time) -> bool {
         self.machine.step_program(&mut self.reader, until)
-    }
-
-    /// Number of pending events.
-    pub(crate) fn pending(&self) -> usize {
-        self.machine.pending()
     }
 
     /// Packets that have arrived at a place and are unread.
@@ -312,14 +292,9 @@ impl Nic {
         header.length = (head.len() + body.len()) as u32;
         let [mut first, second, argument] = header.to_words();
         first |= HAS_ARGUMENT * u64::from(argument != 0);
-        let mut bytes = Vec::with_capacity(8 + head.len() + body.len());
-        if argument != 0 {
-            bytes.extend_from_slice(&argument.to_le_bytes());
-        }
-        bytes.extend_from_slice(head);
-        let start = bytes.len();
-        bytes.resize(start + body.len(), 0);
-        body.read(0, &mut bytes[start..]);
+        let argument = argument.to_le_bytes();
+        let argument = if header.argument != 0 { &argument[..] } else { &[] };
+        let bytes = [argument, head, &body.to_vec()].concat();
 
         let (needs_source, is_put) = (bytes.len() > IMMEDIATE_BYTES, bytes.len() > NAP_BYTES);
         let source = if needs_source { self.places[from].free_sources.pop() } else { None };
@@ -348,9 +323,6 @@ impl Nic {
             [Entry { address: address.unwrap_or(0), length: bytes.len() as u64 }]
         };
         let (sources, destinations) = (entry(source), entry(target));
-        let mut tail = [0; 16];
-        tail[..8].copy_from_slice(&words[0].to_le_bytes());
-        tail[8..].copy_from_slice(&words[1].to_le_bytes());
         let mut api = self.machine.api();
         if let Some(address) = source {
             let buffer = api.memory_mut(address, bytes.len());
@@ -371,7 +343,7 @@ impl Nic {
             magic: api.key(far.endpoint),
             wants_event: true,
             work,
-            tail: Tail::new(&tail).expect("16 bytes"),
+            tail: Tail::new(words.map(u64::to_le_bytes).as_flattened()).expect("16 bytes"),
         };
         let (node, function, _) = parts(near.endpoint);
         api.post(node, function, &descriptor).expect("lengths and addresses are in range")

@@ -21,10 +21,10 @@ impl State {
     /// Detects a standstill. Called when no event is pending and no program acts before `until`.
     /// `true`: a standstill begins, and the caller must [wake](State::wake) the waiting programs.
     pub(crate) fn gets_stuck(&mut self, until: Time) -> bool {
-        if self.standstill.is_some() || self.nic.pending() > 0 {
+        if self.standstill.is_some() || self.nic.machine.pending() > 0 {
             return false;
         }
-        let deadlock = self.nic.machine().deadlock().map(|cycle| cycle.to_string());
+        let deadlock = self.nic.machine.deadlock().map(|cycle| cycle.to_string());
         self.standstill = deadlock.or_else(|| self.who_waits_forever(until));
         self.standstill.is_some()
     }
@@ -110,7 +110,7 @@ mod tests {
         config.crossbar.get_channel = get_channel;
         let (world, functions) = two_functions(&config, 0);
         let mut state = world.lock();
-        let mut api = state.nic.api();
+        let mut api = state.nic.machine.api();
         let other = |node| Endpoint::new(node, 1, 0).expect("the second function");
         for at in 0..32 {
             for node in [0u8, 1] {

@@ -22,8 +22,6 @@ pub struct VirtualTransport {
     address: FunctionAddress,
     place: usize,
     bell: Arc<OwnedFd>,
-    /// The driving program's clock at the end of its last call.
-    clock: Time,
     /// The link that was polled last, for round-robin.
     turn: usize,
     next_tick: Time,
@@ -38,20 +36,19 @@ impl VirtualTransport {
         address: FunctionAddress,
     ) -> Result<VirtualTransport, Error> {
         let mut turn = world.arrive();
-        let me = turn.me();
+        let me = turn.me;
         let place = turn.open(host, address, me)?;
         let bell = turn.seats[place].as_ref().map(|seat| seat.bell.clone());
         let bell = bell.expect("it was opened just now");
-        let clock = turn.clock();
         drop(turn);
+        let next_tick = Time::ZERO;
         Ok(VirtualTransport {
             world,
             address,
             place,
             bell,
-            clock,
             turn: 0,
-            next_tick: Time::ZERO,
+            next_tick,
             sent: 0,
             received: 0,
         })
@@ -139,10 +136,10 @@ impl Transport for VirtualTransport {
     }
 
     fn now(&self) -> Instant {
-        // The driver may have used other functions since.
+        // Its driver's clock. The driver may have used other functions since.
         let state = self.world.lock();
-        let driver = state.seats[self.place].as_ref().map(|seat| state.turns[seat.driver].clock);
-        let clock = driver.map_or(self.clock, |clock| clock.max(self.clock));
+        let seat = state.seats[self.place].as_ref();
+        let clock = seat.map_or(Time::ZERO, |seat| state.turns[seat.driver].clock);
         self.world.base + Duration::from_nanos(clock.ps() / 1000)
     }
 
@@ -150,9 +147,7 @@ impl Transport for VirtualTransport {
         let mut turn = self.world.visit(self.place);
         let patience_ns = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
         let until = turn.clock() + Span::from_ns(patience_ns.min(1 << 50));
-        let link = turn.link(self.place, peer, until);
-        self.clock = turn.clock();
-        Ok(link)
+        Ok(turn.link(self.place, peer, until))
     }
 
     fn close(&mut self, link: LinkId) {
@@ -164,7 +159,6 @@ impl Transport for VirtualTransport {
             seat.free.push(link.0);
             turn.hang_up(index, end, Status::PeerGone);
         }
-        self.clock = turn.clock();
     }
 
     fn is_up(&self, link: LinkId) -> bool {
@@ -183,15 +177,11 @@ impl Transport for VirtualTransport {
         }
         let place = turn.place_of_end(index, wire.far(end))?;
         let gates = &turn.seats[place].as_ref()?.gates;
-        let gate = gates.get(&queue_pair).copied().unwrap_or(Gate::Closed);
-        self.clock = turn.clock();
-        Some(gate)
+        Some(gates.get(&queue_pair).copied().unwrap_or(Gate::Closed))
     }
 
     fn set_gate(&mut self, queue_pair: u32, gate: Gate) {
-        let mut turn = self.world.visit(self.place);
-        turn.set_gate(self.place, queue_pair, gate);
-        self.clock = turn.clock();
+        self.world.visit(self.place).set_gate(self.place, queue_pair, gate);
     }
 
     fn send(
@@ -234,17 +224,15 @@ impl Transport for VirtualTransport {
         {
             turn.want_room(self.place);
             turn.wires[index].wants[far] = true;
-            self.clock = turn.clock();
             return Err(SendError::Busy);
         }
         let started = turn.nic.send((self.place, to), tag, header, head, body);
         turn.wires[index].flying[far] += 1;
         turn.wires[index].wants[far] = false;
         turn.spend_until(started);
-        let me = turn.me();
+        let me = turn.me;
         turn.turns[me].empty_polls.end();
         self.sent += 1;
-        self.clock = turn.clock();
         Ok(Receipt::Delivered)
     }
 
@@ -268,13 +256,12 @@ impl Transport for VirtualTransport {
         {
             seat.news = true;
         }
-        let me = turn.me();
+        let me = turn.me;
         turn.note_poll(me, self.place, taken > 0);
         if turn.clock() >= self.next_tick {
             self.next_tick = turn.clock() + TICK;
             sink.tick(&[("packets_sent", self.sent), ("packets_received", self.received)]);
         }
-        self.clock = turn.clock();
         taken
     }
 
@@ -290,9 +277,7 @@ impl Transport for VirtualTransport {
     }
 
     fn sleep(&mut self, timeout: Option<Duration>) -> Result<(), Error> {
-        let turn = self.world.sleep(self.place, timeout);
-        self.clock = turn.clock();
-        drop(turn);
+        drop(self.world.sleep(self.place, timeout));
         self.standstill().map_or(Ok(()), Err)
     }
 

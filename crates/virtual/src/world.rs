@@ -82,12 +82,13 @@ pub(crate) struct State {
 pub(crate) struct Turn<'w> {
     /// `Some` until the turn ends.
     state: Option<MutexGuard<'w, State>>,
-    me: usize,
+    /// The program's index.
+    pub(crate) me: usize,
 }
 
 impl World {
     pub(crate) fn new(nic: Nic, seed: u64, programs: usize) -> World {
-        let seats = (0..nic.hosts() * nic.config.nic.functions * nic.config.nic.queue_pairs)
+        let seats = (0..nic.config.nodes() * nic.config.nic.functions * nic.config.nic.queue_pairs)
             .map(|_| None)
             .collect();
         let state = State {
@@ -125,10 +126,7 @@ impl World {
             state.has_begun = true;
             state.turns.notify_all();
         }
-        let now = state.nic.now();
-        let program = &mut state.turns[me];
-        program.came_in(now);
-        program.clock += cost;
+        state.turns[me].clock += cost;
         self.wait_for_turn(state, me)
     }
 
@@ -136,8 +134,6 @@ impl World {
     pub(crate) fn visit(&self, place: usize) -> Turn<'_> {
         let mut state = self.lock();
         let me = state.call_for(place);
-        let now = state.nic.now();
-        state.turns[me].came_in(now);
         // A panicking thread does not wait for a turn.
         if !state.has_begun || std::thread::panicking() {
             return Turn::new(state, me);
@@ -321,10 +317,12 @@ impl World {
 pub(crate) const FAR: Time = Time::from_ps(1 << 62);
 
 impl State {
-    /// The calling thread's program, which drives the function at `place` from now on.
+    /// The calling thread's program, which drives the function at `place` from now on. Begins its
+    /// call.
     fn call_for(&mut self, place: usize) -> usize {
         let now = self.nic.now();
         let me = self.turns.caller(now);
+        self.turns[me].came_in(now);
         let Some(seat) = &mut self.seats[place] else { return me };
         let before = std::mem::replace(&mut seat.driver, me);
         let address = seat.address;
@@ -346,16 +344,12 @@ impl State {
 
     /// Runs the machine up to `until`. `false`: a program was woken before that.
     fn run(&mut self, until: Time) -> bool {
-        loop {
-            if self.wake() {
-                return false;
-            }
-            if !self.nic.step(until) {
-                return true;
-            }
-            self.changed = self.nic.now();
-            self.absorb();
+        let is_due = self.run_out(until);
+        if is_due {
+            // No event is left until then: this only advances time.
+            self.nic.step(until);
         }
+        is_due
     }
 
     /// Runs the pending events up to `until`, without advancing time beyond them. `false`: a
@@ -365,7 +359,7 @@ impl State {
             if self.wake() {
                 return false;
             }
-            if self.nic.pending() == 0 || !self.nic.step(until) {
+            if self.nic.machine.pending() == 0 || !self.nic.step(until) {
                 return true;
             }
             self.changed = self.nic.now();
@@ -733,11 +727,6 @@ impl<'w> Turn<'w> {
     /// The program's clock.
     pub(crate) fn clock(&self) -> Time {
         self.turns[self.me].clock
-    }
-
-    /// The program's index.
-    pub(crate) fn me(&self) -> usize {
-        self.me
     }
 
     /// Takes the turn apart: the program stays in its call, and the lock stays held.

@@ -367,7 +367,10 @@ fn status_of(reason: DownReason) -> Status {
 
 impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io, R> {
     /// Frames get lost, and peers die.
-    const DELIVERS_LATER: bool = true;
+    #[inline(always)]
+    fn delivers_later(&self) -> bool {
+        true
+    }
 
     fn address(&self) -> FunctionAddress {
         self.address

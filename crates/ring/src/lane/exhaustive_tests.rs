@@ -7,7 +7,9 @@
 //! polling loop. At the end every packet that the receiver has not seen must be findable: behind a
 //! bell, or at the cursor of a polled lane.
 
-use super::model_tests::{Model, ONE_PACKET_RUNS, Shared, Sink, Source, TWO_PACKET_RUNS, lane};
+use super::model_tests::{
+    MODEL, Model, ONE_PACKET_RUNS, Shared, Sink, Source, TWO_PACKET_RUNS, lane,
+};
 use super::*;
 use loom::thread;
 use std::ops::RangeInclusive;
@@ -16,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A lane that is polled, has delivered one packet, and holds `credit` chunks.
 fn polled(geometry: Geometry, credit: usize, shared: &Shared) -> (Source, Sink) {
-    let (mut source, mut sink) = lane(model(geometry, credit), 0, shared);
+    let (mut source, mut sink) = lane(Model { geometry, credit, ..MODEL }, 0, shared);
     source.send(1);
     hear(&mut sink, shared);
     assert!(sink.step() && sink.taken == 1, "the first packet is in the small chunk");
@@ -27,20 +29,6 @@ fn polled(geometry: Geometry, credit: usize, shared: &Shared) -> (Source, Sink) 
 fn hear(sink: &mut Sink, shared: &Shared) {
     if shared.doorbell.is_rung() {
         shared.doorbell.answer(|_| sink.rang());
-    }
-}
-
-fn model(geometry: Geometry, credit: usize) -> Model {
-    Model {
-        geometry,
-        preemptions: 0,
-        senders: 1,
-        packets: 0,
-        credit,
-        grant_late: false,
-        parkings: 0,
-        park_early: false,
-        parked_serves: 0,
     }
 }
 
@@ -160,7 +148,7 @@ fn parking() {
 fn parking_early() {
     race(
         |shared| {
-            let (mut source, mut sink) = lane(model(ONE_PACKET_RUNS, 1), 0, shared);
+            let (mut source, mut sink) = lane(MODEL, 0, shared);
             source.send(1);
             hear(&mut sink, shared);
             (source, sink)

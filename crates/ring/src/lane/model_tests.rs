@@ -56,6 +56,19 @@ pub(super) struct Model {
     pub(super) parked_serves: u32,
 }
 
+/// One sender whose packets each need a run; its receiver never parks the lane.
+pub(super) const MODEL: Model = Model {
+    geometry: ONE_PACKET_RUNS,
+    preemptions: 3,
+    senders: 1,
+    packets: 3,
+    credit: 1,
+    grant_late: false,
+    parkings: 0,
+    park_early: false,
+    parked_serves: 0,
+};
+
 fn memory(geometry: &Geometry) -> LaneMemory<ModelSegment> {
     LaneMemory {
         pool: ModelSegment::new(geometry.pool_chunks * geometry.chunk_lines * LINE_WORDS),
@@ -334,18 +347,7 @@ impl Model {
 // shows: D-02, D-13
 #[test]
 fn granting() {
-    Model {
-        geometry: TWO_PACKET_RUNS,
-        preemptions: 3,
-        senders: 1,
-        packets: 3,
-        credit: 1,
-        grant_late: false,
-        parkings: 0,
-        park_early: false,
-        parked_serves: 0,
-    }
-    .check();
+    Model { geometry: TWO_PACKET_RUNS, ..MODEL }.check();
 }
 
 /// Without credit the lane continues in host memory, in order. A host chunk is reused only after it
@@ -353,36 +355,14 @@ fn granting() {
 // shows: D-16, D-19
 #[test]
 fn host_memory() {
-    Model {
-        geometry: ONE_PACKET_RUNS,
-        preemptions: 2,
-        senders: 1,
-        packets: 4,
-        credit: 0,
-        grant_late: false,
-        parkings: 0,
-        park_early: false,
-        parked_serves: 0,
-    }
-    .check();
+    Model { preemptions: 2, packets: 4, credit: 0, ..MODEL }.check();
 }
 
 /// Credit that comes while the lane is in host memory brings it back to the pool, in order.
 // shows: D-16, D-17, D-19
 #[test]
 fn back_from_host_memory() {
-    Model {
-        geometry: ONE_PACKET_RUNS,
-        preemptions: 3,
-        senders: 1,
-        packets: 3,
-        credit: 1,
-        grant_late: true,
-        parkings: 0,
-        park_early: false,
-        parked_serves: 0,
-    }
-    .check();
+    Model { grant_late: true, ..MODEL }.check();
 }
 
 /// A lane parks when idle, and its receiver then sleeps. No wake-up is lost, and no extent is taken
@@ -390,36 +370,14 @@ fn back_from_host_memory() {
 // shows: D-02, D-13
 #[test]
 fn parking() {
-    Model {
-        geometry: ONE_PACKET_RUNS,
-        preemptions: 4,
-        senders: 1,
-        packets: 2,
-        credit: 1,
-        grant_late: false,
-        parkings: 1,
-        park_early: false,
-        parked_serves: 0,
-    }
-    .check();
+    Model { preemptions: 4, packets: 2, parkings: 1, ..MODEL }.check();
 }
 
 /// A second parking, while the sender may not have moved to the first one's small chunk yet.
 // shows: D-02, D-13
 #[test]
 fn parking_twice() {
-    Model {
-        geometry: ONE_PACKET_RUNS,
-        preemptions: 3,
-        senders: 1,
-        packets: 3,
-        credit: 1,
-        grant_late: false,
-        parkings: 2,
-        park_early: false,
-        parked_serves: 0,
-    }
-    .check();
+    Model { parkings: 2, ..MODEL }.check();
 }
 
 /// A parking that begins before the packet that rang is read: the sender's next packet must not
@@ -427,36 +385,14 @@ fn parking_twice() {
 // shows: D-02
 #[test]
 fn parking_early() {
-    Model {
-        geometry: ONE_PACKET_RUNS,
-        preemptions: 3,
-        senders: 1,
-        packets: 2,
-        credit: 1,
-        grant_late: false,
-        parkings: 1,
-        park_early: true,
-        parked_serves: 0,
-    }
-    .check();
+    Model { packets: 2, parkings: 1, park_early: true, ..MODEL }.check();
 }
 
 /// Two senders ring one doorbell, and either may wake the receiver.
 // shows: D-02
 #[test]
 fn two_senders() {
-    Model {
-        geometry: ONE_PACKET_RUNS,
-        preemptions: 3,
-        senders: 2,
-        packets: 1,
-        credit: 1,
-        grant_late: false,
-        parkings: 1,
-        park_early: false,
-        parked_serves: 0,
-    }
-    .check();
+    Model { senders: 2, packets: 1, parkings: 1, ..MODEL }.check();
 }
 
 /// A lane that stays parked while it delivers: every packet rings, and no wake-up is lost when the
@@ -464,16 +400,5 @@ fn two_senders() {
 // shows: D-02, D-13
 #[test]
 fn served_while_parked() {
-    Model {
-        geometry: TWO_PACKET_RUNS,
-        preemptions: 3,
-        senders: 1,
-        packets: 3,
-        credit: 1,
-        grant_late: false,
-        parkings: 1,
-        park_early: false,
-        parked_serves: 2,
-    }
-    .check();
+    Model { geometry: TWO_PACKET_RUNS, parkings: 1, parked_serves: 2, ..MODEL }.check();
 }

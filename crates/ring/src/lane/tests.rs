@@ -5,7 +5,6 @@ use crate::doorbell::{DOORBELL_LINES, Doorbell, LANES};
 use crate::memory::{Memory, Owner, View};
 use crate::segment::{LINE_BYTES, Segment, Words};
 use crate::sync::{Fences, Ordering};
-use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -19,25 +18,16 @@ const ROUNDS: u64 = if cfg!(miri) { 30 } else { 20_000 };
 type Ends = (LaneSender<Segment>, LaneReceiver<Segment>);
 
 fn segment(lines: usize) -> Segment {
-    struct Block(NonNull<u8>, Layout);
-    // SAFETY: the block is only freed here; all access goes through views and atomics.
-    unsafe impl Send for Block {}
-    // SAFETY: as above.
-    unsafe impl Sync for Block {}
-    impl Owner for Block {}
-    impl Drop for Block {
-        fn drop(&mut self) {
-            // SAFETY: allocated below with this layout.
-            unsafe { dealloc(self.0.as_ptr(), self.1) }
-        }
-    }
-    let layout = Layout::from_size_align(lines * LINE_BYTES, LINE_BYTES).unwrap();
-    // SAFETY: no test asks for 0 lines.
-    let start = NonNull::new(unsafe { alloc_zeroed(layout) }).unwrap();
-    // SAFETY: the block lives until its owner is dropped.
-    let memory =
-        unsafe { Memory::from_owner(start, layout.size(), true, Arc::new(Block(start, layout))) };
-    Segment::new(&memory, 0, memory.len())
+    #[repr(align(64))]
+    #[derive(Clone)]
+    struct Line(#[allow(dead_code)] [u8; LINE_BYTES]);
+    struct Lines(Vec<Line>);
+    impl Owner for Lines {}
+    let mut lines = Lines(vec![Line([0; LINE_BYTES]); lines]);
+    let (start, bytes) = (NonNull::from(&mut lines.0[..]).cast(), size_of_val(&lines.0[..]));
+    // SAFETY: a vector that is moved keeps its bytes in place, and they live as long as the owner.
+    let memory = unsafe { Memory::from_owner(start, bytes, true, Arc::new(lines)) };
+    Segment::new(&memory, 0, bytes)
 }
 
 fn memory() -> LaneMemory<Segment> {
@@ -67,8 +57,7 @@ fn receive(receiver: &mut LaneReceiver<Segment>) -> (Vec<u64>, Vec<Freed>) {
         match receiver.peek() {
             Arrival::Nothing => return (numbers, extents),
             Arrival::Packet([first, number, _], payload) => {
-                let mut body = vec![0; (first >> 32) as usize];
-                payload.read(0, &mut body);
+                let body = payload.part(0, (first >> 32) as usize).expect("inside").to_vec();
                 assert!(body.iter().all(|byte| *byte == number as u8));
                 numbers.push(number);
                 receiver.take(first);
@@ -257,28 +246,38 @@ impl Random {
     }
 }
 
-/// Writes random words to all `targets` until stopped.
-fn scribble(
-    memory: &LaneMemory<Segment>,
-    targets: &[(&Segment, std::ops::Range<usize>)],
-    random: &mut Random,
-) {
-    let (segment, words) = &targets[random.draw() as usize % targets.len()];
-    let at = words.start + random.draw() as usize % words.len();
+/// Writes random words to one of `targets`.
+fn scribble(memory: &LaneMemory<Segment>, targets: &[&Segment], random: &mut Random) {
+    let segment = targets[random.draw() as usize % targets.len()];
+    let at = random.draw() as usize % (segment.bytes() / 8);
     segment.word(at).store(random.likely(memory), Ordering::Relaxed);
     // Often a whole header, at the start of a line.
     if random.draw().is_multiple_of(2) {
         let line = at / LINE_WORDS * LINE_WORDS;
-        if line >= words.start && line + HEADER_WORDS <= words.end {
-            for offset in [3, 2, 1, 0] {
-                segment.word(line + offset).store(random.likely(memory), Ordering::Relaxed);
-            }
+        for offset in [3, 2, 1, 0] {
+            segment.word(line + offset).store(random.likely(memory), Ordering::Relaxed);
         }
     }
 }
 
-fn all(segment: &Segment) -> std::ops::Range<usize> {
-    0..segment.bytes() / 8
+/// Acts while another thread writes random words to `targets`.
+fn beside_scribbler(
+    memory: &LaneMemory<Segment>,
+    targets: &[&Segment],
+    seed: u64,
+    act: impl FnOnce(),
+) {
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut random = Random(seed);
+            while !stop.load(Ordering::Relaxed) {
+                scribble(memory, targets, &mut random);
+            }
+        });
+        act();
+        stop.store(true, Ordering::Relaxed);
+    });
 }
 
 /// Receives as a device does from a hostile sender. A lane with a violation is made anew.
@@ -290,8 +289,7 @@ fn endure(receiver: &mut LaneReceiver<Segment>, memory: &LaneMemory<Segment>, ra
             Arrival::Packet(words, payload) => {
                 let bytes = (words[0] >> 32) as usize;
                 assert!(bytes <= GEOMETRY.packet_bytes());
-                let mut body = vec![0; bytes];
-                payload.read(0, &mut body);
+                payload.read(0, &mut vec![0; bytes]);
                 receiver.take(words[0]);
             }
             Arrival::Moved { freed, .. } => {
@@ -326,21 +324,9 @@ fn endure(receiver: &mut LaneReceiver<Segment>, memory: &LaneMemory<Segment>, ra
 fn hostile_sender() {
     let memory = memory();
     let bells = segment(DOORBELL_LINES);
-    let stop = AtomicBool::new(false);
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let mut random = Random(77);
-            // The whole control block: a sender can map all of it writable.
-            let targets = [
-                (&memory.pool, all(&memory.pool)),
-                (&memory.control, all(&memory.control)),
-                (&memory.host, all(&memory.host)),
-                (&bells, all(&bells)),
-            ];
-            while !stop.load(Ordering::Relaxed) {
-                scribble(&memory, &targets, &mut random);
-            }
-        });
+    // The whole control block: a sender can map all of it writable.
+    let targets = [&memory.pool, &memory.control, &memory.host, &bells];
+    beside_scribbler(&memory, &targets, 77, || {
         let doorbell = Doorbell::new(bells.clone());
         let mut random = Random(99);
         let mut receiver = ends(&memory, u64::MAX - 5).1;
@@ -353,7 +339,6 @@ fn hostile_sender() {
                 doorbell.end_sleep();
             }
         }
-        stop.store(true, Ordering::Relaxed);
     });
 }
 
@@ -363,18 +348,8 @@ fn hostile_sender() {
 #[cfg_attr(miri, ignore = "the peer races on purpose")]
 fn hostile_receiver() {
     let memory = memory();
-    let bells = segment(DOORBELL_LINES);
-    let stop = AtomicBool::new(false);
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let mut random = Random(78);
-            let targets =
-                [(&memory.control, all(&memory.control)), (&memory.pool, all(&memory.pool))];
-            while !stop.load(Ordering::Relaxed) {
-                scribble(&memory, &targets, &mut random);
-            }
-        });
-        let doorbell = Doorbell::new(bells.clone());
+    beside_scribbler(&memory, &[&memory.control, &memory.pool], 78, || {
+        let doorbell = Doorbell::new(segment(DOORBELL_LINES));
         let mut sender = ends(&memory, 0).0;
         let mut random = Random(100);
         for number in 0..ROUNDS * 10 {
@@ -383,7 +358,6 @@ fn hostile_receiver() {
                 doorbell.ring(number as usize % LANES);
             }
         }
-        stop.store(true, Ordering::Relaxed);
     });
 }
 
@@ -396,11 +370,7 @@ fn arbitrary_memory() {
         let memory = memory();
         let mut random = Random(seed);
         let (mut sender, mut receiver) = ends(&memory, random.draw());
-        let targets = [
-            (&memory.pool, all(&memory.pool)),
-            (&memory.control, all(&memory.control)),
-            (&memory.host, all(&memory.host)),
-        ];
+        let targets = [&memory.pool, &memory.control, &memory.host];
         for number in 0..100 {
             for _ in 0..random.draw() % 8 {
                 scribble(&memory, &targets, &mut random);

@@ -11,7 +11,6 @@ use bellwire_ring::lane::{
 use bellwire_ring::memory::{Memory, Owner, View};
 use bellwire_ring::segment::{LINE_BYTES, LINE_WORDS, Segment, Words};
 use bellwire_ring::sync::{Fences, Ordering};
-use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::thread::{self, Thread};
@@ -41,10 +40,6 @@ pub fn run(
         Fences::Symmetric
     } else {
         fences
-    };
-    let segment = |lines: usize| {
-        let memory = aligned(lines * LINE_BYTES);
-        Segment::new(&memory, 0, memory.len())
     };
     let memory = LaneMemory {
         pool: segment(geometry.pool_chunks * geometry.chunk_lines),
@@ -317,24 +312,17 @@ fn pause(tries: &mut u32) {
 }
 
 /// Zeroed memory that starts at a cache line.
-pub fn aligned(bytes: usize) -> Memory {
-    struct Block(NonNull<u8>, Layout);
-    // SAFETY: the block is only freed here; all access goes through views.
-    unsafe impl Send for Block {}
-    // SAFETY: as above.
-    unsafe impl Sync for Block {}
-    impl Owner for Block {}
-    impl Drop for Block {
-        fn drop(&mut self) {
-            // SAFETY: allocated below with this layout.
-            unsafe { dealloc(self.0.as_ptr(), self.1) }
-        }
-    }
-    let layout = Layout::from_size_align(bytes, LINE_BYTES).expect("a small block");
-    // SAFETY: no caller asks for 0 bytes.
-    let start = NonNull::new(unsafe { alloc_zeroed(layout) }).expect("there is memory");
-    // SAFETY: the block lives until its owner is dropped.
-    unsafe { Memory::from_owner(start, bytes, true, Arc::new(Block(start, layout))) }
+fn segment(lines: usize) -> Segment {
+    #[repr(align(64))]
+    #[derive(Clone)]
+    struct Line(#[allow(dead_code)] [u8; LINE_BYTES]);
+    struct Lines(Vec<Line>);
+    impl Owner for Lines {}
+    let mut lines = Lines(vec![Line([0; LINE_BYTES]); lines]);
+    let (start, bytes) = (NonNull::from(&mut lines.0[..]).cast(), size_of_val(&lines.0[..]));
+    // SAFETY: a vector that is moved keeps its bytes in place, and they live as long as the owner.
+    let memory = unsafe { Memory::from_owner(start, bytes, true, Arc::new(lines)) };
+    Segment::new(&memory, 0, bytes)
 }
 
 const REGISTER_PRIVATE_EXPEDITED: i32 = 1 << 4;

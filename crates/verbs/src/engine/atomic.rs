@@ -8,14 +8,14 @@ use super::Core;
 use super::chain::check_bounds;
 use super::outbox::Reply;
 use super::payload::{Head, words};
+use super::receive::Packet;
 use super::regions::Request;
 use super::work::{Attempt, Outcome, Posted, Work};
 use crate::Atomic;
 use bellwire_device::{
-    AtomicOperation, Direct, Error, Kind, LinkId, PacketHeader, QueuePair, RemoteAt, Result,
-    Rights, Status, Transport, Verdict,
+    AtomicOperation, Direct, Error, Kind, PacketHeader, QueuePair, RemoteAt, Result, Rights,
+    Status, Transport, Verdict,
 };
-use bellwire_ring::memory::View;
 
 /// An atomic in progress.
 pub(crate) struct AtomicWork {
@@ -58,8 +58,7 @@ impl Core {
         match transport.atomic(posted.link, key, offset, operation) {
             Direct::Done(value) => {
                 let outcome = Outcome { status: Status::Success, length: 8, value };
-                self.finish_posted(slot, posted, outcome);
-                return Attempt::Started;
+                return self.finish_posted(slot, posted, outcome);
             }
             Direct::Pending => return Attempt::Blocked(posted),
             Direct::Refused(status) => return self.fail(transport, slot, posted, status),
@@ -74,12 +73,8 @@ impl Core {
     }
 
     /// A peer requests an atomic on our memory.
-    pub(super) fn on_atomic(
-        &mut self,
-        link: LinkId,
-        header: PacketHeader,
-        payload: View<'_>,
-    ) -> Verdict {
+    pub(super) fn on_atomic(&mut self, packet: &Packet<'_>) -> Verdict {
+        let Packet { link, header, payload, .. } = *packet;
         let Some([key, index, offset, operand, expected]) = words(payload) else {
             return self.violation();
         };

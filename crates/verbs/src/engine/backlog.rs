@@ -4,7 +4,7 @@
 //! too much of it stops its gate. Its senders wait until it has been read (STOP and GO, H-15,
 //! H-16). So a program that neglects one queue pair does not starve the others.
 
-use bellwire_device::{FunctionAddress, Kind, LinkId, PacketFlags};
+use bellwire_device::{FunctionAddress, Kind, LinkId, PacketHeader};
 use bellwire_protocol::{Damq, GatePolicy, Signal};
 use bellwire_ring::memory::View;
 
@@ -15,24 +15,20 @@ const CELL_BYTES: usize = 256;
 #[derive(Clone, Copy)]
 pub(crate) struct Waiting {
     pub(crate) kind: Kind,
-    pub(crate) flags: PacketFlags,
     pub(crate) link: LinkId,
     pub(crate) link_generation: u32,
     pub(crate) from: FunctionAddress,
-    pub(crate) source: u32,
-    pub(crate) argument: u64,
+    pub(crate) header: PacketHeader,
 }
 
 impl Default for Waiting {
     fn default() -> Self {
         Waiting {
             kind: Kind::Send,
-            flags: PacketFlags::empty(),
             link: LinkId(0),
             link_generation: 0,
             from: FunctionAddress::default(),
-            source: 0,
-            argument: 0,
+            header: PacketHeader::new(Kind::Send, 0, 0, 0),
         }
     }
 }

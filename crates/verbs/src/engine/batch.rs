@@ -147,7 +147,7 @@ impl Core {
             room -= usize::from(send.signaled);
             count += 1;
         }
-        let (from, to) = (qp.handle.number, qp.routing.cached_peer().queue_pair);
+        let (from, to) = (qp.handle.number, qp.routing.cache.to.queue_pair);
         let header = PacketHeader::new(Kind::Batch, to, from, 0);
         let records = View::of(&batch[..length]);
         if count < 2 || transport.send_message(link, header, &[], records).is_none() {

@@ -65,23 +65,16 @@ impl Core {
         if !buffers.iter().all(|buffer| registered(&self.regions, buffer)) {
             return Err(Error::NoSuchRegion);
         }
-        let too_long = || Error::TooLong {
-            length: usize::MAX,
-            maximum: self.limits.message_bytes,
-            what: "a put or get",
-        };
-        let here = total_bytes(local_lengths(local)).map_err(|_| too_long())?;
-        let there = total_bytes(remote_lengths(remote)).map_err(|_| too_long())?;
+        let maximum = self.limits.message_bytes;
+        let too_long = |length| Error::TooLong { length, maximum, what: "a put or get" };
+        let here = total_bytes(local_lengths(local)).map_err(|_| too_long(usize::MAX))?;
+        let there = total_bytes(remote_lengths(remote)).map_err(|_| too_long(usize::MAX))?;
         if here != there {
             let (sources, destinations) = if from_local { (here, there) } else { (there, here) };
             return Err(Error::UnequalSums { sources, destinations });
         }
-        if here > self.limits.message_bytes as u64 {
-            return Err(Error::TooLong {
-                length: here as usize,
-                maximum: self.limits.message_bytes,
-                what: "a put or get",
-            });
+        if here > maximum as u64 {
+            return Err(too_long(here as usize));
         }
         Ok((here, owner))
     }

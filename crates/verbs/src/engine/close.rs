@@ -3,12 +3,11 @@
 
 use super::Core;
 use super::outbox::Reply;
-use super::receive::received;
+use super::receive::{Packet, received};
 use super::routing::Route;
 use super::work::Operation;
 use bellwire_device::{
-    Address, Error, FunctionAddress, Gate, Kind, LinkId, PacketHeader, QueuePair, Result, Status,
-    Transport, Verdict,
+    Address, Error, Gate, Kind, LinkId, PacketHeader, QueuePair, Result, Status, Transport, Verdict,
 };
 use bellwire_protocol::OpId;
 
@@ -57,7 +56,7 @@ impl Core {
         }
         let slots: Vec<u32> = self.queue_pairs.iter().map(|(slot, _)| slot).collect();
         for slot in slots {
-            match self.queue_pairs[slot].routing.route() {
+            match self.queue_pairs[slot].routing.route {
                 Route::Connected { link: ours, .. } if ours == link => {
                     self.end_connection(transport, slot, why);
                 }
@@ -74,7 +73,7 @@ impl Core {
     }
 
     /// A connection is over: all posted descriptors complete with `why`, receives too.
-    fn end_connection<T: Transport>(&mut self, transport: &mut T, slot: u32, why: Status) {
+    fn end_connection(&mut self, transport: &mut dyn Transport, slot: u32, why: Status) {
         self.queue_pairs[slot].routing.set(Route::Disconnected { why });
         self.flush(transport, slot, None, why);
         self.flush_receives(slot, why);
@@ -82,9 +81,9 @@ impl Core {
 
     /// Completes the sends, operations and arriving messages of a queue pair: all of them, or those
     /// of one link.
-    fn flush<T: Transport>(
+    fn flush(
         &mut self,
-        transport: &mut T,
+        transport: &mut dyn Transport,
         slot: u32,
         only: Option<LinkId>,
         why: Status,
@@ -131,13 +130,13 @@ impl Core {
     }
 
     /// Destroys a queue pair.
-    pub(super) fn destroy_queue_pair<T: Transport>(
+    pub(crate) fn destroy_queue_pair(
         &mut self,
-        transport: &mut T,
+        transport: &mut dyn Transport,
         queue_pair: QueuePair,
     ) -> Result<()> {
         let QueuePair { slot, generation, number } = queue_pair;
-        self.queue_pairs.find(slot, generation).ok_or_else(|| Error::NoSuchQueuePair)?;
+        self.queue_pairs.of(queue_pair)?;
         // After this no peer sends to it.
         transport.set_gate(number, Gate::Closed);
         self.gates.retain(|gate| gate.0 != number);
@@ -165,14 +164,14 @@ impl Core {
     }
 
     /// Ends a queue pair's connection.
-    pub(super) fn disconnect<T: Transport>(
+    pub(crate) fn disconnect(
         &mut self,
-        transport: &mut T,
+        transport: &mut dyn Transport,
         queue_pair: QueuePair,
     ) -> Result<()> {
-        let QueuePair { slot, generation, .. } = queue_pair;
-        let qp = self.queue_pairs.find(slot, generation).ok_or_else(|| Error::NoSuchQueuePair)?;
-        let state = match qp.routing.route() {
+        let slot = queue_pair.slot;
+        let qp = self.queue_pairs.of(queue_pair)?;
+        let state = match qp.routing.route {
             Route::Connected { .. } | Route::Connecting => {
                 self.tell_disconnected(slot);
                 self.cancel_attempt(slot);
@@ -187,7 +186,7 @@ impl Core {
 
     fn tell_disconnected(&mut self, slot: u32) {
         let qp = &self.queue_pairs[slot];
-        if let Route::Connected { link, peer } = qp.routing.route() {
+        if let Route::Connected { link, peer } = qp.routing.route {
             let number = qp.handle.number;
             let header = PacketHeader::new(Kind::Disconnect, peer.queue_pair, number, 0);
             self.reply(link, Reply::new(header, &[]));
@@ -195,11 +194,11 @@ impl Core {
     }
 
     /// The peer of a connection ended it.
-    pub(super) fn on_disconnect(&mut self, from: FunctionAddress, header: PacketHeader) -> Verdict {
-        let Some(slot) = self.slot_of(header.destination) else { return Verdict::Taken };
+    pub(super) fn on_disconnect(&mut self, packet: &Packet<'_>) -> Verdict {
+        let Some(slot) = self.slot_of(packet.header.destination) else { return Verdict::Taken };
         let qp = &self.queue_pairs[slot];
-        if let Route::Connected { peer, .. } = qp.routing.route()
-            && peer == Address::new(from.node, from.function, header.source)
+        if let Route::Connected { peer, .. } = qp.routing.route
+            && peer == packet.source()
         {
             self.teardowns.push(Teardown::Connection { queue_pair: qp.handle });
         }

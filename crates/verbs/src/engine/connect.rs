@@ -4,6 +4,7 @@ use super::Core;
 use super::outbox::Reply;
 use super::payload::{REJECT_BUSY, REJECT_BY_PROGRAM, REJECT_NOBODY};
 use super::queue_pair::QueuePairContext;
+use super::receive::Packet;
 use super::routing::Route;
 use super::work::{Attempt, Posted, Work};
 use crate::{ConnectionProgress, ConnectionRequest, Listener};
@@ -29,7 +30,7 @@ pub(crate) struct Listening {
 
 /// A queue pair's request for a connection.
 pub(crate) struct ConnectAttempt {
-    to: Address,
+    pub(crate) to: Address,
     private_data: Box<[u8]>,
     request: u64,
     link: Option<LinkId>,
@@ -71,18 +72,14 @@ impl ConnectAttempt {
             self.tried = "no process answered at that node and function";
         }
     }
-
-    pub(crate) fn to(&self) -> Address {
-        self.to
-    }
 }
 
 // The requesting side.
 impl Core {
     /// Asks for a connection.
-    pub(super) fn start_connect<T: Transport>(
+    pub(crate) fn start_connect(
         &mut self,
-        transport: &mut T,
+        transport: &mut dyn Transport,
         queue_pair: QueuePair,
         to: Address,
         private_data: &[u8],
@@ -119,16 +116,9 @@ impl Core {
         queue_pair: QueuePair,
         private_data: &[u8],
     ) -> Result<()> {
-        let maximum = self.limits.private_data_bytes;
-        if private_data.len() > maximum {
-            let length = private_data.len();
-            return Err(Error::TooLong { length, maximum, what: "private data" });
-        }
-        let qp = self
-            .queue_pairs
-            .find(queue_pair.slot, queue_pair.generation)
-            .ok_or_else(|| Error::NoSuchQueuePair)?;
-        let (state, hint) = match qp.routing.route() {
+        self.check_private_data(private_data)?;
+        let qp = self.queue_pairs.of(queue_pair)?;
+        let (state, hint) = match qp.routing.route {
             _ if qp.channel.is_some() => ("a channel", "create an ordinary queue pair"),
             Route::Connected { .. } => ("connected", "disconnect it first"),
             Route::Connecting => ("connecting", "wait for the answer, or disconnect it first"),
@@ -136,6 +126,12 @@ impl Core {
             Route::Unconnected | Route::Disconnected { .. } => return Ok(()),
         };
         Err(Error::WrongState { call, state, hint })
+    }
+
+    fn check_private_data(&self, private_data: &[u8]) -> Result<()> {
+        let (length, maximum) = (private_data.len(), self.limits.private_data_bytes);
+        let too_long = || Error::TooLong { length, maximum, what: "private data" };
+        if length <= maximum { Ok(()) } else { Err(too_long()) }
     }
 
     fn ask(&mut self, slot: u32, link: LinkId) {
@@ -189,10 +185,7 @@ impl Core {
 
     /// The progress of a connection.
     pub(crate) fn connection(&mut self, queue_pair: QueuePair) -> Result<ConnectionProgress> {
-        let qp = self
-            .queue_pairs
-            .find_mut(queue_pair.slot, queue_pair.generation)
-            .ok_or_else(|| Error::NoSuchQueuePair)?;
+        let qp = self.queue_pairs.of_mut(queue_pair)?;
         let none = Error::WrongState {
             call: "asking for a connection's outcome",
             state: "not connecting",
@@ -232,22 +225,16 @@ impl Core {
     }
 
     /// A peer accepts.
-    pub(super) fn on_accept(
-        &mut self,
-        link: LinkId,
-        from: FunctionAddress,
-        header: PacketHeader,
-        payload: View<'_>,
-    ) -> Verdict {
+    pub(super) fn on_accept(&mut self, packet: &Packet<'_>) -> Verdict {
+        let Packet { link, from, header, payload } = *packet;
         let Some(private_data) = self.private_data(payload) else { return self.violation() };
         let Some(slot) = self.asked(from, &header) else {
             // We have given up: tell the peer that there is no connection.
             let refusal = PacketHeader::new(Kind::Disconnect, header.source, header.destination, 0);
             return self.answer(link, Ok(Reply::new(refusal, &[])));
         };
-        let peer = Address::new(from.node, from.function, header.source);
         let qp = &mut self.queue_pairs[slot];
-        qp.routing.set(Route::Connected { link, peer });
+        qp.routing.set(Route::Connected { link, peer: packet.source() });
         if let Some(attempt) = &mut qp.connect_attempt {
             attempt.outcome = Some(Answer::Accepted(private_data));
         }
@@ -255,13 +242,8 @@ impl Core {
     }
 
     /// A peer refuses, or it has no listener yet.
-    pub(super) fn on_reject(
-        &mut self,
-        _link: LinkId,
-        from: FunctionAddress,
-        header: PacketHeader,
-        payload: View<'_>,
-    ) -> Verdict {
+    pub(super) fn on_reject(&mut self, packet: &Packet<'_>) -> Verdict {
+        let Packet { from, header, payload, .. } = *packet;
         let Some(private_data) = self.private_data(payload) else { return self.violation() };
         let Some(slot) = self.asked(from, &header) else { return Verdict::Taken };
         let qp = &mut self.queue_pairs[slot];
@@ -283,12 +265,7 @@ impl Core {
     }
 
     fn private_data(&self, payload: View<'_>) -> Option<Vec<u8>> {
-        if payload.len() > self.limits.private_data_bytes {
-            return None;
-        }
-        let mut bytes = vec![0; payload.len()];
-        payload.read(0, &mut bytes);
-        Some(bytes)
+        (payload.len() <= self.limits.private_data_bytes).then(|| payload.to_vec())
     }
 }
 
@@ -377,11 +354,7 @@ impl Core {
         request: ConnectionRequest,
         private_data: &[u8],
     ) -> Result<()> {
-        let maximum = self.limits.private_data_bytes;
-        if private_data.len() > maximum {
-            let length = private_data.len();
-            return Err(Error::TooLong { length, maximum, what: "private data" });
-        }
+        self.check_private_data(private_data)?;
         self.check_asker(&request)?;
         self.refuse(&request, 0, REJECT_BY_PROGRAM, private_data);
         Ok(())
@@ -404,17 +377,12 @@ impl Core {
     }
 
     /// A peer requests a connection.
-    pub(super) fn on_connect(
-        &mut self,
-        link: LinkId,
-        from: FunctionAddress,
-        header: PacketHeader,
-        payload: View<'_>,
-    ) -> Verdict {
+    pub(super) fn on_connect(&mut self, packet: &Packet<'_>) -> Verdict {
+        let Packet { link, header, payload, .. } = *packet;
         let Some(private_data) = self.private_data(payload) else { return self.violation() };
         let link_generation = self.links.find(link).map_or(0, |link| link.generation);
         let request = ConnectionRequest {
-            peer: Address::new(from.node, from.function, header.source),
+            peer: packet.source(),
             private_data,
             link: link.0,
             link_generation,

@@ -5,70 +5,34 @@
 //! like a message, so order holds and nothing is lost (C-16).
 
 use super::Core;
-use super::backlog::Waiting;
 use super::payload::{Head, words};
-use crate::descriptor::Event;
-use bellwire_device::{
-    Address, Completion, FunctionAddress, Kind, LinkId, Operation as Finished, PacketHeader,
-    Result, SendError, Status, Transport, Verdict,
-};
+use super::receive::Packet;
+use bellwire_device::{Address, Completion, Kind, Operation as Finished, Status, Verdict};
 use bellwire_ring::canary::planted;
 use bellwire_ring::memory::View;
 
-/// Reports a direct put of `length` bytes to its target.
-pub(super) fn send_event<T: Transport>(
-    transport: &mut T,
-    link: LinkId,
-    from: u32,
-    event: Event,
-    length: u64,
-) -> Result<(), SendError> {
-    let header = PacketHeader::with_immediate(Kind::Event, event.queue_pair, from, event.immediate);
-    transport.send(link, header, Head::new(&[length]).as_slice(), View::empty())?;
-    Ok(())
-}
-
 impl Core {
     /// A peer reports a put that it carried out directly.
-    pub(super) fn on_event(
-        &mut self,
-        link: LinkId,
-        from: FunctionAddress,
-        header: PacketHeader,
-        payload: View<'_>,
-    ) -> Verdict {
-        let Some([length]) = words(payload) else { return self.violation() };
-        self.raise(link, from, header, length)
+    pub(super) fn on_event(&mut self, packet: &Packet<'_>) -> Verdict {
+        let Some([length]) = words(packet.payload) else { return self.violation() };
+        self.raise(packet, length)
     }
 
-    /// Raises an event at the queue pair that `header` names.
-    pub(super) fn raise(
-        &mut self,
-        link: LinkId,
-        from: FunctionAddress,
-        header: PacketHeader,
-        length: u64,
-    ) -> Verdict {
-        let Some(slot) = self.admit(from, &header) else { return Verdict::Taken };
+    /// Raises an event at the queue pair that the header of `packet` names.
+    pub(super) fn raise(&mut self, packet: &Packet<'_>, length: u64) -> Verdict {
+        let header = &packet.header;
+        let Some(slot) = self.admit(packet.from, header) else { return Verdict::Taken };
         if !self.queue_pairs[slot].backlogged && self.reserve_receive_completion(slot) {
             self.queue_pairs[slot].tally.messages_arrived += 1;
-            let source = Address::new(from.node, from.function, header.source);
-            self.complete_event(slot, source, header.immediate(), length);
+            self.complete_event(slot, packet.source(), header.immediate(), length);
             if planted("event-twice") && self.reserve_receive_completion(slot) {
-                self.complete_event(slot, source, header.immediate(), length);
+                self.complete_event(slot, packet.source(), header.immediate(), length);
             }
             return Verdict::Taken;
         }
-        let waiting = Waiting {
-            kind: Kind::Event,
-            flags: header.flags,
-            link,
-            link_generation: 0,
-            from,
-            source: header.source,
-            argument: header.argument,
-        };
-        self.set_aside(slot, waiting, View::of(Head::new(&[length]).as_slice()))
+        let payload = Head::new(&[length]);
+        let event = Packet { payload: View::of(payload.as_slice()), ..*packet };
+        self.set_aside(slot, Kind::Event, &event)
     }
 
     /// Completes an event whose entry is reserved.

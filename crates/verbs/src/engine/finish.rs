@@ -3,14 +3,14 @@
 use super::Core;
 use super::queue_pair::{Held, HeldState};
 use super::work::{Attempt, Ended, Operation, Outcome, Posted, Work};
-use bellwire_device::{Address, Completion, Status, Transport};
+use bellwire_device::{Address, Completion, SendError, Status, Transport};
 use bellwire_protocol::OpId;
 use std::collections::VecDeque;
 
 // The send side.
 impl Core {
     /// Ends a descriptor that cannot be started, or whose peer will not answer.
-    pub(super) fn fail<T: Transport>(
+    pub(super) fn fail<T: Transport + ?Sized>(
         &mut self,
         transport: &mut T,
         slot: u32,
@@ -18,13 +18,12 @@ impl Core {
         status: Status,
     ) -> Attempt {
         let length = self.reclaim(transport, &mut posted.work);
-        self.finish_posted(slot, posted, Outcome::failure(status, length));
-        Attempt::Started
+        self.finish_posted(slot, posted, Outcome::failure(status, length))
     }
 
     /// Frees a descriptor's key or operation number. No peer reads its buffers afterwards. Returns
     /// the number of bytes that have certainly moved.
-    fn reclaim<T: Transport>(&mut self, transport: &mut T, work: &mut Work) -> usize {
+    fn reclaim<T: Transport + ?Sized>(&mut self, transport: &mut T, work: &mut Work) -> usize {
         match work {
             Work::Message(message) => {
                 self.withdraw(transport, message);
@@ -62,9 +61,24 @@ impl Core {
     }
 
     /// Ends a descriptor that is not with a peer.
-    pub(super) fn finish_posted(&mut self, slot: u32, posted: Posted, outcome: Outcome) {
+    pub(super) fn finish_posted(&mut self, slot: u32, posted: Posted, outcome: Outcome) -> Attempt {
         if let Some(ended) = posted.into_ended() {
             self.finish(slot, ended, outcome);
+        }
+        Attempt::Started
+    }
+
+    /// What becomes of a descriptor whose packet was not sent.
+    pub(super) fn unsent<T: Transport + ?Sized>(
+        &mut self,
+        transport: &mut T,
+        slot: u32,
+        posted: Posted,
+        why: SendError,
+    ) -> Attempt {
+        match why {
+            SendError::Busy => Attempt::Blocked(posted),
+            SendError::Down(status) => self.fail(transport, slot, posted, status),
         }
     }
 

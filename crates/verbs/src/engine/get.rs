@@ -7,17 +7,17 @@ use super::chain::{around_cache, local_lengths, pieces, remote_lengths};
 use super::close::Teardown;
 use super::outbox::{Reply, Stream};
 use super::payload::{Head, words};
+use super::receive::Packet;
 use super::regions::Request;
 use super::work::{Attempt, Outcome, Posted, Work};
 use super::{Core, SLICE_BYTES};
 use crate::Get;
 use crate::descriptor::{LocalChain, RemoteChain};
 use bellwire_device::{
-    Buffer, Direct, Kind, LinkId, PacketFlags, PacketHeader, QueuePair, RemoteSlice, Result,
-    Rights, Status, Transport, Verdict,
+    Buffer, Direct, Kind, PacketFlags, PacketHeader, QueuePair, RemoteSlice, Result, Rights,
+    Status, Transport, Verdict,
 };
 use bellwire_protocol::OpId;
-use bellwire_ring::memory::View;
 use bellwire_wire::recut::Piece;
 
 /// A get in progress.
@@ -93,8 +93,7 @@ impl Core {
             }
         }
         let total = get.total as usize;
-        self.finish_posted(slot, posted, Outcome::success(total));
-        Attempt::Started
+        self.finish_posted(slot, posted, Outcome::success(total))
     }
 
     /// Requests a piece from the owner's engine. Its answers trigger the further requests.
@@ -117,19 +116,11 @@ impl Core {
     }
 
     /// Bytes for a get of ours.
-    pub(super) fn on_reply_data(
-        &mut self,
-        link: LinkId,
-        header: PacketHeader,
-        payload: View<'_>,
-    ) -> Verdict {
+    pub(super) fn on_reply_data(&mut self, packet: &Packet<'_>) -> Verdict {
+        let Packet { link, header, payload, .. } = *packet;
         let id = OpId::from_bits(header.argument);
-        let operation = match self.operations.operation(id) {
-            Ok(operation) if operation.link == link => operation,
-            _ => {
-                self.counters.stale_operations += 1;
-                return Verdict::Taken;
-            }
+        let Some(operation) = self.operations.operation(id).ok().filter(|o| o.link == link) else {
+            return self.stale_operation();
         };
         let Some(Posted { work: Work::Get(get), .. }) = &mut operation.posted else {
             return self.violation();
@@ -171,12 +162,8 @@ impl Core {
 // The owner's side.
 impl Core {
     /// A peer requests bytes of our memory.
-    pub(super) fn on_get(
-        &mut self,
-        link: LinkId,
-        header: PacketHeader,
-        payload: View<'_>,
-    ) -> Verdict {
+    pub(super) fn on_get(&mut self, packet: &Packet<'_>) -> Verdict {
+        let Packet { link, header, payload, .. } = *packet;
         let Some([key, index, offset, length]) = words(payload) else { return self.violation() };
         let operation = header.argument;
         let request = Request { key, index, offset, length };

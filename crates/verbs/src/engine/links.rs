@@ -18,7 +18,7 @@ pub(crate) struct Links {
     cache: [(FunctionAddress, LinkId); CACHE_ENTRIES],
     generations: u32,
     /// Grows whenever a link is forgotten: earlier look-ups are then stale.
-    epoch: u64,
+    pub(crate) epoch: u64,
     /// Links with something in their outbox.
     pub(crate) outgoing: VecDeque<LinkId>,
 }
@@ -47,11 +47,6 @@ impl Links {
             epoch: 1,
             outgoing: VecDeque::new(),
         }
-    }
-
-    #[inline(always)]
-    pub(crate) fn epoch(&self) -> u64 {
-        self.epoch
     }
 
     fn place(peer: FunctionAddress) -> usize {

@@ -67,7 +67,7 @@ use crate::{CompletionQueue, FunctionCounters, FunctionOptions, Limits, QueuePai
 use backlog::Backlog;
 use batch::Batch;
 use bellwire_device::{
-    Completion, Error, FunctionAddress, Gate, Result, Status, Transport, TransportLimits, Verdict,
+    Completion, Error, FunctionAddress, Gate, Result, Status, Transport, Verdict,
 };
 use bellwire_protocol::{OpId, Outstanding, Signal};
 use close::Teardown;
@@ -143,13 +143,13 @@ pub struct Core {
 }
 
 impl Core {
-    /// The state of the function at `address`.
+    /// The state of the function of `transport`, whose device has this name.
     pub(crate) fn new(
-        address: FunctionAddress,
-        device: TransportLimits,
-        seed: Option<u64>,
+        transport: &dyn Transport,
+        name: &str,
         options: &FunctionOptions,
     ) -> Result<Core> {
+        let (address, device) = (transport.address(), transport.limits());
         let unusable = |why: String| Error::DeviceUnavailable {
             device: format!("function {address}"),
             why,
@@ -192,7 +192,7 @@ impl Core {
             channels: Vec::new(),
             bypass: CompletionBypass::new(),
             links: Links::new(),
-            regions: Regions::new(address, limits.regions, seed),
+            regions: Regions::new(address, limits.regions, transport.seed()),
             batch: batch::room(),
             backlog: Backlog::new(options.backlog_bytes, limits.queue_pairs),
             operations: Outstanding::new(options.outstanding as u16),
@@ -209,7 +209,7 @@ impl Core {
             stands_still: false,
             counters: FunctionCounters::default(),
             retired: QueuePairCounters::default(),
-            stat: crate::stat::Stat::new(),
+            stat: crate::stat::Stat::new(name),
         })
     }
 
@@ -291,29 +291,18 @@ impl Core {
     /// Does the work that waits for the transport or for a free resource. Returns how much it did.
     #[cold]
     fn run_deferred_work<T: Transport>(&mut self, transport: &mut T) -> usize {
-        let mut done = 0;
-        if !self.teardowns.is_empty() {
-            done += self.run_teardowns(transport);
-        }
+        let mut done = self.run_teardowns(transport);
         if self.retry_backlog {
             done += self.drain_backlogs();
         }
-        if !self.fetching.is_empty() {
-            done += self.fetch(transport);
-        }
+        done += self.fetch(transport);
         if !self.connecting.is_empty() {
             self.check_connecting(transport);
         }
-        if !self.links.outgoing.is_empty() {
-            done += self.flush_outboxes(transport);
-        }
-        if !self.pending.is_empty() {
-            done += self.advance_all(transport);
-        }
-        if !self.gates.is_empty() {
-            for (number, gate) in self.gates.drain(..) {
-                transport.set_gate(number, gate);
-            }
+        done += self.flush_outboxes(transport);
+        done += self.advance_all(transport);
+        for (number, gate) in self.gates.drain(..) {
+            transport.set_gate(number, gate);
         }
         done
     }
@@ -370,6 +359,13 @@ impl Core {
     fn violation(&mut self) -> Verdict {
         self.counters.violations += 1;
         Verdict::Violation
+    }
+
+    /// An answer to an operation that is unknown, or has ended.
+    #[cold]
+    fn stale_operation(&mut self) -> Verdict {
+        self.counters.stale_operations += 1;
+        Verdict::Taken
     }
 
     /// The packet stays in its link until there is room.

@@ -3,8 +3,8 @@
 use super::Core;
 use super::queue_pair::QueuePairContext;
 use super::routing::Route;
+use crate::claims::Claim;
 use crate::completion_queue::CompletionRing;
-use crate::device::Claim;
 use crate::shared_receive::SharedReceives;
 use crate::{
     CompletionQueue, ConnectionState, Counters, QueuePairOptions, QueuePairState, Refused,
@@ -19,7 +19,7 @@ use bellwire_ring::memory::Memory;
 impl Core {
     pub(crate) fn create_completion_queue(&mut self, depth: usize) -> Result<CompletionQueue> {
         check_range("depth", depth, 1 << 20, "1 to 1,048,576")?;
-        let limit = self.completion_queues.limit() as u64;
+        let limit = self.completion_queues.limit as u64;
         let hint = "One completion queue can serve many queue pairs";
         match self.completion_queues.insert(CompletionRing::new(depth)) {
             Ok((slot, generation)) => Ok(CompletionQueue { slot, generation }),
@@ -42,7 +42,7 @@ impl Core {
         depth: usize,
     ) -> Result<SharedReceiveQueue> {
         check_range("depth", depth, self.limits.queue_depth, "1 to 65,536")?;
-        let limit = self.shared_receives.limit() as u64;
+        let limit = self.shared_receives.limit as u64;
         let hint = "One shared receive queue can serve many queue pairs";
         match self.shared_receives.insert(SharedReceives::new(depth)) {
             Ok((slot, generation)) => Ok(SharedReceiveQueue { slot, generation }),
@@ -68,9 +68,9 @@ impl Core {
 // Queue pairs.
 impl Core {
     /// Creates a queue pair, or a member of `channel`.
-    pub(super) fn create_queue_pair<T: Transport>(
+    pub(crate) fn create_queue_pair(
         &mut self,
-        transport: &mut T,
+        transport: &mut dyn Transport,
         options: &QueuePairOptions,
         channel: Option<(u16, Claim)>,
     ) -> Result<QueuePair> {
@@ -112,14 +112,13 @@ impl Core {
     }
 
     pub(crate) fn query(&self, queue_pair: QueuePair) -> Result<QueuePairState> {
-        let QueuePair { slot, generation, number } = queue_pair;
-        let qp = self.queue_pairs.find(slot, generation).ok_or_else(|| Error::NoSuchQueuePair)?;
-        let connection = match qp.routing.route() {
+        let QueuePair { slot, number, .. } = queue_pair;
+        let qp = self.queue_pairs.of(queue_pair)?;
+        let connection = match qp.routing.route {
             Route::Unconnected => ConnectionState::Unconnected,
             Route::Connecting => {
-                let to =
-                    qp.connect_attempt.as_ref().map(|attempt| attempt.to()).unwrap_or_default();
-                ConnectionState::Connecting { to }
+                let to = qp.connect_attempt.as_ref().map(|attempt| attempt.to);
+                ConnectionState::Connecting { to: to.unwrap_or_default() }
             }
             Route::Connected { peer, .. } => ConnectionState::Connected { peer },
             Route::Disconnected { why } => ConnectionState::Disconnected { why },
@@ -167,9 +166,9 @@ impl Core {
 
 // Memory.
 impl Core {
-    pub(super) fn allocate_region<T: Transport>(
+    pub(crate) fn allocate_region(
         &mut self,
-        transport: &mut T,
+        transport: &mut dyn Transport,
         length: usize,
         rights: Rights,
     ) -> Result<MemoryRegion> {
@@ -178,9 +177,9 @@ impl Core {
         self.register_memory(transport, memory, rights)
     }
 
-    pub(super) fn register<T: Transport>(
+    pub(crate) fn register(
         &mut self,
-        transport: &mut T,
+        transport: &mut dyn Transport,
         memory: Vec<u8>,
         rights: Rights,
     ) -> Result<MemoryRegion, Refused<Vec<u8>>> {
@@ -194,9 +193,9 @@ impl Core {
 
     /// Registers memory that this library does not own. Without rights no peer needs to know of it,
     /// so it is cheap.
-    pub(super) fn register_foreign<T: Transport>(
+    pub(crate) fn register_foreign(
         &mut self,
-        transport: &mut T,
+        transport: &mut dyn Transport,
         memory: Memory,
         rights: Rights,
     ) -> Result<MemoryRegion> {
@@ -206,13 +205,13 @@ impl Core {
         }
         let key = self.regions.reserve(memory.len())?;
         let region = MemoryRegion::new(memory, rights, key);
-        self.regions.keep_private(region.clone());
+        self.regions.enter(region.clone(), false);
         Ok(region)
     }
 
-    fn register_memory<T: Transport>(
+    fn register_memory(
         &mut self,
-        transport: &mut T,
+        transport: &mut dyn Transport,
         memory: Memory,
         rights: Rights,
     ) -> Result<MemoryRegion> {
@@ -222,13 +221,13 @@ impl Core {
             return Err(error);
         }
         let region = MemoryRegion::new(memory, rights, key);
-        self.regions.publish(region.clone());
+        self.regions.enter(region.clone(), true);
         Ok(region)
     }
 
-    pub(super) fn deregister<T: Transport>(
+    pub(crate) fn deregister(
         &mut self,
-        transport: &mut T,
+        transport: &mut dyn Transport,
         region: MemoryRegion,
     ) -> Result<Vec<u8>> {
         self.deregister_foreign(transport, &region)?;
@@ -236,9 +235,9 @@ impl Core {
     }
 
     /// Ends a region. Its bytes stay where they are.
-    pub(super) fn deregister_foreign<T: Transport>(
+    pub(crate) fn deregister_foreign(
         &mut self,
-        transport: &mut T,
+        transport: &mut dyn Transport,
         region: &MemoryRegion,
     ) -> Result<()> {
         if !self.regions.holds(region) {

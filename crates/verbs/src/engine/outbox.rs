@@ -83,40 +83,33 @@ pub(crate) enum Stream {
 impl Core {
     /// Queues one packet for a link.
     pub(crate) fn reply(&mut self, link: LinkId, reply: Reply) {
-        let Some(entry) = self.links.find_mut(link) else { return };
-        let Outbox { answers, requests, .. } = &mut entry.outbox;
-        if reply.header.is_answer() { answers } else { requests }.push_back(reply);
-        if !std::mem::replace(&mut entry.outbox.listed, true) {
-            self.links.outgoing.push_back(link);
-        }
+        self.queue(link, Ok(reply));
     }
 
-    /// Queues a stream for a link.
-    pub(crate) fn stream(&mut self, link: LinkId, stream: Stream) {
+    /// Queues a packet or a stream for a link.
+    fn queue(&mut self, link: LinkId, answer: Result<Reply, Stream>) {
         let Some(entry) = self.links.find_mut(link) else { return };
-        entry.outbox.streams.push_back(stream);
-        if !std::mem::replace(&mut entry.outbox.listed, true) {
+        let Outbox { answers, requests, streams, listed } = &mut entry.outbox;
+        match answer {
+            Ok(reply) if reply.header.is_answer() => answers.push_back(reply),
+            Ok(reply) => requests.push_back(reply),
+            Err(stream) => streams.push_back(stream),
+        }
+        if !std::mem::replace(listed, true) {
             self.links.outgoing.push_back(link);
         }
     }
 
     /// Answers a peer's request, unless the peer exceeds its bound.
     pub(crate) fn answer(&mut self, link: LinkId, answer: Result<Reply, Stream>) -> Verdict {
-        if self.owes_too_much(link) {
-            return self.violation();
-        }
-        match answer {
-            Ok(reply) => self.reply(link, reply),
-            Err(stream) => self.stream(link, stream),
-        }
-        Verdict::Taken
-    }
-
-    fn owes_too_much(&self, link: LinkId) -> bool {
         // All queue pairs of a peer can request a connection at once, and its window is at most the
         // largest one.
         let bound = 1024 + 2 * self.limits.queue_pairs;
-        self.links.find(link).is_some_and(|link| link.outbox.len() >= bound)
+        if self.links.find(link).is_some_and(|link| link.outbox.len() >= bound) {
+            return self.violation();
+        }
+        self.queue(link, answer);
+        Verdict::Taken
     }
 
     /// Sends what fits. Returns the number of packets sent.

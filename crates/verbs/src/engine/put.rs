@@ -7,6 +7,7 @@
 use super::chain::{around_cache, check_bounds, local_lengths, pieces, remote_lengths};
 use super::outbox::Reply;
 use super::payload::{Head, words};
+use super::receive::Packet;
 use super::regions::Request;
 use super::routing::Route;
 use super::send::registered;
@@ -15,9 +16,8 @@ use super::{Core, SLICE_BYTES};
 use crate::Put;
 use crate::descriptor::{Chain, Event, LocalChain, RemoteChain, Source};
 use bellwire_device::{
-    Address, Completion, Direct, Error, FunctionAddress, Gate, Kind, LinkId, Operation as Finished,
-    PacketFlags, PacketHeader, QueuePair, RemoteSlice, Result, Rights, SendError, Status,
-    Transport, Verdict,
+    Address, Completion, Direct, Error, Gate, Kind, LinkId, Operation as Finished, PacketFlags,
+    PacketHeader, QueuePair, RemoteSlice, Result, Rights, SendError, Status, Transport, Verdict,
 };
 use bellwire_protocol::OpId;
 use bellwire_ring::memory::View;
@@ -44,19 +44,9 @@ enum PutPath {
     Packets(Option<OpId>),
 }
 
-/// The result of one turn of a direct put.
-enum Turn {
-    Complete,
-    Blocked,
-    Yielded,
-    /// The memory cannot be reached directly.
-    ByPacket,
-    Refused(Status),
-}
-
 impl PutWork {
-    /// Writes the next slice directly.
-    fn write_slice<T: Transport>(&mut self, transport: &mut T, link: LinkId) -> Turn {
+    /// Writes the next slice directly. `None`: more slices are left.
+    fn write_slice<T: Transport>(&mut self, transport: &mut T, link: LinkId) -> Option<Direct> {
         let mut budget = SLICE_BYTES as u64;
         let lengths = (local_lengths(&self.sources), remote_lengths(&self.destinations));
         for piece in pieces(lengths.0, lengths.1, self.done) {
@@ -68,16 +58,14 @@ impl PutWork {
             let at = slice.offset + piece.destination_offset;
             match transport.put(link, slice.key, at, from) {
                 Direct::Done(_) => self.done += length,
-                Direct::Pending => return Turn::Blocked,
-                Direct::ByPacket => return Turn::ByPacket,
-                Direct::Refused(status) => return Turn::Refused(status),
+                other => return Some(other),
             }
             budget -= length;
             if budget == 0 && self.done < self.total {
-                return Turn::Yielded;
+                return None;
             }
         }
-        Turn::Complete
+        Some(Direct::Done(0))
     }
 
     /// Sends the remaining pieces, for the owner's engine to write.
@@ -171,7 +159,7 @@ impl Core {
             _ => return false,
         };
         let owner = slice.key.owner();
-        let (link, to) = match qp.routing.route() {
+        let (link, to) = match qp.routing.route {
             Route::Connected { link, peer } if peer.function_address() == owner => (link, peer),
             Route::Unconnected => match self.links.cached(owner) {
                 Some(link) => (link, Address::new(owner.node, owner.function, 0)),
@@ -276,11 +264,11 @@ impl Core {
         }
         if matches!(put.path, PutPath::Direct) {
             match put.write_slice(transport, posted.link) {
-                Turn::Complete => return self.finish_direct_put(transport, slot, posted),
-                Turn::Blocked => return Attempt::Blocked(posted),
-                Turn::Yielded => return Attempt::Yielded(posted),
-                Turn::Refused(status) => return self.fail(transport, slot, posted, status),
-                Turn::ByPacket => put.path = PutPath::Packets(None),
+                None => return Attempt::Yielded(posted),
+                Some(Direct::Done(_)) => return self.finish_direct_put(transport, slot, posted),
+                Some(Direct::Pending) => return Attempt::Blocked(posted),
+                Some(Direct::Refused(status)) => return self.fail(transport, slot, posted, status),
+                Some(Direct::ByPacket) => put.path = PutPath::Packets(None),
             }
         }
         self.put_by_packets(transport, slot, posted)
@@ -296,15 +284,15 @@ impl Core {
         let Work::Put(put) = &posted.work else { unreachable!("the caller looked") };
         let total = put.total;
         if let Some(event) = put.event {
-            let number = self.queue_pairs[slot].handle.number;
-            match super::event::send_event(transport, posted.link, number, event, total) {
-                Ok(()) => {}
-                Err(SendError::Busy) => return Attempt::Blocked(posted),
-                Err(SendError::Down(status)) => return self.fail(transport, slot, posted, status),
+            let (number, to) = (self.queue_pairs[slot].handle.number, event.queue_pair);
+            let header = PacketHeader::with_immediate(Kind::Event, to, number, event.immediate);
+            let length = Head::new(&[total]);
+            let sent = transport.send(posted.link, header, length.as_slice(), View::empty());
+            if let Err(why) = sent {
+                return self.unsent(transport, slot, posted, why);
             }
         }
-        self.finish_posted(slot, posted, Outcome::success(total as usize));
-        Attempt::Started
+        self.finish_posted(slot, posted, Outcome::success(total as usize))
     }
 
     /// Sends the remaining pieces for the owner's engine to write.
@@ -326,10 +314,8 @@ impl Core {
         let Work::Put(put) = &mut posted.work else { unreachable!("the caller looked") };
         put.path = PutPath::Packets(Some(id));
         let sent = put.send_pieces(transport, posted.link, number, id, self.limits.packet_bytes);
-        match sent {
-            Ok(()) => {}
-            Err(SendError::Busy) => return Attempt::Blocked(posted),
-            Err(SendError::Down(status)) => return self.fail(transport, slot, posted, status),
+        if let Err(why) = sent {
+            return self.unsent(transport, slot, posted, why);
         }
         self.await_answer(id, posted);
         Attempt::Started
@@ -339,13 +325,8 @@ impl Core {
 // The owner's side.
 impl Core {
     /// A piece of a put to our memory.
-    pub(super) fn on_put(
-        &mut self,
-        link: LinkId,
-        from: FunctionAddress,
-        header: PacketHeader,
-        payload: View<'_>,
-    ) -> Verdict {
+    pub(super) fn on_put(&mut self, packet: &Packet<'_>) -> Verdict {
+        let Packet { link, header, payload, .. } = *packet;
         let last = header.flags.contains(PacketFlags::LAST);
         let raises = header.flags.contains(PacketFlags::EVENT);
         let Some([key, index, offset, end]) = words(payload) else { return self.violation() };
@@ -400,9 +381,8 @@ impl Core {
         }
         if let (Status::Success, Some((immediate, total))) = (status, event) {
             // C-23: all bytes are in memory.
-            let mut header = header;
-            header.argument = immediate;
-            let raised = self.raise(link, from, header, total);
+            let header = PacketHeader { argument: immediate, ..header };
+            let raised = self.raise(&Packet { header, ..*packet }, total);
             debug_assert_eq!(raised, Verdict::Taken, "room was checked above");
         }
         self.answer(link, Ok(Reply::done(operation, status, 0, 0)))

@@ -3,10 +3,11 @@
 use super::connect::ConnectAttempt;
 use super::routing::Routing;
 use super::work::Posted;
-use crate::device::Claim;
+use crate::claims::Claim;
 use crate::receive_queue::ReceiveQueue;
+use crate::table::Table;
 use crate::{QueuePairCounters, QueuePairOptions};
-use bellwire_device::{Address, Completion, QueuePair, Status};
+use bellwire_device::{Address, Completion, Error, QueuePair, Result, Status};
 use bellwire_protocol::OpId;
 use std::collections::VecDeque;
 
@@ -148,5 +149,18 @@ impl QueuePairContext {
     /// Received messages that the function's packet count does not include.
     pub(super) fn fast_path_arrivals(&self) -> u64 {
         self.fast_receives.messages + self.inbox_taken.messages
+    }
+}
+
+/// The queue pair of a handle.
+impl Table<QueuePairContext> {
+    #[inline(always)]
+    pub(super) fn of(&self, handle: QueuePair) -> Result<&QueuePairContext> {
+        self.find(handle.slot, handle.generation).ok_or_else(|| Error::NoSuchQueuePair)
+    }
+
+    #[inline(always)]
+    pub(super) fn of_mut(&mut self, handle: QueuePair) -> Result<&mut QueuePairContext> {
+        self.find_mut(handle.slot, handle.generation).ok_or_else(|| Error::NoSuchQueuePair)
     }
 }

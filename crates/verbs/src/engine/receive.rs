@@ -16,9 +16,25 @@ use crate::shared_receive::SharedReceives;
 use crate::{QueuePairCounters, Refused, SharedReceiveQueue};
 use bellwire_device::{
     Address, Buffer, Completion, Error, FunctionAddress, Kind, LinkId, Operation as Finished,
-    PacketFlags, PacketHeader, QueuePair, Result, Sink, Status, Verdict,
+    PacketHeader, QueuePair, Result, Sink, Status, Verdict,
 };
 use bellwire_ring::memory::View;
+
+/// A packet that has arrived. Every field may come from a hostile peer.
+#[derive(Clone, Copy)]
+pub(super) struct Packet<'a> {
+    pub(super) link: LinkId,
+    pub(super) from: FunctionAddress,
+    pub(super) header: PacketHeader,
+    pub(super) payload: View<'a>,
+}
+
+impl Packet<'_> {
+    /// The queue pair that sent it.
+    pub(super) fn source(&self) -> Address {
+        Address::new(self.from.node, self.from.function, self.header.source)
+    }
+}
 
 impl Sink for Core {
     /// Each kind of packet has its handler (C-37). Every field may come from a hostile peer.
@@ -70,21 +86,22 @@ impl Core {
             self.counters.unknown_kinds += 1;
             return Verdict::Taken;
         };
+        let packet = &Packet { link, from, header, payload };
         match kind {
-            Kind::Send => self.on_send(link, from, header, payload),
-            Kind::Offer => self.on_offer(link, from, header, payload),
-            Kind::Grant => self.on_grant(link, header, payload),
-            Kind::Data if header.aux == DATA_REPLY => self.on_reply_data(link, header, payload),
-            Kind::Data => self.on_transfer_data(link, header, payload),
-            Kind::Done => self.on_done(link, header, payload),
-            Kind::Put => self.on_put(link, from, header, payload),
-            Kind::Get => self.on_get(link, header, payload),
-            Kind::Atomic => self.on_atomic(link, header, payload),
-            Kind::Event => self.on_event(link, from, header, payload),
-            Kind::Connect => self.on_connect(link, from, header, payload),
-            Kind::Accept => self.on_accept(link, from, header, payload),
-            Kind::Reject => self.on_reject(link, from, header, payload),
-            Kind::Disconnect => self.on_disconnect(from, header),
+            Kind::Send => self.on_send(packet),
+            Kind::Offer => self.on_offer(packet),
+            Kind::Grant => self.on_grant(packet),
+            Kind::Data if header.aux == DATA_REPLY => self.on_reply_data(packet),
+            Kind::Data => self.on_transfer_data(packet),
+            Kind::Done => self.on_done(packet),
+            Kind::Put => self.on_put(packet),
+            Kind::Get => self.on_get(packet),
+            Kind::Atomic => self.on_atomic(packet),
+            Kind::Event => self.on_event(packet),
+            Kind::Connect => self.on_connect(packet),
+            Kind::Accept => self.on_accept(packet),
+            Kind::Reject => self.on_reject(packet),
+            Kind::Disconnect => self.on_disconnect(packet),
             Kind::Batch => self.on_batch(link, header, payload, |core, header, payload| {
                 core.packet(link, from, header, payload)
             }),
@@ -128,63 +145,30 @@ impl Core {
     }
 
     /// A whole message.
-    fn on_send(
-        &mut self,
-        link: LinkId,
-        from: FunctionAddress,
-        header: PacketHeader,
-        payload: View<'_>,
-    ) -> Verdict {
-        let Some(slot) = self.admit(from, &header) else { return Verdict::Taken };
+    fn on_send(&mut self, packet: &Packet<'_>) -> Verdict {
+        let Some(slot) = self.admit(packet.from, &packet.header) else { return Verdict::Taken };
         let receive = match self.queue_pairs[slot].backlogged {
             true => None,
             false => self.take_receive(slot),
         };
         let Some(mut receive) = receive else {
-            return self.set_message_aside(slot, link, from, header, payload);
+            // The program has a completion to take and may post a receive before it polls again.
+            // Until then the message stays in its link: that saves a copy and the backlog.
+            if self.bypass.is_full() {
+                return self.stalled();
+            }
+            return self.set_aside(slot, Kind::Send, packet);
         };
         self.queue_pairs[slot].tally.messages_arrived += 1;
-        let source = Address::new(from.node, from.function, header.source);
-        receive.buffer.fill(payload);
-        self.complete_receive(slot, source, receive, header.immediate(), payload.len());
+        receive.buffer.fill(packet.payload);
+        let (immediate, length) = (packet.header.immediate(), packet.payload.len());
+        self.complete_receive(slot, packet.source(), receive, immediate, length);
         Verdict::Taken
     }
 
-    /// A message without a receive, or behind others that wait.
-    #[cold]
-    fn set_message_aside(
-        &mut self,
-        slot: u32,
-        link: LinkId,
-        from: FunctionAddress,
-        header: PacketHeader,
-        payload: View<'_>,
-    ) -> Verdict {
-        // The program has a completion to take and may post a receive before it polls again. Until
-        // then the message stays in its link: that saves a copy and the backlog.
-        if self.bypass.is_full() {
-            return self.stalled();
-        }
-        let waiting = Waiting {
-            kind: Kind::Send,
-            flags: header.flags,
-            link,
-            link_generation: 0,
-            from,
-            source: header.source,
-            argument: header.argument,
-        };
-        self.set_aside(slot, waiting, payload)
-    }
-
     /// A sender offers a long message.
-    fn on_offer(
-        &mut self,
-        link: LinkId,
-        from: FunctionAddress,
-        header: PacketHeader,
-        payload: View<'_>,
-    ) -> Verdict {
+    fn on_offer(&mut self, packet: &Packet<'_>) -> Verdict {
+        let Packet { link, from, header, payload } = *packet;
         let offered = Offered::parse(from, header.source, header.immediate(), payload)
             .filter(|offered| offered.total <= self.limits.message_bytes as u64);
         let Some(offered) = offered else { return self.violation() };
@@ -200,16 +184,7 @@ impl Core {
             self.begin_transfer(slot, link, offered, receive);
             return Verdict::Taken;
         }
-        let waiting = Waiting {
-            kind: Kind::Offer,
-            flags: header.flags,
-            link,
-            link_generation: self.links.find(link).map_or(0, |link| link.generation),
-            from,
-            source: header.source,
-            argument: header.argument,
-        };
-        self.set_aside(slot, waiting, payload)
+        self.set_aside(slot, Kind::Offer, packet)
     }
 
     /// Takes the oldest available receive, with an entry reserved for its completion.
@@ -253,7 +228,10 @@ impl Core {
 
     /// Puts a message or event in the backlog. It stays in its link only while the backlog is full.
     #[cold]
-    pub(super) fn set_aside(&mut self, slot: u32, waiting: Waiting, payload: View<'_>) -> Verdict {
+    pub(super) fn set_aside(&mut self, slot: u32, kind: Kind, packet: &Packet<'_>) -> Verdict {
+        let Packet { link, from, header, payload } = *packet;
+        let link_generation = self.links.find(link).map_or(0, |link| link.generation);
+        let waiting = Waiting { kind, link, link_generation, from, header };
         match self.backlog.push(slot, waiting, payload) {
             Ok(signal) => {
                 let tally = &mut self.queue_pairs[slot].tally;
@@ -285,9 +263,9 @@ impl Core {
     fn drain_backlog(&mut self, slot: u32) -> usize {
         let mut drained = 0;
         while let Some((waiting, length)) = self.backlog.front(slot) {
-            let source = Address::new(waiting.from.node, waiting.from.function, waiting.source);
-            let immediate =
-                waiting.flags.contains(PacketFlags::IMMEDIATE).then_some(waiting.argument);
+            let Waiting { from, header, .. } = waiting;
+            let source = Address::new(from.node, from.function, header.source);
+            let immediate = header.immediate();
             match waiting.kind {
                 Kind::Send => {
                     let Some(mut receive) = self.take_receive(slot) else { break };
@@ -338,13 +316,13 @@ impl Core {
     fn is_current(&self, slot: u32, waiting: &Waiting) -> bool {
         let link = self.links.find(waiting.link);
         link.is_some_and(|link| link.generation == waiting.link_generation)
-            && !matches!(self.queue_pairs[slot].routing.route(), Route::Disconnected { .. })
+            && !matches!(self.queue_pairs[slot].routing.route, Route::Disconnected { .. })
     }
 
     /// Takes the offer at the front of a backlog, which was checked before it was stored.
     fn pop_offer(&mut self, slot: u32, waiting: &Waiting, immediate: Option<u64>) -> Offered {
         let (bytes, length) = self.pop_front(slot);
-        Offered::parse(waiting.from, waiting.source, immediate, View::of(&bytes[..length]))
+        Offered::parse(waiting.from, waiting.header.source, immediate, View::of(&bytes[..length]))
             .expect("it was parsed before")
     }
 
@@ -404,7 +382,7 @@ impl Core {
         self.drain_backlog(slot);
         if !self.queue_pairs[slot].backlogged {
             self.backlogged.retain(|&listed| listed != slot);
-            if let Route::Disconnected { why } = self.queue_pairs[slot].routing.route() {
+            if let Route::Disconnected { why } = self.queue_pairs[slot].routing.route {
                 // The backlog held only offers of senders that are gone.
                 self.flush_receives(slot, why);
             }
@@ -419,15 +397,12 @@ impl Core {
         buffer: &Buffer,
     ) -> Result<&mut QueuePairContext> {
         let wrong = |state, hint| Err(Error::WrongState { call: "posting a receive", state, hint });
-        let qp = self
-            .queue_pairs
-            .find_mut(queue_pair.slot, queue_pair.generation)
-            .ok_or_else(|| Error::NoSuchQueuePair)?;
+        let qp = self.queue_pairs.of_mut(queue_pair)?;
         if qp.shared_receive.is_some() {
             return wrong("using a shared receive queue", "post to that queue instead");
         }
         // Messages that arrived before the disconnect can still be received.
-        if matches!(qp.routing.route(), Route::Disconnected { .. }) && !qp.backlogged {
+        if matches!(qp.routing.route, Route::Disconnected { .. }) && !qp.backlogged {
             return wrong("disconnected", "connect it again, or use another one");
         }
         if qp.receives.len() + qp.transfers.len() >= qp.receive_depth {

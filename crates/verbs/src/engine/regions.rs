@@ -1,6 +1,8 @@
 //! The registered memory of a function, and its keys.
 
-use bellwire_device::{Error, FunctionAddress, MemoryRegion, RemoteKey, Result, Rights, Status};
+use bellwire_device::{
+    Error, FunctionAddress, MemoryRegion, RemoteKey, Result, Rights, Status, fill_random,
+};
 use std::collections::VecDeque;
 
 #[cfg(test)]
@@ -56,16 +58,11 @@ impl Regions {
         Ok(RemoteKey { node, function, index: index as u16, key, length: length as u64 })
     }
 
-    /// Lets peers that hold its key reach `region` by packets too.
-    pub(crate) fn publish(&mut self, region: MemoryRegion) {
+    /// Lets descriptors of this side name `region`. If it is `exported`, peers that hold its key
+    /// can reach it by packets too.
+    pub(crate) fn enter(&mut self, region: MemoryRegion, exported: bool) {
         let index = region.remote_key().index as usize;
-        self.entries[index] = Entry::Region(region);
-    }
-
-    /// Lets descriptors of this side name `region`.
-    pub(crate) fn keep_private(&mut self, region: MemoryRegion) {
-        let index = region.remote_key().index as usize;
-        self.entries[index] = Entry::Private(region);
+        self.entries[index] = if exported { Entry::Region(region) } else { Entry::Private(region) };
     }
 
     /// Whether the device knows `region`, which is registered here.
@@ -151,26 +148,18 @@ impl Secrets {
         self.used = 0;
         if let Some(state) = &mut self.seed {
             for word in self.pool.chunks_exact_mut(8) {
-                // Splitmix64 (Steele, Lea, Flood, OOPSLA 2014).
-                *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-                let mixed = (*state ^ *state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-                let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-                word.copy_from_slice(&(mixed ^ mixed >> 31).to_le_bytes());
+                word.copy_from_slice(&splitmix(state).to_le_bytes());
             }
             return Ok(());
         }
-        let mut filled = 0;
-        while filled < self.pool.len() {
-            let flags = rustix::rand::GetRandomFlags::empty();
-            match rustix::rand::getrandom(&mut self.pool[filled..], flags) {
-                Ok(count) => filled += count,
-                Err(rustix::io::Errno::INTR) => {}
-                Err(error) => {
-                    let what = "asking the kernel for a random key";
-                    return Err(Error::System { what, cause: error.into() });
-                }
-            }
-        }
-        Ok(())
+        fill_random(&mut self.pool)
     }
+}
+
+/// Splitmix64 (Steele, Lea, Flood, OOPSLA 2014).
+fn splitmix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mixed = (*state ^ *state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ mixed >> 31
 }

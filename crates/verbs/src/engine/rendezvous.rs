@@ -19,7 +19,7 @@ use super::close::Teardown;
 use super::outbox::{Reply, Stream};
 use super::payload::{DATA_TRANSFER, DATA_WITHDRAWN, Head, status_of, words};
 use super::queue_pair::{Held, HeldState};
-use super::receive::received;
+use super::receive::{Packet, received};
 use super::work::{Attempt, Posted, Work};
 use super::{Core, SLICE_BYTES, SLICES};
 use crate::receive_queue::Receive;
@@ -79,33 +79,22 @@ impl Data {
 pub(crate) struct Transfer {
     pub(crate) slot: u32,
     pub(crate) link: LinkId,
-    pub(crate) source: Address,
-    /// The sender's operation number.
-    operation: u64,
-    /// Bytes of the message. `receive` takes the first `kept`.
-    total: u64,
+    offered: Offered,
+    /// Bytes of the message that `receive` takes.
     kept: usize,
     done: usize,
     pub(crate) receive: Receive,
-    immediate: Option<u64>,
-    mode: FetchMode,
-}
-
-/// How the bytes of a long message travel.
-#[derive(Clone, Copy)]
-enum FetchMode {
-    /// We fetch them from this key and offset.
-    Direct(RemoteKey, u64),
-    /// The sender sends them.
-    Granted,
 }
 
 /// The fields of an offer.
 pub(super) struct Offered {
     pub(super) source: Address,
+    /// The sender's operation number.
     pub(super) operation: u64,
+    /// Bytes of the message.
     pub(super) total: u64,
     pub(super) immediate: Option<u64>,
+    /// Where the receiver can fetch it: key and offset. Otherwise the sender sends it.
     pub(super) at: Option<(RemoteKey, u64)>,
 }
 
@@ -206,7 +195,7 @@ impl Core {
     }
 
     /// Ends the loan of a message's vector. No peer reads it afterwards.
-    pub(super) fn withdraw<T: Transport>(
+    pub(super) fn withdraw<T: Transport + ?Sized>(
         &mut self,
         transport: &mut T,
         message: &mut QueuedMessage,
@@ -221,12 +210,8 @@ impl Core {
     }
 
     /// The receiver requests a message as packets.
-    pub(super) fn on_grant(
-        &mut self,
-        link: LinkId,
-        header: PacketHeader,
-        payload: View<'_>,
-    ) -> Verdict {
+    pub(super) fn on_grant(&mut self, packet: &Packet<'_>) -> Verdict {
+        let Packet { link, header, payload, .. } = *packet;
         let Some([transfer, from, to]) = words(payload) else { return self.violation() };
         let id = OpId::from_bits(header.argument);
         match self.operations.operation(id) {
@@ -261,22 +246,8 @@ impl Core {
     ) {
         let kept = offered.total.min(receive.buffer.len() as u64) as usize;
         let source = offered.source;
-        let mode = match offered.at {
-            Some((key, offset)) => FetchMode::Direct(key, offset),
-            None => FetchMode::Granted,
-        };
-        let transfer = Transfer {
-            slot,
-            link,
-            source,
-            operation: offered.operation,
-            total: offered.total,
-            kept,
-            done: 0,
-            receive,
-            immediate: offered.immediate,
-            mode,
-        };
+        let is_direct = offered.at.is_some();
+        let transfer = Transfer { slot, link, offered, kept, done: 0, receive };
         let Ok(id) = self.transfers.start(transfer) else {
             unreachable!("the caller checked that there is room")
         };
@@ -284,18 +255,18 @@ impl Core {
         qp.transfers.push(id);
         qp.held.push_back(Held { source, state: HeldState::UnderWay(id) });
         qp.tally.messages_unfinished += 1;
-        match mode {
+        match is_direct {
             _ if kept == 0 => self.finish_transfer(id, None),
-            FetchMode::Direct(..) => self.fetching.push_back(id),
-            FetchMode::Granted => self.grant(id),
+            true => self.fetching.push_back(id),
+            false => self.grant(id),
         }
     }
 
     /// Requests the missing bytes from the sender.
     fn grant(&mut self, id: OpId) {
         let Ok(transfer) = self.transfers.operation(id) else { return };
-        transfer.mode = FetchMode::Granted;
-        let header = PacketHeader::new(Kind::Grant, 0, 0, transfer.operation);
+        transfer.offered.at = None;
+        let header = PacketHeader::new(Kind::Grant, 0, 0, transfer.offered.operation);
         let range = [id.to_bits(), transfer.done as u64, transfer.kept as u64];
         let link = transfer.link;
         self.reply(link, Reply::new(header, &range));
@@ -308,7 +279,7 @@ impl Core {
         for _ in 0..self.fetching.len().min(SLICES) {
             let Some(id) = self.fetching.pop_front() else { break };
             let Ok(transfer) = self.transfers.operation(id) else { continue };
-            let FetchMode::Direct(key, offset) = transfer.mode else { continue };
+            let Some((key, offset)) = transfer.offered.at else { continue };
             let length = (transfer.kept - transfer.done).min(SLICE_BYTES);
             let into = transfer.receive.buffer.view_mut().part(transfer.done, length);
             let whole = transfer.kept as u64;
@@ -344,26 +315,18 @@ impl Core {
     }
 
     /// Bytes of a long message.
-    pub(super) fn on_transfer_data(
-        &mut self,
-        link: LinkId,
-        header: PacketHeader,
-        payload: View<'_>,
-    ) -> Verdict {
+    pub(super) fn on_transfer_data(&mut self, packet: &Packet<'_>) -> Verdict {
+        let Packet { link, header, payload, .. } = *packet;
         let id = OpId::from_bits(header.argument);
-        let transfer = match self.transfers.operation(id) {
-            Ok(transfer) if transfer.link == link => transfer,
-            _ => {
-                // The queue pair was closed meanwhile.
-                self.counters.stale_operations += 1;
-                return Verdict::Taken;
-            }
+        let Some(transfer) = self.transfers.operation(id).ok().filter(|t| t.link == link) else {
+            // The queue pair was closed meanwhile.
+            return self.stale_operation();
         };
         if header.aux == DATA_WITHDRAWN {
             self.finish_transfer(id, Some(Status::PeerGone));
             return Verdict::Taken;
         }
-        let expected = matches!(transfer.mode, FetchMode::Granted)
+        let expected = transfer.offered.at.is_none()
             && header.aux == DATA_TRANSFER
             && header.offset() == transfer.done as u64
             && payload.len() <= transfer.kept - transfer.done;
@@ -383,7 +346,7 @@ impl Core {
     /// Ends a transfer that cannot continue, and answers the sender.
     pub(super) fn fail_transfer(&mut self, id: OpId, failure: Status) {
         if let Ok(transfer) = self.transfers.operation(id) {
-            let (link, operation) = (transfer.link, transfer.operation);
+            let (link, operation) = (transfer.link, transfer.offered.operation);
             let length = transfer.done as u64;
             self.reply(link, Reply::done(operation, Status::PeerGone, length, 0));
         }
@@ -394,9 +357,8 @@ impl Core {
     /// bytes are here.
     pub(super) fn finish_transfer(&mut self, id: OpId, failure: Option<Status>) {
         let Ok(transfer) = self.transfers.finish(id) else { return };
-        let Transfer {
-            slot, link, source, operation, total, kept, done, receive, immediate, ..
-        } = transfer;
+        let Transfer { slot, link, offered, kept, done, receive, .. } = transfer;
+        let Offered { source, operation, total, immediate, .. } = offered;
         // The backlog may wait for a free transfer.
         self.retry_backlog = true;
         let complete = if kept as u64 == total { Status::Success } else { Status::Truncated };
@@ -433,25 +395,19 @@ impl Core {
     }
 
     /// The peer has finished an operation of ours.
-    pub(super) fn on_done(
-        &mut self,
-        link: LinkId,
-        header: PacketHeader,
-        payload: View<'_>,
-    ) -> Verdict {
+    pub(super) fn on_done(&mut self, packet: &Packet<'_>) -> Verdict {
+        let Packet { link, header, payload, .. } = *packet;
         let Some([length, value]) = words(payload) else { return self.violation() };
         let id = OpId::from_bits(header.argument);
         let status = status_of(header.aux);
-        match self.operations.operation(id) {
-            Ok(operation) if operation.link == link => {
-                if operation.posted.is_none() {
-                    return self.violation();
-                }
-                // The transport must end a loan before the program gets its vector back.
-                self.teardowns.push(Teardown::Operation { id, status, length, value });
-            }
-            _ => self.counters.stale_operations += 1,
+        let Some(operation) = self.operations.operation(id).ok().filter(|o| o.link == link) else {
+            return self.stale_operation();
+        };
+        if operation.posted.is_none() {
+            return self.violation();
         }
+        // The transport must end a loan before the program gets its vector back.
+        self.teardowns.push(Teardown::Operation { id, status, length, value });
         Verdict::Taken
     }
 }

@@ -28,28 +28,25 @@ pub(super) enum Route {
 
 /// The route of a queue pair, and the cached destination of its last message.
 pub(super) struct Routing {
-    route: Route,
-    cache: RouteCache,
+    /// [`Routing::set`] changes it.
+    pub(super) route: Route,
+    pub(super) cache: RouteCache,
 }
 
 /// A destination with its link, so that the next message there needs no look-up.
 #[derive(Clone, Copy)]
-struct RouteCache {
+pub(super) struct RouteCache {
     /// The destination that the descriptor named: none, on a connected queue pair.
     named: Destination,
-    /// The epoch of the look-up: see [`super::links::Links::epoch`]. 0: none.
+    /// The epoch of the look-up: see [`Links::epoch`]. 0: none.
     epoch: u64,
-    to: Address,
+    /// The destination of the last descriptor.
+    pub(super) to: Address,
     link: LinkId,
 }
 
 impl Routing {
     pub(super) const NEW: Routing = Routing { route: Route::Unconnected, cache: RouteCache::EMPTY };
-
-    #[inline(always)]
-    pub(super) fn route(&self) -> Route {
-        self.route
-    }
 
     /// Changes the route and drops the cached destination.
     pub(super) fn set(&mut self, route: Route) {
@@ -62,23 +59,6 @@ impl Routing {
     pub(super) fn cached_link(&self, named: Destination, epoch: u64) -> Option<LinkId> {
         let RouteCache { named: last, epoch: then, link, .. } = self.cache;
         (last == named && then == epoch).then_some(link)
-    }
-
-    /// The destination of the last descriptor.
-    #[inline(always)]
-    pub(super) fn cached_peer(&self) -> Address {
-        self.cache.to
-    }
-
-    /// Remembers link and address of a descriptor's destination, for [`Routing::cached_link`] and
-    /// [`Routing::cached_peer`].
-    pub(super) fn remember(
-        &mut self,
-        named: Destination,
-        epoch: u64,
-        (link, to): (LinkId, Address),
-    ) {
-        self.cache = RouteCache { named, epoch, to, link };
     }
 }
 
@@ -96,7 +76,7 @@ impl QueuePairContext {
     /// The link to a descriptor's destination, if there is one and the queue pair may send there.
     #[inline(always)]
     pub(super) fn link_for(&mut self, links: &Links, named: Destination) -> Option<LinkId> {
-        match self.routing.cached_link(named, links.epoch()) {
+        match self.routing.cached_link(named, links.epoch) {
             Some(link) => Some(link),
             None => find_link(links, self, named),
         }
@@ -132,7 +112,7 @@ impl QueuePairContext {
 /// Remembers it for the next message.
 #[inline(never)]
 fn find_link(links: &Links, qp: &mut QueuePairContext, named: Destination) -> Option<LinkId> {
-    let found = match (qp.routing.route(), named.address()) {
+    let found = match (qp.routing.route, named.address()) {
         (Route::Connected { link, peer }, None) => (link, peer),
         (Route::Unconnected, Some(to)) => {
             let number = qp.handle.number;
@@ -143,8 +123,9 @@ fn find_link(links: &Links, qp: &mut QueuePairContext, named: Destination) -> Op
         }
         _ => return None,
     };
-    qp.routing.remember(named, links.epoch(), found);
-    Some(found.0)
+    let (link, to) = found;
+    qp.routing.cache = RouteCache { named, epoch: links.epoch, to, link };
+    Some(link)
 }
 
 /// The queue pair that a message names, if its sender may send there. Not a channel: its number is
@@ -168,11 +149,8 @@ impl Core {
         queue_pair: QueuePair,
         to: Option<Address>,
     ) -> Result<(LinkId, Address)> {
-        let qp = self
-            .queue_pairs
-            .find(queue_pair.slot, queue_pair.generation)
-            .ok_or_else(|| Error::NoSuchQueuePair)?;
-        match (qp.routing.route(), to) {
+        let qp = self.queue_pairs.of(queue_pair)?;
+        match (qp.routing.route, to) {
             (Route::Connected { link, peer }, None) => Ok((link, peer)),
             (Route::Unconnected, Some(to)) => {
                 if is_channel(to.queue_pair) || qp.channel.is_some() {
@@ -192,11 +170,8 @@ impl Core {
         queue_pair: QueuePair,
         owner: FunctionAddress,
     ) -> Result<(LinkId, Address)> {
-        let qp = self
-            .queue_pairs
-            .find(queue_pair.slot, queue_pair.generation)
-            .ok_or_else(|| Error::NoSuchQueuePair)?;
-        match qp.routing.route() {
+        let qp = self.queue_pairs.of(queue_pair)?;
+        match qp.routing.route {
             Route::Connected { link, peer } if peer.function_address() == owner => Ok((link, peer)),
             Route::Connected { .. } => Err(Error::BadDestination(
                 "this queue pair is connected, and the key belongs to another function than its peer",
@@ -235,9 +210,9 @@ impl Core {
     }
 
     #[cold]
-    pub(super) fn open_link<T: Transport>(
+    pub(super) fn open_link(
         &mut self,
-        transport: &mut T,
+        transport: &mut dyn Transport,
         peer: FunctionAddress,
         patience: Duration,
     ) -> Result<LinkId> {

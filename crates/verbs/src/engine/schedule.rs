@@ -7,7 +7,7 @@
 use super::payload::Head;
 use super::work::{Attempt, Operation, Posted, Work};
 use super::{Core, SLICES};
-use bellwire_device::{Error, PacketHeader, QueuePair, Result, SendError, Transport};
+use bellwire_device::{Error, PacketHeader, QueuePair, Result, Transport};
 use bellwire_protocol::OpId;
 use bellwire_ring::memory::View;
 
@@ -17,10 +17,7 @@ const BURST: usize = 16;
 impl Core {
     /// The slot behind a handle, if one more descriptor may be posted to the queue pair.
     pub(super) fn room_to_post(&mut self, queue_pair: QueuePair) -> Result<u32> {
-        let qp = self
-            .queue_pairs
-            .find(queue_pair.slot, queue_pair.generation)
-            .ok_or_else(|| Error::NoSuchQueuePair)?;
+        let qp = self.queue_pairs.of(queue_pair)?;
         if qp.posted_sends >= qp.send_depth {
             return Err(Error::QueueFull { queue: "send queue", depth: qp.send_depth });
         }
@@ -163,12 +160,9 @@ impl Core {
                 self.await_answer(id, posted);
                 Attempt::Started
             }
-            Err(error) => {
+            Err(why) => {
                 self.end_operation(id);
-                match error {
-                    SendError::Busy => Attempt::Blocked(posted),
-                    SendError::Down(status) => self.fail(transport, slot, posted, status),
-                }
+                self.unsent(transport, slot, posted, why)
             }
         }
     }

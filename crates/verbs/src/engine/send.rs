@@ -12,7 +12,7 @@ use crate::descriptor::Payload;
 use crate::table::Table;
 use bellwire_device::{
     Buffer, Completion, Error, Gate, Kind, Operation as Finished, PacketHeader, QueuePair, Receipt,
-    Result, SendError, Status, Transport,
+    Result, Status, Transport,
 };
 use bellwire_ring::memory::View;
 
@@ -49,17 +49,18 @@ impl Core {
         // State that is needed after the send is looked up again: the compiler would spill a kept
         // reference to the stack.
         let ring = qp.send_completions;
-        let (from, to) = (qp.handle.number, qp.routing.cached_peer().queue_pair);
+        let (from, to) = (qp.handle.number, qp.routing.cache.to.queue_pair);
         let header = PacketHeader::with_immediate(Kind::Send, to, from, send.immediate);
         if length > self.limits.eager_bytes
             || !qp.sends.is_empty()
-            || (send.signaled || T::DELIVERS_LATER) && !self.completion_queues[ring].has_room()
-            || T::DELIVERS_LATER && qp.posted_sends >= qp.send_depth
+            || (send.signaled || transport.delivers_later())
+                && !self.completion_queues[ring].has_room()
+            || transport.delivers_later() && qp.posted_sends >= qp.send_depth
         {
             return false;
         }
         let Some(sent) = transport.send_message(link, header, head, body) else { return false };
-        if T::DELIVERS_LATER
+        if transport.delivers_later()
             && let Receipt::Pending(receipt) = sent
         {
             qp.posted_sends += 1;
@@ -67,7 +68,7 @@ impl Core {
             let reserved = self.completion_queues[ring].reserve();
             debug_assert!(reserved, "there was room a moment ago");
             let Message { context, signaled, .. } = *send;
-            let to = qp.routing.cached_peer();
+            let to = qp.routing.cache.to;
             let buffer = send.take_buffer();
             let message = Undelivered { receipt, slot, signaled, to, context, length, buffer };
             self.await_delivery(link, message);
@@ -86,7 +87,7 @@ impl Core {
         send: &mut Message<'_>,
     ) -> Result<()> {
         let (link, to) = self.route(transport, queue_pair, send.to.address())?;
-        if T::DELIVERS_LATER && transport.watch_gate(link, to.queue_pair).is_none() {
+        if transport.delivers_later() && transport.watch_gate(link, to.queue_pair).is_none() {
             // The usual cause is unread packets, acknowledgements among them. A program that posts
             // much and polls little would otherwise find the window closed most of the time.
             transport.poll(self, POLL_BUDGET);
@@ -117,12 +118,7 @@ impl Core {
         }
         let data = match std::mem::replace(&mut send.payload, Payload::Inline(&[])) {
             Payload::Inline(bytes) => Data::Copied(bytes.into()),
-            Payload::Gathered(head, body) => {
-                let mut bytes = vec![0; length];
-                bytes[..head.len()].copy_from_slice(head);
-                body.read(0, &mut bytes[head.len()..]);
-                Data::Copied(bytes.into())
-            }
+            Payload::Gathered(head, body) => Data::Copied([head, &body.to_vec()].concat().into()),
             Payload::Buffer(buffer) => Data::Buffer(buffer),
         };
         let work = Work::Message(QueuedMessage {
@@ -160,17 +156,13 @@ impl Core {
         let header = PacketHeader::with_immediate(Kind::Send, to, number, immediate);
         let length = message.length;
         match transport.send(posted.link, header, &[], message.data.view()) {
-            Ok(Receipt::Pending(receipt)) if T::DELIVERS_LATER => {
+            Ok(Receipt::Pending(receipt)) if transport.delivers_later() => {
                 let link = posted.link;
                 self.await_delivery(link, Undelivered::of(posted, slot, length, receipt));
                 Attempt::Started
             }
-            Ok(_) => {
-                self.finish_posted(slot, posted, Outcome::success(length));
-                Attempt::Started
-            }
-            Err(SendError::Busy) => Attempt::Blocked(posted),
-            Err(SendError::Down(status)) => self.fail(transport, slot, posted, status),
+            Ok(_) => self.finish_posted(slot, posted, Outcome::success(length)),
+            Err(why) => self.unsent(transport, slot, posted, why),
         }
     }
 }
@@ -203,7 +195,7 @@ impl QueuePairContext {
         if !send.signaled {
             return;
         }
-        let (to, status) = (self.routing.cached_peer(), Status::Success);
+        let (to, status) = (self.routing.cache.to, Status::Success);
         let completion = queues[self.send_completions].push(Completion::new(
             self.handle,
             to,

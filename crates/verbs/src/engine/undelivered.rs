@@ -65,10 +65,8 @@ impl Core {
 
     pub(super) fn complete_delivery(&mut self, message: Undelivered, status: Status) {
         let Undelivered { slot, signaled, to, context, length, buffer, .. } = message;
-        let outcome = match status {
-            Status::Success => Outcome::success(length),
-            _ => Outcome::failure(status, 0),
-        };
+        let outcome =
+            Outcome { status, length: if status.is_success() { length } else { 0 }, value: 0 };
         let kind = Finished::Send;
         self.finish(slot, Ended { kind, to, context, signaled, buffers: (buffer, None) }, outcome);
     }

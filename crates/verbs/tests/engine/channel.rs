@@ -71,8 +71,10 @@ fn different_numbers_never_meet() {
         (ordinary, Address::channel(1, 0, 1)),
     ] {
         let side = &mut world.sides[0];
-        let refused = side.function.post_send(from, Message::inline(b"x").to(to)).unwrap_err();
-        assert!(matches!(refused.error, Error::BadDestination(_)), "{refused}");
+        refuses!(
+            side.function.post_send(from, Message::inline(b"x").to(to)),
+            Error::BadDestination(_)
+        );
     }
     let liar = world.fabric.transport(FunctionAddress { node: 5, function: 0 });
     crate::hostile::send(liar, &mut world, |header| {

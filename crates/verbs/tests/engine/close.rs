@@ -29,9 +29,7 @@ fn destroying_a_queue_pair_flushes_it() {
                     .unwrap();
             }
             for _ in 0..turns {
-                world.sides.iter_mut().for_each(|side| {
-                    side.turn();
-                });
+                world.turn();
             }
             let a = &mut world.sides[0];
             a.function.destroy_queue_pair(a.qp).unwrap();
@@ -75,9 +73,7 @@ fn destroying_the_receiver_tells_the_senders() {
             (0..receives).for_each(|number| world.sides[1].receive(50_000, number));
             (0..4).for_each(|number| world.sides[0].send(to, &pattern(50_000, number), number));
             for _ in 0..turns {
-                world.sides.iter_mut().for_each(|side| {
-                    side.turn();
-                });
+                world.turn();
             }
             let b = &mut world.sides[1];
             b.function.destroy_queue_pair(b.qp).unwrap();

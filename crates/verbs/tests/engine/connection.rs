@@ -24,6 +24,16 @@ pub fn connect(world: &mut World) {
     assert_eq!(outcome, ConnectionProgress::Connected(b"from b".to_vec()));
 }
 
+/// Polls a connection until it fails.
+fn failure(side: &mut Side) -> Error {
+    loop {
+        match side.function.poll_connection(side.qp) {
+            Ok(ConnectionProgress::Waiting) => {}
+            other => return other.unwrap_err(),
+        }
+    }
+}
+
 /// A connection carries private data both ways, then messages without destinations, and ends for
 /// both sides.
 // shows: M-03, M-04
@@ -46,8 +56,10 @@ fn connect_talk_and_disconnect() {
         }
     }
     let a = &mut world.sides[0];
-    let refused = a.function.post_send(a.qp, Message::inline(b"x").to(second)).unwrap_err();
-    assert!(matches!(refused.error, Error::BadDestination(_)));
+    refuses!(
+        a.function.post_send(a.qp, Message::inline(b"x").to(second)),
+        Error::BadDestination(_)
+    );
 
     world.sides[0].receive(8, 70);
     world.sides[1].receive(8, 71);
@@ -99,18 +111,12 @@ fn a_rejection_says_why() {
     let listener = b.function.listen(3).unwrap();
     a.function.start_connect(a.qp, Address::new(1, 0, 3), b"", LONG).unwrap();
     assert!(matches!(a.state().connection, ConnectionState::Connecting { .. }));
-    let refused = a.function.post_send(a.qp, Message::inline(b"x")).unwrap_err();
-    assert!(matches!(refused.error, Error::WrongState { .. }));
+    refuses!(a.function.post_send(a.qp, Message::inline(b"x")), Error::WrongState { .. });
     world.settle();
     let (a, b) = world.both();
     let request = b.function.wait_request(listener, Wait::Block, LONG).unwrap();
     b.function.reject(request, b"come back on Monday").unwrap();
-    let failed = loop {
-        match a.function.poll_connection(a.qp) {
-            Ok(ConnectionProgress::Waiting) => {}
-            other => break other.unwrap_err(),
-        }
-    };
+    let failed = failure(a);
     assert!(
         matches!(&failed, Error::Rejected { reason, .. } if reason == "come back on Monday"),
         "{failed}"
@@ -205,12 +211,7 @@ fn a_late_acceptance_leaves_no_half_connection() {
     world.settle();
     let (a, b) = world.both();
     let request = b.function.poll_request(listener).unwrap().unwrap();
-    let failed = loop {
-        match a.function.poll_connection(a.qp) {
-            Ok(ConnectionProgress::Waiting) => {}
-            other => break other.unwrap_err(),
-        }
-    };
+    let failed = failure(a);
     assert!(matches!(failed, Error::Unreachable { .. }));
     b.function.accept(request, b.qp, b"").unwrap();
     b.receive(8, 5);

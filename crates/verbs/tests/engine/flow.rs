@@ -46,19 +46,13 @@ fn a_full_send_queue_is_an_error_that_passes() {
     let a = &mut world.sides[0];
     let options = QueuePairOptions::new(a.cq).send_depth(4);
     let pair = a.function.create_queue_pair(&options).unwrap();
-    let mut accepted = 0;
-    loop {
-        match a.function.post_send(pair, Message::buffer(vec![accepted; 8]).to(to)) {
-            Ok(()) => accepted += 1,
-            Err(refused) => {
-                assert!(matches!(
-                    refused.error,
-                    Error::QueueFull { queue: "send queue", depth: 4 }
-                ));
-                break;
-            }
-        }
-    }
+    let mut post = |number| {
+        let send = Message::buffer(vec![number; 8]).to(to);
+        a.function.post_send(pair, send).map_err(|refused| refused.error)
+    };
+    let (accepted, error) =
+        (0..u8::MAX).find_map(|number| Some((number, post(number).err()?))).expect("a limit");
+    assert!(matches!(error, Error::QueueFull { queue: "send queue", depth: 4 }));
     (0..accepted).for_each(|number| world.sides[1].receive(8, number as u64));
     world.settle();
     let received = world.sides[1].take_all(Operation::Receive);

@@ -70,11 +70,7 @@ fn a_wrong_key_brings_nothing() {
 // shows: C-27
 #[test]
 fn a_stuck_get_holds_up_no_answers() {
-    let options = FabricOptions {
-        direct_allocated: false,
-        direct_brought: false,
-        ..FabricOptions::default()
-    };
+    let options = by_packets();
     let mut world = World::new(options, 2);
     let regions = [0, 1].map(|side: usize| {
         let region = world.sides[side].function.allocate_region(4096, Rights::all()).unwrap();
@@ -152,9 +148,7 @@ fn a_region_that_goes_away_ends_the_get() {
     let a = &mut world.sides[0];
     a.function.post_get(a.qp, Get::new(region.remote_key(), vec![0; 100_000])).unwrap();
     for _ in 0..50 {
-        world.sides.iter_mut().for_each(|side| {
-            side.turn();
-        });
+        world.turn();
     }
     assert!(world.sides[0].done.is_empty(), "it is under way");
     world.sides[1].function.deregister(region).unwrap();

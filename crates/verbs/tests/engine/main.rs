@@ -1,6 +1,14 @@
 //! The engine on the in-process loopback device: each operation and its failures, in small
 //! scenarios.
 
+/// The post is refused with this error.
+macro_rules! refuses {
+    ($post:expr, $error:pat) => {{
+        let refused = $post.unwrap_err();
+        assert!(matches!(refused.error, $error), "{refused}");
+    }};
+}
+
 mod atomic;
 mod channel;
 mod chaos;
@@ -15,5 +23,6 @@ mod memory;
 mod put;
 mod random;
 mod rendezvous;
+mod steps;
 mod waiting;
 mod world;

@@ -92,17 +92,15 @@ fn foreign_memory_is_refused() {
     for region in [&foreign, &dead] {
         for length in [8, 5000] {
             let slice = || region.slice(0, length);
-            let refused = a.function.post_send(a.qp, Message::buffer(slice()).to(to)).unwrap_err();
-            assert!(matches!(refused.error, Error::NoSuchRegion));
+            refuses!(
+                a.function.post_send(a.qp, Message::buffer(slice()).to(to)),
+                Error::NoSuchRegion
+            );
             let remote = key.slice(0, length as u64);
-            let refused = a.function.post_put(a.qp, Put::new(slice(), remote)).unwrap_err();
-            assert!(matches!(refused.error, Error::NoSuchRegion));
-            let refused = a.function.post_get(a.qp, Get::new(remote, slice())).unwrap_err();
-            assert!(matches!(refused.error, Error::NoSuchRegion));
-            let refused = a.function.post_receive(a.qp, slice(), 0).unwrap_err();
-            assert!(matches!(refused.error, Error::NoSuchRegion));
-            let refused = a.function.post_shared_receive(shared, slice(), 0).unwrap_err();
-            assert!(matches!(refused.error, Error::NoSuchRegion));
+            refuses!(a.function.post_put(a.qp, Put::new(slice(), remote)), Error::NoSuchRegion);
+            refuses!(a.function.post_get(a.qp, Get::new(remote, slice())), Error::NoSuchRegion);
+            refuses!(a.function.post_receive(a.qp, slice(), 0), Error::NoSuchRegion);
+            refuses!(a.function.post_shared_receive(shared, slice(), 0), Error::NoSuchRegion);
         }
     }
     assert!(matches!(a.function.deregister(foreign), Err(Error::NoSuchRegion)));

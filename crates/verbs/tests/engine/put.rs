@@ -30,9 +30,7 @@ fn a_put_writes_exactly_its_bytes() {
             assert_eq!(done.buffer.unwrap().into_vec().unwrap(), data);
             let mut expected = vec![0xee; 4096];
             expected[offset..offset + length].copy_from_slice(&data);
-            let mut found = vec![0; 4096];
-            region.read(0, &mut found);
-            assert!(found == expected, "{length} bytes at {offset}");
+            assert!(part(&region, 0, 4096) == expected, "{length} bytes at {offset}");
         }
         assert!(world.sides[1].done.is_empty(), "no event without the flag");
         world.check_counters();
@@ -108,9 +106,7 @@ fn bad_chains_move_nothing() {
     let refused = refuse(Put::new(vec![vec![]; 1], many));
     assert!(matches!(refused.error, Error::BadChain(_)));
     world.settle();
-    let mut found = [0; 100];
-    region.read(0, &mut found);
-    assert_eq!(found, [0; 100]);
+    assert_eq!(part(&region, 0, 100), [0; 100]);
     assert!(world.sides[0].done.is_empty());
 }
 
@@ -150,9 +146,7 @@ fn a_wrong_key_changes_nothing() {
             assert_eq!(done.buffer.unwrap().len(), 3000);
         }
         for region in [region, readable] {
-            let mut found = vec![1; 5000];
-            region.read(0, &mut found);
-            assert!(found == [0; 5000], "nothing was written");
+            assert!(part(&region, 0, 5000) == [0; 5000], "nothing was written");
         }
         assert!(world.sides[1].done.is_empty(), "nobody was told");
         let counters = world.sides[1].function.counters().function;
@@ -199,18 +193,9 @@ fn an_event_follows_its_bytes() {
             let put = Put::new(pattern(length, 1), region.remote_key().slice(5, length as u64));
             a.function.post_put(a.qp, put.event(target, immediate)).unwrap();
             // The event must not be seen before the bytes, at any time.
-            for _ in 0..100_000 {
-                world.sides.iter_mut().for_each(|side| {
-                    side.turn();
-                });
-                if !world.sides[1].done.is_empty() {
-                    break;
-                }
-            }
+            world.turn_until_done();
             let event = world.sides[1].take();
-            let mut found = vec![0; length];
-            region.read(5, &mut found);
-            assert!(found == pattern(length, 1));
+            assert!(part(&region, 5, length) == pattern(length, 1));
             assert_eq!((event.operation, event.length), (Operation::RemotePut, length));
             assert_eq!((event.immediate(), event.peer), (immediate, from));
             assert!(event.buffer.is_none(), "an event takes no receive");
@@ -223,9 +208,7 @@ fn an_event_follows_its_bytes() {
         a.function.post_put(a.qp, put).unwrap();
         world.settle();
         assert_eq!(world.sides[0].take().status, Status::NoSuchQueuePair);
-        let mut found = [0; 4];
-        region.read(0, &mut found);
-        assert_eq!(found, [0; 4], "nothing moves if nobody can be told");
+        assert_eq!(part(&region, 0, 4), [0; 4], "nothing moves if nobody can be told");
         world.check_counters();
     }
 }
@@ -242,17 +225,8 @@ fn a_message_does_not_overtake_a_put() {
         let key = region.remote_key();
         a.function.post_put(a.qp, Put::new(pattern(20_000, 4), key)).unwrap();
         world.sides[0].send(to, b"look", 2);
-        for _ in 0..100_000 {
-            world.sides.iter_mut().for_each(|side| {
-                side.turn();
-            });
-            if !world.sides[1].done.is_empty() {
-                break;
-            }
-        }
+        world.turn_until_done();
         assert_eq!(bytes(world.sides[1].take()), b"look");
-        let mut found = vec![0; 20_000];
-        region.read(0, &mut found);
-        assert!(found == pattern(20_000, 4));
+        assert!(part(&region, 0, 20_000) == pattern(20_000, 4));
     }
 }

@@ -69,13 +69,7 @@ fn long_messages_arrive_on_every_way() {
 /// before. A message of another sender does not wait.
 #[test]
 fn a_short_message_does_not_overtake_a_long_one() {
-    let options = FabricOptions {
-        direct_brought: false,
-        direct_allocated: false,
-        packet_bytes: 64,
-        link_packets: 1,
-        ..FabricOptions::default()
-    };
+    let options = FabricOptions { packet_bytes: 64, link_packets: 1, ..by_packets() };
     let mut world = World::new(options, 3);
     let to = world.sides[1].address();
     (0..3).for_each(|number| world.sides[1].receive(100_000, number));
@@ -83,9 +77,7 @@ fn a_short_message_does_not_overtake_a_long_one() {
     world.sides[0].send(to, b"short", 2);
     let mut early = None;
     for _ in 0..200 {
-        world.sides.iter_mut().for_each(|side| {
-            side.turn();
-        });
+        world.turn();
         if world.sides[1].state().counters.messages_unfinished == 1 {
             if early.is_none() {
                 world.sides[2].send(to, b"other", 3);

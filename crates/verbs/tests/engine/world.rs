@@ -40,14 +40,7 @@ impl World {
 
     /// A pair whose memory is reached only by packets, which are few and short.
     pub fn narrow() -> World {
-        let options = FabricOptions {
-            packet_bytes: 64,
-            link_packets: 2,
-            direct_allocated: false,
-            direct_brought: false,
-            ..FabricOptions::default()
-        };
-        Self::new(options, 2)
+        Self::new(FabricOptions { packet_bytes: 64, link_packets: 2, ..by_packets() }, 2)
     }
 
     /// Both sides at once.
@@ -56,12 +49,26 @@ impl World {
         (&mut a[0], &mut b[0])
     }
 
+    /// One turn of all sides. Returns how much they did.
+    pub fn turn(&mut self) -> usize {
+        self.sides.iter_mut().map(Side::turn).sum()
+    }
+
+    /// Turns until the second side has a completion.
+    pub fn turn_until_done(&mut self) {
+        for _ in 0..100_000 {
+            self.turn();
+            if !self.sides[1].done.is_empty() {
+                return;
+            }
+        }
+    }
+
     /// Lets all sides make progress until nothing changes any more.
     pub fn settle(&mut self) {
         let mut quiet = 0;
         for _ in 0..1_000_000 {
-            let done: usize = self.sides.iter_mut().map(Side::turn).sum();
-            quiet = if done == 0 { quiet + 1 } else { 0 };
+            quiet = if self.turn() == 0 { quiet + 1 } else { 0 };
             // Long enough for a fabric that refuses every other packet.
             if quiet == 60 {
                 return;
@@ -75,22 +82,14 @@ impl World {
         for side in &self.sides {
             for queue_pair in side.function.queue_pairs() {
                 let state = side.function.query(queue_pair).unwrap();
-                let counters = state.counters;
-                assert_eq!(
-                    counters.sends_posted,
-                    counters.sends_completed + state.posted_sends as u64
-                );
-                assert_eq!(
-                    counters.receives_posted,
-                    counters.receives_completed + state.posted_receives as u64
-                );
-                assert_eq!(
-                    counters.messages_arrived,
-                    counters.messages_received
-                        + counters.messages_discarded
-                        + counters.messages_unfinished
-                        + state.backlog_messages as u64
-                );
+                let QueuePairState { posted_sends, posted_receives, counters, .. } = state;
+                let sends = counters.sends_completed + posted_sends as u64;
+                assert_eq!(counters.sends_posted, sends);
+                let receives = counters.receives_completed + posted_receives as u64;
+                assert_eq!(counters.receives_posted, receives);
+                let waiting = counters.messages_unfinished + state.backlog_messages as u64;
+                let gone = counters.messages_received + counters.messages_discarded;
+                assert_eq!(counters.messages_arrived, gone + waiting);
             }
         }
     }
@@ -146,6 +145,18 @@ impl Side {
     pub fn state(&self) -> QueuePairState {
         self.function.query(self.qp).unwrap()
     }
+}
+
+/// A fabric on which no memory is reached directly.
+pub fn by_packets() -> FabricOptions {
+    FabricOptions { direct_allocated: false, direct_brought: false, ..FabricOptions::default() }
+}
+
+/// The bytes of a region from `offset` on.
+pub fn part(region: &MemoryRegion, offset: usize, length: usize) -> Vec<u8> {
+    let mut found = vec![0xcc; length];
+    region.read(offset, &mut found);
+    found
 }
 
 /// Bytes that depend on position and seed.

@@ -1,6 +1,6 @@
 //! An attacker without a key, who guesses.
 
-use super::{Regions, Request};
+use super::{Regions, Request, splitmix};
 use bellwire_device::{FunctionAddress, MemoryRegion, Rights, Status};
 use bellwire_ring::memory::Memory;
 
@@ -16,17 +16,12 @@ fn hits(bits: u32, guesses: u64) -> u64 {
         let mut key = regions.reserve(4096).unwrap();
         key.key &= mask;
         let memory = Memory::from_vec(vec![0; 4096]);
-        regions.publish(MemoryRegion::new(memory, Rights::all(), key));
+        regions.enter(MemoryRegion::new(memory, Rights::all(), key), true);
     }
     let mut state = 0x6e55_u64;
     let mut hits = 0;
     for number in 0..guesses {
-        // Splitmix64 (Steele, Lea, Flood, OOPSLA 2014).
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut guess = state;
-        guess = (guess ^ guess >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        guess = (guess ^ guess >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        guess ^= guess >> 31;
+        let guess = splitmix(&mut state);
         let request =
             Request { key: guess & mask, index: number % REGIONS as u64, offset: 0, length: 8 };
         let right = [Rights::REMOTE_READ, Rights::REMOTE_WRITE, Rights::REMOTE_ATOMIC]
