@@ -67,11 +67,21 @@ pub(crate) fn bind<T>(fd: BorrowedFd<'_>, address: &T, length: usize) -> io::Res
 /// Like [`bind`], for an address whose socket was closed just now. When another thread starts a
 /// process, that process holds copies of all descriptors for a moment, and with them the address.
 pub(crate) fn bind_anew<T>(fd: BorrowedFd<'_>, address: &T, length: usize) -> io::Result<()> {
-    const MOMENT: Duration = Duration::from_millis(100);
+    let moment = Duration::from_millis(100);
+    retry(moment, &[libc::EADDRINUSE], || bind(fd, address, length))
+}
+
+/// Repeats a call that fails with one of the errors `busy`, every millisecond for at most `moment`.
+pub(crate) fn retry<T>(
+    moment: Duration,
+    busy: &[i32],
+    call: impl Fn() -> io::Result<T>,
+) -> io::Result<T> {
     let since = Instant::now();
+    let is_busy = |error: &io::Error| error.raw_os_error().is_some_and(|code| busy.contains(&code));
     loop {
-        match bind(fd, address, length) {
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse && since.elapsed() < MOMENT => {
+        match call() {
+            Err(error) if is_busy(&error) && since.elapsed() < moment => {
                 std::thread::sleep(Duration::from_millis(1));
             }
             other => return other,
