@@ -32,11 +32,6 @@ struct Slot<P> {
 }
 
 impl<P: Copy + Ord> Places<P> {
-    /// No places yet.
-    pub fn new() -> Self {
-        Places { slots: Vec::new(), free: Vec::new(), numbers: BTreeMap::new(), last: None }
-    }
-
     /// The number of a place. `used` yields all numbers that must stay, fewer than [`PLACES`]. It
     /// is called only if all numbers are taken.
     #[inline]
@@ -128,7 +123,7 @@ impl<P: Copy + Ord> Places<P> {
 
 impl<P: Copy + Ord> Default for Places<P> {
     fn default() -> Self {
-        Self::new()
+        Places { slots: Vec::new(), free: Vec::new(), numbers: BTreeMap::new(), last: None }
     }
 }
 
@@ -139,7 +134,7 @@ mod tests {
     /// Made-up places do not fill the table, and do not take the numbers of places in use.
     #[test]
     fn places_that_nobody_uses_are_forgotten() {
-        let mut places = Places::new();
+        let mut places = Places::default();
         let none = core::iter::empty::<PathId>;
         let friend = places.number(7, none);
         let first = places.number(1_000, none);

@@ -9,7 +9,8 @@ use bellwire_wire::frame::header::FrameKind;
 
 use bellwire_protocol::Secret;
 use bellwire_protocol::reliable::{
-    Channel, Config, Endpoint, Event, FunctionId, PathId, PeerId, SendError, Sink, Verdict,
+    Channel, Config, DownReason, Endpoint, Event, FunctionId, PathId, PeerId, SendError, Sink,
+    Verdict,
 };
 
 /// A seeded random number generator (splitmix64).
@@ -208,6 +209,14 @@ impl Net {
         peer
     }
 
+    /// Why a link of `node` first went down, if one did.
+    pub fn down_reason(&self, node: usize) -> Option<DownReason> {
+        self.nodes[node].events.iter().find_map(|event| match event {
+            Event::Down { reason, .. } => Some(*reason),
+            _ => None,
+        })
+    }
+
     /// The link that `node` has to `address`.
     pub fn peer_of(&self, node: usize, address: FunctionId) -> Option<PeerId> {
         self.nodes[node].events.iter().rev().find_map(|event| match *event {
@@ -284,18 +293,17 @@ impl Net {
         }
     }
 
+    /// When the next frame arrives, or a node that is awake is due.
+    fn next_event_ns(&self) -> u64 {
+        let arrival = self.wire.keys().next().map_or(u64::MAX, |key| key.0);
+        let awake = self.nodes.iter().filter(|node| !node.is_asleep);
+        awake.map(|node| node.endpoint.next_deadline()).fold(arrival, u64::min)
+    }
+
     /// Advances to the next event; `false` if there will be none.
     pub fn step(&mut self) -> bool {
         self.transmit();
-        let arrival = self.wire.keys().next().map_or(u64::MAX, |key| key.0);
-        let deadline = self
-            .nodes
-            .iter()
-            .filter(|node| !node.is_asleep)
-            .map(|node| node.endpoint.next_deadline())
-            .min()
-            .unwrap_or(u64::MAX);
-        let next = arrival.min(deadline);
+        let next = self.next_event_ns();
         if next == u64::MAX {
             return false;
         }
@@ -368,15 +376,7 @@ impl Net {
         let end = self.now_ns + ns;
         while self.now_ns < end {
             self.transmit();
-            let arrival = self.wire.keys().next().map_or(u64::MAX, |key| key.0);
-            let deadline = self
-                .nodes
-                .iter()
-                .filter(|node| !node.is_asleep)
-                .map(|node| node.endpoint.next_deadline())
-                .min()
-                .unwrap_or(u64::MAX);
-            if arrival.min(deadline) > end {
+            if self.next_event_ns() > end {
                 self.now_ns = end;
                 return;
             }
