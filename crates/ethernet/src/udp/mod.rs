@@ -447,6 +447,7 @@ impl Received {
 
     /// A message header that leads here, so that `self` must stay in its place. `coalesces`: with
     /// room for control messages.
+    #[inline]
     fn header(&mut self, coalesces: bool) -> libc::msghdr {
         let mut header = empty_header();
         header.msg_iov = &raw mut self.data;

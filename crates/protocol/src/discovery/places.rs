@@ -40,10 +40,16 @@ impl<P: Copy + Ord> Places<P> {
         place: P,
         used: impl FnOnce() -> Used,
     ) -> PathId {
-        match self.last {
-            Some((last, number)) if last == place => number,
-            _ => self.look_up(place, used),
+        if let Some(number) = self.known_number(place) {
+            return number;
         }
+        let is_full = self.free.is_empty() && self.slots.len() >= PLACES;
+        if is_full && !planted("discovery-endless-places") {
+            self.sweep(used());
+        }
+        let number = self.add(place);
+        self.last = Some((place, number));
+        number
     }
 
     /// The number of a place, if it has one.
@@ -57,25 +63,6 @@ impl<P: Copy + Ord> Places<P> {
                 Some(number)
             }
         }
-    }
-
-    fn look_up<Used: Iterator<Item = PathId>>(
-        &mut self,
-        place: P,
-        used: impl FnOnce() -> Used,
-    ) -> PathId {
-        let number = match self.numbers.get(&place) {
-            Some(&number) => number,
-            None => {
-                let is_full = self.free.is_empty() && self.slots.len() >= PLACES;
-                if is_full && !planted("discovery-endless-places") {
-                    self.sweep(used());
-                }
-                self.add(place)
-            }
-        };
-        self.last = Some((place, number));
-        number
     }
 
     fn add(&mut self, place: P) -> PathId {

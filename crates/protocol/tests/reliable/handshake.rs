@@ -260,8 +260,7 @@ pub fn many_old_links_are_emptied_in_order() {
             net.link(0, 2);
         } else if life == 1 {
             let other = net.peer_of(0, function(2)).unwrap();
-            let now_ns = net.now_ns;
-            net.nodes[0].endpoint.close(other, now_ns);
+            net.close(0, other);
         }
     }
     net.nodes[0].appetite = [usize::MAX; 2];
@@ -280,8 +279,7 @@ pub fn closing_sends_what_was_queued() {
     for number in 0..200u32 {
         net.send(0, peer, &vec![number as u8; 1000]).unwrap();
     }
-    let now = net.now_ns;
-    net.nodes[0].endpoint.close(peer, now);
+    net.close(0, peer);
     assert!(net.send(0, peer, b"late").is_err());
     net.run_until(|net| net.nodes[0].endpoint.link_count() == 0);
     assert_eq!(net.nodes[1].taken.len(), 200);
@@ -348,8 +346,7 @@ pub fn a_function_may_be_its_own_peer() {
     assert_eq!(taken, (0..100).collect::<Vec<u8>>());
     assert_eq!(net.nodes[0].endpoint.link_count(), 1);
     net.faults.loss = 0;
-    let now = net.now_ns;
-    net.nodes[0].endpoint.close(peer, now);
+    net.close(0, peer);
     net.run_until(|net| net.nodes[0].endpoint.link_count() == 0);
 }
 
@@ -364,8 +361,7 @@ pub fn a_new_link_waits_for_the_end_of_the_old_one() {
         for number in 0..100u32 {
             net.send(0, peer, &[number as u8; 1000]).unwrap();
         }
-        let now = net.now_ns;
-        net.nodes[0].endpoint.close(peer, now);
+        net.close(0, peer);
         let again = net.connect(0, 1);
         assert_ne!(peer, again);
         net.run_until(|net| net.nodes[0].endpoint.is_up(again));
@@ -506,8 +502,7 @@ pub fn an_answer_goes_even_when_its_sender_asks_again_just_then() {
         };
         let given_up = net.connect(1, 0);
         let first = prove(&mut net, 1);
-        let now = net.now_ns;
-        net.nodes[1].endpoint.close(given_up, now);
+        net.close(1, given_up);
         let ours = net.connect(0, 1);
         let second = prove(&mut net, 0);
         let theirs = net.connect(1, 0);
@@ -558,8 +553,7 @@ pub fn a_late_confirmation_revives_nothing() {
         }
         is_kept
     });
-    let now = net.now_ns;
-    net.nodes[0].endpoint.close(first, now);
+    net.close(0, first);
     let second = net.connect(0, 1);
     net.run_until(|net| net.nodes[0].endpoint.is_up(second));
     net.send(0, second, b"old").unwrap();
@@ -568,8 +562,7 @@ pub fn a_late_confirmation_revives_nothing() {
     let lost = net.peer_of(1, function(0)).unwrap();
     net.send(1, lost, b"lost").unwrap();
     net.run_until(|net| net.down_reason(1) == Some(DownReason::Restarted));
-    let now = net.now_ns;
-    net.nodes[1].endpoint.close(lost, now);
+    net.close(1, lost);
     net.drop_if = Box::new(|_, _, _| false);
     let third = net.connect(1, 0);
     net.run_until(|net| net.nodes[1].endpoint.is_up(third) && net.down_reason(0).is_some());
@@ -605,15 +598,13 @@ pub fn a_link_with_an_earlier_opening_may_be_the_later_one() {
         }
         kind == FrameKind::Close as u8 || from == 1 && kind == FrameKind::Accept as u8
     });
-    let now = net.now_ns;
-    net.nodes[0].endpoint.close(first, now);
+    net.close(0, first);
     let asked = net.connect(0, 1);
     net.run_for(1_000_000);
     assert_eq!(net.down_reason(1), None);
     net.hand(1, Net::path(0, 0), &closes.borrow()[0]);
     net.run_until(|net| net.down_reason(1) == Some(DownReason::Closed));
-    let now = net.now_ns;
-    net.nodes[1].endpoint.close(lost, now);
+    net.close(1, lost);
     let answered = net.connect(1, 0);
     net.run_until(|net| {
         net.nodes[0].endpoint.is_up(asked) && net.nodes[1].endpoint.is_up(answered)
@@ -625,8 +616,7 @@ pub fn a_link_with_an_earlier_opening_may_be_the_later_one() {
         net.send(1, answered, &[number]).unwrap();
     }
     net.run_until(Net::is_quiet);
-    let now = net.now_ns;
-    net.nodes[1].endpoint.close(answered, now);
+    net.close(1, answered);
     net.run_for(1_000_000);
     // The other side asks again, and the new link brings a response at once.
     let again = net.connect(0, 1);

@@ -24,8 +24,7 @@ pub fn a_dead_peer_is_reported() {
         assert!(net.now_ns - begin <= bound, "after {} ns", net.now_ns - begin);
         assert_eq!(net.nodes[0].endpoint.counters().packets_failed, queued);
         assert!(net.send(0, peer, b"x").is_err());
-        let now = net.now_ns;
-        net.nodes[0].endpoint.close(peer, now);
+        net.close(0, peer);
         assert_eq!(net.nodes[0].endpoint.link_count(), 0);
         net.check_books();
     }
