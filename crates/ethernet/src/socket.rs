@@ -113,6 +113,23 @@ pub(crate) fn send(fd: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
     if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(sent as usize) }
 }
 
+/// Sends one buffer to an address that is a plain C structure of `length` bytes.
+#[inline]
+pub(crate) fn send_to<T>(
+    fd: BorrowedFd<'_>,
+    bytes: &[u8],
+    address: &T,
+    length: usize,
+) -> io::Result<usize> {
+    debug_assert!(length <= size_of::<T>());
+    let (to, flags) = (std::ptr::from_ref(address).cast(), libc::MSG_DONTWAIT);
+    // SAFETY: the kernel reads the bytes and the address, both of which are there.
+    let sent = unsafe {
+        libc::sendto(fd.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), flags, to, length as u32)
+    };
+    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(sent as usize) }
+}
+
 /// Sends up to `count` messages; returns how many.
 ///
 /// # Safety

@@ -8,7 +8,6 @@ use super::EthernetTransport;
 use crate::frame_io::FrameIo;
 use crate::link_header::EVERY_FUNCTION;
 use crate::links::{Link, State, Unanswered};
-use crate::pcapng::Direction;
 use crate::route::Route;
 use bellwire_device::{FunctionAddress, LinkId, Sink, Status};
 use bellwire_protocol::discovery::seek::{self, SeekFrame};
@@ -98,12 +97,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
     pub(super) fn send_seek(&mut self, to: Io::Path, frame: SeekFrame, function: u8) {
         let Some(room) = self.io.room() else { return };
         seek::emit(frame, self.address.function, function, room);
-        if let Some(capture) = &self.capture {
-            let bytes = room[..seek::FRAME_BYTES].to_vec();
-            let header = self.io.capture_header(to, Direction::Sent, &bytes);
-            capture.frame(Direction::Sent, &header, &bytes);
-        }
-        self.io.stage(to, seek::FRAME_BYTES);
+        self.stage(to, seek::FRAME_BYTES);
         self.unsent = true;
     }
 

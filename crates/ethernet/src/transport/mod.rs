@@ -164,17 +164,23 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
             // Places that only answers go to may be forgotten before. The frame then counts as
             // lost.
             let Some(to) = self.search.discovery.places.place(frame.path) else { continue };
-            if let Some(capture) = &self.capture {
-                let bytes = room[..frame.length].to_vec();
-                let header = self.io.capture_header(to, Direction::Sent, &bytes);
-                capture.frame(Direction::Sent, &header, &bytes);
-            }
-            self.io.stage(to, frame.length);
+            self.stage(to, frame.length);
             staged = true;
         }
         self.unsent = !self.io.flush();
         // The call may have taken longer than a line needs to become quiet: count from its end.
         self.pumped_ns = if staged { self.clock.now_ns() } else { now_ns };
+    }
+
+    /// Stages the frame in the room that was given.
+    #[inline]
+    fn stage(&mut self, to: Io::Path, length: usize) {
+        if let Some(capture) = &self.capture {
+            let bytes = self.io.room().expect("it was given before")[..length].to_vec();
+            let header = self.io.capture_header(to, Direction::Sent, &bytes);
+            capture.frame(Direction::Sent, &header, &bytes);
+        }
+        self.io.stage(to, length);
     }
 
     /// Receives frames and delivers the packets that they complete. Returns packets, plus one if

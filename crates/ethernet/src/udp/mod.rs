@@ -146,18 +146,7 @@ impl UdpIo {
             return socket::send(socket, bytes).map(|_| 1);
         }
         let (native, native_length) = to_native(to);
-        // SAFETY: the kernel reads the frame and the address, both of which are there.
-        let sent = unsafe {
-            libc::sendto(
-                self.socket.as_raw_fd(),
-                bytes.as_ptr().cast(),
-                bytes.len(),
-                libc::MSG_DONTWAIT,
-                (&raw const native).cast(),
-                native_length as u32,
-            )
-        };
-        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(1) }
+        socket::send_to(self.socket.as_fd(), bytes, &native, native_length).map(|_| 1)
     }
 
     /// Sends all runs by one call; returns how many frames left.

@@ -347,11 +347,6 @@ impl Endpoint {
         self.links.get(peer).map_or(0, |link| link.sender.window_frames())
     }
 
-    /// Longest frame that goes to this peer now, in bytes.
-    pub fn frame_bytes_to(&self, peer: PeerId) -> usize {
-        self.links.get(peer).map_or(0, |link| link.path_mtu.frame_bytes)
-    }
-
     /// Sets the network's MTU. Frames in flight that are too long now are sent again in parts. The
     /// value is clamped to the configured length, which sized the buffers.
     pub fn set_frame_bytes(&mut self, frame_bytes: usize) {

@@ -35,6 +35,7 @@ pub(crate) struct Opening {
     pub repeats: u32,
     /// When Open or Accept was last sent.
     asked_ns: u64,
+    /// An Open must go, and an Accept must go.
     pub open_due: bool,
     pub accept_due: bool,
 }
