@@ -8,6 +8,7 @@ use crate::frame_io::FrameIo;
 use crate::interface::Interface;
 use crate::link_header::Mac;
 use crate::packet::PacketIo;
+use crate::socket;
 use crate::xdp::{Mode, XdpIo};
 use std::fmt;
 use std::io;
@@ -44,9 +45,7 @@ impl Choice {
     pub fn handed_in() -> Choice {
         Choice { io: IoKind::Packet, mode: None, why: "its socket was handed in".into() }
     }
-}
 
-impl Choice {
     pub fn beside() -> Choice {
         let why = "another function of this device has AF_XDP, which takes one function".into();
         Choice { io: IoKind::Packet, mode: None, why }
@@ -115,20 +114,10 @@ const CLEARING_UP: Duration = Duration::from_millis(100);
 
 /// AF_XDP in the best mode that the driver has.
 fn open_xdp(interface: &Interface, function: u8) -> io::Result<XdpIo> {
-    let since = Instant::now();
-    loop {
-        let opened = XdpIo::open(interface, function, Mode::ZeroCopy)
-            .or_else(|_| XdpIo::open(interface, function, Mode::Generic));
-        match opened {
-            Err(error)
-                if matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EEXIST))
-                    && since.elapsed() < CLEARING_UP =>
-            {
-                std::thread::sleep(Duration::from_millis(2));
-            }
-            other => return other,
-        }
-    }
+    socket::retry(CLEARING_UP, &[libc::EBUSY, libc::EEXIST], || {
+        XdpIo::open(interface, function, Mode::ZeroCopy)
+            .or_else(|_| XdpIo::open(interface, function, Mode::Generic))
+    })
 }
 
 /// Frames of one measurement, and number of measurements: 160 frames of 64 bytes at most.
@@ -157,7 +146,6 @@ fn cost_ns<Io: FrameIo<Path = Mac>>(io: &mut Io, own: Mac) -> u64 {
 mod tests {
     use super::*;
     use crate::link_header::{self, EVERY_FUNCTION, FUNCTION_OFFSET};
-    use crate::socket;
     use crate::testing::{enter_new_namespace, ip};
     use std::collections::BTreeSet;
     use std::mem::size_of;

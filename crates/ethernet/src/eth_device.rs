@@ -6,7 +6,7 @@ use crate::eth_io::EthIo;
 use crate::interface::Interface;
 use crate::link_header::{EVERY_FUNCTION, Mac};
 use crate::local::Local;
-use crate::lookup::{self, Asked};
+use crate::lookup::Lookup;
 use crate::multi_interface::{INTERFACES, InterfaceIo, MultiInterfaceIo};
 use crate::neighbour;
 use crate::packet::PacketIo;
@@ -210,30 +210,29 @@ impl NodeInfo for EthDevice {
     }
 
     fn lookup(&self, name: &str, function: u8, patience: Duration) -> Result<u32, Error> {
-        let mut asked = Asked::new(name, function, patience);
+        let mut lookup = Lookup::new(name, function, patience);
         let names: Vec<&str> = self.ports.iter().map(|port| &*port.interface.name).collect();
         // An Ethernet address does not tell the interface.
         let stations: Vec<(usize, Mac)> = match Mac::parse(name) {
             Some(mac) => (0..self.ports.len()).map(|port| (port, mac)).collect(),
-            None => lookup::addresses(name, &mut asked)
+            None => lookup
+                .addresses()
                 .into_iter()
-                .filter_map(|ip| neighbour::find(&names, ip, &mut asked))
+                .filter_map(|ip| neighbour::find(&names, ip, &mut lookup))
                 .collect(),
         };
         for (port, mac) in &stations {
             let Port { interface, known, .. } = &self.ports[*port];
-            asked.guess = mac.node();
-            asked.share(stations.len() as u32);
+            lookup.guess = mac.node();
+            lookup.share(stations.len() as u32);
             let io = PacketIo::open(interface, EVERY_FUNCTION)
                 .map_err(|error| no_right(&self.name, "a packet socket cannot be made", &error))?;
-            if let Some((node, place)) =
-                lookup::ask(io, self.node, EVERY_FUNCTION, function, *mac, &mut asked)
-            {
+            if let Some((node, place)) = lookup.ask(io, self.node, EVERY_FUNCTION, *mac) {
                 known.lock().found(node, place);
                 return Ok(node);
             }
         }
-        Err(asked.failure())
+        Err(lookup.failure())
     }
 }
 
@@ -254,7 +253,7 @@ impl Port {
         }
         Ok(Port {
             interface,
-            known: SharedNeighbours::new(),
+            known: SharedNeighbours::default(),
             hook: Mutex::default(),
             choice: Mutex::new(None),
         })

@@ -60,64 +60,31 @@ pub trait FrameIo: Send {
     fn counters(&self) -> IoCounters;
 }
 
-/// What frame I/O counts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct IoCounters {
-    /// Frames that the kernel accepted.
-    pub frames_sent: u64,
-    /// Bytes in them.
-    pub bytes_sent: u64,
-    /// Frames that were received.
-    pub frames_received: u64,
-    /// Bytes in them.
-    pub bytes_received: u64,
-    /// System calls that sent.
-    pub send_calls: u64,
-    /// System calls that received, or that made the kernel look for frames. A mapped ring needs
-    /// none.
-    pub receive_calls: u64,
-    /// How often the kernel took no more for now.
-    pub send_full: u64,
-    /// Frames that the kernel refused for good: the interface is down, or nobody listens there.
-    pub send_failed: u64,
-    /// Frames that were lost because we received too slowly, as far as the kernel tells.
-    pub receive_lost: u64,
-    /// Copies between the kernel's buffers and ours, in frames, sent and received. What a card
-    /// transfers to or from a shared buffer is not a copy.
-    pub copies: u64,
-}
-
-impl IoCounters {
-    /// The sum of both.
-    pub(crate) fn plus(&self, other: &IoCounters) -> IoCounters {
-        IoCounters {
-            frames_sent: self.frames_sent + other.frames_sent,
-            bytes_sent: self.bytes_sent + other.bytes_sent,
-            frames_received: self.frames_received + other.frames_received,
-            bytes_received: self.bytes_received + other.bytes_received,
-            send_calls: self.send_calls + other.send_calls,
-            receive_calls: self.receive_calls + other.receive_calls,
-            send_full: self.send_full + other.send_full,
-            send_failed: self.send_failed + other.send_failed,
-            receive_lost: self.receive_lost + other.receive_lost,
-            copies: self.copies + other.copies,
-        }
-    }
-
-    /// Name and value of each counter.
-    pub fn rows(&self) -> [(&'static str, u64); 10] {
-        [
-            ("frames_sent", self.frames_sent),
-            ("bytes_sent", self.bytes_sent),
-            ("frames_received", self.frames_received),
-            ("bytes_received", self.bytes_received),
-            ("send_calls", self.send_calls),
-            ("receive_calls", self.receive_calls),
-            ("send_full", self.send_full),
-            ("send_failed", self.send_failed),
-            ("receive_lost", self.receive_lost),
-            ("copies", self.copies),
-        ]
+bellwire_protocol::counters! {
+    /// What frame I/O counts.
+    IoCounters {
+        /// Frames that the kernel accepted.
+        frames_sent,
+        /// Bytes in them.
+        bytes_sent,
+        /// Frames that were received.
+        frames_received,
+        /// Bytes in them.
+        bytes_received,
+        /// System calls that sent.
+        send_calls,
+        /// System calls that received, or that made the kernel look for frames. A mapped ring needs
+        /// none.
+        receive_calls,
+        /// How often the kernel took no more for now.
+        send_full,
+        /// Frames that the kernel refused for good: the interface is down, or nobody listens there.
+        send_failed,
+        /// Frames that were lost because we received too slowly, as far as the kernel tells.
+        receive_lost,
+        /// Copies between the kernel's buffers and ours, in frames, sent and received. What a card
+        /// transfers to or from a shared buffer is not a copy.
+        copies,
     }
 }
 

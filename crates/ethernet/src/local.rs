@@ -62,18 +62,8 @@ impl Local {
     /// `false`: there is no room now.
     fn try_send(&self, function: u8, frame: &[u8]) -> bool {
         let (address, length) = name(self.interface, function);
-        // SAFETY: the kernel reads the frame and the name, both of which are there.
-        let sent = unsafe {
-            libc::sendto(
-                self.socket.as_raw_fd(),
-                frame.as_ptr().cast(),
-                frame.len(),
-                libc::MSG_DONTWAIT,
-                (&raw const address).cast(),
-                length as u32,
-            )
-        };
-        sent >= 0 || io::Error::last_os_error().kind() != io::ErrorKind::WouldBlock
+        let sent = socket::send_to(self.socket.as_fd(), frame, &address, length);
+        !sent.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
     }
 
     /// The next received frame.

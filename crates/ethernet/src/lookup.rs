@@ -9,9 +9,11 @@ use std::time::{Duration, Instant};
 
 /// Pause between two questions to the same address.
 const PAUSE: Duration = Duration::from_millis(50);
+/// An unlimited patience is limited to this.
+const DAY: Duration = Duration::from_secs(86_400);
 
-/// What was asked, until when, and the results: the text of a failure.
-pub(crate) struct Asked {
+/// One search for a host that has a function: how long it may take, and what was tried.
+pub(crate) struct Lookup {
     name: String,
     function: u8,
     since: Instant,
@@ -23,24 +25,23 @@ pub(crate) struct Asked {
     tried: Vec<String>,
 }
 
-impl Asked {
-    pub fn new(name: &str, function: u8, patience: Duration) -> Asked {
-        let (name, since, tried) = (name.to_owned(), Instant::now(), Vec::new());
-        // An unlimited patience is limited to a day.
-        let until = since + patience.min(Duration::from_secs(86_400));
-        Asked { name, function, since, patience, until, guess: 0, tried }
+impl Lookup {
+    pub fn new(name: &str, function: u8, patience: Duration) -> Lookup {
+        let (name, since, patience) = (name.to_owned(), Instant::now(), patience.min(DAY));
+        let until = since + patience;
+        Lookup { name, function, since, patience, until, guess: 0, tried: Vec::new() }
     }
 
-    /// Records another attempt.
+    /// Records a failed attempt.
     pub fn note(&mut self, what: String) {
         self.tried.push(what);
     }
 
     /// Gives the next station one of `parts` equal shares of the whole time.
     pub fn share(&mut self, parts: u32) {
-        let (now, whole) = (Instant::now(), self.patience.min(Duration::from_secs(86_400)));
+        let (now, share) = (Instant::now(), self.patience / parts.max(1));
         // Every station is asked at least once.
-        self.until = (now + whole / parts.max(1)).min(self.since + whole).max(now + PAUSE);
+        self.until = (now + share).min(self.since + self.patience).max(now + PAUSE);
     }
 
     /// The remaining time.
@@ -60,65 +61,64 @@ impl Asked {
             ),
         }
     }
-}
 
-/// The IP addresses of a host name.
-pub(crate) fn addresses(name: &str, asked: &mut Asked) -> Vec<IpAddr> {
-    match (name.trim_matches(['[', ']']), 0).to_socket_addrs() {
-        Ok(found) => {
-            let found: Vec<IpAddr> = found.map(|address| address.ip()).collect();
-            if let Some(IpAddr::V4(first)) = found.first() {
-                asked.guess = (*first).into();
-            }
-            found
-        }
-        Err(error) => {
-            asked.note(format!("it means no IP address ({error})"));
-            Vec::new()
-        }
-    }
-}
-
-/// Repeatedly asks `to` for its node number; the answer goes to our function `answer_to`. Returns
-/// the node and the address that answered.
-pub(crate) fn ask<Io: FrameIo>(
-    mut io: Io,
-    own: u32,
-    answer_to: u8,
-    function: u8,
-    to: Io::Path,
-    asked: &mut Asked,
-) -> Option<(u32, Io::Path)> {
-    let mut questions = 0;
-    let nonce = bellwire_device::random();
-    while !asked.left().is_zero() {
-        let frame_bytes = io.frame_bytes() as u32;
-        let body = SeekBody { from: own, to: ANY_NODE, frame_bytes, nonce };
-        if let Some(room) = io.room() {
-            seek::emit(SeekFrame::Seek(body), answer_to, function, room);
-            io.stage(to, seek::FRAME_BYTES);
-            io.flush();
-            questions += 1;
-        }
-        let until = Instant::now() + PAUSE.min(asked.left());
-        let mut found = None;
-        while found.is_none() && Instant::now() < until {
-            let got = io.receive(16, |from, bytes| {
-                // Only the asked station knows the nonce, and only its address may answer.
-                if let Some((SeekFrame::Here(body), _)) = seek::parse(bytes)
-                    && (body.nonce, from) == (nonce, to)
-                {
-                    found = Some((body.from, from));
+    /// The IP addresses of the host name.
+    pub fn addresses(&mut self) -> Vec<IpAddr> {
+        match (self.name.trim_matches(['[', ']']), 0).to_socket_addrs() {
+            Ok(found) => {
+                let found: Vec<IpAddr> = found.map(|address| address.ip()).collect();
+                if let Some(IpAddr::V4(first)) = found.first() {
+                    self.guess = (*first).into();
                 }
-            });
-            if got == 0 {
-                std::thread::sleep(Duration::from_micros(200));
+                found
+            }
+            Err(error) => {
+                self.note(format!("it means no IP address ({error})"));
+                Vec::new()
             }
         }
-        if found.is_some() {
-            return found;
-        }
     }
-    asked.note(format!("{to}: {questions} questions, no answer"));
-    None
+
+    /// Repeatedly asks `to` for its node number; the answer goes to function `answer_to` of our
+    /// node `own`. Returns the node and the address that answered.
+    pub fn ask<Io: FrameIo>(
+        &mut self,
+        mut io: Io,
+        own: u32,
+        answer_to: u8,
+        to: Io::Path,
+    ) -> Option<(u32, Io::Path)> {
+        let mut questions = 0;
+        let nonce = bellwire_device::random();
+        while !self.left().is_zero() {
+            let frame_bytes = io.frame_bytes() as u32;
+            let body = SeekBody { from: own, to: ANY_NODE, frame_bytes, nonce };
+            if let Some(room) = io.room() {
+                seek::emit(SeekFrame::Seek(body), answer_to, self.function, room);
+                io.stage(to, seek::FRAME_BYTES);
+                io.flush();
+                questions += 1;
+            }
+            let until = Instant::now() + PAUSE.min(self.left());
+            let mut found = None;
+            while found.is_none() && Instant::now() < until {
+                let got = io.receive(16, |from, bytes| {
+                    // Only the asked station knows the nonce, and only its address may answer.
+                    if let Some((SeekFrame::Here(body), _)) = seek::parse(bytes)
+                        && (body.nonce, from) == (nonce, to)
+                    {
+                        found = Some((body.from, from));
+                    }
+                });
+                if got == 0 {
+                    std::thread::sleep(Duration::from_micros(200));
+                }
+            }
+            if found.is_some() {
+                return found;
+            }
+        }
+        self.note(format!("{to}: {questions} questions, no answer"));
+        None
+    }
 }

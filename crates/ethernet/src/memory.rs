@@ -1,27 +1,50 @@
-//! Memory for regions, and prefetching of received frames.
+//! Mapped memory, regions among it, and prefetching of received frames.
 
 use bellwire_device::Error;
 use bellwire_ring::memory::{Memory, Owner};
-use std::ptr::NonNull;
+use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 
-/// Zeroed pages of this process.
-struct Pages {
-    start: NonNull<u8>,
+/// A mapping, readable and writable, that ends when this is dropped.
+pub(crate) struct Mapping {
+    pub start: NonNull<u8>,
     length: usize,
 }
 
-// SAFETY: an address and a length; the views decide who may access the bytes.
-unsafe impl Send for Pages {}
+// SAFETY: an address and a length; the owner decides who may access the bytes.
+unsafe impl Send for Mapping {}
 // SAFETY: as above.
-unsafe impl Sync for Pages {}
+unsafe impl Sync for Mapping {}
 
-impl Owner for Pages {}
+impl Owner for Mapping {}
 
-impl Drop for Pages {
+impl Mapping {
+    /// Maps `length` bytes: of `fd` at `offset`, or zeroed ones.
+    pub fn new(
+        fd: Option<(BorrowedFd<'_>, u64)>,
+        length: usize,
+        flags: MapFlags,
+    ) -> io::Result<Mapping> {
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping, at an address that the kernel chooses.
+        let start = unsafe {
+            match fd {
+                Some((fd, offset)) => mmap(null_mut(), length, access, flags, fd, offset),
+                None => mmap_anonymous(null_mut(), length, access, flags),
+            }
+        }?;
+        let start = NonNull::new(start.cast()).expect("a mapping is not at address zero");
+        Ok(Mapping { start, length })
+    }
+}
+
+impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping that `allocate` made; the memory that used it is gone.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
+        // SAFETY: the mapping that `new` made; the memory that used it is gone.
+        let _ = unsafe { munmap(self.start.as_ptr().cast(), self.length) };
     }
 }
 
@@ -39,23 +62,10 @@ pub(crate) fn allocate(length: usize) -> Result<Memory, Error> {
     if length as u64 > machine {
         return Err(no_memory(format!("the machine has {machine} bytes")));
     }
-    // SAFETY: a new anonymous mapping.
-    let start = unsafe {
-        libc::mmap(
-            std::ptr::null_mut(),
-            length,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-            -1,
-            0,
-        )
-    };
-    if start == libc::MAP_FAILED {
-        return Err(no_memory(std::io::Error::last_os_error().to_string()));
-    }
-    let start = NonNull::new(start.cast()).expect("a mapping is not at address zero");
+    let pages = Mapping::new(None, length, MapFlags::PRIVATE);
+    let pages = pages.map_err(|error| no_memory(error.to_string()))?;
     // SAFETY: the pages stay mapped, readable and writable, until their owner is dropped.
-    Ok(unsafe { Memory::from_owner(start, length, true, Arc::new(Pages { start, length })) })
+    Ok(unsafe { Memory::from_owner(pages.start, length, true, Arc::new(pages)) })
 }
 
 fn physical_pages() -> u64 {

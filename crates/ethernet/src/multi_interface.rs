@@ -195,10 +195,8 @@ impl FrameIo for MultiInterfaceIo {
     }
 
     fn counters(&self) -> IoCounters {
-        let counters =
-            self.interfaces.iter().map(|interface| with!(interface, io => io.counters()));
-        let mut sum = counters.fold(IoCounters::default(), |sum, one| sum.plus(&one));
-        sum.send_full += self.lost;
+        let mut sum = IoCounters { send_full: self.lost, ..IoCounters::default() };
+        self.interfaces.iter().for_each(|interface| sum += with!(interface, io => io.counters()));
         sum
     }
 }

@@ -2,7 +2,7 @@
 //! when a datagram goes there.
 
 use crate::link_header::Mac;
-use crate::lookup::Asked;
+use crate::lookup::Lookup;
 use crate::socket;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -15,15 +15,15 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// The Ethernet address of `ip`, and the index of its interface in `interfaces`. `ip` must be on
 /// the same network as one of them.
-pub(crate) fn find(interfaces: &[&str], ip: IpAddr, asked: &mut Asked) -> Option<(usize, Mac)> {
+pub(crate) fn find(interfaces: &[&str], ip: IpAddr, lookup: &mut Lookup) -> Option<(usize, Mac)> {
     let IpAddr::V4(ip) = ip else {
-        asked.note(format!("{ip}: only IPv4 addresses lead to Ethernet addresses"));
+        lookup.note(format!("{ip}: only IPv4 addresses lead to Ethernet addresses"));
         return None;
     };
     let ping = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))
         .and_then(|ping| ping.send_to(&[], SocketAddr::from((ip, DISCARD))));
     if let Err(error) = ping {
-        asked.note(format!("{ip}: {error}"));
+        lookup.note(format!("{ip}: {error}"));
         return None;
     }
     loop {
@@ -34,12 +34,12 @@ pub(crate) fn find(interfaces: &[&str], ip: IpAddr, asked: &mut Asked) -> Option
                 Err(error) => why = Some(error),
             }
         }
-        if asked.left().is_zero() {
+        if lookup.left().is_zero() {
             let (all, why) = (interfaces.join(" or "), why.map(|why| format!(" ({why})")));
-            asked.note(format!("{ip}: no neighbour of {all} has it{}", why.unwrap_or_default()));
+            lookup.note(format!("{ip}: no neighbour of {all} has it{}", why.unwrap_or_default()));
             return None;
         }
-        std::thread::sleep(PAUSE.min(asked.left()));
+        std::thread::sleep(PAUSE.min(lookup.left()));
     }
 }
 

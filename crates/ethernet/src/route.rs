@@ -40,11 +40,6 @@ impl<P> Clone for SharedNeighbours<P> {
 }
 
 impl<P: Copy + Eq> SharedNeighbours<P> {
-    /// Without any nodes.
-    pub fn new() -> SharedNeighbours<P> {
-        SharedNeighbours(Arc::default())
-    }
-
     /// The place of a node.
     pub fn place(&self, node: u32) -> Option<P> {
         self.lock().place(node)
@@ -59,7 +54,7 @@ impl<P: Copy + Eq> SharedNeighbours<P> {
 
 impl<P: Copy + Eq> Default for SharedNeighbours<P> {
     fn default() -> Self {
-        Self::new()
+        SharedNeighbours(Arc::default())
     }
 }
 
@@ -279,7 +274,7 @@ mod tests {
         let at = |text: &str| SocketAddr::new(ip(text), 49_664);
         let number = |text: &str| u32::from(text.parse::<Ipv4Addr>().expect("an IPv4 address"));
         let mut route =
-            IpRoute { known: SharedNeighbours::new(), port: PORT, own: (5, ip("10.0.0.1")) };
+            IpRoute { known: SharedNeighbours::default(), port: PORT, own: (5, ip("10.0.0.1")) };
         assert_eq!(route.binding(number("10.0.0.2"), at("10.0.0.2")), Binding::Here);
         assert_eq!(route.binding(number("10.0.0.2"), at("10.0.0.3")), Binding::Elsewhere);
         assert_eq!(route.binding(5, at("10.0.0.1")), Binding::Here);
@@ -300,7 +295,7 @@ mod tests {
     #[test]
     fn numbers_belong_to_stations() {
         let mac = |last: u8| Mac([2, 0, 0, 0, 0, last]);
-        let mut route = MacRoute { known: SharedNeighbours::new(), own: (5, mac(1)) };
+        let mut route = MacRoute { known: SharedNeighbours::default(), own: (5, mac(1)) };
         assert_eq!(route.binding(2, mac(2)), Binding::None);
         assert_eq!(route.binding(2, mac(3)), Binding::None);
         assert_eq!(route.binding(5, mac(1)), Binding::Here);

@@ -1,7 +1,11 @@
 //! Sleeping until a frame comes or a timer of the protocol is due.
 
+use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
+use rustix::io::Errno;
+use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags};
+use rustix::time::{timerfd_create, timerfd_settime};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 /// The descriptors that a function sleeps on.
@@ -17,16 +21,10 @@ pub(crate) struct Sleeper {
 
 impl Sleeper {
     pub fn new() -> io::Result<Sleeper> {
-        let alarm = own(|| {
-            // SAFETY: a plain system call.
-            unsafe {
-                let flags = libc::TFD_CLOEXEC | libc::TFD_NONBLOCK;
-                libc::timerfd_create(libc::CLOCK_MONOTONIC, flags)
-            }
-        })?;
-        // SAFETY: a plain system call.
-        let epoll = own(|| unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
-        watch(epoll.as_fd(), alarm.as_fd())?;
+        let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
+        let alarm = timerfd_create(TimerfdClockId::Monotonic, flags)?;
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        watch(&epoll, alarm.as_fd())?;
         Ok(Sleeper { epoll, alarm, is_set: false, sleeps: 0, woken: 0 })
     }
 
@@ -34,7 +32,7 @@ impl Sleeper {
     /// from the start, because each arriving frame then costs the kernel a wake-up. `false`: the
     /// kernel refuses.
     pub fn watch(&self, network: &[BorrowedFd<'_>]) -> bool {
-        network.iter().all(|&fd| watch(self.epoll.as_fd(), fd).is_ok())
+        network.iter().all(|&fd| watch(&self.epoll, fd).is_ok())
     }
 
     pub fn wait_fd(&self) -> BorrowedFd<'_> {
@@ -48,17 +46,13 @@ impl Sleeper {
         if delay_ns.is_none() && !self.is_set {
             return true;
         }
-        let zero = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        let it_interval = Timespec { tv_sec: 0, tv_nsec: 0 };
         // Zero would disarm the timer.
-        let delay = delay_ns.map_or(zero, |ns| timespec(Duration::from_nanos(ns.max(1))));
-        let time = libc::itimerspec { it_interval: zero, it_value: delay };
-        // SAFETY: the kernel reads a time, which is ours.
-        let result = unsafe {
-            libc::timerfd_settime(self.alarm.as_raw_fd(), 0, &raw const time, std::ptr::null_mut())
-        };
+        let it_value = delay_ns.map_or(it_interval, |ns| timespec(Duration::from_nanos(ns.max(1))));
+        let time = Itimerspec { it_interval, it_value };
         self.is_set = delay_ns.is_some();
         self.sleeps += 1;
-        result == 0
+        timerfd_settime(&self.alarm, TimerfdTimerFlags::empty(), &time).is_ok()
     }
 
     /// Sleeps until one of `network` is readable, at most for `timeout`, by one system call. Tells
@@ -69,31 +63,18 @@ impl Sleeper {
         timeout: Option<Duration>,
         wake: impl FnMut(usize),
     ) -> io::Result<()> {
-        let mut fds = [libc::pollfd { fd: -1, events: libc::POLLIN, revents: 0 }; 80];
-        let count = network.len();
-        for (entry, fd) in fds.iter_mut().zip(network) {
-            entry.fd = fd.as_raw_fd();
-        }
-        let by_epoll = count > fds.len();
-        if by_epoll {
-            // More queues than cards have: wait on the epoll descriptor that contains them all.
-            self.watch(network);
-            fds[0].fd = self.epoll.as_raw_fd();
-        }
-        let count = if by_epoll { 1 } else { count };
-        let time = timeout.map(timespec);
-        let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+        let fds = network.iter().map(|fd| PollFd::new(fd, PollFlags::IN));
+        let mut fds: Vec<PollFd<'_>> = fds.collect();
         self.sleeps += 1;
-        // SAFETY: the kernel reads and writes the first `count` entries, and reads a time or
-        // nothing.
-        let result = unsafe { libc::ppoll(fds.as_mut_ptr(), count as u64, time, std::ptr::null()) };
-        if result > 0 {
-            self.woken += 1;
-            let told = |index: &usize| by_epoll || fds[*index].revents != 0;
-            (0..network.len()).filter(told).for_each(wake);
+        match poll(&mut fds, timeout.map(timespec).as_ref()) {
+            Ok(0) | Err(Errno::INTR) => {}
+            Ok(_) => {
+                self.woken += 1;
+                (0..fds.len()).filter(|&index| !fds[index].revents().is_empty()).for_each(wake);
+            }
+            Err(error) => return Err(error.into()),
         }
-        let error = io::Error::last_os_error();
-        if result < 0 && error.kind() != io::ErrorKind::Interrupted { Err(error) } else { Ok(()) }
+        Ok(())
     }
 
     /// How often the function slept, and how often a frame woke it. All other frames are received
@@ -104,27 +85,13 @@ impl Sleeper {
 }
 
 /// Adds a descriptor to `epoll`; one that is there already stays.
-fn watch(epoll: BorrowedFd<'_>, fd: BorrowedFd<'_>) -> io::Result<()> {
-    let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
-    let (epoll, fd) = (epoll.as_raw_fd(), fd.as_raw_fd());
-    // SAFETY: the kernel reads one event, which is ours.
-    let result = unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, fd, &raw mut event) };
-    let error = io::Error::last_os_error();
-    if result < 0 && error.kind() != io::ErrorKind::AlreadyExists { Err(error) } else { Ok(()) }
+fn watch(epoll: &OwnedFd, fd: BorrowedFd<'_>) -> rustix::io::Result<()> {
+    match epoll::add(epoll, fd, epoll::EventData::new_u64(0), epoll::EventFlags::IN) {
+        Err(Errno::EXIST) => Ok(()),
+        added => added,
+    }
 }
 
-fn own(call: impl FnOnce() -> i32) -> io::Result<OwnedFd> {
-    let fd = call();
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the call has just made it; nobody else owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-fn timespec(time: Duration) -> libc::timespec {
-    libc::timespec {
-        tv_sec: time.as_secs().min(i64::MAX as u64) as i64,
-        tv_nsec: time.subsec_nanos().into(),
-    }
+fn timespec(time: Duration) -> Timespec {
+    Timespec::try_from(time).unwrap_or(Timespec { tv_sec: i64::MAX, tv_nsec: 0 })
 }

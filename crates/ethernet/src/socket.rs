@@ -67,11 +67,21 @@ pub(crate) fn bind<T>(fd: BorrowedFd<'_>, address: &T, length: usize) -> io::Res
 /// Like [`bind`], for an address whose socket was closed just now. When another thread starts a
 /// process, that process holds copies of all descriptors for a moment, and with them the address.
 pub(crate) fn bind_anew<T>(fd: BorrowedFd<'_>, address: &T, length: usize) -> io::Result<()> {
-    const MOMENT: Duration = Duration::from_millis(100);
+    let moment = Duration::from_millis(100);
+    retry(moment, &[libc::EADDRINUSE], || bind(fd, address, length))
+}
+
+/// Repeats a call that fails with one of the errors `busy`, every millisecond for at most `moment`.
+pub(crate) fn retry<T>(
+    moment: Duration,
+    busy: &[i32],
+    call: impl Fn() -> io::Result<T>,
+) -> io::Result<T> {
     let since = Instant::now();
+    let is_busy = |error: &io::Error| error.raw_os_error().is_some_and(|code| busy.contains(&code));
     loop {
-        match bind(fd, address, length) {
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse && since.elapsed() < MOMENT => {
+        match call() {
+            Err(error) if is_busy(&error) && since.elapsed() < moment => {
                 std::thread::sleep(Duration::from_millis(1));
             }
             other => return other,
@@ -99,6 +109,23 @@ pub(crate) fn send(fd: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
     // SAFETY: the kernel reads `bytes`, which are borrowed for the call.
     let sent = unsafe {
         libc::send(fd.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), libc::MSG_DONTWAIT)
+    };
+    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(sent as usize) }
+}
+
+/// Sends one buffer to an address that is a plain C structure of `length` bytes.
+#[inline]
+pub(crate) fn send_to<T>(
+    fd: BorrowedFd<'_>,
+    bytes: &[u8],
+    address: &T,
+    length: usize,
+) -> io::Result<usize> {
+    debug_assert!(length <= size_of::<T>());
+    let (to, flags) = (std::ptr::from_ref(address).cast(), libc::MSG_DONTWAIT);
+    // SAFETY: the kernel reads the bytes and the address, both of which are there.
+    let sent = unsafe {
+        libc::sendto(fd.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), flags, to, length as u32)
     };
     if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(sent as usize) }
 }

@@ -1,7 +1,7 @@
 //! The device `udp:ADDRESS`.
 
 use crate::interface;
-use crate::lookup::{self, Asked};
+use crate::lookup::Lookup;
 use crate::pcapng::{Capture, LinkType};
 use crate::route::{IpRoute, PORT, SharedNeighbours, is_host};
 use crate::transport::{EthernetTransport, unavailable};
@@ -71,7 +71,7 @@ impl UdpDevice {
         }
         let port = options.port.unwrap_or(PORT);
         let mtu = interface::mtu_of(ip).unwrap_or(1500);
-        Ok(UdpDevice { ip, node, port, mtu, known: SharedNeighbours::new(), capture })
+        Ok(UdpDevice { ip, node, port, mtu, known: SharedNeighbours::default(), capture })
     }
 
     /// Returns a test whether a node is known to be on another host: by [`UdpDevice::lookup`], or
@@ -121,22 +121,22 @@ impl NodeInfo for UdpDevice {
     }
 
     fn lookup(&self, name: &str, function: u8, patience: Duration) -> Result<u32, Error> {
-        let mut asked = Asked::new(name, function, patience);
+        let mut lookup = Lookup::new(name, function, patience);
         let port = self.port.saturating_add(function.into());
-        for ip in lookup::addresses(name, &mut asked) {
+        for ip in lookup.addresses() {
             if ip.is_ipv4() != self.ip.is_ipv4() {
-                asked.note(format!("{ip}: not of the same kind as {}", self.ip));
+                lookup.note(format!("{ip}: not of the same kind as {}", self.ip));
                 continue;
             }
             let to = SocketAddr::new(ip, port);
             let io = UdpIo::open(SocketAddr::new(self.ip, 0), 1500)
                 .map_err(|cause| Error::System { what: "open a UDP socket", cause })?;
-            if let Some((node, _)) = lookup::ask(io, self.node, 0, function, to, &mut asked) {
+            if let Some((node, _)) = lookup.ask(io, self.node, 0, to) {
                 self.known.lock().found(node, to);
                 return Ok(node);
             }
         }
-        Err(asked.failure())
+        Err(lookup.failure())
     }
 }
 

@@ -29,11 +29,11 @@ pub(crate) struct Acknowledge {
     turns: u8,
     answered: bool,
     /// It must go now.
-    due: bool,
+    pub due: bool,
     /// It must go before any data.
-    is_next: bool,
+    pub is_next: bool,
     /// A gap was seen (LOSE).
-    lose: bool,
+    pub lose: bool,
     /// A frame behind a gap was not kept.
     dropped: bool,
 }
@@ -88,30 +88,6 @@ impl Acknowledge {
         self.answered = false;
         self.wanted = true;
         self.due |= self.turns < TURNS;
-    }
-
-    /// It must go now.
-    #[inline]
-    pub fn make_due(&mut self) {
-        self.due = true;
-    }
-
-    /// Whether it must go now.
-    #[inline]
-    pub fn is_due(&self) -> bool {
-        self.due
-    }
-
-    /// Whether it must go before any data.
-    #[inline]
-    pub fn is_next(&self) -> bool {
-        self.is_next
-    }
-
-    /// Whether it reports a gap (LOSE).
-    #[inline]
-    pub fn loses(&self) -> bool {
-        self.lose
     }
 
     /// The latest time at which it must go, unless it is due at once.

@@ -25,7 +25,6 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
-use core::fmt;
 
 use crate::canary::planted;
 use crate::extents::{Extent, ExtentPool};
@@ -83,22 +82,14 @@ const PARKED: Lane = Lane { extents: 0, at_limit: false, oldest: NIL, newest: NI
 const UNGRANTED: Grant = Grant { lane: NIL, count: 0, before: NIL, after: NIL };
 
 /// A lane returned an extent that it does not hold. Nothing has changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("lane {lane} returned {extent}, which it does not hold; distrust its peer")]
 pub struct NotHeld {
     /// The lane that returned it.
     pub lane: u16,
     /// What it returned.
     pub extent: Extent,
 }
-
-impl fmt::Display for NotHeld {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { lane, extent } = self;
-        write!(f, "lane {lane} returned {extent}, which it does not hold; distrust its peer")
-    }
-}
-
-impl core::error::Error for NotHeld {}
 
 impl CreditManager {
     /// A pool of `chunks` chunks for lanes `0..lanes`, each of which may hold `max_extents` extents

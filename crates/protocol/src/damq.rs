@@ -21,7 +21,6 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
-use core::fmt;
 
 use crate::canary::planted;
 
@@ -67,9 +66,12 @@ struct Queue {
 const EMPTY: Queue = Queue { head: NIL, tail: NIL, cells: 0, messages: 0 };
 
 /// Why a message was not stored. Nothing has changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PushError {
     /// Not enough cells are free now; try again after some queue has been read.
+    #[error(
+        "the message takes {needed_cells} cells and {free_cells} are free; read a queue, then try again"
+    )]
     Full {
         /// Cells that the message needs.
         needed_cells: usize,
@@ -77,6 +79,9 @@ pub enum PushError {
         free_cells: usize,
     },
     /// The message is longer than the whole memory and will never fit; split it.
+    #[error(
+        "the message has {len} bytes and the whole memory holds {max_bytes}; split the message"
+    )]
     TooLong {
         /// Length of the message.
         len: usize,
@@ -84,23 +89,6 @@ pub enum PushError {
         max_bytes: usize,
     },
 }
-
-impl fmt::Display for PushError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Full { needed_cells, free_cells } => write!(
-                f,
-                "the message takes {needed_cells} cells and {free_cells} are free; read a queue, then try again"
-            ),
-            Self::TooLong { len, max_bytes } => write!(
-                f,
-                "the message has {len} bytes and the whole memory holds {max_bytes}; split the message"
-            ),
-        }
-    }
-}
-
-impl core::error::Error for PushError {}
 
 impl<H: Copy + Default> Damq<H> {
     /// A memory of `cells` free cells of `cell_bytes` bytes, shared by queues `0..queues`.

@@ -47,9 +47,10 @@ pub struct ExtentPool {
 }
 
 /// Why an extent was not taken back. Nothing has changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GiveError {
     /// The extent is empty or reaches beyond the pool.
+    #[error("{extent} are no chunks of a pool of {chunks}; give only what was taken")]
     Outside {
         /// What was given.
         extent: Extent,
@@ -57,26 +58,12 @@ pub enum GiveError {
         chunks: u16,
     },
     /// At least one of the chunks is free already.
+    #[error("{extent} are free already, in part or all; give each extent once")]
     DoubleFree {
         /// What was given.
         extent: Extent,
     },
 }
-
-impl fmt::Display for GiveError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Outside { extent, chunks } => {
-                write!(f, "{extent} are no chunks of a pool of {chunks}; give only what was taken")
-            }
-            Self::DoubleFree { extent } => {
-                write!(f, "{extent} are free already, in part or all; give each extent once")
-            }
-        }
-    }
-}
-
-impl core::error::Error for GiveError {}
 
 impl ExtentPool {
     /// The most chunks that a pool can have: as many words as the summary has bits.

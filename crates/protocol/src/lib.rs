@@ -31,6 +31,7 @@ extern crate alloc;
 
 mod acknowledge;
 pub mod canary;
+mod counters;
 mod credits;
 mod damq;
 pub mod discovery;

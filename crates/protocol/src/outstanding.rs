@@ -5,7 +5,6 @@
 //! that may be late, mistaken or hostile. Only the id of an operation in flight is accepted.
 
 use alloc::boxed::Box;
-use core::fmt;
 
 use crate::canary::planted;
 
@@ -52,34 +51,14 @@ struct Slot<T> {
 }
 
 /// The window is full; the refused operation is inside. Finish one, then start it again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("as many operations are in flight as may be; wait for one to finish, then try again")]
 pub struct WindowFull<T>(pub T);
 
-impl<T> fmt::Display for WindowFull<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(
-            "as many operations are in flight as may be; wait for one to finish, then try again",
-        )
-    }
-}
-
-impl<T: fmt::Debug> core::error::Error for WindowFull<T> {}
-
 /// No operation of this id is in flight: it was answered before, was abandoned, or never was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no operation {:#x} is in flight; the answer is late, doubled or forged", self.0.0)]
 pub struct Stale(pub OpId);
-
-impl fmt::Display for Stale {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "no operation {:#x} is in flight; the answer is late, doubled or forged",
-            self.0.0
-        )
-    }
-}
-
-impl core::error::Error for Stale {}
 
 impl<T> Outstanding<T> {
     /// An empty window of `limit` operations.

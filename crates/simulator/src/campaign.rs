@@ -2,9 +2,9 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use crate::Scenario;
 use crate::program::fold;
 use crate::world::{self, Failure, Outcome};
-use crate::{Scenario, network::Traffic};
 
 /// The sums of consecutive worlds.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -18,17 +18,10 @@ pub struct Total {
 impl Total {
     /// Adds the outcome of one more world.
     pub fn add(&mut self, outcome: &Outcome) {
-        let Traffic { sent, repeated, lost, arrived, damaged, bytes, forged } = outcome.traffic;
         let sum = &mut self.sum;
         self.worlds += 1;
         sum.hash = fold(sum.hash, outcome.hash);
-        sum.traffic.sent += sent;
-        sum.traffic.repeated += repeated;
-        sum.traffic.lost += lost;
-        sum.traffic.arrived += arrived;
-        sum.traffic.damaged += damaged;
-        sum.traffic.bytes += bytes;
-        sum.traffic.forged += forged;
+        sum.traffic += outcome.traffic;
         sum.packets += outcome.packets;
         sum.downs += outcome.downs;
         sum.restarts += outcome.restarts;

@@ -56,7 +56,7 @@ impl Device {
                 owners: scenario.functions.iter().map(|(address, _)| address.node).collect(),
                 own,
                 are_chosen: scenario.seeks(),
-                nodes: Neighbours::new(),
+                nodes: Neighbours::default(),
             },
             sought: Vec::new(),
         }
@@ -64,7 +64,7 @@ impl Device {
 
     /// The number of a place for the endpoint.
     pub fn path_of(&mut self, place: Place, endpoint: &Endpoint) -> PathId {
-        self.discovery.places().number(place, || endpoint.paths())
+        self.discovery.places.number(place, || endpoint.paths())
     }
 
     /// The number of the place that a frame came from; `None` if the place is new and the frame is
@@ -75,7 +75,7 @@ impl Device {
         bytes: &[u8],
         endpoint: &Endpoint,
     ) -> Option<PathId> {
-        match self.discovery.places().known_number(from) {
+        match self.discovery.places.known_number(from) {
             Some(path) => Some(path),
             None if !is_sound_frame(bytes) => None,
             None => Some(self.path_of(from, endpoint)),
@@ -104,7 +104,7 @@ impl Device {
 
     /// Reports a table that has grown beyond its limit.
     pub fn check(&mut self) -> Result<(), String> {
-        let (places, nodes) = (self.discovery.places().count(), self.directory.nodes.count());
+        let (places, nodes) = (self.discovery.places.count(), self.directory.nodes.count());
         match places <= PLACES && nodes <= NEIGHBOURS {
             true => Ok(()),
             false => Err(format!("tables without end: {places} places, {nodes} nodes")),

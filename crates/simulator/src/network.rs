@@ -14,23 +14,24 @@ const LONGEST_QUEUE_NS: u64 = 2_000_000;
 /// Room behind the longest frame, for padding.
 const PADDING_BYTES: usize = 16;
 
-/// What happened to all frames: sent + repeated + forged = lost + arrived + in flight.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct Traffic {
-    /// Frames that functions sent.
-    pub sent: u64,
-    /// Copies that the network made, replayed old frames included.
-    pub repeated: u64,
-    /// Frames and copies that disappeared.
-    pub lost: u64,
-    /// Frames and copies that were handed to a function.
-    pub arrived: u64,
-    /// Frames and copies that were damaged.
-    pub damaged: u64,
-    /// Bytes that functions sent.
-    pub bytes: u64,
-    /// Frames that an adversary made.
-    pub forged: u64,
+bellwire_protocol::counters! {
+    /// What happened to all frames: sent + repeated + forged = lost + arrived + in flight.
+    Traffic {
+        /// Frames that functions sent.
+        sent,
+        /// Copies that the network made, replayed old frames included.
+        repeated,
+        /// Frames and copies that disappeared.
+        lost,
+        /// Frames and copies that were handed to a function.
+        arrived,
+        /// Frames and copies that were damaged.
+        damaged,
+        /// Bytes that functions sent.
+        bytes,
+        /// Frames that an adversary made.
+        forged,
+    }
 }
 
 /// A frame in flight.

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use bellwire_protocol::canary::planted;
 use bellwire_protocol::discovery::NeighbourTable;
 use bellwire_protocol::reliable::{
-    Body, Channel, DownReason, Endpoint, Event, PathId, PeerId, PlaceCheck, SendError, Sink,
-    Verdict,
+    Body, Channel, DownReason, Endpoint, Event, GateState, PathId, PeerId, PlaceCheck, SendError,
+    Sink, Verdict,
 };
 
 use crate::adversary::MADE_UP;
@@ -27,7 +27,7 @@ const BLOCKED_NS: u64 = 200_000;
 const PATIENCE_NS: [u64; 2] = [1_000_000_000, 120_000_000_000];
 
 /// A function that the program talks with.
-#[derive(Clone, Debug)]
+#[derive(Clone, Default, Debug)]
 pub struct Partner {
     /// The function's index.
     pub index: usize,
@@ -58,6 +58,8 @@ pub struct Partner {
 pub struct Program {
     /// Index of the function.
     pub index: usize,
+    /// The function's life.
+    pub life: u32,
     /// The functions that it talks with.
     pub partners: Vec<Partner>,
     /// Live links that it was told of, with the index of their partner, and its stream of requests
@@ -73,8 +75,8 @@ pub struct Program {
     send_ns: u64,
     /// It found no room, or no link.
     is_blocked: bool,
-    /// The gates of its queue pairs, as it last set them: 0 closed, 1 open, 2 stopped.
-    pub gates: [u8; 8],
+    /// The gates of its queue pairs, as it last set them.
+    pub gates: [GateState; 8],
     /// The first error found.
     pub error: Option<String>,
     /// Links that ended.
@@ -86,8 +88,6 @@ pub struct Program {
 pub struct Turn<'a> {
     /// The time.
     pub now_ns: u64,
-    /// Its function's life.
-    pub life: u32,
     /// The oracle.
     pub oracle: &'a mut Oracle,
     /// What its function knows of places.
@@ -99,24 +99,16 @@ pub struct Turn<'a> {
 }
 
 /// Takes packets for a program.
-pub struct Taker<'a> {
+pub struct Taker<'a, 'b> {
     /// The program.
     pub program: &'a mut Program,
-    /// The oracle.
-    pub oracle: &'a mut Oracle,
-    /// What its function knows of places.
-    pub device: &'a mut Device,
-    /// Whether it may refuse at random.
-    pub may_refuse: bool,
-    /// The function's life.
-    pub life: u32,
-    /// The time.
-    pub now_ns: u64,
+    /// What it may read and change.
+    pub turn: &'a mut Turn<'b>,
     /// Changes with every packet taken.
     pub hash: u64,
 }
 
-impl Sink for Taker<'_> {
+impl Sink for Taker<'_, '_> {
     #[inline]
     fn packet(
         &mut self,
@@ -125,15 +117,15 @@ impl Sink for Taker<'_> {
         words: [u64; 3],
         payload: &[u8],
     ) -> Verdict {
-        let program = &mut *self.program;
-        if self.now_ns < program.refuses_until_ns[channel as usize] {
+        let Taker { program, turn, hash } = self;
+        if turn.now_ns < program.refuses_until_ns[channel as usize] {
             return Verdict::Stalled;
         }
-        if self.may_refuse && program.chance.hits(3) {
+        if turn.scenario.stalls && !turn.is_calm && program.chance.hits(3) {
             let long = program.chance.hits(30);
             let most_ns = if long { 30_000_000 } else { 300_000 };
             program.refuses_until_ns[channel as usize] =
-                self.now_ns + 1 + program.chance.below(most_ns);
+                turn.now_ns + 1 + program.chance.below(most_ns);
             return Verdict::Stalled;
         }
         let Some(&(_, place, asked)) = program.links.iter().find(|link| link.0 == peer) else {
@@ -159,21 +151,21 @@ impl Sink for Taker<'_> {
             }
         }
         let from = partner.index;
-        let me = (program.index, self.life);
-        let taken = self.oracle.take(me, (peer, from), channel, asked, words, payload);
+        let me = (program.index, program.life);
+        let taken = turn.oracle.take(me, (peer, from), channel, asked, words, payload);
         if let Err(error) = taken {
             program.fail(error);
         }
-        if let (Some(shares), 0) = (&mut self.oracle.shares, program.index) {
-            shares.took(from, payload.len(), self.now_ns);
+        if let (Some(shares), 0) = (&mut turn.oracle.shares, program.index) {
+            shares.took(from, payload.len(), turn.now_ns);
         }
-        self.hash = fold(self.hash, words[1] ^ (channel as u64) << 63 ^ words[2]);
+        *hash = fold(*hash, words[1] ^ (channel as u64) << 63 ^ words[2]);
         Verdict::Taken
     }
 
     fn check_place(&mut self, node: u32, path: PathId) -> PlaceCheck {
-        let Device { discovery, directory, .. } = self.device;
-        discovery.check_place(directory, node, path, self.now_ns)
+        let Device { discovery, directory, .. } = &mut *self.turn.device;
+        discovery.check_place(directory, node, path, self.turn.now_ns)
     }
 
     #[inline]
@@ -181,7 +173,7 @@ impl Sink for Taker<'_> {
         let program = &mut *self.program;
         match program.links.iter().find(|link| link.0 == peer) {
             Some(&(_, _, asked)) => {
-                if let Err(error) = self.oracle.delivered(asked, count) {
+                if let Err(error) = self.turn.oracle.delivered(asked, count) {
                     program.fail(error);
                 }
             }
@@ -201,8 +193,8 @@ pub fn fold(hash: u64, number: u64) -> u64 {
 }
 
 impl Program {
-    /// The program of function `index`.
-    pub fn new(index: usize, scenario: &Scenario, now_ns: u64, seed: u64) -> Self {
+    /// The program of function `index` in its life `life`.
+    pub fn new(index: usize, life: u32, scenario: &Scenario, now_ns: u64, seed: u64) -> Self {
         let mut partners = Vec::new();
         for &(first, second) in &scenario.pairs {
             let (other, asks) = match index {
@@ -215,19 +207,13 @@ impl Program {
             partners.push(Partner {
                 index: other,
                 asks,
-                peer: None,
-                asked: None,
-                streams: [0; 2],
-                memory: Memory::default(),
-                owed: VecDeque::new(),
-                has_met: false,
-                calm_packets: 0,
-                knows_gates: false,
                 retry_ns: late.map_or(0, |race| race.joins_ns),
+                ..Partner::default()
             });
         }
         Program {
             index,
+            life,
             partners,
             links: Vec::new(),
             ended: Vec::new(),
@@ -235,7 +221,7 @@ impl Program {
             refuses_until_ns: [0; 2],
             send_ns: now_ns,
             is_blocked: false,
-            gates: [0; 8],
+            gates: [GateState::Closed; 8],
             error: None,
             downs: 0,
             chance: Chance::new(seed),
@@ -252,8 +238,9 @@ impl Program {
                     log.push(format!("{} has {peer:?} to {address}", self.index));
                     let functions = &turn.scenario.functions;
                     let index = functions.iter().position(|(of, _)| *of == address);
-                    let heard =
-                        endpoint.path_of(peer).and_then(|path| turn.device.discovery.place(path));
+                    let heard = endpoint
+                        .path_of(peer)
+                        .and_then(|path| turn.device.discovery.places.place(path));
                     // On the path a function's number can be altered, too: then its node seems to
                     // have another function.
                     let is_altered =

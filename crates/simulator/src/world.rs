@@ -83,7 +83,6 @@ struct Function {
     endpoint: Option<Endpoint>,
     program: Program,
     device: Device,
-    life: u32,
     /// It is stalled until then.
     stalled_until_ns: u64,
     /// Pending answers to seeks for its place: destination, answer, function.
@@ -167,8 +166,7 @@ impl<'a> World<'a> {
         Function {
             device: Device::new(self.scenario, address.node, config.frame_bytes, secret),
             endpoint: Some(endpoint.expect("the scenario's settings can work")),
-            program: Program::new(index, self.scenario, self.now_ns, scatter(seed)),
-            life,
+            program: Program::new(index, life, self.scenario, self.now_ns, scatter(seed)),
             stalled_until_ns: 0,
             answers: Vec::new(),
         }
@@ -259,15 +257,11 @@ impl<'a> World<'a> {
                 function.answers.push((from, answer, to));
             }
         } else if let Some(path) = device.path_of_sender(from, bytes, endpoint) {
-            let mut taker = Taker {
-                program: &mut function.program,
-                oracle: &mut self.oracle,
-                device,
-                may_refuse: self.scenario.stalls && self.calm_since_ns.is_none(),
-                life: function.life,
-                now_ns: self.now_ns,
-                hash: seen,
-            };
+            let (now_ns, oracle, scenario) = (self.now_ns, &mut self.oracle, self.scenario);
+            let is_calm = self.calm_since_ns.is_some();
+            let mut turn = Turn { now_ns, oracle, device, scenario, is_calm };
+            let program = &mut function.program;
+            let mut taker = Taker { program, turn: &mut turn, hash: seen };
             endpoint.handle_frame(path, bytes, self.now_ns, &mut taker);
             self.outcome.hash = taker.hash;
         }
@@ -293,27 +287,13 @@ impl<'a> World<'a> {
             self.wakes_ns[index] = function.stalled_until_ns;
             return Ok(());
         }
-        let program = &mut function.program;
+        let (program, device) = (&mut function.program, &mut function.device);
+        let (now_ns, oracle, scenario) = (self.now_ns, &mut self.oracle, self.scenario);
         let is_calm = self.calm_since_ns.is_some();
-        let mut turn = Turn {
-            now_ns: self.now_ns,
-            life: function.life,
-            oracle: &mut self.oracle,
-            device: &mut function.device,
-            scenario: self.scenario,
-            is_calm,
-        };
+        let mut turn = Turn { now_ns, oracle, device, scenario, is_calm };
         let mut log = program.read_news(endpoint, &mut turn);
         if endpoint.has_deliverable() {
-            let mut taker = Taker {
-                program,
-                oracle: turn.oracle,
-                device: turn.device,
-                may_refuse: self.scenario.stalls && !is_calm,
-                life: function.life,
-                now_ns: self.now_ns,
-                hash: self.outcome.hash,
-            };
+            let mut taker = Taker { program, turn: &mut turn, hash: self.outcome.hash };
             endpoint.deliver(&mut taker);
             self.outcome.hash = taker.hash;
         }
@@ -328,19 +308,13 @@ impl<'a> World<'a> {
             };
             self.idle_turns = 0;
             // A place that only answers go to may have been forgotten.
-            match turn.device.discovery.place(transmit.path) {
+            match turn.device.discovery.places.place(transmit.path) {
                 Some(to) => post.push((place, to, transmit.length)),
                 None => self.network.swallow(place, transmit.length),
             }
         }
-        post.extend(device_frames(
-            index,
-            turn.device,
-            &mut function.answers,
-            &mut self.network,
-            self.scenario,
-            self.now_ns,
-        ));
+        let (answers, network) = (&mut function.answers, &mut self.network);
+        post.extend(device_frames(index, &mut turn, answers, network));
         log.extend(program.read_news(endpoint, &mut turn));
         let program_ns = program.deadline_ns(endpoint, self.now_ns);
         let device_ns = turn.device.deadline_ns();
@@ -470,7 +444,7 @@ impl<'a> World<'a> {
 
     fn restart(&mut self, index: usize) -> Result<(), String> {
         self.bury(index)?;
-        let life = self.functions[index].life + 1;
+        let life = self.functions[index].program.life + 1;
         self.note(format!("{index} begins life {life}"));
         self.oracle.restarted(index);
         self.outcome.restarts += 1;
@@ -507,14 +481,9 @@ impl<'a> World<'a> {
             return;
         }
         let place = self.chance.below(program.partners.len() as u64) as usize;
-        let mut turn = Turn {
-            now_ns: self.now_ns,
-            life: function.life,
-            oracle: &mut self.oracle,
-            device: &mut function.device,
-            scenario: self.scenario,
-            is_calm: false,
-        };
+        let (now_ns, oracle, scenario) = (self.now_ns, &mut self.oracle, self.scenario);
+        let device = &mut function.device;
+        let mut turn = Turn { now_ns, oracle, device, scenario, is_calm: false };
         program.close(place, endpoint, &mut turn);
         self.wakes_ns[index] = self.now_ns;
         self.note(format!("{index} closes the link of its partner {place}"));
@@ -523,9 +492,10 @@ impl<'a> World<'a> {
     fn set_gate(&mut self, index: usize) {
         let function = &mut self.functions[index];
         let Some(endpoint) = &mut function.endpoint else { return };
-        let (queue_pair, state) = (self.chance.below(8), self.chance.below(3) as u8);
+        let queue_pair = self.chance.below(8);
+        let state = self.chance.pick(GateState::ALL);
         function.program.gates[queue_pair as usize] = state;
-        endpoint.set_gate(queue_pair as u32, gate_state(state));
+        endpoint.set_gate(queue_pair as u32, state);
         self.wakes_ns[index] = self.wakes_ns[index].min(self.now_ns);
     }
 
@@ -653,11 +623,9 @@ impl<'a> World<'a> {
 /// The pending seeks and answers of a device: buffer in the network, destination, length.
 fn device_frames(
     index: usize,
-    device: &mut Device,
+    turn: &mut Turn<'_>,
     answers: &mut Vec<(device::Place, SeekBody, u8)>,
     network: &mut Network,
-    scenario: &Scenario,
-    now_ns: u64,
 ) -> Vec<(u32, device::Place, usize)> {
     let mut frames = Vec::new();
     let mut send = |to, frame, function| {
@@ -668,11 +636,11 @@ fn device_frames(
     for (to, answer, function) in answers.drain(..) {
         send(to, SeekFrame::Here(answer), function);
     }
-    while let Some((to, seek)) = device.discovery.poll_seek(now_ns) {
+    while let Some((to, seek)) = turn.device.discovery.poll_seek(turn.now_ns) {
         send(to, SeekFrame::Seek(seek), 255);
     }
-    for seek in device.seeks(now_ns) {
-        for other in (0..scenario.functions.len()).filter(|&other| other != index) {
+    for seek in turn.device.seeks(turn.now_ns) {
+        for other in (0..turn.scenario.functions.len()).filter(|&other| other != index) {
             send(device::place(other, 0), SeekFrame::Seek(seek), 255);
         }
     }
@@ -681,17 +649,12 @@ fn device_frames(
 
 /// Whether an endpoint knows the gates of its peer correctly.
 fn knows_gates(endpoint: &Endpoint, peer: PeerId, other: &Function) -> bool {
-    other.program.gates.iter().enumerate().all(|(queue_pair, &state)| {
-        endpoint.gate(peer, queue_pair as u32) == Some(gate_state(state))
-    })
-}
-
-fn gate_state(state: u8) -> GateState {
-    match state {
-        1 => GateState::Open,
-        2 => GateState::Stopped,
-        _ => GateState::Closed,
-    }
+    other
+        .program
+        .gates
+        .iter()
+        .enumerate()
+        .all(|(queue_pair, &state)| endpoint.gate(peer, queue_pair as u32) == Some(state))
 }
 
 /// Rates of faults, none above the worst.

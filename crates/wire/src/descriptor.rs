@@ -49,6 +49,7 @@ use crate::WireError;
 use crate::bits::{Field, tiles};
 use crate::endpoint::Endpoint;
 use crate::entry::{Chain, ENTRY_BYTES, Entries};
+use crate::error::room;
 use crate::header::MAX_NAP_BYTES;
 use crate::primitive::Primitive;
 use crate::span::MAX_PAYLOAD_BYTES;
@@ -402,12 +403,7 @@ impl<'a> DescriptorRepr<'a> {
             field::TAIL_BYTES.place(lengths.tail_bytes as u64)?
                 | field::IMMEDIATE_BYTES.place(lengths.immediate_bytes as u64)?,
         ];
-        let (length, needed) = (buffer.len(), lengths.buffer_len());
-        let Some(target) = buffer.get_mut(..needed) else {
-            return Err(WireError::BufferTooSmall { format: FORMAT, length, needed });
-        };
-
-        let (beats, _) = target.as_chunks_mut::<BEAT_BYTES>();
+        let (beats, _) = room(FORMAT, buffer, lengths.buffer_len())?.as_chunks_mut::<BEAT_BYTES>();
         let (header, beats) = beats.split_at_mut(1);
         let (sources, beats) = beats.split_at_mut(lengths.source_count);
         let (destinations, beats) = beats.split_at_mut(lengths.destination_count);

@@ -73,33 +73,19 @@ impl DoorbellRepr {
     fn check(&self) -> Result<(), WireError> {
         let (address, length) = (self.address, u64::from(self.length));
         let alignment = BEAT_BYTES as u64;
-        if !address.is_multiple_of(alignment) {
-            return Err(WireError::Misaligned {
-                field: "descriptor address",
-                value: address,
-                alignment,
-            });
-        }
-        if !length.is_multiple_of(alignment) {
-            return Err(WireError::Misaligned {
-                field: "descriptor length",
-                value: length,
-                alignment,
-            });
+        for (field, value) in [("descriptor address", address), ("descriptor length", length)] {
+            if !value.is_multiple_of(alignment) {
+                return Err(WireError::Misaligned { field, value, alignment });
+            }
         }
         if length == 0 {
-            return Err(WireError::Truncated {
-                format: "descriptor",
-                length: 0,
-                needed: BEAT_BYTES,
-            });
+            let (format, needed) = ("descriptor", BEAT_BYTES);
+            return Err(WireError::Truncated { format, length: 0, needed });
         }
-        if length > MAX_DESCRIPTOR_BYTES as u64 {
-            return Err(WireError::OutOfRange {
-                field: "descriptor length",
-                value: length,
-                limit: MAX_DESCRIPTOR_BYTES as u64,
-            });
+        let limit = MAX_DESCRIPTOR_BYTES as u64;
+        if length > limit {
+            let field = "descriptor length";
+            return Err(WireError::OutOfRange { field, value: length, limit });
         }
         if address >= ADDRESS_LIMIT || address + length > ADDRESS_LIMIT {
             return Err(WireError::AddressOutOfRange { address, length });

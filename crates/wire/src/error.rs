@@ -204,3 +204,62 @@ pub enum WireError {
         limit: u64,
     },
 }
+
+/// The first bytes of a format; refuses fewer.
+#[inline]
+pub(crate) fn first<'a, const N: usize>(
+    format: &'static str,
+    bytes: &'a [u8],
+) -> Result<&'a [u8; N], WireError> {
+    let truncated = || WireError::Truncated { format, length: bytes.len(), needed: N };
+    bytes.first_chunk().ok_or_else(truncated)
+}
+
+/// The first `needed` bytes of a buffer to write into; refuses a shorter one.
+#[inline]
+pub(crate) fn room<'a>(
+    format: &'static str,
+    buffer: &'a mut [u8],
+    needed: usize,
+) -> Result<&'a mut [u8], WireError> {
+    let too_small = WireError::BufferTooSmall { format, length: buffer.len(), needed };
+    buffer.get_mut(..needed).ok_or(too_small)
+}
+
+/// Declares an enum whose variants have codes, and the conversions from and to a code.
+macro_rules! codes {
+    (
+        $(#[$meta:meta])*
+        $name:ident, $field:literal;
+        $($(#[$doc:meta])* $variant:ident = $code:literal,)+
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        #[repr(u8)]
+        pub enum $name {
+            $($(#[$doc])* $variant = $code,)+
+        }
+
+        impl $name {
+            /// All of them, in the order of their codes.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// Its code.
+            #[inline]
+            pub const fn code(self) -> u8 {
+                self as u8
+            }
+
+            /// The one with this code; [`WireError::UnknownCode`](crate::WireError::UnknownCode) if
+            /// there is none.
+            #[inline]
+            pub const fn from_code(code: u8) -> Result<Self, crate::WireError> {
+                match code {
+                    $($code => Ok(Self::$variant),)+
+                    _ => Err(crate::WireError::UnknownCode { field: $field, code: code as u64 }),
+                }
+            }
+        }
+    };
+}
+pub(crate) use codes;

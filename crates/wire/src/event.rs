@@ -37,6 +37,7 @@ use core::num::NonZeroU64;
 
 use crate::bits::{Field, tiles};
 use crate::endpoint::Endpoint;
+use crate::error::{codes, first, room};
 use crate::primitive::Primitive;
 use crate::tail::{MAX_TAIL_BYTES, Tail};
 use crate::{ADDRESS_BITS, WireError};
@@ -79,10 +80,10 @@ pub const fn phase(position: u64, ring_entries: NonZeroU64) -> bool {
     (position / ring_entries.get()).is_multiple_of(2)
 }
 
-/// How an operation ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Status {
+codes! {
+    /// How an operation ended.
+    Status, "event status";
+
     /// All bytes are where they should be.
     Success = 0,
     /// The descriptor was refused before anything moved. If not even its type could be read, type
@@ -98,30 +99,6 @@ pub enum Status {
     Unreachable = 5,
     /// The queue pair was closed before the operation began.
     Flushed = 6,
-}
-
-impl Status {
-    /// All states, in the order of their codes.
-    pub const ALL: [Self; 7] = [
-        Self::Success,
-        Self::BadDescriptor,
-        Self::UnequalSums,
-        Self::SourceFault,
-        Self::DestinationFault,
-        Self::Unreachable,
-        Self::Flushed,
-    ];
-
-    /// The code in the record.
-    pub const fn code(self) -> u8 {
-        self as u8
-    }
-
-    /// The status of a code; [`WireError::UnknownCode`] if none has it.
-    pub fn from_code(code: u8) -> Result<Self, WireError> {
-        let unknown = WireError::UnknownCode { field: "event status", code: code.into() };
-        Self::ALL.get(usize::from(code)).copied().ok_or(unknown)
-    }
 }
 
 impl fmt::Display for Status {
@@ -147,14 +124,7 @@ pub struct Event<'a> {
 impl<'a> Event<'a> {
     /// Looks at the first 32 bytes; [`WireError::Truncated`] if there are fewer.
     pub fn new(bytes: &'a [u8]) -> Result<Self, WireError> {
-        match bytes.first_chunk() {
-            Some(bytes) => Ok(Self { bytes }),
-            None => Err(WireError::Truncated {
-                format: FORMAT,
-                length: bytes.len(),
-                needed: EVENT_BYTES,
-            }),
-        }
+        first(FORMAT, bytes).map(|bytes| Self { bytes })
     }
 
     /// Phase bit; the record is new if it equals [`phase`] of the reader's position.
@@ -239,11 +209,7 @@ impl EventRepr {
             | field::STATUS.place(self.status.code().into())?
             | field::TYPE.place(self.primitive.code().into())?
             | field::LENGTH.place(self.length)?;
-        let length = buffer.len();
-        let Some(target) = buffer.first_chunk_mut::<EVENT_BYTES>() else {
-            return Err(WireError::BufferTooSmall { format: FORMAT, length, needed: EVENT_BYTES });
-        };
-        let (tail, words) = target.split_at_mut(MAX_TAIL_BYTES);
+        let (tail, words) = room(FORMAT, buffer, EVENT_BYTES)?.split_at_mut(MAX_TAIL_BYTES);
         tail.copy_from_slice(self.tail.padded());
         words[..8].copy_from_slice(&about.to_le_bytes());
         words[8..].copy_from_slice(&control.to_le_bytes());

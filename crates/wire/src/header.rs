@@ -43,6 +43,7 @@ use core::fmt;
 
 use crate::bits::{Field, tiles};
 use crate::endpoint::Endpoint;
+use crate::error::{first, room};
 use crate::primitive::Primitive;
 use crate::span::{ByteSpan, DwordSpan, MAX_LENGTH_DW};
 use crate::{ADDRESS_BITS, WireError};
@@ -107,14 +108,7 @@ pub struct Header<'a> {
 impl<'a> Header<'a> {
     /// Looks at the first 16 bytes; [`WireError::Truncated`] if there are fewer.
     pub fn new(bytes: &'a [u8]) -> Result<Self, WireError> {
-        match bytes.first_chunk() {
-            Some(bytes) => Ok(Self { bytes }),
-            None => Err(WireError::Truncated {
-                format: FORMAT,
-                length: bytes.len(),
-                needed: HEADER_BYTES,
-            }),
-        }
+        first(FORMAT, bytes).map(|bytes| Self { bytes })
     }
 
     /// Packet type.
@@ -262,10 +256,7 @@ impl HeaderRepr {
                 | field::ADDRESS_HIGH.place(address >> 32)?,
             field::ADDRESS_LOW.place((address & u64::from(u32::MAX)) >> 2)?,
         ];
-        let length = buffer.len();
-        let Some(target) = buffer.first_chunk_mut::<HEADER_BYTES>() else {
-            return Err(WireError::BufferTooSmall { format: FORMAT, length, needed: HEADER_BYTES });
-        };
+        let target = room(FORMAT, buffer, HEADER_BYTES)?;
         for (bytes, dword) in target.as_chunks_mut().0.iter_mut().zip(dwords) {
             *bytes = (dword as u32).to_be_bytes();
         }

@@ -18,6 +18,7 @@
 use core::fmt;
 
 use crate::WireError;
+use crate::error::room;
 use crate::header::{HEADER_BYTES, HeaderRepr};
 use crate::span::MAX_PAYLOAD_BYTES;
 use crate::tail::{MAX_TAIL_BYTES, Tail};
@@ -79,11 +80,7 @@ impl<'a> PacketRepr<'a> {
                 length: self.payload.len(),
             });
         }
-        let length = buffer.len();
-        let needed = self.buffer_len();
-        let Some(target) = buffer.get_mut(..needed) else {
-            return Err(WireError::BufferTooSmall { format: FORMAT, length, needed });
-        };
+        let target = room(FORMAT, buffer, self.buffer_len())?;
         self.header.emit(target)?;
         let (dwords, tail) = target[HEADER_BYTES..].split_at_mut(span.to_dwords().byte_len());
         let (lead, rest) = dwords.split_at_mut(span.lead());

@@ -7,12 +7,12 @@
 
 use core::fmt;
 
-use crate::WireError;
+use crate::error::codes;
 
-/// What an operation does (cHPP section 3.4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Primitive {
+codes! {
+    /// What an operation does (cHPP section 3.4).
+    Primitive, "packet type";
+
     /// Non-address packet: the receiver chooses where the data goes.
     Nap = 0b0101,
     /// Write to an address that the sender names.
@@ -22,25 +22,6 @@ pub enum Primitive {
 }
 
 impl Primitive {
-    /// All primitives, in the order of their codes.
-    pub const ALL: [Self; 3] = [Self::Nap, Self::Put, Self::Get];
-
-    /// The 4-bit code.
-    pub const fn code(self) -> u8 {
-        self as u8
-    }
-
-    /// The primitive of a code; [`WireError::UnknownCode`] if none has it (C-37 counts and drops
-    /// those).
-    pub const fn from_code(code: u8) -> Result<Self, WireError> {
-        match code {
-            0b0101 => Ok(Self::Nap),
-            0b0110 => Ok(Self::Put),
-            0b0111 => Ok(Self::Get),
-            _ => Err(WireError::UnknownCode { field: "packet type", code: code as u64 }),
-        }
-    }
-
     /// True if a packet of this type names a target address.
     pub const fn has_address(self) -> bool {
         matches!(self, Self::Put)

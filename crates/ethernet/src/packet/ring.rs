@@ -2,10 +2,12 @@
 //! Documentation/networking/packet_mmap.rst). All slots have one size. The kernel marks a slot as
 //! ours when it has written a frame; we give the slot back when we are done.
 
+use crate::memory::Mapping;
 use crate::socket;
+use rustix::mm::MapFlags;
 use std::io;
 use std::mem::{offset_of, size_of};
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -17,16 +19,13 @@ const PREFIX_BYTES: usize =
     size_of::<libc::tpacket2_hdr>() + size_of::<libc::sockaddr_ll>() + 3 * libc::TPACKET_ALIGNMENT;
 
 pub(super) struct Ring {
-    start: NonNull<u8>,
+    memory: Mapping,
     slot_bytes: usize,
     slots_per_block: usize,
     block_bytes: usize,
     slots: usize,
     next: usize,
 }
-
-// SAFETY: the mapping belongs to the ring alone, wherever that moves to.
-unsafe impl Send for Ring {}
 
 /// A received frame, in place.
 pub(super) struct Slot<'a> {
@@ -57,29 +56,15 @@ impl Ring {
             tp_frame_nr: slots as u32,
         };
         socket::set(fd, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
-        // SAFETY: a new mapping of the socket's ring, of exactly the size that was asked for.
-        let start = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                blocks * block_bytes,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED,
-                fd.as_raw_fd(),
-                0,
-            )
-        };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let start = NonNull::new(start.cast()).expect("a mapping is not at address zero");
-        Ok(Ring { start, slot_bytes, slots_per_block, block_bytes, slots, next: 0 })
+        let memory = Mapping::new(Some((fd, 0)), blocks * block_bytes, MapFlags::SHARED)?;
+        Ok(Ring { memory, slot_bytes, slots_per_block, block_bytes, slots, next: 0 })
     }
 
     fn slot(&self, number: usize) -> NonNull<u8> {
         let block = number / self.slots_per_block * self.block_bytes;
         let offset = block + number % self.slots_per_block * self.slot_bytes;
         // SAFETY: `number` is below `slots`, so that the slot lies inside the mapping.
-        unsafe { self.start.add(offset) }
+        unsafe { self.memory.start.add(offset) }
     }
 
     fn status(&self, number: usize) -> &AtomicU32 {
@@ -119,13 +104,5 @@ impl Ring {
         // Release: pairs with the kernel's read of the status before it writes a new frame.
         self.status(self.next).store(libc::TP_STATUS_KERNEL, Ordering::Release);
         self.next = if self.next + 1 == self.slots { 0 } else { self.next + 1 };
-    }
-}
-
-impl Drop for Ring {
-    fn drop(&mut self) {
-        let length = self.slots / self.slots_per_block * self.block_bytes;
-        // SAFETY: the mapping that `map` made; nothing refers to it any more.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), length) };
     }
 }

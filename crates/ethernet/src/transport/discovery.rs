@@ -8,7 +8,6 @@ use super::EthernetTransport;
 use crate::frame_io::FrameIo;
 use crate::link_header::EVERY_FUNCTION;
 use crate::links::{Link, State, Unanswered};
-use crate::pcapng::Direction;
 use crate::route::Route;
 use bellwire_device::{FunctionAddress, LinkId, Sink, Status};
 use bellwire_protocol::discovery::seek::{self, SeekFrame};
@@ -30,14 +29,14 @@ const DOUBT_NS: u64 = 20_000_000;
 
 /// What a function knows of places, and what it has heard of them since it last looked.
 pub(super) struct Search<R: Route> {
-    route: R,
-    discovery: Discovery<R::Path>,
+    pub route: R,
+    pub discovery: Discovery<R::Path>,
     /// Nodes that were found at a further place.
-    further: Vec<(u32, R::Path)>,
+    pub further: Vec<(u32, R::Path)>,
     /// Announced places of nodes, while links wait for them.
     announced: Vec<(u32, R::Path)>,
     /// Nonces for our place: the asking station, the answer, and the station's function.
-    answers: Vec<(R::Path, SeekBody, u8)>,
+    pub answers: Vec<(R::Path, SeekBody, u8)>,
     /// When to ask next for nodes that may be at further places.
     next_round_ns: u64,
 }
@@ -75,38 +74,9 @@ impl<R: Route> Search<R> {
         true
     }
 
-    /// Whether answers wait to be sent.
-    #[inline]
-    pub fn has_answers(&self) -> bool {
-        !self.answers.is_empty()
-    }
-
-    /// The next answer: its destination, its body, and the function that asked.
-    pub fn next_answer(&mut self) -> Option<(R::Path, SeekBody, u8)> {
-        self.answers.pop()
-    }
-
-    /// Whether nodes were found at further places.
-    #[inline]
-    pub fn has_further(&self) -> bool {
-        !self.further.is_empty()
-    }
-
-    /// The place with this number, unless it was forgotten.
-    #[inline]
-    pub fn place(&self, path: PathId) -> Option<R::Path> {
-        self.discovery.place(path)
-    }
-
-    /// The number of a place, if it has one.
-    #[inline]
-    pub fn known_path(&mut self, place: R::Path) -> Option<PathId> {
-        self.discovery.places().known_number(place)
-    }
-
     /// The number of a place that frames of `endpoint` come from or go to.
     pub fn path_id(&mut self, place: R::Path, endpoint: &Endpoint) -> PathId {
-        self.discovery.places().number(place, || endpoint.paths())
+        self.discovery.places.number(place, || endpoint.paths())
     }
 
     /// Whether a node that asks for a link by a path is there.
@@ -116,25 +86,9 @@ impl<R: Route> Search<R> {
 
     /// A link with `node` came up by this path.
     pub fn came_up(&mut self, node: u32, path: PathId) {
-        if let Some(place) = self.discovery.place(path) {
+        if let Some(place) = self.discovery.places.place(path) {
             self.route.heard(node, place);
         }
-    }
-
-    /// The node is not at its known place.
-    pub fn forget(&mut self, node: u32) {
-        self.route.forget(node);
-    }
-
-    /// The place of a function; `None`: ask for it by broadcast.
-    pub fn find(&self, peer: FunctionAddress) -> Option<R::Path> {
-        self.route.find(peer)
-    }
-
-    /// When a question to an old place is due.
-    #[inline]
-    pub fn next_deadline(&self) -> u64 {
-        self.discovery.next_deadline()
     }
 }
 
@@ -143,12 +97,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
     pub(super) fn send_seek(&mut self, to: Io::Path, frame: SeekFrame, function: u8) {
         let Some(room) = self.io.room() else { return };
         seek::emit(frame, self.address.function, function, room);
-        if let Some(capture) = &self.capture {
-            let bytes = room[..seek::FRAME_BYTES].to_vec();
-            let header = self.io.capture_header(to, Direction::Sent, &bytes);
-            capture.frame(Direction::Sent, &header, &bytes);
-        }
-        self.io.stage(to, seek::FRAME_BYTES);
+        self.stage(to, seek::FRAME_BYTES);
         self.unsent = true;
     }
 

@@ -155,26 +155,32 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
 
     /// Sends all frames that the protocol has for now.
     fn pump(&mut self, now_ns: u64) {
-        let mut staged = self.search.has_answers();
-        while let Some((path, answer, function)) = self.search.next_answer() {
+        let mut staged = !self.search.answers.is_empty();
+        while let Some((path, answer, function)) = self.search.answers.pop() {
             self.send_seek(path, SeekFrame::Here(answer), function);
         }
         while let Some(room) = self.io.room() {
             let Some(frame) = self.endpoint.poll_transmit(now_ns, room) else { break };
             // Places that only answers go to may be forgotten before. The frame then counts as
             // lost.
-            let Some(to) = self.search.place(frame.path) else { continue };
-            if let Some(capture) = &self.capture {
-                let bytes = room[..frame.length].to_vec();
-                let header = self.io.capture_header(to, Direction::Sent, &bytes);
-                capture.frame(Direction::Sent, &header, &bytes);
-            }
-            self.io.stage(to, frame.length);
+            let Some(to) = self.search.discovery.places.place(frame.path) else { continue };
+            self.stage(to, frame.length);
             staged = true;
         }
         self.unsent = !self.io.flush();
         // The call may have taken longer than a line needs to become quiet: count from its end.
         self.pumped_ns = if staged { self.clock.now_ns() } else { now_ns };
+    }
+
+    /// Stages the frame in the room that was given.
+    #[inline]
+    fn stage(&mut self, to: Io::Path, length: usize) {
+        if let Some(capture) = &self.capture {
+            let bytes = self.io.room().expect("it was given before")[..length].to_vec();
+            let header = self.io.capture_header(to, Direction::Sent, &bytes);
+            capture.frame(Direction::Sent, &header, &bytes);
+        }
+        self.io.stage(to, length);
     }
 
     /// Receives frames and delivers the packets that they complete. Returns packets, plus one if
@@ -195,7 +201,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
             {
                 return;
             }
-            let path = match intake.search.known_path(from) {
+            let path = match intake.search.discovery.places.known_number(from) {
                 Some(path) => path,
                 // A new station gets a number only with its first valid frame.
                 None if !reliable::is_sound_frame(bytes) => NOWHERE,
@@ -245,12 +251,12 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
                     Some(number)
                         if reason == DownReason::NotHere && self.links.seek_again(number) =>
                     {
-                        self.search.forget(address.node);
+                        self.search.route.forget(address.node);
                         self.endpoint.close(peer, self.clock.now_ns());
                     }
                     Some(number) => {
                         if reason == DownReason::NotHere {
-                            self.search.forget(address.node);
+                            self.search.route.forget(address.node);
                         }
                         if matches!(
                             reason,
@@ -333,7 +339,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         for asked in &self.links.unanswered {
             next = next.min(asked.ask_again_ns);
         }
-        next.min(self.search.next_deadline())
+        next.min(self.search.discovery.next_deadline())
     }
 
     #[cold]
@@ -341,7 +347,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         self.next_tick_ns = now_ns + TICK_NS;
         self.ask_for_further_places(now_ns);
         self.rows.clear();
-        self.rows.extend(self.endpoint.counters().entries());
+        self.rows.extend(self.endpoint.counters().rows());
         self.rows.extend(self.io.counters().rows());
         self.rows.extend(self.sleeper.rows());
         self.rows.push(("links", self.links.count() as u64));
@@ -402,7 +408,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
         let state = if peer == self.address {
             self.loopback.reset();
             State::Own
-        } else if let Some(path) = self.search.find(peer) {
+        } else if let Some(path) = self.search.route.find(peer) {
             let id = self.connect(peer, path, patience_ns, now_ns).ok_or(full)?;
             let number = self.links.add(peer, State::Known(id));
             self.doubt(number, patience_ns, now_ns);
@@ -510,13 +516,13 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
         let now_ns = self.clock.now_ns();
         let mut done = self.take_frames(sink, budget, now_ns);
         self.readiness.received(now_ns);
-        if self.search.has_further() {
+        if !self.search.further.is_empty() {
             self.add_paths();
         }
         if !self.links.unanswered.is_empty() {
             self.retry_seeks(now_ns);
         }
-        if now_ns >= self.search.next_deadline() {
+        if now_ns >= self.search.discovery.next_deadline() {
             self.ask_old_places(now_ns);
         }
         done += self.take_events(sink);
@@ -524,7 +530,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
         if now_ns >= self.next_tick_ns {
             self.tick(sink, now_ns);
         }
-        if self.unsent || self.search.has_answers() || self.endpoint.is_due(now_ns) {
+        if self.unsent || !self.search.answers.is_empty() || self.endpoint.is_due(now_ns) {
             self.pump(now_ns);
         }
         done
@@ -610,7 +616,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Drop for EthernetTransport<Io, R> {
             let Self { io, endpoint, search, .. } = self;
             io.receive(64, |from, bytes| {
                 // Frames of unknown stations are ignored.
-                if let Some(path) = search.known_path(from) {
+                if let Some(path) = search.discovery.places.known_number(from) {
                     endpoint.handle_frame(path, bytes, now_ns, &mut nobody);
                 }
             });

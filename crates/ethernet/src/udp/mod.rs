@@ -33,6 +33,8 @@ const SOCKET_BYTES: i32 = 4 << 20;
 
 /// Maximum number of datagrams of one receiving call.
 const RECEIVE_DATAGRAMS: usize = 16;
+/// Size of the buffer of a received datagram: the largest that there is.
+const BUFFER_BYTES: usize = 1 << 16;
 /// While only the connected peer sends, one of this many polls reads the common socket.
 const OTHERS_POLLS: u32 = 16;
 
@@ -47,17 +49,21 @@ pub struct UdpIo {
     frame_bytes: usize,
     /// The kernel cuts one long datagram into frames. False once the kernel has refused.
     segments: bool,
+    batch: Batch<SocketAddr>,
+    incoming: Incoming,
+    counters: IoCounters,
+}
+
+/// Where received datagrams go, and how many are asked for.
+struct Incoming {
+    /// [`RECEIVE_DATAGRAMS`] buffers of [`BUFFER_BYTES`].
+    buffers: Box<[u8]>,
     /// The kernel may coalesce several frames into one datagram.
     coalesces: bool,
-    batch: Batch<SocketAddr>,
-    /// [`RECEIVE_DATAGRAMS`] buffers of `buffer_bytes`.
-    buffers: Box<[u8]>,
-    buffer_bytes: usize,
     /// Datagrams that the next receive asks for: at the common socket, and at the connected one.
     ask: [usize; 2],
     /// Polls until the common socket is read again.
     turn: u32,
-    counters: IoCounters,
 }
 
 impl UdpIo {
@@ -73,19 +79,15 @@ impl UdpIo {
         socket::bind_anew(socket.as_fd(), &native, length)?;
         let headers = if address.is_ipv4() { HEADERS.0 } else { HEADERS.1 };
         let frame_bytes = mtu.saturating_sub(headers).clamp(1024, LONGEST);
-        let buffer_bytes = 1 << 16;
+        let buffers = vec![0; RECEIVE_DATAGRAMS * BUFFER_BYTES].into_boxed_slice();
         Ok(UdpIo {
             socket,
             connected: ConnectedSocket::new(),
             address,
             frame_bytes,
             segments: true,
-            coalesces,
             batch: Batch::new(frame_bytes),
-            buffers: vec![0; RECEIVE_DATAGRAMS * buffer_bytes].into_boxed_slice(),
-            buffer_bytes,
-            ask: [1; 2],
-            turn: 0,
+            incoming: Incoming { buffers, coalesces, ask: [1; 2], turn: 0 },
             counters: IoCounters::default(),
         })
     }
@@ -144,18 +146,7 @@ impl UdpIo {
             return socket::send(socket, bytes).map(|_| 1);
         }
         let (native, native_length) = to_native(to);
-        // SAFETY: the kernel reads the frame and the address, both of which are there.
-        let sent = unsafe {
-            libc::sendto(
-                self.socket.as_raw_fd(),
-                bytes.as_ptr().cast(),
-                bytes.len(),
-                libc::MSG_DONTWAIT,
-                (&raw const native).cast(),
-                native_length as u32,
-            )
-        };
-        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(1) }
+        socket::send_to(self.socket.as_fd(), bytes, &native, native_length).map(|_| 1)
     }
 
     /// Sends all runs by one call; returns how many frames left.
@@ -238,20 +229,15 @@ impl UdpIo {
 
     /// Receives from the common socket, and may connect the other one to a sender.
     fn receive_common(&mut self, take: &mut impl FnMut(SocketAddr, &[u8])) -> usize {
-        let ask = self.ask[0];
+        let incoming = &mut self.incoming;
+        let ask = incoming.ask[0];
         let mut received = [const { MaybeUninit::<Received>::uninit() }; RECEIVE_DATAGRAMS];
         let mut headers = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; RECEIVE_DATAGRAMS];
-        for (number, buffer) in self.buffers.chunks_mut(self.buffer_bytes).take(ask).enumerate() {
+        for (number, buffer) in incoming.buffers.chunks_mut(BUFFER_BYTES).take(ask).enumerate() {
             let slot = received[number].write(Received::new(buffer));
-            let mut header = empty_header();
+            let mut header = slot.header(incoming.coalesces);
             header.msg_name = slot.native.as_mut_ptr().cast();
             header.msg_namelen = size_of::<libc::sockaddr_storage>() as u32;
-            header.msg_iov = &raw mut slot.data;
-            header.msg_iovlen = 1;
-            if self.coalesces {
-                header.msg_control = slot.control.0.as_mut_ptr().cast();
-                header.msg_controllen = CONTROL_BYTES;
-            }
             headers[number].write(libc::mmsghdr { msg_hdr: header, msg_len: 0 });
         }
         self.counters.receive_calls += 1;
@@ -267,29 +253,23 @@ impl UdpIo {
             )
         };
         let datagrams = result.max(0) as usize;
-        self.ask[0] = next_ask(ask, datagrams);
+        incoming.ask[0] = next_ask(ask, datagrams);
         let mut frames = 0;
         let mut change = Change::Keep;
         for number in 0..datagrams {
             // SAFETY: written above, and changed by the kernel in the way that recvmmsg(2) states.
             let (header, slot) =
                 unsafe { (headers[number].assume_init_ref(), received[number].assume_init_ref()) };
-            let length = (header.msg_len as usize).min(self.buffer_bytes);
-            let start = number * self.buffer_bytes;
-            let bytes = &self.buffers[start..start + length];
-            if header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0 || length == 0 {
-                self.counters.receive_lost += 1;
-                continue;
-            }
             // SAFETY: the kernel wrote the sender's address there.
             let Some(from) = (unsafe { from_native(slot.native.assume_init_ref()) }) else {
                 continue;
             };
-            let segment = if self.coalesces { read_segment(&header.msg_hdr, slot) } else { None };
-            for frame in bytes.chunks(segment.unwrap_or(length).max(1)) {
-                self.counters.bytes_received += frame.len() as u64;
-                frames += 1;
-                take(from, frame);
+            let length = BUFFER_BYTES.min(header.msg_len as usize);
+            let bytes = &incoming.buffers[number * BUFFER_BYTES..][..length];
+            let taken = slot.frames(bytes, &header.msg_hdr, &mut self.counters, from, take);
+            frames += taken;
+            if taken == 0 {
+                continue;
             }
             match self.connected.heard_other(from) {
                 Change::Keep => {}
@@ -307,17 +287,12 @@ impl UdpIo {
     #[inline]
     fn receive_connected(&mut self, take: &mut impl FnMut(SocketAddr, &[u8])) -> usize {
         let Some((socket, peer)) = self.connected.get() else { return 0 };
-        let ask = self.ask[1];
+        let incoming = &mut self.incoming;
+        let ask = incoming.ask[1];
         let (mut frames, mut datagrams) = (0, 0);
         while datagrams < ask {
-            let mut slot = Received::new(&mut self.buffers[..self.buffer_bytes]);
-            let mut header = empty_header();
-            header.msg_iov = &raw mut slot.data;
-            header.msg_iovlen = 1;
-            if self.coalesces {
-                header.msg_control = slot.control.0.as_mut_ptr().cast();
-                header.msg_controllen = CONTROL_BYTES;
-            }
+            let mut slot = Received::new(&mut incoming.buffers[..BUFFER_BYTES]);
+            let mut header = slot.header(incoming.coalesces);
             self.counters.receive_calls += 1;
             // SAFETY: the header points to a slot and a buffer, which the kernel writes.
             let length =
@@ -326,18 +301,10 @@ impl UdpIo {
             // that out itself.
             let Ok(length) = usize::try_from(length) else { break };
             datagrams += 1;
-            if header.msg_flags & libc::MSG_TRUNC != 0 || length == 0 {
-                self.counters.receive_lost += 1;
-                continue;
-            }
-            let segment = if self.coalesces { read_segment(&header, &slot) } else { None };
-            for frame in self.buffers[..length].chunks(segment.unwrap_or(length).max(1)) {
-                self.counters.bytes_received += frame.len() as u64;
-                frames += 1;
-                take(peer, frame);
-            }
+            let bytes = &incoming.buffers[..length];
+            frames += slot.frames(bytes, &header, &mut self.counters, peer, take);
         }
-        self.ask[1] = next_ask(ask, datagrams);
+        incoming.ask[1] = next_ask(ask, datagrams);
         self.connected.heard(datagrams);
         frames
     }
@@ -393,12 +360,13 @@ impl FrameIo for UdpIo {
     #[inline]
     fn receive(&mut self, _: usize, mut take: impl FnMut(SocketAddr, &[u8])) -> usize {
         let mut frames = self.receive_connected(&mut take);
-        if self.turn > 0 {
-            self.turn -= 1;
+        if self.incoming.turn > 0 {
+            self.incoming.turn -= 1;
         } else {
             let others = self.receive_common(&mut take);
             // While other peers send, every poll reads the common socket.
-            self.turn = if self.connected.is_open() && others == 0 { OTHERS_POLLS } else { 0 };
+            self.incoming.turn =
+                if self.connected.is_open() && others == 0 { OTHERS_POLLS } else { 0 };
             frames += others;
         }
         self.counters.frames_received += frames as u64;
@@ -414,7 +382,7 @@ impl FrameIo for UdpIo {
 
     fn wake(&mut self, index: usize) {
         if index == 0 {
-            self.turn = 0;
+            self.incoming.turn = 0;
         }
     }
 
@@ -464,6 +432,42 @@ impl Received {
             data: libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() },
             control: Control([0; CONTROL_BYTES]),
         }
+    }
+
+    /// A message header that leads here, so that `self` must stay in its place. `coalesces`: with
+    /// room for control messages.
+    #[inline]
+    fn header(&mut self, coalesces: bool) -> libc::msghdr {
+        let mut header = empty_header();
+        header.msg_iov = &raw mut self.data;
+        header.msg_iovlen = 1;
+        if coalesces {
+            header.msg_control = self.control.0.as_mut_ptr().cast();
+            header.msg_controllen = CONTROL_BYTES;
+        }
+        header
+    }
+
+    /// Hands the frames of a received datagram to `take`. Returns their number; 0: the datagram was
+    /// cut, or is empty.
+    #[inline]
+    fn frames(
+        &self,
+        bytes: &[u8],
+        message: &libc::msghdr,
+        counters: &mut IoCounters,
+        from: SocketAddr,
+        take: &mut impl FnMut(SocketAddr, &[u8]),
+    ) -> usize {
+        if message.msg_flags & libc::MSG_TRUNC != 0 || bytes.is_empty() {
+            counters.receive_lost += 1;
+            return 0;
+        }
+        counters.bytes_received += bytes.len() as u64;
+        let frames = bytes.chunks(read_segment(message, self).unwrap_or(bytes.len()));
+        let count = frames.len();
+        frames.for_each(|frame| take(from, frame));
+        count
     }
 }
 

@@ -23,7 +23,7 @@ use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use umem::Umem;
 
 /// Entries of a ring, a power of two. They limit the received frames of a queue that wait for us,
@@ -121,7 +121,9 @@ impl XdpIo {
                     if attached.is_none() {
                         attached = Some(attach()?);
                     }
-                    when_free(open)?
+                    // The kernel releases the queue in a worker, once all readers of its socket have
+                    // finished.
+                    socket::retry(CLEARING_UP, &[libc::EBUSY], open)?
                 }
                 opened => opened?,
             };
@@ -202,24 +204,6 @@ impl XdpIo {
             }
         }
         false
-    }
-}
-
-/// Opens a queue whose last owner has closed it. The kernel releases the queue later, in a worker,
-/// once all readers of the socket have finished. That takes some milliseconds, or many if the
-/// processors are busy.
-#[cold]
-fn when_free(open: impl Fn() -> io::Result<Queue>) -> io::Result<Queue> {
-    let since = Instant::now();
-    loop {
-        match open() {
-            Err(error)
-                if error.raw_os_error() == Some(libc::EBUSY) && since.elapsed() < CLEARING_UP =>
-            {
-                std::thread::sleep(Duration::from_millis(2));
-            }
-            opened => return opened,
-        }
     }
 }
 

@@ -1,17 +1,18 @@
 //! The rings that a program and the kernel share (Documentation/networking/af_xdp.rst). One side
 //! produces, the other consumes, and each publishes its count.
 
+use crate::memory::Mapping;
+use rustix::mm::MapFlags;
 use std::io;
 use std::marker::PhantomData;
 use std::mem::size_of;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A ring of `T`: chunk addresses (`u64`) or descriptors of frames (`xdp_desc`).
 pub(super) struct Ring<T> {
-    start: NonNull<u8>,
-    mapped: usize,
+    memory: Mapping,
     offsets: libc::xdp_ring_offset,
     entries: u32,
     /// Our count of consumed or produced entries.
@@ -20,9 +21,6 @@ pub(super) struct Ring<T> {
     theirs: u32,
     kind: PhantomData<T>,
 }
-
-// SAFETY: the mapping belongs to the ring alone, wherever that moves to.
-unsafe impl<T> Send for Ring<T> {}
 
 impl<T: Copy> Ring<T> {
     /// Maps the socket's ring of `entries` (a power of two) at offset `page`.
@@ -33,35 +31,21 @@ impl<T: Copy> Ring<T> {
         page: u64,
     ) -> io::Result<Ring<T>> {
         assert!(entries.is_power_of_two());
-        let mapped = offsets.desc as usize + entries as usize * size_of::<T>();
-        // SAFETY: a new mapping of the socket's ring, as long as the kernel has told.
-        let start = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                mapped,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED | libc::MAP_POPULATE,
-                fd.as_raw_fd(),
-                page as libc::off_t,
-            )
-        };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let start = NonNull::new(start.cast()).expect("a mapping is not at address zero");
-        Ok(Ring { start, mapped, offsets, entries, own: 0, theirs: 0, kind: PhantomData })
+        let length = offsets.desc as usize + entries as usize * size_of::<T>();
+        let memory = Mapping::new(Some((fd, page)), length, MapFlags::SHARED | MapFlags::POPULATE)?;
+        Ok(Ring { memory, offsets, entries, own: 0, theirs: 0, kind: PhantomData })
     }
 
     fn word(&self, offset: u64) -> &AtomicU32 {
         // SAFETY: the kernel told the offset; the word lies in the mapping, and both sides use it
         // as an atomic only.
-        unsafe { &*self.start.add(offset as usize).as_ptr().cast::<AtomicU32>() }
+        unsafe { &*self.memory.start.add(offset as usize).as_ptr().cast::<AtomicU32>() }
     }
 
     fn entry(&self, count: u32) -> NonNull<T> {
         let index = (count & (self.entries - 1)) as usize;
         // SAFETY: the index is below `entries`, so that the entry lies in the mapping.
-        unsafe { self.start.add(self.offsets.desc as usize).cast::<T>().add(index) }
+        unsafe { self.memory.start.add(self.offsets.desc as usize).cast::<T>().add(index) }
     }
 
     /// Whether the kernel needs a system call to go on.
@@ -130,12 +114,5 @@ impl<T: Copy> Ring<T> {
     pub fn is_consumed(&self) -> bool {
         // Acquire: as in `produce`.
         self.word(self.offsets.consumer).load(Ordering::Acquire) == self.own
-    }
-}
-
-impl<T> Drop for Ring<T> {
-    fn drop(&mut self) {
-        // SAFETY: the mapping that `map` made; nothing refers to it any more.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.mapped) };
     }
 }

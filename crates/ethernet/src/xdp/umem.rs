@@ -1,6 +1,8 @@
 //! The memory that frames lie in (UMEM): chunks of one size, locked, shared with the kernel or with
 //! the card itself (H-20).
 
+use crate::memory::Mapping;
+use rustix::mm::MapFlags;
 use std::io;
 use std::ptr::NonNull;
 
@@ -10,13 +12,10 @@ const HEADROOM_BYTES: usize = 256;
 const CHUNK_BYTES: [usize; 2] = [2048, 4096];
 
 pub(super) struct Umem {
-    start: NonNull<u8>,
+    memory: Mapping,
     pub chunk_bytes: usize,
     pub chunks: usize,
 }
-
-// SAFETY: the mapping belongs to this alone, wherever that moves to.
-unsafe impl Send for Umem {}
 
 /// The chunk size for frames of at most `largest` bytes; `None` if no chunk holds them.
 pub(super) fn chunk_bytes(largest: usize) -> Option<usize> {
@@ -25,28 +24,15 @@ pub(super) fn chunk_bytes(largest: usize) -> Option<usize> {
 
 impl Umem {
     pub fn new(chunk_bytes: usize, chunks: usize) -> io::Result<Umem> {
-        // SAFETY: a new anonymous mapping.
-        let start = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                chunk_bytes * chunks,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE,
-                -1,
-                0,
-            )
-        };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let start = NonNull::new(start.cast()).expect("a mapping is not at address zero");
-        Ok(Umem { start, chunk_bytes, chunks })
+        let flags = MapFlags::PRIVATE | MapFlags::POPULATE;
+        let memory = Mapping::new(None, chunk_bytes * chunks, flags)?;
+        Ok(Umem { memory, chunk_bytes, chunks })
     }
 
     /// The registration for the kernel.
     pub fn registration(&self) -> libc::xdp_umem_reg_v1 {
         libc::xdp_umem_reg_v1 {
-            addr: self.start.as_ptr() as u64,
+            addr: self.memory.start.as_ptr() as u64,
             len: (self.chunk_bytes * self.chunks) as u64,
             chunk_size: self.chunk_bytes as u32,
             headroom: 0,
@@ -84,14 +70,6 @@ impl Umem {
             return None;
         }
         // SAFETY: the chunk lies inside the mapping, and the offset inside the chunk.
-        Some(unsafe { self.start.add(address as usize) })
-    }
-}
-
-impl Drop for Umem {
-    fn drop(&mut self) {
-        // SAFETY: the mapping that `new` made. The sockets that shared it were closed before (see
-        // the order of fields there).
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.chunk_bytes * self.chunks) };
+        Some(unsafe { self.memory.start.add(address as usize) })
     }
 }

@@ -36,11 +36,6 @@ struct Claim<P> {
 }
 
 impl<P: Copy + Eq> Claims<P> {
-    /// No claims.
-    pub fn new() -> Self {
-        Claims { claims: Vec::with_capacity(CLAIMS) }
-    }
-
     /// `node` was last heard at `old`, and now asks for a link from another place.
     /// [`PlaceCheck::Belongs`]: it may, because nothing answers at the old place.
     pub fn check(&mut self, node: u32, old: P, now_ns: u64) -> PlaceCheck {
@@ -104,7 +99,7 @@ impl<P> Claim<P> {
 
 impl<P: Copy + Eq> Default for Claims<P> {
     fn default() -> Self {
-        Self::new()
+        Claims { claims: Vec::with_capacity(CLAIMS) }
     }
 }
 
@@ -126,7 +121,7 @@ mod tests {
     /// A node that moved is believed after five unanswered Seeks to its old place.
     #[test]
     fn who_moves_is_believed_in_the_end() {
-        let (mut claims, mut now_ns) = (Claims::new(), 5);
+        let (mut claims, mut now_ns) = (Claims::default(), 5);
         assert_eq!(claims.check(7, 'a', now_ns), PlaceCheck::Pending);
         assert_eq!(claims.poll_seek(now_ns), Some((7, 'a')));
         assert_eq!(claims.check(7, 'a', now_ns), PlaceCheck::Pending);
@@ -138,7 +133,7 @@ mod tests {
     /// A node that answers at its old place stays there, however often another uses its name.
     #[test]
     fn who_answers_stays() {
-        let (mut claims, mut now_ns) = (Claims::new(), 5);
+        let (mut claims, mut now_ns) = (Claims::default(), 5);
         for _ in 0..100 {
             assert_eq!(claims.check(7, 'a', now_ns), PlaceCheck::Pending);
             let end_ns = now_ns + 50_000_000;
@@ -154,7 +149,7 @@ mod tests {
     /// Claims of many nodes are bounded, and delay a new claim only briefly.
     #[test]
     fn claims_without_end_are_bounded() {
-        let (mut claims, mut now_ns) = (Claims::new(), 5);
+        let (mut claims, mut now_ns) = (Claims::default(), 5);
         for node in 0..10_000 {
             assert_eq!(claims.check(node, 'a', now_ns), PlaceCheck::Pending);
             assert!(claims.count() <= CLAIMS);

@@ -34,7 +34,8 @@ use crate::reliable::{PathId, PlaceCheck};
 pub struct Discovery<P> {
     own: u32,
     frame_bytes: u32,
-    places: Places<P>,
+    /// The numbers of places.
+    pub places: Places<P>,
     nonces: Nonces,
     claims: Claims<P>,
 }
@@ -61,22 +62,10 @@ impl<P: Copy + Ord> Discovery<P> {
         Discovery {
             own,
             frame_bytes: frame_bytes as u32,
-            places: Places::new(),
+            places: Places::default(),
             nonces: Nonces::new(secret),
-            claims: Claims::new(),
+            claims: Claims::default(),
         }
-    }
-
-    /// The numbers of places.
-    #[inline]
-    pub fn places(&mut self) -> &mut Places<P> {
-        &mut self.places
-    }
-
-    /// The place with a number, unless it was forgotten.
-    #[inline]
-    pub fn place(&self, path: PathId) -> Option<P> {
-        self.places.place(path)
     }
 
     /// The Seek for the place of `node`.

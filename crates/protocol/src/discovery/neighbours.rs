@@ -28,11 +28,6 @@ struct Entry<P> {
 }
 
 impl<P: Copy + Eq> Neighbours<P> {
-    /// An empty table.
-    pub fn new() -> Self {
-        Neighbours { known: BTreeMap::new(), heard: 0, clock: 0 }
-    }
-
     /// The place of a node.
     pub fn place(&self, node: u32) -> Option<P> {
         self.known.get(&node).map(|entry| entry.place)
@@ -91,7 +86,7 @@ impl<P: Copy + Eq> Neighbours<P> {
 
 impl<P: Copy + Eq> Default for Neighbours<P> {
     fn default() -> Self {
-        Self::new()
+        Neighbours { known: BTreeMap::new(), heard: 0, clock: 0 }
     }
 }
 
@@ -103,7 +98,7 @@ mod tests {
     /// user asked for.
     #[test]
     fn made_up_nodes_are_forgotten() {
-        let mut nodes = Neighbours::new();
+        let mut nodes = Neighbours::default();
         nodes.found(1, 1);
         nodes.heard(2, 2, |place| place == 2);
         for node in 10..10_000 {
@@ -123,7 +118,7 @@ mod tests {
     /// A station that makes names up evicts its own, however many.
     #[test]
     fn a_station_evicts_its_own_nodes() {
-        let mut nodes = Neighbours::new();
+        let mut nodes = Neighbours::default();
         nodes.heard(2, 'b', |place| place == 'b');
         for node in 10..20_000 {
             nodes.heard(node, 'x', |place| place == 'x');

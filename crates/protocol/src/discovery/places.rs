@@ -32,11 +32,6 @@ struct Slot<P> {
 }
 
 impl<P: Copy + Ord> Places<P> {
-    /// No places yet.
-    pub fn new() -> Self {
-        Places { slots: Vec::new(), free: Vec::new(), numbers: BTreeMap::new(), last: None }
-    }
-
     /// The number of a place. `used` yields all numbers that must stay, fewer than [`PLACES`]. It
     /// is called only if all numbers are taken.
     #[inline]
@@ -45,10 +40,16 @@ impl<P: Copy + Ord> Places<P> {
         place: P,
         used: impl FnOnce() -> Used,
     ) -> PathId {
-        match self.last {
-            Some((last, number)) if last == place => number,
-            _ => self.look_up(place, used),
+        if let Some(number) = self.known_number(place) {
+            return number;
         }
+        let is_full = self.free.is_empty() && self.slots.len() >= PLACES;
+        if is_full && !planted("discovery-endless-places") {
+            self.sweep(used());
+        }
+        let number = self.add(place);
+        self.last = Some((place, number));
+        number
     }
 
     /// The number of a place, if it has one.
@@ -62,25 +63,6 @@ impl<P: Copy + Ord> Places<P> {
                 Some(number)
             }
         }
-    }
-
-    fn look_up<Used: Iterator<Item = PathId>>(
-        &mut self,
-        place: P,
-        used: impl FnOnce() -> Used,
-    ) -> PathId {
-        let number = match self.numbers.get(&place) {
-            Some(&number) => number,
-            None => {
-                let is_full = self.free.is_empty() && self.slots.len() >= PLACES;
-                if is_full && !planted("discovery-endless-places") {
-                    self.sweep(used());
-                }
-                self.add(place)
-            }
-        };
-        self.last = Some((place, number));
-        number
     }
 
     fn add(&mut self, place: P) -> PathId {
@@ -128,7 +110,7 @@ impl<P: Copy + Ord> Places<P> {
 
 impl<P: Copy + Ord> Default for Places<P> {
     fn default() -> Self {
-        Self::new()
+        Places { slots: Vec::new(), free: Vec::new(), numbers: BTreeMap::new(), last: None }
     }
 }
 
@@ -139,7 +121,7 @@ mod tests {
     /// Made-up places do not fill the table, and do not take the numbers of places in use.
     #[test]
     fn places_that_nobody_uses_are_forgotten() {
-        let mut places = Places::new();
+        let mut places = Places::default();
         let none = core::iter::empty::<PathId>;
         let friend = places.number(7, none);
         let first = places.number(1_000, none);

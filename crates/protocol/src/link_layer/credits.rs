@@ -5,8 +5,6 @@
 //! modulo 2^8 for headers and 2^12 for data. So a lost update does no harm: the next one carries
 //! the whole sum.
 
-use core::fmt;
-
 use bellwire_wire::link::dllp::Granted;
 
 use crate::canary::planted;
@@ -82,16 +80,9 @@ impl CreditGate {
 }
 
 /// More came than was granted: the sender exceeds its credits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("more came than credits were granted; the sender does not count right")]
 pub struct Overflow;
-
-impl fmt::Display for Overflow {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("more came than credits were granted; the sender does not count right")
-    }
-}
-
-impl core::error::Error for Overflow {}
 
 /// The receiver's side: counts the buffer's content.
 #[derive(Clone, Copy, Debug)]

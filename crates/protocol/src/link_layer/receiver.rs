@@ -74,7 +74,7 @@ impl Receiver {
             _ if planted("link-take-repeated") => Arrival::Deliver,
             _ => {
                 // Our acknowledgement was lost: repeat it.
-                self.acknowledge.make_due();
+                self.acknowledge.due = true;
                 self.frames_repeated += 1;
                 Arrival::Repeated
             }
@@ -93,12 +93,12 @@ impl Receiver {
 
     /// What the sender must be told now, if anything.
     pub fn poll(&mut self, now: u64) -> Option<Dllp> {
-        let is_due = self.acknowledge.is_due() || now >= self.acknowledge.deadline_ns();
+        let is_due = self.acknowledge.due || now >= self.acknowledge.deadline_ns();
         if !is_due {
             return None;
         }
         let sequence = after(self.expected, u16::MAX);
-        let packet = match self.acknowledge.loses() {
+        let packet = match self.acknowledge.lose {
             true => Dllp::Nak { sequence },
             false => Dllp::Ack { sequence },
         };
@@ -108,7 +108,7 @@ impl Receiver {
 
     /// When [`poll`](Self::poll) will have something; `now` if it has something already.
     pub fn deadline(&self, now: u64) -> Option<u64> {
-        if self.acknowledge.is_due() {
+        if self.acknowledge.due {
             return Some(now);
         }
         Some(self.acknowledge.deadline_ns()).filter(|deadline| *deadline != u64::MAX)

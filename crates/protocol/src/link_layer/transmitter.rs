@@ -2,7 +2,6 @@
 //! (S-16, S-17).
 
 use alloc::collections::VecDeque;
-use core::fmt;
 
 use super::sequence::{WINDOW, after, distance};
 use crate::canary::planted;
@@ -43,19 +42,12 @@ struct Kept<T> {
 
 /// An acknowledgement names a frame that was never sent: the peer or the CRC is broken. Nothing has
 /// changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("frame {sequence} is acknowledged and was never sent; train the link anew")]
 pub struct NotSent {
     /// The number that was named.
     pub sequence: u16,
 }
-
-impl fmt::Display for NotSent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "frame {} is acknowledged and was never sent; train the link anew", self.sequence)
-    }
-}
-
-impl core::error::Error for NotSent {}
 
 /// What to do after a call of [`Transmitter::handle_timeout`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -36,10 +36,8 @@ impl Paged {
 
     #[inline]
     fn at(&self, index: usize) -> u8 {
-        match self.pages.get(index / PAGE) {
-            Some(Some(page)) => page[index % PAGE],
-            _ => 0,
-        }
+        let page = self.pages.get(index / PAGE);
+        page.and_then(|page| page.as_deref()).map_or(0, |page| page[index % PAGE])
     }
 
     fn at_mut(&mut self, index: usize) -> &mut u8 {
@@ -99,11 +97,7 @@ impl FunctionGates {
         if is_question {
             return News::Ask { queue_pair };
         }
-        let state = match self.states[index] {
-            1 => GateState::Open,
-            2 => GateState::Stopped,
-            _ => GateState::Closed,
-        };
+        let state = GateState::from_code(self.states[index]).unwrap_or(GateState::Closed);
         News::Gate { queue_pair, state }
     }
 
@@ -152,11 +146,8 @@ impl LinkGates {
     #[inline]
     pub fn peer(&self, index: usize) -> Option<GateState> {
         let entry = self.table.at(index);
-        (entry & KNOWN != 0).then_some(match entry & 3 {
-            1 => GateState::Open,
-            2 => GateState::Stopped,
-            _ => GateState::Closed,
-        })
+        let state = GateState::from_code(entry & 3).unwrap_or(GateState::Closed);
+        (entry & KNOWN != 0).then_some(state)
     }
 
     /// Whether the gate is neither known nor asked for.
@@ -183,12 +174,8 @@ impl LinkGates {
 
     /// The peer asks for one of our gates.
     pub fn asked(&mut self, index: usize) {
-        let entry = self.table.at_mut(index);
-        *entry |= LISTENS;
-        if *entry & TO_TELL == 0 {
-            *entry |= TO_TELL;
-            self.owed += 1;
-        }
+        *self.table.at_mut(index) |= LISTENS;
+        self.owe(index);
     }
 
     /// One of our gates changed; returns whether the peer must be told.
@@ -196,12 +183,15 @@ impl LinkGates {
         if self.table.at(index) & LISTENS == 0 || planted("reliable-gate-untold") {
             return false;
         }
-        let entry = self.table.at_mut(index);
-        if *entry & TO_TELL == 0 {
-            *entry |= TO_TELL;
-            self.owed += 1;
-        }
+        self.owe(index);
         true
+    }
+
+    /// Notes that the peer must be told.
+    fn owe(&mut self, index: usize) {
+        let entry = self.table.at_mut(index);
+        self.owed += (*entry & TO_TELL == 0) as usize;
+        *entry |= TO_TELL;
     }
 
     /// Whether there is something to tell or to ask.
@@ -221,19 +211,17 @@ impl LinkGates {
             let from = if step == 0 { self.cursor % PAGE } else { 0 };
             let Some(Some(entries)) = self.table.pages.get_mut(page) else { continue };
             for (index, entry) in entries.iter_mut().enumerate().skip(from) {
-                let index = page * PAGE + index;
-                if *entry & TO_ASK != 0 {
+                let is_question = *entry & TO_ASK != 0;
+                if is_question {
                     *entry = *entry & !TO_ASK | ASKED;
-                    self.owed -= 1;
-                    self.cursor = index;
-                    return Some((index, true));
-                }
-                if *entry & TO_TELL != 0 {
+                } else if *entry & TO_TELL != 0 {
                     *entry &= !TO_TELL;
-                    self.owed -= 1;
-                    self.cursor = index;
-                    return Some((index, false));
+                } else {
+                    continue;
                 }
+                self.owed -= 1;
+                self.cursor = page * PAGE + index;
+                return Some((self.cursor, is_question));
             }
         }
         None

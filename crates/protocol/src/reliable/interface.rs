@@ -168,11 +168,13 @@ pub enum SendError {
 }
 
 /// Why a link is down.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum DownReason {
     /// No answer came within the patience of `connect`.
+    #[error("no answer came in time; check that the peer runs and that frames reach it")]
     NoAnswer,
     /// The peer's versions have none in common with ours.
+    #[error("we speak versions {} to {} and the peer {} to {}; install versions that overlap", ours[0], ours[1], theirs[0], theirs[1])]
     Version {
         /// Lowest and highest version that we speak.
         ours: [u8; 2],
@@ -180,6 +182,9 @@ pub enum DownReason {
         theirs: [u8; 2],
     },
     /// One side demands a feature that the other does not offer.
+    #[error(
+        "we offer features {ours:#x} and the peer {theirs:#x}, and one side demands a feature that the other lacks; install the same version on both"
+    )]
     Feature {
         /// Features that we offer.
         ours: u32,
@@ -187,59 +192,31 @@ pub enum DownReason {
         theirs: u32,
     },
     /// That node or function is not there.
+    #[error("the peer's host has no such node or function; check the address")]
     NotHere,
     /// The peer has no room for one more link.
+    #[error("the peer has no link left; close some there, or raise its limit")]
     Full,
     /// The peer holds that our node number belongs to an address other than ours.
+    #[error(
+        "our node number belongs to another address than ours, as the peer sees it; choose a number below 2^24 with ?node="
+    )]
     Elsewhere,
     /// The peer closed it.
+    #[error("the peer closed the link")]
     Closed,
     /// The peer says that we broke the protocol.
+    #[error("the peer closed the link because we broke the protocol; report this")]
     Accused,
     /// The peer broke the protocol.
+    #[error("the peer broke the protocol; the link was closed")]
     Violation,
     /// The peer does not answer any more.
+    #[error("the peer is silent: it died, hangs, or is cut off")]
     Dead,
     /// The peer has forgotten this link, or a later incarnation of it has asked for a new one.
+    #[error("the peer was restarted and knows nothing of this link; connect again")]
     Restarted,
-}
-
-impl core::fmt::Display for DownReason {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            DownReason::NoAnswer => write!(
-                f,
-                "no answer came in time; check that the peer runs and that frames reach it"
-            ),
-            DownReason::Version { ours: [low, high], theirs: [their_low, their_high] } => write!(
-                f,
-                "we speak versions {low} to {high} and the peer {their_low} to {their_high}; install versions that overlap"
-            ),
-            DownReason::Feature { ours, theirs } => write!(
-                f,
-                "we offer features {ours:#x} and the peer {theirs:#x}, and one side demands a feature that the other lacks; install the same version on both"
-            ),
-            DownReason::NotHere => {
-                write!(f, "the peer's host has no such node or function; check the address")
-            }
-            DownReason::Full => {
-                write!(f, "the peer has no link left; close some there, or raise its limit")
-            }
-            DownReason::Elsewhere => write!(
-                f,
-                "our node number belongs to another address than ours, as the peer sees it; choose a number below 2^24 with ?node="
-            ),
-            DownReason::Closed => write!(f, "the peer closed the link"),
-            DownReason::Accused => {
-                write!(f, "the peer closed the link because we broke the protocol; report this")
-            }
-            DownReason::Violation => write!(f, "the peer broke the protocol; the link was closed"),
-            DownReason::Dead => write!(f, "the peer is silent: it died, hangs, or is cut off"),
-            DownReason::Restarted => {
-                write!(f, "the peer was restarted and knows nothing of this link; connect again")
-            }
-        }
-    }
 }
 
 /// News of links.

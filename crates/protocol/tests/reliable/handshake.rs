@@ -5,20 +5,13 @@ use bellwire_wire::frame::header::FrameKind;
 
 use super::net::{Net, Node, function};
 
-fn down_reason(net: &Net, node: usize) -> Option<DownReason> {
-    net.nodes[node].events.iter().find_map(|event| match event {
-        Event::Down { reason, .. } => Some(*reason),
-        _ => None,
-    })
-}
-
 /// Connects nodes with different settings and returns why the link went down.
 fn refused(ours: Config, theirs: Config) -> DownReason {
     let mut net = Net::new(&[ours, theirs], 1);
     net.connect(0, 1);
-    net.run_until(|net| down_reason(net, 0).is_some());
+    net.run_until(|net| net.down_reason(0).is_some());
     assert!(net.nodes[1].events.is_empty(), "the side that refuses has no link");
-    down_reason(&net, 0).unwrap()
+    net.down_reason(0).unwrap()
 }
 
 /// Versions and features without overlap are refused, and the refusal names those of both sides.
@@ -55,18 +48,18 @@ pub fn the_other_refusals() {
     );
     net.link(2, 1);
     net.connect(0, 1);
-    net.run_until(|net| down_reason(net, 0).is_some());
-    assert_eq!(down_reason(&net, 0), Some(DownReason::Full));
+    net.run_until(|net| net.down_reason(0).is_some());
+    assert_eq!(net.down_reason(0), Some(DownReason::Full));
     let mut net = Net::new(&[Config::new(1500); 2], 4);
     let elsewhere = FunctionId { node: 77, function: 1 };
     net.nodes[0].endpoint.connect(elsewhere, Net::path(1, 0), 1_000_000_000, 1).unwrap();
-    net.run_until(|net| down_reason(net, 0).is_some());
-    assert_eq!(down_reason(&net, 0), Some(DownReason::NotHere));
+    net.run_until(|net| net.down_reason(0).is_some());
+    assert_eq!(net.down_reason(0), Some(DownReason::NotHere));
     let mut net = Net::new(&[Config::new(1500); 2], 5);
     net.nodes[1].is_asleep = true;
     net.connect(0, 1);
-    net.run_until(|net| down_reason(net, 0).is_some());
-    assert_eq!(down_reason(&net, 0), Some(DownReason::NoAnswer));
+    net.run_until(|net| net.down_reason(0).is_some());
+    assert_eq!(net.down_reason(0), Some(DownReason::NoAnswer));
     assert!(net.now_ns >= 10_000_000_000);
 }
 
@@ -121,7 +114,7 @@ pub fn a_restarted_peer_is_not_confused_with_the_old_one() {
     assert_eq!(net.nodes[0].taken.len(), taken);
     assert!(net.nodes[1].taken.is_empty());
     let back = net.link(1, 0);
-    assert_eq!(down_reason(&net, 0), Some(DownReason::Restarted));
+    assert_eq!(net.down_reason(0), Some(DownReason::Restarted));
     let peer = net.peer_of(0, function(1)).unwrap();
     for round in 0..3 {
         for (from, frame) in &old {
@@ -160,13 +153,13 @@ pub fn the_old_link_is_emptied_first() {
     let back = net.link(1, 0);
     net.send(1, back, b"new").unwrap();
     net.run_until(Net::is_quiet);
-    assert_eq!(down_reason(&net, 0), None, "there is still a packet of it");
+    assert_eq!(net.down_reason(0), None, "there is still a packet of it");
     net.nodes[0].appetite = [usize::MAX; 2];
     net.run_until(|net| net.nodes[0].taken.len() == 2);
     assert_eq!(net.nodes[0].taken[0].payload, b"old");
     assert_eq!(net.nodes[0].taken[1].payload, b"new");
     net.transmit();
-    assert_eq!(down_reason(&net, 0), Some(DownReason::Restarted));
+    assert_eq!(net.down_reason(0), Some(DownReason::Restarted));
 }
 
 /// What a link delivered behind an older, unread link is taken even if the link ends before that,
@@ -267,8 +260,7 @@ pub fn many_old_links_are_emptied_in_order() {
             net.link(0, 2);
         } else if life == 1 {
             let other = net.peer_of(0, function(2)).unwrap();
-            let now_ns = net.now_ns;
-            net.nodes[0].endpoint.close(other, now_ns);
+            net.close(0, other);
         }
     }
     net.nodes[0].appetite = [usize::MAX; 2];
@@ -287,15 +279,14 @@ pub fn closing_sends_what_was_queued() {
     for number in 0..200u32 {
         net.send(0, peer, &vec![number as u8; 1000]).unwrap();
     }
-    let now = net.now_ns;
-    net.nodes[0].endpoint.close(peer, now);
+    net.close(0, peer);
     assert!(net.send(0, peer, b"late").is_err());
     net.run_until(|net| net.nodes[0].endpoint.link_count() == 0);
     assert_eq!(net.nodes[1].taken.len(), 200);
     net.faults.loss = 0;
-    net.run_until(|net| down_reason(net, 1).is_some());
+    net.run_until(|net| net.down_reason(1).is_some());
     assert!(matches!(
-        down_reason(&net, 1),
+        net.down_reason(1),
         Some(DownReason::Closed | DownReason::Restarted | DownReason::Dead)
     ));
     net.check_books();
@@ -355,8 +346,7 @@ pub fn a_function_may_be_its_own_peer() {
     assert_eq!(taken, (0..100).collect::<Vec<u8>>());
     assert_eq!(net.nodes[0].endpoint.link_count(), 1);
     net.faults.loss = 0;
-    let now = net.now_ns;
-    net.nodes[0].endpoint.close(peer, now);
+    net.close(0, peer);
     net.run_until(|net| net.nodes[0].endpoint.link_count() == 0);
 }
 
@@ -371,8 +361,7 @@ pub fn a_new_link_waits_for_the_end_of_the_old_one() {
         for number in 0..100u32 {
             net.send(0, peer, &[number as u8; 1000]).unwrap();
         }
-        let now = net.now_ns;
-        net.nodes[0].endpoint.close(peer, now);
+        net.close(0, peer);
         let again = net.connect(0, 1);
         assert_ne!(peer, again);
         net.run_until(|net| net.nodes[0].endpoint.is_up(again));
@@ -513,8 +502,7 @@ pub fn an_answer_goes_even_when_its_sender_asks_again_just_then() {
         };
         let given_up = net.connect(1, 0);
         let first = prove(&mut net, 1);
-        let now = net.now_ns;
-        net.nodes[1].endpoint.close(given_up, now);
+        net.close(1, given_up);
         let ours = net.connect(0, 1);
         let second = prove(&mut net, 0);
         let theirs = net.connect(1, 0);
@@ -565,8 +553,7 @@ pub fn a_late_confirmation_revives_nothing() {
         }
         is_kept
     });
-    let now = net.now_ns;
-    net.nodes[0].endpoint.close(first, now);
+    net.close(0, first);
     let second = net.connect(0, 1);
     net.run_until(|net| net.nodes[0].endpoint.is_up(second));
     net.send(0, second, b"old").unwrap();
@@ -574,12 +561,11 @@ pub fn a_late_confirmation_revives_nothing() {
     // The other side learns that its link is gone, and asks itself.
     let lost = net.peer_of(1, function(0)).unwrap();
     net.send(1, lost, b"lost").unwrap();
-    net.run_until(|net| down_reason(net, 1) == Some(DownReason::Restarted));
-    let now = net.now_ns;
-    net.nodes[1].endpoint.close(lost, now);
+    net.run_until(|net| net.down_reason(1) == Some(DownReason::Restarted));
+    net.close(1, lost);
     net.drop_if = Box::new(|_, _, _| false);
     let third = net.connect(1, 0);
-    net.run_until(|net| net.nodes[1].endpoint.is_up(third) && down_reason(net, 0).is_some());
+    net.run_until(|net| net.nodes[1].endpoint.is_up(third) && net.down_reason(0).is_some());
     let new = net.peer_of(0, function(1)).unwrap();
     net.send(0, new, b"new").unwrap();
     net.run_until(|net| net.nodes[1].taken.len() == 1);
@@ -612,15 +598,13 @@ pub fn a_link_with_an_earlier_opening_may_be_the_later_one() {
         }
         kind == FrameKind::Close as u8 || from == 1 && kind == FrameKind::Accept as u8
     });
-    let now = net.now_ns;
-    net.nodes[0].endpoint.close(first, now);
+    net.close(0, first);
     let asked = net.connect(0, 1);
     net.run_for(1_000_000);
-    assert_eq!(down_reason(&net, 1), None);
+    assert_eq!(net.down_reason(1), None);
     net.hand(1, Net::path(0, 0), &closes.borrow()[0]);
-    net.run_until(|net| down_reason(net, 1) == Some(DownReason::Closed));
-    let now = net.now_ns;
-    net.nodes[1].endpoint.close(lost, now);
+    net.run_until(|net| net.down_reason(1) == Some(DownReason::Closed));
+    net.close(1, lost);
     let answered = net.connect(1, 0);
     net.run_until(|net| {
         net.nodes[0].endpoint.is_up(asked) && net.nodes[1].endpoint.is_up(answered)
@@ -632,8 +616,7 @@ pub fn a_link_with_an_earlier_opening_may_be_the_later_one() {
         net.send(1, answered, &[number]).unwrap();
     }
     net.run_until(Net::is_quiet);
-    let now = net.now_ns;
-    net.nodes[1].endpoint.close(answered, now);
+    net.close(1, answered);
     net.run_for(1_000_000);
     // The other side asks again, and the new link brings a response at once.
     let again = net.connect(0, 1);

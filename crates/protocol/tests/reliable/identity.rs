@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use bellwire_protocol::reliable::{Config, DownReason, Event};
+use bellwire_protocol::reliable::{Config, DownReason};
 use bellwire_wire::frame::check::seal;
 use bellwire_wire::frame::header::FrameKind;
 
@@ -20,14 +20,6 @@ fn with_impostor() -> Net {
     net
 }
 
-/// Whether a node was told that a link is down.
-fn lost(net: &Net, node: usize) -> Option<DownReason> {
-    net.nodes[node].events.iter().find_map(|event| match event {
-        Event::Down { reason, .. } => Some(*reason),
-        _ => None,
-    })
-}
-
 /// A full handshake in a peer's name, from elsewhere and with a later incarnation, does not touch
 /// the peer's link. The link carries packets meanwhile and afterwards, and the impostor never has
 /// one.
@@ -39,12 +31,12 @@ pub fn a_name_from_elsewhere_is_nobodys() {
     for number in 0..2_000u32 {
         net.run_for(1_000_000);
         while net.send(1, peer, &number.to_le_bytes()).is_err() {
-            assert_eq!((lost(&net, 0), lost(&net, 1)), (None, None));
+            assert_eq!((net.down_reason(0), net.down_reason(1)), (None, None));
             net.step();
         }
     }
     net.run_until(|net| net.nodes[0].taken.len() == 2_000);
-    assert_eq!((lost(&net, 0), lost(&net, 1)), (None, None));
+    assert_eq!((net.down_reason(0), net.down_reason(1)), (None, None));
     assert!(net.nodes[2].events.is_empty(), "{:?}", net.nodes[2].events);
     let counters = net.nodes[0].endpoint.counters();
     assert!(counters.frames_elsewhere > 5, "{counters:?}");
@@ -60,7 +52,7 @@ pub fn who_has_moved_is_believed_in_the_end() {
     let moved = net.connect(2, 0);
     let begin_ns = net.now_ns;
     net.run_until(|net| net.nodes[2].endpoint.is_up(moved));
-    assert_eq!(lost(&net, 0), Some(DownReason::Dead));
+    assert_eq!(net.down_reason(0), Some(DownReason::Dead));
     assert!(net.now_ns - begin_ns > 3_000_000_000, "the old place is asked first");
     net.send(2, moved, b"here").unwrap();
     net.run_until(|net| net.nodes[0].taken.len() == 1);
@@ -105,7 +97,7 @@ pub fn who_is_asked_for_is_where_he_is_asked() {
     net.send(0, peer, b"for 1, too").unwrap();
     net.run_until(|net| net.nodes[1].taken.len() == 2);
     assert!(net.nodes[2].taken.is_empty());
-    assert_eq!(lost(&net, 0), None);
+    assert_eq!(net.down_reason(0), None);
 }
 
 /// A sender that has not proved its address is sent no more bytes than it sent, and nothing is

@@ -1,15 +1,8 @@
 //! Peers that die, hang or are cut off, and programs that sleep.
 
-use bellwire_protocol::reliable::{Config, DownReason, Event};
+use bellwire_protocol::reliable::{Config, DownReason};
 
 use super::net::{Net, function};
-
-fn down_reason(net: &Net, node: usize) -> Option<DownReason> {
-    net.nodes[node].events.iter().find_map(|event| match event {
-        Event::Down { reason, .. } => Some(*reason),
-        _ => None,
-    })
-}
 
 /// A silent peer is reported dead, idle or not, within the configured time; queued packets have
 /// failed.
@@ -25,14 +18,13 @@ pub fn a_dead_peer_is_reported() {
             net.send(0, peer, b"into the void").unwrap();
         }
         let begin = net.now_ns;
-        net.run_until(|net| down_reason(net, 0).is_some());
-        assert_eq!(down_reason(&net, 0), Some(DownReason::Dead));
+        net.run_until(|net| net.down_reason(0).is_some());
+        assert_eq!(net.down_reason(0), Some(DownReason::Dead));
         let bound = config.keep_alive_ns * (config.keep_alive_probes as u64 / 5 + 2);
         assert!(net.now_ns - begin <= bound, "after {} ns", net.now_ns - begin);
         assert_eq!(net.nodes[0].endpoint.counters().packets_failed, queued);
         assert!(net.send(0, peer, b"x").is_err());
-        let now = net.now_ns;
-        net.nodes[0].endpoint.close(peer, now);
+        net.close(0, peer);
         assert_eq!(net.nodes[0].endpoint.link_count(), 0);
         net.check_books();
     }
@@ -66,10 +58,10 @@ pub fn own_sleep_is_not_the_peers_death() {
     // One sleeps for a minute: the other gives it up, and it learns that when it wakes.
     net.nodes[1].is_asleep = true;
     net.run_for(60_000_000_000);
-    assert_eq!(down_reason(&net, 0), Some(DownReason::Dead));
+    assert_eq!(net.down_reason(0), Some(DownReason::Dead));
     net.nodes[1].is_asleep = false;
-    net.run_until(|net| down_reason(net, 1).is_some());
-    assert_eq!(down_reason(&net, 1), Some(DownReason::Restarted));
+    net.run_until(|net| net.down_reason(1).is_some());
+    assert_eq!(net.down_reason(1), Some(DownReason::Restarted));
 }
 
 /// A cut that ends within the limit is survived, and everything queued arrives.
@@ -87,7 +79,7 @@ pub fn a_short_cut_is_survived() {
         net.drop_if = Box::new(|_, _, _| false);
         net.run_until(Net::is_quiet);
         assert_eq!(net.nodes[1].taken.len(), 50);
-        assert_eq!(down_reason(&net, 0), None);
+        assert_eq!(net.down_reason(0), None);
         assert_eq!(net.nodes[1].taken[7].from, function(0));
     }
 }
@@ -106,6 +98,6 @@ pub fn half_of_all_frames_may_be_lost() {
         }
         net.run_until(Net::is_quiet);
         assert_eq!(net.nodes[1].taken.len(), 100);
-        assert_eq!((down_reason(&net, 0), down_reason(&net, 1)), (None, None));
+        assert_eq!((net.down_reason(0), net.down_reason(1)), (None, None));
     }
 }

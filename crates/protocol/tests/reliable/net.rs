@@ -9,7 +9,8 @@ use bellwire_wire::frame::header::FrameKind;
 
 use bellwire_protocol::Secret;
 use bellwire_protocol::reliable::{
-    Channel, Config, Endpoint, Event, FunctionId, PathId, PeerId, SendError, Sink, Verdict,
+    Channel, Config, DownReason, Endpoint, Event, FunctionId, PathId, PeerId, SendError, Sink,
+    Verdict,
 };
 
 /// A seeded random number generator (splitmix64).
@@ -53,10 +54,20 @@ pub struct Packet {
     pub payload: Vec<u8>,
 }
 
+/// A packet as an endpoint offered it.
+type Came = (PeerId, Channel, [u64; 3], Vec<u8>);
+
+fn packets(endpoint: &Endpoint, came: Vec<Came>) -> impl Iterator<Item = Packet> {
+    came.into_iter().map(|(by, channel, words, payload)| {
+        let from = endpoint.peer_address(by).unwrap();
+        Packet { from, by, channel, words, payload }
+    })
+}
+
 /// A user with an appetite.
 pub struct Taker<'a> {
     pub appetite: &'a mut [usize; 2],
-    pub came: &'a mut Vec<(PeerId, Channel, [u64; 3], Vec<u8>)>,
+    pub came: &'a mut Vec<Came>,
     pub delivered: Option<&'a mut BTreeMap<PeerId, u64>>,
 }
 
@@ -197,6 +208,11 @@ impl Net {
         self.nodes[from].endpoint.connect(address, Self::path(to, 0), 10_000_000_000, now).unwrap()
     }
 
+    /// Closes a link of node `node`.
+    pub fn close(&mut self, node: usize, peer: PeerId) {
+        self.nodes[node].endpoint.close(peer, self.now_ns);
+    }
+
     /// Connects and waits until the link is up at both ends.
     pub fn link(&mut self, from: usize, to: usize) -> PeerId {
         let peer = self.connect(from, to);
@@ -206,6 +222,14 @@ impl Net {
                 && net.peer_of(to, me).is_some_and(|peer| net.nodes[to].endpoint.is_up(peer))
         });
         peer
+    }
+
+    /// Why a link of `node` first went down, if one did.
+    pub fn down_reason(&self, node: usize) -> Option<DownReason> {
+        self.nodes[node].events.iter().find_map(|event| match event {
+            Event::Down { reason, .. } => Some(*reason),
+            _ => None,
+        })
     }
 
     /// The link that `node` has to `address`.
@@ -238,9 +262,8 @@ impl Net {
                 (self.tap)(self.now_ns, from, to, frame);
                 self.carry(from, to, interface, frame);
             }
-            while let Some(event) = self.nodes[from].endpoint.poll_event() {
-                self.nodes[from].events.push(event);
-            }
+            let Node { endpoint, events, .. } = &mut self.nodes[from];
+            events.extend(std::iter::from_fn(|| endpoint.poll_event()));
         }
     }
 
@@ -284,18 +307,17 @@ impl Net {
         }
     }
 
+    /// When the next frame arrives, or a node that is awake is due.
+    fn next_event_ns(&self) -> u64 {
+        let arrival = self.wire.keys().next().map_or(u64::MAX, |key| key.0);
+        let awake = self.nodes.iter().filter(|node| !node.is_asleep);
+        awake.map(|node| node.endpoint.next_deadline()).fold(arrival, u64::min)
+    }
+
     /// Advances to the next event; `false` if there will be none.
     pub fn step(&mut self) -> bool {
         self.transmit();
-        let arrival = self.wire.keys().next().map_or(u64::MAX, |key| key.0);
-        let deadline = self
-            .nodes
-            .iter()
-            .filter(|node| !node.is_asleep)
-            .map(|node| node.endpoint.next_deadline())
-            .min()
-            .unwrap_or(u64::MAX);
-        let next = arrival.min(deadline);
+        let next = self.next_event_ns();
         if next == u64::MAX {
             return false;
         }
@@ -326,13 +348,8 @@ impl Net {
         let mut came = Vec::new();
         let mut taker = Taker { appetite, came: &mut came, delivered: Some(delivered) };
         endpoint.handle_frame(path, bytes, self.now_ns, &mut taker);
-        for (peer, channel, words, payload) in came {
-            let from = endpoint.peer_address(peer).unwrap();
-            taken.push(Packet { from, by: peer, channel, words, payload });
-        }
-        while let Some(event) = endpoint.poll_event() {
-            events.push(event);
-        }
+        taken.extend(packets(endpoint, came));
+        events.extend(std::iter::from_fn(|| endpoint.poll_event()));
     }
 
     /// Offers a node its refused packets again.
@@ -343,10 +360,7 @@ impl Net {
         }
         let mut came = Vec::new();
         endpoint.deliver(&mut Taker { appetite, came: &mut came, delivered: None });
-        for (peer, channel, words, payload) in came {
-            let from = endpoint.peer_address(peer).unwrap();
-            taken.push(Packet { from, by: peer, channel, words, payload });
-        }
+        taken.extend(packets(endpoint, came));
     }
 
     /// Steps until `done`; panics after a million steps or if nothing more happens.
@@ -368,15 +382,7 @@ impl Net {
         let end = self.now_ns + ns;
         while self.now_ns < end {
             self.transmit();
-            let arrival = self.wire.keys().next().map_or(u64::MAX, |key| key.0);
-            let deadline = self
-                .nodes
-                .iter()
-                .filter(|node| !node.is_asleep)
-                .map(|node| node.endpoint.next_deadline())
-                .min()
-                .unwrap_or(u64::MAX);
-            if arrival.min(deadline) > end {
+            if self.next_event_ns() > end {
                 self.now_ns = end;
                 return;
             }

@@ -24,11 +24,8 @@ pub fn crc32c(bytes: &[u8]) -> u32 {
 pub fn seal(frame: &mut [u8]) -> Result<(), WireError> {
     let length = frame.len();
     let Some((content, check)) = frame.split_last_chunk_mut::<CHECK_BYTES>() else {
-        return Err(WireError::BufferTooSmall {
-            format: "check value",
-            length,
-            needed: CHECK_BYTES,
-        });
+        let (format, needed) = ("check value", CHECK_BYTES);
+        return Err(WireError::BufferTooSmall { format, length, needed });
     };
     *check = crc32c(content).to_le_bytes();
     Ok(())

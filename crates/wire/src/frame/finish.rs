@@ -17,16 +17,17 @@
 use super::array;
 use super::open::exactly;
 use crate::WireError;
+use crate::error::codes;
 
 /// Bytes of the body of Refuse.
 pub const REFUSE_BYTES: usize = 16;
 /// Bytes of the body of Close.
 pub const CLOSE_BYTES: usize = 1;
 
-/// Why a link was declined.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[repr(u8)]
-pub enum RefuseReason {
+codes! {
+    /// Why a link was declined.
+    RefuseReason, "refusal";
+
     /// The sides have no version in common.
     Version = 1,
     /// One side demands a feature that the other does not offer.
@@ -62,21 +63,10 @@ impl RefuseBody {
     /// [`WireError::UnknownCode`].
     pub fn parse(bytes: &[u8]) -> Result<Self, WireError> {
         exactly("refuse frame", bytes, REFUSE_BYTES)?;
-        let reason = match bytes[0] {
-            1 => RefuseReason::Version,
-            2 => RefuseReason::Feature,
-            3 => RefuseReason::NotHere,
-            4 => RefuseReason::Full,
-            5 => RefuseReason::Elsewhere,
-            code => {
-                return Err(WireError::UnknownCode { field: "refusal", code: code as u64 });
-            }
-        };
+        let reason = RefuseReason::from_code(bytes[0])?;
         if bytes[3] != 0 {
-            return Err(WireError::Reserved {
-                field: "blank of a refuse frame",
-                value: bytes[3] as u64,
-            });
+            let (field, value) = ("blank of a refuse frame", bytes[3] as u64);
+            return Err(WireError::Reserved { field, value });
         }
         Ok(RefuseBody {
             reason,
@@ -99,10 +89,10 @@ impl RefuseBody {
     }
 }
 
-/// Why a link ends.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[repr(u8)]
-pub enum CloseReason {
+codes! {
+    /// Why a link ends.
+    CloseReason, "close reason";
+
     /// Its user no longer needs it.
     Done = 1,
     /// The other side broke the protocol.
@@ -116,10 +106,6 @@ impl CloseReason {
     /// [`WireError::Truncated`], [`WireError::Excess`], [`WireError::UnknownCode`].
     pub fn parse(bytes: &[u8]) -> Result<Self, WireError> {
         exactly("close frame", bytes, CLOSE_BYTES)?;
-        match bytes[0] {
-            1 => Ok(CloseReason::Done),
-            2 => Ok(CloseReason::Violation),
-            code => Err(WireError::UnknownCode { field: "close reason", code: code as u64 }),
-        }
+        CloseReason::from_code(bytes[0])
     }
 }

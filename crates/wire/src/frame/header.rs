@@ -29,8 +29,9 @@
 //!   is absolute, modulo 2^32, so that a lost update does no harm (STOP and GO of HPCL, H-15,
 //!   H-16).
 
-use super::array;
+use super::{FRAME_OVERHEAD_BYTES, array};
 use crate::WireError;
+use crate::error::{codes, room};
 
 /// Bytes of the header.
 pub const HEADER_BYTES: usize = 32;
@@ -41,10 +42,10 @@ pub const MAGIC: u8 = 0xb1;
 /// Unit of [`FrameHeader::held_back`] in ns.
 pub const HELD_BACK_UNIT_NS: u64 = 64;
 
-/// The kind of a frame.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[repr(u8)]
-pub enum FrameKind {
+codes! {
+    /// The kind of a frame.
+    FrameKind, "frame kind";
+
     /// Asks for a link.
     Open = 1,
     /// Agrees to a link.
@@ -65,26 +66,6 @@ pub enum FrameKind {
     Here = 9,
     /// Answers an Open whose cookie is missing or old: the sender must ask again with this cookie.
     Challenge = 10,
-}
-
-impl FrameKind {
-    /// The kind with this number; [`WireError::UnknownCode`] if there is none.
-    #[inline]
-    pub const fn from_code(code: u8) -> Result<Self, WireError> {
-        Ok(match code {
-            1 => Self::Open,
-            2 => Self::Accept,
-            3 => Self::Refuse,
-            4 => Self::Data,
-            5 => Self::Acknowledge,
-            6 => Self::Close,
-            7 => Self::Unknown,
-            8 => Self::Seek,
-            9 => Self::Here,
-            10 => Self::Challenge,
-            _ => return Err(WireError::UnknownCode { field: "frame kind", code: code as u64 }),
-        })
-    }
 }
 
 /// The sender waits for an acknowledgement. For the last Data frame it should come soon, for other
@@ -148,12 +129,8 @@ impl FrameHeader {
     /// [`WireError::Reserved`] for unknown flags.
     #[inline]
     pub fn parse(bytes: &[u8]) -> Result<Self, WireError> {
-        if bytes.len() < super::FRAME_OVERHEAD_BYTES {
-            return Err(WireError::Truncated {
-                format: "frame",
-                length: bytes.len(),
-                needed: super::FRAME_OVERHEAD_BYTES,
-            });
+        if bytes.len() < FRAME_OVERHEAD_BYTES {
+            return Err(truncated(bytes, FRAME_OVERHEAD_BYTES));
         }
         if bytes[0] != MAGIC {
             return Err(WireError::UnknownCode { field: "first byte", code: bytes[0] as u64 });
@@ -164,12 +141,8 @@ impl FrameHeader {
             return Err(WireError::Reserved { field: "frame flags", value: flags as u64 });
         }
         let length = u16::from_le_bytes(array(bytes, 4));
-        if bytes.len() < length as usize || (length as usize) < super::FRAME_OVERHEAD_BYTES {
-            return Err(WireError::Truncated {
-                format: "frame",
-                length: bytes.len(),
-                needed: (length as usize).max(super::FRAME_OVERHEAD_BYTES),
-            });
+        if bytes.len() < length as usize || (length as usize) < FRAME_OVERHEAD_BYTES {
+            return Err(truncated(bytes, FRAME_OVERHEAD_BYTES.max(length as usize)));
         }
         Ok(FrameHeader {
             kind,
@@ -191,14 +164,7 @@ impl FrameHeader {
     /// [`WireError::BufferTooSmall`].
     #[inline]
     pub fn emit(&self, buffer: &mut [u8]) -> Result<(), WireError> {
-        let length = buffer.len();
-        let Some(target) = buffer.first_chunk_mut::<HEADER_BYTES>() else {
-            return Err(WireError::BufferTooSmall {
-                format: "frame header",
-                length,
-                needed: HEADER_BYTES,
-            });
-        };
+        let target = room("frame header", buffer, HEADER_BYTES)?;
         target[0] = MAGIC;
         target[1] = self.kind as u8 | self.flags << 4;
         target[2] = self.function;
@@ -212,4 +178,8 @@ impl FrameHeader {
         target[28..32].copy_from_slice(&self.credit[1].to_le_bytes());
         Ok(())
     }
+}
+
+fn truncated(bytes: &[u8], needed: usize) -> WireError {
+    WireError::Truncated { format: "frame", length: bytes.len(), needed }
 }

@@ -31,6 +31,7 @@
 
 use super::array;
 use crate::WireError;
+use crate::error::codes;
 
 /// Longest header of a packet.
 pub const PACKET_HEADER_MAX_BYTES: usize = 25;
@@ -207,10 +208,10 @@ impl Take<'_> {
     }
 }
 
-/// The gate of a queue pair, as peers see it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[repr(u8)]
-pub enum GateState {
+codes! {
+    /// The gate of a queue pair, as peers see it.
+    GateState, "news";
+
     /// There is no such queue pair.
     Closed = 0,
     /// It takes sends.
@@ -218,6 +219,9 @@ pub enum GateState {
     /// The queue pair exists, but takes no sends now.
     Stopped = 2,
 }
+
+/// What a piece of news is that asks for a gate.
+const ASK: u8 = 3;
 
 /// News of one queue pair.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -242,7 +246,7 @@ impl News {
     pub fn emit(self) -> [u8; NEWS_BYTES] {
         let (what, queue_pair) = match self {
             News::Gate { queue_pair, state } => (state as u8, queue_pair),
-            News::Ask { queue_pair } => (3, queue_pair),
+            News::Ask { queue_pair } => (ASK, queue_pair),
         };
         let [a, b, c, d] = queue_pair.to_le_bytes();
         [what, a, b, c, d]
@@ -255,13 +259,9 @@ impl News {
     #[inline]
     pub fn parse(bytes: [u8; NEWS_BYTES]) -> Result<Self, WireError> {
         let queue_pair = u32::from_le_bytes(array(&bytes, 1));
-        let state = match bytes[0] {
-            0 => GateState::Closed,
-            1 => GateState::Open,
-            2 => GateState::Stopped,
-            3 => return Ok(News::Ask { queue_pair }),
-            code => return Err(WireError::UnknownCode { field: "news", code: code as u64 }),
-        };
-        Ok(News::Gate { queue_pair, state })
+        if bytes[0] == ASK {
+            return Ok(News::Ask { queue_pair });
+        }
+        Ok(News::Gate { queue_pair, state: GateState::from_code(bytes[0])? })
     }
 }

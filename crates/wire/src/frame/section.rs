@@ -14,14 +14,15 @@
 
 use super::array;
 use crate::WireError;
+use crate::error::codes;
 
 /// Bytes of a section's header.
 pub const SECTION_BYTES: usize = 4;
 
-/// What a section carries.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[repr(u8)]
-pub enum SectionKind {
+codes! {
+    /// What a section carries.
+    SectionKind, "section kind";
+
     /// Packets of the channel for requests.
     Requests = 1,
     /// Packets of the channel for responses (C-27).
@@ -72,16 +73,7 @@ impl<'a> Section<'a> {
         let Some((head, rest)) = bytes.split_first_chunk::<SECTION_BYTES>() else {
             return Err(truncated(bytes.len(), SECTION_BYTES));
         };
-        let kind = match head[0] {
-            1 => SectionKind::Requests,
-            2 => SectionKind::Responses,
-            3 => SectionKind::News,
-            4 => SectionKind::Received,
-            5 => SectionKind::Part,
-            code => {
-                return Err(WireError::UnknownCode { field: "section kind", code: code as u64 });
-            }
-        };
+        let kind = SectionKind::from_code(head[0])?;
         let flags = head[1];
         let allowed = if (kind as u8) < 3 { FLAG_CONTINUES | FLAG_UNFINISHED } else { 0 };
         if flags & !allowed != 0 {

@@ -40,10 +40,8 @@ impl SeekBody {
         exactly("seek frame", bytes, SEEK_BYTES)?;
         let word = |at| u32::from_le_bytes(array(bytes, at));
         if word(12) != 0 {
-            return Err(WireError::Reserved {
-                field: "blank of a seek frame",
-                value: word(12) as u64,
-            });
+            let (field, value) = ("blank of a seek frame", word(12) as u64);
+            return Err(WireError::Reserved { field, value });
         }
         let nonce = u64::from_le_bytes(array(bytes, 16));
         Ok(SeekBody { from: word(0), to: word(4), frame_bytes: word(8), nonce })

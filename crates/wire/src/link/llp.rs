@@ -14,6 +14,7 @@
 
 use super::tlp::MAX_TLP_BYTES;
 use crate::WireError;
+use crate::error::room;
 use crate::frame::check::crc32c;
 
 /// Bytes beyond the TLP: 2 DW.
@@ -83,10 +84,7 @@ impl<'a> Llp<'a> {
             let (value, limit) = (self.sequence.into(), u64::from(SEQUENCES) - 1);
             return Err(WireError::OutOfRange { field: "sequence number", value, limit });
         }
-        let (needed, length, tlp) = (self.buffer_len(), buffer.len(), self.tlp.len());
-        let Some(target) = buffer.get_mut(..needed) else {
-            return Err(WireError::BufferTooSmall { format: FORMAT, length, needed });
-        };
+        let (target, tlp) = (room(FORMAT, buffer, self.buffer_len())?, self.tlp.len());
         target[0] = STP;
         target[1..3].copy_from_slice(&self.sequence.to_be_bytes());
         target[3..tlp + 3].copy_from_slice(self.tlp);

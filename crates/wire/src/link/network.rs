@@ -16,6 +16,7 @@
 use core::fmt;
 
 use crate::bits::{Field, tiles};
+use crate::error::{codes, first};
 use crate::{ADDRESS_BITS, WireError};
 
 /// Size of the standard form: 4 DW.
@@ -40,34 +41,16 @@ const _: () = {
     assert!(OPTIMISED_BYTES == 2 * super::DW_BYTES && STANDARD_BYTES == 4 * super::DW_BYTES);
 };
 
-/// The unit that a packet belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Class {
+codes! {
+    /// The unit that a packet belongs to.
+    Class, "class of the network packet";
+
     /// The coherence unit.
-    Coherence,
+    Coherence = 0,
     /// The unit for transfers of large blocks.
-    Block,
+    Block = 1,
     /// Packets of another user of the link, such as a network interface.
-    Guest,
-}
-
-impl Class {
-    const fn code(self) -> u64 {
-        match self {
-            Class::Coherence => 0,
-            Class::Block => 1,
-            Class::Guest => 2,
-        }
-    }
-
-    const fn of_code(code: u64) -> Result<Class, WireError> {
-        match code {
-            0 => Ok(Class::Coherence),
-            1 => Ok(Class::Block),
-            2 => Ok(Class::Guest),
-            code => Err(WireError::UnknownCode { field: "class of the network packet", code }),
-        }
-    }
+    Guest = 2,
 }
 
 /// A network header.
@@ -110,14 +93,8 @@ impl NetworkHeader {
     /// # Errors
     /// [`WireError::Truncated`], [`WireError::Reserved`], [`WireError::UnknownCode`].
     pub fn parse_standard(payload: &[u8]) -> Result<NetworkHeader, WireError> {
-        let truncated = WireError::Truncated {
-            format: "network header",
-            length: payload.len(),
-            needed: STANDARD_BYTES,
-        };
-        let (first, rest) = payload.split_first_chunk().ok_or(truncated)?;
-        let (second, _) = rest.split_first_chunk().ok_or(truncated)?;
-        let (first, second) = (u64::from_be_bytes(*first), u64::from_be_bytes(*second));
+        let (words, _) = first::<STANDARD_BYTES>("network header", payload)?.as_chunks();
+        let (first, second) = (u64::from_be_bytes(words[0]), u64::from_be_bytes(words[1]));
         R_39_0.must_be_zero(first)?;
         R_63_40.must_be_zero(second)?;
         Ok(NetworkHeader { address: ADDRESS.of(second), ..fields_of(first)? })
@@ -135,7 +112,7 @@ impl NetworkHeader {
     }
 
     fn fields(&self) -> Result<u64, WireError> {
-        Ok(CLASS.place(self.class.code())?
+        Ok(CLASS.place(self.class.code().into())?
             | OPERATION.place(self.operation.into())?
             | TARGET.place(self.target.into())?
             | SOURCE.place(self.source.into())?
@@ -145,7 +122,7 @@ impl NetworkHeader {
 
 fn fields_of(word: u64) -> Result<NetworkHeader, WireError> {
     Ok(NetworkHeader {
-        class: Class::of_code(CLASS.of(word))?,
+        class: Class::from_code(CLASS.of(word) as u8)?,
         operation: OPERATION.of(word) as u8,
         target: TARGET.of(word) as u8,
         source: SOURCE.of(word) as u8,

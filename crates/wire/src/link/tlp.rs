@@ -18,6 +18,7 @@ use core::fmt;
 
 use super::{DW_BYTES, MAX_DATA_DW};
 use crate::WireError;
+use crate::error::room;
 use crate::frame::check::crc32c;
 
 /// Bytes of the header, before the payload.
@@ -136,12 +137,9 @@ impl<'a> Tlp<'a> {
                 limit: u64::from(CHANNELS) - 1,
             });
         }
-        let (needed, length) = (self.buffer_len(), buffer.len());
-        let Some(target) = buffer.get_mut(..needed) else {
-            return Err(WireError::BufferTooSmall { format: FORMAT, length, needed });
-        };
+        let target = room(FORMAT, buffer, self.buffer_len())?;
         let dwords = (self.payload.len() / DW_BYTES) as u16;
-        let (content, check) = target.split_at_mut(needed - CHECK_BYTES);
+        let (content, check) = target.split_at_mut(HEADER_BYTES + self.payload.len());
         content[0] = POSTED_WRITE;
         content[1] = self.channel << 4;
         content[2] = WITH_CHECK | (dwords >> 8) as u8;

@@ -11,7 +11,7 @@ use bellwire_wire::primitive::Primitive;
 use bellwire_wire::span::ByteSpan;
 use bellwire_wire::tail::Tail;
 
-use crate::values::chain;
+use crate::values::{chain, emitted};
 
 /// The place of a bit of a DW that is sent most significant byte first.
 fn big_endian_dw(index: usize, bit: usize) -> usize {
@@ -49,7 +49,7 @@ fn header_bits() {
         wants_event: false,
         span: ByteSpan::new(0, 4).unwrap(),
     };
-    let emit = |header: HeaderRepr| crate::header::emitted(&header);
+    let emit = |header: HeaderRepr| emitted!(header);
     let check = |header: HeaderRepr, dw: usize, bit: usize| {
         assert_eq!(
             differing_bits(&emit(base), &emit(header)),
@@ -95,11 +95,7 @@ fn header_bits() {
 // shows: C-28, C-10
 #[test]
 fn descriptor_bits() {
-    let emit = |descriptor: DescriptorRepr<'_>| {
-        let mut bytes = vec![0xee; descriptor.buffer_len()];
-        descriptor.emit(&mut bytes).unwrap();
-        bytes
-    };
+    let emit = |descriptor: DescriptorRepr<'_>| emitted!(descriptor);
     let base = DescriptorRepr {
         destination: endpoint(0),
         queue_pair: 0,
@@ -176,11 +172,7 @@ fn doorbell_bits() {
 // shows: C-13
 #[test]
 fn event_bits() {
-    let emit = |event: EventRepr| {
-        let mut bytes = [0xee; 32];
-        event.emit(&mut bytes).unwrap();
-        bytes
-    };
+    let emit = |event: EventRepr| emitted!(event);
     let base = EventRepr {
         phase: false,
         primitive: Primitive::Nap,

@@ -8,7 +8,7 @@ use bellwire_wire::tail::Tail;
 use bellwire_wire::{ADDRESS_LIMIT, WireError};
 use proptest::prelude::*;
 
-use crate::values::{self, chain};
+use crate::values::{self, chain, emitted};
 
 pub const A: Entry = Entry { address: 0x1000, length: 5 };
 pub const B: Entry = Entry { address: 0x2000, length: 3 };
@@ -26,12 +26,6 @@ pub fn with(work: Work<'_>) -> DescriptorRepr<'_> {
     }
 }
 
-pub fn emitted(descriptor: &DescriptorRepr<'_>) -> Vec<u8> {
-    let mut bytes = vec![0xee; descriptor.buffer_len()];
-    descriptor.emit(&mut bytes).unwrap();
-    bytes
-}
-
 /// A GET with two sources and one destination has the bytes worked out by hand from the diagram.
 // shows: C-10, C-28
 #[test]
@@ -45,7 +39,7 @@ fn golden_descriptor() {
         *b"tail\0\0\0\0\0\0\0\0\0\0\0\0",
     ]
     .concat();
-    assert_eq!(emitted(&with(work)), bytes);
+    assert_eq!(emitted!(&with(work)), bytes);
     assert_eq!(DescriptorRepr::parse(&bytes), Ok(with(work)));
     assert_eq!(
         with(work).to_string(),
@@ -66,7 +60,7 @@ fn golden_descriptor() {
 // shows: C-28
 #[test]
 fn moves_of_a_chain() {
-    let bytes = emitted(&with(Work::Put(chain(&[A, B], &[AB]))));
+    let bytes = emitted!(&with(Work::Put(chain(&[A, B], &[AB]))));
     let Work::Put(chain) = DescriptorRepr::parse(&bytes).unwrap().work else { panic!() };
     assert_eq!(chain.total_bytes(), Ok(8));
     assert_eq!(
@@ -93,7 +87,7 @@ fn unequal_sums_are_refused_everywhere() {
         assert_eq!(buffer, [0xee; 256]);
     }
     assert_eq!(chain_of_8_and_5.moves().err(), Some(unequal));
-    let mut bytes = emitted(&with(Work::Put(chain(&[A, B], &[AB]))));
+    let mut bytes = emitted!(&with(Work::Put(chain(&[A, B], &[AB]))));
     bytes[16 * 3 + 8] = 5;
     assert_eq!(DescriptorRepr::parse(&bytes), Err(unequal));
 }
@@ -104,7 +98,7 @@ fn unequal_sums_are_refused_everywhere() {
 fn nap_limit_is_exact() {
     let data = [7; 2049];
     let full = with(Work::NapImmediate(&data[..2048]));
-    assert_eq!(DescriptorRepr::parse(&emitted(&full)), Ok(full));
+    assert_eq!(DescriptorRepr::parse(&emitted!(&full)), Ok(full));
     assert!(full.to_string().starts_with("NAP qp 2 > 3.2.1, 2048 B inside"));
     let refusal = Err(WireError::PayloadTooLong { length: 2049, limit: 2048 });
     let buffer = &mut [0; MAX_DESCRIPTOR_BYTES];
@@ -112,7 +106,7 @@ fn nap_limit_is_exact() {
 
     let list = [Entry { address: 3, length: 2000 }, Entry { address: 5000, length: 48 }];
     let full = with(Work::NapIndirect(list.as_slice().into()));
-    let mut bytes = emitted(&full);
+    let mut bytes = emitted!(&full);
     assert_eq!(DescriptorRepr::parse(&bytes), Ok(full));
     assert!(full.to_string().starts_with("NAP qp 2 > 3.2.1, 2 source entries"));
     bytes[32 + 8] += 1;
@@ -128,12 +122,12 @@ fn largest_descriptor_fits_one_packet() {
     let tail = Tail::new(&[1; 16]).unwrap();
     let full = DescriptorRepr { tail, ..with(Work::Put(chain(half, half))) };
     assert_eq!(full.buffer_len(), MAX_DESCRIPTOR_BYTES);
-    assert_eq!(DescriptorRepr::parse(&emitted(&full)), Ok(full));
+    assert_eq!(DescriptorRepr::parse(&emitted!(&full)), Ok(full));
 
     let too_many = WireError::TooManyEntries { count: 256, limit: 254 };
     let over = with(Work::Put(chain(&list, &list)));
     assert_eq!(over.emit(&mut [0; 2 * MAX_DESCRIPTOR_BYTES]), Err(too_many));
-    let mut bytes = emitted(&full);
+    let mut bytes = emitted!(&full);
     (bytes[6], bytes[7]) = (128, 128);
     assert_eq!(DescriptorRepr::parse(&bytes), Err(too_many));
 }
@@ -167,7 +161,7 @@ fn entries_stay_in_the_address_space() {
 // shows: C-28
 #[test]
 fn descriptor_must_fill_its_bytes_exactly() {
-    let mut bytes = emitted(&with(Work::NapImmediate(b"0123456789abcdefg")));
+    let mut bytes = emitted!(&with(Work::NapImmediate(b"0123456789abcdefg")));
     assert_eq!(bytes.len(), 64);
     for length in 0..64 {
         let needed = if length < 16 { 16 } else { 64 };
@@ -188,8 +182,8 @@ fn descriptor_must_fill_its_bytes_exactly() {
 // shows: C-28
 #[test]
 fn what_has_no_meaning_is_refused() {
-    let put = emitted(&with(Work::Put(chain(&[A], &[A]))));
-    let nap = emitted(&with(Work::NapImmediate(b"0123456789abcdefg")));
+    let put = emitted!(&with(Work::Put(chain(&[A], &[A]))));
+    let nap = emitted!(&with(Work::NapImmediate(b"0123456789abcdefg")));
     let patched = |bytes: &[u8], patches: &[(usize, u8)]| {
         let mut bytes = bytes.to_vec();
         patches.iter().for_each(|(place, value)| bytes[*place] = *value);
@@ -274,7 +268,7 @@ proptest! {
         let descriptor = DescriptorRepr {
             destination, queue_pair, traffic_class, magic, wants_event, work, tail,
         };
-        let bytes = emitted(&descriptor);
+        let bytes = emitted!(&descriptor);
         let parsed = DescriptorRepr::parse(&bytes);
         prop_assert_eq!(parsed, Ok(descriptor));
         if let Work::Put(chain) | Work::Get { chain, .. } = parsed.unwrap().work {

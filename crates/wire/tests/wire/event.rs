@@ -7,7 +7,7 @@ use bellwire_wire::primitive::Primitive;
 use bellwire_wire::tail::Tail;
 use proptest::prelude::*;
 
-use crate::values;
+use crate::values::{self, emitted};
 
 fn received() -> EventRepr {
     EventRepr {
@@ -22,12 +22,6 @@ fn received() -> EventRepr {
     }
 }
 
-fn emitted(event: &EventRepr) -> [u8; EVENT_BYTES] {
-    let mut bytes = [0xee; EVENT_BYTES];
-    event.emit(&mut bytes).unwrap();
-    bytes
-}
-
 /// An event has the bytes computed by hand from the diagram and prints in one line.
 // shows: C-13
 #[test]
@@ -38,7 +32,7 @@ fn golden_event() {
         0x00, // address, tail bytes, peer 0011 000 01
         0x00, 0x10, 0x00, 0x00, 0x00, 0x06, 0x03, 0x82, // length, PUT, status, QP and phase
     ];
-    assert_eq!(emitted(&received()), bytes);
+    assert_eq!(emitted!(&received()), bytes);
     assert_eq!(EventRepr::parse(&bytes), Ok(received()));
     assert_eq!(received().tail.immediate(), Some(0x0102_0304_0506_0708));
     assert_eq!(received().buffer_len(), EVENT_BYTES);
@@ -72,8 +66,8 @@ fn phase_bit_tells_new_records_from_old() {
 // shows: C-13
 #[test]
 fn phase_is_in_the_last_word() {
-    let old = emitted(&EventRepr { phase: false, length: 1, ..received() });
-    let new = emitted(&received());
+    let old = emitted!(&EventRepr { phase: false, length: 1, ..received() });
+    let new = emitted!(&received());
     for words in 0..4 {
         let torn = [&new[..words * 8], &old[words * 8..]].concat();
         assert!(!Event::new(&torn).unwrap().phase(), "after {words} words");
@@ -85,7 +79,7 @@ fn phase_is_in_the_last_word() {
 #[test]
 fn bad_events_are_refused() {
     let damaged = |byte: usize, value: u8| {
-        let mut bytes = emitted(&received());
+        let mut bytes = emitted!(&received());
         bytes[byte] = value;
         EventRepr::parse(&bytes)
     };
@@ -111,6 +105,6 @@ proptest! {
     // shows: C-10, C-13
     #[test]
     fn events_round_trip(event in values::event()) {
-        prop_assert_eq!(EventRepr::parse(&emitted(&event)), Ok(event));
+        prop_assert_eq!(EventRepr::parse(&emitted!(&event)), Ok(event));
     }
 }

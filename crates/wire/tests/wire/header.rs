@@ -6,7 +6,7 @@ use bellwire_wire::span::ByteSpan;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
-use crate::values;
+use crate::values::{self, emitted};
 
 pub fn put() -> HeaderRepr {
     HeaderRepr {
@@ -21,12 +21,6 @@ pub fn put() -> HeaderRepr {
     }
 }
 
-pub fn emitted(header: &HeaderRepr) -> [u8; HEADER_BYTES] {
-    let mut bytes = [0xee; HEADER_BYTES];
-    header.emit(&mut bytes).unwrap();
-    bytes
-}
-
 /// A full header has the bytes computed by hand from the diagram, and one line says all of it.
 // shows: C-06
 #[test]
@@ -37,7 +31,7 @@ fn golden_header() {
         0x9c, 0xff, 0xc1, 0xab, // SRC 1001 110 01; DST 1111 111 11; S-Flag 000001; address
         0x12, 0x34, 0x56, 0x70,
     ];
-    assert_eq!(emitted(&put()), bytes);
+    assert_eq!(emitted!(&put()), bytes);
     assert_eq!(HeaderRepr::parse(&bytes), Ok(put()));
     assert_eq!(put().buffer_len(), HEADER_BYTES);
     assert_eq!(
@@ -52,7 +46,7 @@ fn golden_header() {
 #[test]
 fn length_limits_are_exact() {
     let longest = HeaderRepr { span: ByteSpan::new(0x1000, 4096).unwrap(), ..put() };
-    let bytes = emitted(&longest);
+    let bytes = emitted!(&longest);
     assert_eq!(bytes[2..4], [0x60, 0x00]);
     assert_eq!(Header::new(&bytes).unwrap().length_dw(), 1024);
     assert_eq!(HeaderRepr::parse(&bytes), Ok(longest));
@@ -62,10 +56,10 @@ fn length_limits_are_exact() {
         span: ByteSpan::new(0, length).unwrap(),
         ..put()
     };
-    assert_eq!(HeaderRepr::parse(&emitted(&nap(2048))), Ok(nap(2048)));
+    assert_eq!(HeaderRepr::parse(&emitted!(&nap(2048))), Ok(nap(2048)));
     let refusal = Err(WireError::PayloadTooLong { length: 2049, limit: 2048 });
     assert_eq!(nap(2049).emit(&mut [0; 16]), refusal);
-    let mut bytes = emitted(&nap(2048));
+    let mut bytes = emitted!(&nap(2048));
     bytes[3] += 1; // one DW more ...
     bytes[7] = 0x1f; // ... of which one byte is meant
     assert_eq!(HeaderRepr::parse(&bytes), refusal.map(|()| put()));
@@ -106,7 +100,7 @@ proptest! {
     // shows: C-06, C-08
     #[test]
     fn headers_round_trip(header in values::header()) {
-        prop_assert_eq!(HeaderRepr::parse(&emitted(&header)), Ok(header));
+        prop_assert_eq!(HeaderRepr::parse(&emitted!(&header)), Ok(header));
     }
 }
 
@@ -141,7 +135,7 @@ fn canary_round_trip_catches_broken_parsers() {
         let config = Config { failure_persistence: None, ..Config::default() };
         let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
         let verdict = TestRunner::new_with_rng(config, rng).run(&values::header(), |header| {
-            prop_assert_eq!(parse(&emitted(&header)), Ok(header));
+            prop_assert_eq!(parse(&emitted!(&header)), Ok(header));
             Ok(())
         });
         assert_eq!(verdict.is_ok(), name == "sound", "{name}");

@@ -9,7 +9,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-use crate::values;
+use crate::values::{self, emitted};
 
 /// Gives the bytes to every parser and view. Accepted bytes must come back the same. For packets
 /// with idle lanes, bytes of the same value are enough.
@@ -119,22 +119,15 @@ proptest! {
         damages in damage(),
     ) {
         let packet = PacketRepr { header, payload: &[0x55; 4096][..header.span.len()], tail };
-        let mut bytes = vec![0; packet.buffer_len()];
-        packet.emit(&mut bytes).unwrap();
-        throw_at_all_parsers(&damaged(bytes, damages.clone()))?;
+        throw_at_all_parsers(&damaged(emitted!(packet), damages.clone()))?;
 
         let (destination, queue_pair, traffic_class, magic, wants_event, work, tail) = descriptor;
         let work = work.borrow();
         let descriptor = DescriptorRepr {
             destination, queue_pair, traffic_class, magic, wants_event, work, tail,
         };
-        let mut bytes = vec![0; descriptor.buffer_len()];
-        descriptor.emit(&mut bytes).unwrap();
-        throw_at_all_parsers(&damaged(bytes, damages.clone()))?;
-
-        let mut bytes = vec![0; event.buffer_len()];
-        event.emit(&mut bytes).unwrap();
-        throw_at_all_parsers(&damaged(bytes, damages))?;
+        throw_at_all_parsers(&damaged(emitted!(descriptor), damages.clone()))?;
+        throw_at_all_parsers(&damaged(emitted!(event), damages))?;
     }
 }
 
@@ -142,7 +135,7 @@ proptest! {
 /// cleared before parsing).
 #[test]
 fn canary_ignored_reserved_bit_is_caught() {
-    let mut bytes = crate::header::emitted(&crate::header::put());
+    let mut bytes = emitted!(&crate::header::put());
     bytes[1] |= 0x01;
     assert!(HeaderRepr::parse(&bytes).is_err());
     let lax_parse = |bytes: &[u8]| {
@@ -150,6 +143,6 @@ fn canary_ignored_reserved_bit_is_caught() {
         bytes[1] &= !0x01;
         HeaderRepr::parse(&bytes)
     };
-    let back = crate::header::emitted(&lax_parse(&bytes).unwrap());
+    let back = emitted!(&lax_parse(&bytes).unwrap());
     assert_ne!(back, bytes);
 }

@@ -2,27 +2,20 @@
 
 use bellwire_wire::WireError;
 use bellwire_wire::frame::check::crc32c;
-use bellwire_wire::link::dllp::{DLLP_BYTES, Dllp, Granted, Stage};
+use bellwire_wire::link::dllp::{Dllp, Granted, Stage};
 use bellwire_wire::link::llp::Llp;
 use bellwire_wire::link::network::{Class, NetworkHeader, OPTIMISED_BYTES, STANDARD_BYTES};
 use bellwire_wire::link::tlp::{MAX_TLP_BYTES, Tlp};
 use proptest::prelude::*;
 
-fn tlp_bytes(tlp: &Tlp) -> Vec<u8> {
-    let mut bytes = vec![0; tlp.buffer_len()];
-    tlp.emit(&mut bytes).unwrap();
-    bytes
-}
+use crate::values::{emitted, no_flip_passes};
 
 fn plain(payload: &[u8]) -> Tlp<'_> {
     Tlp { channel: 0, requester: 0, tag: 0, address: 0, payload }
 }
 
 fn llp_bytes(sequence: u16, tlp: &[u8]) -> Vec<u8> {
-    let frame = Llp { sequence, tlp };
-    let mut bytes = vec![0; frame.buffer_len()];
-    frame.emit(&mut bytes).unwrap();
-    bytes
+    emitted!(Llp { sequence, tlp })
 }
 
 /// A TLP with a right check over any content.
@@ -56,7 +49,7 @@ proptest! {
         prop_assert_eq!(NetworkHeader::parse_optimised(word), Ok(header));
         prop_assert_eq!(NetworkHeader::parse_standard(&header.emit_standard().unwrap()), Ok(header));
         let data = &data[..data.len() / 4 * 4];
-        let bytes = tlp_bytes(&Tlp { address: word, ..plain(data) });
+        let bytes = emitted!(&Tlp { address: word, ..plain(data) });
         let back = Tlp::parse(&bytes).unwrap();
         prop_assert_eq!(NetworkHeader::parse_optimised(back.address), Ok(header));
         prop_assert_eq!(back.payload, data);
@@ -70,7 +63,7 @@ proptest! {
     ) {
         let payload = vec![fill; dwords * 4];
         let tlp = Tlp { channel, requester, tag, address, payload: &payload };
-        let bytes = tlp_bytes(&tlp);
+        let bytes = emitted!(&tlp);
         prop_assert_eq!(Tlp::parse(&bytes), Ok(tlp));
         let frame = llp_bytes(requester % 4096, &bytes);
         prop_assert_eq!(Llp::parse(&frame), Ok(Llp { sequence: requester % 4096, tlp: &bytes }));
@@ -83,7 +76,7 @@ proptest! {
             bytes = sealed(bytes);
         }
         if let Ok(tlp) = Tlp::parse(&bytes) {
-            prop_assert_eq!(tlp_bytes(&tlp), bytes.clone());
+            prop_assert_eq!(emitted!(&tlp), bytes.clone());
         }
         let _ = Llp::parse(&bytes);
         let _ = NetworkHeader::parse_standard(&bytes);
@@ -114,8 +107,8 @@ fn sizes_are_those_of_the_paper() {
     for length_dw in [4usize, 16, 20, 32, 64, 128] {
         let data = vec![7; (length_dw - 4) * 4];
         let standard = [&[0; STANDARD_BYTES], data.as_slice()].concat();
-        assert_eq!(tlp_bytes(&plain(&standard)).len(), (length_dw + 5) * 4);
-        assert_eq!(tlp_bytes(&plain(&data)).len(), (length_dw + 1) * 4);
+        assert_eq!(emitted!(&plain(&standard)).len(), (length_dw + 5) * 4);
+        assert_eq!(emitted!(&plain(&data)).len(), (length_dw + 1) * 4);
     }
     assert_eq!((STANDARD_BYTES, OPTIMISED_BYTES), (4 * 4, 2 * 4));
 }
@@ -124,7 +117,7 @@ fn sizes_are_those_of_the_paper() {
 // shows: S-13
 #[test]
 fn other_types_are_turned_away() {
-    let sound = tlp_bytes(&plain(&[1, 2, 3, 4]));
+    let sound = emitted!(&plain(&[1, 2, 3, 4]));
     for kind in (0..=u8::MAX).filter(|&kind| kind != 0x60) {
         let mut content = sound[..sound.len() - 4].to_vec();
         content[0] = kind;
@@ -142,30 +135,9 @@ fn other_types_are_turned_away() {
 // shows: S-16
 #[test]
 fn two_flipped_bits_never_pass() {
-    let frame = llp_bytes(0x5a5, &tlp_bytes(&plain(&[0xa5; 8])));
+    let frame = llp_bytes(0x5a5, &emitted!(&plain(&[0xa5; 8])));
     let packet = Dllp::Ack { sequence: 0x123 }.emit().unwrap();
-    let flip = |bytes: &mut [u8], bit: usize| bytes[bit / 8] ^= 1 << (bit % 8);
-    let mut pairs = 0;
-    for one in 0..frame.len() * 8 {
-        for two in one..frame.len() * 8 {
-            let mut damaged = frame.clone();
-            flip(&mut damaged, one);
-            if two != one {
-                flip(&mut damaged, two);
-            }
-            assert!(Llp::parse(&damaged).is_err(), "bits {one} and {two}");
-            pairs += 1;
-        }
-    }
-    for one in 0..DLLP_BYTES * 8 {
-        for two in one..DLLP_BYTES * 8 {
-            let mut damaged = packet;
-            flip(&mut damaged, one);
-            if two != one {
-                flip(&mut damaged, two);
-            }
-            assert!(Dllp::parse(&damaged).is_err(), "bits {one} and {two}");
-        }
-    }
-    assert_eq!(pairs, 288 * 289 / 2);
+    let flips = no_flip_passes(&frame, |bytes| Llp::parse(bytes).is_ok());
+    assert_eq!(flips, 288 * 289 / 2);
+    no_flip_passes(&packet, |bytes| Dllp::parse(bytes.try_into().unwrap()).is_ok());
 }

@@ -7,20 +7,14 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use crate::header::put;
-use crate::values;
-
-fn emitted(packet: &PacketRepr<'_>) -> Vec<u8> {
-    let mut bytes = vec![0xee; packet.buffer_len()];
-    packet.emit(&mut bytes).unwrap();
-    bytes
-}
+use crate::values::{self, emitted};
 
 /// Six bytes for address ..73 stand in their lanes of three DWs, between zeros, before the tail.
 // shows: C-08, C-10
 #[test]
 fn golden_packet() {
     let packet = PacketRepr { header: put(), payload: b"abcdef", tail: Tail::new(b"t").unwrap() };
-    let bytes = emitted(&packet);
+    let bytes = emitted!(&packet);
     assert_eq!(bytes[16..], *b"\0\0\0abcdef\0\0\0t");
     assert_eq!(PacketRepr::parse(&bytes), Ok(packet));
     assert!(packet.to_string().ends_with("event, tail 74"));
@@ -32,12 +26,12 @@ fn golden_packet() {
 fn payload_limits() {
     let header = HeaderRepr { span: ByteSpan::new(0, 0).unwrap(), ..put() };
     let empty = PacketRepr { header, payload: &[], tail: Tail::EMPTY };
-    assert_eq!(emitted(&empty).len(), 20);
-    assert_eq!(PacketRepr::parse(&emitted(&empty)), Ok(empty));
+    assert_eq!(emitted!(&empty).len(), 20);
+    assert_eq!(PacketRepr::parse(&emitted!(&empty)), Ok(empty));
 
     let header = HeaderRepr { span: ByteSpan::new(0, 4096).unwrap(), ..put() };
     let full = PacketRepr { header, payload: &[7; 4096], tail: Tail::new(&[9; 16]).unwrap() };
-    let bytes = emitted(&full);
+    let bytes = emitted!(&full);
     assert_eq!(bytes.len(), MAX_PACKET_BYTES);
     assert_eq!(PacketRepr::parse(&bytes), Ok(full));
 }
@@ -47,7 +41,7 @@ fn payload_limits() {
 #[test]
 fn wrong_lengths_are_refused() {
     let packet = PacketRepr { header: put(), payload: b"abcdef", tail: Tail::EMPTY };
-    let mut bytes = emitted(&packet);
+    let mut bytes = emitted!(&packet);
     assert_eq!(
         PacketRepr::parse(&bytes[..27]),
         Err(WireError::Truncated { format: "packet", length: 27, needed: 28 })
@@ -74,7 +68,7 @@ proptest! {
         tail in values::tail(),
     ) {
         let packet = PacketRepr { header, payload: &data[..header.span.len()], tail };
-        let mut bytes = emitted(&packet);
+        let mut bytes = emitted!(&packet);
         prop_assert_eq!(PacketRepr::parse(&bytes), Ok(packet));
         let start = 16 + header.span.lead();
         let end = bytes.len() - tail.len();

@@ -13,9 +13,9 @@ use bellwire_wire::recut::recut;
 use bellwire_wire::span::{ByteSpan, DwordSpan};
 use bellwire_wire::tail::Tail;
 
-use crate::descriptor::{A, emitted as descriptor_bytes, with};
-use crate::header::{emitted, put};
-use crate::values::chain;
+use crate::descriptor::{A, with};
+use crate::header::put;
+use crate::values::{chain, emitted};
 
 /// Each reserved bit of the header, a wrong shape, an unassigned type and an unexpected address are
 /// refused by name.
@@ -23,7 +23,7 @@ use crate::values::chain;
 #[test]
 fn header_bits_without_meaning_are_refused() {
     let with_bit = |dw: usize, bit: usize| {
-        let mut bytes = emitted(&put());
+        let mut bytes = emitted!(&put());
         bytes[dw * 4 + 3 - bit / 8] ^= 1 << (bit % 8);
         HeaderRepr::parse(&bytes).unwrap_err()
     };
@@ -95,12 +95,12 @@ fn every_refusal_is_reached_and_explains_itself() {
     let span = |length_dw, first_enables, last_enables| {
         DwordSpan { address: 0, length_dw, first_enables, last_enables }.to_bytes().unwrap_err()
     };
-    let mut shape = emitted(&put());
+    let mut shape = emitted!(&put());
     shape[0] = 0x40;
     let many = [A; 128];
-    let mut excess = descriptor_bytes(&with(Work::NapImmediate(b"")));
+    let mut excess = emitted!(&with(Work::NapImmediate(b"")));
     excess.push(0);
-    let mut list = descriptor_bytes(&with(Work::Put(chain(&[A], &[A]))));
+    let mut list = emitted!(&with(Work::Put(chain(&[A], &[A]))));
     list[0] = 0x25;
     let nap = HeaderRepr { primitive: Primitive::Nap, ..put() };
     let packet = PacketRepr { header: put(), payload: &[], tail: Tail::EMPTY };

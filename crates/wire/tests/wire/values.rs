@@ -14,6 +14,36 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
+/// The bytes of a value.
+macro_rules! emitted {
+    ($value:expr) => {{
+        let value = $value;
+        let mut bytes = vec![0xee; value.buffer_len()];
+        value.emit(&mut bytes).unwrap();
+        bytes
+    }};
+}
+pub(crate) use emitted;
+
+/// Asserts that no flip of one or two bits of `bytes` passes. Returns the number of flips.
+pub fn no_flip_passes(bytes: &[u8], passes: impl Fn(&[u8]) -> bool) -> usize {
+    assert!(passes(bytes));
+    let (mut damaged, mut flips) = (bytes.to_vec(), 0);
+    for one in 0..bytes.len() * 8 {
+        damaged[one / 8] ^= 1 << (one % 8);
+        assert!(!passes(&damaged), "bit {one}");
+        for two in one + 1..bytes.len() * 8 {
+            damaged[two / 8] ^= 1 << (two % 8);
+            assert!(!passes(&damaged), "bits {one} and {two}");
+            damaged[two / 8] ^= 1 << (two % 8);
+            flips += 1;
+        }
+        damaged[one / 8] ^= 1 << (one % 8);
+        flips += 1;
+    }
+    flips
+}
+
 pub fn endpoint() -> impl Strategy<Value = Endpoint> {
     (0..Endpoint::CPUS, 0..Endpoint::FUNCTIONS, 0..Endpoint::QUEUE_PAIRS)
         .prop_map(|(cpu, function, queue_pair)| Endpoint::new(cpu, function, queue_pair).unwrap())
@@ -68,8 +98,8 @@ pub fn doorbell() -> impl Strategy<Value = DoorbellRepr> {
 pub fn event() -> impl Strategy<Value = EventRepr> {
     (
         any::<bool>(),
-        select(&Primitive::ALL),
-        select(&Status::ALL),
+        select(Primitive::ALL),
+        select(Status::ALL),
         0..4_u8,
         endpoint(),
         prop_oneof![0..ADDRESS_LIMIT, Just(ADDRESS_LIMIT - 1)],

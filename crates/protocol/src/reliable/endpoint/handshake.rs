@@ -102,9 +102,9 @@ impl Endpoint {
         };
         if let Some(link) = self.links.at_mut(slot) {
             link.learn(&self.config, self.frame_bytes, header, &open);
-            link.opening.forget_at(now_ns + CONFIRMATION_NS);
+            link.opening.forget_ns = now_ns + CONFIRMATION_NS;
             link.paths.proved_by(path);
-            link.opening.answer();
+            link.opening.accept_due = true;
         }
         self.links.settle(slot);
     }
@@ -142,17 +142,17 @@ impl Endpoint {
         };
         let slot = self.links.slot_of(header.token);
         let link = slot.and_then(|slot| self.links.at_mut(slot));
-        let Some((slot, link)) = slot.zip(link).filter(|(_, link)| link.state() == State::Opening)
+        let Some((slot, link)) = slot.zip(link).filter(|(_, link)| link.state == State::Opening)
         else {
             self.counters.frames_stale += 1;
             return;
         };
         if let Some(is_first) = link.paths.challenge(path, cookie) {
-            let waits = link.predecessor().is_some();
-            link.opening.set_open_due(!waits);
+            let waits = link.predecessor.is_some();
+            link.opening.open_due = !waits;
             if is_first {
                 // Something answers there: earlier attempts do not count.
-                link.opening.start_over();
+                link.opening.repeats = 0;
             }
             self.links.settle(slot);
         }
@@ -164,21 +164,21 @@ impl Endpoint {
         let mut target = OpenTarget::New;
         for slot in 0..self.links.slots() {
             let Some(link) = self.links.at_mut(slot) else { continue };
-            if link.peer() != open.from || link.is_down() {
+            if link.peer != open.from || link.is_down() {
                 continue;
             }
             let known = link.opening.peer_age();
-            if known == age && link.opening.peer_token() == open.token {
+            if known == age && link.opening.peer_token == open.token {
                 // Our answer was lost, or this Open was repeated. No one else knows the token.
                 link.paths.proved_by(path);
-                link.opening.answer();
+                link.opening.accept_due = true;
                 self.links.settle(slot);
                 return OpenTarget::None;
             }
             if !link.paths.contains(path) && !planted("reliable-skip-source") {
                 // A peer is where it was asked for or heard. Unconfirmed Opens from different
                 // places have a link each.
-                if link.state() == State::Accepting {
+                if link.state == State::Accepting {
                     continue;
                 }
                 if !link.doubt(now_ns) {
@@ -191,8 +191,8 @@ impl Endpoint {
                 self.counters.frames_stale += 1;
                 return OpenTarget::None;
             }
-            if matches!(link.state(), State::Opening | State::Accepting) {
-                if link.predecessor().is_some() {
+            if matches!(link.state, State::Opening | State::Accepting) {
+                if link.predecessor.is_some() {
                     // Our own Open waits for the end of an earlier link; the peer will ask again.
                     return OpenTarget::None;
                 }
@@ -209,9 +209,9 @@ impl Endpoint {
         let mut oldest = None;
         for link in self.links.iter() {
             from_here += link.paths.contains(path) as usize;
-            if link.state() == State::Accepting {
+            if link.state == State::Accepting {
                 half_open += 1;
-                let age = (link.opening.give_up_ns(), link.id().slot());
+                let age = (link.opening.give_up_ns, link.id.slot());
                 oldest = Some(oldest.map_or(age, |oldest: (u64, usize)| oldest.min(age)));
             }
         }
@@ -227,10 +227,10 @@ impl Endpoint {
         }
         let id = self.add_link(open.from, State::Accepting, path, now_ns)?;
         if let Some(link) = self.links.get_mut(id) {
-            link.opening.give_up_at(now_ns + CONFIRMATION_NS);
+            link.opening.give_up_ns = now_ns + CONFIRMATION_NS;
         }
         if self.links.newest(open.from).is_none() {
-            self.links.set_newest(open.from, id);
+            self.links.newest.insert(open.from, id);
         }
         Some(id.slot())
     }
@@ -254,7 +254,7 @@ impl Endpoint {
         let config = &self.config;
         let [low, high] = config.versions;
         // An Accept must come from where the Open went.
-        let is_ours = accept.from == link.peer()
+        let is_ours = accept.from == link.peer
             && (link.paths.contains(path) || planted("reliable-skip-source"))
             && accept.peer_incarnation == self.incarnation
             && (low..=high).contains(&accept.version)
@@ -266,32 +266,32 @@ impl Endpoint {
             return;
         }
         let age = (accept.incarnation, accept.opening);
-        if link.state() == State::Opening
-            && link.opening.peer_token() != 0
+        if link.state == State::Opening
+            && link.opening.peer_token != 0
             && age > link.opening.peer_age()
         {
             // An earlier link of the peer knows our token, too: ask again with another.
             self.counters.frames_stale += 1;
-            let waits = self.me < link.peer() && !planted("reliable-both-ask-anew");
+            let waits = self.me < link.peer && !planted("reliable-both-ask-anew");
             self.renew(slot, true, now_ns);
             if waits && let Some(link) = self.links.at_mut(slot) {
                 // If both sides asked anew whenever the other does, it would never end. One side
                 // waits to be answered.
-                link.opening.set_open_due(false);
+                link.opening.open_due = false;
                 link.opening.wait_to_ask(now_ns);
             }
             return self.links.settle(slot);
         }
-        match link.state() {
+        match link.state {
             State::Opening if age >= link.opening.peer_age() => {
                 link.learn(config, self.frame_bytes, header, &accept);
                 link.paths.proved_by(path);
-                link.receiver.acknowledge.make_due();
+                link.receiver.acknowledge.due = true;
                 self.come_up(slot, now_ns);
             }
-            State::Up if link.opening.peer_token() == accept.token => {
+            State::Up if link.opening.peer_token == accept.token => {
                 // The peer does not know yet that we are up.
-                link.receiver.acknowledge.make_due();
+                link.receiver.acknowledge.due = true;
                 self.links.settle(slot);
             }
             _ => self.counters.frames_stale += 1,
@@ -305,7 +305,7 @@ impl Endpoint {
         };
         let slot = self.links.slot_of(refuse.token);
         let link = slot.and_then(|slot| self.links.at_mut(slot));
-        let Some((slot, link)) = slot.zip(link).filter(|(_, link)| link.state() == State::Opening)
+        let Some((slot, link)) = slot.zip(link).filter(|(_, link)| link.state == State::Opening)
         else {
             self.counters.frames_stale += 1;
             return;
@@ -347,9 +347,9 @@ impl Endpoint {
     /// The peer does not know the token that we used. If a link uses that token, the link is over.
     pub(super) fn handle_unknown(&mut self, header: &FrameHeader) {
         let uses = |link: &&Link| {
-            link.opening.peer_token() == header.token && link.is_running() && header.token != 0
+            link.opening.peer_token == header.token && link.is_running() && header.token != 0
         };
-        let slot = self.links.iter().find(uses).map(|link| link.id().slot());
+        let slot = self.links.iter().find(uses).map(|link| link.id.slot());
         match slot {
             Some(slot) => self.fail(slot, DownReason::Restarted),
             None => self.counters.frames_stale += 1,
@@ -361,38 +361,38 @@ impl Endpoint {
     pub(super) fn come_up(&mut self, slot: usize, now_ns: u64) -> bool {
         let Some(link) = self.links.at(slot) else { return false };
         let is_elsewhere = |other: &Link| {
-            other.peer() == link.peer()
-                && other.id() != link.id()
-                && (other.is_running() || other.state() == State::Opening)
+            other.peer == link.peer
+                && other.id != link.id
+                && (other.is_running() || other.state == State::Opening)
                 && !other.paths.share(&link.paths)
         };
-        let is_late = link.state() == State::Accepting && self.links.iter().any(is_elsewhere);
+        let is_late = link.state == State::Accepting && self.links.iter().any(is_elsewhere);
         if is_late && !planted("reliable-skip-source") {
             self.counters.frames_elsewhere += 1;
             self.fail(slot, DownReason::NoAnswer);
             return false;
         }
         let Some(link) = self.links.at_mut(slot) else { return false };
-        let (id, peer, age) = (link.id(), link.peer(), link.opening.peer_age());
+        let (id, peer, age) = (link.id, link.peer, link.opening.peer_age());
         self.counters.links_up += 1;
         link.come_up(self.counters.links_up, now_ns);
         // A later link of the same function replaces the earlier one, even a half-open one.
         // Otherwise a late frame could confirm the earlier link and end this one.
         for other in 0..self.links.slots() {
-            let Some(link) = self.links.at(other).filter(|link| link.id() != id) else { continue };
-            let is_obsolete = link.state() == State::Accepting
+            let Some(link) = self.links.at(other).filter(|link| link.id != id) else { continue };
+            let is_obsolete = link.state == State::Accepting
                 && link.opening.peer_age() < age
                 && !planted("reliable-keep-half-open");
-            if link.peer() == peer && (link.is_running() || is_obsolete) {
-                let is_restart = link.opening.peer_incarnation() != age.0;
+            if link.peer == peer && (link.is_running() || is_obsolete) {
+                let is_restart = link.opening.peer_incarnation != age.0;
                 let reason = if is_restart { DownReason::Restarted } else { DownReason::Closed };
                 self.fail(other, reason);
             }
         }
-        self.links.set_newest(peer, id);
+        self.links.newest.insert(peer, id);
         let predecessor = self.links.at(slot).and_then(|link| self.undelivered_before(link));
         if let Some(link) = self.links.at_mut(slot) {
-            link.wait_for(predecessor);
+            link.predecessor = predecessor;
         }
         self.links.eventful.push(slot);
         self.links.settle(slot);
@@ -416,7 +416,7 @@ impl Endpoint {
 
     /// The body of the Open or Accept of a link.
     pub(super) fn open_body(&self, link: &Link, is_accept: bool) -> OpenBody {
-        let (version, features) = link.opening.agreed();
+        let (version, features) = (link.opening.version, link.opening.features);
         OpenBody {
             version_low: self.config.versions[0],
             version_high: self.config.versions[1],
@@ -425,11 +425,11 @@ impl Endpoint {
             features: if is_accept { features } else { self.config.features[0] },
             packet_bytes: self.config.packet_bytes,
             from: self.me,
-            to: link.peer(),
+            to: link.peer,
             incarnation: self.incarnation,
-            opening: link.opening.number(),
-            token: link.opening.token(),
-            peer_incarnation: link.opening.peer_incarnation(),
+            opening: link.opening.number,
+            token: link.opening.token,
+            peer_incarnation: link.opening.peer_incarnation,
             window: self.config.window_frames,
             frame_bytes: self.config.frame_bytes as u16,
         }

@@ -1,4 +1,4 @@
-//! Creates links in slots and ends them.
+//! Creates links in slots, runs their timers, and ends them.
 
 use bellwire_wire::frame::FunctionId;
 use bellwire_wire::frame::finish::CloseReason;
@@ -32,11 +32,11 @@ impl Endpoint {
     pub(super) fn renew(&mut self, slot: usize, asks_anew: bool, now_ns: u64) {
         let token = self.new_token(slot);
         let Some(link) = self.links.at_mut(slot) else { return };
-        if link.opening.peer_token() == 0 {
+        if link.opening.peer_token == 0 {
             return;
         }
-        let mut number = link.opening.number();
-        if asks_anew && link.state() == State::Opening {
+        let mut number = link.opening.number;
+        if asks_anew && link.state == State::Opening {
             self.openings += 1;
             number = self.openings;
         }
@@ -46,8 +46,8 @@ impl Endpoint {
     /// Frees a slot.
     pub(super) fn remove(&mut self, slot: usize) {
         if let Some(mut link) = self.links.remove(slot) {
-            link.receiver.forget_early(&mut self.early);
-            self.release_successor(link.id());
+            link.receiver.early.clear(&mut self.early);
+            self.release_successor(link.id);
         }
     }
 
@@ -66,10 +66,10 @@ impl Endpoint {
             link.backlogs.forget();
         }
         // The end of a half-open link that the peer asked for concerns no user.
-        let is_silent = link.is_closing() || link.state() == State::Accepting;
-        let (id, peer) = (link.id(), link.peer());
-        link.end(reason);
-        link.receiver.forget_early(&mut self.early);
+        let is_silent = link.is_closing() || link.state == State::Accepting;
+        let (id, peer) = (link.id, link.peer);
+        link.state = State::Down(reason);
+        link.receiver.early.clear(&mut self.early);
         self.links.retire(peer, id);
         if is_silent {
             self.remove(slot);
@@ -81,7 +81,8 @@ impl Endpoint {
     /// Counts the unacknowledged packets of an ended link as failed.
     pub(super) fn count_failed(&mut self, slot: usize) {
         if let Some(link) = self.links.at_mut(slot) {
-            self.counters.packets_failed += link.sender.fail_packets();
+            self.counters.packets_failed +=
+                core::mem::take(&mut link.sender.packets_unacknowledged);
         }
     }
 
@@ -89,19 +90,15 @@ impl Endpoint {
     /// still precedes it.
     pub(super) fn release_successor(&mut self, id: PeerId) {
         for slot in 0..self.links.slots() {
-            let Some(link) = self.links.at(slot).filter(|link| link.predecessor() == Some(id))
-            else {
+            let Some(link) = self.links.at(slot).filter(|link| link.predecessor == Some(id)) else {
                 continue;
             };
-            let is_opening = link.state() == State::Opening;
-            let predecessor = if is_opening {
-                self.lingering(link.peer())
-            } else {
-                self.undelivered_before(link)
-            };
+            let is_opening = link.state == State::Opening;
+            let predecessor =
+                if is_opening { self.lingering(link.peer) } else { self.undelivered_before(link) };
             if let Some(link) = self.links.at_mut(slot) {
-                link.wait_for(predecessor);
-                link.opening.set_open_due(is_opening && predecessor.is_none());
+                link.predecessor = predecessor;
+                link.opening.open_due = is_opening && predecessor.is_none();
                 self.links.settle(slot);
             }
         }
@@ -114,16 +111,16 @@ impl Endpoint {
         // may answer on a link that it made for an earlier Open. That link's opening may be smaller
         // than the opening of a link that has already come and gone.
         let is_before = |earlier: &Link| match planted("reliable-order-by-opening") {
-            false => earlier.came_up() < link.came_up(),
+            false => earlier.came_up < link.came_up,
             true => earlier.opening.peer_age() < link.opening.peer_age(),
         };
         let is_undelivered = |earlier: &&Link| {
-            earlier.peer() == link.peer()
+            earlier.peer == link.peer
                 && is_before(earlier)
                 && earlier.is_down()
-                && (earlier.notices.is_down_untold() || earlier.backlogs.are_waiting())
+                && (earlier.notices.down || earlier.backlogs.are_waiting())
         };
-        self.links.iter().find(is_undelivered).map(Link::id)
+        self.links.iter().find(is_undelivered).map(|link| link.id)
     }
 
     /// A link that its user has closed ends when everything is acknowledged.
@@ -148,7 +145,40 @@ impl Endpoint {
 
     /// The link to `peer` that its user has closed and that still sends queued packets.
     pub(super) fn lingering(&self, peer: FunctionId) -> Option<PeerId> {
-        self.links.iter().find(|link| link.peer() == peer && link.is_closing()).map(Link::id)
+        self.links.iter().find(|link| link.peer == peer && link.is_closing()).map(|link| link.id)
+    }
+
+    /// Serves each link whose deadline has passed, and finds the next deadline.
+    #[cold]
+    pub(super) fn run_timers(&mut self, now_ns: u64) {
+        for slot in 0..self.links.slots() {
+            if self.links.deadlines_ns[slot] > now_ns {
+                continue;
+            }
+            self.forget_unconfirmed(slot, now_ns);
+            let Some(link) = self.links.at_mut(slot) else { continue };
+            if let Some(reason) = link.run_timers(&self.config, &mut self.counters, now_ns) {
+                // The lingering time of a link that the user closed is over.
+                match link.is_closing() {
+                    true => self.abandon(slot),
+                    false => self.fail(slot, reason),
+                }
+            }
+            self.links.settle(slot);
+        }
+        self.links.next_timer_ns = self.links.deadline_ns();
+    }
+
+    /// Both sides asked, and the peer has not confirmed what its Open said. The Open may have been
+    /// altered, so that the peer's answers count as old: asks the peer anew.
+    fn forget_unconfirmed(&mut self, slot: usize, now_ns: u64) {
+        if let Some(link) = self.links.at(slot)
+            && link.state == State::Opening
+            && now_ns >= link.opening.forget_ns
+            && !planted("reliable-keep-unconfirmed")
+        {
+            self.renew(slot, true, now_ns);
+        }
     }
 
     /// A token for the link in `slot`. 48 bits cannot be guessed, even with the tokens of other
@@ -163,8 +193,8 @@ impl Endpoint {
 fn close(link: &Link, reason: CloseReason) -> Reply {
     Reply {
         path: link.way_back(),
-        function: link.peer().function,
-        token: link.opening.peer_token(),
+        function: link.peer.function,
+        token: link.opening.peer_token,
         body: ReplyBody::Close(reason),
     }
 }

@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::mem::replace;
 
 use bellwire_wire::frame::FunctionId;
 
@@ -17,7 +18,7 @@ pub(super) struct Links {
     free: Vec<u16>,
     most: u16,
     /// The link that `connect` finds: the newest that is not down.
-    newest: BTreeMap<FunctionId, PeerId>,
+    pub newest: BTreeMap<FunctionId, PeerId>,
     /// Links that may have a frame to send.
     pub ready: SlotList,
     /// Links with packets to offer again.
@@ -26,9 +27,9 @@ pub(super) struct Links {
     pub eventful: SlotList,
     /// When each slot needs service next. Kept apart from the links, so that a scan for expired
     /// timers is cheap.
-    deadlines_ns: Vec<u64>,
+    pub deadlines_ns: Vec<u64>,
     /// A lower bound of `deadlines_ns`.
-    next_timer_ns: u64,
+    pub next_timer_ns: u64,
 }
 
 struct Slot {
@@ -70,7 +71,7 @@ impl Links {
 
     /// Puts a link into its reserved slot.
     pub fn insert(&mut self, link: Link) {
-        let slot = link.id().slot();
+        let slot = link.id.slot();
         self.slots[slot].link = Some(Box::new(link));
     }
 
@@ -113,12 +114,12 @@ impl Links {
     /// The link that the user knows by this number, unless the user has closed it.
     #[inline]
     pub fn get(&self, id: PeerId) -> Option<&Link> {
-        self.at(id.slot()).filter(|link| link.id() == id && !link.is_closing())
+        self.at(id.slot()).filter(|link| link.id == id && !link.is_closing())
     }
 
     #[inline]
     pub fn get_mut(&mut self, id: PeerId) -> Option<&mut Link> {
-        self.at_mut(id.slot()).filter(|link| link.id() == id && !link.is_closing())
+        self.at_mut(id.slot()).filter(|link| link.id == id && !link.is_closing())
     }
 
     /// All links.
@@ -135,18 +136,13 @@ impl Links {
     pub fn slot_of(&self, token: u64) -> Option<usize> {
         let slot = token as usize & 0xffff;
         let link = self.at(slot)?;
-        let is_same = link.opening.token() == token || planted("reliable-skip-token");
+        let is_same = link.opening.token == token || planted("reliable-skip-token");
         (is_same && !link.is_down()).then_some(slot)
     }
 
     /// The newest link to `peer` that is not down.
     pub fn newest(&self, peer: FunctionId) -> Option<PeerId> {
         self.newest.get(&peer).copied()
-    }
-
-    /// Makes a link the newest to `peer`.
-    pub fn set_newest(&mut self, peer: FunctionId, id: PeerId) {
-        self.newest.insert(peer, id);
     }
 
     /// A link ends: it is not the newest to `peer` any more.
@@ -156,26 +152,9 @@ impl Links {
         }
     }
 
-    /// Whether the time of a slot has come.
-    #[inline]
-    pub fn is_expired(&self, slot: usize, now_ns: u64) -> bool {
-        self.deadlines_ns[slot] <= now_ns
-    }
-
-    /// A lower bound of the time when a link needs service.
-    #[inline]
-    pub fn next_timer_ns(&self) -> u64 {
-        self.next_timer_ns
-    }
-
     /// When a link needs service next.
     pub fn deadline_ns(&self) -> u64 {
         self.deadlines_ns.iter().copied().min().unwrap_or(NEVER)
-    }
-
-    /// All expired timers were served.
-    pub fn reset_timer(&mut self) {
-        self.next_timer_ns = self.deadline_ns();
     }
 
     /// Notes when a link needs service next.
@@ -199,10 +178,11 @@ impl Links {
         let waits = link.backlogs.are_waiting()
             && (link.is_running() || !planted("reliable-end-before-packets"));
         if waits {
-            if link.predecessor().is_none() && !link.is_closing() {
+            if link.predecessor.is_none() && !link.is_closing() {
                 self.deliverable.push(slot);
             }
-        } else if link.is_down() && link.notices.down() {
+        } else if link.is_down() && !replace(&mut link.notices.has_ended, true) {
+            link.notices.down = true;
             self.eventful.push(slot);
         }
     }

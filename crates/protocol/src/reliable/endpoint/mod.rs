@@ -6,7 +6,6 @@ mod links;
 mod receive;
 mod replies;
 mod slot_list;
-mod timers;
 mod transmit;
 
 use bellwire_wire::frame::record::{GateState, PACKET_COST_BYTES};
@@ -17,6 +16,8 @@ use super::link::{EarlyFrames, Link, State};
 use super::share::Shares;
 use super::{Body, Channel, Config, Counters, DownReason, Event, PathId, PeerId, SendError, Sink};
 use crate::Secret;
+use core::mem::take;
+
 use links::Links;
 use replies::Replies;
 
@@ -115,12 +116,12 @@ impl Endpoint {
         now_ns: u64,
     ) -> Option<PeerId> {
         // A peer that asked from another place than `path` may be an impostor.
-        let is_there = |link: &Link| link.state() != State::Accepting || link.paths.contains(path);
+        let is_there = |link: &Link| link.state != State::Accepting || link.paths.contains(path);
         if let Some(id) = self.links.newest(peer)
             && let Some(link) = self.links.get_mut(id).filter(|link| is_there(link))
         {
             link.paths.add(path);
-            if link.state() == State::Accepting {
+            if link.state == State::Accepting {
                 // The peer asked, but may be gone by now: ask it, too.
                 link.ask_too(now_ns.saturating_add(patience_ns));
                 self.links.settle(id.slot());
@@ -132,13 +133,13 @@ impl Endpoint {
         // was queued.
         let lingering = self.lingering(peer);
         let link = self.links.get_mut(id)?;
-        link.wait_for(lingering);
-        link.opening.set_open_due(lingering.is_none());
+        link.predecessor = lingering;
+        link.opening.open_due = lingering.is_none();
         match lingering {
-            Some(_) => link.opening.give_up_after(patience_ns),
-            None => link.opening.give_up_at(now_ns.saturating_add(patience_ns)),
+            Some(_) => link.opening.patience_ns = Some(patience_ns),
+            None => link.opening.give_up_ns = now_ns.saturating_add(patience_ns),
         }
-        self.links.set_newest(peer, id);
+        self.links.newest.insert(peer, id);
         self.links.settle(id.slot());
         Some(id)
     }
@@ -156,18 +157,18 @@ impl Endpoint {
     /// heard are forgotten.
     pub fn guess_path(&mut self, peer: PeerId, path: PathId) {
         if let Some(link) = self.links.get_mut(peer)
-            && link.state() == State::Opening
+            && link.state == State::Opening
             && link.paths.guess(path)
         {
-            let is_first = link.predecessor().is_none();
-            link.opening.set_open_due(is_first);
+            let is_first = link.predecessor.is_none();
+            link.opening.open_due = is_first;
             self.links.settle(peer.slot());
         }
     }
 
     /// The function at the other end of a link, down or not.
     pub fn peer_address(&self, peer: PeerId) -> Option<FunctionId> {
-        self.links.get(peer).map(Link::peer)
+        self.links.get(peer).map(|link| link.peer)
     }
 
     /// A path by which the peer has shown that it receives, or by which it is being asked.
@@ -184,7 +185,7 @@ impl Endpoint {
     /// packets are dropped.
     pub fn close(&mut self, peer: PeerId, now_ns: u64) {
         let Some(link) = self.links.get_mut(peer) else { return };
-        let address = link.peer();
+        let address = link.peer;
         if link.is_up() {
             link.close(now_ns);
         } else {
@@ -215,7 +216,7 @@ impl Endpoint {
         // Without a channel of their own, responses wait behind requests (C-26).
         let channel = if self.config.separate_channels { channel } else { Channel::Request };
         let Some(link) = self.links.get_mut(peer) else { return Err(SendError::Down) };
-        match link.state() {
+        match link.state {
             State::Up => {}
             State::Opening | State::Accepting => return Err(SendError::Busy),
             State::Closing { .. } | State::Down(_) => return Err(SendError::Down),
@@ -262,10 +263,10 @@ impl Endpoint {
         for _ in 0..self.links.deliverable.len() {
             let Some(slot) = self.links.deliverable.pop() else { break };
             let Some(link) = self.links.at_mut(slot) else { continue };
-            if link.predecessor().is_some() || link.is_closing() {
+            if link.predecessor.is_some() || link.is_closing() {
                 continue;
             }
-            if !link.backlogs.offer(link.id(), &mut self.counters, sink) {
+            if !link.backlogs.offer(link.id, &mut self.counters, sink) {
                 link.backlogs.forget();
                 self.fail(slot, DownReason::Violation);
             }
@@ -283,15 +284,15 @@ impl Endpoint {
     pub fn poll_event(&mut self) -> Option<Event> {
         while let Some(slot) = self.links.eventful.front() {
             if let Some(link) = self.links.at_mut(slot) {
-                let (peer, address) = (link.id(), link.peer());
-                if link.notices.take_up() {
+                let (peer, address) = (link.id, link.peer);
+                if take(&mut link.notices.up) {
                     return Some(Event::Up { peer, address });
                 }
-                if link.notices.take_gates() {
+                if take(&mut link.notices.gates) {
                     return Some(Event::Gates { peer });
                 }
-                if link.notices.take_down()
-                    && let State::Down(reason) = link.state()
+                if take(&mut link.notices.down)
+                    && let State::Down(reason) = link.state
                 {
                     self.links.eventful.pop();
                     self.release_successor(peer);
@@ -314,13 +315,13 @@ impl Endpoint {
     /// sometimes early.
     #[inline]
     pub fn is_due(&self, now_ns: u64) -> bool {
-        self.has_frames() || self.links.next_timer_ns() <= now_ns
+        self.has_frames() || self.links.next_timer_ns <= now_ns
     }
 
     /// Whether a frame may be sent at once.
     #[inline]
     fn has_frames(&self) -> bool {
-        !self.links.ready.is_empty() || !self.replies.is_empty() || self.gates.has_wanted()
+        !self.links.ready.is_empty() || !self.replies.0.is_empty() || self.gates.has_wanted()
     }
 
     /// Makes all waiting acknowledgements due: call it before a sleep.
@@ -337,18 +338,13 @@ impl Endpoint {
 
     /// Packets queued for this peer and not acknowledged by it.
     pub fn unacknowledged(&self, peer: PeerId) -> u64 {
-        self.links.get(peer).map_or(0, |link| link.sender.packets_unacknowledged())
+        self.links.get(peer).map_or(0, |link| link.sender.packets_unacknowledged)
     }
 
     /// Most frames that may be in flight to this peer now: N_asy, or less if the network is
     /// congested.
     pub fn window_frames(&self, peer: PeerId) -> u32 {
         self.links.get(peer).map_or(0, |link| link.sender.window_frames())
-    }
-
-    /// Longest frame that goes to this peer now, in bytes.
-    pub fn frame_bytes_to(&self, peer: PeerId) -> usize {
-        self.links.get(peer).map_or(0, Link::frame_bytes)
     }
 
     /// Sets the network's MTU. Frames in flight that are too long now are sent again in parts. The
@@ -364,17 +360,20 @@ impl Endpoint {
     /// ends.
     pub fn is_drained(&self) -> bool {
         let is_done = |link: &Link| !link.is_running() || link.is_up() && link.sender.is_drained();
-        self.replies.is_empty() && self.links.iter().all(is_done)
+        self.replies.0.is_empty() && self.links.iter().all(is_done)
     }
 
     /// The links that our user has not closed.
     pub fn peers(&self) -> impl Iterator<Item = PeerId> {
-        self.links.iter().filter(|link| !link.is_closing()).map(Link::id)
+        self.links.iter().filter(|link| !link.is_closing()).map(|link| link.id)
     }
 
     /// The paths of all links and of all queued replies: their numbers must keep their meaning.
     pub fn paths(&self) -> impl Iterator<Item = PathId> {
-        self.links.iter().flat_map(|link| link.paths.ids()).chain(self.replies.paths())
+        self.links
+            .iter()
+            .flat_map(|link| link.paths.ids())
+            .chain(self.replies.0.iter().map(|reply| reply.path))
     }
 
     /// Links that occupy a slot, in any state.
@@ -387,7 +386,7 @@ impl Endpoint {
         if let Some(link) = self.links.at_mut(slot)
             && link.backlogs.frees_room(self.shares.bytes())
         {
-            link.receiver.acknowledge.make_due();
+            link.receiver.acknowledge.due = true;
         }
     }
 }

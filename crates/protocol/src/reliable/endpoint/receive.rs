@@ -65,10 +65,10 @@ impl Endpoint {
             return self.replies.push(Reply { path, function, token, body: ReplyBody::Unknown });
         };
         let Some(link) = self.links.at_mut(slot) else { return };
-        match link.state() {
-            State::Up | State::Closing { .. } => link.heard(now_ns),
+        match link.state {
+            State::Up | State::Closing { .. } => link.liveness.heard(now_ns),
             // A frame of the link overtook the Accept. Its sender has read our token.
-            State::Opening | State::Accepting if link.opening.peer_token() != 0 => {
+            State::Opening | State::Accepting if link.opening.peer_token != 0 => {
                 link.paths.heard_by(path, header.length as usize);
                 if !self.come_up(slot, now_ns) {
                     return;
@@ -84,19 +84,19 @@ impl Endpoint {
         };
         let counters = &mut self.counters;
         counters.acknowledgements_received += (header.kind == FrameKind::Acknowledge) as u64;
-        let delivered = link.sender.requests_delivered();
+        let delivered = link.sender.requests_delivered;
         if !link.acknowledged(header, received, counters, now_ns) {
             counters.frames_malformed += 1;
             return;
         }
-        if link.sender.requests_delivered() != delivered {
-            sink.delivered(link.id(), link.sender.requests_delivered());
+        if link.sender.requests_delivered != delivered {
+            sink.delivered(link.id, link.sender.requests_delivered);
         }
         let is_data = header.kind == FrameKind::Data;
         if header.flags & FLAG_ANSWER != 0 {
             link.receiver.asked(is_data.then_some(header.sequence));
         } else if is_data {
-            link.takes_share(&mut self.shares, now_ns);
+            self.shares.sends(&mut link.sent_in_span, now_ns);
         }
         if is_data {
             match part_of(body) {
@@ -104,7 +104,9 @@ impl Endpoint {
                 Some(part) => {
                     // A frame that no longer fits the path comes in parts. Once whole, it is
                     // handled like any other.
-                    if let Some(whole) = link.receiver.join(header.sequence, part) {
+                    if let Some(whole) =
+                        link.receiver.parts.arrive(link.receiver.expected, header.sequence, part)
+                    {
                         self.handle_data(slot, header.sequence, &whole, now_ns, sink);
                     }
                 }
@@ -147,7 +149,7 @@ impl Endpoint {
         }
         let Some(link) = self.links.at_mut(slot) else { return };
         link.receiver.advance(now_ns);
-        if link.receiver.has_early() {
+        if !link.receiver.early.is_empty() {
             self.take_early(slot, now_ns, sink);
         }
         self.consumed(slot);
@@ -158,7 +160,9 @@ impl Endpoint {
     fn take_early(&mut self, slot: usize, now_ns: u64, sink: &mut impl Sink) {
         loop {
             let Some(link) = self.links.at_mut(slot) else { return };
-            let Some((buffer, length)) = link.receiver.take_early() else { break };
+            let Some((buffer, length)) = link.receiver.early.take(link.receiver.expected) else {
+                break;
+            };
             let bytes = self.early.lend(buffer);
             let is_sound = self.take_sections(slot, &bytes[..length], sink);
             self.early.give_back(buffer, bytes);
@@ -176,7 +180,7 @@ impl Endpoint {
     fn take_sections(&mut self, slot: usize, body: &[u8], sink: &mut impl Sink) -> bool {
         let Some(link) = self.links.at_mut(slot) else { return false };
         let is_sound = link.take_sections(body, &self.gates, &mut self.counters, sink);
-        if link.notices.has_gates() {
+        if link.notices.gates {
             self.links.eventful.push(slot);
         }
         is_sound

@@ -27,7 +27,7 @@ pub(super) enum ReplyBody {
 }
 
 /// A queue of replies.
-pub(super) struct Replies(VecDeque<Reply>);
+pub(super) struct Replies(pub VecDeque<Reply>);
 
 impl Replies {
     pub fn new() -> Self {
@@ -39,20 +39,5 @@ impl Replies {
         if self.0.len() < REPLIES {
             self.0.push_back(reply);
         }
-    }
-
-    #[inline]
-    pub fn pop(&mut self) -> Option<Reply> {
-        self.0.pop_front()
-    }
-
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// The paths of all replies.
-    pub fn paths(&self) -> impl Iterator<Item = PathId> {
-        self.0.iter().map(|reply| reply.path)
     }
 }

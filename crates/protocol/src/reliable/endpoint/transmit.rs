@@ -20,7 +20,7 @@ impl Endpoint {
     /// the buffer is free once the frame has gone.
     #[inline]
     pub fn poll_transmit(&mut self, now_ns: u64, buffer: &mut [u8]) -> Option<Transmit> {
-        if now_ns >= self.links.next_timer_ns() {
+        if now_ns >= self.links.next_timer_ns {
             self.run_timers(now_ns);
         }
         while let Some((peer, queue_pair)) = self.gates.next_wanted() {
@@ -29,7 +29,7 @@ impl Endpoint {
         if buffer.len() < MIN_FRAME_BYTES {
             return None;
         }
-        if let Some(reply) = self.replies.pop() {
+        if let Some(reply) = self.replies.0.pop_front() {
             return self.write_reply(&reply, buffer);
         }
         while let Some(slot) = self.links.ready.front() {
@@ -90,14 +90,14 @@ impl Endpoint {
             false => link.paths.ask_by(now_ns),
         };
         let (kind, token) = match is_accept {
-            true => (FrameKind::Accept, link.opening.peer_token()),
+            true => (FrameKind::Accept, link.opening.peer_token),
             false => (FrameKind::Open, link.paths.cookie(path)),
         };
         let link = self.links.at(slot)?;
         let header = FrameHeader {
             sequence: link.opening.first_number(),
             credit,
-            ..FrameHeader::new(kind, link.peer().function, self.me.function, token)
+            ..FrameHeader::new(kind, link.peer.function, self.me.function, token)
         };
         let path = link.paths.id(path);
         let length = write_whole(header, &self.open_body(link, is_accept).emit(), buffer)?;
@@ -107,16 +107,15 @@ impl Endpoint {
 
     #[cold]
     fn write_reply(&mut self, reply: &Reply, buffer: &mut [u8]) -> Option<Transmit> {
-        let header = |kind| FrameHeader::new(kind, reply.function, self.me.function, reply.token);
+        let mut write = |kind, body: &[u8]| {
+            let header = FrameHeader::new(kind, reply.function, self.me.function, reply.token);
+            write_whole(header, body, buffer)
+        };
         let length = match reply.body {
-            ReplyBody::Unknown => write_whole(header(FrameKind::Unknown), &[], buffer),
-            ReplyBody::Close(reason) => {
-                write_whole(header(FrameKind::Close), &[reason as u8], buffer)
-            }
-            ReplyBody::Refuse(body) => write_whole(header(FrameKind::Refuse), &body.emit(), buffer),
-            ReplyBody::Challenge(body) => {
-                write_whole(header(FrameKind::Challenge), &body.emit(), buffer)
-            }
+            ReplyBody::Unknown => write(FrameKind::Unknown, &[]),
+            ReplyBody::Close(reason) => write(FrameKind::Close, &[reason as u8]),
+            ReplyBody::Refuse(body) => write(FrameKind::Refuse, &body.emit()),
+            ReplyBody::Challenge(body) => write(FrameKind::Challenge, &body.emit()),
         }?;
         Some(Transmit { path: reply.path, length })
     }

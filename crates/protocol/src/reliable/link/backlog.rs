@@ -15,7 +15,7 @@ pub(crate) struct Backlogs {
     channels: [Backlog; 2],
     advertised: [u32; 2],
     /// Our user has closed the link, and packets for it were discarded.
-    has_discarded: bool,
+    pub has_discarded: bool,
 }
 
 /// The packets of one channel.
@@ -59,12 +59,6 @@ impl Backlogs {
     #[inline]
     pub fn are_waiting(&self) -> bool {
         self.channels.iter().any(Backlog::is_waiting)
-    }
-
-    /// Whether packets were discarded since our user closed the link.
-    #[inline]
-    pub fn have_discarded(&self) -> bool {
-        self.has_discarded
     }
 
     /// Takes in the packets of one section, and offers those that are whole if `may_offer`.

@@ -51,7 +51,7 @@ impl EarlyFrames {
 }
 
 /// Which early frames of one link are kept, and in which buffers.
-pub(super) struct EarlySet {
+pub(crate) struct EarlySet {
     /// Buffer and length, by sequence number modulo the window; empty until first needed.
     slots: Box<[(u16, u16)]>,
     count: u16,

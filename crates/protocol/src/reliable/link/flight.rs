@@ -31,8 +31,9 @@ pub(super) struct Sent {
 pub(super) struct Flight {
     frames: VecDeque<Sent>,
     /// Sequence number of the oldest.
-    oldest: u32,
-    in_flight: u32,
+    pub oldest: u32,
+    /// Number of frames that are neither acknowledged nor lost.
+    pub in_flight: u32,
     lost: u32,
     /// Every lost frame has at least this index.
     lost_from: usize,
@@ -53,18 +54,6 @@ impl Flight {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()
-    }
-
-    /// Sequence number of the oldest frame.
-    #[inline]
-    pub fn oldest(&self) -> u32 {
-        self.oldest
-    }
-
-    /// Number of frames that are neither acknowledged nor lost.
-    #[inline]
-    pub fn in_flight(&self) -> u32 {
-        self.in_flight
     }
 
     /// Whether a frame is to be retransmitted.

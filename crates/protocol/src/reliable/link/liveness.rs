@@ -15,7 +15,8 @@ pub(crate) struct Liveness {
     probes: u32,
     /// Timeouts since the last sign of life.
     timeouts: u32,
-    probe_due: bool,
+    /// The next frame demands an answer.
+    pub probe_due: bool,
 }
 
 impl Liveness {
@@ -69,22 +70,6 @@ impl Liveness {
         if self.probes == 0 && now_ns >= self.probed_ns + self.interval_ns / PROBES_PER_INTERVAL {
             self.probe(1, now_ns);
         }
-    }
-
-    /// The peer must answer the next frame.
-    pub fn ask(&mut self) {
-        self.probe_due = true;
-    }
-
-    #[inline]
-    pub fn is_probe_due(&self) -> bool {
-        self.probe_due
-    }
-
-    /// A frame goes that the peer answers, if a probe was due.
-    #[inline]
-    pub fn probed(&mut self) {
-        self.probe_due = false;
     }
 
     /// Counts a timeout; returns the number since the last sign of life.

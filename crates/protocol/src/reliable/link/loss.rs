@@ -83,8 +83,8 @@ impl LossDetection {
         let count = match self.recovery {
             // Go back once for each gap: a peer that keeps early frames may report it often. A
             // timeout covers the rest.
-            Recovery::GoBack if is_lose && self.went_back != Some(flight.oldest()) => {
-                self.went_back = Some(flight.oldest());
+            Recovery::GoBack if is_lose && self.went_back != Some(flight.oldest) => {
+                self.went_back = Some(flight.oldest);
                 flight.lose(|sent| {
                     paths.leave_flight(sent.path);
                     sent_at_ns = Some(sent.sent_at_ns);
@@ -95,8 +95,8 @@ impl LossDetection {
             Recovery::Selective => {
                 // Either the peer misses the oldest and had no room for a later one, or the last
                 // frame of all was lost.
-                let stuck = is_lose && empty && header.acknowledged == flight.oldest();
-                let round_trip_ns = round_trip.smooth_ns() * 2;
+                let stuck = is_lose && empty && header.acknowledged == flight.oldest;
+                let round_trip_ns = round_trip.smooth_ns * 2;
                 let mut is_first = true;
                 // A dead path gives no evidence about itself. Progress on other paths does (H-29).
                 let patience_ns = round_trip.patience_ns();

@@ -16,7 +16,6 @@ mod early;
 mod flight;
 mod liveness;
 mod loss;
-mod notices;
 mod opening;
 mod parts;
 mod path_mtu;
@@ -44,7 +43,6 @@ use super::{Channel, Config, Counters, DownReason, PathId, PeerId, Recovery, Sin
 use crate::canary::planted;
 use backlog::Backlogs;
 use liveness::Liveness;
-use notices::Notices;
 use path_mtu::PathMtu;
 use sender::Written;
 use writer::Writer;
@@ -76,16 +74,16 @@ pub(super) enum State {
 }
 
 pub(super) struct Link {
-    id: PeerId,
-    peer: FunctionId,
-    state: State,
+    pub id: PeerId,
+    pub peer: FunctionId,
+    pub state: State,
     /// How many links had come up when this one did, itself included; 0 until then.
-    came_up: u64,
+    pub came_up: u64,
     /// An earlier link from the same function that must end first, or whose packets must be taken
     /// first.
-    predecessor: Option<PeerId>,
+    pub predecessor: Option<PeerId>,
     /// The span of [`Shares`] in which the peer last had more to send.
-    sent_in_span: u32,
+    pub sent_in_span: u32,
     pub opening: Opening,
     pub paths: Paths,
     pub sender: Sender,
@@ -93,8 +91,18 @@ pub(super) struct Link {
     pub gates: LinkGates,
     pub backlogs: Backlogs,
     pub notices: Notices,
-    path_mtu: PathMtu,
-    liveness: Liveness,
+    pub path_mtu: PathMtu,
+    pub liveness: Liveness,
+}
+
+/// Events of a link that its user has not been told.
+#[derive(Default)]
+pub(super) struct Notices {
+    pub up: bool,
+    pub gates: bool,
+    pub down: bool,
+    /// `down` was set, and is not set again.
+    pub has_ended: bool,
 }
 
 impl Link {
@@ -136,19 +144,6 @@ impl Link {
         *self = Link { paths: self.paths, predecessor: self.predecessor, ..new };
     }
 
-    pub fn id(&self) -> PeerId {
-        self.id
-    }
-
-    pub fn peer(&self) -> FunctionId {
-        self.peer
-    }
-
-    #[inline]
-    pub fn state(&self) -> State {
-        self.state
-    }
-
     /// Whether packets can be sent.
     #[inline]
     pub fn is_up(&self) -> bool {
@@ -176,28 +171,23 @@ impl Link {
     /// Asks the peer, too, on a link that the peer has asked for.
     pub fn ask_too(&mut self, give_up_ns: u64) {
         self.state = State::Opening;
-        self.opening.set_open_due(true);
-        self.opening.start_over();
-        self.opening.give_up_at(give_up_ns);
+        self.opening.open_due = true;
+        self.opening.repeats = 0;
+        self.opening.give_up_ns = give_up_ns;
     }
 
     /// The peer has confirmed the link; it is number `came_up` of all that came up.
     pub fn come_up(&mut self, came_up: u64, now_ns: u64) {
         if let Some(round_trip_ns) = self.opening.round_trip_ns(now_ns) {
             // One Open, one answer: the first round trip (RFC 6298 takes the handshake's, too).
-            self.sender.sample(round_trip_ns, now_ns);
+            self.sender.round_trip.sample(round_trip_ns, now_ns);
         }
         self.state = State::Up;
         self.came_up = came_up;
-        self.opening.set_open_due(false);
+        self.opening.open_due = false;
         self.paths.forget_guesses();
         self.liveness.heard(now_ns);
-        self.notices.up();
-    }
-
-    /// How many links had come up when this one did; 0 until then.
-    pub fn came_up(&self) -> u64 {
-        self.came_up
+        self.notices.up = true;
     }
 
     /// Our user has closed it while it was up.
@@ -205,40 +195,20 @@ impl Link {
         self.state = State::Closing { until_ns: now_ns.saturating_add(LINGER_NS) };
     }
 
-    /// It has ended.
-    pub fn end(&mut self, reason: DownReason) {
-        self.state = State::Down(reason);
-    }
-
-    /// The link that must end, or whose packets must be taken, before this one goes on.
-    #[inline]
-    pub fn predecessor(&self) -> Option<PeerId> {
-        self.predecessor
-    }
-
-    pub fn wait_for(&mut self, predecessor: Option<PeerId>) {
-        self.predecessor = predecessor;
-    }
-
     /// Takes over the values of the peer's Open or Accept. `ours` is the network's MTU.
     pub fn learn(&mut self, config: &Config, ours: usize, header: &FrameHeader, open: &OpenBody) {
         self.opening.learn(config, open);
         self.sender.learn(config, header, open);
-        self.receiver.learn(header.sequence);
-        self.path_mtu.learn(open.frame_bytes as usize);
+        self.receiver.expected = header.sequence;
+        self.path_mtu.peer_bytes = open.frame_bytes as usize;
         self.agree_on_frame_bytes(ours);
     }
 
     /// Sets the longest frame: the smaller of the peer's limit and `ours`, the network's.
     pub fn agree_on_frame_bytes(&mut self, ours: usize) {
         self.path_mtu.agree(ours);
-        self.sender.restart_part();
-    }
-
-    /// Longest frame that goes now.
-    #[inline]
-    pub fn frame_bytes(&self) -> usize {
-        self.path_mtu.frame_bytes()
+        // The length of the frame that goes in parts may have changed.
+        self.sender.part = None;
     }
 
     /// Another place claims to be the peer and has shown that it receives there. Asks the peer for
@@ -262,7 +232,7 @@ impl Link {
             State::Closing { until_ns } => until_ns,
         };
         self.sender
-            .timeout_ns()
+            .timeout_ns
             .min(self.liveness.deadline_ns())
             .min(self.receiver.acknowledge.deadline_ns())
             .min(until_ns)
@@ -284,9 +254,9 @@ impl Link {
             State::Closing { .. } | State::Up => {}
         }
         if now_ns >= self.receiver.acknowledge.deadline_ns() {
-            self.receiver.acknowledge.make_due();
+            self.receiver.acknowledge.due = true;
         }
-        if now_ns >= self.sender.timeout_ns() && !self.timed_out(config, counters, now_ns) {
+        if now_ns >= self.sender.timeout_ns && !self.timed_out(config, counters, now_ns) {
             return Some(DownReason::Dead);
         }
         self.path_mtu.regrow(now_ns);
@@ -306,8 +276,8 @@ impl Link {
         let timeouts = self.liveness.timed_out();
         let attempts = self.sender.timed_out(&mut self.paths, now_ns);
         self.path_mtu.timed_out(attempts, now_ns);
-        if self.sender.is_flight_empty() {
-            self.liveness.ask();
+        if self.sender.flight.is_empty() {
+            self.liveness.probe_due = true;
         }
         timeouts <= config.retries && attempts / 8 <= config.retries
     }
@@ -317,8 +287,8 @@ impl Link {
     pub fn has_something(&self) -> bool {
         self.opening.is_due()
             || self.is_running()
-                && (self.receiver.acknowledge.is_due()
-                    || self.liveness.is_probe_due()
+                && (self.receiver.acknowledge.due
+                    || self.liveness.probe_due
                     || self.sender.may_send() && self.sender.has_data(self.gates.is_owing()))
     }
 
@@ -326,24 +296,12 @@ impl Link {
     /// frames can be filled.
     #[inline]
     pub fn is_urgent(&self, frames: usize) -> bool {
-        self.is_running() && self.sender.is_urgent(frames * self.frame_bytes())
+        self.is_running() && self.sender.is_urgent(frames * self.path_mtu.frame_bytes)
     }
 
     /// The path by which the peer was last heard.
     pub fn way_back(&self) -> PathId {
         self.paths.id(self.paths.back(CLOSE_FRAME_BYTES))
-    }
-
-    /// A sign of life.
-    #[inline]
-    pub fn heard(&mut self, now_ns: u64) {
-        self.liveness.heard(now_ns);
-    }
-
-    /// The peer has more to send: it takes part in the division of credit.
-    #[inline]
-    pub fn takes_share(&mut self, shares: &mut Shares, now_ns: u64) {
-        shares.sends(&mut self.sent_in_span, now_ns);
     }
 
     /// Takes in the acknowledgement and the credit of a frame. `received` is the selective
@@ -411,7 +369,7 @@ impl Link {
                     // here.
                     let Some(index) = gates.index(queue_pair) else { return false };
                     if self.gates.told(index, state) {
-                        self.notices.gates();
+                        self.notices.gates = true;
                     }
                 }
                 News::Ask { queue_pair } => {
@@ -436,28 +394,27 @@ impl Link {
         now_ns: u64,
         buffer: &mut [u8],
     ) -> Option<Transmit> {
-        let limit = buffer.len().min(self.frame_bytes());
+        let limit = buffer.len().min(self.path_mtu.frame_bytes);
         let mut frame = Writer::new(&mut buffer[..limit]);
         let (mut is_whole, sent) = self.write_data(&mut frame, gates, counters, now_ns);
         if sent.is_none() {
-            let is_due =
-                self.receiver.acknowledge.is_due() && !planted("reliable-drop-acknowledgement");
-            if !is_due && !self.liveness.is_probe_due() {
+            let is_due = self.receiver.acknowledge.due && !planted("reliable-drop-acknowledgement");
+            if !is_due && !self.liveness.probe_due {
                 self.sender.arm_timeout(now_ns);
                 return None;
             }
             frame.clear();
             is_whole = self.receiver.write(&mut frame, 0);
             counters.acknowledgements_sent += 1;
-            counters.loses_sent += self.receiver.acknowledge.loses() as u64;
+            counters.loses_sent += self.receiver.acknowledge.lose as u64;
         }
         let (path, sequence) = sent.unwrap_or_else(|| {
             let path = self.paths.back(frame.length());
             self.paths.spend(path, frame.length());
-            (path, self.sender.next())
+            (path, self.sender.flight.next())
         });
-        let asks = self.liveness.is_probe_due() || sent.is_some() && self.sender.is_all_sent();
-        self.liveness.probed();
+        let asks = self.liveness.probe_due || sent.is_some() && self.sender.is_all_sent();
+        self.liveness.probe_due = false;
         let (loses, held_back_ns) = self.receiver.went(is_whole, sent.is_some(), now_ns);
         let header = FrameHeader {
             kind: if sent.is_some() { FrameKind::Data } else { FrameKind::Acknowledge },
@@ -465,14 +422,14 @@ impl Link {
             from,
             flags: if loses { FLAG_LOSE } else { 0 }
                 | if asks { FLAG_ANSWER } else { 0 }
-                | if self.backlogs.have_discarded() { FLAG_DISCARDS } else { 0 },
+                | if self.backlogs.has_discarded { FLAG_DISCARDS } else { 0 },
             length: frame.length() as u16,
             held_back: (held_back_ns / HELD_BACK_UNIT_NS).min(u16::MAX as u64) as u16,
-            token: self.opening.peer_token(),
+            token: self.opening.peer_token,
             sequence,
             acknowledged: self
                 .receiver
-                .expected()
+                .expected
                 .wrapping_add(planted("reliable-acknowledge-ahead") as u32),
             credit: self.backlogs.advertise(shares.bytes()),
         };
@@ -498,14 +455,14 @@ impl Link {
         now_ns: u64,
     ) -> (bool, Option<Written>) {
         let Link { sender, receiver, paths, .. } = self;
-        if !sender.may_send() || receiver.acknowledge.is_next() {
+        if !sender.may_send() || receiver.acknowledge.is_next {
             return (true, None);
         }
-        if let Some(index) = sender.first_lost() {
+        if let Some(index) = sender.flight.first_lost() {
             let content = sender.content_bytes(index);
             let (is_whole, sent) = if content > frame.room() {
                 // A part is alone in its frame.
-                let is_whole = !receiver.has_early() || planted("reliable-lose-without-bitmap");
+                let is_whole = receiver.early.is_empty() || planted("reliable-lose-without-bitmap");
                 (is_whole, sender.send_part(index, frame, paths, now_ns))
             } else {
                 let is_whole = receiver.write(frame, content);

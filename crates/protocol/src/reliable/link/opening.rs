@@ -15,28 +15,29 @@ const FIRST_REPEAT_NS: u64 = 5_000_000;
 /// What identifies the link at both sides, and the timer of Open and Accept.
 pub(crate) struct Opening {
     /// Frames to us carry `token`; frames to the peer carry `peer_token`, 0 while it is unknown.
-    token: u64,
-    peer_token: u64,
+    pub token: u64,
+    pub peer_token: u64,
     /// Which of our openings this is. A later one has a greater number.
-    number: u64,
-    peer_incarnation: u64,
+    pub number: u64,
+    pub peer_incarnation: u64,
     peer_number: u64,
     /// When to forget the peer's values above, unless the link is up by then.
-    forget_ns: u64,
+    pub forget_ns: u64,
     /// The version and the features that both agreed on.
-    version: u8,
-    features: u32,
+    pub version: u8,
+    pub features: u32,
     /// When to give up a link that is not up.
-    give_up_ns: u64,
+    pub give_up_ns: u64,
     /// How long to ask, if that time begins with the first Open.
-    patience_ns: Option<u64>,
+    pub patience_ns: Option<u64>,
     /// When to repeat Open or Accept, and how often it was sent.
     repeat_ns: u64,
-    repeats: u32,
+    pub repeats: u32,
     /// When Open or Accept was last sent.
     asked_ns: u64,
-    open_due: bool,
-    accept_due: bool,
+    /// An Open must go, and an Accept must go.
+    pub open_due: bool,
+    pub accept_due: bool,
 }
 
 impl Opening {
@@ -72,37 +73,14 @@ impl Opening {
         }
     }
 
-    #[inline]
-    pub fn token(&self) -> u64 {
-        self.token
-    }
-
     /// The first frame number and the first sum of credit that we count.
     pub fn first_number(&self) -> u32 {
         first_number(self.token)
     }
 
-    #[inline]
-    pub fn peer_token(&self) -> u64 {
-        self.peer_token
-    }
-
-    pub fn number(&self) -> u64 {
-        self.number
-    }
-
-    pub fn peer_incarnation(&self) -> u64 {
-        self.peer_incarnation
-    }
-
     /// The peer's incarnation and opening: a later one is greater.
     pub fn peer_age(&self) -> (u64, u64) {
         (self.peer_incarnation, self.peer_number)
-    }
-
-    /// The agreed version and features.
-    pub fn agreed(&self) -> (u8, u32) {
-        (self.version, self.features)
     }
 
     /// Takes over what the peer's Open or Accept says of the peer.
@@ -112,44 +90,6 @@ impl Opening {
         self.peer_number = open.opening;
         self.version = config.common_version(open.version_low, open.version_high).unwrap_or(0);
         self.features = open.features & config.features[0];
-    }
-
-    /// The peer's values came in an Open, and count until then without a confirmation.
-    pub fn forget_at(&mut self, forget_ns: u64) {
-        self.forget_ns = forget_ns;
-    }
-
-    /// Whether the peer did not confirm its Open in time.
-    pub fn is_unconfirmed(&self, now_ns: u64) -> bool {
-        now_ns >= self.forget_ns
-    }
-
-    pub fn give_up_at(&mut self, give_up_ns: u64) {
-        self.give_up_ns = give_up_ns;
-    }
-
-    pub fn give_up_ns(&self) -> u64 {
-        self.give_up_ns
-    }
-
-    /// Gives up `patience_ns` after the first Open.
-    pub fn give_up_after(&mut self, patience_ns: u64) {
-        self.patience_ns = Some(patience_ns);
-    }
-
-    /// An Open must go, or must not.
-    pub fn set_open_due(&mut self, is_due: bool) {
-        self.open_due = is_due;
-    }
-
-    /// An Accept must go.
-    pub fn answer(&mut self) {
-        self.accept_due = true;
-    }
-
-    /// Earlier attempts do not count any more.
-    pub fn start_over(&mut self) {
-        self.repeats = 0;
     }
 
     /// Whether the peer does not answer where it is asked.

@@ -10,7 +10,7 @@ const RUNS: usize = 128;
 
 /// Holds at most one frame. Its sender repeats all parts until the frame is acknowledged, possibly
 /// cut differently. So bytes are kept in any order.
-pub(super) struct Parts {
+pub(crate) struct Parts {
     sequence: u32,
     bytes: Vec<u8>,
     /// Which bytes have come: runs in ascending order that do not touch.

@@ -10,10 +10,10 @@ const REGROW_NS: u64 = 10_000_000_000;
 
 pub(crate) struct PathMtu {
     /// Longest frame sent now, and the agreed limit.
-    frame_bytes: usize,
+    pub frame_bytes: usize,
     agreed_bytes: usize,
     /// Longest frame that the peer takes.
-    peer_bytes: usize,
+    pub peer_bytes: usize,
     /// When the length last changed.
     changed_ns: u64,
     /// Transmissions of the oldest frame after which it may be too long for the path.
@@ -29,17 +29,6 @@ impl PathMtu {
             changed_ns: 0,
             attempts_to_shrink: ATTEMPTS_BEFORE_SHRINKING,
         }
-    }
-
-    /// Longest frame that goes now.
-    #[inline]
-    pub fn frame_bytes(&self) -> usize {
-        self.frame_bytes
-    }
-
-    /// The peer takes frames of up to `peer_bytes`.
-    pub fn learn(&mut self, peer_bytes: usize) {
-        self.peer_bytes = peer_bytes;
     }
 
     /// Sets the longest frame: the smaller of the peer's limit and `ours`, the network's.

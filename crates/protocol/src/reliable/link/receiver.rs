@@ -1,7 +1,5 @@
 //! The receiving half of a link: which frame comes next, which came early, and what to acknowledge.
 
-use alloc::vec::Vec;
-
 use bellwire_wire::frame::section::{
     RECEIVED_BITMAP_BYTES, RECEIVED_FIXED_BYTES, SECTION_BYTES, SectionKind,
 };
@@ -15,10 +13,10 @@ use crate::reliable::{Config, Counters, Recovery};
 
 pub(crate) struct Receiver {
     /// Sequence number of the next frame in order.
-    expected: u32,
-    early: EarlySet,
+    pub expected: u32,
+    pub early: EarlySet,
     /// The parts received of a frame that comes in parts.
-    parts: Parts,
+    pub parts: Parts,
     /// When to acknowledge.
     pub acknowledge: Acknowledge,
     /// Frames that came again, and the number that the peer was told last.
@@ -52,17 +50,6 @@ impl Receiver {
         }
     }
 
-    /// The peer's first frame has number `first`.
-    pub fn learn(&mut self, first: u32) {
-        self.expected = first;
-    }
-
-    /// Sequence number of the next frame in order.
-    #[inline]
-    pub fn expected(&self) -> u32 {
-        self.expected
-    }
-
     /// Compares a frame with those that came.
     #[inline]
     pub fn arrival(&self, sequence: u32) -> Arrival {
@@ -87,13 +74,8 @@ impl Receiver {
     pub fn repeated(&mut self) {
         self.repetitions = self.repetitions.wrapping_add(1);
         if !planted("reliable-no-reacknowledge") {
-            self.acknowledge.make_due();
+            self.acknowledge.due = true;
         }
-    }
-
-    /// Takes in one part of a frame; returns the whole body if no other part is missing.
-    pub fn join(&mut self, sequence: u32, part: &[u8]) -> Option<Vec<u8>> {
-        self.parts.arrive(self.expected, sequence, part)
     }
 
     /// A gap: keeps the frame, and tells the sender what is missing (LOSE, H-14).
@@ -140,33 +122,17 @@ impl Receiver {
         }
     }
 
-    /// Whether early frames are kept.
-    #[inline]
-    pub fn has_early(&self) -> bool {
-        !self.early.is_empty()
-    }
-
-    /// Takes the early frame whose turn has come: its buffer and length.
-    pub fn take_early(&mut self) -> Option<(u16, usize)> {
-        self.early.take(self.expected)
-    }
-
     /// An early frame is taken: a gap is closed.
     pub fn advance_early(&mut self, now_ns: u64) {
         self.advance(now_ns);
         self.acknowledge.closed(self.early.is_empty());
     }
 
-    /// Frees the buffers of early frames.
-    pub fn forget_early(&mut self, frames: &mut EarlyFrames) {
-        self.early.clear(frames);
-    }
-
     /// The peer asks for an acknowledgement with this frame. `sequence`: that of its data, if any.
     pub fn asked(&mut self, sequence: Option<u32>) {
         match sequence == Some(self.expected) {
             true => self.acknowledge.want(),
-            false => self.acknowledge.make_due(),
+            false => self.acknowledge.due = true,
         }
     }
 
@@ -195,7 +161,7 @@ impl Receiver {
     #[inline]
     pub fn went(&mut self, is_whole: bool, with_data: bool, now_ns: u64) -> (bool, u64) {
         // LOSE without the bitmap means that nothing was kept.
-        let loses = self.acknowledge.loses() && is_whole;
+        let loses = self.acknowledge.lose && is_whole;
         if loses {
             self.repetitions_told = self.repetitions;
         }

@@ -7,15 +7,16 @@ const MINIMUM_AGE_NS: u64 = 10_000_000_000;
 #[derive(Clone, Copy)]
 pub(super) struct RoundTrip {
     /// Smoothed round trip; 0: none measured yet.
-    smooth_ns: u64,
+    pub smooth_ns: u64,
     variation_ns: u64,
-    minimum_ns: u64,
+    /// Smallest recent round trip; `u64::MAX`: none measured yet.
+    pub minimum_ns: u64,
     recent_minimum_ns: u64,
     minimum_since_ns: u64,
     bounds_ns: [u64; 2],
     first_ns: u64,
     /// Timeouts since the last progress: each doubles the next (RFC 6298, 5.5).
-    backoff: u32,
+    pub backoff: u32,
 }
 
 impl RoundTrip {
@@ -51,29 +52,6 @@ impl RoundTrip {
             self.recent_minimum_ns = sample;
             self.minimum_since_ns = now_ns;
         }
-    }
-
-    /// Smoothed round trip, in ns; 0: none measured yet.
-    #[inline]
-    pub fn smooth_ns(&self) -> u64 {
-        self.smooth_ns
-    }
-
-    /// Smallest recent round trip, in ns; `u64::MAX`: none measured yet.
-    #[inline]
-    pub fn minimum_ns(&self) -> u64 {
-        self.minimum_ns
-    }
-
-    /// Something was acknowledged: the timeout is not doubled any more.
-    #[inline]
-    pub fn progress(&mut self) {
-        self.backoff = 0;
-    }
-
-    /// A timeout: doubles the next one.
-    pub fn back_off(&mut self) {
-        self.backoff += 1;
     }
 
     /// The timeout without doubling: an acknowledgement takes at most this long unless something is

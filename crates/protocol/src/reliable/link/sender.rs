@@ -36,9 +36,9 @@ const SECTIONS: [SectionKind; STREAMS] =
 pub(crate) struct Sender {
     /// Of requests, responses and news.
     streams: [SendStream; STREAMS],
-    flight: Flight,
+    pub(super) flight: Flight,
     loss: LossDetection,
-    round_trip: RoundTrip,
+    pub(super) round_trip: RoundTrip,
     congestion: Congestion,
     /// The agreed window, in frames.
     window: u32,
@@ -46,15 +46,15 @@ pub(crate) struct Sender {
     packet_bytes: u32,
     coalesce: bool,
     /// When the wait for an acknowledgement or for credit ends.
-    timeout_ns: u64,
+    pub timeout_ns: u64,
     /// The frame that goes in parts now: its number, the bytes sent, and its path.
-    part: Option<(u32, usize, u8)>,
+    pub part: Option<(u32, usize, u8)>,
     /// Packets in `flight` and in `streams`, for the counters.
-    packets_unacknowledged: u64,
+    pub packets_unacknowledged: u64,
     /// Requests queued so far, and how many of them the peer's user has taken or its endpoint
     /// keeps.
     requests_queued: u64,
-    requests_delivered: u64,
+    pub requests_delivered: u64,
     /// The peer's user has closed the link: an acknowledged packet no longer counts as delivered.
     discards: bool,
 }
@@ -129,11 +129,6 @@ impl Sender {
         }
     }
 
-    /// The handshake took so long.
-    pub fn sample(&mut self, round_trip_ns: u64, now_ns: u64) {
-        self.round_trip.sample(round_trip_ns, now_ns);
-    }
-
     /// Queues a packet. Returns the number of requests queued so far.
     #[inline]
     pub fn push(
@@ -169,21 +164,6 @@ impl Sender {
         debug_assert!(is_queued, "what is in flight of news is bounded by the window");
     }
 
-    /// Packets queued and not acknowledged.
-    pub fn packets_unacknowledged(&self) -> u64 {
-        self.packets_unacknowledged
-    }
-
-    /// The link has ended: returns the packets that count as failed.
-    pub fn fail_packets(&mut self) -> u64 {
-        core::mem::take(&mut self.packets_unacknowledged)
-    }
-
-    #[inline]
-    pub fn requests_delivered(&self) -> u64 {
-        self.requests_delivered
-    }
-
     /// Whether all that was queued is acknowledged.
     pub fn is_drained(&self) -> bool {
         self.flight.is_empty() && self.streams.iter().all(SendStream::is_empty)
@@ -195,11 +175,6 @@ impl Sender {
         !self.flight.has_lost() && self.streams.iter().all(|stream| stream.waiting_bytes() == 0)
     }
 
-    /// Whether everything sent is acknowledged.
-    pub fn is_flight_empty(&self) -> bool {
-        self.flight.is_empty()
-    }
-
     /// Most frames in flight now.
     #[inline]
     pub fn window_frames(&self) -> u32 {
@@ -209,7 +184,7 @@ impl Sender {
     /// Whether the windows allow one more frame.
     #[inline]
     pub fn may_send(&self) -> bool {
-        self.flight.in_flight() < self.window_frames() || planted("reliable-ignore-window")
+        self.flight.in_flight < self.window_frames() || planted("reliable-ignore-window")
     }
 
     /// Whether one more frame may be without acknowledgement.
@@ -229,33 +204,9 @@ impl Sender {
     /// wait.
     #[inline]
     pub fn is_urgent(&self, bytes: usize) -> bool {
-        let is_much = |stream: &SendStream| {
-            stream.waiting_bytes() as usize + 64 >= bytes && !stream.is_stopped()
-        };
-        self.may_send() && (self.flight.in_flight() == 0 || self.streams.iter().any(is_much))
-    }
-
-    /// Sequence number of the next new frame.
-    #[inline]
-    pub fn next(&self) -> u32 {
-        self.flight.next()
-    }
-
-    /// Index of the oldest lost frame.
-    #[inline]
-    pub fn first_lost(&mut self) -> Option<usize> {
-        self.flight.first_lost()
-    }
-
-    /// The length of the frame that began to go in parts may have changed.
-    pub fn restart_part(&mut self) {
-        self.part = None;
-    }
-
-    /// When the wait for an acknowledgement or for credit ends.
-    #[inline]
-    pub fn timeout_ns(&self) -> u64 {
-        self.timeout_ns
+        let is_much =
+            |stream: &SendStream| stream.waiting_bytes() as usize + 64 >= bytes && !stream.stopped;
+        self.may_send() && (self.flight.in_flight == 0 || self.streams.iter().any(is_much))
     }
 
     /// Takes in the acknowledgement and the credit of a frame. `received` is the selective
@@ -273,15 +224,15 @@ impl Sender {
         for (stream, credit) in self.streams.iter_mut().zip(header.credit) {
             counters.gos += stream.grant(credit) as u64;
         }
-        let advance = header.acknowledged.wrapping_sub(self.flight.oldest());
+        let advance = header.acknowledged.wrapping_sub(self.flight.oldest);
         if advance as usize > self.flight.len() {
             // A reordered older acknowledgement says nothing new.
             return ((advance as i32) < 0).then_some(0);
         }
         self.discards |=
             header.flags & FLAG_DISCARDS != 0 && !planted("reliable-discarded-is-delivered");
-        let limited = self.flight.in_flight() + 1 >= self.window_frames();
-        let minimum_ns = self.round_trip.minimum_ns();
+        let limited = self.flight.in_flight + 1 >= self.window_frames();
+        let minimum_ns = self.round_trip.minimum_ns;
         let mut arrivals = Arrivals::default();
         for _ in 0..advance {
             let Some(sent) = self.flight.pop() else { break };
@@ -340,14 +291,14 @@ impl Sender {
 
     #[inline]
     fn progress(&mut self, header: &FrameHeader, arrivals: &Arrivals, limited: bool, now_ns: u64) {
-        self.round_trip.progress();
-        let mut round_trip_ns = self.round_trip.smooth_ns();
+        self.round_trip.backoff = 0;
+        let mut round_trip_ns = self.round_trip.smooth_ns;
         if let Some(newest) = arrivals.newest.filter(|newest| self.loss.is_telling(newest)) {
             let held_back_ns = header.held_back as u64 * HELD_BACK_UNIT_NS;
             round_trip_ns = now_ns.saturating_sub(newest.sent_at_ns).saturating_sub(held_back_ns);
             self.round_trip.sample(round_trip_ns, now_ns);
         }
-        let minimum_ns = self.round_trip.minimum_ns().min(round_trip_ns);
+        let minimum_ns = self.round_trip.minimum_ns.min(round_trip_ns);
         self.congestion.acknowledged(arrivals.count, round_trip_ns, minimum_ns, limited, now_ns);
         self.timeout_ns = NEVER;
         self.arm_timeout(now_ns);
@@ -356,7 +307,7 @@ impl Sender {
     /// Arms the timeout if there is something that it must recover (H-17).
     #[inline]
     pub fn arm_timeout(&mut self, now_ns: u64) {
-        let waits = !self.flight.is_empty() || self.streams.iter().any(SendStream::is_stopped);
+        let waits = !self.flight.is_empty() || self.streams.iter().any(|stream| stream.stopped);
         if !waits {
             self.timeout_ns = NEVER;
         } else if self.timeout_ns == NEVER && !planted("reliable-no-timeout") {
@@ -368,7 +319,7 @@ impl Sender {
     /// lost. Returns how often the oldest frame went.
     pub fn timed_out(&mut self, paths: &mut Paths, now_ns: u64) -> u32 {
         self.loss.timed_out(now_ns);
-        self.round_trip.back_off();
+        self.round_trip.backoff += 1;
         let timeout_ns = self.round_trip.timeout_ns();
         let mut failed = [false; PATHS];
         let lost = self.flight.lose(|sent| {
@@ -410,7 +361,7 @@ impl Sender {
         }
         let path = paths.choose(now_ns);
         self.flight.resend(index, now_ns, path, paths.send(path));
-        Some((path, self.flight.oldest().wrapping_add(index as u32)))
+        Some((path, self.flight.oldest.wrapping_add(index as u32)))
     }
 
     /// Sends the next part of a frame that is too long for the path now.
@@ -423,7 +374,7 @@ impl Sender {
         now_ns: u64,
     ) -> Option<Written> {
         let sent = self.flight.at(index)?;
-        let sequence = self.flight.oldest().wrapping_add(index as u32);
+        let sequence = self.flight.oldest.wrapping_add(index as u32);
         let mut whole = Vec::new();
         for ((stream, piece), kind) in self.streams.iter().zip(&sent.pieces).zip(SECTIONS) {
             if piece.length > 0 {
@@ -483,7 +434,7 @@ impl Sender {
                 pieces[index] = piece;
                 is_filled = true;
             }
-            counters.stops += stream.is_stopped() as u64;
+            counters.stops += stream.stopped as u64;
         }
         if !is_filled {
             return None;

@@ -58,7 +58,7 @@ pub(super) struct SendStream {
     spent: u32,
     granted: u32,
     /// The next record waits for credit (STOP).
-    stopped: bool,
+    pub stopped: bool,
 }
 
 impl SendStream {
@@ -206,12 +206,6 @@ impl SendStream {
         }
         self.granted = limit;
         core::mem::take(&mut self.stopped)
-    }
-
-    /// Whether the next record waits for credit (STOP).
-    #[inline]
-    pub fn is_stopped(&self) -> bool {
-        self.stopped
     }
 
     /// Whether bytes wait that may be sent.
