@@ -58,7 +58,7 @@ pub fn connect_talk_disconnect(fixture: &dyn Fixture) {
             assert_eq!(state, ConnectionState::Connected { peer });
             stage.nodes[1 - who].receive(100_000, 1);
             let send = Message::buffer(vec![who as u8; [8, 100_000][round % 2]]);
-            stage.nodes[who].function.post_send(pair, send).expect("posted");
+            stage.nodes[who].send_on(pair, send);
             assert_eq!(stage.success(who).peer, peer);
             assert_eq!(stage.success(1 - who).operation, Operation::Receive);
         }
@@ -94,7 +94,7 @@ pub fn connect_waits(fixture: &dyn Fixture) {
                 let patience = super::patience::limit();
                 let answer = asking.function.connect(pair, to, b"hello", patience);
                 assert_eq!(answer.expect("connected"), b"welcome");
-                asking.function.post_send(pair, Message::inline(b"first")).expect("posted");
+                asking.send(Message::inline(b"first"));
                 let done = asking.function.wait(asking.completions, how, patience).expect("sent");
                 assert_eq!(done.status, Status::Success);
                 asking

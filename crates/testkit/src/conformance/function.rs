@@ -42,7 +42,6 @@ pub fn closing_one_leaves_the_others(fixture: &dyn Fixture) {
     for number in 0..3 {
         stage.nodes.push(Node::of(device.clone(), number, &FunctionOptions::default()));
     }
-    let pair = stage.nodes[A].queue_pair;
     let to: Vec<_> = stage.nodes.iter().map(Node::address).collect();
     let full = stage.nodes[A].function.limits().eager_bytes + 1;
     // Function 1 has the maximum in flight, and its queue is full as well.
@@ -52,12 +51,10 @@ pub fn closing_one_leaves_the_others(fixture: &dyn Fixture) {
     ) {}
     for who in [1, 3] {
         for _ in 0..20 {
-            let theirs = stage.nodes[who].queue_pair;
             let other = stage.nodes[A].another();
             stage.nodes[A].receive_on(other, 8, 1);
             let address = stage.nodes[A].address_of(other);
-            let send = Message::inline(b"alongside").to(address);
-            stage.nodes[who].function.post_send(theirs, send).expect("room");
+            stage.nodes[who].send(Message::inline(b"alongside").to(address));
             stage.next(A);
             stage.success(who);
         }
@@ -66,8 +63,7 @@ pub fn closing_one_leaves_the_others(fixture: &dyn Fixture) {
     for who in [1, 2] {
         let theirs = stage.nodes[who].address();
         stage.nodes[who].receive(8, 0);
-        let send = Message::inline(b"still there").to(theirs);
-        stage.nodes[A].function.post_send(pair, send).expect("room");
+        stage.nodes[A].send(Message::inline(b"still there").to(theirs));
         while stage.next(A).operation != Operation::Send {}
         stage.next(who);
     }
@@ -82,7 +78,6 @@ pub fn functions_are_isolated(fixture: &dyn Fixture) {
     for number in 0..2 {
         stage.nodes.push(Node::of(device.clone(), number, &FunctionOptions::default()));
     }
-    let pair = stage.nodes[A].queue_pair;
     // Regions of both, with the same index if the library numbers them alike.
     let keys: Vec<_> = [1, 2]
         .map(|who| {
@@ -99,13 +94,13 @@ pub fn functions_are_isolated(fixture: &dyn Fixture) {
         ];
         for key in forged {
             let get = Get::new(key.slice(0, 64), vec![0xaa; 64]);
-            stage.nodes[A].function.post_get(pair, get).expect("accepted");
+            stage.nodes[A].get(get);
             let done = stage.next(A);
             assert_eq!(done.status, Status::WrongKey, "{done:?}");
             assert_eq!(done.buffer.unwrap().into_vec(), Some(vec![0xaa; 64]));
         }
         let get = Get::new(keys[own].slice(0, 64), vec![0xaa; 64]);
-        stage.nodes[A].function.post_get(pair, get).expect("accepted");
+        stage.nodes[A].get(get);
         let got = stage.success(A).buffer.unwrap().into_vec();
         assert_eq!(got, Some(vec![own as u8 + 1; 64]));
     }
@@ -115,8 +110,7 @@ pub fn functions_are_isolated(fixture: &dyn Fixture) {
     for who in [1, 2] {
         stage.nodes[who].receive(8, who as u64);
         let bytes = [who as u8];
-        let send = Message::inline(&bytes).to([first, second][who - 1]);
-        stage.nodes[A].function.post_send(pair, send).expect("room");
+        stage.nodes[A].send(Message::inline(&bytes).to([first, second][who - 1]));
         let done = stage.success(who);
         assert_eq!(done.buffer.unwrap().into_bytes(done.length), [who as u8]);
         stage.success(A);
@@ -136,10 +130,9 @@ pub fn counters_are_separate(fixture: &dyn Fixture) {
         stage.nodes.push(Node::of(device.clone(), number, &FunctionOptions::default()));
     }
     let to = stage.nodes[1].address();
-    let pair = stage.nodes[A].queue_pair;
     for _ in 0..10 {
         stage.nodes[1].receive(8, 0);
-        stage.nodes[A].function.post_send(pair, Message::inline(b"one").to(to)).expect("room");
+        stage.nodes[A].send(Message::inline(b"one").to(to));
         stage.success(1);
         stage.success(A);
     }
@@ -181,10 +174,9 @@ pub fn functions_can_be_reopened(fixture: &dyn Fixture) {
     for round in 0..20 {
         stage.case = format!("round {round}");
         let to = stage.nodes[B].address();
-        let pair = stage.nodes[A].queue_pair;
         stage.nodes[B].receive(8, round);
         let bytes = round.to_le_bytes();
-        stage.nodes[A].function.post_send(pair, Message::inline(&bytes).to(to)).expect("room");
+        stage.nodes[A].send(Message::inline(&bytes).to(to));
         stage.success(A);
         let done = stage.success(B);
         assert_eq!(done.buffer.unwrap().into_bytes(8), round.to_le_bytes());

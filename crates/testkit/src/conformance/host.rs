@@ -100,14 +100,13 @@ pub fn wrong_keys_are_counted(fixture: &dyn Fixture) {
         function.allocate_region(4096, Rights::all()).expect("room"),
         function.register(vec![0; 4096], Rights::all()).expect("room"),
     ];
-    let pair = stage.nodes[A].queue_pair;
     for region in regions {
         let before = stage.nodes[B].counters().function.wrong_keys;
         let key = region.remote_key();
         let forged = RemoteKey { key: key.key ^ 4, ..key };
         for _ in 0..5 {
             let get = Get::new(forged.slice(0, 64), vec![0; 64]);
-            stage.nodes[A].function.post_get(pair, get).expect("accepted");
+            stage.nodes[A].get(get);
             assert_eq!(stage.next(A).status, Status::WrongKey);
         }
         stage.until("the target's counter of wrong keys", |stage| {

@@ -49,7 +49,7 @@ pub fn short_messages(fixture: &dyn Fixture) {
 pub fn short_and_long_messages(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
     let to = stage.nodes[B].address();
-    let [ours, theirs] = [A, B].map(|who| stage.nodes[who].queue_pair);
+    let theirs = stage.nodes[B].queue_pair;
     let eager = stage.nodes[A].function.limits().eager_bytes;
     let mut random = Random(53);
     let sizes = [0, 8, 100, eager, eager + 1, 2 * eager, 100_000, 300_000];
@@ -63,8 +63,7 @@ pub fn short_and_long_messages(fixture: &dyn Fixture) {
         }
         for (number, &size) in chosen.iter().enumerate() {
             let bytes = pattern((round * 100 + number) as u64, size);
-            let send = Message::buffer(bytes).to(to).context(number as u64);
-            stage.nodes[A].function.post_send(ours, send).expect("room");
+            stage.nodes[A].send(Message::buffer(bytes).to(to).context(number as u64));
         }
         for _ in 0..random.below(20) {
             stage.turn();
@@ -126,7 +125,7 @@ pub fn completions_of_short_sends(fixture: &dyn Fixture) {
 pub fn puts_before_messages(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
     let to = stage.nodes[B].address();
-    let [ours, theirs] = [A, B].map(|who| stage.nodes[who].queue_pair);
+    let theirs = stage.nodes[B].queue_pair;
     let eager = stage.nodes[A].function.limits().eager_bytes;
     const ROOM: usize = 400_000;
     let node = &mut stage.nodes[B];
@@ -146,9 +145,9 @@ pub fn puts_before_messages(fixture: &dyn Fixture) {
         if round % 2 == 1 {
             put = put.event(theirs.number, None);
         }
-        stage.nodes[A].function.post_put(ours, put).expect("room");
+        stage.nodes[A].put(put);
         let send = Message::buffer(vec![1; message]).to(to);
-        stage.nodes[A].function.post_send(ours, send).expect("room");
+        stage.nodes[A].send(send);
         let done = stage.success(B);
         let mut found = vec![0; size];
         region.read(0, &mut found);

@@ -49,11 +49,10 @@ fn success(node: &mut Node, operation: Operation) -> Completion {
 /// Says hello with the keys of its memory, then returns every message, until an empty one with
 /// immediate 0 comes.
 fn echo(mut node: Node, parent: Address) {
-    let pair = node.queue_pair;
     let ground = Ground::new(&mut node, Rights::all());
     let mut keys = ground.allocated.remote_key().to_bytes().to_vec();
     keys.extend(ground.registered.remote_key().to_bytes());
-    node.function.post_send(pair, Message::inline(&keys).to(parent)).expect("room");
+    node.send(Message::inline(&keys).to(parent));
     success(&mut node, Operation::Send);
     loop {
         node.receive(super::bytes::LONGEST, 0);
@@ -66,7 +65,7 @@ fn echo(mut node: Node, parent: Address) {
         if message.immediate() == Some(0) {
             return;
         }
-        node.function.post_send(pair, Message::buffer(bytes).to(message.peer)).expect("room");
+        node.send(Message::buffer(bytes).to(message.peer));
         success(&mut node, Operation::Send);
     }
 }
@@ -82,8 +81,7 @@ fn meet(fixture: &dyn Fixture, node: &mut Node) -> (Process, Address, [RemoteKey
 }
 
 fn dismiss(node: &mut Node, peer: Address, child: Process) {
-    let pair = node.queue_pair;
-    node.function.post_send(pair, Message::inline(b"").to(peer).immediate(0)).expect("room");
+    node.send(Message::inline(b"").to(peer).immediate(0));
     success(node, Operation::Send);
     child.succeed();
 }
@@ -93,16 +91,14 @@ fn dismiss(node: &mut Node, peer: Address, child: Process) {
 pub fn messages(fixture: &dyn Fixture) {
     let mut node = Node::open(fixture);
     let (child, peer, _) = meet(fixture, &mut node);
-    let pair = node.queue_pair;
     let here = Ground::new(&mut node, Rights::REMOTE_READ);
     let there = Ground::new(&mut node, Rights::empty());
     for size in sizes(&node.function.limits()) {
         let bytes = pattern(size as u64, size);
         for &kind in kinds(size) {
             let story = format!("{size} bytes, {kind:?}");
-            node.function.post_receive(pair, there.destination(kind, size), 0).expect("room");
-            let send = Message::buffer(here.source(kind, &bytes)).to(peer).immediate(1);
-            node.function.post_send(pair, send).expect("room");
+            node.receive_into(there.destination(kind, size), 0);
+            node.send(Message::buffer(here.source(kind, &bytes)).to(peer).immediate(1));
             let mut received = None;
             for _ in 0..2 {
                 let done = wait(&mut node);
@@ -133,20 +129,18 @@ pub fn memory(fixture: &dyn Fixture) {
                 // A wider window, so that the bytes beside it are checked too.
                 let window = key.slice(0, (size + 130) as u64);
                 let clear = Put::new(vec![0x3c; size + 130], window);
-                node.function.post_put(pair, clear).expect("room");
+                node.put(clear);
                 success(&mut node, Operation::Put);
-                let put = Put::new(vec![here.source(from, &bytes)], key.slice(at, size as u64));
-                node.function.post_put(pair, put).expect("room");
+                node.put(Put::new(vec![here.source(from, &bytes)], key.slice(at, size as u64)));
                 success(&mut node, Operation::Put);
                 let get = Get::new(window, vec![0; size + 130]);
-                node.function.post_get(pair, get).expect("room");
+                node.get(get);
                 let found = success(&mut node, Operation::Get).buffer.unwrap().into_vec().unwrap();
                 let mut expected = vec![0x3c; size + 130];
                 expected[at as usize..at as usize + size].copy_from_slice(&bytes);
                 assert_same(&found, &expected, &story);
                 let into = here.destination(from, size);
-                let get = Get::new(key.slice(at, size as u64), vec![into]);
-                node.function.post_get(pair, get).expect("room");
+                node.get(Get::new(key.slice(at, size as u64), vec![into]));
                 let got = success(&mut node, Operation::Get).buffer.unwrap();
                 here.assert_received(from, &got, &bytes, &story);
             }
@@ -154,11 +148,11 @@ pub fn memory(fixture: &dyn Fixture) {
     }
     for key in keys {
         let put = Put::new(5u64.to_le_bytes().to_vec(), key.slice(64, 8));
-        node.function.post_put(pair, put.event(peer.queue_pair, None)).expect("room");
+        node.put(put.event(peer.queue_pair, None));
         success(&mut node, Operation::Put);
-        node.function.post_atomic(pair, Atomic::fetch_add(key.at(64), 3)).expect("room");
+        node.atomic(Atomic::fetch_add(key.at(64), 3));
         assert_eq!(success(&mut node, Operation::FetchAdd).value(), 5);
-        node.function.post_atomic(pair, Atomic::compare_swap(key.at(64), 8, 1)).expect("room");
+        node.atomic(Atomic::compare_swap(key.at(64), 8, 1));
         assert_eq!(success(&mut node, Operation::CompareSwap).value(), 8);
         for (forged, status) in [
             (RemoteKey { key: key.key ^ 2, ..key }, Status::WrongKey),
@@ -224,9 +218,8 @@ pub fn many_processes_to_one(fixture: &dyn Fixture) {
         node.receive_on(done.queue_pair, 300, 0);
     }
     assert_eq!(next.len(), CHILDREN);
-    let pair = node.queue_pair;
     for peer in next.into_keys() {
-        node.function.post_send(pair, Message::inline(b"bye").to(peer)).expect("room");
+        node.send(Message::inline(b"bye").to(peer));
         success(&mut node, Operation::Send);
     }
     children.into_iter().for_each(Process::succeed);
@@ -236,15 +229,13 @@ pub fn many_processes_to_one(fixture: &dyn Fixture) {
 fn sleep(mut node: Node, parent: Address) {
     let pair = node.queue_pair;
     node.receive(8, 0);
-    node.function.post_send(pair, Message::inline(b"ready").to(parent).unsignaled()).expect("room");
+    node.send(Message::inline(b"ready").to(parent).unsignaled());
     node.flush(pair);
     for _ in 0..2_000 {
         let done = node.function.wait(node.completions, Wait::Block, limit()).expect("a message");
         assert_eq!(done.status, Status::Success, "{done:?}");
         node.receive(8, 0);
-        node.function
-            .post_send(pair, Message::inline(b"pong").to(parent).unsignaled())
-            .expect("room");
+        node.send(Message::inline(b"pong").to(parent).unsignaled());
         node.flush(pair);
     }
 }
@@ -253,15 +244,12 @@ fn sleep(mut node: Node, parent: Address) {
 pub fn sleepers_wake_each_other(fixture: &dyn Fixture) {
     let mut node = Node::open(fixture);
     let child = start(fixture, "sleep", node.address());
-    let pair = node.queue_pair;
     node.receive(8, 0);
     let peer = success(&mut node, Operation::Receive).peer;
     let mut random = super::bytes::Random(77);
     for round in 0..2_000 {
         node.receive(8, round);
-        node.function
-            .post_send(pair, Message::inline(b"ping").to(peer).unsignaled())
-            .expect("room");
+        node.send(Message::inline(b"ping").to(peer).unsignaled());
         let done = node.function.wait(node.completions, Wait::Block, limit());
         let done = done.unwrap_or_else(|error| panic!("round {round}: {error}"));
         assert_eq!((done.status, done.context), (Status::Success, round), "{done:?}");
@@ -297,7 +285,7 @@ pub fn connections(fixture: &dyn Fixture) {
     let peer = request.peer;
     node.function.accept(request, pair, b"me").expect("accepted");
     node.receive(8, 5);
-    node.function.post_send(pair, Message::inline(b"welcome")).expect("room");
+    node.send(Message::inline(b"welcome"));
     assert_eq!(success(&mut node, Operation::Send).peer, peer);
     let gone = wait(&mut node);
     assert_eq!((gone.status, gone.context), (Status::PeerGone, 5), "{gone:?}");
@@ -315,10 +303,9 @@ pub fn connections(fixture: &dyn Fixture) {
 
 /// Posts a receive and waits, to be killed.
 fn victim(mut node: Node, parent: Address) {
-    let pair = node.queue_pair;
     let region = node.function.register(vec![0; 4096], Rights::all()).expect("registered");
     let keys = region.remote_key().to_bytes();
-    node.function.post_send(pair, Message::inline(&keys).to(parent)).expect("room");
+    node.send(Message::inline(&keys).to(parent));
     success(&mut node, Operation::Send);
     std::thread::sleep(limit());
 }
@@ -327,7 +314,6 @@ fn victim(mut node: Node, parent: Address) {
 /// completes with an error. Its buffer comes back, and the node's number is free again.
 pub fn a_killed_peer(fixture: &dyn Fixture) {
     let mut node = Node::open(fixture);
-    let pair = node.queue_pair;
     for how in [Wait::Spin, Wait::Block] {
         let mut child = start(fixture, "victim", node.address());
         node.receive(24, 0);
@@ -336,7 +322,7 @@ pub fn a_killed_peer(fixture: &dyn Fixture) {
         let long = node.function.limits().eager_bytes + 1;
         for context in 0..10 {
             let send = Message::buffer(vec![1; long]).to(hello.peer).context(context);
-            node.function.post_send(pair, send).expect("room");
+            node.send(send);
         }
         for _ in 0..100 {
             node.function.progress().expect("progress");
@@ -351,7 +337,7 @@ pub fn a_killed_peer(fixture: &dyn Fixture) {
         }
         contexts.sort();
         assert_eq!(contexts, (0..10).collect::<Vec<_>>());
-        node.function.post_put(pair, Put::new(vec![1; 4096], key)).expect("accepted");
+        node.put(Put::new(vec![1; 4096], key));
         let done = wait(&mut node);
         assert!([Status::PeerGone, Status::Unreachable].contains(&done.status), "{done:?}");
         child.end();
@@ -377,7 +363,7 @@ pub fn node_numbers_are_owned(fixture: &dyn Fixture) {
 /// affected.
 fn forker(mut node: Node, parent: Address) {
     let pair = node.queue_pair;
-    node.function.post_send(pair, Message::inline(b"before").to(parent)).expect("room");
+    node.send(Message::inline(b"before").to(parent));
     success(&mut node, Operation::Send);
     // SAFETY: the process has one thread, except for the test harness, which waits for this thread.
     match unsafe { libc::fork() } {
@@ -387,9 +373,8 @@ fn forker(mut node: Node, parent: Address) {
             drop(node);
             let device = Device::open(&told(DEVICE)).expect("anew");
             let mut node = Node::of(device, 0, &Default::default());
-            let pair = node.queue_pair;
             let word: &[u8] = if forked { b"child" } else { b"wrong" };
-            node.function.post_send(pair, Message::inline(word).to(parent)).expect("room");
+            node.send(Message::inline(word).to(parent));
             success(&mut node, Operation::Send);
             node.receive(8, 0);
             success(&mut node, Operation::Receive);
@@ -404,7 +389,7 @@ fn forker(mut node: Node, parent: Address) {
             // SAFETY: waits for the child just made.
             unsafe { libc::waitpid(child, &mut status, 0) };
             assert_eq!(status, 0, "the forked child");
-            node.function.post_send(pair, Message::inline(b"after").to(parent)).expect("room");
+            node.send(Message::inline(b"after").to(parent));
             success(&mut node, Operation::Send);
         }
     }
@@ -414,7 +399,6 @@ fn forker(mut node: Node, parent: Address) {
 /// device anew. Both then talk to a third process.
 pub fn forked_children_open_their_own(fixture: &dyn Fixture) {
     let mut node = Node::open(fixture);
-    let pair = node.queue_pair;
     let child = start(fixture, "forker", node.address());
     let heard = |node: &mut Node| {
         node.receive(8, 0);
@@ -427,7 +411,7 @@ pub fn forked_children_open_their_own(fixture: &dyn Fixture) {
     assert_eq!(word, b"child");
     assert_ne!(first, second, "the child is a node of its own");
     for peer in [second, first] {
-        node.function.post_send(pair, Message::inline(b"go on").to(peer)).expect("room");
+        node.send(Message::inline(b"go on").to(peer));
         success(&mut node, Operation::Send);
     }
     assert_eq!(heard(&mut node), (first, b"after".to_vec()));
@@ -446,7 +430,7 @@ pub fn a_silent_peer(fixture: &dyn Fixture) {
         let (mut child, peer, _) = meet(fixture, &mut node);
         // Both know each other, and nothing is in flight.
         node.receive(8, 0);
-        node.function.post_send(pair, Message::inline(b"here").to(peer)).expect("room");
+        node.send(Message::inline(b"here").to(peer));
         let mut back = [wait(&mut node), wait(&mut node)];
         back.sort_by_key(|done| done.operation as u8);
         assert!(back.iter().all(|done| done.status.is_success()), "{back:?}");
@@ -459,7 +443,7 @@ pub fn a_silent_peer(fixture: &dyn Fixture) {
             let length = [0, 8, 1196, 4000][context as usize % 4];
             let send = Message::buffer(vec![3; length]).to(peer).context(context);
             let send = if context % 3 == 0 { send.unsignaled() } else { send };
-            node.function.post_send(pair, send).expect("room");
+            node.send(send);
         }
         let (since, mut early) = (Instant::now(), Vec::new());
         while since.elapsed() < Duration::from_millis(100) {

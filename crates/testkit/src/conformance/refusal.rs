@@ -200,7 +200,7 @@ pub fn full_queues(fixture: &dyn Fixture) {
     let size = node.function.limits().eager_bytes + 1;
     for context in 0..3 {
         let send = Message::buffer(vec![context; size]).to(to).context(context.into());
-        node.function.post_send(pair, send).expect("room");
+        node.send_on(pair, send);
     }
     let (error, send) =
         refused(node.function.post_send(pair, Message::buffer(vec![3; size]).to(to)));
@@ -208,7 +208,7 @@ pub fn full_queues(fixture: &dyn Fixture) {
     stage.nodes[B].receive(size, 0);
     stage.success(B);
     stage.success(A);
-    stage.nodes[A].function.post_send(pair, send).expect("room again, and the descriptor is whole");
+    stage.nodes[A].send_on(pair, send);
     for last in [1, 2, 3] {
         stage.nodes[B].receive(size, 0);
         let bytes = stage.success(B).buffer.and_then(Buffer::into_vec).unwrap();

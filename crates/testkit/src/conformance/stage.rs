@@ -1,9 +1,11 @@
 //! Nodes in one thread, driven in turn: the simplest way to run both sides of a check.
 
+use super::patience::limit;
 use super::{Fixture, Patience};
 use bellwire::{
-    Address, Completion, CompletionQueue, Counters, Device, DeviceOptions, Error, Function,
-    FunctionOptions, QueuePair, QueuePairOptions, Refused, Status,
+    Address, Atomic, Buffer, Completion, CompletionQueue, Counters, Device, DeviceOptions, Error,
+    Function, FunctionOptions, Get, MemoryRegion, Message, Put, QueuePair, QueuePairOptions,
+    QueuePairState, Refused, Rights, Status, Wait,
 };
 
 /// The first node of a stage.
@@ -84,6 +86,60 @@ impl Node {
     #[track_caller]
     pub fn receive_on(&mut self, queue_pair: QueuePair, bytes: usize, context: u64) {
         self.function.post_receive(queue_pair, vec![0xee; bytes], context).expect("room for it");
+    }
+
+    /// Posts a receive into `buffer` to the node's queue pair.
+    #[track_caller]
+    pub fn receive_into(&mut self, buffer: impl Into<Buffer>, context: u64) {
+        self.function.post_receive(self.queue_pair, buffer, context).expect("room for it");
+    }
+
+    /// Posts a message to the node's queue pair.
+    #[track_caller]
+    pub fn send(&mut self, message: Message<'_>) {
+        self.send_on(self.queue_pair, message);
+    }
+
+    /// Posts a message to a queue pair.
+    #[track_caller]
+    pub fn send_on(&mut self, queue_pair: QueuePair, message: Message<'_>) {
+        self.function.post_send(queue_pair, message).expect("room for it");
+    }
+
+    /// Posts a put to the node's queue pair.
+    #[track_caller]
+    pub fn put(&mut self, put: Put<'_>) {
+        self.function.post_put(self.queue_pair, put).expect("room for it");
+    }
+
+    /// Posts a get to the node's queue pair.
+    #[track_caller]
+    pub fn get(&mut self, get: Get) {
+        self.function.post_get(self.queue_pair, get).expect("room for it");
+    }
+
+    /// Posts an atomic to the node's queue pair.
+    #[track_caller]
+    pub fn atomic(&mut self, atomic: Atomic) {
+        self.function.post_atomic(self.queue_pair, atomic).expect("room for it");
+    }
+
+    /// The state of the node's queue pair.
+    pub fn state(&self) -> QueuePairState {
+        self.function.query(self.queue_pair).expect("it exists")
+    }
+
+    /// Memory of the library, with all rights.
+    #[track_caller]
+    pub fn region(&mut self, bytes: usize) -> MemoryRegion {
+        self.function.allocate_region(bytes, Rights::all()).expect("room for it")
+    }
+
+    /// Waits for the next completion, within [`limit`]. Panics, with the counters, if none comes.
+    #[track_caller]
+    pub fn wait(&mut self, how: Wait) -> Completion {
+        let done = self.function.wait(self.completions, how, limit());
+        done.unwrap_or_else(|error| panic!("{error}\n{:?}", self.counters()))
     }
 
     /// The next completion, after one poll at most.
@@ -192,7 +248,7 @@ impl<'f> Stage<'f> {
         let function = self.nodes[to.0].function.address().function;
         let there = Address::new(node, function, NUMBER);
         let asking = &mut self.nodes[from.0].function;
-        asking.start_connect(from.1, there, b"", super::patience::limit()).expect("it may ask");
+        asking.start_connect(from.1, there, b"", limit()).expect("it may ask");
         let request = self.until("a connection request", |stage| {
             stage.nodes[to.0].function.poll_request(listener).expect("it listens")
         });

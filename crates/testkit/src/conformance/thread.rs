@@ -22,8 +22,7 @@ pub fn devices_are_shared_and_functions_move(fixture: &dyn Fixture) {
         let mut node = node;
         let to = node.address();
         node.receive(8, 1);
-        let pair = node.queue_pair;
-        node.function.post_send(pair, Message::inline(b"to myself").to(to)).expect("room");
+        node.send(Message::inline(b"to myself").to(to));
         node
     });
     let mut node = node.join().expect("the other thread");
@@ -92,21 +91,20 @@ fn exchange(first: Node, second: Node, seed: u64) {
 const ROUNDS: u64 = 150;
 
 fn side(node: &mut Node, peer: Address, theirs: [RemoteKey; 2], seed: u64) {
-    let pair = node.queue_pair;
     let sizes = [8, 0, 5_000, 64, 60_000, 8_096];
     let size = |round: u64| sizes[round as usize % sizes.len()];
     let (mut heard, mut told, mut added) = (0, 0, 0);
     for round in 0..ROUNDS {
         node.receive(100_000, round);
         let send = Message::buffer(pattern(round ^ (seed << 32), size(round))).to(peer).context(0);
-        node.function.post_send(pair, send).expect("room");
+        node.send(send);
         // Each thread has its own half of the peer's region, so that no other thread writes there.
         let key = theirs[round as usize % 2];
         let at = 64 + (seed & 1) * 40_000;
         let put = Put::new(pattern(round, 300), key.slice(at, 300)).context(1);
-        node.function.post_put(pair, put.event(peer.queue_pair, Some(round))).expect("room");
+        node.put(put.event(peer.queue_pair, Some(round)));
         let get = Get::new(key.slice(at, 300), vec![0; 300]).context(2);
-        node.function.post_atomic(pair, Atomic::fetch_add(key.at(0), 1).context(3)).expect("room");
+        node.atomic(Atomic::fetch_add(key.at(0), 1).context(3));
         let mut open = 3;
         let mut waited = false;
         let mut get = Some(get);
@@ -142,7 +140,7 @@ fn side(node: &mut Node, peer: Address, theirs: [RemoteKey; 2], seed: u64) {
                 _ => open -= 1,
             }
             if waited && let Some(get) = get.take() {
-                node.function.post_get(pair, get).expect("room");
+                node.get(get);
             }
         }
     }
@@ -160,7 +158,6 @@ pub fn many_threads_to_one(fixture: &dyn Fixture) {
         for _ in 0..THREADS {
             let mut node = Node::open(fixture);
             scope.spawn(move || {
-                let pair = node.queue_pair;
                 for number in 0..EACH {
                     let bytes = number.to_le_bytes();
                     // One completion in a hundred shows that there is room.
@@ -168,7 +165,7 @@ pub fn many_threads_to_one(fixture: &dyn Fixture) {
                     if number % 100 != 99 {
                         send = send.unsignaled();
                     }
-                    node.function.post_send(pair, send).expect("room");
+                    node.send(send);
                     if number % 100 == 99 {
                         let done = node.function.wait(node.completions, Wait::Adaptive, limit());
                         assert_eq!(done.expect("sent").status, Status::Success);
@@ -195,8 +192,7 @@ pub fn many_threads_to_one(fixture: &dyn Fixture) {
         assert_eq!(next.len(), THREADS);
         let pair = receiver.queue_pair;
         for peer in next.into_keys() {
-            let bye = Message::inline(b"good-bye").to(peer).unsignaled();
-            receiver.function.post_send(pair, bye).expect("room");
+            receiver.send(Message::inline(b"good-bye").to(peer).unsignaled());
         }
         receiver.flush(pair);
     });

@@ -21,8 +21,7 @@ pub fn sleepers_sleep(fixture: &dyn Fixture) {
     // A known but silent peer matters to a device that polls.
     stage.nodes[A].receive(8, 0);
     let to = stage.nodes[A].address();
-    let pair = stage.nodes[B].queue_pair;
-    stage.nodes[B].function.post_send(pair, Message::inline(b"hello").to(to)).expect("room");
+    stage.nodes[B].send(Message::inline(b"hello").to(to));
     stage.success(A);
     for how in [Wait::Block, Wait::Adaptive, Wait::Spin] {
         let node = &mut stage.nodes[A];
@@ -57,7 +56,7 @@ fn wake_each_other(fixture: &dyn Fixture, how: Wait, rounds: u64) {
                     let bytes = round.to_le_bytes();
                     let ball = || Message::inline(&bytes).to(peer).unsignaled();
                     if who == A {
-                        node.function.post_send(pair, ball()).expect("room");
+                        node.send(ball());
                     }
                     let done = node.function.wait(node.completions, how, limit());
                     let done = done.unwrap_or_else(|error| {
@@ -66,7 +65,7 @@ fn wake_each_other(fixture: &dyn Fixture, how: Wait, rounds: u64) {
                     assert_eq!((done.status, done.context), (Status::Success, round));
                     pause(&mut random);
                     if who == B {
-                        node.function.post_send(pair, ball()).expect("room");
+                        node.send(ball());
                         node.flush(pair);
                     }
                 }
@@ -119,18 +118,14 @@ pub fn everything_wakes(fixture: &dyn Fixture) {
             };
             for _ in 0..20 {
                 for size in sizes {
-                    node.function
-                        .post_send(pair, Message::buffer(vec![1; size]).to(to))
-                        .expect("room");
+                    node.send(Message::buffer(vec![1; size]).to(to));
                     finish(node);
                     for key in keys {
                         let put = Put::new(vec![1; size], key.slice(0, size as u64));
                         let put = put.event(to.queue_pair, None);
-                        node.function.post_put(pair, put).expect("room");
+                        node.put(put);
                         finish(node);
-                        node.function
-                            .post_atomic(pair, Atomic::fetch_add(key.at(0), 1))
-                            .expect("room");
+                        node.atomic(Atomic::fetch_add(key.at(0), 1));
                         finish(node);
                     }
                 }
@@ -182,12 +177,11 @@ pub fn a_sleeping_sender_goes_on(fixture: &dyn Fixture) {
     let to = receiver.address();
     std::thread::scope(|scope| {
         scope.spawn(move || {
-            let pair = sender.queue_pair;
             let (mut posted, mut finished) = (0, 0);
             while finished < MESSAGES {
                 while posted < MESSAGES && posted - finished < 256 {
                     let send = Message::buffer(vec![1; eager]).to(to).immediate(posted);
-                    sender.function.post_send(pair, send).expect("room");
+                    sender.send(send);
                     posted += 1;
                 }
                 let done = sender.function.wait(sender.completions, Wait::Block, limit());
@@ -223,9 +217,7 @@ pub fn a_sleeping_sender_goes_on(fixture: &dyn Fixture) {
                 received += 1;
             }
         }
-        let pair = receiver.queue_pair;
-        let bye = Message::inline(b"good-bye").to(peer.expect("somebody sent"));
-        receiver.function.post_send(pair, bye).expect("room");
+        receiver.send(Message::inline(b"good-bye").to(peer.expect("somebody sent")));
         receiver.function.wait(receiver.completions, Wait::Block, limit()).expect("sent");
     });
 }
@@ -247,13 +239,13 @@ pub fn the_descriptor_composes_with_poll(fixture: &dyn Fixture) {
                     let bytes = round.to_le_bytes();
                     let ball = || Message::inline(&bytes).to(peer).unsignaled();
                     if who == A {
-                        node.function.post_send(pair, ball()).expect("room");
+                        node.send(ball());
                     }
                     let done = by_poll(node, &format!("node {who}, round {round}"));
                     assert_eq!((done.status, done.context), (Status::Success, round));
                     pause(&mut random);
                     if who == B {
-                        node.function.post_send(pair, ball()).expect("room");
+                        node.send(ball());
                         node.flush(pair);
                     }
                 }
@@ -294,12 +286,11 @@ pub fn a_polling_sender_goes_on(fixture: &dyn Fixture) {
     let to = receiver.address();
     std::thread::scope(|scope| {
         scope.spawn(move || {
-            let pair = sender.queue_pair;
             let mut posted = 0;
             for finished in 0..MESSAGES {
                 while posted < MESSAGES && posted - finished < 256 {
                     let send = Message::buffer(vec![1; eager]).to(to).immediate(posted);
-                    sender.function.post_send(pair, send).expect("room");
+                    sender.send(send);
                     posted += 1;
                 }
                 let done = by_poll(&mut sender, &format!("after {finished} sends"));
@@ -325,8 +316,7 @@ pub fn an_armed_descriptor_is_silent(fixture: &dyn Fixture) {
     let [from, to] = [A, B].map(|who| stage.nodes[who].address());
     // The link is up.
     stage.nodes[B].receive(8, 0);
-    let pair = stage.nodes[A].queue_pair;
-    stage.nodes[A].function.post_send(pair, Message::inline(b"hello").to(to)).expect("room");
+    stage.nodes[A].send(Message::inline(b"hello").to(to));
     assert_eq!(stage.success(B).peer, from);
     stage.success(A);
     let readable = |stage: &Stage<'_>, milliseconds: i64| {
@@ -341,7 +331,7 @@ pub fn an_armed_descriptor_is_silent(fixture: &dyn Fixture) {
         });
         // Only this node is driven now: `until` stops driving nodes after its answer.
         assert!(!readable(&stage, 3), "nothing has come");
-        stage.nodes[A].function.post_send(pair, Message::inline(b"wake").to(to)).expect("room");
+        stage.nodes[A].send(Message::inline(b"wake").to(to));
         let mut patience = super::Patience::new();
         while !readable(&stage, 10) {
             stage.nodes[A].function.progress().expect("progress");

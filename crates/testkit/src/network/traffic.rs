@@ -103,8 +103,7 @@ impl Traffic {
             }
             let there = stage.nodes[to].address();
             let send = Message::buffer(bytes).to(there).context(number as u64);
-            let pair = stage.nodes[from].queue_pair;
-            stage.nodes[from].function.post_send(pair, send).expect("room");
+            stage.nodes[from].send(send);
             self.flows[number].posted += 1;
         }
         for who in 0..stage.nodes.len() {
