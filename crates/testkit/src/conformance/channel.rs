@@ -1,6 +1,6 @@
 //! Channels: one number, one context, one shared receive buffer, one wait for all peers.
 
-use super::stage::{A, B, Stage};
+use super::stage::{A, B, Stage, refuses};
 use super::{Fixture, Node};
 use bellwire::{Address, Error, Message, QueuePairOptions, Status};
 
@@ -52,11 +52,10 @@ pub fn a_second_owner_is_refused(fixture: &dyn Fixture) {
     let mut neighbour = Node::of(device, 1, &Default::default());
     let options = [A, B].map(|who| QueuePairOptions::new(stage.nodes[who].completions));
     let first = stage.nodes[A].function.open_channel(5, &options[A]).expect("free");
-    let own = stage.nodes[A].function.open_channel(5, &options[A]).expect_err("taken");
-    assert!(matches!(own, Error::ChannelTaken { channel: 5 }), "{own:?}");
+    let function = &mut stage.nodes[A].function;
+    refuses!(function.open_channel(5, &options[A]), Error::ChannelTaken { channel: 5 });
     let others = QueuePairOptions::new(neighbour.completions);
-    let other = neighbour.function.open_channel(5, &others).expect_err("taken");
-    assert!(matches!(other, Error::ChannelTaken { channel: 5 }), "{other:?}");
+    refuses!(neighbour.function.open_channel(5, &others), Error::ChannelTaken { channel: 5 });
     stage.nodes[B].function.open_channel(5, &options[B]).expect("another node");
     stage.nodes[A].function.destroy_queue_pair(first).expect("it exists");
     neighbour.function.open_channel(5, &others).expect("free again");

@@ -1,7 +1,7 @@
 //! Connections: requested, accepted, rejected, ended, lost.
 
 use super::bytes::pattern;
-use super::stage::{A, B, Stage};
+use super::stage::{A, B, Stage, refuses};
 use super::{Fixture, Node, Patience};
 use bellwire::{
     Address, Buffer, ConnectionProgress, ConnectionState, Error, Message, Operation, Put, Rights,
@@ -38,19 +38,16 @@ pub fn connect_talk_disconnect(fixture: &dyn Fixture) {
         stage.nodes[A].function.start_connect(ours, there, &question, patience).expect("asked");
         let state = stage.nodes[A].function.query(ours).unwrap().connection;
         assert_eq!(state, ConnectionState::Connecting { to: there });
-        let refused = stage.nodes[A].function.post_send(ours, Message::inline(b"early"));
-        let error = refused.expect_err("not yet").error;
-        assert!(matches!(error, Error::WrongState { .. }), "{error:?}");
-        let error = stage.nodes[A].function.start_connect(ours, there, &[], patience);
-        assert!(matches!(error, Err(Error::WrongState { .. })), "{error:?}");
+        let asking = &mut stage.nodes[A].function;
+        refuses!(asking.post_send(ours, Message::inline(b"early")), Error::WrongState { .. });
+        refuses!(asking.start_connect(ours, there, &[], patience), Error::WrongState { .. });
         let request = stage.until("the request", |stage| {
             stage.nodes[B].function.poll_request(listener).expect("listening")
         });
         assert_eq!((request.peer, &request.private_data), (from, &question));
         stage.nodes[B].function.accept(request, theirs, &answer).expect("accepted");
         assert_eq!(outcome(&mut stage, A).expect("connected"), answer);
-        let again = stage.nodes[A].function.poll_connection(ours);
-        assert!(matches!(again, Err(Error::WrongState { .. })), "told once: {again:?}");
+        refuses!(stage.nodes[A].function.poll_connection(ours), Error::WrongState { .. });
         stage.nodes[B].function.stop_listening(listener).expect("it listened");
         let states = [(A, ours, to), (B, theirs, from)];
         for (who, pair, peer) in states {
@@ -73,11 +70,10 @@ pub fn connect_talk_disconnect(fixture: &dyn Fixture) {
         assert_eq!((gone.status, gone.context), (Status::PeerGone, 22));
         assert_eq!(gone.buffer.and_then(Buffer::into_vec).map(|bytes| bytes.len()), Some(10));
         for (who, pair, why) in [(A, ours, Status::Flushed), (B, theirs, Status::PeerGone)] {
-            let state = stage.nodes[who].function.query(pair).unwrap().connection;
+            let function = &mut stage.nodes[who].function;
+            let state = function.query(pair).unwrap().connection;
             assert_eq!(state, ConnectionState::Disconnected { why });
-            let refused = stage.nodes[who].function.post_send(pair, Message::inline(b"late"));
-            let error = refused.expect_err("disconnected").error;
-            assert!(matches!(error, Error::WrongState { .. }), "{error:?}");
+            refuses!(function.post_send(pair, Message::inline(b"late")), Error::WrongState { .. });
         }
     }
 }
@@ -95,8 +91,7 @@ pub fn connect_waits(fixture: &dyn Fixture) {
                 let answer = asking.function.connect(pair, to, b"hello", patience);
                 assert_eq!(answer.expect("connected"), b"welcome");
                 asking.send(Message::inline(b"first"));
-                let done = asking.function.wait(asking.completions, how, patience).expect("sent");
-                assert_eq!(done.status, Status::Success);
+                asking.wait_success(how, "sent");
                 asking
             });
             let patience = super::patience::limit();
@@ -107,8 +102,7 @@ pub fn connect_waits(fixture: &dyn Fixture) {
             assert_eq!(request.private_data, b"hello");
             listening.function.accept(request, pair, b"welcome").expect("accepted");
             listening.receive(8, 0);
-            let done = listening.function.wait(listening.completions, how, patience);
-            assert_eq!(done.expect("a message").length, 5);
+            assert_eq!(listening.wait(how, "a message").length, 5);
             drop(other.join().expect("the other side"));
         });
     }
@@ -121,8 +115,7 @@ pub fn rejections(fixture: &dyn Fixture) {
     let there = Address { queue_pair: 1, ..stage.nodes[B].address() };
     // Numbers of listeners and queue pairs do not collide.
     let listener = stage.nodes[B].function.listen(1).expect("free");
-    let twice = stage.nodes[B].function.listen(1);
-    assert!(matches!(twice, Err(Error::InUse { .. })), "{twice:?}");
+    refuses!(stage.nodes[B].function.listen(1), Error::InUse { .. });
     for reason in ["", "not today"] {
         let patience = Duration::from_secs(30);
         stage.nodes[A].function.start_connect(pair, there, b"please", patience).expect("asked");
@@ -233,8 +226,7 @@ pub fn a_peer_that_goes_away(fixture: &dyn Fixture) {
     let state = stage.nodes[A].function.query(pair).unwrap().connection;
     assert_eq!(state, ConnectionState::Disconnected { why: Status::PeerGone });
     let refused = stage.nodes[A].function.post_put(pair, Put::new(vec![0; 4096], key));
-    let error = refused.expect_err("disconnected").error;
-    assert!(matches!(error, Error::WrongState { .. }), "{error:?}");
+    refuses!(refused, Error::WrongState { .. });
 }
 
 /// Posted descriptors of an unconnected queue pair also complete when their target is closed. The

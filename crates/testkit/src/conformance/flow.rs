@@ -3,7 +3,7 @@
 
 use super::Fixture;
 use super::bytes::{Random, assert_same, pattern};
-use super::stage::{A, B, Stage, accepted};
+use super::stage::{A, B, Stage, accepted, refuses};
 use bellwire::{Completion, Error, Message, Operation, QueuePairOptions, Rights, Status};
 use bellwire_ring::memory::View;
 
@@ -218,8 +218,7 @@ pub fn a_full_completion_queue_loses_nothing(fixture: &dyn Fixture) {
     let refused = stage.nodes[B].function.post_receive(own, vec![0; 8], 99).expect_err("full");
     assert!(matches!(refused.error, Error::QueueFull { depth: DEPTH, .. }), "{:?}", refused.error);
     let send = Message::inline(b"no room for its completion").to(stage.nodes[A].address());
-    let refused = stage.nodes[B].function.post_send(own, send).expect_err("full");
-    assert!(matches!(refused.error, Error::QueueFull { depth: DEPTH, .. }), "{:?}", refused.error);
+    refuses!(stage.nodes[B].function.post_send(own, send), Error::QueueFull { depth: DEPTH, .. });
     // Shared receives and events reserve nothing; they wait for an entry when they complete.
     for context in 0..64 {
         stage.nodes[B].function.post_shared_receive(shared, vec![0; 8], context).expect("room");

@@ -1,6 +1,6 @@
 //! Functions: shares of a device with queues, keys and accounts of their own.
 
-use super::stage::{A, B, Stage, accepted};
+use super::stage::{A, B, Stage, accepted, refuses};
 use super::{Fixture, Node};
 use bellwire::{
     Device, DeviceOptions, Error, FunctionOptions, Get, Message, Operation, QueuePairOptions,
@@ -20,8 +20,7 @@ pub fn eight_by_default(fixture: &dyn Fixture) {
         let mut node = Node::of(device.clone(), number, &FunctionOptions::default());
         assert_eq!(node.function.address().function, number);
         assert_eq!(node.function.address().node, device.node());
-        let twice = device.open_function(number).expect_err("it is open");
-        assert!(matches!(twice, Error::BadFunction { .. }), "{twice:?}");
+        refuses!(device.open_function(number), Error::BadFunction { .. });
         for _ in 0..3 {
             node.another();
         }
@@ -29,8 +28,7 @@ pub fn eight_by_default(fixture: &dyn Fixture) {
     }
     let all: Vec<_> =
         (0..8).map(|number| device.open_function(number).expect("closed before")).collect();
-    let beyond = device.open_function(8).expect_err("there are eight");
-    assert!(matches!(beyond, Error::BadFunction { function: 8, .. }), "{beyond:?}");
+    refuses!(device.open_function(8), Error::BadFunction { function: 8, .. });
     drop(all);
 }
 
@@ -118,8 +116,7 @@ pub fn functions_are_isolated(fixture: &dyn Fixture) {
     // Handles are not valid across functions.
     let theirs = stage.nodes[1].queue_pair;
     let function = &mut stage.nodes[2].function;
-    let error = function.query(theirs).expect_err("another function's");
-    assert!(matches!(error, Error::NoSuchQueuePair), "{error:?}");
+    refuses!(function.query(theirs), Error::NoSuchQueuePair);
 }
 
 /// Each function counts for itself.
@@ -147,23 +144,19 @@ pub fn options_are_checked(fixture: &dyn Fixture) {
     let good = FunctionOptions::default();
     let bad = [good.clone().weight(0), good.clone().outstanding(0), good.outstanding(1025)];
     for options in bad {
-        let error = device.open_function_with(1, &options).expect_err("out of range");
-        assert!(matches!(error, Error::OutOfRange { .. }), "{error:?}");
+        refuses!(device.open_function_with(1, &options), Error::OutOfRange { .. });
     }
     let mut function = device.open_function(1).expect("nothing is left over");
     for depth in [0, (1 << 20) + 1] {
-        let error = function.create_completion_queue(depth).expect_err("out of range");
-        assert!(matches!(error, Error::OutOfRange { .. }), "{error:?}");
+        refuses!(function.create_completion_queue(depth), Error::OutOfRange { .. });
     }
     for depth in [0, 65_537] {
-        let error = function.create_shared_receive_queue(depth).expect_err("out of range");
-        assert!(matches!(error, Error::OutOfRange { .. }), "{error:?}");
+        refuses!(function.create_shared_receive_queue(depth), Error::OutOfRange { .. });
         let completions = function.create_completion_queue(4).expect("a queue");
         let options = QueuePairOptions::new(completions);
-        let error = function.create_queue_pair(&options.clone().send_depth(depth));
-        assert!(matches!(error, Err(Error::OutOfRange { .. })), "{error:?}");
-        let error = function.create_queue_pair(&options.receive_depth(depth));
-        assert!(matches!(error, Err(Error::OutOfRange { .. })), "{error:?}");
+        for options in [options.clone().send_depth(depth), options.receive_depth(depth)] {
+            refuses!(function.create_queue_pair(&options), Error::OutOfRange { .. });
+        }
     }
 }
 

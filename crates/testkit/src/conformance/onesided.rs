@@ -1,7 +1,7 @@
 //! Puts, gets, chains, atomics and events: remote memory access without the owner's program.
 
 use super::bytes::{Ground, Kind, Random, assert_same, kinds, pattern, sizes};
-use super::stage::{A, B, Stage};
+use super::stage::{A, B, Stage, refuses};
 use super::{Buffer, Fixture};
 use bellwire::{
     Atomic, Error, Get, Message, Operation, Put, Refused, RemoteKey, RemoteSlice, Rights, Status,
@@ -107,8 +107,7 @@ pub fn puts_can_be_inline_and_silent(fixture: &dyn Fixture) {
     let node = &mut stage.nodes[A];
     let bytes = vec![1; eager + 1];
     let put = Put::inline(&bytes, key.slice(0, eager as u64 + 1));
-    let refused = node.function.post_put(queue_pair, put).expect_err("too long");
-    assert!(matches!(refused.error, Error::TooLong { .. }), "{}", refused.error);
+    refuses!(node.function.post_put(queue_pair, put), Error::TooLong { .. });
     let wrong = RemoteKey { key: !key.key, ..key };
     let put = Put::inline(&[1; 8], wrong.slice(0, 8)).unsignaled().context(8);
     stage.nodes[A].put(put);

@@ -3,6 +3,7 @@
 use super::bytes::{Ground, assert_same, kinds, pattern, sizes};
 use super::child::{DEVICE, PEER, Process, ROLE, is_stopped, told};
 use super::patience::limit;
+use super::stage::refuses;
 use super::{Fixture, Node, Patience};
 use bellwire::{
     Address, Atomic, Completion, Device, DeviceOptions, Error, Get, Message, Operation, Put,
@@ -34,16 +35,17 @@ pub fn play() {
 }
 
 #[track_caller]
-fn wait(node: &mut Node) -> Completion {
-    let done = node.function.wait(node.completions, Wait::Adaptive, limit());
-    done.unwrap_or_else(|error| panic!("{error}; {:?}", node.counters()))
+fn success(node: &mut Node, operation: Operation) -> Completion {
+    let done = node.wait_success(Wait::Adaptive, format_args!("{operation:?}"));
+    assert_eq!(done.operation, operation, "{done:?}");
+    done
 }
 
+/// Sends a message, and waits until it has left.
 #[track_caller]
-fn success(node: &mut Node, operation: Operation) -> Completion {
-    let done = wait(node);
-    assert_eq!((done.status, done.operation), (Status::Success, operation), "{done:?}");
-    done
+fn say(node: &mut Node, message: Message<'_>) -> Completion {
+    node.send(message);
+    success(node, Operation::Send)
 }
 
 /// Says hello with the keys of its memory, then returns every message, until an empty one with
@@ -52,21 +54,19 @@ fn echo(mut node: Node, parent: Address) {
     let ground = Ground::new(&mut node, Rights::all());
     let mut keys = ground.allocated.remote_key().to_bytes().to_vec();
     keys.extend(ground.registered.remote_key().to_bytes());
-    node.send(Message::inline(&keys).to(parent));
-    success(&mut node, Operation::Send);
+    say(&mut node, Message::inline(&keys).to(parent));
     loop {
         node.receive(super::bytes::LONGEST, 0);
-        let mut message = wait(&mut node);
+        let mut message = node.wait(Wait::Adaptive, "an answer");
         while message.operation == Operation::RemotePut {
-            message = wait(&mut node);
+            message = node.wait(Wait::Adaptive, "an answer");
         }
         assert_eq!(message.status, Status::Success, "{message:?}");
         let bytes = message.buffer.take().expect("its buffer").into_bytes(message.length);
         if message.immediate() == Some(0) {
             return;
         }
-        node.send(Message::buffer(bytes).to(message.peer));
-        success(&mut node, Operation::Send);
+        say(&mut node, Message::buffer(bytes).to(message.peer));
     }
 }
 
@@ -81,8 +81,7 @@ fn meet(fixture: &dyn Fixture, node: &mut Node) -> (Process, Address, [RemoteKey
 }
 
 fn dismiss(node: &mut Node, peer: Address, child: Process) {
-    node.send(Message::inline(b"").to(peer).immediate(0));
-    success(node, Operation::Send);
+    say(node, Message::inline(b"").to(peer).immediate(0));
     child.succeed();
 }
 
@@ -101,7 +100,7 @@ pub fn messages(fixture: &dyn Fixture) {
             node.send(Message::buffer(here.source(kind, &bytes)).to(peer).immediate(1));
             let mut received = None;
             for _ in 0..2 {
-                let done = wait(&mut node);
+                let done = node.wait(Wait::Adaptive, "an answer");
                 assert_eq!(done.status, Status::Success, "{story}: {done:?}");
                 if done.operation == Operation::Receive {
                     received = done.buffer;
@@ -128,13 +127,11 @@ pub fn memory(fixture: &dyn Fixture) {
                 let story = format!("{size} bytes from {from:?} to {at} of region {number}");
                 // A wider window, so that the bytes beside it are checked too.
                 let window = key.slice(0, (size + 130) as u64);
-                let clear = Put::new(vec![0x3c; size + 130], window);
-                node.put(clear);
+                node.put(Put::new(vec![0x3c; size + 130], window));
                 success(&mut node, Operation::Put);
                 node.put(Put::new(vec![here.source(from, &bytes)], key.slice(at, size as u64)));
                 success(&mut node, Operation::Put);
-                let get = Get::new(window, vec![0; size + 130]);
-                node.get(get);
+                node.get(Get::new(window, vec![0; size + 130]));
                 let found = success(&mut node, Operation::Get).buffer.unwrap().into_vec().unwrap();
                 let mut expected = vec![0x3c; size + 130];
                 expected[at as usize..at as usize + size].copy_from_slice(&bytes);
@@ -161,7 +158,7 @@ pub fn memory(fixture: &dyn Fixture) {
             let get = Get::new(forged.slice(1 << 40, 8), vec![1; 8]);
             let posted = node.function.post_get(pair, get);
             if posted.is_ok() {
-                assert_eq!(wait(&mut node).status, status);
+                assert_eq!(node.wait(Wait::Adaptive, "an answer").status, status);
             }
         }
     }
@@ -219,8 +216,7 @@ pub fn many_processes_to_one(fixture: &dyn Fixture) {
     }
     assert_eq!(next.len(), CHILDREN);
     for peer in next.into_keys() {
-        node.send(Message::inline(b"bye").to(peer));
-        success(&mut node, Operation::Send);
+        say(&mut node, Message::inline(b"bye").to(peer));
     }
     children.into_iter().for_each(Process::succeed);
 }
@@ -232,8 +228,7 @@ fn sleep(mut node: Node, parent: Address) {
     node.send(Message::inline(b"ready").to(parent).unsignaled());
     node.flush(pair);
     for _ in 0..2_000 {
-        let done = node.function.wait(node.completions, Wait::Block, limit()).expect("a message");
-        assert_eq!(done.status, Status::Success, "{done:?}");
+        node.wait_success(Wait::Block, "a message");
         node.receive(8, 0);
         node.send(Message::inline(b"pong").to(parent).unsignaled());
         node.flush(pair);
@@ -250,9 +245,8 @@ pub fn sleepers_wake_each_other(fixture: &dyn Fixture) {
     for round in 0..2_000 {
         node.receive(8, round);
         node.send(Message::inline(b"ping").to(peer).unsignaled());
-        let done = node.function.wait(node.completions, Wait::Block, limit());
-        let done = done.unwrap_or_else(|error| panic!("round {round}: {error}"));
-        assert_eq!((done.status, done.context), (Status::Success, round), "{done:?}");
+        let done = node.wait_success(Wait::Block, format_args!("round {round}"));
+        assert_eq!(done.context, round, "{done:?}");
         (0..random.below(3_000)).for_each(|_| std::hint::spin_loop());
     }
     child.succeed();
@@ -285,9 +279,8 @@ pub fn connections(fixture: &dyn Fixture) {
     let peer = request.peer;
     node.function.accept(request, pair, b"me").expect("accepted");
     node.receive(8, 5);
-    node.send(Message::inline(b"welcome"));
-    assert_eq!(success(&mut node, Operation::Send).peer, peer);
-    let gone = wait(&mut node);
+    assert_eq!(say(&mut node, Message::inline(b"welcome")).peer, peer);
+    let gone = node.wait(Wait::Adaptive, "an answer");
     assert_eq!((gone.status, gone.context), (Status::PeerGone, 5), "{gone:?}");
     let other = node.another();
     let farewell = Address { queue_pair: 3, ..peer };
@@ -305,8 +298,7 @@ pub fn connections(fixture: &dyn Fixture) {
 fn victim(mut node: Node, parent: Address) {
     let region = node.function.register(vec![0; 4096], Rights::all()).expect("registered");
     let keys = region.remote_key().to_bytes();
-    node.send(Message::inline(&keys).to(parent));
-    success(&mut node, Operation::Send);
+    say(&mut node, Message::inline(&keys).to(parent));
     std::thread::sleep(limit());
 }
 
@@ -321,8 +313,7 @@ pub fn a_killed_peer(fixture: &dyn Fixture) {
         let key = RemoteKey::from_bytes(&hello.buffer.unwrap().into_bytes(24)).expect("a key");
         let long = node.function.limits().eager_bytes + 1;
         for context in 0..10 {
-            let send = Message::buffer(vec![1; long]).to(hello.peer).context(context);
-            node.send(send);
+            node.send(Message::buffer(vec![1; long]).to(hello.peer).context(context));
         }
         for _ in 0..100 {
             node.function.progress().expect("progress");
@@ -330,7 +321,7 @@ pub fn a_killed_peer(fixture: &dyn Fixture) {
         child.signal(libc::SIGKILL);
         let mut contexts = Vec::new();
         for _ in 0..10 {
-            let done = node.function.wait(node.completions, how, limit()).expect("all complete");
+            let done = node.wait(how, "all complete");
             assert_eq!(done.status, Status::PeerGone, "{done:?}");
             assert!(done.buffer.is_some(), "{done:?}");
             contexts.push(done.context);
@@ -338,7 +329,7 @@ pub fn a_killed_peer(fixture: &dyn Fixture) {
         contexts.sort();
         assert_eq!(contexts, (0..10).collect::<Vec<_>>());
         node.put(Put::new(vec![1; 4096], key));
-        let done = wait(&mut node);
+        let done = node.wait(Wait::Adaptive, "an answer");
         assert!([Status::PeerGone, Status::Unreachable].contains(&done.status), "{done:?}");
         child.end();
         let options = DeviceOptions::default().node(hello.peer.node);
@@ -352,8 +343,7 @@ pub fn node_numbers_are_owned(fixture: &dyn Fixture) {
     let (child, peer, _) = meet(fixture, &mut node);
     let open = |node| fixture.open(&DeviceOptions::default().node(node));
     for taken in [node.device.node(), peer.node] {
-        let error = open(taken).expect_err("it has an owner");
-        assert!(matches!(error, Error::DeviceUnavailable { .. }), "{error:?}");
+        refuses!(open(taken), Error::DeviceUnavailable { .. });
     }
     assert_eq!(open(1_234).expect("free").node(), 1_234);
     dismiss(&mut node, peer, child);
@@ -363,8 +353,7 @@ pub fn node_numbers_are_owned(fixture: &dyn Fixture) {
 /// affected.
 fn forker(mut node: Node, parent: Address) {
     let pair = node.queue_pair;
-    node.send(Message::inline(b"before").to(parent));
-    success(&mut node, Operation::Send);
+    say(&mut node, Message::inline(b"before").to(parent));
     // SAFETY: the process has one thread, except for the test harness, which waits for this thread.
     match unsafe { libc::fork() } {
         0 => {
@@ -374,8 +363,7 @@ fn forker(mut node: Node, parent: Address) {
             let device = Device::open(&told(DEVICE)).expect("anew");
             let mut node = Node::of(device, 0, &Default::default());
             let word: &[u8] = if forked { b"child" } else { b"wrong" };
-            node.send(Message::inline(word).to(parent));
-            success(&mut node, Operation::Send);
+            say(&mut node, Message::inline(word).to(parent));
             node.receive(8, 0);
             success(&mut node, Operation::Receive);
             // SAFETY: ends the child at once, so that the test harness in it does not go on.
@@ -389,8 +377,7 @@ fn forker(mut node: Node, parent: Address) {
             // SAFETY: waits for the child just made.
             unsafe { libc::waitpid(child, &mut status, 0) };
             assert_eq!(status, 0, "the forked child");
-            node.send(Message::inline(b"after").to(parent));
-            success(&mut node, Operation::Send);
+            say(&mut node, Message::inline(b"after").to(parent));
         }
     }
 }
@@ -411,8 +398,7 @@ pub fn forked_children_open_their_own(fixture: &dyn Fixture) {
     assert_eq!(word, b"child");
     assert_ne!(first, second, "the child is a node of its own");
     for peer in [second, first] {
-        node.send(Message::inline(b"go on").to(peer));
-        success(&mut node, Operation::Send);
+        say(&mut node, Message::inline(b"go on").to(peer));
     }
     assert_eq!(heard(&mut node), (first, b"after".to_vec()));
     child.succeed();
@@ -431,7 +417,8 @@ pub fn a_silent_peer(fixture: &dyn Fixture) {
         // Both know each other, and nothing is in flight.
         node.receive(8, 0);
         node.send(Message::inline(b"here").to(peer));
-        let mut back = [wait(&mut node), wait(&mut node)];
+        let mut back =
+            [node.wait(Wait::Adaptive, "an answer"), node.wait(Wait::Adaptive, "an answer")];
         back.sort_by_key(|done| done.operation as u8);
         assert!(back.iter().all(|done| done.status.is_success()), "{back:?}");
         child.signal(libc::SIGSTOP);
@@ -461,7 +448,7 @@ pub fn a_silent_peer(fixture: &dyn Fixture) {
         assert_eq!(posted as u64, POSTED, "they are on their way");
         child.signal(libc::SIGKILL);
         for context in 0..POSTED {
-            let done = node.function.wait(node.completions, how, limit()).expect("all complete");
+            let done = node.wait(how, "all complete");
             let told = (done.status, done.operation, done.context, done.length);
             assert_eq!(told, (Status::PeerGone, Operation::Send, context, 0), "in order: {done:?}");
             let length = [0, 8, 1196, 4000][context as usize % 4];

@@ -1,7 +1,7 @@
 //! Refusals at the post: nothing has happened, and the descriptor comes back.
 
 use super::bytes::Ground;
-use super::stage::{A, B, Stage};
+use super::stage::{A, B, Stage, refuses};
 use super::{Buffer, Fixture, Node};
 use bellwire::{Address, Atomic, Error, Get, Message, Put, Refused, RemoteKey, Rights};
 
@@ -12,16 +12,6 @@ fn refused<D>(result: Result<(), Refused<D>>) -> (Error, D) {
         Ok(()) => panic!("it was accepted"),
         Err(refused) => (refused.error, refused.descriptor),
     }
-}
-
-/// The error of a refused descriptor, which must match.
-macro_rules! refuses {
-    ($result:expr, $error:pat $(, $story:expr)?) => {{
-        let (error, descriptor) = refused($result);
-        assert!(matches!(error, $error), "{error:?}");
-        assert!(!error.to_string().is_empty());
-        drop(descriptor);
-    }};
 }
 
 /// Lists with unequal totals are refused, whichever is longer, and not a byte is moved.
@@ -149,10 +139,10 @@ pub fn too_long(fixture: &dyn Fixture) {
         assert!(story.contains(&limits.message_bytes.to_string()), "the limit is named: {story}");
     }
     let private = vec![1; limits.private_data_bytes + 1];
-    let error = function
-        .start_connect(queue_pair, to, &private, std::time::Duration::from_secs(1))
-        .expect_err("refused");
-    assert!(matches!(error, Error::TooLong { .. }), "{error:?}");
+    refuses!(
+        function.start_connect(queue_pair, to, &private, std::time::Duration::from_secs(1)),
+        Error::TooLong { .. }
+    );
 }
 
 /// An unconnected queue pair needs a destination, and a connected one refuses any.
@@ -242,8 +232,7 @@ pub fn foreign_memory(fixture: &dyn Fixture) {
         let put = Put::new(part.clone(), key);
         refuses!(function.post_put(queue_pair, put), Error::NoSuchRegion);
         refuses!(function.post_get(queue_pair, Get::new(key, part)), Error::NoSuchRegion);
-        let error = function.deregister(region.clone()).expect_err("not ours");
-        assert!(matches!(error, Error::NoSuchRegion), "{error:?}");
+        refuses!(function.deregister(region.clone()), Error::NoSuchRegion);
     }
 }
 

@@ -7,6 +7,7 @@ use bellwire::{
     Function, FunctionOptions, Get, MemoryRegion, Message, Put, QueuePair, QueuePairOptions,
     QueuePairState, Refused, Rights, Status, Wait,
 };
+use std::fmt::Display;
 
 /// The first node of a stage.
 pub const A: usize = 0;
@@ -135,11 +136,26 @@ impl Node {
         self.function.allocate_region(bytes, Rights::all()).expect("room for it")
     }
 
-    /// Waits for the next completion, within [`limit`]. Panics, with the counters, if none comes.
+    /// Waits for the next completion, within [`limit`]. Panics, with `story`, if none comes.
     #[track_caller]
-    pub fn wait(&mut self, how: Wait) -> Completion {
+    pub fn wait(&mut self, how: Wait, story: impl Display) -> Completion {
         let done = self.function.wait(self.completions, how, limit());
-        done.unwrap_or_else(|error| panic!("{error}\n{:?}", self.counters()))
+        done.unwrap_or_else(|error| panic!("{story}: {error}\n{:?}", self.counters()))
+    }
+
+    /// Waits for the next completion, which must be a success.
+    #[track_caller]
+    pub fn wait_success(&mut self, how: Wait, story: impl Display) -> Completion {
+        let done = self.wait(how, &story);
+        assert_eq!(done.status, Status::Success, "{story}: {done:?}");
+        done
+    }
+
+    /// Memory of both kinds: the library's, and the program's.
+    #[track_caller]
+    pub fn regions(&mut self, bytes: usize) -> [MemoryRegion; 2] {
+        let brought = self.function.register(vec![0; bytes], Rights::all());
+        [self.region(bytes), brought.expect("room for it")]
     }
 
     /// The next completion, after one poll at most.
@@ -176,6 +192,17 @@ pub fn accepted<D>(result: Result<(), Refused<D>>) -> bool {
         Err(refused) => panic!("{}", refused.error),
     }
 }
+
+/// Asserts that a call fails with an error of this pattern, which says something. The error of a
+/// refused descriptor is the reason of the refusal.
+macro_rules! refuses {
+    ($result:expr, $error:pat) => {{
+        let error = bellwire::Error::from($result.map(drop).expect_err("it must be refused"));
+        assert!(matches!(error, $error), "{error:?}");
+        assert!(!error.to_string().is_empty());
+    }};
+}
+pub(crate) use refuses;
 
 /// Asserts the laws that the documentation of the counters states, for every queue pair and at any
 /// time.
