@@ -6,7 +6,6 @@ use std::fs::read_to_string;
 use anyhow::{Result, ensure};
 use serde::Serialize;
 
-/// Facts of the machine.
 #[derive(Serialize)]
 pub struct Machine {
     /// The processor's model name.

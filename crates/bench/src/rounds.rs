@@ -15,7 +15,6 @@ use crate::session::Session;
 
 /// A contender under measurement.
 pub struct Runner {
-    /// The contender.
     pub contender: &'static Contender,
     wire: Wire,
     session: Option<Session>,

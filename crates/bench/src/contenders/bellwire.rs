@@ -23,12 +23,10 @@ pub const LIBRARY_MEMORY: Contender = Contender {
     about: "Bellwire shm, memory of the library",
     kind: Kind::Bellwire,
     wires: &[Wire::Memory],
-    start: Start::InHouse(InHouse {
-        ops: &[Op::Latency, Op::PutLatency, Op::Rate, Op::BatchRate, Op::Stream, Op::PutStream],
-        followers: 1,
-        shared_bytes: 0,
-        open: |party| Ok(Box::new(Pair::open(party, Memory::Library)?)),
-    }),
+    start: Start::InHouse(InHouse::pair(
+        &[Op::Latency, Op::PutLatency, Op::Rate, Op::BatchRate, Op::Stream, Op::PutStream],
+        |party| Ok(Box::new(Pair::open(party, Memory::Library)?)),
+    )),
 };
 
 /// Bellwire with the program's own unregistered buffers, as in all peers' streams.
@@ -37,12 +35,9 @@ pub const PROGRAM_MEMORY: Contender = Contender {
     about: "Bellwire shm, unregistered buffers of the program",
     kind: Kind::Bellwire,
     wires: &[Wire::Memory],
-    start: Start::InHouse(InHouse {
-        ops: &[Op::Stream],
-        followers: 1,
-        shared_bytes: 0,
-        open: |party| Ok(Box::new(Pair::open(party, Memory::Program)?)),
-    }),
+    start: Start::InHouse(InHouse::pair(&[Op::Stream], |party| {
+        Ok(Box::new(Pair::open(party, Memory::Program)?))
+    })),
 };
 
 /// Messages of 8 bytes in flight, and receives posted for them: the same as for the other

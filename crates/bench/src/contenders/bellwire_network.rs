@@ -27,7 +27,6 @@ pub const ETH_XDP: Contender = Contender {
     start: start(|party| Pair::open(party, &format!("eth:{INTERFACE}?io=xdp"))),
 };
 
-/// `eth` by AF_PACKET.
 pub const ETH_PACKET: Contender = Contender {
     name: "bellwire-eth-packet",
     about: "Bellwire eth, by AF_PACKET",
@@ -36,7 +35,6 @@ pub const ETH_PACKET: Contender = Contender {
     start: start(|party| Pair::open(party, &format!("eth:{INTERFACE}?io=packet"))),
 };
 
-/// `udp`.
 pub const UDP: Contender = Contender {
     name: "bellwire-udp",
     about: "Bellwire udp",
@@ -64,12 +62,8 @@ pub const ETH_TWO: Contender = Contender {
 };
 
 const fn start(open: fn(&Party) -> Result<Box<dyn Side>>) -> Start {
-    Start::InHouse(InHouse {
-        ops: &[Op::Latency, Op::BlockingLatency, Op::Rate, Op::Stream, Op::Idle],
-        followers: 1,
-        shared_bytes: 0,
-        open,
-    })
+    const OPS: &[Op] = &[Op::Latency, Op::BlockingLatency, Op::Rate, Op::Stream, Op::Idle];
+    Start::InHouse(InHouse::pair(OPS, open))
 }
 
 /// Small messages in flight, and receives posted for them. TCP's socket buffers hold at least as

@@ -16,12 +16,9 @@ pub const CONTENDER: Contender = Contender {
     about: "bare cache line, back and forth",
     kind: Kind::Limit,
     wires: &[Wire::Memory],
-    start: Start::InHouse(InHouse {
-        ops: &[Op::Latency, Op::PutLatency],
-        followers: 1,
-        shared_bytes: 0,
-        open: |party| Ok(Box::new(Line { index: party.index, shared: party.shared })),
-    }),
+    start: Start::InHouse(InHouse::pair(&[Op::Latency, Op::PutLatency], |party| {
+        Ok(Box::new(Line { index: party.index, shared: party.shared }))
+    })),
 };
 
 /// The words that carry the numbers; words 0 and 1 are those of [`meet`].

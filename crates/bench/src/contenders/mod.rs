@@ -52,7 +52,6 @@ pub struct Contender {
 pub enum Kind {
     /// The hardware's limit: code that only moves the bytes.
     Limit,
-    /// Bellwire itself.
     Bellwire,
     /// An alternative that programs use today.
     Peer,
@@ -100,7 +99,6 @@ pub const CONTENDERS: &[Contender] = &[
     libfabric::UDP,
 ];
 
-/// The contender of a name.
 pub fn named(name: &str) -> Option<&'static Contender> {
     CONTENDERS.iter().find(|contender| contender.name == name)
 }

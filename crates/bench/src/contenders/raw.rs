@@ -69,12 +69,7 @@ pub const UDP: Contender = Contender {
 };
 
 const fn start(open: fn(&Party) -> Result<Box<dyn Side>>) -> Start {
-    Start::InHouse(InHouse {
-        ops: &[Op::Latency, Op::Rate, Op::Stream],
-        followers: 1,
-        shared_bytes: 0,
-        open,
-    })
+    Start::InHouse(InHouse::pair(&[Op::Latency, Op::Rate, Op::Stream], open))
 }
 
 const FUNCTION: u8 = 1;
@@ -99,7 +94,6 @@ const PATIENCE: Duration = Duration::from_secs(2);
 trait Carrier {
     /// Bytes that one frame carries.
     fn payload_bytes(&self) -> usize;
-    /// Sends `payload`.
     fn send(&mut self, payload: &[u8]) -> Result<()>;
     /// Hands over at most one arrived frame; returns whether there was one.
     fn receive(&mut self, take: impl FnMut(&[u8])) -> Result<bool>;

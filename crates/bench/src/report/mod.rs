@@ -16,14 +16,11 @@ use crate::op::{MEMORY_ROWS, NETWORK_ROWS, Op, Row, Unit};
 use crate::rounds::Findings;
 use crate::statistics::Summary;
 
-/// The report of one run.
 #[derive(Serialize)]
 pub struct Report {
     /// The command that makes this report.
     pub command: String,
-    /// The machine.
     pub machine: Machine,
-    /// Rounds of the measurement.
     pub rounds: usize,
     /// How many samples were near, far, and neither.
     pub distances: Distances,
@@ -57,16 +54,13 @@ pub struct Distances {
 /// One contender in one row.
 #[derive(Serialize)]
 pub struct Line {
-    /// The row.
     #[serde(flatten)]
     pub row: Row,
     /// The contender's name.
     pub contender: &'static str,
-    /// Its role.
     pub kind: Kind,
     /// Its description, with its version if the set-up knows it.
     pub about: String,
-    /// The unit of the figures.
     pub unit: Unit,
     /// Figures of near samples.
     pub near: Option<Summary>,
@@ -93,7 +87,6 @@ impl Line {
 pub struct NotMeasured {
     /// The contender's name.
     pub contender: &'static str,
-    /// The reason.
     pub why: String,
 }
 
@@ -150,8 +143,7 @@ impl Report {
             .chain(findings.stopped.iter().cloned())
             .map(|(contender, why)| NotMeasured { contender, why })
             .collect();
-        let mut goals = goals::judge(&rows);
-        goals.extend(network_goals::judge(&rows));
+        let goals = goals::judge(&rows);
         Report { command, machine, rounds: findings.rounds, distances, rows, goals, not_measured }
     }
 }

@@ -5,6 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use clap::ValueEnum;
 
 use super::memory::SharedMemory;
 use crate::network::enter_far_side;
@@ -64,10 +65,8 @@ impl Party {
     /// Leader: sends an order to the followers that take part. All take part in a fan-in, otherwise
     /// only the first.
     pub fn order(&mut self, op: Op, bytes: usize, count: u64) -> Result<()> {
-        let kind =
-            Op::ALL.iter().position(|&other| other == op).expect("every operation is in ALL");
         for (place, socket) in self.control.iter_mut().enumerate() {
-            let kind = if place == 0 || op == Op::FanIn { kind as u64 } else { SIT_OUT };
+            let kind = if place == 0 || op == Op::FanIn { op as u64 } else { SIT_OUT };
             let mut frame = [0; FRAME_BYTES];
             for (field, value) in frame.chunks_exact_mut(8).zip([kind, bytes as u64, count]) {
                 field.copy_from_slice(&value.to_le_bytes());
@@ -91,7 +90,8 @@ impl Party {
                 self.agree()?;
                 continue;
             }
-            let op = *Op::ALL.get(field(0) as usize).context("an order without an operation")?;
+            let op = Op::value_variants().get(field(0) as usize);
+            let op = *op.context("an order without an operation")?;
             return Ok(Some((op, field(1) as usize, field(2))));
         }
     }
