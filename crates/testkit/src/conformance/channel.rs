@@ -38,8 +38,7 @@ pub fn the_same_number_talks(fixture: &dyn Fixture) {
     // A node that is not in a channel reaches nobody there.
     stage.nodes[2].function.destroy_queue_pair(members[2][1]).expect("it exists");
     let absent = Address::channel(stage.nodes[2].device.node(), 0, numbers[1]);
-    let send = Message::inline(b"anybody?").to(absent);
-    stage.nodes[A].send_on(members[A][1], send);
+    stage.nodes[A].send_on(members[A][1], Message::inline(b"anybody?").to(absent));
     assert_eq!(stage.next(A).status, Status::NoSuchQueuePair);
 }
 
@@ -140,8 +139,7 @@ pub fn strangers_are_not_heard(fixture: &dyn Fixture) {
     stage.connect((A, first), (B, second));
     let connected = stage.nodes[B].address();
     stage.nodes[B].receive(8, 1);
-    let send = Message::inline(b"stranger").to(connected);
-    stage.nodes[2].send(send);
+    stage.nodes[2].send(Message::inline(b"stranger").to(connected));
     stage.until("the stranger to be noticed", |stage| {
         let state = stage.nodes[B].function.query(second).unwrap();
         (state.counters.messages_refused == 1).then_some(())

@@ -109,8 +109,7 @@ pub fn wrong_keys(fixture: &dyn Fixture) {
         assert_untouched(region, "a wrong key");
         assert!(stage.nodes[B].poll().is_none(), "the target's program hears nothing");
         // The right key still works, and the wrong ones have left no trace.
-        let get = Get::new(key.slice(0, BYTES as u64), vec![0; BYTES]);
-        stage.nodes[A].get(get);
+        stage.nodes[A].get(Get::new(key.slice(0, BYTES as u64), vec![0; BYTES]));
         let got = stage.success(A).buffer.unwrap().into_bytes(BYTES);
         super::bytes::assert_same(&got, &pattern(5, BYTES), "the right key");
     }
@@ -287,8 +286,7 @@ pub fn no_such_queue_pair(fixture: &dyn Fixture) {
     for to in numbers.map(|queue_pair| Address { queue_pair, ..alive }) {
         for size in [0, 8, eager, eager + 1, 3 * eager] {
             stage.case = format!("{size} bytes to {to}");
-            let send = Message::buffer(vec![2; size]).to(to).context(3);
-            stage.nodes[A].send(send);
+            stage.nodes[A].send(Message::buffer(vec![2; size]).to(to).context(3));
             let Completion { status, context, buffer, peer, .. } = stage.next(A);
             let told = (status, context, peer);
             assert_eq!(told, (Status::NoSuchQueuePair, 3, to), "{}", stage.case);

@@ -301,8 +301,7 @@ pub fn floods_both_ways(fixture: &dyn Fixture) {
         for number in 0..200 {
             for who in [A, B] {
                 let send = Message::buffer(numbered(number, size)).to(to[1 - who]);
-                let send = send.immediate(number).unsignaled();
-                stage.nodes[who].send(send);
+                stage.nodes[who].send(send.immediate(number).unsignaled());
             }
         }
         for number in 0..200 {

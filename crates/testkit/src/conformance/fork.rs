@@ -47,8 +47,7 @@ pub fn a_forked_child_is_refused(fixture: &dyn Fixture) {
         }
     }
     hello(&mut stage);
-    let put = Put::new(vec![1; 64], key);
-    stage.nodes[A].put(put);
+    stage.nodes[A].put(Put::new(vec![1; 64], key));
     stage.success(A);
     assert_eq!(region.load_u64(0), 0x0101_0101_0101_0101);
 }

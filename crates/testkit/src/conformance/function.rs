@@ -91,14 +91,12 @@ pub fn functions_are_isolated(fixture: &dyn Fixture) {
             RemoteKey { function: keys[other].function, index: keys[other].index, ..keys[own] },
         ];
         for key in forged {
-            let get = Get::new(key.slice(0, 64), vec![0xaa; 64]);
-            stage.nodes[A].get(get);
+            stage.nodes[A].get(Get::new(key.slice(0, 64), vec![0xaa; 64]));
             let done = stage.next(A);
             assert_eq!(done.status, Status::WrongKey, "{done:?}");
             assert_eq!(done.buffer.unwrap().into_vec(), Some(vec![0xaa; 64]));
         }
-        let get = Get::new(keys[own].slice(0, 64), vec![0xaa; 64]);
-        stage.nodes[A].get(get);
+        stage.nodes[A].get(Get::new(keys[own].slice(0, 64), vec![0xaa; 64]));
         let got = stage.success(A).buffer.unwrap().into_vec();
         assert_eq!(got, Some(vec![own as u8 + 1; 64]));
     }

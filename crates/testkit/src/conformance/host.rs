@@ -103,8 +103,7 @@ pub fn wrong_keys_are_counted(fixture: &dyn Fixture) {
         let key = region.remote_key();
         let forged = RemoteKey { key: key.key ^ 4, ..key };
         for _ in 0..5 {
-            let get = Get::new(forged.slice(0, 64), vec![0; 64]);
-            stage.nodes[A].get(get);
+            stage.nodes[A].get(Get::new(forged.slice(0, 64), vec![0; 64]));
             assert_eq!(stage.next(A).status, Status::WrongKey);
         }
         stage.until("the target's counter of wrong keys", |stage| {

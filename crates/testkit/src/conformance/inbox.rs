@@ -73,8 +73,7 @@ pub fn messages_keep_their_order(fixture: &dyn Fixture) {
         for _ in 0..random.below(60) {
             let Some(&size) = chosen.get(sent) else { break };
             let send = Message::buffer(pattern(sent as u64, size)).to(to).unsignaled();
-            let send = send.immediate(sent as u64);
-            if !accepted(stage.nodes[A].function.post_send(ours, send)) {
+            if !accepted(stage.nodes[A].function.post_send(ours, send.immediate(sent as u64))) {
                 break;
             }
             sent += 1;

@@ -6,7 +6,7 @@ use super::stage::{A, B, Stage};
 use super::{Buffer, Fixture};
 use bellwire::{Message, Operation, QueuePairOptions, Rights, Status};
 
-/// Data inside the descriptor arrives, in every size up to the eager limit, even if its memory is
+/// Data inside the descriptor arrives, in every size up to the eager limit. Its memory may be
 /// reused as soon as the post returns.
 // shows: C-17
 pub fn inline_data_of_every_size(fixture: &dyn Fixture) {
@@ -141,8 +141,7 @@ pub fn buffers_come_back_once(fixture: &dyn Fixture) {
             stage.nodes[B].receive_into(into, context);
             let from = vec![1; size];
             posted[A].insert(from.as_ptr() as usize, context);
-            let send = Message::buffer(from).to(to).context(context);
-            stage.nodes[A].send(send);
+            stage.nodes[A].send(Message::buffer(from).to(to).context(context));
         }
         for (who, mut posted) in [A, B].into_iter().zip(posted) {
             while !posted.is_empty() {
@@ -179,8 +178,7 @@ pub fn unsignaled_sends_are_silent(fixture: &dyn Fixture) {
         assert!(stage.nodes[A].poll().is_none(), "a silent success; {}", stage.case);
     }
     let nobody = bellwire::Address { queue_pair: 999, ..to };
-    let send = Message::buffer(vec![9; 8]).to(nobody).unsignaled().context(4);
-    stage.nodes[A].send(send);
+    stage.nodes[A].send(Message::buffer(vec![9; 8]).to(nobody).unsignaled().context(4));
     let failed = stage.next(A);
     assert_eq!((failed.status, failed.context), (Status::NoSuchQueuePair, 4));
     assert_eq!(failed.buffer.and_then(Buffer::into_vec), Some(vec![9; 8]), "the buffer comes back");
@@ -247,8 +245,7 @@ pub fn shared_receives_serve_many_queue_pairs(fixture: &dyn Fixture) {
     for round in 0..3 {
         for (number, &address) in addresses.iter().enumerate() {
             let value = (number * 10 + round) as u64;
-            let send = Message::inline(&[7; 20]).to(address).immediate(value);
-            stage.nodes[A].send(send);
+            stage.nodes[A].send(Message::inline(&[7; 20]).to(address).immediate(value));
             stage.success(A);
         }
     }
@@ -280,14 +277,12 @@ pub fn completion_queues_are_shared_or_split(fixture: &dyn Fixture) {
     for (number, pair) in split.into_iter().enumerate() {
         stage.nodes[B].receive_on(pair, 8, number as u64);
         let [from, to] = [stage.nodes[A].address(), stage.nodes[B].address_of(pair)];
-        let send = Message::inline(b"towards").to(to);
-        stage.nodes[A].send(send);
+        stage.nodes[A].send(Message::inline(b"towards").to(to));
         let arrived = stage.next_of(B, arrivals);
         assert_eq!((arrived.queue_pair, arrived.context), (pair, number as u64));
         stage.success(A);
         stage.nodes[A].receive(8, 0);
-        let send = Message::inline(b"back").to(from).context(9);
-        stage.nodes[B].send_on(pair, send);
+        stage.nodes[B].send_on(pair, Message::inline(b"back").to(from).context(9));
         let departed = stage.next_of(B, departures);
         assert_eq!((departed.queue_pair, departed.operation), (pair, Operation::Send));
         assert_eq!(stage.success(A).peer, to, "the answer names the queue pair that it is from");

@@ -217,8 +217,7 @@ pub fn numbers_are_not_reused(fixture: &dyn Fixture) {
         let next = node.another();
         last = last.max(next.number);
         node.receive_on(next, 8, 0);
-        let send = Message::buffer(vec![1; 8]).to(dead);
-        stage.nodes[A].send(send);
+        stage.nodes[A].send(Message::buffer(vec![1; 8]).to(dead));
         let done = stage.next(A);
         assert_eq!(done.status, Status::NoSuchQueuePair, "{done:?}");
         assert!(done.buffer.and_then(Buffer::into_vec).is_some());

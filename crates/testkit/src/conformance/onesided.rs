@@ -15,7 +15,7 @@ fn remote(ground: &Ground, kind: Kind, length: usize) -> Option<RemoteSlice> {
 }
 
 /// Puts of every size class land whole, from every kind of memory and alignment in every kind of
-/// region, and change nothing beside their destination.
+/// region. They change nothing beside their destination.
 // shows: C-08, C-22
 pub fn put_every_size_and_memory(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
@@ -109,8 +109,7 @@ pub fn puts_can_be_inline_and_silent(fixture: &dyn Fixture) {
     let put = Put::inline(&bytes, key.slice(0, eager as u64 + 1));
     refuses!(node.function.post_put(queue_pair, put), Error::TooLong { .. });
     let wrong = RemoteKey { key: !key.key, ..key };
-    let put = Put::inline(&[1; 8], wrong.slice(0, 8)).unsignaled().context(8);
-    stage.nodes[A].put(put);
+    stage.nodes[A].put(Put::inline(&[1; 8], wrong.slice(0, 8)).unsignaled().context(8));
     let failed = stage.next(A);
     assert_eq!((failed.status, failed.context), (Status::WrongKey, 8), "{failed:?}");
     assert!(failed.buffer.is_none(), "{failed:?}");
@@ -365,8 +364,7 @@ pub fn memory_is_shared_both_ways(fixture: &dyn Fixture) {
         for who in [A, B] {
             let key = grounds[1 - who].allocated.remote_key();
             let bytes = pattern(round * 2 + who as u64, 3000);
-            let put = Put::new(bytes, key.slice(round * 16, 3000));
-            stage.nodes[who].put(put);
+            stage.nodes[who].put(Put::new(bytes, key.slice(round * 16, 3000)));
         }
         for who in [A, B] {
             stage.success(who);

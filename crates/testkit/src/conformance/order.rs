@@ -146,8 +146,7 @@ pub fn puts_before_messages(fixture: &dyn Fixture) {
             put = put.event(theirs.number, None);
         }
         stage.nodes[A].put(put);
-        let send = Message::buffer(vec![1; message]).to(to);
-        stage.nodes[A].send(send);
+        stage.nodes[A].send(Message::buffer(vec![1; message]).to(to));
         let done = stage.success(B);
         let mut found = vec![0; size];
         region.read(0, &mut found);

@@ -429,8 +429,7 @@ pub fn a_silent_peer(fixture: &dyn Fixture) {
         for context in 0..POSTED {
             let length = [0, 8, 1196, 4000][context as usize % 4];
             let send = Message::buffer(vec![3; length]).to(peer).context(context);
-            let send = if context % 3 == 0 { send.unsignaled() } else { send };
-            node.send(send);
+            node.send(if context % 3 == 0 { send.unsignaled() } else { send });
         }
         let (since, mut early) = (Instant::now(), Vec::new());
         while since.elapsed() < Duration::from_millis(100) {

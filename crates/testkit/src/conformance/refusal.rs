@@ -40,8 +40,7 @@ pub fn unequal_sums(fixture: &dyn Fixture) {
         let expected = matches!(error, Error::UnequalSums { sources: s, destinations: d }
             if (s, d) == (sources, destinations));
         assert!(expected || local.is_empty() || remote.is_empty(), "{story}: {error:?}");
-        let get = Get::new(remotes, locals);
-        let (error, _) = refused(function.post_get(queue_pair, get));
+        let (error, _) = refused(function.post_get(queue_pair, Get::new(remotes, locals)));
         let expected = matches!(error, Error::UnequalSums { sources: s, destinations: d }
             if (s, d) == (destinations, sources));
         assert!(expected || local.is_empty() || remote.is_empty(), "{story}: {error:?}");
@@ -70,8 +69,7 @@ pub fn bad_chains(fixture: &dyn Fixture) {
     refuses!(function.post_put(queue_pair, put), Error::BadChain(_));
     let get = Get::new(remotes(entries + 1), bytes);
     refuses!(function.post_get(queue_pair, get), Error::BadChain(_));
-    let get = Get::new(long, many(entries + 1));
-    refuses!(function.post_get(queue_pair, get), Error::BadChain(_));
+    refuses!(function.post_get(queue_pair, Get::new(long, many(entries + 1))), Error::BadChain(_));
     let two = vec![key.slice(0, 1), other.slice(0, 1)];
     refuses!(function.post_put(queue_pair, Put::new(vec![1; 2], two.clone())), Error::BadChain(_));
     refuses!(function.post_get(queue_pair, Get::new(two, vec![1; 2])), Error::BadChain(_));
@@ -119,8 +117,7 @@ pub fn too_long(fixture: &dyn Fixture) {
     let function = &mut stage.nodes[A].function;
     let limits = function.limits();
     let long = vec![1; limits.eager_bytes + 1];
-    let send = Message::inline(&long).to(to);
-    refuses!(function.post_send(queue_pair, send), Error::TooLong { .. });
+    refuses!(function.post_send(queue_pair, Message::inline(&long).to(to)), Error::TooLong { .. });
     // A list may name the same bytes many times, and a key may claim any length. So the test needs
     // little memory.
     let region = function.register(vec![0; (1 << 30) + 4096], Rights::empty()).expect("registered");
@@ -189,8 +186,7 @@ pub fn full_queues(fixture: &dyn Fixture) {
     let node = &mut stage.nodes[A];
     let size = node.function.limits().eager_bytes + 1;
     for context in 0..3 {
-        let send = Message::buffer(vec![context; size]).to(to).context(context.into());
-        node.send_on(pair, send);
+        node.send_on(pair, Message::buffer(vec![context; size]).to(to).context(context.into()));
     }
     let (error, send) =
         refused(node.function.post_send(pair, Message::buffer(vec![3; size]).to(to)));
@@ -229,8 +225,7 @@ pub fn foreign_memory(fixture: &dyn Fixture) {
         refuses!(function.post_receive(queue_pair, region, 0), Error::NoSuchRegion);
         let key = foreign.remote_key().slice(0, 64);
         let part = region.slice(0, 64);
-        let put = Put::new(part.clone(), key);
-        refuses!(function.post_put(queue_pair, put), Error::NoSuchRegion);
+        refuses!(function.post_put(queue_pair, Put::new(part.clone(), key)), Error::NoSuchRegion);
         refuses!(function.post_get(queue_pair, Get::new(key, part)), Error::NoSuchRegion);
         refuses!(function.deregister(region.clone()), Error::NoSuchRegion);
     }

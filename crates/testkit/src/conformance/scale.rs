@@ -25,8 +25,7 @@ pub fn thousands_of_queue_pairs(fixture: &dyn Fixture) {
                 stage.nodes[B].receive_on(theirs[member], 8, member as u64);
                 let bytes = round.to_le_bytes();
                 let send = Message::inline(&bytes).to(to[member]);
-                let send = send.immediate(member as u64).unsignaled();
-                stage.nodes[A].send_on(ours[member], send);
+                stage.nodes[A].send_on(ours[member], send.immediate(member as u64).unsignaled());
             }
             for _ in &members {
                 let done = stage.success(B);

@@ -89,8 +89,7 @@ fn side(node: &mut Node, peer: Address, theirs: [RemoteKey; 2], seed: u64) {
     let (mut heard, mut told, mut added) = (0, 0, 0);
     for round in 0..ROUNDS {
         node.receive(100_000, round);
-        let send = Message::buffer(pattern(round ^ (seed << 32), size(round))).to(peer).context(0);
-        node.send(send);
+        node.send(Message::buffer(pattern(round ^ (seed << 32), size(round))).to(peer).context(0));
         // Each thread has its own half of the peer's region, so that no other thread writes there.
         let key = theirs[round as usize % 2];
         let at = 64 + (seed & 1) * 40_000;

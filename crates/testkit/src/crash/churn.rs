@@ -86,8 +86,7 @@ fn functions(stage: &mut Stage<'_>, rounds: u64) {
         let mut node = Node::of(device, 1, &Default::default());
         let region = node.function.allocate_region(10_000, bellwire::Rights::all()).expect("room");
         stage.nodes.push(node);
-        let put = bellwire::Put::new(vec![1; 10_000], region.remote_key());
-        stage.nodes[A].put(put);
+        stage.nodes[A].put(bellwire::Put::new(vec![1; 10_000], region.remote_key()));
         stage.success(A);
         let lost = stage.nodes[A].counters().function.links_lost;
         stage.nodes.pop();

@@ -102,8 +102,7 @@ impl Traffic {
                 bytes.push(0);
             }
             let there = stage.nodes[to].address();
-            let send = Message::buffer(bytes).to(there).context(number as u64);
-            stage.nodes[from].send(send);
+            stage.nodes[from].send(Message::buffer(bytes).to(there).context(number as u64));
             self.flows[number].posted += 1;
         }
         for who in 0..stage.nodes.len() {
