@@ -1,11 +1,11 @@
 //! Connections: requested, accepted, rejected, ended, lost.
 
 use super::bytes::pattern;
-use super::stage::{A, B, Stage, refuses};
+use super::stage::{A, B, Stage, assert_all_end, refuses};
 use super::{Fixture, Node, Patience};
 use bellwire::{
-    Address, Buffer, ConnectionProgress, ConnectionState, Error, Message, Operation, Put, Rights,
-    Status, Wait,
+    Address, Buffer, ConnectionProgress, ConnectionState, Error, Message, Operation, Put, Status,
+    Wait,
 };
 use std::time::Duration;
 
@@ -41,9 +41,7 @@ pub fn connect_talk_disconnect(fixture: &dyn Fixture) {
         let asking = &mut stage.nodes[A].function;
         refuses!(asking.post_send(ours, Message::inline(b"early")), Error::WrongState { .. });
         refuses!(asking.start_connect(ours, there, &[], patience), Error::WrongState { .. });
-        let request = stage.until("the request", |stage| {
-            stage.nodes[B].function.poll_request(listener).expect("listening")
-        });
+        let request = stage.request(B, listener);
         assert_eq!((request.peer, &request.private_data), (from, &question));
         stage.nodes[B].function.accept(request, theirs, &answer).expect("accepted");
         assert_eq!(outcome(&mut stage, A).expect("connected"), answer);
@@ -119,9 +117,7 @@ pub fn rejections(fixture: &dyn Fixture) {
     for reason in ["", "not today"] {
         let patience = Duration::from_secs(30);
         stage.nodes[A].function.start_connect(pair, there, b"please", patience).expect("asked");
-        let request = stage.until("the request", |stage| {
-            stage.nodes[B].function.poll_request(listener).expect("listening")
-        });
+        let request = stage.request(B, listener);
         stage.nodes[B].function.reject(request, reason.as_bytes()).expect("rejected");
         let error = outcome(&mut stage, A).expect_err("rejected");
         let told = matches!(&error, Error::Rejected { peer, reason: r } if *peer == there && r.contains(reason));
@@ -155,19 +151,14 @@ pub fn deadlines(fixture: &dyn Fixture) {
         assert!(matches!(error, Error::Unreachable { peer, .. } if peer == to), "{who}: {error:?}");
     }
     // An answer that comes too late connects nothing.
-    let request = stage.until("the old request", |stage| {
-        stage.nodes[B].function.poll_request(silent).expect("listening")
-    });
+    let request = stage.request(B, silent);
     let theirs = stage.nodes[B].queue_pair;
     let _ = stage.nodes[B].function.accept(request, theirs, b"late");
     stage.rest();
     let state = stage.nodes[A].function.query(pair).unwrap().connection;
     assert!(!matches!(state, ConnectionState::Connected { .. }), "{state:?}");
     let mut patience = Patience::new();
-    while matches!(
-        stage.nodes[B].function.query(theirs).unwrap().connection,
-        ConnectionState::Connected { .. }
-    ) {
+    while matches!(stage.nodes[B].state().connection, ConnectionState::Connected { .. }) {
         stage.turn();
         patience.spend(|| "the late acceptor still believes in its connection".to_owned());
     }
@@ -186,9 +177,7 @@ pub fn a_late_listener_is_found(fixture: &dyn Fixture) {
         assert_eq!(progress, ConnectionProgress::Waiting);
     }
     let listener = stage.nodes[B].function.listen(44).expect("free");
-    let request = stage.until("the repeated request", |stage| {
-        stage.nodes[B].function.poll_request(listener).expect("listening")
-    });
+    let request = stage.request(B, listener);
     let theirs = stage.nodes[B].queue_pair;
     stage.nodes[B].function.accept(request, theirs, b"").expect("accepted");
     outcome(&mut stage, A).expect("connected");
@@ -199,30 +188,18 @@ pub fn a_late_listener_is_found(fixture: &dyn Fixture) {
 pub fn a_peer_that_goes_away(fixture: &dyn Fixture) {
     let mut stage = Stage::connected(fixture);
     let pair = stage.nodes[A].queue_pair;
-    let region = stage.nodes[B].function.allocate_region(4096, Rights::all()).expect("allocated");
-    let key = region.remote_key();
+    let key = stage.nodes[B].region(4096).remote_key();
     let long = stage.nodes[A].function.limits().eager_bytes + 1;
-    let function = &mut stage.nodes[A].function;
     for context in 0..3 {
-        function.post_receive(pair, vec![0; 16], context).expect("room");
+        stage.nodes[A].receive(16, context);
     }
     // Nobody receives these, so they are in flight when the peer goes.
     for context in 3..6 {
-        function.post_send(pair, Message::buffer(vec![1; long]).context(context)).expect("room");
+        stage.nodes[A].send(Message::buffer(vec![1; long]).context(context));
     }
-    for _ in 0..50 {
-        stage.turn();
-    }
+    stage.turns(50);
     stage.nodes.truncate(1);
-    let mut contexts = Vec::new();
-    for _ in 0..6 {
-        let done = stage.next(A);
-        assert_eq!(done.status, Status::PeerGone, "{done:?}");
-        assert!(done.buffer.is_some(), "{done:?}");
-        contexts.push(done.context);
-    }
-    contexts.sort();
-    assert_eq!(contexts, [0, 1, 2, 3, 4, 5]);
+    assert_all_end((0..6).map(|_| stage.next(A)), Status::PeerGone);
     let state = stage.nodes[A].function.query(pair).unwrap().connection;
     assert_eq!(state, ConnectionState::Disconnected { why: Status::PeerGone });
     let refused = stage.nodes[A].function.post_put(pair, Put::new(vec![0; 4096], key));
@@ -233,19 +210,14 @@ pub fn a_peer_that_goes_away(fixture: &dyn Fixture) {
 /// queue pair goes on with other targets.
 pub fn a_target_that_goes_away(fixture: &dyn Fixture) {
     let mut stage = Stage::of(fixture, 3);
-    let pair = stage.nodes[A].queue_pair;
     let [alive, doomed] = [B, 2].map(|who| stage.nodes[who].address());
-    let key = stage.nodes[2].function.allocate_region(4096, Rights::all()).unwrap().remote_key();
+    let key = stage.nodes[2].region(4096).remote_key();
     let long = stage.nodes[A].function.limits().eager_bytes + 1;
-    let function = &mut stage.nodes[A].function;
     for context in 0..5 {
-        let send = Message::buffer(vec![1; long]).to(doomed).context(context);
-        function.post_send(pair, send).expect("room");
+        stage.nodes[A].send(Message::buffer(vec![1; long]).to(doomed).context(context));
     }
-    let theirs = stage.nodes[2].queue_pair;
     stage.until("the messages to wait there", |stage| {
-        let state = stage.nodes[2].function.query(theirs).unwrap();
-        (state.backlog_messages == 5).then_some(())
+        (stage.nodes[2].state().backlog_messages == 5).then_some(())
     });
     stage.nodes.truncate(2);
     for _ in 0..5 {
@@ -253,14 +225,12 @@ pub fn a_target_that_goes_away(fixture: &dyn Fixture) {
         assert_eq!(done.status, Status::PeerGone, "{done:?}");
         assert_eq!(done.peer, doomed);
     }
-    let function = &mut stage.nodes[A].function;
-    function.post_put(pair, Put::new(vec![1; 4096], key)).expect("accepted");
+    stage.nodes[A].put(Put::new(vec![1; 4096], key));
     let done = stage.next(A);
     let told = [Status::Unreachable, Status::PeerGone].contains(&done.status);
     assert!(told, "{done:?}");
     stage.nodes[B].receive(8, 0);
-    let function = &mut stage.nodes[A].function;
-    function.post_send(pair, Message::inline(b"going on").to(alive)).expect("room");
+    stage.nodes[A].send(Message::inline(b"going on").to(alive));
     stage.success(A);
     stage.success(B);
 }
@@ -271,28 +241,17 @@ pub fn destroying_gives_everything_back(fixture: &dyn Fixture) {
     let mut stage = Stage::connected(fixture);
     let pair = stage.nodes[A].queue_pair;
     let long = stage.nodes[A].function.limits().eager_bytes + 1;
-    let function = &mut stage.nodes[A].function;
     for context in 0..4 {
-        function.post_receive(pair, vec![0; 16], context).expect("room");
-        let send = Message::buffer(vec![1; long]).context(context + 4);
-        function.post_send(pair, send).expect("room");
+        stage.nodes[A].receive(16, context);
+        stage.nodes[A].send(Message::buffer(vec![1; long]).context(context + 4));
     }
-    for _ in 0..20 {
-        stage.turn();
-    }
+    stage.turns(20);
     stage.nodes[A].function.destroy_queue_pair(pair).expect("it exists");
-    let mut contexts = Vec::new();
-    for _ in 0..8 {
-        let done = stage.next(A);
-        assert_eq!((done.status, done.queue_pair), (Status::Flushed, pair), "{done:?}");
-        assert!(done.buffer.is_some(), "{done:?}");
-        contexts.push(done.context);
-    }
-    contexts.sort();
-    assert_eq!(contexts, (0..8).collect::<Vec<_>>());
-    let theirs = stage.nodes[B].queue_pair;
+    let returned = (0..8).map(|_| stage.next(A));
+    let returned = returned.inspect(|done| assert_eq!(done.queue_pair, pair, "{done:?}"));
+    assert_all_end(returned, Status::Flushed);
+    let end = ConnectionState::Disconnected { why: Status::PeerGone };
     stage.until("the peer to hear of it", |stage| {
-        let state = stage.nodes[B].function.query(theirs).unwrap().connection;
-        (state == ConnectionState::Disconnected { why: Status::PeerGone }).then_some(())
+        (stage.nodes[B].state().connection == end).then_some(())
     });
 }

@@ -249,9 +249,7 @@ pub fn long_messages_are_truncated(fixture: &dyn Fixture) {
                 let send = Message::buffer(bytes.clone()).to(to).context(4);
                 if early {
                     stage.nodes[A].send(send);
-                    for _ in 0..50 {
-                        stage.turn();
-                    }
+                    stage.turns(50);
                     let destination = there.destination(into, room);
                     stage.nodes[B].receive_into(destination, 5);
                 } else {

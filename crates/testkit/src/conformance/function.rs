@@ -4,11 +4,20 @@ use super::stage::{A, B, Stage, accepted, refuses};
 use super::{Fixture, Node};
 use bellwire::{
     Device, DeviceOptions, Error, FunctionOptions, Get, Message, Operation, QueuePairOptions,
-    RemoteKey, Rights, Status,
+    RemoteKey, Status,
 };
 
 fn open(fixture: &dyn Fixture) -> Device {
     fixture.open(&DeviceOptions::default()).expect("a node opens")
+}
+
+/// A node, and beside it `count` functions of another one.
+fn beside(fixture: &dyn Fixture, count: u8) -> Stage<'_> {
+    let mut stage = Stage::of(fixture, 1);
+    let device = open(fixture);
+    let function = |number| Node::of(device.clone(), number, &FunctionOptions::default());
+    stage.nodes.extend((0..count).map(function));
+    stage
 }
 
 /// There are eight functions by default. Each can be opened by itself, once at a time, with at
@@ -35,11 +44,7 @@ pub fn eight_by_default(fixture: &dyn Fixture) {
 /// Function numbers belong to their node, and closing one function leaves the others as they are.
 // shows: C-32
 pub fn closing_one_leaves_the_others(fixture: &dyn Fixture) {
-    let mut stage = Stage::of(fixture, 1);
-    let device = open(fixture);
-    for number in 0..3 {
-        stage.nodes.push(Node::of(device.clone(), number, &FunctionOptions::default()));
-    }
+    let mut stage = beside(fixture, 3);
     let to: Vec<_> = stage.nodes.iter().map(Node::address).collect();
     let full = stage.nodes[A].function.limits().eager_bytes + 1;
     // Function 1 has the maximum in flight, and its queue is full as well.
@@ -71,16 +76,11 @@ pub fn closing_one_leaves_the_others(fixture: &dyn Fixture) {
 /// Handles of one function are invalid in another.
 // shows: C-39
 pub fn functions_are_isolated(fixture: &dyn Fixture) {
-    let mut stage = Stage::of(fixture, 1);
-    let device = open(fixture);
-    for number in 0..2 {
-        stage.nodes.push(Node::of(device.clone(), number, &FunctionOptions::default()));
-    }
+    let mut stage = beside(fixture, 2);
     // Regions of both, with the same index if the library numbers them alike.
     let keys: Vec<_> = [1, 2]
         .map(|who| {
-            let region =
-                stage.nodes[who].function.allocate_region(4096, Rights::all()).expect("room");
+            let region = stage.nodes[who].region(4096);
             region.write(0, &[who as u8; 4096]);
             region.remote_key()
         })
@@ -119,11 +119,7 @@ pub fn functions_are_isolated(fixture: &dyn Fixture) {
 
 /// Each function counts for itself.
 pub fn counters_are_separate(fixture: &dyn Fixture) {
-    let mut stage = Stage::of(fixture, 1);
-    let device = open(fixture);
-    for number in 0..2 {
-        stage.nodes.push(Node::of(device.clone(), number, &FunctionOptions::default()));
-    }
+    let mut stage = beside(fixture, 2);
     let to = stage.nodes[1].address();
     for _ in 0..10 {
         stage.nodes[1].receive(8, 0);

@@ -93,12 +93,7 @@ fn shares(fixture: &dyn Fixture, weights: &[u8], deliveries: usize) -> Vec<usize
 // shows: C-09
 pub fn wrong_keys_are_counted(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
-    let function = &mut stage.nodes[B].function;
-    let regions = [
-        function.allocate_region(4096, Rights::all()).expect("room"),
-        function.register(vec![0; 4096], Rights::all()).expect("room"),
-    ];
-    for region in regions {
+    for region in stage.nodes[B].regions(4096) {
         let before = stage.nodes[B].counters().function.wrong_keys;
         let key = region.remote_key();
         let forged = RemoteKey { key: key.key ^ 4, ..key };

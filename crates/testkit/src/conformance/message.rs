@@ -163,17 +163,14 @@ pub fn unsignaled_sends_are_silent(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
     let to = stage.nodes[B].address();
     let eager = stage.nodes[A].function.limits().eager_bytes;
-    let queue_pair = stage.nodes[A].queue_pair;
     for size in [0, 8, eager, eager + 1] {
         stage.case = format!("{size} bytes");
         stage.nodes[B].receive(size, 0);
-        let send = Message::buffer(vec![9; size]).to(to).unsignaled();
-        stage.nodes[A].send(send);
+        stage.nodes[A].send(Message::buffer(vec![9; size]).to(to).unsignaled());
         let received = stage.success(B);
         assert_same(&received.buffer.unwrap().into_bytes(size), &vec![9; size], &stage.case);
         stage.until("the send to finish", |stage| {
-            let state = stage.nodes[A].function.query(queue_pair).unwrap();
-            (state.posted_sends == 0).then_some(())
+            (stage.nodes[A].state().posted_sends == 0).then_some(())
         });
         assert!(stage.nodes[A].poll().is_none(), "a silent success; {}", stage.case);
     }
@@ -195,8 +192,7 @@ pub fn early_messages_wait(fixture: &dyn Fixture) {
         stage.nodes[A].send(send);
     }
     stage.until("all messages to wait", |stage| {
-        let state = stage.nodes[B].function.query(stage.nodes[B].queue_pair).unwrap();
-        (state.backlog_messages == sizes.len()).then_some(())
+        (stage.nodes[B].state().backlog_messages == sizes.len()).then_some(())
     });
     stage.rest();
     assert!(stage.nodes[B].poll().is_none(), "nothing was posted, so nothing completes");

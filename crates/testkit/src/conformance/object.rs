@@ -248,17 +248,13 @@ pub fn anything_can_be_dropped(fixture: &dyn Fixture) {
         for _ in 0..3 {
             stage.nodes[B].receive(long, 0);
         }
-        for _ in 0..round * 5 / 2 {
-            stage.turn();
-        }
+        stage.turns(round * 5 / 2);
         drop(source);
         match round % 3 {
             0 => drop(stage.nodes.remove(A)),
             1 => drop(stage.nodes.remove(B)),
             _ => drop(region),
         }
-        for _ in 0..50 {
-            stage.turn();
-        }
+        stage.turns(50);
     }
 }

@@ -1,10 +1,10 @@
 //! Puts, gets, chains, atomics and events: remote memory access without the owner's program.
 
 use super::bytes::{Ground, Kind, Random, assert_same, kinds, pattern, sizes};
-use super::stage::{A, B, Stage, refuses};
+use super::stage::{A, B, Stage, accepted, refuses};
 use super::{Buffer, Fixture};
 use bellwire::{
-    Atomic, Error, Get, Message, Operation, Put, Refused, RemoteKey, RemoteSlice, Rights, Status,
+    Atomic, Error, Get, Message, Operation, Put, RemoteKey, RemoteSlice, Rights, Status,
 };
 
 /// A part of a ground's region for a place of this kind, as a peer names it; `None` for vectors,
@@ -94,8 +94,7 @@ pub fn puts_can_be_inline_and_silent(fixture: &dyn Fixture) {
                     assert!(done.buffer.is_none() && done.length == size, "{done:?}");
                 } else {
                     stage.until("the put to finish", |stage| {
-                        let state = stage.nodes[A].function.query(queue_pair).unwrap();
-                        (state.posted_sends == 0).then_some(())
+                        (stage.nodes[A].state().posted_sends == 0).then_some(())
                     });
                     assert!(stage.nodes[A].poll().is_none(), "a silent success; {}", stage.case);
                 }
@@ -214,7 +213,6 @@ pub fn chains_are_cut_anew(fixture: &dyn Fixture) {
 pub fn atomics_change_one_word(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
     let there = Ground::new(&mut stage.nodes[B], Rights::REMOTE_ATOMIC);
-    let queue_pair = stage.nodes[A].queue_pair;
     let to = stage.nodes[B].function.address();
     // A vector may start at any address, but a word's alignment counts from the start of its
     // region.
@@ -234,10 +232,7 @@ pub fn atomics_change_one_word(fixture: &dyn Fixture) {
                 assert_eq!(word(region, offset), expected, "{}", stage.case);
             }
             for (compared, new) in [(!expected, 7), (expected, 9), (expected, 11), (9, u64::MAX)] {
-                let node = &mut stage.nodes[A];
-                node.function
-                    .post_atomic(queue_pair, Atomic::compare_swap(at, compared, new).context(4))
-                    .expect("posted");
+                stage.nodes[A].atomic(Atomic::compare_swap(at, compared, new).context(4));
                 let done = stage.success(A);
                 assert_eq!((done.operation, done.context), (Operation::CompareSwap, 4));
                 assert_eq!((done.value(), done.length), (expected, 8), "{}", stage.case);
@@ -276,13 +271,11 @@ pub fn atomics_from_many_nodes_add_up(fixture: &dyn Fixture) {
         while seen.len() < NODES * EACH {
             for (who, posted) in posted.iter_mut().enumerate() {
                 let queue_pair = stage.nodes[who].queue_pair;
-                while *posted < EACH {
-                    let add = Atomic::fetch_add(at, 1);
-                    match stage.nodes[who].function.post_atomic(queue_pair, add) {
-                        Ok(()) => *posted += 1,
-                        Err(Refused { error: Error::QueueFull { .. }, .. }) => break,
-                        Err(refused) => panic!("{refused}"),
-                    }
+                let function = &mut stage.nodes[who].function;
+                let mut add =
+                    || accepted(function.post_atomic(queue_pair, Atomic::fetch_add(at, 1)));
+                while *posted < EACH && add() {
+                    *posted += 1;
                 }
             }
             let who = seen.len() % NODES;
@@ -311,8 +304,7 @@ pub fn events_tell_of_puts(fixture: &dyn Fixture) {
                 let landed = there.destination(into, size);
                 let destination = remote(&there, into, size).expect("a region");
                 // A silent one first, which must raise no event.
-                let silent = Put::new(vec![5; size], destination);
-                stage.nodes[A].put(silent);
+                stage.nodes[A].put(Put::new(vec![5; size], destination));
                 let put = Put::new(bytes.clone(), destination).event(target.number, immediate);
                 stage.nodes[A].put(put);
                 let event = stage.success(B);
@@ -346,8 +338,7 @@ pub fn connected_pairs_reach_memory_too(fixture: &dyn Fixture) {
         stage.success(A);
         let event = stage.success(B);
         assert_eq!((event.operation, event.immediate()), (Operation::RemotePut, Some(4)));
-        let get = Get::new(key.slice(8, 5000), vec![0; 5000]);
-        stage.nodes[A].get(get);
+        stage.nodes[A].get(Get::new(key.slice(8, 5000), vec![0; 5000]));
         assert_same(&stage.success(A).buffer.unwrap().into_bytes(5000), &bytes, "connected get");
         stage.nodes[A].atomic(Atomic::fetch_add(key.at(0), 2));
         stage.success(A);
@@ -398,9 +389,8 @@ pub fn regions_come_and_go(fixture: &dyn Fixture) {
         };
         assert_eq!((region.len(), region.rights()), (length, Rights::REMOTE_WRITE));
         let key = region.remote_key().to_bytes();
-        let message = Message::inline(&key).to(to);
         stage.nodes[A].receive(24, 0);
-        stage.nodes[B].send(message);
+        stage.nodes[B].send(Message::inline(&key).to(to));
         let received = stage.success(A).buffer.unwrap().into_bytes(24);
         let key = bellwire::RemoteKey::from_bytes(&received).expect("a key");
         assert_eq!(key, region.remote_key());

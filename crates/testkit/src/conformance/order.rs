@@ -49,7 +49,6 @@ pub fn short_messages(fixture: &dyn Fixture) {
 pub fn short_and_long_messages(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
     let to = stage.nodes[B].address();
-    let theirs = stage.nodes[B].queue_pair;
     let eager = stage.nodes[A].function.limits().eager_bytes;
     let mut random = Random(53);
     let sizes = [0, 8, 100, eager, eager + 1, 2 * eager, 100_000, 300_000];
@@ -69,9 +68,7 @@ pub fn short_and_long_messages(fixture: &dyn Fixture) {
             stage.turn();
         }
         for number in receives_first..count {
-            let posted =
-                stage.nodes[B].function.post_receive(theirs, vec![0; 300_000], number as u64);
-            posted.expect("room");
+            stage.nodes[B].receive(300_000, number as u64);
         }
         for (number, &size) in chosen.iter().enumerate() {
             let done = stage.success(B);
@@ -111,8 +108,7 @@ pub fn completions_of_short_sends(fixture: &dyn Fixture) {
             finished += 1;
         }
         // Nobody else takes these.
-        while stage.nodes[B].function.query(stage.nodes[B].queue_pair).unwrap().backlog_messages > 0
-        {
+        while stage.nodes[B].state().backlog_messages > 0 {
             stage.nodes[B].receive(8, 0);
             stage.success(B);
         }

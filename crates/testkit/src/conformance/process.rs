@@ -3,7 +3,7 @@
 use super::bytes::{Ground, assert_same, kinds, pattern, sizes};
 use super::child::{DEVICE, PEER, Process, ROLE, is_stopped, told};
 use super::patience::limit;
-use super::stage::refuses;
+use super::stage::{accepted, assert_all_end, refuses};
 use super::{Fixture, Node, Patience};
 use bellwire::{
     Address, Atomic, Completion, Device, DeviceOptions, Error, Get, Message, Operation, Put,
@@ -156,8 +156,7 @@ pub fn memory(fixture: &dyn Fixture) {
             (RemoteKey { length: u64::MAX, ..key }, Status::OutOfBounds),
         ] {
             let get = Get::new(forged.slice(1 << 40, 8), vec![1; 8]);
-            let posted = node.function.post_get(pair, get);
-            if posted.is_ok() {
+            if node.function.post_get(pair, get).is_ok() {
                 assert_eq!(node.wait(Wait::Adaptive, "an answer").status, status);
             }
         }
@@ -173,16 +172,12 @@ fn count(mut node: Node, parent: Address) {
     while number < 3_000 {
         let bytes = pattern(number, number as usize % 300);
         let send = Message::inline(&bytes).to(parent).immediate(number).unsignaled();
-        match node.function.post_send(pair, send) {
-            Ok(()) => {
-                number += 1;
-                patience = Patience::new();
-            }
-            Err(refused) => {
-                assert!(matches!(refused.error, Error::QueueFull { .. }), "{}", refused.error);
-                node.function.progress().expect("progress");
-                patience.spend(|| format!("full at {number}: {:?}", node.counters()));
-            }
+        if accepted(node.function.post_send(pair, send)) {
+            number += 1;
+            patience = Patience::new();
+        } else {
+            node.function.progress().expect("progress");
+            patience.spend(|| format!("full at {number}: {:?}", node.counters()));
         }
     }
     node.receive(8, 0);
@@ -319,15 +314,7 @@ pub fn a_killed_peer(fixture: &dyn Fixture) {
             node.function.progress().expect("progress");
         }
         child.signal(libc::SIGKILL);
-        let mut contexts = Vec::new();
-        for _ in 0..10 {
-            let done = node.wait(how, "all complete");
-            assert_eq!(done.status, Status::PeerGone, "{done:?}");
-            assert!(done.buffer.is_some(), "{done:?}");
-            contexts.push(done.context);
-        }
-        contexts.sort();
-        assert_eq!(contexts, (0..10).collect::<Vec<_>>());
+        assert_all_end((0..10).map(|_| node.wait(how, "all complete")), Status::PeerGone);
         node.put(Put::new(vec![1; 4096], key));
         let done = node.wait(Wait::Adaptive, "an answer");
         assert!([Status::PeerGone, Status::Unreachable].contains(&done.status), "{done:?}");

@@ -3,9 +3,9 @@
 use super::patience::limit;
 use super::{Fixture, Patience};
 use bellwire::{
-    Address, Atomic, Buffer, Completion, CompletionQueue, Counters, Device, DeviceOptions, Error,
-    Function, FunctionOptions, Get, MemoryRegion, Message, Put, QueuePair, QueuePairOptions,
-    QueuePairState, Refused, Rights, Status, Wait,
+    Address, Atomic, Buffer, Completion, CompletionQueue, ConnectionRequest, Counters, Device,
+    DeviceOptions, Error, Function, FunctionOptions, Get, Listener, MemoryRegion, Message, Put,
+    QueuePair, QueuePairOptions, QueuePairState, Refused, Rights, Status, Wait,
 };
 use std::fmt::Display;
 
@@ -193,6 +193,20 @@ pub fn accepted<D>(result: Result<(), Refused<D>>) -> bool {
     }
 }
 
+/// Asserts that these are the completions of the contexts from 0 on, all with this status and with
+/// their buffers.
+#[track_caller]
+pub fn assert_all_end(completions: impl Iterator<Item = Completion>, status: Status) {
+    let mut contexts = Vec::new();
+    for done in completions {
+        assert_eq!(done.status, status, "{done:?}");
+        assert!(done.buffer.is_some(), "{done:?}");
+        contexts.push(done.context);
+    }
+    contexts.sort();
+    assert_eq!(contexts, (0..contexts.len() as u64).collect::<Vec<_>>());
+}
+
 /// Asserts that a call fails with an error of this pattern, which says something. The error of a
 /// refused descriptor is the reason of the refusal.
 macro_rules! refuses {
@@ -276,9 +290,7 @@ impl<'f> Stage<'f> {
         let there = Address::new(node, function, NUMBER);
         let asking = &mut self.nodes[from.0].function;
         asking.start_connect(from.1, there, b"", limit()).expect("it may ask");
-        let request = self.until("a connection request", |stage| {
-            stage.nodes[to.0].function.poll_request(listener).expect("it listens")
-        });
+        let request = self.request(to.0, listener);
         self.nodes[to.0].function.accept(request, to.1, b"").expect("it may accept");
         self.until("the answer", |stage| {
             match stage.nodes[from.0].function.poll_connection(from.1).expect("it is accepted") {
@@ -293,6 +305,19 @@ impl<'f> Stage<'f> {
     pub fn turn(&mut self) -> usize {
         let progress = |node: &mut Node| node.function.progress().expect("progress");
         self.nodes.iter_mut().map(progress).sum()
+    }
+
+    /// Lets every node make progress `count` times.
+    pub fn turns(&mut self, count: usize) {
+        (0..count).for_each(|_| _ = self.turn());
+    }
+
+    /// The next request at a listener of a node.
+    #[track_caller]
+    pub fn request(&mut self, who: usize, listener: Listener) -> ConnectionRequest {
+        self.until("a connection request", |stage| {
+            stage.nodes[who].function.poll_request(listener).expect("it listens")
+        })
     }
 
     /// Lets all nodes make progress until `answer` returns a value. Panics, with a story, if it
