@@ -39,7 +39,6 @@ pub enum Op {
 /// Messages of one call in [`Op::BatchRate`].
 pub const BATCH: usize = 16;
 
-/// Senders in [`Op::FanIn`].
 pub const FAN_IN_SENDERS: usize = 8;
 
 /// Buffers on each side, and messages in flight, in [`Op::Stream`].
@@ -63,7 +62,6 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// The unit as printed.
     pub fn symbol(self) -> &'static str {
         match self {
             Unit::Nanoseconds => "ns",

@@ -94,7 +94,6 @@ struct Pair {
     region: MemoryRegion,
     /// Receive buffers of small messages that are not posted.
     small: Vec<Buffer>,
-    /// The message to send.
     message: Vec<u8>,
     how: Wait,
 }
@@ -160,8 +159,7 @@ impl Pair {
     #[inline]
     fn post_small_receive(&mut self) -> Result<()> {
         let buffer = self.small.pop().context("all receive buffers are posted")?;
-        self.function.post_receive(self.queue_pair, buffer, 0).map_err(Error::from)?;
-        Ok(())
+        Ok(self.function.post_receive(self.queue_pair, buffer, 0).map_err(Error::from)?)
     }
 
     #[inline]
@@ -169,8 +167,7 @@ impl Pair {
         mark(&mut self.message[..bytes], number);
         let send = Message::inline(&self.message[..bytes]).to(self.peer);
         let send = if signaled { send } else { send.unsignaled() };
-        self.function.post_send(self.queue_pair, send).map_err(Error::from)?;
-        Ok(())
+        Ok(self.function.post_send(self.queue_pair, send).map_err(Error::from)?)
     }
 
     /// Checks a received small message, and keeps its buffer.
@@ -299,8 +296,7 @@ impl Pair {
     fn post_large_receive(&mut self, bytes: usize, number: u64) -> Result<()> {
         let slot = number as usize % STREAM_WINDOW;
         let part = self.region.slice(slot * bytes, bytes);
-        self.function.post_receive(self.queue_pair, part, number).map_err(Error::from)?;
-        Ok(())
+        Ok(self.function.post_receive(self.queue_pair, part, number).map_err(Error::from)?)
     }
 
     /// Makes progress until both sides have finished and their messages are acknowledged: nothing

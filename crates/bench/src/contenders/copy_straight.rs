@@ -12,7 +12,6 @@ use crate::worker::{
     InHouse, Outcome, Party, SharedMemory, Side, check_arrived, meet, spin_until, touched,
 };
 
-/// The single copy.
 pub const CONTENDER: Contender = Contender {
     name: "copy-straight",
     about: "one copy, out of the sender's shared buffer",

@@ -10,7 +10,6 @@ use super::{Contender, Kind, Start};
 use crate::op::{Op, Wire};
 use crate::worker::{InHouse, Outcome, SharedMemory, Side, meet, spin_until};
 
-/// The bare line.
 pub const CONTENDER: Contender = Contender {
     name: "line",
     about: "bare cache line, back and forth",

@@ -32,17 +32,14 @@ use serde::Serialize;
 use crate::op::Wire;
 use crate::worker::InHouse;
 
-/// One thing to measure.
 pub struct Contender {
     /// The word that names it on the command line and in JSON.
     pub name: &'static str,
     /// What it is, for the report.
     pub about: &'static str,
-    /// Its role in the ratios.
     pub kind: Kind,
     /// The wires that it can be measured over.
     pub wires: &'static [Wire],
-    /// How it is started.
     pub start: Start,
 }
 

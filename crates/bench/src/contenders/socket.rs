@@ -15,7 +15,6 @@ use crate::worker::{
     InHouse, LARGEST_NETWORK_BYTES, Outcome, Party, Side, check_message, mark, spin_until, touched,
 };
 
-/// A Unix stream socket.
 pub const UNIX: Contender = Contender {
     name: "unix-socket",
     about: "Unix stream socket, blocking",
@@ -88,7 +87,6 @@ pub struct Connection<S> {
 const READ_BYTES: usize = 64 << 10;
 
 impl<S: Read + Write> Connection<S> {
-    /// The side of a party.
     pub fn new(index: usize, socket: S, spin: fn(&S, bool) -> IoResult<()>) -> Connection<S> {
         let buffers = touched(STREAM_WINDOW * LARGEST_NETWORK_BYTES);
         Connection { index, socket, buffers, spin }

@@ -56,7 +56,6 @@ impl Row {
 /// Results of one simulator.
 #[derive(Clone, Debug, Serialize)]
 pub struct Found {
-    /// The simulator's name.
     pub simulator: &'static str,
     /// Beats delivered per terminal and cycle.
     pub throughput: f64,
@@ -64,7 +63,6 @@ pub struct Found {
     pub latency: f64,
     /// Routers crossed.
     pub hops: f64,
-    /// Cycles simulated.
     pub cycles: f64,
 }
 

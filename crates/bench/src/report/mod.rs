@@ -56,15 +56,12 @@ pub struct Distances {
 pub struct Line {
     #[serde(flatten)]
     pub row: Row,
-    /// The contender's name.
     pub contender: &'static str,
     pub kind: Kind,
     /// Its description, with its version if the set-up knows it.
     pub about: String,
     pub unit: Unit,
-    /// Figures of near samples.
     pub near: Option<Summary>,
-    /// Figures of far samples.
     pub far: Option<Summary>,
     /// In a fan-in, each sender's share of all messages (1 / number of senders is fair).
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -72,7 +69,6 @@ pub struct Line {
 }
 
 impl Line {
-    /// The figures of one class.
     pub fn at(&self, distance: Distance) -> Option<Summary> {
         match distance {
             Distance::Near => self.near,
@@ -85,7 +81,6 @@ impl Line {
 /// A contender without figures, or with a part of them.
 #[derive(Serialize)]
 pub struct NotMeasured {
-    /// The contender's name.
     pub contender: &'static str,
     pub why: String,
 }
