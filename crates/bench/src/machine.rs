@@ -4,9 +4,9 @@
 use std::fs::read_to_string;
 
 use anyhow::{Result, ensure};
+use rustix::thread::{CpuSet, sched_getaffinity};
 use serde::Serialize;
 
-/// Facts of the machine.
 #[derive(Serialize)]
 pub struct Machine {
     /// The processor's model name.
@@ -83,14 +83,8 @@ pub fn two_cpus() -> Result<[usize; 2]> {
 }
 
 fn allowed_cpus() -> Vec<usize> {
-    // SAFETY: a zeroed CPU set is empty, and the call writes no more than its size.
-    let set = unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::sched_getaffinity(0, size_of_val(&set), &mut set);
-        set
-    };
-    // SAFETY: every number is inside the set.
-    (0..libc::CPU_SETSIZE as usize).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) }).collect()
+    let set = sched_getaffinity(None).unwrap_or_default();
+    (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect()
 }
 
 fn caches(cpu: usize) -> Vec<String> {

@@ -1,13 +1,15 @@
 //! The operations, the sizes, and the figure of a sample's time.
 
+use clap::ValueEnum;
 use serde::Serialize;
 
 /// One operation that a contender may know how to run.
 ///
 /// Every contender does the same work for the same word, so that figures are comparable; the
 /// comments define that work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
+#[value(rename_all = "snake_case")]
 pub enum Op {
     /// Two-sided ping-pong: `count` round trips, the receiver posts its receive in advance.
     Latency,
@@ -37,7 +39,6 @@ pub enum Op {
 /// Messages of one call in [`Op::BatchRate`].
 pub const BATCH: usize = 16;
 
-/// Senders in [`Op::FanIn`].
 pub const FAN_IN_SENDERS: usize = 8;
 
 /// Buffers on each side, and messages in flight, in [`Op::Stream`].
@@ -61,7 +62,6 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// The unit as printed.
     pub fn symbol(self) -> &'static str {
         match self {
             Unit::Nanoseconds => "ns",
@@ -78,37 +78,14 @@ impl Unit {
 }
 
 impl Op {
-    /// Every operation, in the order of the report.
-    pub const ALL: [Op; 9] = [
-        Op::Latency,
-        Op::PutLatency,
-        Op::Rate,
-        Op::BatchRate,
-        Op::FanIn,
-        Op::Stream,
-        Op::PutStream,
-        Op::BlockingLatency,
-        Op::Idle,
-    ];
-
     /// The operation's word in the line protocol and in JSON.
-    pub fn word(self) -> &'static str {
-        match self {
-            Op::Latency => "latency",
-            Op::PutLatency => "put_latency",
-            Op::Rate => "rate",
-            Op::BatchRate => "batch_rate",
-            Op::FanIn => "fan_in",
-            Op::Stream => "stream",
-            Op::PutStream => "put_stream",
-            Op::BlockingLatency => "blocking_latency",
-            Op::Idle => "idle",
-        }
+    pub fn word(self) -> String {
+        self.to_possible_value().expect("no operation is skipped").get_name().to_owned()
     }
 
     /// The operation of a word; `None` for an unknown word.
     pub fn from_word(word: &str) -> Option<Op> {
-        Op::ALL.into_iter().find(|op| op.word() == word)
+        Op::from_str(word, false).ok()
     }
 
     /// The unit of this operation's figures.
@@ -138,7 +115,6 @@ impl Op {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Wire {
-    /// Shared memory.
     Memory,
     /// A veth pair between two network namespaces, frames of 1500 bytes.
     Frames1500,
@@ -166,18 +142,15 @@ impl Wire {
 pub struct Row {
     /// The connection of the two processes.
     pub wire: Wire,
-    /// The operation.
     pub op: Op,
     /// Bytes of each message.
     pub bytes: usize,
 }
 
-/// A row of shared memory.
 const fn memory(op: Op, bytes: usize) -> Row {
     Row { wire: Wire::Memory, op, bytes }
 }
 
-/// A row of the network with frames of 1500 bytes.
 const fn frames(op: Op, bytes: usize) -> Row {
     Row { wire: Wire::Frames1500, op, bytes }
 }
@@ -286,8 +259,8 @@ mod tests {
     /// Every operation's word leads back to it, so workers and driver agree.
     #[test]
     fn words_lead_back() {
-        for op in Op::ALL {
-            assert_eq!(Op::from_word(op.word()), Some(op));
+        for &op in Op::value_variants() {
+            assert_eq!(Op::from_word(&op.word()), Some(op));
         }
         assert_eq!(Op::from_word("sleep"), None);
     }

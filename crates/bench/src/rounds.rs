@@ -15,7 +15,6 @@ use crate::session::Session;
 
 /// A contender under measurement.
 pub struct Runner {
-    /// The contender.
     pub contender: &'static Contender,
     wire: Wire,
     session: Option<Session>,
@@ -174,7 +173,6 @@ fn scaled(count: u64, target_ns: u64, time_ns: u64) -> u64 {
     scaled.clamp(1, u128::from(MOST_MESSAGES)) as u64
 }
 
-/// Most messages of a sample.
 const MOST_MESSAGES: u64 = 1 << 30;
 
 fn one_way_ns(probe: &mut Session) -> Result<f64> {

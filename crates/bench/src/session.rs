@@ -58,9 +58,6 @@ impl Session {
         create_dir_all(logs)?;
         let complaints = logs.join(format!("{}.log", contender.name));
         let network = (wire.mtu().map(|mtu| Network::new(mtu, wire == Wire::Slow))).transpose()?;
-        if let Some(network) = &network {
-            network.hold(&mut command);
-        }
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -74,8 +71,11 @@ impl Session {
                 Ok(())
             });
         }
-        let mut child = command
-            .spawn()
+        let child = match &network {
+            Some(network) => network.spawn(&mut command),
+            None => command.spawn(),
+        };
+        let mut child = child
             .with_context(|| format!("cannot start {}", command.get_program().to_string_lossy()))?;
         let orders = child.stdin.take();
         let output = child.stdout.take().context("no output")?;

@@ -5,15 +5,12 @@ use serde::Serialize;
 /// Median and spread of the figures of one row, contender and distance.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Summary {
-    /// The middle figure.
     pub median: f64,
     /// A quarter of the figures are at or below this.
     pub p25: f64,
     /// Three quarters of the figures are at or below this.
     pub p75: f64,
-    /// The smallest figure.
     pub min: f64,
-    /// The largest figure.
     pub max: f64,
     /// How many figures there are.
     pub samples: usize,

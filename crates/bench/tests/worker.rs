@@ -27,15 +27,12 @@ fn start_on(name: &str, network: Option<&Network>) -> Option<Worker> {
     }
     let mut command = Command::new(env!("CARGO_BIN_EXE_bellwire-bench"));
     command.args(["worker", name, "0", "1"]);
-    if let Some(network) = network {
-        network.hold(&mut command);
-    }
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stderr(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("the benchmark's own program");
+    command.stdin(Stdio::piped()).stderr(Stdio::null()).stdout(Stdio::piped());
+    let child = match network {
+        Some(network) => network.spawn(&mut command),
+        None => command.spawn(),
+    };
+    let mut child = child.expect("the benchmark's own program");
     let (orders, output) = (child.stdin.take(), child.stdout.take());
     Some(Worker { child, orders, answers: BufReader::new(output.expect("piped")) })
 }
@@ -120,8 +117,7 @@ fn in_house_contenders_answer_and_end() {
 // shows: B-22, H-26, H-27
 #[test]
 fn the_network_is_measured_as_tcp_is() {
-    // SAFETY: has no arguments and cannot fail.
-    let is_root = unsafe { libc::geteuid() } == 0;
+    let is_root = rustix::process::geteuid().is_root();
     assert!(is_root, "NOT RUN: namespaces need root");
     for name in ["tcp", "bellwire-eth-packet", "bellwire-eth-xdp", "bellwire-udp"] {
         let network = Network::new(1500, false).expect("namespaces and a wire");
@@ -153,8 +149,7 @@ fn the_network_is_measured_as_tcp_is() {
 /// last process.
 #[test]
 fn networks_end_with_the_benchmark() {
-    // SAFETY: has no arguments and cannot fail.
-    let is_root = unsafe { libc::geteuid() } == 0;
+    let is_root = rustix::process::geteuid().is_root();
     if !is_root || std::thread::available_parallelism().map_or(1, usize::from) < 2 {
         eprintln!("not run: namespaces need root, and two processes two CPUs");
         return;

@@ -1,7 +1,8 @@
 //! The commands, and the codes that they exit with.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// A user-level interconnect: messages between processes that do not pass through the kernel.
@@ -57,7 +58,8 @@ impl Outcome {
 }
 
 /// Wrong usage that shows only when the arguments are checked together.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 pub struct WrongUsage(String);
 
 impl WrongUsage {
@@ -66,14 +68,6 @@ impl WrongUsage {
         anyhow::Error::new(WrongUsage(what.into()))
     }
 }
-
-impl std::fmt::Display for WrongUsage {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for WrongUsage {}
 
 impl Command {
     /// Runs the command to its end.
@@ -125,6 +119,25 @@ pub fn printable(text: &str) -> String {
 pub fn print_json(object: &impl serde::Serialize) -> Result<()> {
     println!("{}", serde_json::to_string_pretty(object)?);
     Ok(())
+}
+
+/// Prints `object` for a program, or else as its text for people.
+pub fn show<T: serde::Serialize + std::fmt::Display>(object: &T, json: bool) -> Result<()> {
+    if json {
+        return print_json(object);
+    }
+    print!("{object}");
+    Ok(())
+}
+
+/// The name of a choice on the command line.
+pub fn word(choice: &impl clap::ValueEnum) -> String {
+    choice.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
+/// Writes a requested file; the error names it.
+pub fn write_file(file: &Path, content: impl AsRef<[u8]>) -> Result<()> {
+    std::fs::write(file, content).with_context(|| format!("cannot write {}", file.display()))
 }
 
 #[cfg(test)]

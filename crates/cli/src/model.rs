@@ -4,10 +4,11 @@ mod explain;
 mod records;
 mod run;
 
-use crate::command::{Outcome, print_json};
+use crate::command::{Outcome, show};
 use anyhow::{Context, Result, anyhow};
 use bellwire_model::sensitivity;
 use bellwire_model::system::{SYSTEMS, System};
+use std::fmt::Display;
 use std::path::Path;
 
 /// Models of network interfaces, in virtual time
@@ -97,11 +98,7 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
         What::Sensitivity { model, json } => {
             let found =
                 (model.sensitivity)().map_err(|error| anyhow!("{}: {error}", model.name))?;
-            if *json {
-                print_json(&found)?;
-            } else {
-                print!("{found}");
-            }
+            show(&found, *json)?;
             Ok(Outcome::Done)
         }
     }
@@ -128,6 +125,11 @@ fn list() {
         let explain = if system.explains { "yes" } else { "no" };
         line([system.name, &parameters, &experiments, "yes", explain], system.title);
     }
+}
+
+/// Adds the name of the file to an error in its content.
+fn in_file<E: Display>(file: &Path) -> impl Fn(E) -> anyhow::Error {
+    move |error| anyhow!("{}: {error}", file.display())
 }
 
 /// The text of a file that the user named.

@@ -66,7 +66,6 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
     }
 }
 
-/// A process, and the snapshots of its functions.
 #[derive(Serialize)]
 struct Process {
     pid: u32,
@@ -76,7 +75,6 @@ struct Process {
     silent: usize,
 }
 
-/// A function's snapshot.
 #[derive(Serialize)]
 struct Function {
     /// Time since the snapshot was made, in seconds.
@@ -91,13 +89,10 @@ type Counters = BTreeMap<String, u64>;
 #[derive(Serialize, Deserialize)]
 struct Snapshot {
     serial: u64,
-    /// Its device.
     #[serde(rename(serialize = "device"))]
     device_name: String,
     address: String,
-    /// Counters of the function.
     function: Counters,
-    /// Counters of its device.
     device_counters: Counters,
     /// Sums over all queue pairs, including destroyed ones.
     total: Counters,

@@ -51,12 +51,7 @@ impl Queue {
 
     /// Posts a receive for a message of up to `bytes`.
     pub fn post_receive(&self, function: &mut Function, bytes: usize) -> Result<()> {
-        match function.post_receive(self.pair, vec![0; bytes], 0).map_err(Error::from) {
-            // The peer may have left after its last message; otherwise the next wait reports that
-            // it is gone.
-            Ok(()) | Err(Error::WrongState { .. }) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        Ok(post_receive(function, self.pair, bytes)?)
     }
 
     /// The next message, as JSON; posts another receive of `bytes`. `None` as patience waits
@@ -82,6 +77,30 @@ impl Queue {
     }
 }
 
+/// Posts a receive for a message of up to `bytes` to a connected queue pair.
+pub fn post_receive(
+    function: &mut Function,
+    pair: QueuePair,
+    bytes: usize,
+) -> bellwire::Result<()> {
+    match function.post_receive(pair, vec![0; bytes], 0).map_err(Error::from) {
+        // The peer may have left after its last message; otherwise the next wait reports that it
+        // is gone.
+        Ok(()) | Err(Error::WrongState { .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Posts a message, inside the descriptor if it is short.
+pub fn post_text(function: &mut Function, pair: QueuePair, text: Vec<u8>) -> bellwire::Result<()> {
+    let send = if text.len() <= function.limits().eager_bytes {
+        bellwire::Message::inline(&text)
+    } else {
+        bellwire::Message::buffer(text)
+    };
+    function.post_send(pair, send).map_err(Error::from)
+}
+
 /// The completion if it is a success, otherwise its status as an error.
 #[inline]
 pub fn successful(completion: Completion) -> Result<Completion> {
@@ -97,7 +116,6 @@ pub fn refusal(expected: &[u8]) -> String {
     format!("this is {}", String::from_utf8_lossy(expected))
 }
 
-/// Whether the error is a timeout.
 pub fn is_timeout(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(Error::TimedOut { .. }))
 }

@@ -70,9 +70,7 @@ fn wrong_usage_exits_with_2() {
 /// An unknown device is an error that names the known ones, not wrong usage.
 #[test]
 fn an_unknown_device_is_explained() {
-    let output = run(bellwire().args(["perf", "wet:string"]));
-    assert_eq!(output.code, 1);
-    assert!(output.stderr.contains("shm:JOB"), "{}", output.stderr);
+    run(bellwire().args(["perf", "wet:string"])).failed("shm:JOB");
 }
 
 /// `paper rows` prints the scoreboard of the checkout that it runs in, and refuses to run

@@ -68,8 +68,7 @@ fn a_file_arrives_over_udp() {
     fs::write(&source, &content).expect("a file");
     let (network, host) = (1 + std::process::id() % 120, std::process::id() / 120 % 250);
     let device = format!("udp:127.{network}.{host}.9");
-    let output = run(bellwire().args(["copy", "--device", &device]).args([&source, &target]));
-    assert_eq!(output.code, 0, "{}", output.stderr);
+    run(bellwire().args(["copy", "--device", &device]).args([&source, &target])).done();
     assert!(fs::read(&target).expect("a file") == content);
 }
 
@@ -93,9 +92,7 @@ fn trees_arrive_as_they_are() {
     fs::set_permissions(source.join("a/7"), Permissions::from_mode(0o400)).expect("ours");
 
     let target = folder.path().join("to");
-    let output = copy(&source, &target);
-    assert_eq!(output.code, 0, "{}", output.stderr);
-    let object = output.json();
+    let object = copy(&source, &target).done().json();
     assert_eq!((&object["files"], &object["links"]), (&303.into(), &1.into()));
     for path in ["empty file", "a/deep/er/file", "a/0", "a/299"].map(Path::new) {
         assert!(fs::read(source.join(path)).ok() == fs::read(target.join(path)).ok(), "{path:?}");
@@ -211,8 +208,7 @@ fn a_file_that_changes_is_noticed() {
         });
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
     });
-    let output = copy(&source, &target);
-    assert_eq!(output.code, 0, "{}", output.stderr);
+    copy(&source, &target).done();
     assert!(fs::read(&source).expect("a file") == fs::read(&target).expect("a file"));
 }
 
@@ -231,14 +227,12 @@ fn no_room_is_told_and_leaves_no_half_file() {
     // SAFETY: one system call, between fork and exec.
     unsafe { command.pre_exec(move || Ok(setrlimit(Resource::Fsize, limit)?)) };
     let output = run(&mut command);
-    assert_eq!(output.code, 1);
-    assert!(output.stderr.contains("longer than files may become"), "{}", output.stderr);
+    output.failed("longer than files may become");
     assert!(output.stderr.contains("goes on from there"), "{}", output.stderr);
     assert!(!target.exists() && part(&target).exists());
 
-    let output = copy(&source, &target);
-    assert_eq!(output.code, 0, "{}", output.stderr);
-    assert!(output.json()["resumed_bytes"].as_u64().is_some_and(|bytes| bytes > 16 << 20));
+    let object = copy(&source, &target).done().json();
+    assert!(object["resumed_bytes"].as_u64().is_some_and(|bytes| bytes > 16 << 20));
     assert!(fs::read(&target).expect("a file") == content && !part(&target).exists());
 }
 
@@ -257,8 +251,7 @@ fn a_full_disk_is_told() {
     let output = copy(&source, &place.join("to"));
     let files: Vec<_> = fs::read_dir(&place).expect("ours").flatten().collect();
     unmount(&place, UnmountFlags::DETACH).expect("mounted above");
-    assert_eq!(output.code, 1);
-    assert!(output.stderr.contains("no room left"), "{}", output.stderr);
+    output.failed("no room left");
     assert!(files.iter().all(|file| file.path().to_string_lossy().ends_with(".bellwire-part")));
 }
 
@@ -334,9 +327,8 @@ fn a_killed_copy_is_resumed() {
         }
         let left = fs::metadata(part(&target)).expect("what is left").len();
         assert!(left > 0);
-        let output = copy(&source, &target);
-        assert_eq!(output.code, 0, "{}", output.stderr);
-        assert!(output.json()["resumed_bytes"].as_u64() >= Some(left.min(1 << 20)));
+        let object = copy(&source, &target).done().json();
+        assert!(object["resumed_bytes"].as_u64() >= Some(left.min(1 << 20)));
         assert!(fs::read(&source).expect("a file") == fs::read(&target).expect("a file"));
         assert!(!part(&target).exists());
     }
@@ -362,9 +354,8 @@ fn a_killed_tree_is_resumed() {
         assert!(files <= 512, "the copy cannot be caught");
     }
     fs::remove_file(source.join("0000")).expect("it is there");
-    let output = copy(&source, &target);
-    assert_eq!(output.code, 0, "{}", output.stderr);
-    assert!(output.json()["resumed_bytes"].as_u64() > Some(0));
+    let object = copy(&source, &target).done().json();
+    assert!(object["resumed_bytes"].as_u64() > Some(0));
     assert!(!target.join("0000").exists());
     for number in 1..files {
         let name = format!("{number:04}");
@@ -382,9 +373,7 @@ fn a_wrong_beginning_is_replaced() {
     let mut planted = content[..2 << 20].to_vec();
     planted[1 << 20] ^= 1;
     fs::write(part(&target), &planted).expect("a file");
-    let output = copy(&source, &target);
-    assert_eq!(output.code, 0, "{}", output.stderr);
-    assert_eq!(output.json()["resumed_bytes"], 0);
+    assert_eq!(copy(&source, &target).done().json()["resumed_bytes"], 0);
     assert!(fs::read(&target).expect("a file") == content);
 
     // A correct beginning is kept, and a part that is too long is truncated.
@@ -393,9 +382,8 @@ fn a_wrong_beginning_is_replaced() {
         let mut planted = content.clone();
         planted.resize(length, 7);
         fs::write(part(&target), planted).expect("a file");
-        let output = copy(&source, &target);
-        assert_eq!(output.code, 0, "{}", output.stderr);
-        assert_eq!(output.json()["resumed_bytes"], length.min(content.len()));
+        let object = copy(&source, &target).done().json();
+        assert_eq!(object["resumed_bytes"], length.min(content.len()));
         assert!(fs::read(&target).expect("a file") == content);
     }
 }
@@ -409,9 +397,7 @@ fn two_copies_to_one_place_do_not_mix() {
     // Locked in the same way as by a copy.
     let held = File::create(part(&target)).expect("a file");
     held.lock().expect("nobody else has it");
-    let output = copy(&source, &target);
-    assert_eq!(output.code, 1);
-    assert!(output.stderr.contains("another copy"), "{}", output.stderr);
+    copy(&source, &target).failed("another copy");
     drop(held);
     assert_eq!(copy(&source, &target).code, 0);
 }

@@ -2,7 +2,6 @@
 
 mod support;
 
-use serde_json::Value;
 use support::{bellwire, run};
 
 /// An experiment prints its values beside the published ones, none of them calibrated, and its JSON
@@ -13,9 +12,7 @@ fn an_experiment_runs() {
     assert!(list.code == 0 && list.stdout.contains("policies"), "{}", list.stdout);
     let table = run(bellwire().args(["paper", "damq-pd", "analysis"]));
     assert!(table.code == 0 && table.stdout.contains("P + Q"), "{}", table.stdout);
-    let json = run(bellwire().args(["paper", "damq-pd", "start", "--json"]));
-    assert_eq!(json.code, 0, "{}", json.stderr);
-    let reports: Value = serde_json::from_str(&json.stdout).unwrap();
+    let reports = run(bellwire().args(["paper", "damq-pd", "start", "--json"])).done().json();
     let values = reports[0]["values"].as_array().unwrap();
     assert!(values.len() > 5 && values.iter().all(|value| value["role"] == "predicted"));
 }
@@ -26,12 +23,8 @@ fn an_experiment_runs() {
 fn the_run_is_written() {
     let folder = support::Folder::new("damq-pd");
     let (vcd, svg) = (folder.path().join("run.vcd"), folder.path().join("run.svg"));
-    let output = run(bellwire()
-        .args(["paper", "damq-pd", "start", "--vcd"])
-        .arg(&vcd)
-        .arg("--svg")
-        .arg(&svg));
-    assert_eq!(output.code, 0, "{}", output.stderr);
+    let start = ["paper", "damq-pd", "start", "--vcd"];
+    run(bellwire().args(start).arg(&vcd).arg("--svg").arg(&svg)).done();
     assert!(std::fs::read_to_string(vcd).unwrap().contains("$enddefinitions"));
     assert!(std::fs::read_to_string(svg).unwrap().starts_with("<svg"));
     let nowhere = folder.path().join("no/such/folder");

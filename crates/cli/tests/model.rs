@@ -3,23 +3,21 @@
 mod support;
 
 use serde_json::Value;
-use support::{bellwire, run};
+use support::{Folder, bellwire, run};
 
 /// The stages of an operation are printed with their waits. In the JSON form they sum exactly to
 /// the whole.
 #[test]
 fn an_operation_is_explained() {
-    let table = run(bellwire().args(["model", "explain", "--op", "put", "--bytes", "4096"]));
-    assert_eq!(table.code, 0, "{}", table.stderr);
+    let table = run(bellwire().args(["model", "explain", "--op", "put", "--bytes", "4096"])).done();
     assert!(
         table.stdout.contains("data-memory") && table.stdout.contains("end to end"),
         "{}",
         table.stdout
     );
 
-    let json =
-        run(bellwire().args(["model", "explain", "--op", "get", "--bytes", "100", "--json"]));
-    let explanation: Value = serde_json::from_str(&json.stdout).unwrap();
+    let explain = ["model", "explain", "--op", "get", "--bytes", "100", "--json"];
+    let explanation = run(bellwire().args(explain)).json();
     let nanoseconds = |text: &Value| {
         let (number, unit) = text.as_str().unwrap().split_once(' ').unwrap();
         number.parse::<f64>().unwrap() * if unit == "us" { 1e3 } else { 1.0 }
@@ -33,34 +31,28 @@ fn an_operation_is_explained() {
 /// The picture of an operation is a separate file, with the same total as the table.
 #[test]
 fn an_operation_is_drawn() {
-    let file = std::env::temp_dir().join(format!("bellwire-{}.svg", std::process::id()));
+    let folder = Folder::new("drawn");
+    let file = folder.path().join("put.svg");
     let explain = ["model", "explain", "--op", "put", "--bytes", "4096", "--svg"];
-    let output = run(bellwire().args(explain).arg(&file));
-    assert_eq!(output.code, 0, "{}", output.stderr);
+    let output = run(bellwire().args(explain).arg(&file)).done();
     let picture = std::fs::read_to_string(&file).unwrap();
-    std::fs::remove_file(&file).unwrap();
     assert!(picture.starts_with("<svg") && picture.contains("PUT, 4096 B"));
     let (_, total) = picture.split_once("data-total-ps=\"").unwrap();
     let total: f64 = total.split_once('"').unwrap().0.parse().unwrap();
     assert!(output.stdout.contains(&format!("{:.3}", total / 1000.0)), "{}", output.stdout);
 
-    let output = run(bellwire().args(explain).arg("/nowhere/put.svg"));
-    assert_eq!(output.code, 1);
-    assert!(output.stderr.contains("cannot write /nowhere/put.svg"), "{}", output.stderr);
+    run(bellwire().args(explain).arg("/nowhere/put.svg")).failed("cannot write /nowhere/put.svg");
 }
 
 /// Traces and waveforms are written beside the table, and have the beginnings of their formats.
 #[test]
 fn an_operation_is_recorded() {
-    let folder = std::env::temp_dir().join(format!("bellwire-records-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let (trace, vcd) = (folder.join("put.pftrace"), folder.join("put.vcd"));
+    let folder = Folder::new("records");
+    let (trace, vcd) = (folder.path().join("put.pftrace"), folder.path().join("put.vcd"));
     let mut explain = bellwire();
     explain.args(["model", "explain", "--op", "put", "--bytes", "64", "--trace"]).arg(&trace);
-    let output = run(explain.arg("--vcd").arg(&vcd));
+    let output = run(explain.arg("--vcd").arg(&vcd)).done();
     let (trace, vcd) = (std::fs::read(&trace).unwrap(), std::fs::read_to_string(&vcd).unwrap());
-    std::fs::remove_dir_all(&folder).unwrap();
-    assert_eq!(output.code, 0, "{}", output.stderr);
     assert!(output.stdout.contains("end to end"));
     // Field 1 of a protobuf message: a packet.
     assert_eq!(trace[0], 0x0a);
@@ -71,30 +63,25 @@ fn an_operation_is_recorded() {
 /// is on standard output.
 #[test]
 fn examples_run() {
-    let folder = std::env::temp_dir().join(format!("bellwire-run-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
+    let folder = Folder::new("run");
     for (name, throughput) in [("chpp", "throughput_gb_s"), ("network", "throughput")] {
         let example = run(bellwire().args(["model", "run", "--example", name]));
-        let file = folder.join(name).with_extension("toml");
+        let file = folder.path().join(name).with_extension("toml");
         std::fs::write(&file, &example.stdout).unwrap();
-        let lines = run(bellwire().args(["model", "run"]).arg(&file));
-        assert_eq!(lines.code, 0, "{}", lines.stderr);
+        let lines = run(bellwire().args(["model", "run"]).arg(&file)).done();
         assert!(
             lines.stdout.contains(", settled\n") && lines.stderr.is_empty(),
             "{}",
             lines.stdout
         );
-        let json = run(bellwire().args(["model", "run", "--json"]).arg(&file));
-        let report: Value = serde_json::from_str(&json.stdout).unwrap();
+        let report = run(bellwire().args(["model", "run", "--json"]).arg(&file)).json();
         assert!(report[throughput]["half_width"].is_number() && report["settled"] == true);
         // One seed gives one run.
         assert!(lines.stdout.contains(report["trace_hash"].as_str().unwrap()));
     }
-    let wrong = folder.join("wrong.toml");
+    let wrong = folder.path().join("wrong.toml");
     std::fs::write(&wrong, "[chpp]\nnic = { tgas = 3 }\n[traffic]\n").unwrap();
-    let output = run(bellwire().args(["model", "run"]).arg(&wrong));
-    std::fs::remove_dir_all(&folder).unwrap();
-    assert!(output.code == 1 && output.stderr.contains("missing field"), "{}", output.stderr);
+    run(bellwire().args(["model", "run"]).arg(&wrong)).failed("missing field");
     assert_eq!(run(bellwire().args(["model", "run"])).code, 2);
 }
 
@@ -102,30 +89,23 @@ fn examples_run() {
 /// error.
 #[test]
 fn schedules_run() {
-    let folder = std::env::temp_dir().join(format!("bellwire-goal-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
+    let folder = Folder::new("goal");
+    let at = |name: &str| folder.path().join(name);
     for (example, name) in [("goal", "program.goal"), ("schedule", "plan.toml")] {
         let example = run(bellwire().args(["model", "run", "--example", example]));
-        std::fs::write(folder.join(name), &example.stdout).unwrap();
+        std::fs::write(at(name), &example.stdout).unwrap();
     }
     for name in ["program.goal", "plan.toml"] {
-        let lines = run(bellwire().args(["model", "run"]).arg(folder.join(name)));
-        assert_eq!(lines.code, 0, "{}", lines.stderr);
+        let lines = run(bellwire().args(["model", "run"]).arg(at(name))).done();
         assert!(lines.stdout.contains("4 eager, 3 rendezvous"), "{}", lines.stdout);
     }
-    let json = run(bellwire().args(["model", "run", "--json"]).arg(folder.join("program.goal")));
-    let outcome: Value = serde_json::from_str(&json.stdout).unwrap();
+    let run_json = ["model", "run", "--json"];
+    let outcome = run(bellwire().args(run_json).arg(at("program.goal"))).json();
     assert_eq!(outcome["rank_times"].as_array().unwrap().len(), 4);
     let stuck = "num_ranks 2\nrank 0 {\nrecv 8b from 1\n}\nrank 1 {\nrecv 8b from 0\n}\n";
-    std::fs::write(folder.join("stuck.goal"), stuck).unwrap();
-    let output = run(bellwire().args(["model", "run"]).arg(folder.join("stuck.goal")));
-    std::fs::remove_dir_all(&folder).unwrap();
-    assert_eq!(output.code, 1);
-    assert!(
-        output.stderr.contains("rank 1, line 6: recv 8b from 0 tag 0 is never sent"),
-        "{}",
-        output.stderr
-    );
+    std::fs::write(at("stuck.goal"), stuck).unwrap();
+    run(bellwire().args(["model", "run"]).arg(at("stuck.goal")))
+        .failed("rank 1, line 6: recv 8b from 0 tag 0 is never sent");
 }
 
 /// An experiment prints its values beside the published ones, and says which are calibrated.
@@ -133,9 +113,7 @@ fn schedules_run() {
 fn an_experiment_runs() {
     let list = run(bellwire().args(["paper", "chpp", "--list"]));
     assert!(list.code == 0 && list.stdout.contains("table3"), "{}", list.stdout);
-    let json = run(bellwire().args(["paper", "chpp", "fig17", "--json"]));
-    assert_eq!(json.code, 0, "{}", json.stderr);
-    let reports: Value = serde_json::from_str(&json.stdout).unwrap();
+    let reports = run(bellwire().args(["paper", "chpp", "fig17", "--json"])).done().json();
     let values = reports[0]["values"].as_array().unwrap();
     for role in ["calibrated", "predicted"] {
         assert!(values.iter().any(|value| value["role"] == role));
@@ -146,8 +124,7 @@ fn an_experiment_runs() {
 /// experiments under both names. The list says which model explains operations.
 #[test]
 fn every_model_is_offered() {
-    let list = run(bellwire().args(["model", "list"]));
-    assert_eq!(list.code, 0, "{}", list.stderr);
+    let list = run(bellwire().args(["model", "list"])).done();
     let models: Vec<&str> =
         list.stdout.lines().skip(1).filter_map(|line| line.split(' ').next()).collect();
     assert_eq!(models, ["chpp", "damq-pd", "myvia", "smp", "hpcl"]);
@@ -167,9 +144,7 @@ fn every_model_is_offered() {
 /// The parameters of a model are varied, and those that the paper leaves open are named.
 #[test]
 fn a_model_is_varied() {
-    let found = run(bellwire().args(["model", "sensitivity", "smp", "--json"]));
-    assert_eq!(found.code, 0, "{}", found.stderr);
-    let found: Value = serde_json::from_str(&found.stdout).unwrap();
+    let found = run(bellwire().args(["model", "sensitivity", "smp", "--json"])).done().json();
     let names = |list: &str| -> Vec<String> {
         let list = found[list].as_array().unwrap();
         list.iter().map(|name| name.as_str().unwrap().to_owned()).collect()

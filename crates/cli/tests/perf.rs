@@ -13,9 +13,8 @@ use support::{Running, bellwire, run, unique, until};
 /// figures.
 #[test]
 fn json_has_a_row_for_each_operation_and_size() {
-    let output = run(bellwire().args(["perf", "--quick", "--sizes", "8,100KiB", "--json"]));
-    assert_eq!(output.code, 0, "{}", output.stderr);
-    let object = output.json();
+    let measured = run(bellwire().args(["perf", "--quick", "--sizes", "8,100KiB", "--json"]));
+    let object = measured.done().json();
     let rows = object["rows"].as_array().expect("rows");
     let found: Vec<_> =
         rows.iter().map(|row| (row["op"].as_str(), row["bytes"].as_u64())).collect();
@@ -50,11 +49,8 @@ fn json_has_a_row_for_each_operation_and_size() {
 /// runs agree to the last digit. Another process cannot be the other side.
 #[test]
 fn a_simulated_device_is_measured_in_virtual_time() {
-    let measure = || {
-        let output = run(bellwire().args(["perf", "model:chpp", "--quick", "--json"]));
-        assert_eq!(output.code, 0, "{}", output.stderr);
-        output.json()
-    };
+    let measure =
+        || run(bellwire().args(["perf", "model:chpp", "--quick", "--json"])).done().json();
     let object = measure();
     assert_eq!(object, measure(), "the same again");
     assert!(object["simulated"]["trace_hash"].is_u64() && object["limits"].is_null(), "{object}");
@@ -82,7 +78,7 @@ fn a_simulated_device_is_measured_in_virtual_time() {
 #[test]
 fn simulated_pairs_repeat() {
     let measure = || {
-        let output = run(bellwire().args([
+        run(bellwire().args([
             "perf",
             "model:chpp",
             "--pairs",
@@ -93,9 +89,9 @@ fn simulated_pairs_repeat() {
             "--ops",
             "send,put",
             "--json",
-        ]));
-        assert_eq!(output.code, 0, "{}", output.stderr);
-        output.json()
+        ]))
+        .done()
+        .json()
     };
     let object = measure();
     assert_eq!(object, measure(), "the same again");
@@ -110,8 +106,8 @@ fn simulated_pairs_repeat() {
 fn tables_end_with_what_to_do_next() {
     for wait in ["adaptive", "block"] {
         let output = run(bellwire()
-            .args(["perf", "--quick", "--sizes", "8,64KiB", "--ops", "send,put", "--wait", wait]));
-        assert_eq!(output.code, 0, "{}", output.stderr);
+            .args(["perf", "--quick", "--sizes", "8,64KiB", "--ops", "send,put", "--wait", wait]))
+        .done();
         let lines: Vec<&str> = output.stdout.lines().rev().take(3).collect();
         assert!(lines[0].starts_with("Try next:"), "{}", output.stdout);
         assert!(lines[1].contains(&format!("--wait {wait}")), "{}", output.stdout);
@@ -126,8 +122,8 @@ fn tables_end_with_what_to_do_next() {
 fn pairs_have_rates_of_their_own() {
     let output = run(bellwire().args([
         "perf", "--quick", "--pairs", "3", "--sizes", "8,64KiB", "--ops", "send", "--json",
-    ]));
-    assert_eq!(output.code, 0, "{}", output.stderr);
+    ]))
+    .done();
     for row in output.json()["rows"].as_array().expect("rows") {
         let rates = row["pair_rates_msgs_per_s"].as_array().expect("an array");
         assert_eq!(rates.len(), 3);
@@ -150,8 +146,7 @@ fn a_listener_outlives_its_leaders() {
             until("the leader's function", || open_functions(&device) >= 2);
             leader.kill();
         } else {
-            let output = run(bellwire().args(connect));
-            assert_eq!(output.code, 0, "{}", output.stderr);
+            run(bellwire().args(connect)).done();
         }
     }
     listener.kill();
@@ -168,8 +163,7 @@ fn half_a_leader_does_not_keep_the_listener() {
     let leader = measure(&device);
     until("the leader's function", || open_functions(&device) >= 3);
     drop(half);
-    let output = leader.join().expect("no panic");
-    assert_eq!(output.code, 0, "{}", output.stderr);
+    leader.join().expect("no panic").done();
     listener.kill();
 }
 
@@ -255,9 +249,7 @@ fn the_other_side_ends_with_its_leader() {
 
 /// Number of open functions of a device, according to `bellwire list`.
 fn open_functions(device: &str) -> usize {
-    let list = run(bellwire().args(["list", "--json"]));
-    assert_eq!(list.code, 0, "{}", list.stderr);
-    let object = list.json();
+    let object = run(bellwire().args(["list", "--json"])).done().json();
     let functions = object["functions"].as_array().expect("an array");
     functions.iter().filter(|function| function["device"] == device).count()
 }
@@ -269,17 +261,17 @@ fn udp_is_measured_on_one_host_and_between_two() {
         format!("127.{}.{}", 1 + std::process::id() % 120, std::process::id() / 120 % 250);
     let device = format!("udp:{network}.1");
     let few = ["--quick", "--json", "--sizes", "8,4KiB", "--wait", "adaptive"];
-    let output = run(bellwire().args(["perf", &device]).args(few));
-    assert_eq!(output.code, 0, "{}", output.stderr);
-    assert_eq!(output.json()["rows"].as_array().map(Vec::len), Some(6));
+    let measure = |arguments: &[&str]| {
+        let object = run(bellwire().arg("perf").args(arguments).args(few)).done().json();
+        assert_eq!(object["rows"].as_array().map(Vec::len), Some(6));
+    };
+    measure(&[&device]);
 
     let listener = Running::listener(&device);
     let address = format!("{network}.1");
     let other = format!("udp:{network}.2?port=49664");
     for _ in 0..2 {
-        let output = run(bellwire().args(["perf", &other, "--connect", &address]).args(few));
-        assert_eq!(output.code, 0, "{}", output.stderr);
-        assert_eq!(output.json()["rows"].as_array().map(Vec::len), Some(6));
+        measure(&[&other, "--connect", &address]);
     }
     listener.kill();
 }

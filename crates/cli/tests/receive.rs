@@ -8,9 +8,17 @@ use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::process::Command;
 use support::attacks;
 use support::copying::{Listener, Stranger, begin, chunk, entry, file, folder, link};
 use support::{DEADLINE, Folder, bellwire, run, unique};
+
+/// The command that sends `source` to node 0.
+fn sending(device: &str, source: &Path) -> Command {
+    let mut command = bellwire();
+    command.args(["copy", "--device", device, "--connect", "0"]).arg(source);
+    command
+}
 
 /// Names that lead outside, links to write through, owner's rights, absurd sizes and lies are
 /// refused with a reason. They change nothing outside the destination, and the next sender is
@@ -97,8 +105,7 @@ fn a_hostile_sender_is_turned_away() {
 
     let honest = place.path().join("honest");
     fs::write(&honest, "honest").expect("a file");
-    let output = run(bellwire().args(["copy", "--device", &device, "--connect", "0"]).arg(&honest));
-    assert_eq!(output.code, 0, "{}", output.stderr);
+    run(&mut sending(&device, &honest)).done();
     let (code, reports, complaints) = listener.end();
     assert_eq!((code, reports.len()), (0, 1), "{complaints:?}");
     let report = &reports[0];
@@ -129,9 +136,7 @@ fn both_sides_know_of_what_could_not_be_read() {
     let device = format!("shm:{}", unique("partly"));
     let target = place.path().join("to");
     let listener = Listener::start(&device, &target);
-    let output = run(bellwire().args(["copy", "--device", &device, "--connect", "0"]).arg(&source));
-    assert_eq!(output.code, 1);
-    assert!(output.stderr.contains("a socket is no file"), "{}", output.stderr);
+    run(&mut sending(&device, &source)).failed("a socket is no file");
     let (code, reports, _) = listener.end();
     assert_eq!(code, 1);
     assert_eq!(reports[0]["failures_of_sender"], 1);
@@ -140,9 +145,8 @@ fn both_sides_know_of_what_could_not_be_read() {
 
     // A single file that cannot be read does not end the listener: it waits for the next sender.
     let listener = Listener::start(&device, &place.path().join("memory"));
-    let connect = ["copy", "--device", &device, "--connect", "0"];
-    assert_eq!(run(bellwire().args(connect).arg("/proc/self/mem")).code, 1);
-    assert_eq!(run(bellwire().args(connect).arg(source.join("fine"))).code, 0);
+    assert_eq!(run(&mut sending(&device, Path::new("/proc/self/mem"))).code, 1);
+    assert_eq!(run(&mut sending(&device, &source.join("fine"))).code, 0);
     let (code, _, complaints) = listener.end();
     assert_eq!(code, 0, "{complaints:?}");
     assert_eq!(fs::read(place.path().join("memory")).expect("a file"), b"fine");
@@ -157,16 +161,11 @@ fn what_keeps_two_sides_apart_is_told() {
     let device = format!("shm:{}", unique("apart"));
 
     let nowhere = place.path().join("no/where");
-    let output = run(bellwire().args(["copy", "--device", &device, "--listen"]).arg(nowhere));
-    assert_eq!(output.code, 1);
-    assert!(output.stderr.contains("mkdir -p"), "{}", output.stderr);
+    run(bellwire().args(["copy", "--device", &device, "--listen"]).arg(nowhere)).failed("mkdir -p");
 
-    let output = run(bellwire().args(["copy", "--device", &device, "--connect", "0"]).arg(&source));
-    assert_eq!(output.code, 1);
-    assert!(output.stderr.contains("nobody listens"), "{}", output.stderr);
-    let output = run(bellwire().args(["copy", "--device", &device, "--connect", "7"]).arg(&source));
-    assert_eq!(output.code, 1);
-    assert!(output.stderr.contains("`bellwire copy --listen` running on 7"), "{}", output.stderr);
+    run(&mut sending(&device, &source)).failed("nobody listens");
+    run(bellwire().args(["copy", "--device", &device, "--connect", "7"]).arg(&source))
+        .failed("`bellwire copy --listen` running on 7");
 
     let theirs = Device::open(&device).expect("a job");
     for (reason, told) in [
@@ -176,8 +175,7 @@ fn what_keeps_two_sides_apart_is_told() {
     ] {
         let mut function = theirs.open_function(1).expect("a function");
         let listener = function.listen(1).expect("a number");
-        let mut command = bellwire();
-        command.args(["copy", "--device", &device, "--connect", "0"]).arg(&source);
+        let mut command = sending(&device, &source);
         let sender = std::thread::spawn(move || run(&mut command));
         let request = function.wait_request(listener, Wait::Block, DEADLINE).expect("a sender");
         function.reject(request, reason).expect("it waits");
@@ -186,8 +184,7 @@ fn what_keeps_two_sides_apart_is_told() {
             std::thread::yield_now();
         }
         let output = sender.join().expect("no panic");
-        assert_eq!(output.code, 1);
-        assert!(output.stderr.contains(told), "{}", output.stderr);
+        output.failed(told);
         assert!(!output.stderr.contains('\x1b'), "{}", output.stderr);
     }
 }

@@ -36,12 +36,17 @@ impl Namespace {
         Ok(what())
     }
 
+    /// The path by which other processes of this user reach it, as long as this exists.
+    pub fn path(&self) -> String {
+        format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())
+    }
+
     /// Creates a veth pair between interface `name` here and interface `far_name` there.
     ///
     /// # Errors
     /// What `ip` says.
     pub fn wire(&self, name: &str, far: &Namespace, far_name: &str) -> io::Result<()> {
-        let there = format!("/proc/{}/fd/{}", std::process::id(), far.0.as_raw_fd());
+        let there = far.path();
         self.run(|| ip(&format!("link add {name} type veth peer name {far_name} netns {there}")))?
     }
 }

@@ -13,11 +13,13 @@ pub fn contradictions() -> &'static [Contradiction] {
 }
 
 /// Two statements of a paper that contradict each other, or one that cannot hold.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Contradiction {
     /// The paper.
     pub paper: Paper,
     /// Places in the paper.
+    #[serde(rename = "where")]
     pub place: String,
     /// The contradiction.
     pub says: String,
@@ -28,34 +30,19 @@ pub struct Contradiction {
 /// Parses contradictions in the form of `contradictions.toml`; the error is a sentence.
 fn parse(text: &str) -> Result<Vec<Contradiction>, String> {
     let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
-    file.contradiction.into_iter().map(Entry::into_contradiction).collect()
+    let are_empty = |known: &Contradiction| {
+        [&known.place, &known.says, &known.taken].map(|text| text.trim().is_empty())
+    };
+    match file.contradiction.iter().find(|known| are_empty(known).contains(&true)) {
+        Some(known) => Err(format!("a contradiction of {} has an empty field", known.paper)),
+        None => Ok(file.contradiction),
+    }
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    contradiction: Vec<Entry>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Entry {
-    paper: String,
-    #[serde(rename = "where")]
-    place: String,
-    says: String,
-    taken: String,
-}
-
-impl Entry {
-    fn into_contradiction(self) -> Result<Contradiction, String> {
-        let Entry { paper, place, says, taken } = self;
-        if [&place, &says, &taken].iter().any(|text| text.trim().is_empty()) {
-            return Err(format!("a contradiction of {paper} has an empty field"));
-        }
-        let paper = paper.parse().map_err(|error| format!("{error}"))?;
-        Ok(Contradiction { paper, place, says, taken })
-    }
+    contradiction: Vec<Contradiction>,
 }
 
 /// The text is part of this program, not input: a test shows that it parses.

@@ -21,7 +21,6 @@
 //! Whether such a test is really run, the test programs say: [`mod@crate::runs`].
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::fs;
 use std::io;
 use std::ops::Range;
@@ -71,7 +70,8 @@ pub struct ScanError {
 }
 
 /// An invalid citation or shows line.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{file}:{line}: {fault}")]
 pub struct Problem {
     /// Path from the top of the checkout.
     pub file: String,
@@ -82,66 +82,50 @@ pub struct Problem {
 }
 
 /// The faults of a citation or shows line.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// An identity that no row has.
+    #[error(
+        "there is no row {0}; correct the identity (docs/feature-rows.md lists all rows), or write it \
+         differently if no row is meant"
+    )]
     UnknownRow(String),
     /// A shows line that is not in the one accepted form.
+    #[error(
+        "this line is not read as it stands; write `// shows: C-28, C-29` in a Rust file: two slashes, each \
+         row by itself, no ranges and nothing after the last row"
+    )]
     Form,
     /// A shows line with no function below it.
+    #[error(
+        "this line stands above no test; put it directly above the attributes of one, without a blank line"
+    )]
     NoFunction,
     /// A shows line above a function, named here, that is not a test.
+    #[error(
+        "`{0}` is not a test, so it cannot show a row; add #[test], or move the line to the test"
+    )]
     NotATest(String),
     /// A shows line above a test, named here, that is ignored by default.
+    #[error(
+        "`{0}` is ignored by default, so it cannot show a row; move the line to a test that always runs"
+    )]
     IgnoredTest(String),
     /// A row, named here, that no test shows and that has no reason.
+    #[error(
+        "no test shows {0}, and its entry does not say why; add a test with a shows line, or a `reason`"
+    )]
     NoReason(String),
     /// A row that a test shows and that has a reason.
+    #[error(
+        "{row} is shown by {test}, but its entry gives a `reason` why no test shows it; delete that line"
+    )]
     NeedlessReason {
         /// The row.
         row: String,
         /// The test.
         test: String,
     },
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Problem { file, line, fault } = self;
-        write!(f, "{file}:{line}: ")?;
-        match fault {
-            Fault::UnknownRow(id) => write!(
-                f,
-                "there is no row {id}; correct the identity (docs/feature-rows.md lists all rows), or write it \
-                 differently if no row is meant"
-            ),
-            Fault::Form => write!(
-                f,
-                "this line is not read as it stands; write `// shows: C-28, C-29` in a Rust file: two slashes, each \
-                 row by itself, no ranges and nothing after the last row"
-            ),
-            Fault::NoFunction => write!(
-                f,
-                "this line stands above no test; put it directly above the attributes of one, without a blank line"
-            ),
-            Fault::NotATest(name) => write!(
-                f,
-                "`{name}` is not a test, so it cannot show a row; add #[test], or move the line to the test"
-            ),
-            Fault::NoReason(row) => write!(
-                f,
-                "no test shows {row}, and its entry does not say why; add a test with a shows line, or a `reason`"
-            ),
-            Fault::NeedlessReason { row, test } => write!(
-                f,
-                "{row} is shown by {test}, but its entry gives a `reason` why no test shows it; delete that line"
-            ),
-            Fault::IgnoredTest(name) => write!(
-                f,
-                "`{name}` is ignored by default, so it cannot show a row; move the line to a test that always runs"
-            ),
-        }
-    }
 }
 
 impl Serialize for Problem {

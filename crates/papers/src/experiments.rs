@@ -2,9 +2,9 @@
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{LazyLock, Mutex};
+use std::sync::{LazyLock, OnceLock};
 
-use bellwire_model::experiment::{Experiment, Report};
+use bellwire_model::experiment::{Experiment, Report, Role};
 use bellwire_model::system::SYSTEMS;
 use serde::Serialize;
 
@@ -48,38 +48,29 @@ pub fn run_all(
     threads: NonZero<usize>,
     on_done: impl Fn(Paper, &Experiment) + Sync,
 ) -> Vec<Ran> {
-    let all: Vec<(Paper, &Experiment)> = papers
-        .iter()
-        .flat_map(|(paper, experiments)| {
-            experiments.iter().map(move |experiment| (*paper, experiment))
-        })
-        .collect();
+    let mut all = Vec::new();
+    for (paper, experiments) in papers {
+        all.extend(experiments.iter().map(|experiment| (*paper, experiment, OnceLock::new())));
+    }
     let next = AtomicUsize::new(0);
-    let results = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for _ in 0..threads.get().min(all.len()) {
             scope.spawn(|| {
                 // Relaxed: the threads share only a counter, which guards no other data.
-                while let Some((paper, experiment)) = all.get(next.fetch_add(1, Ordering::Relaxed))
-                {
-                    let result = experiment.run();
+                let number = || next.fetch_add(1, Ordering::Relaxed);
+                while let Some((paper, experiment, result)) = all.get(number()) {
+                    result.get_or_init(|| experiment.run());
                     on_done(*paper, experiment);
-                    let place = (*paper, experiment.id);
-                    results.lock().unwrap_or_else(|held| held.into_inner()).push((place, result));
                 }
             });
         }
     });
-    let mut results = results.into_inner().unwrap_or_else(|held| held.into_inner());
-    let mut take = |place: (Paper, &str)| {
-        let at = results.iter().position(|(ran, _)| *ran == place)?;
-        Some(results.swap_remove(at).1)
-    };
+    let mut all = all.into_iter();
     let mut ran = Vec::new();
     for (paper, experiments) in papers {
         let mut of_paper = Ran { paper: *paper, reports: Vec::new(), failures: Vec::new() };
-        for Experiment { id, title, .. } in *experiments {
-            match take((*paper, id)) {
+        for (_, Experiment { id, title, .. }, result) in all.by_ref().take(experiments.len()) {
+            match result.into_inner() {
                 Some(Ok(report)) => of_paper.reports.push(report),
                 Some(Err(error)) => of_paper.failures.push(Failure { id, title, error }),
                 None => {}
@@ -134,51 +125,45 @@ pub struct Worst {
 impl Ran {
     /// Counts values and statements.
     pub fn tally(&self) -> Tally {
-        let mut tally = Tally {
-            paper: self.paper,
-            experiments: self.reports.len(),
-            failures: self.failures.len(),
-            values: 0,
-            compared: 0,
-            calibrated: 0,
-            within: 0,
-            explained: 0,
-            worst: None,
-            claims: 0,
-            holding: 0,
-            unexplained: 0,
-        };
-        for report in &self.reports {
-            tally.add(report);
+        let Ran { paper, reports, failures } = self;
+        let values = || reports.iter().flat_map(|report| &report.values);
+        let compared = || values().filter(|value| value.error_percent.is_some());
+        let claims = || reports.iter().flat_map(|report| &report.claims);
+        Tally {
+            paper: *paper,
+            experiments: reports.len(),
+            failures: failures.len(),
+            values: values().count(),
+            compared: compared().count(),
+            calibrated: compared().filter(|value| value.role == Role::Calibrated).count(),
+            within: compared().filter(|value| !value.misses()).count(),
+            explained: compared()
+                .filter(|value| value.misses() && value.explanation.is_some())
+                .count(),
+            worst: self.worst(),
+            claims: claims().count(),
+            holding: claims().filter(|claim| claim.holds).count(),
+            unexplained: reports.iter().map(|report| report.unexplained().len()).sum(),
         }
-        tally
+    }
+
+    /// The first of the values with the largest error other than zero.
+    fn worst(&self) -> Option<Worst> {
+        let mut worst: Option<Worst> = None;
+        for Report { id: experiment, values, .. } in &self.reports {
+            for value in values {
+                let Some(error_percent) = value.error_percent else { continue };
+                let most = worst.as_ref().map_or(0.0, |worst| worst.error_percent.abs());
+                if error_percent.abs() > most {
+                    worst = Some(Worst { experiment, what: value.what.clone(), error_percent });
+                }
+            }
+        }
+        worst
     }
 }
 
 impl Tally {
-    fn add(&mut self, report: &Report) {
-        use bellwire_model::experiment::Role;
-        self.values += report.values.len();
-        for value in &report.values {
-            let Some(error) = value.error_percent else { continue };
-            self.compared += 1;
-            self.calibrated += usize::from(value.role == Role::Calibrated);
-            self.within += usize::from(!value.misses());
-            self.explained += usize::from(value.misses() && value.explanation.is_some());
-            let worst = self.worst.as_ref().map_or(0.0, |worst| worst.error_percent.abs());
-            if error.abs() > worst {
-                self.worst = Some(Worst {
-                    experiment: report.id,
-                    what: value.what.clone(),
-                    error_percent: error,
-                });
-            }
-        }
-        self.claims += report.claims.len();
-        self.holding += report.claims.iter().filter(|claim| claim.holds).count();
-        self.unexplained += report.unexplained().len();
-    }
-
     /// Whether nothing failed and every miss has an explanation.
     pub fn is_sound(&self) -> bool {
         self.failures == 0 && self.unexplained == 0

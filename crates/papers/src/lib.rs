@@ -14,10 +14,10 @@
 //! # Ok::<(), bellwire_papers::BoardError>(())
 //! ```
 //!
-//! Read from the bottom up: [`mod@rows`] holds the content of the papers, [`evidence`] finds the
-//! project's evidence for it, [`board`] joins the two, [`document`] writes the rows for readers.
+//! Read from the bottom up. [`mod@rows`] holds the content of the papers. [`evidence`] finds the
+//! project's evidence for it. [`board`] joins the two, [`document`] writes the rows for readers.
 //! [`experiments`] lists and runs the papers' experiments, [`mod@contradictions`] lists where
-//! papers contradict themselves, and [`page`] makes one report of all this. [`promises`] reads the
+//! papers contradict themselves. [`page`] makes one report of all this. [`promises`] reads the
 //! pages that name tests, and [`mod@runs`] knows which tests are run. No mechanism lives here.
 #![forbid(unsafe_code)]
 

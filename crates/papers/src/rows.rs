@@ -65,19 +65,11 @@ impl RowId {
         let (letter, digits) = text.split_once('-')?;
         let mut letters = letter.chars();
         let paper = Paper::of_letter(letters.next()?)?;
-        if letters.next().is_some() || digits.len() != 2 {
-            return None;
-        }
-        if !digits.bytes().all(|digit| digit.is_ascii_digit()) {
-            return None;
-        }
+        let are_two_digits =
+            digits.len() == 2 && digits.bytes().all(|digit| digit.is_ascii_digit());
         let number = digits.parse().ok()?;
-        (1..=paper.row_count()).contains(&number).then_some(RowId { paper, number })
-    }
-
-    /// The paper that the row comes from.
-    pub fn paper(self) -> Paper {
-        self.paper
+        let is_row = letters.next().is_none() && (1..=paper.row_count()).contains(&number);
+        (are_two_digits && is_row).then_some(RowId { paper, number })
     }
 }
 

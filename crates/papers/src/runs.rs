@@ -23,8 +23,8 @@ struct Test {
 }
 
 impl Runs {
-    /// Adds a test program, by the source file at its root (from the top of the checkout), what
-    /// it prints with `--list --format terse`, and what with `--ignored` in addition.
+    /// Adds a test program. `root` is the source file at its root, from the top of the checkout.
+    /// `all` is what it prints with `--list --format terse`, `ignored` what with `--ignored` too.
     pub fn add(&mut self, root: &str, all: &str, ignored: &str) {
         let is_test = |line: &&str| line.ends_with(": test");
         let ignored: Vec<&str> = ignored.lines().filter(is_test).collect();
@@ -55,18 +55,8 @@ impl Runs {
 
 impl Test {
     fn is(&self, file: &str, name: &str) -> bool {
-        let name: Vec<&str> = name.split("::").collect();
-        if !self
-            .path
-            .iter()
-            .map(String::as_str)
-            .rev()
-            .take(name.len())
-            .eq(name.iter().rev().copied())
-        {
-            return false;
-        }
-        let modules = &self.path[..self.path.len() - name.len()];
+        let name: Vec<String> = name.split("::").map(str::to_owned).collect();
+        let Some(modules) = self.path.strip_suffix(name.as_slice()) else { return false };
         let module = module_of(file);
         if file.starts_with(CONFORMANCE) {
             modules.last().is_some_and(|topic| topic == module)

@@ -57,8 +57,8 @@ impl DoorbellRepr {
     /// The word to store into the doorbell window.
     ///
     /// # Errors
-    /// [`WireError::Misaligned`] for address or length, [`WireError::Truncated`] for a length that
-    /// no descriptor has, [`WireError::OutOfRange`] above 4096 bytes,
+    /// [`WireError::Misaligned`] for address or length. [`WireError::Truncated`] for a length that
+    /// no descriptor has, [`WireError::OutOfRange`] above 4096 bytes.
     /// [`WireError::AddressOutOfRange`] if the descriptor does not end within 40 bits.
     pub fn emit(&self) -> Result<u64, WireError> {
         self.check()?;

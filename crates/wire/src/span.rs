@@ -1,7 +1,7 @@
 //! Bytes as DWs and byte enables (C-08).
 //!
-//! A PCIe request counts in DWs (4 bytes). 4-bit masks select the bytes of its first and last DW,
-//! so that a write of any length to any address touches exactly its own bytes:
+//! A PCIe request counts in DWs (4 bytes). Masks of 4 bits select the bytes of its first and last
+//! DW. So a write of any length to any address touches exactly its own bytes:
 //!
 //! ```text
 //!   address 0x1003, 6 bytes:      DW 0x1000      DW 0x1004      DW 0x1008
@@ -129,7 +129,7 @@ impl DwordSpan {
     ///
     /// # Errors
     /// [`WireError::Misaligned`] if the address is not a DW's, [`WireError::AddressOutOfRange`]
-    /// beyond 40 bits, [`WireError::OutOfRange`] for a length of 0 or above 1024,
+    /// beyond 40 bits. [`WireError::OutOfRange`] for a length of 0 or above 1024.
     /// [`WireError::ByteEnables`] if the masks break the rules of the table.
     pub const fn to_bytes(self) -> Result<ByteSpan, WireError> {
         let Self { address, length_dw, first_enables: first, last_enables: last } = self;

@@ -2,16 +2,13 @@
 //! cross-memory attach (`process_vm_readv`), where the kernel allows it.
 
 use std::sync::atomic::Ordering;
-use std::time::Instant;
 
 use anyhow::{Result, ensure};
 
-use super::copy_straight::{LARGEST_STREAM_BYTES, stamp};
+use super::copy_straight::{LARGEST_STREAM_BYTES, one_copy, stamp};
 use super::{Contender, Kind, Start};
 use crate::op::{Op, STREAM_WINDOW, Wire};
-use crate::worker::{
-    InHouse, Outcome, Party, SharedMemory, Side, check_arrived, meet, spin_until, touched,
-};
+use crate::worker::{InHouse, Outcome, Party, SharedMemory, Side, spin_until, touched};
 
 /// Cross-memory attach.
 pub const CONTENDER: Contender = Contender {
@@ -19,17 +16,10 @@ pub const CONTENDER: Contender = Contender {
     about: "one copy by process_vm_readv",
     kind: Kind::Limit,
     wires: &[Wire::Memory],
-    start: Start::InHouse(InHouse {
-        ops: &[Op::Stream],
-        followers: 1,
-        shared_bytes: 0,
-        open: |party| Ok(Box::new(Attach::open(party)?)),
-    }),
+    start: Start::InHouse(InHouse::pair(&[Op::Stream], |party| Ok(Box::new(Attach::open(party)?)))),
 };
 
-/// Control words after those of [`meet`].
-const OFFERED: usize = 2;
-const TAKEN: usize = 3;
+/// Control word after those of [`one_copy`].
 const SOURCE_ADDRESS: usize = 4;
 
 struct Attach {
@@ -81,28 +71,14 @@ impl Attach {
 
 impl Side for Attach {
     fn run(&mut self, _op: Op, bytes: usize, count: u64) -> Result<Outcome> {
-        let (offered, taken) = (self.shared.word(OFFERED), self.shared.word(TAKEN));
-        offered.store(0, Ordering::Relaxed);
-        taken.store(0, Ordering::Relaxed);
-        meet(self.shared, self.index);
-        let start = Instant::now();
-        for number in 0..count {
+        one_copy(self.shared, self.index, count, |number| {
             let offset = number as usize % STREAM_WINDOW * bytes;
             if self.index == 0 {
-                let free = (number + 1).saturating_sub(STREAM_WINDOW as u64);
-                spin_until(|| taken.load(Ordering::Acquire) >= free);
                 self.private[offset..offset + 8].copy_from_slice(&number.to_ne_bytes());
-                offered.store(number + 1, Ordering::Release);
             } else {
-                spin_until(|| offered.load(Ordering::Acquire) > number);
                 self.read(offset, bytes)?;
-                taken.store(number + 1, Ordering::Release);
-                check_arrived(number, stamp(&self.private[offset..]))?;
             }
-        }
-        if self.index == 0 {
-            spin_until(|| taken.load(Ordering::Acquire) == count);
-        }
-        Ok(Outcome::since(start))
+            Ok(stamp(&self.private[offset..]))
+        })
     }
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use bellwire::{
     Address, Buffer, Completion, CompletionQueue, Device, Error, Function, MemoryRegion, Message,
-    Operation, Put, QueuePair, QueuePairOptions, RemoteKey, Rights, Status,
+    Operation, Put, QueuePair, QueuePairOptions, RemoteKey, Rights,
 };
 
 use super::copy_straight::{LARGEST_STREAM_BYTES, stamp};
@@ -23,12 +23,10 @@ pub const LIBRARY_MEMORY: Contender = Contender {
     about: "Bellwire shm, memory of the library",
     kind: Kind::Bellwire,
     wires: &[Wire::Memory],
-    start: Start::InHouse(InHouse {
-        ops: &[Op::Latency, Op::PutLatency, Op::Rate, Op::BatchRate, Op::Stream, Op::PutStream],
-        followers: 1,
-        shared_bytes: 0,
-        open: |party| Ok(Box::new(Pair::open(party, Memory::Library)?)),
-    }),
+    start: Start::InHouse(InHouse::pair(
+        &[Op::Latency, Op::PutLatency, Op::Rate, Op::BatchRate, Op::Stream, Op::PutStream],
+        |party| Ok(Box::new(Pair::open(party, Memory::Library)?)),
+    )),
 };
 
 /// Bellwire with the program's own unregistered buffers, as in all peers' streams.
@@ -37,12 +35,9 @@ pub const PROGRAM_MEMORY: Contender = Contender {
     about: "Bellwire shm, unregistered buffers of the program",
     kind: Kind::Bellwire,
     wires: &[Wire::Memory],
-    start: Start::InHouse(InHouse {
-        ops: &[Op::Stream],
-        followers: 1,
-        shared_bytes: 0,
-        open: |party| Ok(Box::new(Pair::open(party, Memory::Program)?)),
-    }),
+    start: Start::InHouse(InHouse::pair(&[Op::Stream], |party| {
+        Ok(Box::new(Pair::open(party, Memory::Program)?))
+    })),
 };
 
 /// Messages of 8 bytes in flight, and receives posted for them: the same as for the other
@@ -134,12 +129,8 @@ impl Pair {
     fn next(&mut self) -> Result<Completion> {
         loop {
             if let Some(done) = self.function.poll(self.completions)? {
-                ensure!(
-                    done.status == Status::Success,
-                    "{:?} ended as {:?}",
-                    done.operation,
-                    done.status
-                );
+                let Completion { status, operation, .. } = &done;
+                ensure!(status.is_success(), "{operation:?} ended as {status:?}");
                 return Ok(done);
             }
         }
@@ -148,16 +139,14 @@ impl Pair {
     #[inline(always)]
     fn post_small_receive(&mut self) -> Result<()> {
         let buffer = self.small.pop().context("all receive buffers are posted")?;
-        self.function.post_receive(self.queue_pair, buffer, 0).map_err(Error::from)?;
-        Ok(())
+        Ok(self.function.post_receive(self.queue_pair, buffer, 0).map_err(Error::from)?)
     }
 
     #[inline(always)]
     fn send_small(&mut self, number: u64) -> Result<()> {
         let bytes = number.to_ne_bytes();
         let send = Message::inline(&bytes).to(self.peer).unsignaled();
-        self.function.post_send(self.queue_pair, send).map_err(Error::from)?;
-        Ok(())
+        Ok(self.function.post_send(self.queue_pair, send).map_err(Error::from)?)
     }
 
     /// Checks a received small message, and keeps its buffer.
@@ -373,8 +362,7 @@ impl Pair {
     fn put(&mut self, bytes: usize) -> Result<()> {
         let source = self.region.slice(0, bytes);
         let put = Put::new(source, self.peer_window.slice(0, bytes as u64));
-        self.function.post_put(self.queue_pair, put).map_err(Error::from)?;
-        Ok(())
+        Ok(self.function.post_put(self.queue_pair, put).map_err(Error::from)?)
     }
 
     fn await_value(&mut self, value: u64) -> Result<()> {

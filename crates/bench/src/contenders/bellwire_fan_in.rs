@@ -10,7 +10,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use bellwire::{
     Address, Completion, CompletionQueue, Device, Error, Function, Message, QueuePair,
-    QueuePairOptions, Status,
+    QueuePairOptions,
 };
 
 use super::copy_straight::stamp;
@@ -91,13 +91,8 @@ impl FanIn {
 
     fn poll(&mut self) -> Result<Option<Completion>> {
         let done = self.function.poll(self.completions)?;
-        if let Some(done) = &done {
-            ensure!(
-                done.status == Status::Success,
-                "{:?} ended as {:?}",
-                done.operation,
-                done.status
-            );
+        if let Some(Completion { status, operation, .. }) = &done {
+            ensure!(status.is_success(), "{operation:?} ended as {status:?}");
         }
         Ok(done)
     }

@@ -27,7 +27,6 @@ pub const ETH_XDP: Contender = Contender {
     start: start(|party| Pair::open(party, &format!("eth:{INTERFACE}?io=xdp"))),
 };
 
-/// `eth` by AF_PACKET.
 pub const ETH_PACKET: Contender = Contender {
     name: "bellwire-eth-packet",
     about: "Bellwire eth, by AF_PACKET",
@@ -36,7 +35,6 @@ pub const ETH_PACKET: Contender = Contender {
     start: start(|party| Pair::open(party, &format!("eth:{INTERFACE}?io=packet"))),
 };
 
-/// `udp`.
 pub const UDP: Contender = Contender {
     name: "bellwire-udp",
     about: "Bellwire udp",
@@ -64,12 +62,8 @@ pub const ETH_TWO: Contender = Contender {
 };
 
 const fn start(open: fn(&Party) -> Result<Box<dyn Side>>) -> Start {
-    Start::InHouse(InHouse {
-        ops: &[Op::Latency, Op::BlockingLatency, Op::Rate, Op::Stream, Op::Idle],
-        followers: 1,
-        shared_bytes: 0,
-        open,
-    })
+    const OPS: &[Op] = &[Op::Latency, Op::BlockingLatency, Op::Rate, Op::Stream, Op::Idle];
+    Start::InHouse(InHouse::pair(OPS, open))
 }
 
 /// Small messages in flight, and receives posted for them. TCP's socket buffers hold at least as
@@ -100,7 +94,6 @@ struct Pair {
     region: MemoryRegion,
     /// Receive buffers of small messages that are not posted.
     small: Vec<Buffer>,
-    /// The message to send.
     message: Vec<u8>,
     how: Wait,
 }
@@ -166,8 +159,7 @@ impl Pair {
     #[inline]
     fn post_small_receive(&mut self) -> Result<()> {
         let buffer = self.small.pop().context("all receive buffers are posted")?;
-        self.function.post_receive(self.queue_pair, buffer, 0).map_err(Error::from)?;
-        Ok(())
+        Ok(self.function.post_receive(self.queue_pair, buffer, 0).map_err(Error::from)?)
     }
 
     #[inline]
@@ -175,8 +167,7 @@ impl Pair {
         mark(&mut self.message[..bytes], number);
         let send = Message::inline(&self.message[..bytes]).to(self.peer);
         let send = if signaled { send } else { send.unsignaled() };
-        self.function.post_send(self.queue_pair, send).map_err(Error::from)?;
-        Ok(())
+        Ok(self.function.post_send(self.queue_pair, send).map_err(Error::from)?)
     }
 
     /// Checks a received small message, and keeps its buffer.
@@ -305,8 +296,7 @@ impl Pair {
     fn post_large_receive(&mut self, bytes: usize, number: u64) -> Result<()> {
         let slot = number as usize % STREAM_WINDOW;
         let part = self.region.slice(slot * bytes, bytes);
-        self.function.post_receive(self.queue_pair, part, number).map_err(Error::from)?;
-        Ok(())
+        Ok(self.function.post_receive(self.queue_pair, part, number).map_err(Error::from)?)
     }
 
     /// Makes progress until both sides have finished and their messages are acknowledged: nothing

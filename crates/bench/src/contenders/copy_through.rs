@@ -20,10 +20,8 @@ pub const CONTENDER: Contender = Contender {
     kind: Kind::Limit,
     wires: &[Wire::Memory],
     start: Start::InHouse(InHouse {
-        ops: &[Op::Stream],
-        followers: 1,
         shared_bytes: PIECES * PIECE_BYTES,
-        open: |party| Ok(Box::new(Through::open(party))),
+        ..InHouse::pair(&[Op::Stream], |party| Ok(Box::new(Through::open(party))))
     }),
 };
 

@@ -10,18 +10,14 @@ use super::{Contender, Kind, Start};
 use crate::op::{Op, Wire};
 use crate::worker::{InHouse, Outcome, SharedMemory, Side, meet, spin_until};
 
-/// The bare line.
 pub const CONTENDER: Contender = Contender {
     name: "line",
     about: "bare cache line, back and forth",
     kind: Kind::Limit,
     wires: &[Wire::Memory],
-    start: Start::InHouse(InHouse {
-        ops: &[Op::Latency, Op::PutLatency],
-        followers: 1,
-        shared_bytes: 0,
-        open: |party| Ok(Box::new(Line { index: party.index, shared: party.shared })),
-    }),
+    start: Start::InHouse(InHouse::pair(&[Op::Latency, Op::PutLatency], |party| {
+        Ok(Box::new(Line { index: party.index, shared: party.shared }))
+    })),
 };
 
 /// The words that carry the numbers; words 0 and 1 are those of [`meet`].

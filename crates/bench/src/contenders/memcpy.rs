@@ -16,10 +16,8 @@ pub const PLAIN: Contender = Contender {
     kind: Kind::Limit,
     wires: &[Wire::Memory],
     start: Start::InHouse(InHouse {
-        ops: &[Op::PutStream],
-        followers: 1,
         shared_bytes: LARGEST_BYTES,
-        open: |party| Ok(Copier::open(party, plain)),
+        ..InHouse::pair(&[Op::PutStream], |party| Ok(Copier::open(party, plain)))
     }),
 };
 
@@ -30,10 +28,8 @@ pub const NON_TEMPORAL: Contender = Contender {
     kind: Kind::Limit,
     wires: &[Wire::Memory],
     start: Start::InHouse(InHouse {
-        ops: &[Op::PutStream],
-        followers: 1,
         shared_bytes: LARGEST_BYTES,
-        open: |party| Ok(Copier::open(party, non_temporal)),
+        ..InHouse::pair(&[Op::PutStream], |party| Ok(Copier::open(party, non_temporal)))
     }),
 };
 

@@ -32,17 +32,14 @@ use serde::Serialize;
 use crate::op::Wire;
 use crate::worker::InHouse;
 
-/// One thing to measure.
 pub struct Contender {
     /// The word that names it on the command line and in JSON.
     pub name: &'static str,
     /// What it is, for the report.
     pub about: &'static str,
-    /// Its role in the ratios.
     pub kind: Kind,
     /// The wires that it can be measured over.
     pub wires: &'static [Wire],
-    /// How it is started.
     pub start: Start,
 }
 
@@ -52,7 +49,6 @@ pub struct Contender {
 pub enum Kind {
     /// The hardware's limit: code that only moves the bytes.
     Limit,
-    /// Bellwire itself.
     Bellwire,
     /// An alternative that programs use today.
     Peer,
@@ -100,7 +96,6 @@ pub const CONTENDERS: &[Contender] = &[
     libfabric::UDP,
 ];
 
-/// The contender of a name.
 pub fn named(name: &str) -> Option<&'static Contender> {
     CONTENDERS.iter().find(|contender| contender.name == name)
 }

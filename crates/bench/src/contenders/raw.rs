@@ -3,7 +3,6 @@
 //! only flow control is an occasional frame back, without which the receiver's ring would overflow.
 
 use std::net::UdpSocket;
-use std::os::fd::AsRawFd;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -13,6 +12,7 @@ use bellwire_ethernet::interface::Interface;
 use bellwire_ethernet::link_header::Mac;
 use bellwire_ethernet::packet::PacketIo;
 use bellwire_ethernet::xdp::{Mode, XdpIo};
+use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 
 use super::copy_straight::stamp;
 use super::{Contender, Kind, Start};
@@ -69,12 +69,7 @@ pub const UDP: Contender = Contender {
 };
 
 const fn start(open: fn(&Party) -> Result<Box<dyn Side>>) -> Start {
-    Start::InHouse(InHouse {
-        ops: &[Op::Latency, Op::Rate, Op::Stream],
-        followers: 1,
-        shared_bytes: 0,
-        open,
-    })
+    Start::InHouse(InHouse::pair(&[Op::Latency, Op::Rate, Op::Stream], open))
 }
 
 const FUNCTION: u8 = 1;
@@ -99,7 +94,6 @@ const PATIENCE: Duration = Duration::from_secs(2);
 trait Carrier {
     /// Bytes that one frame carries.
     fn payload_bytes(&self) -> usize;
-    /// Sends `payload`.
     fn send(&mut self, payload: &[u8]) -> Result<()>;
     /// Hands over at most one arrived frame; returns whether there was one.
     fn receive(&mut self, take: impl FnMut(&[u8])) -> Result<bool>;
@@ -178,15 +172,7 @@ fn partner(party: &Party, interface: &Interface) -> Mac {
 
 /// Makes room for all bytes in flight; the usual limit is too small for jumbo frames.
 fn enlarge_receive_buffer(socket: &UdpSocket) -> Result<()> {
-    let bytes: i32 = 8 << 20;
-    let (value, length) = ((&raw const bytes).cast(), size_of::<i32>() as libc::socklen_t);
-    // SAFETY: the kernel reads one integer.
-    let outcome = unsafe {
-        let (fd, level) = (socket.as_raw_fd(), libc::SOL_SOCKET);
-        libc::setsockopt(fd, level, libc::SO_RCVBUFFORCE, value, length)
-    };
-    ensure!(outcome == 0, "a larger receive buffer: {}", std::io::Error::last_os_error());
-    Ok(())
+    set_socket_recv_buffer_size_force(socket, 8 << 20).context("a larger receive buffer")
 }
 
 struct Raw<C> {

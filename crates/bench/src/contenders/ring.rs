@@ -10,7 +10,6 @@ use super::{Contender, Kind, Start};
 use crate::op::{FAN_IN_SENDERS, Op, Wire};
 use crate::worker::{InHouse, Outcome, Party, SharedMemory, Side, check_arrived, meet, spin_until};
 
-/// The bare ring.
 pub const CONTENDER: Contender = Contender {
     name: "ring",
     about: "bare ring, 8 B copied in and out",

@@ -1,31 +1,28 @@
 //! Peers available to every program: a Unix stream socket, and TCP over the loopback interface.
 //! Each side makes one system call per message, and both sides block.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Result as IoResult, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
-use super::copy_straight::{LARGEST_STREAM_BYTES, stamp};
 use super::{Contender, Kind, Start};
 use crate::op::{Op, STREAM_WINDOW, Wire};
-use crate::worker::{InHouse, Outcome, Party, Side, check_arrived, spin_until, touched};
+use crate::worker::{
+    InHouse, LARGEST_NETWORK_BYTES, Outcome, Party, Side, check_message, mark, spin_until, touched,
+};
 
-/// A Unix stream socket.
 pub const UNIX: Contender = Contender {
     name: "unix-socket",
     about: "Unix stream socket, blocking",
     kind: Kind::Peer,
     wires: &[Wire::Memory],
-    start: Start::InHouse(InHouse {
-        ops: &[Op::Latency, Op::Rate, Op::Stream],
-        followers: 1,
-        shared_bytes: 0,
-        open: |party| Ok(Box::new(Stream::new(party.index, unix(party)?))),
-    }),
+    start: Start::InHouse(InHouse::pair(OPS, |party| {
+        Ok(Box::new(Connection::new(party.index, unix(party)?, |_, _| Ok(()))))
+    })),
 };
 
 /// TCP over the loopback interface.
@@ -34,13 +31,12 @@ pub const TCP: Contender = Contender {
     about: "TCP over loopback, no delay, blocking",
     kind: Kind::Peer,
     wires: &[Wire::Memory],
-    start: Start::InHouse(InHouse {
-        ops: &[Op::Latency, Op::Rate, Op::Stream],
-        followers: 1,
-        shared_bytes: 0,
-        open: |party| Ok(Box::new(Stream::new(party.index, tcp(party)?))),
-    }),
+    start: Start::InHouse(InHouse::pair(OPS, |party| {
+        Ok(Box::new(Connection::new(party.index, tcp(party)?, |_, _| Ok(()))))
+    })),
 };
+
+const OPS: &[Op] = &[Op::Latency, Op::Rate, Op::Stream];
 
 /// The control word with the leader's port.
 const PORT: usize = 2;
@@ -78,35 +74,63 @@ fn tcp(party: &Party) -> Result<TcpStream> {
     Ok(stream)
 }
 
-struct Stream<S> {
+/// One side of a connected stream socket.
+pub struct Connection<S> {
     index: usize,
     socket: S,
     buffers: Vec<u8>,
+    /// Told before each operation whether to spin, and so not to block.
+    spin: fn(&S, bool) -> IoResult<()>,
 }
 
-impl<S: Read + Write> Stream<S> {
-    fn new(index: usize, socket: S) -> Stream<S> {
-        Stream { index, socket, buffers: touched(STREAM_WINDOW * LARGEST_STREAM_BYTES) }
+/// Most bytes that the receiver of small messages takes at once.
+const READ_BYTES: usize = 64 << 10;
+
+impl<S: Read + Write> Connection<S> {
+    pub fn new(index: usize, socket: S, spin: fn(&S, bool) -> IoResult<()>) -> Connection<S> {
+        let buffers = touched(STREAM_WINDOW * LARGEST_NETWORK_BYTES);
+        Connection { index, socket, buffers, spin }
     }
 
-    fn send(&mut self, number: u64) -> Result<()> {
-        self.socket.write_all(&number.to_ne_bytes()).context("sending")
+    fn send(&mut self, start: usize, bytes: usize, number: u64) -> Result<()> {
+        mark(&mut self.buffers[start..start + bytes], number);
+        let mut rest = &self.buffers[start..start + bytes];
+        while !rest.is_empty() {
+            match self.socket.write(rest) {
+                Ok(written) => rest = &rest[written..],
+                Err(why) if why.kind() == ErrorKind::WouldBlock => {}
+                Err(why) => return Err(why).context("sending"),
+            }
+        }
+        Ok(())
     }
 
-    fn receive(&mut self, number: u64) -> Result<()> {
-        let mut message = [0; 8];
-        self.socket.read_exact(&mut message).context("receiving")?;
-        check_arrived(number, u64::from_ne_bytes(message))
+    fn receive(&mut self, start: usize, bytes: usize, number: u64) -> Result<()> {
+        let mut came = 0;
+        while came < bytes {
+            came += self.read(start + came, start + bytes)?;
+        }
+        check_message(&self.buffers[start..start + bytes], number)
     }
 
-    fn ping_pong(&mut self, count: u64) -> Result<()> {
+    /// Reads the available bytes into a part of the buffers.
+    fn read(&mut self, start: usize, end: usize) -> Result<usize> {
+        match self.socket.read(&mut self.buffers[start..end]) {
+            Ok(0) => bail!("the other side has closed the connection"),
+            Ok(came) => Ok(came),
+            Err(why) if why.kind() == ErrorKind::WouldBlock => Ok(0),
+            Err(why) => Err(why).context("receiving"),
+        }
+    }
+
+    fn ping_pong(&mut self, bytes: usize, count: u64) -> Result<()> {
         for number in 0..count {
             if self.index == 0 {
-                self.send(number)?;
-                self.receive(number)?;
+                self.send(0, bytes, number)?;
+                self.receive(0, bytes, number)?;
             } else {
-                self.receive(number)?;
-                self.send(number)?;
+                self.receive(0, bytes, number)?;
+                self.send(0, bytes, number)?;
             }
         }
         Ok(())
@@ -114,52 +138,47 @@ impl<S: Read + Write> Stream<S> {
 
     /// Small messages one way: the sender makes one call per message, the receiver takes all bytes
     /// that are there.
-    fn one_way_small(&mut self, count: u64) -> Result<()> {
+    fn one_way_small(&mut self, bytes: usize, count: u64) -> Result<()> {
         if self.index == 0 {
-            (0..count).try_for_each(|number| self.send(number))?;
-            return self.receive(count);
+            (0..count).try_for_each(|number| self.send(0, bytes, number))?;
+            return self.receive(0, 8, count);
         }
         let (mut number, mut filled) = (0, 0);
         while number < count {
-            filled += self.socket.read(&mut self.buffers[filled..READ_BYTES]).context("reading")?;
-            let whole = filled / 8 * 8;
-            for message in self.buffers[..whole].chunks_exact(8) {
-                check_arrived(number, stamp(message))?;
+            filled += self.read(filled, READ_BYTES)?;
+            let whole = filled / bytes * bytes;
+            for message in self.buffers[..whole].chunks_exact(bytes) {
+                check_message(message, number)?;
                 number += 1;
             }
             self.buffers.copy_within(whole..filled, 0);
             filled -= whole;
         }
-        self.send(count)
+        self.send(0, 8, count)
     }
 
     fn one_way_large(&mut self, bytes: usize, count: u64) -> Result<()> {
         for number in 0..count {
-            let offset = number as usize % STREAM_WINDOW * bytes;
-            let message = &mut self.buffers[offset..offset + bytes];
+            let start = number as usize % STREAM_WINDOW * bytes;
             if self.index == 0 {
-                message[..8].copy_from_slice(&number.to_ne_bytes());
-                self.socket.write_all(message).context("sending")?;
+                self.send(start, bytes, number)?;
             } else {
-                self.socket.read_exact(message).context("receiving")?;
-                check_arrived(number, stamp(message))?;
+                self.receive(start, bytes, number)?;
             }
         }
-        if self.index == 0 { self.receive(count) } else { self.send(count) }
+        if self.index == 0 { self.receive(0, 8, count) } else { self.send(0, 8, count) }
     }
 }
 
-/// Most bytes that the receiver of small messages takes at once.
-const READ_BYTES: usize = 64 << 10;
-
-impl<S: Read + Write> Side for Stream<S> {
+impl<S: Read + Write> Side for Connection<S> {
     fn run(&mut self, op: Op, bytes: usize, count: u64) -> Result<Outcome> {
+        (self.spin)(&self.socket, op != Op::BlockingLatency)?;
         // One round trip first, so that both sides are awake.
-        self.ping_pong(1)?;
+        self.ping_pong(8, 1)?;
         let start = Instant::now();
         match op {
-            Op::Latency => self.ping_pong(count)?,
-            Op::Rate => self.one_way_small(count)?,
+            Op::Latency | Op::BlockingLatency => self.ping_pong(bytes, count)?,
+            Op::Rate => self.one_way_small(bytes, count)?,
             _ => self.one_way_large(bytes, count)?,
         }
         Ok(Outcome::since(start))

@@ -17,7 +17,6 @@ pub const NEWEST: Contender = Contender {
     start: Start::Program(|peers, cpus| command(peers, "ucx-newest", cpus)),
 };
 
-/// Debian's UCX.
 pub const DEBIAN: Contender = Contender {
     name: "ucx-debian",
     about: "Debian's UCX, tagged and put",

@@ -11,9 +11,7 @@ use serde::Serialize;
 /// A finished set of experiments.
 #[derive(Clone, Debug, Serialize)]
 pub struct Run {
-    /// The name of the set.
     pub what: String,
-    /// The number of experiments.
     pub experiments: usize,
     /// Wall-clock time, in seconds.
     pub seconds: f64,

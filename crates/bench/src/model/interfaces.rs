@@ -12,7 +12,6 @@ use super::{Row, cpu};
 const MESSAGES: u64 = 100_000;
 /// One packet of the prototype.
 const MESSAGE_BYTES: u64 = 128;
-/// Messages in flight.
 const WINDOW: u64 = 32;
 const CYCLES: u64 = 50_000_000;
 

@@ -19,7 +19,6 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde::Serialize;
 
-/// All measurements.
 #[derive(Serialize)]
 struct Measured<'a> {
     rows: &'a [Row],
@@ -29,7 +28,6 @@ struct Measured<'a> {
 /// One line of the comparison.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// The load.
     pub what: String,
     /// The counted unit.
     pub unit: &'static str,
@@ -58,7 +56,6 @@ impl Row {
 /// Results of one simulator.
 #[derive(Clone, Debug, Serialize)]
 pub struct Found {
-    /// The simulator's name.
     pub simulator: &'static str,
     /// Beats delivered per terminal and cycle.
     pub throughput: f64,
@@ -66,7 +63,6 @@ pub struct Found {
     pub latency: f64,
     /// Routers crossed.
     pub hops: f64,
-    /// Cycles simulated.
     pub cycles: f64,
 }
 
@@ -94,11 +90,4 @@ pub fn run(root: &Path, booksim: Option<&PathBuf>, quick: bool) -> Result<()> {
     }
     print!("{page}");
     Ok(())
-}
-
-/// The median.
-pub fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied()
 }

@@ -11,7 +11,6 @@ use super::{Found, Row, booksim, cpu};
 
 /// A load that both simulators can run.
 pub struct Load {
-    /// Its name in the report.
     pub what: &'static str,
     /// Routers along a side, and dimensions; zero dimensions mean a crossbar with this many ports.
     pub radix: usize,

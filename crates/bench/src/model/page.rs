@@ -1,9 +1,9 @@
 //! The page about the model's speed.
 
 use super::networks::{BUFFER_BEATS, ISLIP_ROUNDS, PACKET_BEATS, VCS};
-use super::{Row, experiments, median};
+use super::{Row, experiments};
+use crate::statistics::Summary;
 
-/// The page, in Markdown.
 pub fn markdown(rows: &[Row], experiments: &[experiments::Run]) -> String {
     let mut page = format!(
         "# Performance of the model
@@ -30,13 +30,13 @@ where the goal was set. The ratio is to BookSim2 in this run.
 "
     );
     for row in rows {
-        let rate = median(&row.model).unwrap_or(0.0);
-        let ends = row
-            .model
-            .iter()
-            .fold((f64::MAX, 0f64), |(least, most), &rate| (least.min(rate), most.max(rate)));
-        let (theirs, ratio) = match median(&row.booksim) {
-            Some(other) => (format!("{:.3}", other / 1e6), format!("{:.0}", rate / other)),
+        let Some(Summary { median: rate, min, max, .. }) = Summary::of(&row.model) else {
+            continue;
+        };
+        let (theirs, ratio) = match Summary::of(&row.booksim) {
+            Some(Summary { median, .. }) => {
+                (format!("{:.3}", median / 1e6), format!("{:.0}", rate / median))
+            }
             None => ("not run".to_owned(), "-".to_owned()),
         };
         let met = if rate >= row.goal { "met" } else { "MISSED" };
@@ -45,8 +45,8 @@ where the goal was set. The ratio is to BookSim2 in this run.
             row.what,
             row.unit,
             rate / 1e6,
-            ends.0 / 1e6,
-            ends.1 / 1e6,
+            min / 1e6,
+            max / 1e6,
             row.goal / 1e6,
         );
     }

@@ -1,13 +1,13 @@
-//! Bellwire's goals in shared memory, as ratios of medians from the same run and class of distance.
+//! Bellwire's goals in shared memory, and the judgement of all goals, as ratios of medians from the
+//! same run and class of distance.
 
 use serde::Serialize;
 
-use super::{Line, best};
+use super::{Line, best, network_goals};
 use crate::contenders::Kind;
 use crate::distance::Distance;
 use crate::op::{MEMORY_ROWS, Op, Row, Wire};
 
-/// One goal and its verdict.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Goal {
     /// The two sides of the comparison.
@@ -20,7 +20,6 @@ pub struct Goal {
     pub far: Option<Ratio>,
 }
 
-/// A ratio and its verdict.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Ratio {
     /// Bellwire's median divided by the opponent's.
@@ -31,17 +30,33 @@ pub struct Ratio {
     pub met: bool,
 }
 
-enum Against {
-    /// The row's yardsticks.
-    Limit,
-    /// The best peer in the row.
-    Peer,
-    /// The best peer in another row.
-    PeerIn(Row),
-    /// Bellwire's own figure in another row.
-    Own(Row),
+/// A goal to be judged.
+pub(super) struct Wanted {
+    pub what: String,
+    pub row: Row,
+    pub own: Among,
+    /// The opponents and their row. `None`: the figure itself is compared with the bound.
+    pub against: Option<(Row, Among)>,
+    pub bound: Bound,
 }
 
+/// The contenders on one side of a comparison, of which the best counts.
+#[derive(Clone, Copy)]
+pub(super) enum Among {
+    Kind(Kind),
+    Names(&'static [&'static str]),
+}
+
+impl Among {
+    fn has(self, line: &Line) -> bool {
+        match self {
+            Among::Kind(kind) => line.kind == kind,
+            Among::Names(names) => names.contains(&line.contender),
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
 pub(super) enum Bound {
     AtMost(f64),
     AtLeast(f64),
@@ -67,64 +82,59 @@ impl Bound {
 
 /// Judges every goal. Without a measurement of both sides there is no ratio.
 pub fn judge(lines: &[Line]) -> Vec<Goal> {
-    let mut goals = Vec::new();
-    for &row in MEMORY_ROWS {
-        for (against, bound) in wanted(row.op) {
-            let ratio = |distance| {
-                let own = best(lines, row, distance, |line| line.kind == Kind::Bellwire)?.0;
-                let (other, against) = opponent(lines, row, distance, &against)?;
-                let ratio = own / other;
-                Some(Ratio { ratio, against, met: bound.holds(ratio) })
+    let verdict = |Wanted { what, row, own, against, bound }| {
+        let ratio = |distance| {
+            let best_of = |row, among: Among| best(lines, row, distance, |line| among.has(line));
+            let own = best_of(row, own)?;
+            let other = match against {
+                Some((row, among)) => best_of(row, among)?,
+                None => (1.0, own.1),
             };
-            let opponent = match against {
-                Against::Limit => format!("the limit ({})", row.yardsticks().join(", ")),
-                Against::Peer => "the best peer".to_string(),
-                Against::PeerIn(other) => format!("the best peer in \"{}\"", other.title()),
-                Against::Own(other) => format!("\"{}\"", other.title()),
-            };
-            goals.push(Goal {
-                what: format!("{} / {opponent}", row.title()),
-                bound: bound.to_string(),
-                near: ratio(Distance::Near),
-                far: ratio(Distance::Far),
-            });
-        }
-    }
-    goals
+            let ratio = own.0 / other.0;
+            Some(Ratio { ratio, against: other.1, met: bound.holds(ratio) })
+        };
+        let [near, far] = Distance::REPORTED.map(ratio);
+        Goal { what, bound: bound.to_string(), near, far }
+    };
+    MEMORY_ROWS
+        .iter()
+        .flat_map(|&row| wanted(row))
+        .chain(network_goals::wanted())
+        .map(verdict)
+        .collect()
 }
 
-fn wanted(op: Op) -> Vec<(Against, Bound)> {
+/// The goals of a row of shared memory.
+fn wanted(row: Row) -> Vec<Wanted> {
     let one_pair = Row { wire: Wire::Memory, op: Op::Rate, bytes: 8 };
-    match op {
-        Op::Latency => {
-            vec![(Against::Limit, Bound::AtMost(1.5)), (Against::Peer, Bound::AtMost(0.8))]
-        }
-        Op::PutLatency => vec![(Against::Peer, Bound::AtMost(1.0))],
-        Op::Rate => vec![(Against::Peer, Bound::AtLeast(2.0))],
+    let own = Among::Kind(Kind::Bellwire);
+    let goal = |opponent: String, other, among, bound| Wanted {
+        what: format!("{} / {opponent}", row.title()),
+        row,
+        own,
+        against: Some((other, among)),
+        bound,
+    };
+    let limit = |bound| {
+        let names = row.yardsticks();
+        goal(format!("the limit ({})", names.join(", ")), row, Among::Names(names), bound)
+    };
+    let peers = Among::Kind(Kind::Peer);
+    let peer = |bound| goal("the best peer".to_string(), row, peers, bound);
+    let (most, least) = (Bound::AtMost, Bound::AtLeast);
+    match row.op {
+        Op::Latency => vec![limit(most(1.5)), peer(most(0.8))],
+        Op::PutLatency => vec![peer(most(1.0))],
+        Op::Rate => vec![peer(least(2.0))],
         // No peer has a call for several messages, so peers post theirs one by one.
-        Op::BatchRate => vec![(Against::PeerIn(one_pair), Bound::AtLeast(2.0))],
-        Op::FanIn => vec![(Against::Own(one_pair), Bound::AtLeast(0.8))],
-        Op::Stream => {
-            vec![(Against::Limit, Bound::AtLeast(0.9)), (Against::Peer, Bound::AtLeast(1.0))]
+        Op::BatchRate => {
+            let opponent = format!("the best peer in \"{}\"", one_pair.title());
+            vec![goal(opponent, one_pair, peers, least(2.0))]
         }
-        Op::PutStream => vec![(Against::Limit, Bound::AtLeast(0.95))],
+        Op::FanIn => vec![goal(format!("\"{}\"", one_pair.title()), one_pair, own, least(0.8))],
+        Op::Stream => vec![limit(least(0.9)), peer(least(1.0))],
+        Op::PutStream => vec![limit(least(0.95))],
         Op::BlockingLatency | Op::Idle => Vec::new(),
-    }
-}
-
-fn opponent(
-    lines: &[Line],
-    row: Row,
-    distance: Distance,
-    against: &Against,
-) -> Option<(f64, &'static str)> {
-    match against {
-        Against::Limit => {
-            best(lines, row, distance, |line| row.yardsticks().contains(&line.contender))
-        }
-        Against::Peer => best(lines, row, distance, |line| line.kind == Kind::Peer),
-        Against::PeerIn(other) => best(lines, *other, distance, |line| line.kind == Kind::Peer),
-        Against::Own(other) => best(lines, *other, distance, |line| line.kind == Kind::Bellwire),
     }
 }
 

@@ -16,14 +16,11 @@ use crate::op::{MEMORY_ROWS, NETWORK_ROWS, Op, Row, Unit};
 use crate::rounds::Findings;
 use crate::statistics::Summary;
 
-/// The report of one run.
 #[derive(Serialize)]
 pub struct Report {
     /// The command that makes this report.
     pub command: String,
-    /// The machine.
     pub machine: Machine,
-    /// Rounds of the measurement.
     pub rounds: usize,
     /// How many samples were near, far, and neither.
     pub distances: Distances,
@@ -57,20 +54,14 @@ pub struct Distances {
 /// One contender in one row.
 #[derive(Serialize)]
 pub struct Line {
-    /// The row.
     #[serde(flatten)]
     pub row: Row,
-    /// The contender's name.
     pub contender: &'static str,
-    /// Its role.
     pub kind: Kind,
     /// Its description, with its version if the set-up knows it.
     pub about: String,
-    /// The unit of the figures.
     pub unit: Unit,
-    /// Figures of near samples.
     pub near: Option<Summary>,
-    /// Figures of far samples.
     pub far: Option<Summary>,
     /// In a fan-in, each sender's share of all messages (1 / number of senders is fair).
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -78,7 +69,6 @@ pub struct Line {
 }
 
 impl Line {
-    /// The figures of one class.
     pub fn at(&self, distance: Distance) -> Option<Summary> {
         match distance {
             Distance::Near => self.near,
@@ -91,9 +81,7 @@ impl Line {
 /// A contender without figures, or with a part of them.
 #[derive(Serialize)]
 pub struct NotMeasured {
-    /// The contender's name.
     pub contender: &'static str,
-    /// The reason.
     pub why: String,
 }
 
@@ -150,8 +138,7 @@ impl Report {
             .chain(findings.stopped.iter().cloned())
             .map(|(contender, why)| NotMeasured { contender, why })
             .collect();
-        let mut goals = goals::judge(&rows);
-        goals.extend(network_goals::judge(&rows));
+        let goals = goals::judge(&rows);
         Report { command, machine, rounds: findings.rounds, distances, rows, goals, not_measured }
     }
 }

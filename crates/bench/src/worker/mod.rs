@@ -31,6 +31,13 @@ pub struct InHouse {
     pub open: fn(&Party) -> Result<Box<dyn Side>>,
 }
 
+impl InHouse {
+    /// A contender of two processes without shared memory.
+    pub const fn pair(ops: &'static [Op], open: fn(&Party) -> Result<Box<dyn Side>>) -> InHouse {
+        InHouse { ops, followers: 1, shared_bytes: 0, open }
+    }
+}
+
 /// One process's part in a contender.
 pub trait Side {
     /// Runs this party's part of an operation. Only the leader's outcome is used. Its time begins
@@ -41,7 +48,6 @@ pub trait Side {
 /// The leader's result of one operation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// The duration.
     pub time_ns: u64,
     /// Messages from each sender, in a fan-in.
     pub shares: Vec<u64>,
@@ -82,7 +88,7 @@ fn lead(contender: &InHouse, party: &mut Party) -> Result<()> {
             return Ok(());
         }
     };
-    let words: Vec<&str> = contender.ops.iter().map(|op| op.word()).collect();
+    let words: Vec<String> = contender.ops.iter().map(|op| op.word()).collect();
     println!("ready {}", words.join(" "));
 
     for line in std::io::stdin().lock().lines() {
@@ -149,9 +155,7 @@ pub fn check_message(message: &[u8], expected: u64) -> Result<()> {
 
 /// Processor time of this process so far, in user and in system mode, in ns.
 pub fn processor_time_ns() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel writes one `timespec`, which is ours.
-    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 

@@ -4,7 +4,12 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use clap::ValueEnum;
+use rustix::process::{
+    Pid, Signal, WaitOptions, getppid, kill_process, set_parent_process_death_signal, waitpid,
+};
+use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::memory::SharedMemory;
 use crate::network::enter_far_side;
@@ -14,14 +19,12 @@ use crate::op::Op;
 pub struct Party {
     /// 0 for the leader, then 1, 2, ... for the followers.
     pub index: usize,
-    /// The memory that all parties share.
     pub shared: SharedMemory,
-    /// Process number of the leader.
     pub leader_pid: libc::pid_t,
     /// At the leader one socket to each follower; at a follower one socket to the leader.
     control: Vec<UnixStream>,
     /// The leader's children.
-    followers: Vec<libc::pid_t>,
+    followers: Vec<Pid>,
 }
 
 impl Party {
@@ -48,7 +51,7 @@ impl Party {
                 }
                 child => {
                     control.push(ours);
-                    children.push(child);
+                    children.extend(Pid::from_raw(child));
                 }
             }
         }
@@ -64,10 +67,8 @@ impl Party {
     /// Leader: sends an order to the followers that take part. All take part in a fan-in, otherwise
     /// only the first.
     pub fn order(&mut self, op: Op, bytes: usize, count: u64) -> Result<()> {
-        let kind =
-            Op::ALL.iter().position(|&other| other == op).expect("every operation is in ALL");
         for (place, socket) in self.control.iter_mut().enumerate() {
-            let kind = if place == 0 || op == Op::FanIn { kind as u64 } else { SIT_OUT };
+            let kind = if place == 0 || op == Op::FanIn { op as u64 } else { SIT_OUT };
             let mut frame = [0; FRAME_BYTES];
             for (field, value) in frame.chunks_exact_mut(8).zip([kind, bytes as u64, count]) {
                 field.copy_from_slice(&value.to_le_bytes());
@@ -91,7 +92,8 @@ impl Party {
                 self.agree()?;
                 continue;
             }
-            let op = *Op::ALL.get(field(0) as usize).context("an order without an operation")?;
+            let op = Op::value_variants().get(field(0) as usize);
+            let op = *op.context("an order without an operation")?;
             return Ok(Some((op, field(1) as usize, field(2))));
         }
     }
@@ -126,13 +128,11 @@ impl Party {
         self.control.clear();
         let end = Instant::now() + FAREWELL;
         for child in self.followers {
-            // SAFETY: asks for a child of this process; a null pointer means that its status is not
-            // wanted.
-            while unsafe { libc::waitpid(child, std::ptr::null_mut(), libc::WNOHANG) } == 0 {
+            while let Ok(None) = waitpid(Some(child), WaitOptions::NOHANG) {
                 if Instant::now() > end {
-                    // It waits for a message of an abandoned run.
-                    // SAFETY: the child has not been reaped, so the number is still its own.
-                    unsafe { libc::kill(child, libc::SIGKILL) };
+                    // It waits for a message of an abandoned run. It has not been reaped, so the
+                    // number is still its own.
+                    let _ = kill_process(child, Signal::KILL);
                 }
                 std::thread::sleep(Duration::from_millis(1));
             }
@@ -151,27 +151,16 @@ const SIT_OUT: u64 = u64::MAX;
 
 /// Makes the kernel end this process when its parent ends, so that nothing is left running.
 fn end_with_parent(parent: libc::pid_t) -> Result<()> {
-    // SAFETY: requests a signal; touches no memory.
-    let outcome = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
-    ensure!(outcome == 0, "cannot ask for the parent's death signal");
-    // SAFETY: has no arguments and cannot fail.
-    ensure!(unsafe { libc::getppid() } == parent, "the parent ended at once");
+    set_parent_process_death_signal(Some(Signal::KILL))
+        .context("cannot ask for the parent's death signal")?;
+    ensure!(Pid::as_raw(getppid()) == parent, "the parent ended at once");
     Ok(())
 }
 
-/// Pins this process to one CPU.
 fn pin(cpu: usize) -> Result<()> {
-    // SAFETY: a zeroed CPU set is empty.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    ensure!(cpu < libc::CPU_SETSIZE as usize, "no CPU has the number {cpu}");
-    // SAFETY: `cpu` is inside the set, as just checked.
-    unsafe { libc::CPU_SET(cpu, &mut set) };
-    // SAFETY: the set lives across the call and its size is given.
-    let outcome = unsafe { libc::sched_setaffinity(0, size_of_val(&set), &set) };
-    ensure!(
-        outcome == 0,
-        "cannot stay on CPU {cpu}: {}; allow this process two CPUs",
-        std::io::Error::last_os_error()
-    );
-    Ok(())
+    ensure!(cpu < CpuSet::MAX_CPU, "no CPU has the number {cpu}");
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    sched_setaffinity(None, &set)
+        .map_err(|error| anyhow!("cannot stay on CPU {cpu}: {error}; allow this process two CPUs"))
 }

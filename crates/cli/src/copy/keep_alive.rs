@@ -38,7 +38,6 @@ impl Alive {
         Ok(Alive { function, stop: Some(stop), thread })
     }
 
-    /// Locks the function.
     pub fn function(&self) -> MutexGuard<'_, Function> {
         self.function.lock().unwrap_or_else(PoisonError::into_inner)
     }

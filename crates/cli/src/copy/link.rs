@@ -5,7 +5,7 @@ use super::keep_alive::Alive;
 use super::message::Hash;
 use super::turns::Answer;
 use crate::host::asked;
-use crate::talk::{Queue, is_timeout, refusal, successful};
+use crate::talk::{Queue, is_timeout, post_text, refusal, successful};
 use anyhow::{Context, Result, anyhow, bail};
 use bellwire::{Address, Buffer, Device, Error, Function, Put, RemoteSlice, Wait};
 use serde::Serialize;
@@ -120,21 +120,13 @@ impl Link {
         }
     }
 
-    /// Sends a message.
     pub fn say(&mut self, message: &impl Serialize) -> Result<()> {
         let text = serde_json::to_vec(message)?;
         if text.len() > MESSAGE_BYTES {
             bail!("a name is too long: {} bytes of message", text.len());
         }
         self.make_room()?;
-        let mut function = self.alive.function();
-        let send = if text.len() <= function.limits().eager_bytes {
-            bellwire::Message::inline(&text)
-        } else {
-            bellwire::Message::buffer(text)
-        };
-        function.post_send(self.queue.pair, send).map_err(Error::from)?;
-        drop(function);
+        post_text(&mut self.alive.function(), self.queue.pair, text)?;
         self.outstanding += 1;
         Ok(())
     }
@@ -167,8 +159,7 @@ impl Link {
     /// data.
     pub fn put(&mut self, data: Vec<u8>, to: RemoteSlice) -> Result<()> {
         self.make_room()?;
-        let put = Put::new(data, to);
-        self.alive.function().post_put(self.queue.pair, put).map_err(Error::from)?;
+        self.alive.function().post_put(self.queue.pair, Put::new(data, to)).map_err(Error::from)?;
         self.outstanding += 1;
         Ok(())
     }

@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
-/// A BLAKE3 hash.
 pub type Hash = [u8; blake3::OUT_LEN];
 
 /// From the sender, in this order: `Hello`, then for each entry `Entry` and its data, then `Finish`
@@ -38,7 +37,6 @@ pub enum ToReceiver {
     },
     /// The next bytes of the file are in a slot of the receiver's memory.
     Chunk {
-        /// The slot's number.
         slot: u32,
         /// Bytes.
         length: u32,
@@ -52,7 +50,6 @@ pub enum ToReceiver {
     Abandon,
     /// Everything was sent: compare, and rename the copy to its final name.
     Finish {
-        /// Hash of the tree.
         hash: Hash,
         /// Files that could not be copied.
         failures: u64,
@@ -83,17 +80,13 @@ impl Entry {
     }
 }
 
-/// The kind of an entry.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Kind {
-    /// A folder.
     Folder,
-    /// A file.
     File {
         /// In bytes.
         size: u64,
     },
-    /// A symbolic link.
     Link {
         /// The link's target; not followed.
         target: OsString,
@@ -120,17 +113,11 @@ pub enum ToSender {
         hash: Hash,
     },
     /// The slot is free again.
-    Credit {
-        /// The slot's number.
-        slot: u32,
-    },
+    Credit { slot: u32 },
     /// The copy is complete and has its final name.
     Finished,
     /// The receiver gives up.
-    Failed {
-        /// The reason, as text.
-        why: String,
-    },
+    Failed { why: String },
 }
 
 /// How much was copied.

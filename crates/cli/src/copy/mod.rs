@@ -109,7 +109,6 @@ pub struct Arguments {
     json: bool,
 }
 
-/// Copies, and reports the result.
 pub fn run(arguments: &Arguments) -> Result<Outcome> {
     let Arguments { source, destination, listen, connect, device, json } = arguments;
     let device = device.clone().unwrap_or_else(|| match listen.is_some() || connect.is_some() {

@@ -47,7 +47,6 @@ pub struct Names {
 }
 
 impl Names {
-    /// An empty set.
     pub fn new(budget: &Budget) -> Names {
         Names { known: HashMap::new(), bytes: 0, budget: budget.clone() }
     }

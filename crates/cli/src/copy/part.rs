@@ -107,8 +107,18 @@ impl Part {
     }
 
     /// Removes the part if it is empty.
-    pub fn forget_if_empty(&self) -> Result<()> {
-        forget_if_empty(&self.path)
+    pub fn forget_if_empty(&self) -> io::Result<()> {
+        match fs::symlink_metadata(&self.path) {
+            Ok(metadata) if metadata.is_file() && metadata.len() == 0 => {
+                fs::remove_file(&self.path)
+            }
+            // A folder that is not empty stays.
+            Ok(metadata) if metadata.is_dir() => {
+                let _ = fs::remove_dir(&self.path);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -144,19 +154,6 @@ fn create(path: &Path, folder: bool) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
-/// Removes an empty part.
-fn forget_if_empty(path: &Path) -> Result<()> {
-    match fs::symlink_metadata(path) {
-        Ok(metadata) if metadata.is_file() && metadata.len() == 0 => Ok(fs::remove_file(path)?),
-        // A folder that is not empty stays.
-        Ok(metadata) if metadata.is_dir() => {
-            let _ = fs::remove_dir(path);
-            Ok(())
-        }
-        _ => Ok(()),
-    }
-}
-
 /// The name of a stranger's part. A long name is truncated; the mark covers the whole name.
 fn marked(name: &OsStr, folder: bool, origin: &Hash, twin: u8) -> OsString {
     let mut hasher = blake3::Hasher::new_keyed(origin);
@@ -187,7 +184,6 @@ impl Leftovers {
     /// and costs a hostile sender as much time.
     pub const MOST: usize = 16;
 
-    /// Lists the parts in `folder`.
     pub fn find(folder: &Path) -> Leftovers {
         let children = fs::read_dir(folder).into_iter().flatten().flatten();
         let parts = children.filter(|child| is_marked(&child.file_name()));
@@ -196,7 +192,6 @@ impl Leftovers {
         found
     }
 
-    /// An empty list.
     pub fn none() -> Leftovers {
         Leftovers(Vec::new())
     }

@@ -55,7 +55,6 @@ pub struct Announced<'a> {
     pub name: &'a OsStr,
     /// Whether the source is a folder.
     pub folder: bool,
-    /// The origin of the copy.
     pub origin: &'a Hash,
 }
 
@@ -138,7 +137,6 @@ fn rename_to_new(from: &Path, to: &Path) -> std::io::Result<()> {
     }
 }
 
-/// The parent folder of `last`.
 fn existing_parent(last: &Path) -> Result<&Path> {
     let parent = match last.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,

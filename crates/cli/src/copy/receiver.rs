@@ -22,9 +22,7 @@ use std::path::{Path, PathBuf};
 /// Chunks in a receiver's memory for one sender.
 pub const SLOTS: u32 = 16;
 
-/// A complete copy.
 pub struct Received {
-    /// Its final path.
     pub place: PathBuf,
     /// Counts as in the sender's [`super::sender::Sent`]; the failures are those that the sender
     /// reported.
@@ -34,23 +32,20 @@ pub struct Received {
     pub hash: Hash,
 }
 
-/// The result of a message.
 pub enum Step {
     /// The copy goes on. The sender made this progress, in bytes.
     Progress(u64),
-    /// The copy is complete.
     Complete(Received),
     /// The sender has nothing to send.
     Nothing,
 }
 
-/// One copy.
 pub struct Receiver {
     /// Memory that the sender puts to.
-    slots: MemoryRegion,
+    pub slots: MemoryRegion,
     place: Place,
     of_stranger: bool,
-    bar: ProgressBar,
+    pub bar: ProgressBar,
     names: Names,
     tree: TreeHash,
     /// Hash of the file, if the source is a single file.
@@ -194,16 +189,6 @@ impl Receiver {
             // If this fails, the next attempt tries again.
             let _ = self.place.part.forget_if_empty();
         }
-        self.slots
-    }
-
-    /// The progress bar.
-    pub fn bar(&self) -> &ProgressBar {
-        &self.bar
-    }
-
-    /// Returns the memory that the sender puts to, after a complete copy.
-    pub fn into_slots(self) -> MemoryRegion {
         self.slots
     }
 

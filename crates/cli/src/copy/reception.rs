@@ -13,7 +13,7 @@ use super::part::SUFFIX;
 use super::place::{Announced, Destination, Place};
 use super::receiver::{Received, Receiver, SLOTS, Step};
 use super::turns::{Answer, Asker, Clock, Pace, Rules, Turns};
-use crate::talk::{refusal, successful};
+use crate::talk::{post_receive, post_text, refusal, successful};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use bellwire::{
     Completion, CompletionQueue, ConnectionRequest, Error, Function, Listener, MemoryRegion,
@@ -246,7 +246,7 @@ impl Reception {
         let length = completion.length;
         let buffer = completion.buffer.context("a receive gives its buffer back")?;
         let heard = serde_json::from_slice(&buffer.into_bytes(length));
-        post_receive(&mut self.alive.function(), pair)?;
+        post_receive(&mut self.alive.function(), pair, MESSAGE_BYTES)?;
         if let Err(error) = heard
             .context("it said nonsense")
             .context(SenderGone)
@@ -362,9 +362,9 @@ impl Reception {
             }
             Stage::Connected => None,
             Stage::Copying(receiver) => {
-                receiver.bar().finish_and_clear();
+                receiver.bar.finish_and_clear();
                 Some(match &outcome {
-                    Ok(Some(_)) => receiver.into_slots(),
+                    Ok(Some(_)) => receiver.slots,
                     _ => receiver.leave(&mut self.destination),
                 })
             }
@@ -379,7 +379,6 @@ impl Reception {
         ended.push(Ended { node: session.node, took: session.started.elapsed(), outcome });
     }
 
-    /// Ends a connection.
     fn remove(&mut self, index: usize) -> Result<()> {
         let session = self.sessions.swap_remove(index);
         self.turns.leave(session.node);
@@ -397,12 +396,7 @@ impl Reception {
         ensure!(session.outstanding < DEPTH, "it takes nothing that it is told");
         let text = serde_json::to_vec(message)?;
         let mut function = self.alive.function();
-        let send = if text.len() <= function.limits().eager_bytes {
-            bellwire::Message::inline(&text)
-        } else {
-            bellwire::Message::buffer(text)
-        };
-        function.post_send(session.pair, send).map_err(Error::from)?;
+        post_text(&mut function, session.pair, text)?;
         session.outstanding += 1;
         Ok(())
     }
@@ -417,7 +411,7 @@ fn connect(
     let options = QueuePairOptions::new(queue).send_depth(DEPTH).receive_depth(RECEIVES);
     let pair = function.create_queue_pair(&options)?;
     let accepted = (0..RECEIVES)
-        .try_for_each(|_| post_receive(function, pair))
+        .try_for_each(|_| post_receive(function, pair, MESSAGE_BYTES))
         .and_then(|()| function.accept(request, pair, &[]));
     if let Err(error) = accepted {
         function.destroy_queue_pair(pair)?;
@@ -426,34 +420,15 @@ fn connect(
     Ok(pair)
 }
 
-fn post_receive(function: &mut Function, pair: QueuePair) -> bellwire::Result<()> {
-    match function.post_receive(pair, vec![0; MESSAGE_BYTES], 0).map_err(Error::from) {
-        // The sender may have left after its last message; its next completion shows that.
-        Ok(()) | Err(Error::WrongState { .. }) => Ok(()),
-        Err(error) => Err(error),
-    }
-}
-
 /// The connection ended before the copy did.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the sender is gone, or talks nonsense (what came stays in a {} beside DEST, and the same copy goes on from there)",
+    SUFFIX
+)]
 struct SenderGone;
 
-impl std::fmt::Display for SenderGone {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "the sender is gone, or talks nonsense (what came stays in a {SUFFIX} beside DEST, and the same copy goes on from there)"
-        )
-    }
-}
-
 /// The sender made too little progress while its place was wanted.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("the sender was silent for {} s and has lost its turn", .0.as_secs())]
 struct LostItsTurn(Duration);
-
-impl std::fmt::Display for LostItsTurn {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let seconds = self.0.as_secs();
-        write!(f, "the sender was silent for {seconds} s and has lost its turn")
-    }
-}

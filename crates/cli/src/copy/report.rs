@@ -57,7 +57,6 @@ impl Report {
         }
     }
 
-    /// Prints it.
     pub fn tell(&self, json: bool) -> Result<()> {
         if json {
             return print_json(self);

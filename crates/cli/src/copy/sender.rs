@@ -15,7 +15,6 @@ use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-/// The result of sending.
 #[derive(Default)]
 pub struct Sent {
     pub counts: Counts,
@@ -25,12 +24,10 @@ pub struct Sent {
     pub hash: Option<Hash>,
 }
 
-/// The source of a copy.
 pub struct Source<'a> {
     pub path: &'a Path,
     /// The last part of its name, used if the destination is a folder.
     pub name: OsString,
-    /// The whole tree.
     pub tree: Tree,
     /// Mask of the permission bits that are sent.
     pub modes: u32,
@@ -40,7 +37,6 @@ pub struct Source<'a> {
 /// disc.
 const TELLING_BYTES: u64 = 16 << 20;
 
-/// A sender that is sending.
 pub struct Sender<'a> {
     link: Link,
     source: &'a Path,

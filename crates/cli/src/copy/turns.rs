@@ -69,14 +69,14 @@ pub enum Answer {
     /// It has a place.
     Now,
     /// It is in line, behind `before` others.
-    Later { before: usize },
-    /// The line is full.
+    Later {
+        before: usize,
+    },
     Full,
     /// No sender is admitted any more.
     Over,
 }
 
-/// The places and the line.
 pub struct Turns {
     rules: Rules,
     /// The node of each sender that has a place.
@@ -87,7 +87,6 @@ pub struct Turns {
 
 struct Waiting {
     asker: Asker,
-    /// When it last asked.
     asked: Duration,
 }
 
@@ -151,7 +150,6 @@ impl Turns {
         self.closed || self.line.iter().any(wants)
     }
 
-    /// Whether the line is empty.
     pub fn line_is_empty(&mut self, now: Duration) -> bool {
         self.forget_absent(now);
         self.line.is_empty()
@@ -168,7 +166,6 @@ impl Turns {
     }
 }
 
-/// The progress of one sender.
 pub struct Pace {
     /// When it last completed [`PACE_BYTES`] of progress.
     since: Duration,
@@ -177,7 +174,6 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Starts now.
     pub fn new(now: Duration) -> Pace {
         Pace { since: now, bytes: 0 }
     }

@@ -14,7 +14,6 @@ pub struct Failure {
     /// Its path on this side.
     #[serde(serialize_with = "path_as_text")]
     pub path: PathBuf,
-    /// The reason, as text.
     pub why: String,
 }
 
@@ -77,7 +76,6 @@ impl Tree {
     }
 }
 
-/// The path of an entry of `source`.
 pub fn absolute(source: &Path, path: &OsString) -> PathBuf {
     if path.is_empty() { source.to_owned() } else { source.join(path) }
 }

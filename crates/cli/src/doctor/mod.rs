@@ -38,7 +38,6 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
     Ok(Outcome::done_if(report.devices[0].usable))
 }
 
-/// The findings.
 #[derive(Serialize)]
 struct Report {
     /// The default device first.
@@ -53,7 +52,6 @@ struct DeviceReport {
     usable: bool,
     /// The mechanism that carries the messages, or the reason for failure.
     why: String,
-    /// The remedy.
     hint: Option<String>,
 }
 
@@ -64,15 +62,12 @@ struct Check {
     state: State,
     /// The finding, or the kernel's error.
     found: String,
-    /// The remedy.
     hint: Option<String>,
 }
 
-/// The state of a feature.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum State {
-    /// It works.
     Good,
     /// Everything works, but something is slower or smaller than it could be.
     Limited,
@@ -160,60 +155,48 @@ fn print_hint(indent: usize, hint: Option<&str>) {
     }
 }
 
-/// The shm device, judged by its self-test. A failed check explains more than the resulting error.
-fn shm(checks: &[Check]) -> DeviceReport {
-    match selftest::run(&format!("shm:doctor-{}", std::process::id())) {
-        Ok(carried_by) => DeviceReport { device: "shm", usable: true, why: carried_by, hint: None },
+/// A device judged by its self-test. `works`: how it works, if not as the test finds; `hint`: what
+/// helps if the test, called `test`, fails.
+fn tested(
+    device: &'static str,
+    name: &str,
+    works: Option<&str>,
+    (test, hint): (&str, Option<String>),
+) -> DeviceReport {
+    match selftest::run(name) {
+        Ok(carried_by) => {
+            let why = works.map_or(carried_by, str::to_owned);
+            DeviceReport { device, usable: true, why, hint: None }
+        }
         Err(error) => {
-            let cause = checks.iter().find(|check| check.state == State::Missing);
-            DeviceReport {
-                device: "shm",
-                usable: false,
-                why: format!("its self-test failed: {}", crate::command::sentence(&error)),
-                hint: cause.and_then(|check| check.hint.clone()),
-            }
+            let why = format!("{test} failed: {}", crate::command::sentence(&error));
+            DeviceReport { device, usable: false, why, hint }
         }
     }
 }
 
-/// The udp device, judged by its self-test on loopback.
+/// A failed check explains more than the error of the self-test.
+fn shm(checks: &[Check]) -> DeviceReport {
+    let cause = checks.iter().find(|check| check.state == State::Missing);
+    let hint = cause.and_then(|check| check.hint.clone());
+    let name = format!("shm:doctor-{}", std::process::id());
+    tested("shm", &name, None, ("its self-test", hint))
+}
+
 fn udp() -> DeviceReport {
     // Two free ports. If another program takes one meanwhile, the self-test fails and says so.
     let port = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
     let port = port.map_or(50_000, |address| address.port().min(u16::MAX - 1));
-    match selftest::run(&format!("udp:127.0.0.1?port={port}")) {
-        Ok(_) => DeviceReport {
-            device: "udp",
-            usable: true,
-            why: "any address of this host, for instance udp:127.0.0.1; no privileges are needed"
-                .into(),
-            hint: None,
-        },
-        Err(error) => DeviceReport {
-            device: "udp",
-            usable: false,
-            why: format!("its self-test on 127.0.0.1 failed: {}", crate::command::sentence(&error)),
-            hint: Some("ip link set lo up, and a firewall that lets UDP pass on lo".into()),
-        },
-    }
+    let works = "any address of this host, for instance udp:127.0.0.1; no privileges are needed";
+    let hint = "ip link set lo up, and a firewall that lets UDP pass on lo";
+    let test = ("its self-test on 127.0.0.1", Some(hint.to_owned()));
+    tested("udp", &format!("udp:127.0.0.1?port={port}"), Some(works), test)
 }
 
-/// The simulated device, judged by its self-test.
 fn model() -> DeviceReport {
-    match selftest::run("model:chpp:doctor") {
-        Ok(_) => DeviceReport {
-            device: "model",
-            usable: true,
-            why: "model:chpp, simulated inside one process, in virtual time".into(),
-            hint: None,
-        },
-        Err(error) => DeviceReport {
-            device: "model",
-            usable: false,
-            why: format!("its self-test failed: {}", crate::command::sentence(&error)),
-            hint: Some("more memory: a modelled host needs 64 MiB of addresses".into()),
-        },
-    }
+    let works = "model:chpp, simulated inside one process, in virtual time";
+    let hint = "more memory: a modelled host needs 64 MiB of addresses";
+    tested("model", "model:chpp:doctor", Some(works), ("its self-test", Some(hint.to_owned())))
 }
 
 /// The eth device: whether any interface can be used. It sends no frame and attaches nothing to an

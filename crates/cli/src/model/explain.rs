@@ -1,8 +1,8 @@
 //! `bellwire model explain`: where the time of one operation goes.
 
-use super::read_file;
-use super::records::{Records, write_file};
-use crate::command::{Outcome, WrongUsage, print_json};
+use super::records::Records;
+use super::{in_file, read_file};
+use crate::command::{Outcome, WrongUsage, show, write_file};
 use anyhow::{Result, anyhow};
 use bellwire_model::chpp::experiments::Kind;
 use bellwire_model::chpp::experiments::single::{other, single_on};
@@ -57,8 +57,7 @@ pub fn run(
     }
     let config = match config {
         None => Config::prototype(),
-        Some(file) => Config::parse(&read_file(file)?)
-            .map_err(|error| anyhow!("{}: {error}", file.display()))?,
+        Some(file) => Config::parse(&read_file(file)?).map_err(in_file(file))?,
     };
     let kind = match op {
         Operation::NapImmediate => Kind::NapImmediate,
@@ -78,11 +77,9 @@ pub fn run(
     if let Some(file) = svg {
         write_file(file, picture::svg(&title, &run.explanation))?;
     }
-    if *json {
-        print_json(&run.explanation)?;
-    } else {
+    if !json {
         println!("{title}\n");
-        print!("{}", run.explanation);
     }
+    show(&run.explanation, *json)?;
     Ok(Outcome::Done)
 }

@@ -1,9 +1,10 @@
 //! Records of a run of the cHPP model, in the formats of viewers.
 
-use anyhow::{Context, Result};
+use crate::command::write_file;
+use anyhow::Result;
 use bellwire_model::chpp::Machine;
 use bellwire_model::chpp::record::{frames, perfetto, vcd};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Record files for viewers.
 #[derive(clap::Args)]
@@ -39,7 +40,6 @@ impl Records {
         }
     }
 
-    /// Writes the files.
     pub fn write(&self, machine: &Machine) -> Result<()> {
         if let Some(file) = &self.trace {
             write_file(file, perfetto::trace(machine))?;
@@ -52,9 +52,4 @@ impl Records {
         }
         Ok(())
     }
-}
-
-/// Writes a requested file; the error names it.
-pub fn write_file(file: &Path, content: impl AsRef<[u8]>) -> Result<()> {
-    std::fs::write(file, content).with_context(|| format!("cannot write {}", file.display()))
 }

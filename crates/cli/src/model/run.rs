@@ -1,9 +1,9 @@
 //! `bellwire model run`: a machine or a network under load, or a program's schedule.
 
-use super::read_file;
 use super::records::Records;
-use crate::command::{Outcome, WrongUsage, print_json};
-use anyhow::{Result, anyhow};
+use super::{in_file, read_file};
+use crate::command::{Outcome, WrongUsage, print_json, show};
+use anyhow::Result;
 use bellwire_model::chpp::Config;
 use bellwire_model::chpp::workload::SchedulePlan;
 use bellwire_model::goal::{self, Schedule};
@@ -38,7 +38,6 @@ enum Example {
     Goal,
 }
 
-/// Runs the file.
 pub fn run(Arguments { config, example, json, records }: &Arguments) -> Result<Outcome> {
     if let Some(example) = example {
         print!(
@@ -59,8 +58,7 @@ pub fn run(Arguments { config, example, json, records }: &Arguments) -> Result<O
         return program(file, &text, None, *json, records);
     }
     if has_table(&text, "schedule") {
-        let (plan, config) =
-            SchedulePlan::read(&text).map_err(|error| anyhow!("{}: {error}", file.display()))?;
+        let (plan, config) = SchedulePlan::read(&text).map_err(in_file(file))?;
         let goal = file.parent().unwrap_or(Path::new("")).join(&plan.schedule.goal);
         let text = read_file(&goal)?;
         return program(&goal, &text, Some((plan, config)), *json, records);
@@ -80,8 +78,7 @@ fn program(
     json: bool,
     records: &Records,
 ) -> Result<Outcome> {
-    let wrong = |error: &dyn std::fmt::Display| anyhow!("{}: {error}", file.display());
-    let schedule = Schedule::read(text).map_err(|error| wrong(&error))?;
+    let schedule = Schedule::read(text).map_err(in_file(file))?;
     let (config, eager, seed) = match plan {
         Some((plan, config)) => (config, plan.schedule.eager.count(), plan.seed),
         None => {
@@ -91,19 +88,12 @@ fn program(
             (config, 1024, 0)
         }
     };
-    let mut execution = chpp::workload::Execution::new(&config, schedule, eager, seed)
-        .map_err(|error| wrong(&error))?;
+    let mut execution =
+        chpp::workload::Execution::new(&config, schedule, eager, seed).map_err(in_file(file))?;
     records.prepare(&mut execution.machine);
-    let bar = bar();
-    let outcome = execution.run(|share| bar.set_position((share * 100.0) as u64));
-    bar.finish_and_clear();
+    let outcome = with_bar(|share| execution.run(share));
     records.write(&execution.machine)?;
-    let outcome = outcome.map_err(|error| wrong(&error))?;
-    if json {
-        print_json(&outcome)?;
-    } else {
-        print!("{outcome}");
-    }
+    show(&outcome.map_err(in_file(file))?, json)?;
     Ok(Outcome::Done)
 }
 
@@ -113,34 +103,22 @@ fn has_table(text: &str, name: &str) -> bool {
 }
 
 fn machine(file: &Path, text: &str, json: bool, records: &Records) -> Result<Outcome> {
-    let (_, mut workload) =
-        chpp::workload::Plan::read(text).map_err(|error| anyhow!("{}: {error}", file.display()))?;
+    let (_, mut workload) = chpp::workload::Plan::read(text).map_err(in_file(file))?;
     records.prepare(&mut workload.machine);
-    let bar = bar();
-    let report = workload.run(|share| bar.set_position((share * 100.0) as u64));
-    bar.finish_and_clear();
+    let report = with_bar(|share| workload.run(share));
     // Also after a deadlock: then the records matter most.
     records.write(&workload.machine)?;
-    let report = report.map_err(|error| anyhow!("{}: {error}", file.display()))?;
-    if json {
-        print_json(&report)?;
-    } else {
-        print!("{report}");
-    }
+    show(&report.map_err(in_file(file))?, json)?;
     Ok(Outcome::Done)
 }
 
 fn fabric(file: &Path, text: &str, json: bool, records: &Records) -> Result<Outcome> {
-    let (_, mut experiment) =
-        network::Plan::read(text).map_err(|error| anyhow!("{}: {error}", file.display()))?;
+    let (_, mut experiment) = network::Plan::read(text).map_err(in_file(file))?;
     if !records.is_empty() {
         let why = "traces, waveforms and captures are made of a machine, [chpp], not of a network of routers alone";
         return Err(WrongUsage::error(format!("{}: {why}", file.display())));
     }
-    let bar = bar();
-    let report = experiment.run_telling(|share| bar.set_position((share * 100.0) as u64));
-    bar.finish_and_clear();
-    let report = report.map_err(|error| anyhow!("{}: {error}", file.display()))?;
+    let report = with_bar(|share| experiment.run_telling(share)).map_err(in_file(file))?;
     if json {
         print_json(&report)?;
     } else {
@@ -154,9 +132,14 @@ fn fabric(file: &Path, text: &str, json: bool, records: &Records) -> Result<Outc
     Ok(Outcome::Done)
 }
 
-/// A progress bar on standard error, if that is a terminal.
-fn bar() -> ProgressBar {
+/// Runs with a progress bar on standard error, if that is a terminal. `run` tells the bar which
+/// share of it is done.
+fn with_bar<T>(run: impl FnOnce(&dyn Fn(f64)) -> T) -> T {
     let style =
         ProgressStyle::with_template("{elapsed_precise} {wide_bar} {percent} %, {eta} to go");
-    ProgressBar::new(100).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+    let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+    let bar = ProgressBar::new(100).with_style(style);
+    let result = run(&|share| bar.set_position((share * 100.0) as u64));
+    bar.finish_and_clear();
+    result
 }

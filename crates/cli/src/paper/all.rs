@@ -1,6 +1,6 @@
 //! `bellwire paper all`: every experiment of every paper, as a table, as one page, as drawings.
 
-use crate::command::{Outcome, print_json};
+use crate::command::{Outcome, print_json, write_file};
 use anyhow::{Context, Result};
 use bellwire_papers::experiments::{MODELLED, Ran, Tally, run_all};
 use bellwire_papers::page::{self, Page};
@@ -36,7 +36,7 @@ pub fn run(Arguments { html, svg, json }: &Arguments) -> Result<Outcome> {
     }
     if let Some(folder) = svg {
         for named in page::charts(&papers) {
-            write(&folder.join(format!("{}.svg", named.name)), &named.chart.file())?;
+            write_file(&folder.join(format!("{}.svg", named.name)), named.chart.file())?;
         }
     }
     let tallies: Vec<Tally> = papers.iter().map(Ran::tally).collect();
@@ -77,11 +77,7 @@ fn write_page(file: &Path, papers: &[Ran]) -> Result<()> {
         Err(BoardError::NotACheckout(_)) => None,
         Err(error) => return Err(error.into()),
     };
-    write(file, &page::html(&Page { papers, board: board.as_ref() }))
-}
-
-fn write(file: &Path, text: &str) -> Result<()> {
-    std::fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
+    write_file(file, page::html(&Page { papers, board: board.as_ref() }))
 }
 
 fn print_table(tallies: &[Tally]) {

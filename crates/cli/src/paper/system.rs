@@ -1,8 +1,8 @@
 //! `bellwire paper NAME`: the experiments of one paper, on the model of its system.
 
 use super::hpcl_real;
-use crate::command::{Outcome, WrongUsage, print_json};
-use anyhow::{Context, Result, anyhow};
+use crate::command::{Outcome, WrongUsage, print_json, write_file};
+use anyhow::{Result, anyhow};
 use bellwire_model::damq_pd::Organisation;
 use bellwire_model::damq_pd::experiments::{fig9, waveform};
 use bellwire_model::experiment::Experiment;
@@ -130,12 +130,11 @@ impl OfSystem {
 impl Fig9 {
     fn write(&self) -> Result<()> {
         let run = |cycles| fig9::test(Organisation::DamqPd, fig9::Reader::Eager, 1, cycles);
-        let drawn = [(&self.vcd, waveform::vcd(&run(200))), (&self.svg, waveform::svg(&run(72)))];
-        for (file, text) in drawn {
-            if let Some(file) = file {
-                std::fs::write(file, text)
-                    .with_context(|| format!("cannot write {}", file.display()))?;
-            }
+        if let Some(file) = &self.vcd {
+            write_file(file, waveform::vcd(&run(200)))?;
+        }
+        if let Some(file) = &self.svg {
+            write_file(file, waveform::svg(&run(72)))?;
         }
         Ok(())
     }

@@ -18,9 +18,8 @@ const CREW: &[u8] = b"bellwire perf crew 1";
 /// Values that members share: a place for each member.
 pub type Board = Arc<Mutex<Vec<Option<Box<dyn Any + Send>>>>>;
 
-/// One member.
 pub struct Crew {
-    member: usize,
+    pub member: usize,
     board: Board,
     /// The first member: a queue to each other member. The others: one queue to the first.
     queues: Vec<Queue>,
@@ -56,11 +55,6 @@ impl Crew {
             }
         }
         Ok(Crew { member: member.into(), board, queues })
-    }
-
-    /// This member's number.
-    pub fn member(&self) -> usize {
-        self.member
     }
 
     /// Waits until all members are here.

@@ -170,14 +170,8 @@ impl End {
     pub fn throw(&mut self, bytes: usize, ball: u64, event: Option<u32>) -> Result<()> {
         let arena = self.arena.as_mut().context("no memory")?;
         arena.thrown += 1;
-        let at = arena.out_at(0, bytes);
-        arena.region.store_u64(arena.last_word(at, bytes), ball);
-        let put = Put::new(arena.region.slice(at, bytes), arena.remote_in(0, bytes));
-        let put = match event {
-            Some(number) => put.event(number, Some(ball)),
-            None => put,
-        };
-        Ok(self.function.post_put(self.data.pair, put).map_err(Error::from)?)
+        arena.region.store_u64(arena.last_word(arena.out_at(0, bytes), bytes), ball);
+        self.post_put(bytes, 0, event.map(|number| (number, ball)))
     }
 
     /// Waits for the put whose last word is `ball`: polls that word, or waits for the event.

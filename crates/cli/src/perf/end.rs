@@ -26,7 +26,6 @@ const NUMBER: u32 = 1;
 const ORDERS: &[u8] = b"bellwire perf orders 1";
 const DATA: &[u8] = b"bellwire perf data 1";
 
-/// One end of a pair.
 pub struct End {
     pub function: Function,
     orders: Queue,

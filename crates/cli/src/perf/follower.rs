@@ -1,7 +1,7 @@
 //! The side that obeys the leader.
 
 use super::end::{End, PATIENCE};
-use super::order::{Answer, Op, Order};
+use super::order::{Answer, Op, Order, Transfers};
 use anyhow::{Context, Result, bail};
 use bellwire::{Device, Wait};
 use std::thread::JoinHandle;
@@ -9,12 +9,13 @@ use std::thread::JoinHandle;
 /// Serves one leader from its connection to its farewell, with as many functions as it requests,
 /// from number `first` on.
 pub fn serve(device: &Device, first: u8) -> Result<()> {
-    let (base, mut first) = (first, Pair::accept(End::open(device, first)?)?);
+    let mut end = End::open(device, first)?;
+    end.accept()?;
     let mut others = Vec::new();
-    let served = first.serve(|pairs| {
+    let served = end.serve(|pairs| {
         for number in 1..pairs {
             // Opened here, so that the leader gets the error if that fails.
-            others.push(start_other(End::open(device, base + number)?, number)?);
+            others.push(start_other(End::open(device, first + number)?, number)?);
         }
         Ok(())
     });
@@ -30,8 +31,9 @@ pub fn serve(device: &Device, first: u8) -> Result<()> {
 }
 
 /// Serves one pair of a leader; other calls serve its other pairs.
-pub fn serve_one(end: End) -> Result<()> {
-    Pair::accept(end)?.serve(|_| Ok(()))
+pub fn serve_one(mut end: End) -> Result<()> {
+    end.accept()?;
+    end.serve(|_| Ok(()))
 }
 
 fn start_other(end: End, number: u8) -> Result<JoinHandle<Result<()>>> {
@@ -40,27 +42,18 @@ fn start_other(end: End, number: u8) -> Result<JoinHandle<Result<()>>> {
     thread.spawn(serve).context("cannot start a thread for a further pair")
 }
 
-struct Pair {
-    end: End,
-}
-
-impl Pair {
-    fn accept(mut end: End) -> Result<Pair> {
-        end.accept()?;
-        Ok(Pair { end })
-    }
-
+impl End {
     /// Obeys until told to leave. `start_others` gets the number of pairs.
     fn serve(&mut self, mut start_others: impl FnMut(u8) -> Result<()>) -> Result<()> {
         loop {
             // Sleep between orders, so that other measurements can use this processor.
-            let order = self.end.hear(Wait::Block, None).context("the leader is gone")?;
+            let order = self.hear(Wait::Block, None).context("the leader is gone")?;
             if order == Order::Bye {
                 return Ok(());
             }
             if let Err(error) = self.obey(order, &mut start_others) {
                 // A leader that is gone needs no answer.
-                let _ = self.end.say(&Answer::Failed { why: crate::command::sentence(&error) });
+                let _ = self.say(&Answer::Failed { why: crate::command::sentence(&error) });
                 return Err(error);
             }
         }
@@ -77,35 +70,35 @@ impl Pair {
                     crate::cpu::stay_on(cpu)
                         .with_context(|| format!("the follower cannot run on CPU {cpu}"))?;
                 }
-                self.end.wait = wait.into();
-                let region = self.end.allocate(arena_bytes)?;
+                self.wait = wait.into();
+                let region = self.allocate(arena_bytes)?;
                 let own = region.remote_key().into();
-                self.end.use_arena(region, key.open()?)?;
+                self.use_arena(region, key.open()?)?;
                 start_others(pairs)?;
-                return self.end.say(&Answer::Ready { key: Some(own) });
+                return self.say(&Answer::Ready { key: Some(own) });
             }
-            Order::Verify { op, bytes, count } => self.verify(op, bytes, count)?,
-            Order::PingPong { op, bytes, count } => self.ping_pong(op, bytes, count)?,
-            Order::Stream { op, bytes, count } => self.stream(op, bytes, count)?,
+            Order::Verify(Transfers { op, bytes, count }) => self.verify(op, bytes, count)?,
+            Order::PingPong(Transfers { op, bytes, count }) => self.ping_pong(op, bytes, count)?,
+            Order::Stream(Transfers { op, bytes, count }) => self.stream(op, bytes, count)?,
             Order::Rest | Order::Bye => bail!("the leader ended what it had not begun"),
         }
-        self.end.say(&Answer::Done)
+        self.say(&Answer::Done)
     }
 
     fn verify(&mut self, op: Op, bytes: usize, count: u64) -> Result<()> {
         match op {
             Op::Send => {
-                let mut to_post = self.end.post_receives(bytes, count)?;
+                let mut to_post = self.post_receives(bytes, count)?;
                 self.ready()?;
-                self.end.receive_patterns(bytes, count, &mut to_post)
+                self.receive_patterns(bytes, count, &mut to_post)
             }
             Op::Put => {
-                self.end.spoil_slots(bytes, count)?;
+                self.spoil_slots(bytes, count)?;
                 self.ready()?;
-                self.end.catch_slots(bytes, count)
+                self.catch_slots(bytes, count)
             }
             Op::Get => {
-                self.end.fill_slots(bytes, count)?;
+                self.fill_slots(bytes, count)?;
                 self.ready()?;
                 self.attend()
             }
@@ -115,24 +108,24 @@ impl Pair {
     fn ping_pong(&mut self, op: Op, bytes: usize, count: u64) -> Result<()> {
         match op {
             Op::Send => {
-                let mut to_post = self.end.post_receives(bytes, count)?;
+                let mut to_post = self.post_receives(bytes, count)?;
                 self.ready()?;
                 for stamp in 0..count {
-                    let buffer = self.end.receive(bytes, stamp)?;
-                    self.end.send(bytes, 0, stamp, false)?;
-                    self.end.post_again(buffer, &mut to_post)?;
+                    let buffer = self.receive(bytes, stamp)?;
+                    self.send(bytes, 0, stamp, false)?;
+                    self.post_again(buffer, &mut to_post)?;
                 }
                 Ok(())
             }
             Op::Put => {
-                let event = self.end.event_of()?;
-                self.end.clear_ball(bytes)?;
+                let event = self.event_of()?;
+                self.clear_ball(bytes)?;
                 self.ready()?;
                 for ball in 1..=count {
-                    self.end.catch(bytes, ball, event)?;
-                    self.end.throw(bytes, ball, event)?;
+                    self.catch(bytes, ball, event)?;
+                    self.throw(bytes, ball, event)?;
                 }
-                self.end.settle()
+                self.settle()
             }
             Op::Get => {
                 self.ready()?;
@@ -144,9 +137,9 @@ impl Pair {
     fn stream(&mut self, op: Op, bytes: usize, count: u64) -> Result<()> {
         match op {
             Op::Send => {
-                let mut to_post = self.end.post_receives(bytes, count)?;
+                let mut to_post = self.post_receives(bytes, count)?;
                 self.ready()?;
-                self.end.stream_in(bytes, count, &mut to_post)
+                self.stream_in(bytes, count, &mut to_post)
             }
             Op::Put | Op::Get => {
                 self.ready()?;
@@ -156,13 +149,13 @@ impl Pair {
     }
 
     fn ready(&mut self) -> Result<()> {
-        self.end.say(&Answer::Ready { key: None })
+        self.say(&Answer::Ready { key: None })
     }
 
     /// Waits as in a measurement until the leader is done: some devices need the program to move
     /// data.
     fn attend(&mut self) -> Result<()> {
-        match self.end.hear(self.end.wait, Some(PATIENCE))? {
+        match self.hear(self.wait, Some(PATIENCE))? {
             Order::Rest => Ok(()),
             other => bail!("{other:?} was not due"),
         }

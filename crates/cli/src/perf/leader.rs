@@ -3,12 +3,13 @@
 use super::arena::arena_bytes;
 use super::crew::{Board, Crew};
 use super::end::{End, PATIENCE};
-use super::order::{Answer, Op, Order, WaitMode};
+use super::order::{Answer, Op, Order, Transfers, WaitMode};
 use super::plan::Plan;
 use anyhow::{Context, Result, bail};
 use bellwire::{Address, Device, Wait};
 use std::any::Any;
 use std::sync::Barrier;
+use std::thread::ScopedJoinHandle;
 use std::time::Instant;
 
 /// Round trips timed as one while they are short. Reading the clock costs about 25 ns, so each of
@@ -31,7 +32,6 @@ struct Pair {
     cpu: Option<usize>,
 }
 
-/// The result of one latency measurement.
 pub struct Latency {
     /// One-way times in nanoseconds (for a get: the whole operation), each the mean of a batch.
     pub times_ns: Vec<f64>,
@@ -39,7 +39,6 @@ pub struct Latency {
     pub batch: u64,
 }
 
-/// The result of one stream measurement.
 pub struct Stream {
     /// Messages per second of each pair.
     pub rates: Vec<f64>,
@@ -91,12 +90,12 @@ impl Leader {
 
     /// Whether another leader reports the progress of all.
     pub fn is_silent(&self) -> bool {
-        self.crew.as_ref().is_some_and(|(crew, _)| crew.member() > 0)
+        self.crew.as_ref().is_some_and(|(crew, _)| crew.member > 0)
     }
 
     /// Has every byte of `count` transfers compared.
     pub fn verify(&mut self, op: Op, bytes: usize, count: u64) -> Result<()> {
-        self.begin(&Order::Verify { op, bytes, count })?;
+        self.begin(&Order::Verify(Transfers { op, bytes, count }))?;
         self.all(|end| {
             match op {
                 Op::Send => end.send_patterns(bytes, count)?,
@@ -121,7 +120,7 @@ impl Leader {
         let batch = if short { SHORT_BATCH } else { 1 };
         let batches = count.div_ceil(batch);
         let count = batches * batch;
-        self.begin(&Order::PingPong { op, bytes, count })?;
+        self.begin(&Order::PingPong(Transfers { op, bytes, count }))?;
         let times = self.all(|end| {
             let times = match op {
                 Op::Send => ping_pong_send(end, bytes, batches, batch)?,
@@ -149,7 +148,7 @@ impl Leader {
 
     /// A stream on all pairs at once, `count` transfers in each.
     pub fn stream(&mut self, op: Op, bytes: usize, count: u64) -> Result<Stream> {
-        self.begin(&Order::Stream { op, bytes, count })?;
+        self.begin(&Order::Stream(Transfers { op, bytes, count }))?;
         let spans = self.all(|end| {
             let start = end.function.now();
             match op {
@@ -230,14 +229,19 @@ impl Leader {
                 })
             };
             let threads: Vec<_> = self.pairs.iter_mut().map(start).collect();
-            let join = |thread: std::thread::ScopedJoinHandle<'_, Result<T>>| {
-                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            };
-            // Join all before returning the first error.
-            let results: Vec<_> = threads.into_iter().map(join).collect();
-            results.into_iter().collect()
+            join_all(threads)
         })
     }
+}
+
+/// The results of all threads, or the first error.
+pub fn join_all<T>(threads: Vec<ScopedJoinHandle<'_, Result<T>>>) -> Result<Vec<T>> {
+    // Join all before returning the first error.
+    let joined: Vec<Result<T>> = threads
+        .into_iter()
+        .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        .collect();
+    joined.into_iter().collect()
 }
 
 /// Makes both sides of a connected pair allocate memory for `sizes`.

@@ -15,7 +15,6 @@ use std::time::{Duration, Instant};
 /// Round trips of the line in one probe: 40 us if the processors are near, 200 us if they are far.
 const LINE_ROUND_TRIPS: u64 = 500;
 
-/// The two sockets.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Socket {
     /// A Unix stream socket.

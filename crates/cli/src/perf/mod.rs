@@ -32,8 +32,7 @@ mod table;
 
 use crate::command::{Outcome, print_json};
 use anyhow::Result;
-use order::{Op, WaitMode};
-use plan::{PAIRS, Plan, Sizes, Wishes};
+use plan::{Plan, Wishes};
 
 /// Measures latency, message rate and bandwidth, and checks the data
 ///
@@ -75,25 +74,8 @@ pub struct Arguments {
     /// The device, for instance shm:test [default: shm:perf-PID; with --listen or --connect
     /// shm:perf]
     device: Option<String>,
-    /// What to measure [default: send,put,get]
-    #[arg(long, value_delimiter = ',', value_name = "OPS")]
-    ops: Vec<Op>,
-    /// Sizes of messages: a list, or a range that doubles (8..4MiB); multiples of 8 B up to 64 MiB
-    #[arg(long)]
-    sizes: Option<Sizes>,
-    /// Pairs of functions that are measured at once
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=PAIRS as i64))]
-    pairs: u8,
-    /// Fewer sizes and short samples: figures are rough
-    #[arg(long)]
-    quick: bool,
-    /// How both sides wait [default: spin, or block if there are fewer processors than threads]
-    #[arg(long)]
-    wait: Option<WaitMode>,
-    /// Processors to use: the first half for the leader, the second for the follower [default: of
-    /// different cores if possible]
-    #[arg(long, value_delimiter = ',', value_name = "LIST")]
-    cpus: Vec<usize>,
+    #[command(flatten)]
+    wishes: Wishes,
     /// One JSON object instead of tables
     #[arg(long)]
     json: bool,
@@ -111,8 +93,7 @@ pub struct Arguments {
 
 /// Measures, or serves measurements.
 pub fn run(arguments: Arguments) -> Result<Outcome> {
-    let Arguments { device, ops, sizes, pairs, quick, wait, cpus, json, listen, connect, child } =
-        arguments;
+    let Arguments { device, wishes, json, listen, connect, child } = arguments;
     if child {
         return sides::serve_parent(&device.unwrap_or_default());
     }
@@ -123,8 +104,7 @@ pub fn run(arguments: Arguments) -> Result<Outcome> {
     if listen {
         return sides::listen(&device);
     }
-    let wishes = Wishes { device, ops, sizes, pairs, wait, cpus, quick };
-    let plan = Plan::new(wishes, &crate::cpu::allowed_apart())?;
+    let plan = Plan::new(&device, wishes, &crate::cpu::allowed_apart())?;
     let report = sides::measure(&plan, connect.as_deref())?;
     if json {
         print_json(&report)?;

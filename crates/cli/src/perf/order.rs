@@ -18,17 +18,6 @@ pub enum Op {
     Get,
 }
 
-impl Op {
-    /// Its name on the command line.
-    pub fn word(self) -> &'static str {
-        match self {
-            Op::Send => "send",
-            Op::Put => "put",
-            Op::Get => "get",
-        }
-    }
-}
-
 /// How both sides wait: [`Wait`], with its name on the command line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -39,17 +28,6 @@ pub enum WaitMode {
     Adaptive,
     /// Sleep in the kernel.
     Block,
-}
-
-impl WaitMode {
-    /// Its name on the command line.
-    pub fn word(self) -> &'static str {
-        match self {
-            WaitMode::Spin => "spin",
-            WaitMode::Adaptive => "adaptive",
-            WaitMode::Block => "block",
-        }
-    }
 }
 
 impl From<WaitMode> for Wait {
@@ -84,42 +62,28 @@ pub enum Order {
         key: Key,
     },
     /// `count` transfers, with every byte compared.
-    Verify {
-        /// The operation.
-        op: Op,
-        /// Bytes of each transfer.
-        bytes: usize,
-        /// Number of transfers.
-        count: u64,
-    },
+    Verify(Transfers),
     /// `count` round trips.
-    PingPong {
-        /// The operation.
-        op: Op,
-        /// Bytes of each message.
-        bytes: usize,
-        /// Number of round trips.
-        count: u64,
-    },
+    PingPong(Transfers),
     /// `count` transfers in order, with several in flight.
-    Stream {
-        /// The operation.
-        op: Op,
-        /// Bytes of each transfer.
-        bytes: usize,
-        /// Number of transfers.
-        count: u64,
-    },
+    Stream(Transfers),
     /// The leader has finished a stream in which the follower has no part.
     Rest,
     /// The end; not answered.
     Bye,
 }
 
+/// `count` transfers, or round trips, of `bytes` each.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Transfers {
+    pub op: Op,
+    pub bytes: usize,
+    pub count: u64,
+}
+
 /// An answer from the follower.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Answer {
-    /// The follower is ready.
     Ready {
         /// Key of the follower's memory, in answer to [`Order::Prepare`].
         key: Option<Key>,
@@ -127,10 +91,7 @@ pub enum Answer {
     /// All transfers arrived, and all checks passed.
     Done,
     /// Something failed; no further answers come.
-    Failed {
-        /// The reason, as text.
-        why: String,
-    },
+    Failed { why: String },
 }
 
 /// A [`RemoteKey`] inside a message.

@@ -1,7 +1,7 @@
 //! The plan of the measurements, with every default filled in.
 
 use super::order::{Op, WaitMode};
-use crate::command::WrongUsage;
+use crate::command::{WrongUsage, word};
 use crate::units;
 use anyhow::Result;
 use std::str::FromStr;
@@ -47,7 +47,6 @@ impl FromStr for Sizes {
     }
 }
 
-/// The complete plan.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub device: String,
@@ -67,26 +66,39 @@ pub struct Plan {
 }
 
 /// The command line's choices.
+#[derive(clap::Args)]
 pub struct Wishes {
-    pub device: String,
-    pub ops: Vec<Op>,
-    pub sizes: Option<Sizes>,
-    pub pairs: u8,
-    pub wait: Option<WaitMode>,
-    pub cpus: Vec<usize>,
-    pub quick: bool,
+    /// What to measure [default: send,put,get]
+    #[arg(long, value_delimiter = ',', value_name = "OPS")]
+    ops: Vec<Op>,
+    /// Sizes of messages: a list, or a range that doubles (8..4MiB); multiples of 8 B up to 64 MiB
+    #[arg(long)]
+    sizes: Option<Sizes>,
+    /// Pairs of functions that are measured at once
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=PAIRS as i64))]
+    pairs: u8,
+    /// Fewer sizes and short samples: figures are rough
+    #[arg(long)]
+    quick: bool,
+    /// How both sides wait [default: spin, or block if there are fewer processors than threads]
+    #[arg(long)]
+    wait: Option<WaitMode>,
+    /// Processors to use: the first half for the leader, the second for the follower [default: of
+    /// different cores if possible]
+    #[arg(long, value_delimiter = ',', value_name = "LIST")]
+    cpus: Vec<usize>,
 }
 
 impl Plan {
     /// Fills in the defaults. `allowed`: usable processors, the best to combine first.
-    pub fn new(wishes: Wishes, allowed: &[usize]) -> Result<Plan> {
-        let Wishes { device, mut ops, sizes, pairs, wait, cpus, quick } = wishes;
+    pub fn new(device: &str, wishes: Wishes, allowed: &[usize]) -> Result<Plan> {
+        let Wishes { mut ops, sizes, pairs, wait, cpus, quick } = wishes;
         if let Some(cpu) = cpus.iter().find(|cpu| !allowed.contains(cpu)) {
             return Err(WrongUsage::error(format!(
                 "--cpus: this program may not use CPU {cpu}, only {allowed:?}"
             )));
         }
-        let simulated = super::sides::is_simulated(&device);
+        let simulated = super::sides::is_simulated(device);
         if simulated && !cpus.is_empty() {
             return Err(WrongUsage::error("--cpus: a simulated device does not care"));
         }
@@ -128,7 +140,7 @@ impl Plan {
         };
         let sample = Duration::from_micros(sample_us);
         Ok(Plan {
-            device,
+            device: device.to_owned(),
             ops,
             sizes,
             pairs,
@@ -147,12 +159,12 @@ impl Plan {
         let mut command = format!(
             "bellwire perf {} --ops {} --sizes {} --pairs {} --wait {}",
             quoted(&self.device),
-            list(self.ops.iter().map(|op| op.word().to_owned()).collect()),
+            list(self.ops.iter().map(word).collect()),
             list(
                 self.sizes.iter().map(|&size| units::bytes(size as u64).replace(' ', "")).collect()
             ),
             self.pairs,
-            self.wait.word(),
+            word(&self.wait),
         );
         let cpus = self.leader_cpus.iter().chain(&self.follower_cpus);
         let cpus = list(cpus.map(usize::to_string).collect());
@@ -183,16 +195,10 @@ fn quoted(name: &str) -> String {
 mod tests {
     use super::*;
 
+    const DEVICE: &str = "shm:x?node=1";
+
     fn wishes() -> Wishes {
-        Wishes {
-            device: "shm:x?node=1".into(),
-            ops: vec![],
-            sizes: None,
-            pairs: 1,
-            wait: None,
-            cpus: vec![],
-            quick: true,
-        }
+        Wishes { ops: vec![], sizes: None, pairs: 1, wait: None, cpus: vec![], quick: true }
     }
 
     /// Lists and ranges of sizes are parsed; sizes that cannot be measured are refused.
@@ -211,7 +217,8 @@ mod tests {
     /// Two processors are used if there are two. No side spins where that would delay the other.
     #[test]
     fn defaults_fit_the_machine() {
-        let plan = |wishes, allowed: &[usize]| Plan::new(wishes, allowed).expect("possible");
+        let plan =
+            |wishes, allowed: &[usize]| Plan::new(DEVICE, wishes, allowed).expect("possible");
         let two = plan(wishes(), &[3, 5, 7]);
         assert_eq!((&two.leader_cpus[..], &two.follower_cpus[..]), (&[3][..], &[5][..]));
         assert_eq!(two.wait, WaitMode::Spin);
@@ -225,13 +232,13 @@ mod tests {
         assert_eq!(many.wait, WaitMode::Block);
 
         let foreign = Wishes { cpus: vec![9], ..wishes() };
-        assert!(Plan::new(foreign, &[0, 1]).is_err());
+        assert!(Plan::new(DEVICE, foreign, &[0, 1]).is_err());
     }
 
     /// The printed command names every choice, and is quoted for a shell.
     #[test]
     fn the_command_says_it_all() {
-        let plan = Plan::new(wishes(), &[0, 1]).expect("possible");
+        let plan = Plan::new(DEVICE, wishes(), &[0, 1]).expect("possible");
         assert_eq!(
             plan.command(Some("2")),
             "bellwire perf 'shm:x?node=1' --ops send,put,get --sizes 8B,4KiB,64KiB --pairs 1 --wait spin --cpus 0,1 --quick --connect 2"

@@ -36,7 +36,6 @@ pub struct Simulated {
     pub virtual_ns: f64,
     /// The engine's packets that crossed.
     pub packets: u64,
-    /// Events of the machine.
     pub events: u64,
     /// Hash of all events and their times: equal for two identical runs.
     pub trace_hash: u64,
@@ -65,7 +64,6 @@ pub struct Row {
     pub bandwidth_bytes_per_s: f64,
     /// Transfers in flight.
     pub window: u64,
-    /// Messages per second of each pair.
     pub pair_rates_msgs_per_s: Vec<f64>,
     /// One-way time of a cache line, around these measurements; absent with only one processor.
     pub line_ns: Option<Spread>,
@@ -104,7 +102,6 @@ pub struct LimitRow {
     pub tcp: SocketRow,
 }
 
-/// One socket with one size.
 #[derive(Clone, Copy, Serialize)]
 pub struct SocketRow {
     pub latency_ns: Spread,
@@ -113,7 +110,6 @@ pub struct SocketRow {
 }
 
 impl Report {
-    /// Summarizes the results.
     pub fn new(
         plan: &Plan,
         connect: Option<&str>,
@@ -156,7 +152,6 @@ impl Report {
         }
     }
 
-    /// The sizes, in order.
     pub fn sizes(&self) -> Vec<usize> {
         let mut sizes: Vec<usize> = self.rows.iter().map(|row| row.bytes).collect();
         sizes.dedup();

@@ -7,6 +7,7 @@ use super::limits::{Limits, Socket};
 use super::order::Op;
 use super::plan::Plan;
 use super::statistics::median;
+use crate::command::word;
 use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::{Duration, Instant};
@@ -34,7 +35,6 @@ pub struct Findings {
     pub bytes: usize,
     /// Bellwire's operations.
     pub ops: Vec<(Op, Figures)>,
-    /// The sockets.
     pub sockets: Vec<(Socket, Figures)>,
     /// Bytes per second of memcpy, in each round.
     pub memcpy: Vec<f64>,
@@ -78,8 +78,8 @@ fn measure_size(
     let mut counts = Vec::new();
     for &op in &plan.ops {
         let compared = window(bytes);
-        leader.verify(op, bytes, compared).with_context(|| format!("{} (verified)", op.word()))?;
-        let counted = Counts::find(plan, leader, op, bytes).with_context(|| op.word())?;
+        leader.verify(op, bytes, compared).with_context(|| format!("{} (verified)", word(&op)))?;
+        let counted = Counts::find(plan, leader, op, bytes).with_context(|| word(&op))?;
         let compared = compared * u64::from(plan.pairs);
         findings.ops.push((op, Figures { compared, ..Figures::default() }));
         counts.push(counted);
@@ -103,7 +103,7 @@ fn measure_size(
     for _ in 0..plan.rounds {
         let mut counts = counts.iter();
         for (op, figures) in &mut findings.ops {
-            begin(op.word());
+            begin(&word(op));
             let counts = counts.next().context("counts of every operation")?;
             figures.lines_ns.extend(line_ns(limits)?);
             let latency = leader.latency(*op, bytes, counts.round_trips, counts.short)?;

@@ -3,7 +3,7 @@
 use super::crew::board;
 use super::end::{End, PATIENCE};
 use super::follower::{self, serve_one};
-use super::leader::{Leader, cpu_of};
+use super::leader::{Leader, cpu_of, join_all};
 use super::limits::Limits;
 use super::plan::{PAIRS, Plan};
 use super::report::{Report, Simulated};
@@ -113,16 +113,6 @@ fn start<'scope, T: Send + 'scope>(
     // The join returns an error of the thread.
     let _ = opened.recv();
     thread.context("cannot start a thread for a pair")
-}
-
-/// The results of all threads, or the first error.
-fn join_all<T>(threads: Vec<ScopedJoinHandle<'_, Result<T>>>) -> Result<Vec<T>> {
-    // Join all before returning the first error.
-    let joined: Vec<Result<T>> = threads
-        .into_iter()
-        .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-        .collect();
-    joined.into_iter().collect()
 }
 
 /// Whether a device of this name is simulated.

@@ -5,7 +5,6 @@ use serde::Serialize;
 /// Minimum, median and 99th percentile of many times.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Spread {
-    /// The smallest.
     pub min: f64,
     /// Half of them are at or below this.
     pub p50: f64,

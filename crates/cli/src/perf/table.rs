@@ -2,6 +2,7 @@
 
 use super::order::{Op, WaitMode};
 use super::report::{Ratios, Report};
+use crate::command::word;
 use crate::units::{bandwidth, bytes, rate, ratio, time};
 
 /// Prints all tables, and what to try next.
@@ -144,7 +145,7 @@ fn print_shares(report: &Report) {
         println!(
             "{:>9}  {:<5} {:>10} {:>10}",
             bytes(row.bytes as u64),
-            row.op.word(),
+            word(&row.op),
             rate(least),
             rate(most)
         );
@@ -192,7 +193,7 @@ impl Table {
 
     /// The heading over `columns` columns of an operation, if it was measured.
     fn heading(&mut self, text: &str, columns: usize) {
-        if self.ops.iter().any(|op| text.starts_with(op.word())) {
+        if self.ops.iter().any(|op| text.starts_with(&word(op))) {
             self.head += &format!("{text:>CELL$}{:1$}", "", (columns - 1) * CELL);
         }
     }

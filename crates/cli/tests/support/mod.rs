@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 /// A command that takes longer hangs, even on a slow machine.
 pub const DEADLINE: Duration = Duration::from_secs(300);
 
-/// The command, without arguments.
 pub fn bellwire() -> Command {
     Command::new(env!("CARGO_BIN_EXE_bellwire"))
 }
@@ -31,9 +30,22 @@ impl Output {
         let parsed = serde_json::from_str(&self.stdout);
         parsed.unwrap_or_else(|error| panic!("{error}: {}\nstderr: {}", self.stdout, self.stderr))
     }
+
+    /// This output, of a command that must have succeeded.
+    #[track_caller]
+    pub fn done(self) -> Output {
+        assert_eq!(self.code, 0, "{}", self.stderr);
+        self
+    }
+
+    /// The command must have failed, and said `why`.
+    #[track_caller]
+    pub fn failed(&self, why: &str) {
+        assert_eq!(self.code, 1);
+        assert!(self.stderr.contains(why), "{}", self.stderr);
+    }
 }
 
-/// Runs a command to its end.
 pub fn run(command: &mut Command) -> Output {
     let started =
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
@@ -106,7 +118,6 @@ pub fn wait(child: &mut Child) -> i32 {
     }
 }
 
-/// Waits until `condition` holds.
 pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + DEADLINE;
     while !condition() {

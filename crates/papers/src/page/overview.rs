@@ -6,7 +6,7 @@ use bellwire_model::experiment::{Axis, EXPLAINED_ABOVE, Figure, Origin, Role};
 use bellwire_model::markup::escaped;
 
 use super::chart::scale::error;
-use super::chart::{Chart, colour, curves, mark, origin_name};
+use super::chart::{Chart, Key, curves};
 use super::words::count;
 use super::{Page, place_of, section};
 use crate::State;
@@ -34,13 +34,8 @@ fn key(out: &mut String) -> std::fmt::Result {
     let origins =
         [Origin::Model, Origin::Formula, Origin::Measured, Origin::Published, Origin::Calibrated];
     for origin in origins {
-        writeln!(
-            out,
-            "<li><svg class=\"chart\" width=\"16\" height=\"16\" viewBox=\"0 0 16 16\" aria-hidden=\"true\"><g class=\"{}\">{}</g></svg> {}</li>",
-            colour(7),
-            mark(origin, 8.0, 8.0),
-            origin_name(origin)
-        )?;
+        let key = Key { name: String::new(), colour: 7, origin };
+        writeln!(out, "<li>{} {}</li>", key.picture(), key.text())?;
     }
     writeln!(out, "</ul>")
 }

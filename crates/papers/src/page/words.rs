@@ -1,5 +1,7 @@
 //! Text as markup.
 
+use std::ops::Range;
+
 use bellwire_model::markup::escaped;
 
 use crate::RowId;
@@ -9,10 +11,8 @@ use crate::evidence::identity_places;
 pub fn linked(text: &str) -> String {
     let mut out = String::new();
     let mut done = 0;
-    for place in identity_places(text) {
-        if RowId::parse(&text[place.clone()]).is_none() {
-            continue;
-        }
+    let is_row = |place: &Range<usize>| RowId::parse(&text[place.clone()]).is_some();
+    for place in identity_places(text).filter(is_row) {
         let id = &text[place.clone()];
         out.push_str(&escaped(&text[done..place.start]));
         out.push_str(&format!("<a class=\"row\" href=\"#{id}\">{id}</a>"));

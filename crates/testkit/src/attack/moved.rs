@@ -75,7 +75,7 @@ pub fn a_refused_number_is_told() {
     let heard = warnings.clone();
     let status = tracing::subscriber::with_default(warnings, || {
         let node = &mut stage.nodes[VICTIM];
-        node.function.post_send(node.queue_pair, Message::inline(b"x").to(to)).expect("room");
+        node.send(Message::inline(b"x").to(to));
         let (mut frame, mut patience) = ([0; 2_048], Patience::new());
         loop {
             if let Some(done) = node.poll() {

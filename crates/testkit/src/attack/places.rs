@@ -45,7 +45,7 @@ pub fn addresses(carrier: Carrier, addresses: u64) {
                 number += 2;
             }
         }
-        (0..4).for_each(|_| _ = stage.turn());
+        stage.turns(4);
         while station.hear().is_some() {}
         if number % 4_096 < BURST as u32 {
             exchange(&mut stage, [VICTIM, PEER]);
@@ -72,7 +72,7 @@ pub fn nodes(carrier: Carrier) {
     let mut patience = Patience::new();
     while witness.shown("frames_challenged") < ADDRESSES {
         (0..BURST).for_each(|_| flood.step(&mut station));
-        (0..4).for_each(|_| _ = stage.turn());
+        stage.turns(4);
         patience.spend(|| format!("{:?}; {}", flood.answers, stage.story()));
     }
     stage.nodes.push(ground.open(SPARE, None));

@@ -64,7 +64,7 @@ pub fn greet(stage: &mut Stage<'_>, [from, to]: [usize; 2]) {
     let there = stage.nodes[to].address();
     stage.nodes[to].receive(8, 0);
     let node = &mut stage.nodes[from];
-    node.function.post_send(node.queue_pair, Message::inline(b"greeting").to(there)).expect("room");
+    node.send(Message::inline(b"greeting").to(there));
     assert_eq!(stage.success(to).peer, stage.nodes[from].address());
     stage.success(from);
 }
@@ -88,8 +88,7 @@ pub fn exchange_while(
         let there = stage.nodes[to].address();
         stage.nodes[to].receive(length, 0);
         let node = &mut stage.nodes[from];
-        let send = Message::buffer(pattern(from as u64, length)).to(there);
-        node.function.post_send(node.queue_pair, send).expect("room");
+        node.send(Message::buffer(pattern(from as u64, length)).to(there));
     }
     let (mut left, mut patience) = (4, Patience::new());
     while left > 0 {

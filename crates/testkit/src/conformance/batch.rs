@@ -124,12 +124,10 @@ pub fn messages_keep_their_order(fixture: &dyn Fixture) {
         patience.spend(|| format!("{told} messages told, {untold:?} not; {}", stage.story()));
     }
     stage.until("the end of what nobody waits for", |stage| {
-        let state = stage.nodes[A].function.query(ours).expect("it exists");
-        (state.posted_sends == 0).then_some(())
+        (stage.nodes[A].state().posted_sends == 0).then_some(())
     });
     let bytes = plans.iter().map(|plan| plan.size as u64).sum::<u64>();
-    let sender = stage.nodes[A].function.query(ours).expect("it exists").counters;
-    let receiver = stage.nodes[B].function.query(theirs).expect("it exists").counters;
+    let [sender, receiver] = [A, B].map(|who| stage.nodes[who].state().counters);
     assert_eq!((sender.messages_sent, sender.bytes_sent), (MESSAGES as u64, bytes));
     assert_eq!((receiver.messages_received, receiver.bytes_received), (MESSAGES as u64, bytes));
 }

@@ -1,6 +1,6 @@
 //! Channels: one number, one context, one shared receive buffer, one wait for all peers.
 
-use super::stage::{A, B, Stage};
+use super::stage::{A, B, Stage, refuses};
 use super::{Fixture, Node};
 use bellwire::{Address, Error, Message, QueuePairOptions, Status};
 
@@ -23,7 +23,7 @@ pub fn the_same_number_talks(fixture: &dyn Fixture) {
                 let address = Address::channel(stage.nodes[to].device.node(), 0, number);
                 assert_eq!(stage.nodes[to].address_of(members[to][index]), address);
                 let send = Message::inline(b"hello").to(address);
-                stage.nodes[from].function.post_send(members[from][index], send).expect("posted");
+                stage.nodes[from].send_on(members[from][index], send);
                 // Messages to itself arrive at the same queue.
                 for who in [from, to] {
                     let done = stage.success(who);
@@ -38,8 +38,7 @@ pub fn the_same_number_talks(fixture: &dyn Fixture) {
     // A node that is not in a channel reaches nobody there.
     stage.nodes[2].function.destroy_queue_pair(members[2][1]).expect("it exists");
     let absent = Address::channel(stage.nodes[2].device.node(), 0, numbers[1]);
-    let send = Message::inline(b"anybody?").to(absent);
-    stage.nodes[A].function.post_send(members[A][1], send).expect("posted");
+    stage.nodes[A].send_on(members[A][1], Message::inline(b"anybody?").to(absent));
     assert_eq!(stage.next(A).status, Status::NoSuchQueuePair);
 }
 
@@ -52,11 +51,10 @@ pub fn a_second_owner_is_refused(fixture: &dyn Fixture) {
     let mut neighbour = Node::of(device, 1, &Default::default());
     let options = [A, B].map(|who| QueuePairOptions::new(stage.nodes[who].completions));
     let first = stage.nodes[A].function.open_channel(5, &options[A]).expect("free");
-    let own = stage.nodes[A].function.open_channel(5, &options[A]).expect_err("taken");
-    assert!(matches!(own, Error::ChannelTaken { channel: 5 }), "{own:?}");
+    let function = &mut stage.nodes[A].function;
+    refuses!(function.open_channel(5, &options[A]), Error::ChannelTaken { channel: 5 });
     let others = QueuePairOptions::new(neighbour.completions);
-    let other = neighbour.function.open_channel(5, &others).expect_err("taken");
-    assert!(matches!(other, Error::ChannelTaken { channel: 5 }), "{other:?}");
+    refuses!(neighbour.function.open_channel(5, &others), Error::ChannelTaken { channel: 5 });
     stage.nodes[B].function.open_channel(5, &options[B]).expect("another node");
     stage.nodes[A].function.destroy_queue_pair(first).expect("it exists");
     neighbour.function.open_channel(5, &others).expect("free again");
@@ -80,7 +78,7 @@ pub fn one_wait_for_all_peers(fixture: &dyn Fixture) {
         let who = turn * 5 % PEERS;
         stage.nodes[PEERS].receive_on(members[PEERS], 8, turn as u64);
         let send = Message::inline(&[1; 8]).to(to).immediate(who as u64).unsignaled();
-        stage.nodes[who].function.post_send(members[who], send).expect("posted");
+        stage.nodes[who].send_on(members[who], send);
         let done = stage.success(PEERS);
         assert_eq!((done.context, done.immediate()), (turn as u64, Some(who as u64)));
         assert_eq!(done.peer, Address::channel(stage.nodes[who].device.node(), 0, 9));
@@ -111,7 +109,7 @@ pub fn barriers_and_exchanges(fixture: &dyn Fixture) {
             for &node in numbers.iter().filter(|&&node| node != numbers[who]) {
                 let send =
                     Message::inline(b"entered").to(Address::channel(node, 0, 3)).unsignaled();
-                stage.nodes[who].function.post_send(members[who], send).expect("posted");
+                stage.nodes[who].send_on(members[who], send);
             }
         };
         (0..NODES).filter(|&who| who != late).for_each(|who| enter(&mut stage, who));
@@ -141,15 +139,13 @@ pub fn strangers_are_not_heard(fixture: &dyn Fixture) {
     stage.connect((A, first), (B, second));
     let connected = stage.nodes[B].address();
     stage.nodes[B].receive(8, 1);
-    let third = stage.nodes[2].queue_pair;
-    let send = Message::inline(b"stranger").to(connected);
-    stage.nodes[2].function.post_send(third, send).expect("posted");
+    stage.nodes[2].send(Message::inline(b"stranger").to(connected));
     stage.until("the stranger to be noticed", |stage| {
         let state = stage.nodes[B].function.query(second).unwrap();
         (state.counters.messages_refused == 1).then_some(())
     });
     assert!(stage.nodes[B].poll().is_none(), "the receive is still there");
-    stage.nodes[A].function.post_send(first, Message::inline(b"friend")).expect("posted");
+    stage.nodes[A].send(Message::inline(b"friend"));
     let done = stage.success(B);
     assert_eq!(done.buffer.unwrap().into_bytes(done.length), b"friend");
 }

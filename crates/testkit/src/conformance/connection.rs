@@ -1,11 +1,11 @@
 //! Connections: requested, accepted, rejected, ended, lost.
 
 use super::bytes::pattern;
-use super::stage::{A, B, Stage};
+use super::stage::{A, B, Stage, assert_all_end, refuses};
 use super::{Fixture, Node, Patience};
 use bellwire::{
-    Address, Buffer, ConnectionProgress, ConnectionState, Error, Message, Operation, Put, Rights,
-    Status, Wait,
+    Address, Buffer, ConnectionProgress, ConnectionState, Error, Message, Operation, Put, Status,
+    Wait,
 };
 use std::time::Duration;
 
@@ -38,19 +38,14 @@ pub fn connect_talk_disconnect(fixture: &dyn Fixture) {
         stage.nodes[A].function.start_connect(ours, there, &question, patience).expect("asked");
         let state = stage.nodes[A].function.query(ours).unwrap().connection;
         assert_eq!(state, ConnectionState::Connecting { to: there });
-        let refused = stage.nodes[A].function.post_send(ours, Message::inline(b"early"));
-        let error = refused.expect_err("not yet").error;
-        assert!(matches!(error, Error::WrongState { .. }), "{error:?}");
-        let error = stage.nodes[A].function.start_connect(ours, there, &[], patience);
-        assert!(matches!(error, Err(Error::WrongState { .. })), "{error:?}");
-        let request = stage.until("the request", |stage| {
-            stage.nodes[B].function.poll_request(listener).expect("listening")
-        });
+        let asking = &mut stage.nodes[A].function;
+        refuses!(asking.post_send(ours, Message::inline(b"early")), Error::WrongState { .. });
+        refuses!(asking.start_connect(ours, there, &[], patience), Error::WrongState { .. });
+        let request = stage.request(B, listener);
         assert_eq!((request.peer, &request.private_data), (from, &question));
         stage.nodes[B].function.accept(request, theirs, &answer).expect("accepted");
         assert_eq!(outcome(&mut stage, A).expect("connected"), answer);
-        let again = stage.nodes[A].function.poll_connection(ours);
-        assert!(matches!(again, Err(Error::WrongState { .. })), "told once: {again:?}");
+        refuses!(stage.nodes[A].function.poll_connection(ours), Error::WrongState { .. });
         stage.nodes[B].function.stop_listening(listener).expect("it listened");
         let states = [(A, ours, to), (B, theirs, from)];
         for (who, pair, peer) in states {
@@ -58,7 +53,7 @@ pub fn connect_talk_disconnect(fixture: &dyn Fixture) {
             assert_eq!(state, ConnectionState::Connected { peer });
             stage.nodes[1 - who].receive(100_000, 1);
             let send = Message::buffer(vec![who as u8; [8, 100_000][round % 2]]);
-            stage.nodes[who].function.post_send(pair, send).expect("posted");
+            stage.nodes[who].send_on(pair, send);
             assert_eq!(stage.success(who).peer, peer);
             assert_eq!(stage.success(1 - who).operation, Operation::Receive);
         }
@@ -73,11 +68,10 @@ pub fn connect_talk_disconnect(fixture: &dyn Fixture) {
         assert_eq!((gone.status, gone.context), (Status::PeerGone, 22));
         assert_eq!(gone.buffer.and_then(Buffer::into_vec).map(|bytes| bytes.len()), Some(10));
         for (who, pair, why) in [(A, ours, Status::Flushed), (B, theirs, Status::PeerGone)] {
-            let state = stage.nodes[who].function.query(pair).unwrap().connection;
+            let function = &mut stage.nodes[who].function;
+            let state = function.query(pair).unwrap().connection;
             assert_eq!(state, ConnectionState::Disconnected { why });
-            let refused = stage.nodes[who].function.post_send(pair, Message::inline(b"late"));
-            let error = refused.expect_err("disconnected").error;
-            assert!(matches!(error, Error::WrongState { .. }), "{error:?}");
+            refuses!(function.post_send(pair, Message::inline(b"late")), Error::WrongState { .. });
         }
     }
 }
@@ -94,9 +88,8 @@ pub fn connect_waits(fixture: &dyn Fixture) {
                 let patience = super::patience::limit();
                 let answer = asking.function.connect(pair, to, b"hello", patience);
                 assert_eq!(answer.expect("connected"), b"welcome");
-                asking.function.post_send(pair, Message::inline(b"first")).expect("posted");
-                let done = asking.function.wait(asking.completions, how, patience).expect("sent");
-                assert_eq!(done.status, Status::Success);
+                asking.send(Message::inline(b"first"));
+                asking.wait_success(how, "sent");
                 asking
             });
             let patience = super::patience::limit();
@@ -107,8 +100,7 @@ pub fn connect_waits(fixture: &dyn Fixture) {
             assert_eq!(request.private_data, b"hello");
             listening.function.accept(request, pair, b"welcome").expect("accepted");
             listening.receive(8, 0);
-            let done = listening.function.wait(listening.completions, how, patience);
-            assert_eq!(done.expect("a message").length, 5);
+            assert_eq!(listening.wait(how, "a message").length, 5);
             drop(other.join().expect("the other side"));
         });
     }
@@ -121,14 +113,11 @@ pub fn rejections(fixture: &dyn Fixture) {
     let there = Address { queue_pair: 1, ..stage.nodes[B].address() };
     // Numbers of listeners and queue pairs do not collide.
     let listener = stage.nodes[B].function.listen(1).expect("free");
-    let twice = stage.nodes[B].function.listen(1);
-    assert!(matches!(twice, Err(Error::InUse { .. })), "{twice:?}");
+    refuses!(stage.nodes[B].function.listen(1), Error::InUse { .. });
     for reason in ["", "not today"] {
         let patience = Duration::from_secs(30);
         stage.nodes[A].function.start_connect(pair, there, b"please", patience).expect("asked");
-        let request = stage.until("the request", |stage| {
-            stage.nodes[B].function.poll_request(listener).expect("listening")
-        });
+        let request = stage.request(B, listener);
         stage.nodes[B].function.reject(request, reason.as_bytes()).expect("rejected");
         let error = outcome(&mut stage, A).expect_err("rejected");
         let told = matches!(&error, Error::Rejected { peer, reason: r } if *peer == there && r.contains(reason));
@@ -162,19 +151,14 @@ pub fn deadlines(fixture: &dyn Fixture) {
         assert!(matches!(error, Error::Unreachable { peer, .. } if peer == to), "{who}: {error:?}");
     }
     // An answer that comes too late connects nothing.
-    let request = stage.until("the old request", |stage| {
-        stage.nodes[B].function.poll_request(silent).expect("listening")
-    });
+    let request = stage.request(B, silent);
     let theirs = stage.nodes[B].queue_pair;
     let _ = stage.nodes[B].function.accept(request, theirs, b"late");
     stage.rest();
     let state = stage.nodes[A].function.query(pair).unwrap().connection;
     assert!(!matches!(state, ConnectionState::Connected { .. }), "{state:?}");
     let mut patience = Patience::new();
-    while matches!(
-        stage.nodes[B].function.query(theirs).unwrap().connection,
-        ConnectionState::Connected { .. }
-    ) {
+    while matches!(stage.nodes[B].state().connection, ConnectionState::Connected { .. }) {
         stage.turn();
         patience.spend(|| "the late acceptor still believes in its connection".to_owned());
     }
@@ -193,9 +177,7 @@ pub fn a_late_listener_is_found(fixture: &dyn Fixture) {
         assert_eq!(progress, ConnectionProgress::Waiting);
     }
     let listener = stage.nodes[B].function.listen(44).expect("free");
-    let request = stage.until("the repeated request", |stage| {
-        stage.nodes[B].function.poll_request(listener).expect("listening")
-    });
+    let request = stage.request(B, listener);
     let theirs = stage.nodes[B].queue_pair;
     stage.nodes[B].function.accept(request, theirs, b"").expect("accepted");
     outcome(&mut stage, A).expect("connected");
@@ -206,54 +188,36 @@ pub fn a_late_listener_is_found(fixture: &dyn Fixture) {
 pub fn a_peer_that_goes_away(fixture: &dyn Fixture) {
     let mut stage = Stage::connected(fixture);
     let pair = stage.nodes[A].queue_pair;
-    let region = stage.nodes[B].function.allocate_region(4096, Rights::all()).expect("allocated");
-    let key = region.remote_key();
+    let key = stage.nodes[B].region(4096).remote_key();
     let long = stage.nodes[A].function.limits().eager_bytes + 1;
-    let function = &mut stage.nodes[A].function;
     for context in 0..3 {
-        function.post_receive(pair, vec![0; 16], context).expect("room");
+        stage.nodes[A].receive(16, context);
     }
     // Nobody receives these, so they are in flight when the peer goes.
     for context in 3..6 {
-        function.post_send(pair, Message::buffer(vec![1; long]).context(context)).expect("room");
+        stage.nodes[A].send(Message::buffer(vec![1; long]).context(context));
     }
-    for _ in 0..50 {
-        stage.turn();
-    }
+    stage.turns(50);
     stage.nodes.truncate(1);
-    let mut contexts = Vec::new();
-    for _ in 0..6 {
-        let done = stage.next(A);
-        assert_eq!(done.status, Status::PeerGone, "{done:?}");
-        assert!(done.buffer.is_some(), "{done:?}");
-        contexts.push(done.context);
-    }
-    contexts.sort();
-    assert_eq!(contexts, [0, 1, 2, 3, 4, 5]);
+    assert_all_end((0..6).map(|_| stage.next(A)), Status::PeerGone);
     let state = stage.nodes[A].function.query(pair).unwrap().connection;
     assert_eq!(state, ConnectionState::Disconnected { why: Status::PeerGone });
     let refused = stage.nodes[A].function.post_put(pair, Put::new(vec![0; 4096], key));
-    let error = refused.expect_err("disconnected").error;
-    assert!(matches!(error, Error::WrongState { .. }), "{error:?}");
+    refuses!(refused, Error::WrongState { .. });
 }
 
 /// Posted descriptors of an unconnected queue pair also complete when their target is closed. The
 /// queue pair goes on with other targets.
 pub fn a_target_that_goes_away(fixture: &dyn Fixture) {
     let mut stage = Stage::of(fixture, 3);
-    let pair = stage.nodes[A].queue_pair;
     let [alive, doomed] = [B, 2].map(|who| stage.nodes[who].address());
-    let key = stage.nodes[2].function.allocate_region(4096, Rights::all()).unwrap().remote_key();
+    let key = stage.nodes[2].region(4096).remote_key();
     let long = stage.nodes[A].function.limits().eager_bytes + 1;
-    let function = &mut stage.nodes[A].function;
     for context in 0..5 {
-        let send = Message::buffer(vec![1; long]).to(doomed).context(context);
-        function.post_send(pair, send).expect("room");
+        stage.nodes[A].send(Message::buffer(vec![1; long]).to(doomed).context(context));
     }
-    let theirs = stage.nodes[2].queue_pair;
     stage.until("the messages to wait there", |stage| {
-        let state = stage.nodes[2].function.query(theirs).unwrap();
-        (state.backlog_messages == 5).then_some(())
+        (stage.nodes[2].state().backlog_messages == 5).then_some(())
     });
     stage.nodes.truncate(2);
     for _ in 0..5 {
@@ -261,14 +225,12 @@ pub fn a_target_that_goes_away(fixture: &dyn Fixture) {
         assert_eq!(done.status, Status::PeerGone, "{done:?}");
         assert_eq!(done.peer, doomed);
     }
-    let function = &mut stage.nodes[A].function;
-    function.post_put(pair, Put::new(vec![1; 4096], key)).expect("accepted");
+    stage.nodes[A].put(Put::new(vec![1; 4096], key));
     let done = stage.next(A);
     let told = [Status::Unreachable, Status::PeerGone].contains(&done.status);
     assert!(told, "{done:?}");
     stage.nodes[B].receive(8, 0);
-    let function = &mut stage.nodes[A].function;
-    function.post_send(pair, Message::inline(b"going on").to(alive)).expect("room");
+    stage.nodes[A].send(Message::inline(b"going on").to(alive));
     stage.success(A);
     stage.success(B);
 }
@@ -279,28 +241,17 @@ pub fn destroying_gives_everything_back(fixture: &dyn Fixture) {
     let mut stage = Stage::connected(fixture);
     let pair = stage.nodes[A].queue_pair;
     let long = stage.nodes[A].function.limits().eager_bytes + 1;
-    let function = &mut stage.nodes[A].function;
     for context in 0..4 {
-        function.post_receive(pair, vec![0; 16], context).expect("room");
-        let send = Message::buffer(vec![1; long]).context(context + 4);
-        function.post_send(pair, send).expect("room");
+        stage.nodes[A].receive(16, context);
+        stage.nodes[A].send(Message::buffer(vec![1; long]).context(context + 4));
     }
-    for _ in 0..20 {
-        stage.turn();
-    }
+    stage.turns(20);
     stage.nodes[A].function.destroy_queue_pair(pair).expect("it exists");
-    let mut contexts = Vec::new();
-    for _ in 0..8 {
-        let done = stage.next(A);
-        assert_eq!((done.status, done.queue_pair), (Status::Flushed, pair), "{done:?}");
-        assert!(done.buffer.is_some(), "{done:?}");
-        contexts.push(done.context);
-    }
-    contexts.sort();
-    assert_eq!(contexts, (0..8).collect::<Vec<_>>());
-    let theirs = stage.nodes[B].queue_pair;
+    let returned = (0..8).map(|_| stage.next(A));
+    let returned = returned.inspect(|done| assert_eq!(done.queue_pair, pair, "{done:?}"));
+    assert_all_end(returned, Status::Flushed);
+    let end = ConnectionState::Disconnected { why: Status::PeerGone };
     stage.until("the peer to hear of it", |stage| {
-        let state = stage.nodes[B].function.query(theirs).unwrap().connection;
-        (state == ConnectionState::Disconnected { why: Status::PeerGone }).then_some(())
+        (stage.nodes[B].state().connection == end).then_some(())
     });
 }

@@ -109,9 +109,7 @@ pub fn wrong_keys(fixture: &dyn Fixture) {
         assert_untouched(region, "a wrong key");
         assert!(stage.nodes[B].poll().is_none(), "the target's program hears nothing");
         // The right key still works, and the wrong ones have left no trace.
-        let queue_pair = stage.nodes[A].queue_pair;
-        let get = Get::new(key.slice(0, BYTES as u64), vec![0; BYTES]);
-        stage.nodes[A].function.post_get(queue_pair, get).expect("accepted");
+        stage.nodes[A].get(Get::new(key.slice(0, BYTES as u64), vec![0; BYTES]));
         let got = stage.success(A).buffer.unwrap().into_bytes(BYTES);
         super::bytes::assert_same(&got, &pattern(5, BYTES), "the right key");
     }
@@ -129,9 +127,7 @@ pub fn stale_keys(fixture: &dyn Fixture) {
             let key = region.remote_key();
             stage.case = format!("region {number}, used before: {used_before}");
             if used_before {
-                let queue_pair = stage.nodes[A].queue_pair;
-                let put = Put::new(pattern(5, BYTES), key);
-                stage.nodes[A].function.post_put(queue_pair, put).expect("accepted");
+                stage.nodes[A].put(Put::new(pattern(5, BYTES), key));
                 stage.success(A);
             }
             // The program keeps a handle, to see what happens to the memory afterwards.
@@ -208,15 +204,13 @@ pub fn missing_rights(fixture: &dyn Fixture) {
 /// that was moved, and nothing outside was written.
 pub fn a_chain_with_one_bad_part(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
-    let queue_pair = stage.nodes[A].queue_pair;
     for [first, second] in [[0, 1], [1, 0]] {
         let regions = regions(&mut stage, Rights::all());
         let good = regions[first].remote_key();
         let bad = RemoteKey { key: regions[second].remote_key().key ^ 1, ..good };
         let parts = vec![good.slice(0, 1000), bad.slice(0, 1000), good.slice(2000, 1000)];
         let chain: Vec<_> = (0..3).map(|_| vec![0x55; 1000]).collect();
-        let put = Put::new(chain.clone(), parts.clone());
-        stage.nodes[A].function.post_put(queue_pair, put).expect("accepted");
+        stage.nodes[A].put(Put::new(chain.clone(), parts.clone()));
         let done = stage.next(A);
         assert_eq!(done.status, Status::WrongKey, "{done:?}");
         assert!(done.length <= 2000, "two parts are good: {done:?}");
@@ -229,8 +223,7 @@ pub fn a_chain_with_one_bad_part(fixture: &dyn Fixture) {
             let named = at < 1000 || (2000..3000).contains(&at);
             assert!(found == before || named && *found == 0x55, "byte {at} changed");
         }
-        let get = Get::new(parts, chain);
-        stage.nodes[A].function.post_get(queue_pair, get).expect("accepted");
+        stage.nodes[A].get(Get::new(parts, chain));
         let done = stage.next(A);
         assert_eq!((done.status, done.chain().len()), (Status::WrongKey, 2), "{done:?}");
         for region in regions {
@@ -246,7 +239,6 @@ pub fn long_messages_are_truncated(fixture: &dyn Fixture) {
     let to = stage.nodes[B].address();
     let there = Ground::new(&mut stage.nodes[B], Rights::empty());
     let eager = stage.nodes[A].function.limits().eager_bytes;
-    let [ours, theirs] = [A, B].map(|who| stage.nodes[who].queue_pair);
     for (size, room) in
         [(1, 0), (8, 7), (64, 33), (eager, 1), (eager + 1, eager), (eager + 1, 0), (90_000, 70_001)]
     {
@@ -256,16 +248,14 @@ pub fn long_messages_are_truncated(fixture: &dyn Fixture) {
                 let bytes = pattern(size as u64, size);
                 let send = Message::buffer(bytes.clone()).to(to).context(4);
                 if early {
-                    stage.nodes[A].function.post_send(ours, send).expect("accepted");
-                    for _ in 0..50 {
-                        stage.turn();
-                    }
+                    stage.nodes[A].send(send);
+                    stage.turns(50);
                     let destination = there.destination(into, room);
-                    stage.nodes[B].function.post_receive(theirs, destination, 5).expect("room");
+                    stage.nodes[B].receive_into(destination, 5);
                 } else {
                     let destination = there.destination(into, room);
-                    stage.nodes[B].function.post_receive(theirs, destination, 5).expect("room");
-                    stage.nodes[A].function.post_send(ours, send).expect("accepted");
+                    stage.nodes[B].receive_into(destination, 5);
+                    stage.nodes[A].send(send);
                 }
                 let received = stage.next(B);
                 let told = (received.status, received.context, received.length);
@@ -289,21 +279,18 @@ pub fn no_such_queue_pair(fixture: &dyn Fixture) {
     let dead = stage.nodes[B].address_of(gone);
     stage.nodes[B].function.destroy_queue_pair(gone).expect("it exists");
     let alive = stage.nodes[B].address();
-    let ours = stage.nodes[A].queue_pair;
     let eager = stage.nodes[A].function.limits().eager_bytes;
     let numbers = [0, dead.queue_pair, 5000, 20_000, Address::CHANNEL_BASE - 1];
     for to in numbers.map(|queue_pair| Address { queue_pair, ..alive }) {
         for size in [0, 8, eager, eager + 1, 3 * eager] {
             stage.case = format!("{size} bytes to {to}");
-            let send = Message::buffer(vec![2; size]).to(to).context(3);
-            stage.nodes[A].function.post_send(ours, send).expect("accepted");
+            stage.nodes[A].send(Message::buffer(vec![2; size]).to(to).context(3));
             let Completion { status, context, buffer, peer, .. } = stage.next(A);
             let told = (status, context, peer);
             assert_eq!(told, (Status::NoSuchQueuePair, 3, to), "{}", stage.case);
             assert_eq!(buffer.and_then(Buffer::into_vec), Some(vec![2; size]), "{}", stage.case);
             stage.nodes[B].receive(4, 0);
-            let send = Message::inline(b"fine").to(alive);
-            stage.nodes[A].function.post_send(ours, send).expect("accepted");
+            stage.nodes[A].send(Message::inline(b"fine").to(alive));
             stage.success(A);
             stage.success(B);
         }

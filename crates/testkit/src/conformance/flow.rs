@@ -3,7 +3,7 @@
 
 use super::Fixture;
 use super::bytes::{Random, assert_same, pattern};
-use super::stage::{A, B, Stage, accepted};
+use super::stage::{A, B, Stage, accepted, refuses};
 use bellwire::{Completion, Error, Message, Operation, QueuePairOptions, Rights, Status};
 use bellwire_ring::memory::View;
 
@@ -16,15 +16,11 @@ fn flood(stage: &mut Stage<'_>, who: usize, to: bellwire::Address, size: usize, 
     // The queue counts as full only once the nodes are idle.
     while idle < 300 {
         let send = Message::buffer(numbered(number, size)).to(to).immediate(number).unsignaled();
-        match stage.nodes[who].function.post_send(queue_pair, send) {
-            Ok(()) => {
-                number += 1;
-                idle = 0;
-            }
-            Err(refused) => {
-                assert!(matches!(refused.error, Error::QueueFull { .. }), "{:?}", refused.error);
-                idle = if stage.turn() == 0 { idle + 1 } else { 0 };
-            }
+        if accepted(stage.nodes[who].function.post_send(queue_pair, send)) {
+            number += 1;
+            idle = 0;
+        } else {
+            idle = if stage.turn() == 0 { idle + 1 } else { 0 };
         }
         assert!(number - from < 10_000_000, "nothing ever holds the sender back");
     }
@@ -137,7 +133,7 @@ pub fn a_stopped_queue_pair_holds_up_nobody_else(fixture: &dyn Fixture) {
             stage.nodes[B].receive_on(free, eager, 0);
             let size = [8, eager][round % 2];
             let send = Message::buffer(numbered(round as u64, size)).to(to).immediate(round as u64);
-            stage.nodes[who].function.post_send(pair, send).expect("room");
+            stage.nodes[who].send_on(pair, send);
             let mut done = stage.success(B);
             assert_numbered(&mut done, round as u64, size, &stage.case);
             stage.success(who);
@@ -218,22 +214,19 @@ pub fn a_full_completion_queue_loses_nothing(fixture: &dyn Fixture) {
     let refused = stage.nodes[B].function.post_receive(own, vec![0; 8], 99).expect_err("full");
     assert!(matches!(refused.error, Error::QueueFull { depth: DEPTH, .. }), "{:?}", refused.error);
     let send = Message::inline(b"no room for its completion").to(stage.nodes[A].address());
-    let refused = stage.nodes[B].function.post_send(own, send).expect_err("full");
-    assert!(matches!(refused.error, Error::QueueFull { depth: DEPTH, .. }), "{:?}", refused.error);
+    refuses!(stage.nodes[B].function.post_send(own, send), Error::QueueFull { depth: DEPTH, .. });
     // Shared receives and events reserve nothing; they wait for an entry when they complete.
     for context in 0..64 {
         stage.nodes[B].function.post_shared_receive(shared, vec![0; 8], context).expect("room");
     }
-    let queue_pair = stage.nodes[A].queue_pair;
     for number in 0..40u64 {
         let bytes = number.to_le_bytes();
         let to = if number % 2 == 0 { to_own } else { to_sharing };
-        let send = Message::inline(&bytes).to(to).unsignaled();
-        stage.nodes[A].function.post_send(queue_pair, send).expect("room");
+        stage.nodes[A].send(Message::inline(&bytes).to(to).unsignaled());
         if number % 4 == 3 {
             let put = bellwire::Put::new(vec![1; 64], region.remote_key())
                 .event(sharing.number, Some(number));
-            stage.nodes[A].function.post_put(queue_pair, put).expect("room");
+            stage.nodes[A].put(put);
         }
     }
     stage.rest();
@@ -269,23 +262,20 @@ pub fn a_full_completion_queue_loses_nothing(fixture: &dyn Fixture) {
 pub fn operations_under_way_are_limited(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
     let to = stage.nodes[B].address();
-    let [ours, theirs] = [A, B].map(|who| stage.nodes[who].queue_pair);
     let limits = stage.nodes[A].function.limits();
     assert_eq!(limits.outstanding, 32, "unless the program wants something else");
     let size = limits.eager_bytes + 1;
     for number in 0..100 {
-        let send = Message::buffer(numbered(number, size)).to(to).immediate(number);
-        stage.nodes[A].function.post_send(ours, send).expect("room");
+        stage.nodes[A].send(Message::buffer(numbered(number, size)).to(to).immediate(number));
     }
     stage.until("as many offers as may be under way", |stage| {
-        let waiting = stage.nodes[B].function.query(theirs).unwrap().backlog_messages;
-        (waiting >= limits.outstanding).then_some(())
+        (stage.nodes[B].state().backlog_messages >= limits.outstanding).then_some(())
     });
     stage.rest();
     for received in 0..100 {
         // Each long message that is not received is an operation in flight, and a message that
         // waits at the receiver.
-        let waiting = stage.nodes[B].function.query(theirs).unwrap().backlog_messages;
+        let waiting = stage.nodes[B].state().backlog_messages;
         assert!(waiting <= limits.outstanding, "{waiting} under way");
         assert!(received > 0 || waiting == limits.outstanding, "{waiting} under way");
         stage.nodes[B].receive(size, 0);
@@ -304,10 +294,8 @@ pub fn floods_both_ways(fixture: &dyn Fixture) {
         let to = [A, B].map(|who| stage.nodes[who].address());
         for number in 0..200 {
             for who in [A, B] {
-                let queue_pair = stage.nodes[who].queue_pair;
                 let send = Message::buffer(numbered(number, size)).to(to[1 - who]);
-                let send = send.immediate(number).unsignaled();
-                stage.nodes[who].function.post_send(queue_pair, send).expect("room");
+                stage.nodes[who].send(send.immediate(number).unsignaled());
             }
         }
         for number in 0..200 {

@@ -10,12 +10,11 @@ use std::time::{Duration, Instant};
 pub fn a_forked_child_is_refused(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
     let to = stage.nodes[B].address();
-    let pair = stage.nodes[A].queue_pair;
     let region = stage.nodes[B].function.allocate_region(64, Rights::all()).expect("room");
     let key = region.remote_key();
     let hello = |stage: &mut Stage<'_>| {
         stage.nodes[B].receive(8, 0);
-        stage.nodes[A].function.post_send(pair, Message::inline(b"hello").to(to)).expect("room");
+        stage.nodes[A].send(Message::inline(b"hello").to(to));
         stage.success(A);
         stage.success(B);
     };
@@ -48,8 +47,7 @@ pub fn a_forked_child_is_refused(fixture: &dyn Fixture) {
         }
     }
     hello(&mut stage);
-    let put = Put::new(vec![1; 64], key);
-    stage.nodes[A].function.post_put(pair, put).expect("room");
+    stage.nodes[A].put(Put::new(vec![1; 64], key));
     stage.success(A);
     assert_eq!(region.load_u64(0), 0x0101_0101_0101_0101);
 }

@@ -1,14 +1,23 @@
 //! Functions: shares of a device with queues, keys and accounts of their own.
 
-use super::stage::{A, B, Stage, accepted};
+use super::stage::{A, B, Stage, accepted, refuses};
 use super::{Fixture, Node};
 use bellwire::{
     Device, DeviceOptions, Error, FunctionOptions, Get, Message, Operation, QueuePairOptions,
-    RemoteKey, Rights, Status,
+    RemoteKey, Status,
 };
 
 fn open(fixture: &dyn Fixture) -> Device {
     fixture.open(&DeviceOptions::default()).expect("a node opens")
+}
+
+/// A node, and beside it `count` functions of another one.
+fn beside(fixture: &dyn Fixture, count: u8) -> Stage<'_> {
+    let mut stage = Stage::of(fixture, 1);
+    let device = open(fixture);
+    let function = |number| Node::of(device.clone(), number, &FunctionOptions::default());
+    stage.nodes.extend((0..count).map(function));
+    stage
 }
 
 /// There are eight functions by default. Each can be opened by itself, once at a time, with at
@@ -20,8 +29,7 @@ pub fn eight_by_default(fixture: &dyn Fixture) {
         let mut node = Node::of(device.clone(), number, &FunctionOptions::default());
         assert_eq!(node.function.address().function, number);
         assert_eq!(node.function.address().node, device.node());
-        let twice = device.open_function(number).expect_err("it is open");
-        assert!(matches!(twice, Error::BadFunction { .. }), "{twice:?}");
+        refuses!(device.open_function(number), Error::BadFunction { .. });
         for _ in 0..3 {
             node.another();
         }
@@ -29,20 +37,14 @@ pub fn eight_by_default(fixture: &dyn Fixture) {
     }
     let all: Vec<_> =
         (0..8).map(|number| device.open_function(number).expect("closed before")).collect();
-    let beyond = device.open_function(8).expect_err("there are eight");
-    assert!(matches!(beyond, Error::BadFunction { function: 8, .. }), "{beyond:?}");
+    refuses!(device.open_function(8), Error::BadFunction { function: 8, .. });
     drop(all);
 }
 
 /// Function numbers belong to their node, and closing one function leaves the others as they are.
 // shows: C-32
 pub fn closing_one_leaves_the_others(fixture: &dyn Fixture) {
-    let mut stage = Stage::of(fixture, 1);
-    let device = open(fixture);
-    for number in 0..3 {
-        stage.nodes.push(Node::of(device.clone(), number, &FunctionOptions::default()));
-    }
-    let pair = stage.nodes[A].queue_pair;
+    let mut stage = beside(fixture, 3);
     let to: Vec<_> = stage.nodes.iter().map(Node::address).collect();
     let full = stage.nodes[A].function.limits().eager_bytes + 1;
     // Function 1 has the maximum in flight, and its queue is full as well.
@@ -52,12 +54,10 @@ pub fn closing_one_leaves_the_others(fixture: &dyn Fixture) {
     ) {}
     for who in [1, 3] {
         for _ in 0..20 {
-            let theirs = stage.nodes[who].queue_pair;
             let other = stage.nodes[A].another();
             stage.nodes[A].receive_on(other, 8, 1);
             let address = stage.nodes[A].address_of(other);
-            let send = Message::inline(b"alongside").to(address);
-            stage.nodes[who].function.post_send(theirs, send).expect("room");
+            stage.nodes[who].send(Message::inline(b"alongside").to(address));
             stage.next(A);
             stage.success(who);
         }
@@ -66,8 +66,7 @@ pub fn closing_one_leaves_the_others(fixture: &dyn Fixture) {
     for who in [1, 2] {
         let theirs = stage.nodes[who].address();
         stage.nodes[who].receive(8, 0);
-        let send = Message::inline(b"still there").to(theirs);
-        stage.nodes[A].function.post_send(pair, send).expect("room");
+        stage.nodes[A].send(Message::inline(b"still there").to(theirs));
         while stage.next(A).operation != Operation::Send {}
         stage.next(who);
     }
@@ -77,17 +76,11 @@ pub fn closing_one_leaves_the_others(fixture: &dyn Fixture) {
 /// Handles of one function are invalid in another.
 // shows: C-39
 pub fn functions_are_isolated(fixture: &dyn Fixture) {
-    let mut stage = Stage::of(fixture, 1);
-    let device = open(fixture);
-    for number in 0..2 {
-        stage.nodes.push(Node::of(device.clone(), number, &FunctionOptions::default()));
-    }
-    let pair = stage.nodes[A].queue_pair;
+    let mut stage = beside(fixture, 2);
     // Regions of both, with the same index if the library numbers them alike.
     let keys: Vec<_> = [1, 2]
         .map(|who| {
-            let region =
-                stage.nodes[who].function.allocate_region(4096, Rights::all()).expect("room");
+            let region = stage.nodes[who].region(4096);
             region.write(0, &[who as u8; 4096]);
             region.remote_key()
         })
@@ -98,14 +91,12 @@ pub fn functions_are_isolated(fixture: &dyn Fixture) {
             RemoteKey { function: keys[other].function, index: keys[other].index, ..keys[own] },
         ];
         for key in forged {
-            let get = Get::new(key.slice(0, 64), vec![0xaa; 64]);
-            stage.nodes[A].function.post_get(pair, get).expect("accepted");
+            stage.nodes[A].get(Get::new(key.slice(0, 64), vec![0xaa; 64]));
             let done = stage.next(A);
             assert_eq!(done.status, Status::WrongKey, "{done:?}");
             assert_eq!(done.buffer.unwrap().into_vec(), Some(vec![0xaa; 64]));
         }
-        let get = Get::new(keys[own].slice(0, 64), vec![0xaa; 64]);
-        stage.nodes[A].function.post_get(pair, get).expect("accepted");
+        stage.nodes[A].get(Get::new(keys[own].slice(0, 64), vec![0xaa; 64]));
         let got = stage.success(A).buffer.unwrap().into_vec();
         assert_eq!(got, Some(vec![own as u8 + 1; 64]));
     }
@@ -115,8 +106,7 @@ pub fn functions_are_isolated(fixture: &dyn Fixture) {
     for who in [1, 2] {
         stage.nodes[who].receive(8, who as u64);
         let bytes = [who as u8];
-        let send = Message::inline(&bytes).to([first, second][who - 1]);
-        stage.nodes[A].function.post_send(pair, send).expect("room");
+        stage.nodes[A].send(Message::inline(&bytes).to([first, second][who - 1]));
         let done = stage.success(who);
         assert_eq!(done.buffer.unwrap().into_bytes(done.length), [who as u8]);
         stage.success(A);
@@ -124,22 +114,16 @@ pub fn functions_are_isolated(fixture: &dyn Fixture) {
     // Handles are not valid across functions.
     let theirs = stage.nodes[1].queue_pair;
     let function = &mut stage.nodes[2].function;
-    let error = function.query(theirs).expect_err("another function's");
-    assert!(matches!(error, Error::NoSuchQueuePair), "{error:?}");
+    refuses!(function.query(theirs), Error::NoSuchQueuePair);
 }
 
 /// Each function counts for itself.
 pub fn counters_are_separate(fixture: &dyn Fixture) {
-    let mut stage = Stage::of(fixture, 1);
-    let device = open(fixture);
-    for number in 0..2 {
-        stage.nodes.push(Node::of(device.clone(), number, &FunctionOptions::default()));
-    }
+    let mut stage = beside(fixture, 2);
     let to = stage.nodes[1].address();
-    let pair = stage.nodes[A].queue_pair;
     for _ in 0..10 {
         stage.nodes[1].receive(8, 0);
-        stage.nodes[A].function.post_send(pair, Message::inline(b"one").to(to)).expect("room");
+        stage.nodes[A].send(Message::inline(b"one").to(to));
         stage.success(1);
         stage.success(A);
     }
@@ -154,23 +138,19 @@ pub fn options_are_checked(fixture: &dyn Fixture) {
     let good = FunctionOptions::default();
     let bad = [good.clone().weight(0), good.clone().outstanding(0), good.outstanding(1025)];
     for options in bad {
-        let error = device.open_function_with(1, &options).expect_err("out of range");
-        assert!(matches!(error, Error::OutOfRange { .. }), "{error:?}");
+        refuses!(device.open_function_with(1, &options), Error::OutOfRange { .. });
     }
     let mut function = device.open_function(1).expect("nothing is left over");
     for depth in [0, (1 << 20) + 1] {
-        let error = function.create_completion_queue(depth).expect_err("out of range");
-        assert!(matches!(error, Error::OutOfRange { .. }), "{error:?}");
+        refuses!(function.create_completion_queue(depth), Error::OutOfRange { .. });
     }
     for depth in [0, 65_537] {
-        let error = function.create_shared_receive_queue(depth).expect_err("out of range");
-        assert!(matches!(error, Error::OutOfRange { .. }), "{error:?}");
+        refuses!(function.create_shared_receive_queue(depth), Error::OutOfRange { .. });
         let completions = function.create_completion_queue(4).expect("a queue");
         let options = QueuePairOptions::new(completions);
-        let error = function.create_queue_pair(&options.clone().send_depth(depth));
-        assert!(matches!(error, Err(Error::OutOfRange { .. })), "{error:?}");
-        let error = function.create_queue_pair(&options.receive_depth(depth));
-        assert!(matches!(error, Err(Error::OutOfRange { .. })), "{error:?}");
+        for options in [options.clone().send_depth(depth), options.receive_depth(depth)] {
+            refuses!(function.create_queue_pair(&options), Error::OutOfRange { .. });
+        }
     }
 }
 
@@ -181,10 +161,9 @@ pub fn functions_can_be_reopened(fixture: &dyn Fixture) {
     for round in 0..20 {
         stage.case = format!("round {round}");
         let to = stage.nodes[B].address();
-        let pair = stage.nodes[A].queue_pair;
         stage.nodes[B].receive(8, round);
         let bytes = round.to_le_bytes();
-        stage.nodes[A].function.post_send(pair, Message::inline(&bytes).to(to)).expect("room");
+        stage.nodes[A].send(Message::inline(&bytes).to(to));
         stage.success(A);
         let done = stage.success(B);
         assert_eq!(done.buffer.unwrap().into_bytes(8), round.to_le_bytes());

@@ -73,8 +73,7 @@ pub fn messages_keep_their_order(fixture: &dyn Fixture) {
         for _ in 0..random.below(60) {
             let Some(&size) = chosen.get(sent) else { break };
             let send = Message::buffer(pattern(sent as u64, size)).to(to).unsignaled();
-            let send = send.immediate(sent as u64);
-            if !accepted(stage.nodes[A].function.post_send(ours, send)) {
+            if !accepted(stage.nodes[A].function.post_send(ours, send.immediate(sent as u64))) {
                 break;
             }
             sent += 1;
@@ -119,12 +118,10 @@ pub fn other_queues_are_not_shown(fixture: &dyn Fixture) {
     let elsewhere = stage.nodes[B].function.create_queue_pair(&options).expect("a queue pair");
     stage.nodes[B].receive_on(elsewhere, 8, 5);
     let own = stage.nodes[B].queue_pair;
-    let ours = stage.nodes[A].queue_pair;
     let mut inbox = Picky::new(|_| true);
     for (number, queue_pair) in [elsewhere, own, elsewhere].into_iter().enumerate() {
         let to = stage.nodes[B].address_of(queue_pair);
-        let send = Message::inline(b"for whom").to(to).context(number as u64);
-        stage.nodes[A].function.post_send(ours, send).expect("room");
+        stage.nodes[A].send(Message::inline(b"for whom").to(to).context(number as u64));
     }
     let polled = stage.nodes[B].completions;
     let mut poll = |stage: &mut Stage<'_>, queue: CompletionQueue| {

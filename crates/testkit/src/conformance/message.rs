@@ -6,7 +6,7 @@ use super::stage::{A, B, Stage};
 use super::{Buffer, Fixture};
 use bellwire::{Message, Operation, QueuePairOptions, Rights, Status};
 
-/// Data inside the descriptor arrives, in every size up to the eager limit, even if its memory is
+/// Data inside the descriptor arrives, in every size up to the eager limit. Its memory may be
 /// reused as soon as the post returns.
 // shows: C-17
 pub fn inline_data_of_every_size(fixture: &dyn Fixture) {
@@ -18,9 +18,7 @@ pub fn inline_data_of_every_size(fixture: &dyn Fixture) {
         stage.nodes[B].receive(size + 3, 5);
         let expected = pattern(size as u64, size);
         let mut bytes = expected.clone();
-        let queue_pair = stage.nodes[A].queue_pair;
-        let send = Message::inline(&bytes).to(to).context(6);
-        stage.nodes[A].function.post_send(queue_pair, send).expect("posted");
+        stage.nodes[A].send(Message::inline(&bytes).to(to).context(6));
         bytes.fill(0x11);
         let received = stage.success(B);
         assert_eq!(received.length, size, "{}", stage.story());
@@ -51,9 +49,8 @@ pub fn every_size_and_memory(fixture: &dyn Fixture) {
                     let queue_pair = stage.nodes[B].queue_pair;
                     let posted = stage.nodes[B].function.post_receive(queue_pair, destination, 7);
                     posted.expect("posted");
-                    let queue_pair = stage.nodes[A].queue_pair;
                     let send = Message::buffer(source).to(to).context(8);
-                    stage.nodes[A].function.post_send(queue_pair, send).expect("posted");
+                    stage.nodes[A].send(send);
                     let received = stage.success(B);
                     assert_eq!((received.length, received.context), (size, 7), "{}", stage.case);
                     let buffer = received.buffer.expect("the receive's buffer");
@@ -85,12 +82,9 @@ pub fn a_short_message_leaves_the_rest(fixture: &dyn Fixture) {
             stage.case = format!("{size} of {} bytes into {into:?}", size + 100);
             let destination = there.destination(into, size.min(super::bytes::LONGEST - 200) + 100);
             let room = destination.len();
-            let queue_pair = stage.nodes[B].queue_pair;
-            stage.nodes[B].function.post_receive(queue_pair, destination, 0).expect("posted");
-            let queue_pair = stage.nodes[A].queue_pair;
+            stage.nodes[B].receive_into(destination, 0);
             let sent = &bytes[..size.min(room)];
-            let send = Message::buffer(sent.to_vec()).to(to);
-            stage.nodes[A].function.post_send(queue_pair, send).expect("posted");
+            stage.nodes[A].send(Message::buffer(sent.to_vec()).to(to));
             let received = stage.success(B);
             assert_eq!(received.length, sent.len(), "{}", stage.case);
             there.assert_received(into, &received.buffer.unwrap(), sent, &stage.case);
@@ -116,7 +110,7 @@ pub fn completions_tell_everything(fixture: &dyn Fixture) {
                 send = send.immediate(value);
             }
             let queue_pairs = [A, B].map(|who| stage.nodes[who].queue_pair);
-            stage.nodes[A].function.post_send(queue_pairs[A], send).expect("posted");
+            stage.nodes[A].send_on(queue_pairs[A], send);
             let received = stage.success(B);
             assert_eq!(received.queue_pair, queue_pairs[B], "{}", stage.case);
             assert_eq!(received.operation, Operation::Receive, "{}", stage.case);
@@ -144,13 +138,10 @@ pub fn buffers_come_back_once(fixture: &dyn Fixture) {
         for context in 0..40 {
             let into = vec![0; size];
             posted[B].insert(into.as_ptr() as usize, context);
-            let queue_pair = stage.nodes[B].queue_pair;
-            stage.nodes[B].function.post_receive(queue_pair, into, context).expect("posted");
+            stage.nodes[B].receive_into(into, context);
             let from = vec![1; size];
             posted[A].insert(from.as_ptr() as usize, context);
-            let queue_pair = stage.nodes[A].queue_pair;
-            let send = Message::buffer(from).to(to).context(context);
-            stage.nodes[A].function.post_send(queue_pair, send).expect("posted");
+            stage.nodes[A].send(Message::buffer(from).to(to).context(context));
         }
         for (who, mut posted) in [A, B].into_iter().zip(posted) {
             while !posted.is_empty() {
@@ -172,23 +163,19 @@ pub fn unsignaled_sends_are_silent(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
     let to = stage.nodes[B].address();
     let eager = stage.nodes[A].function.limits().eager_bytes;
-    let queue_pair = stage.nodes[A].queue_pair;
     for size in [0, 8, eager, eager + 1] {
         stage.case = format!("{size} bytes");
         stage.nodes[B].receive(size, 0);
-        let send = Message::buffer(vec![9; size]).to(to).unsignaled();
-        stage.nodes[A].function.post_send(queue_pair, send).expect("posted");
+        stage.nodes[A].send(Message::buffer(vec![9; size]).to(to).unsignaled());
         let received = stage.success(B);
         assert_same(&received.buffer.unwrap().into_bytes(size), &vec![9; size], &stage.case);
         stage.until("the send to finish", |stage| {
-            let state = stage.nodes[A].function.query(queue_pair).unwrap();
-            (state.posted_sends == 0).then_some(())
+            (stage.nodes[A].state().posted_sends == 0).then_some(())
         });
         assert!(stage.nodes[A].poll().is_none(), "a silent success; {}", stage.case);
     }
     let nobody = bellwire::Address { queue_pair: 999, ..to };
-    let send = Message::buffer(vec![9; 8]).to(nobody).unsignaled().context(4);
-    stage.nodes[A].function.post_send(queue_pair, send).expect("posted");
+    stage.nodes[A].send(Message::buffer(vec![9; 8]).to(nobody).unsignaled().context(4));
     let failed = stage.next(A);
     assert_eq!((failed.status, failed.context), (Status::NoSuchQueuePair, 4));
     assert_eq!(failed.buffer.and_then(Buffer::into_vec), Some(vec![9; 8]), "the buffer comes back");
@@ -199,15 +186,13 @@ pub fn unsignaled_sends_are_silent(fixture: &dyn Fixture) {
 pub fn early_messages_wait(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
     let to = stage.nodes[B].address();
-    let queue_pair = stage.nodes[A].queue_pair;
     let sizes = sizes(&stage.nodes[A].function.limits());
     for (index, &size) in sizes.iter().enumerate() {
         let send = Message::buffer(pattern(size as u64, size)).to(to).context(index as u64);
-        stage.nodes[A].function.post_send(queue_pair, send).expect("posted");
+        stage.nodes[A].send(send);
     }
     stage.until("all messages to wait", |stage| {
-        let state = stage.nodes[B].function.query(stage.nodes[B].queue_pair).unwrap();
-        (state.backlog_messages == sizes.len()).then_some(())
+        (stage.nodes[B].state().backlog_messages == sizes.len()).then_some(())
     });
     stage.rest();
     assert!(stage.nodes[B].poll().is_none(), "nothing was posted, so nothing completes");
@@ -236,7 +221,6 @@ pub fn shared_receives_serve_many_queue_pairs(fixture: &dyn Fixture) {
     let pairs: Vec<_> =
         (0..PAIRS).map(|_| node.another_with(|o| o.shared_receive(shared))).collect();
     let addresses: Vec<_> = pairs.iter().map(|&pair| node.address_of(pair)).collect();
-    let queue_pair = stage.nodes[A].queue_pair;
     for (round, size) in [0, 1, 33, 64, eager, eager + 1, 5 * eager].into_iter().enumerate() {
         for &into in kinds(size) {
             stage.case = format!("{size} bytes into {into:?}");
@@ -245,8 +229,7 @@ pub fn shared_receives_serve_many_queue_pairs(fixture: &dyn Fixture) {
             let posted = stage.nodes[B].function.post_shared_receive(shared, destination, 77);
             posted.expect("posted");
             let bytes = pattern(size as u64, size);
-            let send = Message::buffer(bytes.clone()).to(addresses[whom]);
-            stage.nodes[A].function.post_send(queue_pair, send).expect("posted");
+            stage.nodes[A].send(Message::buffer(bytes.clone()).to(addresses[whom]));
             let received = stage.success(B);
             assert_eq!(received.queue_pair, pairs[whom], "{}", stage.case);
             assert_eq!((received.context, received.length), (77, size), "{}", stage.case);
@@ -258,8 +241,7 @@ pub fn shared_receives_serve_many_queue_pairs(fixture: &dyn Fixture) {
     for round in 0..3 {
         for (number, &address) in addresses.iter().enumerate() {
             let value = (number * 10 + round) as u64;
-            let send = Message::inline(&[7; 20]).to(address).immediate(value);
-            stage.nodes[A].function.post_send(queue_pair, send).expect("posted");
+            stage.nodes[A].send(Message::inline(&[7; 20]).to(address).immediate(value));
             stage.success(A);
         }
     }
@@ -291,15 +273,12 @@ pub fn completion_queues_are_shared_or_split(fixture: &dyn Fixture) {
     for (number, pair) in split.into_iter().enumerate() {
         stage.nodes[B].receive_on(pair, 8, number as u64);
         let [from, to] = [stage.nodes[A].address(), stage.nodes[B].address_of(pair)];
-        let send = Message::inline(b"towards").to(to);
-        let queue_pair = stage.nodes[A].queue_pair;
-        stage.nodes[A].function.post_send(queue_pair, send).expect("posted");
+        stage.nodes[A].send(Message::inline(b"towards").to(to));
         let arrived = stage.next_of(B, arrivals);
         assert_eq!((arrived.queue_pair, arrived.context), (pair, number as u64));
         stage.success(A);
         stage.nodes[A].receive(8, 0);
-        let send = Message::inline(b"back").to(from).context(9);
-        stage.nodes[B].function.post_send(pair, send).expect("posted");
+        stage.nodes[B].send_on(pair, Message::inline(b"back").to(from).context(9));
         let departed = stage.next_of(B, departures);
         assert_eq!((departed.queue_pair, departed.operation), (pair, Operation::Send));
         assert_eq!(stage.success(A).peer, to, "the answer names the queue pair that it is from");
@@ -322,8 +301,7 @@ pub fn a_node_talks_to_itself(fixture: &dyn Fixture) {
             let bytes = pattern(size as u64, size);
             let send =
                 Message::buffer(bytes.clone()).to(stage.nodes[who].address_of(pair)).context(2);
-            let queue_pair = stage.nodes[0].queue_pair;
-            stage.nodes[0].function.post_send(queue_pair, send).expect("posted");
+            stage.nodes[0].send(send);
             let mut seen = Vec::new();
             for who in [0, who] {
                 let done = stage.success(who);

@@ -1,7 +1,7 @@
 //! Handles and limits: what exists, what was destroyed, and what is exhausted.
 
 use super::bytes::pattern;
-use super::stage::{A, B, Stage};
+use super::stage::{A, B, Stage, refuses};
 use super::{Buffer, Fixture, Node};
 use bellwire::{Atomic, Error, MemoryRegion, Message, Put, QueuePairOptions, Rights, Status, Wait};
 use std::time::Duration;
@@ -76,8 +76,7 @@ pub fn things_in_use_stay(fixture: &dyn Fixture) {
     let shared = function.create_shared_receive_queue(4).expect("a queue");
     let options = QueuePairOptions::new(completions).shared_receive(shared);
     let pair = function.create_queue_pair(&options).expect("a pair");
-    let error = function.destroy_completion_queue(completions).expect_err("in use");
-    assert!(matches!(error, Error::InUse { .. }), "{error:?}");
+    refuses!(function.destroy_completion_queue(completions), Error::InUse { .. });
     let error = function.destroy_shared_receive_queue(shared).expect_err("in use");
     assert!(matches!(error, Error::InUse { .. }), "{error:?}");
     let refused = function.post_receive(pair, vec![0; 8], 0).expect_err("it shares");
@@ -95,8 +94,7 @@ pub fn things_in_use_stay(fixture: &dyn Fixture) {
     let function = &mut stage.nodes[A].function;
     function.post_receive(own, &inbox, 0).expect("room");
     for region in [&region, &inbox] {
-        let error = function.deregister(region.clone()).expect_err("in use");
-        assert!(matches!(error, Error::InUse { .. }), "{error:?}");
+        refuses!(function.deregister(region.clone()), Error::InUse { .. });
     }
     stage.nodes[B].receive(long, 0);
     let received = stage.success(B).buffer.unwrap().into_bytes(long);
@@ -184,8 +182,7 @@ pub fn limits_are_clear_errors(fixture: &dyn Fixture) {
     let keys: std::collections::HashSet<_> =
         regions.iter().map(|region| region.remote_key().key).collect();
     assert_eq!(keys.len(), regions.len(), "keys are all different");
-    let refused = function.allocate_region(8, Rights::all()).expect_err("full");
-    assert!(matches!(refused, Error::Exhausted { .. }), "{refused:?}");
+    refuses!(function.allocate_region(8, Rights::all()), Error::Exhausted { .. });
     let refused = function.register(vec![7; 9], Rights::all()).expect_err("full");
     assert!(matches!(refused.error, Error::Exhausted { .. }), "{refused:?}");
     assert_eq!(refused.descriptor, [7; 9], "what was brought comes back");
@@ -209,7 +206,6 @@ pub fn empty_regions(fixture: &dyn Fixture) {
 pub fn numbers_are_not_reused(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
     assert_eq!(stage.nodes[B].queue_pair.number, 1, "the first");
-    let pair = stage.nodes[A].queue_pair;
     let mut last = 1;
     for _ in 0..20 {
         let node: &mut Node = &mut stage.nodes[B];
@@ -221,8 +217,7 @@ pub fn numbers_are_not_reused(fixture: &dyn Fixture) {
         let next = node.another();
         last = last.max(next.number);
         node.receive_on(next, 8, 0);
-        let send = Message::buffer(vec![1; 8]).to(dead);
-        stage.nodes[A].function.post_send(pair, send).expect("accepted");
+        stage.nodes[A].send(Message::buffer(vec![1; 8]).to(dead));
         let done = stage.next(A);
         assert_eq!(done.status, Status::NoSuchQueuePair, "{done:?}");
         assert!(done.buffer.and_then(Buffer::into_vec).is_some());
@@ -253,17 +248,13 @@ pub fn anything_can_be_dropped(fixture: &dyn Fixture) {
         for _ in 0..3 {
             stage.nodes[B].receive(long, 0);
         }
-        for _ in 0..round * 5 / 2 {
-            stage.turn();
-        }
+        stage.turns(round * 5 / 2);
         drop(source);
         match round % 3 {
             0 => drop(stage.nodes.remove(A)),
             1 => drop(stage.nodes.remove(B)),
             _ => drop(region),
         }
-        for _ in 0..50 {
-            stage.turn();
-        }
+        stage.turns(50);
     }
 }

@@ -1,10 +1,10 @@
 //! Puts, gets, chains, atomics and events: remote memory access without the owner's program.
 
 use super::bytes::{Ground, Kind, Random, assert_same, kinds, pattern, sizes};
-use super::stage::{A, B, Stage};
+use super::stage::{A, B, Stage, accepted, refuses};
 use super::{Buffer, Fixture};
 use bellwire::{
-    Atomic, Error, Get, Message, Operation, Put, Refused, RemoteKey, RemoteSlice, Rights, Status,
+    Atomic, Error, Get, Message, Operation, Put, RemoteKey, RemoteSlice, Rights, Status,
 };
 
 /// A part of a ground's region for a place of this kind, as a peer names it; `None` for vectors,
@@ -15,7 +15,7 @@ fn remote(ground: &Ground, kind: Kind, length: usize) -> Option<RemoteSlice> {
 }
 
 /// Puts of every size class land whole, from every kind of memory and alignment in every kind of
-/// region, and change nothing beside their destination.
+/// region. They change nothing beside their destination.
 // shows: C-08, C-22
 pub fn put_every_size_and_memory(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
@@ -30,8 +30,7 @@ pub fn put_every_size_and_memory(fixture: &dyn Fixture) {
                 stage.case = format!("{size} bytes, {from:?} to {into:?}");
                 let landed = there.destination(into, size);
                 let put = Put::new(single(here.source(from, &bytes)), destination).context(5);
-                let queue_pair = stage.nodes[A].queue_pair;
-                stage.nodes[A].function.post_put(queue_pair, put).expect("posted");
+                stage.nodes[A].put(put);
                 let done = stage.success(A);
                 assert_eq!((done.operation, done.length), (Operation::Put, size), "{done:?}");
                 assert_eq!((done.context, done.peer.function_address()), (5, to), "{done:?}");
@@ -58,8 +57,7 @@ pub fn get_every_size_and_memory(fixture: &dyn Fixture) {
                 stage.case = format!("{size} bytes, {from:?} to {into:?}");
                 there.source(from, &bytes);
                 let get = Get::new(source, single(here.destination(into, size))).context(6);
-                let queue_pair = stage.nodes[A].queue_pair;
-                stage.nodes[A].function.post_get(queue_pair, get).expect("posted");
+                stage.nodes[A].get(get);
                 let done = stage.success(A);
                 assert_eq!((done.operation, done.length), (Operation::Get, size), "{done:?}");
                 assert_eq!(done.context, 6, "{done:?}");
@@ -87,7 +85,7 @@ pub fn puts_can_be_inline_and_silent(fixture: &dyn Fixture) {
                 let landed = there.destination(into, size);
                 let put = Put::inline(&bytes, destination).context(7);
                 let put = if signaled { put } else { put.unsignaled() };
-                stage.nodes[A].function.post_put(queue_pair, put).expect("posted");
+                stage.nodes[A].put(put);
                 let sent = bytes.clone();
                 bytes.fill(0);
                 if signaled {
@@ -96,8 +94,7 @@ pub fn puts_can_be_inline_and_silent(fixture: &dyn Fixture) {
                     assert!(done.buffer.is_none() && done.length == size, "{done:?}");
                 } else {
                     stage.until("the put to finish", |stage| {
-                        let state = stage.nodes[A].function.query(queue_pair).unwrap();
-                        (state.posted_sends == 0).then_some(())
+                        (stage.nodes[A].state().posted_sends == 0).then_some(())
                     });
                     assert!(stage.nodes[A].poll().is_none(), "a silent success; {}", stage.case);
                 }
@@ -109,11 +106,9 @@ pub fn puts_can_be_inline_and_silent(fixture: &dyn Fixture) {
     let node = &mut stage.nodes[A];
     let bytes = vec![1; eager + 1];
     let put = Put::inline(&bytes, key.slice(0, eager as u64 + 1));
-    let refused = node.function.post_put(queue_pair, put).expect_err("too long");
-    assert!(matches!(refused.error, Error::TooLong { .. }), "{}", refused.error);
+    refuses!(node.function.post_put(queue_pair, put), Error::TooLong { .. });
     let wrong = RemoteKey { key: !key.key, ..key };
-    let put = Put::inline(&[1; 8], wrong.slice(0, 8)).unsignaled().context(8);
-    stage.nodes[A].function.post_put(queue_pair, put).expect("posted");
+    stage.nodes[A].put(Put::inline(&[1; 8], wrong.slice(0, 8)).unsignaled().context(8));
     let failed = stage.next(A);
     assert_eq!((failed.status, failed.context), (Status::WrongKey, 8), "{failed:?}");
     assert!(failed.buffer.is_none(), "{failed:?}");
@@ -176,10 +171,8 @@ pub fn chains_are_cut_anew(fixture: &dyn Fixture) {
             remote.push(region.remote_key().slice(at as u64, length as u64));
             at += length;
         }
-        let queue_pair = stage.nodes[A].queue_pair;
         let shape: Vec<_> = local.iter().map(Buffer::len).collect();
-        let put = Put::new(local, remote.clone());
-        stage.nodes[A].function.post_put(queue_pair, put).expect("posted");
+        stage.nodes[A].put(Put::new(local, remote.clone()));
         let put = stage.success(A);
         assert_eq!(put.length, total, "{}", stage.case);
         let mut at = 0;
@@ -202,7 +195,7 @@ pub fn chains_are_cut_anew(fixture: &dyn Fixture) {
                 }
             })
             .collect();
-        stage.nodes[A].function.post_get(queue_pair, Get::new(remote, wiped)).expect("posted");
+        stage.nodes[A].get(Get::new(remote, wiped));
         let got = stage.success(A);
         assert_eq!(got.length, total, "{}", stage.case);
         let mut at = 0;
@@ -220,7 +213,6 @@ pub fn chains_are_cut_anew(fixture: &dyn Fixture) {
 pub fn atomics_change_one_word(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
     let there = Ground::new(&mut stage.nodes[B], Rights::REMOTE_ATOMIC);
-    let queue_pair = stage.nodes[A].queue_pair;
     let to = stage.nodes[B].function.address();
     // A vector may start at any address, but a word's alignment counts from the start of its
     // region.
@@ -231,10 +223,7 @@ pub fn atomics_change_one_word(fixture: &dyn Fixture) {
             let mut expected = u64::MAX - 1;
             region.write(offset, &expected.to_le_bytes());
             for operand in [1, 0, 5, u64::MAX, 1 << 63] {
-                stage.nodes[A]
-                    .function
-                    .post_atomic(queue_pair, Atomic::fetch_add(at, operand).context(3))
-                    .expect("posted");
+                stage.nodes[A].atomic(Atomic::fetch_add(at, operand).context(3));
                 let done = stage.success(A);
                 assert_eq!((done.operation, done.context), (Operation::FetchAdd, 3));
                 assert_eq!((done.value(), done.length), (expected, 8), "{}", stage.case);
@@ -243,10 +232,7 @@ pub fn atomics_change_one_word(fixture: &dyn Fixture) {
                 assert_eq!(word(region, offset), expected, "{}", stage.case);
             }
             for (compared, new) in [(!expected, 7), (expected, 9), (expected, 11), (9, u64::MAX)] {
-                let node = &mut stage.nodes[A];
-                node.function
-                    .post_atomic(queue_pair, Atomic::compare_swap(at, compared, new).context(4))
-                    .expect("posted");
+                stage.nodes[A].atomic(Atomic::compare_swap(at, compared, new).context(4));
                 let done = stage.success(A);
                 assert_eq!((done.operation, done.context), (Operation::CompareSwap, 4));
                 assert_eq!((done.value(), done.length), (expected, 8), "{}", stage.case);
@@ -285,13 +271,11 @@ pub fn atomics_from_many_nodes_add_up(fixture: &dyn Fixture) {
         while seen.len() < NODES * EACH {
             for (who, posted) in posted.iter_mut().enumerate() {
                 let queue_pair = stage.nodes[who].queue_pair;
-                while *posted < EACH {
-                    let add = Atomic::fetch_add(at, 1);
-                    match stage.nodes[who].function.post_atomic(queue_pair, add) {
-                        Ok(()) => *posted += 1,
-                        Err(Refused { error: Error::QueueFull { .. }, .. }) => break,
-                        Err(refused) => panic!("{refused}"),
-                    }
+                let function = &mut stage.nodes[who].function;
+                let mut add =
+                    || accepted(function.post_atomic(queue_pair, Atomic::fetch_add(at, 1)));
+                while *posted < EACH && add() {
+                    *posted += 1;
                 }
             }
             let who = seen.len() % NODES;
@@ -310,7 +294,6 @@ pub fn events_tell_of_puts(fixture: &dyn Fixture) {
     let there = Ground::new(&mut stage.nodes[B], Rights::REMOTE_WRITE);
     let other = stage.nodes[B].another();
     let from = stage.nodes[A].address();
-    let queue_pair = stage.nodes[A].queue_pair;
     for size in sizes(&stage.nodes[A].function.limits()) {
         for into in [Kind::Allocated(1), Kind::Registered(0)] {
             for (target, immediate) in
@@ -321,10 +304,9 @@ pub fn events_tell_of_puts(fixture: &dyn Fixture) {
                 let landed = there.destination(into, size);
                 let destination = remote(&there, into, size).expect("a region");
                 // A silent one first, which must raise no event.
-                let silent = Put::new(vec![5; size], destination);
-                stage.nodes[A].function.post_put(queue_pair, silent).expect("posted");
+                stage.nodes[A].put(Put::new(vec![5; size], destination));
                 let put = Put::new(bytes.clone(), destination).event(target.number, immediate);
-                stage.nodes[A].function.post_put(queue_pair, put).expect("posted");
+                stage.nodes[A].put(put);
                 let event = stage.success(B);
                 there.assert_received(into, &landed, &bytes, &stage.case);
                 assert_eq!(event.operation, Operation::RemotePut, "{event:?}");
@@ -347,19 +329,18 @@ pub fn connected_pairs_reach_memory_too(fixture: &dyn Fixture) {
     let mut stage = Stage::connected(fixture);
     let rights = Rights::all();
     let there = Ground::new(&mut stage.nodes[B], rights);
-    let [ours, theirs] = [A, B].map(|who| stage.nodes[who].queue_pair);
+    let theirs = stage.nodes[B].queue_pair;
     for region in [&there.allocated, &there.registered] {
         let key = region.remote_key();
         let bytes = pattern(1, 5000);
         let put = Put::new(bytes.clone(), key.slice(8, 5000)).event(theirs.number, Some(4));
-        stage.nodes[A].function.post_put(ours, put).expect("posted");
+        stage.nodes[A].put(put);
         stage.success(A);
         let event = stage.success(B);
         assert_eq!((event.operation, event.immediate()), (Operation::RemotePut, Some(4)));
-        let get = Get::new(key.slice(8, 5000), vec![0; 5000]);
-        stage.nodes[A].function.post_get(ours, get).expect("posted");
+        stage.nodes[A].get(Get::new(key.slice(8, 5000), vec![0; 5000]));
         assert_same(&stage.success(A).buffer.unwrap().into_bytes(5000), &bytes, "connected get");
-        stage.nodes[A].function.post_atomic(ours, Atomic::fetch_add(key.at(0), 2)).expect("posted");
+        stage.nodes[A].atomic(Atomic::fetch_add(key.at(0), 2));
         stage.success(A);
         assert_eq!(word(region, 0), 2);
     }
@@ -374,9 +355,7 @@ pub fn memory_is_shared_both_ways(fixture: &dyn Fixture) {
         for who in [A, B] {
             let key = grounds[1 - who].allocated.remote_key();
             let bytes = pattern(round * 2 + who as u64, 3000);
-            let queue_pair = stage.nodes[who].queue_pair;
-            let put = Put::new(bytes, key.slice(round * 16, 3000));
-            stage.nodes[who].function.post_put(queue_pair, put).expect("posted");
+            stage.nodes[who].put(Put::new(bytes, key.slice(round * 16, 3000)));
         }
         for who in [A, B] {
             stage.success(who);
@@ -410,15 +389,13 @@ pub fn regions_come_and_go(fixture: &dyn Fixture) {
         };
         assert_eq!((region.len(), region.rights()), (length, Rights::REMOTE_WRITE));
         let key = region.remote_key().to_bytes();
-        let message = Message::inline(&key).to(to);
-        let [ours, theirs] = [A, B].map(|who| stage.nodes[who].queue_pair);
         stage.nodes[A].receive(24, 0);
-        stage.nodes[B].function.post_send(theirs, message).expect("posted");
+        stage.nodes[B].send(Message::inline(&key).to(to));
         let received = stage.success(A).buffer.unwrap().into_bytes(24);
         let key = bellwire::RemoteKey::from_bytes(&received).expect("a key");
         assert_eq!(key, region.remote_key());
         let bytes = pattern(round as u64, length);
-        stage.nodes[A].function.post_put(ours, Put::new(bytes.clone(), key)).expect("posted");
+        stage.nodes[A].put(Put::new(bytes.clone(), key));
         stage.success(A);
         stage.success(B);
         let back = stage.nodes[B].function.deregister(region).expect("nothing uses it");

@@ -49,7 +49,6 @@ pub fn short_messages(fixture: &dyn Fixture) {
 pub fn short_and_long_messages(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
     let to = stage.nodes[B].address();
-    let [ours, theirs] = [A, B].map(|who| stage.nodes[who].queue_pair);
     let eager = stage.nodes[A].function.limits().eager_bytes;
     let mut random = Random(53);
     let sizes = [0, 8, 100, eager, eager + 1, 2 * eager, 100_000, 300_000];
@@ -63,16 +62,13 @@ pub fn short_and_long_messages(fixture: &dyn Fixture) {
         }
         for (number, &size) in chosen.iter().enumerate() {
             let bytes = pattern((round * 100 + number) as u64, size);
-            let send = Message::buffer(bytes).to(to).context(number as u64);
-            stage.nodes[A].function.post_send(ours, send).expect("room");
+            stage.nodes[A].send(Message::buffer(bytes).to(to).context(number as u64));
         }
         for _ in 0..random.below(20) {
             stage.turn();
         }
         for number in receives_first..count {
-            let posted =
-                stage.nodes[B].function.post_receive(theirs, vec![0; 300_000], number as u64);
-            posted.expect("room");
+            stage.nodes[B].receive(300_000, number as u64);
         }
         for (number, &size) in chosen.iter().enumerate() {
             let done = stage.success(B);
@@ -112,8 +108,7 @@ pub fn completions_of_short_sends(fixture: &dyn Fixture) {
             finished += 1;
         }
         // Nobody else takes these.
-        while stage.nodes[B].function.query(stage.nodes[B].queue_pair).unwrap().backlog_messages > 0
-        {
+        while stage.nodes[B].state().backlog_messages > 0 {
             stage.nodes[B].receive(8, 0);
             stage.success(B);
         }
@@ -126,7 +121,7 @@ pub fn completions_of_short_sends(fixture: &dyn Fixture) {
 pub fn puts_before_messages(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
     let to = stage.nodes[B].address();
-    let [ours, theirs] = [A, B].map(|who| stage.nodes[who].queue_pair);
+    let theirs = stage.nodes[B].queue_pair;
     let eager = stage.nodes[A].function.limits().eager_bytes;
     const ROOM: usize = 400_000;
     let node = &mut stage.nodes[B];
@@ -146,9 +141,8 @@ pub fn puts_before_messages(fixture: &dyn Fixture) {
         if round % 2 == 1 {
             put = put.event(theirs.number, None);
         }
-        stage.nodes[A].function.post_put(ours, put).expect("room");
-        let send = Message::buffer(vec![1; message]).to(to);
-        stage.nodes[A].function.post_send(ours, send).expect("room");
+        stage.nodes[A].put(put);
+        stage.nodes[A].send(Message::buffer(vec![1; message]).to(to));
         let done = stage.success(B);
         let mut found = vec![0; size];
         region.read(0, &mut found);

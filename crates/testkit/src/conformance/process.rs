@@ -3,6 +3,7 @@
 use super::bytes::{Ground, assert_same, kinds, pattern, sizes};
 use super::child::{DEVICE, PEER, Process, ROLE, is_stopped, told};
 use super::patience::limit;
+use super::stage::{accepted, assert_all_end, refuses};
 use super::{Fixture, Node, Patience};
 use bellwire::{
     Address, Atomic, Completion, Device, DeviceOptions, Error, Get, Message, Operation, Put,
@@ -34,40 +35,38 @@ pub fn play() {
 }
 
 #[track_caller]
-fn wait(node: &mut Node) -> Completion {
-    let done = node.function.wait(node.completions, Wait::Adaptive, limit());
-    done.unwrap_or_else(|error| panic!("{error}; {:?}", node.counters()))
+fn success(node: &mut Node, operation: Operation) -> Completion {
+    let done = node.wait_success(Wait::Adaptive, format_args!("{operation:?}"));
+    assert_eq!(done.operation, operation, "{done:?}");
+    done
 }
 
+/// Sends a message, and waits until it has left.
 #[track_caller]
-fn success(node: &mut Node, operation: Operation) -> Completion {
-    let done = wait(node);
-    assert_eq!((done.status, done.operation), (Status::Success, operation), "{done:?}");
-    done
+fn say(node: &mut Node, message: Message<'_>) -> Completion {
+    node.send(message);
+    success(node, Operation::Send)
 }
 
 /// Says hello with the keys of its memory, then returns every message, until an empty one with
 /// immediate 0 comes.
 fn echo(mut node: Node, parent: Address) {
-    let pair = node.queue_pair;
     let ground = Ground::new(&mut node, Rights::all());
     let mut keys = ground.allocated.remote_key().to_bytes().to_vec();
     keys.extend(ground.registered.remote_key().to_bytes());
-    node.function.post_send(pair, Message::inline(&keys).to(parent)).expect("room");
-    success(&mut node, Operation::Send);
+    say(&mut node, Message::inline(&keys).to(parent));
     loop {
         node.receive(super::bytes::LONGEST, 0);
-        let mut message = wait(&mut node);
+        let mut message = node.wait(Wait::Adaptive, "an answer");
         while message.operation == Operation::RemotePut {
-            message = wait(&mut node);
+            message = node.wait(Wait::Adaptive, "an answer");
         }
         assert_eq!(message.status, Status::Success, "{message:?}");
         let bytes = message.buffer.take().expect("its buffer").into_bytes(message.length);
         if message.immediate() == Some(0) {
             return;
         }
-        node.function.post_send(pair, Message::buffer(bytes).to(message.peer)).expect("room");
-        success(&mut node, Operation::Send);
+        say(&mut node, Message::buffer(bytes).to(message.peer));
     }
 }
 
@@ -82,9 +81,7 @@ fn meet(fixture: &dyn Fixture, node: &mut Node) -> (Process, Address, [RemoteKey
 }
 
 fn dismiss(node: &mut Node, peer: Address, child: Process) {
-    let pair = node.queue_pair;
-    node.function.post_send(pair, Message::inline(b"").to(peer).immediate(0)).expect("room");
-    success(node, Operation::Send);
+    say(node, Message::inline(b"").to(peer).immediate(0));
     child.succeed();
 }
 
@@ -93,19 +90,17 @@ fn dismiss(node: &mut Node, peer: Address, child: Process) {
 pub fn messages(fixture: &dyn Fixture) {
     let mut node = Node::open(fixture);
     let (child, peer, _) = meet(fixture, &mut node);
-    let pair = node.queue_pair;
     let here = Ground::new(&mut node, Rights::REMOTE_READ);
     let there = Ground::new(&mut node, Rights::empty());
     for size in sizes(&node.function.limits()) {
         let bytes = pattern(size as u64, size);
         for &kind in kinds(size) {
             let story = format!("{size} bytes, {kind:?}");
-            node.function.post_receive(pair, there.destination(kind, size), 0).expect("room");
-            let send = Message::buffer(here.source(kind, &bytes)).to(peer).immediate(1);
-            node.function.post_send(pair, send).expect("room");
+            node.receive_into(there.destination(kind, size), 0);
+            node.send(Message::buffer(here.source(kind, &bytes)).to(peer).immediate(1));
             let mut received = None;
             for _ in 0..2 {
-                let done = wait(&mut node);
+                let done = node.wait(Wait::Adaptive, "an answer");
                 assert_eq!(done.status, Status::Success, "{story}: {done:?}");
                 if done.operation == Operation::Receive {
                     received = done.buffer;
@@ -132,21 +127,17 @@ pub fn memory(fixture: &dyn Fixture) {
                 let story = format!("{size} bytes from {from:?} to {at} of region {number}");
                 // A wider window, so that the bytes beside it are checked too.
                 let window = key.slice(0, (size + 130) as u64);
-                let clear = Put::new(vec![0x3c; size + 130], window);
-                node.function.post_put(pair, clear).expect("room");
+                node.put(Put::new(vec![0x3c; size + 130], window));
                 success(&mut node, Operation::Put);
-                let put = Put::new(vec![here.source(from, &bytes)], key.slice(at, size as u64));
-                node.function.post_put(pair, put).expect("room");
+                node.put(Put::new(vec![here.source(from, &bytes)], key.slice(at, size as u64)));
                 success(&mut node, Operation::Put);
-                let get = Get::new(window, vec![0; size + 130]);
-                node.function.post_get(pair, get).expect("room");
+                node.get(Get::new(window, vec![0; size + 130]));
                 let found = success(&mut node, Operation::Get).buffer.unwrap().into_vec().unwrap();
                 let mut expected = vec![0x3c; size + 130];
                 expected[at as usize..at as usize + size].copy_from_slice(&bytes);
                 assert_same(&found, &expected, &story);
                 let into = here.destination(from, size);
-                let get = Get::new(key.slice(at, size as u64), vec![into]);
-                node.function.post_get(pair, get).expect("room");
+                node.get(Get::new(key.slice(at, size as u64), vec![into]));
                 let got = success(&mut node, Operation::Get).buffer.unwrap();
                 here.assert_received(from, &got, &bytes, &story);
             }
@@ -154,20 +145,19 @@ pub fn memory(fixture: &dyn Fixture) {
     }
     for key in keys {
         let put = Put::new(5u64.to_le_bytes().to_vec(), key.slice(64, 8));
-        node.function.post_put(pair, put.event(peer.queue_pair, None)).expect("room");
+        node.put(put.event(peer.queue_pair, None));
         success(&mut node, Operation::Put);
-        node.function.post_atomic(pair, Atomic::fetch_add(key.at(64), 3)).expect("room");
+        node.atomic(Atomic::fetch_add(key.at(64), 3));
         assert_eq!(success(&mut node, Operation::FetchAdd).value(), 5);
-        node.function.post_atomic(pair, Atomic::compare_swap(key.at(64), 8, 1)).expect("room");
+        node.atomic(Atomic::compare_swap(key.at(64), 8, 1));
         assert_eq!(success(&mut node, Operation::CompareSwap).value(), 8);
         for (forged, status) in [
             (RemoteKey { key: key.key ^ 2, ..key }, Status::WrongKey),
             (RemoteKey { length: u64::MAX, ..key }, Status::OutOfBounds),
         ] {
             let get = Get::new(forged.slice(1 << 40, 8), vec![1; 8]);
-            let posted = node.function.post_get(pair, get);
-            if posted.is_ok() {
-                assert_eq!(wait(&mut node).status, status);
+            if node.function.post_get(pair, get).is_ok() {
+                assert_eq!(node.wait(Wait::Adaptive, "an answer").status, status);
             }
         }
     }
@@ -182,16 +172,12 @@ fn count(mut node: Node, parent: Address) {
     while number < 3_000 {
         let bytes = pattern(number, number as usize % 300);
         let send = Message::inline(&bytes).to(parent).immediate(number).unsignaled();
-        match node.function.post_send(pair, send) {
-            Ok(()) => {
-                number += 1;
-                patience = Patience::new();
-            }
-            Err(refused) => {
-                assert!(matches!(refused.error, Error::QueueFull { .. }), "{}", refused.error);
-                node.function.progress().expect("progress");
-                patience.spend(|| format!("full at {number}: {:?}", node.counters()));
-            }
+        if accepted(node.function.post_send(pair, send)) {
+            number += 1;
+            patience = Patience::new();
+        } else {
+            node.function.progress().expect("progress");
+            patience.spend(|| format!("full at {number}: {:?}", node.counters()));
         }
     }
     node.receive(8, 0);
@@ -224,10 +210,8 @@ pub fn many_processes_to_one(fixture: &dyn Fixture) {
         node.receive_on(done.queue_pair, 300, 0);
     }
     assert_eq!(next.len(), CHILDREN);
-    let pair = node.queue_pair;
     for peer in next.into_keys() {
-        node.function.post_send(pair, Message::inline(b"bye").to(peer)).expect("room");
-        success(&mut node, Operation::Send);
+        say(&mut node, Message::inline(b"bye").to(peer));
     }
     children.into_iter().for_each(Process::succeed);
 }
@@ -236,15 +220,12 @@ pub fn many_processes_to_one(fixture: &dyn Fixture) {
 fn sleep(mut node: Node, parent: Address) {
     let pair = node.queue_pair;
     node.receive(8, 0);
-    node.function.post_send(pair, Message::inline(b"ready").to(parent).unsignaled()).expect("room");
+    node.send(Message::inline(b"ready").to(parent).unsignaled());
     node.flush(pair);
     for _ in 0..2_000 {
-        let done = node.function.wait(node.completions, Wait::Block, limit()).expect("a message");
-        assert_eq!(done.status, Status::Success, "{done:?}");
+        node.wait_success(Wait::Block, "a message");
         node.receive(8, 0);
-        node.function
-            .post_send(pair, Message::inline(b"pong").to(parent).unsignaled())
-            .expect("room");
+        node.send(Message::inline(b"pong").to(parent).unsignaled());
         node.flush(pair);
     }
 }
@@ -253,18 +234,14 @@ fn sleep(mut node: Node, parent: Address) {
 pub fn sleepers_wake_each_other(fixture: &dyn Fixture) {
     let mut node = Node::open(fixture);
     let child = start(fixture, "sleep", node.address());
-    let pair = node.queue_pair;
     node.receive(8, 0);
     let peer = success(&mut node, Operation::Receive).peer;
     let mut random = super::bytes::Random(77);
     for round in 0..2_000 {
         node.receive(8, round);
-        node.function
-            .post_send(pair, Message::inline(b"ping").to(peer).unsignaled())
-            .expect("room");
-        let done = node.function.wait(node.completions, Wait::Block, limit());
-        let done = done.unwrap_or_else(|error| panic!("round {round}: {error}"));
-        assert_eq!((done.status, done.context), (Status::Success, round), "{done:?}");
+        node.send(Message::inline(b"ping").to(peer).unsignaled());
+        let done = node.wait_success(Wait::Block, format_args!("round {round}"));
+        assert_eq!(done.context, round, "{done:?}");
         (0..random.below(3_000)).for_each(|_| std::hint::spin_loop());
     }
     child.succeed();
@@ -297,9 +274,8 @@ pub fn connections(fixture: &dyn Fixture) {
     let peer = request.peer;
     node.function.accept(request, pair, b"me").expect("accepted");
     node.receive(8, 5);
-    node.function.post_send(pair, Message::inline(b"welcome")).expect("room");
-    assert_eq!(success(&mut node, Operation::Send).peer, peer);
-    let gone = wait(&mut node);
+    assert_eq!(say(&mut node, Message::inline(b"welcome")).peer, peer);
+    let gone = node.wait(Wait::Adaptive, "an answer");
     assert_eq!((gone.status, gone.context), (Status::PeerGone, 5), "{gone:?}");
     let other = node.another();
     let farewell = Address { queue_pair: 3, ..peer };
@@ -315,11 +291,9 @@ pub fn connections(fixture: &dyn Fixture) {
 
 /// Posts a receive and waits, to be killed.
 fn victim(mut node: Node, parent: Address) {
-    let pair = node.queue_pair;
     let region = node.function.register(vec![0; 4096], Rights::all()).expect("registered");
     let keys = region.remote_key().to_bytes();
-    node.function.post_send(pair, Message::inline(&keys).to(parent)).expect("room");
-    success(&mut node, Operation::Send);
+    say(&mut node, Message::inline(&keys).to(parent));
     std::thread::sleep(limit());
 }
 
@@ -327,7 +301,6 @@ fn victim(mut node: Node, parent: Address) {
 /// completes with an error. Its buffer comes back, and the node's number is free again.
 pub fn a_killed_peer(fixture: &dyn Fixture) {
     let mut node = Node::open(fixture);
-    let pair = node.queue_pair;
     for how in [Wait::Spin, Wait::Block] {
         let mut child = start(fixture, "victim", node.address());
         node.receive(24, 0);
@@ -335,24 +308,15 @@ pub fn a_killed_peer(fixture: &dyn Fixture) {
         let key = RemoteKey::from_bytes(&hello.buffer.unwrap().into_bytes(24)).expect("a key");
         let long = node.function.limits().eager_bytes + 1;
         for context in 0..10 {
-            let send = Message::buffer(vec![1; long]).to(hello.peer).context(context);
-            node.function.post_send(pair, send).expect("room");
+            node.send(Message::buffer(vec![1; long]).to(hello.peer).context(context));
         }
         for _ in 0..100 {
             node.function.progress().expect("progress");
         }
         child.signal(libc::SIGKILL);
-        let mut contexts = Vec::new();
-        for _ in 0..10 {
-            let done = node.function.wait(node.completions, how, limit()).expect("all complete");
-            assert_eq!(done.status, Status::PeerGone, "{done:?}");
-            assert!(done.buffer.is_some(), "{done:?}");
-            contexts.push(done.context);
-        }
-        contexts.sort();
-        assert_eq!(contexts, (0..10).collect::<Vec<_>>());
-        node.function.post_put(pair, Put::new(vec![1; 4096], key)).expect("accepted");
-        let done = wait(&mut node);
+        assert_all_end((0..10).map(|_| node.wait(how, "all complete")), Status::PeerGone);
+        node.put(Put::new(vec![1; 4096], key));
+        let done = node.wait(Wait::Adaptive, "an answer");
         assert!([Status::PeerGone, Status::Unreachable].contains(&done.status), "{done:?}");
         child.end();
         let options = DeviceOptions::default().node(hello.peer.node);
@@ -366,8 +330,7 @@ pub fn node_numbers_are_owned(fixture: &dyn Fixture) {
     let (child, peer, _) = meet(fixture, &mut node);
     let open = |node| fixture.open(&DeviceOptions::default().node(node));
     for taken in [node.device.node(), peer.node] {
-        let error = open(taken).expect_err("it has an owner");
-        assert!(matches!(error, Error::DeviceUnavailable { .. }), "{error:?}");
+        refuses!(open(taken), Error::DeviceUnavailable { .. });
     }
     assert_eq!(open(1_234).expect("free").node(), 1_234);
     dismiss(&mut node, peer, child);
@@ -377,8 +340,7 @@ pub fn node_numbers_are_owned(fixture: &dyn Fixture) {
 /// affected.
 fn forker(mut node: Node, parent: Address) {
     let pair = node.queue_pair;
-    node.function.post_send(pair, Message::inline(b"before").to(parent)).expect("room");
-    success(&mut node, Operation::Send);
+    say(&mut node, Message::inline(b"before").to(parent));
     // SAFETY: the process has one thread, except for the test harness, which waits for this thread.
     match unsafe { libc::fork() } {
         0 => {
@@ -387,10 +349,8 @@ fn forker(mut node: Node, parent: Address) {
             drop(node);
             let device = Device::open(&told(DEVICE)).expect("anew");
             let mut node = Node::of(device, 0, &Default::default());
-            let pair = node.queue_pair;
             let word: &[u8] = if forked { b"child" } else { b"wrong" };
-            node.function.post_send(pair, Message::inline(word).to(parent)).expect("room");
-            success(&mut node, Operation::Send);
+            say(&mut node, Message::inline(word).to(parent));
             node.receive(8, 0);
             success(&mut node, Operation::Receive);
             // SAFETY: ends the child at once, so that the test harness in it does not go on.
@@ -404,8 +364,7 @@ fn forker(mut node: Node, parent: Address) {
             // SAFETY: waits for the child just made.
             unsafe { libc::waitpid(child, &mut status, 0) };
             assert_eq!(status, 0, "the forked child");
-            node.function.post_send(pair, Message::inline(b"after").to(parent)).expect("room");
-            success(&mut node, Operation::Send);
+            say(&mut node, Message::inline(b"after").to(parent));
         }
     }
 }
@@ -414,7 +373,6 @@ fn forker(mut node: Node, parent: Address) {
 /// device anew. Both then talk to a third process.
 pub fn forked_children_open_their_own(fixture: &dyn Fixture) {
     let mut node = Node::open(fixture);
-    let pair = node.queue_pair;
     let child = start(fixture, "forker", node.address());
     let heard = |node: &mut Node| {
         node.receive(8, 0);
@@ -427,8 +385,7 @@ pub fn forked_children_open_their_own(fixture: &dyn Fixture) {
     assert_eq!(word, b"child");
     assert_ne!(first, second, "the child is a node of its own");
     for peer in [second, first] {
-        node.function.post_send(pair, Message::inline(b"go on").to(peer)).expect("room");
-        success(&mut node, Operation::Send);
+        say(&mut node, Message::inline(b"go on").to(peer));
     }
     assert_eq!(heard(&mut node), (first, b"after".to_vec()));
     child.succeed();
@@ -446,8 +403,9 @@ pub fn a_silent_peer(fixture: &dyn Fixture) {
         let (mut child, peer, _) = meet(fixture, &mut node);
         // Both know each other, and nothing is in flight.
         node.receive(8, 0);
-        node.function.post_send(pair, Message::inline(b"here").to(peer)).expect("room");
-        let mut back = [wait(&mut node), wait(&mut node)];
+        node.send(Message::inline(b"here").to(peer));
+        let mut back =
+            [node.wait(Wait::Adaptive, "an answer"), node.wait(Wait::Adaptive, "an answer")];
         back.sort_by_key(|done| done.operation as u8);
         assert!(back.iter().all(|done| done.status.is_success()), "{back:?}");
         child.signal(libc::SIGSTOP);
@@ -458,8 +416,7 @@ pub fn a_silent_peer(fixture: &dyn Fixture) {
         for context in 0..POSTED {
             let length = [0, 8, 1196, 4000][context as usize % 4];
             let send = Message::buffer(vec![3; length]).to(peer).context(context);
-            let send = if context % 3 == 0 { send.unsignaled() } else { send };
-            node.function.post_send(pair, send).expect("room");
+            node.send(if context % 3 == 0 { send.unsignaled() } else { send });
         }
         let (since, mut early) = (Instant::now(), Vec::new());
         while since.elapsed() < Duration::from_millis(100) {
@@ -477,7 +434,7 @@ pub fn a_silent_peer(fixture: &dyn Fixture) {
         assert_eq!(posted as u64, POSTED, "they are on their way");
         child.signal(libc::SIGKILL);
         for context in 0..POSTED {
-            let done = node.function.wait(node.completions, how, limit()).expect("all complete");
+            let done = node.wait(how, "all complete");
             let told = (done.status, done.operation, done.context, done.length);
             assert_eq!(told, (Status::PeerGone, Operation::Send, context, 0), "in order: {done:?}");
             let length = [0, 8, 1196, 4000][context as usize % 4];

@@ -1,7 +1,7 @@
 //! Refusals at the post: nothing has happened, and the descriptor comes back.
 
 use super::bytes::Ground;
-use super::stage::{A, B, Stage};
+use super::stage::{A, B, Stage, refuses};
 use super::{Buffer, Fixture, Node};
 use bellwire::{Address, Atomic, Error, Get, Message, Put, Refused, RemoteKey, Rights};
 
@@ -12,16 +12,6 @@ fn refused<D>(result: Result<(), Refused<D>>) -> (Error, D) {
         Ok(()) => panic!("it was accepted"),
         Err(refused) => (refused.error, refused.descriptor),
     }
-}
-
-/// The error of a refused descriptor, which must match.
-macro_rules! refuses {
-    ($result:expr, $error:pat $(, $story:expr)?) => {{
-        let (error, descriptor) = refused($result);
-        assert!(matches!(error, $error), "{error:?}");
-        assert!(!error.to_string().is_empty());
-        drop(descriptor);
-    }};
 }
 
 /// Lists with unequal totals are refused, whichever is longer, and not a byte is moved.
@@ -50,8 +40,7 @@ pub fn unequal_sums(fixture: &dyn Fixture) {
         let expected = matches!(error, Error::UnequalSums { sources: s, destinations: d }
             if (s, d) == (sources, destinations));
         assert!(expected || local.is_empty() || remote.is_empty(), "{story}: {error:?}");
-        let get = Get::new(remotes, locals);
-        let (error, _) = refused(function.post_get(queue_pair, get));
+        let (error, _) = refused(function.post_get(queue_pair, Get::new(remotes, locals)));
         let expected = matches!(error, Error::UnequalSums { sources: s, destinations: d }
             if (s, d) == (destinations, sources));
         assert!(expected || local.is_empty() || remote.is_empty(), "{story}: {error:?}");
@@ -80,8 +69,7 @@ pub fn bad_chains(fixture: &dyn Fixture) {
     refuses!(function.post_put(queue_pair, put), Error::BadChain(_));
     let get = Get::new(remotes(entries + 1), bytes);
     refuses!(function.post_get(queue_pair, get), Error::BadChain(_));
-    let get = Get::new(long, many(entries + 1));
-    refuses!(function.post_get(queue_pair, get), Error::BadChain(_));
+    refuses!(function.post_get(queue_pair, Get::new(long, many(entries + 1))), Error::BadChain(_));
     let two = vec![key.slice(0, 1), other.slice(0, 1)];
     refuses!(function.post_put(queue_pair, Put::new(vec![1; 2], two.clone())), Error::BadChain(_));
     refuses!(function.post_get(queue_pair, Get::new(two, vec![1; 2])), Error::BadChain(_));
@@ -129,8 +117,7 @@ pub fn too_long(fixture: &dyn Fixture) {
     let function = &mut stage.nodes[A].function;
     let limits = function.limits();
     let long = vec![1; limits.eager_bytes + 1];
-    let send = Message::inline(&long).to(to);
-    refuses!(function.post_send(queue_pair, send), Error::TooLong { .. });
+    refuses!(function.post_send(queue_pair, Message::inline(&long).to(to)), Error::TooLong { .. });
     // A list may name the same bytes many times, and a key may claim any length. So the test needs
     // little memory.
     let region = function.register(vec![0; (1 << 30) + 4096], Rights::empty()).expect("registered");
@@ -149,10 +136,10 @@ pub fn too_long(fixture: &dyn Fixture) {
         assert!(story.contains(&limits.message_bytes.to_string()), "the limit is named: {story}");
     }
     let private = vec![1; limits.private_data_bytes + 1];
-    let error = function
-        .start_connect(queue_pair, to, &private, std::time::Duration::from_secs(1))
-        .expect_err("refused");
-    assert!(matches!(error, Error::TooLong { .. }), "{error:?}");
+    refuses!(
+        function.start_connect(queue_pair, to, &private, std::time::Duration::from_secs(1)),
+        Error::TooLong { .. }
+    );
 }
 
 /// An unconnected queue pair needs a destination, and a connected one refuses any.
@@ -199,8 +186,7 @@ pub fn full_queues(fixture: &dyn Fixture) {
     let node = &mut stage.nodes[A];
     let size = node.function.limits().eager_bytes + 1;
     for context in 0..3 {
-        let send = Message::buffer(vec![context; size]).to(to).context(context.into());
-        node.function.post_send(pair, send).expect("room");
+        node.send_on(pair, Message::buffer(vec![context; size]).to(to).context(context.into()));
     }
     let (error, send) =
         refused(node.function.post_send(pair, Message::buffer(vec![3; size]).to(to)));
@@ -208,7 +194,7 @@ pub fn full_queues(fixture: &dyn Fixture) {
     stage.nodes[B].receive(size, 0);
     stage.success(B);
     stage.success(A);
-    stage.nodes[A].function.post_send(pair, send).expect("room again, and the descriptor is whole");
+    stage.nodes[A].send_on(pair, send);
     for last in [1, 2, 3] {
         stage.nodes[B].receive(size, 0);
         let bytes = stage.success(B).buffer.and_then(Buffer::into_vec).unwrap();
@@ -239,11 +225,9 @@ pub fn foreign_memory(fixture: &dyn Fixture) {
         refuses!(function.post_receive(queue_pair, region, 0), Error::NoSuchRegion);
         let key = foreign.remote_key().slice(0, 64);
         let part = region.slice(0, 64);
-        let put = Put::new(part.clone(), key);
-        refuses!(function.post_put(queue_pair, put), Error::NoSuchRegion);
+        refuses!(function.post_put(queue_pair, Put::new(part.clone(), key)), Error::NoSuchRegion);
         refuses!(function.post_get(queue_pair, Get::new(key, part)), Error::NoSuchRegion);
-        let error = function.deregister(region.clone()).expect_err("not ours");
-        assert!(matches!(error, Error::NoSuchRegion), "{error:?}");
+        refuses!(function.deregister(region.clone()), Error::NoSuchRegion);
     }
 }
 

@@ -25,8 +25,7 @@ pub fn thousands_of_queue_pairs(fixture: &dyn Fixture) {
                 stage.nodes[B].receive_on(theirs[member], 8, member as u64);
                 let bytes = round.to_le_bytes();
                 let send = Message::inline(&bytes).to(to[member]);
-                let send = send.immediate(member as u64).unsignaled();
-                stage.nodes[A].function.post_send(ours[member], send).expect("room");
+                stage.nodes[A].send_on(ours[member], send.immediate(member as u64).unsignaled());
             }
             for _ in &members {
                 let done = stage.success(B);
@@ -56,8 +55,7 @@ pub fn hundreds_of_peers(fixture: &dyn Fixture) {
             stage.nodes[who].receive(16, 0);
             let bytes = [round as u8; 16];
             let send = Message::inline(&bytes).to(to).immediate(who as u64);
-            let pair = stage.nodes[who].queue_pair;
-            stage.nodes[who].function.post_send(pair, send.unsignaled()).expect("room");
+            stage.nodes[who].send(send.unsignaled());
             unanswered += 1;
             if unanswered == 64 || who == NODES - 1 {
                 (0..std::mem::take(&mut unanswered)).for_each(|_| answer_one(&mut stage, round));
@@ -78,8 +76,7 @@ fn answer_one(stage: &mut Stage<'_>, round: u64) {
     let who = done.immediate().expect("its number");
     assert_eq!(done.peer, stage.nodes[who as usize].address(), "{done:?}");
     let answer = Message::inline(b"answer").to(done.peer).immediate(who + round).unsignaled();
-    let pair = stage.nodes[A].queue_pair;
-    stage.nodes[A].function.post_send(pair, answer).expect("room");
+    stage.nodes[A].send(answer);
 }
 
 /// Raises the soft limit of open descriptors to `needed`, if the hard limit allows it.

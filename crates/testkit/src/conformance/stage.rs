@@ -1,10 +1,13 @@
 //! Nodes in one thread, driven in turn: the simplest way to run both sides of a check.
 
+use super::patience::limit;
 use super::{Fixture, Patience};
 use bellwire::{
-    Address, Completion, CompletionQueue, Counters, Device, DeviceOptions, Error, Function,
-    FunctionOptions, QueuePair, QueuePairOptions, Refused, Status,
+    Address, Atomic, Buffer, Completion, CompletionQueue, ConnectionRequest, Counters, Device,
+    DeviceOptions, Error, Function, FunctionOptions, Get, Listener, MemoryRegion, Message, Put,
+    QueuePair, QueuePairOptions, QueuePairState, Refused, Rights, Status, Wait,
 };
+use std::fmt::Display;
 
 /// The first node of a stage.
 pub const A: usize = 0;
@@ -86,6 +89,75 @@ impl Node {
         self.function.post_receive(queue_pair, vec![0xee; bytes], context).expect("room for it");
     }
 
+    /// Posts a receive into `buffer` to the node's queue pair.
+    #[track_caller]
+    pub fn receive_into(&mut self, buffer: impl Into<Buffer>, context: u64) {
+        self.function.post_receive(self.queue_pair, buffer, context).expect("room for it");
+    }
+
+    /// Posts a message to the node's queue pair.
+    #[track_caller]
+    pub fn send(&mut self, message: Message<'_>) {
+        self.send_on(self.queue_pair, message);
+    }
+
+    /// Posts a message to a queue pair.
+    #[track_caller]
+    pub fn send_on(&mut self, queue_pair: QueuePair, message: Message<'_>) {
+        self.function.post_send(queue_pair, message).expect("room for it");
+    }
+
+    /// Posts a put to the node's queue pair.
+    #[track_caller]
+    pub fn put(&mut self, put: Put<'_>) {
+        self.function.post_put(self.queue_pair, put).expect("room for it");
+    }
+
+    /// Posts a get to the node's queue pair.
+    #[track_caller]
+    pub fn get(&mut self, get: Get) {
+        self.function.post_get(self.queue_pair, get).expect("room for it");
+    }
+
+    /// Posts an atomic to the node's queue pair.
+    #[track_caller]
+    pub fn atomic(&mut self, atomic: Atomic) {
+        self.function.post_atomic(self.queue_pair, atomic).expect("room for it");
+    }
+
+    /// The state of the node's queue pair.
+    pub fn state(&self) -> QueuePairState {
+        self.function.query(self.queue_pair).expect("it exists")
+    }
+
+    /// Memory of the library, with all rights.
+    #[track_caller]
+    pub fn region(&mut self, bytes: usize) -> MemoryRegion {
+        self.function.allocate_region(bytes, Rights::all()).expect("room for it")
+    }
+
+    /// Waits for the next completion, within [`limit`]. Panics, with `story`, if none comes.
+    #[track_caller]
+    pub fn wait(&mut self, how: Wait, story: impl Display) -> Completion {
+        let done = self.function.wait(self.completions, how, limit());
+        done.unwrap_or_else(|error| panic!("{story}: {error}\n{:?}", self.counters()))
+    }
+
+    /// Waits for the next completion, which must be a success.
+    #[track_caller]
+    pub fn wait_success(&mut self, how: Wait, story: impl Display) -> Completion {
+        let done = self.wait(how, &story);
+        assert_eq!(done.status, Status::Success, "{story}: {done:?}");
+        done
+    }
+
+    /// Memory of both kinds: the library's, and the program's.
+    #[track_caller]
+    pub fn regions(&mut self, bytes: usize) -> [MemoryRegion; 2] {
+        let brought = self.function.register(vec![0; bytes], Rights::all());
+        [self.region(bytes), brought.expect("room for it")]
+    }
+
     /// The next completion, after one poll at most.
     pub fn poll(&mut self) -> Option<Completion> {
         self.function.poll(self.completions).expect("the queue exists")
@@ -120,6 +192,31 @@ pub fn accepted<D>(result: Result<(), Refused<D>>) -> bool {
         Err(refused) => panic!("{}", refused.error),
     }
 }
+
+/// Asserts that these are the completions of the contexts from 0 on, all with this status and with
+/// their buffers.
+#[track_caller]
+pub fn assert_all_end(completions: impl Iterator<Item = Completion>, status: Status) {
+    let mut contexts = Vec::new();
+    for done in completions {
+        assert_eq!(done.status, status, "{done:?}");
+        assert!(done.buffer.is_some(), "{done:?}");
+        contexts.push(done.context);
+    }
+    contexts.sort();
+    assert_eq!(contexts, (0..contexts.len() as u64).collect::<Vec<_>>());
+}
+
+/// Asserts that a call fails with an error of this pattern, which says something. The error of a
+/// refused descriptor is the reason of the refusal.
+macro_rules! refuses {
+    ($result:expr, $error:pat) => {{
+        let error = bellwire::Error::from($result.map(drop).expect_err("it must be refused"));
+        assert!(matches!(error, $error), "{error:?}");
+        assert!(!error.to_string().is_empty());
+    }};
+}
+pub(crate) use refuses;
 
 /// Asserts the laws that the documentation of the counters states, for every queue pair and at any
 /// time.
@@ -192,10 +289,8 @@ impl<'f> Stage<'f> {
         let function = self.nodes[to.0].function.address().function;
         let there = Address::new(node, function, NUMBER);
         let asking = &mut self.nodes[from.0].function;
-        asking.start_connect(from.1, there, b"", super::patience::limit()).expect("it may ask");
-        let request = self.until("a connection request", |stage| {
-            stage.nodes[to.0].function.poll_request(listener).expect("it listens")
-        });
+        asking.start_connect(from.1, there, b"", limit()).expect("it may ask");
+        let request = self.request(to.0, listener);
         self.nodes[to.0].function.accept(request, to.1, b"").expect("it may accept");
         self.until("the answer", |stage| {
             match stage.nodes[from.0].function.poll_connection(from.1).expect("it is accepted") {
@@ -210,6 +305,19 @@ impl<'f> Stage<'f> {
     pub fn turn(&mut self) -> usize {
         let progress = |node: &mut Node| node.function.progress().expect("progress");
         self.nodes.iter_mut().map(progress).sum()
+    }
+
+    /// Lets every node make progress `count` times.
+    pub fn turns(&mut self, count: usize) {
+        (0..count).for_each(|_| _ = self.turn());
+    }
+
+    /// The next request at a listener of a node.
+    #[track_caller]
+    pub fn request(&mut self, who: usize, listener: Listener) -> ConnectionRequest {
+        self.until("a connection request", |stage| {
+            stage.nodes[who].function.poll_request(listener).expect("it listens")
+        })
     }
 
     /// Lets all nodes make progress until `answer` returns a value. Panics, with a story, if it

@@ -1,11 +1,10 @@
 //! Several threads: functions of one device, and nodes of one job, at the same time.
 
 use super::bytes::{assert_same, pattern};
-use super::patience::limit;
 use super::{Fixture, Node, Patience};
 use bellwire::{
     Address, Atomic, Device, Function, Get, MemoryRegion, Message, Operation, Put, RemoteKey,
-    Rights, Status, Wait,
+    Status, Wait,
 };
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -22,13 +21,12 @@ pub fn devices_are_shared_and_functions_move(fixture: &dyn Fixture) {
         let mut node = node;
         let to = node.address();
         node.receive(8, 1);
-        let pair = node.queue_pair;
-        node.function.post_send(pair, Message::inline(b"to myself").to(to)).expect("room");
+        node.send(Message::inline(b"to myself").to(to));
         node
     });
     let mut node = node.join().expect("the other thread");
     for _ in 0..2 {
-        let done = node.function.wait(node.completions, Wait::Adaptive, limit()).expect("moved");
+        let done = node.wait(Wait::Adaptive, "moved");
         assert!([Status::Success, Status::Truncated].contains(&done.status), "{done:?}");
     }
 }
@@ -59,13 +57,7 @@ pub fn two_nodes_in_two_threads(fixture: &dyn Fixture) {
 fn exchange(first: Node, second: Node, seed: u64) {
     let mut nodes = [first, second];
     let addresses = [0, 1].map(|who| nodes[who].address());
-    let regions = [0, 1].map(|who: usize| {
-        let function = &mut nodes[who].function;
-        [
-            function.allocate_region(100_000, Rights::all()).expect("room"),
-            function.register(vec![0; 100_000], Rights::all()).expect("room"),
-        ]
-    });
+    let regions = [0, 1].map(|who: usize| nodes[who].regions(100_000));
     let keys = [0, 1].map(|who| [0, 1].map(|kind| regions[who][kind].remote_key()));
     let finished = AtomicUsize::new(0);
     std::thread::scope(|scope| {
@@ -92,30 +84,24 @@ fn exchange(first: Node, second: Node, seed: u64) {
 const ROUNDS: u64 = 150;
 
 fn side(node: &mut Node, peer: Address, theirs: [RemoteKey; 2], seed: u64) {
-    let pair = node.queue_pair;
     let sizes = [8, 0, 5_000, 64, 60_000, 8_096];
     let size = |round: u64| sizes[round as usize % sizes.len()];
     let (mut heard, mut told, mut added) = (0, 0, 0);
     for round in 0..ROUNDS {
         node.receive(100_000, round);
-        let send = Message::buffer(pattern(round ^ (seed << 32), size(round))).to(peer).context(0);
-        node.function.post_send(pair, send).expect("room");
+        node.send(Message::buffer(pattern(round ^ (seed << 32), size(round))).to(peer).context(0));
         // Each thread has its own half of the peer's region, so that no other thread writes there.
         let key = theirs[round as usize % 2];
         let at = 64 + (seed & 1) * 40_000;
         let put = Put::new(pattern(round, 300), key.slice(at, 300)).context(1);
-        node.function.post_put(pair, put.event(peer.queue_pair, Some(round))).expect("room");
-        let get = Get::new(key.slice(at, 300), vec![0; 300]).context(2);
-        node.function.post_atomic(pair, Atomic::fetch_add(key.at(0), 1).context(3)).expect("room");
-        let mut open = 3;
-        let mut waited = false;
-        let mut get = Some(get);
+        node.put(put.event(peer.queue_pair, Some(round)));
+        node.atomic(Atomic::fetch_add(key.at(0), 1).context(3));
+        let (mut open, mut waited) = (3, false);
+        let mut get = Some(Get::new(key.slice(at, 300), vec![0; 300]).context(2));
         // A round is over when its own operations are, and the peer's message of the round has
         // come.
         while open > 0 || heard <= round || told <= round || get.is_some() {
-            let done = node.function.wait(node.completions, Wait::Adaptive, limit());
-            let done = done.unwrap_or_else(|error| panic!("round {round}: {error}"));
-            assert_eq!(done.status, Status::Success, "{done:?}");
+            let done = node.wait_success(Wait::Adaptive, format_args!("round {round}"));
             match done.operation {
                 Operation::Receive => {
                     assert_eq!(done.length, size(heard));
@@ -142,7 +128,7 @@ fn side(node: &mut Node, peer: Address, theirs: [RemoteKey; 2], seed: u64) {
                 _ => open -= 1,
             }
             if waited && let Some(get) = get.take() {
-                node.function.post_get(pair, get).expect("room");
+                node.get(get);
             }
         }
     }
@@ -160,7 +146,6 @@ pub fn many_threads_to_one(fixture: &dyn Fixture) {
         for _ in 0..THREADS {
             let mut node = Node::open(fixture);
             scope.spawn(move || {
-                let pair = node.queue_pair;
                 for number in 0..EACH {
                     let bytes = number.to_le_bytes();
                     // One completion in a hundred shows that there is room.
@@ -168,14 +153,13 @@ pub fn many_threads_to_one(fixture: &dyn Fixture) {
                     if number % 100 != 99 {
                         send = send.unsignaled();
                     }
-                    node.function.post_send(pair, send).expect("room");
+                    node.send(send);
                     if number % 100 == 99 {
-                        let done = node.function.wait(node.completions, Wait::Adaptive, limit());
-                        assert_eq!(done.expect("sent").status, Status::Success);
+                        node.wait_success(Wait::Adaptive, "sent");
                     }
                 }
                 node.receive(8, 0);
-                node.function.wait(node.completions, Wait::Block, limit()).expect("the good-bye");
+                node.wait(Wait::Block, "the good-bye");
             });
         }
         let mut next = std::collections::HashMap::new();
@@ -183,8 +167,7 @@ pub fn many_threads_to_one(fixture: &dyn Fixture) {
             receiver.receive(8, context);
         }
         for number in 0..THREADS as u64 * EACH {
-            let done = receiver.function.wait(receiver.completions, Wait::Adaptive, limit());
-            let done = done.unwrap_or_else(|error| panic!("after {number}: {error}, {next:?}"));
+            let done = receiver.wait(Wait::Adaptive, format_args!("after {number}, {next:?}"));
             let expected = next.entry(done.peer).or_insert(0);
             assert_eq!(done.immediate(), Some(*expected), "{done:?}");
             let bytes = done.buffer.unwrap().into_bytes(8);
@@ -193,11 +176,9 @@ pub fn many_threads_to_one(fixture: &dyn Fixture) {
             receiver.receive(8, 0);
         }
         assert_eq!(next.len(), THREADS);
-        let pair = receiver.queue_pair;
         for peer in next.into_keys() {
-            let bye = Message::inline(b"good-bye").to(peer).unsignaled();
-            receiver.function.post_send(pair, bye).expect("room");
+            receiver.send(Message::inline(b"good-bye").to(peer).unsignaled());
         }
-        receiver.flush(pair);
+        receiver.flush(receiver.queue_pair);
     });
 }

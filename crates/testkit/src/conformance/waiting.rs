@@ -4,7 +4,7 @@ use super::bytes::Random;
 use super::patience::limit;
 use super::stage::{A, B, Stage};
 use super::{Fixture, Node};
-use bellwire::{Address, Atomic, Error, Message, Operation, Put, Rights, Status, Wait};
+use bellwire::{Address, Atomic, Completion, Error, Message, Operation, Put, Status, Wait};
 use rustix::event::{PollFd, PollFlags};
 use std::time::{Duration, Instant};
 
@@ -21,8 +21,7 @@ pub fn sleepers_sleep(fixture: &dyn Fixture) {
     // A known but silent peer matters to a device that polls.
     stage.nodes[A].receive(8, 0);
     let to = stage.nodes[A].address();
-    let pair = stage.nodes[B].queue_pair;
-    stage.nodes[B].function.post_send(pair, Message::inline(b"hello").to(to)).expect("room");
+    stage.nodes[B].send(Message::inline(b"hello").to(to));
     stage.success(A);
     for how in [Wait::Block, Wait::Adaptive, Wait::Spin] {
         let node = &mut stage.nodes[A];
@@ -41,33 +40,35 @@ pub fn sleepers_sleep(fixture: &dyn Fixture) {
     }
 }
 
-/// Two nodes in two threads wake each other thousands of times, from `how`, with pauses of all
-/// lengths in between. A lost wake-up shows as a wait that times out.
-fn wake_each_other(fixture: &dyn Fixture, how: Wait, rounds: u64) {
+/// Two nodes in two threads wake each other thousands of times, with pauses of all lengths in
+/// between. `sleep` waits for the next completion; a lost wake-up shows as a wait that times out.
+fn wake_each_other(
+    fixture: &dyn Fixture,
+    seed: u64,
+    rounds: u64,
+    sleep: impl Fn(&mut Node, &str) -> Completion + Sync,
+) {
+    let sleep = &sleep;
     let mut nodes = [Node::open(fixture), Node::open(fixture)];
     let addresses = [A, B].map(|who| nodes[who].address());
     std::thread::scope(|scope| {
         for (who, node) in nodes.iter_mut().enumerate() {
             let peer = addresses[1 - who];
             scope.spawn(move || {
-                let mut random = Random(who as u64 + 1);
-                let pair = node.queue_pair;
+                let mut random = Random(who as u64 + seed);
                 for round in 0..rounds {
                     node.receive(8, round);
                     let bytes = round.to_le_bytes();
                     let ball = || Message::inline(&bytes).to(peer).unsignaled();
                     if who == A {
-                        node.function.post_send(pair, ball()).expect("room");
+                        node.send(ball());
                     }
-                    let done = node.function.wait(node.completions, how, limit());
-                    let done = done.unwrap_or_else(|error| {
-                        panic!("node {who} in round {round}: {error}\n{:?}", node.counters())
-                    });
+                    let done = sleep(node, &format!("node {who} in round {round}"));
                     assert_eq!((done.status, done.context), (Status::Success, round));
                     pause(&mut random);
                     if who == B {
-                        node.function.post_send(pair, ball()).expect("room");
-                        node.flush(pair);
+                        node.send(ball());
+                        node.flush(node.queue_pair);
                     }
                 }
             });
@@ -87,12 +88,12 @@ fn pause(random: &mut Random) {
 /// No wake-up is lost over thousands of sleeps in the kernel, at all delays between falling asleep
 /// and waking.
 pub fn no_wake_up_is_lost_blocking(fixture: &dyn Fixture) {
-    wake_each_other(fixture, Wait::Block, 4_000);
+    wake_each_other(fixture, 1, 4_000, |node, story| node.wait(Wait::Block, story));
 }
 
 /// No wake-up is lost when the sleeper spins first.
 pub fn no_wake_up_is_lost_adapting(fixture: &dyn Fixture) {
-    wake_each_other(fixture, Wait::Adaptive, 4_000);
+    wake_each_other(fixture, 1, 4_000, |node, story| node.wait(Wait::Adaptive, story));
 }
 
 /// Every event wakes a sleeper: messages of every length, events of puts, requests and their
@@ -101,36 +102,29 @@ pub fn everything_wakes(fixture: &dyn Fixture) {
     let mut waiting = Node::open(fixture);
     let mut acting = Node::open(fixture);
     let limits = waiting.function.limits();
-    let region = waiting.function.allocate_region(200_000, Rights::all()).expect("room");
-    let brought = waiting.function.register(vec![0; 200_000], Rights::all()).expect("room");
+    let regions = waiting.regions(200_000);
     let (to, from) = (waiting.address(), acting.address());
     let long = (limits.packet_bytes * 40).min(200_000);
     let sizes = [0, 8, limits.eager_bytes, limits.eager_bytes + 1, long];
     std::thread::scope(|scope| {
-        let keys = [region.remote_key(), brought.remote_key()];
+        let keys = [regions[0].remote_key(), regions[1].remote_key()];
         let actor = scope.spawn(move || {
             let node = &mut acting;
             let pair = node.queue_pair;
             let mut random = Random(5);
             let mut finish = |node: &mut Node| {
-                let done = node.function.wait(node.completions, Wait::Block, limit());
-                assert_eq!(done.expect("its own operation").status, Status::Success);
+                node.wait_success(Wait::Block, "its own operation");
                 pause(&mut random);
             };
             for _ in 0..20 {
                 for size in sizes {
-                    node.function
-                        .post_send(pair, Message::buffer(vec![1; size]).to(to))
-                        .expect("room");
+                    node.send(Message::buffer(vec![1; size]).to(to));
                     finish(node);
                     for key in keys {
                         let put = Put::new(vec![1; size], key.slice(0, size as u64));
-                        let put = put.event(to.queue_pair, None);
-                        node.function.post_put(pair, put).expect("room");
+                        node.put(put.event(to.queue_pair, None));
                         finish(node);
-                        node.function
-                            .post_atomic(pair, Atomic::fetch_add(key.at(0), 1))
-                            .expect("room");
+                        node.atomic(Atomic::fetch_add(key.at(0), 1));
                         finish(node);
                     }
                 }
@@ -144,8 +138,8 @@ pub fn everything_wakes(fixture: &dyn Fixture) {
             for size in sizes {
                 node.receive(size, 0);
                 for expected in [Operation::Receive, Operation::RemotePut, Operation::RemotePut] {
-                    let done = node.function.wait(node.completions, Wait::Block, limit());
-                    let done = done.unwrap_or_else(|e| panic!("{expected:?} of {size} bytes: {e}"));
+                    let story = format_args!("{expected:?} of {size} bytes");
+                    let done = node.wait(Wait::Block, story);
                     assert_eq!((done.operation, done.length), (expected, size), "{done:?}");
                     assert_eq!(done.peer, from);
                 }
@@ -166,7 +160,7 @@ pub fn everything_wakes(fixture: &dyn Fixture) {
         }
         drop(actor.join().expect("the other side"));
         // The peer's end wakes too.
-        let gone = node.function.wait(node.completions, Wait::Block, limit()).expect("its end");
+        let gone = node.wait(Wait::Block, "its end");
         assert_eq!((gone.status, gone.context), (Status::PeerGone, 33));
     });
 }
@@ -182,26 +176,20 @@ pub fn a_sleeping_sender_goes_on(fixture: &dyn Fixture) {
     let to = receiver.address();
     std::thread::scope(|scope| {
         scope.spawn(move || {
-            let pair = sender.queue_pair;
             let (mut posted, mut finished) = (0, 0);
             while finished < MESSAGES {
                 while posted < MESSAGES && posted - finished < 256 {
-                    let send = Message::buffer(vec![1; eager]).to(to).immediate(posted);
-                    sender.function.post_send(pair, send).expect("room");
+                    sender.send(Message::buffer(vec![1; eager]).to(to).immediate(posted));
                     posted += 1;
                 }
-                let done = sender.function.wait(sender.completions, Wait::Block, limit());
-                let done = done.unwrap_or_else(|error| {
-                    panic!("after {finished} sends: {error}\n{:?}", sender.counters())
-                });
-                assert_eq!(done.status, Status::Success);
+                sender.wait_success(Wait::Block, format_args!("after {finished} sends"));
                 finished += 1;
             }
             // Stays until everything was received.
             let last = sender.function.wait(sender.completions, Wait::Block, Duration::ZERO);
             assert!(matches!(last, Err(Error::TimedOut { .. })), "{last:?}");
             sender.receive(8, 0);
-            sender.function.wait(sender.completions, Wait::Block, limit()).expect("the good-bye");
+            sender.wait(Wait::Block, "the good-bye");
         });
         let mut random = Random(16);
         let mut received = 0;
@@ -214,57 +202,27 @@ pub fn a_sleeping_sender_goes_on(fixture: &dyn Fixture) {
             }
             for _ in 0..random.below(250).min((MESSAGES - received) as usize) {
                 receiver.receive(eager, received);
-                let done = receiver.function.wait(receiver.completions, Wait::Block, limit());
-                let done = done.unwrap_or_else(|error| {
-                    panic!("after {received} messages: {error}\n{:?}", receiver.counters())
-                });
+                let story = format_args!("after {received} messages");
+                let done = receiver.wait(Wait::Block, story);
                 assert_eq!(done.immediate(), Some(received));
                 peer = Some(done.peer);
                 received += 1;
             }
         }
-        let pair = receiver.queue_pair;
-        let bye = Message::inline(b"good-bye").to(peer.expect("somebody sent"));
-        receiver.function.post_send(pair, bye).expect("room");
-        receiver.function.wait(receiver.completions, Wait::Block, limit()).expect("sent");
+        receiver.send(Message::inline(b"good-bye").to(peer.expect("somebody sent")));
+        receiver.wait(Wait::Block, "the good-bye is sent");
     });
 }
 
 /// A function's descriptor works with `poll(2)`. Once armed, it becomes readable when there is
 /// something to do, and no event is missed between arming and waiting.
 pub fn the_descriptor_composes_with_poll(fixture: &dyn Fixture) {
-    const ROUNDS: u64 = 1_500;
-    let mut nodes = [Node::open(fixture), Node::open(fixture)];
-    let addresses = [A, B].map(|who| nodes[who].address());
-    std::thread::scope(|scope| {
-        for (who, node) in nodes.iter_mut().enumerate() {
-            let peer = addresses[1 - who];
-            scope.spawn(move || {
-                let mut random = Random(who as u64 + 7);
-                let pair = node.queue_pair;
-                for round in 0..ROUNDS {
-                    node.receive(8, round);
-                    let bytes = round.to_le_bytes();
-                    let ball = || Message::inline(&bytes).to(peer).unsignaled();
-                    if who == A {
-                        node.function.post_send(pair, ball()).expect("room");
-                    }
-                    let done = by_poll(node, &format!("node {who}, round {round}"));
-                    assert_eq!((done.status, done.context), (Status::Success, round));
-                    pause(&mut random);
-                    if who == B {
-                        node.function.post_send(pair, ball()).expect("room");
-                        node.flush(pair);
-                    }
-                }
-            });
-        }
-    });
+    wake_each_other(fixture, 7, 1_500, by_poll);
 }
 
 /// Waits for the next completion by `poll(2)` among other descriptors.
 #[track_caller]
-fn by_poll(node: &mut Node, story: &str) -> bellwire::Completion {
+fn by_poll(node: &mut Node, story: &str) -> Completion {
     let since = Instant::now();
     loop {
         if let Some(done) = node.poll() {
@@ -294,12 +252,10 @@ pub fn a_polling_sender_goes_on(fixture: &dyn Fixture) {
     let to = receiver.address();
     std::thread::scope(|scope| {
         scope.spawn(move || {
-            let pair = sender.queue_pair;
             let mut posted = 0;
             for finished in 0..MESSAGES {
                 while posted < MESSAGES && posted - finished < 256 {
-                    let send = Message::buffer(vec![1; eager]).to(to).immediate(posted);
-                    sender.function.post_send(pair, send).expect("room");
+                    sender.send(Message::buffer(vec![1; eager]).to(to).immediate(posted));
                     posted += 1;
                 }
                 let done = by_poll(&mut sender, &format!("after {finished} sends"));
@@ -325,8 +281,7 @@ pub fn an_armed_descriptor_is_silent(fixture: &dyn Fixture) {
     let [from, to] = [A, B].map(|who| stage.nodes[who].address());
     // The link is up.
     stage.nodes[B].receive(8, 0);
-    let pair = stage.nodes[A].queue_pair;
-    stage.nodes[A].function.post_send(pair, Message::inline(b"hello").to(to)).expect("room");
+    stage.nodes[A].send(Message::inline(b"hello").to(to));
     assert_eq!(stage.success(B).peer, from);
     stage.success(A);
     let readable = |stage: &Stage<'_>, milliseconds: i64| {
@@ -341,7 +296,7 @@ pub fn an_armed_descriptor_is_silent(fixture: &dyn Fixture) {
         });
         // Only this node is driven now: `until` stops driving nodes after its answer.
         assert!(!readable(&stage, 3), "nothing has come");
-        stage.nodes[A].function.post_send(pair, Message::inline(b"wake").to(to)).expect("room");
+        stage.nodes[A].send(Message::inline(b"wake").to(to));
         let mut patience = super::Patience::new();
         while !readable(&stage, 10) {
             stage.nodes[A].function.progress().expect("progress");

@@ -69,7 +69,7 @@ fn connections(stage: &mut Stage<'_>, rounds: u64) {
         stage.nodes[B].receive_on(pairs[B], 8, round);
         stage.nodes[B].receive_on(pairs[B], 8, round);
         let node = &mut stage.nodes[A];
-        node.function.post_send(pairs[A], Message::inline(b"hello").unsignaled()).expect("room");
+        node.send_on(pairs[A], Message::inline(b"hello").unsignaled());
         assert_eq!(stage.success(B).length, 5);
         stage.nodes[A].function.disconnect(pairs[A]).expect("connected");
         assert_eq!(stage.next(B).status, Status::PeerGone);
@@ -86,9 +86,7 @@ fn functions(stage: &mut Stage<'_>, rounds: u64) {
         let mut node = Node::of(device, 1, &Default::default());
         let region = node.function.allocate_region(10_000, bellwire::Rights::all()).expect("room");
         stage.nodes.push(node);
-        let pair = stage.nodes[A].queue_pair;
-        let put = bellwire::Put::new(vec![1; 10_000], region.remote_key());
-        stage.nodes[A].function.post_put(pair, put).expect("room");
+        stage.nodes[A].put(bellwire::Put::new(vec![1; 10_000], region.remote_key()));
         stage.success(A);
         let lost = stage.nodes[A].counters().function.links_lost;
         stage.nodes.pop();

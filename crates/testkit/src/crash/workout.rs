@@ -4,7 +4,7 @@ use crate::conformance::bytes::{assert_same, pattern};
 use crate::conformance::{Node, Patience};
 use bellwire::{
     Address, Atomic, Buffer, Completion, ConnectionState, Error, Get, MemoryRegion, Message,
-    Operation, Put, Refused, RemoteKey, Rights, Status, Wait,
+    Operation, Put, Refused, RemoteKey, Status, Wait,
 };
 use std::time::Duration;
 
@@ -36,19 +36,9 @@ pub struct Workout<'g> {
 impl<'g> Workout<'g> {
     /// A workout at `node`.
     pub fn new(mut node: Node, to: Option<Address>, gone: impl FnMut() -> bool + 'g) -> Self {
-        let regions = [
-            node.function.allocate_region(REGION, Rights::all()).expect("room"),
-            node.function.register(vec![0; REGION], Rights::all()).expect("room"),
-        ];
-        Workout {
-            node,
-            to,
-            gone: Box::new(gone),
-            open: 0,
-            heard: 0,
-            after_first_post: None,
-            regions,
-        }
+        let regions = node.regions(REGION);
+        let gone = Box::new(gone);
+        Workout { node, to, gone, open: 0, heard: 0, after_first_post: None, regions }
     }
 
     /// Runs something once, after the first post and before any poll.

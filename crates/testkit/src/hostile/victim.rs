@@ -125,8 +125,7 @@ impl Traffic {
             let key = self.regions[1 - side].remote_key().slice(64, 10_000);
             let bytes = pattern(self.random.0, 10_000);
             let function = &mut stage.nodes[from].function;
-            let put = Put::new(bytes.clone(), key);
-            function.post_put(self.pairs[side], put).expect("room");
+            function.post_put(self.pairs[side], Put::new(bytes.clone(), key)).expect("room");
             for &size in &sizes {
                 let send = Message::buffer(pattern(size as u64, size));
                 function.post_send(self.pairs[side], send).expect("room");

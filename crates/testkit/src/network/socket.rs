@@ -1,5 +1,7 @@
 //! Packet sockets: all frames of one interface, unchanged.
 
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::net::SendFlags;
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -51,19 +53,13 @@ impl PacketSocket {
 
     /// Sends a frame. Returns whether the kernel took it.
     pub fn send(&self, frame: &[u8]) -> bool {
-        // SAFETY: the kernel reads no more than the length of the slice.
-        let sent = unsafe { libc::send(self.0.as_raw_fd(), frame.as_ptr().cast(), frame.len(), 0) };
-        sent >= 0
+        rustix::net::send(&self.0, frame, SendFlags::empty()).is_ok()
     }
 }
 
 /// Sleeps until one of two sockets has a frame, for one millisecond at most.
 pub fn wait(sockets: &[PacketSocket; 2]) {
-    let mut polled = [0, 1].map(|number| libc::pollfd {
-        fd: sockets[number].0.as_raw_fd(),
-        events: libc::POLLIN,
-        revents: 0,
-    });
-    // SAFETY: two entries, which are ours.
-    unsafe { libc::poll(polled.as_mut_ptr(), 2, 1) };
+    let mut polled = [0, 1].map(|number| PollFd::new(&sockets[number].0, PollFlags::IN));
+    let millisecond = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+    let _ = rustix::event::poll(&mut polled, Some(&millisecond));
 }

@@ -102,9 +102,7 @@ impl Traffic {
                 bytes.push(0);
             }
             let there = stage.nodes[to].address();
-            let send = Message::buffer(bytes).to(there).context(number as u64);
-            let pair = stage.nodes[from].queue_pair;
-            stage.nodes[from].function.post_send(pair, send).expect("room");
+            stage.nodes[from].send(Message::buffer(bytes).to(there).context(number as u64));
             self.flows[number].posted += 1;
         }
         for who in 0..stage.nodes.len() {

@@ -124,7 +124,7 @@ impl FrameHeader {
     /// Reads the header of `bytes`, which may have padding behind the frame.
     ///
     /// # Errors
-    /// [`WireError::Truncated`] if header, check value or any byte of `length` is missing,
+    /// [`WireError::Truncated`] if header, check value or any byte of `length` is missing.
     /// [`WireError::UnknownCode`] for a foreign first byte or an unknown kind,
     /// [`WireError::Reserved`] for unknown flags.
     #[inline]

@@ -26,8 +26,8 @@
 //!   | what   | queue pair                        |
 //!   +--------+-----------------------------------+
 //! ```
-//! `what` is the gate of the sender's queue pair (0 closed, 1 open, 2 stopped). 3 asks for the gate
-//! of the receiver's queue pair, now and at each change.
+//! `what` is the gate of the sender's queue pair: 0 closed, 1 open, 2 stopped. A 3 asks for the
+//! gate of the receiver's queue pair, now and at each change.
 
 use super::array;
 use crate::WireError;

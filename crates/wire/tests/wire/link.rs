@@ -99,8 +99,8 @@ proptest! {
     }
 }
 
-/// A network packet of L DW, with its 4-DW header, takes L + 5 DW in the standard form and L + 1 in
-/// the optimised one.
+/// A network packet of L DW has a 4-DW header besides. It takes L + 5 DW in the standard form and
+/// L + 1 in the optimised one.
 // shows: S-10, S-11, B-20
 #[test]
 fn sizes_are_those_of_the_paper() {

@@ -16,8 +16,8 @@ mod side;
 use crate::command::{Outcome, print_json};
 use anyhow::Result;
 
-/// The device.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Carrier {
     /// Ethernet frames, in two network namespaces that the command makes (root)
     Eth,

@@ -37,7 +37,6 @@ impl Place {
         }
     }
 
-    /// The device of a side.
     pub fn device(&self, side: usize) -> String {
         match self.carrier {
             Carrier::Eth => format!("eth:{WIRE}"),
@@ -45,7 +44,6 @@ impl Place {
         }
     }
 
-    /// The IP address of a side.
     pub fn address(&self, side: usize) -> Ipv4Addr {
         let last = side as u8 + 1;
         match self.carrier {

@@ -20,7 +20,6 @@ use std::fmt;
 struct Ratio {
     /// What is compared.
     what: &'static str,
-    /// Measured in this run.
     measured: f64,
     /// In the model of the paper's cluster.
     model: f64,
@@ -34,20 +33,15 @@ struct Ratio {
     is_calibrated: bool,
 }
 
-/// The printed report.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// `eth` or `udp`.
-    carrier: &'static str,
+    carrier: Carrier,
     /// The device's description of itself.
     device: String,
     /// Processors of both sides; none: the system chose.
     cpus: Vec<usize>,
-    /// All figures.
     findings: Vec<Finding>,
-    /// The comparison.
     ratios: Vec<Ratio>,
-    /// Notes for the reader.
     notes: Vec<&'static str>,
 }
 
@@ -123,10 +117,6 @@ impl Report {
             notes.push("There is one processor: who polls keeps it from the other side, and times are the scheduler's.");
         }
         let Findings { device, cpus, all } = found;
-        let carrier = match carrier {
-            Carrier::Eth => "eth",
-            Carrier::Udp => "udp",
-        };
         Ok(Report { carrier, device, cpus, findings: all, ratios, notes })
     }
 }

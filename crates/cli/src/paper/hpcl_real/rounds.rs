@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 
 /// Sizes in bytes: the paper's two, a smaller one, and one between.
 pub const SIZES: [usize; 4] = [8, 128, 512, 1196];
-/// Rounds of each measurement.
 const ROUNDS: usize = 5;
 /// Target duration of one measurement in one round.
 const SAMPLE: Duration = Duration::from_millis(30);
@@ -33,7 +32,6 @@ pub enum Way {
     Tcp,
 }
 
-/// All ways.
 pub const WAYS: [Way; 3] = [Way::Polling, Way::Asleep, Way::Tcp];
 
 /// The result for one program, way and size.
@@ -41,15 +39,12 @@ pub const WAYS: [Way; 3] = [Way::Polling, Way::Asleep, Way::Tcp];
 pub struct Finding {
     /// `pingpong` or `burst`.
     pub program: &'static str,
-    /// The way.
     pub way: Way,
     /// Length of a message.
     pub bytes: usize,
     /// Median of the rounds. Pingpong: round trip in microseconds. Burst: message bytes per second.
     pub median: f64,
-    /// Least.
     pub least: f64,
-    /// Most.
     pub most: f64,
 }
 
@@ -59,7 +54,6 @@ pub struct Findings {
     pub device: String,
     /// Processors of the sides; none: the system chose.
     pub cpus: Vec<usize>,
-    /// All results.
     pub all: Vec<Finding>,
 }
 
@@ -71,7 +65,6 @@ struct Order {
     count: u64,
 }
 
-/// Measures everything.
 pub fn measure(place: &Place) -> Result<Findings> {
     let cpus: Vec<usize> = crate::cpu::allowed_apart().into_iter().take(2).collect();
     let cpus = if cpus.len() == 2 { cpus } else { Vec::new() };
@@ -239,7 +232,6 @@ impl Side {
 }
 
 impl Way {
-    /// The way as text.
     pub fn name(self) -> &'static str {
         match self {
             Way::Polling => "Bellwire, polling",
@@ -250,7 +242,6 @@ impl Way {
 }
 
 impl Findings {
-    /// The median of one program, way and size.
     pub fn median(&self, program: &str, way: Way, bytes: usize) -> Result<f64> {
         let found =
             self.all.iter().find(|one| (one.program, one.way, one.bytes) == (program, way, bytes));

@@ -13,7 +13,6 @@ use std::time::Duration;
 /// A program of the paper (H-28).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Program {
-    /// Round trips.
     PingPong,
     /// Messages one way, and an answer after the last one.
     Burst,
@@ -21,11 +20,9 @@ pub enum Program {
 
 /// Messages in flight in a burst.
 const WINDOW: usize = 256;
-/// Longest message.
 pub const LONGEST_BYTES: usize = 2048;
 /// Longest wait for the other side.
 pub const PATIENCE: Duration = Duration::from_secs(10);
-/// The answer to a burst.
 const ANSWER_BYTES: usize = 8;
 
 /// One side's end of a Bellwire device.
@@ -59,7 +56,6 @@ impl Bellwire {
         Ok((side, device.describe()))
     }
 
-    /// Runs a program with one way of waiting.
     pub fn run(&mut self, program: Program, how: Wait, bytes: usize, count: u64) -> Result<()> {
         match program {
             Program::PingPong => self.ping_pong(how, bytes, count),
@@ -137,16 +133,14 @@ impl Bellwire {
 
     fn post(&mut self) -> Result<()> {
         let buffer = self.free.pop().context("all receive buffers are posted")?;
-        self.function.post_receive(self.pair, buffer, 0).map_err(Error::from)?;
-        Ok(())
+        Ok(self.function.post_receive(self.pair, buffer, 0).map_err(Error::from)?)
     }
 
     fn send(&mut self, bytes: usize, number: u64, signaled: bool) -> Result<()> {
         mark(&mut self.message[..bytes], number);
         let send = Message::inline(&self.message[..bytes]).to(self.peer);
         let send = if signaled { send } else { send.unsignaled() };
-        self.function.post_send(self.pair, send).map_err(Error::from)?;
-        Ok(())
+        Ok(self.function.post_send(self.pair, send).map_err(Error::from)?)
     }
 
     fn receive(&mut self, how: Wait, bytes: usize, due: u64) -> Result<()> {
@@ -172,14 +166,12 @@ pub struct Tcp {
 }
 
 impl Tcp {
-    /// An end of `stream`.
     pub fn new(stream: TcpStream, leads: bool) -> Result<Tcp> {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         Ok(Tcp { leads, stream, buffer: vec![0; 64 << 10] })
     }
 
-    /// Runs a program.
     pub fn run(&mut self, program: Program, bytes: usize, count: u64) -> Result<()> {
         // A burst shares segments, as in the paper's figure. A ping-pong has only one message to
         // send, so nothing to share.

@@ -7,7 +7,7 @@ use bellwire_model::markup::escaped;
 
 use super::mark::COLOURS;
 use super::scale::{Scale, number};
-use super::{Chart, Key, Table, WIDTH, colour, mark, origin_name, point};
+use super::{Chart, Key, Table, WIDTH, colour, mark, origin_name, point, upright};
 
 const TOP: f64 = 26.0;
 const PLOT: f64 = 210.0;
@@ -71,8 +71,10 @@ impl Frame {
     /// Lines, numbers and labels.
     fn drawn(&self, x: &Axis, y: &Axis) -> String {
         let left = self.left;
-        let mut out =
-            format!("<g aria-hidden=\"true\"><text x=\"4\" y=\"14\">{}</text>\n", label(y));
+        let mut out = format!(
+            "<g aria-hidden=\"true\"><text x=\"4\" y=\"14\">{}</text>\n",
+            escaped(&label(y))
+        );
         for tick in self.y.ticks() {
             let Some(place) = self.y.place(tick.at) else { continue };
             let at = BOTTOM - PLOT * place;
@@ -88,14 +90,7 @@ impl Frame {
         }
         for tick in self.x.ticks() {
             let Some(place) = self.x.place(tick.at) else { continue };
-            let at = self.x_at(place);
-            let _ = writeln!(
-                out,
-                "<path class=\"line\" d=\"M{at:.1} {TOP}V{BOTTOM}\"/>\
-                 <text class=\"tick middle\" x=\"{at:.1}\" y=\"{:.1}\">{}</text>",
-                BOTTOM + 16.0,
-                tick.label
-            );
+            out.push_str(&upright(self.x_at(place), TOP, BOTTOM, tick));
         }
         let _ = writeln!(
             out,
@@ -103,7 +98,7 @@ impl Frame {
              <text class=\"middle\" x=\"{:.1}\" y=\"{:.1}\">{}</text></g>",
             (left + RIGHT) / 2.0,
             BOTTOM + 36.0,
-            label(x)
+            escaped(&label(x))
         );
         out
     }
@@ -153,8 +148,10 @@ impl Frame {
 
 /// The quantity along an axis, and its unit.
 fn label(axis: &Axis) -> String {
-    let unit = if axis.unit.is_empty() { String::new() } else { format!(", {}", axis.unit) };
-    escaped(&format!("{}{unit}", axis.label))
+    match axis.unit {
+        "" => axis.label.to_owned(),
+        unit => format!("{}, {unit}", axis.label),
+    }
 }
 
 fn with_unit(value: f64, unit: &str) -> String {
@@ -173,19 +170,12 @@ fn table(Figure { x, y, series, .. }: &Figure) -> Table {
         of.sort_by(f64::total_cmp);
         of.windows(2).any(|pair| pair[0] == pair[1])
     });
-    let heading = |axis: &Axis| match axis.unit {
-        "" => axis.label.to_owned(),
-        unit => format!("{}, {unit}", axis.label),
-    };
     let name = |curve: &Series| format!("{} ({})", curve.name, origin_name(curve.origin));
     if repeats || places.len() > 2 * longest {
         let rows = series.iter().flat_map(|curve| {
             curve.points.iter().map(|at| vec![name(curve), number(at.0), number(at.1)])
         });
-        return Table {
-            head: vec!["curve".to_owned(), heading(x), heading(y)],
-            rows: rows.collect(),
-        };
+        return Table { head: vec!["curve".to_owned(), label(x), label(y)], rows: rows.collect() };
     }
     let value = |curve: &Series, place: f64| {
         let found = curve.points.iter().find(|at| at.0.total_cmp(&place).is_eq());
@@ -195,6 +185,6 @@ fn table(Figure { x, y, series, .. }: &Figure) -> Table {
         let values = series.iter().map(|curve| value(curve, *place));
         std::iter::once(number(*place)).chain(values).collect()
     };
-    let head = std::iter::once(heading(x)).chain(series.iter().map(name)).collect();
+    let head = std::iter::once(label(x)).chain(series.iter().map(name)).collect();
     Table { head, rows: places.iter().map(row).collect() }
 }

@@ -14,7 +14,8 @@ use bellwire_model::markup::escaped;
 use std::fmt::Write;
 
 pub use curves::curves;
-pub use mark::{colour, mark, origin_name};
+use mark::{colour, mark, origin_name};
+use scale::Tick;
 
 /// Width of every drawing.
 pub const WIDTH: f64 = 420.0;
@@ -149,6 +150,15 @@ fn cut(text: &str, letters: usize) -> String {
     let mut cut: String = text.chars().take(letters.saturating_sub(1)).collect();
     cut.push('…');
     cut
+}
+
+/// The line and the label of a tick on the horizontal axis.
+fn upright(x: f64, top: f64, bottom: f64, tick: &Tick) -> String {
+    let (below, label) = (bottom + 16.0, &tick.label);
+    format!(
+        "<path class=\"line\" d=\"M{x:.1} {top}V{bottom}\"/>\
+         <text class=\"tick middle\" x=\"{x:.1}\" y=\"{below:.1}\">{label}</text>\n"
+    )
 }
 
 /// A point with a tooltip.

@@ -7,7 +7,7 @@ use bellwire_model::experiment::{Axis, Origin, Report, Role, Value};
 use bellwire_model::markup::escaped;
 
 use super::scale::{Scale, error, number};
-use super::{Chart, Key, Table, WIDTH, colour, cut, mark, origin_name, point};
+use super::{Chart, Key, Table, WIDTH, colour, cut, mark, origin_name, point, upright};
 
 /// Most rows of a drawing; a longer list is split.
 const ROWS: usize = 20;
@@ -76,15 +76,9 @@ fn chart(title: String, values: &[&Value], scale: &Scale) -> Chart {
     let mut body = String::from("<g aria-hidden=\"true\">\n");
     for tick in scale.ticks() {
         let Some(x) = scale.place(tick.at).map(at) else { continue };
-        // Writing into a string cannot fail.
-        let _ = writeln!(
-            body,
-            "<path class=\"line\" d=\"M{x:.1} {TOP}V{bottom}\"/>\
-             <text class=\"tick middle\" x=\"{x:.1}\" y=\"{:.1}\">{}</text>",
-            bottom + 16.0,
-            tick.label
-        );
+        body.push_str(&upright(x, TOP, bottom, tick));
     }
+    // Writing into a string cannot fail.
     let _ = writeln!(
         body,
         "<path class=\"axis\" d=\"M{LEFT} {bottom}H{RIGHT}\"/>\
