@@ -88,30 +88,31 @@ impl Span {
     }
 }
 
-impl Add<Span> for Time {
-    type Output = Time;
-    fn add(self, span: Span) -> Time {
-        Time(self.0 + span.0)
-    }
+/// Implements an operator of two quantities.
+macro_rules! operator {
+    ($Op:ident::$op:ident($left:ident: $Left:ty, $right:ident: $Right:ty) -> $Output:ty = $result:expr) => {
+        impl $Op<$Right> for $Left {
+            type Output = $Output;
+            fn $op(self, $right: $Right) -> $Output {
+                let $left = self;
+                $result
+            }
+        }
+    };
 }
+
+operator!(Add::add(time: Time, span: Span) -> Time = Time(time.0 + span.0));
+operator!(Sub::sub(time: Time, earlier: Time) -> Span = time.since(earlier));
+operator!(Add::add(span: Span, other: Span) -> Span = Span(span.0 + other.0));
+operator!(Sub::sub(span: Span, other: Span) -> Span = Span(span.0 - other.0));
+operator!(Mul::mul(span: Span, factor: u64) -> Span = Span(span.0 * factor));
+operator!(Div::div(span: Span, divisor: u64) -> Span = Span(span.0 / divisor));
+operator!(Div::div(span: Span, other: Span) -> u64 = span.0 / other.0);
+operator!(Rem::rem(span: Span, other: Span) -> Span = Span(span.0 % other.0));
 
 impl AddAssign<Span> for Time {
     fn add_assign(&mut self, span: Span) {
         self.0 += span.0;
-    }
-}
-
-impl Sub<Time> for Time {
-    type Output = Span;
-    fn sub(self, earlier: Time) -> Span {
-        self.since(earlier)
-    }
-}
-
-impl Add for Span {
-    type Output = Span;
-    fn add(self, other: Span) -> Span {
-        Span(self.0 + other.0)
     }
 }
 
@@ -121,44 +122,9 @@ impl AddAssign for Span {
     }
 }
 
-impl Sub for Span {
-    type Output = Span;
-    fn sub(self, other: Span) -> Span {
-        Span(self.0 - other.0)
-    }
-}
-
 impl SubAssign for Span {
     fn sub_assign(&mut self, other: Span) {
         self.0 -= other.0;
-    }
-}
-
-impl Mul<u64> for Span {
-    type Output = Span;
-    fn mul(self, factor: u64) -> Span {
-        Span(self.0 * factor)
-    }
-}
-
-impl Div<u64> for Span {
-    type Output = Span;
-    fn div(self, divisor: u64) -> Span {
-        Span(self.0 / divisor)
-    }
-}
-
-impl Div for Span {
-    type Output = u64;
-    fn div(self, other: Span) -> u64 {
-        self.0 / other.0
-    }
-}
-
-impl Rem for Span {
-    type Output = Span;
-    fn rem(self, other: Span) -> Span {
-        Span(self.0 % other.0)
     }
 }
 
@@ -171,16 +137,6 @@ impl std::iter::Sum for Span {
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Span(self.0).fmt(f)
-    }
-}
-
-impl fmt::Display for Span {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        print(
-            f,
-            u128::from(self.0),
-            &[(1, "ps"), (1_000, "ns"), (1_000_000, "us"), (1_000_000_000, "ms")],
-        )
     }
 }
 
@@ -240,16 +196,6 @@ impl Frequency {
     }
 }
 
-impl fmt::Display for Frequency {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        print(
-            f,
-            u128::from(self.hz),
-            &[(1, "Hz"), (1_000, "kHz"), (1_000_000, "MHz"), (1_000_000_000, "GHz")],
-        )
-    }
-}
-
 /// An amount of data, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bytes(u64);
@@ -268,16 +214,6 @@ impl Bytes {
     /// Number of pieces of `piece` bytes; the last may be shorter.
     pub const fn pieces(self, piece: Bytes) -> u64 {
         self.0.div_ceil(piece.0)
-    }
-}
-
-impl fmt::Display for Bytes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        print(
-            f,
-            u128::from(self.0),
-            &[(1, "B"), (1 << 10, "KiB"), (1 << 20, "MiB"), (1 << 30, "GiB")],
-        )
     }
 }
 
@@ -323,16 +259,6 @@ impl Rate {
     }
 }
 
-impl fmt::Display for Rate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        print(
-            f,
-            u128::from(self.bytes_per_second),
-            &[(1, "B/s"), (1_000, "kB/s"), (1_000_000, "MB/s"), (1_000_000_000, "GB/s")],
-        )
-    }
-}
-
 /// Why a quantity is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a {what}: {why}; write a number and a unit, such as \"{example}\"")]
@@ -346,12 +272,13 @@ pub struct QuantityError {
 /// A unit's name, and its size in base units.
 type Unit = (&'static str, u128);
 
-/// The kind of a quantity: its name, an example, its units, whether zero is allowed, and its
-/// maximum.
+/// The kind of a quantity: its name, an example, its units and which of them it prints, whether
+/// zero is allowed, and its maximum.
 struct Kind {
     what: &'static str,
     example: &'static str,
     units: &'static [Unit],
+    prints: [usize; 4],
     zero: bool,
     most: u128,
 }
@@ -366,6 +293,7 @@ const SPAN: Kind = Kind {
         ("ms", 1_000_000_000),
         ("s", 1_000_000_000_000),
     ],
+    prints: [0, 1, 2, 3],
     zero: true,
     most: 1 << 62,
 };
@@ -374,6 +302,7 @@ const FREQUENCY: Kind = Kind {
     what: "frequency",
     example: "250 MHz",
     units: &[("Hz", 1), ("kHz", 1_000), ("MHz", 1_000_000), ("GHz", 1_000_000_000)],
+    prints: [0, 1, 2, 3],
     zero: false,
     most: PS_PER_SECOND,
 };
@@ -390,6 +319,7 @@ const BYTES: Kind = Kind {
         ("MiB", 1 << 20),
         ("GiB", 1 << 30),
     ],
+    prints: [0, 4, 5, 6],
     zero: true,
     most: 1 << 62,
 };
@@ -406,6 +336,7 @@ const RATE: Kind = Kind {
         ("MiB/s", 1 << 20),
         ("GiB/s", 1 << 30),
     ],
+    prints: [0, 1, 2, 3],
     zero: false,
     most: 1 << 62,
 };
@@ -453,9 +384,11 @@ fn parse(text: &str, kind: &Kind) -> Result<u64, QuantityError> {
 }
 
 /// Prints in the largest unit that needs no more than three decimals.
-fn print(f: &mut fmt::Formatter<'_>, value: u128, units: &[(u128, &str)]) -> fmt::Result {
+fn print(f: &mut fmt::Formatter<'_>, value: u64, kind: &Kind) -> fmt::Result {
+    let value = u128::from(value);
     let fits = |size: u128| value >= size && (value * 1_000).is_multiple_of(size);
-    let &(size, unit) = units.iter().rev().find(|unit| fits(unit.0)).unwrap_or(&units[0]);
+    let units = kind.prints.map(|at| kind.units[at]);
+    let (unit, size) = units.into_iter().rfind(|unit| fits(unit.1)).unwrap_or(units[0]);
     let thousandths = value % size * 1_000 / size;
     if thousandths == 0 {
         write!(f, "{} {unit}", value / size)
@@ -466,7 +399,13 @@ fn print(f: &mut fmt::Formatter<'_>, value: u128, units: &[(u128, &str)]) -> fmt
 }
 
 macro_rules! text_form {
-    ($type:ident, $made_by:expr, $kind:expr) => {
+    ($type:ident, $made_by:expr, $base:ident, $kind:expr) => {
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                print(f, self.$base(), &$kind)
+            }
+        }
+
         impl std::str::FromStr for $type {
             type Err = QuantityError;
             fn from_str(text: &str) -> Result<$type, QuantityError> {
@@ -498,10 +437,10 @@ macro_rules! text_form {
     };
 }
 
-text_form!(Span, Span, SPAN);
-text_form!(Frequency, Frequency::from_hz, FREQUENCY);
-text_form!(Bytes, Bytes, BYTES);
-text_form!(Rate, Rate::from_bytes_per_second, RATE);
+text_form!(Span, Span, ps, SPAN);
+text_form!(Frequency, Frequency::from_hz, hz, FREQUENCY);
+text_form!(Bytes, Bytes, count, BYTES);
+text_form!(Rate, Rate::from_bytes_per_second, bytes_per_second, RATE);
 
 #[cfg(test)]
 mod tests {
