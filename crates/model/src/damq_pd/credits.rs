@@ -10,8 +10,9 @@ use super::config::{Config, Organisation, Policy};
 pub struct CreditManager {
     /// One for all ports; in SAMQ one per port.
     parts: Vec<Rations>,
-    /// Words granted to each waiting port that its process does not know of yet.
-    offers: Vec<u16>,
+    /// Words granted to each waiting port that its process does not know of yet. Take them to tell
+    /// it.
+    pub(super) offers: Vec<u16>,
     /// Grants, by request and by offer.
     pub grants: u64,
     /// Requests that got no words.
@@ -81,16 +82,6 @@ impl CreditManager {
         self.offers[port as usize] += words;
         self.grants += 1;
         Some(port)
-    }
-
-    /// Takes the offer in order to tell the port's process.
-    pub fn take_offer(&mut self, port: u8) -> u16 {
-        std::mem::take(&mut self.offers[port as usize])
-    }
-
-    /// Whether a port has an offer that its process does not know of.
-    pub fn has_offer(&self, port: u8) -> bool {
-        self.offers[port as usize] > 0
     }
 
     /// Words that are granted to no port.

@@ -235,7 +235,7 @@ impl Hardware {
     /// Whether the buffer has no work in the next cycle.
     fn buffer_rests(&self) -> bool {
         self.buffer.is_empty()
-            || self.engine_stopped && !self.buffer.has_input() && self.buffer.output.run.is_none()
+            || self.engine_stopped && !self.buffer.has_input() && self.buffer.run.is_none()
     }
 
     /// Schedules the next cycle at or after `time`, unless one is scheduled.
@@ -266,7 +266,7 @@ impl Hardware {
         let read = self.buffer.cycle(input, ready);
         self.peak = self.peak.max(self.buffer.inside(Way::Pio));
         // The engine is busy from the moment at which it selects a descriptor.
-        if ready && self.buffer.output.run.is_some() {
+        if ready && self.buffer.run.is_some() {
             self.send_engine.reserve(now, self.cycle * self.config.nic.engine_cycles);
             self.data_reads -= usize::from(self.data_bytes > 0);
         }
@@ -475,9 +475,10 @@ impl Hardware {
     /// Requests one descriptor from host memory; false if it cannot.
     fn prefetch(&mut self, schedule: &mut Schedule<NicEvent>) -> bool {
         let queues = &self.queues;
-        let words = |port: u8| queues[port as usize].next().map_or(0, |message| message.words);
+        let words =
+            |port: u8| queues[port as usize].waiting.front().map_or(0, |message| message.words);
         let Some(port) = self.prefetcher.choose(words) else { return false };
-        let message = self.queues[port as usize].fetch().expect("it rang for one");
+        let message = self.queues[port as usize].waiting.pop_front().expect("it rang for one");
         let passage = self.bus.send_up(schedule.now(), Traffic::DescriptorRead, 0);
         self.journal.note(passage.begins, port, message.number, Step::DescriptorReadBegins);
         let at = passage.arrives + self.memory();
@@ -534,13 +535,14 @@ impl Hardware {
     /// use PIO have no status line: they poll.
     fn tell(&mut self, schedule: &mut Schedule<NicEvent>, port: u8) {
         let status = &mut self.status[port as usize];
-        let news = status.freed > 0 || self.credits.has_offer(port);
+        let offer = &mut self.credits.offers[port as usize];
+        let news = status.freed > 0 || *offer > 0;
         if status.under_way || !news || self.config.host.submission == Submission::Pio {
             return;
         }
         status.under_way = true;
         let freed = std::mem::take(&mut status.freed);
-        let offer = self.credits.take_offer(port);
+        let offer = std::mem::take(offer);
         let passage = self.bus.send_up(schedule.now(), Traffic::Status, STATUS_BYTES);
         later(schedule, passage.arrives, NicEvent::StatusWritten(port, freed, offer));
     }

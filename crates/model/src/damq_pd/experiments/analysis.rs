@@ -2,16 +2,8 @@
 //! instead of computed.
 
 use crate::damq_pd::{Config, LONGEST, Load, Machine, Organisation, Submission};
-use crate::experiment::{Axis, Experiment, Origin, Report};
+use crate::experiment::{Axis, Origin, Report};
 use crate::units::Time;
-
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "analysis",
-    title: "storage, capacity and utilisation, counted",
-    rows: "D-23, D-24, D-25",
-    published: super::PUBLISHED,
-    run,
-};
 
 /// What the ports filled of an interface whose send engine is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,9 +18,6 @@ pub struct Filled {
 
 /// Lets `active` ports submit all they can while nothing leaves. With `queued`, they go on in host
 /// memory when the buffer is full.
-///
-/// # Errors
-/// A sentence, if the run fails.
 pub fn fill(config: &Config, active: usize, queued: bool) -> Result<Filled, String> {
     let mut config = config.clone();
     config.host.submission = if queued { Submission::PioAndDma } else { Submission::Pio };
@@ -41,7 +30,7 @@ pub fn fill(config: &Config, active: usize, queued: bool) -> Result<Filled, Stri
     machine.model.check()?;
     let submitted: u64 = machine.model.processes[0].submitted.iter().sum();
     Ok(Filled {
-        words: machine.model.buffer.memory.depth() - config.nic.landing,
+        words: machine.model.buffer.words.len() - config.nic.landing,
         peak: machine.model.peak,
         submitted: submitted * u64::from(LONGEST),
     })
@@ -56,7 +45,7 @@ pub fn interface(organisation: Organisation, ports: usize, depth: usize) -> Conf
     config
 }
 
-fn run(report: &mut Report) -> Result<(), String> {
+pub(super) fn run(report: &mut Report) -> Result<(), String> {
     let (ports, depth) = (16, 1024);
     let queue = (Config::paper().host.queue * usize::from(LONGEST)) as f64;
     let (samq, damq) = (Organisation::Samq, Organisation::DamqPd);

@@ -3,15 +3,7 @@
 
 use crate::damq_pd::{Config, DescriptorBuffer, Organisation, Way, Word, Write};
 use crate::engine::Random;
-use crate::experiment::{Axis, Experiment, Origin, Report};
-
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "fig9",
-    title: "the run of 3.3",
-    rows: "D-04, D-05, D-06, D-07, D-08, D-26",
-    published: super::PUBLISHED,
-    run,
-};
+use crate::experiment::{Axis, Origin, Report};
 
 /// Ports of the test.
 pub const PORTS: usize = 4;
@@ -96,7 +88,7 @@ fn so_far(samples: &[Sample], word: fn(&Sample) -> Option<u8>) -> Vec<(f64, f64)
     (1..).zip(samples).map(count).collect()
 }
 
-fn run(report: &mut Report) -> Result<(), String> {
+pub(super) fn run(report: &mut Report) -> Result<(), String> {
     const SEEDS: u64 = 1000;
     const CYCLES: usize = 2000;
     let mut claims = Vec::new();

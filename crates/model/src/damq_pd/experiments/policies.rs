@@ -3,16 +3,8 @@
 
 use super::measure::{Measured, Window, fairness, measure};
 use crate::damq_pd::{Config, LONGEST, Load, Policy};
-use crate::experiment::{Experiment, Report};
+use crate::experiment::Report;
 use crate::units::Span;
-
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "policies",
-    title: "grant policies: rate, fairness, latency",
-    rows: "D-14, D-16, D-18",
-    published: super::PUBLISHED,
-    run,
-};
 
 /// Ports of the comparison.
 pub const PORTS: usize = 16;
@@ -40,9 +32,6 @@ pub fn loads() -> [(&'static str, Vec<Load>); 4] {
 }
 
 /// Runs one load under one policy.
-///
-/// # Errors
-/// A sentence, if the run fails.
 pub fn run_one(policy: Policy, loads: &[Load]) -> Result<Measured, String> {
     let mut config = Config::paper();
     config.nic.ports = loads.len();
@@ -50,7 +39,7 @@ pub fn run_one(policy: Policy, loads: &[Load]) -> Result<Measured, String> {
     measure(&config, loads, 1, Window::OPEN)
 }
 
-fn run(report: &mut Report) -> Result<(), String> {
+pub(super) fn run(report: &mut Report) -> Result<(), String> {
     for (name, loads) in loads() {
         for policy in Policy::ALL {
             let run = run_one(policy, &loads)?;

@@ -3,18 +3,10 @@
 
 use super::rate::rate;
 use crate::damq_pd::{Config, Policy};
-use crate::experiment::{Axis, Experiment, Origin, Report};
+use crate::experiment::{Axis, Origin, Report};
 use crate::units::Span;
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "sweep",
-    title: "message rate against depth, policy, read latency",
-    rows: "D-14, D-15",
-    published: super::PUBLISHED,
-    run,
-};
-
-fn run(report: &mut Report) -> Result<(), String> {
+pub(super) fn run(report: &mut Report) -> Result<(), String> {
     let paper = Config::paper();
     let mut add = |what: String, config: &Config, ports: usize, formula: Option<f64>| {
         let rate = rate(config, ports)?;
