@@ -273,25 +273,11 @@ impl Program for Window {
     }
 }
 
-/// Results of a ping-pong.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Latency {
-    /// Mean one-way time.
-    pub one_way: Span,
-    /// The trace hash of the run.
-    pub trace: u64,
-}
-
-/// Runs a ping-pong of `rounds` round trips on a new machine.
+/// Runs a ping-pong of `rounds` round trips on a new machine. Returns the mean one-way time.
 ///
 /// # Errors
 /// A sentence, if the run fails or breaks a law.
-pub fn ping_pong(
-    setup: &Setup,
-    lengths: Lengths,
-    rounds: u64,
-    seed: u64,
-) -> Result<Latency, String> {
+pub fn ping_pong(setup: &Setup, lengths: Lengths, rounds: u64, seed: u64) -> Result<Span, String> {
     let mut running = Machine::new(setup, 2, seed).map_err(|error| error.to_string())?;
     // The receives reach the NICs before the first send: the same processor posts them first.
     let mut program = PingPong::begin(&mut running, lengths, rounds)?;
@@ -299,8 +285,7 @@ pub fn ping_pong(
     running.model.audit(running.schedule.now())?;
     let ended = program.ended.filter(|_| program.faults == 0);
     let ended = ended.ok_or_else(|| format!("{}: the ping-pong did not end", setup.name))?;
-    let one_way = ended.since(Time::ZERO) / (2 * rounds);
-    Ok(Latency { one_way, trace: running.schedule.trace_hash() })
+    Ok(ended.since(Time::ZERO) / (2 * rounds))
 }
 
 /// Results of a window.
@@ -311,8 +296,6 @@ pub struct Flow {
     pub messages_per_second: f64,
     /// From the first post to the last completion of a send.
     pub took: Span,
-    /// The trace hash of the run.
-    pub trace: u64,
     /// The machine afterwards.
     pub running: Machine,
     /// The program afterwards.
@@ -332,7 +315,15 @@ pub fn window(
 ) -> Result<Flow, String> {
     let mut running = Machine::new(setup, 2, seed).map_err(|error| error.to_string())?;
     let mut program = Window::begin(&mut running, lengths, places, messages, true)?;
-    run_window(running, &mut program).map(|(running, took)| flow(running, program, took))
+    let (running, took) = run_window(running, &mut program)?;
+    let seconds = took.ps() as f64 / 1e12;
+    Ok(Flow {
+        megabytes_per_second: program.bytes as f64 / 1e6 / seconds,
+        messages_per_second: messages as f64 / seconds,
+        took,
+        running,
+        program,
+    })
 }
 
 /// Runs a prepared window to its end. Returns the machine and the time from the first post to the
@@ -357,16 +348,4 @@ pub fn run_window(mut running: Machine, program: &mut Window) -> Result<(Machine
         ));
     };
     Ok((running, ended.since(began)))
-}
-
-fn flow(running: Machine, program: Window, took: Span) -> Flow {
-    let seconds = took.ps() as f64 / 1e12;
-    Flow {
-        megabytes_per_second: program.bytes as f64 / 1e6 / seconds,
-        messages_per_second: program.messages as f64 / seconds,
-        took,
-        trace: running.schedule.trace_hash(),
-        running,
-        program,
-    }
 }

@@ -1,36 +1,24 @@
 //! Fig. 6 (M-28, M-29, B-14, B-17): latency and bandwidth of MyVIA, Berkeley VIA and GM on LANai9.
 
 use super::{Curve, LENGTHS, Lengths, Places, SEED, bandwidth, paper, ping_pong, window};
-use crate::experiment::{Axis, Experiment, Origin, Report, Sensitivity};
+use crate::experiment::{Axis, Origin, Report, Sensitivity};
 use crate::myvia::Setup;
 use crate::sensitivity;
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "fig6",
-    title: "latency and bandwidth on LANai9",
-    rows: "M-28, M-29, M-30, B-14, B-17",
-    published: super::PUBLISHED,
-    run,
-};
-
-fn run(report: &mut Report) -> Result<(), String> {
+pub(super) fn run(report: &mut Report) -> Result<(), String> {
     let myvia = Curve::of("MyVIA", &paper("myvia-b")?)?;
     let berkeley_setup = paper("berkeley-b")?;
     let berkeley = Curve::of("Berkeley VIA", &berkeley_setup)?;
     let gm = Curve::of("GM", &paper("gm-b")?)?;
-    let lowest = myvia.latency_at(4);
-    report.value("MyVIA, one way, 4 B", "us", lowest);
+    report.value("MyVIA, one way, 4 B", "us", myvia.latency_at(4));
     for curve in [&berkeley, &gm] {
-        let what = format!("{}, one way, 4 B", curve.name);
-        report.value(what, "us", curve.latency_at(4));
+        report.value(format!("{}, one way, 4 B", curve.name), "us", curve.latency_at(4));
     }
     let at_4k = myvia.bandwidth_at(4096);
     report.value("MyVIA, 4 KB", "MB/s", at_4k);
-    let per_message = 4096.0 / at_4k;
-    report.value("MyVIA, time for a message of 4 KB", "us", per_message);
+    report.value("MyVIA, time for a message of 4 KB", "us", 4096.0 / at_4k);
     for curve in [&myvia, &gm, &berkeley] {
-        let what = format!("{}, 32 KB", curve.name);
-        report.value(what, "MB/s", curve.bandwidth_at(32_768));
+        report.value(format!("{}, 32 KB", curve.name), "MB/s", curve.bandwidth_at(32_768));
     }
     let strict = Setup {
         system: crate::myvia::config::System {
@@ -44,8 +32,7 @@ fn run(report: &mut Report) -> Result<(), String> {
     report.value(what, "MB/s", bandwidth(&strict, 32_768)?);
     for length in [1024, 2048, 4096] {
         let ratio = myvia.bandwidth_at(length) / berkeley.bandwidth_at(length);
-        let what = format!("MyVIA over Berkeley VIA, {length} B");
-        report.value(what, "1", ratio);
+        report.value(format!("MyVIA over Berkeley VIA, {length} B"), "1", ratio);
     }
     let ratio = myvia.bandwidth_at(16_384) / berkeley.bandwidth_at(16_384);
     report.value("the same, 16 KB", "1", ratio);
@@ -88,7 +75,7 @@ fn run(report: &mut Report) -> Result<(), String> {
 /// A sentence, if a run fails.
 pub fn sensitivity() -> Result<Sensitivity, String> {
     sensitivity::sensitivity("MyVIA, 4 KB, ten messages", &paper("myvia-b")?, |setup| {
-        let one_way = ping_pong(setup, Lengths::Fixed(4096), 5, SEED)?.one_way;
+        let one_way = ping_pong(setup, Lengths::Fixed(4096), 5, SEED)?;
         Ok((one_way, window(setup, Lengths::Fixed(4096), Places::Reused, 10, SEED)?.took))
     })
 }

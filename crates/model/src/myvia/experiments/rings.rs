@@ -2,17 +2,9 @@
 //! and low mark.
 
 use super::{MESSAGES, SEED, paper};
-use crate::experiment::{Axis, Experiment, Origin, Report};
+use crate::experiment::{Axis, Origin, Report};
 use crate::myvia::programs::{Lengths, Places, Window, run_window};
 use crate::myvia::{Machine, Setup};
-
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "rings",
-    title: "small ring, low mark, interrupts and an idle NIC",
-    rows: "M-12, M-13, M-14, M-15, M-16, M-17",
-    published: super::PUBLISHED,
-    run,
-};
 
 /// Measures of a window's send queue.
 struct Ring {
@@ -50,7 +42,7 @@ fn with(setup: &Setup, small_ring: usize, low_mark: usize) -> Setup {
     setup
 }
 
-fn run(report: &mut Report) -> Result<(), String> {
+pub(super) fn run(report: &mut Report) -> Result<(), String> {
     let systems = [("LANai4", paper("myvia-a")?), ("LANai9", paper("myvia-b")?)];
     let mut marks = Vec::new();
     let mut lengths = Vec::new();
@@ -120,8 +112,7 @@ fn run(report: &mut Report) -> Result<(), String> {
     let all_at_once = ring(&systems[1].1, 4096, 1000)?;
     let what = "LANai9 as set, 1000 posted at once, 4 KB: interrupts";
     report.value(what, "per 1000", all_at_once.interrupts);
-    let what = "the same: descriptors through the big ring";
-    report.value(what, "%", all_at_once.overflowed);
+    report.value("the same: descriptors through the big ring", "%", all_at_once.overflowed);
     let figure = report.figure(
         "Interrupts by low mark, ring of 16",
         Axis::linear("low mark", ""),
