@@ -140,26 +140,43 @@ impl fmt::Display for Time {
     }
 }
 
+/// A divisor with its inverse, because models divide at every event and a division is slow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Divisor {
+    value: u64,
+    /// 2^64 / value, rounded down.
+    inverse: u64,
+}
+
+impl Divisor {
+    const fn new(value: u64) -> Divisor {
+        let inverse = if value > 1 { ((1u128 << 64) / value as u128) as u64 } else { u64::MAX };
+        Divisor { value, inverse }
+    }
+
+    /// The quotient, rounded up.
+    #[inline]
+    const fn div_ceil(self, dividend: u64) -> u64 {
+        let quotient = ((dividend as u128 * self.inverse as u128) >> 64) as u64;
+        // The inverse is rounded down, so the quotient may be one too low.
+        let rest = dividend - quotient * self.value;
+        quotient + (rest > 0) as u64 + (rest > self.value) as u64
+    }
+}
+
 /// A clock rate, in hertz.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Frequency {
     hz: u64,
-    /// Period in picoseconds, derived from `hz`: stored because models need it at every event and a
-    /// division is slow.
-    period: u64,
-    /// 2^64 / period, rounded down.
-    inverse: u64,
+    /// In picoseconds.
+    period: Divisor,
 }
 
 impl Frequency {
     /// A frequency of `hz` hertz; zero is not a clock, see [`Frequency::period`].
     pub const fn from_hz(hz: u64) -> Frequency {
-        if hz == 0 {
-            return Frequency { hz, period: 0, inverse: 0 };
-        }
-        let period = ((PS_PER_SECOND + hz as u128 / 2) / hz as u128) as u64;
-        let inverse = if period > 1 { ((1u128 << 64) / period as u128) as u64 } else { u64::MAX };
-        Frequency { hz, period, inverse }
+        let period = if hz == 0 { 0 } else { (PS_PER_SECOND + hz as u128 / 2) / hz as u128 };
+        Frequency { hz, period: Divisor::new(period as u64) }
     }
 
     /// A frequency of `mhz` megahertz.
@@ -178,21 +195,14 @@ impl Frequency {
     /// If the frequency is zero, or so high that a cycle rounds to zero; TOML cannot give either.
     #[inline]
     pub const fn period(self) -> Span {
-        assert!(self.period > 0, "a cycle must last a picosecond or more");
-        Span(self.period)
+        assert!(self.period.value > 0, "a cycle must last a picosecond or more");
+        Span(self.period.value)
     }
 
     /// The next edge at or after `time`, with the first at zero: [`Time::edge`] without a division.
     #[inline]
     pub const fn edge(self, time: Time) -> Time {
-        let period = self.period().0;
-        // The inverse is rounded down, so the quotient may be one too low.
-        let quotient = ((time.0 as u128 * self.inverse as u128) >> 64) as u64;
-        let mut before = quotient * period;
-        if time.0 - before >= period {
-            before += period;
-        }
-        Time(if before == time.0 { before } else { before + period })
+        Time(self.period.div_ceil(time.0) * self.period().0)
     }
 }
 
@@ -220,22 +230,18 @@ impl Bytes {
 /// A data rate, in bytes per second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rate {
-    bytes_per_second: u64,
-    /// 2^64 / rate, rounded down. Stored because models need it for each packet and a division is
-    /// slow.
-    inverse: u64,
+    bytes_per_second: Divisor,
 }
 
 impl Rate {
     /// A rate of `rate` bytes per second.
     pub const fn from_bytes_per_second(rate: u64) -> Rate {
-        let inverse = if rate > 1 { ((1u128 << 64) / rate as u128) as u64 } else { u64::MAX };
-        Rate { bytes_per_second: rate, inverse }
+        Rate { bytes_per_second: Divisor::new(rate) }
     }
 
     /// In bytes per second.
     pub const fn bytes_per_second(self) -> u64 {
-        self.bytes_per_second
+        self.bytes_per_second.value
     }
 
     /// How long `bytes` take at this rate, rounded up to a picosecond.
@@ -244,16 +250,11 @@ impl Rate {
     /// If the rate is zero; TOML cannot give that.
     #[inline]
     pub const fn time(self, bytes: Bytes) -> Span {
-        let rate = self.bytes_per_second;
+        let rate = self.bytes_per_second();
         assert!(rate > 0, "at a rate of zero nothing ever comes");
-        // A dividend of 64 bits needs no division, as in `Frequency::edge`.
+        // A dividend of 64 bits needs no division.
         if bytes.0 < 1 << 24 {
-            let dividend = bytes.0 * PS_PER_SECOND as u64;
-            let quotient = ((dividend as u128 * self.inverse as u128) >> 64) as u64;
-            let rest = dividend - quotient * rate;
-            // The inverse is rounded down, so the quotient may be one too low. A remainder rounds
-            // up to a whole picosecond.
-            return Span(quotient + (rest > 0) as u64 + (rest > rate) as u64);
+            return Span(self.bytes_per_second.div_ceil(bytes.0 * PS_PER_SECOND as u64));
         }
         Span((bytes.0 as u128 * PS_PER_SECOND).div_ceil(rate as u128) as u64)
     }
