@@ -247,12 +247,10 @@ mod tests {
         }
     }
 
-    /// A fabric whose terminals take everything at once, except one that may be blocked.
     struct Bench {
         fabric: Fabric,
-        takes: bool,
-        /// The terminal that takes nothing.
-        blocked: Option<u32>,
+        /// Whether a terminal takes out what it gets, at once.
+        takes: fn(u32) -> bool,
     }
 
     impl Model for Bench {
@@ -261,12 +259,11 @@ mod tests {
         fn handle(&mut self, _: Tick, schedule: &mut Schedule<Tick>) {
             self.fabric.tick(schedule, Tick);
             let delivered: Vec<_> = self.fabric.deliveries().collect();
-            for delivery in delivered.iter().filter(|_| self.takes) {
+            for delivery in delivered {
                 let (to, beats) = (delivery.packet.destination, delivery.packet.beats);
-                if self.blocked == Some(to) {
-                    continue;
+                if (self.takes)(to) {
+                    self.fabric.release(schedule, to, delivery.vc, beats, Tick);
                 }
-                self.fabric.release(schedule, to, delivery.vc, beats, Tick);
             }
         }
     }
@@ -289,7 +286,7 @@ mod tests {
                 fabric.inject(&mut schedule, injection, Tick);
             }
         }
-        Simulation { model: Bench { fabric, takes: true, blocked: None }, schedule }
+        Simulation { model: Bench { fabric, takes: |_| true }, schedule }
     }
 
     fn uniform(config: FabricConfig) -> Simulation<Bench> {
@@ -388,7 +385,7 @@ mod tests {
         let config = FabricConfig { sink_beats: 3, ..FabricConfig::default() };
         let fabric = Fabric::new(Topology::crossbar(4).unwrap(), config, 1).unwrap();
         let mut bench = loaded(fabric, 5, 1, |_, _| 2);
-        bench.model.takes = false;
+        bench.model.takes = |_| false;
         assert_eq!(bench.run(Time::NEVER), Ended::Quiet);
         assert_eq!(bench.model.fabric.counters().packets_out, 3);
         bench.model.fabric.audit().unwrap();
@@ -409,7 +406,7 @@ mod tests {
         };
         let fabric = Fabric::new(Topology::crossbar(4).unwrap(), config, 1).unwrap();
         let mut bench = loaded(fabric, 200, 2, |_, random| random.below(4) as u32);
-        bench.model.blocked = Some(0);
+        bench.model.takes = |terminal| terminal != 0;
         for cycle in 0..2_000 {
             after(&mut bench, cycle);
             for queue in &bench.model.fabric.queues {

@@ -121,6 +121,14 @@ pub(super) struct Router {
     pub waited: u64,
 }
 
+impl Router {
+    /// The entry of a pair in the router's (input, output) table.
+    #[inline]
+    pub fn pair(&self, input: u32, output: u32) -> usize {
+        (self.first_pair + input * self.ports + output) as usize
+    }
+}
+
 /// Pending virtual channels of one (input, output) pair, as bit sets.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Pair {

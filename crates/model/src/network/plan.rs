@@ -104,16 +104,9 @@ pub enum PlanError {
 
 impl Shape {
     /// Its name in TOML.
-    fn key(&self) -> &'static str {
-        match self {
-            Shape::Crossbar { .. } => "crossbar",
-            Shape::Ring { .. } => "ring",
-            Shape::Torus { .. } => "torus",
-            Shape::Mesh { .. } => "mesh",
-            Shape::Hypercube { .. } => "hypercube",
-            Shape::FullyConnected { .. } => "fully-connected",
-            Shape::Links { .. } => "links",
-        }
+    fn key(&self) -> String {
+        let table = toml::Table::try_from(self).unwrap_or_default();
+        table.keys().next().cloned().unwrap_or_default()
     }
 
     /// Builds the topology.
@@ -143,17 +136,14 @@ impl Plan {
     pub fn read(text: &str) -> Result<(Plan, Experiment), PlanError> {
         let plan: Plan = toml::from_str(text).map_err(|error| PlanError::Form(fault(&error)))?;
         let topology = plan.topology.build().map_err(|error| PlanError::Topology {
-            line: line_of(text, plan.topology.key()),
+            line: line_of(text, &plan.topology.key()),
             error,
         })?;
-        let experiment = Experiment::new(
-            topology,
-            plan.router.clone(),
-            plan.traffic.clone(),
-            plan.run,
-            plan.seed,
-        )
-        .map_err(|error| PlanError::Parameter { line: line_of(text, error.parameter), error })?;
+        let Plan { router, traffic, run, seed, .. } = plan.clone();
+        let experiment =
+            Experiment::new(topology, router, traffic, run, seed).map_err(|error| {
+                PlanError::Parameter { line: line_of(text, error.parameter), error }
+            })?;
         Ok((plan, experiment))
     }
 }

@@ -197,12 +197,7 @@ impl Sizes {
             _ => (8192, 3),
         };
         let low = low << random.below(doublings);
-        let inside = random.below(low);
-        if low == 1 || (128..4096).contains(&low) {
-            low + inside
-        } else {
-            low + inside + u64::from(low >= 4096)
-        }
+        low + random.below(low) + u64::from(low >= 4096)
     }
 
     /// The lengths of the packets of the next message.
