@@ -11,7 +11,7 @@ use super::arbiter::OutputArbiter;
 use super::config::Organisation;
 use super::free_list::FreeList;
 use super::order::Order;
-use super::word::{Read, Way, Word, Write};
+use super::word::{PortWord, Way, Word};
 
 /// One list.
 // 8 bytes, so that indexing is a shift.
@@ -79,9 +79,9 @@ pub struct DescriptorBuffer {
     /// The pointer to the next word is there. Used only by DAMQ-PF; elsewhere it is always there.
     pointer_here: bool,
     /// The output register: the word that leaves in the next cycle (D-06).
-    register: Option<Read>,
+    register: Option<PortWord>,
     /// The word that came in the previous cycle, with its ticket.
-    input: Option<(Write, u32)>,
+    input: Option<(PortWord, u32)>,
     /// Whether pointers are a cycle late, as in DAMQ-PF (B-10).
     late_pointers: bool,
     ports: usize,
@@ -152,7 +152,7 @@ impl DescriptorBuffer {
     /// # Panics
     /// In debug builds if the word's port is not below the number of ports.
     #[inline]
-    pub fn cycle(&mut self, input: Option<Write>, ready: bool) -> Option<Read> {
+    pub fn cycle(&mut self, input: Option<PortWord>, ready: bool) -> Option<PortWord> {
         let leaves = self.register;
         // From output to input, so that each stage sees the register values of the previous cycle.
         self.register = self.take();
@@ -198,7 +198,7 @@ impl DescriptorBuffer {
 
     /// Takes the next word of the descriptor being read.
     #[inline]
-    fn take(&mut self) -> Option<Read> {
+    fn take(&mut self) -> Option<PortWord> {
         let run = self.run.as_mut()?;
         if self.late_pointers && !std::mem::replace(&mut self.pointer_here, false) {
             self.pointer_here = true;
@@ -217,7 +217,7 @@ impl DescriptorBuffer {
         if word.is_last() {
             self.ends(port, way, address);
         }
-        Some(Read { port, way, word })
+        Some(PortWord { port, way, word })
     }
 
     /// Ends the read of a descriptor: its last word lay at `address`.
@@ -248,7 +248,7 @@ impl DescriptorBuffer {
     /// Appends the word of the input register to its list.
     #[inline]
     fn put(&mut self) {
-        let Some((Write { port, way, word }, ticket)) = self.input.take() else { return };
+        let Some((PortWord { port, way, word }, ticket)) = self.input.take() else { return };
         let Some(address) = self.free.take(port, way) else {
             self.overflows += 1;
             return;

@@ -15,7 +15,7 @@ use super::host_queue::HostQueue;
 use super::journal::{Journal, Step};
 use super::prefetch::Prefetcher;
 use super::process::{Load, Message, Process, State};
-use super::word::{Read, Way, Word, Write};
+use super::word::{PortWord, Way, Word};
 use super::write_combining::bursts;
 use crate::engine::{Ended, Event, Model, Random, Schedule, Server, Simulation, Standstill, Waits};
 use crate::stats::Tally;
@@ -56,8 +56,8 @@ pub struct Hardware {
     status: Vec<Status>,
     engine_stopped: bool,
     send_engine: Server,
-    /// Bytes of message data that the send engine reads for each descriptor.
-    data_bytes: u64,
+    /// Bytes of message data that the send engine reads for each descriptor before it sends.
+    pub data_bytes: u64,
     data_reads: usize,
     /// Per port, the post times of submitted messages that have not left.
     posted: Vec<VecDeque<Time>>,
@@ -121,7 +121,7 @@ impl Event for NicEvent {
 
 #[derive(Clone, Copy, Debug)]
 enum Incoming {
-    Word(Write),
+    Word(PortWord),
     Doorbell(u8, u32),
     CreditRequest(u8),
     /// A message's data: port, number. Only its last packet ends it.
@@ -206,11 +206,6 @@ impl Machine {
 }
 
 impl Hardware {
-    /// Sets the bytes of data that the send engine reads for each descriptor before it sends.
-    pub fn set_data_bytes(&mut self, bytes: u64) {
-        self.data_bytes = bytes;
-    }
-
     /// Submitted messages that have not left.
     pub fn left_over(&self) -> u64 {
         self.posted.iter().map(|posted| posted.len() as u64).sum()
@@ -335,7 +330,7 @@ impl Hardware {
             let complete = (sent / word_bytes) as u16;
             for index in arrived..complete {
                 let word = Word::new(bits(port, number, index), index + 1 == words);
-                let write = Write { port, way: Way::Pio, word };
+                let write = PortWord { port, way: Way::Pio, word };
                 self.arriving.push_back((passage.arrives, Incoming::Word(write)));
             }
             arrived = complete;
@@ -397,7 +392,7 @@ impl Hardware {
         let passage = self.bus.send_down(at, Traffic::DescriptorRead, bytes);
         for index in 0..words {
             let word = Word::new(bits(port, number, index), index + 1 == words);
-            let write = Write { port, way: Way::Dma, word };
+            let write = PortWord { port, way: Way::Dma, word };
             self.arriving.push_back((passage.arrives, Incoming::Word(write)));
         }
     }
@@ -420,7 +415,7 @@ impl Hardware {
     }
 
     /// Takes what has arrived over the bus, up to and including one word.
-    fn incoming(&mut self, schedule: &mut Schedule<NicEvent>) -> Option<Write> {
+    fn incoming(&mut self, schedule: &mut Schedule<NicEvent>) -> Option<PortWord> {
         let now = schedule.now();
         while let Some(&(at, incoming)) = self.arriving.front() {
             if at > now {
@@ -449,7 +444,7 @@ impl Hardware {
         None
     }
 
-    fn takes(&mut self, now: Time, Write { port, way, word }: Write) {
+    fn takes(&mut self, now: Time, PortWord { port, way, word }: PortWord) {
         if !word.is_last() {
             return;
         }
@@ -492,7 +487,11 @@ impl Hardware {
     }
 
     /// A word has left the buffer.
-    fn leaves(&mut self, schedule: &mut Schedule<NicEvent>, Read { port, way, word }: Read) {
+    fn leaves(
+        &mut self,
+        schedule: &mut Schedule<NicEvent>,
+        PortWord { port, way, word }: PortWord,
+    ) {
         let now = schedule.now();
         let expected = self.ports[port as usize].left.iter().sum::<u64>() as u32;
         self.disordered += u64::from(word.bits() != bits(port, expected, self.leaving));

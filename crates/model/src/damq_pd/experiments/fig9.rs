@@ -1,7 +1,7 @@
 //! Section 3.3 and Fig. 9 (D-26, D-04 to D-08). In each cycle one of four ports, drawn at random,
 //! writes a word. A port with four words may be read, four in a row.
 
-use crate::damq_pd::{Config, DescriptorBuffer, Organisation, Way, Word, Write};
+use crate::damq_pd::{Config, DescriptorBuffer, Organisation, PortWord, Way, Word};
 use crate::engine::Random;
 use crate::experiment::{Axis, Origin, Report};
 
@@ -48,7 +48,7 @@ pub fn test(organisation: Organisation, reader: Reader, seed: u64, cycles: usize
                 *written += 1;
                 // Every fourth word of a port ends a unit that is read in a row.
                 let word = Word::new(port.into(), *written % 4 == 0);
-                Write { port, way: Way::Pio, word }
+                PortWord { port, way: Way::Pio, word }
             });
             reads |= buffer.inside(Way::Pio) > 3 * PORTS;
             let read = buffer.cycle(write, reads);

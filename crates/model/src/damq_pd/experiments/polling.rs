@@ -34,7 +34,7 @@ pub fn polling(submission: Submission) -> Result<Polling, String> {
     config.bus.rate = Rate::from_bytes_per_second(15_753_846_153);
     let mut machine =
         Machine::new(&config, &[Load::SATURATED; PORTS], 1).map_err(|error| error.to_string())?;
-    machine.model.set_data_bytes(DATA_BYTES);
+    machine.model.data_bytes = DATA_BYTES;
     let Window { warm_up_ns, counted_ns } = Window::SATURATED;
     let until = |ns| Time::from_ps(ns * 1000);
     machine.run_before(until(warm_up_ns)).map_err(|stalled| stalled.to_string())?;

@@ -27,7 +27,7 @@ pub fn start(config: &Config, submission: Submission) -> Result<Start, String> {
     if submission != Submission::Dma {
         machine.model.processes[0].credits = machine.model.credits.request(0);
     }
-    machine.model.set_data_bytes(256);
+    machine.model.data_bytes = 256;
     machine.model.journal.open();
     machine.run_before(Time::from_ps(1 << 40)).map_err(|stalled| stalled.to_string())?;
     let latency = Span::from_ps(machine.model.ports[0].latency.most());
