@@ -129,12 +129,13 @@ pub struct Series {
 }
 
 /// The origin of a curve.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
     /// The model.
     Model,
     /// The paper.
+    #[default]
     Published,
     /// The paper, with a constant of the model fitted to it.
     Calibrated,
