@@ -12,6 +12,7 @@ use super::buffers::Buffers;
 use super::bus::{Direction, Master};
 use super::config::{Pipeline, Setup, Translation};
 use super::descriptor::VI_DESCRIPTOR_BYTES;
+use super::host::Action;
 use super::journal::Use;
 use super::machine::{Local, NicEvent};
 use super::memory::{Cache, Registered};
@@ -50,19 +51,8 @@ struct Transfer {
 struct Transfers {
     job: Handle,
     step: Step,
-    began: Time,
     current: Transfer,
     left: VecDeque<Transfer>,
-}
-
-/// A message with packets still to be made.
-#[derive(Clone, Copy, Debug)]
-struct Cutting {
-    vi: u16,
-    tag: u16,
-    message: u64,
-    total: u32,
-    next: u32,
 }
 
 /// Counters of the agent, by resource (M-08).
@@ -113,7 +103,8 @@ pub struct Agent {
     began: [Time; UNITS],
     turns: [Arbiter; 2],
     transfers: Option<Transfers>,
-    cutting: Option<Cutting>,
+    /// The next packet of a message with packets still to be made.
+    cutting: Option<Job>,
     /// Serial firmware has not read the descriptor of its current packet yet.
     reading: bool,
     sending: usize,
@@ -299,8 +290,8 @@ impl Local<'_> {
             if agent.sending >= most || agent.reading {
                 return;
             }
-            let cutting = match agent.cutting.take() {
-                Some(cutting) => cutting,
+            let mut job = match agent.cutting.take() {
+                Some(next) => next,
                 None if agent.messages < messages => {
                     // Round-robin over VIs.
                     let vis = self.node.vis.len();
@@ -313,45 +304,48 @@ impl Local<'_> {
                     agent.messages += 1;
                     let operation = self.node.operations[usize::from(descriptor.tag)].as_ref();
                     let message = operation.map_or(0, |operation| operation.completion.number);
-                    let (vi, tag, total) = (vi as u16, descriptor.tag, descriptor.length);
+                    let vi = vi as u16;
                     self.note_dry(vi);
                     self.ask_refill(vi, Side::Send);
-                    Cutting { vi, tag, message, total, next: 0 }
+                    Job {
+                        side: Side::Send,
+                        vi,
+                        operation: Some(descriptor.tag),
+                        message,
+                        total: descriptor.length,
+                        offset: 0,
+                        length: 0,
+                        last: false,
+                        buffer: None,
+                        extents: Vec::new(),
+                        entered: self.schedule.now(),
+                        serial: 0,
+                    }
                 }
                 None => return,
             };
+            job.length = packet.min(job.total - job.offset);
+            let end = job.offset + job.length;
+            job.last = end == job.total;
             let agent = &mut self.node.agent;
-            let length = packet.min(cutting.total - cutting.next);
-            let offset = cutting.next;
-            let last = offset + length == cutting.total;
-            let extents =
-                self.node.operations[usize::from(cutting.tag)].as_ref().map(|operation| {
-                    let largest = self.setup.system.largest_dma.count() as u32;
-                    let from = operation.offset + u64::from(offset);
-                    self.node.memory.extents(operation.region, from, length, largest)
-                });
-            let serial = agent.serial();
-            let job = agent.jobs.put(Job {
-                side: Side::Send,
-                vi: cutting.vi,
-                operation: Some(cutting.tag),
-                message: cutting.message,
-                total: cutting.total,
-                offset,
-                length,
-                last,
-                buffer: None,
-                extents: extents.unwrap_or_default(),
-                entered: self.schedule.now(),
-                serial,
-            });
+            if !job.last {
+                agent.cutting = Some(Job { offset: end, ..job.clone() });
+            }
+            let operation =
+                job.operation.and_then(|tag| self.node.operations[usize::from(tag)].as_ref());
+            if let Some(operation) = operation {
+                let largest = self.setup.system.largest_dma.count() as u32;
+                let from = operation.offset + u64::from(job.offset);
+                let memory = &self.node.memory;
+                job.extents = memory.extents(operation.region, from, job.length, largest);
+            }
+            job.serial = agent.serial();
+            let step = Step::first(pipeline, job.first());
+            let job = agent.jobs.put(job);
             agent.sending += 1;
             agent.reading = pipeline == Pipeline::Serial;
             agent.counts.most_sending = agent.counts.most_sending.max(agent.sending);
-            agent.enqueue(self.schedule.now(), job, Step::first(pipeline, offset == 0));
-            if !last {
-                agent.cutting = Some(Cutting { next: offset + length, ..cutting });
-            }
+            agent.enqueue(self.schedule.now(), job, step);
         }
     }
 
@@ -376,9 +370,8 @@ impl Local<'_> {
             }
         }
         if step == Step::Prepare {
-            let length = agent.jobs[agent.waiting[step as usize][0]].length;
-            let Some(buffer) = agent.buffers.allocate(length) else { return };
             let job = agent.waiting[step as usize][0];
+            let Some(buffer) = agent.buffers.allocate(agent.jobs[job].length) else { return };
             agent.jobs[job].buffer = Some(buffer);
             agent.send_buffers += 1;
         }
@@ -495,14 +488,13 @@ impl Local<'_> {
             }
         }
         agent.busy[Unit::HostDma as usize] = true;
-        let began = self.schedule.now();
+        agent.began[Unit::HostDma as usize] = self.schedule.now();
         match left.pop_front() {
             Some(current) => {
-                agent.transfers = Some(Transfers { job: handle, step, began, current, left });
+                agent.transfers = Some(Transfers { job: handle, step, current, left });
                 self.dma_prepares();
             }
             None => {
-                agent.began[Unit::HostDma as usize] = began;
                 self.schedule.settle(NicEvent::StepEnds { host: self.host, job: handle, step });
             }
         }
@@ -538,7 +530,6 @@ impl Local<'_> {
         if let Some(next) = next {
             transfers.current = next;
         } else {
-            agent.began[Unit::HostDma as usize] = transfers.began;
             agent.transfers = None;
         }
         match effect {
@@ -706,7 +697,8 @@ impl Local<'_> {
         let cache = &mut self.node.agent.cache;
         let misses = pages.filter(|&page| !cache.look_up(page)).count() as u32;
         if misses > 0 {
-            self.ask_translations(job, misses);
+            self.node.processor.counts.miss_interrupts += 1;
+            self.interrupt(Action::Fill { job, entries: misses });
         }
         misses > 0
     }

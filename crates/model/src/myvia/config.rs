@@ -454,25 +454,20 @@ mod tests {
     #[test]
     fn faults_are_explained() {
         let fault = |text: &str| Setup::read(text, "myvia-a").unwrap_err().to_string();
-        assert!(
-            Setup::paper("x")
-                .unwrap_err()
-                .to_string()
-                .contains("`setup` is x; it must be one of berkeley-a")
-        );
+        let told = Setup::paper("x").unwrap_err().to_string();
+        assert!(told.contains("`setup` is x; it must be one of berkeley-a"), "{told}");
         let told = fault(&PAPER.replacen("small_ring = ", "small_rings = ", 1));
         assert!(told.contains("unknown field `small_rings`") && told.contains("line "), "{told}");
         let told = fault(&PAPER.replacen("\"33 MHz\"", "\"33\"", 1));
         assert!(told.contains("it has no unit"), "{told}");
-        for (change, part) in [
-            (
-                (|setup: &mut Setup| setup.system.low_mark = 5000) as fn(&mut Setup),
-                "less than small_ring",
-            ),
+        type Change = fn(&mut Setup);
+        let changes: [(Change, &str); 4] = [
+            (|setup| setup.system.low_mark = 5000, "less than small_ring"),
             (|setup| setup.nic.memory = Bytes::new(300 << 10), "of buffers"),
             (|setup| setup.bus.burst = Bytes::new(6), "a multiple of the width"),
             (|setup| setup.system.send_buffers = 0, "1 to 64"),
-        ] {
+        ];
+        for (change, part) in changes {
             let mut setup = Setup::paper("myvia-a").unwrap();
             change(&mut setup);
             let told = setup.check().unwrap_err().to_string();

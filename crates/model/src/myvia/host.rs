@@ -105,18 +105,11 @@ impl Local<'_> {
     }
 
     /// Interrupts a host's processor.
-    fn interrupt(&mut self, action: Action) {
-        let work =
-            self.setup.software.interrupt + self.setup.host_cycles(self.setup.software.entry);
-        let processor = &mut self.node.processor;
-        processor.interrupted.push_back(Task { work, action });
+    pub(super) fn interrupt(&mut self, action: Action) {
+        let entry = self.setup.host_cycles(self.setup.software.entry);
+        let work = self.setup.software.interrupt + entry;
+        self.node.processor.interrupted.push_back(Task { work, action });
         self.begin();
-    }
-
-    /// The NIC requests translations.
-    pub(super) fn ask_translations(&mut self, job: Handle, entries: u32) {
-        self.node.processor.counts.miss_interrupts += 1;
-        self.interrupt(Action::Fill { job, entries });
     }
 
     /// The NIC requests a refill of a small ring, if needed (M-15).
@@ -139,9 +132,7 @@ impl Local<'_> {
 
     /// An operation has ended and its status is in host memory: the program will see it.
     pub(super) fn complete(&mut self, tag: u16) {
-        let Some(operation) = self.node.operations[usize::from(tag)].take() else {
-            return;
-        };
+        let Some(operation) = self.node.operations[usize::from(tag)].take() else { return };
         self.node.free_tags.push(tag);
         let completion = operation.completion;
         self.node.vis[usize::from(completion.vi)].outstanding[completion.side as usize] -= 1;
@@ -156,13 +147,11 @@ impl Local<'_> {
         }
         // Frames, like the kernel's soft interrupts, alternate with programs. Otherwise programs
         // would never post a receive again.
-        let frames =
-            matches!(processor.interrupted.front(), Some(Task { action: Action::Frames, .. }));
-        let yields = frames && std::mem::take(&mut processor.after_frame);
-        let program = if yields { processor.queue.pop_front() } else { None };
-        let next = program
-            .or_else(|| processor.interrupted.pop_front())
-            .or_else(|| processor.queue.pop_front());
+        let Processor { interrupted, queue, after_frame, .. } = processor;
+        let frames = matches!(interrupted.front(), Some(Task { action: Action::Frames, .. }));
+        let yields = frames && std::mem::take(after_frame);
+        let program = if yields { queue.pop_front() } else { None };
+        let next = program.or_else(|| interrupted.pop_front()).or_else(|| queue.pop_front());
         if let Some(Task { work, action }) = next {
             processor.current = Some(action);
             soon(self.schedule, work, NicEvent::Worked(self.host));
@@ -171,9 +160,7 @@ impl Local<'_> {
 
     /// The processor has done its work; now it acts, perhaps by a write to the NIC.
     pub(super) fn worked(&mut self) {
-        let Some(action) = self.node.processor.current else {
-            return;
-        };
+        let Some(action) = self.node.processor.current else { return };
         let descriptor = match action {
             Action::Post { vi, tag, .. } => self.descriptor(vi, tag),
             _ => None,
@@ -231,14 +218,10 @@ impl Local<'_> {
     /// The processor's write has arrived at the NIC, or there was none.
     pub(super) fn wrote(&mut self) {
         let processor = &mut self.node.processor;
-        let (Some(action), Some(wrote)) = (processor.current.take(), processor.writing.take())
-        else {
-            return;
-        };
+        let written = processor.current.take().zip(processor.writing.take());
+        let Some((action, wrote)) = written else { return };
         match action {
-            Action::Post { vi, side, tag } => {
-                self.posted((vi, side, tag), wrote);
-            }
+            Action::Post { vi, side, tag } => self.posted((vi, side, tag), wrote),
             Action::Refill { vi, side } => self.refilled((vi, side), wrote),
             Action::Fill { job, .. } => self.translated(job),
             Action::Frames => match processor.frames.pop_front() {

@@ -28,28 +28,11 @@ pub enum NicEvent {
     /// A host DMA requests the bus.
     DmaStarts(u8),
     /// A step of the processor or of the send DMA has ended.
-    StepEnds {
-        /// The host of the NIC.
-        host: u8,
-        /// The job.
-        job: Handle,
-        /// The step.
-        step: Step,
-    },
-    /// A try to lock an engine has failed.
-    TryFailed {
-        /// The host of the NIC.
-        host: u8,
-        /// The step that waits.
-        step: Step,
-    },
+    StepEnds { host: u8, job: Handle, step: Step },
+    /// A try to lock an engine has failed; the step waits.
+    TryFailed { host: u8, step: Step },
     /// A whole packet has arrived.
-    Received {
-        /// The host.
-        host: u8,
-        /// Its job.
-        job: Handle,
-    },
+    Received { host: u8, job: Handle },
     /// A host's processor has ended its work.
     Worked(u8),
     /// In the network.
@@ -353,16 +336,11 @@ impl Local<'_> {
             posted: self.schedule.now(),
         };
         let operation = Operation { completion, region, offset, extents };
-        let tag = match node.free_tags.pop() {
-            Some(tag) => {
-                node.operations[usize::from(tag)] = Some(operation);
-                tag
-            }
-            None => {
-                node.operations.push(Some(operation));
-                node.operations.len() as u16 - 1
-            }
-        };
+        let tag = node.free_tags.pop().unwrap_or_else(|| {
+            node.operations.push(None);
+            node.operations.len() as u16 - 1
+        });
+        node.operations[usize::from(tag)] = Some(operation);
         let software = &setup.software;
         let cycles = match setup.system.queues {
             Queues::Kernel => {

@@ -1,6 +1,7 @@
 //! The paper's benchmark programs, and traffic of its mix (M-30, M-31; paper 2.2, 4).
 
 use super::config::Setup;
+use super::kmem::PAGE;
 use super::machine::{Completion, HostApi, Machine, Program, Status};
 use super::memory::RegionId;
 use super::pipeline::Side;
@@ -25,11 +26,6 @@ pub enum Lengths {
 }
 
 impl Lengths {
-    /// The mix for a seed, limited to `most` bytes.
-    pub fn mix(seed: u64, most: u32) -> Lengths {
-        Lengths::Mix(Random::new(seed), most)
-    }
-
     fn next(&mut self) -> u32 {
         match self {
             Lengths::Fixed(bytes) => *bytes,
@@ -87,17 +83,13 @@ impl PingPong {
     ) -> Result<PingPong, String> {
         let vis = running.model.connect(0, 1);
         let most = lengths.most();
-        let mut regions = [0; 2];
-        for (host, region) in regions.iter_mut().enumerate() {
-            let registered = running.model.register(host as u8, 2 * u64::from(most.max(1)));
-            *region = registered.map_err(|error| error.to_string())?;
-        }
+        let bytes = 2 * u64::from(most.max(1));
+        let regions = [register(running, 0, bytes)?, register(running, 1, bytes)?];
         let first = lengths.next();
-        let vis = [vis.0, vis.1];
         let mut program = PingPong {
             lengths,
             rounds_left: rounds,
-            vis,
+            vis: [vis.0, vis.1],
             regions,
             ended: None,
             bytes: 0,
@@ -152,6 +144,8 @@ impl Program for PingPong {
 pub struct Window {
     lengths: Lengths,
     places: Places,
+    /// Bytes of a buffer.
+    buffer: u64,
     messages: u64,
     posted: u64,
     vis: [u16; 2],
@@ -185,19 +179,17 @@ impl Window {
         receives: bool,
     ) -> Result<Window, String> {
         let vis = running.model.connect(0, 1);
-        let buffer = u64::from(lengths.most().max(1)).next_multiple_of(super::kmem::PAGE);
+        let buffer = u64::from(lengths.most().max(1)).next_multiple_of(PAGE);
         let all = buffer * WINDOW;
         let sends = match places {
             Places::Reused => all,
             Places::Scattered(bytes, _) => bytes + buffer,
         };
-        let register = |running: &mut Machine, host, bytes| {
-            running.model.register(host, bytes).map_err(|error| error.to_string())
-        };
         let regions = [register(running, 0, sends)?, register(running, 1, all)?];
         let mut program = Window {
             lengths,
             places,
+            buffer,
             messages,
             posted: 0,
             vis: [vis.0, vis.1],
@@ -224,24 +216,18 @@ impl Window {
         }
     }
 
-    fn buffer(&self) -> u64 {
-        u64::from(self.lengths.most().max(1)).next_multiple_of(super::kmem::PAGE)
-    }
-
     fn post_receive(&mut self, api: &mut HostApi<'_>, number: u64) {
-        let offset = number % WINDOW * self.buffer();
+        let offset = number % WINDOW * self.buffer;
         let posted = api.receive(1, self.vis[1], self.regions[1], offset, self.lengths.most());
         self.faults += u64::from(posted.is_err());
     }
 
     fn post_send(&mut self, api: &mut HostApi<'_>) {
         let length = self.lengths.next();
-        let reused = self.posted % WINDOW * self.buffer();
+        let reused = self.posted % WINDOW * self.buffer;
         let offset = match &mut self.places {
             Places::Reused => reused,
-            Places::Scattered(bytes, random) => {
-                random.below(*bytes / super::kmem::PAGE) * super::kmem::PAGE
-            }
+            Places::Scattered(bytes, random) => random.below(*bytes / PAGE) * PAGE,
         };
         self.posted += 1;
         self.bytes += u64::from(length);
@@ -271,6 +257,10 @@ impl Program for Window {
             }
         }
     }
+}
+
+fn register(running: &mut Machine, host: u8, bytes: u64) -> Result<RegionId, String> {
+    running.model.register(host, bytes).map_err(|error| error.to_string())
 }
 
 /// Runs a ping-pong of `rounds` round trips on a new machine. Returns the mean one-way time.

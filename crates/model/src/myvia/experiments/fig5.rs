@@ -1,8 +1,8 @@
 //! Fig. 5 (M-26, M-27, B-14): latency and bandwidth of MyVIA and Berkeley VIA on LANai4, and of
 //! M-VIA on 100 Mb/s.
 
-use super::{Curve, LENGTHS, bandwidth, paper};
-use crate::experiment::{Axis, Origin, Report};
+use super::{Curve, LENGTHS, bandwidth, draw, paper};
+use crate::experiment::Report;
 
 pub(super) fn run(report: &mut Report) -> Result<(), String> {
     let setups = (paper("myvia-a")?, paper("berkeley-a")?);
@@ -33,17 +33,7 @@ pub(super) fn run(report: &mut Report) -> Result<(), String> {
     let far = myvia.bandwidth_at(64) / berkeley.bandwidth_at(64);
     report.value("the same, 64 B", "1", far);
     report.claim_of("below 2000 B it is only slightly lower (25 %)", far, far > 0.75);
-    let message = Axis::logarithmic("message", "B");
-    let figure = report.figure("Fig. 5: latency on LANai4", message, Axis::linear("one way", "us"));
-    for curve in [&myvia, &berkeley, &m_via] {
-        let short = curve.latency_us.iter().copied().filter(|point| point.0 <= 4096.0);
-        figure.series(curve.name, Origin::Model, short);
-    }
-    let rate = Axis::linear("bandwidth", "MB/s");
-    let figure = report.figure("Fig. 5: bandwidth on LANai4", message, rate);
-    for curve in [&myvia, &berkeley, &m_via] {
-        figure.series(curve.name, Origin::Model, curve.bandwidth.iter().copied());
-    }
+    draw(report, "Fig. 5", "LANai4", [&myvia, &berkeley, &m_via]);
     Ok(())
 }
 

@@ -1,8 +1,7 @@
 //! Fig. 6 (M-28, M-29, B-14, B-17): latency and bandwidth of MyVIA, Berkeley VIA and GM on LANai9.
 
-use super::{Curve, LENGTHS, Lengths, Places, SEED, bandwidth, paper, ping_pong, window};
-use crate::experiment::{Axis, Origin, Report, Sensitivity};
-use crate::myvia::Setup;
+use super::{Curve, LENGTHS, Lengths, Places, SEED, bandwidth, draw, paper, ping_pong, window};
+use crate::experiment::{Report, Sensitivity};
 use crate::sensitivity;
 
 pub(super) fn run(report: &mut Report) -> Result<(), String> {
@@ -20,14 +19,8 @@ pub(super) fn run(report: &mut Report) -> Result<(), String> {
     for curve in [&myvia, &gm, &berkeley] {
         report.value(format!("{}, 32 KB", curve.name), "MB/s", curve.bandwidth_at(32_768));
     }
-    let strict = Setup {
-        system: crate::myvia::config::System {
-            send_buffers: 1,
-            receive_buffers: 1,
-            ..berkeley_setup.system.clone()
-        },
-        ..berkeley_setup
-    };
+    let mut strict = berkeley_setup;
+    (strict.system.send_buffers, strict.system.receive_buffers) = (1, 1);
     let what = "Berkeley VIA without any overlap, 32 KB";
     report.value(what, "MB/s", bandwidth(&strict, 32_768)?);
     for length in [1024, 2048, 4096] {
@@ -54,17 +47,7 @@ pub(super) fn run(report: &mut Report) -> Result<(), String> {
     });
     let link = at_4k / 250.0 * 100.0;
     report.value("MyVIA at 4 KB over a link of 250 MB/s", "%", link);
-    let message = Axis::logarithmic("message", "B");
-    let figure = report.figure("Fig. 6: latency on LANai9", message, Axis::linear("one way", "us"));
-    for curve in [&myvia, &berkeley, &gm] {
-        let short = curve.latency_us.iter().copied().filter(|point| point.0 <= 4096.0);
-        figure.series(curve.name, Origin::Model, short);
-    }
-    let rate = Axis::linear("bandwidth", "MB/s");
-    let figure = report.figure("Fig. 6: bandwidth on LANai9", message, rate);
-    for curve in [&myvia, &berkeley, &gm] {
-        figure.series(curve.name, Origin::Model, curve.bandwidth.iter().copied());
-    }
+    draw(report, "Fig. 6", "LANai9", [&myvia, &berkeley, &gm]);
     report.sensitivity.push(sensitivity()?);
     Ok(())
 }

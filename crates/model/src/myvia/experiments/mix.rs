@@ -23,9 +23,12 @@ pub(super) fn run(report: &mut Report) -> Result<(), String> {
             .enumerate()
     {
         let setup = paper(name)?;
-        let mix = |most| window(&setup, Lengths::mix(SEED, most), Places::Reused, MESSAGES, SEED);
+        let mix = |most| {
+            window(&setup, Lengths::Mix(Random::new(SEED), most), Places::Reused, MESSAGES, SEED)
+        };
         let (flow, up_to_a_page) = (mix(LONGEST_OF_MIX)?, mix(4096)?.megabytes_per_second);
-        let delay = ping_pong(&setup, Lengths::mix(SEED, LONGEST_OF_MIX), ROUNDS, SEED)?;
+        let delay =
+            ping_pong(&setup, Lengths::Mix(Random::new(SEED), LONGEST_OF_MIX), ROUNDS, SEED)?;
         let rate = flow.megabytes_per_second;
         report.value(format!("{name}: bandwidth, of the mix up to 4096 B"), "MB/s", up_to_a_page);
         report.value(format!("{name}: bandwidth"), "MB/s", rate);

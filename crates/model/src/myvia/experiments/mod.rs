@@ -24,7 +24,7 @@ mod translation;
 
 use super::programs::{Lengths, Places, ping_pong, window};
 use super::{ConfigError, Setup};
-use crate::experiment::{Experiment, Run};
+use crate::experiment::{Axis, Experiment, Origin, Report, Run};
 
 pub use fig6::sensitivity;
 
@@ -99,6 +99,22 @@ impl Curve {
     /// The highest bandwidth.
     fn peak(&self) -> f64 {
         self.bandwidth.iter().map(|point| point.1).fold(0.0, f64::max)
+    }
+}
+
+/// Draws latency up to 4 KB and bandwidth of some systems.
+fn draw(report: &mut Report, figure: &str, nic: &str, curves: [&Curve; 3]) {
+    let message = Axis::logarithmic("message", "B");
+    let axis = Axis::linear("one way", "us");
+    let latency = report.figure(format!("{figure}: latency on {nic}"), message, axis);
+    for curve in curves {
+        let short = curve.latency_us.iter().copied().filter(|point| point.0 <= 4096.0);
+        latency.series(curve.name, Origin::Model, short);
+    }
+    let axis = Axis::linear("bandwidth", "MB/s");
+    let bandwidth = report.figure(format!("{figure}: bandwidth on {nic}"), message, axis);
+    for curve in curves {
+        bandwidth.series(curve.name, Origin::Model, curve.bandwidth.iter().copied());
     }
 }
 

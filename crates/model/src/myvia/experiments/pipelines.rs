@@ -42,12 +42,8 @@ pub(super) fn run(report: &mut Report) -> Result<(), String> {
             let what = format!("{name}, {kilobytes} KB: sending while the host DMA works");
             report.value(what, "%", both / all * 100.0);
         }
-        let single = {
-            let mut single = setup.clone();
-            single.system.send_buffers = 1;
-            single.system.receive_buffers = 1;
-            single
-        };
+        let mut single = setup.clone();
+        (single.system.send_buffers, single.system.receive_buffers) = (1, 1);
         let rate =
             |setup: &Setup| window(setup, Lengths::Fixed(4096), Places::Reused, MESSAGES, SEED);
         let (double, single) = (rate(&setup)?, rate(&single)?);

@@ -113,34 +113,21 @@ pub(super) fn run(report: &mut Report) -> Result<(), String> {
     let what = "LANai9 as set, 1000 posted at once, 4 KB: interrupts";
     report.value(what, "per 1000", all_at_once.interrupts);
     report.value("the same: descriptors through the big ring", "%", all_at_once.overflowed);
-    let figure = report.figure(
-        "Interrupts by low mark, ring of 16",
-        Axis::linear("low mark", ""),
-        Axis::linear("interrupts for 1000 messages", ""),
-    );
-    for (name, points) in &marks {
-        let points = points.iter().map(|(mark, of)| (*mark as f64, of.interrupts));
-        figure.series(*name, Origin::Model, points);
-    }
-    let figure = report.figure(
-        "NIC without work by low mark, ring of 16",
-        Axis::linear("low mark", ""),
-        Axis::linear("dry", "%"),
-    );
-    for (name, points) in &marks {
-        figure.series(*name, Origin::Model, points.iter().map(|(mark, of)| (*mark as f64, of.dry)));
-    }
-    let figure = report.figure(
-        "Messages by length of the small ring, mark a quarter",
-        Axis::logarithmic("entries", ""),
-        Axis::linear("messages", "1000/s"),
-    );
-    for (name, points) in &lengths {
-        figure.series(
-            *name,
-            Origin::Model,
-            points.iter().map(|(length, of)| (*length as f64, of.rate)),
-        );
-    }
+    let mut draw =
+        |title: &str, x, y, curves: &[(&str, Vec<(usize, Ring)>)], of: fn(&Ring) -> f64| {
+            let figure = report.figure(title, x, y);
+            for (name, points) in curves {
+                let points = points.iter().map(|(x, ring)| (*x as f64, of(ring)));
+                figure.series(*name, Origin::Model, points);
+            }
+        };
+    let mark = Axis::linear("low mark", "");
+    let y = Axis::linear("interrupts for 1000 messages", "");
+    draw("Interrupts by low mark, ring of 16", mark, y, &marks, |ring| ring.interrupts);
+    let y = Axis::linear("dry", "%");
+    draw("NIC without work by low mark, ring of 16", mark, y, &marks, |ring| ring.dry);
+    let (x, y) = (Axis::logarithmic("entries", ""), Axis::linear("messages", "1000/s"));
+    let title = "Messages by length of the small ring, mark a quarter";
+    draw(title, x, y, &lengths, |ring| ring.rate);
     Ok(())
 }
