@@ -397,12 +397,8 @@ impl Hardware {
         }
     }
 
-    fn status_written(
-        &mut self,
-        schedule: &mut Schedule<NicEvent>,
-        port: u8,
-        (freed, offer): (u16, u16),
-    ) {
+    fn status_written(&mut self, schedule: &mut Schedule<NicEvent>, port: u8, news: (u16, u16)) {
+        let (freed, offer) = news;
         self.status[port as usize].under_way = false;
         self.queues[port as usize].used -= usize::from(freed);
         let process = &mut self.processes[port as usize];
@@ -487,11 +483,8 @@ impl Hardware {
     }
 
     /// A word has left the buffer.
-    fn leaves(
-        &mut self,
-        schedule: &mut Schedule<NicEvent>,
-        PortWord { port, way, word }: PortWord,
-    ) {
+    fn leaves(&mut self, schedule: &mut Schedule<NicEvent>, read: PortWord) {
+        let PortWord { port, way, word } = read;
         let now = schedule.now();
         let expected = self.ports[port as usize].left.iter().sum::<u64>() as u32;
         self.disordered += u64::from(word.bits() != bits(port, expected, self.leaving));
