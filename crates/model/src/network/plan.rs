@@ -104,9 +104,16 @@ pub enum PlanError {
 
 impl Shape {
     /// Its name in TOML.
-    fn key(&self) -> String {
-        let table = toml::Table::try_from(self).unwrap_or_default();
-        table.keys().next().cloned().unwrap_or_default()
+    fn key(&self) -> &'static str {
+        match self {
+            Shape::Crossbar { .. } => "crossbar",
+            Shape::Ring { .. } => "ring",
+            Shape::Torus { .. } => "torus",
+            Shape::Mesh { .. } => "mesh",
+            Shape::Hypercube { .. } => "hypercube",
+            Shape::FullyConnected { .. } => "fully-connected",
+            Shape::Links { .. } => "links",
+        }
     }
 
     /// Builds the topology.
@@ -136,7 +143,7 @@ impl Plan {
     pub fn read(text: &str) -> Result<(Plan, Experiment), PlanError> {
         let plan: Plan = toml::from_str(text).map_err(|error| PlanError::Form(fault(&error)))?;
         let topology = plan.topology.build().map_err(|error| PlanError::Topology {
-            line: line_of(text, &plan.topology.key()),
+            line: line_of(text, plan.topology.key()),
             error,
         })?;
         let Plan { router, traffic, run, seed, .. } = plan.clone();
