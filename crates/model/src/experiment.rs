@@ -21,9 +21,12 @@ pub struct Experiment {
     pub rows: &'static str,
     /// What the paper publishes of it and of others, as TOML; see [`crate::published`].
     pub published: &'static str,
-    /// Runs it and fills the report; a sentence if it cannot run.
-    pub run: fn(&mut Report) -> Result<(), String>,
+    /// Runs it.
+    pub run: Run,
 }
+
+/// Runs an experiment and fills its report; a sentence if it cannot run.
+pub type Run = fn(&mut Report) -> Result<(), String>;
 
 /// The origin of a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,7 +42,7 @@ pub enum Role {
 }
 
 /// A value of the model beside that of the paper.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Value {
     /// Its name.
     pub what: String,
@@ -126,12 +129,13 @@ pub struct Series {
 }
 
 /// The origin of a curve.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
     /// The model.
     Model,
     /// The paper.
+    #[default]
     Published,
     /// The paper, with a constant of the model fitted to it.
     Calibrated,
@@ -142,7 +146,7 @@ pub enum Origin {
 }
 
 /// The report of an experiment.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
     /// Its name for the command line.
     pub id: &'static str,
@@ -182,34 +186,14 @@ impl Experiment {
 impl Report {
     /// An empty report.
     pub fn new(id: &'static str, title: &'static str, rows: &'static str) -> Report {
-        Report {
-            id,
-            title,
-            rows,
-            values: Vec::new(),
-            claims: Vec::new(),
-            figures: Vec::new(),
-            sensitivity: Vec::new(),
-            notes: Vec::new(),
-            published: Published::default(),
-        }
+        Report { id, title, rows, ..Report::default() }
     }
 
     /// Adds a measured value, beside the published one of the same name and unit. Without a
     /// published one it is a prediction.
     pub fn value(&mut self, what: impl Into<String>, unit: &'static str, model: f64) -> &mut Value {
-        let what = what.into();
-        let mut value = Value {
-            unit,
-            role: Role::Predicted,
-            model,
-            published: None,
-            error_percent: None,
-            section: None,
-            within_percent: EXPLAINED_ABOVE,
-            explanation: None,
-            what,
-        };
+        let (what, within_percent) = (what.into(), EXPLAINED_ABOVE);
+        let mut value = Value { what, unit, model, within_percent, ..Value::default() };
         if let Some(found) = self.published.value(&value.what, unit) {
             value.role = found.role;
             value.section = Some(found.section.as_ref().unwrap_or(&self.published.section).clone());
@@ -286,13 +270,10 @@ impl Report {
     /// Values and claims that differ from the paper without an explanation, and claims that hold
     /// though an explanation says why they do not.
     pub fn unexplained(&self) -> Vec<&str> {
-        let values =
-            self.values.iter().filter(|value| value.misses() && value.explanation.is_none());
+        let misses = |value: &&Value| value.misses() && value.explanation.is_none();
+        let values = self.values.iter().filter(misses).map(|value| value.what.as_str());
         let claims = self.claims.iter().filter(|claim| claim.holds == claim.explanation.is_some());
-        values
-            .map(|value| value.what.as_str())
-            .chain(claims.map(|claim| claim.claim.as_str()))
-            .collect()
+        values.chain(claims.map(|claim| claim.claim.as_str())).collect()
     }
 }
 
@@ -394,12 +375,8 @@ impl fmt::Display for Report {
             writeln!(f, "  [{}] {why}", number + 1)?;
         }
         for claim in &self.claims {
-            writeln!(
-                f,
-                "  {} {}",
-                if claim.holds { "holds:         " } else { "DOES NOT HOLD: " },
-                claim.claim
-            )?;
+            let holds = if claim.holds { "holds:         " } else { "DOES NOT HOLD: " };
+            writeln!(f, "  {holds} {}", claim.claim)?;
             if let Some(why) = &claim.explanation {
                 writeln!(f, "                  {why}")?;
             }

@@ -78,14 +78,10 @@ pub struct PublishedCurve {
     /// Its name.
     pub name: String,
     /// Published, or calibrated if a constant was fitted to it.
-    #[serde(default = "published")]
+    #[serde(default)]
     pub origin: Origin,
     /// Its points.
     pub points: Vec<(f64, f64)>,
-}
-
-fn published() -> Origin {
-    Origin::Published
 }
 
 /// A claim that is known not to hold.

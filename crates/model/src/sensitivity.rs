@@ -148,13 +148,10 @@ fn leaves(table: &Table) -> Vec<Vec<String>> {
     found
 }
 
+/// The value at a path of [`leaves`].
 fn at<'a>(table: &'a mut Table, path: &[String]) -> &'a mut Value {
     let (first, rest) = path.split_first().expect("a path has a part at least");
-    let value = table.get_mut(first).expect("the path was found in this table");
-    if rest.is_empty() {
-        return value;
-    }
-    at(value.as_table_mut().expect("what has a part is a table"), rest)
+    rest.iter().fold(&mut table[first.as_str()], |value, key| &mut value[key])
 }
 
 /// Other values of a number, a Boolean or an array: the double and the half, or what differs.
@@ -246,7 +243,6 @@ mod tests {
 
     /// All choices are found, without a list: also the ways of submission that came later. Canary:
     /// a run that depends on one of them alone is seen to depend on it.
-    /// run that depends on one of them alone is seen to depend on it.
     #[test]
     fn all_choices_are_tried() {
         let config = Config::prototype();

@@ -88,30 +88,31 @@ impl Span {
     }
 }
 
-impl Add<Span> for Time {
-    type Output = Time;
-    fn add(self, span: Span) -> Time {
-        Time(self.0 + span.0)
-    }
+/// Implements an operator of two quantities.
+macro_rules! operator {
+    ($Op:ident::$op:ident($left:ident: $Left:ty, $right:ident: $Right:ty) -> $Output:ty = $result:expr) => {
+        impl $Op<$Right> for $Left {
+            type Output = $Output;
+            fn $op(self, $right: $Right) -> $Output {
+                let $left = self;
+                $result
+            }
+        }
+    };
 }
+
+operator!(Add::add(time: Time, span: Span) -> Time = Time(time.0 + span.0));
+operator!(Sub::sub(time: Time, earlier: Time) -> Span = time.since(earlier));
+operator!(Add::add(span: Span, other: Span) -> Span = Span(span.0 + other.0));
+operator!(Sub::sub(span: Span, other: Span) -> Span = Span(span.0 - other.0));
+operator!(Mul::mul(span: Span, factor: u64) -> Span = Span(span.0 * factor));
+operator!(Div::div(span: Span, divisor: u64) -> Span = Span(span.0 / divisor));
+operator!(Div::div(span: Span, other: Span) -> u64 = span.0 / other.0);
+operator!(Rem::rem(span: Span, other: Span) -> Span = Span(span.0 % other.0));
 
 impl AddAssign<Span> for Time {
     fn add_assign(&mut self, span: Span) {
         self.0 += span.0;
-    }
-}
-
-impl Sub<Time> for Time {
-    type Output = Span;
-    fn sub(self, earlier: Time) -> Span {
-        self.since(earlier)
-    }
-}
-
-impl Add for Span {
-    type Output = Span;
-    fn add(self, other: Span) -> Span {
-        Span(self.0 + other.0)
     }
 }
 
@@ -121,44 +122,9 @@ impl AddAssign for Span {
     }
 }
 
-impl Sub for Span {
-    type Output = Span;
-    fn sub(self, other: Span) -> Span {
-        Span(self.0 - other.0)
-    }
-}
-
 impl SubAssign for Span {
     fn sub_assign(&mut self, other: Span) {
         self.0 -= other.0;
-    }
-}
-
-impl Mul<u64> for Span {
-    type Output = Span;
-    fn mul(self, factor: u64) -> Span {
-        Span(self.0 * factor)
-    }
-}
-
-impl Div<u64> for Span {
-    type Output = Span;
-    fn div(self, divisor: u64) -> Span {
-        Span(self.0 / divisor)
-    }
-}
-
-impl Div for Span {
-    type Output = u64;
-    fn div(self, other: Span) -> u64 {
-        self.0 / other.0
-    }
-}
-
-impl Rem for Span {
-    type Output = Span;
-    fn rem(self, other: Span) -> Span {
-        Span(self.0 % other.0)
     }
 }
 
@@ -174,13 +140,27 @@ impl fmt::Display for Time {
     }
 }
 
-impl fmt::Display for Span {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        print(
-            f,
-            u128::from(self.0),
-            &[(1, "ps"), (1_000, "ns"), (1_000_000, "us"), (1_000_000_000, "ms")],
-        )
+/// A divisor with its inverse, because models divide at every event and a division is slow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Divisor {
+    value: u64,
+    /// 2^64 / value, rounded down.
+    inverse: u64,
+}
+
+impl Divisor {
+    const fn new(value: u64) -> Divisor {
+        let inverse = if value > 1 { ((1u128 << 64) / value as u128) as u64 } else { u64::MAX };
+        Divisor { value, inverse }
+    }
+
+    /// The quotient, rounded up.
+    #[inline]
+    const fn div_ceil(self, dividend: u64) -> u64 {
+        let quotient = ((dividend as u128 * self.inverse as u128) >> 64) as u64;
+        // The inverse is rounded down, so the quotient may be one too low.
+        let rest = dividend - quotient * self.value;
+        quotient + (rest > 0) as u64 + (rest > self.value) as u64
     }
 }
 
@@ -188,22 +168,15 @@ impl fmt::Display for Span {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Frequency {
     hz: u64,
-    /// Period in picoseconds, derived from `hz`: stored because models need it at every event and a
-    /// division is slow.
-    period: u64,
-    /// 2^64 / period, rounded down.
-    inverse: u64,
+    /// In picoseconds.
+    period: Divisor,
 }
 
 impl Frequency {
     /// A frequency of `hz` hertz; zero is not a clock, see [`Frequency::period`].
     pub const fn from_hz(hz: u64) -> Frequency {
-        if hz == 0 {
-            return Frequency { hz, period: 0, inverse: 0 };
-        }
-        let period = ((PS_PER_SECOND + hz as u128 / 2) / hz as u128) as u64;
-        let inverse = if period > 1 { ((1u128 << 64) / period as u128) as u64 } else { u64::MAX };
-        Frequency { hz, period, inverse }
+        let period = if hz == 0 { 0 } else { (PS_PER_SECOND + hz as u128 / 2) / hz as u128 };
+        Frequency { hz, period: Divisor::new(period as u64) }
     }
 
     /// A frequency of `mhz` megahertz.
@@ -222,31 +195,14 @@ impl Frequency {
     /// If the frequency is zero, or so high that a cycle rounds to zero; TOML cannot give either.
     #[inline]
     pub const fn period(self) -> Span {
-        assert!(self.period > 0, "a cycle must last a picosecond or more");
-        Span(self.period)
+        assert!(self.period.value > 0, "a cycle must last a picosecond or more");
+        Span(self.period.value)
     }
 
     /// The next edge at or after `time`, with the first at zero: [`Time::edge`] without a division.
     #[inline]
     pub const fn edge(self, time: Time) -> Time {
-        let period = self.period().0;
-        // The inverse is rounded down, so the quotient may be one too low.
-        let quotient = ((time.0 as u128 * self.inverse as u128) >> 64) as u64;
-        let mut before = quotient * period;
-        if time.0 - before >= period {
-            before += period;
-        }
-        Time(if before == time.0 { before } else { before + period })
-    }
-}
-
-impl fmt::Display for Frequency {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        print(
-            f,
-            u128::from(self.hz),
-            &[(1, "Hz"), (1_000, "kHz"), (1_000_000, "MHz"), (1_000_000_000, "GHz")],
-        )
+        Time(self.period.div_ceil(time.0) * self.period().0)
     }
 }
 
@@ -271,35 +227,21 @@ impl Bytes {
     }
 }
 
-impl fmt::Display for Bytes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        print(
-            f,
-            u128::from(self.0),
-            &[(1, "B"), (1 << 10, "KiB"), (1 << 20, "MiB"), (1 << 30, "GiB")],
-        )
-    }
-}
-
 /// A data rate, in bytes per second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rate {
-    bytes_per_second: u64,
-    /// 2^64 / rate, rounded down. Stored because models need it for each packet and a division is
-    /// slow.
-    inverse: u64,
+    bytes_per_second: Divisor,
 }
 
 impl Rate {
     /// A rate of `rate` bytes per second.
     pub const fn from_bytes_per_second(rate: u64) -> Rate {
-        let inverse = if rate > 1 { ((1u128 << 64) / rate as u128) as u64 } else { u64::MAX };
-        Rate { bytes_per_second: rate, inverse }
+        Rate { bytes_per_second: Divisor::new(rate) }
     }
 
     /// In bytes per second.
     pub const fn bytes_per_second(self) -> u64 {
-        self.bytes_per_second
+        self.bytes_per_second.value
     }
 
     /// How long `bytes` take at this rate, rounded up to a picosecond.
@@ -308,28 +250,13 @@ impl Rate {
     /// If the rate is zero; TOML cannot give that.
     #[inline]
     pub const fn time(self, bytes: Bytes) -> Span {
-        let rate = self.bytes_per_second;
+        let rate = self.bytes_per_second();
         assert!(rate > 0, "at a rate of zero nothing ever comes");
-        // A dividend of 64 bits needs no division, as in `Frequency::edge`.
+        // A dividend of 64 bits needs no division.
         if bytes.0 < 1 << 24 {
-            let dividend = bytes.0 * PS_PER_SECOND as u64;
-            let quotient = ((dividend as u128 * self.inverse as u128) >> 64) as u64;
-            let rest = dividend - quotient * rate;
-            // The inverse is rounded down, so the quotient may be one too low. A remainder rounds
-            // up to a whole picosecond.
-            return Span(quotient + (rest > 0) as u64 + (rest > rate) as u64);
+            return Span(self.bytes_per_second.div_ceil(bytes.0 * PS_PER_SECOND as u64));
         }
         Span((bytes.0 as u128 * PS_PER_SECOND).div_ceil(rate as u128) as u64)
-    }
-}
-
-impl fmt::Display for Rate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        print(
-            f,
-            u128::from(self.bytes_per_second),
-            &[(1, "B/s"), (1_000, "kB/s"), (1_000_000, "MB/s"), (1_000_000_000, "GB/s")],
-        )
     }
 }
 
@@ -346,12 +273,13 @@ pub struct QuantityError {
 /// A unit's name, and its size in base units.
 type Unit = (&'static str, u128);
 
-/// The kind of a quantity: its name, an example, its units, whether zero is allowed, and its
-/// maximum.
+/// The kind of a quantity: its name, an example, its units and which of them it prints, whether
+/// zero is allowed, and its maximum.
 struct Kind {
     what: &'static str,
     example: &'static str,
     units: &'static [Unit],
+    prints: [usize; 4],
     zero: bool,
     most: u128,
 }
@@ -366,6 +294,7 @@ const SPAN: Kind = Kind {
         ("ms", 1_000_000_000),
         ("s", 1_000_000_000_000),
     ],
+    prints: [0, 1, 2, 3],
     zero: true,
     most: 1 << 62,
 };
@@ -374,6 +303,7 @@ const FREQUENCY: Kind = Kind {
     what: "frequency",
     example: "250 MHz",
     units: &[("Hz", 1), ("kHz", 1_000), ("MHz", 1_000_000), ("GHz", 1_000_000_000)],
+    prints: [0, 1, 2, 3],
     zero: false,
     most: PS_PER_SECOND,
 };
@@ -390,6 +320,7 @@ const BYTES: Kind = Kind {
         ("MiB", 1 << 20),
         ("GiB", 1 << 30),
     ],
+    prints: [0, 4, 5, 6],
     zero: true,
     most: 1 << 62,
 };
@@ -406,6 +337,7 @@ const RATE: Kind = Kind {
         ("MiB/s", 1 << 20),
         ("GiB/s", 1 << 30),
     ],
+    prints: [0, 1, 2, 3],
     zero: false,
     most: 1 << 62,
 };
@@ -453,9 +385,11 @@ fn parse(text: &str, kind: &Kind) -> Result<u64, QuantityError> {
 }
 
 /// Prints in the largest unit that needs no more than three decimals.
-fn print(f: &mut fmt::Formatter<'_>, value: u128, units: &[(u128, &str)]) -> fmt::Result {
+fn print(f: &mut fmt::Formatter<'_>, value: u64, kind: &Kind) -> fmt::Result {
+    let value = u128::from(value);
     let fits = |size: u128| value >= size && (value * 1_000).is_multiple_of(size);
-    let &(size, unit) = units.iter().rev().find(|unit| fits(unit.0)).unwrap_or(&units[0]);
+    let units = kind.prints.map(|at| kind.units[at]);
+    let (unit, size) = units.into_iter().rfind(|unit| fits(unit.1)).unwrap_or(units[0]);
     let thousandths = value % size * 1_000 / size;
     if thousandths == 0 {
         write!(f, "{} {unit}", value / size)
@@ -466,7 +400,13 @@ fn print(f: &mut fmt::Formatter<'_>, value: u128, units: &[(u128, &str)]) -> fmt
 }
 
 macro_rules! text_form {
-    ($type:ident, $made_by:expr, $kind:expr) => {
+    ($type:ident, $made_by:expr, $base:ident, $kind:expr) => {
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                print(f, self.$base(), &$kind)
+            }
+        }
+
         impl std::str::FromStr for $type {
             type Err = QuantityError;
             fn from_str(text: &str) -> Result<$type, QuantityError> {
@@ -498,10 +438,10 @@ macro_rules! text_form {
     };
 }
 
-text_form!(Span, Span, SPAN);
-text_form!(Frequency, Frequency::from_hz, FREQUENCY);
-text_form!(Bytes, Bytes, BYTES);
-text_form!(Rate, Rate::from_bytes_per_second, RATE);
+text_form!(Span, Span, ps, SPAN);
+text_form!(Frequency, Frequency::from_hz, hz, FREQUENCY);
+text_form!(Bytes, Bytes, count, BYTES);
+text_form!(Rate, Rate::from_bytes_per_second, bytes_per_second, RATE);
 
 #[cfg(test)]
 mod tests {

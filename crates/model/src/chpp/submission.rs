@@ -10,8 +10,10 @@
 
 use std::collections::BTreeMap;
 
+use bellwire_protocol::GrantPolicy;
+
 use super::config::{NicConfig, Start};
-use crate::damq_pd::{CreditManager, LONGEST, Policy};
+use crate::damq_pd::{CreditManager, LONGEST};
 
 /// Bytes of a word of the buffer.
 const WORD_BYTES: usize = 32;
@@ -59,8 +61,9 @@ impl Submission {
         let part = if nic.submission == Start::Ring { total / nic.functions as u16 } else { 0 };
         let function = Function { credits: part, ..Function::default() };
         Submission {
-            manager: shared
-                .then(|| CreditManager::shared(Policy::History, total, LONGEST, nic.functions)),
+            manager: shared.then(|| {
+                CreditManager::shared(GrantPolicy::History, total, LONGEST, nic.functions)
+            }),
             total,
             functions: vec![function; nic.functions],
             counts: [0; 2],

@@ -6,7 +6,8 @@ use crate::engine::first_from;
 /// One bit per eligible port, and the port that was granted last.
 #[derive(Clone, Debug, Default)]
 pub struct OutputArbiter {
-    eligible: u64,
+    /// The eligible ports, one bit each.
+    pub eligible: u64,
     /// One bit per port whose eligible list is its DMA list.
     by_dma: u64,
     next: u32,
@@ -38,10 +39,5 @@ impl OutputArbiter {
     #[inline]
     pub fn has(&self, port: u8) -> bool {
         self.eligible >> port & 1 == 1
-    }
-
-    /// The eligible ports, one bit each.
-    pub fn eligible(&self) -> u64 {
-        self.eligible
     }
 }

@@ -6,36 +6,82 @@
 //! Each stage works every cycle, so writes go back to back, and so do reads (D-04, D-05). Credits
 //! guarantee room for each word (D-13): the buffer itself cannot refuse one.
 
-use super::address_queue::AddressQueue;
+use super::EVERY_PORT;
 use super::arbiter::OutputArbiter;
 use super::config::Organisation;
-use super::data_memory::DataMemory;
 use super::free_list::FreeList;
 use super::order::Order;
-use super::output::{Output, Run};
-use super::pointers::{List, Pointers};
-use super::word::{Read, Way, Write};
+use super::word::{PortWord, Way, Word};
+
+/// One list.
+// 8 bytes, so that indexing is a shift.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(align(8))]
+pub struct List {
+    /// Address of its first word, or [`NONE`](List::NONE). While a descriptor is read, it stays at
+    /// that descriptor's first word.
+    pub head: u16,
+    /// Address of its last word, or `NONE`.
+    pub tail: u16,
+    /// Descriptors whose last word is here and that are not being read.
+    pub whole: u16,
+}
+
+impl List {
+    /// The null address.
+    pub const NONE: u16 = u16::MAX;
+
+    /// An empty list.
+    const EMPTY: List = List { head: Self::NONE, tail: Self::NONE, whole: 0 };
+
+    /// Whether it is empty.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.head == Self::NONE
+    }
+}
+
+/// A descriptor being read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Its port.
+    pub port: u8,
+    /// Its list.
+    pub way: Way,
+    /// The address of its next word. The head of its list stays at its first word until its last
+    /// has left.
+    pub address: u16,
+}
 
 /// All blocks of the buffer. An organisation sets two things: where free addresses come from, and
 /// whether pointers are a cycle late.
 #[derive(Clone, Debug)]
 pub struct DescriptorBuffer {
-    /// The words.
-    pub memory: DataMemory,
-    /// The address of the next word, per word.
-    pub links: AddressQueue,
-    /// Head and tail of each list.
-    pub pointers: Pointers,
+    /// The data memory: words by address.
+    pub words: Box<[Word]>,
+    /// The address queue: per word, the address of the next word of its list (D-02).
+    ///
+    /// DAMQ-PF keeps the same links in its *address buffer*. It registers the output of that memory
+    /// before it addresses the next read, so a list yields a word every other cycle. Here the link
+    /// drives the address inputs directly, and a list yields a word every cycle (D-05). The paper
+    /// describes its own circuit in Section 2, which our copy lacks.
+    next: Box<[u16]>,
+    /// Two lists for each virtual port, one for PIO and one for DMA (D-02).
+    lists: Box<[[List; 2]; EVERY_PORT]>,
     /// The free addresses.
     pub free: FreeList,
     /// Which list of a port is next: order between PIO and DMA.
     pub order: Order,
     /// Which port is next.
     pub arbiter: OutputArbiter,
-    /// The descriptor being read, and the output register.
-    pub output: Output,
+    /// The descriptor being read.
+    pub run: Option<Run>,
+    /// The pointer to the next word is there. Used only by DAMQ-PF; elsewhere it is always there.
+    pointer_here: bool,
+    /// The output register: the word that leaves in the next cycle (D-06).
+    register: Option<PortWord>,
     /// The word that came in the previous cycle, with its ticket.
-    input: Option<(Write, u32)>,
+    input: Option<(PortWord, u32)>,
     /// Whether pointers are a cycle late, as in DAMQ-PF (B-10).
     late_pointers: bool,
     ports: usize,
@@ -80,13 +126,15 @@ impl DescriptorBuffer {
             "a buffer of 1 to 64 ports"
         );
         Self {
-            memory: DataMemory::new(all),
-            links: AddressQueue::new(all),
-            pointers: Pointers::default(),
+            words: vec![Word::default(); all].into(),
+            next: vec![0; all].into(),
+            lists: Box::new([[List::EMPTY; 2]; EVERY_PORT]),
             free: FreeList::new(organisation, ports, depth, landing),
             order: Order::new(all),
             arbiter: OutputArbiter::default(),
-            output: Output::default(),
+            run: None,
+            pointer_here: false,
+            register: None,
             input: None,
             late_pointers: organisation == Organisation::DamqPf,
             ports,
@@ -104,15 +152,15 @@ impl DescriptorBuffer {
     /// # Panics
     /// In debug builds if the word's port is not below the number of ports.
     #[inline]
-    pub fn cycle(&mut self, input: Option<Write>, ready: bool) -> Option<Read> {
-        let leaves = self.output.register;
+    pub fn cycle(&mut self, input: Option<PortWord>, ready: bool) -> Option<PortWord> {
+        let leaves = self.register;
         // From output to input, so that each stage sees the register values of the previous cycle.
-        self.output.register = self.take();
+        self.register = self.take();
         #[cfg(test)]
-        if self.fault == Some(Fault::Twice) && self.output.register.is_none() {
-            self.output.register = leaves;
+        if self.fault == Some(Fault::Twice) && self.register.is_none() {
+            self.register = leaves;
         }
-        if ready && self.output.run.is_none() {
+        if ready && self.run.is_none() {
             self.arbitrate();
         }
         self.put();
@@ -133,7 +181,7 @@ impl DescriptorBuffer {
     /// Whether the memory and all registers are empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.written == self.read && self.input.is_none() && self.output.register.is_none()
+        self.written == self.read && self.input.is_none() && self.register.is_none()
     }
 
     /// Words in the memory that came this way.
@@ -150,15 +198,15 @@ impl DescriptorBuffer {
 
     /// Takes the next word of the descriptor being read.
     #[inline]
-    fn take(&mut self) -> Option<Read> {
-        let run = self.output.run.as_mut()?;
-        if self.late_pointers && !std::mem::replace(&mut self.output.pointer_here, false) {
-            self.output.pointer_here = true;
+    fn take(&mut self) -> Option<PortWord> {
+        let run = self.run.as_mut()?;
+        if self.late_pointers && !std::mem::replace(&mut self.pointer_here, false) {
+            self.pointer_here = true;
             return None;
         }
         let &mut Run { port, way, address } = run;
-        let word = self.memory.read(address);
-        run.address = self.links.after(address);
+        let word = self.words[usize::from(address)];
+        run.address = self.next[usize::from(address)];
         #[cfg(test)]
         if self.fault != Some(Fault::LostAddress) || self.read[way as usize] % 64 != 1 {
             self.free.give(port, way, address);
@@ -169,15 +217,15 @@ impl DescriptorBuffer {
         if word.is_last() {
             self.ends(port, way, address);
         }
-        Some(Read { port, way, word })
+        Some(PortWord { port, way, word })
     }
 
     /// Ends the read of a descriptor: its last word lay at `address`.
     #[inline]
     fn ends(&mut self, port: u8, way: Way, address: u16) {
-        self.output.run = None;
-        let list = self.pointers.list_mut(port, way);
-        list.head = if address == list.tail { List::NONE } else { self.links.after(address) };
+        self.run = None;
+        let list = &mut self.lists[port as usize][way as usize];
+        list.head = if address == list.tail { List::NONE } else { self.next[usize::from(address)] };
         match way {
             Way::Dma => self.order.left(port),
             Way::Pio if list.is_empty() => {}
@@ -190,17 +238,17 @@ impl DescriptorBuffer {
     #[inline]
     fn arbitrate(&mut self) {
         let Some((port, way)) = self.arbiter.grant() else { return };
-        let list = self.pointers.list_mut(port, way);
+        let list = &mut self.lists[port as usize][way as usize];
         list.whole -= 1;
-        self.output.run = Some(Run { port, way, address: list.head });
+        self.run = Some(Run { port, way, address: list.head });
         // The head pointer is always registered, so the first word is never late.
-        self.output.pointer_here = true;
+        self.pointer_here = true;
     }
 
     /// Appends the word of the input register to its list.
     #[inline]
     fn put(&mut self) {
-        let Some((Write { port, way, word }, ticket)) = self.input.take() else { return };
+        let Some((PortWord { port, way, word }, ticket)) = self.input.take() else { return };
         let Some(address) = self.free.take(port, way) else {
             self.overflows += 1;
             return;
@@ -209,8 +257,8 @@ impl DescriptorBuffer {
         if self.fault == Some(Fault::EarlyFree) && self.written[way as usize] % 64 == 1 {
             self.free.give(port, way, address);
         }
-        self.memory.write(address, word);
-        let list = self.pointers.list_mut(port, way);
+        self.words[usize::from(address)] = word;
+        let list = &mut self.lists[port as usize][way as usize];
         let first = list.is_empty();
         #[cfg(test)]
         let wrong =
@@ -221,10 +269,10 @@ impl DescriptorBuffer {
             list.head = address;
             list.tail = address;
         } else if wrong {
-            self.links.link(address, list.head);
+            self.next[usize::from(address)] = list.head;
             list.head = address;
         } else {
-            self.links.link(list.tail, address);
+            self.next[usize::from(list.tail)] = address;
             list.tail = address;
         }
         list.whole += u16::from(word.is_last());
@@ -250,19 +298,19 @@ impl DescriptorBuffer {
     fn turn(&self, port: u8) -> Way {
         #[cfg(test)]
         if self.fault == Some(Fault::NoTickets) {
-            let pio = self.pointers.list(port, Way::Pio).whole > 0;
+            let pio = self.lists[port as usize][Way::Pio as usize].whole > 0;
             return if pio { Way::Pio } else { Way::Dma };
         }
-        self.order.turn(port, !self.pointers.list(port, Way::Pio).is_empty())
+        self.order.turn(port, !self.lists[port as usize][Way::Pio as usize].is_empty())
     }
 
     /// Makes the port eligible if the list whose turn it is has a whole descriptor (D-07).
     #[inline]
     fn update(&mut self, port: u8) {
         // While a descriptor is read, its end decides which list is next.
-        let reading = self.output.run.is_some_and(|run| run.port == port);
+        let reading = self.run.is_some_and(|run| run.port == port);
         let way = self.turn(port);
-        let eligible = !reading && self.pointers.list(port, way).whole > 0;
+        let eligible = !reading && self.lists[port as usize][way as usize].whole > 0;
         self.arbiter.set(port, way, eligible);
     }
 
@@ -275,7 +323,7 @@ impl DescriptorBuffer {
         if self.overflows > 0 {
             return Err(format!("{} words found no room", self.overflows));
         }
-        let mut seen = vec![false; self.memory.depth()];
+        let mut seen = vec![false; self.words.len()];
         let mut see = |address: u16| {
             let place = &mut seen[address as usize];
             if std::mem::replace(place, true) {
@@ -287,15 +335,14 @@ impl DescriptorBuffer {
         let mut words = 0;
         for port in 0..self.ports as u8 {
             for way in [Way::Pio, Way::Dma] {
-                let &List { mut head, tail, .. } = self.pointers.list(port, way);
-                if let Some(run) = self.output.run.filter(|run| (run.port, run.way) == (port, way))
-                {
+                let List { mut head, tail, .. } = self.lists[port as usize][way as usize];
+                if let Some(run) = self.run.filter(|run| (run.port, run.way) == (port, way)) {
                     head = run.address;
                 }
                 while head != List::NONE {
                     see(head)?;
                     words += 1;
-                    head = if head == tail { List::NONE } else { self.links.after(head) };
+                    head = if head == tail { List::NONE } else { self.next[usize::from(head)] };
                 }
             }
         }
@@ -303,7 +350,7 @@ impl DescriptorBuffer {
             see(address)?;
         }
         let inside = self.inside(Way::Pio) + self.inside(Way::Dma);
-        if words != inside || words + self.free.free() != self.memory.depth() {
+        if words != inside || words + self.free.free() != self.words.len() {
             return Err(format!(
                 "{words} words in lists, {inside} counted, {} free",
                 self.free.free()
@@ -315,7 +362,7 @@ impl DescriptorBuffer {
     /// Whether words inside and free addresses add up to the total; cheap enough for every cycle.
     #[inline]
     pub fn is_conserved(&self) -> bool {
-        self.inside(Way::Pio) + self.inside(Way::Dma) + self.free.free() == self.memory.depth()
+        self.inside(Way::Pio) + self.inside(Way::Dma) + self.free.free() == self.words.len()
             && self.overflows == 0
     }
 }

@@ -70,45 +70,25 @@ pub enum Organisation {
 #[serde(deny_unknown_fields)]
 pub struct CreditConfig {
     /// How many words a grant has.
-    pub policy: Policy,
+    #[serde(with = "PolicyForm")]
+    pub policy: GrantPolicy,
     /// Words in the smallest grant.
     pub least: u16,
 }
 
-/// The policies of `bellwire-protocol`, by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Policy {
-    /// All free words.
+/// The policies, by their names in a configuration.
+pub const POLICIES: [(&str, GrantPolicy); 3] = [
+    ("all", GrantPolicy::All),
+    ("half-of-free", GrantPolicy::HalfOfFree),
+    ("history", GrantPolicy::History),
+];
+
+#[derive(Deserialize, Serialize)]
+#[serde(remote = "GrantPolicy", rename_all = "kebab-case")]
+enum PolicyForm {
     All,
-    /// Half of the free words.
     HalfOfFree,
-    /// An amount that follows from the port's history.
     History,
-}
-
-impl Policy {
-    /// All policies.
-    pub const ALL: [Policy; 3] = [Policy::All, Policy::HalfOfFree, Policy::History];
-
-    /// The name in a configuration.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Policy::All => "all",
-            Policy::HalfOfFree => "half-of-free",
-            Policy::History => "history",
-        }
-    }
-}
-
-impl From<Policy> for GrantPolicy {
-    fn from(policy: Policy) -> GrantPolicy {
-        match policy {
-            Policy::All => GrantPolicy::All,
-            Policy::HalfOfFree => GrantPolicy::HalfOfFree,
-            Policy::History => GrantPolicy::History,
-        }
-    }
 }
 
 /// The bus.

@@ -2,16 +2,17 @@
 //! `bellwire-protocol`, which the shared-memory device uses too. This file ties it to registers
 //! that the bus reads.
 
-use bellwire_protocol::Rations;
+use bellwire_protocol::{GrantPolicy, Rations};
 
-use super::config::{Config, Organisation, Policy};
+use super::config::{Config, Organisation};
 
 /// Grants words of the buffer to ports.
 pub struct CreditManager {
     /// One for all ports; in SAMQ one per port.
     parts: Vec<Rations>,
-    /// Words granted to each waiting port that its process does not know of yet.
-    offers: Vec<u16>,
+    /// Words granted to each waiting port that its process does not know of yet. Take them to tell
+    /// it.
+    pub(super) offers: Vec<u16>,
     /// Grants, by request and by offer.
     pub grants: u64,
     /// Requests that got no words.
@@ -22,25 +23,24 @@ impl CreditManager {
     /// A manager without grants.
     pub fn new(config: &Config) -> CreditManager {
         let Config { nic, credits, .. } = config;
-        let part = |words, ports| Rations::new(credits.policy.into(), words, credits.least, ports);
         let parts = match nic.organisation {
             // Nobody shares a port's own part, so all of it is granted at once.
-            Organisation::Samq => (0..nic.ports)
-                .map(|_| {
-                    let words = (nic.depth / nic.ports) as u16;
-                    Rations::new(bellwire_protocol::GrantPolicy::All, words, credits.least, 1)
-                })
-                .collect(),
+            Organisation::Samq => {
+                let words = (nic.depth / nic.ports) as u16;
+                let part = |_| Rations::new(GrantPolicy::All, words, credits.least, 1);
+                (0..nic.ports).map(part).collect()
+            }
             Organisation::DamqPd | Organisation::DamqPf => {
-                vec![part(nic.depth as u16, nic.ports as u16)]
+                let (words, least) = (nic.depth as u16, credits.least);
+                return CreditManager::shared(credits.policy, words, least, nic.ports);
             }
         };
         CreditManager { parts, offers: vec![0; nic.ports], grants: 0, refusals: 0 }
     }
 
     /// A manager whose `ports` ports share `words` words, for an interface of another kind.
-    pub fn shared(policy: Policy, words: u16, least: u16, ports: usize) -> CreditManager {
-        let parts = vec![Rations::new(policy.into(), words, least, ports as u16)];
+    pub fn shared(policy: GrantPolicy, words: u16, least: u16, ports: usize) -> CreditManager {
+        let parts = vec![Rations::new(policy, words, least, ports as u16)];
         CreditManager { parts, offers: vec![0; ports], grants: 0, refusals: 0 }
     }
 
@@ -81,16 +81,6 @@ impl CreditManager {
         self.offers[port as usize] += words;
         self.grants += 1;
         Some(port)
-    }
-
-    /// Takes the offer in order to tell the port's process.
-    pub fn take_offer(&mut self, port: u8) -> u16 {
-        std::mem::take(&mut self.offers[port as usize])
-    }
-
-    /// Whether a port has an offer that its process does not know of.
-    pub fn has_offer(&self, port: u8) -> bool {
-        self.offers[port as usize] > 0
     }
 
     /// Words that are granted to no port.

@@ -9,7 +9,7 @@ use super::process::Message;
 #[derive(Clone, Debug, Default)]
 pub struct HostQueue {
     /// Descriptors that the process has written and the prefetcher has not requested.
-    waiting: VecDeque<Message>,
+    pub waiting: VecDeque<Message>,
     /// Entries that the process counts as used.
     pub used: usize,
     /// The peak of `used`.
@@ -22,15 +22,5 @@ impl HostQueue {
         self.waiting.push_back(message);
         self.used += 1;
         self.most = self.most.max(self.used);
-    }
-
-    /// The entry that is fetched next.
-    pub fn next(&self) -> Option<&Message> {
-        self.waiting.front()
-    }
-
-    /// Takes the entry that the prefetcher requests.
-    pub fn fetch(&mut self) -> Option<Message> {
-        self.waiting.pop_front()
     }
 }

@@ -15,7 +15,7 @@ use super::host_queue::HostQueue;
 use super::journal::{Journal, Step};
 use super::prefetch::Prefetcher;
 use super::process::{Load, Message, Process, State};
-use super::word::{Read, Way, Word, Write};
+use super::word::{PortWord, Way, Word};
 use super::write_combining::bursts;
 use crate::engine::{Ended, Event, Model, Random, Schedule, Server, Simulation, Standstill, Waits};
 use crate::stats::Tally;
@@ -56,8 +56,8 @@ pub struct Hardware {
     status: Vec<Status>,
     engine_stopped: bool,
     send_engine: Server,
-    /// Bytes of message data that the send engine reads for each descriptor.
-    data_bytes: u64,
+    /// Bytes of message data that the send engine reads for each descriptor before it sends.
+    pub data_bytes: u64,
     data_reads: usize,
     /// Per port, the post times of submitted messages that have not left.
     posted: Vec<VecDeque<Time>>,
@@ -121,7 +121,7 @@ impl Event for NicEvent {
 
 #[derive(Clone, Copy, Debug)]
 enum Incoming {
-    Word(Write),
+    Word(PortWord),
     Doorbell(u8, u32),
     CreditRequest(u8),
     /// A message's data: port, number. Only its last packet ends it.
@@ -206,11 +206,6 @@ impl Machine {
 }
 
 impl Hardware {
-    /// Sets the bytes of data that the send engine reads for each descriptor before it sends.
-    pub fn set_data_bytes(&mut self, bytes: u64) {
-        self.data_bytes = bytes;
-    }
-
     /// Submitted messages that have not left.
     pub fn left_over(&self) -> u64 {
         self.posted.iter().map(|posted| posted.len() as u64).sum()
@@ -235,7 +230,7 @@ impl Hardware {
     /// Whether the buffer has no work in the next cycle.
     fn buffer_rests(&self) -> bool {
         self.buffer.is_empty()
-            || self.engine_stopped && !self.buffer.has_input() && self.buffer.output.run.is_none()
+            || self.engine_stopped && !self.buffer.has_input() && self.buffer.run.is_none()
     }
 
     /// Schedules the next cycle at or after `time`, unless one is scheduled.
@@ -266,7 +261,7 @@ impl Hardware {
         let read = self.buffer.cycle(input, ready);
         self.peak = self.peak.max(self.buffer.inside(Way::Pio));
         // The engine is busy from the moment at which it selects a descriptor.
-        if ready && self.buffer.output.run.is_some() {
+        if ready && self.buffer.run.is_some() {
             self.send_engine.reserve(now, self.cycle * self.config.nic.engine_cycles);
             self.data_reads -= usize::from(self.data_bytes > 0);
         }
@@ -335,7 +330,7 @@ impl Hardware {
             let complete = (sent / word_bytes) as u16;
             for index in arrived..complete {
                 let word = Word::new(bits(port, number, index), index + 1 == words);
-                let write = Write { port, way: Way::Pio, word };
+                let write = PortWord { port, way: Way::Pio, word };
                 self.arriving.push_back((passage.arrives, Incoming::Word(write)));
             }
             arrived = complete;
@@ -397,17 +392,13 @@ impl Hardware {
         let passage = self.bus.send_down(at, Traffic::DescriptorRead, bytes);
         for index in 0..words {
             let word = Word::new(bits(port, number, index), index + 1 == words);
-            let write = Write { port, way: Way::Dma, word };
+            let write = PortWord { port, way: Way::Dma, word };
             self.arriving.push_back((passage.arrives, Incoming::Word(write)));
         }
     }
 
-    fn status_written(
-        &mut self,
-        schedule: &mut Schedule<NicEvent>,
-        port: u8,
-        (freed, offer): (u16, u16),
-    ) {
+    fn status_written(&mut self, schedule: &mut Schedule<NicEvent>, port: u8, news: (u16, u16)) {
+        let (freed, offer) = news;
         self.status[port as usize].under_way = false;
         self.queues[port as usize].used -= usize::from(freed);
         let process = &mut self.processes[port as usize];
@@ -420,7 +411,7 @@ impl Hardware {
     }
 
     /// Takes what has arrived over the bus, up to and including one word.
-    fn incoming(&mut self, schedule: &mut Schedule<NicEvent>) -> Option<Write> {
+    fn incoming(&mut self, schedule: &mut Schedule<NicEvent>) -> Option<PortWord> {
         let now = schedule.now();
         while let Some(&(at, incoming)) = self.arriving.front() {
             if at > now {
@@ -449,7 +440,7 @@ impl Hardware {
         None
     }
 
-    fn takes(&mut self, now: Time, Write { port, way, word }: Write) {
+    fn takes(&mut self, now: Time, PortWord { port, way, word }: PortWord) {
         if !word.is_last() {
             return;
         }
@@ -475,9 +466,10 @@ impl Hardware {
     /// Requests one descriptor from host memory; false if it cannot.
     fn prefetch(&mut self, schedule: &mut Schedule<NicEvent>) -> bool {
         let queues = &self.queues;
-        let words = |port: u8| queues[port as usize].next().map_or(0, |message| message.words);
+        let words =
+            |port: u8| queues[port as usize].waiting.front().map_or(0, |message| message.words);
         let Some(port) = self.prefetcher.choose(words) else { return false };
-        let message = self.queues[port as usize].fetch().expect("it rang for one");
+        let message = self.queues[port as usize].waiting.pop_front().expect("it rang for one");
         let passage = self.bus.send_up(schedule.now(), Traffic::DescriptorRead, 0);
         self.journal.note(passage.begins, port, message.number, Step::DescriptorReadBegins);
         let at = passage.arrives + self.memory();
@@ -491,7 +483,8 @@ impl Hardware {
     }
 
     /// A word has left the buffer.
-    fn leaves(&mut self, schedule: &mut Schedule<NicEvent>, Read { port, way, word }: Read) {
+    fn leaves(&mut self, schedule: &mut Schedule<NicEvent>, read: PortWord) {
+        let PortWord { port, way, word } = read;
         let now = schedule.now();
         let expected = self.ports[port as usize].left.iter().sum::<u64>() as u32;
         self.disordered += u64::from(word.bits() != bits(port, expected, self.leaving));
@@ -534,13 +527,14 @@ impl Hardware {
     /// use PIO have no status line: they poll.
     fn tell(&mut self, schedule: &mut Schedule<NicEvent>, port: u8) {
         let status = &mut self.status[port as usize];
-        let news = status.freed > 0 || self.credits.has_offer(port);
+        let offer = &mut self.credits.offers[port as usize];
+        let news = status.freed > 0 || *offer > 0;
         if status.under_way || !news || self.config.host.submission == Submission::Pio {
             return;
         }
         status.under_way = true;
         let freed = std::mem::take(&mut status.freed);
-        let offer = self.credits.take_offer(port);
+        let offer = std::mem::take(offer);
         let passage = self.bus.send_up(schedule.now(), Traffic::Status, STATUS_BYTES);
         later(schedule, passage.arrives, NicEvent::StatusWritten(port, freed, offer));
     }

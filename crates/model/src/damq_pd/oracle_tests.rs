@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::buffer::Fault;
-use super::{Config, DescriptorBuffer, Load, Machine, Organisation, Read, Way, Word, Write};
+use super::{Config, DescriptorBuffer, Load, Machine, Organisation, PortWord, Way, Word};
 use crate::engine::Random;
 use crate::units::{Span, Time};
 
@@ -87,7 +87,7 @@ impl Bench {
         Ok(())
     }
 
-    fn choose(&mut self, choice: Choice) -> Option<Write> {
+    fn choose(&mut self, choice: Choice) -> Option<PortWord> {
         match choice {
             Choice::Nothing => None,
             Choice::Pio(at, words) => {
@@ -107,7 +107,7 @@ impl Bench {
                     port.writing = descriptor;
                 }
                 let word = self.ports[at as usize].writing.pop_front()?;
-                Some(Write { port: at, way: Way::Pio, word })
+                Some(PortWord { port: at, way: Way::Pio, word })
             }
             Choice::Ring(at, words) => {
                 // A process finishes a descriptor before it rings for another.
@@ -137,13 +137,13 @@ impl Bench {
                 let (at, left) = self.fetching?;
                 self.fetching = (left > 1).then_some((at, left - 1));
                 let word = self.ports[at as usize].fetched.pop_front()?;
-                Some(Write { port: at, way: Way::Dma, word })
+                Some(PortWord { port: at, way: Way::Dma, word })
             }
         }
     }
 
-    fn leaves(&mut self, read: Read) -> Result<(), String> {
-        let Read { port: at, way, word } = read;
+    fn leaves(&mut self, read: PortWord) -> Result<(), String> {
+        let PortWord { port: at, way, word } = read;
         if self.leaving.is_some_and(|leaving| leaving != at) {
             return Err(format!("a descriptor is cut by a word of port {at}"));
         }

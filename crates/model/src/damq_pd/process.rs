@@ -67,7 +67,8 @@ pub struct Process {
     pub offered: u16,
     load: Load,
     random: Random,
-    posted: u32,
+    /// Messages submitted so far.
+    pub posted: u32,
     burst_left: u32,
     next_post: Time,
     next_words: u16,
@@ -136,11 +137,6 @@ impl Process {
             self.burst_left = self.load.burst;
             self.next_post += draw_gap(&self.load, &mut self.random);
         }
-    }
-
-    /// Messages submitted so far.
-    pub fn posted(&self) -> u32 {
-        self.posted
     }
 
     /// Changes the way of submission.

@@ -34,20 +34,9 @@ pub enum Way {
     Dma,
 }
 
-/// A word that enters.
+/// A word that enters or leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Write {
-    /// Its virtual port.
-    pub port: u8,
-    /// How it came.
-    pub way: Way,
-    /// The word.
-    pub word: Word,
-}
-
-/// A word that leaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Read {
+pub struct PortWord {
     /// Its virtual port.
     pub port: u8,
     /// How it came.

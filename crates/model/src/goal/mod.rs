@@ -101,15 +101,6 @@ pub struct GoalError {
 }
 
 impl Schedule {
-    /// Reads a schedule.
-    ///
-    /// # Errors
-    /// The first error, with its line: an unexpected token, an undefined or duplicate label, a
-    /// nonexistent rank, or operations that require each other.
-    pub fn read(text: &str) -> Result<Schedule, GoalError> {
-        parse::read(text)
-    }
-
     /// All operations with their ranks.
     pub fn operations(&self) -> impl Iterator<Item = (usize, &Operation)> {
         self.ranks

@@ -4,68 +4,61 @@ use std::collections::HashMap;
 
 use super::{GoalError, MOST_RANKS, Operation, Rank, Schedule, Work};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Token<'a> {
-    /// Letters, digits and underscores; begins with a letter.
-    Word(&'a str),
-    /// Digits.
-    Number(u64),
-    /// `-1`.
-    Any,
-    Colon,
-    Open,
-    Close,
-    /// The end of a line, or a semicolon.
-    End,
+/// A token: a word, digits, `-1`, or a sign. The end of a statement is a line feed or semicolon.
+type Token<'a> = &'a str;
+
+fn told(token: Token<'_>) -> String {
+    if is_end(token) { "the end of the line".to_owned() } else { format!("`{token}`") }
 }
 
-impl Token<'_> {
-    fn told(self) -> String {
-        match self {
-            Token::Word(word) => format!("`{word}`"),
-            Token::Number(number) => format!("`{number}`"),
-            Token::Any => "`-1`".to_owned(),
-            Token::Colon => "`:`".to_owned(),
-            Token::Open => "`{`".to_owned(),
-            Token::Close => "`}`".to_owned(),
-            Token::End => "the end of the line".to_owned(),
-        }
-    }
+fn is_end(token: Token<'_>) -> bool {
+    matches!(token, "\n" | ";")
 }
 
-/// Reads a schedule.
-pub(super) fn read(text: &str) -> Result<Schedule, GoalError> {
-    let tokens = tokens(text)?;
-    let mut reader = Reader { tokens: &tokens, at: 0 };
-    reader.skip_ends();
-    let line = reader.line();
-    reader.word("num_ranks")?;
-    let count = reader.number("the number of ranks")?;
-    if count == 0 || count > MOST_RANKS.into() {
-        return wrong(line, format!("num_ranks is {count}, but must be 1 to {MOST_RANKS}"));
-    }
-    let mut ranks: Vec<Option<Rank>> = vec![None; count as usize];
-    loop {
+/// Letters, digits and underscores, with a letter first.
+fn is_word(token: Token<'_>) -> bool {
+    token.starts_with(|first: char| first.is_ascii_alphabetic())
+}
+
+impl Schedule {
+    /// Reads a schedule.
+    ///
+    /// # Errors
+    /// The first error, with its line: an unexpected token, an undefined or duplicate label, a
+    /// nonexistent rank, or operations that require each other.
+    pub fn read(text: &str) -> Result<Schedule, GoalError> {
+        let tokens = tokens(text)?;
+        let mut reader = Reader { tokens: &tokens, at: 0 };
         reader.skip_ends();
         let line = reader.line();
-        match reader.next() {
-            None => break,
-            Some(Token::Word("rank")) => {}
-            Some(other) => {
-                return wrong(line, format!("`rank` should stand here, not {}", other.told()));
+        reader.expect("num_ranks")?;
+        let count = reader.number("the number of ranks")?;
+        if count == 0 || count > MOST_RANKS.into() {
+            return wrong(line, format!("num_ranks is {count}, but must be 1 to {MOST_RANKS}"));
+        }
+        let mut ranks: Vec<Option<Rank>> = vec![None; count as usize];
+        loop {
+            reader.skip_ends();
+            let line = reader.line();
+            match reader.next() {
+                None => break,
+                Some("rank") => {}
+                Some(other) => {
+                    return wrong(line, format!("`rank` should stand here, not {}", told(other)));
+                }
             }
+            let number = reader.number("a rank")?;
+            let Some(place) = usize::try_from(number).ok().and_then(|at| ranks.get_mut(at)) else {
+                return wrong(line, format!("rank {number} is beyond num_ranks {count}"));
+            };
+            if place.is_some() {
+                return wrong(line, format!("rank {number} stands here for the second time"));
+            }
+            reader.expect("{")?;
+            *place = Some(reader.rank(count as u32, line)?);
         }
-        let number = reader.number("a rank")?;
-        let Some(place) = usize::try_from(number).ok().and_then(|at| ranks.get_mut(at)) else {
-            return wrong(line, format!("rank {number} is beyond num_ranks {count}"));
-        };
-        if place.is_some() {
-            return wrong(line, format!("rank {number} stands here for the second time"));
-        }
-        reader.expect(Token::Open)?;
-        *place = Some(reader.rank(count as u32, line)?);
+        Ok(Schedule { ranks: ranks.into_iter().map(Option::unwrap_or_default).collect() })
     }
-    Ok(Schedule { ranks: ranks.into_iter().map(Option::unwrap_or_default).collect() })
 }
 
 fn wrong<T>(line: usize, why: impl Into<String>) -> Result<T, GoalError> {
@@ -77,53 +70,30 @@ fn tokens(text: &str) -> Result<Vec<(usize, Token<'_>)>, GoalError> {
     let mut tokens = Vec::new();
     let (mut rest, mut line) = (text, 1);
     while let Some(character) = rest.chars().next() {
-        let length = match character {
-            '\n' | ';' => {
-                tokens.push((line, Token::End));
-                line += usize::from(character == '\n');
-                1
-            }
-            ' ' | '\t' | '\r' => 1,
-            ':' | '{' | '}' => {
-                let token = match character {
-                    ':' => Token::Colon,
-                    '{' => Token::Open,
-                    _ => Token::Close,
-                };
-                tokens.push((line, token));
-                1
-            }
-            '/' if rest.starts_with("//") => rest.find('\n').unwrap_or(rest.len()),
-            '/' if rest.starts_with("/*") => {
-                let Some(end) = rest.find("*/") else {
-                    return wrong(line, "this comment does not end; `*/` is missing");
-                };
-                line += rest[..end].matches('\n').count();
-                end + 2
-            }
+        let run = |inside: fn(char) -> bool| rest.find(|c| !inside(c)).unwrap_or(rest.len());
+        let (length, is_token) = match character {
+            '\n' | ';' | ':' | '{' | '}' => (1, true),
+            ' ' | '\t' | '\r' => (1, false),
+            '/' if rest.starts_with("//") => (run(|c| c != '\n'), false),
+            '/' if rest.starts_with("/*") => match rest.find("*/") {
+                Some(end) => (end + 2, false),
+                None => return wrong(line, "this comment does not end; `*/` is missing"),
+            },
             '-' if rest.starts_with("-1")
                 && !rest[2..].starts_with(|c: char| c.is_ascii_digit()) =>
             {
-                tokens.push((line, Token::Any));
-                2
+                (2, true)
             }
-            '0'..='9' => {
-                let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-                let Ok(number) = rest[..end].parse() else {
-                    return wrong(line, format!("`{}` is too large", &rest[..end]));
-                };
-                tokens.push((line, Token::Number(number)));
-                end
-            }
-            'a'..='z' | 'A'..='Z' => {
-                let is_inside = |c: char| c.is_ascii_alphanumeric() || c == '_';
-                let end = rest.find(|c| !is_inside(c)).unwrap_or(rest.len());
-                tokens.push((line, Token::Word(&rest[..end])));
-                end
-            }
+            '0'..='9' => (run(|c| c.is_ascii_digit()), true),
+            'a'..='z' | 'A'..='Z' => (run(|c| c.is_ascii_alphanumeric() || c == '_'), true),
             other => return wrong(line, format!("{other:?} does not belong into a schedule")),
         };
-        rest = &rest[length..];
+        let (token, after) = rest.split_at(length);
+        if is_token {
+            tokens.push((line, token));
+        }
+        line += token.matches('\n').count();
+        rest = after;
     }
     Ok(tokens)
 }
@@ -154,7 +124,7 @@ impl<'a> Reader<'a> {
     }
 
     fn skip_ends(&mut self) {
-        while self.peek() == Some(Token::End) {
+        while self.peek().is_some_and(is_end) {
             self.at += 1;
         }
     }
@@ -172,25 +142,22 @@ impl<'a> Reader<'a> {
                 Ok(value)
             }
             Some((other, None)) => {
-                wrong(line, format!("{what} should stand here, not {}", other.told()))
+                wrong(line, format!("{what} should stand here, not {}", told(other)))
             }
             None => wrong(line, format!("{what} should stand here, but the text is over")),
         }
     }
 
-    fn expect(&mut self, token: Token<'static>) -> Result<(), GoalError> {
-        self.take(&token.told(), |found| (found == token).then_some(()))
-    }
-
-    fn word(&mut self, word: &str) -> Result<(), GoalError> {
-        self.take(&format!("`{word}`"), |found| (found == Token::Word(word)).then_some(()))
+    fn expect(&mut self, token: &str) -> Result<(), GoalError> {
+        self.take(&format!("`{token}`"), |found| (found == token).then_some(()))
     }
 
     fn number(&mut self, what: &str) -> Result<u64, GoalError> {
-        self.take(&format!("{what}, a number,"), |found| match found {
-            Token::Number(number) => Some(number),
-            _ => None,
-        })
+        let line = self.line();
+        let is_number = |found: &str| found.starts_with(|first: char| first.is_ascii_digit());
+        let digits =
+            self.take(&format!("{what}, a number,"), |found| is_number(found).then_some(found))?;
+        digits.parse().or_else(|_| wrong(line, format!("`{digits}` is too large")))
     }
 
     /// A number that fits 32 bits.
@@ -203,8 +170,7 @@ impl<'a> Reader<'a> {
 
     /// A number, or -1 for any.
     fn small_or_any(&mut self, what: &str) -> Result<Option<u32>, GoalError> {
-        if self.peek() == Some(Token::Any) {
-            self.at += 1;
+        if self.option("-1") {
             return Ok(None);
         }
         self.small(what).map(Some)
@@ -219,66 +185,51 @@ impl<'a> Reader<'a> {
             self.skip_ends();
             let line = self.line();
             let word = match self.next() {
-                Some(Token::Close) => break,
-                Some(Token::Word(word)) => word,
+                Some("}") => break,
+                Some(word) if is_word(word) => word,
                 Some(other) => {
                     let what = "a label, `send`, `recv`, `calc` or `}`";
-                    return wrong(line, format!("{what} should stand here, not {}", other.told()));
+                    return wrong(line, format!("{what} should stand here, not {}", told(other)));
                 }
                 None => {
-                    return wrong(
-                        line,
-                        format!("the rank of line {opened} does not end; `}}` is missing"),
-                    );
+                    let why = format!("the rank of line {opened} does not end; `}}` is missing");
+                    return wrong(line, why);
                 }
             };
             match (word, self.peek()) {
-                (label, Some(Token::Colon)) => {
+                (label, Some(":")) => {
                     self.at += 1;
                     if labels.insert(label, rank.operations.len()).is_some() {
                         return wrong(line, format!("label `{label}` is there already"));
                     }
-                    let work = self.take("`send`, `recv` or `calc`", |token| match token {
-                        Token::Word(word @ ("send" | "recv" | "calc")) => Some(word),
-                        _ => None,
+                    let is_work = |token| matches!(token, "send" | "recv" | "calc");
+                    let work = self.take("`send`, `recv` or `calc`", |token| {
+                        is_work(token).then_some(token)
                     })?;
                     rank.operations.push(self.operation(work, ranks, line)?);
                 }
-                (label, Some(Token::Word(word @ ("requires" | "irequires")))) => {
+                (label, Some(word @ ("requires" | "irequires"))) => {
                     self.at += 1;
-                    let on = self.take("a label", |token| match token {
-                        Token::Word(label) => Some(label),
-                        _ => None,
-                    })?;
+                    let on = self.take("a label", |token| is_word(token).then_some(token))?;
                     dependencies.push((line, label, on, word == "irequires"));
                 }
                 (work @ ("send" | "recv" | "calc"), _) => {
                     rank.operations.push(self.operation(work, ranks, line)?);
                 }
                 (label, _) => {
-                    return wrong(
-                        line,
-                        format!("`:`, `requires` or `irequires` should follow label `{label}`"),
-                    );
+                    let what = "`:`, `requires` or `irequires`";
+                    return wrong(line, format!("{what} should follow label `{label}`"));
                 }
             }
-            match self.peek() {
-                Some(Token::End | Token::Close) | None => {}
-                Some(other) => {
-                    return wrong(
-                        self.line(),
-                        format!("the line should end here, but goes on with {}", other.told()),
-                    );
-                }
+            if let Some(other) = self.peek().filter(|&next| !is_end(next) && next != "}") {
+                let why = format!("the line should end here, but goes on with {}", told(other));
+                return wrong(self.line(), why);
             }
         }
         for (line, label, on, begun) in dependencies {
-            let find = |label: &str| {
-                let found = labels.get(label).copied();
-                found.ok_or_else(|| GoalError {
-                    line,
-                    why: format!("no operation of this rank has the label `{label}`"),
-                })
+            let find = |label: &str| match labels.get(label) {
+                Some(&operation) => Ok(operation),
+                None => wrong(line, format!("no operation of this rank has the label `{label}`")),
             };
             let (operation, on) = (find(label)?, find(on)?);
             let operation = &mut rank.operations[operation];
@@ -295,17 +246,14 @@ impl<'a> Reader<'a> {
         } else {
             let is_send = work == "send";
             let bytes = self.number("a length")?;
-            self.word("b")?;
-            self.word(if is_send { "to" } else { "from" })?;
+            self.expect("b")?;
+            self.expect(if is_send { "to" } else { "from" })?;
             let peer = match is_send {
                 true => Some(self.small("a rank")?),
                 false => self.small_or_any("a rank")?,
             };
-            if peer.is_some_and(|peer| peer >= ranks) {
-                return wrong(
-                    line,
-                    format!("there is no rank {}: num_ranks is {ranks}", peer.unwrap_or(0)),
-                );
+            if let Some(peer) = peer.filter(|&peer| peer >= ranks) {
+                return wrong(line, format!("there is no rank {peer}: num_ranks is {ranks}"));
             }
             let tag = match self.option("tag") {
                 true if is_send => Some(self.small("a tag")?),
@@ -326,7 +274,7 @@ impl<'a> Reader<'a> {
     }
 
     fn option(&mut self, word: &str) -> bool {
-        let is_there = self.peek() == Some(Token::Word(word));
+        let is_there = self.peek() == Some(word);
         self.at += usize::from(is_there);
         is_there
     }

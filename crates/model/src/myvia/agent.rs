@@ -12,12 +12,13 @@ use super::buffers::Buffers;
 use super::bus::{Direction, Master};
 use super::config::{Pipeline, Setup, Translation};
 use super::descriptor::VI_DESCRIPTOR_BYTES;
+use super::host::Action;
 use super::journal::Use;
-use super::machine::{Hardware, NicEvent};
+use super::machine::{Local, NicEvent};
 use super::memory::{Cache, Registered};
-use super::network::{Arrival, soon};
+use super::network::soon;
 use super::pipeline::{Job, STEPS, Side, Step, UNITS, Unit};
-use crate::engine::{Arbiter, Handle, Policy, Pool, Random, Schedule};
+use crate::engine::{Arbiter, Handle, Policy, Pool, Random};
 use crate::stats::Occupancy;
 use crate::units::Time;
 
@@ -50,19 +51,8 @@ struct Transfer {
 struct Transfers {
     job: Handle,
     step: Step,
-    began: Time,
     current: Transfer,
     left: VecDeque<Transfer>,
-}
-
-/// A message with packets still to be made.
-#[derive(Clone, Copy, Debug)]
-struct Cutting {
-    vi: u16,
-    tag: u16,
-    message: u64,
-    total: u32,
-    next: u32,
 }
 
 /// Counters of the agent, by resource (M-08).
@@ -113,7 +103,8 @@ pub struct Agent {
     began: [Time; UNITS],
     turns: [Arbiter; 2],
     transfers: Option<Transfers>,
-    cutting: Option<Cutting>,
+    /// The next packet of a message with packets still to be made.
+    cutting: Option<Job>,
     /// Serial firmware has not read the descriptor of its current packet yet.
     reading: bool,
     sending: usize,
@@ -219,6 +210,15 @@ impl Agent {
         }
     }
 
+    fn unlock(&mut self, unit: Unit) {
+        self.locks[unit as usize] = None;
+        for step in STEPS {
+            if step.locks() == Some(unit) {
+                self.blocked[step as usize] = false;
+            }
+        }
+    }
+
     /// Frees the buffer of a job.
     pub(super) fn give_back(&mut self, job: Handle) {
         if let Some(buffer) = self.jobs[job].buffer.take() {
@@ -246,115 +246,115 @@ impl Step {
     }
 }
 
-impl Hardware {
+impl Local<'_> {
     /// Notes a change: the state machine will run.
-    pub(super) fn wake(&mut self, schedule: &mut Schedule<NicEvent>, host: u8) {
-        let agent = &mut self.nodes[usize::from(host)].agent;
+    pub(super) fn wake(&mut self) {
+        let agent = &mut self.node.agent;
         if !std::mem::replace(&mut agent.awake, true) {
-            schedule.settle(NicEvent::Dispatch(host));
+            self.schedule.settle(NicEvent::Dispatch(self.host));
         }
     }
 
     /// Starts every step that can start.
-    pub(super) fn dispatch(&mut self, schedule: &mut Schedule<NicEvent>, host: u8) {
-        self.nodes[usize::from(host)].agent.awake = false;
-        self.take_descriptors(schedule, host);
-        self.accept(schedule, host);
+    pub(super) fn dispatch(&mut self) {
+        self.node.agent.awake = false;
+        self.take_descriptors();
+        self.accept();
         for unit in [Unit::Processor, Unit::HostDma] {
-            let planted = unit == Unit::Processor && self.double_use;
-            let agent = &mut self.nodes[usize::from(host)].agent;
-            let ready = agent.ready(&self.setup, unit);
+            let planted = unit == Unit::Processor && *self.double_use;
+            let agent = &mut self.node.agent;
+            let ready = agent.ready(self.setup, unit);
             if ready == 0 || agent.busy[unit as usize] && !planted {
                 continue;
             }
             if agent.busy[unit as usize] {
-                self.double_use = false;
+                *self.double_use = false;
             }
-            let agent = &mut self.nodes[usize::from(host)].agent;
             let Some(chosen) = agent.turns[unit as usize].grant(ready) else { continue };
             match unit {
-                Unit::Processor => self.processor_begins(schedule, host, STEPS[chosen]),
-                _ => self.dma_begins(schedule, host, STEPS[chosen]),
+                Unit::Processor => self.processor_begins(STEPS[chosen]),
+                _ => self.dma_begins(STEPS[chosen]),
             }
         }
-        self.transmit(schedule, host);
+        self.transmit();
     }
 
     /// Turns posted sends into jobs, up to the limit of the pipeline.
-    fn take_descriptors(&mut self, schedule: &mut Schedule<NicEvent>, host: u8) {
+    fn take_descriptors(&mut self) {
         let system = &self.setup.system;
         let most = system.messages.max(system.send_buffers);
         let (pipeline, packet) = (system.pipeline, system.packet.count() as u32);
         let messages = system.messages;
         loop {
-            let node = &mut self.nodes[usize::from(host)];
-            let agent = &mut node.agent;
+            let agent = &mut self.node.agent;
             if agent.sending >= most || agent.reading {
                 return;
             }
-            let cutting = match agent.cutting.take() {
-                Some(cutting) => cutting,
+            let mut job = match agent.cutting.take() {
+                Some(next) => next,
                 None if agent.messages < messages => {
                     // Round-robin over VIs.
-                    let vis = node.vis.len();
-                    let has = |at: &usize| node.vis[*at].queues[0].small_len() > 0;
+                    let vis = self.node.vis.len();
+                    let has = |at: &usize| self.node.vis[*at].queues[0].small_len() > 0;
                     let found = (0..vis).map(|at| (agent.next_vi + at) % vis).find(has);
                     let Some(vi) = found else { return };
                     agent.next_vi = vi + 1;
-                    let Some(descriptor) = node.vis[vi].queues[0].take() else { return };
+                    let Some(descriptor) = self.node.vis[vi].queues[0].take() else { return };
                     agent.counts.descriptors_taken += 1;
                     agent.messages += 1;
-                    let operation = node.operations[usize::from(descriptor.tag)].as_ref();
+                    let operation = self.node.operations[usize::from(descriptor.tag)].as_ref();
                     let message = operation.map_or(0, |operation| operation.completion.number);
-                    let (vi, tag, total) = (vi as u16, descriptor.tag, descriptor.length);
-                    self.note_dry(schedule, host, vi);
-                    self.ask_refill(schedule, host, vi, Side::Send);
-                    Cutting { vi, tag, message, total, next: 0 }
+                    let vi = vi as u16;
+                    self.note_dry(vi);
+                    self.ask_refill(vi, Side::Send);
+                    Job {
+                        side: Side::Send,
+                        vi,
+                        operation: Some(descriptor.tag),
+                        message,
+                        total: descriptor.length,
+                        offset: 0,
+                        length: 0,
+                        last: false,
+                        buffer: None,
+                        extents: Vec::new(),
+                        entered: self.schedule.now(),
+                        serial: 0,
+                    }
                 }
                 None => return,
             };
-            let node = &mut self.nodes[usize::from(host)];
-            let agent = &mut node.agent;
-            let length = packet.min(cutting.total - cutting.next);
-            let offset = cutting.next;
-            let last = offset + length == cutting.total;
-            let extents = node.operations[usize::from(cutting.tag)].as_ref().map(|operation| {
+            job.length = packet.min(job.total - job.offset);
+            let end = job.offset + job.length;
+            job.last = end == job.total;
+            let agent = &mut self.node.agent;
+            if !job.last {
+                agent.cutting = Some(Job { offset: end, ..job.clone() });
+            }
+            let operation =
+                job.operation.and_then(|tag| self.node.operations[usize::from(tag)].as_ref());
+            if let Some(operation) = operation {
                 let largest = self.setup.system.largest_dma.count() as u32;
-                let from = operation.offset + u64::from(offset);
-                node.memory.extents(operation.region, from, length, largest)
-            });
-            let serial = agent.serial();
-            let job = agent.jobs.put(Job {
-                side: Side::Send,
-                vi: cutting.vi,
-                operation: Some(cutting.tag),
-                message: cutting.message,
-                total: cutting.total,
-                offset,
-                length,
-                last,
-                buffer: None,
-                extents: extents.unwrap_or_default(),
-                entered: schedule.now(),
-                serial,
-            });
+                let from = operation.offset + u64::from(job.offset);
+                let memory = &self.node.memory;
+                job.extents = memory.extents(operation.region, from, job.length, largest);
+            }
+            job.serial = agent.serial();
+            let step = Step::first(pipeline, job.first());
+            let job = agent.jobs.put(job);
             agent.sending += 1;
             agent.reading = pipeline == Pipeline::Serial;
             agent.counts.most_sending = agent.counts.most_sending.max(agent.sending);
-            agent.enqueue(schedule.now(), job, Step::first(pipeline, offset == 0));
-            if !last {
-                agent.cutting = Some(Cutting { next: offset + length, ..cutting });
-            }
+            agent.enqueue(self.schedule.now(), job, step);
         }
     }
 
     /// Starts a step on the processor, or spends the instructions of a failed lock try.
-    fn processor_begins(&mut self, schedule: &mut Schedule<NicEvent>, host: u8, step: Step) {
+    fn processor_begins(&mut self, step: Step) {
         let locked = self.setup.system.pipeline == Pipeline::Locked;
         let firmware = &self.setup.firmware;
-        let node = &mut self.nodes[usize::from(host)];
-        let agent = &mut node.agent;
-        let now = schedule.now();
+        let agent = &mut self.node.agent;
+        let now = self.schedule.now();
         let mut instructions = 0;
         let lock = step.locks().filter(|_| locked);
         if let Some(lock) = lock {
@@ -365,14 +365,13 @@ impl Hardware {
                 agent.busy[Unit::Processor as usize] = true;
                 agent.began[Unit::Processor as usize] = now;
                 let after = self.setup.instructions(firmware.lock);
-                soon(schedule, after, NicEvent::TryFailed { host, step });
+                soon(self.schedule, after, NicEvent::TryFailed { host: self.host, step });
                 return;
             }
         }
         if step == Step::Prepare {
-            let length = agent.jobs[agent.waiting[step as usize][0]].length;
-            let Some(buffer) = agent.buffers.allocate(length) else { return };
             let job = agent.waiting[step as usize][0];
+            let Some(buffer) = agent.buffers.allocate(agent.jobs[job].length) else { return };
             agent.jobs[job].buffer = Some(buffer);
             agent.send_buffers += 1;
         }
@@ -383,46 +382,44 @@ impl Hardware {
         agent.busy[Unit::Processor as usize] = true;
         agent.began[Unit::Processor as usize] = now;
         if step == Step::Match {
-            self.find_receive(schedule, host, job);
+            self.find_receive(job);
         }
-        let node = &mut self.nodes[usize::from(host)];
-        let state = &node.agent.jobs[job];
+        let state = &self.node.agent.jobs[job];
         let pages = match (self.setup.system.translation, state.operation) {
             (Translation::User, _) | (_, None) => 0,
             _ => state.extents.len() as u64,
         };
-        instructions += step.instructions(&self.setup, state, pages);
+        instructions += step.instructions(self.setup, state, pages);
         let after = self.setup.instructions(instructions);
-        soon(schedule, after, NicEvent::StepEnds { host, job, step });
+        soon(self.schedule, after, NicEvent::StepEnds { host: self.host, job, step });
     }
 
     /// A lock try has failed. The step waits until the engine is unlocked, if it still is locked.
-    pub(super) fn try_failed(&mut self, schedule: &mut Schedule<NicEvent>, host: u8, step: Step) {
-        let agent = &mut self.nodes[usize::from(host)].agent;
+    pub(super) fn try_failed(&mut self, step: Step) {
+        let agent = &mut self.node.agent;
         let locked = step.locks().is_some_and(|unit| agent.locks[unit as usize].is_some());
         agent.blocked[step as usize] = locked;
         agent.busy[Unit::Processor as usize] = false;
-        let (from, to) = (agent.began[Unit::Processor as usize], schedule.now());
-        self.journal.note(Use { host, unit: Unit::Processor, step, job: 0, from, to });
-        self.wake(schedule, host);
+        let (from, to) = (agent.began[Unit::Processor as usize], self.schedule.now());
+        self.journal.note(Use { host: self.host, unit: Unit::Processor, step, job: 0, from, to });
+        self.wake();
     }
 
     /// Finds the receive descriptor for an incoming packet (M-09); the message's first packet finds
     /// it for all.
-    fn find_receive(&mut self, schedule: &mut Schedule<NicEvent>, host: u8, job: Handle) {
+    fn find_receive(&mut self, job: Handle) {
         let largest = self.setup.system.largest_dma.count() as u32;
-        let node = &mut self.nodes[usize::from(host)];
-        let state = &mut node.agent.jobs[job];
-        let vi = &mut node.vis[usize::from(state.vi)];
+        let state = &mut self.node.agent.jobs[job];
+        let vi = &mut self.node.vis[usize::from(state.vi)];
         let mut took = false;
         if state.first() {
             let descriptor = vi.queues[Side::Receive as usize].take();
             took = descriptor.is_some();
             vi.arriving = Some(descriptor.map(|descriptor| descriptor.tag));
             if took {
-                node.agent.counts.descriptors_taken += 1;
+                self.node.agent.counts.descriptors_taken += 1;
             } else {
-                node.agent.counts.dropped += 1;
+                self.node.agent.counts.dropped += 1;
             }
         }
         state.operation = vi.arriving.flatten();
@@ -430,29 +427,29 @@ impl Hardware {
             vi.arriving = None;
         }
         if let Some(tag) = state.operation
-            && let Some(operation) = node.operations[usize::from(tag)].as_ref()
+            && let Some(operation) = self.node.operations[usize::from(tag)].as_ref()
             && state.total <= operation.completion.length
         {
             let from = operation.offset + u64::from(state.offset);
-            state.extents = node.memory.extents(operation.region, from, state.length, largest);
+            state.extents = self.node.memory.extents(operation.region, from, state.length, largest);
         }
         let vi = state.vi;
         if took {
-            self.ask_refill(schedule, host, vi, Side::Receive);
+            self.ask_refill(vi, Side::Receive);
         }
     }
 
     /// Starts a step on the host DMA: queues its transfers.
-    fn dma_begins(&mut self, schedule: &mut Schedule<NicEvent>, host: u8, step: Step) {
+    fn dma_begins(&mut self, step: Step) {
         let system = &self.setup.system;
-        let agent = &mut self.nodes[usize::from(host)].agent;
+        let agent = &mut self.node.agent;
         if step == Step::Fetch && system.pipeline == Pipeline::Hardware {
             let job = agent.waiting[step as usize][0];
             let Some(buffer) = agent.buffers.allocate(agent.jobs[job].length) else { return };
             agent.jobs[job].buffer = Some(buffer);
             agent.send_buffers += 1;
         }
-        let Some(handle) = agent.dequeue(schedule.now(), step) else { return };
+        let Some(handle) = agent.dequeue(self.schedule.now(), step) else { return };
         let job = &agent.jobs[handle];
         let chained = matches!(system.pipeline, Pipeline::Chained | Pipeline::Hardware);
         let hardware = system.pipeline == Pipeline::Hardware;
@@ -491,51 +488,48 @@ impl Hardware {
             }
         }
         agent.busy[Unit::HostDma as usize] = true;
-        let began = schedule.now();
+        agent.began[Unit::HostDma as usize] = self.schedule.now();
         match left.pop_front() {
             Some(current) => {
-                agent.transfers = Some(Transfers { job: handle, step, began, current, left });
-                self.dma_prepares(schedule, host);
+                agent.transfers = Some(Transfers { job: handle, step, current, left });
+                self.dma_prepares();
             }
             None => {
-                agent.began[Unit::HostDma as usize] = began;
-                schedule.settle(NicEvent::StepEnds { host, job: handle, step });
+                self.schedule.settle(NicEvent::StepEnds { host: self.host, job: handle, step });
             }
         }
     }
 
     /// Starts the engine for the current transfer, or continues the chain.
-    fn dma_prepares(&mut self, schedule: &mut Schedule<NicEvent>, host: u8) {
-        let agent = &mut self.nodes[usize::from(host)].agent;
+    fn dma_prepares(&mut self) {
+        let agent = &mut self.node.agent;
         let Some(transfers) = &agent.transfers else { return };
         if transfers.current.starts {
             agent.counts.dma_starts += 1;
-            soon(schedule, self.setup.nic.dma_start, NicEvent::DmaStarts(host));
+            soon(self.schedule, self.setup.nic.dma_start, NicEvent::DmaStarts(self.host));
         } else {
-            self.dma_asks(schedule, host);
+            self.dma_asks();
         }
     }
 
     /// The host DMA requests the bus.
-    pub(super) fn dma_asks(&mut self, schedule: &mut Schedule<NicEvent>, host: u8) {
-        let node = &mut self.nodes[usize::from(host)];
-        if let Some(Transfers { current, .. }) = &node.agent.transfers {
-            let grant = NicEvent::Grant(host);
-            node.bus.ask(schedule, Master::Nic, current.direction, current.bytes, grant);
+    pub(super) fn dma_asks(&mut self) {
+        if let Some(Transfers { current, .. }) = &self.node.agent.transfers {
+            let grant = NicEvent::Grant(self.host);
+            self.node.bus.ask(self.schedule, Master::Nic, current.direction, current.bytes, grant);
         }
     }
 
     /// A transfer of the host DMA has ended.
-    pub(super) fn dma_moved(&mut self, schedule: &mut Schedule<NicEvent>, host: u8) {
+    pub(super) fn dma_moved(&mut self) {
         let record = self.setup.system.completion_record;
-        let agent = &mut self.nodes[usize::from(host)].agent;
+        let agent = &mut self.node.agent;
         let Some(transfers) = &mut agent.transfers else { return };
         let (job, step, effect) = (transfers.job, transfers.step, transfers.current.effect);
         let next = transfers.left.pop_front();
         if let Some(next) = next {
             transfers.current = next;
         } else {
-            agent.began[Unit::HostDma as usize] = transfers.began;
             agent.transfers = None;
         }
         match effect {
@@ -553,158 +547,132 @@ impl Hardware {
             let Job { side, operation, message, total, .. } = agent.jobs[job];
             if let Some(tag) = operation {
                 if side == Side::Receive {
-                    self.finish_receive(host, tag, message, total);
+                    self.finish_receive(tag, message, total);
                 }
-                self.complete(schedule, host, tag);
+                self.complete(tag);
             }
         }
         if next.is_some() {
-            self.dma_prepares(schedule, host);
+            self.dma_prepares();
         } else {
-            self.step_ends(schedule, host, job, step);
+            self.step_ends(job, step);
         }
     }
 
     /// Transmits a packet if the send DMA is free.
-    fn transmit(&mut self, schedule: &mut Schedule<NicEvent>, host: u8) {
+    fn transmit(&mut self) {
         let wire = &self.setup.wire;
-        let node = &mut self.nodes[usize::from(host)];
-        let agent = &mut node.agent;
+        let agent = &mut self.node.agent;
         if agent.busy[Unit::SendDma as usize] {
             return;
         }
-        let Some(handle) = agent.dequeue(schedule.now(), Step::Transmit) else { return };
+        let Some(handle) = agent.dequeue(self.schedule.now(), Step::Transmit) else { return };
         agent.busy[Unit::SendDma as usize] = true;
-        agent.began[Unit::SendDma as usize] = schedule.now();
+        agent.began[Unit::SendDma as usize] = self.schedule.now();
         agent.counts.packets_sent += 1;
         let job = &agent.jobs[handle];
-        let peer = node.vis[usize::from(job.vi)].peer;
-        let route = peer.and_then(|(to, _)| node.routes[usize::from(to)].as_deref());
-        let route = route.unwrap_or_default();
+        let Some((to, vi)) = self.node.vis[usize::from(job.vi)].peer else { return };
+        let route = self.node.routes[usize::from(to)].as_deref().unwrap_or_default();
         let bytes = wire.header.count() as u32 + route.len() as u32 + job.length;
         let bytes = bytes.max(wire.least.count() as u32);
-        self.network.send(schedule, host, route, bytes, handle);
-    }
-
-    /// Handles a packet that has arrived at a NIC or was lost on the way.
-    pub(super) fn arrived(&mut self, schedule: &mut Schedule<NicEvent>, arrival: Arrival) {
-        match arrival {
-            Arrival::Before { node, worm } => {
-                self.nodes[usize::from(node)].agent.knocking = Some(worm);
-                self.accept(schedule, node);
-            }
-            Arrival::Lost(worm) => {
-                let (host, job) = (worm.source, worm.job);
-                schedule.settle(NicEvent::StepEnds { host, job, step: Step::Transmit });
-            }
-        }
-    }
-
-    /// Accepts the waiting packet if the receive DMA and a buffer are free. Otherwise the packet
-    /// stays and holds its cables.
-    fn accept(&mut self, schedule: &mut Schedule<NicEvent>, host: u8) {
-        let agent = &self.nodes[usize::from(host)].agent;
-        let room = agent.receive_buffers < self.setup.system.receive_buffers;
-        let Some(worm) = agent.knocking.filter(|_| room && !agent.busy[Unit::ReceiveDma as usize])
-        else {
-            return;
-        };
-        let (source, job) = {
-            let worm = self.network.worm(worm);
-            (worm.source, worm.job)
-        };
-        let sender = &self.nodes[usize::from(source)];
-        let sent = &sender.agent.jobs[job];
-        let peer = sender.vis[usize::from(sent.vi)].peer;
-        let Some((_, vi)) = peer else { return };
-        let came = Job {
+        let packet = Job {
             side: Side::Receive,
             vi,
             operation: None,
             buffer: None,
             extents: Vec::new(),
-            entered: schedule.now(),
-            ..sent.clone()
+            ..job.clone()
         };
-        let agent = &mut self.nodes[usize::from(host)].agent;
-        let Some(buffer) = agent.buffers.allocate(came.length) else { return };
+        self.network.send(self.schedule, (self.host, handle), route, bytes, packet);
+    }
+
+    /// A packet waits at the NIC's input.
+    pub(super) fn knocks(&mut self, worm: Handle) {
+        self.node.agent.knocking = Some(worm);
+        self.accept();
+    }
+
+    /// Accepts the waiting packet if the receive DMA and a buffer are free. Otherwise the packet
+    /// stays and holds its cables.
+    fn accept(&mut self) {
+        let agent = &self.node.agent;
+        let room = agent.receive_buffers < self.setup.system.receive_buffers;
+        let Some(worm) = agent.knocking.filter(|_| room && !agent.busy[Unit::ReceiveDma as usize])
+        else {
+            return;
+        };
+        let length = self.network.worm(worm).packet.length;
+        let agent = &mut self.node.agent;
+        let Some(buffer) = agent.buffers.allocate(length) else { return };
         agent.knocking = None;
         agent.receive_buffers += 1;
         agent.busy[Unit::ReceiveDma as usize] = true;
-        agent.began[Unit::ReceiveDma as usize] = schedule.now();
+        agent.began[Unit::ReceiveDma as usize] = self.schedule.now();
         agent.counts.packets_received += 1;
-        let serial = agent.serial();
-        let mut came = Job { buffer: Some(buffer), serial, ..came };
+        let (worm, flow) = self.network.accept(self.schedule, worm);
+        let (entered, serial) = (self.schedule.now(), agent.serial());
+        let mut came = Job { buffer: Some(buffer), entered, serial, ..worm.packet };
         if self.setup.system.pipeline == Pipeline::Hardware {
             // Into a kernel buffer.
-            came.extents = vec![super::memory::Extent { address: 0, length: came.length }];
+            came.extents = vec![super::memory::Extent { address: 0, length }];
         }
         let handle = agent.jobs.put(came);
-        let (_, flow) = self.network.accept(schedule, worm);
-        let ends = NicEvent::StepEnds { host: source, job, step: Step::Transmit };
-        soon(schedule, flow.leaves, ends);
-        soon(schedule, flow.comes, NicEvent::Received { host, job: handle });
-    }
-
-    /// The packet is in its buffer.
-    pub(super) fn received(&mut self, schedule: &mut Schedule<NicEvent>, host: u8, job: Handle) {
-        self.step_ends(schedule, host, job, Step::Arrive);
+        let ends = NicEvent::StepEnds { host: worm.source, job: worm.job, step: Step::Transmit };
+        soon(self.schedule, flow.leaves, ends);
+        soon(self.schedule, flow.comes, NicEvent::Received { host: self.host, job: handle });
     }
 
     /// The host has written the translations that a job waited for.
-    pub(super) fn translated(&mut self, schedule: &mut Schedule<NicEvent>, host: u8, job: Handle) {
-        let agent = &mut self.nodes[usize::from(host)].agent;
+    pub(super) fn translated(&mut self, job: Handle) {
+        let agent = &mut self.node.agent;
         let step = match agent.jobs[job].side {
             Side::Send => Step::Parse,
             Side::Receive => Step::ReceiveParse,
         };
         agent.serialise(self.setup.system.pipeline, step, false);
         if let Some(next) = step.next(self.setup.system.pipeline, &agent.jobs[job]) {
-            agent.enqueue(schedule.now(), job, next);
+            agent.enqueue(self.schedule.now(), job, next);
         }
-        self.wake(schedule, host);
+        self.wake();
     }
 
     /// A step has ended: its unit is free, and the job continues.
-    pub(super) fn step_ends(
-        &mut self,
-        schedule: &mut Schedule<NicEvent>,
-        host: u8,
-        job: Handle,
-        step: Step,
-    ) {
-        let now = schedule.now();
+    pub(super) fn step_ends(&mut self, job: Handle, step: Step) {
+        let now = self.schedule.now();
         let pipeline = self.setup.system.pipeline;
-        let agent = &mut self.nodes[usize::from(host)].agent;
+        let agent = &mut self.node.agent;
         let unit = step.unit();
         agent.busy[unit as usize] = false;
         let (from, serial) = (agent.began[unit as usize], agent.jobs[job].serial);
-        self.journal.note(Use { host, unit, step, job: serial, from, to: now });
-        if pipeline == Pipeline::Locked
-            && let Some(unlocked) = step.unlocks()
-        {
-            self.unlock(host, unlocked);
-        }
-        let agent = &mut self.nodes[usize::from(host)].agent;
+        self.journal.note(Use { host: self.host, unit, step, job: serial, from, to: now });
         let dropped = step == Step::Match && agent.jobs[job].operation.is_none();
-        self.release_buffer(host, job, step, dropped);
-        let looks_up = matches!(step, Step::Parse | Step::ReceiveParse);
-        if dropped && pipeline == Pipeline::Locked {
-            self.unlock(host, Unit::HostDma);
+        if pipeline == Pipeline::Locked {
+            let dropped = dropped.then_some(Unit::HostDma);
+            step.unlocks().into_iter().chain(dropped).for_each(|unit| agent.unlock(unit));
         }
-        if looks_up && self.look_up(schedule, host, job) {
+        // No later step needs the buffer.
+        let ends = match pipeline {
+            Pipeline::Locked => matches!(step, Step::Transmitted | Step::Delivered),
+            // Frames stay in kernel buffers until they are copied.
+            Pipeline::Hardware => step == Step::Transmit,
+            _ => matches!(step, Step::Transmit | Step::Deliver),
+        };
+        if ends || dropped {
+            agent.give_back(job);
+        }
+        if matches!(step, Step::Parse | Step::ReceiveParse) && self.look_up(job) {
             // The host must provide translations; the job waits for them, and so do the jobs behind
             // it.
-            return self.wake(schedule, host);
+            return self.wake();
         }
-        let agent = &mut self.nodes[usize::from(host)].agent;
+        let agent = &mut self.node.agent;
         agent.serialise(pipeline, step, dropped);
         if dropped {
             agent.jobs.take(job);
         } else if let Some(next) = step.next(pipeline, &agent.jobs[job]) {
             agent.enqueue(now, job, next);
         } else if pipeline == Pipeline::Hardware && agent.jobs[job].side == Side::Receive {
-            self.frame_came(schedule, host, job);
+            self.frame_came(job);
         } else {
             let ended = agent.jobs.take(job);
             if ended.side == Side::Send {
@@ -712,47 +680,25 @@ impl Hardware {
                 agent.messages -= usize::from(ended.last);
             }
         }
-        self.wake(schedule, host);
-    }
-
-    fn unlock(&mut self, host: u8, unit: Unit) {
-        let agent = &mut self.nodes[usize::from(host)].agent;
-        agent.locks[unit as usize] = None;
-        for step in STEPS {
-            if step.locks() == Some(unit) {
-                agent.blocked[step as usize] = false;
-            }
-        }
-    }
-
-    /// Frees a packet's buffer as soon as no step needs it.
-    fn release_buffer(&mut self, host: u8, job: Handle, step: Step, dropped: bool) {
-        let ends = match self.setup.system.pipeline {
-            Pipeline::Locked => matches!(step, Step::Transmitted | Step::Delivered),
-            // Frames stay in kernel buffers until they are copied.
-            Pipeline::Hardware => step == Step::Transmit,
-            _ => matches!(step, Step::Transmit | Step::Deliver),
-        };
-        if ends || dropped {
-            self.nodes[usize::from(host)].agent.give_back(job);
-        }
+        self.wake();
     }
 
     /// Looks up the pages of a job in the NIC's cache; true if the host must provide some (B-14).
-    fn look_up(&mut self, schedule: &mut Schedule<NicEvent>, host: u8, job: Handle) -> bool {
+    fn look_up(&mut self, job: Handle) -> bool {
         if self.setup.system.translation != Translation::NicCache {
             return false;
         }
-        let node = &mut self.nodes[usize::from(host)];
-        let state = &node.agent.jobs[job];
-        let operation = state.operation.and_then(|tag| node.operations[usize::from(tag)].as_ref());
+        let state = &self.node.agent.jobs[job];
+        let operation =
+            state.operation.and_then(|tag| self.node.operations[usize::from(tag)].as_ref());
         let Some(operation) = operation.filter(|_| state.length > 0) else { return false };
         let from = operation.offset + u64::from(state.offset);
         let pages = Registered::pages(operation.region, from, state.length);
-        let cache = &mut node.agent.cache;
+        let cache = &mut self.node.agent.cache;
         let misses = pages.filter(|&page| !cache.look_up(page)).count() as u32;
         if misses > 0 {
-            self.ask_translations(schedule, host, job, misses);
+            self.node.processor.counts.miss_interrupts += 1;
+            self.interrupt(Action::Fill { job, entries: misses });
         }
         misses > 0
     }

@@ -13,7 +13,8 @@ pub struct Buffers {
     /// Lengths of free pieces, by start.
     free: BTreeMap<u32, u32>,
     used: BTreeMap<u32, u32>,
-    used_bytes: u32,
+    /// Bytes in use.
+    pub used_bytes: u32,
     /// The most bytes that were in use at once.
     pub most_bytes: u32,
     /// Buffers allocated.
@@ -59,9 +60,7 @@ impl Buffers {
 
     /// Frees the buffer that starts there; an unknown start changes nothing.
     pub fn release(&mut self, at: u32) {
-        let Some(mut length) = self.used.remove(&at) else {
-            return;
-        };
+        let Some(mut length) = self.used.remove(&at) else { return };
         self.used_bytes -= length;
         if let Some(next) = self.free.remove(&(at + length)) {
             length += next;
@@ -74,16 +73,6 @@ impl Buffers {
         }
     }
 
-    /// Bytes of the pool.
-    pub fn capacity(&self) -> u32 {
-        self.capacity
-    }
-
-    /// Bytes in use.
-    pub fn used_bytes(&self) -> u32 {
-        self.used_bytes
-    }
-
     /// Buffers in use.
     pub fn in_use(&self) -> usize {
         self.used.len()
@@ -94,12 +83,10 @@ impl Buffers {
     /// # Errors
     /// Where they do not.
     pub fn audit(&self) -> Result<(), String> {
-        let mut pieces: Vec<(u32, u32)> =
-            self.free.iter().map(|(at, length)| (*at, *length)).collect();
-        pieces.extend(self.used.iter().map(|(at, length)| (*at, *length)));
+        let mut pieces: Vec<(&u32, &u32)> = self.free.iter().chain(&self.used).collect();
         pieces.sort_unstable();
         let mut end = 0;
-        for (at, length) in pieces {
+        for (&at, length) in pieces {
             if at != end {
                 return Err(format!("the NIC's buffers end at {end} and go on at {at}"));
             }
@@ -136,7 +123,7 @@ mod tests {
         }
         assert!(pool.given > 5_000 && pool.refused > 0 && pool.most_bytes > 400 << 10);
         held.into_iter().for_each(|at| pool.release(at));
-        assert_eq!((pool.used_bytes(), pool.allocate(512 << 10)), (0, Some(0)));
+        assert_eq!((pool.used_bytes, pool.allocate(512 << 10)), (0, Some(0)));
     }
 
     /// Canary: the audit notices a lost piece and a duplicate one.

@@ -3,7 +3,7 @@
 
 use super::config;
 use crate::engine::{Arbiter, Event, Policy, Random, Schedule, Server};
-use crate::units::Span;
+use crate::units::Bytes;
 
 /// A bus master.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,11 +32,7 @@ struct Transfer {
 /// The bus.
 #[derive(Clone, Debug)]
 pub struct Bus {
-    period: Span,
-    width: u32,
-    burst: u32,
-    read_overhead: u64,
-    write_overhead: u64,
+    config: config::Bus,
     waiting: [Option<Transfer>; 2],
     /// The master whose burst is on the bus.
     master: Option<Master>,
@@ -52,11 +48,7 @@ impl Bus {
     /// An idle bus.
     pub fn new(config: &config::Bus, random: &mut Random) -> Bus {
         Bus {
-            period: config.clock.period(),
-            width: config.width.count() as u32,
-            burst: config.burst.count() as u32,
-            read_overhead: config.read_overhead,
-            write_overhead: config.write_overhead,
+            config: config.clone(),
             waiting: [None; 2],
             master: None,
             turns: Arbiter::new(Policy::RoundRobin, 2, random),
@@ -90,23 +82,19 @@ impl Bus {
         if self.master.is_some() {
             return;
         }
-        let wanted = [Master::Host, Master::Nic]
-            .iter()
-            .filter(|&&master| self.waiting[master as usize].is_some())
-            .fold(0, |wanted, &master| wanted | 1 << master as u64);
-        let Some(chosen) = self.turns.grant(wanted) else {
-            return;
-        };
-        let Some(transfer) = &mut self.waiting[chosen] else {
-            return;
-        };
-        let bytes = transfer.left.min(self.burst);
+        let wanted = self.waiting.map(|transfer| u64::from(transfer.is_some()));
+        let wanted = wanted[0] | wanted[1] << 1;
+        let Some(chosen) = self.turns.grant(wanted) else { return };
+        let Some(transfer) = &mut self.waiting[chosen] else { return };
+        let config = &self.config;
+        let bytes = transfer.left.min(config.burst.count() as u32);
         transfer.left -= bytes;
         let overhead = match transfer.direction {
-            Direction::Read => self.read_overhead,
-            Direction::Write => self.write_overhead,
+            Direction::Read => config.read_overhead,
+            Direction::Write => config.write_overhead,
         };
-        let span = self.period * (overhead + u64::from(bytes.div_ceil(self.width)));
+        let words = Bytes::new(bytes.into()).pieces(config.width);
+        let span = config.clock.period() * (overhead + words);
         self.master = Some(if chosen == 0 { Master::Host } else { Master::Nic });
         self.bytes[chosen] += u64::from(bytes);
         self.bursts[chosen] += 1;
@@ -133,7 +121,7 @@ impl Bus {
 mod tests {
     use super::*;
     use crate::engine::{Model, Simulation};
-    use crate::units::{Bytes, Frequency, Time};
+    use crate::units::{Frequency, Time};
 
     #[derive(Clone, Copy, Debug)]
     enum RigEvent {
@@ -163,13 +151,8 @@ mod tests {
                         self.finished.push((master, schedule.now()));
                         if master == Master::Host && self.writes_left > 0 {
                             self.writes_left -= 1;
-                            self.bus.ask(
-                                schedule,
-                                Master::Host,
-                                Direction::Write,
-                                16,
-                                RigEvent::Grant,
-                            );
+                            let write = Direction::Write;
+                            self.bus.ask(schedule, Master::Host, write, 16, RigEvent::Grant);
                         }
                     }
                 }

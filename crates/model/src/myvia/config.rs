@@ -281,59 +281,64 @@ impl Setup {
     /// The first parameter out of range.
     pub fn check(&self) -> Result<(), ConfigError> {
         let Setup { bus, nic, wire, software, system, host, .. } = self;
-        let width = bus.width.count();
-        demand("width", &bus.width, matches!(width, 4 | 8), "4 B or 8 B")?;
-        let burst = bus.burst.count();
-        let fits = burst % width == 0 && (width..=4096).contains(&burst);
-        demand("burst", &bus.burst, fits, "a multiple of the width, up to 4 KiB")?;
-        demand("read_overhead", &bus.read_overhead, bus.read_overhead <= 1000, "at most 1000")?;
-        demand("write_overhead", &bus.write_overhead, bus.write_overhead <= 1000, "at most 1000")?;
-        for (name, clock) in
-            [("host clock", host.clock), ("bus clock", bus.clock), ("nic clock", nic.clock)]
-        {
-            demand(
-                name,
-                &clock,
-                (1_000_000..=100_000_000_000).contains(&clock.hz()),
-                "1 MHz to 100 GHz",
-            )?;
-        }
-        let memory = host.memory.count();
-        let fits = (PAGE..=1 << 36).contains(&memory);
-        demand("host memory", &host.memory, fits, "4 KiB to 64 GiB")?;
-        demand("ports", &wire.ports, wire.ports != 1, "0 (no switch) or 2 and more")?;
-        let most = wire.most.count();
-        demand("most", &wire.most, (64..=1 << 20).contains(&most), "64 B to 1 MiB")?;
-        demand("rate", &wire.rate, wire.rate.bytes_per_second() >= 1_000_000, "1 MB/s or more")?;
-        demand(
-            "copy",
-            &software.copy,
-            software.copy.bytes_per_second() >= 1_000_000,
-            "1 MB/s or more",
-        )?;
-        let fits = (1..=1 << 20).contains(&system.cache_entries);
-        demand("cache_entries", &system.cache_entries, fits, "1 to 1048576")?;
-        let fits = (1..=4096).contains(&system.small_ring);
-        demand("small_ring", &system.small_ring, fits, "1 to 4096")?;
-        demand("big_ring", &system.big_ring, system.big_ring <= 32_768, "at most 32768")?;
-        let fits = system.low_mark < system.small_ring;
-        demand("low_mark", &system.low_mark, fits, "less than small_ring")?;
-        let largest = system.largest_dma.count();
-        let fits = (64..=1 << 20).contains(&largest);
-        demand("largest_dma", &system.largest_dma, fits, "64 B to 1 MiB")?;
-        let packet = system.packet.count();
-        demand(
-            "packet",
-            &system.packet,
-            (64..=most).contains(&packet),
-            "64 B to the most of the wire",
-        )?;
-        for (name, count) in [
-            ("send_buffers", system.send_buffers),
-            ("receive_buffers", system.receive_buffers),
-            ("messages", system.messages),
-        ] {
-            demand(name, &count, (1..=64).contains(&count), "1 to 64")?;
+        let (width, burst) = (bus.width.count(), bus.burst.count());
+        let (most, packet) = (wire.most.count(), system.packet.count());
+        let is_clock = |clock: Frequency| (1_000_000..=100_000_000_000).contains(&clock.hz());
+        let is_rate = |rate: Rate| rate.bytes_per_second() >= 1_000_000;
+        let is_piece = |bytes: u64| (64..=1 << 20).contains(&bytes);
+        let is_few = |count: usize| (1..=64).contains(&count);
+        let is_burst = burst.is_multiple_of(width) && (width..=4096).contains(&burst);
+        let is_memory = (PAGE..=1 << 36).contains(&host.memory.count());
+        let values: [(&'static str, &dyn ToString, bool, &str); 21] = [
+            ("width", &bus.width, matches!(width, 4 | 8), "4 B or 8 B"),
+            ("burst", &bus.burst, is_burst, "a multiple of the width, up to 4 KiB"),
+            ("read_overhead", &bus.read_overhead, bus.read_overhead <= 1000, "at most 1000"),
+            ("write_overhead", &bus.write_overhead, bus.write_overhead <= 1000, "at most 1000"),
+            ("host clock", &host.clock, is_clock(host.clock), "1 MHz to 100 GHz"),
+            ("bus clock", &bus.clock, is_clock(bus.clock), "1 MHz to 100 GHz"),
+            ("nic clock", &nic.clock, is_clock(nic.clock), "1 MHz to 100 GHz"),
+            ("host memory", &host.memory, is_memory, "4 KiB to 64 GiB"),
+            ("ports", &wire.ports, wire.ports != 1, "0 (no switch) or 2 and more"),
+            ("most", &wire.most, is_piece(most), "64 B to 1 MiB"),
+            ("rate", &wire.rate, is_rate(wire.rate), "1 MB/s or more"),
+            ("copy", &software.copy, is_rate(software.copy), "1 MB/s or more"),
+            (
+                "cache_entries",
+                &system.cache_entries,
+                (1..=1 << 20).contains(&system.cache_entries),
+                "1 to 1048576",
+            ),
+            (
+                "small_ring",
+                &system.small_ring,
+                (1..=4096).contains(&system.small_ring),
+                "1 to 4096",
+            ),
+            ("big_ring", &system.big_ring, system.big_ring <= 32_768, "at most 32768"),
+            (
+                "low_mark",
+                &system.low_mark,
+                system.low_mark < system.small_ring,
+                "less than small_ring",
+            ),
+            (
+                "largest_dma",
+                &system.largest_dma,
+                is_piece(system.largest_dma.count()),
+                "64 B to 1 MiB",
+            ),
+            (
+                "packet",
+                &system.packet,
+                (64..=most).contains(&packet),
+                "64 B to the most of the wire",
+            ),
+            ("send_buffers", &system.send_buffers, is_few(system.send_buffers), "1 to 64"),
+            ("receive_buffers", &system.receive_buffers, is_few(system.receive_buffers), "1 to 64"),
+            ("messages", &system.messages, is_few(system.messages), "1 to 64"),
+        ];
+        for (name, value, fits, what) in values {
+            demand(name, value, fits, what)?;
         }
         let need = packet * (system.send_buffers + system.receive_buffers) as u64;
         let room = self.data_bytes();
@@ -449,25 +454,20 @@ mod tests {
     #[test]
     fn faults_are_explained() {
         let fault = |text: &str| Setup::read(text, "myvia-a").unwrap_err().to_string();
-        assert!(
-            Setup::paper("x")
-                .unwrap_err()
-                .to_string()
-                .contains("`setup` is x; it must be one of berkeley-a")
-        );
+        let told = Setup::paper("x").unwrap_err().to_string();
+        assert!(told.contains("`setup` is x; it must be one of berkeley-a"), "{told}");
         let told = fault(&PAPER.replacen("small_ring = ", "small_rings = ", 1));
         assert!(told.contains("unknown field `small_rings`") && told.contains("line "), "{told}");
         let told = fault(&PAPER.replacen("\"33 MHz\"", "\"33\"", 1));
         assert!(told.contains("it has no unit"), "{told}");
-        for (change, part) in [
-            (
-                (|setup: &mut Setup| setup.system.low_mark = 5000) as fn(&mut Setup),
-                "less than small_ring",
-            ),
+        type Change = fn(&mut Setup);
+        let changes: [(Change, &str); 4] = [
+            (|setup| setup.system.low_mark = 5000, "less than small_ring"),
             (|setup| setup.nic.memory = Bytes::new(300 << 10), "of buffers"),
             (|setup| setup.bus.burst = Bytes::new(6), "a multiple of the width"),
             (|setup| setup.system.send_buffers = 0, "1 to 64"),
-        ] {
+        ];
+        for (change, part) in changes {
             let mut setup = Setup::paper("myvia-a").unwrap();
             change(&mut setup);
             let told = setup.check().unwrap_err().to_string();

@@ -6,12 +6,12 @@ use std::collections::VecDeque;
 use super::bus::{Direction, Master};
 use super::config::{Queues, Translation};
 use super::descriptor::{self, PhysicalDescriptor};
-use super::machine::{Completion, Hardware, NicEvent, Status};
+use super::machine::{Completion, Local, NicEvent, Status};
 use super::memory::ENTRY_BYTES;
 use super::network::soon;
 use super::pipeline::Side;
 use super::ring::Place;
-use crate::engine::{Handle, Schedule};
+use crate::engine::Handle;
 use crate::units::Span;
 
 /// Bytes of Berkeley VIA's doorbell (3.3).
@@ -22,38 +22,20 @@ const WORD_BYTES: u32 = 4;
 /// A task for the processor.
 #[derive(Clone, Debug)]
 pub(super) struct Task {
-    /// Work before the action.
+    /// Time before the action.
     pub work: Span,
-    /// The action.
     pub action: Action,
 }
 
 /// The action at the end of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
-    /// The user agent puts a descriptor into a work queue.
-    Post {
-        /// The VI.
-        vi: u16,
-        /// The work queue.
-        side: Side,
-        /// The operation.
-        tag: u16,
-    },
+    /// The user agent puts the descriptor of operation `tag` into a work queue.
+    Post { vi: u16, side: Side, tag: u16 },
     /// The handler moves a descriptor from the big ring to the small one, or ends.
-    Refill {
-        /// The VI.
-        vi: u16,
-        /// The work queue.
-        side: Side,
-    },
-    /// The handler writes translations into the NIC's cache.
-    Fill {
-        /// The job that waits for them.
-        job: Handle,
-        /// Number of translations.
-        entries: u32,
-    },
+    Refill { vi: u16, side: Side },
+    /// The handler writes translations, for which a job waits, into the NIC's cache.
+    Fill { job: Handle, entries: u32 },
     /// The handler checks for received frames.
     Frames,
     /// The handler copies a frame to the program's memory.
@@ -115,107 +97,79 @@ impl HostCounts {
     }
 }
 
-impl Hardware {
+impl Local<'_> {
     /// Queues a task for a host's processor.
-    pub(super) fn work(&mut self, schedule: &mut Schedule<NicEvent>, host: u8, task: Task) {
-        self.nodes[usize::from(host)].processor.queue.push_back(task);
-        self.begin(schedule, host);
+    pub(super) fn work(&mut self, task: Task) {
+        self.node.processor.queue.push_back(task);
+        self.begin();
     }
 
     /// Interrupts a host's processor.
-    fn interrupt(&mut self, schedule: &mut Schedule<NicEvent>, host: u8, action: Action) {
-        let work =
-            self.setup.software.interrupt + self.setup.host_cycles(self.setup.software.entry);
-        let processor = &mut self.nodes[usize::from(host)].processor;
-        processor.interrupted.push_back(Task { work, action });
-        self.begin(schedule, host);
-    }
-
-    /// The NIC requests translations.
-    pub(super) fn ask_translations(
-        &mut self,
-        schedule: &mut Schedule<NicEvent>,
-        host: u8,
-        job: Handle,
-        entries: u32,
-    ) {
-        self.nodes[usize::from(host)].processor.counts.miss_interrupts += 1;
-        self.interrupt(schedule, host, Action::Fill { job, entries });
+    pub(super) fn interrupt(&mut self, action: Action) {
+        let entry = self.setup.host_cycles(self.setup.software.entry);
+        let work = self.setup.software.interrupt + entry;
+        self.node.processor.interrupted.push_back(Task { work, action });
+        self.begin();
     }
 
     /// The NIC requests a refill of a small ring, if needed (M-15).
-    pub(super) fn ask_refill(
-        &mut self,
-        schedule: &mut Schedule<NicEvent>,
-        host: u8,
-        vi: u16,
-        side: Side,
-    ) {
-        let node = &mut self.nodes[usize::from(host)];
-        if node.vis[usize::from(vi)].queues[side as usize].ask() {
-            node.processor.counts.refill_interrupts += 1;
-            self.interrupt(schedule, host, Action::Refill { vi, side });
+    pub(super) fn ask_refill(&mut self, vi: u16, side: Side) {
+        if self.node.vis[usize::from(vi)].queues[side as usize].ask() {
+            self.node.processor.counts.refill_interrupts += 1;
+            self.interrupt(Action::Refill { vi, side });
         }
     }
 
     /// A frame has arrived in kernel memory.
-    pub(super) fn frame_came(&mut self, schedule: &mut Schedule<NicEvent>, host: u8, job: Handle) {
-        let processor = &mut self.nodes[usize::from(host)].processor;
+    pub(super) fn frame_came(&mut self, job: Handle) {
+        let processor = &mut self.node.processor;
         processor.frames.push_back(job);
         if !std::mem::replace(&mut processor.in_handler, true) {
             processor.counts.frame_interrupts += 1;
-            self.interrupt(schedule, host, Action::Frames);
+            self.interrupt(Action::Frames);
         }
     }
 
     /// An operation has ended and its status is in host memory: the program will see it.
-    pub(super) fn complete(&mut self, schedule: &mut Schedule<NicEvent>, host: u8, tag: u16) {
-        let node = &mut self.nodes[usize::from(host)];
-        let Some(operation) = node.operations[usize::from(tag)].take() else {
-            return;
-        };
-        node.free_tags.push(tag);
+    pub(super) fn complete(&mut self, tag: u16) {
+        let Some(operation) = self.node.operations[usize::from(tag)].take() else { return };
+        self.node.free_tags.push(tag);
         let completion = operation.completion;
-        node.vis[usize::from(completion.vi)].outstanding[completion.side as usize] -= 1;
+        self.node.vis[usize::from(completion.vi)].outstanding[completion.side as usize] -= 1;
         let work = self.setup.host_cycles(self.setup.software.complete);
-        self.work(schedule, host, Task { work, action: Action::Complete(completion) });
+        self.work(Task { work, action: Action::Complete(completion) });
     }
 
-    fn begin(&mut self, schedule: &mut Schedule<NicEvent>, host: u8) {
-        let processor = &mut self.nodes[usize::from(host)].processor;
+    fn begin(&mut self) {
+        let processor = &mut self.node.processor;
         if processor.current.is_some() {
             return;
         }
         // Frames, like the kernel's soft interrupts, alternate with programs. Otherwise programs
         // would never post a receive again.
-        let frames =
-            matches!(processor.interrupted.front(), Some(Task { action: Action::Frames, .. }));
-        let yields = frames && std::mem::take(&mut processor.after_frame);
-        let program = if yields { processor.queue.pop_front() } else { None };
-        let next = program
-            .or_else(|| processor.interrupted.pop_front())
-            .or_else(|| processor.queue.pop_front());
+        let Processor { interrupted, queue, after_frame, .. } = processor;
+        let frames = matches!(interrupted.front(), Some(Task { action: Action::Frames, .. }));
+        let yields = frames && std::mem::take(after_frame);
+        let program = if yields { queue.pop_front() } else { None };
+        let next = program.or_else(|| interrupted.pop_front()).or_else(|| queue.pop_front());
         if let Some(Task { work, action }) = next {
             processor.current = Some(action);
-            soon(schedule, work, NicEvent::Worked(host));
+            soon(self.schedule, work, NicEvent::Worked(self.host));
         }
     }
 
     /// The processor has done its work; now it acts, perhaps by a write to the NIC.
-    pub(super) fn worked(&mut self, schedule: &mut Schedule<NicEvent>, host: u8) {
-        let Some(action) = self.nodes[usize::from(host)].processor.current else {
-            return;
-        };
+    pub(super) fn worked(&mut self) {
+        let Some(action) = self.node.processor.current else { return };
         let descriptor = match action {
-            Action::Post { vi, tag, .. } => self.descriptor(host, vi, tag),
+            Action::Post { vi, tag, .. } => self.descriptor(vi, tag),
             _ => None,
         };
-        let node = &mut self.nodes[usize::from(host)];
-        let counts = &mut node.processor.counts;
+        let counts = &mut self.node.processor.counts;
         let (wrote, bytes) = match action {
             Action::Post { vi, side, .. } => {
                 let Some(descriptor) = descriptor else { return };
-                let queue = &mut node.vis[usize::from(vi)].queues[side as usize];
+                let queue = &mut self.node.vis[usize::from(vi)].queues[side as usize];
                 match self.setup.system.queues {
                     // This write is the doorbell (M-12). If the small ring is full or closed, the
                     // big ring takes it (M-13, M-14).
@@ -240,7 +194,7 @@ impl Hardware {
                 }
             }
             Action::Refill { vi, side } => {
-                let queue = &node.vis[usize::from(vi)].queues[side as usize];
+                let queue = &self.node.vis[usize::from(vi)].queues[side as usize];
                 if queue.can_refill() {
                     (Wrote::Refill, descriptor::BYTES as u32)
                 } else if queue.can_open() {
@@ -252,49 +206,44 @@ impl Hardware {
             Action::Fill { entries, .. } => (Wrote::Entries, ENTRY_BYTES * entries),
             Action::Frames | Action::Frame(_) | Action::Complete(_) => (Wrote::Nothing, 0),
         };
-        node.processor.writing = Some(wrote);
+        self.node.processor.writing = Some(wrote);
         if bytes == 0 {
-            self.wrote(schedule, host);
+            self.wrote();
         } else {
-            let grant = NicEvent::Grant(host);
-            node.bus.ask(schedule, Master::Host, Direction::Write, bytes, grant);
+            let grant = NicEvent::Grant(self.host);
+            self.node.bus.ask(self.schedule, Master::Host, Direction::Write, bytes, grant);
         }
     }
 
     /// The processor's write has arrived at the NIC, or there was none.
-    pub(super) fn wrote(&mut self, schedule: &mut Schedule<NicEvent>, host: u8) {
-        let node = &mut self.nodes[usize::from(host)];
-        let processor = &mut node.processor;
-        let (Some(action), Some(wrote)) = (processor.current.take(), processor.writing.take())
-        else {
-            return;
-        };
+    pub(super) fn wrote(&mut self) {
+        let processor = &mut self.node.processor;
+        let written = processor.current.take().zip(processor.writing.take());
+        let Some((action, wrote)) = written else { return };
         match action {
-            Action::Post { vi, side, tag } => {
-                self.posted(schedule, host, (vi, side, tag), wrote);
-            }
-            Action::Refill { vi, side } => self.refilled(schedule, host, (vi, side), wrote),
-            Action::Fill { job, .. } => self.translated(schedule, host, job),
+            Action::Post { vi, side, tag } => self.posted((vi, side, tag), wrote),
+            Action::Refill { vi, side } => self.refilled((vi, side), wrote),
+            Action::Fill { job, .. } => self.translated(job),
             Action::Frames => match processor.frames.pop_front() {
                 Some(job) => {
-                    let length = u64::from(node.agent.jobs[job].length);
+                    let length = u64::from(self.node.agent.jobs[job].length);
                     let copy = self.setup.software.copy.time(crate::units::Bytes::new(length));
                     let work = self.setup.host_cycles(self.setup.software.frame) + copy;
                     let task = Task { work, action: Action::Frame(job) };
-                    self.nodes[usize::from(host)].processor.interrupted.push_front(task);
+                    self.node.processor.interrupted.push_front(task);
                 }
                 None => processor.in_handler = false,
             },
-            Action::Frame(job) => self.frame_done(schedule, host, job),
+            Action::Frame(job) => self.frame_done(job),
             Action::Complete(completion) => self.notices.push_back(completion),
         }
-        self.begin(schedule, host);
+        self.begin();
     }
 
     /// The physical descriptor of an operation (M-11). The address is physical if the user agent
     /// translates (M-10).
-    fn descriptor(&self, host: u8, vi: u16, tag: u16) -> Option<PhysicalDescriptor> {
-        let operation = self.nodes[usize::from(host)].operations[usize::from(tag)].as_ref()?;
+    fn descriptor(&self, vi: u16, tag: u16) -> Option<PhysicalDescriptor> {
+        let operation = self.node.operations[usize::from(tag)].as_ref()?;
         let address = match self.setup.system.translation {
             Translation::User => operation.extents[0].address,
             _ => operation.offset,
@@ -302,41 +251,28 @@ impl Hardware {
         Some(PhysicalDescriptor { address, length: operation.completion.length, vi, tag })
     }
 
-    fn posted(
-        &mut self,
-        schedule: &mut Schedule<NicEvent>,
-        host: u8,
-        (vi, side, tag): (u16, Side, u16),
-        wrote: Wrote,
-    ) {
-        let descriptor = self.descriptor(host, vi, tag);
-        let queue = &mut self.nodes[usize::from(host)].vis[usize::from(vi)].queues[side as usize];
+    fn posted(&mut self, (vi, side, tag): (u16, Side, u16), wrote: Wrote) {
+        let descriptor = self.descriptor(vi, tag);
+        let queue = &mut self.node.vis[usize::from(vi)].queues[side as usize];
         match (wrote, descriptor) {
             (Wrote::Descriptor, Some(descriptor)) => queue.put_small(descriptor),
             (Wrote::Flag, _) => queue.flag_came(),
             _ => {}
         }
-        self.note_dry(schedule, host, vi);
-        self.ask_refill(schedule, host, vi, side);
-        self.wake(schedule, host);
+        self.note_dry(vi);
+        self.ask_refill(vi, side);
+        self.wake();
     }
 
-    fn refilled(
-        &mut self,
-        schedule: &mut Schedule<NicEvent>,
-        host: u8,
-        (vi, side): (u16, Side),
-        wrote: Wrote,
-    ) {
-        let node = &mut self.nodes[usize::from(host)];
-        let queue = &mut node.vis[usize::from(vi)].queues[side as usize];
+    fn refilled(&mut self, (vi, side): (u16, Side), wrote: Wrote) {
+        let queue = &mut self.node.vis[usize::from(vi)].queues[side as usize];
         match wrote {
             Wrote::Refill => {
                 queue.refill();
                 let work = self.setup.host_cycles(self.setup.software.entry);
                 let task = Task { work, action: Action::Refill { vi, side } };
-                node.processor.interrupted.push_front(task);
-                self.wake(schedule, host);
+                self.node.processor.interrupted.push_front(task);
+                self.wake();
             }
             Wrote::Open => {
                 queue.open();
@@ -344,16 +280,15 @@ impl Hardware {
             }
             _ => queue.handler_ended(),
         }
-        self.note_dry(schedule, host, vi);
-        self.ask_refill(schedule, host, vi, side);
+        self.note_dry(vi);
+        self.ask_refill(vi, side);
     }
 
     /// Ends the kernel's part of receiving: the frame is copied or dropped.
-    fn frame_done(&mut self, schedule: &mut Schedule<NicEvent>, host: u8, job: Handle) {
-        let node = &mut self.nodes[usize::from(host)];
-        node.agent.give_back(job);
-        let job = node.agent.jobs.take(job);
-        let vi = &mut node.vis[usize::from(job.vi)];
+    fn frame_done(&mut self, job: Handle) {
+        self.node.agent.give_back(job);
+        let job = self.node.agent.jobs.take(job);
+        let vi = &mut self.node.vis[usize::from(job.vi)];
         if job.first() {
             let receive = vi.queues[Side::Receive as usize].take();
             vi.arriving = Some(receive.map(|descriptor| descriptor.tag));
@@ -363,24 +298,23 @@ impl Hardware {
             vi.arriving = None;
             match operation {
                 Some(tag) => {
-                    self.finish_receive(host, tag, job.message, job.total);
-                    self.complete(schedule, host, tag);
+                    self.finish_receive(tag, job.message, job.total);
+                    self.complete(tag);
                 }
-                None => node.processor.counts.dropped += 1,
+                None => self.node.processor.counts.dropped += 1,
             }
         }
         // The handler continues with the next frame, without another interrupt.
         let task = Task { work: Span::ZERO, action: Action::Frames };
-        let processor = &mut self.nodes[usize::from(host)].processor;
+        let processor = &mut self.node.processor;
         processor.interrupted.push_front(task);
         processor.after_frame = true;
-        self.wake(schedule, host);
+        self.wake();
     }
 
     /// Enters an arrived message into its receive's completion.
-    pub(super) fn finish_receive(&mut self, host: u8, tag: u16, message: u64, total: u32) {
-        let node = &mut self.nodes[usize::from(host)];
-        if let Some(operation) = node.operations[usize::from(tag)].as_mut() {
+    pub(super) fn finish_receive(&mut self, tag: u16, message: u64, total: u32) {
+        if let Some(operation) = self.node.operations[usize::from(tag)].as_mut() {
             let completion = &mut operation.completion;
             if total > completion.length {
                 completion.status = Status::TooLong;
@@ -391,14 +325,14 @@ impl Hardware {
     }
 
     /// Measures the time that a send queue's small ring is empty while the big one is not (M-16).
-    pub(super) fn note_dry(&mut self, schedule: &Schedule<NicEvent>, host: u8, vi: u16) {
-        let vi = &mut self.nodes[usize::from(host)].vis[usize::from(vi)];
+    pub(super) fn note_dry(&mut self, vi: u16) {
+        let vi = &mut self.node.vis[usize::from(vi)];
         let queue = &vi.queues[Side::Send as usize];
         let is_dry = queue.small_len() == 0 && queue.big_len() > 0;
         match vi.dry_since {
-            None if is_dry => vi.dry_since = Some(schedule.now()),
+            None if is_dry => vi.dry_since = Some(self.schedule.now()),
             Some(since) if !is_dry => {
-                vi.dry += schedule.now().since(since);
+                vi.dry += self.schedule.now().since(since);
                 vi.dry_since = None;
             }
             _ => {}

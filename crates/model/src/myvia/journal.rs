@@ -83,11 +83,7 @@ impl Journal {
             if busy == units.len() {
                 total += at.since(since);
             }
-            if begins {
-                busy += 1
-            } else {
-                busy -= 1
-            }
+            busy = if begins { busy + 1 } else { busy - 1 };
             since = at;
         }
         total

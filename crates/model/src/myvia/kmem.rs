@@ -21,7 +21,8 @@ pub struct Kmem {
     free: Vec<BTreeSet<u64>>,
     /// Allocations: length in pages, by first page.
     held: BTreeMap<u64, u64>,
-    free_pages: u64,
+    /// Free pages.
+    pub free_pages: u64,
     /// Canary: released blocks are not merged.
     pub(crate) never_merges: bool,
 }
@@ -67,11 +68,6 @@ impl Kmem {
         let pages = self.held.remove(&start).ok_or(NotHeld(start))?;
         self.give_back(start, pages);
         Ok(())
-    }
-
-    /// Free pages.
-    pub fn free_pages(&self) -> u64 {
-        self.free_pages
     }
 
     /// Pages of the largest free block.
@@ -159,8 +155,8 @@ mod tests {
                 }
             }
             let free = oracle.page.iter().filter(|&&held| !held).count() as u64;
-            if kmem.free_pages() != free {
-                return Err(format!("{operation}: {} pages free of {free}", kmem.free_pages()));
+            if kmem.free_pages != free {
+                return Err(format!("{operation}: {} pages free of {free}", kmem.free_pages));
             }
         }
         for (start, _) in held {
@@ -194,7 +190,7 @@ mod tests {
     #[test]
     fn what_is_not_needed_is_given_back() {
         let mut kmem = Kmem::new(33);
-        assert_eq!((kmem.allocate(30), kmem.free_pages()), (Some(0), 3));
+        assert_eq!((kmem.allocate(30), kmem.free_pages), (Some(0), 3));
         assert_eq!(
             (kmem.allocate(2), kmem.allocate(1), kmem.allocate(1)),
             (Some(30), Some(32), None)

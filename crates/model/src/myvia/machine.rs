@@ -9,7 +9,7 @@ use super::descriptor::PhysicalDescriptor;
 use super::host::{Action, Processor, Task};
 use super::journal::Journal;
 use super::memory::{Extent, RegionId, RegisterError, Registered};
-use super::network::{Link, Network, NetworkEvent, Place};
+use super::network::{Arrival, Network, NetworkEvent, Place, Worm};
 use super::pipeline::{Side, Step};
 use super::ring::Rings;
 use crate::engine::{Ended, Event, Handle, Model, Schedule, Simulation};
@@ -28,28 +28,11 @@ pub enum NicEvent {
     /// A host DMA requests the bus.
     DmaStarts(u8),
     /// A step of the processor or of the send DMA has ended.
-    StepEnds {
-        /// The host of the NIC.
-        host: u8,
-        /// The job.
-        job: Handle,
-        /// The step.
-        step: Step,
-    },
-    /// A try to lock an engine has failed.
-    TryFailed {
-        /// The host of the NIC.
-        host: u8,
-        /// The step that waits.
-        step: Step,
-    },
+    StepEnds { host: u8, job: Handle, step: Step },
+    /// A try to lock an engine has failed; the step waits.
+    TryFailed { host: u8, step: Step },
     /// A whole packet has arrived.
-    Received {
-        /// The host.
-        host: u8,
-        /// Its job.
-        job: Handle,
-    },
+    Received { host: u8, job: Handle },
     /// A host's processor has ended its work.
     Worked(u8),
     /// In the network.
@@ -189,6 +172,18 @@ pub struct Hardware {
     pub(super) notices: VecDeque<Completion>,
 }
 
+/// A host with its NIC in an event, and what it shares with the others.
+pub(super) struct Local<'a> {
+    pub host: u8,
+    pub node: &'a mut Node,
+    pub setup: &'a Setup,
+    pub network: &'a mut Network,
+    pub journal: &'a mut Journal,
+    pub double_use: &'a mut bool,
+    pub notices: &'a mut VecDeque<Completion>,
+    pub schedule: &'a mut Schedule<NicEvent>,
+}
+
 /// A program, or several, on all hosts.
 pub trait Program {
     /// Handles a completion that the host's processor has seen.
@@ -206,63 +201,6 @@ pub struct HostApi<'a> {
 pub type Machine = Simulation<Hardware>;
 
 impl Hardware {
-    /// Hosts at the ports of one switch; two hosts are joined directly if the setup has no switch.
-    fn new(
-        setup: &Setup,
-        hosts: u8,
-        schedule: &mut Schedule<NicEvent>,
-    ) -> Result<Hardware, ConfigError> {
-        let ports = setup.wire.ports;
-        let cables: Vec<(Place, Place)> = match ports {
-            0 => vec![(Place::Node(0), Place::Node(1))],
-            _ => (0..hosts.min(ports))
-                .map(|node| (Place::Node(node), Place::Port { switch: 0, port: node }))
-                .collect(),
-        };
-        let most = if ports == 0 { 2 } else { ports };
-        within([("hosts", u64::from(hosts), 2..=u64::from(most))])?;
-        Hardware::wired(setup, hosts, &cables, schedule)
-    }
-
-    fn wired(
-        setup: &Setup,
-        hosts: u8,
-        cables: &[(Place, Place)],
-        schedule: &mut Schedule<NicEvent>,
-    ) -> Result<Hardware, ConfigError> {
-        setup.check()?;
-        let wire = &setup.wire;
-        let byte = Span::from_ps(1_000_000_000_000 / wire.rate.bytes_per_second());
-        let network = Network::new(cables, byte, wire.cable, wire.switch);
-        let nodes = (0..hosts)
-            .map(|host| Node {
-                processor: Processor::default(),
-                bus: Bus::new(&setup.bus, &mut schedule.random),
-                memory: Registered::new(
-                    setup.host.memory.count() / super::kmem::PAGE,
-                    setup.system.layout,
-                    setup.table_pages(),
-                    schedule.random.fork(u64::from(host)),
-                ),
-                agent: Agent::new(setup, &mut schedule.random),
-                vis: Vec::new(),
-                operations: Vec::new(),
-                free_tags: Vec::new(),
-                routes: Vec::new(),
-            })
-            .collect();
-        let mut machine = Hardware {
-            setup: setup.clone(),
-            nodes,
-            network,
-            journal: Journal::default(),
-            double_use: false,
-            notices: VecDeque::new(),
-        };
-        machine.map_routes();
-        Ok(machine)
-    }
-
     /// Registers memory of a host (kernel agent).
     ///
     /// # Errors
@@ -323,17 +261,6 @@ impl Hardware {
         }
     }
 
-    /// All cables with their state (M-07).
-    pub fn links(&self) -> impl Iterator<Item = Link> {
-        self.network.links()
-    }
-
-    /// Takes a cable down or up; false if there is none between these places. Routes stay as they
-    /// are.
-    pub fn set_link(&mut self, ends: [Place; 2], up: bool) -> bool {
-        self.network.set_link(ends, up)
-    }
-
     /// Checks the laws that hold at any time. Pools and queues balance, Little's law holds on every
     /// queue of the NICs, and no unit is used twice at one time.
     ///
@@ -349,34 +276,38 @@ impl Hardware {
                     if came != counts.taken + rings.small_len() as u64
                         || counts.overflowed != counts.refilled + rings.big_len() as u64
                     {
-                        return Err(format!(
-                            "host {host}, VI {number}: descriptors were lost: {counts:?}"
-                        ));
+                        let lost = format!("descriptors were lost: {counts:?}");
+                        return Err(format!("host {host}, VI {number}: {lost}"));
                     }
                 }
             }
             let held = node.operations.iter().flatten().count();
             let outstanding: usize = node.vis.iter().flat_map(|vi| vi.outstanding).sum();
             if held != outstanding {
-                return Err(format!(
-                    "host {host}: {held} operations are known, {outstanding} outstanding"
-                ));
+                let sums = format!("{held} operations are known, {outstanding} outstanding");
+                return Err(format!("host {host}: {sums}"));
             }
         }
         self.journal.check().map_err(|error| error.to_string())
     }
 
+    fn local<'a>(&'a mut self, schedule: &'a mut Schedule<NicEvent>, host: u8) -> Local<'a> {
+        let Hardware { setup, nodes, network, journal, double_use, notices } = self;
+        let node = &mut nodes[usize::from(host)];
+        Local { host, node, setup, network, journal, double_use, notices, schedule }
+    }
+}
+
+impl Local<'_> {
     /// Posts an operation: queues it for the host's processor.
     fn post(
         &mut self,
-        schedule: &mut Schedule<NicEvent>,
-        (host, vi, side): (u8, u16, Side),
+        (vi, side): (u16, Side),
         region: RegionId,
         offset: u64,
         length: u32,
     ) -> Result<u64, PostError> {
-        let setup = &self.setup;
-        let node = &mut self.nodes[usize::from(host)];
+        let Local { setup, node, .. } = self;
         let known = node.vis.get_mut(usize::from(vi)).filter(|vi| vi.peer.is_some());
         let state = known.ok_or(PostError::NotConnected(vi))?;
         let capacity = setup.system.small_ring + setup.system.big_ring;
@@ -395,26 +326,21 @@ impl Hardware {
         let extents = node.memory.extents(region, offset, length, largest);
         let pieces = extents.len() as u64;
         let completion = Completion {
-            host,
+            host: self.host,
             vi,
             side,
             number,
             message: number,
             length,
             status: Status::Success,
-            posted: schedule.now(),
+            posted: self.schedule.now(),
         };
         let operation = Operation { completion, region, offset, extents };
-        let tag = match node.free_tags.pop() {
-            Some(tag) => {
-                node.operations[usize::from(tag)] = Some(operation);
-                tag
-            }
-            None => {
-                node.operations.push(Some(operation));
-                node.operations.len() as u16 - 1
-            }
-        };
+        let tag = node.free_tags.pop().unwrap_or_else(|| {
+            node.operations.push(None);
+            node.operations.len() as u16 - 1
+        });
+        node.operations[usize::from(tag)] = Some(operation);
         let software = &setup.software;
         let cycles = match setup.system.queues {
             Queues::Kernel => {
@@ -428,7 +354,7 @@ impl Hardware {
             Queues::HostQueue => software.post,
         };
         let work = setup.host_cycles(cycles);
-        self.work(schedule, host, Task { work, action: Action::Post { vi, side, tag } });
+        self.work(Task { work, action: Action::Post { vi, side, tag } });
         Ok(number)
     }
 }
@@ -451,7 +377,8 @@ impl HostApi<'_> {
         offset: u64,
         length: u32,
     ) -> Result<u64, PostError> {
-        self.machine.post(self.schedule, (host, vi, Side::Send), region, offset, length)
+        let mut local = self.machine.local(self.schedule, host);
+        local.post((vi, Side::Send), region, offset, length)
     }
 
     /// Posts a receive and returns its number on its VI.
@@ -466,18 +393,27 @@ impl HostApi<'_> {
         offset: u64,
         length: u32,
     ) -> Result<u64, PostError> {
-        self.machine.post(self.schedule, (host, vi, Side::Receive), region, offset, length)
+        let mut local = self.machine.local(self.schedule, host);
+        local.post((vi, Side::Receive), region, offset, length)
     }
 }
 
 impl Machine {
-    /// Hosts at one switch, or joined directly.
+    /// Hosts at the ports of one switch; two hosts are joined directly if the setup has no switch.
     ///
     /// # Errors
     /// The fault of the setup or of the number of hosts.
     pub fn new(setup: &Setup, hosts: u8, seed: u64) -> Result<Machine, ConfigError> {
-        let mut schedule = Schedule::new(seed, Span::from_ns(100));
-        Ok(Machine { model: Hardware::new(setup, hosts, &mut schedule)?, schedule })
+        let ports = setup.wire.ports;
+        let cables: Vec<(Place, Place)> = match ports {
+            0 => vec![(Place::Node(0), Place::Node(1))],
+            _ => (0..hosts.min(ports))
+                .map(|node| (Place::Node(node), Place::Port { switch: 0, port: node }))
+                .collect(),
+        };
+        let most = if ports == 0 { 2 } else { ports };
+        within([("hosts", u64::from(hosts), 2..=u64::from(most))])?;
+        Machine::wired(setup, hosts, &cables, seed)
     }
 
     /// Hosts and switches with the caller's own cabling.
@@ -490,8 +426,35 @@ impl Machine {
         cables: &[(Place, Place)],
         seed: u64,
     ) -> Result<Machine, ConfigError> {
+        setup.check()?;
         let mut schedule = Schedule::new(seed, Span::from_ns(100));
-        Ok(Machine { model: Hardware::wired(setup, hosts, cables, &mut schedule)?, schedule })
+        let wire = &setup.wire;
+        let byte = Span::from_ps(1_000_000_000_000 / wire.rate.bytes_per_second());
+        let pages = setup.host.memory.count() / super::kmem::PAGE;
+        let node = |host| {
+            let bus = Bus::new(&setup.bus, &mut schedule.random);
+            let (layout, random) = (setup.system.layout, schedule.random.fork(host));
+            Node {
+                processor: Processor::default(),
+                bus,
+                memory: Registered::new(pages, layout, setup.table_pages(), random),
+                agent: Agent::new(setup, &mut schedule.random),
+                vis: Vec::new(),
+                operations: Vec::new(),
+                free_tags: Vec::new(),
+                routes: Vec::new(),
+            }
+        };
+        let mut model = Hardware {
+            setup: setup.clone(),
+            nodes: (0..u64::from(hosts)).map(node).collect(),
+            network: Network::new(cables, byte, wire.cable, wire.switch),
+            journal: Journal::default(),
+            double_use: false,
+            notices: VecDeque::new(),
+        };
+        model.map_routes();
+        Ok(Machine { model, schedule })
     }
 
     /// The interface for programs, before and between runs.
@@ -518,24 +481,30 @@ impl Model for Hardware {
                 self.nodes[usize::from(host)].bus.grant(schedule, NicEvent::Burst(host));
             }
             NicEvent::Burst(host) => {
-                let bus = &mut self.nodes[usize::from(host)].bus;
-                match bus.burst_done(schedule, NicEvent::Grant(host)) {
-                    Some(Master::Host) => self.wrote(schedule, host),
-                    Some(Master::Nic) => self.dma_moved(schedule, host),
+                let mut local = self.local(schedule, host);
+                match local.node.bus.burst_done(local.schedule, NicEvent::Grant(host)) {
+                    Some(Master::Host) => local.wrote(),
+                    Some(Master::Nic) => local.dma_moved(),
                     None => {}
                 }
             }
-            NicEvent::Dispatch(host) => self.dispatch(schedule, host),
-            NicEvent::DmaStarts(host) => self.dma_asks(schedule, host),
-            NicEvent::StepEnds { host, job, step } => self.step_ends(schedule, host, job, step),
-            NicEvent::TryFailed { host, step } => self.try_failed(schedule, host, step),
-            NicEvent::Received { host, job } => self.received(schedule, host, job),
-            NicEvent::Worked(host) => self.worked(schedule, host),
-            NicEvent::Network(event) => {
-                if let Some(arrival) = self.network.handle(schedule, event) {
-                    self.arrived(schedule, arrival);
-                }
+            NicEvent::Dispatch(host) => self.local(schedule, host).dispatch(),
+            NicEvent::DmaStarts(host) => self.local(schedule, host).dma_asks(),
+            NicEvent::StepEnds { host, job, step } => {
+                self.local(schedule, host).step_ends(job, step);
             }
+            NicEvent::TryFailed { host, step } => self.local(schedule, host).try_failed(step),
+            NicEvent::Received { host, job } => {
+                self.local(schedule, host).step_ends(job, Step::Arrive);
+            }
+            NicEvent::Worked(host) => self.local(schedule, host).worked(),
+            NicEvent::Network(event) => match self.network.handle(schedule, event) {
+                Some(Arrival::Before { node, worm }) => self.local(schedule, node).knocks(worm),
+                Some(Arrival::Lost(Worm { source: host, job, .. })) => {
+                    schedule.settle(NicEvent::StepEnds { host, job, step: Step::Transmit });
+                }
+                None => {}
+            },
         }
     }
 }

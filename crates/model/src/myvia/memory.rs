@@ -96,7 +96,7 @@ impl Registered {
             let first = self.kmem.allocate(pages)?;
             return Some((first..first + pages).collect());
         }
-        if self.kmem.free_pages() < pages {
+        if self.kmem.free_pages < pages {
             return None;
         }
         let mut frames: Vec<u64> = (0..pages).filter_map(|_| self.kmem.allocate(1)).collect();
@@ -123,24 +123,14 @@ impl Registered {
         let mut extents: Vec<Extent> = Vec::new();
         let mut at = offset;
         while at < end {
-            let in_page = at % PAGE;
-            let piece = (PAGE - in_page).min(end - at) as u32;
-            let address = frames[(at / PAGE) as usize] * PAGE + in_page;
-            at += u64::from(piece);
-            if let (Some(last), Layout::Contiguous) = (extents.last_mut(), self.layout)
-                && last.address + u64::from(last.length) == address
-                && last.length < largest_dma
-            {
-                let joined = piece.min(largest_dma - last.length);
-                last.length += joined;
-                if joined < piece {
-                    let rest =
-                        Extent { address: address + u64::from(joined), length: piece - joined };
-                    extents.push(rest);
-                }
-            } else {
-                extents.push(Extent { address, length: piece });
-            }
+            let most = match self.layout {
+                Layout::Contiguous => u64::from(largest_dma),
+                Layout::Pages => PAGE - at % PAGE,
+            };
+            let length = most.min(end - at) as u32;
+            extents
+                .push(Extent { address: frames[(at / PAGE) as usize] * PAGE + at % PAGE, length });
+            at += u64::from(length);
         }
         if extents.is_empty() {
             // A message without data still needs an address.

@@ -25,7 +25,7 @@ pub mod experiments;
 mod host;
 pub mod journal;
 pub mod kmem;
-pub mod machine;
+mod machine;
 pub mod memory;
 pub mod network;
 pub mod pipeline;
@@ -33,5 +33,5 @@ pub mod programs;
 pub mod ring;
 
 pub use config::{ConfigError, Setup};
-pub use machine::{Completion, Hardware, HostApi, Machine, Program, Status};
+pub use machine::{Completion, Hardware, HostApi, Machine, PostError, Program, Status};
 pub use pipeline::Side;

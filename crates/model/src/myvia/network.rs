@@ -14,6 +14,7 @@ use crate::engine::{Handle, Pool, Schedule};
 use crate::units::Span;
 
 use super::machine::NicEvent;
+use super::pipeline::Job;
 
 /// The end of a cable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +60,8 @@ pub struct Worm {
     pub bytes: u32,
     /// The sender's job.
     pub job: Handle,
+    /// The packet, as its receiver sees it.
+    pub packet: Job,
     /// Remaining ports of the route.
     route: VecDeque<u8>,
     /// Cables that it holds, in the order of the route.
@@ -128,19 +131,18 @@ impl Network {
         Network { cables, worms: Pool::default(), ps_per_byte: byte, lost: 0, blocked: 0 }
     }
 
-    /// All cables with their state, in the order of [`Network::new`].
+    /// All cables with their state (M-07), in the order of [`Network::new`].
     pub fn links(&self) -> impl Iterator<Item = Link> {
         // Each cable is two adjacent entries, one per direction.
         self.cables.chunks(2).map(|pair| Link { ends: [pair[0].from, pair[0].to], up: pair[0].up })
     }
 
     /// Takes a cable down or up; false if there is none between these places. A packet whose head
-    /// is on it passes; one that reaches it while it is down is lost.
-    pub(super) fn set_link(&mut self, ends: [Place; 2], up: bool) -> bool {
-        let [one, other] = ends;
+    /// is on it passes; one that reaches it while it is down is lost. Routes stay as they are.
+    pub fn set_link(&mut self, [one, other]: [Place; 2], up: bool) -> bool {
         let mut found = false;
         for cable in &mut self.cables {
-            if (cable.from, cable.to) == (one, other) || (cable.from, cable.to) == (other, one) {
+            if [(one, other), (other, one)].contains(&(cable.from, cable.to)) {
                 cable.up = up;
                 found = true;
             }
@@ -176,18 +178,18 @@ impl Network {
         None
     }
 
-    /// Sends a packet of `bytes` bytes from a node by a route. The node must not send another
-    /// before the tail has left.
+    /// Sends a packet of `bytes` bytes from a node, by a route and for a job. The node must not
+    /// send another before the tail has left.
     pub fn send(
         &mut self,
         schedule: &mut Schedule<NicEvent>,
-        source: u8,
+        (source, job): (u8, Handle),
         route: &[u8],
         bytes: u32,
-        job: Handle,
+        packet: Job,
     ) {
-        let route = route.iter().copied().collect();
-        let worm = self.worms.put(Worm { source, bytes, job, route, held: VecDeque::new() });
+        let (route, held) = (route.iter().copied().collect(), VecDeque::new());
+        let worm = self.worms.put(Worm { source, bytes, job, packet, route, held });
         match self.cable_of(source) {
             Some(cable) => self.enter(schedule, worm, cable),
             None => soon(schedule, Span::ZERO, NicEvent::Network(NetworkEvent::Head(worm))),

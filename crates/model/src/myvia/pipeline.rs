@@ -49,10 +49,21 @@ pub enum Side {
     Receive,
 }
 
-/// A step of a job on the NIC.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum Step {
+macro_rules! steps {
+    ($(#[$doc:meta] $step:ident,)*) => {
+        /// A step of a job on the NIC.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum Step {
+            $(#[$doc] $step,)*
+        }
+
+        /// All steps, in order.
+        pub const STEPS: [Step; 21] = [$(Step::$step,)*];
+    };
+}
+
+steps! {
     /// Finds a descriptor or doorbell.
     Take,
     /// Reads a descriptor from host memory.
@@ -96,31 +107,6 @@ pub enum Step {
     /// Notices its end.
     ReceiveReported,
 }
-
-/// All steps, in order.
-pub const STEPS: [Step; 21] = [
-    Step::Take,
-    Step::Descriptor,
-    Step::Parse,
-    Step::Prepare,
-    Step::Fetch,
-    Step::Fetched,
-    Step::Launch,
-    Step::Transmit,
-    Step::Transmitted,
-    Step::Conclude,
-    Step::Report,
-    Step::Reported,
-    Step::Arrive,
-    Step::Match,
-    Step::ReceiveDescriptor,
-    Step::ReceiveParse,
-    Step::Deliver,
-    Step::Delivered,
-    Step::ReceiveConclude,
-    Step::ReceiveReport,
-    Step::ReceiveReported,
-];
 
 /// A packet in the NIC.
 #[derive(Clone, Debug)]

@@ -1,6 +1,7 @@
 //! The paper's benchmark programs, and traffic of its mix (M-30, M-31; paper 2.2, 4).
 
 use super::config::Setup;
+use super::kmem::PAGE;
 use super::machine::{Completion, HostApi, Machine, Program, Status};
 use super::memory::RegionId;
 use super::pipeline::Side;
@@ -25,11 +26,6 @@ pub enum Lengths {
 }
 
 impl Lengths {
-    /// The mix for a seed, limited to `most` bytes.
-    pub fn mix(seed: u64, most: u32) -> Lengths {
-        Lengths::Mix(Random::new(seed), most)
-    }
-
     fn next(&mut self) -> u32 {
         match self {
             Lengths::Fixed(bytes) => *bytes,
@@ -87,17 +83,13 @@ impl PingPong {
     ) -> Result<PingPong, String> {
         let vis = running.model.connect(0, 1);
         let most = lengths.most();
-        let mut regions = [0; 2];
-        for (host, region) in regions.iter_mut().enumerate() {
-            let registered = running.model.register(host as u8, 2 * u64::from(most.max(1)));
-            *region = registered.map_err(|error| error.to_string())?;
-        }
+        let bytes = 2 * u64::from(most.max(1));
+        let regions = [register(running, 0, bytes)?, register(running, 1, bytes)?];
         let first = lengths.next();
-        let vis = [vis.0, vis.1];
         let mut program = PingPong {
             lengths,
             rounds_left: rounds,
-            vis,
+            vis: [vis.0, vis.1],
             regions,
             ended: None,
             bytes: 0,
@@ -152,6 +144,8 @@ impl Program for PingPong {
 pub struct Window {
     lengths: Lengths,
     places: Places,
+    /// Bytes of a buffer.
+    buffer: u64,
     messages: u64,
     posted: u64,
     vis: [u16; 2],
@@ -185,19 +179,17 @@ impl Window {
         receives: bool,
     ) -> Result<Window, String> {
         let vis = running.model.connect(0, 1);
-        let buffer = u64::from(lengths.most().max(1)).next_multiple_of(super::kmem::PAGE);
+        let buffer = u64::from(lengths.most().max(1)).next_multiple_of(PAGE);
         let all = buffer * WINDOW;
         let sends = match places {
             Places::Reused => all,
             Places::Scattered(bytes, _) => bytes + buffer,
         };
-        let register = |running: &mut Machine, host, bytes| {
-            running.model.register(host, bytes).map_err(|error| error.to_string())
-        };
         let regions = [register(running, 0, sends)?, register(running, 1, all)?];
         let mut program = Window {
             lengths,
             places,
+            buffer,
             messages,
             posted: 0,
             vis: [vis.0, vis.1],
@@ -224,24 +216,18 @@ impl Window {
         }
     }
 
-    fn buffer(&self) -> u64 {
-        u64::from(self.lengths.most().max(1)).next_multiple_of(super::kmem::PAGE)
-    }
-
     fn post_receive(&mut self, api: &mut HostApi<'_>, number: u64) {
-        let offset = number % WINDOW * self.buffer();
+        let offset = number % WINDOW * self.buffer;
         let posted = api.receive(1, self.vis[1], self.regions[1], offset, self.lengths.most());
         self.faults += u64::from(posted.is_err());
     }
 
     fn post_send(&mut self, api: &mut HostApi<'_>) {
         let length = self.lengths.next();
-        let reused = self.posted % WINDOW * self.buffer();
+        let reused = self.posted % WINDOW * self.buffer;
         let offset = match &mut self.places {
             Places::Reused => reused,
-            Places::Scattered(bytes, random) => {
-                random.below(*bytes / super::kmem::PAGE) * super::kmem::PAGE
-            }
+            Places::Scattered(bytes, random) => random.below(*bytes / PAGE) * PAGE,
         };
         self.posted += 1;
         self.bytes += u64::from(length);
@@ -273,25 +259,15 @@ impl Program for Window {
     }
 }
 
-/// Results of a ping-pong.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Latency {
-    /// Mean one-way time.
-    pub one_way: Span,
-    /// The trace hash of the run.
-    pub trace: u64,
+fn register(running: &mut Machine, host: u8, bytes: u64) -> Result<RegionId, String> {
+    running.model.register(host, bytes).map_err(|error| error.to_string())
 }
 
-/// Runs a ping-pong of `rounds` round trips on a new machine.
+/// Runs a ping-pong of `rounds` round trips on a new machine. Returns the mean one-way time.
 ///
 /// # Errors
 /// A sentence, if the run fails or breaks a law.
-pub fn ping_pong(
-    setup: &Setup,
-    lengths: Lengths,
-    rounds: u64,
-    seed: u64,
-) -> Result<Latency, String> {
+pub fn ping_pong(setup: &Setup, lengths: Lengths, rounds: u64, seed: u64) -> Result<Span, String> {
     let mut running = Machine::new(setup, 2, seed).map_err(|error| error.to_string())?;
     // The receives reach the NICs before the first send: the same processor posts them first.
     let mut program = PingPong::begin(&mut running, lengths, rounds)?;
@@ -299,8 +275,7 @@ pub fn ping_pong(
     running.model.audit(running.schedule.now())?;
     let ended = program.ended.filter(|_| program.faults == 0);
     let ended = ended.ok_or_else(|| format!("{}: the ping-pong did not end", setup.name))?;
-    let one_way = ended.since(Time::ZERO) / (2 * rounds);
-    Ok(Latency { one_way, trace: running.schedule.trace_hash() })
+    Ok(ended.since(Time::ZERO) / (2 * rounds))
 }
 
 /// Results of a window.
@@ -311,8 +286,6 @@ pub struct Flow {
     pub messages_per_second: f64,
     /// From the first post to the last completion of a send.
     pub took: Span,
-    /// The trace hash of the run.
-    pub trace: u64,
     /// The machine afterwards.
     pub running: Machine,
     /// The program afterwards.
@@ -332,7 +305,15 @@ pub fn window(
 ) -> Result<Flow, String> {
     let mut running = Machine::new(setup, 2, seed).map_err(|error| error.to_string())?;
     let mut program = Window::begin(&mut running, lengths, places, messages, true)?;
-    run_window(running, &mut program).map(|(running, took)| flow(running, program, took))
+    let (running, took) = run_window(running, &mut program)?;
+    let seconds = took.ps() as f64 / 1e12;
+    Ok(Flow {
+        megabytes_per_second: program.bytes as f64 / 1e6 / seconds,
+        messages_per_second: messages as f64 / seconds,
+        took,
+        running,
+        program,
+    })
 }
 
 /// Runs a prepared window to its end. Returns the machine and the time from the first post to the
@@ -357,16 +338,4 @@ pub fn run_window(mut running: Machine, program: &mut Window) -> Result<(Machine
         ));
     };
     Ok((running, ended.since(began)))
-}
-
-fn flow(running: Machine, program: Window, took: Span) -> Flow {
-    let seconds = took.ps() as f64 / 1e12;
-    Flow {
-        megabytes_per_second: program.bytes as f64 / 1e6 / seconds,
-        messages_per_second: program.messages as f64 / seconds,
-        took,
-        trace: running.schedule.trace_hash(),
-        running,
-        program,
-    }
 }

@@ -58,7 +58,7 @@ impl Fabric {
             while inputs != 0 && self.ports[port_number as usize].free_vcs != 0 {
                 let input = self.next_for_vc(port_number, inputs);
                 inputs &= !(1 << input);
-                let pair = (router.first_pair + input * router.ports + output) as usize;
+                let pair = router.pair(input, output);
                 let mut waiting = self.pairs[pair].waiting;
                 while waiting != 0 {
                     let vc = waiting.trailing_zeros();
@@ -104,9 +104,7 @@ impl Fabric {
     fn give_vc(&mut self, number: u32, port: u32) -> bool {
         let queue = self.queues[number as usize];
         let allowed = queue.allowed & self.ports[port as usize].free_vcs;
-        let Some(vc) = self.choose_vc(port, allowed, queue.left) else {
-            return false;
-        };
+        let Some(vc) = self.choose_vc(port, allowed, queue.left) else { return false };
         self.ports[port as usize].free_vcs &= !(1 << vc);
         let out_vc = port << self.vc_shift | vc;
         let queue = &mut self.queues[number as usize];
@@ -246,7 +244,7 @@ impl Fabric {
         while bits != 0 {
             let input = (bits.trailing_zeros() + turn) % 64;
             bits &= bits - 1;
-            let had = self.served[(router.first_pair + input * router.ports + output) as usize];
+            let had = self.served[router.pair(input, output)];
             if had < best.0 {
                 best = (had, input);
             }
@@ -258,14 +256,13 @@ impl Fabric {
     fn charge(&mut self, port: u32, input: u32, requests: u64) {
         let router = self.routers[self.ports[port as usize].router as usize];
         let output = port - router.first_port;
-        let pair = |input: u32| (router.first_pair + input * router.ports + output) as usize;
-        let had = self.served[pair(input)];
+        let had = self.served[router.pair(input, output)];
         let weight = self.config.weights.get(input as usize).copied().unwrap_or(1).max(1);
-        self.served[pair(input)] = had + WEIGHT_UNIT / u64::from(weight);
+        self.served[router.pair(input, output)] = had + WEIGHT_UNIT / u64::from(weight);
         // An input that was idle must not have saved up turns.
         let floor = had.saturating_sub(WEIGHT_UNIT);
         for idle in (0..router.ports).filter(|idle| requests >> idle & 1 == 0) {
-            let had = &mut self.served[pair(idle)];
+            let had = &mut self.served[router.pair(idle, output)];
             *had = (*had).max(floor);
         }
         self.ports[port as usize].grant_turn = ((input + 1) % 64) as u8;
@@ -275,8 +272,7 @@ impl Fabric {
     #[inline]
     fn pick(&mut self, number: u32, input: u8, output: u8) -> u32 {
         let router = self.routers[number as usize];
-        let pair = router.first_pair + u32::from(input) * router.ports + u32::from(output);
-        let ready = self.pairs[pair as usize].ready;
+        let ready = self.pairs[router.pair(input.into(), output.into())].ready;
         let port_number = router.first_port + u32::from(input);
         let turn = &mut self.ports[port_number as usize].pick_turn;
         let vc = (ready.rotate_right(u32::from(*turn)).trailing_zeros() + u32::from(*turn)) % 32;

@@ -1,8 +1,9 @@
 //! Laws that a fabric obeys at every moment, and the waits that explain a standstill.
 
-use super::fabric::Fabric;
+use super::fabric::{Counters, Fabric};
 use super::packets::NONE;
 use super::parts::{QueueStats, State, UNLIMITED};
+use super::routing::DatelineClass;
 use crate::engine::Waits;
 use crate::stats::Imbalance;
 
@@ -13,20 +14,16 @@ impl Fabric {
     /// # Errors
     /// The first law that does not hold.
     pub fn audit(&self) -> Result<(), Imbalance> {
-        let wrong = |queue: String, law, details| Err(Imbalance { queue, law, details });
-        let counters = self.counters;
+        let Counters { packets_in, packets_out, .. } = self.counters;
         let inside = self.packets.len() as u64;
-        if counters.packets_in != counters.packets_out + inside {
-            let details = format!(
-                "{} in, {} out, {inside} inside",
-                counters.packets_in, counters.packets_out
-            );
-            return wrong(
-                self.topology.name().to_owned(),
-                "packets in = out + inside does not hold",
-                details,
-            );
+        if packets_in != packets_out + inside {
+            return Err(Imbalance {
+                queue: self.topology.name().to_owned(),
+                law: "packets in = out + inside does not hold",
+                details: format!("{packets_in} in, {packets_out} out, {inside} inside"),
+            });
         }
+        let law = "credits and beats do not make the room";
         let (beats, credits) = self.under_way();
         self.audit_beats(&beats)?;
         for (number, out) in self.out_vcs.iter().enumerate() {
@@ -45,11 +42,7 @@ impl Fabric {
                     "{} with the sender, {} on the link, {held} held, {} returning, room {room}",
                     out.credits, beats[to], credits[number]
                 );
-                return wrong(
-                    self.queue_name(to),
-                    "credits and beats do not make the room",
-                    details,
-                );
+                return Err(Imbalance { queue: self.queue_name(to), law, details });
             }
         }
         if self.config.sink_beats != 0 {
@@ -67,11 +60,7 @@ impl Fabric {
                     "{on_links} on links, {with_senders} free, {} held, room {room}",
                     self.at_sinks
                 );
-                return wrong(
-                    "terminals".to_owned(),
-                    "credits and beats do not make the room",
-                    details,
-                );
+                return Err(Imbalance { queue: "terminals".to_owned(), law, details });
             }
         }
         for (number, stats) in self.stats.iter().enumerate() {
@@ -84,18 +73,11 @@ impl Fabric {
     fn audit_beats(&self, on_links: &[u32]) -> Result<(), Imbalance> {
         let mut sources = 0;
         for lane in &self.lanes {
-            let all: u64 = self
-                .packets
-                .list(lane.head)
-                .map(|place| u64::from(self.packets.packet(place.packet).beats))
-                .sum();
-            let first = if lane.head == NONE {
-                0
-            } else {
-                u64::from(self.packets.packet(self.packets.place(lane.head).packet).beats)
-                    - u64::from(lane.left)
-            };
-            sources += all - first;
+            let packets = self.packets.list(lane.head).map(|place| place.packet);
+            let mut beats = packets.map(|packet| u64::from(self.packets.packet(packet).beats));
+            // A part of the first may have left.
+            let first = beats.next().map_or(0, |_| u64::from(lane.left));
+            sources += first + beats.sum::<u64>();
         }
         let queued: u64 = self.queues.iter().map(|queue| u64::from(queue.occupied)).sum();
         let links: u64 = on_links.iter().map(|&beats| u64::from(beats)).sum();
@@ -154,36 +136,33 @@ impl Fabric {
     /// where [`FabricConfig::sink_beats`](super::FabricConfig::sink_beats) is a limit, and never as
     /// a waiter.
     pub fn waits(&self, waits: &mut Waits, terminal: impl Fn(u32) -> String) {
-        for (number, lane) in self.lanes.iter().enumerate() {
-            if lane.head == NONE {
-                continue;
-            }
+        for (number, lane) in self.lanes.iter().enumerate().filter(|(_, lane)| lane.head != NONE) {
             let source = number as u32 / self.lanes_each;
             let port = self.router_ports() + source;
+            let first = self.ports[port as usize].to << self.vc_shift;
             let name = format!("source {source}");
             if lane.out_vc == NONE {
                 let packet = self.packets.packet(self.packets.place(lane.head).packet);
-                let allowed = self.allowed(packet, super::routing::DatelineClass::Any);
-                for vc in bits(allowed) {
-                    let holder = self
-                        .queue_name((self.ports[port as usize].to << self.vc_shift | vc) as usize);
+                for vc in bits(self.allowed(packet, DatelineClass::Any)) {
+                    let holder = self.queue_name((first | vc) as usize);
                     waits.add(name.clone(), holder, "a virtual channel");
                 }
             } else if self.out_vcs[lane.out_vc as usize].credits == 0 {
                 let vc = lane.out_vc - (port << self.vc_shift);
-                let holder =
-                    self.queue_name((self.ports[port as usize].to << self.vc_shift | vc) as usize);
-                waits.add(name, holder, "a credit");
+                waits.add(name, self.queue_name((first | vc) as usize), "a credit");
             }
         }
         for (number, queue) in self.queues.iter().enumerate() {
             let name = || self.queue_name(number);
             let port_number =
                 self.routers[queue.router as usize].first_port + u32::from(queue.out_port);
-            let port = self.ports[port_number as usize];
-            let ahead = |vc: u32| match self.sink(port.to << self.vc_shift | vc) {
-                Some(sink) => terminal(sink),
-                None => self.queue_name((port.to << self.vc_shift | vc) as usize),
+            let ahead = |vc: u32| {
+                let to = self.ports[port_number as usize].to << self.vc_shift | vc;
+                // Behind the input queues come the terminals' receiving ends.
+                match to.checked_sub(self.queues.len() as u32) {
+                    Some(sink) => terminal(sink >> self.vc_shift),
+                    None => self.queue_name(to as usize),
+                }
             };
             match queue.state {
                 State::Empty => {}
@@ -194,22 +173,16 @@ impl Fabric {
                         if out.owner == NONE {
                             waits.add(name(), ahead(vc), "room for a packet");
                         } else {
-                            waits.add(
-                                name(),
-                                self.queue_name(out.owner as usize),
-                                format!("virtual channel {vc}"),
-                            );
+                            let holder = self.queue_name(out.owner as usize);
+                            waits.add(name(), holder, format!("virtual channel {vc}"));
                         }
                     }
                 }
                 State::Moving if queue.occupied == 0 => self.wait_for_rest(number, waits),
                 State::Moving => {
                     if self.out_vcs[queue.out_vc as usize].credits == 0 {
-                        waits.add(
-                            name(),
-                            ahead(queue.out_vc - (port_number << self.vc_shift)),
-                            "a credit",
-                        );
+                        let vc = queue.out_vc - (port_number << self.vc_shift);
+                        waits.add(name(), ahead(vc), "a credit");
                     }
                 }
             }
@@ -233,12 +206,6 @@ impl Fabric {
             self.queue_name(out.owner as usize)
         };
         waits.add(self.queue_name(number), holder, "the rest of a packet");
-    }
-
-    /// The terminal, if the queue number is a terminal's receiving end.
-    fn sink(&self, queue: u32) -> Option<u32> {
-        let first = self.queues.len() as u32;
-        (queue >= first).then(|| (queue - first) >> self.vc_shift)
     }
 
     fn leads_to_terminal(&self, out_vc: usize) -> bool {
@@ -280,12 +247,10 @@ mod tests {
         }
     }
 
-    /// A fabric whose terminals take everything at once, except one that may be blocked.
     struct Bench {
         fabric: Fabric,
-        takes: bool,
-        /// The terminal that takes nothing.
-        blocked: Option<u32>,
+        /// Whether a terminal takes out what it gets, at once.
+        takes: fn(u32) -> bool,
     }
 
     impl Model for Bench {
@@ -294,12 +259,11 @@ mod tests {
         fn handle(&mut self, _: Tick, schedule: &mut Schedule<Tick>) {
             self.fabric.tick(schedule, Tick);
             let delivered: Vec<_> = self.fabric.deliveries().collect();
-            for delivery in delivered.iter().filter(|_| self.takes) {
+            for delivery in delivered {
                 let (to, beats) = (delivery.packet.destination, delivery.packet.beats);
-                if self.blocked == Some(to) {
-                    continue;
+                if (self.takes)(to) {
+                    self.fabric.release(schedule, to, delivery.vc, beats, Tick);
                 }
-                self.fabric.release(schedule, to, delivery.vc, beats, Tick);
             }
         }
     }
@@ -322,7 +286,7 @@ mod tests {
                 fabric.inject(&mut schedule, injection, Tick);
             }
         }
-        Simulation { model: Bench { fabric, takes: true, blocked: None }, schedule }
+        Simulation { model: Bench { fabric, takes: |_| true }, schedule }
     }
 
     fn uniform(config: FabricConfig) -> Simulation<Bench> {
@@ -421,7 +385,7 @@ mod tests {
         let config = FabricConfig { sink_beats: 3, ..FabricConfig::default() };
         let fabric = Fabric::new(Topology::crossbar(4).unwrap(), config, 1).unwrap();
         let mut bench = loaded(fabric, 5, 1, |_, _| 2);
-        bench.model.takes = false;
+        bench.model.takes = |_| false;
         assert_eq!(bench.run(Time::NEVER), Ended::Quiet);
         assert_eq!(bench.model.fabric.counters().packets_out, 3);
         bench.model.fabric.audit().unwrap();
@@ -442,7 +406,7 @@ mod tests {
         };
         let fabric = Fabric::new(Topology::crossbar(4).unwrap(), config, 1).unwrap();
         let mut bench = loaded(fabric, 200, 2, |_, random| random.below(4) as u32);
-        bench.model.blocked = Some(0);
+        bench.model.takes = |terminal| terminal != 0;
         for cycle in 0..2_000 {
             after(&mut bench, cycle);
             for queue in &bench.model.fabric.queues {

@@ -119,6 +119,15 @@ pub struct ConfigError {
     pub why: String,
 }
 
+/// Refuses a parameter that does not fit.
+pub(super) fn demand(
+    parameter: &'static str,
+    fits: bool,
+    why: impl FnOnce() -> String,
+) -> Result<(), ConfigError> {
+    if fits { Ok(()) } else { Err(ConfigError { parameter, why: why() }) }
+}
+
 /// The longest delay: each of its cycles has a slot.
 pub const MOST_CYCLES: u32 = 4096;
 /// The largest buffer; 0 is a buffer without limit.
@@ -146,67 +155,46 @@ impl FabricConfig {
     /// Checks the parameters; `dateline_classes` is the number of channel groups that the routes
     /// need.
     pub(super) fn check(&self, dateline_classes: usize) -> Result<(), ConfigError> {
-        let wrong = |parameter, why: String| Err(ConfigError { parameter, why });
-        if !(1..=32).contains(&self.vcs) {
-            return wrong("vcs", format!("is {}, but must be 1 to 32", self.vcs));
-        }
+        demand("vcs", (1..=32).contains(&self.vcs), || {
+            format!("is {}, but must be 1 to 32", self.vcs)
+        })?;
         for (parameter, cycles, least) in [
             ("pipeline_cycles", self.pipeline_cycles, 0),
             ("link_cycles", self.link_cycles, 1),
             ("terminal_cycles", self.terminal_cycles, 1),
             ("credit_cycles", self.credit_cycles, 1),
         ] {
-            if !(least..=MOST_CYCLES).contains(&cycles) {
-                return wrong(
-                    parameter,
-                    format!("is {cycles}, but must be {least} to {MOST_CYCLES}"),
-                );
-            }
+            demand(parameter, (least..=MOST_CYCLES).contains(&cycles), || {
+                format!("is {cycles}, but must be {least} to {MOST_CYCLES}")
+            })?;
         }
         for (parameter, beats) in
             [("buffer_beats", self.buffer_beats), ("sink_beats", self.sink_beats)]
         {
-            if beats > MOST_BEATS {
-                return wrong(
-                    parameter,
-                    format!("is {beats}, but at most {MOST_BEATS}; 0 is without limit"),
-                );
-            }
+            demand(parameter, beats <= MOST_BEATS, || {
+                format!("is {beats}, but at most {MOST_BEATS}; 0 is without limit")
+            })?;
         }
-        if self.iterations == 0 {
-            return wrong(
-                "iterations",
-                "is 0, but nothing is matched without a round; take 1".to_owned(),
-            );
-        }
-        for class in &self.classes {
-            if class.vcs == 0
-                || usize::from(class.first_vc) + usize::from(class.vcs) > usize::from(self.vcs)
-            {
-                return wrong(
-                    "classes",
-                    format!(
-                        "has one of {} channels from {}, but there are {} altogether",
-                        class.vcs, class.first_vc, self.vcs
-                    ),
-                );
-            }
+        demand("iterations", self.iterations > 0, || {
+            "is 0, but nothing is matched without a round; take 1".to_owned()
+        })?;
+        for &Class { first_vc, vcs } in &self.classes {
+            let fits = vcs > 0 && usize::from(first_vc) + usize::from(vcs) <= self.vcs.into();
+            demand("classes", fits, || {
+                let all = self.vcs;
+                format!("has one of {vcs} channels from {first_vc}, but there are {all} altogether")
+            })?;
         }
         let classes = self.classes.len().max(1);
         let fewest = (0..classes).map(|class| usize::from(self.class(class).vcs)).min();
-        if fewest < Some(dateline_classes) {
-            return wrong(
-                "vcs",
-                "gives a class fewer than 2 channels, but rings need 2 to be free of deadlock"
-                    .to_owned(),
-            );
-        }
-        if dateline_classes > 1 && self.select == Select::Destination {
-            return wrong(
-                "select",
-                "is \"destination\", but on rings the channel is decided by the dateline; take \"free\"".to_owned(),
-            );
-        }
-        Ok(())
+        demand("vcs", fewest >= Some(dateline_classes), || {
+            "gives a class fewer than 2 channels, but rings need 2 to be free of deadlock"
+                .to_owned()
+        })?;
+        let is_free = dateline_classes == 1 || self.select == Select::Free;
+        demand("select", is_free, || {
+            "is \"destination\", but on rings the channel is decided by the dateline; take \"free\""
+                .to_owned()
+        })
     }
 }

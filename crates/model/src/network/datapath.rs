@@ -124,8 +124,7 @@ impl Fabric {
         queue.head_here = true;
         queue.out_port = step.port;
         queue.out = out;
-        queue.pair =
-            router.first_pair + u32::from(queue.port) * router.ports + u32::from(step.port);
+        queue.pair = router.pair(queue.port.into(), step.port.into()) as u32;
         queue.latency = latency;
         queue.allowed = allowed;
         let whole = queue.occupied >= u32::from(beats);

@@ -203,26 +203,20 @@ impl Model for Bench {
 impl Bench {
     fn begin(&mut self, schedule: &mut Schedule<NetworkEvent>) {
         for terminal in 0..self.bursts.len() as u32 {
-            match self.traffic.arrival {
+            let messages = match self.traffic.arrival {
                 Arrival::Random { .. } | Arrival::Bursts { .. } => {
-                    let gap = self.random_gap();
+                    let gap = self.gap.draw(&mut self.random);
                     self.make_after(gap, terminal, schedule);
+                    0
                 }
                 // Two, so that the next is ready when one leaves.
-                Arrival::Saturated => (0..2).for_each(|_| {
-                    self.inject(terminal, schedule);
-                }),
-                Arrival::Closed { window } => {
-                    (0..window).for_each(|_| {
-                        self.inject(terminal, schedule);
-                    });
-                }
+                Arrival::Saturated => 2,
+                Arrival::Closed { window } => window,
+            };
+            for _ in 0..messages {
+                self.inject(terminal, schedule);
             }
         }
-    }
-
-    fn random_gap(&mut self) -> u64 {
-        self.gap.draw(&mut self.random)
     }
 
     fn make_after(&mut self, cycles: u64, terminal: u32, schedule: &mut Schedule<NetworkEvent>) {
@@ -242,7 +236,7 @@ impl Bench {
         } else {
             self.bursts[terminal as usize] = None;
             let busy = if burst { beats } else { 1 };
-            let gap = busy + self.random_gap();
+            let gap = busy + self.gap.draw(&mut self.random);
             self.make_after(gap, terminal, schedule);
         }
     }

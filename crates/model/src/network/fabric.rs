@@ -4,7 +4,7 @@ use super::config::{ConfigError, FabricConfig, Select};
 use super::datapath::Beat;
 use super::delay::Delay;
 use super::packets::{NONE, Packet, PacketId, Packets};
-use super::parts::{Lane, OutVc, Pair, Port, Queue, QueueStats, Router, Source, State, UNLIMITED};
+use super::parts::{Lane, OutVc, Pair, Port, Queue, QueueStats, Router, Source, UNLIMITED};
 use super::routing::{DatelineClass, Routes};
 use super::topology::{Leads, Topology};
 use crate::engine::{Event, Random, Schedule};
@@ -157,8 +157,6 @@ impl Fabric {
                 };
                 let turn = |random: &mut Random, of: u32| random.below(u64::from(of)) as u8;
                 ports.push(Port {
-                    requests: 0,
-                    waiting: 0,
                     free_vcs,
                     to: other,
                     latency,
@@ -169,6 +167,7 @@ impl Fabric {
                     vc_turn: turn(&mut random, vcs),
                     wait_turn: turn(&mut random, router.ports),
                     pick_turn: turn(&mut random, vcs),
+                    ..Port::default()
                 });
                 out_vcs.extend((0..stride).map(|_| OutVc { credits, owner: NONE, sent: 0 }));
             }
@@ -176,18 +175,13 @@ impl Fabric {
         for terminal in 0..topology.terminals() {
             let (router, at) = topology.place(terminal);
             ports.push(Port {
-                requests: 0,
-                waiting: 0,
                 free_vcs,
                 to: routers[router as usize].first_port + u32::from(at),
                 latency: config.terminal_cycles + config.pipeline_cycles,
                 from: NONE,
                 router: NONE,
-                grant_turn: 0,
-                accept_turn: 0,
                 vc_turn: random.below(u64::from(vcs)) as u8,
-                wait_turn: 0,
-                pick_turn: 0,
+                ..Port::default()
             });
             out_vcs.extend((0..stride).map(|_| OutVc { credits: room, owner: NONE, sent: 0 }));
         }
@@ -199,40 +193,29 @@ impl Fabric {
                 Queue {
                     head: NONE,
                     tail: NONE,
-                    occupied: 0,
                     packet: NONE,
                     out_vc: NONE,
                     to: NONE,
-                    allowed: 0,
-                    out: 0,
-                    pair: 0,
                     // An unconnected port receives nothing and returns no credits.
                     back: if port.from == NONE { NONE } else { port.from << vc_shift | vc },
                     router,
-                    latency: 0,
-                    left: 0,
-                    out_port: 0,
                     port: ((queue >> vc_shift) - routers[router as usize].first_port) as u8,
                     vc: vc as u8,
-                    state: State::Empty,
-                    head_here: false,
+                    ..Queue::default()
                 }
             })
             .collect();
-        let lanes_each = if config.select == Select::Destination {
-            vcs
-        } else {
-            config.classes.len().max(1) as u32
+        let lanes_each = match config.select {
+            Select::Destination => vcs,
+            Select::Free => config.classes.len().max(1) as u32,
         };
         let lane = Lane {
             head: NONE,
             tail: NONE,
-            packets: 0,
             packet: NONE,
             out_vc: NONE,
             to: NONE,
-            left: 0,
-            head_here: false,
+            ..Lane::default()
         };
         let longest = config.link_cycles.max(config.terminal_cycles) + config.pipeline_cycles;
         Fabric {

@@ -4,10 +4,11 @@
 /// No limit on beats; never counted down.
 pub(super) const UNLIMITED: u32 = u32::MAX;
 /// The state of an input queue's first packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum State {
     /// No packet.
+    #[default]
     Empty,
     /// Waits for its tail (store-and-forward).
     Filling,
@@ -20,7 +21,7 @@ pub(super) enum State {
 /// An input queue: one port, one virtual channel. It is one cache line, so moving a beat touches
 /// little else. What depends on the first packet's route is computed once, when the packet reaches
 /// the front.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 #[repr(align(64))]
 pub(super) struct Queue {
     pub head: u32,
@@ -83,7 +84,7 @@ pub(super) struct QueueStats {
 }
 
 /// One port of a router: sending and receiving side.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Port {
     /// Inputs with a beat that may go to this output.
     pub requests: u64,
@@ -120,6 +121,14 @@ pub(super) struct Router {
     pub waited: u64,
 }
 
+impl Router {
+    /// The entry of a pair in the router's (input, output) table.
+    #[inline]
+    pub fn pair(&self, input: u32, output: u32) -> usize {
+        (self.first_pair + input * self.ports + output) as usize
+    }
+}
+
 /// Pending virtual channels of one (input, output) pair, as bit sets.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Pair {
@@ -128,7 +137,7 @@ pub(super) struct Pair {
 }
 
 /// One queue of a terminal's sending side.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Lane {
     pub head: u32,
     pub tail: u32,

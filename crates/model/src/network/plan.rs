@@ -146,14 +146,11 @@ impl Plan {
             line: line_of(text, plan.topology.key()),
             error,
         })?;
-        let experiment = Experiment::new(
-            topology,
-            plan.router.clone(),
-            plan.traffic.clone(),
-            plan.run,
-            plan.seed,
-        )
-        .map_err(|error| PlanError::Parameter { line: line_of(text, error.parameter), error })?;
+        let Plan { router, traffic, run, seed, .. } = plan.clone();
+        let experiment =
+            Experiment::new(topology, router, traffic, run, seed).map_err(|error| {
+                PlanError::Parameter { line: line_of(text, error.parameter), error }
+            })?;
         Ok((plan, experiment))
     }
 }

@@ -135,10 +135,8 @@ impl Cube {
         }
         let (up, down) = (1 + 2 * dimension as u8, 2 + 2 * dimension as u8);
         if !self.wraps {
-            return Step {
-                port: if to > from { up } else { down },
-                dateline_class: DatelineClass::Any,
-            };
+            let port = if to > from { up } else { down };
+            return Step { port, dateline_class: DatelineClass::Any };
         }
         let radix = u16::from(self.radix);
         let ahead = (u16::from(to) + radix - u16::from(from)) % radix;
@@ -199,18 +197,13 @@ impl Table {
                 }
             }
         }
-        let down = (0..routers)
-            .map(|router| {
-                topology
-                    .ports(router)
-                    .iter()
-                    .map(|leads| match *leads {
-                        Leads::Router(from, _) => above(from as usize, router),
-                        _ => false,
-                    })
-                    .collect()
-            })
-            .collect();
+        let comes_down = |router, leads: &Leads| match *leads {
+            Leads::Router(from, _) => above(from as usize, router),
+            _ => false,
+        };
+        let down =
+            |router| topology.ports(router).iter().map(move |leads| comes_down(router, leads));
+        let down = (0..routers).map(|router| down(router).collect()).collect();
         Table { routers, next, down }
     }
 
@@ -252,11 +245,8 @@ mod tests {
                             assert_eq!(terminal as usize, to);
                             break;
                         }
-                        let channel = (
-                            router,
-                            step.port,
-                            usize::from(step.dateline_class == DatelineClass::After),
-                        );
+                        let after = step.dateline_class == DatelineClass::After;
+                        let channel = (router, step.port, usize::from(after));
                         wants.extend(held.map(|held| (held, channel)));
                         held = Some(channel);
                         let Leads::Router(next, by) = leads else { panic!("off the rim") };
@@ -283,6 +273,7 @@ mod tests {
     // shows: C-02
     #[test]
     fn routes_arrive_and_cannot_deadlock() {
+        let links = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 0), (1, 4), (5, 6), (6, 2)];
         for (topology, shortest) in [
             (Topology::ring(8), true),
             (Topology::ring(5), true),
@@ -293,25 +284,14 @@ mod tests {
             (Topology::hypercube(4), true),
             (Topology::fully_connected(6), true),
             (Topology::crossbar(4), true),
-            (
-                Topology::from_links(
-                    "file",
-                    7,
-                    1,
-                    &[(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 0), (1, 4), (5, 6), (6, 2)],
-                ),
-                false,
-            ),
+            (Topology::from_links("file", 7, 1, &links), false),
         ] {
             let topology = topology.unwrap();
             let (mean, wants) = walk(&topology);
             assert_eq!(cycle(&wants), None, "{}", topology.name());
-            let least = topology.mean_distance();
-            assert!(
-                mean >= least - 1e-9 && (!shortest || mean <= least + 1e-9),
-                "{}: {mean} {least}",
-                topology.name()
-            );
+            let (name, least) = (topology.name(), topology.mean_distance());
+            assert!(mean >= least - 1e-9, "{name}: {mean} {least}");
+            assert!(!shortest || mean <= least + 1e-9, "{name}: {mean} {least}");
         }
     }
 

@@ -70,9 +70,7 @@ impl Fabric {
         let lane = self.lanes[number];
         let packet = self.packets.packet(lane.packet);
         let allowed = self.allowed(packet, DatelineClass::Any) & self.ports[port as usize].free_vcs;
-        let Some(vc) = self.choose_vc(port, allowed, lane.left) else {
-            return false;
-        };
+        let Some(vc) = self.choose_vc(port, allowed, lane.left) else { return false };
         self.ports[port as usize].free_vcs &= !(1 << vc);
         let out_vc = port << self.vc_shift | vc;
         self.out_vcs[out_vc as usize].owner = number as u32;

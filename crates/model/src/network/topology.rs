@@ -160,11 +160,8 @@ impl Topology {
         for (at, &(a, b)) in links.iter().enumerate() {
             let wrong = |why| TopologyError::Link { link: at + 1, why };
             if a.max(b) >= routers {
-                return Err(wrong(format!(
-                    "there is no router {}, the last is {}",
-                    a.max(b),
-                    routers - 1
-                )));
+                let (none, last) = (a.max(b), routers - 1);
+                return Err(wrong(format!("there is no router {none}, the last is {last}")));
             }
             if a == b {
                 return Err(wrong(format!("it joins router {a} to itself; take it out")));
@@ -227,11 +224,8 @@ impl Topology {
     pub fn mean_distance(&self) -> f64 {
         // In the built-in networks except meshes, all routers see the same distances. A search from
         // each router is exact for every network.
-        let weight = |router: usize| {
-            self.ports[router].iter().filter(|leads| matches!(leads, Leads::Terminal(_))).count()
-                as u64
-        };
-        let weights: Vec<u64> = (0..self.routers()).map(weight).collect();
+        let mut weights = vec![0; self.routers()];
+        self.terminals.iter().for_each(|&(router, _)| weights[router as usize] += 1);
         let sum: u64 = (0..self.routers())
             .map(|from| {
                 let distances = self.distances(from);
@@ -346,17 +340,15 @@ mod tests {
             let topology = topology.unwrap();
             for router in 0..topology.routers() {
                 for (port, leads) in topology.ports(router).iter().enumerate() {
+                    let port = port as u8;
                     match *leads {
-                        Leads::Router(to, at) => assert_eq!(
-                            topology.ports(to as usize)[at as usize],
-                            Leads::Router(router as u32, port as u8),
-                            "{}",
-                            topology.name()
-                        ),
-                        Leads::Terminal(terminal) => assert_eq!(
-                            topology.place(terminal as usize),
-                            (router as u32, port as u8)
-                        ),
+                        Leads::Router(to, at) => {
+                            let back = topology.ports(to as usize)[at as usize];
+                            assert_eq!(back, Leads::Router(router as u32, port), "{topology:?}");
+                        }
+                        Leads::Terminal(terminal) => {
+                            assert_eq!(topology.place(terminal as usize), (router as u32, port));
+                        }
                         Leads::Nowhere => {}
                     }
                 }

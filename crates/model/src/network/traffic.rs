@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::config::ConfigError;
+use super::config::{ConfigError, demand};
 use crate::engine::{Chance, Random};
 use crate::units::Bytes;
 
@@ -93,54 +93,37 @@ impl Traffic {
 
     /// Checks the parameters.
     pub(crate) fn check(&self, terminals: u32) -> Result<(), ConfigError> {
-        let wrong = |parameter, why: String| Err(ConfigError { parameter, why });
-        if let Arrival::Random { load } | Arrival::Bursts { load, .. } = self.arrival
-            && !(load > 0.0 && load <= 1.0)
-        {
-            return wrong(
-                "load",
-                format!("is {load}, but must be above 0 and at most 1 beat per cycle"),
-            );
+        if let Arrival::Random { load } | Arrival::Bursts { load, .. } = self.arrival {
+            demand("load", load > 0.0 && load <= 1.0, || {
+                format!("is {load}, but must be above 0 and at most 1 beat per cycle")
+            })?;
         }
-        match self.arrival {
-            Arrival::Bursts { packets, .. } if !(1.0..1e6).contains(&packets) => {
-                return wrong("packets", format!("is {packets}, but a burst has 1 packet or more"));
-            }
-            Arrival::Closed { window: 0 } => {
-                return wrong(
-                    "window",
-                    "is 0, so that nothing would ever be sent; take 1 or more".to_owned(),
-                );
-            }
-            _ => {}
+        if let Arrival::Bursts { packets, .. } = self.arrival {
+            demand("packets", (1.0..1e6).contains(&packets), || {
+                format!("is {packets}, but a burst has 1 packet or more")
+            })?;
         }
-        match self.pattern {
-            Pattern::HotSpot { terminal, .. } if terminal >= terminals => {
-                return wrong(
-                    "terminal",
-                    format!("is {terminal}, but the last one is {}", terminals - 1),
-                );
-            }
-            Pattern::HotSpot { share, .. } if !(0.0..=1.0).contains(&share) => {
-                return wrong("share", format!("is {share}, but must be 0 to 1"));
-            }
-            Pattern::AllToAll if terminals < 2 => {
-                return wrong(
-                    "pattern",
-                    "is all-to-all, but there is one terminal only".to_owned(),
-                );
-            }
-            _ => {}
+        demand("window", self.arrival != Arrival::Closed { window: 0 }, || {
+            "is 0, so that nothing would ever be sent; take 1 or more".to_owned()
+        })?;
+        if let Pattern::HotSpot { terminal, share } = self.pattern {
+            demand("terminal", terminal < terminals, || {
+                format!("is {terminal}, but the last one is {}", terminals - 1)
+            })?;
+            demand("share", (0.0..=1.0).contains(&share), || {
+                format!("is {share}, but must be 0 to 1")
+            })?;
         }
-        match self.sizes {
-            Sizes::Beats(0) | Sizes::Mix { packet_beats: 0, .. } => {
-                wrong("sizes", "gives packets of 0 beats; take 1 or more".to_owned())
-            }
-            Sizes::Mix { beat, .. } if beat.count() == 0 => {
-                wrong("beat", "is 0 B, so that no number of beats makes a message".to_owned())
-            }
-            _ => Ok(()),
-        }
+        demand("pattern", self.pattern != Pattern::AllToAll || terminals > 1, || {
+            "is all-to-all, but there is one terminal only".to_owned()
+        })?;
+        demand("sizes", self.sizes.most_beats() > 0, || {
+            "gives packets of 0 beats; take 1 or more".to_owned()
+        })?;
+        let is_empty = matches!(self.sizes, Sizes::Mix { beat, .. } if beat.count() == 0);
+        demand("beat", !is_empty, || {
+            "is 0 B, so that no number of beats makes a message".to_owned()
+        })
     }
 }
 
@@ -214,12 +197,7 @@ impl Sizes {
             _ => (8192, 3),
         };
         let low = low << random.below(doublings);
-        let inside = random.below(low);
-        if low == 1 || (128..4096).contains(&low) {
-            low + inside
-        } else {
-            low + inside + u64::from(low >= 4096)
-        }
+        low + random.below(low) + u64::from(low >= 4096)
     }
 
     /// The lengths of the packets of the next message.

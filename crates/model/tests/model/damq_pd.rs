@@ -1,10 +1,10 @@
 //! The descriptor interface of DAMQ-PD: the promises of its blocks, by example. The oracle tests of
 //! the buffer are in `damq_pd::oracle_tests`.
 
-use bellwire_model::damq_pd::experiments::start::start;
+use bellwire_model::damq_pd::experiments::start::{Start, start};
 use bellwire_model::damq_pd::{
-    Config, DescriptorBuffer, Load, Machine, Organisation, Policy, Step, Submission, Traffic, Way,
-    Word, Write,
+    Config, DescriptorBuffer, Load, Machine, Organisation, POLICIES, PortWord, Submission, Traffic,
+    Way, Word,
 };
 use bellwire_model::units::{Bytes, Span, Time};
 
@@ -22,6 +22,17 @@ fn run(machine: &mut Machine, until: Time) {
     machine.model.check().expect("nothing is lost");
 }
 
+fn steps(start: &Start) -> String {
+    start.steps.iter().map(|entry| format!("{:?}", entry.step)).collect::<Vec<_>>().join(" ")
+}
+
+/// The paper's interface with one way of submission.
+fn by(submission: Submission) -> Config {
+    let mut config = Config::paper();
+    config.host.submission = submission;
+    config
+}
+
 fn word(last: bool) -> Word {
     Word::new(0, last)
 }
@@ -36,7 +47,7 @@ fn a_word_a_cycle_goes_in_and_comes_out() {
     let mut gaps = Vec::new();
     for cycle in 0..CYCLES {
         let write =
-            Write { port: (cycle / 4 % 4) as u8, way: Way::Pio, word: word(cycle % 4 == 3) };
+            PortWord { port: (cycle / 4 % 4) as u8, way: Way::Pio, word: word(cycle % 4 == 3) };
         if buffer.cycle(Some(write), true).is_none() {
             gaps.push(cycle);
         }
@@ -52,14 +63,14 @@ fn a_word_a_cycle_goes_in_and_comes_out() {
 #[test]
 fn three_words_are_not_enough() {
     let mut buffer = DescriptorBuffer::new(Organisation::DamqPd, 2, 64, 4);
-    let write = |port, last| Some(Write { port, way: Way::Pio, word: word(last) });
+    let write = |port, last| Some(PortWord { port, way: Way::Pio, word: word(last) });
     for _ in 0..3 {
         assert_eq!(buffer.cycle(write(0, false), true), None);
     }
     for cycle in 0..10_000 {
         let read = buffer.cycle(write(1, cycle % 4 == 3), true);
         assert!(read.is_none_or(|read| read.port == 1));
-        assert_eq!(buffer.arbiter.eligible() & 1, 0);
+        assert_eq!(buffer.arbiter.eligible & 1, 0);
     }
     buffer.cycle(write(0, true), true);
     let own = (0..40).filter_map(|_| buffer.cycle(None, true)).filter(|read| read.port == 0);
@@ -76,7 +87,7 @@ fn saturated_ports_take_turns() {
     for port in 0..PORTS {
         for _ in 0..8 + port % 3 {
             for at in 0..4 {
-                buffer.cycle(Some(Write { port, way: Way::Pio, word: word(at == 3) }), false);
+                buffer.cycle(Some(PortWord { port, way: Way::Pio, word: word(at == 3) }), false);
             }
         }
     }
@@ -96,9 +107,7 @@ fn saturated_ports_take_turns() {
 // shows: D-09
 #[test]
 fn prefetch_takes_turns() {
-    let mut config = Config::paper();
-    config.host.submission = Submission::Dma;
-    let mut machine = machine(&config, &[Load::SATURATED; 24]);
+    let mut machine = machine(&by(Submission::Dma), &[Load::SATURATED; 24]);
     run(&mut machine, Time::from_ps(200_000_000));
     let fetched = &machine.model.prefetcher.fetched;
     let (least, most) = (fetched.iter().min().unwrap(), fetched.iter().max().unwrap());
@@ -110,17 +119,9 @@ fn prefetch_takes_turns() {
 #[test]
 fn pio_takes_six_steps() {
     let start = start(&Config::paper(), Submission::Pio).unwrap();
-    let steps: Vec<Step> = start.steps.iter().map(|entry| entry.step).collect();
     assert_eq!(
-        steps,
-        [
-            Step::DataPrepared,
-            Step::DescriptorWritten,
-            Step::LogicEntered,
-            Step::DataReadBegins,
-            Step::DataCame,
-            Step::Sent
-        ]
+        steps(&start),
+        "DataPrepared DescriptorWritten LogicEntered DataReadBegins DataCame Sent"
     );
     assert_eq!(start.machine.model.bus.up.packets(Traffic::DescriptorRead), 0);
 }
@@ -131,20 +132,10 @@ fn pio_takes_six_steps() {
 #[test]
 fn dma_takes_nine_steps() {
     let start = start(&Config::paper(), Submission::Dma).unwrap();
-    let steps: Vec<Step> = start.steps.iter().map(|entry| entry.step).collect();
     assert_eq!(
-        steps,
-        [
-            Step::DataPrepared,
-            Step::DescriptorPrepared,
-            Step::DoorbellRung,
-            Step::PrefetchEntered,
-            Step::DescriptorReadBegins,
-            Step::DescriptorCame,
-            Step::DataReadBegins,
-            Step::DataCame,
-            Step::Sent
-        ]
+        steps(&start),
+        "DataPrepared DescriptorPrepared DoorbellRung PrefetchEntered DescriptorReadBegins \
+         DescriptorCame DataReadBegins DataCame Sent"
     );
     let bus = &start.machine.model.bus;
     assert_eq!((bus.down.packets(Traffic::Doorbell), bus.down.packets(Traffic::PioWrite)), (1, 0));
@@ -185,7 +176,7 @@ fn stores_are_combined() {
 // shows: D-13, D-14
 #[test]
 fn credits_bound_what_is_written() {
-    for policy in Policy::ALL {
+    for (_, policy) in POLICIES {
         let mut config = Config::paper();
         config.nic.depth = 96;
         config.credits.policy = policy;
@@ -237,7 +228,7 @@ fn a_hog_makes_others_use_dma_until_it_is_done() {
     // The first port begins after a random (exponential) time; until then it has written nothing.
     let mut now = Time::ZERO;
     let mut by_dma = 0;
-    while machine.model.processes[0].posted() == 0 {
+    while machine.model.processes[0].posted == 0 {
         by_dma = machine.model.ports[1].left[Way::Dma as usize];
         now += Span::from_ns(100);
         run(&mut machine, now);
@@ -263,7 +254,7 @@ fn bursts_are_absorbed_up_to_the_queue() {
     let mut machine = machine(&config, &[Load { messages: 2000, ..Load::SATURATED }]);
     machine.stop_engine(true);
     run(&mut machine, Time::from_ps(1 << 30));
-    assert_eq!(machine.model.processes[0].posted(), 1024 / 4 + 500);
+    assert_eq!(machine.model.processes[0].posted, 1024 / 4 + 500);
     assert_eq!(machine.model.queues[0].most, 500);
     machine.stop_engine(false);
     run(&mut machine, END);
@@ -276,10 +267,8 @@ fn bursts_are_absorbed_up_to_the_queue() {
 #[test]
 fn descriptors_of_all_sizes_go_through() {
     for submission in [Submission::PioAndDma, Submission::Pio, Submission::Dma] {
-        let mut config = Config::paper();
-        config.host.submission = submission;
         let load = Load { words: 0, messages: 3000, ..Load::SATURATED };
-        let mut machine = machine(&config, &[load; 6]);
+        let mut machine = machine(&by(submission), &[load; 6]);
         run(&mut machine, END);
         assert_eq!(machine.model.latencies_ns.len(), 18_000);
     }
@@ -304,9 +293,8 @@ fn ports_are_many() {
 // shows: B-11
 #[test]
 fn pio_alone_polls() {
-    let mut config = Config::paper();
+    let mut config = by(Submission::Pio);
     config.nic.depth = 64;
-    config.host.submission = Submission::Pio;
     let mut machine = machine(&config, &[Load::SATURATED; 8]);
     machine.stop_engine(true);
     let until = Time::from_ps(60_000_000);
@@ -314,13 +302,13 @@ fn pio_alone_polls() {
     let reads: u64 = machine.model.processes.iter().map(|process| process.reads).sum();
     assert!(reads > 700, "60 us of eight processes, a read of 600 ns after the other: {reads}");
     let submitted: u64 =
-        machine.model.processes.iter().map(|process| u64::from(process.posted())).sum();
+        machine.model.processes.iter().map(|process| u64::from(process.posted)).sum();
     assert_eq!(submitted, 64 / 4);
     assert_eq!(machine.model.bus.up.packets(Traffic::DescriptorRead), 0);
     // It polls as long as necessary, and then continues.
     machine.stop_engine(false);
     run(&mut machine, Time::from_ps(120_000_000));
-    assert!(machine.model.processes.iter().all(|process| process.posted() > 20));
+    assert!(machine.model.processes.iter().all(|process| process.posted > 20));
 }
 
 /// With DMA alone a process never stops before its queue is full and requests no credits; each
@@ -328,9 +316,8 @@ fn pio_alone_polls() {
 // shows: B-12
 #[test]
 fn dma_alone_reads_each_descriptor() {
-    let mut config = Config::paper();
-    config.host.submission = Submission::Dma;
-    let mut machine = machine(&config, &[Load { messages: 900, ..Load::SATURATED }; 4]);
+    let mut machine =
+        machine(&by(Submission::Dma), &[Load { messages: 900, ..Load::SATURATED }; 4]);
     run(&mut machine, END);
     let bus = &machine.model.bus;
     assert_eq!(bus.up.packets(Traffic::DescriptorRead), 3600);

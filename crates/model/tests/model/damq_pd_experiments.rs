@@ -2,7 +2,7 @@
 //! why not.
 
 use bellwire_model::damq_pd::experiments::{EXPERIMENTS, fig9, submission, waveform};
-use bellwire_model::damq_pd::{Config, Organisation, Policy};
+use bellwire_model::damq_pd::{Config, Organisation};
 use bellwire_model::experiment::{Origin, Report, Role};
 use bellwire_protocol::GrantPolicy;
 
@@ -96,18 +96,12 @@ fn rate() {
     assert!(holds(&report, "equal maximum to Aries"));
     let series = &report.figures[0].series;
     assert!(series[0].origin == Origin::Model && series[0].name == "DAMQ-PD");
-    let published: Vec<&str> = series
-        .iter()
-        .filter(|series| series.origin == Origin::Published)
-        .map(|series| series.name.as_str())
-        .collect();
-    assert!(
-        matches!(published[..], [ours, aries] if ours.starts_with("DAMQ-PD") && aries.starts_with("Aries"))
-    );
-    assert_eq!(
-        report.notes.iter().filter(|note| note.starts_with("As published for Aries")).count(),
-        3
-    );
+    let published = series.iter().filter(|series| series.origin == Origin::Published);
+    let published: Vec<&str> = published.map(|series| series.name.as_str()).collect();
+    assert!(published.len() == 2 && published[0].starts_with("DAMQ-PD"), "{published:?}");
+    assert!(published[1].starts_with("Aries"), "{published:?}");
+    let aries = report.notes.iter().filter(|note| note.starts_with("As published for Aries"));
+    assert_eq!(aries.count(), 3);
 }
 
 /// DAMQ-PF passes the same runs at half the rate, because a list yields a word every other cycle.
@@ -128,25 +122,24 @@ fn damq_pf_is_half_as_fast() {
 #[test]
 fn policies() {
     let report = report("policies");
-    let of = |load: &str, policy: Policy, quantity: &str| {
-        value(&report, &format!("{load}, {}: {quantity}", policy.name()))
+    let of = |load: &str, policy: &str, quantity: &str| {
+        value(&report, &format!("{load}, {policy}: {quantity}"))
     };
     for (load, offered) in [("balanced", 100.0), ("skewed", 60.0), ("bursty", 80.0)] {
-        let rate = of(load, Policy::History, "rate");
+        let rate = of(load, "history", "rate");
         assert!((rate / offered - 1.0).abs() < 0.03, "{load}: {rate}");
     }
-    assert!(of("balanced", Policy::History, "fairness") > 0.99);
-    assert!(of("saturated", Policy::History, "fairness") > 0.99);
-    assert!(of("saturated", Policy::History, "rate") > 0.97 * 125.0);
-    assert!(of("balanced", Policy::All, "rate") < 60.0);
+    assert!(of("balanced", "history", "fairness") > 0.99);
+    assert!(of("saturated", "history", "fairness") > 0.99);
+    assert!(of("saturated", "history", "rate") > 0.97 * 125.0);
+    assert!(of("balanced", "all", "rate") < 60.0);
 }
 
 /// The shared-memory device and the interface have the same default grant policy.
 // shows: D-13, D-14
 #[test]
 fn device_and_model_have_one_default() {
-    let default: GrantPolicy = Config::paper().credits.policy.into();
-    assert_eq!(default, GrantPolicy::default());
+    assert_eq!(Config::paper().credits.policy, GrantPolicy::default());
 }
 
 /// The sweep runs: deeper buffers and faster reads raise the rate of a lone port.

@@ -16,6 +16,11 @@ fn machine(ports: usize) -> Config {
     config
 }
 
+/// A schedule of two ranks.
+fn two(rank_0: &str, rank_1: &str) -> String {
+    format!("num_ranks 2\nrank 0 {{\n{rank_0}\n}}\nrank 1 {{\n{rank_1}\n}}\n")
+}
+
 fn run_on(config: &Config, text: &str, eager: u64) -> Result<Outcome, String> {
     let schedule = Schedule::read(text).map_err(|error| error.to_string())?;
     Execution::new(config, schedule, eager, 1)?.run(|_| {})
@@ -51,47 +56,38 @@ fn schedules_are_read() {
 /// An error names its line and the expected text.
 #[test]
 fn wrong_schedules_are_refused_with_their_line() {
+    let refused = |text: &str, line: usize, says: &str| {
+        let error = Schedule::read(text).expect_err(text);
+        assert!(error.why.contains(says), "{text:?}: {error}");
+        assert_eq!(error.line, line, "{text:?}: {error}");
+    };
     for (text, line, says) in [
         ("", 1, "`num_ranks` should stand here, but the text is over"),
         ("num_ranks 0", 1, "must be 1 to 4096"),
         ("num_ranks 2\nrank 2 {\n}", 2, "rank 2 is beyond num_ranks 2"),
         ("num_ranks 1\nrank 0 { }\nrank 0 { }", 3, "for the second time"),
         ("num_ranks 1\nrank 0 {\ncalc 1\n", 3, "the rank of line 2 does not end"),
-        (
-            "num_ranks 1\nrank 0 {\ncalc x\n}",
-            3,
-            "nanoseconds, a number, should stand here, not `x`",
-        ),
-        ("num_ranks 1\nrank 0 {\nsend 1 to 0\n}", 3, "`b` should stand here, not `to`"),
-        ("num_ranks 1\nrank 0 {\nsend 1b from 0\n}", 3, "`to` should stand here, not `from`"),
-        (
-            "num_ranks 1\nrank 0 {\nsend 1b to -1\n}",
-            3,
-            "a rank, a number, should stand here, not `-1`",
-        ),
-        ("num_ranks 1\nrank 0 {\nsend 1b to 1\n}", 3, "there is no rank 1: num_ranks is 1"),
-        (
-            "num_ranks 1\nrank 0 {\nrecv 1b from 0 cpu 1 tag 2\n}",
-            3,
-            "should end here, but goes on with `tag`",
-        ),
-        ("num_ranks 1\nrank 0 {\nrecv 1b from 0 tag 4294967296\n}", 3, "too large"),
-        ("num_ranks 1\nrank 0 {\ncalc 99999999999999999999\n}", 3, "is too large"),
-        ("num_ranks 1\nrank 0 {\na: calc 1\na: calc 2\n}", 4, "label `a` is there already"),
-        ("num_ranks 1\nrank 0 {\na: calc 1\na requires b\n}", 4, "has the label `b`"),
-        (
-            "num_ranks 1\nrank 0 {\na: calc 1\nb: calc 2\na requires b\nb irequires a\n}",
-            3,
-            "can never begin",
-        ),
-        ("num_ranks 1\nrank 0 {\nlabel\n}", 3, "should follow label `label`"),
         ("num_ranks 1\nrank 0 {\n/* open\n", 3, "this comment does not end"),
-        ("num_ranks 1\nrank 0 {\ncalc 1 %\n}", 3, "'%' does not belong"),
         ("num_ranks 1\ncalc 3", 2, "`rank` should stand here, not `calc`"),
     ] {
-        let error = Schedule::read(text).expect_err(text);
-        assert!(error.why.contains(says), "{text:?}: {error}");
-        assert_eq!(error.line, line, "{text:?}: {error}");
+        refused(text, line, says);
+    }
+    for (rank, line, says) in [
+        ("calc x", 3, "nanoseconds, a number, should stand here, not `x`"),
+        ("send 1 to 0", 3, "`b` should stand here, not `to`"),
+        ("send 1b from 0", 3, "`to` should stand here, not `from`"),
+        ("send 1b to -1", 3, "a rank, a number, should stand here, not `-1`"),
+        ("send 1b to 1", 3, "there is no rank 1: num_ranks is 1"),
+        ("recv 1b from 0 cpu 1 tag 2", 3, "should end here, but goes on with `tag`"),
+        ("recv 1b from 0 tag 4294967296", 3, "too large"),
+        ("calc 99999999999999999999", 3, "is too large"),
+        ("a: calc 1\na: calc 2", 4, "label `a` is there already"),
+        ("a: calc 1\na requires b", 4, "has the label `b`"),
+        ("a: calc 1\nb: calc 2\na requires b\nb irequires a", 3, "can never begin"),
+        ("label", 3, "should follow label `label`"),
+        ("calc 1 %", 3, "'%' does not belong"),
+    ] {
+        refused(&format!("num_ranks 1\nrank 0 {{\n{rank}\n}}"), line, says);
     }
 }
 
@@ -173,7 +169,12 @@ fn loggp_holds() {
     for (cpu_ns, bytes) in [(200u64, 8), (2000, 64), (2000, 1000)] {
         config.host.cpu_start = Span::from_ns(cpu_ns);
         // A tail of 16 bytes goes along, over bus, wires and descriptor path.
-        let one = run_on(&config, &format!("num_ranks 2\nrank 0 {{\nsend {bytes}b to 1\n}}\nrank 1 {{\nrecv {bytes}b from 0\n}}"), 1024).unwrap();
+        let one = run_on(
+            &config,
+            &two(&format!("send {bytes}b to 1"), &format!("recv {bytes}b from 0")),
+            1024,
+        )
+        .unwrap();
         let alone = single(&config, Kind::NapImmediate, bytes).unwrap().latency;
         let off = one.time.as_ns() - alone.as_ns();
         assert!((0.0..=24.0).contains(&off), "{bytes}: {} and {alone}", one.time);
@@ -203,27 +204,15 @@ fn loggp_holds() {
     config.host.cpu_start = Span::from_ns(2000);
     for count in [2u64, 5, 30] {
         let each = |what: &str| (0..count).map(|_| format!("{what}\n")).collect::<String>();
-        let text = format!(
-            "num_ranks 2\nrank 0 {{\n{}}}\nrank 1 {{\n{}}}\n",
-            each("send 8b to 1"),
-            each("recv 8b from 0")
-        );
-        let many = run_on(&config, &text, 1024).unwrap().time;
-        let one = run_on(
-            &config,
-            "num_ranks 2\nrank 0 {\nsend 8b to 1\n}\nrank 1 {\nrecv 8b from 0\n}",
-            1024,
-        )
-        .unwrap()
-        .time;
+        let time = |text: &str| run_on(&config, text, 1024).unwrap().time;
+        let many = time(&two(&each("send 8b to 1"), &each("recv 8b from 0")));
+        let one = time(&two("send 8b to 1", "recv 8b from 0"));
         assert_eq!(many, one + Span::from_ns(2000) * (count - 1), "{count} in a row");
     }
     // G: between 100 KB and 200 KB each byte takes the time of bus and engine, 10 cycles per 128
     // bytes (5.1).
     let long = |bytes: u64| {
-        let text = format!(
-            "num_ranks 2\nrank 0 {{\nsend {bytes}b to 1\n}}\nrank 1 {{\nrecv {bytes}b from 0\n}}"
-        );
+        let text = two(&format!("send {bytes}b to 1"), &format!("recv {bytes}b from 0"));
         run_on(&config, &text, 1024).unwrap().time.as_ns()
     };
     let gap = (long(204_800) - long(102_400)) / 102_400.0;
@@ -276,10 +265,7 @@ fn what_does_not_fit_together_is_told() {
         (("calc 99999999999999999", "calc 1"), 1024, "take more than"),
         (("calc 1 cpu 256", "calc 1"), 1024, "line 3: cpu 256"),
     ] {
-        let text = format!(
-            "num_ranks 2\nrank 0 {{\n{}\n}}\nrank 1 {{\n{}\n}}\n",
-            operations.0, operations.1
-        );
+        let text = two(operations.0, operations.1);
         let error = run(&text, eager).unwrap_err();
         assert!(error.contains(says), "{text}{says}: {error}");
     }

@@ -28,6 +28,7 @@ fn alone(beats: u16) -> Traffic {
 }
 
 fn topologies() -> Vec<Topology> {
+    let two_rings = [(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3), (0, 3), (1, 4)];
     [
         Topology::ring(8),
         Topology::torus(4, 2),
@@ -36,12 +37,7 @@ fn topologies() -> Vec<Topology> {
         Topology::hypercube(5),
         Topology::fully_connected(8),
         Topology::crossbar(16),
-        Topology::from_links(
-            "two rings",
-            6,
-            2,
-            &[(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3), (0, 3), (1, 4)],
-        ),
+        Topology::from_links("two rings", 6, 2, &two_rings),
     ]
     .map(Result::unwrap)
     .into()
@@ -66,11 +62,8 @@ fn check_zero_load(
     let expected = lines + pipelines + lengths * f64::from(beats - 1);
     let got = report.latency_cycles.mean;
     // Occasionally two packets meet.
-    if (got / expected - 1.0).abs() < 0.01 {
-        Ok(())
-    } else {
-        Err(format!("{}: {got}, {expected}", topology.name()))
-    }
+    let fits = (got / expected - 1.0).abs() < 0.01;
+    fits.then_some(()).ok_or_else(|| format!("{}: {got}, {expected}", topology.name()))
 }
 
 /// Zero-load latency is hops times router and line, plus the length (Dally and Towles, T0): once
@@ -101,11 +94,8 @@ fn check_hops(network: &Topology, topology: &Topology) -> Result<(), String> {
     let (got, expected) = (report.mean_hops - 1.0, topology.mean_distance());
     // up*/down* takes detours on some graphs; there the route is longer, never shorter.
     let detour = if topology.name() == "two rings" { 0.3 } else { 0.0 };
-    if got > expected * 0.97 - 0.01 && got < expected * 1.03 + 0.01 + detour {
-        Ok(())
-    } else {
-        Err(format!("{}: {got}, {expected}", topology.name()))
-    }
+    let fits = got > expected * 0.97 - 0.01 && got < expected * 1.03 + 0.01 + detour;
+    fits.then_some(()).ok_or_else(|| format!("{}: {got}, {expected}", topology.name()))
 }
 
 /// Packets cross as many routers as the graph says, one more than links. The mean number of links
@@ -136,12 +126,8 @@ fn the_topologies_of_table_1_have_their_distances() {
             (Topology::mesh(side2, 2), 2.0 / 3.0 * processors.sqrt()),
         ] {
             let topology = topology.unwrap();
-            let exact = topology.mean_distance();
-            assert!(
-                (exact / formula - 1.0).abs() < 0.065,
-                "{}: {exact}, {formula}",
-                topology.name()
-            );
+            let (name, exact) = (topology.name(), topology.mean_distance());
+            assert!((exact / formula - 1.0).abs() < 0.065, "{name}: {exact}, {formula}");
             let config = FabricConfig { vcs: 2, ..FabricConfig::default() };
             let cycles = if processors < 100.0 { 20_000 } else { 1_500 };
             let report = experiment(&topology, &config, Traffic::uniform(0.02, 1), cycles, 6);
@@ -158,11 +144,8 @@ fn check_bisection(topology: &Topology, bound: f64, least: f64) -> Result<(), St
     let saturated = Traffic { arrival: Arrival::Saturated, ..Traffic::uniform(1.0, 4) };
     let report = experiment(topology, &config, saturated, 8_000, 3);
     let got = report.throughput.mean;
-    if got <= bound && got >= bound * least && report.limit.binding {
-        Ok(())
-    } else {
-        Err(format!("{}: {got}, bound {bound}\n{report}", topology.name()))
-    }
+    let fits = got <= bound && got >= bound * least && report.limit.binding;
+    fits.then_some(()).ok_or_else(|| format!("{}: {got}, bound {bound}\n{report}", topology.name()))
 }
 
 /// No network carries more than its bisection allows (torus 8/k, mesh 4/k beats per node and
@@ -268,10 +251,8 @@ fn check_credit_loop(credits: u32, credit_cycles: u32, round_trip: f64) -> Resul
         Traffic { pattern: Pattern::Shift(1), arrival: Arrival::Saturated, sizes: Sizes::Beats(1) };
     let report = experiment(&Topology::crossbar(2).unwrap(), &config, traffic, 4_000, 4);
     let expected = (f64::from(credits) / round_trip).min(1.0);
-    match (report.throughput.mean - expected).abs() < 0.003 {
-        true => Ok(()),
-        false => Err(format!("{credits} credits: {report}")),
-    }
+    let fits = (report.throughput.mean - expected).abs() < 0.003;
+    fits.then_some(()).ok_or_else(|| format!("{credits} credits: {report}"))
 }
 
 /// Port names and the seed do not change the measurements; the clock only changes the length of a

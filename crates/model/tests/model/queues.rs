@@ -109,11 +109,8 @@ fn mean_wait(service: Service, load: f64, seed: u64) -> f64 {
 fn check_wait(service: Service, load: f64, assumed_spread: f64) -> Result<(), String> {
     let got = (0..2).map(|seed| mean_wait(service, load, seed)).sum::<f64>() / 2.0;
     let expected = load * (1.0 + assumed_spread) / (2.0 * (1.0 - load));
-    if (got / expected - 1.0).abs() < 0.03 {
-        Ok(())
-    } else {
-        Err(format!("load {load}: {got}, {expected}"))
-    }
+    let fits = (got / expected - 1.0).abs() < 0.03;
+    fits.then_some(()).ok_or_else(|| format!("load {load}: {got}, {expected}"))
 }
 
 /// M/D/1, M/M/1 and a two-valued service wait as the formulas say, and Little's law holds exactly.
@@ -190,11 +187,8 @@ fn check_output_queueing(ports: usize, load: f64, expected: f64) -> Result<(), S
         cells += output.waited.count() as f64;
     }
     let got = waits / cells;
-    if (got / expected - 1.0).abs() < 0.03 {
-        Ok(())
-    } else {
-        Err(format!("{ports} ports at {load}: {got}, {expected}"))
-    }
+    let fits = (got / expected - 1.0).abs() < 0.03;
+    fits.then_some(()).ok_or_else(|| format!("{ports} ports at {load}: {got}, {expected}"))
 }
 
 /// An output-queued switch waits as Karol, Hluchyj and Morgan say.

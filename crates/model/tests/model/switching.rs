@@ -51,11 +51,8 @@ fn fifo_inputs_saturate_as_karol_says() {
         for allocation in [Allocation::Policy(Policy::Random), Allocation::Islip] {
             let network = cells(ports, 1, Select::Free, allocation, 1);
             let report = report(network, saturated(), 60_000, ports as u64);
-            let got = report.throughput.mean;
-            assert!(
-                (got - expected).abs() < 0.004,
-                "{ports} ports, {allocation:?}: {got}, {expected}"
-            );
+            check(report.throughput.mean, expected, 0.004)
+                .unwrap_or_else(|error| panic!("{ports} ports, {allocation:?}: {error}"));
             assert!(report.limit.binding, "{report}");
         }
     }

@@ -2,16 +2,8 @@
 //! instead of computed.
 
 use crate::damq_pd::{Config, LONGEST, Load, Machine, Organisation, Submission};
-use crate::experiment::{Axis, Experiment, Origin, Report};
+use crate::experiment::{Axis, Origin, Report};
 use crate::units::Time;
-
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "analysis",
-    title: "storage, capacity and utilisation, counted",
-    rows: "D-23, D-24, D-25",
-    published: super::PUBLISHED,
-    run,
-};
 
 /// What the ports filled of an interface whose send engine is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,9 +18,6 @@ pub struct Filled {
 
 /// Lets `active` ports submit all they can while nothing leaves. With `queued`, they go on in host
 /// memory when the buffer is full.
-///
-/// # Errors
-/// A sentence, if the run fails.
 pub fn fill(config: &Config, active: usize, queued: bool) -> Result<Filled, String> {
     let mut config = config.clone();
     config.host.submission = if queued { Submission::PioAndDma } else { Submission::Pio };
@@ -41,7 +30,7 @@ pub fn fill(config: &Config, active: usize, queued: bool) -> Result<Filled, Stri
     machine.model.check()?;
     let submitted: u64 = machine.model.processes[0].submitted.iter().sum();
     Ok(Filled {
-        words: machine.model.buffer.memory.depth() - config.nic.landing,
+        words: machine.model.buffer.words.len() - config.nic.landing,
         peak: machine.model.peak,
         submitted: submitted * u64::from(LONGEST),
     })
@@ -56,34 +45,29 @@ pub fn interface(organisation: Organisation, ports: usize, depth: usize) -> Conf
     config
 }
 
-fn run(report: &mut Report) -> Result<(), String> {
+pub(super) fn run(report: &mut Report) -> Result<(), String> {
     let (ports, depth) = (16, 1024);
     let queue = (Config::paper().host.queue * usize::from(LONGEST)) as f64;
     let (samq, damq) = (Organisation::Samq, Organisation::DamqPd);
-    let mut value = |what: String, unit, model: f64, published: f64| {
-        report.value(what, unit, model).beside(published);
+    let mut words = |what: String, model: f64, published: f64| {
+        report.value(what, "words", model).beside(published);
     };
     // Same storage, N M = P: how much one port can have in flight.
     let part = (depth / ports) as f64;
     let with_parts = fill(&interface(samq, ports, depth), 1, true)?;
     let shared = fill(&interface(damq, ports, depth), 1, true)?;
-    value(
-        "same storage: words of SAMQ (N M)".into(),
-        "words",
-        with_parts.words as f64,
-        part * 16.0,
-    );
-    value("same storage: words of DAMQ-PD (P)".into(), "words", shared.words as f64, 1024.0);
+    words("same storage: words of SAMQ (N M)".into(), with_parts.words as f64, part * 16.0);
+    words("same storage: words of DAMQ-PD (P)".into(), shared.words as f64, 1024.0);
     let most = "most words that one port has under way";
-    value(format!("SAMQ, {most} (M + Q)"), "words", with_parts.submitted as f64, part + queue);
-    value(format!("DAMQ-PD, {most} (P + Q)"), "words", shared.submitted as f64, 1024.0 + queue);
+    words(format!("SAMQ, {most} (M + Q)"), with_parts.submitted as f64, part + queue);
+    words(format!("DAMQ-PD, {most} (P + Q)"), shared.submitted as f64, 1024.0 + queue);
     // Same capacity, M = P: how much storage it needs.
     let small = 256;
     let with_parts = fill(&interface(samq, ports, small * ports), 1, true)?;
     let shared = fill(&interface(damq, ports, small), 1, true)?;
     let same = "same capacity (M = P = 256): words of";
-    value(format!("{same} SAMQ (N M)"), "words", with_parts.words as f64, (small * ports) as f64);
-    value(format!("{same} DAMQ-PD (P)"), "words", shared.words as f64, small as f64);
+    words(format!("{same} SAMQ (N M)"), with_parts.words as f64, (small * ports) as f64);
+    words(format!("{same} DAMQ-PD (P)"), shared.words as f64, small as f64);
     let equal = with_parts.submitted == shared.submitted;
     let mut curves = [Vec::new(), Vec::new()];
     for active in [1, 4, 8, 12, 16] {
@@ -92,7 +76,8 @@ fn run(report: &mut Report) -> Result<(), String> {
         {
             let filled = fill(&interface(organisation, ports, depth), active, false)?;
             let used = filled.peak as f64 / filled.words as f64;
-            value(format!("{name}: peak use, {active} of {ports} active"), "1", used, published);
+            let what = format!("{name}: peak use, {active} of {ports} active");
+            report.value(what, "1", used).beside(published);
             let x = active as f64;
             curves[usize::from(organisation == damq)].push([(x, used), (x, published)]);
         }

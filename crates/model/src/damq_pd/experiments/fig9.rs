@@ -1,17 +1,9 @@
 //! Section 3.3 and Fig. 9 (D-26, D-04 to D-08). In each cycle one of four ports, drawn at random,
 //! writes a word. A port with four words may be read, four in a row.
 
-use crate::damq_pd::{Config, DescriptorBuffer, Organisation, Way, Word, Write};
+use crate::damq_pd::{Config, DescriptorBuffer, Organisation, PortWord, Way, Word};
 use crate::engine::Random;
-use crate::experiment::{Axis, Experiment, Origin, Report};
-
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "fig9",
-    title: "the run of 3.3",
-    rows: "D-04, D-05, D-06, D-07, D-08, D-26",
-    published: super::PUBLISHED,
-    run,
-};
+use crate::experiment::{Axis, Origin, Report};
 
 /// Ports of the test.
 pub const PORTS: usize = 4;
@@ -56,7 +48,7 @@ pub fn test(organisation: Organisation, reader: Reader, seed: u64, cycles: usize
                 *written += 1;
                 // Every fourth word of a port ends a unit that is read in a row.
                 let word = Word::new(port.into(), *written % 4 == 0);
-                Write { port, way: Way::Pio, word }
+                PortWord { port, way: Way::Pio, word }
             });
             reads |= buffer.inside(Way::Pio) > 3 * PORTS;
             let read = buffer.cycle(write, reads);
@@ -96,7 +88,7 @@ fn so_far(samples: &[Sample], word: fn(&Sample) -> Option<u8>) -> Vec<(f64, f64)
     (1..).zip(samples).map(count).collect()
 }
 
-fn run(report: &mut Report) -> Result<(), String> {
+pub(super) fn run(report: &mut Report) -> Result<(), String> {
     const SEEDS: u64 = 1000;
     const CYCLES: usize = 2000;
     let mut claims = Vec::new();

@@ -15,8 +15,6 @@ pub struct Measured {
     pub mean_ns: f64,
     /// The 99th percentile of that time, in ns.
     pub p99_ns: f64,
-    /// The machine at the end.
-    pub machine: Machine,
 }
 
 /// A run's length, in ns of virtual time.
@@ -36,9 +34,6 @@ impl Window {
 }
 
 /// Runs `loads` and counts what leaves in the window.
-///
-/// # Errors
-/// A sentence, if the configuration is refused, the machine stalls, or a law does not hold.
 pub fn measure(
     config: &Config,
     loads: &[Load],
@@ -69,7 +64,6 @@ pub fn measure(
         dma_share: by_dma as f64 / all.max(1) as f64,
         mean_ns: sum as f64 / latencies.len().max(1) as f64,
         p99_ns: latencies.get(place).copied().unwrap_or(0).into(),
-        machine,
     })
 }
 

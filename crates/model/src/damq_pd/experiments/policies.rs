@@ -1,18 +1,10 @@
 //! Three grant policies under four loads (D-14). Our copy lacks the paper's heuristic; this
 //! comparison chose ours.
 
-use super::measure::{Measured, Window, fairness, measure};
-use crate::damq_pd::{Config, LONGEST, Load, Policy};
-use crate::experiment::{Experiment, Report};
+use super::measure::{Window, fairness, measure};
+use crate::damq_pd::{Config, LONGEST, Load, POLICIES};
+use crate::experiment::Report;
 use crate::units::Span;
-
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "policies",
-    title: "grant policies: rate, fairness, latency",
-    rows: "D-14, D-16, D-18",
-    published: super::PUBLISHED,
-    run,
-};
 
 /// Ports of the comparison.
 pub const PORTS: usize = 16;
@@ -39,24 +31,15 @@ pub fn loads() -> [(&'static str, Vec<Load>); 4] {
     ]
 }
 
-/// Runs one load under one policy.
-///
-/// # Errors
-/// A sentence, if the run fails.
-pub fn run_one(policy: Policy, loads: &[Load]) -> Result<Measured, String> {
-    let mut config = Config::paper();
-    config.nic.ports = loads.len();
-    config.credits.policy = policy;
-    measure(&config, loads, 1, Window::OPEN)
-}
-
-fn run(report: &mut Report) -> Result<(), String> {
+pub(super) fn run(report: &mut Report) -> Result<(), String> {
     for (name, loads) in loads() {
-        for policy in Policy::ALL {
-            let run = run_one(policy, &loads)?;
-            let what = |quantity: &str| format!("{name}, {}: {quantity}", policy.name());
+        for (policy_name, policy) in POLICIES {
+            let mut config = Config::paper();
+            config.nic.ports = loads.len();
+            config.credits.policy = policy;
+            let run = measure(&config, &loads, 1, Window::OPEN)?;
             let mut value = |quantity, unit, value| {
-                report.value(what(quantity), unit, value);
+                report.value(format!("{name}, {policy_name}: {quantity}"), unit, value);
             };
             value("rate", "M/s", run.rate);
             value("mean latency", "ns", run.mean_ns);

@@ -3,16 +3,8 @@
 
 use super::measure::Window;
 use crate::damq_pd::{Config, Load, Machine, Submission, Traffic};
-use crate::experiment::{Experiment, Report};
+use crate::experiment::Report;
 use crate::units::{Bytes, Rate, Time};
-
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "polling",
-    title: "what polling costs the bus",
-    rows: "D-31, B-11, B-12",
-    published: super::PUBLISHED,
-    run,
-};
 
 /// Bus use of one way of submission.
 #[derive(Clone, Copy, Debug)]
@@ -32,9 +24,6 @@ pub const DEPTH: usize = 64;
 
 /// Ports that always have messages of 1 KiB. The wires are the bottleneck, so the buffer is full.
 /// Packets have their headers.
-///
-/// # Errors
-/// A sentence, if the run fails.
 pub fn polling(submission: Submission) -> Result<Polling, String> {
     const DATA_BYTES: u64 = 1024;
     let mut config = Config::paper();
@@ -45,7 +34,7 @@ pub fn polling(submission: Submission) -> Result<Polling, String> {
     config.bus.rate = Rate::from_bytes_per_second(15_753_846_153);
     let mut machine =
         Machine::new(&config, &[Load::SATURATED; PORTS], 1).map_err(|error| error.to_string())?;
-    machine.model.set_data_bytes(DATA_BYTES);
+    machine.model.data_bytes = DATA_BYTES;
     let Window { warm_up_ns, counted_ns } = Window::SATURATED;
     let until = |ns| Time::from_ps(ns * 1000);
     machine.run_before(until(warm_up_ns)).map_err(|stalled| stalled.to_string())?;
@@ -66,7 +55,7 @@ pub fn polling(submission: Submission) -> Result<Polling, String> {
     })
 }
 
-fn run(report: &mut Report) -> Result<(), String> {
+pub(super) fn run(report: &mut Report) -> Result<(), String> {
     let mut results = Vec::new();
     for (name, submission) in [
         ("PIO alone", Submission::Pio),

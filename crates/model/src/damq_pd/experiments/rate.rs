@@ -3,17 +3,9 @@
 
 use super::measure::{Window, measure};
 use crate::damq_pd::{Config, Load, Organisation, Submission};
-use crate::experiment::{Axis, Experiment, Origin, Report, Sensitivity};
+use crate::experiment::{Axis, Origin, Report, Sensitivity};
 use crate::sensitivity;
 use crate::units::{Bytes, Rate, Span};
-
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "rate",
-    title: "message rate against virtual ports",
-    rows: "D-27, D-28, D-29, B-13",
-    published: super::PUBLISHED,
-    run,
-};
 
 /// Ports of the sweep.
 pub const PORTS: [usize; 8] = [1, 2, 3, 4, 8, 16, 32, 64];
@@ -26,9 +18,6 @@ const ARIES: &str = "Aries, as the paper quotes it";
 
 /// Mean rate in M/s of `ports` saturated ports. They begin at random moments within 3 us; the mean
 /// is over ten draws.
-///
-/// # Errors
-/// A sentence, if a run fails.
 pub fn rate(config: &Config, ports: usize) -> Result<f64, String> {
     const SEEDS: u64 = 10;
     let mut config = config.clone();
@@ -41,13 +30,12 @@ pub fn rate(config: &Config, ports: usize) -> Result<f64, String> {
     Ok(sum / SEEDS as f64)
 }
 
-fn run(report: &mut Report) -> Result<(), String> {
+pub(super) fn run(report: &mut Report) -> Result<(), String> {
     let paper = Config::paper();
     let clock_mhz = paper.nic.clock.hz() as f64 / 1e6;
     let bound = clock_mhz / paper.nic.engine_cycles as f64;
     report.value("clock / cycles of a descriptor", "M/s", bound);
-    let width = clock_mhz * paper.nic.word.count() as f64 / 1e3;
-    report.value("clock x word", "GB/s", width);
+    report.value("clock x word", "GB/s", clock_mhz * paper.nic.word.count() as f64 / 1e3);
     let mut rates = Vec::new();
     for ports in PORTS {
         let rate = rate(&paper, ports)?;

@@ -1,16 +1,8 @@
 //! Section 1 (D-10, D-11, D-12, D-30): the cost of a start by PIO and by DMA, step by step.
 
 use crate::damq_pd::{Config, Entry, Load, Machine, Submission, Traffic};
-use crate::experiment::{Experiment, Report};
+use crate::experiment::Report;
 use crate::units::{Bytes, Span, Time};
-
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "start",
-    title: "a start by PIO and by DMA",
-    rows: "D-10, D-11, D-12, D-30",
-    published: super::PUBLISHED,
-    run,
-};
 
 /// A single message on an idle machine.
 pub struct Start {
@@ -35,22 +27,20 @@ pub fn start(config: &Config, submission: Submission) -> Result<Start, String> {
     if submission != Submission::Dma {
         machine.model.processes[0].credits = machine.model.credits.request(0);
     }
-    machine.model.set_data_bytes(256);
+    machine.model.data_bytes = 256;
     machine.model.journal.open();
     machine.run_before(Time::from_ps(1 << 40)).map_err(|stalled| stalled.to_string())?;
     let latency = Span::from_ps(machine.model.ports[0].latency.most());
     Ok(Start { steps: machine.model.journal.steps(0, 0), latency, machine })
 }
 
-fn run(report: &mut Report) -> Result<(), String> {
+pub(super) fn run(report: &mut Report) -> Result<(), String> {
     let paper = Config::paper();
     let pio = start(&paper, Submission::Pio)?;
     let dma = start(&paper, Submission::Dma)?;
     for (name, start) in [("PIO", &pio), ("DMA", &dma)] {
-        let counted = start.steps.len() as f64;
-        report.value(format!("steps by {name}"), "steps", counted);
-        let latency = start.latency.as_ns();
-        report.value(format!("start by {name}"), "ns", latency);
+        report.value(format!("steps by {name}"), "steps", start.steps.len() as f64);
+        report.value(format!("start by {name}"), "ns", start.latency.as_ns());
         let told: Vec<String> = start
             .steps
             .iter()
@@ -77,8 +67,7 @@ fn run(report: &mut Report) -> Result<(), String> {
         report.value(what("packets"), "1", packets);
         let bytes = start.machine.model.bus.down.bytes(Traffic::PioWrite) as f64;
         report.value(what("bytes on the wires"), "B", bytes);
-        let latency = start.latency.as_ns();
-        report.value(what("start"), "ns", latency);
+        report.value(what("start"), "ns", start.latency.as_ns());
     }
     Ok(())
 }

@@ -9,16 +9,8 @@ use crate::chpp::experiments::single::{post, single};
 use crate::chpp::host::{Notice, RingKind};
 use crate::chpp::machine::{HostApi, Program};
 use crate::chpp::{Config, Machine};
-use crate::experiment::{Experiment, Report};
+use crate::experiment::Report;
 use crate::units::{Bytes, Span, Time};
-
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "submission",
-    title: "doorbell, damq-pd and ring in the cHPP interface",
-    rows: "D-10, D-11, D-16, D-30",
-    published: super::PUBLISHED,
-    run,
-};
 
 /// The ways, by their names in a configuration.
 pub const WAYS: [(&str, Start); 3] =
@@ -100,15 +92,14 @@ pub fn stream(start: Start, active: usize) -> Result<Stream, String> {
     })
 }
 
-fn run(report: &mut Report) -> Result<(), String> {
+pub(super) fn run(report: &mut Report) -> Result<(), String> {
     let mut latencies = Vec::new();
     let mut streams = Vec::new();
     for (name, start) in WAYS {
         let config = with(start);
         for (kind, bytes) in [(Kind::NapImmediate, 1), (Kind::Put, 64)] {
             let latency = single(&config, kind, bytes)?.latency.as_ns();
-            let what = format!("{name}: {}, {bytes} B, latency", kind.name());
-            report.value(what, "ns", latency);
+            report.value(format!("{name}: {}, {bytes} B, latency", kind.name()), "ns", latency);
             latencies.push(latency);
         }
         for active in [1, FUNCTIONS] {
@@ -119,8 +110,7 @@ fn run(report: &mut Report) -> Result<(), String> {
             streams.push(stream);
         }
         let words = if start == Start::Doorbell { 0 } else { config.nic.descriptor_words };
-        let bytes = f64::from(words) * 32.0;
-        report.value(format!("{name}: memory for descriptors"), "B", bytes);
+        report.value(format!("{name}: memory for descriptors"), "B", f64::from(words) * 32.0);
     }
     report.claim("a ring is the fastest to start one operation", latencies[4] < latencies[0]);
     report.claim(

@@ -1,20 +1,14 @@
 //! The effect of parameters that the paper gives or leaves open: buffer depth, grant policy, read
 //! latency, tags.
 
+use bellwire_protocol::GrantPolicy;
+
 use super::rate::rate;
-use crate::damq_pd::{Config, Policy};
-use crate::experiment::{Axis, Experiment, Origin, Report};
+use crate::damq_pd::{Config, POLICIES, Submission};
+use crate::experiment::{Axis, Origin, Report};
 use crate::units::Span;
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "sweep",
-    title: "message rate against depth, policy, read latency",
-    rows: "D-14, D-15",
-    published: super::PUBLISHED,
-    run,
-};
-
-fn run(report: &mut Report) -> Result<(), String> {
+pub(super) fn run(report: &mut Report) -> Result<(), String> {
     let paper = Config::paper();
     let mut add = |what: String, config: &Config, ports: usize, formula: Option<f64>| {
         let rate = rate(config, ports)?;
@@ -43,11 +37,11 @@ fn run(report: &mut Report) -> Result<(), String> {
         deepens &= one > last;
         last = one;
     }
-    for policy in Policy::ALL {
+    for (name, policy) in POLICIES {
         for least in [4, 16, 64] {
             let mut config = paper.clone();
             (config.credits.policy, config.credits.least) = (policy, least);
-            let what = format!("{}, least {least}", policy.name());
+            let what = format!("{name}, least {least}");
             let mut points = Vec::new();
             for ports in [1, 2, 4, 16, 64] {
                 points.push((ports as f64, add(what.clone(), &config, ports, None)?));
@@ -66,9 +60,9 @@ fn run(report: &mut Report) -> Result<(), String> {
     for tags in [32, 64, 96] {
         let mut config = paper.clone();
         (config.nic.tags, config.nic.landing) = (tags, tags * 4);
-        config.credits.policy = Policy::All;
+        config.credits.policy = GrantPolicy::All;
         add(format!("all, {tags} tags"), &config, 64, None)?;
-        config.host.submission = crate::damq_pd::Submission::Dma;
+        config.host.submission = Submission::Dma;
         add(format!("DMA alone, {tags} tags"), &config, 4, None)?;
     }
     let y = Axis::linear("message rate", "M/s");

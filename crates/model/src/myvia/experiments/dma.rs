@@ -1,18 +1,10 @@
 //! Contiguous memory (3.4; M-22, M-23, B-18): one DMA for many pages, against one per page.
 
 use super::{MESSAGES, SEED, latency_us, paper};
-use crate::experiment::{Axis, Experiment, Origin, Report};
+use crate::experiment::{Axis, Origin, Report};
 use crate::myvia::Setup;
 use crate::myvia::memory::Layout;
 use crate::myvia::programs::{Lengths, Places, window};
-
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "dma",
-    title: "one DMA for many pages, and one for each",
-    rows: "M-22, M-23, B-18",
-    published: super::PUBLISHED,
-    run,
-};
 
 const LENGTHS: [u32; 6] = [4096, 8192, 16_384, 32_768, 65_536, 122_880];
 
@@ -25,7 +17,7 @@ fn starts_and_rate(setup: &Setup, length: u32) -> Result<(f64, f64), String> {
     Ok((transfers, flow.megabytes_per_second))
 }
 
-fn run(report: &mut Report) -> Result<(), String> {
+pub(super) fn run(report: &mut Report) -> Result<(), String> {
     let message = Axis::logarithmic("message", "B");
     let mut curves = Vec::new();
     for (name, system) in [("LANai4", "myvia-a"), ("LANai9", "myvia-b")] {
@@ -38,10 +30,8 @@ fn run(report: &mut Report) -> Result<(), String> {
             let ((one, whole), (many, cut)) =
                 (starts_and_rate(&contiguous, length)?, starts_and_rate(&pages, length)?);
             if length == 122_880 {
-                let what = format!("{name}, 120 KB, contiguous: DMA transfers");
-                report.value(what, "1", one);
-                let what = format!("{name}, 120 KB, by pages: DMA transfers");
-                report.value(what, "1", many);
+                report.value(format!("{name}, 120 KB, contiguous: DMA transfers"), "1", one);
+                report.value(format!("{name}, 120 KB, by pages: DMA transfers"), "1", many);
             }
             let delays = (latency_us(&contiguous, length)?, latency_us(&pages, length)?);
             if length > 4096 {

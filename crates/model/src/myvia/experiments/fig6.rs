@@ -1,51 +1,31 @@
 //! Fig. 6 (M-28, M-29, B-14, B-17): latency and bandwidth of MyVIA, Berkeley VIA and GM on LANai9.
 
-use super::{Curve, LENGTHS, Lengths, Places, SEED, bandwidth, paper, ping_pong, window};
-use crate::experiment::{Axis, Experiment, Origin, Report, Sensitivity};
-use crate::myvia::Setup;
+use super::{Curve, LENGTHS, Lengths, Places, SEED, bandwidth, draw, paper, ping_pong, window};
+use crate::experiment::{Report, Sensitivity};
 use crate::sensitivity;
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "fig6",
-    title: "latency and bandwidth on LANai9",
-    rows: "M-28, M-29, M-30, B-14, B-17",
-    published: super::PUBLISHED,
-    run,
-};
-
-fn run(report: &mut Report) -> Result<(), String> {
+pub(super) fn run(report: &mut Report) -> Result<(), String> {
     let myvia = Curve::of("MyVIA", &paper("myvia-b")?)?;
     let berkeley_setup = paper("berkeley-b")?;
     let berkeley = Curve::of("Berkeley VIA", &berkeley_setup)?;
     let gm = Curve::of("GM", &paper("gm-b")?)?;
-    let lowest = myvia.latency_at(4);
-    report.value("MyVIA, one way, 4 B", "us", lowest);
+    report.value("MyVIA, one way, 4 B", "us", myvia.latency_at(4));
     for curve in [&berkeley, &gm] {
-        let what = format!("{}, one way, 4 B", curve.name);
-        report.value(what, "us", curve.latency_at(4));
+        report.value(format!("{}, one way, 4 B", curve.name), "us", curve.latency_at(4));
     }
     let at_4k = myvia.bandwidth_at(4096);
     report.value("MyVIA, 4 KB", "MB/s", at_4k);
-    let per_message = 4096.0 / at_4k;
-    report.value("MyVIA, time for a message of 4 KB", "us", per_message);
+    report.value("MyVIA, time for a message of 4 KB", "us", 4096.0 / at_4k);
     for curve in [&myvia, &gm, &berkeley] {
-        let what = format!("{}, 32 KB", curve.name);
-        report.value(what, "MB/s", curve.bandwidth_at(32_768));
+        report.value(format!("{}, 32 KB", curve.name), "MB/s", curve.bandwidth_at(32_768));
     }
-    let strict = Setup {
-        system: crate::myvia::config::System {
-            send_buffers: 1,
-            receive_buffers: 1,
-            ..berkeley_setup.system.clone()
-        },
-        ..berkeley_setup
-    };
+    let mut strict = berkeley_setup;
+    (strict.system.send_buffers, strict.system.receive_buffers) = (1, 1);
     let what = "Berkeley VIA without any overlap, 32 KB";
     report.value(what, "MB/s", bandwidth(&strict, 32_768)?);
     for length in [1024, 2048, 4096] {
         let ratio = myvia.bandwidth_at(length) / berkeley.bandwidth_at(length);
-        let what = format!("MyVIA over Berkeley VIA, {length} B");
-        report.value(what, "1", ratio);
+        report.value(format!("MyVIA over Berkeley VIA, {length} B"), "1", ratio);
     }
     let ratio = myvia.bandwidth_at(16_384) / berkeley.bandwidth_at(16_384);
     report.value("the same, 16 KB", "1", ratio);
@@ -67,17 +47,7 @@ fn run(report: &mut Report) -> Result<(), String> {
     });
     let link = at_4k / 250.0 * 100.0;
     report.value("MyVIA at 4 KB over a link of 250 MB/s", "%", link);
-    let message = Axis::logarithmic("message", "B");
-    let figure = report.figure("Fig. 6: latency on LANai9", message, Axis::linear("one way", "us"));
-    for curve in [&myvia, &berkeley, &gm] {
-        let short = curve.latency_us.iter().copied().filter(|point| point.0 <= 4096.0);
-        figure.series(curve.name, Origin::Model, short);
-    }
-    let rate = Axis::linear("bandwidth", "MB/s");
-    let figure = report.figure("Fig. 6: bandwidth on LANai9", message, rate);
-    for curve in [&myvia, &berkeley, &gm] {
-        figure.series(curve.name, Origin::Model, curve.bandwidth.iter().copied());
-    }
+    draw(report, "Fig. 6", "LANai9", [&myvia, &berkeley, &gm]);
     report.sensitivity.push(sensitivity()?);
     Ok(())
 }
@@ -88,7 +58,7 @@ fn run(report: &mut Report) -> Result<(), String> {
 /// A sentence, if a run fails.
 pub fn sensitivity() -> Result<Sensitivity, String> {
     sensitivity::sensitivity("MyVIA, 4 KB, ten messages", &paper("myvia-b")?, |setup| {
-        let one_way = ping_pong(setup, Lengths::Fixed(4096), 5, SEED)?.one_way;
+        let one_way = ping_pong(setup, Lengths::Fixed(4096), 5, SEED)?;
         Ok((one_way, window(setup, Lengths::Fixed(4096), Places::Reused, 10, SEED)?.took))
     })
 }

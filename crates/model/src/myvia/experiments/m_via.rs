@@ -2,7 +2,7 @@
 //! each post and interrupts.
 
 use super::{LENGTHS, MESSAGES, SEED, latency_us, paper};
-use crate::experiment::{Axis, Experiment, Origin, Report};
+use crate::experiment::{Axis, Origin, Report};
 use crate::myvia::Setup;
 use crate::myvia::programs::{Lengths, Places, ping_pong, window};
 
@@ -12,20 +12,10 @@ fn interrupts_each(setup: &Setup, length: u32) -> Result<f64, String> {
     Ok(flow.running.model.nodes[1].processor.counts.frame_interrupts as f64)
 }
 
-/// Name and entry point.
-pub const EXPERIMENT: Experiment = Experiment {
-    id: "m-via",
-    title: "VIA on the host, over Ethernet",
-    rows: "B-16, M-30",
-    published: super::PUBLISHED,
-    run,
-};
-
-fn run(report: &mut Report) -> Result<(), String> {
+pub(super) fn run(report: &mut Report) -> Result<(), String> {
     let slow = paper("m-via-100")?;
     let fast = paper("m-via-gigabit")?;
-    let lowest = latency_us(&slow, 4)?;
-    report.value("100 Mb/s, one way, 4 B", "us", lowest);
+    report.value("100 Mb/s, one way, 4 B", "us", latency_us(&slow, 4)?);
     let message = Axis::logarithmic("message", "B");
     let rate = Axis::linear("bandwidth", "MB/s");
     let mut curves = Vec::new();
@@ -46,20 +36,18 @@ fn run(report: &mut Report) -> Result<(), String> {
         figure.series(format!("{name}, sent"), Origin::Model, sent);
         figure.series(format!("{name}, received"), Origin::Model, came);
     }
-    let of_link = report.values[1].model / 12.5 * 100.0;
-    report.value("100 Mb/s, peak over the link", "%", of_link);
-    let of_link = report.values[2].model / 125.0 * 100.0;
-    report.value("1 Gb/s, peak over the link", "%", of_link);
+    report.value("100 Mb/s, peak over the link", "%", report.values[1].model / 12.5 * 100.0);
+    report.value("1 Gb/s, peak over the link", "%", report.values[2].model / 125.0 * 100.0);
     for (length, frames) in [(4, 1.0), (1484, 1.0), (4096, 3.0)] {
         let what = format!("interrupts for a message of {length} B, {frames} frames");
         report.value(what, "1", interrupts_each(&slow, length)?);
     }
     let alone = interrupts_each(&slow, 4)? >= 1.0;
     report.claim("at least one interrupt for a message that comes alone", alone);
-    let base = ping_pong(&slow, Lengths::Fixed(4), 100, SEED)?.one_way;
+    let base = ping_pong(&slow, Lengths::Fixed(4), 100, SEED)?;
     let mut without = slow.clone();
     without.software.interrupt = crate::units::Span::ZERO;
-    let polled = ping_pong(&without, Lengths::Fixed(4), 100, SEED)?.one_way;
+    let polled = ping_pong(&without, Lengths::Fixed(4), 100, SEED)?;
     let share = (base - polled).as_ns() / base.as_ns() * 100.0;
     report.value("share of the interrupt in 22 us", "%", share);
     Ok(())

@@ -2,20 +2,11 @@
 
 use super::{MESSAGES, ROUNDS, SEED, paper};
 use crate::engine::Random;
-use crate::experiment::{Axis, Experiment, Origin, Report};
+use crate::experiment::{Axis, Origin, Report};
 use crate::myvia::programs::{LONGEST_OF_MIX, Lengths, Places, ping_pong, window};
 use crate::network::Sizes;
 
-/// Name and entry point.
-pub const EXPERIMENT: Experiment = Experiment {
-    id: "mix",
-    title: "the traffic that the paper designs for",
-    rows: "M-31",
-    published: super::PUBLISHED,
-    run,
-};
-
-fn run(report: &mut Report) -> Result<(), String> {
+pub(super) fn run(report: &mut Report) -> Result<(), String> {
     let mut random = Random::new(SEED);
     let drawn: Vec<u64> = (0..100_000).map(|_| Sizes::draw_bytes(&mut random)).collect();
     let share = |low: u64, high: u64| {
@@ -32,16 +23,17 @@ fn run(report: &mut Report) -> Result<(), String> {
             .enumerate()
     {
         let setup = paper(name)?;
-        let mix = |most| window(&setup, Lengths::mix(SEED, most), Places::Reused, MESSAGES, SEED);
+        let mix = |most| {
+            window(&setup, Lengths::Mix(Random::new(SEED), most), Places::Reused, MESSAGES, SEED)
+        };
         let (flow, up_to_a_page) = (mix(LONGEST_OF_MIX)?, mix(4096)?.megabytes_per_second);
-        let delay = ping_pong(&setup, Lengths::mix(SEED, LONGEST_OF_MIX), ROUNDS, SEED)?;
+        let delay =
+            ping_pong(&setup, Lengths::Mix(Random::new(SEED), LONGEST_OF_MIX), ROUNDS, SEED)?;
         let rate = flow.megabytes_per_second;
-        let what = format!("{name}: bandwidth, of the mix up to 4096 B");
-        report.value(what, "MB/s", up_to_a_page);
+        report.value(format!("{name}: bandwidth, of the mix up to 4096 B"), "MB/s", up_to_a_page);
         report.value(format!("{name}: bandwidth"), "MB/s", rate);
-        let thousands = flow.messages_per_second / 1e3;
-        report.value(format!("{name}: messages"), "1000/s", thousands);
-        let mean = delay.one_way.as_ns() / 1e3;
+        report.value(format!("{name}: messages"), "1000/s", flow.messages_per_second / 1e3);
+        let mean = delay.as_ns() / 1e3;
         report.value(format!("{name}: mean time one way"), "us", mean);
         rates.push((rate, up_to_a_page));
         points.push((place as f64, rate));

@@ -24,7 +24,7 @@ mod translation;
 
 use super::programs::{Lengths, Places, ping_pong, window};
 use super::{ConfigError, Setup};
-use crate::experiment::Experiment;
+use crate::experiment::{Axis, Experiment, Origin, Report, Run};
 
 pub use fig6::sensitivity;
 
@@ -33,15 +33,29 @@ const PUBLISHED: &str = include_str!("../published.toml");
 
 /// All experiments, in the order of the paper.
 pub const EXPERIMENTS: [Experiment; 8] = [
-    translation::EXPERIMENT,
-    pipelines::EXPERIMENT,
-    rings::EXPERIMENT,
-    dma::EXPERIMENT,
-    fig5::EXPERIMENT,
-    fig6::EXPERIMENT,
-    m_via::EXPERIMENT,
-    mix::EXPERIMENT,
+    of(
+        "tlb",
+        "what translation costs, by class and by locality",
+        "M-10, B-14, B-15",
+        translation::run,
+    ),
+    of("pipelines", "stages, buffers and units at work", "M-18, M-19, M-20, M-21", pipelines::run),
+    of(
+        "rings",
+        "small ring, low mark, interrupts and an idle NIC",
+        "M-12, M-13, M-14, M-15, M-16, M-17",
+        rings::run,
+    ),
+    of("dma", "one DMA for many pages, and one for each", "M-22, M-23, B-18", dma::run),
+    of("fig5", "latency and bandwidth on LANai4", "M-26, M-27, M-30, B-14", fig5::run),
+    of("fig6", "latency and bandwidth on LANai9", "M-28, M-29, M-30, B-14, B-17", fig6::run),
+    of("m-via", "VIA on the host, over Ethernet", "B-16, M-30", m_via::run),
+    of("mix", "the traffic that the paper designs for", "M-31", mix::run),
 ];
+
+const fn of(id: &'static str, title: &'static str, rows: &'static str, run: Run) -> Experiment {
+    Experiment { id, title, rows, published: PUBLISHED, run }
+}
 
 /// Round trips of a ping-pong (4).
 const ROUNDS: u64 = 1000;
@@ -88,6 +102,22 @@ impl Curve {
     }
 }
 
+/// Draws latency up to 4 KB and bandwidth of some systems.
+fn draw(report: &mut Report, figure: &str, nic: &str, curves: [&Curve; 3]) {
+    let message = Axis::logarithmic("message", "B");
+    let axis = Axis::linear("one way", "us");
+    let latency = report.figure(format!("{figure}: latency on {nic}"), message, axis);
+    for curve in curves {
+        let short = curve.latency_us.iter().copied().filter(|point| point.0 <= 4096.0);
+        latency.series(curve.name, Origin::Model, short);
+    }
+    let axis = Axis::linear("bandwidth", "MB/s");
+    let bandwidth = report.figure(format!("{figure}: bandwidth on {nic}"), message, axis);
+    for curve in curves {
+        bandwidth.series(curve.name, Origin::Model, curve.bandwidth.iter().copied());
+    }
+}
+
 fn value_at(points: &[(f64, f64)], length: u32) -> f64 {
     let found = points.iter().find(|point| point.0 == f64::from(length));
     found.map_or(f64::NAN, |point| point.1)
@@ -101,7 +131,7 @@ fn paper(name: &str) -> Result<Setup, String> {
 /// Mean one-way time of a ping-pong, in us.
 fn latency_us(setup: &Setup, length: u32) -> Result<f64, String> {
     let latency = ping_pong(setup, Lengths::Fixed(length), ROUNDS, SEED)?;
-    Ok(latency.one_way.as_ns() / 1e3)
+    Ok(latency.as_ns() / 1e3)
 }
 
 /// Bandwidth of a window, in decimal MB/s.

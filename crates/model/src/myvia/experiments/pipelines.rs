@@ -2,19 +2,11 @@
 //! locks.
 
 use super::{MESSAGES, SEED, paper};
-use crate::experiment::{Experiment, Report};
+use crate::experiment::Report;
 use crate::myvia::config::Pipeline;
 use crate::myvia::pipeline::{STEPS, Side, Step, Unit};
 use crate::myvia::programs::{Lengths, Places, Window, run_window, window};
 use crate::myvia::{Machine, Setup};
-
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "pipelines",
-    title: "stages, buffers and units at work",
-    rows: "M-18, M-19, M-20, M-21",
-    published: super::PUBLISHED,
-    run,
-};
 
 /// Number of stages of a pipeline.
 fn stages(pipeline: Pipeline, side: Side) -> f64 {
@@ -31,7 +23,7 @@ pub(super) fn observed(setup: &Setup, length: u32, messages: u64) -> Result<Mach
     run_window(running, &mut program).map(|(running, _)| running)
 }
 
-fn run(report: &mut Report) -> Result<(), String> {
+pub(super) fn run(report: &mut Report) -> Result<(), String> {
     for (name, pipeline) in [("LANai4", Pipeline::Locked), ("LANai9", Pipeline::Chained)] {
         let counted = (stages(pipeline, Side::Send), stages(pipeline, Side::Receive));
         report.value(format!("{name}, stages of sending"), "1", counted.0);
@@ -50,12 +42,8 @@ fn run(report: &mut Report) -> Result<(), String> {
             let what = format!("{name}, {kilobytes} KB: sending while the host DMA works");
             report.value(what, "%", both / all * 100.0);
         }
-        let single = {
-            let mut single = setup.clone();
-            single.system.send_buffers = 1;
-            single.system.receive_buffers = 1;
-            single
-        };
+        let mut single = setup.clone();
+        (single.system.send_buffers, single.system.receive_buffers) = (1, 1);
         let rate =
             |setup: &Setup| window(setup, Lengths::Fixed(4096), Places::Reused, MESSAGES, SEED);
         let (double, single) = (rate(&setup)?, rate(&single)?);
@@ -75,8 +63,7 @@ fn run(report: &mut Report) -> Result<(), String> {
         if length == 64 {
             let counts = &locked.running.model.nodes[0].agent.counts;
             let tries = counts.lock_tries as f64 / MESSAGES as f64;
-            let what = "LANai4, 64 B: tries to lock for a message";
-            report.value(what, "1", tries);
+            report.value("LANai4, 64 B: tries to lock for a message", "1", tries);
             let failed = counts.lock_failures as f64 / counts.lock_tries as f64 * 100.0;
             report.value("of them in vain", "%", failed);
         }

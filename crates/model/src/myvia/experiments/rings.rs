@@ -2,17 +2,9 @@
 //! and low mark.
 
 use super::{MESSAGES, SEED, paper};
-use crate::experiment::{Axis, Experiment, Origin, Report};
+use crate::experiment::{Axis, Origin, Report};
 use crate::myvia::programs::{Lengths, Places, Window, run_window};
 use crate::myvia::{Machine, Setup};
-
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "rings",
-    title: "small ring, low mark, interrupts and an idle NIC",
-    rows: "M-12, M-13, M-14, M-15, M-16, M-17",
-    published: super::PUBLISHED,
-    run,
-};
 
 /// Measures of a window's send queue.
 struct Ring {
@@ -50,7 +42,7 @@ fn with(setup: &Setup, small_ring: usize, low_mark: usize) -> Setup {
     setup
 }
 
-fn run(report: &mut Report) -> Result<(), String> {
+pub(super) fn run(report: &mut Report) -> Result<(), String> {
     let systems = [("LANai4", paper("myvia-a")?), ("LANai9", paper("myvia-b")?)];
     let mut marks = Vec::new();
     let mut lengths = Vec::new();
@@ -120,36 +112,22 @@ fn run(report: &mut Report) -> Result<(), String> {
     let all_at_once = ring(&systems[1].1, 4096, 1000)?;
     let what = "LANai9 as set, 1000 posted at once, 4 KB: interrupts";
     report.value(what, "per 1000", all_at_once.interrupts);
-    let what = "the same: descriptors through the big ring";
-    report.value(what, "%", all_at_once.overflowed);
-    let figure = report.figure(
-        "Interrupts by low mark, ring of 16",
-        Axis::linear("low mark", ""),
-        Axis::linear("interrupts for 1000 messages", ""),
-    );
-    for (name, points) in &marks {
-        let points = points.iter().map(|(mark, of)| (*mark as f64, of.interrupts));
-        figure.series(*name, Origin::Model, points);
-    }
-    let figure = report.figure(
-        "NIC without work by low mark, ring of 16",
-        Axis::linear("low mark", ""),
-        Axis::linear("dry", "%"),
-    );
-    for (name, points) in &marks {
-        figure.series(*name, Origin::Model, points.iter().map(|(mark, of)| (*mark as f64, of.dry)));
-    }
-    let figure = report.figure(
-        "Messages by length of the small ring, mark a quarter",
-        Axis::logarithmic("entries", ""),
-        Axis::linear("messages", "1000/s"),
-    );
-    for (name, points) in &lengths {
-        figure.series(
-            *name,
-            Origin::Model,
-            points.iter().map(|(length, of)| (*length as f64, of.rate)),
-        );
-    }
+    report.value("the same: descriptors through the big ring", "%", all_at_once.overflowed);
+    let mut draw =
+        |title: &str, x, y, curves: &[(&str, Vec<(usize, Ring)>)], of: fn(&Ring) -> f64| {
+            let figure = report.figure(title, x, y);
+            for (name, points) in curves {
+                let points = points.iter().map(|(x, ring)| (*x as f64, of(ring)));
+                figure.series(*name, Origin::Model, points);
+            }
+        };
+    let mark = Axis::linear("low mark", "");
+    let y = Axis::linear("interrupts for 1000 messages", "");
+    draw("Interrupts by low mark, ring of 16", mark, y, &marks, |ring| ring.interrupts);
+    let y = Axis::linear("dry", "%");
+    draw("NIC without work by low mark, ring of 16", mark, y, &marks, |ring| ring.dry);
+    let (x, y) = (Axis::logarithmic("entries", ""), Axis::linear("messages", "1000/s"));
+    let title = "Messages by length of the small ring, mark a quarter";
+    draw(title, x, y, &lengths, |ring| ring.rate);
     Ok(())
 }

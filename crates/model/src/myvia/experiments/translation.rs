@@ -3,19 +3,11 @@
 
 use super::{MESSAGES, SEED, paper};
 use crate::engine::Random;
-use crate::experiment::{Axis, Experiment, Origin, Report};
+use crate::experiment::{Axis, Origin, Report};
 use crate::myvia::Setup;
 use crate::myvia::config::Translation;
 use crate::myvia::kmem::PAGE;
 use crate::myvia::programs::{Flow, Lengths, Places, window};
-
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    id: "tlb",
-    title: "what translation costs, by class and by locality",
-    rows: "M-10, B-14, B-15",
-    published: super::PUBLISHED,
-    run,
-};
 
 /// Sizes of the messages' regions, relative to the reach of the cache.
 const REGIONS: [f64; 5] = [0.5, 1.0, 1.5, 2.0, 4.0];
@@ -52,7 +44,7 @@ fn loss(setup: &Setup, length: u32, times: f64) -> Result<(f64, f64), String> {
     Ok(((1.0 - quick / slow).max(0.0) * 100.0, added))
 }
 
-fn run(report: &mut Report) -> Result<(), String> {
+pub(super) fn run(report: &mut Report) -> Result<(), String> {
     let mut berkeley = paper("berkeley-b")?;
     berkeley.system.cache_entries = ENTRIES;
     let mut curves = Vec::new();
@@ -77,8 +69,7 @@ fn run(report: &mut Report) -> Result<(), String> {
     report.value("poor locality, least loss", "%", least);
     report.value("poor locality, greatest loss", "%", most);
     let inside = within.iter().filter(|lost| (5.0..=45.0).contains(*lost)).count();
-    let share = inside as f64 / within.len() as f64 * 100.0;
-    report.value("runs with a loss of 5 to 45 %", "%", share);
+    report.value("runs with a loss of 5 to 45 %", "%", inside as f64 / within.len() as f64 * 100.0);
     let covered = curves.iter().all(|(_, points)| points[0].1 < 1.0);
     report.claim("a cache that covers the region loses nothing", covered);
     let myvia = paper("myvia-b")?;
@@ -96,8 +87,7 @@ fn run(report: &mut Report) -> Result<(), String> {
         table.system.translation = Translation::NicTable;
         let pages = table.table_pages().unwrap_or(0);
         let what = format!("{name} with a table on the NIC: memory that can be registered");
-        let megabytes = (pages * PAGE) as f64 / (1 << 20) as f64;
-        report.value(what, "MiB", megabytes);
+        report.value(what, "MiB", (pages * PAGE) as f64 / (1 << 20) as f64);
         let mut running =
             crate::myvia::Machine::new(&table, 2, SEED).map_err(|error| error.to_string())?;
         let all = running.model.register(0, pages * PAGE).is_ok();

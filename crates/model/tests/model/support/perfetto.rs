@@ -136,31 +136,13 @@ pub struct Track {
 /// An event, in the order of the file.
 #[derive(Debug)]
 pub enum Event {
-    /// A slice begins.
-    Begin {
-        /// On this track.
-        track: u64,
-        /// Nanoseconds.
-        time: u64,
-        /// The flow that it belongs to.
-        flow: Option<u64>,
-        /// Its debug annotations.
-        arguments: HashMap<String, u64>,
-    },
+    /// A slice begins: its track, nanoseconds, the flow that it belongs to, and its debug
+    /// annotations.
+    Begin { track: u64, time: u64, flow: Option<u64>, arguments: HashMap<String, u64> },
     /// The innermost slice of the track ends.
-    End {
-        /// On this track.
-        track: u64,
-        /// Nanoseconds.
-        time: u64,
-    },
+    End { track: u64, time: u64 },
     /// A counter has another value.
-    Count {
-        /// On this track.
-        track: u64,
-        /// Nanoseconds.
-        time: u64,
-    },
+    Count { track: u64, time: u64 },
 }
 
 /// A whole trace.
