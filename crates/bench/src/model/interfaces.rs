@@ -5,7 +5,7 @@ use anyhow::{Result, anyhow};
 use bellwire_model::chpp::Config;
 use bellwire_model::chpp::experiments::Kind;
 use bellwire_model::chpp::experiments::stream::stream;
-use bellwire_model::damq_pd::{DescriptorBuffer, Organisation, Way, Word, Write};
+use bellwire_model::damq_pd::{DescriptorBuffer, Organisation, PortWord, Way, Word};
 
 use super::{Row, cpu};
 
@@ -46,7 +46,7 @@ pub fn buffer(rounds: usize) -> Row {
                 let port = (descriptor * 37 % 64) as u8;
                 for at in 0..4 {
                     let word = Word::new(4 * descriptor + at, at == 3);
-                    let write = Write { port, way: Way::Pio, word };
+                    let write = PortWord { port, way: Way::Pio, word };
                     left += u64::from(buffer.cycle(Some(write), true).is_some());
                 }
             }
