@@ -320,8 +320,7 @@ impl Hardware {
         process.submit();
         self.submitted(port, at, message);
         let word_bytes = self.config.nic.word.count();
-        let (mut sent, mut begins) = (0, at);
-        let mut arrived = 0;
+        let (mut sent, mut arrived, mut begins) = (0, 0, at);
         for bytes in bursts(&self.config.bus, u64::from(words) * word_bytes) {
             let passage = self.bus.send_down(at, Traffic::PioWrite, bytes);
             begins = passage.begins;
@@ -466,8 +465,7 @@ impl Hardware {
     /// Requests one descriptor from host memory; false if it cannot.
     fn prefetch(&mut self, schedule: &mut Schedule<NicEvent>) -> bool {
         let queues = &self.queues;
-        let words =
-            |port: u8| queues[port as usize].waiting.front().map_or(0, |message| message.words);
+        let words = |port: u8| queues[port as usize].waiting.front().map_or(0, |next| next.words);
         let Some(port) = self.prefetcher.choose(words) else { return false };
         let message = self.queues[port as usize].waiting.pop_front().expect("it rang for one");
         let passage = self.bus.send_up(schedule.now(), Traffic::DescriptorRead, 0);

@@ -282,9 +282,8 @@ impl Local<'_> {
     /// Turns posted sends into jobs, up to the limit of the pipeline.
     fn take_descriptors(&mut self) {
         let system = &self.setup.system;
-        let most = system.messages.max(system.send_buffers);
+        let (most, messages) = (system.messages.max(system.send_buffers), system.messages);
         let (pipeline, packet) = (system.pipeline, system.packet.count() as u32);
-        let messages = system.messages;
         loop {
             let agent = &mut self.node.agent;
             if agent.sending >= most || agent.reading {
