@@ -121,8 +121,8 @@ impl XdpIo {
                     if attached.is_none() {
                         attached = Some(attach()?);
                     }
-                    // The kernel releases the queue in a worker, once all readers of its socket have
-                    // finished.
+                    // The kernel releases the queue in a worker, once all readers of its socket
+                    // have finished.
                     socket::retry(CLEARING_UP, &[libc::EBUSY], open)?
                 }
                 opened => opened?,
