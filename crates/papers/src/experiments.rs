@@ -4,7 +4,7 @@ use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex};
 
-use bellwire_model::experiment::{Experiment, Report};
+use bellwire_model::experiment::{Experiment, Report, Role, Value};
 use bellwire_model::system::SYSTEMS;
 use serde::Serialize;
 
@@ -101,16 +101,15 @@ pub struct Tally {
     pub failures: usize,
     /// Values, including those that the paper does not give.
     pub values: usize,
-    /// Values that the paper gives too, as a number other than zero.
-    pub compared: usize,
-    /// Calibrated ones among these: constants were fitted to them.
-    pub calibrated: usize,
-    /// Compared values within [`EXPLAINED_ABOVE`](bellwire_model::experiment::EXPLAINED_ABOVE)
-    /// percent.
-    pub within: usize,
-    /// Compared values that miss with an explanation.
-    pub explained: usize,
-    /// The largest relative error.
+    /// Values beside a published one that constants were fitted to.
+    pub calibrated: Compared,
+    /// Values beside a published one that were put in: parameters, and formulas of the paper.
+    pub given: Compared,
+    /// Values that the model predicts and the paper prints.
+    pub predicted: Compared,
+    /// Values of the model beside a formula that we evaluated.
+    pub own_formula: Compared,
+    /// The largest relative error of a predicted value.
     pub worst: Option<Worst>,
     /// Statements.
     pub claims: usize,
@@ -120,7 +119,26 @@ pub struct Tally {
     pub unexplained: usize,
 }
 
-/// The value furthest from the paper's.
+/// Values of one kind that stand beside another, a number other than zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Compared {
+    /// All of them.
+    pub values: usize,
+    /// Those within [`EXPLAINED_ABOVE`](bellwire_model::experiment::EXPLAINED_ABOVE) percent.
+    pub within: usize,
+    /// Those that miss with an explanation.
+    pub explained: usize,
+}
+
+impl Compared {
+    fn add(&mut self, value: &Value) {
+        self.values += 1;
+        self.within += usize::from(!value.misses());
+        self.explained += usize::from(value.misses() && value.explanation.is_some());
+    }
+}
+
+/// The predicted value furthest from the paper's.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Worst {
     /// The experiment's name.
@@ -139,10 +157,10 @@ impl Ran {
             experiments: self.reports.len(),
             failures: self.failures.len(),
             values: 0,
-            compared: 0,
-            calibrated: 0,
-            within: 0,
-            explained: 0,
+            calibrated: Compared::default(),
+            given: Compared::default(),
+            predicted: Compared::default(),
+            own_formula: Compared::default(),
             worst: None,
             claims: 0,
             holding: 0,
@@ -157,16 +175,18 @@ impl Ran {
 
 impl Tally {
     fn add(&mut self, report: &Report) {
-        use bellwire_model::experiment::Role;
         self.values += report.values.len();
         for value in &report.values {
             let Some(error) = value.error_percent else { continue };
-            self.compared += 1;
-            self.calibrated += usize::from(value.role == Role::Calibrated);
-            self.within += usize::from(!value.misses());
-            self.explained += usize::from(value.misses() && value.explanation.is_some());
+            let kind = match value.role {
+                Role::Calibrated => &mut self.calibrated,
+                Role::Input | Role::Formula => &mut self.given,
+                Role::Predicted => &mut self.predicted,
+                Role::OwnFormula => &mut self.own_formula,
+            };
+            kind.add(value);
             let worst = self.worst.as_ref().map_or(0.0, |worst| worst.error_percent.abs());
-            if error.abs() > worst {
+            if value.role == Role::Predicted && error.abs() > worst {
                 self.worst = Some(Worst {
                     experiment: report.id,
                     what: value.what.clone(),
@@ -195,11 +215,21 @@ mod tests {
         rows: "C-01",
         published: r#"
             [good]
-            values = [{ name = "near", unit = "ns", value = 100, role = "calibrated" }]
+            values = [
+                { name = "near", unit = "ns", value = 100, role = "calibrated" },
+                { name = "given", unit = "ns", value = 100, role = "input" },
+                { name = "far", unit = "ns", value = 100, within = 50, why = "so" },
+                { name = "close", unit = "ns", value = 100 },
+            ]
+            [good.reasons]
+            so = "it is so"
         "#,
         run: |report| {
             report.value("near", "ns", 101.0);
-            report.value("far", "ns", 150.0).beside(100.0).explain_within(50.0, "it is so");
+            report.value("given", "ns", 100.0);
+            report.value("far", "ns", 150.0);
+            report.value("close", "ns", 101.0);
+            report.value("ours", "ns", 170.0).beside(100.0).explain_within(70.0, "it is so");
             report.value("alone", "ns", 1.0);
             report.claim("it holds", true);
             Ok(())
@@ -228,15 +258,18 @@ mod tests {
 
     const TRIAL: &[Modelled] = &[(Paper::DamqPd, &[GOOD, BROKEN]), (Paper::Myvia, &[STRANGE])];
 
-    /// Values are counted by their error, and the worst one is named. A miss without an
-    /// explanation, or a failure, is not sound.
+    /// Values are counted apart by their kind, and by their error. The worst predicted one is named,
+    /// not a worse one beside a formula of ours. A miss without an explanation, or a failure, is
+    /// not sound.
     #[test]
     fn values_are_counted() {
         let ran = run_all(TRIAL, NonZero::new(2).unwrap(), |_, _| {});
         let (first, second) = (ran[0].tally(), ran[1].tally());
         assert_eq!((first.experiments, first.failures), (1, 1));
-        assert_eq!((first.values, first.compared, first.calibrated), (3, 2, 1));
-        assert_eq!((first.within, first.explained, first.unexplained), (1, 1, 0));
+        let of = |values, within, explained| Compared { values, within, explained };
+        assert_eq!((first.values, first.unexplained), (6, 0));
+        assert_eq!((first.calibrated, first.given), (of(1, 1, 0), of(1, 1, 0)));
+        assert_eq!((first.predicted, first.own_formula), (of(2, 1, 1), of(1, 0, 1)));
         assert_eq!((first.claims, first.holding), (1, 1));
         assert_eq!(first.worst.clone().unwrap().what, "far");
         assert!(!first.is_sound(), "one failed");
