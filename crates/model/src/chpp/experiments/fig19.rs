@@ -120,7 +120,7 @@ fn busy_shares() -> Result<(f64, f64), String> {
     let mut config = Config::prototype();
     config.nic.arbitration = Arbitration { policy: Policy::RoundRobin, weights: Vec::new() };
     let runs: Vec<Vec<f64>> = (1..=SEEDS)
-        .map(|seed| Ok(shares_of(&config, &[500_000], true, seed)?.remove(0)))
+        .map(|seed| Ok(shares_of(&config, &[1_500_000], true, seed)?.remove(0)))
         .collect::<Result<_, String>>()?;
     let count = SEEDS as f64;
     let of_function = |function: usize| {
