@@ -32,13 +32,31 @@ pub type Run = fn(&mut Report) -> Result<(), String>;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
-    /// A constant was fitted to it.
+    /// A constant was fitted to it, or a structure chosen knowing it.
     Calibrated,
+    /// A parameter decides it alone: it comes out as it was put in.
+    Input,
     /// It follows from the mechanism.
     #[default]
     Predicted,
     /// It follows from a formula of the paper, without the model.
     Formula,
+    /// It follows from the mechanism and stands beside a formula that we evaluated, which the paper
+    /// does not print as a figure. It is no prediction of a published figure.
+    OwnFormula,
+}
+
+impl Role {
+    /// The role in words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::Calibrated => "calibrated",
+            Role::Input => "input",
+            Role::Predicted => "predicted",
+            Role::Formula => "formula",
+            Role::OwnFormula => "own formula",
+        }
+    }
 }
 
 /// A value of the model beside that of the paper.
@@ -52,7 +70,7 @@ pub struct Value {
     pub role: Role,
     /// The value of the model or formula.
     pub model: f64,
-    /// The value of the paper; nothing if the paper gives none.
+    /// The value of the paper, or of the formula that it is compared with; nothing without either.
     pub published: Option<f64>,
     /// Relative error in percent.
     pub error_percent: Option<f64>,
@@ -197,7 +215,7 @@ impl Report {
         if let Some(found) = self.published.value(&value.what, unit) {
             value.role = found.role;
             value.section = Some(found.section.as_ref().unwrap_or(&self.published.section).clone());
-            value.beside(found.value);
+            value.compare(found.value);
             if let (Some(within), Some(why)) = (found.within, &found.why) {
                 value.explain_within(within, self.published.reasons[why].as_str());
             }
@@ -304,9 +322,14 @@ impl Axis {
 
 impl Value {
     /// Compares it with a value that the paper does not print, such as that of a formula.
-    pub fn beside(&mut self, published: f64) -> &mut Value {
-        self.published = Some(published);
-        self.error_percent = (published != 0.0).then(|| (self.model / published - 1.0) * 100.0);
+    pub fn beside(&mut self, reference: f64) -> &mut Value {
+        self.role = Role::OwnFormula;
+        self.compare(reference)
+    }
+
+    fn compare(&mut self, reference: f64) -> &mut Value {
+        self.published = Some(reference);
+        self.error_percent = (reference != 0.0).then(|| (self.model / reference - 1.0) * 100.0);
         self
     }
 
@@ -350,11 +373,7 @@ impl fmt::Display for Report {
             let published = value.published.map_or("-".to_owned(), |value| format!("{value:.4}"));
             let error =
                 value.error_percent.map_or("-".to_owned(), |error| format!("{error:+.1} %"));
-            let role = match value.role {
-                Role::Calibrated => "calibrated",
-                Role::Predicted => "predicted",
-                Role::Formula => "formula",
-            };
+            let role = value.role.name();
             write!(
                 f,
                 "  {:<44} {:>12.4} {published:>12} {error:>9}  {:<7} {role}",

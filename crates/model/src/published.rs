@@ -7,7 +7,7 @@
 //! section = "5.3, Table 3"              # of all values and curves that name no other
 //! values = [
 //!     { name = "PUT, 1 B", unit = "us", value = 1.762 },
-//!     { name = "NAP, 1 B", unit = "us", value = 1.242, role = "calibrated" },
+//!     { name = "NAP, 1 B", unit = "us", value = 1.242, role = "calibrated" },  # else: predicted
 //!     { name = "GET, 1 B", unit = "us", value = 1.838, within = 6, why = "trip" },
 //! ]
 //! curves = [{ figure = "Table 3", name = "PUT", points = [[1, 1.762]] }]
@@ -58,7 +58,7 @@ pub struct PublishedValue {
     pub unit: String,
     /// The number.
     pub value: f64,
-    /// Whether a constant was fitted to it.
+    /// Whether a constant was fitted to it, a parameter decides it, or a formula gives it.
     #[serde(default)]
     pub role: Role,
     /// Where the paper has it.

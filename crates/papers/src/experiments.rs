@@ -4,7 +4,7 @@ use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{LazyLock, OnceLock};
 
-use bellwire_model::experiment::{Experiment, Report, Role};
+use bellwire_model::experiment::{Experiment, Report, Role, Value};
 use bellwire_model::system::SYSTEMS;
 use serde::Serialize;
 
@@ -92,16 +92,15 @@ pub struct Tally {
     pub failures: usize,
     /// Values, including those that the paper does not give.
     pub values: usize,
-    /// Values that the paper gives too, as a number other than zero.
-    pub compared: usize,
-    /// Calibrated ones among these: constants were fitted to them.
-    pub calibrated: usize,
-    /// Compared values within [`EXPLAINED_ABOVE`](bellwire_model::experiment::EXPLAINED_ABOVE)
-    /// percent.
-    pub within: usize,
-    /// Compared values that miss with an explanation.
-    pub explained: usize,
-    /// The largest relative error.
+    /// Values beside a published one that constants were fitted to.
+    pub calibrated: Compared,
+    /// Values beside a published one that were put in: parameters, and formulas of the paper.
+    pub given: Compared,
+    /// Values that the model predicts and the paper prints.
+    pub predicted: Compared,
+    /// Values of the model beside a formula that we evaluated.
+    pub own_formula: Compared,
+    /// The largest relative error of a predicted value.
     pub worst: Option<Worst>,
     /// Statements.
     pub claims: usize,
@@ -111,7 +110,26 @@ pub struct Tally {
     pub unexplained: usize,
 }
 
-/// The value furthest from the paper's.
+/// Values of one kind that stand beside another, a number other than zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Compared {
+    /// All of them.
+    pub values: usize,
+    /// Those within [`EXPLAINED_ABOVE`](bellwire_model::experiment::EXPLAINED_ABOVE) percent.
+    pub within: usize,
+    /// Those that miss with an explanation.
+    pub explained: usize,
+}
+
+impl Compared {
+    fn add(&mut self, value: &Value) {
+        self.values += 1;
+        self.within += usize::from(!value.misses());
+        self.explained += usize::from(value.misses() && value.explanation.is_some());
+    }
+}
+
+/// The predicted value furthest from the paper's.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Worst {
     /// The experiment's name.
@@ -125,45 +143,53 @@ pub struct Worst {
 impl Ran {
     /// Counts values and statements.
     pub fn tally(&self) -> Tally {
-        let Ran { paper, reports, failures } = self;
-        let values = || reports.iter().flat_map(|report| &report.values);
-        let compared = || values().filter(|value| value.error_percent.is_some());
-        let claims = || reports.iter().flat_map(|report| &report.claims);
-        Tally {
-            paper: *paper,
-            experiments: reports.len(),
-            failures: failures.len(),
-            values: values().count(),
-            compared: compared().count(),
-            calibrated: compared().filter(|value| value.role == Role::Calibrated).count(),
-            within: compared().filter(|value| !value.misses()).count(),
-            explained: compared()
-                .filter(|value| value.misses() && value.explanation.is_some())
-                .count(),
-            worst: self.worst(),
-            claims: claims().count(),
-            holding: claims().filter(|claim| claim.holds).count(),
-            unexplained: reports.iter().map(|report| report.unexplained().len()).sum(),
+        let mut tally = Tally {
+            paper: self.paper,
+            experiments: self.reports.len(),
+            failures: self.failures.len(),
+            values: 0,
+            calibrated: Compared::default(),
+            given: Compared::default(),
+            predicted: Compared::default(),
+            own_formula: Compared::default(),
+            worst: None,
+            claims: 0,
+            holding: 0,
+            unexplained: 0,
+        };
+        for report in &self.reports {
+            tally.add(report);
         }
-    }
-
-    /// The first of the values with the largest error other than zero.
-    fn worst(&self) -> Option<Worst> {
-        let mut worst: Option<Worst> = None;
-        for Report { id: experiment, values, .. } in &self.reports {
-            for value in values {
-                let Some(error_percent) = value.error_percent else { continue };
-                let most = worst.as_ref().map_or(0.0, |worst| worst.error_percent.abs());
-                if error_percent.abs() > most {
-                    worst = Some(Worst { experiment, what: value.what.clone(), error_percent });
-                }
-            }
-        }
-        worst
+        tally
     }
 }
 
 impl Tally {
+    fn add(&mut self, report: &Report) {
+        self.values += report.values.len();
+        for value in &report.values {
+            let Some(error) = value.error_percent else { continue };
+            let kind = match value.role {
+                Role::Calibrated => &mut self.calibrated,
+                Role::Input | Role::Formula => &mut self.given,
+                Role::Predicted => &mut self.predicted,
+                Role::OwnFormula => &mut self.own_formula,
+            };
+            kind.add(value);
+            let worst = self.worst.as_ref().map_or(0.0, |worst| worst.error_percent.abs());
+            if value.role == Role::Predicted && error.abs() > worst {
+                self.worst = Some(Worst {
+                    experiment: report.id,
+                    what: value.what.clone(),
+                    error_percent: error,
+                });
+            }
+        }
+        self.claims += report.claims.len();
+        self.holding += report.claims.iter().filter(|claim| claim.holds).count();
+        self.unexplained += report.unexplained().len();
+    }
+
     /// Whether nothing failed and every miss has an explanation.
     pub fn is_sound(&self) -> bool {
         self.failures == 0 && self.unexplained == 0
@@ -180,11 +206,21 @@ mod tests {
         rows: "C-01",
         published: r#"
             [good]
-            values = [{ name = "near", unit = "ns", value = 100, role = "calibrated" }]
+            values = [
+                { name = "near", unit = "ns", value = 100, role = "calibrated" },
+                { name = "given", unit = "ns", value = 100, role = "input" },
+                { name = "far", unit = "ns", value = 100, within = 50, why = "so" },
+                { name = "close", unit = "ns", value = 100 },
+            ]
+            [good.reasons]
+            so = "it is so"
         "#,
         run: |report| {
             report.value("near", "ns", 101.0);
-            report.value("far", "ns", 150.0).beside(100.0).explain_within(50.0, "it is so");
+            report.value("given", "ns", 100.0);
+            report.value("far", "ns", 150.0);
+            report.value("close", "ns", 101.0);
+            report.value("ours", "ns", 170.0).beside(100.0).explain_within(70.0, "it is so");
             report.value("alone", "ns", 1.0);
             report.claim("it holds", true);
             Ok(())
@@ -213,15 +249,18 @@ mod tests {
 
     const TRIAL: &[Modelled] = &[(Paper::DamqPd, &[GOOD, BROKEN]), (Paper::Myvia, &[STRANGE])];
 
-    /// Values are counted by their error, and the worst one is named. A miss without an
-    /// explanation, or a failure, is not sound.
+    /// Values are counted apart by their kind, and by their error. The worst predicted one is
+    /// named, not a worse one beside a formula of ours. A miss without an explanation, or a
+    /// failure, is not sound.
     #[test]
     fn values_are_counted() {
         let ran = run_all(TRIAL, NonZero::new(2).unwrap(), |_, _| {});
         let (first, second) = (ran[0].tally(), ran[1].tally());
         assert_eq!((first.experiments, first.failures), (1, 1));
-        assert_eq!((first.values, first.compared, first.calibrated), (3, 2, 1));
-        assert_eq!((first.within, first.explained, first.unexplained), (1, 1, 0));
+        let of = |values, within, explained| Compared { values, within, explained };
+        assert_eq!((first.values, first.unexplained), (6, 0));
+        assert_eq!((first.calibrated, first.given), (of(1, 1, 0), of(1, 1, 0)));
+        assert_eq!((first.predicted, first.own_formula), (of(2, 1, 1), of(1, 0, 1)));
         assert_eq!((first.claims, first.holding), (1, 1));
         assert_eq!(first.worst.clone().unwrap().what, "far");
         assert!(!first.is_sound(), "one failed");

@@ -82,13 +82,16 @@ fn write_page(file: &Path, papers: &[Ran]) -> Result<()> {
 
 fn print_table(tallies: &[Tally]) {
     println!(
-        "{:<17}{:>12}{:>8}{:>10}{:>12}{:>11}{:>13}{:>14}   furthest",
+        "{:<17}{:>12}{:>8}{:>12}{:>7}{:>11}{:>12}{:>11}{:>13}{:>13}{:>14}   furthest",
         "paper",
         "experiments",
         "values",
-        "compared",
+        "calibrated",
+        "given",
+        "predicted",
         "within 5 %",
         "explained",
+        "own formula",
         "unexplained",
         "claims hold"
     );
@@ -97,13 +100,16 @@ fn print_table(tallies: &[Tally]) {
             format!("{:+.1} % {}: {}", worst.error_percent, worst.experiment, worst.what)
         });
         println!(
-            "{:<17}{:>12}{:>8}{:>10}{:>12}{:>11}{:>13}{:>14}   {furthest}",
+            "{:<17}{:>12}{:>8}{:>12}{:>7}{:>11}{:>12}{:>11}{:>13}{:>13}{:>14}   {furthest}",
             tally.paper.name(),
             tally.experiments,
             tally.values,
-            tally.compared,
-            tally.within,
-            tally.explained,
+            tally.calibrated.values,
+            tally.given.values,
+            tally.predicted.values,
+            tally.predicted.within,
+            tally.predicted.explained,
+            tally.own_formula.values,
             tally.unexplained,
             format!("{} of {}", tally.holding, tally.claims),
         );

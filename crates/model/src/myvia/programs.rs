@@ -158,9 +158,10 @@ pub struct Window {
     pub received: u64,
     /// The number of the next message, if none is lost.
     due: u64,
-    /// When the last send completed.
+    /// When all sends had completed and the last message had come.
     pub ended: Option<Time>,
-    /// Bytes of data sent.
+    /// Bytes of data that have come. Bytes are counted at the receiver: a send can complete before
+    /// its data has left the sender's NIC.
     pub bytes: u64,
     /// Faults; zero if all went well.
     pub faults: u64,
@@ -230,7 +231,6 @@ impl Window {
             Places::Scattered(bytes, random) => random.below(*bytes / PAGE) * PAGE,
         };
         self.posted += 1;
-        self.bytes += u64::from(length);
         let posted = api.send(0, self.vis[0], self.regions[0], offset, length);
         self.faults += u64::from(posted.is_err());
     }
@@ -245,6 +245,10 @@ impl Program for Window {
                 self.faults += u64::from(completion.message < self.due);
                 self.due = completion.message + 1;
                 self.received += 1;
+                self.bytes += u64::from(completion.length);
+                if self.ended.is_some() {
+                    self.ended = Some(api.now());
+                }
                 self.post_receive(api, completion.number + WINDOW);
             }
             Side::Send => {
@@ -280,11 +284,11 @@ pub fn ping_pong(setup: &Setup, lengths: Lengths, rounds: u64, seed: u64) -> Res
 
 /// Results of a window.
 pub struct Flow {
-    /// Decimal megabytes of data per second, from the first post to the last completion of a send.
+    /// Decimal megabytes of data that came per second, from the first post until the last came.
     pub megabytes_per_second: f64,
     /// Messages per second.
     pub messages_per_second: f64,
-    /// From the first post to the last completion of a send.
+    /// From the first post until all sends had completed and the last message had come.
     pub took: Span,
     /// The machine afterwards.
     pub running: Machine,

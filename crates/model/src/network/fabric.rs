@@ -39,6 +39,8 @@ pub struct Counters {
     /// Contention in the first round of matching, summed over cycles: requests that an output
     /// refused, and inputs that declined a grant.
     pub lost_requests: u64,
+    /// Times that a virtual channel was given to one of several inputs that waited for one.
+    pub vc_contests: u64,
     /// Matches found after the first round.
     pub later_rounds: u64,
     /// Times that a packet got a virtual channel of a port while another packet held one.

@@ -254,7 +254,11 @@ fn idle_parameters(fabric: &Fabric, traffic: &Traffic, waits: WaitCycles) -> Vec
             config.vcs == 1 && config.select != Select::Free,
             "there is one virtual channel only",
         ),
-        ("allocation", counters.lost_requests == 0, "no two inputs ever wanted one output at once"),
+        (
+            "allocation",
+            counters.lost_requests == 0 && counters.vc_contests == 0,
+            "no two inputs ever wanted one output, or a virtual channel of it, at once",
+        ),
         (
             "iterations",
             config.iterations > 1 && counters.later_rounds == 0,

@@ -12,7 +12,7 @@ use crate::units::Time;
 
 use super::config::{Config, Header};
 use super::link::{Link, LinkEvent};
-use super::network::{HEADER_DW, NetworkPacket};
+use super::network::{HEADER_DW, LONGEST_COHERENCE_DW, NetworkPacket};
 use super::transport::CHANNELS;
 
 /// An event on the bench.
@@ -33,6 +33,8 @@ pub enum Lengths {
     Fixed(usize),
     /// A random length up to the longest.
     Random,
+    /// A random length of those that the coherence unit may send (S-32).
+    Coherence,
 }
 
 /// One stimulus: back to back, as fast as the transport layer takes packets.
@@ -170,6 +172,7 @@ impl Stimulus {
         let length_dw = match self.lengths {
             Lengths::Fixed(length_dw) => length_dw,
             Lengths::Random => HEADER_DW + self.random.below(125) as usize,
+            Lengths::Coherence => 1 + self.random.below(LONGEST_COHERENCE_DW as u64) as usize,
         };
         let data = (0..length_dw.saturating_sub(HEADER_DW) * DW_BYTES)
             .map(|_| self.random.word() as u8)

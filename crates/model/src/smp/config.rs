@@ -40,7 +40,7 @@ pub enum Header {
 pub struct Config {
     /// Clock of the layers.
     pub clock: Frequency,
-    /// Clock of the network layer, which moves packets into and out of the transport layer.
+    /// Clock of the network layer, which takes packets out of the transport layer.
     pub network_clock: Frequency,
     /// Bytes that the layers move per cycle.
     pub path: Bytes,
@@ -48,8 +48,6 @@ pub struct Config {
     pub layer_cycles: u64,
     /// Extra time of a link-layer packet beyond wires and Serdes, both ends together.
     pub link_packet: Span,
-    /// Cycles between packets at the exit of the receive buffer, in the network layer.
-    pub drain_gap_cycles: u64,
     /// Lanes: 1, 2, 4 or 8.
     pub lanes: u8,
     /// Coded bits per second of a lane.
@@ -118,12 +116,6 @@ impl Config {
             "a power of two up to 64 B",
         )?;
         of("layer_cycles", &self.layer_cycles, self.layer_cycles <= 1000, "at most 1000")?;
-        of(
-            "drain_gap_cycles",
-            &self.drain_gap_cycles,
-            self.drain_gap_cycles <= 1000,
-            "at most 1000",
-        )?;
         of("lanes", &self.lanes, self.lanes <= 8 && power(self.lanes.into()), "1, 2, 4 or 8")?;
         let rate = self.lane_rate.hz();
         of(
@@ -217,14 +209,14 @@ impl Config {
         self.cycle() * self.layer_cycles
     }
 
-    /// Time for the network layer to move this many bytes.
-    pub fn pass(&self, bytes: usize) -> Span {
-        self.network_clock.period() * (bytes as u64).div_ceil(self.path.count())
+    /// Cycles to move this many bytes over the path.
+    pub fn beats(&self, bytes: usize) -> u64 {
+        (bytes as u64).div_ceil(self.path.count())
     }
 
-    /// Idle time of the receive buffer's exit between two packets.
-    pub fn drain_gap(&self) -> Span {
-        self.network_clock.period() * self.drain_gap_cycles
+    /// Time for the network layer to move this many bytes.
+    pub fn pass(&self, bytes: usize) -> Span {
+        self.network_clock.period() * self.beats(bytes)
     }
 }
 

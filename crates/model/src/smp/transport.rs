@@ -3,13 +3,14 @@
 use std::collections::VecDeque;
 
 use bellwire_protocol::link_layer::{Cost, CreditGate, CreditLedger, Lacking, Overflow};
-use bellwire_wire::link::tlp::{CHECK_BYTES, OVERHEAD_BYTES};
+use bellwire_wire::link::network::OPTIMISED_BYTES;
+use bellwire_wire::link::tlp::OVERHEAD_BYTES;
 
 use crate::engine::{Arbiter, Policy, Random, Server};
 use crate::stats::{Occupancy, Tally};
 use crate::units::{Span, Time};
 
-use super::config::{Config, Receive};
+use super::config::{Config, Header, Receive};
 
 /// The most virtual channels.
 pub const CHANNELS: usize = 2;
@@ -19,10 +20,15 @@ pub fn cost(tlp: &[u8]) -> Cost {
     Cost::of(tlp.len() - OVERHEAD_BYTES)
 }
 
-/// Bytes of a TLP that cross to the network layer: header and payload. The transport layer makes
-/// and verifies the check.
-fn moved(tlp: &[u8]) -> usize {
-    tlp.len() - CHECK_BYTES
+/// Bytes of a TLP that cross between network and transport layer: the network packet. Header and
+/// check of the TLP are the transport layer's own, and an optimised network header travels in that
+/// header's address (S-11).
+fn crossing(tlp: &[u8], header: Header) -> usize {
+    let payload = tlp.len() - OVERHEAD_BYTES;
+    match header {
+        Header::Standard => payload,
+        Header::Optimised => OPTIMISED_BYTES + payload,
+    }
 }
 
 /// A packet in the transport layer, with the time when the network layer began to hand it over.
@@ -95,8 +101,10 @@ impl SendSide {
 
     /// Accepts a packet from the network layer. Returns the time from which it can be sent.
     pub fn enter(&mut self, now: Time, channel: usize, tlp: Vec<u8>, config: &Config) -> Time {
-        // The layer is pipelined: a packet can follow as soon as the previous one has entered.
-        let begins = self.entries[channel].reserve(now, config.pass(moved(&tlp))).begins;
+        // The layer is pipelined: a packet can follow as soon as the previous one has entered. It
+        // reads waiting packets at its own clock, not at the network layer's.
+        let pass = config.cycle() * config.beats(crossing(&tlp, config.header));
+        let begins = self.entries[channel].reserve(now, pass).begins;
         let ready = begins + self.layer;
         self.handed[channel] += 1;
         self.queues[channel].push_back((ready, Packet { tlp, left: begins }));
@@ -186,7 +194,6 @@ pub struct ReceiveSide {
     done: [VecDeque<Packet>; CHANNELS],
     room: usize,
     policy: Receive,
-    gap: Span,
     /// Packets in the buffers, and their time there.
     pub occupancy: [Occupancy; CHANNELS],
     /// Picoseconds from the first flit at the sender's network layer to the last flit at the
@@ -213,7 +220,6 @@ impl ReceiveSide {
             done: Default::default(),
             room: config.network_packets,
             policy: config.receive,
-            gap: config.drain_gap(),
             occupancy: Default::default(),
             delays: Tally::default(),
             received: [0; CHANNELS],
@@ -285,9 +291,7 @@ impl ReceiveSide {
         let requests = (0..CHANNELS).filter(ready).fold(0, |bits, channel| bits | 1 << channel);
         let channel = self.turn.grant(requests)?;
         let front = self.buffers[channel].front()?;
-        let bytes =
-            front.packet.tlp.len() - OVERHEAD_BYTES + bellwire_wire::link::tlp::HEADER_BYTES;
-        let pass = config.pass(bytes);
+        let pass = config.pass(crossing(&front.packet.tlp, config.header));
         let free_at = self.exit.free_at();
         let ends = match self.policy {
             // Flits leave while others still arrive; the last leaves once it is there.
@@ -295,7 +299,7 @@ impl ReceiveSide {
             Receive::StoreAndForward => front.tail.max(free_at) + pass,
         };
         let ends = ends.max(now);
-        self.exit.reserve(ends.saturating_sub(pass), pass + self.gap);
+        self.exit.reserve(ends.saturating_sub(pass), pass);
         self.leaving = Some((channel, ends));
         Some(ends)
     }

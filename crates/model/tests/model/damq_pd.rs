@@ -263,7 +263,6 @@ fn bursts_are_absorbed_up_to_the_queue() {
 
 /// Descriptors of one to four words, 32 to 128 B, are submitted in both ways and leave whole; the
 /// machine compares each word.
-// shows: D-21
 #[test]
 fn descriptors_of_all_sizes_go_through() {
     for submission in [Submission::PioAndDma, Submission::Pio, Submission::Dma] {

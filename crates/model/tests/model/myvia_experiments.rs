@@ -1,7 +1,7 @@
 //! The experiments of the MyVIA paper: calibrated values fit, predictions are as close as
 //! documented, and no deviation above 5 % lacks an explanation.
 
-use bellwire_model::experiment::{Origin, Report, Role};
+use bellwire_model::experiment::{Origin, Report, Role, Value};
 use bellwire_model::myvia::experiments::EXPERIMENTS;
 
 fn run(id: &str) -> Report {
@@ -28,8 +28,8 @@ fn all_hold(report: &Report) {
 
 /// On LANai4 latencies nearly coincide, the bandwidths cross at the calibrated length, and Berkeley
 /// VIA's peak is as published. Short messages are slower than the paper's "slightly"; the report
-/// says so.
-// shows: M-26, M-27, M-30, B-14
+/// says so. Most of it is fitted, so the rows of the figure are not claimed.
+// shows: M-30
 #[test]
 fn lanai4() {
     let report = run("fig5");
@@ -47,10 +47,12 @@ fn lanai4() {
     assert_eq!(calibrated.count(), 3);
 }
 
-/// On LANai9 the lowest latency is calibrated; 250 MB/s at 4 KB and the factor of two over Berkeley
-/// VIA follow; GM is slightly better. Berkeley VIA's 250 MB/s at 32 KB do not follow, and the
-/// report explains it; so the row of that figure is not claimed.
-// shows: M-28, M-30, B-14, B-17
+/// On LANai9 the lowest latency and the factor of two over Berkeley VIA are calibrated; 250 MB/s at
+/// 4 KB follow. GM is faster than MyVIA at the smallest message, by less than 15 %, never slower,
+/// and reaches 250 MB/s at 32 KB. Nothing exceeds what a line of 250 MB/s carries beside headers of
+/// 16 B: bytes are counted where they come. Berkeley VIA's 250 MB/s at 32 KB do not follow, and the
+/// report explains it. So the rows of the figure are not claimed.
+// shows: M-30, B-17
 #[test]
 fn lanai9() {
     let report = run("fig6");
@@ -60,6 +62,14 @@ fn lanai9() {
     near(&report, "GM, 32 KB", 250.0, 1.0);
     near(&report, "Berkeley VIA, 32 KB", 250.0, 15.0);
     near(&report, "MyVIA over Berkeley VIA, 4096 B", 2.0, 10.0);
+    let [myvia, gm] = ["MyVIA", "GM"].map(|name| value(&report, &format!("{name}, one way, 4 B")));
+    assert!(gm < 0.95 * myvia && myvia < 1.15 * gm, "{gm} and {myvia} us");
+    let rates = report.figures.iter().find(|figure| figure.title.contains("bandwidth")).unwrap();
+    let modelled = rates.series.iter().filter(|series| series.origin == Origin::Model);
+    for (length, rate) in modelled.flat_map(|series| &series.points) {
+        let line = 250.0 * length / (length + 16.0);
+        assert!(*rate < line, "{rate} MB/s of {length} B on a line that carries {line}");
+    }
     all_hold(&report);
 }
 
@@ -75,27 +85,44 @@ fn m_via() {
     all_hold(&report);
 }
 
-/// Poor locality costs Berkeley VIA's cache the published range for most lengths, and MyVIA
-/// nothing. A table on the NIC fills up at some point.
-// shows: B-14, B-15
+/// Poor locality costs Berkeley VIA's cache 4 to 32 %, and at least the published 10 % in 6 of 12
+/// runs: in all with 512 B, and in none with 8192 B. It costs MyVIA nothing. A table on the NIC
+/// fills up at some point.
+// shows: B-15
 #[test]
 fn translation() {
     let report = run("tlb");
-    assert!((3.0..15.0).contains(&value(&report, "poor locality, least")));
-    assert!((25.0..50.0).contains(&value(&report, "poor locality, greatest")));
+    assert!((3.0..5.0).contains(&value(&report, "poor locality, least")));
+    assert!((30.0..35.0).contains(&value(&report, "poor locality, greatest")));
+    let published = |value: &Value| (10.0..=40.0).contains(&value.model);
+    let loss = |length: &str| {
+        let of_length = report.values.iter().filter(move |value| {
+            value.what.starts_with(length) && value.what.ends_with("times the cache: loss")
+        });
+        (of_length.clone().filter(|value| published(value)).count(), of_length.count())
+    };
+    assert_eq!([loss("512 B"), loss("8192 B"), loss("")], [(3, 3), (0, 3), (6, 12)]);
     assert_eq!(value(&report, "MyVIA, interrupts"), 0.0);
     all_hold(&report);
 }
 
-/// High marks cause interrupts, low marks a dry ring, and long rings a plateau. On LANai9 there are
-/// almost no interrupts under the measured load.
-// shows: M-15, M-16, M-17
+/// High marks cause interrupts, and low marks a dry ring. The rate is level for all lengths of the
+/// ring, so the plateau of long ones is no result. With a window of 64 LANai9's ring of 256 never
+/// overflows, so it has no interrupts; the ring of LANai4 has them under the same load.
+// shows: M-15
 #[test]
 fn rings() {
     let report = run("rings");
     all_hold(&report);
     assert_eq!(value(&report, "LANai9 as set, window of 64, 4096 B"), 0.0);
+    assert!(value(&report, "LANai4 as set, window of 64, 4096 B") > 50.0);
     assert!(value(&report, "LANai9 as set, 1000 posted at once") > 0.0);
+    for name in ["LANai4", "LANai9"] {
+        let rate = |entries: u32| {
+            value(&report, &format!("{name}, ring of {entries}, mark a quarter: messages"))
+        };
+        assert!((rate(2) / rate(64) - 1.0).abs() < 0.01, "the length of the ring matters");
+    }
 }
 
 /// A message of 120 KB is one DMA or thirty, and thirty are slower; a longer one takes two.

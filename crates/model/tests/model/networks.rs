@@ -205,6 +205,30 @@ fn symmetric_senders_get_symmetric_service() {
     }
 }
 
+/// With one virtual channel, inputs compete for it and not for turns at the switch. Strict priority
+/// then divides a saturated crossbar unequally, so the report must not list `allocation` among the
+/// parameters without effect. With one sender it does: nobody competes.
+#[test]
+fn a_contest_for_channels_is_an_effect_of_the_allocation() {
+    let run = |pattern, allocation| {
+        let config =
+            FabricConfig { allocation, vcs: 1, buffer_beats: 16, ..FabricConfig::default() };
+        let traffic = Traffic { pattern, arrival: Arrival::Saturated, sizes: Sizes::Beats(8) };
+        experiment(&Topology::crossbar(4).unwrap(), &config, traffic, 20_000, 1)
+    };
+    let is_idle = |report: &Report| {
+        report.idle_parameters.iter().any(|parameter| parameter.parameter == "allocation")
+    };
+    let hot = Pattern::HotSpot { terminal: 0, share: 1.0 };
+    let strict = run(hot.clone(), Allocation::Policy(Policy::Strict));
+    assert!(strict.counters.vc_contests > 0 && !is_idle(&strict), "{strict}");
+    assert!(strict.fairness() < 0.9, "{:?}", strict.delivered_from);
+    let fair = run(hot, Allocation::Policy(Policy::RoundRobin));
+    assert!(fair.fairness() > 0.99 && !is_idle(&fair), "{:?}", fair.delivered_from);
+    let shifted = run(Pattern::Shift(1), Allocation::Policy(Policy::Strict));
+    assert!(shifted.counters.vc_contests == 0 && is_idle(&shifted), "{shifted}");
+}
+
 /// In a torus all nodes are equal, except for the dateline that prevents deadlock, so all get
 /// similar throughput.
 #[test]

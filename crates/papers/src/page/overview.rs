@@ -10,7 +10,7 @@ use super::chart::{Chart, Key, curves};
 use super::words::count;
 use super::{Page, place_of, section};
 use crate::State;
-use crate::experiments::{Ran, Tally, Worst};
+use crate::experiments::{Compared, Ran, Tally, Worst};
 
 /// The first part of the page.
 pub fn write(out: &mut String, page: &Page<'_>) -> std::fmt::Result {
@@ -18,8 +18,9 @@ pub fn write(out: &mut String, page: &Page<'_>) -> std::fmt::Result {
         out,
         "<section id=\"overview\" aria-labelledby=\"overview-title\">\n<h2 id=\"overview-title\">Overview</h2>\n\
          <p>Bellwire joins five published systems and models each of them. Every experiment below was run on these models; its values stand beside \
-         those that the paper prints. A value is <em>calibrated</em> if a constant was fitted to it, <em>predicted</em> if it follows from the mechanism \
-         alone, and a <em>formula</em> if it follows from an equation of the paper. What is more than {EXPLAINED_ABOVE} % off has to say why. Nothing \
+         those that the paper prints. A value is <em>calibrated</em> if a constant was fitted to it, an <em>input</em> if a parameter alone decides it, \
+         <em>predicted</em> if it follows from the mechanism, and a <em>formula</em> if it follows from an equation of the paper. A value beside an \
+         <em>own formula</em> is compared with a number that we computed and the paper does not print. These kinds are counted apart. What is more than {EXPLAINED_ABOVE} % off has to say why. Nothing \
          published is shown as a result.</p>"
     )?;
     key(out)?;
@@ -44,15 +45,28 @@ fn table(out: &mut String, Page { papers, board }: &Page<'_>) -> std::fmt::Resul
     writeln!(
         out,
         "<div class=\"scroll\" role=\"region\" aria-label=\"Results by paper\" tabindex=\"0\"><table>\n<caption>Results by paper</caption>\n<thead><tr>\
-         <th scope=\"col\">paper</th><th scope=\"col\">experiments</th><th scope=\"col\">values</th><th scope=\"col\">in the paper too</th>\
-         <th scope=\"col\">within {EXPLAINED_ABOVE} %</th><th scope=\"col\">further, with a reason</th><th scope=\"col\">without</th>\
+         <th scope=\"col\">paper</th><th scope=\"col\">experiments</th><th scope=\"col\">values</th><th scope=\"col\">calibrated</th>\
+         <th scope=\"col\">input or formula of the paper</th><th scope=\"col\">predicted and printed</th><th scope=\"col\">of these within {EXPLAINED_ABOVE} %</th>\
+         <th scope=\"col\">further, with a reason</th><th scope=\"col\">beside an own formula</th><th scope=\"col\">missing without a reason</th>\
          <th scope=\"col\">furthest</th><th scope=\"col\">statements that hold</th><th scope=\"col\">rows shown by tests</th></tr></thead>\n<tbody>"
     )?;
     for ran in *papers {
         let tally = ran.tally();
         let Tally {
-            paper, values, compared, within, explained, unexplained, claims, holding, ..
+            paper,
+            values,
+            calibrated,
+            given,
+            predicted,
+            own_formula,
+            unexplained,
+            claims,
+            holding,
+            ..
         } = tally;
+        let (calibrated, given) = (calibrated.values, given.values);
+        let Compared { values: printed, within, explained } = predicted;
+        let own = format!("{} within of {}", own_formula.within, own_formula.values);
         let failures = match tally.failures {
             0 => String::new(),
             failures => format!(", <strong class=\"miss\">{failures} failed</strong>"),
@@ -74,36 +88,39 @@ fn table(out: &mut String, Page { papers, board }: &Page<'_>) -> std::fmt::Resul
         let missing = if unexplained > 0 { " class=\"miss\"" } else { "" };
         writeln!(
             out,
-            "<tr><th scope=\"row\"><a href=\"#{paper}\">{}</a></th><td>{}{failures}</td><td>{values}</td><td>{compared}</td><td>{within}</td>\
-             <td>{explained}</td><td{missing}>{unexplained}</td><td class=\"text\">{worst}</td><td>{holding} of {claims}</td><td>{rows}</td></tr>",
+            "<tr><th scope=\"row\"><a href=\"#{paper}\">{}</a></th><td>{}{failures}</td><td>{values}</td><td>{calibrated}</td><td>{given}</td>\
+             <td>{printed}</td><td>{within}</td><td>{explained}</td><td>{own}</td><td{missing}>{unexplained}</td><td class=\"text\">{worst}</td><td>{holding} of {claims}</td><td>{rows}</td></tr>",
             paper.title(),
             tally.experiments
         )?;
     }
     writeln!(out, "</tbody></table></div>")?;
-    let calibrated: usize = papers.iter().map(|ran| ran.tally().calibrated).sum();
-    let compared: usize = papers.iter().map(|ran| ran.tally().compared).sum();
+    let sum =
+        |kind: fn(&Tally) -> Compared| papers.iter().map(|ran| kind(&ran.tally()).values).sum();
+    let predicted: usize = sum(|tally| tally.predicted);
+    let calibrated: usize = sum(|tally| tally.calibrated);
+    let given: usize = sum(|tally| tally.given);
+    let own: usize = sum(|tally| tally.own_formula);
     writeln!(
         out,
-        "<p>{} of these {} were calibrated on; all others are predictions or follow from a formula.</p>",
-        calibrated,
-        count(compared, "published value")
+        "<p>{} are predicted. {calibrated} were calibrated on, {given} are inputs or formulas of the paper, and {own} values stand beside a formula of ours.</p>",
+        count(predicted, "published value"),
     )
 }
 
-/// The share of a paper's values below each error, without calibrated values.
+/// The share of a paper's values below each error, of predicted values alone.
 pub fn errors(papers: &[Ran]) -> Chart {
     /// A value below this counts as exact, because it is printed with only so many digits.
     const LEAST: f64 = 0.1;
     let mut figure = Figure {
-        title: "How near values come that were not calibrated on".to_owned(),
+        title: "How near predicted values come to printed ones".to_owned(),
         x: Axis::logarithmic("relative error of at most", "%"),
         y: Axis::linear("share of the paper's values", "%"),
         series: Vec::new(),
     };
     for Ran { paper, reports, .. } in papers {
         let values = reports.iter().flat_map(|report| &report.values);
-        let judged = values.filter(|value| value.role != Role::Calibrated);
+        let judged = values.filter(|value| value.role == Role::Predicted);
         let mut errors: Vec<f64> = judged
             .filter_map(|value| value.error_percent)
             .map(|error| error.abs().max(LEAST))

@@ -29,8 +29,8 @@ struct Ratio {
     paper: Option<f64>,
     /// The paper's statement where it gives no number.
     paper_says: Option<&'static str>,
-    /// Whether constants of the model were fitted to the paper's value.
-    is_calibrated: bool,
+    /// Whether the model's value is an input: a parameter was set for it.
+    is_input: bool,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -65,12 +65,12 @@ impl Report {
             model_interrupts_at_once: model(&at_once),
             paper: None,
             paper_says: None,
-            is_calibrated: false,
+            is_input: false,
         };
         let ratios = vec![
             Ratio {
                 paper: published.value("TCP/IP over HPCL, 128 B", "1").map(|of| of.value),
-                is_calibrated: true,
+                is_input: true,
                 ..ratio(
                     "round trip of 128 B, TCP over Bellwire",
                     of("pingpong", (Tcp, small), (Polling, small))?,
@@ -162,7 +162,7 @@ impl fmt::Display for Report {
                 (None, Some(says)) => says.to_owned(),
                 (None, None) => "-".to_owned(),
             };
-            let mark = if ratio.is_calibrated { "  (model: calibrated)" } else { "" };
+            let mark = if ratio.is_input { "  (model: an input)" } else { "" };
             writeln!(
                 f,
                 "  {:<42} {:>9.2} {:>9.2} {:>9.2} {paper:>9}{mark}",

@@ -67,11 +67,16 @@ pub fn shares(
 ) -> Result<Vec<Vec<f64>>, String> {
     let mut config = Config::prototype();
     config.nic.arbitration = arbitration;
-    shares_of(&config, moments, balanced)
+    shares_of(&config, moments, balanced, 5)
 }
 
-fn shares_of(config: &Config, moments: &[u64], balanced: bool) -> Result<Vec<Vec<f64>>, String> {
-    let mut machine = Machine::new(config, 5).map_err(|error| error.to_string())?;
+fn shares_of(
+    config: &Config,
+    moments: &[u64],
+    balanced: bool,
+    seed: u64,
+) -> Result<Vec<Vec<f64>>, String> {
+    let mut machine = Machine::new(config, seed).map_err(|error| error.to_string())?;
     let functions = config.nic.functions;
     let mut program =
         Functions { functions: functions as u64, balanced, bytes: vec![0; functions] };
@@ -90,6 +95,32 @@ fn shares_of(config: &Config, moments: &[u64], balanced: bool) -> Result<Vec<Vec
     }
     machine.audit().map_err(|imbalance| imbalance.to_string())?;
     Ok(all)
+}
+
+/// Seeds of the runs in which each function always has work.
+const SEEDS: u64 = 8;
+
+/// Student's t for 7 degrees of freedom, at 97.5 % divided among the eight functions (Bonferroni).
+const T: f64 = 3.75;
+
+/// The mean share furthest from an eighth, in percent, if each function always has work, and the
+/// half-width of its interval. No draw decides who sends, only the arbiter. The eight intervals
+/// together hold at 95 %.
+fn busy_shares() -> Result<(f64, f64), String> {
+    let mut config = Config::prototype();
+    config.nic.arbitration = Arbitration { policy: Policy::RoundRobin, weights: Vec::new() };
+    let runs: Vec<Vec<f64>> = (1..=SEEDS)
+        .map(|seed| Ok(shares_of(&config, &[1_500_000], true, seed)?.remove(0)))
+        .collect::<Result<_, String>>()?;
+    let count = SEEDS as f64;
+    let of_function = |function: usize| {
+        let mean = runs.iter().map(|shares| shares[function]).sum::<f64>() / count;
+        let squares = runs.iter().map(|shares| (shares[function] - mean).powi(2)).sum::<f64>();
+        (mean, T * (squares / (count - 1.0) / count).sqrt())
+    };
+    let all = (0..config.nic.functions).map(of_function);
+    let from_equal = |share: &(f64, f64)| (share.0 - 12.5).abs();
+    all.max_by(|a, b| from_equal(a).total_cmp(&from_equal(b))).ok_or("no function".to_owned())
 }
 
 pub(super) fn run(report: &mut Report) -> Result<(), String> {
@@ -127,6 +158,13 @@ pub(super) fn run(report: &mut Report) -> Result<(), String> {
         "shares swing at the start and then equalise",
         early.1 - early.0 > 3.0 * (late.1 - late.0),
     );
+    let (furthest, half_width) = busy_shares()?;
+    report.value("always busy: mean share furthest from 12.5 %", "%", furthest);
+    report.value("always busy: half-width of its 95 % interval", "%", half_width);
+    report.claim(
+        "functions that are always busy get 12.5 % each, by the arbiter alone",
+        (furthest - 12.5).abs() <= half_width.max(0.125),
+    );
     let weighted = shares(
         Arbitration { policy: Policy::Weighted, weights: vec![3, 1, 1, 1, 1, 1, 1, 1] },
         &[500_000],
@@ -141,6 +179,6 @@ pub(super) fn run(report: &mut Report) -> Result<(), String> {
         strict[0][0] > 20.0 && weighted[0][0] > 20.0,
     );
     report.vary("shares after 20,000 cycles", &Config::prototype(), |config| {
-        shares_of(config, &[20_000], false)
+        shares_of(config, &[20_000], false, 5)
     })
 }

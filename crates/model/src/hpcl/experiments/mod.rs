@@ -1,12 +1,14 @@
 //! The paper's experiments, one file each. Each states the calibrated, the predicted and the
 //! published values.
 //!
-//! Two constants are calibrated on two published values, for all experiments together:
+//! Two constants are set from two published values, for all experiments together:
 //!
 //! | constant | value | fitted to |
 //! |---|---|---|
 //! | `host.driver_frame` | 700 ns | 5, Fig. 7: HPCL's 2.54E-05 s at 128 B |
-//! | `nic.interrupt_gap` | 241 us | 5, Fig. 7: TCP/IP's 4.82E-04 s at 128 B |
+//! | `nic.interrupt_gap` | 241 us | 5, Fig. 7: half of TCP/IP's 4.82E-04 s at 128 B |
+//!
+//! The second is an input: TCP/IP's round trip is twice the gap, whatever else changes.
 
 mod all_to_all;
 mod bandwidth;

@@ -69,8 +69,9 @@ fn run(report: &mut Report) -> Result<(), String> {
         large[..7].iter().zip(optimised).all(|(large, small)| large.capped() == small.capped());
     report.claim("2 KB optimised equals 8 KB at every length but 128 DW", same);
     report.note(format!(
-        "{} means more than {FOR_EVER}, which the paper calls sending for ever. The network layer takes packets a little slower than the line brings \
-         them, so that some runs above it have an end all the same.",
+        "{} means more than {FOR_EVER}, which the paper calls sending for ever. The receiving \
+         network layer takes packets of 32 DW a little slower than the line brings them, so some \
+         runs above it have an end all the same.",
         FOR_EVER + 1
     ));
     Ok(())

@@ -5,8 +5,8 @@ use crate::smp::config::Config;
 use crate::smp::transport::Stall;
 use crate::units::{Span, Time};
 
-/// Packets of a channel that count as sending for ever: the paper's Fig. 6 means this by bars above
-/// it.
+/// Packets of a channel above which the paper speaks of sending for ever: it means this by bars
+/// above 64 in its Fig. 6. A run above it may still have an end.
 pub const FOR_EVER: u64 = 64;
 
 /// How much each channel could send before the link stalled.
@@ -28,11 +28,11 @@ impl RunLength {
     /// The cause of the stall, for a table.
     pub fn ending(self) -> &'static str {
         match self.lacks {
-            _ if self.is_for_ever() => "never stops",
+            _ if self.is_for_ever() => "more than 64",
             Some(Stall::Headers) => "headers",
             Some(Stall::Data) => "data",
             Some(Stall::Replay) => "replay buffer",
-            None => "never stops",
+            None => "more than 64",
         }
     }
 
@@ -42,20 +42,28 @@ impl RunLength {
     }
 }
 
-/// Sends packets of one length on all channels in one direction, as fast as the link takes them,
-/// until the first stall.
+/// Sends 256 packets of one length on each channel in one direction, as [`run_lengths`] does.
+///
+/// # Errors
+/// As [`run_lengths`].
+pub fn run_length(config: &Config, length_dw: usize) -> Result<RunLength, String> {
+    run_lengths(config, Lengths::Fixed(length_dw), 4 * FOR_EVER)
+}
+
+/// Sends up to `packets` packets on each channel in one direction, as fast as the link takes them,
+/// and counts those before the first stall.
 ///
 /// # Errors
 /// A sentence, if packets are lost.
-pub fn run_length(config: &Config, length_dw: usize) -> Result<RunLength, String> {
+pub fn run_lengths(config: &Config, lengths: Lengths, packets: u64) -> Result<RunLength, String> {
     config.check().map_err(|error| error.to_string())?;
     let mut running = Machine::new(config, 1);
     for channel in 0..config.channels {
-        running.stimulate(0, channel, Lengths::Fixed(length_dw), 4 * FOR_EVER);
+        running.stimulate(0, channel, lengths, packets);
     }
-    running.run(Time::ZERO + Span::from_ns(10_000_000));
+    running.run(Time::ZERO + Span::from_ns(1_000_000_000));
     if running.model.mismatches > 0 || running.missing() > 0 {
-        return Err(format!("{length_dw} DW: packets were lost"));
+        return Err(format!("{lengths:?}: packets were lost"));
     }
     let Some(stall) = running.model.link.end(0).first_stall else {
         return Ok(RunLength { packets: None, lacks: None });

@@ -132,7 +132,8 @@ fn texts(value: &Value, y: f64) -> String {
 /// The marks of the model's value and the paper's.
 fn origins(role: Role) -> (Origin, Origin) {
     match role {
-        Role::Calibrated => (Origin::Model, Origin::Calibrated),
+        Role::Calibrated | Role::Input => (Origin::Model, Origin::Calibrated),
+        Role::OwnFormula => (Origin::Model, Origin::Formula),
         Role::Predicted => (Origin::Model, Origin::Published),
         Role::Formula => (Origin::Formula, Origin::Published),
     }
@@ -145,7 +146,8 @@ fn said(value: &Value) -> String {
         let _ = write!(said, " {}", value.unit);
     }
     if let Some(published) = value.published {
-        let _ = write!(said, ", paper {}", number(published));
+        let whose = if value.role == Role::OwnFormula { "formula" } else { "paper" };
+        let _ = write!(said, ", {whose} {}", number(published));
         if let Some(section) = &value.section {
             let _ = write!(said, " ({section})");
         }
@@ -153,7 +155,7 @@ fn said(value: &Value) -> String {
     if let Some(percent) = value.error_percent {
         let _ = write!(said, ", error {}", error(percent));
     }
-    let _ = write!(said, ", {}", role_name(value.role));
+    let _ = write!(said, ", {}", value.role.name());
     if let Some(why) = &value.explanation {
         let _ = write!(said, ". {why}");
     }
@@ -163,15 +165,6 @@ fn said(value: &Value) -> String {
 /// Whether this is the unit of counts and ratios, which is not printed.
 fn is_bare(unit: &str) -> bool {
     ["", "1"].contains(&unit)
-}
-
-/// The role in words.
-fn role_name(role: Role) -> &'static str {
-    match role {
-        Role::Calibrated => "calibrated",
-        Role::Predicted => "predicted",
-        Role::Formula => "formula",
-    }
 }
 
 /// The marks that occur.
@@ -192,7 +185,7 @@ fn keys(values: &[&Value]) -> Vec<Key> {
 
 /// The numbers, with all significant digits.
 fn table(values: &[&Value]) -> Table {
-    let head = ["value", "model", "paper", "error", "unit", "role", "why it differs"];
+    let head = ["value", "model", "paper or formula", "error", "unit", "role", "why it differs"];
     let row = |value: &&Value| {
         vec![
             value.what.clone(),
@@ -200,7 +193,7 @@ fn table(values: &[&Value]) -> Table {
             value.published.map_or(String::new(), number),
             value.error_percent.map_or(String::new(), error),
             if is_bare(value.unit) { String::new() } else { value.unit.to_owned() },
-            role_name(value.role).to_owned(),
+            value.role.name().to_owned(),
             value.explanation.clone().unwrap_or_default(),
         ]
     };
