@@ -106,13 +106,18 @@ impl<N: Transport> AutoTransport<N> {
         })
     }
 
-    fn poll_near(&mut self, sink: &mut impl Sink, budget: usize) -> usize {
+    /// Name and value of the counters beside those of the two devices.
+    fn own_rows(&self) -> [(&'static str, u64); 3] {
         let (near, far) = self.links.counts();
-        let counts = [
+        [
             ("peers_by_shared_memory", near as u64),
             ("peers_by_network", far as u64),
             ("impostors_refused", self.conflict.refused),
-        ];
+        ]
+    }
+
+    fn poll_near(&mut self, sink: &mut impl Sink, budget: usize) -> usize {
+        let counts = self.own_rows();
         let Self { near, links, elsewhere, unwanted, superseded, rows, shown, .. } = self;
         let mut sink =
             NearSink { links, elsewhere, unwanted, superseded, rows, shown, counts, sink };
@@ -405,6 +410,12 @@ impl<N: Transport> Transport for AutoTransport<N> {
         self.near.wrong_keys() + self.far.wrong_keys()
     }
 
+    fn counters(&self, rows: &mut Vec<(&'static str, u64)>) {
+        rows.extend(self.own_rows());
+        self.far.counters(rows);
+        rows.extend(self.near.counter_rows().map(|(name, count)| (name_near(name), count)));
+    }
+
     fn wait_fd(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }
@@ -588,7 +599,7 @@ impl<S: Sink> Sink for FarSink<'_, S> {
 }
 
 /// Names of the shared memory's counters, distinct from those of the network.
-const NEAR_NAMES: [(&str, &str); 18] = [
+const NEAR_NAMES: [(&str, &str); 21] = [
     ("packets_sent", "shm_packets_sent"),
     ("packets_received", "shm_packets_received"),
     ("lane_full", "shm_lane_full"),
@@ -607,6 +618,9 @@ const NEAR_NAMES: [(&str, &str); 18] = [
     ("silent_connections", "shm_silent_connections"),
     ("silent_connections_closed", "shm_silent_connections_closed"),
     ("listener_pauses", "shm_listener_pauses"),
+    ("regions_mapped", "shm_regions_mapped"),
+    ("regions_attached", "shm_regions_attached"),
+    ("regions_by_packet", "shm_regions_by_packet"),
 ];
 
 fn name_near(name: &'static str) -> &'static str {

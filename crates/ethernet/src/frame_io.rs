@@ -85,6 +85,15 @@ pub struct IoCounters {
     /// Copies between the kernel's buffers and ours, in frames, sent and received. What a card
     /// transfers to or from a shared buffer is not a copy.
     pub copies: u64,
+    /// Frames for this function that AF_PACKET received because the XDP program left them to the
+    /// kernel: the interface's address has changed. Only AF_XDP counts them.
+    pub frames_past_xdp: u64,
+    /// Frames that left as segments of longer datagrams (UDP_SEGMENT).
+    pub frames_segmented: u64,
+    /// Frames that came in coalesced datagrams (UDP_GRO).
+    pub frames_coalesced: u64,
+    /// How often the kernel refused to segment or to coalesce, from when on it was not asked again.
+    pub segments_refused: u64,
 }
 
 impl IoCounters {
@@ -101,11 +110,15 @@ impl IoCounters {
             send_failed: self.send_failed + other.send_failed,
             receive_lost: self.receive_lost + other.receive_lost,
             copies: self.copies + other.copies,
+            frames_past_xdp: self.frames_past_xdp + other.frames_past_xdp,
+            frames_segmented: self.frames_segmented + other.frames_segmented,
+            frames_coalesced: self.frames_coalesced + other.frames_coalesced,
+            segments_refused: self.segments_refused + other.segments_refused,
         }
     }
 
     /// Name and value of each counter.
-    pub fn rows(&self) -> [(&'static str, u64); 10] {
+    pub fn rows(&self) -> [(&'static str, u64); 14] {
         [
             ("frames_sent", self.frames_sent),
             ("bytes_sent", self.bytes_sent),
@@ -117,6 +130,10 @@ impl IoCounters {
             ("send_failed", self.send_failed),
             ("receive_lost", self.receive_lost),
             ("copies", self.copies),
+            ("frames_past_xdp", self.frames_past_xdp),
+            ("frames_segmented", self.frames_segmented),
+            ("frames_coalesced", self.frames_coalesced),
+            ("segments_refused", self.segments_refused),
         ]
     }
 }

@@ -57,6 +57,22 @@ impl Links {
         ]
     }
 
+    /// The regions of peers in use, by the way that reaches them.
+    pub fn region_rows(&self) -> [(&'static str, u64); 3] {
+        let ups = self.slots.iter().flatten().filter_map(|link| link.up());
+        let [mut mapped, mut attached, mut by_packet] = [0; 3];
+        for ways in ups.map(Outbound::regions_by_way) {
+            mapped += ways[0];
+            attached += ways[1];
+            by_packet += ways[2];
+        }
+        [
+            ("regions_mapped", mapped),
+            ("regions_attached", attached),
+            ("regions_by_packet", by_packet),
+        ]
+    }
+
     // The table.
 
     /// Adds a link, and returns its number. `None`: there are [`LINKS`].

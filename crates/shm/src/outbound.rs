@@ -255,6 +255,11 @@ impl Outbound {
         )
     }
 
+    /// The peer's regions that were used: mapped, reached by the kernel's copies, and by packets.
+    pub fn regions_by_way(&self) -> [u64; 3] {
+        self.regions.by_way()
+    }
+
     /// The peer's answer to a question about a region: its index, key, length and whether it is
     /// writable.
     pub fn take_answer(&mut self, answer: (u16, u64, u64, bool), fd: Option<OwnedFd>) {

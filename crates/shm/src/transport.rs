@@ -56,9 +56,10 @@ impl ShmTransport {
     }
 
     /// Name and value of every counter and gauge, for monitoring.
-    pub fn counter_rows(&self) -> [(&'static str, u64); 18] {
+    pub fn counter_rows(&self) -> [(&'static str, u64); 21] {
         let [sent, lane_full, rings, mut kicks, mut violations, links, host] =
             self.links.counter_rows();
+        let [mapped, attached, by_packet] = self.links.region_rows();
         let [senders_kicked, parks, grants, polled, free, waiting] = self.lanes.counter_rows();
         let [refused, garbage, silent, closed, pauses] = self.connector.counter_rows();
         kicks.1 += senders_kicked.1;
@@ -67,7 +68,8 @@ impl ShmTransport {
         let wrong_keys = ("wrong_keys", self.regions.wrong_keys());
         [
             sent, received, lane_full, rings, kicks, parks, grants, wrong_keys, refused,
-            violations, links, polled, free, host, waiting, silent, closed, pauses,
+            violations, links, polled, free, host, waiting, silent, closed, pauses, mapped,
+            attached, by_packet,
         ]
     }
 
@@ -377,6 +379,10 @@ impl Transport for ShmTransport {
 
     fn wrong_keys(&self) -> u64 {
         self.regions.wrong_keys()
+    }
+
+    fn counters(&self, rows: &mut Vec<(&'static str, u64)>) {
+        rows.extend(self.counter_rows());
     }
 
     fn wait_fd(&self) -> BorrowedFd<'_> {

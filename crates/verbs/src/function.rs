@@ -77,6 +77,7 @@ impl Function {
     pub fn counters(&self) -> Counters {
         let mut counters = self.core.counters();
         counters.function.wrong_keys += self.transport.device_wrong_keys();
+        self.transport.device_counters(&mut counters.device);
         counters
     }
 

@@ -86,7 +86,7 @@ impl UdpIo {
             buffer_bytes,
             ask: [1; 2],
             turn: 0,
-            counters: IoCounters::default(),
+            counters: IoCounters { segments_refused: u64::from(!coalesces), ..Default::default() },
         })
     }
 
@@ -125,6 +125,7 @@ impl UdpIo {
                 {
                     // This route cannot segment: send frames one by one from now on.
                     self.segments = false;
+                    self.counters.segments_refused += 1;
                 }
                 Err(_) => {
                     // The frame counts as lost: the protocol retransmits it or gives the peer up.
@@ -200,7 +201,13 @@ impl UdpIo {
         };
         // SAFETY: `sent` is at most `count`.
         let frames = runs[..sent].iter().map(|run| unsafe { run.assume_init_ref() }.frames);
-        Ok(frames.sum())
+        let (mut all, mut segmented) = (0, 0);
+        for frames in frames {
+            all += frames;
+            segmented += if frames > 1 { frames } else { 0 };
+        }
+        self.counters.frames_segmented += segmented as u64;
+        Ok(all)
     }
 
     /// The frames from `first` on that can be one segmented datagram: to one peer, and of one
@@ -288,6 +295,7 @@ impl UdpIo {
             let segment = if self.coalesces { read_segment(&header.msg_hdr, slot) } else { None };
             for frame in bytes.chunks(segment.unwrap_or(length).max(1)) {
                 self.counters.bytes_received += frame.len() as u64;
+                self.counters.frames_coalesced += u64::from(segment.is_some());
                 frames += 1;
                 take(from, frame);
             }
@@ -333,6 +341,7 @@ impl UdpIo {
             let segment = if self.coalesces { read_segment(&header, &slot) } else { None };
             for frame in self.buffers[..length].chunks(segment.unwrap_or(length).max(1)) {
                 self.counters.bytes_received += frame.len() as u64;
+                self.counters.frames_coalesced += u64::from(segment.is_some());
                 frames += 1;
                 take(peer, frame);
             }

@@ -88,6 +88,7 @@ pub trait DynTransport: std::marker::Send {
 
     fn now(&self) -> Instant;
     fn device_wrong_keys(&self) -> u64;
+    fn device_counters(&self, rows: &mut Vec<(&'static str, u64)>);
     fn wakeup_fd(&self) -> BorrowedFd<'_>;
     fn arm_wakeup(&mut self) -> bool;
     fn sleep_until_wakeup(&mut self, timeout: Option<Duration>) -> Result<()>;
@@ -222,6 +223,10 @@ impl<T: Transport> DynTransport for T {
 
     fn now(&self) -> Instant {
         Transport::now(self)
+    }
+
+    fn device_counters(&self, rows: &mut Vec<(&'static str, u64)>) {
+        self.counters(rows);
     }
 
     fn device_wrong_keys(&self) -> u64 {
