@@ -117,7 +117,7 @@ fn host_memory_and_back() {
 
 /// A host chunk that was read is the sender's again: without any credit in the pool the lane carries
 /// many times what the host chunks hold, and is full at the same length each time.
-// shows: D-16, D-17, D-19
+// shows: D-16, D-19
 #[test]
 fn host_chunks_come_back() {
     for start in [0, u64::MAX - 20] {
