@@ -24,7 +24,7 @@ fn all_hold(report: &Report) {
 /// Round trips: both published times follow with one constant each. Interrupts cause the order of
 /// magnitude between them: without the interrupt gap TCP/IP is within a factor of two for the same
 /// programs. Libraries without numbers in the paper are only named.
-// shows: H-26, H-28, B-22, B-27
+// shows: H-26, H-28, B-22
 #[test]
 fn round_trips() {
     let report = run("fig7");

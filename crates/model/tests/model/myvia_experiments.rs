@@ -79,14 +79,27 @@ fn m_via() {
     all_hold(&report);
 }
 
-/// Poor locality costs Berkeley VIA's cache the published range for most lengths, and MyVIA
-/// nothing. A table on the NIC fills up at some point.
+/// Poor locality costs Berkeley VIA's cache what the paper says, 10 to 40 %, for messages of 512 B,
+/// and of 2 KB from regions of twice the cache on. It costs longer messages less, and none more.
+/// It costs MyVIA nothing. A table on the NIC fills up at some point.
 // shows: B-14, B-15
 #[test]
 fn translation() {
     let report = run("tlb");
-    assert!((3.0..15.0).contains(&value(&report, "poor locality, least")));
-    assert!((25.0..50.0).contains(&value(&report, "poor locality, greatest")));
+    let loss = |length: u32, region: &str| {
+        value(&report, &format!("{length} B, region {region} times the cache: loss"))
+    };
+    let mut shorter = [100.0; 3];
+    for length in [512, 2048, 4096, 8192] {
+        let losses = ["1.5", "2", "4"].map(|region| loss(length, region));
+        assert!(losses.is_sorted() && losses[2] <= 40.0, "{length} B: {losses:?}");
+        assert!(losses.iter().zip(shorter).all(|(&here, there)| here < there), "{length} B");
+        shorter = losses;
+    }
+    assert!(loss(512, "1.5") >= 10.0 && loss(2048, "2") >= 10.0);
+    // The least and the greatest of all. The report says why the least is less than published.
+    assert!((3.8..4.2).contains(&value(&report, "poor locality, least")));
+    assert!((31.0..33.0).contains(&value(&report, "poor locality, greatest")));
     assert_eq!(value(&report, "MyVIA, interrupts"), 0.0);
     all_hold(&report);
 }
