@@ -100,7 +100,8 @@ fn receive_without_calls<Io: FrameIo<Path = Mac>>(
 #[test]
 fn frames_get_in_without_a_call_and_with_one_copy() {
     receive_without_calls(&Network::pair(Carrier::Packet), packet);
-    receive_without_calls(&Network::pair(Carrier::Xdp), xdp);
+    let far = receive_without_calls(&Network::pair(Carrier::Xdp), xdp);
+    assert_eq!(far.counters().frames_past_xdp, 0, "all came by AF_XDP");
 }
 
 /// A received frame lies in the memory that the kernel wrote to: a mapping of the packet socket's
