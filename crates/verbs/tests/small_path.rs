@@ -204,7 +204,9 @@ fn watched(mode: &str) -> ! {
                 "one call" => drop(unsafe { libc::getppid() }),
                 "one call of another thread" => {
                     CALL.store(true, Ordering::Relaxed);
-                    while CALL.load(Ordering::Relaxed) {}
+                    while CALL.load(Ordering::Relaxed) {
+                        std::hint::spin_loop();
+                    }
                 }
                 "one allocation" => drop(std::hint::black_box(Box::new(round))),
                 _ => {}

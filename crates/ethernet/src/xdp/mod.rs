@@ -66,7 +66,7 @@ pub struct XdpIo {
     queues: Vec<Queue>,
     /// Frames for all functions: the program leaves these to the kernel's stack, and this socket
     /// receives them.
-    side: PacketIo,
+    side: Box<PacketIo>,
     umem: Umem,
     /// Free chunks for sending.
     free: Vec<u64>,
@@ -142,7 +142,7 @@ impl XdpIo {
         Ok(XdpIo {
             _attached: attached,
             queues,
-            side: PacketIo::open(interface, function)?,
+            side: Box::new(PacketIo::open(interface, function)?),
             umem,
             free,
             mode,
