@@ -106,13 +106,18 @@ impl<N: Transport> AutoTransport<N> {
         })
     }
 
-    fn poll_near(&mut self, sink: &mut impl Sink, budget: usize) -> usize {
+    /// Name and value of the counters beside those of the two devices.
+    fn own_rows(&self) -> [(&'static str, u64); 3] {
         let (near, far) = self.links.counts();
-        let counts = [
+        [
             ("peers_by_shared_memory", near as u64),
             ("peers_by_network", far as u64),
             ("impostors_refused", self.conflict.refused),
-        ];
+        ]
+    }
+
+    fn poll_near(&mut self, sink: &mut impl Sink, budget: usize) -> usize {
+        let counts = self.own_rows();
         let Self { near, links, elsewhere, unwanted, superseded, rows, shown, .. } = self;
         let mut sink =
             NearSink { links, elsewhere, unwanted, superseded, rows, shown, counts, sink };
@@ -384,6 +389,14 @@ impl<N: Transport> Transport for AutoTransport<N> {
 
     fn wrong_keys(&self) -> u64 {
         self.near.wrong_keys() + self.far.wrong_keys()
+    }
+
+    fn counters(&self, rows: &mut Vec<(&'static str, u64)>) {
+        rows.extend(self.own_rows());
+        self.far.counters(rows);
+        let near = self.near.counter_rows();
+        let named = near_names(&near).iter().zip(near);
+        rows.extend(named.map(|(name, (_, count))| (name.as_str(), count)));
     }
 
     fn wait_fd(&self) -> BorrowedFd<'_> {

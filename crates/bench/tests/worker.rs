@@ -15,16 +15,29 @@ struct Worker {
     answers: BufReader<ChildStdout>,
 }
 
-/// Starts an in-house contender on CPUs 0 and 1; `None` if the machine has only one.
-fn start(name: &str) -> Option<Worker> {
+/// Fails the test, which says that it did not run, unless there are CPUs 0 and 1.
+#[track_caller]
+fn need_two_cpus() {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    assert!(cpus >= 2, "NOT RUN: two processes need two CPUs");
+}
+
+/// Fails the test, which says that it did not run, without the right to make namespaces.
+#[track_caller]
+fn need_root() {
+    // SAFETY: has no arguments and cannot fail.
+    let is_root = unsafe { libc::geteuid() } == 0;
+    assert!(is_root, "NOT RUN: namespaces need root");
+}
+
+/// Starts an in-house contender on CPUs 0 and 1.
+fn start(name: &str) -> Worker {
     start_on(name, None)
 }
 
 /// As [`start`], between the two sides of a network if there is one.
-fn start_on(name: &str, network: Option<&Network>) -> Option<Worker> {
-    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
-        return None;
-    }
+fn start_on(name: &str, network: Option<&Network>) -> Worker {
+    need_two_cpus();
     let mut command = Command::new(env!("CARGO_BIN_EXE_bellwire-bench"));
     command.args(["worker", name, "0", "1"]);
     command.stdin(Stdio::piped()).stderr(Stdio::null()).stdout(Stdio::piped());
@@ -34,7 +47,7 @@ fn start_on(name: &str, network: Option<&Network>) -> Option<Worker> {
     };
     let mut child = child.expect("the benchmark's own program");
     let (orders, output) = (child.stdin.take(), child.stdout.take());
-    Some(Worker { child, orders, answers: BufReader::new(output.expect("piped")) })
+    Worker { child, orders, answers: BufReader::new(output.expect("piped")) }
 }
 
 impl Worker {
@@ -81,6 +94,7 @@ fn exists(pid: u32) -> bool {
 /// ends with its followers when its input ends.
 #[test]
 fn in_house_contenders_answer_and_end() {
+    let mut refused = None;
     for name in ["line", "ring", "memcpy", "memcpy-nt", "copy-straight", "copy-through"]
         .into_iter()
         .chain([
@@ -92,10 +106,11 @@ fn in_house_contenders_answer_and_end() {
             "bellwire-fan-in",
         ])
     {
-        let Some(mut worker) = start(name) else { return };
+        let mut worker = start(name);
         let ready = worker.answer();
         if name == "attach" && ready.starts_with("unable ") {
-            continue; // The kernel may refuse cross-memory attach; the report then says so.
+            refused = Some(ready); // The kernel may refuse cross-memory attach.
+            continue;
         }
         let ops = ready.strip_prefix("ready ").unwrap_or_else(|| panic!("{name}: {ready}"));
         let followers = children_of(worker.child.id());
@@ -109,6 +124,7 @@ fn in_house_contenders_answer_and_end() {
         assert!(worker.child.wait().expect("a child").success(), "{name} did not end well");
         assert!(!followers.into_iter().any(exists), "{name} left a follower behind");
     }
+    assert_eq!(refused, None, "NOT RUN: attach");
 }
 
 /// The paper's two experiments and its peer run between two namespaces. The same program measures
@@ -117,12 +133,10 @@ fn in_house_contenders_answer_and_end() {
 // shows: B-22, H-26, H-27
 #[test]
 fn the_network_is_measured_as_tcp_is() {
-    let is_root = rustix::process::geteuid().is_root();
-    assert!(is_root, "NOT RUN: namespaces need root");
+    need_root();
     for name in ["tcp", "bellwire-eth-packet", "bellwire-eth-xdp", "bellwire-udp"] {
         let network = Network::new(1500, false).expect("namespaces and a wire");
-        let worker = start_on(name, Some(&network));
-        let mut worker = worker.expect("NOT RUN: two processes need two CPUs");
+        let mut worker = start_on(name, Some(&network));
         let ready = worker.answer();
         assert!(ready.starts_with("ready "), "{name}: {ready}");
         let mut measure = |op: &str, bytes: usize, count: u64| {
@@ -149,11 +163,8 @@ fn the_network_is_measured_as_tcp_is() {
 /// last process.
 #[test]
 fn networks_end_with_the_benchmark() {
-    let is_root = rustix::process::geteuid().is_root();
-    if !is_root || std::thread::available_parallelism().map_or(1, usize::from) < 2 {
-        eprintln!("not run: namespaces need root, and two processes two CPUs");
-        return;
-    }
+    need_root();
+    need_two_cpus();
     let named = || std::fs::read_dir("/run/netns").map_or(0, Iterator::count);
     let before = named();
     let mut bench = Command::new(env!("CARGO_BIN_EXE_bellwire-bench"))
@@ -177,7 +188,7 @@ fn networks_end_with_the_benchmark() {
 /// A killed leader ends its followers too, even while they wait for their next order.
 #[test]
 fn followers_end_with_their_leader() {
-    let Some(mut worker) = start("ring") else { return };
+    let mut worker = start("ring");
     assert_eq!(worker.answer(), "ready latency rate fan_in");
     let followers = children_of(worker.child.id());
     assert_eq!(followers.len(), 8);
@@ -189,12 +200,12 @@ fn followers_end_with_their_leader() {
 /// An invalid order is refused with a sentence, and so is an unknown contender.
 #[test]
 fn nonsense_is_refused() {
-    let Some(mut worker) = start("line") else { return };
+    let mut worker = start("line");
     worker.answer();
     assert!(worker.ask("run latency 8").starts_with("error expected `run OP BYTES COUNT`"));
     assert!(!worker.child.wait().expect("a child").success());
 
-    let mut worker = start("no-such").expect("two CPUs");
+    let mut worker = start("no-such");
     assert_eq!(worker.answer(), "");
     assert!(!worker.child.wait().expect("a child").success());
 }

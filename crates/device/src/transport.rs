@@ -129,6 +129,7 @@ pub trait Sink {
 /// | faster messages | `send_message` |
 /// | batches | `carries_batches` |
 /// | direct access | `allocate`, `export`, `retract`, `put`, `get`, `atomic`, `wrong_keys` |
+/// | counters of its own | `counters` |
 /// | simulated time | `now`, `seed`, `standstill` |
 ///
 /// # A complete device
@@ -299,6 +300,14 @@ pub trait Transport: Send {
     /// The number of invalid keys in peers' requests, as far as the device itself sees them.
     fn wrong_keys(&self) -> u64 {
         0
+    }
+
+    // Counters.
+
+    /// Adds name and value of each of the device's counters, the same as [`Sink::tick`] gets, as
+    /// they are now. They also tell which way was taken, where a device has several.
+    fn counters(&self, rows: &mut Vec<(&'static str, u64)>) {
+        let _ = rows;
     }
 
     // Simulated time.

@@ -85,6 +85,16 @@ bellwire_protocol::counters! {
         /// Copies between the kernel's buffers and ours, in frames, sent and received. What a card
         /// transfers to or from a shared buffer is not a copy.
         copies,
+        /// Frames for this function that AF_PACKET received because the XDP program left them to
+        /// the kernel: the interface's address has changed. Only AF_XDP counts them.
+        frames_past_xdp,
+        /// Frames that left as segments of longer datagrams (UDP_SEGMENT).
+        frames_segmented,
+        /// Frames that came in coalesced datagrams (UDP_GRO).
+        frames_coalesced,
+        /// How often the kernel refused to segment or to coalesce. From then on it is not asked
+        /// again.
+        segments_refused,
     }
 }
 

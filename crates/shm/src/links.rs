@@ -43,6 +43,13 @@ pub struct Links {
 }
 
 impl Links {
+    /// The regions of peers in use: mapped, reached by the kernel's copies, and by packets.
+    pub fn regions_by_way(&self) -> [u64; 3] {
+        let ups = self.slots.iter().flatten().filter_map(|link| link.up());
+        let add = |[a, b, c]: [u64; 3], [d, e, f]: [u64; 3]| [a + d, b + e, c + f];
+        ups.map(|up| up.regions.by_way()).fold([0; 3], add)
+    }
+
     // The table.
 
     /// Adds a link, and returns its number. `None`: there are [`LINKS`].

@@ -71,6 +71,20 @@ impl RemoteRegions {
         RemoteRegions { peer, pid, process: None, board, used: Vec::new() }
     }
 
+    /// The regions that were used: mapped, reached by the kernel's copies, and by packets.
+    pub fn by_way(&self) -> [u64; 3] {
+        let mut counts = [0; 3];
+        for reach in self.used.iter().flatten() {
+            match reach {
+                Reach::Asked { .. } => {}
+                Reach::Mapped { .. } => counts[0] += 1,
+                Reach::Attached { .. } => counts[1] += 1,
+                Reach::ByPacket { .. } => counts[2] += 1,
+            }
+        }
+        counts
+    }
+
     /// The fast path: the part of the region, if it is mapped, its key still valid, and the access
     /// allowed.
     #[inline(always)]

@@ -56,9 +56,10 @@ impl ShmTransport {
     }
 
     /// Name and value of every counter and gauge, for monitoring.
-    pub fn counter_rows(&self) -> [(&'static str, u64); 18] {
+    pub fn counter_rows(&self) -> [(&'static str, u64); 21] {
         let ShmTransport { links, lanes, connector, .. } = self;
         let pending = &connector.pending;
+        let [mapped, attached, by_packet] = links.regions_by_way();
         [
             ("packets_sent", links.packets),
             ("packets_received", self.packets_received),
@@ -78,6 +79,9 @@ impl ShmTransport {
             ("silent_connections", pending.count() as u64),
             ("silent_connections_closed", pending.closed),
             ("listener_pauses", pending.pauses),
+            ("regions_mapped", mapped),
+            ("regions_attached", attached),
+            ("regions_by_packet", by_packet),
         ]
     }
 
@@ -387,6 +391,10 @@ impl Transport for ShmTransport {
 
     fn wrong_keys(&self) -> u64 {
         self.regions.wrong_keys
+    }
+
+    fn counters(&self, rows: &mut Vec<(&'static str, u64)>) {
+        rows.extend(self.counter_rows());
     }
 
     fn wait_fd(&self) -> BorrowedFd<'_> {

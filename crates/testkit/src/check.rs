@@ -4,7 +4,8 @@ use crate::attack::{From, Numbers, amplify, here, places, steal};
 use crate::conformance::child::{Process, told};
 use crate::conformance::{Fixture, Named, Stage, find, patience, process, run, stage};
 use crate::crash::Residue;
-use crate::network::{Carrier, hub};
+use crate::network::traffic::Traffic;
+use crate::network::{Carrier, Network, hub};
 use crate::stranger;
 use bellwire::{Device, DeviceOptions, Result};
 
@@ -19,6 +20,8 @@ pub const NO_MAPPING_STAYS: &str = "no mapping stays";
 pub const NO_DELIVERY_IS_GUESSED: &str = "no delivery is guessed";
 /// A check outside the suite: on a hub, by AF_XDP, a bystander takes no frames of others.
 pub const A_BYSTANDER_KEEPS_OUT: &str = "a bystander keeps out";
+/// A check outside the suite: where AF_XDP was asked for, all messages come by it.
+pub const ALL_BY_XDP: &str = "all by AF_XDP";
 
 /// Checks outside the suite: those of strangers.
 pub const STRANGERS: [(&str, fn()); 3] = [
@@ -43,7 +46,8 @@ pub const ATTACKS: [(&str, fn()); 7] = [
 pub fn succeeds(check: &str, fault: Option<&str>) -> bool {
     // A check that hangs shows the fault too, and needs only a short limit. A network needs 5 s to
     // find that a peer is gone.
-    let needs_time = [NO_DELIVERY_IS_GUESSED, A_BYSTANDER_KEEPS_OUT, "many silent connections"];
+    let needs_time =
+        [NO_DELIVERY_IS_GUESSED, A_BYSTANDER_KEEPS_OUT, ALL_BY_XDP, "many silent connections"];
     let is_slow = needs_time.contains(&check) || ATTACKS.iter().any(|(known, _)| *known == check);
     let limit = if is_slow { "30000" } else { "4000" };
     let mut environment = vec![(CHECK, check), (patience::LIMIT, limit)];
@@ -56,6 +60,7 @@ pub fn play() {
     match told(CHECK).as_str() {
         NO_MAPPING_STAYS => no_mapping_stays(),
         NO_DELIVERY_IS_GUESSED => run(process::a_silent_peer, &OverUdp::new()),
+        ALL_BY_XDP => all_goes_by_xdp(),
         A_BYSTANDER_KEEPS_OUT => hub::a_bystander_keeps_out(Carrier::Xdp),
         name if let Some((_, check)) = STRANGERS.iter().find(|(known, _)| *known == name) => {
             check()
@@ -80,6 +85,13 @@ fn no_mapping_stays() {
             .expect("room");
     }
     assert_eq!(Residue::count("nobody"), before);
+}
+
+/// Messages both ways between two hosts. The stage asserts the way.
+fn all_goes_by_xdp() {
+    let network = Network::pair(Carrier::Xdp);
+    let mut stage = network.stage();
+    Traffic::both_ways(20).finish(&mut stage);
 }
 
 /// Two loopback addresses that only this process uses.

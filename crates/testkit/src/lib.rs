@@ -61,6 +61,7 @@ pub mod fuzz;
 #[cfg(feature = "steps")]
 pub mod hostile;
 pub mod loopback;
+pub mod mapping;
 pub mod network;
 pub mod stranger;
 

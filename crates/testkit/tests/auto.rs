@@ -5,7 +5,7 @@ use bellwire_testkit::conformance::bytes::pattern;
 use bellwire_testkit::conformance::child::{DEVICE, PEER, Process, ROLE};
 use bellwire_testkit::conformance::stage::{A, B};
 use bellwire_testkit::conformance::{self, Fixture, Node, Patience, Stage};
-use bellwire_testkit::network::{Carrier, Network, WIRE, ip_of};
+use bellwire_testkit::network::{Carrier, Network, WIRE, assert_frames_by, ip_of};
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 use std::time::Duration;
@@ -54,6 +54,16 @@ impl Fixture for Auto {
 
     fn name(&self) -> Option<&str> {
         Some(&self.other)
+    }
+
+    /// Peers of the near fixture are reached by memory only, and their regions by no packet.
+    fn assert_way(&self, node: &Node) {
+        if self.mixed {
+            return assert_frames_by(Carrier::Udp, node);
+        }
+        for name in ["peers_by_network", "shm_regions_by_packet"] {
+            assert_eq!(node.device_counter(name), Some(0), "{name}: {}", node.device.describe());
+        }
     }
 }
 
@@ -170,7 +180,7 @@ fn all_talk(stage: &mut Stage<'_>) {
 /// Each pair of peers takes the way that both can take, and reports it.
 #[test]
 fn each_peer_is_reached_by_its_own_way() {
-    let fixture = Auto::new(false);
+    let fixture = Auto::new(true);
     let nodes = ["auto:udp", "auto:udp", "udp", "auto:udp"].into_iter().enumerate();
     let open = |(number, kind): (usize, &str)| {
         let device = fixture.node(kind, number as u32, &DeviceOptions::default());
@@ -190,7 +200,7 @@ fn each_peer_is_reached_by_its_own_way() {
 /// that comes again as another kind is reached by the other way.
 #[test]
 fn the_way_is_found_anew_for_each_life() {
-    let fixture = Auto::new(false);
+    let fixture = Auto::new(true);
     let options = DeviceOptions::default();
     let near = fixture.node("auto:udp", 0, &options).expect("a node opens");
     let nodes = vec![Node::of(near, 0, &Default::default())];

@@ -4,7 +4,7 @@
 //! with the fault it must fail.
 
 use bellwire_testkit::check::{
-    A_BYSTANDER_KEEPS_OUT, NO_DELIVERY_IS_GUESSED, NO_MAPPING_STAYS, succeeds,
+    A_BYSTANDER_KEEPS_OUT, ALL_BY_XDP, NO_DELIVERY_IS_GUESSED, NO_MAPPING_STAYS, succeeds,
 };
 
 /// `fault` must make `check` fail.
@@ -121,6 +121,12 @@ fn a_listener_that_never_rests() {
 #[test]
 fn an_uncompared_destination() {
     notices(A_BYSTANDER_KEEPS_OUT, "every-station");
+}
+
+/// The XDP program takes no frame, and AF_PACKET receives all of them in its place.
+#[test]
+fn a_silent_fallback() {
+    notices(ALL_BY_XDP, "xdp-takes-none");
 }
 
 /// A link may be taken over from another address than its peer's.

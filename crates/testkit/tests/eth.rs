@@ -10,7 +10,7 @@ use bellwire_ethernet::testing::{enter_new_namespace, ip, thread_number};
 use bellwire_testkit::conformance::child::Process;
 use bellwire_testkit::conformance::{self, Fixture, Node, Patience, Stage};
 use bellwire_testkit::network::hub::a_bystander_keeps_out;
-use bellwire_testkit::network::{Carrier, assert_way};
+use bellwire_testkit::network::{Carrier, assert_frames_by, assert_way};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -74,6 +74,12 @@ impl Fixture for Bridged {
 
     fn assert_opened(&self, device: &Device) {
         assert_way(device, self.way);
+    }
+
+    fn assert_way(&self, node: &Node) {
+        // A device has AF_XDP for one function. Its others say that they go by AF_PACKET.
+        let carrier = if self.way == "xdp" { Carrier::Xdp } else { Carrier::Packet };
+        assert_frames_by(carrier, node);
     }
 }
 
@@ -169,7 +175,7 @@ fn sixteen_nodes_all_to_all() {
 #[test]
 fn other_drivers_carry_frames_too() {
     for way in ["packet", "xdp"] {
-        let network = Bridged::new("packet", 1500);
+        let network = Bridged::new(way, 1500);
         network.plug_in(0);
         ip("link add link n0 m0 type macvlan mode bridge\n\
             link add link n0 m1 type macvlan mode bridge\n\
@@ -333,7 +339,7 @@ fn poll_until(over: &AtomicBool, function: &mut Function) {
 fn tcp_and_messages_share_an_interface() {
     const MESSAGES: u64 = 2_000;
     const BYTES: usize = 1 << 20;
-    for way in ["xdp", "packet"] {
+    for (way, carrier) in [("xdp", Carrier::Xdp), ("packet", Carrier::Packet)] {
         let name = |interface: &str| format!("eth:{interface}?io={way}");
         two_hosts(
             |over, tell| {
@@ -358,12 +364,16 @@ fn tcp_and_messages_share_an_interface() {
                         next += 1;
                         node.receive(8, 0);
                     }
+                    assert_frames_by(carrier, &node);
+                    let received = node.device_counter("frames_received").expect("it is counted");
+                    assert!(received >= MESSAGES, "{received} frames");
                     poll_until(over, &mut node.function);
                 });
             },
             |there| {
                 let mut node =
                     Node::of(Device::open(&name("near")).unwrap(), 0, &Default::default());
+                assert_way(&node.device, way);
                 let to = bellwire::Address::new(there, 0, 1);
                 let pair = node.queue_pair;
                 std::thread::scope(|scope| {

@@ -3,15 +3,17 @@
 //! receive that the HPCL paper compares itself with. (`bellwire-bench network` measures their
 //! time.) The tests make their networks themselves, for which they need root and iproute2.
 
-use bellwire::{Device, Error, Message, Operation, Wait};
+use bellwire::{Address, Device, Error, Inbox, Message, Operation, QueuePair, View, Wait};
 use bellwire_ethernet::frame_io::FrameIo;
 use bellwire_ethernet::interface::Interface;
 use bellwire_ethernet::link_header::Mac;
 use bellwire_ethernet::packet::PacketIo;
 use bellwire_ethernet::xdp::{Mode, XdpIo};
-use bellwire_testkit::conformance::{Node, Patience};
+use bellwire_testkit::conformance::{Node, Patience, Stage};
+use bellwire_testkit::mapping;
 use bellwire_testkit::network::command::bellwire;
 use bellwire_testkit::network::{Carrier, Network, WIRE};
+use std::collections::HashSet;
 use std::io::Read;
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsRawFd;
@@ -98,7 +100,8 @@ fn receive_without_calls<Io: FrameIo<Path = Mac>>(
 #[test]
 fn frames_get_in_without_a_call_and_with_one_copy() {
     receive_without_calls(&Network::pair(Carrier::Packet), packet);
-    receive_without_calls(&Network::pair(Carrier::Xdp), xdp);
+    let far = receive_without_calls(&Network::pair(Carrier::Xdp), xdp);
+    assert_eq!(far.counters().frames_past_xdp, 0, "all came by AF_XDP");
 }
 
 /// A received frame lies in the memory that the kernel wrote to: a mapping of the packet socket's
@@ -111,20 +114,61 @@ fn frames_are_handed_out_of_the_ring() {
     let (mut near, _) = open(&network, 0, packet);
     let (_, to) = open(&network, 1, |_| Ok(()));
     send(&mut near, to);
-    let maps = std::fs::read_to_string("/proc/self/maps").expect("this process's mappings");
     let (mut seen, mut patience) = (0, Patience::new());
     while seen < FRAMES {
         far.receive(64, |_, frame| {
-            let at = frame.as_ptr() as usize;
-            let mapping = maps.lines().find(|line| {
-                let range = line.split_whitespace().next().and_then(|range| range.split_once('-'));
-                let ends = range.map(|(a, b)| [a, b].map(|end| usize::from_str_radix(end, 16)));
-                matches!(ends, Some([Ok(start), Ok(end)]) if (start..end).contains(&at))
-            });
-            assert!(mapping.is_some_and(|line| line.contains("socket:[")), "{mapping:?}");
+            let mapping = mapping::of(frame.as_ptr() as usize);
+            assert!(mapping.contains("socket:["), "{mapping}");
             seen += 1;
         });
         patience.spend(|| format!("{seen} frames"));
+    }
+}
+
+/// Notes where messages lie that it is shown.
+struct Places(Vec<usize>);
+
+impl Inbox for Places {
+    fn message(&mut self, _: QueuePair, _: Address, _: Option<u64>, view: View<'_>) -> bool {
+        self.0.push(view.as_ptr() as usize);
+        true
+    }
+}
+
+/// A message that is shown in place lies in the frame that the kernel wrote: in the mapped ring of
+/// the packet socket, or in the memory that AF_XDP shares, which has a chunk for each frame.
+// shows: H-20, H-21
+#[test]
+fn messages_are_shown_in_the_frame() {
+    const MESSAGES: usize = 100;
+    /// The shorter of the chunk lengths of AF_XDP.
+    const CHUNK: usize = 2048;
+    for carrier in [Carrier::Packet, Carrier::Xdp] {
+        let network = Network::pair(carrier);
+        let mut stage = network.stage();
+        let (pair, to) = (stage.nodes[0].queue_pair, stage.nodes[1].address());
+        let mut places = Places(Vec::new());
+        for number in 0..MESSAGES {
+            let send = Message::inline(&[7; 64]).to(to).unsignaled();
+            stage.nodes[0].function.post_send(pair, send).expect("room");
+            let mut patience = Patience::new();
+            while places.0.len() <= number {
+                stage.nodes[0].function.progress().expect("progress");
+                let node = &mut stage.nodes[1];
+                let done = node.function.poll_with(node.completions, &mut places);
+                assert!(done.expect("a queue").is_none());
+                patience.spend(|| format!("message {number} is not shown"));
+            }
+        }
+        let mappings: HashSet<String> = places.0.iter().map(|&place| mapping::of(place)).collect();
+        assert_eq!(mappings.len(), 1, "{mappings:?}");
+        let mapping = mappings.iter().next().expect("one");
+        if carrier == Carrier::Packet {
+            assert!(mapping.contains("socket:["), "{mapping}");
+        } else {
+            let chunks: HashSet<usize> = places.0.iter().map(|place| place / CHUNK).collect();
+            assert_eq!(chunks.len(), MESSAGES, "a chunk for each frame: {:x?}", places.0);
+        }
     }
 }
 
@@ -139,8 +183,7 @@ fn datagrams(network: &Network, host: usize) -> u64 {
 }
 
 /// Messages between two nodes of a network, one at a time.
-fn ping_pong(network: &Network, rounds: u64) {
-    let mut stage = network.stage();
+fn ping_pong(stage: &mut Stage<'_>, rounds: u64) {
     let addresses = [0, 1].map(|node: usize| stage.nodes[node].address());
     for round in 0..rounds {
         let (from, to) = if round % 2 == 0 { (0, 1) } else { (1, 0) };
@@ -157,24 +200,57 @@ fn ping_pong(network: &Network, rounds: u64) {
     }
 }
 
-/// Frames of `eth` leave the kernel in the link layer and never reach its network stack, by either
-/// way. Those of `udp`, the variant through the stack's soft interrupt, all do.
+/// Frames of `eth` leave the kernel in the link layer and never reach its network stack. No
+/// protocol of it gets one, and none is left for it to drop. By AF_XDP not even another packet
+/// socket of the host gets one. Those of `udp`, the variant through the stack's soft interrupt, all
+/// pass the stack.
 // shows: H-24, B-24
 #[test]
 fn frames_do_not_pass_the_stack() {
     const ROUNDS: u64 = 200;
     for carrier in [Carrier::Packet, Carrier::Xdp, Carrier::Udp] {
         let network = Network::pair(carrier);
+        let mut stage = network.stage();
         // Lets the datagrams pass that a new interface causes by itself.
-        ping_pong(&network, 2);
-        let before = datagrams(&network, 1);
-        ping_pong(&network, ROUNDS);
-        let passed = datagrams(&network, 1) - before;
+        ping_pong(&mut stage, 2);
+        let before = [datagrams(&network, 1), network.frames_unwanted(1, WIRE)];
+        ping_pong(&mut stage, ROUNDS);
+        let after = [datagrams(&network, 1), network.frames_unwanted(1, WIRE)];
+        let [passed, unwanted] = [0, 1].map(|count: usize| after[count] - before[count]);
         if carrier == Carrier::Udp {
             assert!(passed >= ROUNDS / 2, "{passed} datagrams of {ROUNDS} messages");
-        } else {
-            assert!(passed < ROUNDS / 10, "{passed} datagrams beside {ROUNDS} messages");
+            continue;
         }
+        assert!(passed < ROUNDS / 10, "{passed} datagrams beside {ROUNDS} messages");
+        assert!(unwanted < ROUNDS / 10, "{unwanted} frames reached the end of the stack");
+
+        // Another socket for frames of our EtherType and this function.
+        let (mut observer, _) = open(&network, 1, |interface| PacketIo::open(interface, 0));
+        ping_pong(&mut stage, ROUNDS);
+        let mut seen = 0;
+        while observer.receive(64, |_, _| seen += 1) > 0 {}
+        if carrier == Carrier::Xdp {
+            assert_eq!(seen, 0, "frames were left to the kernel");
+        } else {
+            // The control: it sees frames that AF_XDP does not take.
+            assert!(seen >= ROUNDS / 2, "{seen} frames of {ROUNDS} messages");
+        }
+    }
+}
+
+/// The control for the test above: where no device is open, frames of our EtherType reach the end
+/// of the stack, and the kernel counts each.
+#[test]
+fn frames_without_a_device_reach_the_end_of_the_stack() {
+    let network = Network::pair(Carrier::Packet);
+    let (mut near, _) = open(&network, 0, packet);
+    let (_, to) = open(&network, 1, |_| Ok(()));
+    let before = network.frames_unwanted(1, WIRE);
+    let mut patience = Patience::new();
+    // Frames that an interface sends before it runs are lost.
+    while network.frames_unwanted(1, WIRE) < before + FRAMES as u64 {
+        send(&mut near, to);
+        patience.spend(|| "the kernel counts none".into());
     }
 }
 
@@ -278,6 +354,14 @@ fn nobody_sleeps_for_a_message_that_is_there() {
     }
 }
 
+/// Whether the descriptor that a function waits at is readable within some milliseconds.
+fn is_readable(node: &Node, patience_ms: i32) -> bool {
+    let fd = node.function.wait_fd().as_raw_fd();
+    let mut fds = [libc::pollfd { fd, events: libc::POLLIN, revents: 0 }];
+    // SAFETY: one entry, which is ours.
+    unsafe { libc::poll(fds.as_mut_ptr(), 1, patience_ms) > 0 }
+}
+
 /// The operations of HPCL's character device in their present form. Open: a function, which belongs
 /// to its opener alone. Ioctl: the kernel's data of the interface. Mmap: the receive ring. Poll: a
 /// descriptor that is readable when there is something. Release: dropping the function, after which
@@ -298,12 +382,6 @@ fn the_operations_of_a_device() {
         let interface = network.hosts[1].run(|| Interface::find(WIRE)).expect("it is there");
         assert!(interface.is_up && interface.mtu == 1500);
 
-        let readable = |node: &Node, patience_ms: i32| {
-            let fd = node.function.wait_fd().as_raw_fd();
-            let mut fds = [libc::pollfd { fd, events: libc::POLLIN, revents: 0 }];
-            // SAFETY: one entry, which is ours.
-            unsafe { libc::poll(fds.as_mut_ptr(), 1, patience_ms) > 0 }
-        };
         let to = stage.nodes[1].address();
         // The first message makes the link.
         for number in 0..3 {
@@ -318,7 +396,7 @@ fn the_operations_of_a_device() {
             stage.nodes[0].function.post_send(pair, send).expect("room");
             loop {
                 stage.nodes[0].function.progress().expect("progress");
-                if readable(&stage.nodes[1], 1)
+                if is_readable(&stage.nodes[1], 1)
                     && let Some(done) = stage.nodes[1].poll()
                 {
                     assert_eq!((done.context, done.length), (number, 8));
@@ -333,8 +411,44 @@ fn the_operations_of_a_device() {
     }
 }
 
-/// A buffer for each message costs an allocation and a copy each. The ring allocates none, and
-/// hands out the memory that the kernel wrote.
+/// What `FRAMES` messages cost the function that receives them, by its device's own counter of
+/// copies and by the allocator: copies and allocations.
+fn cost_of_receiving(carrier: Carrier) -> [u64; 2] {
+    let network = Network::pair(carrier);
+    let mut stage = network.stage();
+    let (pair, to) = (stage.nodes[0].queue_pair, stage.nodes[1].address());
+    let mut places = Places(Vec::with_capacity(4 * FRAMES));
+    let mut cost = [0; 2];
+    // The first half makes the link, and grows every buffer.
+    for number in 0..2 * FRAMES {
+        let bytes = [number as u8; 64];
+        let send = Message::inline(&bytes).to(to).unsignaled();
+        stage.nodes[0].function.post_send(pair, send).expect("room");
+        let copies = |stage: &Stage<'_>| stage.nodes[1].device_counter("copies").expect("counted");
+        let before = copies(&stage);
+        let mut patience = Patience::new();
+        while places.0.len() <= number {
+            stage.nodes[0].function.progress().expect("progress");
+            let node = &mut stage.nodes[1];
+            let polled = allocation_counter::measure(|| {
+                let done = node.function.poll_with(node.completions, &mut places);
+                assert!(done.expect("a queue").is_none());
+            });
+            if number >= FRAMES {
+                cost[1] += polled.count_total;
+            }
+            patience.spend(|| format!("message {number} does not come"));
+        }
+        // The acknowledgement that goes back is copied too.
+        if number >= FRAMES {
+            cost[0] += copies(&stage) - before;
+        }
+    }
+    cost
+}
+
+/// A buffer for each message costs an allocation and a copy each. A function takes none to receive,
+/// and shows the message in the memory that the kernel wrote.
 // shows: B-25
 #[test]
 fn buffers_made_for_each_message_cost_more() {
@@ -347,6 +461,7 @@ fn buffers_made_for_each_message_cost_more() {
         near.send_to(&[number as u8; 500], "10.9.0.2:7000").expect("sent");
     }
     let mut messages = Vec::with_capacity(FRAMES);
+    // The kernel copies to the buffer, and the program to the message.
     let dynamic = allocation_counter::measure(|| {
         for _ in 0..FRAMES {
             let mut buffer = vec![0; 1500];
@@ -355,23 +470,13 @@ fn buffers_made_for_each_message_cost_more() {
         }
     });
     assert!(dynamic.count_total >= 2 * FRAMES as u64 && messages.len() == FRAMES);
-
-    let network = Network::pair(Carrier::Packet);
-    let mut far = receive_without_calls(&network, packet);
-    let (mut near, _) = open(&network, 0, packet);
-    let (_, to) = open(&network, 1, |_| Ok(()));
-    send(&mut near, to);
-    let (mut patience, mut seen) = (Patience::new(), 0);
-    let mut belongs = [0; 500];
-    let mut look = || far.receive(64, |_, frame| belongs.copy_from_slice(&frame[..500]));
-    let fixed = allocation_counter::measure(|| {
-        while seen < FRAMES {
-            seen += look();
-            patience.spend(|| "no more frames".into());
-        }
-    });
-    assert_eq!(fixed.count_total, 0);
-    assert_eq!(belongs[8], FRAMES as u8 - 1);
+    for carrier in [Carrier::Packet, Carrier::Xdp] {
+        let [copies, allocations] = cost_of_receiving(carrier);
+        assert_eq!(allocations, 0, "{carrier:?}");
+        // A frame that comes, and at most one that acknowledges it.
+        let frames = FRAMES as u64;
+        assert!((frames..=2 * frames).contains(&copies), "{carrier:?}: {copies} copies");
+    }
 }
 
 /// Buffers for each connection: with TCP sockets, receive memory and descriptors to wait for grow
@@ -379,6 +484,10 @@ fn buffers_made_for_each_message_cost_more() {
 // shows: B-26
 #[test]
 fn buffers_for_each_connection_grow_with_peers() {
+    const ALONE: &str = "BELLWIRE_TEST_ALONE";
+    if std::env::var_os(ALONE).is_some() {
+        return one_ring_serves_all_peers();
+    }
     let mut before = [0; 2];
     for peers in [1, 4, 16] {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
@@ -400,26 +509,58 @@ fn buffers_for_each_connection_grow_with_peers() {
         );
         before = [bytes, checks];
     }
-    let network = Network::bridged(Carrier::Packet, 5);
-    let (mut io, to) = open(&network, 0, packet);
-    let waits = io.wait_fds().len();
-    let mut others: Vec<PacketIo> = (1..5).map(|host| open(&network, host, packet).0).collect();
-    let (mut heard, mut patience) = (std::collections::HashSet::new(), Patience::new());
-    while heard.len() < others.len() {
-        for other in &mut others {
-            let room = other.room().expect("room");
-            room[..64].fill(0);
-            room[2] = FUNCTION;
-            other.stage(to, 64);
-            other.flush();
+    // Other tests of this process open descriptors meanwhile.
+    let mut alone = std::process::Command::new(std::env::current_exe().expect("we run"));
+    alone.args(["--exact", "buffers_for_each_connection_grow_with_peers", "--nocapture"]);
+    let output = alone.env(ALONE, "1").output().expect("we can be started again");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Four peers come, and the function opens no descriptor and maps no memory for them. One wait is
+/// for all of them.
+fn one_ring_serves_all_peers() {
+    for carrier in [Carrier::Packet, Carrier::Xdp] {
+        let network = Network::bridged(carrier, 5);
+        let mut stage = network.stage();
+        let before = opened();
+        assert!(before[0] > 5 && before[1] > 0, "{before:?}");
+        let to = stage.nodes[0].address();
+        for peer in 1..5 {
+            stage.nodes[0].receive(8, peer as u64);
+            let send = Message::inline(b"a peer").to(to).unsignaled();
+            let pair = stage.nodes[peer].queue_pair;
+            stage.nodes[peer].function.post_send(pair, send).expect("room");
+            // One wait finds whichever peer it is.
+            let mut patience = Patience::new();
+            let mut woken = false;
+            loop {
+                stage.nodes[peer].function.progress().expect("progress");
+                woken |= is_readable(&stage.nodes[0], 1);
+                if let Some(done) = stage.nodes[0].poll() {
+                    assert_eq!(done.peer, stage.nodes[peer].address());
+                    break;
+                }
+                let _ = stage.nodes[0].function.arm().expect("the kernel agrees");
+                patience.spend(|| stage.story());
+            }
+            assert!(woken, "{carrier:?}: peer {peer} was found without a wait");
         }
-        // One poll for all.
-        io.receive(64, |from, _| {
-            heard.insert(from);
-        });
-        patience.spend(|| format!("{} peers heard", heard.len()));
+        assert_eq!(opened(), before, "{carrier:?}: with four peers and without any");
+        assert_eq!(stage.nodes[0].device_counter("links"), Some(4));
     }
-    assert_eq!(io.wait_fds().len(), waits);
+}
+
+/// The descriptors that this process has open, and the bytes of memory that it shares with the
+/// kernel in rings of sockets.
+fn opened() -> [u64; 2] {
+    let files = std::fs::read_dir("/proc/self/fd").expect("our own").count();
+    let maps = std::fs::read_to_string("/proc/self/maps").expect("this process's mappings");
+    let length = |line: &str| {
+        let (start, end) = line.split_whitespace().next()?.split_once('-')?;
+        let [start, end] = [start, end].map(|end| u64::from_str_radix(end, 16).ok());
+        line.contains("socket:[").then_some(end? - start?)
+    };
+    [files as u64, maps.lines().filter_map(length).sum()]
 }
 
 /// The HPCL paper's pingpong and burst run on the real devices next to TCP, over loopback and

@@ -1,9 +1,11 @@
 //! The UDP device does what every device must do, and also what only it does.
 
 use bellwire::{Device, DeviceOptions, Error, Message, Result, Wait};
+use bellwire_ethernet::testing::{enter_new_namespace, ip};
 use bellwire_testkit::conformance::{self, Fixture, Node, Stage};
+use bellwire_testkit::network::{Carrier, assert_frames_by};
 use std::net::Ipv4Addr;
-use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Nodes at loopback addresses, with ports that no other test uses.
@@ -45,6 +47,10 @@ impl Fixture for Udp {
 
     fn delivers_later(&self) -> bool {
         true
+    }
+
+    fn assert_way(&self, node: &Node) {
+        assert_frames_by(Carrier::Udp, node);
     }
 }
 
@@ -210,6 +216,58 @@ fn captures_hold_both_ways() {
     }
     assert!(ways[1] >= 2 && ways[2] >= 6, "received and sent: {ways:?}");
     assert!(messages >= 5, "each message, and some again: {messages}");
+}
+
+/// Nodes at a loopback interface of MTU 1500, where frames leave as segments of longer datagrams.
+/// With its usual MTU they do not, because one frame is as long as a datagram can be.
+struct Segmented {
+    network: Udp,
+    frames_segmented: AtomicU64,
+    frames_coalesced: AtomicU64,
+}
+
+impl Fixture for Segmented {
+    fn open(&self, options: &DeviceOptions) -> Result<Device> {
+        self.network.open(options)
+    }
+
+    fn delivers_later(&self) -> bool {
+        true
+    }
+
+    fn assert_way(&self, node: &Node) {
+        self.network.assert_way(node);
+        for (name, sum) in [
+            ("frames_segmented", &self.frames_segmented),
+            ("frames_coalesced", &self.frames_coalesced),
+        ] {
+            sum.fetch_add(node.device_counter(name).expect("it is counted"), Ordering::Relaxed);
+        }
+    }
+}
+
+/// Messages and puts of every size, and floods, go as segments that the kernel cuts and joins. It
+/// refuses neither.
+#[test]
+fn frames_are_segmented() {
+    enter_new_namespace()
+        .and_then(|()| ip("link set lo mtu 1500\nlink set lo up"))
+        .expect("NOT RUN: making a network namespace needs root, and ip of iproute2");
+    for check in [
+        conformance::message::every_size_and_memory,
+        conformance::onesided::put_every_size_and_memory,
+        conformance::flow::floods_both_ways,
+    ] {
+        let segmented = Segmented {
+            network: udp(),
+            frames_segmented: AtomicU64::new(0),
+            frames_coalesced: AtomicU64::new(0),
+        };
+        conformance::run(check, &segmented);
+        let Segmented { frames_segmented, frames_coalesced, .. } = segmented;
+        let counts = [frames_segmented, frames_coalesced].map(AtomicU64::into_inner);
+        assert!(counts.iter().all(|&count| count > 0), "segmented and coalesced: {counts:?}");
+    }
 }
 
 /// A message wakes a sleeping receiver, also after a while without any.

@@ -161,6 +161,8 @@ pub struct Counters {
     pub total: QueuePairCounters,
     /// Number and counters of each existing queue pair.
     pub queue_pairs: Vec<(u32, QueuePairCounters)>,
+    /// Name and value of each counter of the device.
+    pub device: Vec<(&'static str, u64)>,
 }
 
 impl Counters {

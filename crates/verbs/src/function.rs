@@ -80,6 +80,7 @@ impl Function {
     pub fn counters(&self) -> Counters {
         let mut counters = self.core.counters();
         counters.function.wrong_keys += self.transport.wrong_keys();
+        self.transport.counters(&mut counters.device);
         counters
     }
 

@@ -31,7 +31,9 @@ pub(crate) struct Stat {
     pid: u32,
     /// Name of the function's device, escaped for JSON.
     device: String,
+    /// Kept from one snapshot to the next, so that a snapshot allocates nothing.
     text: String,
+    counters: Counters,
     longest: usize,
     serial: u64,
     last: Option<Instant>,
@@ -49,18 +51,20 @@ impl Stat {
         self.file.is_some() && self.last.is_none_or(|last| last.elapsed() >= INTERVAL)
     }
 
-    /// Writes a new snapshot of the function at `address`. `device`: the device's counters.
+    /// Writes a new snapshot of the function at `address`. `count`: writes its counters.
+    /// `device`: the device's counters.
     pub(crate) fn write(
         &mut self,
         address: FunctionAddress,
-        counters: &Counters,
+        count: impl FnOnce(&mut Counters),
         device: &[(&'static str, u64)],
         queue_pairs: impl Iterator<Item = QueuePairState>,
     ) {
         self.last = Some(Instant::now());
         self.serial += 1;
         self.text.clear();
-        let Stat { serial, pid, device: name, text: out, .. } = self;
+        count(&mut self.counters);
+        let Stat { serial, pid, device: name, text: out, counters, .. } = self;
         let _ = write!(
             out,
             "{{\"serial\":{serial},\"format\":{FORMAT},\"pid\":{pid},\"device_name\":\"{name}\",\"address\":\"{address}\""
@@ -72,23 +76,26 @@ impl Stat {
             write!(out, ",\"queue_pairs_open\":{},\"queue_pairs\":[", counters.queue_pairs.len());
         for (place, state) in queue_pairs.take(LISTED).enumerate() {
             let comma = if place > 0 { "," } else { "" };
-            let connection = match state.connection {
-                ConnectionState::Unconnected => "unconnected".to_owned(),
-                ConnectionState::Connecting { to } => format!("connecting to {to}"),
-                ConnectionState::Connected { peer } => format!("connected to {peer}"),
-                ConnectionState::Disconnected { why } => format!("disconnected: {why}"),
+            let _ = write!(out, "{comma}{{\"address\":\"{}\",\"connection\":\"", state.address);
+            let _ = match state.connection {
+                ConnectionState::Unconnected => write!(out, "unconnected"),
+                ConnectionState::Connecting { to } => write!(out, "connecting to {to}"),
+                ConnectionState::Connected { peer } => write!(out, "connected to {peer}"),
+                ConnectionState::Disconnected { why } => write!(out, "disconnected: {why}"),
             };
-            let last_error = state.last_error.map(|status| status.to_string()).unwrap_or_default();
             let _ = write!(
                 out,
-                "{comma}{{\"address\":\"{}\",\"connection\":\"{connection}\",\"posted_sends\":{},\"posted_receives\":{},\
-                 \"backlog_messages\":{},\"last_error\":\"{last_error}\"",
-                state.address, state.posted_sends, state.posted_receives, state.backlog_messages
+                "\",\"posted_sends\":{},\"posted_receives\":{},\"backlog_messages\":{},\"last_error\":\"",
+                state.posted_sends, state.posted_receives, state.backlog_messages
             );
+            let _ = state.last_error.map_or(Ok(()), |error| write!(out, "{error}"));
+            out.push('"');
             members(out, "counters", state.counters.rows());
             out.push('}');
         }
         let _ = write!(out, "],\"serial_end\":{serial}}}");
+        // The numbers grow by some digits, and never again by as much as this.
+        out.reserve(out.len() / 2);
         // Blanks overwrite the rest of a longer earlier snapshot: valid JSON.
         self.longest = self.longest.max(out.len());
         while out.len() < self.longest {

@@ -1,21 +1,30 @@
-//! The path of a small message neither allocates nor makes a system call.
+//! The path of a small message, a small put and an empty poll neither allocates nor makes a system
+//! call. Both are counted for all threads of a process.
 
-use bellwire::{Address, CompletionQueue, Device, Function, Message, QueuePair, QueuePairOptions};
+use bellwire::{
+    Address, CompletionQueue, Device, Function, MemoryRegion, Message, Put, QueuePair,
+    QueuePairOptions, Rights,
+};
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Counts the allocations of the current thread.
+/// Counts the allocations of all threads.
 struct Counting;
 
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+// Relaxed, here and below: counters of one thread, or read when the others rest.
+
+fn allocations() -> u64 {
+    ALLOCATIONS.load(Ordering::Relaxed)
 }
 
 // SAFETY: all calls go to the system allocator; counting touches no memory that it manages.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.with(|count| count.set(count.get() + 1));
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
         // SAFETY: the caller's promise is passed on.
         unsafe { System.alloc(layout) }
     }
@@ -29,9 +38,10 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Two nodes in one thread, with receives posted.
+/// Two nodes in one thread, with receives posted, and memory of side 1 for puts.
 struct Pair {
     sides: Vec<(Device, Function, CompletionQueue, QueuePair)>,
+    target: MemoryRegion,
 }
 
 const RECEIVES: u64 = 64;
@@ -50,7 +60,45 @@ impl Pair {
             }
             (device, function, queue, queue_pair)
         };
-        Pair { sides: vec![side(0), side(1)] }
+        let mut sides = vec![side(0), side(1)];
+        let target = sides[1].1.allocate_region(4096, Rights::REMOTE_WRITE).expect("room");
+        Pair { sides, target }
+    }
+
+    /// One put from side 0 to the memory of side 1.
+    fn put(&mut self, number: u64) {
+        let there = self.target.remote_key().slice(8 * (number % 512), 8);
+        let (_, from, completions, qp) = &mut self.sides[0];
+        let completions = *completions;
+        from.post_put(*qp, Put::inline(&number.to_le_bytes(), there)).expect("room");
+        let deadline = Instant::now() + Duration::from_secs(30);
+        loop {
+            if let Some(done) = self.sides[0].1.poll(completions).expect("a queue") {
+                assert!(done.status.is_success());
+                break;
+            }
+            assert!(Instant::now() < deadline, "put {number} does not end");
+            // Side 1 answers the question for its memory.
+            self.sides[1].1.progress().expect("the same process");
+            self.sides[0].1.progress().expect("the same process");
+        }
+        let mut found = [0; 8];
+        self.target.read(8 * (number as usize % 512), &mut found);
+        assert_eq!(u64::from_le_bytes(found), number);
+    }
+
+    /// Polls that find nothing.
+    fn poll_in_vain(&mut self) {
+        for (_, function, completions, _) in &mut self.sides {
+            assert!(function.poll(*completions).expect("a queue").is_none());
+        }
+    }
+
+    /// A message, a put, and empty polls.
+    fn everything(&mut self, number: u64) {
+        self.exchange(number);
+        self.put(number);
+        self.poll_in_vain();
     }
 
     /// One message from side 0 to side 1, and its receive posted again.
@@ -76,115 +124,194 @@ impl Pair {
     }
 }
 
-/// After set-up, sending and receiving small messages allocates nothing, for any number of
-/// messages.
-#[test]
-fn a_small_message_allocates_nothing() {
-    let mut pair = Pair::new("allocations");
-    // Set-up: the link, the first grants, and every extent's first use.
-    for number in 0..20_000 {
-        pair.exchange(number);
-    }
-    let before = ALLOCATIONS.with(Cell::get);
-    let mut most_in_one = 0;
-    for number in 20_000..40_000 {
-        let at = ALLOCATIONS.with(Cell::get);
-        pair.exchange(number);
-        most_in_one = most_in_one.max(ALLOCATIONS.with(Cell::get) - at);
-    }
-    let total = ALLOCATIONS.with(Cell::get) - before;
-    // The device's look at its control sockets, about once a millisecond, may use the heap; a
-    // message may not.
-    assert!(total < 20_000 / 4, "{total} allocations in 20,000 messages, {most_in_one} in one");
-}
-
-/// The counter counts: a canary for the test above.
-#[test]
-fn the_counting_allocator_counts() {
-    let before = ALLOCATIONS.with(Cell::get);
-    drop(std::hint::black_box(vec![1_u8; 100]));
-    assert!(ALLOCATIONS.with(Cell::get) > before);
-}
-
+/// Names what a child of the test below does beside its messages.
 const CHILD: &str = "BELLWIRE_SMALL_PATH_CHILD";
+/// A child with a system call or an allocation that should not be ends with this.
+const CAUGHT: i32 = 3;
 
-/// No system call is made from post to completion (C-12). The kernel kills the test's child at any
-/// call except a few. These are its exit, and the device's rare look at its control sockets (one
-/// `epoll_wait`, one write of its snapshot, memory for both).
+/// After set-up, messages, puts and empty polls make no system call from post to completion (C-12)
+/// and allocate nothing, in all threads of a process. About once a millisecond a function looks at
+/// its control sockets, by one call that does not wait. Ten times a second it writes its snapshot.
+/// Both are bounded by the time that passes, and neither allocates.
 // shows: C-12
 #[test]
-fn a_small_message_makes_no_system_call() {
+fn small_messages_and_puts_take_no_system_call_and_no_allocation() {
     if let Ok(mode) = std::env::var(CHILD) {
-        exchange_under_watch(&mode);
+        watched(&mode);
     }
     let run = |mode: &str| {
         std::process::Command::new(std::env::current_exe().expect("we run"))
-            .args(["--exact", "a_small_message_makes_no_system_call", "--test-threads=1"])
+            .args(["--exact", "small_messages_and_puts_take_no_system_call_and_no_allocation"])
+            .args(["--test-threads=1", "--nocapture"])
             .env(CHILD, mode)
             .output()
             .expect("we can be started again")
     };
-    let output = run("messages");
-    assert!(
-        output.status.success(),
-        "{:?}\n{}",
-        output.status,
-        String::from_utf8_lossy(&output.stderr)
-    );
-    // The canary: a child that makes one other call is killed.
-    let canary = run("canary");
-    use std::os::unix::process::ExitStatusExt;
-    assert_eq!(canary.status.signal(), Some(libc::SIGSYS), "{:?}", canary.status);
+    let output = run("nothing");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    // The canaries: each adds one thing, and the child notices it.
+    for mode in ["one call", "one call of another thread", "a call at every poll", "one allocation"]
+    {
+        let output = run(mode);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(CAUGHT), "{mode}: {said}");
+    }
 }
 
-/// The child's part: sets up, forbids itself all other system calls, and exchanges messages.
-fn exchange_under_watch(mode: &str) -> ! {
-    let mut pair = Pair::new(mode);
-    for number in 0..1_000 {
-        pair.exchange(number);
+/// The child's part: sets up, has all system calls counted, and exchanges messages.
+fn watched(mode: &str) -> ! {
+    const ROUNDS: u64 = 100_000;
+    let mut pair = Pair::new(&mode.replace(' ', "-"));
+    static CALL: AtomicBool = AtomicBool::new(false);
+    let other = std::thread::spawn(|| {
+        while !CALL.load(Ordering::Relaxed) {
+            std::hint::spin_loop();
+        }
+        // SAFETY: a call without effect.
+        unsafe { libc::getppid() };
+        CALL.store(false, Ordering::Relaxed);
+        // Its end would make further calls.
+        loop {
+            std::hint::spin_loop();
+        }
+    });
+    // Set-up: the link, the first grants, every extent's first use, and the first snapshots.
+    let since = Instant::now();
+    let mut number = 0;
+    while number < 20_000 || since.elapsed() < Duration::from_millis(500) {
+        pair.everything(number);
+        number += 1;
     }
-    allow_only(&[
-        libc::SYS_epoll_wait,
-        libc::SYS_epoll_pwait,
-        libc::SYS_pwrite64,
-        libc::SYS_exit_group,
-        // The heap's calls, because the rare look may allocate. The other test shows that a message
-        // does not.
-        libc::SYS_brk,
-        libc::SYS_mmap,
-        libc::SYS_munmap,
-        libc::SYS_mprotect,
-        libc::SYS_madvise,
-    ]);
-    if mode == "canary" {
-        // SAFETY: a call without effect; the kernel kills us for it.
-        unsafe { libc::syscall(libc::SYS_getppid) };
+    let ways = pair.sides[0].1.counters().device;
+    assert!(ways.contains(&("regions_mapped", 1)), "{ways:?}");
+    for (place, (_, function, ..)) in pair.sides.iter().enumerate() {
+        FUNCTIONS[place].store(function.wait_fd().as_raw_fd(), Ordering::Relaxed);
     }
-    for number in 1_000..200_000 {
-        pair.exchange(number);
+    count_calls();
+    let before = allocations();
+    let since = Instant::now();
+    for round in 0..ROUNDS {
+        pair.everything(number + round);
+        if mode == "a call at every poll" {
+            let mut event = libc::epoll_event { events: 0, u64: 0 };
+            let fd = FUNCTIONS[0].load(Ordering::Relaxed);
+            // SAFETY: the kernel writes at most one event.
+            unsafe { libc::epoll_wait(fd, &raw mut event, 1, 0) };
+        }
+        if round == ROUNDS / 2 {
+            match mode {
+                // SAFETY: a call without effect.
+                "one call" => drop(unsafe { libc::getppid() }),
+                "one call of another thread" => {
+                    CALL.store(true, Ordering::Relaxed);
+                    while CALL.load(Ordering::Relaxed) {
+                        std::hint::spin_loop();
+                    }
+                }
+                "one allocation" => drop(std::hint::black_box(Box::new(round))),
+                _ => {}
+            }
+        }
     }
-    // SAFETY: ends the process without running anything that would need a system call.
-    unsafe { libc::syscall(libc::SYS_exit_group, 0) };
+    let took_ms = since.elapsed().as_millis() as u64;
+    let allocated = allocations() - before;
+    drop(other);
+    let [looks, snapshots, others] =
+        [&LOOKS, &SNAPSHOTS, &OTHERS].map(|count| count.load(Ordering::Relaxed));
+    // Two functions, each with one more than there are intervals.
+    let (most_looks, most_snapshots) = (2 * (took_ms + 2), 2 * (took_ms / 100 + 2));
+    let is_right = others == 0
+        && allocated == 0
+        && (1..=most_looks).contains(&looks)
+        && snapshots <= most_snapshots;
+    let said = format!(
+        "{ROUNDS} rounds in {took_ms} ms: {allocated} allocations, {looks} looks of at most \
+         {most_looks}, {snapshots} snapshots of at most {most_snapshots}, {others} other calls, \
+         the last one number {}\n",
+        LAST_OTHER.load(Ordering::Relaxed)
+    );
+    let status = if is_right { 0 } else { CAUGHT };
+    // SAFETY: writes a string that is there, and ends the process without running anything else.
+    unsafe {
+        libc::syscall(libc::SYS_write, 2, said.as_ptr(), said.len(), 0, 0, UNCOUNTED);
+        libc::syscall(libc::SYS_exit_group, status);
+    }
     unreachable!("exit_group does not return")
 }
 
-/// Asks the kernel to kill this process at any other system call.
-fn allow_only(calls: &[libc::c_long]) {
-    const LOAD_NUMBER: u16 = 0x20; // BPF_LD | BPF_W | BPF_ABS
-    const JUMP_EQUAL: u16 = 0x15; // BPF_JMP | BPF_JEQ | BPF_K
-    const RETURN: u16 = 0x06; // BPF_RET | BPF_K
-    let instruction = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
-    let mut program = vec![instruction(LOAD_NUMBER, 0, 0, 0)];
-    for (place, &call) in calls.iter().enumerate() {
-        let to_allow = (calls.len() - place) as u8;
-        program.push(instruction(JUMP_EQUAL, to_allow, 0, call as u32));
-    }
-    program.push(instruction(RETURN, 0, 0, libc::SECCOMP_RET_KILL_PROCESS));
-    program.push(instruction(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW));
+/// Descriptors that the functions wait at.
+static FUNCTIONS: [AtomicI32; 2] = [const { AtomicI32::new(-1) }; 2];
+/// System calls that look at the events of one of these without waiting.
+static LOOKS: AtomicU64 = AtomicU64::new(0);
+/// System calls that write at a place of a file.
+static SNAPSHOTS: AtomicU64 = AtomicU64::new(0);
+/// All other system calls.
+static OTHERS: AtomicU64 = AtomicU64::new(0);
+static LAST_OTHER: AtomicI32 = AtomicI32::new(-1);
+
+/// As sixth argument of a system call, it marks one that is not counted.
+const UNCOUNTED: u64 = 0x62_77_6c_6c;
+
+/// Counts every further system call of all threads of this process. The kernel raises SIGSYS
+/// instead of each one, and the handler carries it out.
+fn count_calls() {
+    const SIXTH: u32 = 16 + 5 * 8;
+    let step = |code: u32, yes: u8, no: u8, k: u32| {
+        let code = code as u16;
+        libc::sock_filter { code, jt: yes, jf: no, k }
+    };
+    let load = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
+    let equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+    let mut program = [
+        step(load, 0, 0, SIXTH),
+        step(equal, 4, 0, UNCOUNTED as u32),
+        step(load, 0, 0, 0),
+        step(equal, 2, 0, libc::SYS_exit_group as u32),
+        step(equal, 1, 0, libc::SYS_rt_sigreturn as u32),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_TRAP),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ];
     let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
-    // SAFETY: plain flags, and a filter program that lives until the call has copied it.
+    // SAFETY: a handler with the arguments that SA_SIGINFO demands; a filter program that lives
+    // until the call has copied it.
     unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = counted as *const () as usize;
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_NODEFER;
+        assert_eq!(libc::sigaction(libc::SIGSYS, &raw const action, std::ptr::null_mut()), 0);
         assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-        assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &filter), 0);
+        let (set, all) = (libc::SECCOMP_SET_MODE_FILTER, libc::SECCOMP_FILTER_FLAG_TSYNC);
+        assert_eq!(libc::syscall(libc::SYS_seccomp, set, all, &raw const filter), 0);
+    }
+}
+
+/// Counts one system call and carries it out.
+extern "C" fn counted(_: i32, _: *const libc::siginfo_t, context: *mut libc::c_void) {
+    // SAFETY: the kernel hands over the registers of the thread, which are ours until we return;
+    // the call is the one that the thread was about to make. errno is saved, as a handler must.
+    unsafe {
+        let errno = libc::__errno_location();
+        let before = *errno;
+        let registers = &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs;
+        let number = registers[libc::REG_RAX as usize];
+        let [a, b, c, d, e] =
+            [libc::REG_RDI, libc::REG_RSI, libc::REG_RDX, libc::REG_R10, libc::REG_R8]
+                .map(|register| registers[register as usize]);
+        let waits = [libc::SYS_epoll_wait, libc::SYS_epoll_pwait, libc::SYS_epoll_pwait2];
+        let is_function = |fd: i64| {
+            FUNCTIONS.iter().any(|function| i64::from(function.load(Ordering::Relaxed)) == fd)
+        };
+        let count = match number {
+            wait if waits.contains(&wait) && is_function(a) => &LOOKS,
+            libc::SYS_pwrite64 => &SNAPSHOTS,
+            other => {
+                LAST_OTHER.store(other as i32, Ordering::Relaxed);
+                &OTHERS
+            }
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+        let result = libc::syscall(number, a, b, c, d, e, UNCOUNTED);
+        registers[libc::REG_RAX as usize] = if result == -1 { -i64::from(*errno) } else { result };
+        *errno = before;
     }
 }

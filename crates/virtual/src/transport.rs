@@ -30,6 +30,11 @@ pub struct VirtualTransport {
 }
 
 impl VirtualTransport {
+    /// Name and value of each counter.
+    fn counter_rows(&self) -> [(&'static str, u64); 2] {
+        [("packets_sent", self.sent), ("packets_received", self.received)]
+    }
+
     pub(crate) fn open(
         world: Arc<World>,
         host: usize,
@@ -260,9 +265,13 @@ impl Transport for VirtualTransport {
         turn.note_poll(me, self.place, taken > 0);
         if turn.clock() >= self.next_tick {
             self.next_tick = turn.clock() + TICK;
-            sink.tick(&[("packets_sent", self.sent), ("packets_received", self.received)]);
+            sink.tick(&self.counter_rows());
         }
         taken
+    }
+
+    fn counters(&self, rows: &mut Vec<(&'static str, u64)>) {
+        rows.extend(self.counter_rows());
     }
 
     // No direct access: the interface has only 8-bit keys and windows of whole functions (C-09,

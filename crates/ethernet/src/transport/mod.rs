@@ -346,12 +346,11 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
     fn tick(&mut self, sink: &mut impl Sink, now_ns: u64) {
         self.next_tick_ns = now_ns + TICK_NS;
         self.ask_for_further_places(now_ns);
-        self.rows.clear();
-        self.rows.extend(self.endpoint.counters().rows());
-        self.rows.extend(self.io.counters().rows());
-        self.rows.extend(self.sleeper.rows());
-        self.rows.push(("links", self.links.count() as u64));
-        sink.tick(&self.rows);
+        let mut rows = std::mem::take(&mut self.rows);
+        rows.clear();
+        self.counters(&mut rows);
+        sink.tick(&rows);
+        self.rows = rows;
         if let Some(capture) = &self.capture {
             capture.flush();
         }
@@ -538,6 +537,13 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
 
     fn allocate(&mut self, length: usize, _: Rights) -> Result<Memory, Error> {
         memory::allocate(length)
+    }
+
+    fn counters(&self, rows: &mut Vec<(&'static str, u64)>) {
+        rows.extend(self.endpoint.counters().rows());
+        rows.extend(self.io.counters().rows());
+        rows.extend(self.sleeper.rows());
+        rows.push(("links", self.links.count() as u64));
     }
 
     fn wait_fd(&self) -> BorrowedFd<'_> {

@@ -88,7 +88,7 @@ impl UdpIo {
             segments: true,
             batch: Batch::new(frame_bytes),
             incoming: Incoming { buffers, coalesces, ask: [1; 2], turn: 0 },
-            counters: IoCounters::default(),
+            counters: IoCounters { segments_refused: u64::from(!coalesces), ..Default::default() },
         })
     }
 
@@ -127,6 +127,7 @@ impl UdpIo {
                 {
                     // This route cannot segment: send frames one by one from now on.
                     self.segments = false;
+                    self.counters.segments_refused += 1;
                 }
                 Err(_) => {
                     // The frame counts as lost: the protocol retransmits it or gives the peer up.
@@ -191,7 +192,13 @@ impl UdpIo {
         };
         // SAFETY: `sent` is at most `count`.
         let frames = runs[..sent].iter().map(|run| unsafe { run.assume_init_ref() }.frames);
-        Ok(frames.sum())
+        let (mut all, mut segmented) = (0, 0);
+        for frames in frames {
+            all += frames;
+            segmented += if frames > 1 { frames } else { 0 };
+        }
+        self.counters.frames_segmented += segmented as u64;
+        Ok(all)
     }
 
     /// The frames from `first` on that can be one segmented datagram: to one peer, and of one
@@ -464,8 +471,10 @@ impl Received {
             return 0;
         }
         counters.bytes_received += bytes.len() as u64;
-        let frames = bytes.chunks(read_segment(message, self).unwrap_or(bytes.len()));
+        let segment = read_segment(message, self);
+        let frames = bytes.chunks(segment.unwrap_or(bytes.len()));
         let count = frames.len();
+        counters.frames_coalesced += if segment.is_some() { count as u64 } else { 0 };
         frames.for_each(|frame| take(from, frame));
         count
     }

@@ -203,7 +203,8 @@ fn instructions(map: i32, function: u8, own: Mac) -> [Instruction; 23] {
     // The last one compares 32 bits: the others sign-extend a 32-bit immediate.
     let (if_above, if_not, if_is, if_word_not) = (0x2d, 0x55, 0x15, 0x56);
     let end = FUNCTION_OFFSET as i32 + 1;
-    let ethertype = i32::from(ETHERTYPE.to_be());
+    // The canary: no frame matches, so that AF_PACKET receives all of them.
+    let ethertype = if planted(NO_FRAME) { 0 } else { i32::from(ETHERTYPE.to_be()) };
     let [a, b, c, d, e, f] = own.0;
     let own_start = i32::from_ne_bytes([a, b, c, d]);
     let own_end = i32::from(u16::from_ne_bytes([e, f]));
@@ -239,6 +240,8 @@ fn instructions(map: i32, function: u8, own: Mac) -> [Instruction; 23] {
 
 /// The fault: the program takes frames for other stations.
 const EVERY_STATION: &str = "every-station";
+/// The fault: the program takes no frame.
+const NO_FRAME: &str = "xdp-takes-none";
 
 #[cfg(test)]
 mod tests {

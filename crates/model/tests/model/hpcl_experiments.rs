@@ -25,7 +25,7 @@ fn all_hold(report: &Report) {
 /// the two: twice the gap between interrupts, which no other machine part moves. Without the gap
 /// TCP/IP is within a factor of two for the same programs. Libraries without numbers in the paper
 /// are only named.
-// shows: H-28, B-22, B-27
+// shows: H-28, B-22
 #[test]
 fn round_trips() {
     let report = run("fig7");

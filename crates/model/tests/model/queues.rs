@@ -1,6 +1,8 @@
 //! Queues against closed formulas: event core, channels and random numbers together.
 
-use bellwire_model::engine::{Chance, Channel, Event, Model, Random, Schedule, Simulation, Timing};
+use bellwire_model::engine::{
+    Chance, Channel, Event, Model, Random, Schedule, Server, Simulation, Timing,
+};
 use bellwire_model::units::{Span, Time};
 
 #[derive(Clone, Copy)]
@@ -84,7 +86,19 @@ impl Model for Station {
     }
 }
 
-/// Mean wait in units of the mean service.
+/// Mean wait in units of the mean service, at the model's own server, which computes it at once.
+fn mean_wait_at_server(service: Service, load: f64, seed: u64) -> f64 {
+    const REQUESTS: u64 = 1_500_000;
+    let gap_ps = (Service::MEAN_PS as f64 / load) as u64;
+    let (mut server, mut random, mut now) = (Server::default(), Random::new(seed), Time::ZERO);
+    for _ in 0..REQUESTS {
+        server.reserve(now, Span::from_ps(service.draw(&mut random)));
+        now += Span::from_ps(random.exponential_of(gap_ps));
+    }
+    server.waited().ps() as f64 / (REQUESTS * Service::MEAN_PS) as f64
+}
+
+/// The same in a queue with events for arrivals and ends.
 fn mean_wait(service: Service, load: f64, seed: u64) -> f64 {
     let queue = Channel::new(
         "queue",
@@ -104,25 +118,31 @@ fn mean_wait(service: Service, load: f64, seed: u64) -> f64 {
     station.queue.waited.mean() / Service::MEAN_PS as f64
 }
 
+/// Mean wait of a service under a load, for a seed.
+type MeanWait = fn(Service, f64, u64) -> f64;
+
 /// Checks the mean wait at a single server against Pollaczek and Khinchine: rho (1 + c^2) / (2 (1 -
 /// rho)). With constant service that is M/D/1, with exponential service M/M/1.
-fn check_wait(service: Service, load: f64, assumed_spread: f64) -> Result<(), String> {
-    let got = (0..2).map(|seed| mean_wait(service, load, seed)).sum::<f64>() / 2.0;
-    let expected = load * (1.0 + assumed_spread) / (2.0 * (1.0 - load));
+fn check_wait(by: MeanWait, service: Service, load: f64, spread: f64) -> Result<(), String> {
+    let got = (0..2).map(|seed| by(service, load, seed)).sum::<f64>() / 2.0;
+    let expected = load * (1.0 + spread) / (2.0 * (1.0 - load));
     let fits = (got / expected - 1.0).abs() < 0.03;
     fits.then_some(()).ok_or_else(|| format!("load {load}: {got}, {expected}"))
 }
 
-/// M/D/1, M/M/1 and a two-valued service wait as the formulas say, and Little's law holds exactly.
+/// M/D/1, M/M/1 and a two-valued service wait as the formulas say, at the model's server and in a
+/// queue with events. There Little's law holds exactly.
 #[test]
 fn single_servers_wait_as_the_formulas_say() {
-    for service in [Service::Constant, Service::Exponential, Service::Extremes] {
-        for load in [0.3, 0.6, 0.8] {
-            check_wait(service, load, service.spread()).unwrap();
+    for by in [mean_wait_at_server, mean_wait as MeanWait] {
+        for service in [Service::Constant, Service::Exponential, Service::Extremes] {
+            for load in [0.3, 0.6, 0.8] {
+                check_wait(by, service, load, service.spread()).unwrap();
+            }
         }
+        // Canary: a service with the wrong variance is noticed.
+        check_wait(by, Service::Constant, 0.6, 0.1).unwrap_err();
     }
-    // Canary: a service with the wrong variance is noticed.
-    check_wait(Service::Constant, 0.6, 0.1).unwrap_err();
 }
 
 /// A switch with output queues that accept everything, slot by slot: W = (N-1)/N p / (2 (1-p))

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use bellwire_protocol::reliable::{Channel, Config};
-use bellwire_wire::frame::check::CHECK_BYTES;
+use bellwire_wire::frame::check::{CHECK_BYTES, seal};
 use bellwire_wire::frame::header::{FLAG_LOSE, FrameHeader, FrameKind, HEADER_BYTES};
 use bellwire_wire::frame::section::{RECEIVED_FIXED_BYTES, Section, SectionKind};
 
@@ -52,8 +52,7 @@ fn taken(net: &Net) -> Vec<u32> {
 }
 
 /// The expected data frame is taken; a past or repeated one is acknowledged again and not taken. A
-/// future one is kept, reported with a bitmap, and taken when the gap closes; one beyond the window
-/// is dropped.
+/// future one is kept, reported with a bitmap, and taken when the gap closes.
 // shows: H-14, H-18
 #[test]
 pub fn each_kind_of_data_frame_is_handled() {
@@ -88,6 +87,39 @@ pub fn each_kind_of_data_frame_is_handled() {
         assert_eq!((counters.frames_in_order, counters.frames_early), (5, 2));
         assert_eq!((counters.frames_repeated, counters.frames_dropped), (7, 0));
         assert_eq!(counters.packets_delivered, 5);
+    }
+}
+
+/// Of the frames ahead of the expected one, the last of the window is kept, and the one behind it
+/// is dropped, as is any further one.
+#[test]
+pub fn frames_beyond_the_window_are_dropped() {
+    const WINDOW: u16 = 8;
+    for seed in 0..20 {
+        let config = Config { window_frames: WINDOW, congestion: false, ..Config::new(1500) };
+        let (mut net, frames) = frames(config, 100, seed);
+        assert_eq!(frames.len(), usize::from(WINDOW), "the sender keeps to the window");
+        let last = frames.len() - 1;
+        // A sender that does not: the frame that would be the next, and one far ahead.
+        for ahead in [1, 2, u32::from(WINDOW), 1 << 20] {
+            let mut frame = frames[last].clone();
+            let mut header = FrameHeader::parse(&frame).unwrap();
+            header.sequence = header.sequence.wrapping_add(ahead);
+            header.emit(&mut frame).unwrap();
+            seal(&mut frame).unwrap();
+            assert!(hand(&mut net, &[frame], 0).is_none(), "{ahead} ahead is not reported");
+        }
+        let counters = net.nodes[1].endpoint.counters();
+        assert_eq!((counters.frames_early, counters.frames_dropped), (0, 4));
+        let (_, received) = hand(&mut net, &frames, last).expect("a gap is reported at once");
+        // The bitmap begins behind the expected frame.
+        assert_eq!(received.last(), Some(&(1 << (WINDOW - 2))));
+        let counters = net.nodes[1].endpoint.counters();
+        assert_eq!((counters.frames_early, counters.frames_dropped), (1, 4));
+        for index in 0..last {
+            hand(&mut net, &frames, index);
+        }
+        assert_eq!(taken(&net), (0..u32::from(WINDOW)).collect::<Vec<_>>());
     }
 }
 

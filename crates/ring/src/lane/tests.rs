@@ -104,6 +104,34 @@ fn host_memory_and_back() {
     assert_eq!(receive(&mut receiver).0, (1..=9).collect::<Vec<_>>());
 }
 
+/// A host chunk that was read is the sender's again: without any credit in the pool the lane
+/// carries many times what the host chunks hold, and is full at the same length each time.
+// shows: D-16, D-19
+#[test]
+fn host_chunks_come_back() {
+    for start in [0, u64::MAX - 20] {
+        let (mut sender, mut receiver) = ends(&memory(), start);
+        let mut number = 0;
+        let mut fill = |sender: &mut LaneSender<Segment>| {
+            let first = number + 1;
+            while send(sender, number + 1, 8).is_ok() {
+                number += 1;
+            }
+            (first..=number).collect::<Vec<_>>()
+        };
+        let sent = fill(&mut sender);
+        assert_eq!(sent.len(), 2 + 2 * 3, "a small chunk and two host chunks");
+        receiver.unpark();
+        assert_eq!(receive(&mut receiver).0, sent);
+        for round in 0..100 {
+            // The receiver leaves a chunk when it finds the way to the next one.
+            let sent = fill(&mut sender);
+            assert_eq!(sent.len(), 3, "one host chunk, in round {round}");
+            assert_eq!(receive(&mut receiver).0, sent);
+        }
+    }
+}
+
 /// The longest packet fits into one chunk of the pool, and into one host chunk.
 // shows: D-13, D-16
 #[test]

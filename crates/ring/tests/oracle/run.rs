@@ -14,7 +14,11 @@ use bellwire_ring::sync::{Fences, Ordering};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::thread::{self, Thread};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// How long no packet may come before the run counts as stuck, for instance because credit was
+/// lost.
+const STALL: Duration = Duration::from_secs(if cfg!(miri) { 1200 } else { 60 });
 
 /// Counts of a run's events, so that a test can check that it covered them.
 #[derive(Default, Debug)]
@@ -68,8 +72,17 @@ pub fn run(
         pin(1);
         source.run(packets, &receiver)
     });
+    let mut seen = (0, Instant::now());
+    let mut steps = 0_u32;
     while sink.report.packets < packets {
         sink.step();
+        steps = steps.wrapping_add(1);
+        if steps.is_multiple_of(1 << 12) {
+            if seen.0 != sink.report.packets {
+                seen = (sink.report.packets, Instant::now());
+            }
+            assert!(seen.1.elapsed() < STALL, "no packet comes any more: {:?}", sink.report);
+        }
     }
     let host_fallbacks = thread.join().expect("the sender does not panic");
     sink.drain();
@@ -150,9 +163,9 @@ impl Sink {
             self.report.sleeps += 1;
             let mut rounds = 0;
             while !self.doorbell.is_rung() {
-                thread::park_timeout(Duration::from_secs(60));
+                thread::park_timeout(Duration::from_secs(1));
                 rounds += 1;
-                assert!(rounds < 5, "the sender is stuck");
+                assert!(rounds < STALL.as_secs(), "the sender is stuck: {:?}", self.report);
             }
             self.doorbell.end_sleep();
         }

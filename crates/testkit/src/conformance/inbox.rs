@@ -140,9 +140,11 @@ pub fn other_queues_are_not_shown(fixture: &dyn Fixture) {
         patience.spend(|| format!("nothing is shown; {}", stage.story()));
     };
     assert_eq!((shown.queue_pair, shown.immediate), (own, None));
-    // The third may come only now. It is not taken in place, because the second one's queue is not
-    // polled.
-    stage.rest();
+    // The third may come only now. It waits for a receive before its queue is polled with an inbox.
+    stage.until("the third message to wait", |stage| {
+        let state = stage.nodes[B].function.query(elsewhere).expect("it exists");
+        (state.backlog_messages == 1).then_some(())
+    });
     let (done, shown) = poll(&mut stage, other);
     assert_eq!(done.map(|done| (done.context, done.queue_pair)), Some((5, elsewhere)));
     assert!(shown.is_none(), "it waits for a receive, and is not shown any more");

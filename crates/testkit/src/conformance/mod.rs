@@ -87,6 +87,10 @@ pub trait Fixture: Sync {
     /// Panics if a device whose first function was just opened is not the one that this fixture
     /// tests, for instance after a silent fallback.
     fn assert_opened(&self, _: &Device) {}
+
+    /// Panics if a node's counters say that something went by another way than the one that this
+    /// fixture tests. [`Stage`] asks for each of its nodes when it ends.
+    fn assert_way(&self, _: &Node) {}
 }
 
 /// A device that is opened by name.

@@ -110,6 +110,7 @@ pub fn messages(fixture: &dyn Fixture) {
         }
     }
     dismiss(&mut node, peer, child);
+    fixture.assert_way(&node);
 }
 
 /// Puts, gets and atomics reach the memory of another process, of both kinds, at every size class

@@ -174,6 +174,12 @@ impl Node {
         }
     }
 
+    /// A counter of the function's device as it is now; `None` if the device has none of this name.
+    pub fn device_counter(&self, name: &str) -> Option<u64> {
+        let counters = self.function.counters();
+        counters.device.iter().find(|row| row.0 == name).map(|row| row.1)
+    }
+
     /// The function's counters, after a check that they agree with each other.
     #[track_caller]
     pub fn counters(&self) -> Counters {
@@ -250,7 +256,7 @@ pub fn assert_laws(function: &Function, counters: &Counters) {
 }
 
 /// Some nodes of one fixture, driven by one thread. On drop, each node's counters must agree with
-/// each other.
+/// each other and with the way that the fixture tests.
 pub struct Stage<'f> {
     /// The source of the nodes.
     pub fixture: &'f dyn Fixture,
@@ -388,6 +394,7 @@ impl Drop for Stage<'_> {
         if !std::thread::panicking() {
             for node in &self.nodes {
                 node.counters();
+                self.fixture.assert_way(node);
             }
         }
     }

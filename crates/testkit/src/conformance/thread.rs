@@ -41,7 +41,7 @@ pub fn two_functions_in_two_threads(fixture: &dyn Fixture) {
             scope.spawn(move || {
                 let [first, second] =
                     devices.map(|device| Node::of(device, number, &Default::default()));
-                exchange(first, second, u64::from(number));
+                exchange(fixture, first, second, u64::from(number));
             });
         }
     });
@@ -49,12 +49,12 @@ pub fn two_functions_in_two_threads(fixture: &dyn Fixture) {
 
 /// Two nodes in two threads use all operations.
 pub fn two_nodes_in_two_threads(fixture: &dyn Fixture) {
-    exchange(Node::open(fixture), Node::open(fixture), 9);
+    exchange(fixture, Node::open(fixture), Node::open(fixture), 9);
 }
 
 /// Messages of all lengths both ways, puts with events, gets and atomics, between two nodes in two
 /// threads.
-fn exchange(first: Node, second: Node, seed: u64) {
+fn exchange(fixture: &dyn Fixture, first: Node, second: Node, seed: u64) {
     let mut nodes = [first, second];
     let addresses = [0, 1].map(|who| nodes[who].address());
     let regions = [0, 1].map(|who: usize| nodes[who].regions(100_000));
@@ -78,6 +78,7 @@ fn exchange(first: Node, second: Node, seed: u64) {
     for node in &nodes {
         let counters = node.counters();
         assert_eq!(counters.total.sends_failed, 0, "{counters:?}");
+        fixture.assert_way(node);
     }
 }
 

@@ -102,6 +102,12 @@ impl Network {
         self.kernel_counts(number, interface, 1)
     }
 
+    /// The kernel's count of frames that an interface of host `number` has received and that no
+    /// protocol wanted.
+    pub fn frames_unwanted(&self, number: usize, interface: &str) -> u64 {
+        self.kernel_counts(number, interface, 3)
+    }
+
     /// A number of proc(5), net/dev: eight of receiving, then eight of sending, bytes and frames
     /// first.
     fn kernel_counts(&self, number: usize, interface: &str, place: usize) -> u64 {
@@ -227,6 +233,23 @@ pub fn assert_way(device: &Device, way: &str) {
     assert!(told.split(" + ").all(right), "not by {name}: {told}");
 }
 
+/// Panics if the counters of a node say that frames went by another way than `carrier`: received
+/// past the XDP program, received by system calls instead of from a mapped ring, or sent one by one
+/// because the kernel refused to segment.
+#[track_caller]
+pub fn assert_frames_by(carrier: Carrier, node: &Node) {
+    let count = |name| {
+        node.device_counter(name).unwrap_or_else(|| panic!("{carrier:?} has no counter {name}"))
+    };
+    let none = match carrier {
+        Carrier::Packet => "receive_calls",
+        Carrier::Xdp | Carrier::Faster => "frames_past_xdp",
+        Carrier::Udp => "segments_refused",
+    };
+    let told = &node.device;
+    assert_eq!(count(none), 0, "{none} of {}, by {carrier:?}", told.describe());
+}
+
 /// IP address of host `number`.
 pub fn ip_of(number: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 9, 0, number as u8 + 1)
@@ -242,5 +265,9 @@ impl Fixture for Network {
 
     fn delivers_later(&self) -> bool {
         true
+    }
+
+    fn assert_way(&self, node: &Node) {
+        assert_frames_by(self.carrier, node);
     }
 }

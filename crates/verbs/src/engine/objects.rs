@@ -146,21 +146,29 @@ impl Core {
         let mut stat = std::mem::take(&mut self.stat);
         let handles = self.queue_pairs.iter().map(|(_, qp)| qp.handle);
         let states = handles.filter_map(|handle| self.query(handle).ok());
-        stat.write(self.address, &self.counters(), device, states);
+        stat.write(self.address, |counters| self.count(counters), device, states);
         self.stat = stat;
     }
 
     pub(crate) fn counters(&self) -> Counters {
+        let mut counters = Counters::default();
+        self.count(&mut counters);
+        counters
+    }
+
+    /// Writes all counters but those of the device.
+    fn count(&self, into: &mut Counters) {
+        let Counters { function, total, queue_pairs, .. } = into;
         let numbered = |(_, qp): (u32, &QueuePairContext)| (qp.handle.number, qp.counters());
-        let queue_pairs: Vec<_> = self.queue_pairs.iter().map(numbered).collect();
-        let mut total = self.retired;
-        for (_, counters) in &queue_pairs {
+        queue_pairs.clear();
+        queue_pairs.extend(self.queue_pairs.iter().map(numbered));
+        *total = self.retired;
+        for (_, counters) in &*queue_pairs {
             total.add(counters);
         }
-        let mut function = self.counters;
+        *function = self.counters;
         let entries = self.queue_pairs.iter();
         function.packets_taken += entries.map(|(_, qp)| qp.fast_path_arrivals()).sum::<u64>();
-        Counters { function, total, queue_pairs }
     }
 }
 

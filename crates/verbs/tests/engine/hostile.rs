@@ -257,3 +257,59 @@ proptest! {
         world.check_counters();
     }
 }
+
+/// A put whose event finds no room in the backlog writes nothing and waits. When there is room, its
+/// bytes are written, and its event is reported once.
+// shows: C-23
+#[test]
+fn a_put_without_room_for_its_event_waits() {
+    let options = FunctionOptions::default().backlog_bytes(64 << 10);
+    let fabric = FabricOptions { link_packets: 4_096, ..FabricOptions::default() };
+    let mut world = World::with(fabric, 2, &options);
+    let region = world.sides[1].function.allocate_region(64, Rights::REMOTE_WRITE).unwrap();
+    let key = region.remote_key();
+    // A peer that ignores STOP fills the backlog of a queue pair without receives.
+    let mut flood = world.fabric.transport(FunctionAddress { node: 50, function: 0 });
+    let filled = link(&mut flood);
+    let mut messages = 0;
+    loop {
+        let header = PacketHeader::new(Kind::Send, 1, 1, 0);
+        if flood.send(filled, header, b"as long as an event.", View::empty()).is_ok() {
+            messages += 1;
+        }
+        world.settle();
+        if world.sides[1].function.counters().function.packets_stalled > 0 {
+            break;
+        }
+    }
+    let mut hostile = world.fabric.transport(FunctionAddress { node: 51, function: 0 });
+    let link = link(&mut hostile);
+    world.settle();
+    let mut header = PacketHeader::new(Kind::Put, 1, 1, 0);
+    header.flags = PacketFlags::LAST | PacketFlags::EVENT | PacketFlags::IMMEDIATE;
+    let words = [key.key, u64::from(key.index), 8, 16, 77, 8];
+    let head: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    hostile.send(link, header, &head, View::of(b"8 bytes!")).unwrap();
+    world.settle();
+    let written = || {
+        let mut found = [0; 64];
+        region.read(0, &mut found);
+        found
+    };
+    assert_eq!(written(), [0; 64], "nothing is written while there is no room");
+    assert_eq!(world.sides[1].function.counters().function.served_puts, 0);
+    let mut received = 0;
+    let mut events = Vec::new();
+    while received < messages {
+        for context in 0..64 {
+            world.sides[1].receive(64, context);
+        }
+        world.settle();
+        received += world.sides[1].take_all(Operation::Receive).len();
+        events.append(&mut world.sides[1].take_all(Operation::RemotePut));
+    }
+    assert_eq!(written()[8..16], *b"8 bytes!");
+    assert_eq!(events.len(), 1, "its event is reported once");
+    assert_eq!((events[0].immediate(), events[0].length), (Some(77), 8));
+    world.check_counters();
+}

@@ -1,0 +1,108 @@
+//! Messages that have left and that the peer has not acknowledged, over `udp`, which delivers
+//! later.
+
+use bellwire::*;
+use std::time::{Duration, Instant};
+
+/// One node with one function, one completion queue and one queue pair.
+struct Side {
+    function: Function,
+    completions: CompletionQueue,
+    pair: QueuePair,
+}
+
+impl Side {
+    /// A node at an address of loopback and a port that no other test has.
+    fn open(last: u32, test: u32) -> Side {
+        let network = 121 + std::process::id() % 100;
+        let port = 10_000 + 300 * test;
+        let name = format!("udp:127.{network}.{test}.{last}?port={port}");
+        let device = Device::open(&name).expect("an address of this host");
+        let mut function = device.open_function(0).expect("a function");
+        let completions = function.create_completion_queue(64).expect("a queue");
+        let pair = function.create_queue_pair(&QueuePairOptions::new(completions)).expect("a pair");
+        for context in 0..16 {
+            function.post_receive(pair, vec![0; 64], context).expect("room");
+        }
+        Side { function, completions, pair }
+    }
+
+    fn address(&self) -> Address {
+        self.function.query(self.pair).expect("it exists").address
+    }
+
+    fn send(&mut self, to: Address, context: u64) {
+        let send = Message::inline(b"is it there?").to(to).context(context);
+        self.function.post_send(self.pair, send).expect("room");
+    }
+
+    fn poll(&mut self) -> Option<Completion> {
+        self.function.poll(self.completions).expect("a queue")
+    }
+
+    /// The next completion of a send.
+    fn sent(&mut self, mut meanwhile: impl FnMut()) -> (u64, Status) {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            match self.poll() {
+                Some(done) if done.operation == Operation::Send => {
+                    return (done.context, done.status);
+                }
+                Some(_) => {}
+                None => meanwhile(),
+            }
+            assert!(Instant::now() < deadline, "no completion");
+        }
+    }
+}
+
+/// Two nodes of which the second has received and acknowledged one message of the first, and does
+/// not poll any more. Three further messages have left.
+fn three_in_flight(test: u32) -> [Side; 2] {
+    let [mut near, mut far] = [1, 2].map(|last| Side::open(last, test));
+    let to = far.address();
+    near.send(to, 0);
+    let first = near.sent(|| drop(far.poll()));
+    assert_eq!(first, (0, Status::Success));
+    (1..4).for_each(|context| near.send(to, context));
+    for _ in 0..1_000 {
+        assert!(near.poll().is_none(), "nobody has acknowledged it");
+    }
+    [near, far]
+}
+
+/// When the peer goes away, messages that it has not acknowledged complete with that reason and not
+/// as delivered.
+#[test]
+fn a_peer_that_goes_away_fails_what_is_in_flight() {
+    let [mut near, far] = three_in_flight(1);
+    drop(far);
+    for context in 1..4 {
+        assert_eq!(near.sent(|| ()), (context, Status::PeerGone));
+    }
+    let state = near.function.query(near.pair).expect("it exists");
+    assert_eq!((state.posted_sends, state.counters.messages_sent), (0, 1));
+    assert_eq!(state.counters.sends_failed, 3);
+}
+
+/// When the program destroys the queue pair, they complete as flushed.
+#[test]
+fn a_destroyed_queue_pair_flushes_what_is_in_flight() {
+    let [mut near, far] = three_in_flight(2);
+    near.function.destroy_queue_pair(near.pair).expect("it exists");
+    for context in 1..4 {
+        assert_eq!(near.sent(|| ()), (context, Status::Flushed));
+    }
+    let total = near.function.counters().total;
+    assert_eq!((total.messages_sent, total.sends_failed), (1, 3));
+    drop(far);
+}
+
+/// They complete as delivered once the peer polls again.
+#[test]
+fn a_peer_that_polls_again_completes_them() {
+    let [mut near, mut far] = three_in_flight(3);
+    for context in 1..4 {
+        assert_eq!(near.sent(|| drop(far.poll())), (context, Status::Success));
+    }
+}
