@@ -68,9 +68,10 @@ impl<'a> Tlp<'a> {
     /// Reads a TLP out of exactly its own bytes.
     ///
     /// # Errors
-    /// [`WireError::Truncated`], [`WireError::Excess`], [`WireError::Damaged`] if the check fails,
+    /// [`WireError::Truncated`], [`WireError::Damaged`] if the check fails,
     /// [`WireError::NotPosted`] for any type but a posted write, [`WireError::Reserved`],
-    /// [`WireError::UnknownCode`] for a channel that does not exist.
+    /// [`WireError::UnknownCode`] for a channel that does not exist, [`WireError::PayloadTooLong`],
+    /// [`WireError::PayloadMismatch`] if the length announced is not that of the payload.
     pub fn parse(bytes: &'a [u8]) -> Result<Tlp<'a>, WireError> {
         let short =
             WireError::Truncated { format: FORMAT, length: bytes.len(), needed: OVERHEAD_BYTES };

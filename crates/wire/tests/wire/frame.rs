@@ -3,11 +3,11 @@ use bellwire_wire::frame::challenge::ChallengeBody;
 use bellwire_wire::frame::check::{crc32c, is_sound, seal};
 use bellwire_wire::frame::finish::{CloseReason, RefuseBody, RefuseReason};
 use bellwire_wire::frame::header::{
-    FLAG_ANSWER, FLAG_LOSE, FrameHeader, FrameKind, HEADER_BYTES, MAGIC,
+    FLAG_ANSWER, FLAG_DISCARDS, FLAG_LOSE, FrameHeader, FrameKind, HEADER_BYTES, MAGIC,
 };
 use bellwire_wire::frame::open::{OPEN_BYTES, OpenBody};
 use bellwire_wire::frame::record::{GateState, News, PACKET_HEADER_MAX_BYTES, PacketWords};
-use bellwire_wire::frame::section::{FLAG_UNFINISHED, Section, SectionKind};
+use bellwire_wire::frame::section::{FLAG_CONTINUES, FLAG_UNFINISHED, Section, SectionKind};
 use bellwire_wire::frame::seek::SeekBody;
 use bellwire_wire::frame::{FRAME_OVERHEAD_BYTES, FunctionId};
 use proptest::prelude::*;
@@ -212,4 +212,123 @@ fn odd_sections_are_refused() {
     assert!(matches!(Section::split(&bytes[..5]), Err(WireError::Truncated { .. })));
     assert!(matches!(Section::split(&[9, 0, 0, 0]), Err(WireError::UnknownCode { .. })));
     assert!(matches!(Section::split(&[3, 1, 0, 0]), Err(WireError::Reserved { .. })));
+}
+
+/// Each kind of frame has the code that PROTOCOL.md gives it, with and without all flags.
+#[test]
+fn kinds_have_their_codes() {
+    for (code, kind) in [
+        (1, FrameKind::Open),
+        (2, FrameKind::Accept),
+        (3, FrameKind::Refuse),
+        (4, FrameKind::Data),
+        (5, FrameKind::Acknowledge),
+        (6, FrameKind::Close),
+        (7, FrameKind::Unknown),
+        (8, FrameKind::Seek),
+        (9, FrameKind::Here),
+        (10, FrameKind::Challenge),
+    ] {
+        for (flags, half) in [(0, 0), (FLAG_ANSWER | FLAG_LOSE | FLAG_DISCARDS, 0x70)] {
+            let header = FrameHeader { kind, flags, ..header() };
+            let bytes = frame(&header, &[]);
+            assert_eq!(bytes[1], half | code);
+            assert_eq!(FrameHeader::parse(&bytes), Ok(header));
+        }
+    }
+}
+
+/// An Open frame has the bytes of its diagram.
+#[test]
+fn golden_open() {
+    let open = OpenBody {
+        version_low: 1,
+        version_high: 2,
+        version: 3,
+        demanded: 0x0706_0504,
+        features: 0x0b0a_0908,
+        packet_bytes: 0x0f0e_0d0c,
+        from: FunctionId { node: 0x1312_1110, function: 24 },
+        to: FunctionId { node: 0x1716_1514, function: 25 },
+        incarnation: 0x2726_2524_2322_2120,
+        opening: 0x2f2e_2d2c_2b2a_2928,
+        token: 0x3736_3534_3332_3130,
+        peer_incarnation: 0x3f3e_3d3c_3b3a_3938,
+        window: 0x4140,
+        frame_bytes: 0x4342,
+    };
+    // Each byte is its own place, but for the first three and the blanks.
+    let mut expected: Vec<u8> = (0..72).collect();
+    expected[..4].copy_from_slice(&[1, 2, 3, 0]);
+    expected[26..32].fill(0);
+    expected[68..].fill(0);
+    assert_eq!(open.emit()[..], expected);
+    assert_eq!(OpenBody::parse(&expected), Ok(open));
+    assert_eq!(open.from.to_string(), "319951120.24");
+}
+
+/// Every blank byte of an Open frame must be zero, also when two of them hold the same.
+#[test]
+fn blanks_of_an_open_frame_are_refused() {
+    let blanks = [(3, 0), (26, 0), (27, 8), (28, 0), (31, 24), (68, 0), (71, 24)];
+    for (one, one_shift) in blanks {
+        for (other, other_shift) in blanks {
+            let mut body = [0; OPEN_BYTES];
+            body[one] = 0x41;
+            body[other] = 0x41;
+            let value = 0x41 << one_shift | 0x41 << other_shift;
+            let field = "blank of an open frame";
+            assert_eq!(OpenBody::parse(&body), Err(WireError::Reserved { field, value }));
+        }
+    }
+    let (format, needed) = ("open frame", OPEN_BYTES);
+    let short = WireError::Truncated { format, length: 71, needed };
+    assert_eq!(OpenBody::parse(&[0; 71]), Err(short));
+    assert_eq!(OpenBody::parse(&[0; 73]), Err(WireError::Excess { format, excess: 1 }));
+}
+
+/// The payload's length is in the upper half of the first word, and takes no other bit along.
+#[test]
+fn payload_length_of_a_packet() {
+    let words = PacketWords([0x8765_4321_1122_3344, 5, 6]);
+    assert_eq!(words.payload_bytes(), 0x8765_4321);
+    let other = PacketWords([0xfedc_ba98_1122_3344, 5, 6]);
+    assert_eq!(words.with_payload_bytes(0xfedc_ba98), other);
+    assert_eq!(words.with_payload_bytes(0), PacketWords([0x1122_3344, 5, 6]));
+}
+
+/// Both queue pair numbers take the bytes that the larger one needs, whichever it is.
+#[test]
+fn the_larger_queue_pair_number_decides() {
+    for (source, destination, bytes) in [
+        (0x100, 0, &[7, 0x20, 0, 0, 0, 1][..]),
+        (0, 0x100, &[7, 0x20, 0, 1, 0, 0]),
+        (3, 3, &[7, 0x10, 3, 3]),
+        (0xff, 0x100, &[7, 0x20, 0, 1, 0xff, 0]),
+        (0x1_0000, 2, &[7, 0x30, 2, 0, 0, 0, 0, 0, 1, 0]),
+    ] {
+        let words = PacketWords([7, source << 32 | destination, 0]);
+        let mut buffer = [0; PACKET_HEADER_MAX_BYTES];
+        let length = words.emit(&mut buffer);
+        assert_eq!(&buffer[..length], bytes);
+        assert_eq!(PacketWords::parse(bytes), Ok(Some((words, bytes.len()))));
+    }
+}
+
+/// A section that ends early says how many bytes it needs, its own four included.
+#[test]
+fn short_sections_say_what_they_need() {
+    let truncated =
+        |length, needed| Err(WireError::Truncated { format: "section", length, needed });
+    let flags = FLAG_CONTINUES | FLAG_UNFINISHED;
+    let head = Section::head(SectionKind::Responses, flags, 0x1234);
+    assert_eq!(head, [2, 3, 0x34, 0x12]);
+    assert_eq!(Section::split(&head[..3]), truncated(3, 4));
+    assert_eq!(Section::split(&head), truncated(4, 0x1238));
+    let mut bytes = head.to_vec();
+    bytes.resize(0x1237, 0);
+    assert_eq!(Section::split(&bytes), truncated(0x1237, 0x1238));
+    bytes.push(0);
+    let section = Section { kind: SectionKind::Responses, flags, bytes: &bytes[4..] };
+    assert_eq!(Section::split(&bytes), Ok(Some((section, &[][..]))));
 }

@@ -3,7 +3,7 @@
 use bellwire_wire::WireError;
 use bellwire_wire::frame::check::crc32c;
 use bellwire_wire::link::dllp::{Dllp, Granted, Stage};
-use bellwire_wire::link::llp::Llp;
+use bellwire_wire::link::llp::{Llp, SEQUENCES};
 use bellwire_wire::link::network::{Class, NetworkHeader, OPTIMISED_BYTES, STANDARD_BYTES};
 use bellwire_wire::link::tlp::{MAX_TLP_BYTES, Tlp};
 use proptest::prelude::*;
@@ -140,4 +140,169 @@ fn two_flipped_bits_never_pass() {
     let flips = no_flip_passes(&frame, |bytes| Llp::parse(bytes).is_ok());
     assert_eq!(flips, 288 * 289 / 2);
     no_flip_passes(&packet, |bytes| Dllp::parse(bytes.try_into().unwrap()).is_ok());
+}
+
+/// Packets of the link layer have these bytes. Their CRCs come from a long division of polynomials,
+/// apart from this code.
+#[test]
+fn link_packets_have_known_bytes() {
+    let credits = |stage, channel, headers, data| {
+        let granted = Granted { headers, data };
+        Dllp::Credits { stage, channel, granted }
+    };
+    for (packet, text, bytes) in [
+        (Dllp::Ack { sequence: 17 }, "ack 17", 0x5c00_0000_11cd_f6fd_u64),
+        (Dllp::Nak { sequence: 0xfff }, "nak 4095", 0x5c10_000f_ffeb_e8fd),
+        (
+            credits(Stage::Init1, 0, 0, 0),
+            "first init of VC0: 0 headers, 0 data",
+            0x5c40_0000_0012_4cfd,
+        ),
+        (
+            credits(Stage::Init2, 1, 255, 4095),
+            "second init of VC1: 255 headers, 4095 data",
+            0x5cc1_3fcf_ff84_fdfd,
+        ),
+        (
+            credits(Stage::Update, 0, 40, 92),
+            "update of VC0: 40 headers, 92 data",
+            0x5c80_0a00_5c19_76fd,
+        ),
+    ] {
+        assert_eq!(packet.emit(), Ok(bytes.to_be_bytes()), "{text}");
+        assert_eq!(packet.to_string(), text);
+    }
+}
+
+/// Sound packets of the link layer with reserved bits or an unknown type are refused by name, and
+/// so is a packet whose fields do not fit.
+#[test]
+fn strange_link_packets_are_refused() {
+    let reserved = |field, value| Err(WireError::Reserved { field, value });
+    let acknowledgement = "reserved bits 23:12 of the acknowledgement";
+    let unknown = |code| Err(WireError::UnknownCode { field: "type of the DLLP", code });
+    for (bytes, refusal) in [
+        (0x5c00_0010_1256_50fd_u64, reserved(acknowledgement, 1)),
+        (0x5c10_8000_005d_fefd, reserved(acknowledgement, 0x800)),
+        (0x5c80_4000_00fc_e3fd, reserved("reserved bits 23:22 of the credits", 1)),
+        (0x5c41_0020_011b_c4fd, reserved("reserved bits 13:12 of the credits", 2)),
+        (0x5cc0_0030_0050_95fd, reserved("reserved bits 13:12 of the credits", 3)),
+        (0x5c20_0000_00a2_c3fd, unknown(0x20)),
+        (0x5c42_0000_00af_b0fd, unknown(0x42)),
+    ] {
+        assert_eq!(Dllp::parse(&bytes.to_be_bytes()), refusal);
+    }
+    let refusal = |field, value, limit| Err(WireError::OutOfRange { field, value, limit });
+    assert_eq!(Dllp::Ack { sequence: 4096 }.emit(), refusal("sequence number", 4096, 4095));
+    let of_channel = |channel, data| Dllp::Credits {
+        stage: Stage::Update,
+        channel,
+        granted: Granted { headers: 0, data },
+    };
+    assert_eq!(of_channel(2, 0).emit(), refusal("virtual channel", 2, 1));
+    assert_eq!(of_channel(1, 4096).emit(), refusal("data credits", 4096, 4095));
+}
+
+/// A sound TLP with reserved bits, a length that is not its own, or a channel that does not exist
+/// is refused by name.
+#[test]
+fn strange_packets_are_refused() {
+    let sound = emitted!(&Tlp { channel: 1, ..plain(&[1, 2, 3, 4]) });
+    assert_eq!(sound[..4], [0x60, 0x10, 0x80, 1]);
+    let with = |index: usize, byte: u8| {
+        let mut content = sound[..sound.len() - 4].to_vec();
+        content[index] = byte;
+        Tlp::parse(&sealed(content)).map(|_| ())
+    };
+    let reserved =
+        |field, bit: u8| Err(WireError::Reserved { field, value: u64::from(1_u8 << bit) });
+    for bit in [0, 1, 2, 3, 7] {
+        let refusal = reserved("reserved bits of TLP byte 1", bit);
+        assert_eq!(with(1, 0x10 ^ 1 << bit), refusal);
+    }
+    for bit in 2..8 {
+        assert_eq!(with(2, 0x80 ^ 1 << bit), reserved("reserved bits of TLP byte 2", bit));
+    }
+    for bit in 0..8 {
+        assert_eq!(with(7, 0xff ^ 1 << bit), reserved("byte enables that are off", bit));
+    }
+    for channel in 2..8 {
+        let (field, code) = ("traffic class", channel.into());
+        assert_eq!(with(1, channel << 4), Err(WireError::UnknownCode { field, code }));
+    }
+    let mismatch = |announced| Err(WireError::PayloadMismatch { announced, length: 4 });
+    assert_eq!((with(3, 0), with(3, 2)), (mismatch(0), mismatch(8)));
+    let too_long = |length| Err(WireError::PayloadTooLong { length, limit: 512 });
+    assert_eq!((with(3, 128), with(3, 129)), (mismatch(512), too_long(516)));
+    assert_eq!((with(2, 0x81), with(2, 0x83)), (too_long(1028), too_long(3076)));
+}
+
+/// What no TLP or frame can carry is refused when it is written, and the buffer stays as it was.
+#[test]
+fn packets_that_do_not_fit_are_refused() {
+    let mut buffer = [0xee; 600];
+    let long = [0; 516];
+    let too_long = WireError::PayloadTooLong { length: 516, limit: 512 };
+    assert_eq!(plain(&long).emit(&mut buffer), Err(too_long));
+    let (field, alignment) = ("TLP payload length", 4);
+    let misaligned = WireError::Misaligned { field, value: 510, alignment };
+    assert_eq!(plain(&long[..510]).emit(&mut buffer), Err(misaligned));
+    let out_of_range = |field, value, limit| Err(WireError::OutOfRange { field, value, limit });
+    let tlp = Tlp { channel: 2, ..plain(&[]) };
+    assert_eq!(tlp.emit(&mut buffer), out_of_range("virtual channel", 2, 1));
+    let frame = Llp { sequence: SEQUENCES, tlp: &[] };
+    assert_eq!(frame.emit(&mut buffer), out_of_range("sequence number", 4096, 4095));
+    let small = |format, length, needed| Err(WireError::BufferTooSmall { format, length, needed });
+    assert_eq!(plain(&[0; 4]).emit(&mut buffer[..23]), small("TLP", 23, 24));
+    let frame = Llp { sequence: SEQUENCES - 1, tlp: &[0; 4] };
+    assert_eq!(frame.emit(&mut buffer[..11]), small("LLP", 11, 12));
+    assert_eq!(buffer, [0xee; 600]);
+    assert_eq!(frame.emit(&mut buffer[..12]), Ok(()));
+}
+
+/// Before the check has come, a glance tells channel and sequence number, and refuses what cannot
+/// be a packet of this link.
+#[test]
+fn glances_tell_channel_and_sequence() {
+    let channel_of = |bytes: &[u8]| Tlp::glance_channel(bytes);
+    for channel in [0, 1] {
+        let bytes = emitted!(&Tlp { channel, ..plain(&[]) });
+        assert_eq!(channel_of(&bytes[..16]), Some(channel));
+        assert_eq!(channel_of(&bytes[..15]), None);
+        for (index, byte) in [(0, 0x40), (1, 0x20), (1, 0x11), (1, 0x90)] {
+            let mut other = bytes.clone();
+            other[index] = byte;
+            assert_eq!(channel_of(&other), None, "{byte:#x}");
+        }
+    }
+    let mut bytes = llp_bytes(0xfff, &[1, 2, 3]);
+    assert_eq!(Llp::glance(&bytes), Some((0xfff, &[1, 2, 3][..])));
+    assert_eq!(Llp::glance(&bytes[..8]), Some((0xfff, &[][..])));
+    assert_eq!(Llp::glance(&bytes[..7]), None);
+    bytes[1..3].copy_from_slice(&[0x10, 0x00]);
+    assert_eq!(Llp::glance(&bytes), None);
+}
+
+/// A sound frame with one sequence number too high is damaged, and one that is too short says so.
+#[test]
+fn sequence_numbers_have_twelve_bits() {
+    let framed = |content: &[u8]| [&[0xfb], sealed(content.to_vec()).as_slice(), &[0xfd]].concat();
+    assert_eq!(Llp::parse(&framed(&[0x0f, 0xff])), Ok(Llp { sequence: 4095, tlp: &[] }));
+    let damaged = WireError::Damaged { format: "LLP" };
+    assert_eq!(Llp::parse(&framed(&[0x10, 0x00])), Err(damaged));
+    let short = WireError::Truncated { format: "LLP", length: 7, needed: 8 };
+    assert_eq!(Llp::parse(&framed(&[0])), Err(short));
+    let short = WireError::Truncated { format: "TLP", length: 19, needed: 20 };
+    assert_eq!(Tlp::parse(&[0; 19]), Err(short));
+}
+
+/// What a trace prints of a packet of the link.
+#[test]
+fn link_packets_are_described() {
+    let tlp = Tlp { channel: 1, address: 0x4000, ..plain(&[0; 64]) };
+    assert_eq!(tlp.to_string(), "posted write, VC1, address 0x4000, 64 B");
+    let class = Class::Coherence;
+    let header =
+        NetworkHeader { class, operation: 3, target: 2, source: 0, tag: 7, address: 0x4000 };
+    assert_eq!(header.to_string(), "Coherence 3, node 0 to 2, tag 7, 0x4000");
 }

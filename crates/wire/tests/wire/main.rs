@@ -9,6 +9,7 @@ mod header;
 mod hostile_bytes;
 mod link;
 mod packet;
+mod pcapng;
 mod recut;
 mod refusals;
 mod span;

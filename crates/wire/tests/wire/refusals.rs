@@ -87,6 +87,7 @@ fn tails_keep_their_length() {
     assert_eq!(Tail::new(&[1; 7]).unwrap().immediate(), None);
     assert_eq!(Tail::new(&[1; 16]).unwrap().immediate(), None);
     assert!(Tail::EMPTY.is_empty() && Tail::EMPTY.to_string() == "-");
+    assert_eq!(format!("{:?}", Tail::new(&[10, 0xff]).unwrap()), "Tail(0aff)");
 }
 
 /// Every refusal in the table can be reached, and each says what, why and what to do.

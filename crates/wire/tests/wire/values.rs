@@ -44,6 +44,13 @@ pub fn no_flip_passes(bytes: &[u8], passes: impl Fn(&[u8]) -> bool) -> usize {
     flips
 }
 
+/// All items of an iterator, which must be at most `limit`: an endless one fails and does not hang.
+pub fn at_most<T>(limit: usize, items: impl Iterator<Item = T>) -> Vec<T> {
+    let items: Vec<T> = items.take(limit + 1).collect();
+    assert!(items.len() <= limit, "more than {limit}");
+    items
+}
+
 pub fn endpoint() -> impl Strategy<Value = Endpoint> {
     (0..Endpoint::CPUS, 0..Endpoint::FUNCTIONS, 0..Endpoint::QUEUE_PAIRS)
         .prop_map(|(cpu, function, queue_pair)| Endpoint::new(cpu, function, queue_pair).unwrap())
