@@ -29,7 +29,8 @@ pub struct Campaign {
 
 impl Campaign {
     /// Runs every mutant of `packages` in the shard that the ledger does not know: first against
-    /// the tests of its package, then, if they miss it, against conformance.
+    /// the tests of its package, then, if they miss it, against conformance. Constants come last,
+    /// each with a build of its own, and only against the tests of the package.
     ///
     /// # Errors
     /// Listing or building fails, a test program cannot be run, or the ledger not be written.
@@ -52,6 +53,8 @@ impl Campaign {
             index += 1;
             (index - 1) % n == k - 1 && !ledgers[&it.package].verdicts.contains_key(&it.key)
         });
+        let (constants, mut mutants): (Vec<_>, Vec<_>) =
+            mutants.into_iter().partition(Mutant::is_constant);
         let ledgers = Mutex::new(ledgers);
         for (selected, is_last) in [(packages, false), (&[CONFORMANCE.to_owned()], true)] {
             if mutants.is_empty() {
@@ -62,10 +65,12 @@ impl Campaign {
             mutants = campaign.mutants;
             mutants.retain(|it| survivors.contains(&it.key));
         }
-        for ledger in ledgers.lock().expect("no panic").values_mut() {
-            ledger.tidy(|_| true)?;
-        }
-        Ok(())
+        let mut ledgers = ledgers.into_inner().expect("no panic");
+        in_turn(&constants, |mutant| {
+            let verdict = judge_constant(top, mutant, features)?;
+            ledgers.get_mut(&mutant.package).expect("opened").add(&mutant.key, verdict)
+        })?;
+        ledgers.values_mut().try_for_each(|ledger| ledger.tidy(|_| true))
     }
 
     fn build(
@@ -75,20 +80,7 @@ impl Campaign {
         features: &str,
     ) -> Result<Self> {
         let folder = top.join("target/mutants");
-        let mut selection = Vec::new();
-        for package in packages {
-            selection.extend(["--package".to_owned(), package.clone()]);
-        }
-        let of_these: Vec<&str> = features
-            .split(',')
-            .filter(|feature| {
-                feature.split_once('/').is_some_and(|(it, _)| packages.iter().any(|p| p == it))
-            })
-            .collect();
-        selection.extend(["--features".to_owned(), of_these.join(",")]);
-        // Not documentation: each of its examples would be a build.
-        selection.extend(["--lib".to_owned(), "--tests".to_owned()]);
-
+        let selection = selection(packages, features);
         let mut tree = Tree::copy(top, &folder.join("tree"))?;
         let mut unviable = BTreeSet::new();
         loop {
@@ -196,6 +188,41 @@ impl Campaign {
     }
 }
 
+/// What cargo builds of `packages`, with those of `features` that are theirs.
+fn selection(packages: &[String], features: &str) -> Vec<String> {
+    let is_theirs = |feature: &&str| {
+        feature.split_once('/').is_some_and(|(it, _)| packages.iter().any(|package| package == it))
+    };
+    let theirs: Vec<&str> = features.split(',').filter(is_theirs).collect();
+    let mut selection = Vec::new();
+    for package in packages {
+        selection.extend(["--package".to_owned(), package.clone()]);
+    }
+    selection.extend(["--features".to_owned(), theirs.join(",")]);
+    // Not documentation: each of its examples would be a build.
+    selection.extend(["--lib".to_owned(), "--tests".to_owned()]);
+    selection
+}
+
+/// Builds a mutant of a constant, and runs all tests of its package.
+fn judge_constant(top: &Path, mutant: &Mutant, features: &str) -> Result<Verdict> {
+    let folder = top.join("target/mutants");
+    let mut tree = Tree::copy(top, &folder.join("tree"))?;
+    tree.put_alone(top, mutant)?;
+    let selection = selection(std::slice::from_ref(&mutant.package), features);
+    let programs = match tree.build_alone(&selection, &folder.join("target"))? {
+        Ok(programs) => programs,
+        Err(true) => return Ok(Verdict::Caught("an assertion of the compiler".to_owned())),
+        Err(false) => return Ok(Verdict::Unviable),
+    };
+    for program in &programs {
+        if let Some(test) = program.first_failure(&folder.join("output"))? {
+            return Ok(Verdict::Caught(format!("{} {test}", program.label())));
+        }
+    }
+    Ok(Verdict::Missed)
+}
+
 /// Runs `count` mutants that the ledger calls caught, of the package whose turn it is on that day.
 /// Returns whether each is caught.
 ///
@@ -216,7 +243,7 @@ pub fn sample(top: &Path, count: usize, day: u64, features: &str) -> Result<bool
         "the ledger of {package} knows {known} of {all} mutants; run `make mutants`"
     );
     listed.retain(|it| {
-        matches!(ledger.verdicts.get(&it.key), Some(Verdict::Caught(by)) if by.starts_with(&own))
+        !it.is_constant() && matches!(ledger.verdicts.get(&it.key), Some(Verdict::Caught(by)) if by.starts_with(&own))
     });
     listed.sort_by_cached_key(|it| {
         let mut hasher = SipHasher13::new_with_keys(day, 0);
@@ -275,14 +302,29 @@ pub fn sample(top: &Path, count: usize, day: u64, features: &str) -> Result<bool
     Ok(survivors.is_empty())
 }
 
+/// Does `work` with each of `items`, one after the other.
+fn in_turn<T>(items: &[T], mut work: impl FnMut(&T) -> Result<()>) -> Result<()> {
+    let bar = progress(items.len(), "constants")?;
+    for item in items {
+        work(item)?;
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    Ok(())
+}
+
+fn progress(length: usize, what: &'static str) -> Result<ProgressBar> {
+    let style = ProgressStyle::with_template("{pos}/{len} {msg} [{bar:40}] {eta}")?;
+    Ok(ProgressBar::new(length as u64).with_style(style).with_message(what))
+}
+
 /// Does `work` with each of `items`, on as many threads as there are processors.
 fn in_parallel<T: Sync>(
     items: &[T],
     what: &'static str,
     work: impl Fn(&T) -> Result<()> + Sync,
 ) -> Result<()> {
-    let style = ProgressStyle::with_template("{pos}/{len} {msg} [{bar:40}] {eta}")?;
-    let bar = ProgressBar::new(items.len() as u64).with_style(style).with_message(what);
+    let bar = progress(items.len(), what)?;
     let next = AtomicUsize::new(0);
     let threads = thread::available_parallelism()?.get();
     let result = thread::scope(|scope| {

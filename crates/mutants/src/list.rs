@@ -22,10 +22,19 @@ pub struct Mutant {
     /// What stands there instead.
     pub replacement: String,
     pub genre: Genre,
+    /// The function that it is in; none for a constant.
+    function: Option<serde_json::Value>,
     /// Its name in the ledger: `name` without a position, which any edit of the file would change,
     /// but with a number if the function has several of this name.
     #[serde(skip)]
     pub key: String,
+}
+
+impl Mutant {
+    /// Whether it changes a constant. No switch works there, because the compiler computes it.
+    pub fn is_constant(&self) -> bool {
+        self.function.is_none()
+    }
 }
 
 /// The kinds of change that cargo-mutants makes.
@@ -134,6 +143,7 @@ pub mod made {
             "span": span,
             "replacement": replacement,
             "genre": format!("{genre:?}"),
+            "function": "the innermost",
         }]);
         parse(listed.to_string().as_bytes()).expect("a list").remove(0)
     }

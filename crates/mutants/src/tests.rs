@@ -90,6 +90,35 @@ impl Program {
         Ok(ended)
     }
 
+    /// Runs all its tests with the mutant that is compiled in. Returns the first that fails;
+    /// `None`: all pass, or they do not end.
+    ///
+    /// # Errors
+    /// The program cannot be started.
+    pub fn first_failure(&self, record: &Path) -> Result<Option<String>> {
+        let mut child = Command::new(&self.executable)
+            .current_dir(&self.folder)
+            .env("CARGO_MANIFEST_DIR", &self.folder)
+            .env("RUST_BACKTRACE", "0")
+            .stdin(Stdio::null())
+            .stdout(File::create(record)?)
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .with_context(|| self.executable.display().to_string())?;
+        let begin = Instant::now();
+        while child.try_wait()?.is_none() && begin.elapsed() < Duration::from_secs(300) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        // It fails if nothing of the group is left.
+        let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
+        child.wait()?;
+        let said = fs::read_to_string(record)?;
+        let failed =
+            |line: &str| Some(line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?.to_owned());
+        Ok(said.lines().find_map(failed))
+    }
+
     /// Runs a test without a mutant, and finds out what it takes and which of `count` mutants it
     /// reaches. `None`: it does not pass here.
     ///

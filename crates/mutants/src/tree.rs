@@ -114,6 +114,18 @@ impl Tree {
         Ok(())
     }
 
+    /// Puts one mutant into the copy, without a switch.
+    ///
+    /// # Errors
+    /// A source cannot be read or written.
+    pub fn put_alone(&mut self, from: &Path, mutant: &Mutant) -> Result<()> {
+        self.put(from, &[])?;
+        let mut source = fs::read_to_string(from.join(&mutant.file))?;
+        let span = mutant.span.bytes(&source).context("a mutant outside of its file")?;
+        source.replace_range(span, &mutant.replacement);
+        write(&self.top.join(&mutant.file), source.as_bytes())
+    }
+
     /// Builds the test programs that cargo selects with `selection`, or returns the mutants that
     /// do not compile.
     ///
@@ -121,13 +133,44 @@ impl Tree {
     /// The build fails for another reason.
     pub fn build(&self, selection: &[String], target: &Path) -> Result<Built> {
         // A check is cheaper than a build, and finds the faults of all crates at once.
-        match self.cargo(&["check", "--keep-going"], selection, target)? {
-            Built::Programs(_) => self.cargo(&["test", "--no-run"], selection, target),
-            without => Ok(without),
+        for task in [&["check", "--keep-going"], &["test", "--no-run"]] {
+            let cargo = self.cargo(task, selection, target)?;
+            let faulty: BTreeSet<u32> =
+                cargo.errors.iter().flat_map(|error| self.blamed(error)).collect();
+            if !faulty.is_empty() {
+                return Ok(Built::Without(faulty));
+            }
+            if let Some(failure) = cargo.failure {
+                let errors = cargo.errors.iter().filter_map(|error| error["rendered"].as_str());
+                bail!("{failure}\n{}", errors.collect::<String>());
+            }
+            if task[0] == "test" {
+                return Ok(Built::Programs(cargo.programs));
+            }
         }
+        unreachable!("the last task is `test`")
     }
 
-    fn cargo(&self, task: &[&str], selection: &[String], target: &Path) -> Result<Built> {
+    /// Builds the test programs with the mutant that is put in alone. `Err(true)` inside: an
+    /// assertion refuses it that is evaluated when it is compiled; `Err(false)`: it does not
+    /// compile.
+    ///
+    /// # Errors
+    /// cargo cannot be run.
+    pub fn build_alone(
+        &self,
+        selection: &[String],
+        target: &Path,
+    ) -> Result<Result<Vec<Program>, bool>> {
+        let cargo = self.cargo(&["test", "--no-run"], selection, target)?;
+        if cargo.failure.is_none() {
+            return Ok(Ok(cargo.programs));
+        }
+        let evaluation = |error: &Value| error["code"]["code"] == "E0080";
+        Ok(Err(cargo.errors.iter().any(evaluation)))
+    }
+
+    fn cargo(&self, task: &[&str], selection: &[String], target: &Path) -> Result<Cargo> {
         let built = Command::new("cargo")
             .args(task)
             .args(selection)
@@ -139,31 +182,22 @@ impl Tree {
             .stdin(Stdio::null())
             .output()
             .context("cargo")?;
-        let mut programs = Vec::new();
-        let mut faulty = BTreeSet::new();
-        let mut other = Vec::new();
+        let mut cargo = Cargo::default();
         for line in std::str::from_utf8(&built.stdout)?.lines() {
-            let message: Value = serde_json::from_str(line)?;
+            let mut message: Value = serde_json::from_str(line)?;
             match message["reason"].as_str() {
-                Some("compiler-artifact") => programs.extend(self.program(&message)),
+                Some("compiler-artifact") => cargo.programs.extend(self.program(&message)),
                 Some("compiler-message") if message["message"]["level"] == "error" => {
-                    let blamed = self.blamed(&message["message"]);
-                    if blamed.is_empty() {
-                        other.push(message["message"]["rendered"].to_string());
-                    }
-                    faulty.extend(blamed);
+                    cargo.errors.push(message["message"].take());
                 }
                 _ => {}
             }
         }
-        if !faulty.is_empty() {
-            return Ok(Built::Without(faulty));
-        }
         if !built.status.success() {
-            other.push(String::from_utf8_lossy(&built.stderr).into_owned());
-            bail!("cargo {} ended with {}:\n{}", task[0], built.status, other.join("\n"));
+            let said = String::from_utf8_lossy(&built.stderr);
+            cargo.failure = Some(format!("cargo {} ended with {}:\n{said}", task[0], built.status));
         }
-        Ok(Built::Programs(programs))
+        Ok(cargo)
     }
 
     fn program(&self, artifact: &Value) -> Option<Program> {
@@ -210,6 +244,16 @@ impl Tree {
         }
         blamed
     }
+}
+
+/// What cargo says of a task.
+#[derive(Default)]
+struct Cargo {
+    programs: Vec<Program>,
+    /// What the compiler refuses.
+    errors: Vec<Value>,
+    /// How it ended, if it failed.
+    failure: Option<String>,
 }
 
 /// What came of a build.
