@@ -187,7 +187,8 @@ impl<H> Drop for Piece<H> {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))]
 mod tests {
     use super::*;
 

@@ -172,9 +172,11 @@ mod real {
     }
 }
 
+#[cfg(test)]
 #[cfg(loom)]
 pub use model::ModelSegment;
 
+#[cfg(test)]
 #[cfg(loom)]
 mod model {
     use super::{LINE_WORDS, Words};
