@@ -776,3 +776,24 @@ fn bells_of_several_lanes() {
     assert!(!doorbell.is_rung());
     doorbell.answer(|lane| panic!("lane {lane} did not ring"));
 }
+
+/// A sleep that ended, or that a bell prevented, is not announced any more: nobody is asked to wake
+/// the receiver.
+#[test]
+fn a_sleep_that_ended_is_withdrawn() {
+    let doorbell = Doorbell::new(segment(DOORBELL_LINES));
+    assert!(doorbell.prepare_sleep());
+    doorbell.end_sleep();
+    assert!(!doorbell.ring(1));
+    assert!(!doorbell.prepare_sleep(), "a bell is not answered yet");
+    assert!(!doorbell.ring(2));
+}
+
+/// The fences of a lane can be set once both processes have agreed.
+#[test]
+fn fences_are_set() {
+    let (_, mut receiver) = ends(&memory(), 0);
+    assert_eq!(receiver.fences(), Fences::Symmetric);
+    receiver.set_fences(Fences::Asymmetric);
+    assert_eq!(receiver.fences(), Fences::Asymmetric);
+}
