@@ -239,7 +239,7 @@ mod tests {
         assert!(part.is_empty() && part.view().writable_start().is_some());
         drop(part);
         let back = memory.into_vec();
-        assert_eq!(back.as_ptr(), start, "that was the last clone but one");
+        assert_eq!(back.as_ptr(), start, "no other clone is left");
 
         let mut vector: Piece<Kept> = Piece::of_vec(vec![1, 2]);
         assert!(vector.view().writable_start().is_none());

@@ -121,6 +121,7 @@ fn parts_lie_inside() {
     for (offset, length) in [(0, 11), (11, 0), (10, 1), (4, 7), (usize::MAX, 2), (2, usize::MAX)] {
         assert!(view.part(offset, length).is_none(), "{length} bytes at {offset}");
     }
+    assert!(!view.is_empty());
     let empty = View::empty();
     assert!(empty.is_empty() && empty.part(0, 0).is_some() && empty.part(0, 1).is_none());
     assert_eq!((empty.load(0), View::of(&[]).len()), (None, 0));

@@ -4,8 +4,8 @@ use super::*;
 use crate::doorbell::{DOORBELL_LINES, Doorbell, LANES};
 use crate::memory::View;
 use crate::segment::{Segment, Words, zeroed as segment};
-use crate::sync::{Fences, Ordering};
-use std::sync::atomic::AtomicBool;
+use crate::sync::{AtomicU64, Fences, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::thread;
 
 const GEOMETRY: Geometry =
@@ -77,7 +77,7 @@ fn small_chunk_then_grants() {
 fn host_memory_and_back() {
     let (mut sender, mut receiver) = ends(&memory(), 0);
     let mut sent = 0;
-    while send(&mut sender, sent + 1, 8).is_ok() {
+    while sent < 20 && send(&mut sender, sent + 1, 8).is_ok() {
         sent += 1;
     }
     assert_eq!(sent, 2 + 2 * 3, "a small chunk and two host chunks");
@@ -99,7 +99,7 @@ fn host_chunks_come_back() {
         let mut number = 0;
         let mut fill = |sender: &mut LaneSender<Segment>| {
             let first = number + 1;
-            while send(sender, number + 1, 8).is_ok() {
+            while number < first + 20 && send(sender, number + 1, 8).is_ok() {
                 number += 1;
             }
             (first..=number).collect::<Vec<_>>()
@@ -760,10 +760,40 @@ fn an_abandoned_lane_is_silent() {
     assert_eq!(receiver.room_lines(), 0);
 }
 
+/// The words of a doorbell, each look counted: an endless answer fails instead of hanging.
+struct Counted(Segment, AtomicUsize);
+
+impl Words for Counted {
+    type Payload<'a> = ();
+
+    fn lines(&self) -> usize {
+        self.0.lines()
+    }
+
+    fn word(&self, index: usize) -> &AtomicU64 {
+        assert!(self.1.fetch_add(1, Ordering::Relaxed) < 100, "the answer does not end");
+        self.0.word(index)
+    }
+
+    unsafe fn line(&self, _: usize) -> &[AtomicU64; LINE_WORDS] {
+        unreachable!("a doorbell is words")
+    }
+
+    fn front(&self) -> &[AtomicU64; 2 * LINE_WORDS] {
+        self.0.front()
+    }
+
+    fn prefetch_for_write(&self, _: usize) {}
+
+    unsafe fn payload(&self, _: usize, _: usize) {}
+
+    unsafe fn fill(&self, _: usize, _: &[u8], _: View<'_>) {}
+}
+
 /// Bells that ring together are answered together, each once, in the order of their lanes.
 #[test]
 fn bells_of_several_lanes() {
-    let doorbell = Doorbell::new(segment(DOORBELL_LINES));
+    let doorbell = Doorbell::new(Counted(segment(DOORBELL_LINES), AtomicUsize::new(0)));
     for lane in [4095, 65, 63, 0, 64, 65] {
         assert!(!doorbell.ring(lane));
     }
@@ -775,6 +805,26 @@ fn bells_of_several_lanes() {
     assert_eq!(rang, [0, 63, 64, 65, 4095]);
     assert!(!doorbell.is_rung());
     doorbell.answer(|lane| panic!("lane {lane} did not ring"));
+}
+
+/// The small chunks alternate, parking by parking, each with another nonce.
+// shows: D-02
+#[test]
+fn small_chunks_alternate() {
+    let memory = memory();
+    let (_, mut receiver) = ends(&memory, 0);
+    let mut commands = Vec::new();
+    for parking in 1..=20 {
+        receiver.unpark();
+        receiver.begin_park();
+        assert!(receiver.try_park(|_| ()));
+        let command = word(&memory.control, COMMAND);
+        assert_eq!((command & PARKED, command & SECOND), (1, parking % 2 * 2));
+        commands.push(command & !SECOND);
+    }
+    commands.sort_unstable();
+    commands.dedup();
+    assert_eq!(commands.len(), 20);
 }
 
 /// A sleep that ended, or that a bell prevented, is not announced any more: nobody is asked to wake
