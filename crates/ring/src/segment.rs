@@ -194,7 +194,8 @@ mod tests {
         impl Owner for Lines {}
         let mut lines = Lines(vec![Line([0; LINE_BYTES]); lines]);
         let (start, bytes) = (NonNull::from(&mut lines.0[..]).cast(), size_of_val(&lines.0[..]));
-        // SAFETY: a vector that is moved keeps its bytes in place, and they live as long as the owner.
+        // SAFETY: a vector that is moved keeps its bytes in place, and they live as long as the
+        // owner.
         let memory = unsafe { Memory::from_owner(start, bytes, true, Arc::new(lines)) };
         Segment::new(&memory, 0, bytes)
     }

@@ -55,6 +55,17 @@ fn copy_between_overlapping_views() {
     }
 }
 
+/// Windows that touch do not overlap.
+#[test]
+fn copy_between_touching_views() {
+    for (from, to) in [(0, 40), (40, 0)] {
+        let memory = Memory::from_vec(bytes(80));
+        let [source, target] = [from, to].map(|at| memory.view().part(at, 40).expect("inside"));
+        target.copy_nonoverlapping(source);
+        assert_eq!(target.to_vec(), bytes(80)[from..from + 40]);
+    }
+}
+
 /// A deposit gives the same bytes as a copy through a third buffer, at every alignment, overlapping
 /// or not.
 #[test]

@@ -38,6 +38,7 @@ fn send(sender: &mut LaneSender<Segment>, number: u64, bytes: usize) -> Result<S
 /// Receives until the lane is empty. Returns the packets' numbers and the extents that came back.
 fn receive(receiver: &mut LaneReceiver<Segment>) -> (Vec<u64>, Vec<Freed>) {
     let (mut numbers, mut extents) = (Vec::new(), Vec::new());
+    let mut has_moved = false;
     loop {
         match receiver.peek() {
             Arrival::Nothing => return (numbers, extents),
@@ -46,8 +47,13 @@ fn receive(receiver: &mut LaneReceiver<Segment>) -> (Vec<u64>, Vec<Freed>) {
                 assert!(body.iter().all(|byte| *byte == number as u8));
                 numbers.push(number);
                 receiver.take(first);
+                has_moved = false;
             }
-            Arrival::Moved { freed, .. } => extents.extend(freed),
+            Arrival::Moved { freed, .. } => {
+                assert!(!has_moved, "each run has a packet");
+                has_moved = true;
+                extents.extend(freed);
+            }
             Arrival::Violation => panic!("the sender broke no rule"),
         }
     }
