@@ -479,7 +479,7 @@ fn memory_that_is_too_small_is_refused() {
 
 /// What a sender writes, word by word: packets in the small chunk and the LINKs to host chunks 0
 /// and 1.
-// shows: D-01, D-16
+// shows: D-16
 #[test]
 fn words_of_packets_and_links() {
     let memory = memory();
@@ -516,7 +516,6 @@ fn words_of_packets_and_links() {
 
 /// A grant's words: its sequence, first chunk and length, and a nonce. The second follows in the
 /// ring, and a parking counts both as void.
-// shows: D-13
 #[test]
 fn words_of_grants() {
     let memory = memory();
@@ -543,7 +542,6 @@ fn words_of_grants() {
 }
 
 /// No lane is parked while its sender writes a packet.
-// shows: D-13
 #[test]
 fn no_parking_in_mid_packet() {
     let memory = memory();
@@ -599,7 +597,6 @@ fn packets_that_are_too_long() {
 
 /// A LINK leads to a host chunk that exists, with an odd nonce, or to a grant; other LINKs break
 /// the rules.
-// shows: D-13
 #[test]
 fn links_to_nowhere() {
     for (target, nonce, starved) in [
@@ -677,7 +674,6 @@ fn an_extent_is_one_run() {
 }
 
 /// A sender that waits for room is seen until its mark is taken.
-// shows: D-16
 #[test]
 fn a_waiting_sender_is_seen_once() {
     let (sender, receiver) = ends(&memory(), 0);
@@ -706,7 +702,6 @@ fn a_busy_region_is_seen() {
 
 /// The pages of host chunks are asked for once and before they are used, and can go when neither
 /// side uses one. Without them the lane is full.
-// shows: D-16
 #[test]
 fn host_pages_come_and_go() {
     let memory = memory();
@@ -741,7 +736,6 @@ fn host_pages_come_and_go() {
 
 /// A sender that tidies obeys a parking that it has not seen: it leaves the host chunk, which the
 /// receiver has left, too.
-// shows: D-16
 #[test]
 fn tidying_obeys_a_parking() {
     let (mut sender, mut receiver) = ends(&memory(), 0);
@@ -814,7 +808,6 @@ fn bells_of_several_lanes() {
 }
 
 /// The small chunks alternate, parking by parking, each with another nonce.
-// shows: D-02
 #[test]
 fn small_chunks_alternate() {
     let memory = memory();
