@@ -105,3 +105,56 @@ impl<W: Words> Board<W> {
         self.words.word(self.notice_word(region)).store(0, Ordering::SeqCst);
     }
 }
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests {
+    use super::{Board, Notice};
+    use crate::segment::{Segment, Words, zeroed};
+    use crate::sync::Ordering;
+
+    /// Gates are bytes, and notices are four words each behind them: the layout on which two
+    /// processes agree.
+    #[test]
+    fn layout() {
+        assert_eq!(
+            [(9, 3), (16, 1), (0, 2)].map(|(g, r)| Board::<Segment>::words(g, r)),
+            [14, 6, 8]
+        );
+        let words = zeroed(3);
+        let board = Board::new(words.clone(), 11, 3);
+        for (queue_pair, gate) in [(0, 0x11), (7, 0x77), (9, 0xff), (10, 0x80), (9, 0x22)] {
+            board.set_gate(queue_pair, gate);
+        }
+        board.post(0, Notice { stamp: 5, address: 6, extent: 7 });
+        board.post(2, Notice { stamp: 8, address: 9, extent: 10 });
+        let found: Vec<u64> = (0..15).map(|at| words.word(at).load(Ordering::Relaxed)).collect();
+        assert_eq!(found[..2], [0x7700_0000_0000_0011, 0x80_2200]);
+        assert_eq!(found[2..], [5, 6, 7, 0, 0, 0, 0, 0, 8, 9, 10, 0, 0]);
+        assert_eq!([0, 1, 7, 8, 9, 10].map(|at| board.gate(at)), [0x11, 0, 0x77, 0, 0x22, 0x80]);
+    }
+
+    /// What stands above the tables is no gate and no notice.
+    #[test]
+    fn nothing_is_read_above_the_tables() {
+        let words = zeroed(3);
+        let board = Board::new(words.clone(), 11, 3);
+        (0..24).for_each(|at| words.word(at).store(u64::MAX, Ordering::Relaxed));
+        assert_eq!((board.gate(10), board.gate(11), board.gate(usize::MAX)), (0xff, 0, 0));
+        assert_eq!((board.stamp(2), board.stamp(3), board.stamp(usize::MAX)), (u64::MAX, 0, 0));
+        assert_eq!(board.notice(3), Notice::default());
+    }
+
+    /// A region that was withdrawn shows nothing of its last notice, and others stay.
+    #[test]
+    fn a_withdrawn_region_shows_nothing() {
+        let board = Board::new(zeroed(2), 8, 2);
+        let notice = Notice { stamp: 5, address: 6, extent: 7 };
+        board.post(0, notice);
+        board.post(1, notice);
+        assert_eq!((board.notice(0), board.stamp(0)), (notice, 5));
+        board.withdraw(1);
+        assert_eq!((board.notice(1), board.stamp(1)), (Notice::default(), 0));
+        assert_eq!(board.notice(0), notice);
+    }
+}

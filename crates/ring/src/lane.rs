@@ -209,9 +209,13 @@ impl<W> LaneMemory<W> {
     }
 }
 
-#[cfg(all(test, loom))]
+// Each condition in a line of its own: cargo-mutants takes only `cfg(test)` for test code.
+#[cfg(test)]
+#[cfg(loom)]
 mod exhaustive_tests;
-#[cfg(all(test, loom))]
+#[cfg(test)]
+#[cfg(loom)]
 mod model_tests;
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))]
 mod tests;

@@ -187,7 +187,8 @@ impl<H> Drop for Piece<H> {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))]
 mod tests {
     use super::*;
 
@@ -226,5 +227,23 @@ mod tests {
         memory.view().read(15, &mut bytes);
         assert_eq!(bytes, [7, 1, 2, 7]);
         drop(part);
+    }
+
+    /// A piece releases its memory when it is dropped, and a view of a vector cannot write to it.
+    #[test]
+    fn pieces_release_their_memory() {
+        let bytes = vec![7; 64];
+        let start = bytes.as_ptr();
+        let memory = Memory::from_vec(bytes);
+        let part = Piece::of_part(Kept(Box::new(memory.clone())), 64, 0);
+        assert!(part.is_empty() && part.view().writable_start().is_some());
+        drop(part);
+        let back = memory.into_vec();
+        assert_eq!(back.as_ptr(), start, "no other clone is left");
+
+        let mut vector: Piece<Kept> = Piece::of_vec(vec![1, 2]);
+        assert!(vector.view().writable_start().is_none());
+        vector.view_mut().write(1, &[3]);
+        assert_eq!(vector.view().to_vec(), [1, 3]);
     }
 }

@@ -172,9 +172,56 @@ mod real {
     }
 }
 
+#[cfg(test)]
+#[cfg(not(loom))]
+pub use tests::zeroed;
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests {
+    use super::{LINE_BYTES, Segment, Words};
+    use crate::memory::{Memory, Owner, View};
+    use crate::sync::Ordering;
+    use std::ptr::NonNull;
+    use std::sync::Arc;
+
+    /// Zeroed memory that starts at a cache line.
+    pub fn zeroed(lines: usize) -> Segment {
+        #[repr(align(64))]
+        #[derive(Clone)]
+        struct Line(#[allow(dead_code)] [u8; LINE_BYTES]);
+        struct Lines(Vec<Line>);
+        impl Owner for Lines {}
+        let mut lines = Lines(vec![Line([0; LINE_BYTES]); lines]);
+        let (start, bytes) = (NonNull::from(&mut lines.0[..]).cast(), size_of_val(&lines.0[..]));
+        // SAFETY: a vector that is moved keeps its bytes in place, and they live as long as the
+        // owner.
+        let memory = unsafe { Memory::from_owner(start, bytes, true, Arc::new(lines)) };
+        Segment::new(&memory, 0, bytes)
+    }
+
+    /// A segment is a part of its memory, in whole lines: words count from its start, and bytes
+    /// go in and out at a word.
+    #[test]
+    fn parts_of_memory() {
+        let whole = zeroed(5);
+        let part = Segment::new(whole.memory(), 2 * LINE_BYTES, 3 * LINE_BYTES);
+        assert_eq!((part.bytes(), part.lines(), part.memory().len()), (192, 3, 320));
+        part.word(23).store(1, Ordering::Relaxed);
+        whole.word(17).store(2, Ordering::Relaxed);
+        assert_eq!(whole.word(39).load(Ordering::Relaxed), 1);
+        assert_eq!(part.front().each_ref().map(|word| word.load(Ordering::Relaxed))[..2], [0, 2]);
+        // SAFETY: a segment of three lines has room for six bytes at its tenth word.
+        unsafe { part.fill(10, &[1, 2], View::of(&[3, 4, 5, 6])) };
+        assert_eq!(part.word(10).load(Ordering::Relaxed).to_ne_bytes(), [1, 2, 3, 4, 5, 6, 0, 0]);
+    }
+}
+
+#[cfg(test)]
 #[cfg(loom)]
 pub use model::ModelSegment;
 
+#[cfg(test)]
 #[cfg(loom)]
 mod model {
     use super::{LINE_WORDS, Words};

@@ -64,3 +64,19 @@ pub fn full_fence() {
     #[cfg(loom)]
     loom::sync::atomic::fence(Ordering::SeqCst);
 }
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests {
+    use super::Fences;
+
+    /// The partners' processors are made to execute a fence only if the frequent side has none.
+    #[test]
+    fn the_barrier_is_for_asymmetric_fences() {
+        let mut called = Vec::new();
+        for fences in [Fences::Symmetric, Fences::Asymmetric] {
+            fences.heavy(|| called.push(fences));
+        }
+        assert_eq!(called, [Fences::Asymmetric]);
+    }
+}

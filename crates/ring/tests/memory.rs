@@ -55,6 +55,17 @@ fn copy_between_overlapping_views() {
     }
 }
 
+/// Windows that touch do not overlap.
+#[test]
+fn copy_between_touching_views() {
+    for (from, to) in [(0, 40), (40, 0)] {
+        let memory = Memory::from_vec(bytes(80));
+        let [source, target] = [from, to].map(|at| memory.view().part(at, 40).expect("inside"));
+        target.copy_nonoverlapping(source);
+        assert_eq!(target.to_vec(), bytes(80)[from..from + 40]);
+    }
+}
+
 /// A deposit gives the same bytes as a copy through a third buffer, at every alignment, overlapping
 /// or not.
 #[test]
@@ -121,6 +132,7 @@ fn parts_lie_inside() {
     for (offset, length) in [(0, 11), (11, 0), (10, 1), (4, 7), (usize::MAX, 2), (2, usize::MAX)] {
         assert!(view.part(offset, length).is_none(), "{length} bytes at {offset}");
     }
+    assert!(!view.is_empty());
     let empty = View::empty();
     assert!(empty.is_empty() && empty.part(0, 0).is_some() && empty.part(0, 1).is_none());
     assert_eq!((empty.load(0), View::of(&[]).len()), (None, 0));
@@ -202,4 +214,56 @@ fn streaming_copies_the_same() {
             assert!(target[..shift].iter().chain(&target[shift + length..]).all(|&b| b == 0xee));
         }
     }
+}
+
+/// A copy that bypasses the cache gives the same result between overlapping windows, and between
+/// windows that touch, as a copy through a third buffer.
+#[test]
+fn streaming_between_overlapping_views() {
+    for (from, to) in [(0, 100), (100, 0), (0, 399), (399, 0), (0, 400), (400, 0), (7, 7)] {
+        let memory = Memory::from_vec(bytes(800));
+        let mut expected = bytes(800);
+        expected.copy_within(from..from + 400, to);
+        let source = memory.view().part(from, 400).expect("inside").streaming();
+        memory.view().part(to, 400).expect("inside").copy_from(source);
+        assert_eq!(memory.into_vec(), expected, "400 bytes from {from} to {to}");
+    }
+}
+
+/// A change replaces a number of 1, 2, 4 or 8 bytes and returns the number before; no other size,
+/// no misaligned place, and none outside.
+#[test]
+fn changes_of_numbers() {
+    let mut words = [u64::from_le_bytes([1, 2, 3, 4, 5, 6, 7, 8]), 0];
+    // SAFETY: any bytes are good words, and the slice covers exactly these.
+    let bytes = unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast::<u8>(), 16) };
+    let view = View::of_mut(bytes);
+    assert_eq!(view.change(3, 1, |old| old + 0x1f0), Some(4));
+    assert_eq!(view.change(6, 2, |old| old + 1), Some(0x0807));
+    assert_eq!(view.change(0, 4, |old| old - 1), Some(0xf403_0201));
+    assert_eq!(view.to_vec()[..8], [0, 2, 3, 0xf4, 5, 6, 8, 8]);
+    assert_eq!(view.change(8, 8, |_| u64::MAX - 1), Some(0));
+    assert_eq!(view.change(8, 8, |old| old), Some(u64::MAX - 1));
+    for (offset, size) in [(0, 0), (0, 3), (0, 16), (1, 2), (2, 4), (4, 8), (16, 1), (12, 8)] {
+        let changed = view.change(offset, size, |_| panic!("{size} bytes at {offset}"));
+        assert_eq!(changed, None);
+    }
+    let fixed = [5];
+    assert_eq!(View::of(&fixed).change(0, 1, |old| old), Some(5), "it is only read");
+    assert!(panics(|| _ = View::of(&fixed).change(0, 1, |old| old + 1)));
+}
+
+/// Zeroed memory has the length that was asked for, is aligned to words, and was not brought. More
+/// than there can be is refused.
+#[test]
+fn zeroed_memory() {
+    let memory = Memory::zeroed(20).expect("there is room");
+    assert_eq!((memory.len(), memory.is_empty(), memory.is_brought()), (20, false, false));
+    assert_eq!(memory.view().store(8, 0x0807_0605_0403_0201), Some(()));
+    assert_eq!(format!("{memory:?} {:?}", memory.view()), "Memory(20 B) View(20 B)");
+    let first = memory.clone().prefix(10);
+    assert_eq!(first.into_vec(), [0, 0, 0, 0, 0, 0, 0, 0, 1, 2]);
+    assert_eq!(memory.into_vec().len(), 20);
+    assert!(Memory::zeroed(0).is_some_and(|memory| memory.is_empty()));
+    assert!(Memory::zeroed(usize::MAX).is_none());
 }

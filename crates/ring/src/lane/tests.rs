@@ -2,12 +2,10 @@
 
 use super::*;
 use crate::doorbell::{DOORBELL_LINES, Doorbell, LANES};
-use crate::memory::{Memory, Owner, View};
-use crate::segment::{LINE_BYTES, Segment, Words};
-use crate::sync::{Fences, Ordering};
-use std::ptr::NonNull;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use crate::memory::View;
+use crate::segment::{Segment, Words, zeroed as segment};
+use crate::sync::{AtomicU64, Fences, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::thread;
 
 const GEOMETRY: Geometry =
@@ -16,19 +14,6 @@ const GEOMETRY: Geometry =
 const ROUNDS: u64 = if cfg!(miri) { 30 } else { 20_000 };
 
 type Ends = (LaneSender<Segment>, LaneReceiver<Segment>);
-
-fn segment(lines: usize) -> Segment {
-    #[repr(align(64))]
-    #[derive(Clone)]
-    struct Line(#[allow(dead_code)] [u8; LINE_BYTES]);
-    struct Lines(Vec<Line>);
-    impl Owner for Lines {}
-    let mut lines = Lines(vec![Line([0; LINE_BYTES]); lines]);
-    let (start, bytes) = (NonNull::from(&mut lines.0[..]).cast(), size_of_val(&lines.0[..]));
-    // SAFETY: a vector that is moved keeps its bytes in place, and they live as long as the owner.
-    let memory = unsafe { Memory::from_owner(start, bytes, true, Arc::new(lines)) };
-    Segment::new(&memory, 0, bytes)
-}
 
 fn memory() -> LaneMemory<Segment> {
     LaneMemory {
@@ -53,6 +38,7 @@ fn send(sender: &mut LaneSender<Segment>, number: u64, bytes: usize) -> Result<S
 /// Receives until the lane is empty. Returns the packets' numbers and the extents that came back.
 fn receive(receiver: &mut LaneReceiver<Segment>) -> (Vec<u64>, Vec<Freed>) {
     let (mut numbers, mut extents) = (Vec::new(), Vec::new());
+    let mut has_moved = false;
     loop {
         match receiver.peek() {
             Arrival::Nothing => return (numbers, extents),
@@ -61,8 +47,13 @@ fn receive(receiver: &mut LaneReceiver<Segment>) -> (Vec<u64>, Vec<Freed>) {
                 assert!(body.iter().all(|byte| *byte == number as u8));
                 numbers.push(number);
                 receiver.take(first);
+                has_moved = false;
             }
-            Arrival::Moved { freed, .. } => extents.extend(freed),
+            Arrival::Moved { freed, .. } => {
+                assert!(!has_moved, "each run has a packet");
+                has_moved = true;
+                extents.extend(freed);
+            }
             Arrival::Violation => panic!("the sender broke no rule"),
         }
     }
@@ -92,7 +83,7 @@ fn small_chunk_then_grants() {
 fn host_memory_and_back() {
     let (mut sender, mut receiver) = ends(&memory(), 0);
     let mut sent = 0;
-    while send(&mut sender, sent + 1, 8).is_ok() {
+    while sent < 20 && send(&mut sender, sent + 1, 8).is_ok() {
         sent += 1;
     }
     assert_eq!(sent, 2 + 2 * 3, "a small chunk and two host chunks");
@@ -114,7 +105,7 @@ fn host_chunks_come_back() {
         let mut number = 0;
         let mut fill = |sender: &mut LaneSender<Segment>| {
             let first = number + 1;
-            while send(sender, number + 1, 8).is_ok() {
+            while number < first + 20 && send(sender, number + 1, 8).is_ok() {
                 number += 1;
             }
             (first..=number).collect::<Vec<_>>()
@@ -236,7 +227,10 @@ fn bells() {
         assert!(!doorbell.is_rung() && !doorbell.ring(lane) && doorbell.is_rung());
         assert!(!doorbell.prepare_sleep(), "a bell is not answered yet");
         let mut rang = Vec::new();
-        doorbell.answer(|lane| rang.push(lane));
+        doorbell.answer(|lane| {
+            rang.push(lane);
+            assert!(rang.len() == 1, "a bell is answered again");
+        });
         assert_eq!(rang, [lane]);
         assert!(doorbell.prepare_sleep());
         assert!(doorbell.ring(lane) && !doorbell.ring(lane), "one ringer wakes the sleeper");
@@ -428,4 +422,427 @@ fn ring_of_empty_runs() {
     receiver.unpark();
     assert!(matches!(receiver.peek(), Arrival::Moved { starved: true, .. }));
     assert!(matches!(receiver.peek(), Arrival::Violation));
+}
+
+/// Reads one word of a segment.
+fn word(segment: &Segment, index: usize) -> u64 {
+    segment.word(index).load(Ordering::Relaxed)
+}
+
+/// Writes a packet or LINK to a line as a hostile sender does: the tag is `tag`.
+fn forge(segment: &Segment, line: usize, tag: u64, header: [u64; 3]) {
+    for (offset, value) in header.into_iter().enumerate() {
+        segment.word(line * LINE_WORDS + 1 + offset).store(value, Ordering::Relaxed);
+    }
+    segment.word(line * LINE_WORDS).store(tag, Ordering::Release);
+}
+
+/// The sizes of the standard geometry, and lines of a packet at the ends of lines.
+#[test]
+fn sizes() {
+    let standard = Geometry::STANDARD;
+    let sizes = (standard.packet_bytes(), standard.control_lines(), standard.host_lines());
+    assert_eq!(sizes, (8096, 32, 1024));
+    assert_eq!(
+        (GEOMETRY.packet_bytes(), GEOMETRY.control_lines(), GEOMETRY.host_lines()),
+        (160, 12, 8)
+    );
+    assert_eq!([0, 1, 32, 33, 96, 97, 8096].map(lines_for), [1, 1, 1, 2, 2, 3, 127]);
+}
+
+/// Nonces are the known numbers of their sequence, odd, and differ.
+#[test]
+fn nonces() {
+    let mut nonces = nonce::Nonces::new(0);
+    assert_eq!((nonces.draw(), nonces.draw()), (0x4e17_cf67_001b_3979, 0x3b04_1d5b_6692_dd3d));
+    let mut drawn: Vec<u64> = (0..100).map(|_| nonces.draw()).collect();
+    assert!(drawn.iter().all(|nonce| nonce % 2 == 1));
+    drawn.sort_unstable();
+    drawn.dedup();
+    assert_eq!(drawn.len(), 100);
+}
+
+/// A lane takes memory with exactly its lines, and refuses a part that is one line short.
+#[test]
+fn memory_that_is_too_small_is_refused() {
+    let exact = [16, 12, 8];
+    for short in 0..4 {
+        let [pool, control, host] =
+            [0, 1, 2].map(|part| segment(exact[part] - usize::from(part == short)));
+        let memory = LaneMemory { pool, control, host };
+        let made = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            LaneReceiver::new(memory, GEOMETRY, Fences::Symmetric, 5, 0).room_lines()
+        }));
+        assert_eq!(made.ok(), (short == 3).then_some(2), "part {short} is short");
+    }
+}
+
+/// What a sender writes, word by word: packets in the small chunk and the LINKs to host chunks 0
+/// and 1.
+// shows: D-16
+#[test]
+fn words_of_packets_and_links() {
+    let memory = memory();
+    let (mut sender, mut receiver) = ends(&memory, 0);
+    let command = word(&memory.control, COMMAND);
+    assert_eq!((command & PARKED, command & SECOND), (1, 0));
+    let body = View::of(&[3, 4, 5, 6, 7, 8, 9]);
+    let first = 1 | 9 << 32;
+    assert_eq!(sender.send([first, 20, 21], &[1, 2], body, false, || true), Ok(Sent::Ring));
+    let line = |segment: &Segment, line: usize| {
+        [0, 1, 2, 3, 4, 5].map(|offset| word(segment, line * LINE_WORDS + offset))
+    };
+    let bytes = u64::from_ne_bytes([1, 2, 3, 4, 5, 6, 7, 8]);
+    assert_eq!(line(&memory.control, 6), [command, first, 20, 21, bytes, 9]);
+    assert_eq!(word(&memory.control, INTENT), 0, "the packet is complete");
+    (2..=6).for_each(|number| assert_eq!(send(&mut sender, number, 0), Ok(Sent::Ring)));
+    let (to_first, to_second) = (line(&memory.control, 8), line(&memory.host, 3));
+    assert_eq!((to_first[0], to_first[1]), (command, 0x1ff));
+    assert_eq!(line(&memory.host, 0)[..3], [to_first[2], 1, 2 + 1]);
+    assert_eq!((to_second[0], to_second[1]), (to_first[2], 0x1_01ff));
+    assert_eq!(word(&memory.host, 4 * LINE_WORDS), to_second[2]);
+    assert!(to_first[2] & to_second[2] & 1 == 1 && to_first[2] != to_second[2]);
+    receiver.unpark();
+    assert_eq!(word(&memory.control, COMMAND), command & !PARKED);
+    assert_eq!(receiver.room_lines(), 2);
+    assert!(matches!(receiver.peek(), Arrival::Packet(words, _) if words == [first, 20, 21]));
+    receiver.take(first);
+    assert_eq!(receiver.room_lines(), 1);
+    receiver.take(0);
+    assert_eq!(receiver.room_lines(), 0);
+    assert!(matches!(receiver.peek(), Arrival::Moved { freed: None, starved: true }));
+    assert_eq!((receiver.room_lines(), word(&memory.control, HOST_CONSUMED)), (3, 0));
+}
+
+/// A grant's words: its sequence, first chunk and length, and a nonce. The second follows in the
+/// ring, and a parking counts both as void.
+#[test]
+fn words_of_grants() {
+    let memory = memory();
+    let (_, mut receiver) = ends(&memory, 15);
+    receiver.unpark();
+    receiver.grant(3, 1);
+    receiver.grant(1, 2);
+    assert_eq!(word(&memory.control, 16 + 30), 16 << 32 | 3 << 16 | 1);
+    assert_eq!(word(&memory.control, 16), 17 << 32 | 1 << 16 | 2);
+    let (first, second) = (word(&memory.control, 16 + 31), word(&memory.control, 17));
+    assert!(first & second & 1 == 1 && first != second);
+    assert_eq!((receiver.open_grants(), word(&memory.control, GRANT_BASE)), (2, 15));
+    receiver.begin_park();
+    let command = word(&memory.control, COMMAND);
+    assert_eq!((command & PARKED, command & SECOND), (1, 2), "the other small chunk");
+    assert_eq!(word(&memory.control, GRANT_BASE), 17);
+    assert!(receiver.try_park(|_| ()));
+    assert_eq!((receiver.open_grants(), receiver.room_lines()), (0, 2));
+    receiver.unpark();
+    receiver.begin_park();
+    let again = word(&memory.control, COMMAND);
+    assert_eq!((again & PARKED, again & SECOND), (1, 0), "they alternate");
+    assert_ne!(again | SECOND, command);
+}
+
+/// No lane is parked while its sender writes a packet.
+#[test]
+fn no_parking_in_mid_packet() {
+    let memory = memory();
+    let (_, mut receiver) = ends(&memory, 0);
+    receiver.unpark();
+    receiver.begin_park();
+    memory.control.word(INTENT).store(1, Ordering::Relaxed);
+    assert!(!receiver.try_park(|_| ()));
+    memory.control.word(INTENT).store(0, Ordering::Relaxed);
+    assert!(receiver.try_park(|_| ()));
+}
+
+/// A packet ends before its run does, with a line left for the LINK, and is no longer than a chunk
+/// carries. Otherwise the sender broke the rules.
+// shows: D-13
+#[test]
+fn packets_that_are_too_long() {
+    // The small chunk holds two lines of packets.
+    for (bytes, is_packet) in [(0_u64, true), (96, true), (97, false), (u32::MAX.into(), false)] {
+        let memory = memory();
+        let (_, mut receiver) = ends(&memory, 0);
+        forge(&memory.control, 6, word(&memory.control, COMMAND), [1 | bytes << 32, 7, 8]);
+        receiver.unpark();
+        match receiver.peek() {
+            Arrival::Packet(words, payload) => {
+                assert!(is_packet, "{bytes} bytes");
+                assert_eq!((words, payload.len() as u64), ([1 | bytes << 32, 7, 8], bytes));
+            }
+            other => assert!(!is_packet && matches!(other, Arrival::Violation), "{bytes} bytes"),
+        }
+    }
+    // An extent of two chunks has room for more than the longest packet.
+    for (bytes, is_packet) in [(160_u64, true), (161, false)] {
+        let memory = memory();
+        let (mut sender, mut receiver) = ends(&memory, 0);
+        send(&mut sender, 1, 0).unwrap();
+        receiver.unpark();
+        receiver.grant(1, 2);
+        send(&mut sender, 2, 0).unwrap();
+        assert_eq!(receive(&mut receiver).0, [1, 2]);
+        forge(&memory.pool, 5, word(&memory.control, 17), [1 | bytes << 32, 7, 8]);
+        let found = receiver.peek();
+        assert!(
+            if is_packet {
+                matches!(found, Arrival::Packet(..))
+            } else {
+                matches!(found, Arrival::Violation)
+            },
+            "{bytes} bytes"
+        );
+    }
+}
+
+/// A LINK leads to a host chunk that exists, with an odd nonce, or to a grant; other LINKs break
+/// the rules.
+#[test]
+fn links_to_nowhere() {
+    for (target, nonce, starved) in [
+        (0x1ff, 1, Some(true)),
+        (0x1_01ff, 3, Some(true)),
+        (0xffff_0001_01ff, 3, Some(true)),
+        (0x2_01ff, 1, None),
+        (0xffff_01ff, 1, None),
+        (0x1ff, 2, None),
+        (0x1_01ff, 0, None),
+        (0xff, 1, Some(false)),
+    ] {
+        let memory = memory();
+        let (_, mut receiver) = ends(&memory, 0);
+        let command = word(&memory.control, COMMAND);
+        forge(&memory.control, 6, command, [1, 0, 0]);
+        forge(&memory.control, 7, command, [target, nonce, 0]);
+        receiver.unpark();
+        receiver.grant(2, 1);
+        receiver.take(1);
+        match receiver.peek() {
+            Arrival::Moved { freed: None, starved: found } => assert_eq!(Some(found), starved),
+            Arrival::Violation => assert_eq!(starved, None, "{target:#x} {nonce}"),
+            other => panic!("{other:?} from {target:#x} {nonce}"),
+        }
+        assert_eq!(receiver.open_grants(), usize::from(starved != Some(false)));
+    }
+    let memory = memory();
+    let (_, mut receiver) = ends(&memory, 0);
+    forge(&memory.control, 6, word(&memory.control, COMMAND), [LINK, 0, 0]);
+    receiver.unpark();
+    assert!(matches!(receiver.peek(), Arrival::Violation), "there is no grant");
+}
+
+/// A sender ignores a grant that is empty or outside the pool, and takes one that ends with it.
+// shows: D-13
+#[test]
+fn grants_outside_the_pool_are_ignored() {
+    for (first, chunks, is_taken) in [
+        (0, 0, false),
+        (3, 1, true),
+        (0, 4, true),
+        (3, 2, false),
+        (4, 1, false),
+        (0xffff, 1, false),
+    ] {
+        let memory = memory();
+        let (mut sender, mut receiver) = ends(&memory, 0);
+        send(&mut sender, 1, 0).unwrap();
+        receiver.unpark();
+        memory.control.word(17).store(9, Ordering::Relaxed);
+        memory.control.word(16).store(1 << 32 | first << 16 | chunks, Ordering::Relaxed);
+        assert_eq!(send(&mut sender, 2, 0), Ok(Sent::Done));
+        assert_eq!(sender.is_in_pool(), is_taken, "{chunks} chunks at {first}");
+        if is_taken {
+            let at = first as usize * GEOMETRY.chunk_lines * LINE_WORDS;
+            assert_eq!([0, 1, 2].map(|offset| word(&memory.pool, at + offset)), [9, 1, 2]);
+        }
+    }
+}
+
+/// An extent of two chunks is one run: its last line is for the LINK, and none is wasted between.
+// shows: D-13
+#[test]
+fn an_extent_is_one_run() {
+    let (mut sender, mut receiver) = ends(&memory(), 0);
+    send(&mut sender, 1, 0).unwrap();
+    receiver.unpark();
+    receiver.grant(1, 2);
+    (2..=8).for_each(|number| assert_eq!(send(&mut sender, number, 0), Ok(Sent::Done)));
+    assert!(sender.is_in_pool());
+    send(&mut sender, 9, 0).unwrap();
+    assert!(!sender.is_in_pool() && sender.host_fallbacks() == 1);
+    assert_eq!(receive(&mut receiver), ((1..=9).collect(), vec![(1, 2)]));
+}
+
+/// A sender that waits for room is seen until its mark is taken.
+#[test]
+fn a_waiting_sender_is_seen_once() {
+    let (sender, receiver) = ends(&memory(), 0);
+    assert!(!receiver.is_waiting() && !receiver.take_waiting());
+    sender.announce_waiting();
+    assert!(receiver.is_waiting() && receiver.is_waiting());
+    assert!(receiver.take_waiting());
+    assert!(!receiver.is_waiting() && !receiver.take_waiting());
+}
+
+/// The region that a sender copies is seen while it does. A mark that no region has is none.
+#[test]
+fn a_busy_region_is_seen() {
+    let memory = memory();
+    let (sender, receiver) = ends(&memory, 0);
+    assert_eq!(receiver.busy_region(), None);
+    for region in [0, 1, u16::MAX] {
+        sender.mark_busy(region);
+        assert_eq!(receiver.busy_region(), Some(region));
+    }
+    sender.mark_idle();
+    assert_eq!(receiver.busy_region(), None);
+    memory.control.word(BUSY).store(0x1_0001, Ordering::Relaxed);
+    assert_eq!(receiver.busy_region(), None);
+}
+
+/// The pages of host chunks are asked for once and before they are used, and can go when neither
+/// side uses one. Without them the lane is full.
+#[test]
+fn host_pages_come_and_go() {
+    let memory = memory();
+    let (mut sender, mut receiver) = ends(&memory, 0);
+    let mut asked = 0;
+    let mut send_asking = |sender: &mut LaneSender<Segment>, exist: bool| {
+        let sent = sender.send([1, 0, 0], &[], View::empty(), false, || {
+            asked += 1;
+            exist
+        });
+        (sent.is_ok(), asked)
+    };
+    assert_eq!([0, 1].map(|_| send_asking(&mut sender, false)), [(true, 0), (true, 0)]);
+    assert_eq!(send_asking(&mut sender, false), (false, 1));
+    assert_eq!(word(&memory.control, INTENT), 0, "no packet is being written");
+    assert!(!sender.tidy(), "there are no pages");
+    assert_eq!(send_asking(&mut sender, true), (true, 2));
+    assert_eq!(send_asking(&mut sender, true), (true, 2));
+    assert!(!sender.tidy(), "the sender stands in them");
+    assert!(sender.is_parked());
+    receiver.unpark();
+    receiver.grant(0, 1);
+    assert_eq!(send_asking(&mut sender, true), (true, 2));
+    assert!(sender.is_in_pool() && !sender.is_parked());
+    assert!(!sender.tidy(), "the receiver has not read them");
+    assert_eq!(receive(&mut receiver).0.len(), 5);
+    assert_eq!(word(&memory.control, HOST_CONSUMED), 1);
+    assert!(sender.tidy() && !sender.tidy(), "they go once");
+    assert_eq!([0, 1].map(|_| send_asking(&mut sender, true)), [(true, 2), (true, 2)]);
+    assert_eq!(send_asking(&mut sender, true), (true, 3), "they are asked for again");
+}
+
+/// A sender that tidies obeys a parking that it has not seen: it leaves the host chunk, which the
+/// receiver has left, too.
+#[test]
+fn tidying_obeys_a_parking() {
+    let (mut sender, mut receiver) = ends(&memory(), 0);
+    (1..=3).for_each(|number| assert!(send(&mut sender, number, 0).is_ok()));
+    receiver.unpark();
+    assert_eq!(receive(&mut receiver).0, [1, 2, 3]);
+    assert!(!sender.tidy(), "both stand in a host chunk");
+    receiver.begin_park();
+    assert!(receiver.try_park(|_| ()));
+    assert!(sender.tidy() && sender.is_parked());
+}
+
+/// A dead sender's lane is parked, and nothing that it left behind is read.
+#[test]
+fn an_abandoned_lane_is_silent() {
+    let memory = memory();
+    let (mut sender, mut receiver) = ends(&memory, 0);
+    send(&mut sender, 1, 8).unwrap();
+    assert!(receiver.is_ready());
+    receiver.abandon(|_| panic!("it held nothing"));
+    assert_eq!((receiver.state(), receiver.is_ready()), (LaneState::Parked, false));
+    assert_eq!(receiver.room_lines(), 0);
+}
+
+/// The words of a doorbell, each look counted: an endless answer fails instead of hanging.
+struct Counted(Segment, AtomicUsize);
+
+impl Words for Counted {
+    type Payload<'a> = ();
+
+    fn lines(&self) -> usize {
+        self.0.lines()
+    }
+
+    fn word(&self, index: usize) -> &AtomicU64 {
+        assert!(self.1.fetch_add(1, Ordering::Relaxed) < 100, "the answer does not end");
+        self.0.word(index)
+    }
+
+    unsafe fn line(&self, _: usize) -> &[AtomicU64; LINE_WORDS] {
+        unreachable!("a doorbell is words")
+    }
+
+    fn front(&self) -> &[AtomicU64; 2 * LINE_WORDS] {
+        self.0.front()
+    }
+
+    fn prefetch_for_write(&self, _: usize) {}
+
+    unsafe fn payload(&self, _: usize, _: usize) {}
+
+    unsafe fn fill(&self, _: usize, _: &[u8], _: View<'_>) {}
+}
+
+/// Bells that ring together are answered together, each once, in the order of their lanes.
+#[test]
+fn bells_of_several_lanes() {
+    let doorbell = Doorbell::new(Counted(segment(DOORBELL_LINES), AtomicUsize::new(0)));
+    for lane in [4095, 65, 63, 0, 64, 65] {
+        assert!(!doorbell.ring(lane));
+    }
+    let mut rang = Vec::new();
+    doorbell.answer(|lane| {
+        rang.push(lane);
+        assert!(rang.len() <= 5, "a bell is answered again: {rang:?}");
+    });
+    assert_eq!(rang, [0, 63, 64, 65, 4095]);
+    assert!(!doorbell.is_rung());
+    doorbell.answer(|lane| panic!("lane {lane} did not ring"));
+}
+
+/// The small chunks alternate, parking by parking, each with another nonce.
+#[test]
+fn small_chunks_alternate() {
+    let memory = memory();
+    let (_, mut receiver) = ends(&memory, 0);
+    let mut commands = Vec::new();
+    for parking in 1..=20 {
+        receiver.unpark();
+        receiver.begin_park();
+        assert!(receiver.try_park(|_| ()));
+        let command = word(&memory.control, COMMAND);
+        assert_eq!((command & PARKED, command & SECOND), (1, parking % 2 * 2));
+        commands.push(command & !SECOND);
+    }
+    commands.sort_unstable();
+    commands.dedup();
+    assert_eq!(commands.len(), 20);
+}
+
+/// A sleep that ended, or that a bell prevented, is not announced any more: nobody is asked to wake
+/// the receiver.
+#[test]
+fn a_sleep_that_ended_is_withdrawn() {
+    let doorbell = Doorbell::new(segment(DOORBELL_LINES));
+    assert!(doorbell.prepare_sleep());
+    doorbell.end_sleep();
+    assert!(!doorbell.ring(1));
+    assert!(!doorbell.prepare_sleep(), "a bell is not answered yet");
+    assert!(!doorbell.ring(2));
+}
+
+/// The fences of a lane can be set once both processes have agreed.
+#[test]
+fn fences_are_set() {
+    let (_, mut receiver) = ends(&memory(), 0);
+    assert_eq!(receiver.fences(), Fences::Symmetric);
+    receiver.set_fences(Fences::Asymmetric);
+    assert_eq!(receiver.fences(), Fences::Asymmetric);
 }
