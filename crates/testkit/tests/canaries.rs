@@ -111,8 +111,8 @@ fn a_silent_connection_that_is_kept() {
     notices("a silent connection", "silent-kept");
 }
 
-/// A listener is woken by each connection, even if many bring nothing. A stranger who gets little of
-/// a busy processor connects too seldom for that to show, so the fault has several runs.
+/// A listener is woken by each connection, even if many bring nothing. A stranger who gets little
+/// of a busy processor connects too seldom for that to show, so the fault has several runs.
 #[test]
 fn a_listener_that_never_rests() {
     let check = "many silent connections";
