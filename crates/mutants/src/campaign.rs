@@ -7,14 +7,14 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
 use siphasher::sip::SipHasher13;
 
 use crate::ledger::{Ledger, Verdict};
 use crate::list::{self, Mutant};
 use crate::tests::{Ended, Test};
-use crate::tree::{Built, Program, Tree};
+use crate::tree::{Alone, Built, Program, Tree};
 use crate::{CONFORMANCE, PACKAGES, ledger_path};
 
 /// Mutants that are built, and what tests them.
@@ -66,10 +66,17 @@ impl Campaign {
             mutants.retain(|it| survivors.contains(&it.key));
         }
         let mut ledgers = ledgers.into_inner().expect("no panic");
-        in_turn(&constants, |mutant| {
-            let verdict = judge_constant(top, mutant, features)?;
-            ledgers.get_mut(&mutant.package).expect("opened").add(&mutant.key, verdict)
-        })?;
+        for package in packages {
+            let theirs: Vec<&Mutant> =
+                constants.iter().filter(|mutant| mutant.package == *package).collect();
+            let ledger = ledgers.get_mut(package).expect("opened");
+            judge_constants(
+                top,
+                &theirs,
+                &selection(std::slice::from_ref(package), features),
+                ledger,
+            )?;
+        }
         ledgers.values_mut().try_for_each(|ledger| ledger.tidy(|_| true))
     }
 
@@ -151,7 +158,7 @@ impl Campaign {
         Ok(tests)
     }
 
-    /// Runs the tests that come by a mutant until one fails, `first` before all others. Says
+    /// Runs the tests that reach a mutant until one fails, `first` before all others. Says
     /// which did.
     fn judge(
         &self,
@@ -204,23 +211,65 @@ fn selection(packages: &[String], features: &str) -> Vec<String> {
     selection
 }
 
-/// Builds a mutant of a constant, and runs all tests of its package.
-fn judge_constant(top: &Path, mutant: &Mutant, features: &str) -> Result<Verdict> {
+/// Builds each mutant of a constant alone, runs all tests that `selection` has, and enters the
+/// verdicts. A test that fails without a mutant catches none.
+fn judge_constants(
+    top: &Path,
+    constants: &[&Mutant],
+    selection: &[String],
+    ledger: &mut Ledger,
+) -> Result<()> {
+    if constants.is_empty() {
+        return Ok(());
+    }
     let folder = top.join("target/mutants");
+    let (record, target) = (folder.join("output"), folder.join("target"));
     let mut tree = Tree::copy(top, &folder.join("tree"))?;
-    tree.put_alone(top, mutant)?;
-    let selection = selection(std::slice::from_ref(&mutant.package), features);
-    let programs = match tree.build_alone(&selection, &folder.join("target"))? {
-        Ok(programs) => programs,
-        Err(true) => return Ok(Verdict::Caught("an assertion of the compiler".to_owned())),
-        Err(false) => return Ok(Verdict::Unviable),
+    tree.put(top, &[])?;
+    let Alone::Programs(programs) = tree.build_alone(selection, &target)? else {
+        bail!("the tests do not build without a mutant");
     };
-    for program in &programs {
-        if let Some(test) = program.first_failure(&folder.join("output"))? {
-            return Ok(Verdict::Caught(format!("{} {test}", program.label())));
+    let mut unsound = BTreeSet::new();
+    for program in programs {
+        let (ended, failed) = program.run_all(&record)?;
+        ensure!(ended != Ended::Hung, "{} does not end without a mutant", program.label());
+        unsound.extend(failed);
+    }
+    for test in &unsound {
+        eprintln!("left out: {test} does not pass here");
+    }
+    let bar = progress(constants.len(), "constants")?;
+    for mutant in constants {
+        tree.put_alone(top, mutant)?;
+        let verdict = match tree.build_alone(selection, &target)? {
+            Alone::Asserted => Verdict::Caught("an assertion of the compiler".to_owned()),
+            Alone::Unviable => Verdict::Unviable,
+            Alone::Programs(programs) => judge_programs(&programs, &unsound, &record)?,
+        };
+        ledger.add(&mutant.key, verdict)?;
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    Ok(())
+}
+
+/// Runs all tests with the mutant that is compiled in, until a program has one that fails.
+fn judge_programs(
+    programs: &[Program],
+    unsound: &BTreeSet<String>,
+    record: &Path,
+) -> Result<Verdict> {
+    let mut verdict = Verdict::Missed;
+    for program in programs {
+        let (ended, failed) = program.run_all(record)?;
+        if let Some(test) = failed.into_iter().find(|test| !unsound.contains(test)) {
+            return Ok(Verdict::Caught(test));
+        }
+        if ended == Ended::Hung {
+            verdict = Verdict::Hangs(program.label());
         }
     }
-    Ok(Verdict::Missed)
+    Ok(verdict)
 }
 
 /// Runs `count` mutants that the ledger calls caught, of the package whose turn it is on that day.
@@ -242,9 +291,8 @@ pub fn sample(top: &Path, count: usize, day: u64, features: &str) -> Result<bool
         known * 10 >= all * 8,
         "the ledger of {package} knows {known} of {all} mutants; run `make mutants`"
     );
-    listed.retain(|it| {
-        !it.is_constant() && matches!(ledger.verdicts.get(&it.key), Some(Verdict::Caught(by)) if by.starts_with(&own))
-    });
+    let by_own = |verdict: &Verdict| matches!(verdict, Verdict::Caught(by) if by.starts_with(&own));
+    listed.retain(|it| !it.is_constant() && ledger.verdicts.get(&it.key).is_some_and(by_own));
     listed.sort_by_cached_key(|it| {
         let mut hasher = SipHasher13::new_with_keys(day, 0);
         hasher.write(it.key.as_bytes());
@@ -269,29 +317,29 @@ pub fn sample(top: &Path, count: usize, day: u64, features: &str) -> Result<bool
     let survivors = Mutex::new(Vec::new());
     let ids: Vec<u32> = (1..=u32::try_from(count)?).collect();
     in_parallel(&ids, "mutants", |&id| {
-        let mutant = &campaign.mutants[id as usize - 1];
-        let Some(Verdict::Caught(by)) = ledger.verdicts.get(&mutant.key) else {
-            return Ok(());
+        let key = &campaign.mutants[id as usize - 1].key;
+        let Some(Verdict::Caught(by)) = ledger.verdicts.get(key) else {
+            bail!("{key} was drawn, and is not caught");
         };
-        let why = match tests.get(by) {
-            None => Some(format!("its test {by} is gone")),
+        let record = top.join(format!("target/mutants/reach-{id}"));
+        let test = match tests.get(by) {
+            None => Err("is gone"),
             Some((program, name)) => {
-                let record = top.join(format!("target/mutants/reach-{id}"));
                 let test = program.explore(name, u32::try_from(count)?, &record)?;
                 std::fs::remove_file(record).context("a record")?;
-                match test {
-                    None => Some(format!("{by} fails without it, too")),
-                    Some(test) => match test.run(id)? {
-                        Ended::Failed => None,
-                        Ended::Passed => Some(format!("{by} passes with it")),
-                        Ended::Hung => Some(format!("{by} does not end with it")),
-                    },
-                }
+                test.ok_or("fails without it, too")
             }
         };
-        if let Some(why) = why {
-            survivors.lock().expect("no panic").push(format!("{}: {why}", mutant.key));
-        }
+        let verdict = test.map(|test| test.run(id));
+        let why = match verdict {
+            Err(why) => why,
+            Ok(ended) => match ended? {
+                Ended::Failed => return Ok(()),
+                Ended::Passed => "passes with it",
+                Ended::Hung => "does not end with it",
+            },
+        };
+        survivors.lock().expect("no panic").push(format!("{key}: {by} {why}"));
         Ok(())
     })?;
     let survivors = survivors.into_inner().expect("no panic");
@@ -300,17 +348,6 @@ pub fn sample(top: &Path, count: usize, day: u64, features: &str) -> Result<bool
     }
     println!("{package}: {} of {count} mutants caught", count - survivors.len());
     Ok(survivors.is_empty())
-}
-
-/// Does `work` with each of `items`, one after the other.
-fn in_turn<T>(items: &[T], mut work: impl FnMut(&T) -> Result<()>) -> Result<()> {
-    let bar = progress(items.len(), "constants")?;
-    for item in items {
-        work(item)?;
-        bar.inc(1);
-    }
-    bar.finish_and_clear();
-    Ok(())
 }
 
 fn progress(length: usize, what: &'static str) -> Result<ProgressBar> {
@@ -346,7 +383,7 @@ fn in_parallel<T: Sync>(
 mod tests {
     use super::*;
     use crate::list::Genre;
-    use crate::list::made::mutant;
+    use crate::list::made::{constant, mutant};
     use std::fs;
     use std::process::Command;
 
@@ -357,11 +394,18 @@ pub fn large(a: u32) -> bool { a > 3 }
 pub fn alone() -> u32 { 4 }
 pub const fn one() -> u32 { 1 }
 pub fn bare() -> Bare { Bare }
+pub const PRODUCT: u32 = 2 * 3;
+pub const QUOTIENT: u32 = 6 / 1;
+const _: () = assert!(5 % 3 == 2);
+pub const NONE: u32 = 8 >> 1;
 #[test] fn adds() { assert_eq!(add(2, one()), 3); large(7); bare(); }
 #[test] fn forgets() { assert!(add(2, 1) > 0); }
+#[test] fn multiplies() { assert_eq!(PRODUCT, 6); }
+#[test] fn fails_always() { panic!(); }
 ";
 
-    /// Canary: what a test sees is caught, and what it does not is told apart.
+    /// Canary: what a test sees is caught, and what it does not is told apart. A test that fails
+    /// without a mutant, too, catches none.
     #[test]
     fn each_verdict_is_given_where_it_is_due() {
         let top = std::env::temp_dir().join(format!("mutants-{}", std::process::id()));
@@ -394,7 +438,27 @@ pub fn bare() -> Bare { Bare }
         let ledger = Ledger::open(&ledger_path(&top, "fixture")).expect("a ledger");
         let ledgers = Mutex::new(BTreeMap::from([("fixture".to_owned(), ledger)]));
         campaign.expect("a build").judge_all(&ledgers, true).expect("a run");
-        let ledger = Ledger::open(&ledger_path(&top, "fixture")).expect("a ledger");
+        let constants = [
+            constant(file, SOURCE, ("*", 0), "/"),
+            constant(file, SOURCE, ("/", 0), "*"),
+            constant(file, SOURCE, ("%", 0), "/"),
+            constant(file, SOURCE, (">>", 0), "- 9 -"),
+        ];
+        let constants: Vec<&Mutant> = constants.iter().collect();
+        let selection = selection(&["fixture".to_owned()], "");
+        let mut ledger = Ledger::open(&ledger_path(&top, "fixture")).expect("a ledger");
+        judge_constants(&top, &constants, &selection, &mut ledger).expect("a run");
+        let of_constants: Vec<Verdict> =
+            constants.iter().map(|it| ledger.verdicts[&it.key].clone()).collect();
+        assert_eq!(
+            of_constants,
+            [
+                Verdict::Caught("fixture/fixture multiplies".to_owned()),
+                Verdict::Missed,
+                Verdict::Caught("an assertion of the compiler".to_owned()),
+                Verdict::Unviable,
+            ]
+        );
         let verdicts: Vec<Verdict> = keys.iter().map(|key| ledger.verdicts[key].clone()).collect();
         let caught = Verdict::Caught("fixture/fixture adds".to_owned());
         assert_eq!(

@@ -148,6 +148,12 @@ pub mod made {
         parse(listed.to_string().as_bytes()).expect("a list").remove(0)
     }
 
+    /// The same, outside of any function.
+    pub fn constant(file: &str, source: &str, what: (&str, usize), replacement: &str) -> Mutant {
+        let it = mutant(file, source, what, replacement, Genre::BinaryOperator);
+        Mutant { function: None, ..it }
+    }
+
     #[test]
     fn a_key_has_no_position_and_counts_what_is_alike() {
         let one = |line| {

@@ -2,8 +2,9 @@
 //!
 //! cargo-mutants says what the mutants are. All of them are built at once, each behind a switch
 //! (`insert.rs`), so that a mutant costs what its tests cost and no build. Each test runs once
-//! without a mutant, and records which mutants it comes by; then each mutant runs those tests that
-//! come by it, until one fails. The ledger keeps what became of each.
+//! without a mutant, and records which mutants it reaches. Then each mutant runs the tests that
+//! reach it, until one fails. The compiler computes constants, so each of their mutants is built
+//! alone. The ledger keeps what became of each mutant.
 
 mod campaign;
 mod insert;

@@ -17,7 +17,7 @@ pub struct Test {
     pub program: Program,
     pub name: String,
     pub takes: Duration,
-    /// The mutants that it comes by.
+    /// The mutants that it reaches, in order.
     pub reaches: Vec<u32>,
 }
 
@@ -57,15 +57,23 @@ impl Program {
         format!("{}/{}", self.package.trim_start_matches("bellwire-"), self.target)
     }
 
-    fn run(&self, name: &str, limit: Duration, variable: (&str, &str)) -> Result<Ended> {
+    /// Runs the program where cargo would run it, for at most `limit`, and ends all that it
+    /// started.
+    fn run(
+        &self,
+        arguments: &[&str],
+        variable: Option<(&str, &str)>,
+        output: Stdio,
+        limit: Duration,
+    ) -> Result<Ended> {
         let mut child = Command::new(&self.executable)
-            .args(["--exact", name, "--test-threads", "1"])
+            .args(arguments)
             .current_dir(&self.folder)
             .env("CARGO_MANIFEST_DIR", &self.folder)
             .env("RUST_BACKTRACE", "0")
-            .env(variable.0, variable.1)
+            .envs(variable)
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
+            .stdout(output)
             .stderr(Stdio::null())
             // So that its children end with it.
             .process_group(0)
@@ -83,40 +91,32 @@ impl Program {
             std::thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_millis(20));
         };
-        let group = Pid::from_child(&child);
         // It fails if nothing of the group is left.
-        let _ = kill_process_group(group, Signal::KILL);
+        let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
         child.wait()?;
         Ok(ended)
     }
 
-    /// Runs all its tests with the mutant that is compiled in. Returns the first that fails;
-    /// `None`: all pass, or they do not end.
+    /// Runs one test.
+    fn run_test(&self, name: &str, variable: (&str, &str), limit: Duration) -> Result<Ended> {
+        let arguments = ["--exact", name, "--test-threads", "1"];
+        self.run(&arguments, Some(variable), Stdio::null(), limit)
+    }
+
+    /// Runs all its tests, with the mutant that is compiled in. Returns how that ended, and which
+    /// failed by their own account. `record` is a file for what the program prints.
     ///
     /// # Errors
-    /// The program cannot be started.
-    pub fn first_failure(&self, record: &Path) -> Result<Option<String>> {
-        let mut child = Command::new(&self.executable)
-            .current_dir(&self.folder)
-            .env("CARGO_MANIFEST_DIR", &self.folder)
-            .env("RUST_BACKTRACE", "0")
-            .stdin(Stdio::null())
-            .stdout(File::create(record)?)
-            .stderr(Stdio::null())
-            .process_group(0)
-            .spawn()
-            .with_context(|| self.executable.display().to_string())?;
-        let begin = Instant::now();
-        while child.try_wait()?.is_none() && begin.elapsed() < Duration::from_secs(300) {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        // It fails if nothing of the group is left.
-        let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
-        child.wait()?;
+    /// The program cannot be started, or the record not be written.
+    pub fn run_all(&self, record: &Path) -> Result<(Ended, Vec<String>)> {
+        let limit = Duration::from_secs(300);
+        let ended = self.run(&[], None, File::create(record)?.into(), limit)?;
         let said = fs::read_to_string(record)?;
-        let failed =
-            |line: &str| Some(line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?.to_owned());
-        Ok(said.lines().find_map(failed))
+        let failed = |line: &str| {
+            let name = line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?;
+            Some(format!("{} {name}", self.label()))
+        };
+        Ok((ended, said.lines().filter_map(failed).collect()))
     }
 
     /// Runs a test without a mutant, and finds out what it takes and which of `count` mutants it
@@ -128,7 +128,8 @@ impl Program {
         File::create(reach)?.set_len(u64::from(count) + 1)?;
         let begin = Instant::now();
         let record = reach.to_str().context("a path that is not UTF-8")?;
-        let ended = self.run(name, Duration::from_secs(120), ("MUTANT_REACH", record))?;
+        let limit = Duration::from_secs(120);
+        let ended = self.run_test(name, ("MUTANT_REACH", record), limit)?;
         let takes = begin.elapsed();
         let bytes = fs::read(reach)?;
         let reaches = (1..=count).filter(|&id| bytes[id as usize] != 0).collect();
@@ -148,7 +149,7 @@ impl Test {
     /// The program cannot be started.
     pub fn run(&self, mutant: u32) -> Result<Ended> {
         let limit = Duration::from_secs(30) + self.takes * 10;
-        self.program.run(&self.name, limit, ("MUTANT", &mutant.to_string()))
+        self.program.run_test(&self.name, ("MUTANT", &mutant.to_string()), limit)
     }
 
     /// Its name in the ledger.

@@ -151,23 +151,18 @@ impl Tree {
         unreachable!("the last task is `test`")
     }
 
-    /// Builds the test programs with the mutant that is put in alone. `Err(true)` inside: an
-    /// assertion refuses it that is evaluated when it is compiled; `Err(false)`: it does not
-    /// compile.
+    /// Builds the test programs with the mutant that is put in alone.
     ///
     /// # Errors
     /// cargo cannot be run.
-    pub fn build_alone(
-        &self,
-        selection: &[String],
-        target: &Path,
-    ) -> Result<Result<Vec<Program>, bool>> {
+    pub fn build_alone(&self, selection: &[String], target: &Path) -> Result<Alone> {
         let cargo = self.cargo(&["test", "--no-run"], selection, target)?;
         if cargo.failure.is_none() {
-            return Ok(Ok(cargo.programs));
+            return Ok(Alone::Programs(cargo.programs));
         }
-        let evaluation = |error: &Value| error["code"]["code"] == "E0080";
-        Ok(Err(cargo.errors.iter().any(evaluation)))
+        // An overflow in a constant is no assertion: the mutant does not compile.
+        let asserts = |error: &Value| error.to_string().contains("evaluation panicked");
+        Ok(if cargo.errors.iter().any(asserts) { Alone::Asserted } else { Alone::Unviable })
     }
 
     fn cargo(&self, task: &[&str], selection: &[String], target: &Path) -> Result<Cargo> {
@@ -244,6 +239,15 @@ impl Tree {
         }
         blamed
     }
+}
+
+/// What came of the build of a single mutant.
+pub enum Alone {
+    Programs(Vec<Program>),
+    /// An assertion that the compiler evaluates fails.
+    Asserted,
+    /// It does not compile.
+    Unviable,
 }
 
 /// What cargo says of a task.

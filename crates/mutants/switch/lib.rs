@@ -2,7 +2,7 @@
 //! the mutants are built in.
 //!
 //! `MUTANT=n` makes mutant n active. `MUTANT_REACH=file` instead records which mutants a process
-//! and its children come by: byte n of the file becomes 1. With neither, no mutant is active.
+//! and its children reach: byte n of the file becomes 1. With neither, no mutant is active.
 
 #![feature(const_eval_select, core_intrinsics)]
 #![allow(internal_features)]
