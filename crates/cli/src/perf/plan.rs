@@ -75,7 +75,12 @@ pub struct Wishes {
     #[arg(long)]
     sizes: Option<Sizes>,
     /// Pairs of functions that are measured at once
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=PAIRS as i64))]
+    #[arg(
+        long,
+        default_value_t = 1,
+        value_name = "N",
+        value_parser = clap::value_parser!(u8).range(1..=PAIRS as i64)
+    )]
     pairs: u8,
     /// Fewer sizes and short samples: figures are rough
     #[arg(long)]

@@ -174,7 +174,10 @@ pub enum DownReason {
     #[error("no answer came in time; check that the peer runs and that frames reach it")]
     NoAnswer,
     /// The peer's versions have none in common with ours.
-    #[error("we speak versions {} to {} and the peer {} to {}; install versions that overlap", ours[0], ours[1], theirs[0], theirs[1])]
+    #[error(
+        "we speak versions {} to {} and the peer {} to {}; install versions that overlap",
+        ours[0], ours[1], theirs[0], theirs[1]
+    )]
     Version {
         /// Lowest and highest version that we speak.
         ours: [u8; 2],
