@@ -14,6 +14,7 @@
 //! | `lanes`, `inbound` | the receive path: lanes in turn by weight, credits on demand, parking |
 //! | `regions` | regions of ours that peers may reach |
 //! | `schedule`, `epoll` | when to check, and sleep; descriptors that wake a sleeper |
+//! | `watch` | the thread that spares functions which poll the look at these |
 //! | `layout`, `control` | what two functions share in memory; their control messages |
 //! | `bell`, `socket` | the doorbell of a peer; control sockets |
 //! | `key`, `attach` | stamps of keys; copies between processes by the kernel |
@@ -50,6 +51,7 @@ mod stopped_tests;
 #[doc(hidden)]
 pub mod testing;
 mod transport;
+mod watch;
 
 pub use device::{NODES, ShmDevice};
 pub use holder::Holders;

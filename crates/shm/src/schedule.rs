@@ -1,6 +1,7 @@
 //! When the next check of everything that is not a packet is due, and sleep until then.
 
 use crate::epoll::{Epoll, Source};
+use crate::watch::Watch;
 use bellwire_device::Error;
 use std::time::{Duration, Instant};
 
@@ -10,6 +11,9 @@ const INTERVAL: Duration = Duration::from_millis(1);
 const URGENT_INTERVAL: Duration = Duration::from_micros(20);
 /// Polls between two readings of the clock while polls are frequent.
 const STRIDE: u32 = 64;
+/// Looks in vain after which the function leaves the looking to the watcher. A function that sleeps
+/// often gets a message on its control sockets for each sleep, and the watcher would wake up, too.
+const LOOKS_IN_VAIN: u32 = 8;
 
 /// Spreads checks over time, without reading the clock at every poll.
 pub struct Schedule {
@@ -22,11 +26,17 @@ pub struct Schedule {
     put_off: bool,
     /// What ended the last sleep, until the next check handles it.
     events: Vec<Source>,
+    /// None: the process may not have another thread, so each check looks at the descriptors.
+    watch: Option<Watch>,
+    /// Looks in vain since the last event.
+    looks_in_vain: u32,
+    /// Looks at the descriptors. Each is a system call.
+    pub looks: u64,
 }
 
 impl Schedule {
-    /// The first poll checks.
-    pub fn new() -> Self {
+    /// The first poll checks the descriptors in `epoll`.
+    pub fn new(epoll: &Epoll) -> Self {
         let now = Instant::now();
         Schedule {
             polls_left: 0,
@@ -35,7 +45,15 @@ impl Schedule {
             asleep: false,
             put_off: false,
             events: Vec::new(),
+            watch: Watch::new(epoll).ok(),
+            looks_in_vain: 0,
+            looks: 0,
         }
+    }
+
+    /// Whether the watcher calls this function now.
+    pub fn is_watched(&self) -> bool {
+        self.watch.is_some() && self.looks_in_vain == LOOKS_IN_VAIN
     }
 
     /// Counts one poll. Returns whether to read the clock.
@@ -97,10 +115,24 @@ impl Schedule {
 
     /// The events since the last check.
     pub fn take_events(&mut self, epoll: &Epoll) -> Vec<Source> {
-        if self.events.is_empty() {
-            // On failure there are none.
-            return epoll.wait(Some(Duration::ZERO)).unwrap_or_default();
+        if !self.events.is_empty() {
+            self.looks_in_vain = 0;
+            return std::mem::take(&mut self.events);
         }
-        std::mem::take(&mut self.events)
+        if self.is_watched() && !self.watch.as_ref().is_some_and(Watch::is_called) {
+            return Vec::new();
+        }
+        self.looks += 1;
+        // On failure there are none.
+        let events = epoll.wait(Some(Duration::ZERO)).unwrap_or_default();
+        if !events.is_empty() {
+            self.looks_in_vain = 0;
+            return events;
+        }
+        self.looks_in_vain = LOOKS_IN_VAIN.min(self.looks_in_vain + 1);
+        if self.is_watched() && let Some(watch) = &self.watch {
+            watch.arm(epoll);
+        }
+        events
     }
 }

@@ -48,7 +48,7 @@ impl ShmTransport {
             links: Links::default(),
             lanes: Lanes::new(local.doorbell()),
             regions: Regions::new(local.board()),
-            schedule: Schedule::new(),
+            schedule: Schedule::new(&local.epoll),
             lone: true,
             packets_received: 0,
             local,
@@ -56,8 +56,8 @@ impl ShmTransport {
     }
 
     /// Name and value of every counter and gauge, for monitoring.
-    pub fn counter_rows(&self) -> [(&'static str, u64); 21] {
-        let ShmTransport { links, lanes, connector, .. } = self;
+    pub fn counter_rows(&self) -> [(&'static str, u64); 23] {
+        let ShmTransport { links, lanes, connector, schedule, .. } = self;
         let pending = &connector.pending;
         let [mapped, attached, by_packet] = links.regions_by_way();
         [
@@ -82,6 +82,8 @@ impl ShmTransport {
             ("regions_mapped", mapped),
             ("regions_attached", attached),
             ("regions_by_packet", by_packet),
+            ("looks_at_control_sockets", schedule.looks),
+            ("watched", schedule.is_watched().into()),
         ]
     }
 
@@ -123,8 +125,8 @@ impl ShmTransport {
     }
 
     /// Checks everything that is not a packet, if it is time: control sockets, deaths, deadlines.
-    /// It is rare, and the only place that makes system calls while a function is polled. `taken`:
-    /// packets that this poll has for the program.
+    /// It is rare, and the only place that makes system calls while a function is polled: none while
+    /// only packets come. `taken`: packets that this poll has for the program.
     #[cold]
     fn check(&mut self, sink: &mut impl Sink, taken: usize) {
         if !self.schedule.begin_check(self.links.urgent, taken) {

@@ -1,0 +1,187 @@
+//! One thread of the process sleeps at the descriptors of all functions that are polled. It tells a
+//! function when one of its descriptors becomes readable. So a function that is polled makes no
+//! system call while only packets come (C-12).
+
+use crate::epoll::Epoll;
+use rustix::event::epoll;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Functions of one process that can be watched at once.
+const PLACES: usize = 4096;
+/// Places that belong to a function.
+static TAKEN: [AtomicBool; PLACES] = [const { AtomicBool::new(false) }; PLACES];
+/// The thread sets a place when it calls the function there. A call that comes late may reach a
+/// later function of the same place, which then looks in vain, once.
+static CALLED: [AtomicBool; PLACES] = [const { AtomicBool::new(false) }; PLACES];
+
+/// The thread of this process, once it runs.
+static WATCHER: Mutex<Option<Watcher>> = Mutex::new(None);
+
+struct Watcher {
+    /// A child has no thread, and must leave its parent's descriptor alone.
+    process: u32,
+    epoll: Arc<OwnedFd>,
+}
+
+/// A function's place with the watcher.
+pub struct Watch {
+    epoll: Arc<OwnedFd>,
+    place: usize,
+}
+
+impl Watch {
+    /// A place for the function with these descriptors. It is not armed.
+    ///
+    /// # Errors
+    /// The process may have no further thread or descriptor, or all places are taken.
+    pub fn new(watched: &Epoll) -> io::Result<Watch> {
+        let epoll = running()?;
+        // Relaxed, here and below: a place carries nothing but its own value.
+        let free = |place: &AtomicBool| !place.swap(true, Ordering::Relaxed);
+        let place = TAKEN.iter().position(free).ok_or(io::ErrorKind::QuotaExceeded)?;
+        let watch = Watch { epoll, place };
+        epoll::add(&watch.epoll, watched, watch.data(), epoll::EventFlags::empty())?;
+        Ok(watch)
+    }
+
+    fn data(&self) -> epoll::EventData {
+        epoll::EventData::new_u64(self.place as u64)
+    }
+
+    /// Asks for one call, when one of the descriptors is readable: now, or when it becomes so.
+    pub fn arm(&self, watched: &Epoll) {
+        let once = epoll::EventFlags::IN | epoll::EventFlags::ONESHOT;
+        CALLED[self.place].store(false, Ordering::Relaxed);
+        if epoll::modify(&self.epoll, watched, self.data(), once).is_err() {
+            // Nobody would call: the function looks for itself.
+            CALLED[self.place].store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the call has come.
+    pub fn is_called(&self) -> bool {
+        CALLED[self.place].load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        TAKEN[self.place].store(false, Ordering::Relaxed);
+    }
+}
+
+/// The descriptor at which the thread of this process sleeps. Starts the thread if there is none.
+fn running() -> io::Result<Arc<OwnedFd>> {
+    let mut watcher = WATCHER.lock().unwrap_or_else(PoisonError::into_inner);
+    let process = std::process::id();
+    if let Some(running) = watcher.as_ref().filter(|watcher| watcher.process == process) {
+        return Ok(running.epoll.clone());
+    }
+    let epoll = Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC)?);
+    let theirs = epoll.clone();
+    let thread = std::thread::Builder::new().name("bellwire-watch".into()).stack_size(64 << 10);
+    // The program's signals are not for this thread. A new thread inherits the mask.
+    without_signals(|| thread.spawn(move || call(&theirs)))?;
+    // In a child, the parent's descriptor stays open, since an `Arc` of it is forgotten here.
+    std::mem::forget(watcher.replace(Watcher { process, epoll: epoll.clone() }));
+    Ok(epoll)
+}
+
+/// Calls functions until the program closes the descriptor, as it may.
+fn call(epoll: &OwnedFd) {
+    let mut events = [const { MaybeUninit::uninit() }; 64];
+    loop {
+        match epoll::wait(epoll.as_fd(), &mut events, None) {
+            Ok((events, _)) => {
+                for event in events.iter() {
+                    CALLED[event.data.u64() as usize % PLACES].store(true, Ordering::Relaxed);
+                }
+            }
+            // A stopped process goes on.
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => break,
+        }
+    }
+    // From now on all look for themselves, because none can be armed.
+    CALLED.iter().for_each(|called| called.store(true, Ordering::Relaxed));
+}
+
+/// Runs `start` while all signals are blocked for this thread.
+fn without_signals<R>(start: impl FnOnce() -> R) -> R {
+    // SAFETY: the kernel reads one set and writes the other; both are ours.
+    unsafe {
+        let (mut all, mut before) = std::mem::zeroed::<(libc::sigset_t, libc::sigset_t)>();
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
+        let result = start();
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::epoll::Source;
+    use rustix::event::{EventfdFlags, eventfd};
+    use std::time::{Duration, Instant};
+
+    /// An eventfd among the descriptors of a function.
+    fn watched() -> (Epoll, OwnedFd, Watch) {
+        let epoll = Epoll::new().unwrap();
+        let bell = eventfd(0, EventfdFlags::empty()).unwrap();
+        epoll.watch(&bell, Source::Listener).unwrap();
+        let watch = Watch::new(&epoll).unwrap();
+        (epoll, bell, watch)
+    }
+
+    fn ring(bell: &OwnedFd) {
+        rustix::io::write(bell, &1u64.to_ne_bytes()).unwrap();
+    }
+
+    fn wait_for_the_call(watch: &Watch) {
+        let since = Instant::now();
+        while !watch.is_called() {
+            assert!(since.elapsed() < Duration::from_secs(60), "no call has come");
+            std::thread::yield_now();
+        }
+    }
+
+    /// A call comes for what is readable already, and for what becomes so. It comes once.
+    #[test]
+    fn an_armed_function_is_called_once() {
+        let (epoll, bell, watch) = watched();
+        let (other_epoll, other_bell, other) = watched();
+        ring(&bell);
+        assert!(!watch.is_called(), "it is not armed");
+        watch.arm(&epoll);
+        wait_for_the_call(&watch);
+        rustix::io::read(&bell, &mut [0; 8]).unwrap();
+        watch.arm(&epoll);
+        other.arm(&other_epoll);
+        assert!(!watch.is_called());
+        ring(&bell);
+        wait_for_the_call(&watch);
+        // The thread takes events in order, so a second call of the first would have come by now.
+        CALLED[watch.place].store(false, Ordering::Relaxed);
+        ring(&bell);
+        assert!(!other.is_called(), "nothing came for it");
+        ring(&other_bell);
+        wait_for_the_call(&other);
+        assert!(!watch.is_called(), "it was called before it was armed again");
+    }
+
+    /// All functions of a process share one thread, and a place is used again.
+    #[test]
+    fn places_come_back() {
+        for _ in 0..2 * PLACES {
+            drop(watched());
+        }
+        let first = running().unwrap();
+        assert!(Arc::ptr_eq(&first, &running().unwrap()));
+    }
+}
