@@ -7,8 +7,7 @@ use bellwire::FunctionAddress;
 use bellwire::stat::files_of;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{ErrorKind, IsTerminal, Read};
+use std::io::{ErrorKind, IsTerminal};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -89,6 +88,8 @@ type Counters = BTreeMap<String, u64>;
 #[derive(Serialize, Deserialize)]
 struct Snapshot {
     serial: u64,
+    /// Milliseconds since 1970.
+    written_ms: u64,
     #[serde(rename(serialize = "device"))]
     device_name: String,
     address: String,
@@ -113,10 +114,7 @@ struct QueuePair {
 }
 
 /// The version of the snapshot's form that this code reads.
-const FORMAT: u64 = 1;
-
-/// Limit in bytes: more than the longest snapshot, which lists 256 queue pairs.
-const MOST_BYTES: u64 = 4 << 20;
+const FORMAT: u64 = 2;
 
 /// Devices and addresses from a process's snapshots, as far as they are valid.
 pub fn functions_of(pid: u32) -> Vec<(String, FunctionAddress)> {
@@ -226,30 +224,16 @@ impl Snapshot {
 /// The snapshot in a memory file, and its age in seconds; `None` if there is none, or the function
 /// is closed.
 fn read(path: &Path) -> Result<Option<(Snapshot, f64)>> {
-    // The writer renews it at most ten times a second, so one of a few attempts reads it whole.
-    for _ in 0..20 {
-        let Ok(mut file) = File::open(path) else { return Ok(None) };
-        let mut text = Vec::new();
-        file.by_ref().take(MOST_BYTES).read_to_end(&mut text)?;
-        if text.is_empty() {
-            return Ok(None);
-        }
-        let age = file.metadata()?.modified()?;
-        if let Some(snapshot) = parse(&text)? {
-            let age = SystemTime::now().duration_since(age).unwrap_or_default();
-            return Ok(Some((snapshot, age.as_secs_f64())));
-        }
-        std::thread::sleep(Duration::from_millis(3));
-    }
-    bail!("{} holds no snapshot that can be understood", path.display())
+    let text = bellwire::stat::read(path).with_context(|| path.display().to_string())?;
+    let Some(text) = text else { return Ok(None) };
+    let snapshot = parse(&text).with_context(|| path.display().to_string())?;
+    let written = SystemTime::UNIX_EPOCH + Duration::from_millis(snapshot.written_ms);
+    let age = SystemTime::now().duration_since(written).unwrap_or_default();
+    Ok(Some((snapshot, age.as_secs_f64())))
 }
 
-/// `None` if the snapshot is incomplete.
-fn parse(text: &[u8]) -> Result<Option<Snapshot>> {
-    let Ok(mut value) = serde_json::from_slice::<serde_json::Value>(text) else { return Ok(None) };
-    if value["serial"].is_null() || value["serial"] != value["serial_end"] {
-        return Ok(None);
-    }
+fn parse(text: &str) -> Result<Snapshot> {
+    let mut value: serde_json::Value = serde_json::from_str(text).context("no snapshot")?;
     ensure!(
         value["format"] == FORMAT,
         "the process has a snapshot of form {}, this program understands {FORMAT}: use the same version",
@@ -257,7 +241,7 @@ fn parse(text: &[u8]) -> Result<Option<Snapshot>> {
     );
     // Here "device" means the device's name.
     value["device_counters"] = value["device"].take();
-    serde_json::from_value(value).map(Some).context("a snapshot of another form")
+    serde_json::from_value(value).context("a snapshot of another form")
 }
 
 /// Prints a process repeatedly, until it ends.
@@ -321,32 +305,31 @@ fn print_all(processes: &[Process]) {
 mod tests {
     use super::*;
 
-    fn text(serial_end: u64, format: u64) -> Vec<u8> {
+    fn text(format: u64) -> String {
         let value = serde_json::json!({
-            "serial": 7, "format": format, "pid": 1, "device_name": "shm:job", "address": "0.0", "function": { "links_opened": 1 },
+            "serial": 7, "format": format, "pid": 1, "written_ms": 5, "device_name": "shm:job",
+            "address": "0.0", "function": { "links_opened": 1 },
             "device": {}, "total": { "messages_sent": 3 }, "queue_pairs_open": 1, "queue_pairs": [{
                 "address": "0.0.1", "connection": "unconnected", "posted_sends": 0, "posted_receives": 1,
                 "backlog_messages": 0, "last_error": "", "counters": {},
-            }], "serial_end": serial_end,
+            }],
         });
-        value.to_string().into_bytes()
+        value.to_string()
     }
 
-    /// A whole snapshot is read, and a half-written one is read again. Another version is refused
-    /// with the reason.
+    /// A snapshot of our form is read. Another version is refused with the reason.
     #[test]
-    fn only_whole_snapshots_are_shown() {
-        let snapshot = parse(&text(7, 1)).expect("our form").expect("whole");
+    fn only_snapshots_of_our_form_are_shown() {
+        let snapshot = parse(&text(2)).expect("our form");
         assert_eq!(snapshot.total["messages_sent"], 3);
         assert_eq!(snapshot.queue_pairs[0].posted_receives, 1);
-
-        assert!(parse(&text(6, 1)).expect("our form").is_none(), "two serial numbers");
-        let whole = text(7, 1);
+        assert_eq!(snapshot.written_ms, 5);
+        let whole = text(2);
         for cut in 0..whole.len() {
-            assert!(parse(&whole[..cut]).is_ok_and(|none| none.is_none()), "cut at {cut}");
+            assert!(parse(&whole[..cut]).is_err(), "cut at {cut}");
         }
-        let error = parse(&text(7, 2)).err().expect("another form");
+        let error = parse(&text(1)).err().expect("another form");
         assert!(error.to_string().contains("same version"), "{error}");
-        assert!(parse(b"{\"serial\":1,\"serial_end\":1,\"format\":1}").is_err(), "members missing");
+        assert!(parse("{\"serial\":1,\"format\":2}").is_err(), "members missing");
     }
 }

@@ -1,13 +1,12 @@
 //! Shared memory without names: memfds, sealed, reserved at creation, mapped with the least rights.
 
 use bellwire_device::Error;
-use bellwire_ring::memory::{Memory, Owner};
+use bellwire_ring::mapping::map;
+use bellwire_ring::memory::Memory;
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
-use rustix::mm::{Advice, MapFlags, ProtFlags};
+use rustix::mm::Advice;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::ptr::NonNull;
-use std::sync::Arc;
 
 /// Size of a page. The device asks for 4 KiB pages, the only size of x86-64 and the common one
 /// elsewhere.
@@ -27,29 +26,6 @@ pub enum Sharing {
 pub struct Segment {
     pub fd: OwnedFd,
     pub memory: Memory,
-}
-
-struct Mapping {
-    start: NonNull<u8>,
-    length: usize,
-}
-
-// SAFETY: a mapping is plain memory; it is unmapped once, by its only owner.
-unsafe impl Send for Mapping {}
-// SAFETY: as above.
-unsafe impl Sync for Mapping {}
-
-impl Owner for Mapping {}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        if bellwire_ring::canary::planted("mapping-kept") {
-            return;
-        }
-        // SAFETY: mapped by `map` with this length; every view borrows from a `Memory` that keeps
-        // this owner alive.
-        let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.length) };
-    }
 }
 
 /// Makes a zeroed segment of `bytes`, rounded up to pages. The first `reserved` bytes are allocated
@@ -80,7 +56,9 @@ pub fn create(
     if reserved > 0 {
         rustix::fs::fallocate(&fd, FallocateFlags::empty(), 0, reserved as u64).map_err(refused)?;
     }
-    let memory = map(&fd, bytes, true).map_err(refused)?;
+    let memory = map(fd.as_fd(), bytes, true).map_err(|error| {
+        refused(rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO))
+    })?;
     let mut seals = SealFlags::SHRINK | SealFlags::GROW;
     if sharing == Sharing::ReadOnly {
         // Our own writable mapping exists already and stays writable.
@@ -103,28 +81,7 @@ pub fn adopt(fd: &OwnedFd, bytes: usize, writable: bool) -> io::Result<Memory> {
     if !rustix::fs::fcntl_get_seals(fd)?.contains(SealFlags::SHRINK) {
         return Err(io::Error::other("the peer's segment is not sealed against shrinking"));
     }
-    Ok(map(fd, bytes, writable)?)
-}
-
-fn map(fd: &OwnedFd, bytes: usize, writable: bool) -> rustix::io::Result<Memory> {
-    let protection = if writable { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
-    // SAFETY: a fresh mapping at an address that the kernel chooses.
-    let start = unsafe {
-        rustix::mm::mmap(std::ptr::null_mut(), bytes, protection, MapFlags::SHARED, fd.as_fd(), 0)
-    }?;
-    // A forked child does not get the mapping: it would write to memory that both processes believe
-    // to be theirs alone. Huge pages are optional; copies of large regions are faster with them.
-    // SAFETY: advice on the mapping just made.
-    unsafe {
-        let _ = rustix::mm::madvise(start, bytes, Advice::LinuxDontFork);
-        if bytes >= 2 << 20 {
-            let _ = rustix::mm::madvise(start, bytes, Advice::LinuxHugepage);
-        }
-    }
-    let start = NonNull::new(start.cast::<u8>()).expect("mmap does not return null");
-    let owner = Arc::new(Mapping { start, length: bytes });
-    // SAFETY: mapped with these rights until `owner` is dropped.
-    Ok(unsafe { Memory::from_owner(start, bytes, writable, owner) })
+    map(fd.as_fd(), bytes, writable)
 }
 
 /// Allocates the pages `offset..offset + bytes` of `memory` now. `false`: not enough memory.

@@ -130,7 +130,9 @@ impl Schedule {
             return events;
         }
         self.looks_in_vain = LOOKS_IN_VAIN.min(self.looks_in_vain + 1);
-        if self.is_watched() && let Some(watch) = &self.watch {
+        if self.is_watched()
+            && let Some(watch) = &self.watch
+        {
             watch.arm(epoll);
         }
         events

@@ -642,7 +642,7 @@ impl Footprint {
 fn shown_by(process: i32, counter: &str) -> Vec<u64> {
     let files = bellwire::stat::files_of(process as u32).expect("our child");
     // A closing function removes its file.
-    let texts = files.iter().filter_map(|file| std::fs::read_to_string(file).ok());
+    let texts = files.iter().filter_map(|file| bellwire::stat::read(file).ok().flatten());
     let value = |text: String| {
         let found = text.split(&format!("\"{counter}\":")).nth(1)?.to_owned();
         let digits: String = found.chars().take_while(char::is_ascii_digit).collect();

@@ -2,23 +2,33 @@
 //!
 //! Each open function keeps a snapshot in an unnamed memory file. A reader finds it among the
 //! process's descriptors (`/proc/PID/fd`) and does not stop the process. The function writes it at
-//! opening, then at most ten times a second, in the device's rare look at its control sockets. So
-//! the message path pays nothing. A process that is stuck outside of Bellwire shows the last state
-//! before that.
+//! opening, then at most ten times a second, between polls. So the message path pays nothing. The
+//! file is mapped: a snapshot costs no system call. A process that is stuck outside of Bellwire
+//! shows the last state before that.
 //!
-//! The snapshot is one JSON object. Its first and last members are the same serial number. If they
-//! differ, or it does not parse, the read overlapped a write: read it again.
+//! The snapshot is one JSON object. Its second member is its serial number. Zero bytes follow. The
+//! first byte is blank while a snapshot is written. [`read`] tells a whole snapshot from a torn one.
 
 use crate::{ConnectionState, Counters, FunctionAddress, QueuePairState};
-use rustix::fs::MemfdFlags;
+use bellwire_ring::memory::Memory;
+use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
 use std::fmt::Write as _;
-use std::os::fd::OwnedFd;
-use std::time::{Duration, Instant};
+use std::io::{self, Read as _, Seek as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::Path;
+use std::sync::atomic::{Ordering, fence};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Name of the memory file, as `/proc/PID/fd` shows it between `/memfd:` and ` (deleted)`.
 pub const FILE_NAME: &str = "bellwire stat";
 /// Version of the snapshot's format.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
+/// Size of the file. Memory is used for as much of it as a snapshot ever took.
+const FILE_BYTES: usize = 1 << 20;
+/// Queue pairs are listed until a snapshot has this length. One takes less than 4 KiB.
+const FULL_BYTES: usize = FILE_BYTES - 4096;
+/// The head of a snapshot, up to its serial number: it differs from that of any other.
+const HEAD_BYTES: usize = r#"{"serial":18446744073709551615,"#.len();
 /// Time between two snapshots.
 const INTERVAL: Duration = Duration::from_millis(100);
 /// Most queue pairs that a snapshot lists. The totals count all.
@@ -27,22 +37,93 @@ const LISTED: usize = 256;
 /// A function's snapshot. If no memory file can be made, there is no snapshot, and all else works.
 #[derive(Default)]
 pub(crate) struct Stat {
-    file: Option<OwnedFd>,
+    file: Option<MappedFile>,
     pid: u32,
     /// Name of the function's device, escaped for JSON.
     device: String,
     /// Kept from one snapshot to the next, so that a snapshot allocates nothing.
     text: String,
     counters: Counters,
-    longest: usize,
     serial: u64,
     last: Option<Instant>,
+}
+
+/// The memory file, mapped.
+struct MappedFile {
+    fd: OwnedFd,
+    memory: Memory,
+    /// Bytes that have memory. A write beyond them could end the process by a signal.
+    backed: usize,
+    /// Length of the longest snapshot.
+    longest: usize,
+}
+
+impl MappedFile {
+    fn new() -> io::Result<MappedFile> {
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let fd = rustix::fs::memfd_create(FILE_NAME, flags)?;
+        rustix::fs::ftruncate(&fd, FILE_BYTES as u64)?;
+        rustix::fs::fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+        let memory = bellwire_ring::mapping::map(fd.as_fd(), FILE_BYTES, true)?;
+        Ok(MappedFile { fd, memory, backed: 0, longest: 0 })
+    }
+
+    /// Replaces the snapshot. Without memory for it the older one stays.
+    fn put(&mut self, text: &str) {
+        if text.len() > self.backed {
+            // The numbers grow by some digits, and never again by as much as this.
+            let bytes = (text.len() + text.len() / 2).next_multiple_of(4096).min(FILE_BYTES);
+            let none = FallocateFlags::empty();
+            if rustix::fs::fallocate(&self.fd, none, 0, bytes as u64).is_err() {
+                return;
+            }
+            self.backed = bytes;
+        }
+        let Some((first, rest)) = text.as_bytes().split_first() else { return };
+        let file = self.memory.view();
+        file.write(0, b" ");
+        // A reader that sees a byte of the new snapshot sees the blank as well.
+        fence(Ordering::Release);
+        file.write(1, rest);
+        for at in text.len()..self.longest {
+            file.write(at, &[0]);
+        }
+        self.longest = text.len();
+        fence(Ordering::Release);
+        file.write(0, &[*first]);
+    }
+}
+
+/// The whole snapshot in a memory file; `None` if nothing was written yet, or its function is
+/// closed.
+///
+/// # Errors
+/// The file cannot be read, or each of many tries met a half-written snapshot.
+pub fn read(path: &Path) -> io::Result<Option<String>> {
+    // It is written at most ten times a second.
+    for _ in 0..20 {
+        let Ok(mut file) = std::fs::File::open(path) else { return Ok(None) };
+        let (mut text, mut head) = (Vec::new(), Vec::new());
+        (&mut file).take(FILE_BYTES as u64).read_to_end(&mut text)?;
+        file.rewind()?;
+        (&mut file).take(HEAD_BYTES as u64).read_to_end(&mut head)?;
+        match text.first() {
+            None | Some(0) => return Ok(None),
+            // If the writer had begun meanwhile, it would have changed the head first.
+            Some(b'{') if text.starts_with(&head) => {
+                text.truncate(text.iter().position(|&byte| byte == 0).unwrap_or(text.len()));
+                return String::from_utf8(text).map(Some).map_err(io::Error::other);
+            }
+            Some(_) => std::thread::sleep(Duration::from_millis(3)),
+        }
+    }
+    Err(io::Error::other("it was being written at each of 20 tries"))
 }
 
 impl Stat {
     /// The snapshot of a function of device `name`.
     pub(crate) fn new(name: &str) -> Stat {
-        let file = rustix::fs::memfd_create(FILE_NAME, MemfdFlags::CLOEXEC).ok();
+        let file = MappedFile::new().ok();
         Stat { file, pid: std::process::id(), device: json_text(name), ..Stat::default() }
     }
 
@@ -64,10 +145,12 @@ impl Stat {
         self.serial += 1;
         self.text.clear();
         count(&mut self.counters);
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let Stat { serial, pid, device: name, text: out, counters, .. } = self;
         let _ = write!(
             out,
-            "{{\"serial\":{serial},\"format\":{FORMAT},\"pid\":{pid},\"device_name\":\"{name}\",\"address\":\"{address}\""
+            "{{\"serial\":{serial},\"format\":{FORMAT},\"pid\":{pid},\"written_ms\":{},\"device_name\":\"{name}\",\"address\":\"{address}\"",
+            now.unwrap_or_default().as_millis()
         );
         members(out, "function", counters.function.rows());
         members(out, "device", device.iter().copied());
@@ -75,6 +158,9 @@ impl Stat {
         let _ =
             write!(out, ",\"queue_pairs_open\":{},\"queue_pairs\":[", counters.queue_pairs.len());
         for (place, state) in queue_pairs.take(LISTED).enumerate() {
+            if out.len() > FULL_BYTES {
+                break;
+            }
             let comma = if place > 0 { "," } else { "" };
             let _ = write!(out, "{comma}{{\"address\":\"{}\",\"connection\":\"", state.address);
             let _ = match state.connection {
@@ -93,17 +179,9 @@ impl Stat {
             members(out, "counters", state.counters.rows());
             out.push('}');
         }
-        let _ = write!(out, "],\"serial_end\":{serial}}}");
-        // The numbers grow by some digits, and never again by as much as this.
-        out.reserve(out.len() / 2);
-        // Blanks overwrite the rest of a longer earlier snapshot: valid JSON.
-        self.longest = self.longest.max(out.len());
-        while out.len() < self.longest {
-            out.push(' ');
-        }
-        if let Some(file) = &self.file {
-            // A failed write only leaves the older snapshot.
-            let _ = rustix::io::pwrite(file, out.as_bytes(), 0);
+        out.push_str("]}");
+        if let Some(file) = &mut self.file {
+            file.put(out);
         }
     }
 }
@@ -151,6 +229,8 @@ pub fn files_of(pid: u32) -> std::io::Result<Vec<std::path::PathBuf>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::AsRawFd as _;
+    use std::sync::atomic::{AtomicBool, AtomicU64};
 
     #[test]
     fn members_are_json() {
@@ -164,6 +244,43 @@ mod tests {
     fn any_device_name_is_json() {
         assert_eq!(json_text("shm:job"), "shm:job");
         assert_eq!(json_text("a\"b\\c\nd"), "a\\\"b\\\\c?d");
+    }
+
+    /// A reader gets a whole snapshot, however it meets the writer.
+    #[test]
+    fn no_torn_snapshot_is_read() {
+        let mut file = MappedFile::new().unwrap();
+        let path = std::path::PathBuf::from(format!("/proc/self/fd/{}", file.fd.as_raw_fd()));
+        assert_eq!(read(&path).unwrap(), None, "nothing was written");
+        let snapshot = |serial: usize| {
+            let rest = serial.to_string().repeat(2_000 + serial % 7 * 1_000);
+            format!("{{\"serial\":{serial},\"rest\":{rest}}}")
+        };
+        file.put(&snapshot(1));
+        let (over, reads) = (&AtomicBool::new(false), &AtomicU64::new(0));
+        std::thread::scope(|threads| {
+            let reader = || {
+                while !over.load(Ordering::Relaxed) {
+                    // Each try may meet a write, since these follow each other without a pause.
+                    let Ok(text) = read(&path) else { continue };
+                    let text = text.expect("one was written");
+                    let serial = text[r#"{"serial":"#.len()..].split(',').next().unwrap();
+                    assert!(text == snapshot(serial.parse().unwrap()), "torn: {serial}");
+                    reads.fetch_add(1, Ordering::Relaxed);
+                }
+            };
+            let reader = threads.spawn(reader);
+            let mut serial = 1;
+            while reads.load(Ordering::Relaxed) < 200 && !reader.is_finished() {
+                serial += 1;
+                file.put(&snapshot(serial));
+                std::thread::yield_now();
+            }
+            over.store(true, Ordering::Relaxed);
+        });
+        // What is left of a longer one does not show.
+        file.put("{\"serial\":0,}");
+        assert_eq!(read(&path).unwrap().unwrap(), "{\"serial\":0,}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::conformance::bytes::pattern;
 use crate::conformance::{Node, Patience, Stage};
+use bellwire::stat::{files_of, read};
 use bellwire::{Message, Operation, Status};
 use std::path::PathBuf;
 
@@ -26,10 +27,10 @@ impl Witness {
     #[track_caller]
     fn find(node: &Node, other: Option<&Witness>) -> Witness {
         let mark = format!("\"address\":\"{}\"", node.function.address());
-        let files = bellwire::stat::files_of(std::process::id()).expect("our own");
+        let files = files_of(std::process::id()).expect("our own");
         let is_its = |file: &PathBuf| {
             other.is_none_or(|other| other.file != *file)
-                && std::fs::read_to_string(file).is_ok_and(|text| text.contains(&mark))
+                && read(file).is_ok_and(|text| text.is_some_and(|text| text.contains(&mark)))
         };
         let file = files.into_iter().find(is_its).expect("each function shows itself");
         Witness { file }
@@ -38,7 +39,7 @@ impl Witness {
     /// A counter as it was shown last, some tenth of a second ago.
     #[track_caller]
     pub fn shown(&self, counter: &str) -> u64 {
-        let text = std::fs::read_to_string(&self.file).expect("an open function");
+        let text = read(&self.file).expect("a snapshot").expect("an open function");
         number(&text, counter).unwrap_or(0)
     }
 
