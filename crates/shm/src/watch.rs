@@ -3,12 +3,13 @@
 //! system call while only packets come (C-12).
 
 use crate::epoll::Epoll;
-use rustix::event::epoll;
+use rustix::event::{EventfdFlags, epoll, eventfd};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread::JoinHandle;
 
 /// Functions of one process that can be watched at once.
 const PLACES: usize = 4096;
@@ -18,18 +19,25 @@ static TAKEN: [AtomicBool; PLACES] = [const { AtomicBool::new(false) }; PLACES];
 /// later function of the same place, which then looks in vain, once.
 static CALLED: [AtomicBool; PLACES] = [const { AtomicBool::new(false) }; PLACES];
 
-/// The thread of this process, once it runs.
-static WATCHER: Mutex<Option<Watcher>> = Mutex::new(None);
+/// The thread of this process, while it has functions.
+static WATCHER: Mutex<Weak<Watcher>> = Mutex::new(Weak::new());
+/// What the descriptor that ends the thread brings with its event.
+const END: u64 = u64::MAX;
 
 struct Watcher {
-    /// A child has no thread, and must leave its parent's descriptor alone.
+    /// A child has no thread, and must leave its parent's descriptors alone.
     process: u32,
+    /// The thread sleeps here.
     epoll: Arc<OwnedFd>,
+    /// Readable when the thread shall end.
+    end: OwnedFd,
+    /// Taken when it ends.
+    thread: Option<JoinHandle<()>>,
 }
 
 /// A function's place with the watcher.
 pub struct Watch {
-    epoll: Arc<OwnedFd>,
+    watcher: Arc<Watcher>,
     place: usize,
 }
 
@@ -39,12 +47,12 @@ impl Watch {
     /// # Errors
     /// The process may have no further thread or descriptor, or all places are taken.
     pub fn new(watched: &Epoll) -> io::Result<Watch> {
-        let epoll = running()?;
+        let watcher = running()?;
         // Relaxed, here and below: a place carries nothing but its own value.
         let free = |place: &AtomicBool| !place.swap(true, Ordering::Relaxed);
         let place = TAKEN.iter().position(free).ok_or(io::ErrorKind::QuotaExceeded)?;
-        let watch = Watch { epoll, place };
-        epoll::add(&watch.epoll, watched, watch.data(), epoll::EventFlags::empty())?;
+        let watch = Watch { watcher, place };
+        epoll::add(&watch.watcher.epoll, watched, watch.data(), epoll::EventFlags::empty())?;
         Ok(watch)
     }
 
@@ -56,7 +64,7 @@ impl Watch {
     pub fn arm(&self, watched: &Epoll) {
         let once = epoll::EventFlags::IN | epoll::EventFlags::ONESHOT;
         CALLED[self.place].store(false, Ordering::Relaxed);
-        if epoll::modify(&self.epoll, watched, self.data(), once).is_err() {
+        if epoll::modify(&self.watcher.epoll, watched, self.data(), once).is_err() {
             // Nobody would call: the function looks for itself.
             CALLED[self.place].store(true, Ordering::Relaxed);
         }
@@ -74,31 +82,51 @@ impl Drop for Watch {
     }
 }
 
-/// The descriptor at which the thread of this process sleeps. Starts the thread if there is none.
-fn running() -> io::Result<Arc<OwnedFd>> {
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        let thread = self.thread.take();
+        if self.process == std::process::id() {
+            // The thread ends even if this fails, once the program has closed its descriptors.
+            let told = rustix::io::write(&self.end, &1u64.to_ne_bytes());
+            // It does nothing that could panic.
+            let _ = told.map(|_| thread.map(JoinHandle::join));
+        } else {
+            // A child does not have the thread that the handle names.
+            std::mem::forget(thread);
+        }
+    }
+}
+
+/// The watcher of this process. Starts it if there is none.
+fn running() -> io::Result<Arc<Watcher>> {
     let mut watcher = WATCHER.lock().unwrap_or_else(PoisonError::into_inner);
     let process = std::process::id();
-    if let Some(running) = watcher.as_ref().filter(|watcher| watcher.process == process) {
-        return Ok(running.epoll.clone());
+    if let Some(running) = watcher.upgrade().filter(|watcher| watcher.process == process) {
+        return Ok(running);
     }
     let epoll = Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC)?);
+    let end = eventfd(0, EventfdFlags::CLOEXEC)?;
+    epoll::add(&epoll, &end, epoll::EventData::new_u64(END), epoll::EventFlags::IN)?;
     let theirs = epoll.clone();
     let thread = std::thread::Builder::new().name("bellwire-watch".into()).stack_size(64 << 10);
     // The program's signals are not for this thread. A new thread inherits the mask.
-    without_signals(|| thread.spawn(move || call(&theirs)))?;
-    // In a child, the parent's descriptor stays open, since an `Arc` of it is forgotten here.
-    std::mem::forget(watcher.replace(Watcher { process, epoll: epoll.clone() }));
-    Ok(epoll)
+    let thread = Some(without_signals(|| thread.spawn(move || call(&theirs)))?);
+    let running = Arc::new(Watcher { process, epoll, end, thread });
+    *watcher = Arc::downgrade(&running);
+    Ok(running)
 }
 
-/// Calls functions until the program closes the descriptor, as it may.
+/// Calls functions until the last one is closed, or the program closes the descriptor, as it may.
 fn call(epoll: &OwnedFd) {
     let mut events = [const { MaybeUninit::uninit() }; 64];
     loop {
         match epoll::wait(epoll.as_fd(), &mut events, None) {
             Ok((events, _)) => {
                 for event in events.iter() {
-                    CALLED[event.data.u64() as usize % PLACES].store(true, Ordering::Relaxed);
+                    match event.data.u64() {
+                        END => return,
+                        place => CALLED[place as usize].store(true, Ordering::Relaxed),
+                    }
                 }
             }
             // A stopped process goes on.
@@ -127,7 +155,6 @@ fn without_signals<R>(start: impl FnOnce() -> R) -> R {
 mod tests {
     use super::*;
     use crate::epoll::Source;
-    use rustix::event::{EventfdFlags, eventfd};
     use std::time::{Duration, Instant};
 
     /// An eventfd among the descriptors of a function.
@@ -178,10 +205,10 @@ mod tests {
     /// All functions of a process share one thread, and a place is used again.
     #[test]
     fn places_come_back() {
+        let (_epoll, _bell, first) = watched();
         for _ in 0..2 * PLACES {
-            drop(watched());
+            let (.., later) = watched();
+            assert!(Arc::ptr_eq(&first.watcher, &later.watcher));
         }
-        let first = running().unwrap();
-        assert!(Arc::ptr_eq(&first, &running().unwrap()));
     }
 }
