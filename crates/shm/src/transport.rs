@@ -125,8 +125,8 @@ impl ShmTransport {
     }
 
     /// Checks everything that is not a packet, if it is time: control sockets, deaths, deadlines.
-    /// It is rare, and the only place that makes system calls while a function is polled: none while
-    /// only packets come. `taken`: packets that this poll has for the program.
+    /// It is rare, and the only place that makes system calls while a function is polled. It makes
+    /// none while only packets come. `taken`: packets that this poll has for the program.
     #[cold]
     fn check(&mut self, sink: &mut impl Sink, taken: usize) {
         if !self.schedule.begin_check(self.links.urgent, taken) {

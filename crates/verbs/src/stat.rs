@@ -6,8 +6,9 @@
 //! file is mapped: a snapshot costs no system call. A process that is stuck outside of Bellwire
 //! shows the last state before that.
 //!
-//! The snapshot is one JSON object. Its second member is its serial number. Zero bytes follow. The
-//! first byte is blank while a snapshot is written. [`read`] tells a whole snapshot from a torn one.
+//! The snapshot is one JSON object, with zero bytes behind it. Its first member is its serial
+//! number. Its first byte is blank while a snapshot is written. [`read`] tells a whole snapshot from
+//! a torn one.
 
 use crate::{ConnectionState, Counters, FunctionAddress, QueuePairState};
 use bellwire_ring::memory::Memory;
