@@ -7,8 +7,8 @@
 //! shows the last state before that.
 //!
 //! The snapshot is one JSON object, with zero bytes behind it. Its first member is its serial
-//! number. Its first byte is blank while a snapshot is written. [`read`] tells a whole snapshot from
-//! a torn one.
+//! number. The first byte is blank while a snapshot is written. [`read`] tells a whole snapshot
+//! from a torn one.
 
 use crate::{ConnectionState, Counters, FunctionAddress, QueuePairState};
 use bellwire_ring::memory::Memory;
