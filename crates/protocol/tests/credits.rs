@@ -75,9 +75,9 @@ fn a_lone_lane_obtains_everything() {
         let mut sizes = Vec::new();
         while let Some(extent) = credits.want(700) {
             sizes.push(extent.count);
+            assert!(sizes.len() <= 16, "{sizes:?}");
         }
         assert_eq!((credits.granted_to(700), credits.free_chunks()), (chunks, 0));
-        assert!(sizes.len() <= 16, "{sizes:?}");
         credits.check().unwrap();
     }
 }
@@ -143,7 +143,7 @@ fn those_who_wait_share() {
     }
     credits.park(0);
     assert_eq!(credits.free_chunks(), 4);
-    let grants: Vec<_> = std::iter::from_fn(|| credits.next_grant()).collect();
+    let grants: Vec<_> = std::iter::from_fn(|| credits.next_grant()).take(9).collect();
     assert_eq!(grants.iter().map(|grant| grant.0).collect::<Vec<_>>(), [3, 1, 4, 2]);
     assert!(grants.iter().all(|grant| grant.1.count == 1));
 }
