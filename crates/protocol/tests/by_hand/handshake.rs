@@ -330,3 +330,97 @@ fn a_refusal_ends_the_link_for_its_reason() {
         assert_eq!(bench.counters().links_down, 0);
     }
 }
+
+/// An answered Open is answered again after 5 ms, 10 ms and so on, until the peer confirms. A
+/// repeated Open of a link that is up is answered, too.
+#[test]
+fn an_accept_is_repeated() {
+    let mut bench = Bench::new(Config::new(1500));
+    let accept = bench.ask_by(PATH, &open()).unwrap();
+    for wait_ms in [5, 10, 20] {
+        let before_ns = bench.now_ns;
+        let sent = bench.wait();
+        assert_eq!((bench.now_ns - before_ns, sent.len()), (wait_ms * 1_000_000, 1));
+        assert_eq!((sent[0].header, &sent[0].body), (accept.header, &accept.body));
+    }
+    let token = accept.open().token;
+    let data = FrameHeader {
+        sequence: 0,
+        acknowledged: accept.header.sequence,
+        ..header(FrameKind::Data, PEER.function, token)
+    };
+    assert_eq!(bench.event(), None);
+    bench.hand(data, &[]);
+    let Some(Event::Up { peer, address: PEER }) = bench.event() else { panic!("not up") };
+    assert!(bench.endpoint.is_up(peer));
+    assert_eq!(bench.counters().frames_in_order, 1);
+    let again = bench.ask_by(PATH, &open()).unwrap();
+    assert_eq!((again.header.kind, again.open().token), (FrameKind::Accept, token));
+    assert_eq!((bench.endpoint.link_count(), bench.counters().links_up), (1, 1));
+}
+
+/// A frame under the token of a link that is only asked for proves nothing.
+#[test]
+fn a_frame_before_the_accept_makes_no_link() {
+    let mut bench = Bench::new(Config::new(1500));
+    bench.endpoint.connect(PEER, PATH, SECOND_NS, bench.now_ns).unwrap();
+    let token = bench.sent_one().open().token;
+    bench.hand(header(FrameKind::Data, PEER.function, token), &[]);
+    assert_eq!((bench.event(), bench.counters().links_up), (None, 0));
+    assert_eq!(bench.counters().frames_in_order, 0);
+}
+
+/// A restarted peer ends the link of its earlier life, and a later opening of the same life closes
+/// the earlier one. An older Open is stale.
+#[test]
+fn a_later_link_replaces_the_earlier() {
+    let restarted = OpenBody { incarnation: PEER_INCARNATION + 1, token: 6, ..open() };
+    let reopened = OpenBody { opening: 2, token: 6, ..open() };
+    for (later, reason) in [(restarted, DownReason::Restarted), (reopened, DownReason::Closed)] {
+        let mut bench = Bench::new(Config::new(1500));
+        let up = bench.up();
+        bench.send(&up, 5);
+        bench.sent_one();
+        let accept = bench.ask_by(PATH, &later).unwrap();
+        assert_eq!(accept.header.kind, FrameKind::Accept);
+        assert!(bench.endpoint.is_up(up.peer), "not yet confirmed");
+        let old = OpenBody { opening: 0, token: 9, ..open() };
+        assert!(bench.ask_by(PATH, &old).is_none());
+        assert_eq!(refused(&bench), [0, 0, 1]);
+        let data = FrameHeader {
+            acknowledged: accept.header.sequence,
+            ..header(FrameKind::Acknowledge, PEER.function, accept.open().token)
+        };
+        bench.hand(data, &[]);
+        let events = [bench.event(), bench.event(), bench.event()];
+        let down = Event::Down { peer: up.peer, address: PEER, reason };
+        assert!(events.contains(&Some(down)), "{events:?}");
+        let counters = bench.counters();
+        assert_eq!((counters.links_up, counters.links_down), (2, 1));
+        assert_eq!((counters.packets_failed, bench.endpoint.is_up(up.peer)), (1, false));
+    }
+}
+
+/// After a close, the Open of the next link waits until the closed one has sent what was queued.
+/// The patience counts from then on.
+#[test]
+fn the_next_open_waits_for_the_closed_link() {
+    let mut bench = Bench::new(Config { retries: 1000, ..Config::new(1500) });
+    let mut up = bench.up();
+    bench.send(&up, 5);
+    bench.sent_one();
+    bench.endpoint.close(up.peer, bench.now_ns);
+    let next = bench.endpoint.connect(PEER, PATH, SECOND_NS, bench.now_ns).unwrap();
+    assert_ne!(next, up.peer);
+    assert!(bench.sent().is_empty());
+    bench.now_ns += 1_000_000;
+    up.acknowledged = up.first.wrapping_add(1);
+    bench.acknowledge(&up);
+    let kinds: Vec<FrameKind> = bench.sent().iter().map(|sent| sent.header.kind).collect();
+    assert_eq!(kinds, [FrameKind::Close, FrameKind::Open]);
+    let begin_ns = bench.now_ns;
+    while bench.event().is_none() {
+        bench.wait();
+    }
+    assert_eq!(bench.now_ns - begin_ns, SECOND_NS);
+}

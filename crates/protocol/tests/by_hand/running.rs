@@ -2,6 +2,7 @@
 
 use bellwire_protocol::reliable::{
     Channel, Config, DownReason, Event, GateState, PathId, PeerId, Recovery, SendError, Verdict,
+    is_sound_frame,
 };
 use bellwire_wire::frame::FunctionId;
 use bellwire_wire::frame::header::{FLAG_ANSWER, FLAG_DISCARDS, FLAG_LOSE, FrameHeader, FrameKind};
@@ -9,8 +10,8 @@ use bellwire_wire::frame::record::News;
 use bellwire_wire::frame::section::{FLAG_CONTINUES, FLAG_UNFINISHED, SectionKind};
 
 use super::bench::{
-    Bench, CREDIT, FIRST, INCARNATION, OURS, PATH, PEER, PEER_TOKEN, Sent, Up, record, section,
-    sections,
+    Bench, CREDIT, FIRST, INCARNATION, OURS, PATH, PEER, PEER_TOKEN, Sent, Up, record, sealed,
+    section, sections,
 };
 
 const MS: u64 = 1_000_000;
@@ -785,12 +786,14 @@ fn gates_are_asked_for_once() {
 fn questions_are_bounded() {
     let mut bench = Bench::new(Config::new(1500));
     let mut up = bench.up();
-    let ask = |bench: &mut Bench| {
-        (0..100).for_each(|pair| assert_eq!(bench.endpoint.gate(up.peer, pair), None));
-        bench.sent().iter().map(|sent| sections(&sent.body)[0].2.len() / 5).sum::<usize>()
-    };
     // At most 32 in the stream at once.
-    let mut asked = ask(&mut bench);
+    let mut asked = 0;
+    (0..100).for_each(|pair| assert_eq!(bench.endpoint.gate(up.peer, pair), None));
+    for frame in bench.sent() {
+        let bytes = sections(&frame.body)[0].2.len();
+        assert_eq!(bytes, 32 * 5);
+        asked += bytes / 5;
+    }
     assert_eq!(asked, 64);
     up.acknowledged = up.first.wrapping_add(bench.counters().frames_sent as u32);
     bench.acknowledge(&up);
@@ -843,4 +846,158 @@ fn an_endpoint_says_when_it_is_due() {
     let again = bench.endpoint.connect(PEER, PathId(10), 1, bench.now_ns);
     assert_eq!((again, bench.endpoint.link_count()), (Some(up.peer), 1));
     assert!(bench.endpoint.paths().any(|path| path == PathId(10)));
+}
+
+/// Frames that are no frames, damaged, or not for endpoints are counted apart. Padding behind a
+/// frame does no harm.
+#[test]
+fn frames_that_are_none_are_counted() {
+    let mut bench = Bench::new(Config::new(1500));
+    let up = bench.up();
+    let frame = sealed(up.header(FrameKind::Data), &requests(b"one"));
+    let hand = |bench: &mut Bench, bytes: &[u8]| {
+        assert!(bench.user.packets.is_empty());
+        bench.endpoint.handle_frame(PATH, bytes, bench.now_ns, &mut bench.user);
+        let counters = bench.counters();
+        [counters.frames_malformed, counters.frames_damaged, counters.frames_unknown]
+    };
+    assert_eq!(hand(&mut bench, &frame[..frame.len() - 1]), [1, 0, 0]);
+    let mut damaged = frame.clone();
+    damaged[40] ^= 4;
+    assert_eq!(hand(&mut bench, &damaged), [1, 1, 0]);
+    for (count, kind) in [(1, FrameKind::Seek), (2, FrameKind::Here)] {
+        assert_eq!(hand(&mut bench, &sealed(up.header(kind), &[])), [1, 1, count]);
+    }
+    let padded = [&frame[..], &[9; 20]].concat();
+    assert!(is_sound_frame(&frame) && is_sound_frame(&padded));
+    assert!(!is_sound_frame(&damaged) && !is_sound_frame(&frame[..frame.len() - 1]));
+    assert_eq!(hand(&mut bench, &padded), [1, 1, 2]);
+    assert_eq!(bench.user.packets.len(), 1);
+}
+
+/// A buffer that is shorter than the shortest MTU gets nothing. After its last frame, an endpoint
+/// is not due any more.
+#[test]
+fn short_buffers_get_nothing() {
+    let mut bench = Bench::new(Config::new(1500));
+    let up = bench.up();
+    bench.send(&up, 5);
+    assert_eq!(bench.endpoint.poll_transmit(bench.now_ns, &mut [0; 255]), None);
+    assert!(bench.endpoint.is_due(bench.now_ns));
+    assert!(bench.endpoint.poll_transmit(bench.now_ns, &mut [0; 256]).is_some());
+    assert!(!bench.endpoint.is_due(bench.now_ns));
+}
+
+/// A retransmitted frame carries the selective acknowledgement if there is room for it. If one byte
+/// is missing, a frame of its own follows at once.
+#[test]
+fn a_retransmission_carries_the_bitmap_if_it_fits() {
+    let overhead = record(&[1; 1400]).len() - 1400;
+    // Frame overhead 36, section heads 4 each, the count of repetitions 4 and a byte of bitmap.
+    let exact = 1500 - 36 - 4 - overhead - (4 + 4 + 1);
+    for (bytes, fits) in [(exact, true), (exact + 1, false)] {
+        let mut bench = Bench::new(Config::new(1500));
+        let up = bench.up();
+        bench.send(&up, bytes);
+        bench.sent_one();
+        let early = FrameHeader { sequence: FIRST.wrapping_add(2), ..up.header(FrameKind::Data) };
+        bench.hand(early, &requests(b"early"));
+        assert_eq!(bench.sent_one().header.flags, FLAG_LOSE);
+        let sent = bench.wait();
+        let kinds = |sent: &Sent| sections(&sent.body).iter().map(|it| it.0).collect::<Vec<_>>();
+        if fits {
+            assert_eq!((sent.len(), sent[0].header.length), (1, 1500));
+            assert_eq!(kinds(&sent[0]), [SectionKind::Received, SectionKind::Requests]);
+        } else {
+            assert_eq!((sent.len(), sent[0].header.length), (2, 1492));
+            assert_eq!(kinds(&sent[0]), [SectionKind::Requests]);
+            assert_eq!(kinds(&sent[1]), [SectionKind::Received]);
+            assert_eq!(sent[1].header.kind, FrameKind::Acknowledge);
+        }
+    }
+}
+
+/// After eight turns of request and response, the acknowledgement of a request waits 1 us for the
+/// response. A question without data is answered at once.
+#[test]
+fn turns_make_the_acknowledgement_wait() {
+    let mut bench = Bench::new(Config::new(1500));
+    let mut up = bench.up();
+    let ask = |bench: &mut Bench, up: &mut Up| {
+        let header = FrameHeader { flags: FLAG_ANSWER, ..up.header(FrameKind::Data) };
+        bench.hand(header, &requests(b"request"));
+        up.sequence = up.sequence.wrapping_add(1);
+    };
+    for turn in 0..8 {
+        ask(&mut bench, &mut up);
+        assert!(bench.endpoint.is_due(bench.now_ns), "turn {turn}");
+        bench.send(&up, 5);
+        let sent = bench.sent_one();
+        assert_eq!((sent.header.kind, sent.header.acknowledged), (FrameKind::Data, up.sequence));
+        up.acknowledged = up.acknowledged.wrapping_add(1);
+    }
+    ask(&mut bench, &mut up);
+    assert!(bench.sent().is_empty());
+    let begin_ns = bench.now_ns;
+    assert_eq!(bench.wait()[0].header.kind, FrameKind::Acknowledge);
+    assert_eq!(bench.now_ns - begin_ns, 1_000);
+    let header = FrameHeader { flags: FLAG_ANSWER, ..up.header(FrameKind::Acknowledge) };
+    bench.hand(header, &[]);
+    assert_eq!(bench.sent_one().header.kind, FrameKind::Acknowledge);
+}
+
+/// The congestion window begins at 16 frames. What is reported behind a gap leaves the flight, but
+/// not the peer's window.
+#[test]
+fn a_gap_holds_the_window() {
+    let config = Config { coalesce: false, ..Config::new(1500) };
+    let mut bench = Bench::new(config);
+    let up = bench.up();
+    (0..40).for_each(|_| bench.send(&up, 5));
+    assert_eq!(bench.sent().len(), 16);
+
+    let mut bench = Bench::new(Config { window_frames: 3, coalesce: false, ..fixed() });
+    let mut up = bench.up();
+    (0..9).for_each(|_| bench.send(&up, 5));
+    let first = bench.sent();
+    assert_eq!(numbers(&first, &up), [0, 1, 2]);
+    let received = section(SectionKind::Received, 0, &[0, 0, 0, 0, 0b11]);
+    bench.hand(up.header(FrameKind::Acknowledge), &received);
+    let again = bench.sent();
+    assert_eq!((numbers(&again, &up), &again[0].body), (vec![0], &first[0].body));
+    assert_eq!((bench.counters().frames_resent, bench.user.delivered.len()), (1, 0));
+    up.acknowledged = up.first.wrapping_add(3);
+    bench.acknowledge(&up);
+    assert_eq!(numbers(&bench.sent(), &up), [3, 4, 5]);
+    assert_eq!(bench.user.delivered, [3]);
+}
+
+/// Requests and responses have a section each in the same frame, and take turns to be first. Only
+/// requests count as delivered.
+#[test]
+fn channels_take_turns_in_frames() {
+    let mut bench = Bench::new(fixed());
+    let mut up = bench.up();
+    for round in 0..4 {
+        let mut send =
+            |channel| bench.endpoint.send(up.peer, channel, [1, 2, 3], &[], &[round; 9]).unwrap();
+        let counts = [send(Channel::Response), send(Channel::Request), send(Channel::Response)];
+        let before = u64::from(round);
+        assert_eq!(counts, [before, before + 1, before + 1]);
+        let sent = bench.sent_one();
+        let kinds: Vec<_> = sections(&sent.body).into_iter().map(|it| it.0).collect();
+        let mut expected = [SectionKind::Requests, SectionKind::Responses];
+        if sent.header.sequence % 2 == 1 {
+            expected.reverse();
+        }
+        assert_eq!(kinds, expected);
+        up.acknowledged = up.acknowledged.wrapping_add(1);
+        bench.acknowledge(&up);
+    }
+    assert_eq!(bench.user.delivered, [1, 2, 3, 4]);
+    let one = Config { separate_channels: false, ..fixed() };
+    let mut bench = Bench::new(one);
+    let up = bench.up();
+    bench.endpoint.send(up.peer, Channel::Response, [1, 2, 3], &[], &[1; 9]).unwrap();
+    assert_eq!(bench.sent_one().body, requests(&[1; 9]));
 }
