@@ -228,4 +228,21 @@ mod tests {
         it.arrived(200);
         assert_eq!(it.deadline_ns(), 250, "nobody waits");
     }
+
+    /// Turns count, too, if each request is acknowledged at once and the response goes later.
+    #[test]
+    fn late_responses_make_turns() {
+        let mut it = Acknowledge::new(30, 1 << 20);
+        for turn in 0..=8 {
+            it.arrived(turn);
+            it.want();
+            assert_eq!(it.due, turn < 8, "turn {turn}");
+            it.went(false, turn);
+            it.went(true, turn);
+        }
+        // The last acknowledgement went alone, so the next requests are acknowledged at once.
+        it.arrived(9);
+        it.want();
+        assert!(it.due);
+    }
 }

@@ -158,10 +158,16 @@ impl Bench {
 
     /// A link that the endpoint asked for and that the peer has accepted.
     pub fn up(&mut self) -> Up {
+        self.up_after(0)
+    }
+
+    /// The same, with so much time between the Open and its Accept.
+    pub fn up_after(&mut self, round_trip_ns: u64) -> Up {
         let peer = self.endpoint.connect(PEER, PATH, 1 << 40, self.now_ns).unwrap();
         let asked = self.sent_one();
         assert_eq!((asked.header.kind, asked.path), (FrameKind::Open, PATH));
         let (token, first) = (asked.open().token, asked.header.sequence);
+        self.now_ns += round_trip_ns;
         let accept = OpenBody { peer_incarnation: INCARNATION, ..open() };
         let header = FrameHeader {
             sequence: FIRST,

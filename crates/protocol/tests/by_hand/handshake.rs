@@ -1,15 +1,18 @@
 //! Handshake frames: which count, and which are counted as what.
 
-use bellwire_protocol::reliable::{Config, DownReason, Event, PathId, PlaceCheck};
+use bellwire_protocol::reliable::{
+    Channel, Config, DownReason, Event, PathId, PlaceCheck, Verdict,
+};
 use bellwire_wire::frame::FunctionId;
 use bellwire_wire::frame::challenge::ChallengeBody;
 use bellwire_wire::frame::finish::{RefuseBody, RefuseReason};
 use bellwire_wire::frame::header::{FrameHeader, FrameKind};
 use bellwire_wire::frame::open::OpenBody;
+use bellwire_wire::frame::section::SectionKind;
 
 use super::bench::{
     Bench, CREDIT, FIRST, INCARNATION, OURS, PATH, PEER, PEER_INCARNATION, PEER_TOKEN, Sent,
-    header, open,
+    header, open, record, section,
 };
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -137,6 +140,9 @@ fn an_open_needs_its_cookie() {
     bench.hand(proved, &open().emit());
     assert_eq!(bench.sent_one().open(), body);
     assert_eq!((bench.endpoint.link_count(), bench.event()), (1, None));
+    // Another token under the same opening is not the peer's.
+    assert!(bench.ask_by(PATH, &OpenBody { token: 6, ..open() }).is_none());
+    assert_eq!(refused(&bench), [0, 0, 1]);
     // Without confirmation, the link is forgotten after two seconds.
     bench.now_ns += 2 * SECOND_NS - 1;
     bench.sent();
@@ -271,6 +277,8 @@ fn one_of_two_sides_asks_anew() {
         let accept = bench.ask_by(PATH, &first).unwrap();
         assert_eq!(accept.header.kind, FrameKind::Accept);
         assert_eq!((accept.open().token, accept.open().opening), (asked.token, 1));
+        let peer = bench.endpoint.peers().next().unwrap();
+        bench.endpoint.add_path(peer, PathId(10));
         let later = OpenBody { opening: 2, token: 6, ..first };
         bench.hand(header(FrameKind::Open, 3, 0), &later.emit());
         let challenge = bench.sent_one();
@@ -283,6 +291,7 @@ fn one_of_two_sides_asks_anew() {
         assert_eq!(again.opening, 1 + u64::from(asks_anew), "node {node}");
         assert_eq!(refused(&bench), [0, 0, 0]);
         assert_eq!(bench.endpoint.link_count(), 1);
+        assert_eq!(bench.endpoint.paths().collect::<Vec<_>>(), [PATH, PathId(10)]);
         // The first Open is old now.
         assert!(bench.ask_by(PATH, &first).is_none());
         assert_eq!(refused(&bench), [0, 0, 1]);
@@ -423,4 +432,47 @@ fn the_next_open_waits_for_the_closed_link() {
         bench.wait();
     }
     assert_eq!(bench.now_ns - begin_ns, SECOND_NS);
+}
+
+/// Packets of a later link wait until those of the earlier one are taken and its end is told. Then
+/// they are offered, and nothing is asked for again.
+#[test]
+fn a_later_link_waits_for_the_packets_of_the_earlier() {
+    let mut bench = Bench::new(Config::new(1500));
+    let mut up = bench.up();
+    bench.user.verdict = Verdict::Stalled;
+    let packet = |text: &[u8]| section(SectionKind::Requests, 0, &record(text));
+    bench.data(&mut up, &packet(b"earlier"));
+    let accept = bench.ask_by(PATH, &OpenBody { opening: 2, token: 6, ..open() }).unwrap();
+    let later = FrameHeader {
+        acknowledged: accept.header.sequence,
+        ..header(FrameKind::Data, PEER.function, accept.open().token)
+    };
+    bench.user.verdict = Verdict::Taken;
+    bench.hand(later, &packet(b"later"));
+    assert!(bench.user.packets.is_empty());
+    bench.wait();
+    bench.endpoint.deliver(&mut bench.user);
+    assert_eq!(bench.user.packets, [(Channel::Request, b"earlier".to_vec())]);
+    let events: Vec<Event> = std::iter::from_fn(|| bench.event()).take(9).collect();
+    let reason = DownReason::Closed;
+    assert!(events.contains(&Event::Down { peer: up.peer, address: PEER, reason }), "{events:?}");
+    assert!(bench.sent().iter().all(|sent| sent.header.kind == FrameKind::Acknowledge));
+    bench.endpoint.deliver(&mut bench.user);
+    assert_eq!(bench.user.packets[1..], [(Channel::Request, b"later".to_vec())]);
+}
+
+/// The number of a closed link leads nowhere, even when another link has its slot.
+#[test]
+fn numbers_of_closed_links_lead_nowhere() {
+    let mut bench = Bench::new(Config::new(1500));
+    let first = bench.endpoint.connect(PEER, PATH, SECOND_NS, bench.now_ns).unwrap();
+    bench.endpoint.close(first, bench.now_ns);
+    assert_eq!(bench.endpoint.link_count(), 0);
+    let second = bench.up().peer;
+    assert_eq!((first.0 & 0xffff, first == second), (second.0 & 0xffff, false));
+    assert!(!bench.endpoint.is_up(first) && bench.endpoint.is_up(second));
+    assert_eq!((bench.endpoint.path_of(first), bench.endpoint.peer_address(first)), (None, None));
+    bench.endpoint.close(first, bench.now_ns);
+    assert!(bench.endpoint.is_up(second));
 }

@@ -1001,3 +1001,100 @@ fn channels_take_turns_in_frames() {
     bench.endpoint.send(up.peer, Channel::Response, [1, 2, 3], &[], &[1; 9]).unwrap();
     assert_eq!(bench.sent_one().body, requests(&[1; 9]));
 }
+
+/// Progress begins the count of transmissions anew: the next long frame, too, goes six times before
+/// it goes in parts.
+#[test]
+fn progress_lets_frames_stay_long() {
+    let mut bench = Bench::new(Config { coalesce: false, ..Config::new(1500) });
+    let mut up = bench.up();
+    for (payload, most) in [(1400, 750), (690, 512)] {
+        bench.send(&up, payload);
+        let whole = bench.sent_one();
+        for _ in 1..6 {
+            bench.acknowledge(&up);
+            assert_eq!(lengths(&bench.wait()), [whole.header.length]);
+        }
+        bench.acknowledge(&up);
+        assert_eq!(lengths(&bench.wait())[..1], [most]);
+        up.acknowledged = up.acknowledged.wrapping_add(1);
+        bench.acknowledge(&up);
+    }
+}
+
+/// A frame that fills the MTU exactly is sent again as it was.
+#[test]
+fn a_full_frame_is_sent_again_whole() {
+    let mut bench = Bench::new(Config::new(1500));
+    let up = bench.up();
+    bench.send(&up, 4000);
+    let sent = bench.sent();
+    assert_eq!(sent[0].header.length, 1500);
+    let again = bench.wait();
+    assert_eq!((&again[0].body, again[0].header.length), (&sent[0].body, 1500));
+    assert_eq!(numbers(&again, &up), [0, 1], "the window is two frames after a timeout");
+}
+
+/// The frame that follows an acknowledgement in part is its other part, even if more data must go.
+#[test]
+fn the_rest_of_an_acknowledgement_goes_first() {
+    let mut bench = Bench::new(Config { coalesce: false, ..fixed() });
+    let up = bench.up();
+    let bytes = 1460 - record(&[1; 1400]).len() + 1400;
+    bench.send(&up, bytes);
+    bench.send(&up, bytes);
+    assert_eq!(lengths(&bench.sent()), [1500, 1500]);
+    let early = FrameHeader { sequence: FIRST.wrapping_add(2), ..up.header(FrameKind::Data) };
+    bench.hand(early, &requests(b"early"));
+    bench.sent_one();
+    let kinds: Vec<FrameKind> = bench.wait().iter().map(|sent| sent.header.kind).collect();
+    let (data, acknowledge) = (FrameKind::Data, FrameKind::Acknowledge);
+    assert_eq!(kinds, [data, acknowledge, data, acknowledge]);
+}
+
+/// The timeout follows the round trip of the newest frame that is acknowledged and was sent once,
+/// without the time for which the peer held the acknowledgement back.
+#[test]
+fn round_trips_are_measured_of_frames_sent_once() {
+    let mut bench = Bench::new(Config { timeout_ns: [1, 1 << 40], coalesce: false, ..fixed() });
+    let mut up = bench.up_after(8_000);
+    // The mean is 8,000 and the variation half of it.
+    let timeout = |bench: &mut Bench, up: &Up| {
+        bench.send(up, 5);
+        bench.sent_one();
+        bench.endpoint.next_deadline() - bench.now_ns
+    };
+    assert_eq!(timeout(&mut bench, &up), 24_000);
+    bench.now_ns += 1_000;
+    bench.send(&up, 5);
+    bench.sent_one();
+    bench.now_ns += 16_000 + 6_400;
+    up.acknowledged = up.first.wrapping_add(2);
+    bench.hand(FrameHeader { held_back: 100, ..up.header(FrameKind::Acknowledge) }, &[]);
+    assert_eq!(timeout(&mut bench, &up), 29_000, "as by RFC 6298 for 16,000");
+    assert_eq!(bench.wait().len(), 1);
+    bench.now_ns += 77_777;
+    up.acknowledged = up.first.wrapping_add(3);
+    bench.acknowledge(&up);
+    assert_eq!(timeout(&mut bench, &up), 29_000, "which transmission arrived is unknown");
+}
+
+/// A frame that was sent twice and is acknowledged sooner than a round trip after that was not lost.
+/// It says nothing about frames that went before its second transmission.
+#[test]
+fn an_early_acknowledgement_is_of_the_first_transmission() {
+    for (later_ns, is_lost) in [(9_999, false), (10_000, true)] {
+        let mut bench = Bench::new(Config { coalesce: false, ..fixed() });
+        let mut up = bench.up_after(10_000);
+        (0..3).for_each(|_| bench.send(&up, 5));
+        assert_eq!(bench.sent().len(), 3);
+        bench.now_ns += 10_000;
+        let received = |bits| section(SectionKind::Received, 0, &[0, 0, 0, 0, bits]);
+        bench.hand(up.header(FrameKind::Acknowledge), &received(0b1));
+        assert_eq!(numbers(&bench.sent(), &up), [0]);
+        bench.now_ns += later_ns;
+        up.acknowledged = up.first.wrapping_add(2);
+        bench.hand(up.header(FrameKind::Acknowledge), &received(0));
+        assert_eq!(bench.sent().len(), usize::from(is_lost), "after {later_ns} ns");
+    }
+}
