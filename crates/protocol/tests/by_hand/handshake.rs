@@ -476,3 +476,97 @@ fn numbers_of_closed_links_lead_nowhere() {
     bench.endpoint.close(first, bench.now_ns);
     assert!(bench.endpoint.is_up(second));
 }
+
+/// Both sides ask, and the peer does not confirm what its Open said: after two seconds we forget
+/// it, and ask under another token.
+#[test]
+fn an_unconfirmed_open_is_forgotten() {
+    let mut bench = Bench::new(Config::new(1500));
+    bench.endpoint.connect(PEER, PATH, 10 * SECOND_NS, bench.now_ns).unwrap();
+    let first = bench.sent_one().open();
+    assert_eq!(bench.ask_by(PATH, &open()).unwrap().open().token, first.token);
+    let begin_ns = bench.now_ns;
+    let mut opens = 0;
+    while opens < 3 {
+        for sent in bench.wait().iter().filter(|sent| sent.header.kind == FrameKind::Open) {
+            let is_new = bench.now_ns >= begin_ns + 2 * SECOND_NS;
+            assert_eq!(
+                (sent.open().token != first.token, sent.open().opening > 1),
+                (is_new, is_new)
+            );
+            let known = if is_new { 0 } else { PEER_INCARNATION };
+            assert_eq!(sent.open().peer_incarnation, known);
+            opens += u32::from(is_new);
+        }
+        assert!(bench.now_ns < begin_ns + 5 * SECOND_NS);
+    }
+}
+
+/// Both sides ask. An Accept of a later opening than the peer's Open shows that an earlier link of
+/// the peer knows our token: we ask under another one. The side with the smaller address waits
+/// before it asks.
+#[test]
+fn an_accept_of_a_later_opening_makes_us_ask_anew() {
+    for (node, waits) in [(4, false), (6, true)] {
+        let mut bench = Bench::new(Config::new(1500));
+        let from = FunctionId { node, function: 3 };
+        let peer = bench.endpoint.connect(from, PATH, 10 * SECOND_NS, bench.now_ns).unwrap();
+        let asked = bench.sent_one().open();
+        bench.ask_by(PATH, &OpenBody { from, opening: 2, ..open() }).unwrap();
+        let accept = |bench: &mut Bench, token, opening| {
+            let body =
+                OpenBody { from, opening, token: 6, peer_incarnation: INCARNATION, ..open() };
+            bench.hand(header(FrameKind::Accept, 3, token), &body.emit());
+        };
+        accept(&mut bench, asked.token, 1);
+        assert_eq!((refused(&bench), bench.sent().len()), ([0, 0, 1], 0), "it is an old one");
+        accept(&mut bench, asked.token, 3);
+        assert_eq!((refused(&bench), bench.endpoint.is_up(peer)), ([0, 0, 2], false));
+        let mut sent = bench.sent();
+        assert_eq!(sent.is_empty(), waits, "node {node}");
+        if waits {
+            sent = bench.wait();
+        }
+        let again = sent[0].open();
+        assert_eq!((sent[0].header.kind, again.opening), (FrameKind::Open, 2));
+        assert_ne!(again.token, asked.token);
+        accept(&mut bench, asked.token, 3);
+        assert_eq!(refused(&bench), [0, 0, 3], "the old token is gone");
+        accept(&mut bench, again.token, 3);
+        assert_eq!(bench.event(), Some(Event::Up { peer, address: from }));
+    }
+}
+
+/// Unconfirmed Opens of one name from different places have a link each. The first that is
+/// confirmed ends those of earlier openings, and no other. A later confirmation from another place
+/// is not believed.
+#[test]
+fn the_first_confirmation_decides() {
+    let confirm = |bench: &mut Bench, path, accept: &Sent| {
+        let header = FrameHeader {
+            acknowledged: accept.header.sequence,
+            ..header(FrameKind::Acknowledge, PEER.function, accept.open().token)
+        };
+        bench.hand_by(PathId(path), header, &[]);
+    };
+    let ask = |bench: &mut Bench, path, from, opening, token| {
+        bench.ask_by(PathId(path), &OpenBody { from, opening, token, ..open() }).unwrap()
+    };
+    let other = FunctionId { node: 8, ..PEER };
+    for (confirmed, left) in [(1, 4), (2, 3)] {
+        let mut bench = Bench::new(Config::new(1500));
+        let earlier = ask(&mut bench, 10, PEER, 1, 5);
+        let later = ask(&mut bench, 11, PEER, 2, 6);
+        let same = ask(&mut bench, 12, PEER, 2, 7);
+        ask(&mut bench, 13, other, 1, 8);
+        assert_eq!(bench.endpoint.link_count(), 4);
+        let (path, accept) = if confirmed == 1 { (10, &earlier) } else { (11, &later) };
+        confirm(&mut bench, path, accept);
+        assert!(matches!(bench.event(), Some(Event::Up { address: PEER, .. })));
+        assert_eq!((bench.endpoint.link_count(), bench.event()), (left, None));
+        assert_eq!((bench.counters().links_up, bench.counters().frames_elsewhere), (1, 0));
+        confirm(&mut bench, 12, &same);
+        assert_eq!((bench.endpoint.link_count(), bench.event()), (left - 1, None));
+        assert_eq!((bench.counters().links_up, bench.counters().frames_elsewhere), (1, 1));
+    }
+}

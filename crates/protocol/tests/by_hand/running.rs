@@ -266,6 +266,7 @@ fn refused_packets_are_offered_again() {
     let mut up = bench.up();
     bench.user.verdict = Verdict::Stalled;
     bench.data(&mut up, &requests(b"one"));
+    assert_eq!(bench.counters().packets_refused, 1);
     bench.data(&mut up, &requests(b"two"));
     assert_eq!((bench.counters().packets_refused, bench.endpoint.has_deliverable()), (1, true));
     bench.endpoint.deliver(&mut bench.user);
@@ -290,7 +291,12 @@ fn refused_packets_are_offered_again() {
     let cost = 2 * 35 + 12 * 1332 + 432;
     assert_eq!(go.header.credit[0], up.first.wrapping_add((1 << 16) + cost));
     assert_eq!(cost - 2 * 35, 16_416, "just more than a quarter");
-    assert_eq!(bench.counters().packets_refused, 1);
+    assert_eq!((bench.counters().packets_refused, bench.counters().packets_delivered), (1, 15));
+    bench.user.verdict = Verdict::Stalled;
+    bench.data(&mut up, &requests(b"last"));
+    bench.user.verdict = Verdict::Taken;
+    bench.endpoint.deliver(&mut bench.user);
+    assert_eq!((bench.counters().packets_refused, bench.counters().packets_delivered), (2, 16));
 }
 
 /// What the peer sends beyond its credit ends the link.
