@@ -570,3 +570,17 @@ fn the_first_confirmation_decides() {
         assert_eq!((bench.counters().links_up, bench.counters().frames_elsewhere), (1, 1));
     }
 }
+
+/// Both sides use the features that both offer.
+#[test]
+fn common_features_are_agreed_on() {
+    let mut bench = Bench::new(Config { features: [0b011, 0], ..Config::new(1500) });
+    let accept = bench.ask_by(PATH, &OpenBody { features: 0b110, ..open() }).unwrap();
+    assert_eq!((accept.open().features, accept.open().demanded), (0b010, 0));
+    for (features, demanded) in [(0b111, 0b100), (0b010, 0b110)] {
+        let mut bench = Bench::new(Config { features: [0b011, 0b010], ..Config::new(1500) });
+        let wrong = OpenBody { features, demanded, ..open() };
+        bench.hand(header(FrameKind::Open, PEER.function, 0), &wrong.emit());
+        assert_eq!(refusal(&bench.sent_one()), RefuseReason::Feature);
+    }
+}

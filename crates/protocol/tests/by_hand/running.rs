@@ -1104,3 +1104,144 @@ fn an_early_acknowledgement_is_of_the_first_transmission() {
         assert_eq!(bench.sent().len(), usize::from(is_lost), "after {later_ns} ns");
     }
 }
+
+/// From the first frame on by which the peer says that its user has closed the link, what it
+/// acknowledges does not count as delivered. A report of a gap is counted.
+#[test]
+fn what_the_peer_discards_is_not_delivered() {
+    let mut bench = Bench::new(Config { coalesce: false, ..fixed() });
+    let mut up = bench.up();
+    (0..3).for_each(|_| bench.send(&up, 5));
+    bench.sent();
+    for (count, flags) in [(1, 0), (2, FLAG_DISCARDS), (3, FLAG_LOSE)] {
+        up.acknowledged = up.first.wrapping_add(count);
+        bench.hand(FrameHeader { flags, ..up.header(FrameKind::Acknowledge) }, &[]);
+        assert_eq!(bench.counters().packets_acknowledged, u64::from(count));
+        assert_eq!(bench.counters().loses_received, u64::from(count / 3));
+    }
+    assert_eq!(bench.user.delivered, [1]);
+}
+
+/// The window grows if all of it, but for one frame, was used.
+#[test]
+fn a_window_that_is_used_grows() {
+    for (frames, window) in [(14, 16), (15, 31), (16, 32)] {
+        let mut bench = Bench::new(Config { coalesce: false, ..Config::new(1500) });
+        let mut up = bench.up();
+        (0..frames).for_each(|_| bench.send(&up, 5));
+        assert_eq!(bench.sent().len(), frames as usize);
+        up.acknowledged = up.first.wrapping_add(frames);
+        bench.acknowledge(&up);
+        assert_eq!(bench.endpoint.window_frames(up.peer), window, "{frames} frames");
+    }
+}
+
+/// Frames that acknowledge nothing new do not shorten the next timeout.
+#[test]
+fn only_progress_ends_the_doubling() {
+    let mut bench = Bench::new(Config::new(1500));
+    let mut up = bench.up();
+    bench.send(&up, 5);
+    bench.sent_one();
+    for wait_ms in [2, 4, 8, 16] {
+        let before_ns = bench.now_ns;
+        bench.acknowledge(&up);
+        assert_eq!((bench.wait().len(), bench.now_ns - before_ns), (1, wait_ms * MS));
+    }
+    up.acknowledged = up.first.wrapping_add(1);
+    bench.acknowledge(&up);
+    bench.send(&up, 5);
+    bench.sent_one();
+    assert_eq!(bench.endpoint.next_deadline(), bench.now_ns + 2 * MS);
+}
+
+/// A path by which nothing arrived before the timeout is left out; the other one carries the
+/// retransmission.
+#[test]
+fn a_path_that_times_out_is_left_out() {
+    let mut bench = Bench::new(Config { coalesce: false, ..fixed() });
+    let up = bench.up();
+    bench.endpoint.add_path(up.peer, PathId(10));
+    (0..2).for_each(|_| bench.send(&up, 5));
+    let paths = |sent: &[Sent]| sent.iter().map(|sent| sent.path.0).collect::<Vec<_>>();
+    assert_eq!(paths(&bench.sent()), [10, PATH.0]);
+    bench.now_ns += 10_000;
+    let received = section(SectionKind::Received, 0, &[0, 0, 0, 0, 0b1]);
+    bench.hand(up.header(FrameKind::Acknowledge), &received);
+    assert!(bench.sent().is_empty());
+    assert_eq!(paths(&bench.wait()), [PATH.0]);
+    assert_eq!(bench.counters().timeouts, 1);
+    (0..4).for_each(|_| bench.send(&up, 5));
+    assert_eq!(paths(&bench.sent()), [PATH.0; 4]);
+}
+
+/// A sender that waits for credit asks the peer when its timeout ends. The path is not to blame, so
+/// the window stays.
+#[test]
+fn a_wait_for_credit_is_not_a_loss() {
+    let mut bench = Bench::new(Config::new(1500));
+    let mut up = bench.up();
+    bench.send(&up, 59_000);
+    let mut sent = bench.sent().len() as u32;
+    bench.send(&up, 2_000);
+    while bench.endpoint.unacknowledged(up.peer) > 1 {
+        up.acknowledged = up.first.wrapping_add(sent);
+        bench.acknowledge(&up);
+        sent += bench.sent().len() as u32;
+    }
+    let window = bench.endpoint.window_frames(up.peer);
+    assert!(window > 16);
+    for count in 1..4 {
+        let asks = bench.wait();
+        assert_eq!((asks.len(), asks[0].header.kind), (1, FrameKind::Acknowledge));
+        assert_eq!(asks[0].header.flags, FLAG_ANSWER);
+        assert_eq!((bench.counters().timeouts, bench.counters().frames_resent), (count, 0));
+        assert_eq!(bench.endpoint.window_frames(up.peer), window);
+    }
+    up.credit[0] = CREDIT + 2_000;
+    bench.acknowledge(&up);
+    assert_eq!(bench.sent().len(), 2);
+    assert_eq!((bench.counters().stops, bench.counters().gos), (1, 1));
+}
+
+/// A frame whose predecessor arrives while it goes in parts begins with its own first part.
+#[test]
+fn parts_of_a_later_frame_begin_at_its_start() {
+    let mut bench = Bench::new(Config { coalesce: false, ..fixed() });
+    let mut up = bench.up();
+    bench.send(&up, 1400);
+    bench.send(&up, 1300);
+    assert_eq!(bench.sent().len(), 2);
+    bench.endpoint.set_frame_bytes(700);
+    bench.now_ns = bench.endpoint.next_deadline();
+    assert!(bench.endpoint.poll_transmit(bench.now_ns, &mut [0; 1500]).is_some());
+    up.acknowledged = up.first.wrapping_add(1);
+    bench.acknowledge(&up);
+    let parts = bench.sent();
+    assert_eq!(numbers(&parts, &up), [1, 1]);
+    let mut offset = 0;
+    for part in &parts {
+        let bytes = &sections(&part.body)[0].2;
+        assert_eq!(bytes[..2], u16::to_le_bytes(offset));
+        offset += bytes.len() as u16 - 4;
+    }
+    assert_eq!(offset as usize, 4 + record(&[1; 1300]).len());
+}
+
+/// A further section is begun in a frame if 64 bytes are left.
+#[test]
+fn sections_are_begun_in_64_bytes() {
+    let overhead = record(&[1; 1300]).len() - 1300;
+    for (record_bytes, frames) in [(1396, 1), (1397, 2)] {
+        let mut bench = Bench::new(fixed());
+        let up = bench.up();
+        let other = [Channel::Request, Channel::Response];
+        let first = up.first as usize & 1;
+        let mut send = |channel, payload: &[u8]| {
+            bench.endpoint.send(up.peer, channel, [1, 2, 3], &[], &payload).unwrap()
+        };
+        send(other[first], &vec![1; record_bytes - overhead]);
+        send(other[1 - first], &[2; 8]);
+        assert_eq!(bench.sent().len(), frames, "{record_bytes} bytes");
+    }
+}

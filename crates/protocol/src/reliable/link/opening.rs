@@ -207,6 +207,7 @@ mod tests {
         let mut it = Opening::new(1, 1);
         it.patience_ns = Some(3 * MS);
         assert_eq!(it.deadline_ns(), NEVER);
+        assert_eq!(it.renewed(2, 9, true).patience_ns, Some(3 * MS));
         it.ask(50);
         it.ask(60);
         let mut again = it.renewed(2, 9, true);

@@ -537,6 +537,11 @@ mod tests {
         assert_eq!((ids(&it), it.back(0)), ([10, 11, 12, 13].into(), 3), "the table is full");
         it.proved_by(PathId(13));
         assert_eq!(it.back(9_000), 3);
+        let mut it = paths(1);
+        it.heard_by(PathId(11), 100);
+        it.add(PathId(12));
+        it.forget(PathId(10));
+        assert_eq!((ids(&it), it.back(100), it.back(101)), ([11, 12].into(), 0, 1));
     }
 
     /// A guess is asked next. When the table is full, a guess makes room for the next one, but no
