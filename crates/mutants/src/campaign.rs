@@ -1,5 +1,6 @@
 //! Mutants against tests: all that the ledger lacks, or a sample.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hasher;
 use std::path::{Path, PathBuf};
@@ -173,10 +174,10 @@ impl Campaign {
             is_its && test.reaches.binary_search(&id).is_ok()
         };
         let mut order: Vec<usize> = (0..tests.len()).filter(counts).collect();
-        order.sort_by_key(|&index| tests[index].takes / (1 + catches[index]));
+        order.sort_by_key(|&index| Reverse(tests[index].takes / (1 + catches[index])));
         let mut hung = Vec::new();
         let mut verdict = Verdict::Unreached;
-        for index in order {
+        while let Some(index) = order.pop() {
             match tests[index].run(id)? {
                 Ended::Failed => return Ok((Verdict::Caught(tests[index].label()), Some(index))),
                 Ended::Passed => verdict = Verdict::Missed,
@@ -186,6 +187,8 @@ impl Campaign {
                     if hung.len() == 2 {
                         break;
                     }
+                    // A test that reaches little is the least likely to hang, too.
+                    order.sort_by_key(|&index| Reverse(tests[index].reaches.len()));
                 }
             }
         }
