@@ -1,5 +1,6 @@
 //! Mutants against tests: all that the ledger lacks, or a sample.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hasher;
 use std::path::{Path, PathBuf};
@@ -113,14 +114,16 @@ impl Campaign {
     ) -> Result<BTreeSet<String>> {
         let tests = self.explore()?;
         let survivors = Mutex::new(BTreeSet::new());
-        let last = Mutex::new(HashMap::new());
+        let catches = Mutex::new(HashMap::new());
         let ids: Vec<u32> = (1..=u32::try_from(self.mutants.len())?).collect();
         in_parallel(&ids, "mutants", |&id| {
             let mutant = &self.mutants[id as usize - 1];
-            let first = last.lock().expect("no panic").get(&mutant.file).copied();
-            let (verdict, by) = self.judge(id, &tests, first)?;
+            let none = || vec![0; tests.len()];
+            let so_far =
+                catches.lock().expect("no panic").entry(&mutant.file).or_insert_with(none).clone();
+            let (verdict, by) = self.judge(id, &tests, &so_far)?;
             if let Some(by) = by {
-                last.lock().expect("no panic").insert(mutant.file.clone(), by);
+                catches.lock().expect("no panic").entry(&mutant.file).or_insert_with(none)[by] += 1;
             }
             let is_final = matches!(verdict, Verdict::Caught(_) | Verdict::Unviable);
             if !is_final {
@@ -158,14 +161,9 @@ impl Campaign {
         Ok(tests)
     }
 
-    /// Runs the tests that reach a mutant until one fails, `first` before all others. Says
-    /// which did.
-    fn judge(
-        &self,
-        id: u32,
-        tests: &[Test],
-        first: Option<usize>,
-    ) -> Result<(Verdict, Option<usize>)> {
+    /// Runs the tests that reach a mutant until one fails, and says which did. The cheapest come
+    /// first: each takes its time divided by `catches`, what it caught in this file so far.
+    fn judge(&self, id: u32, tests: &[Test], catches: &[u32]) -> Result<(Verdict, Option<usize>)> {
         if self.unviable.contains(&id) {
             return Ok((Verdict::Unviable, None));
         }
@@ -175,10 +173,11 @@ impl Campaign {
             let is_its = test.program.package == *package || test.program.package == CONFORMANCE;
             is_its && test.reaches.binary_search(&id).is_ok()
         };
-        let others = (0..tests.len()).filter(|&index| Some(index) != first);
+        let mut order: Vec<usize> = (0..tests.len()).filter(counts).collect();
+        order.sort_by_key(|&index| Reverse(tests[index].takes / (1 + catches[index])));
         let mut hung = Vec::new();
         let mut verdict = Verdict::Unreached;
-        for index in first.into_iter().chain(others).filter(counts) {
+        while let Some(index) = order.pop() {
             match tests[index].run(id)? {
                 Ended::Failed => return Ok((Verdict::Caught(tests[index].label()), Some(index))),
                 Ended::Passed => verdict = Verdict::Missed,
@@ -188,6 +187,8 @@ impl Campaign {
                     if hung.len() == 2 {
                         break;
                     }
+                    // A test that reaches little is the least likely to hang, too.
+                    order.sort_by_key(|&index| Reverse(tests[index].reaches.len()));
                 }
             }
         }

@@ -11,6 +11,14 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::tree::Program;
 
+/// For property tests: each run has the same cases, so that a verdict can be repeated. A failure is
+/// neither shrunk, which costs thousands of runs, nor kept for the next mutant.
+const PROPERTIES: [(&str, &str); 3] = [
+    ("PROPTEST_RNG_SEED", "1"),
+    ("PROPTEST_MAX_SHRINK_ITERS", "0"),
+    ("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "1"),
+];
+
 /// A test, what it takes, and what it reaches.
 #[derive(Clone, Debug)]
 pub struct Test {
@@ -71,6 +79,7 @@ impl Program {
             .current_dir(&self.folder)
             .env("CARGO_MANIFEST_DIR", &self.folder)
             .env("RUST_BACKTRACE", "0")
+            .envs(PROPERTIES)
             .envs(variable)
             .stdin(Stdio::null())
             .stdout(output)

@@ -137,3 +137,112 @@ impl Acknowledge {
         held_back
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{ANSWER_NS, Acknowledge};
+
+    /// The third of three frames makes the acknowledgement due. Before, it waits from the oldest
+    /// frame on; it tells how long it was held back since the newest.
+    #[test]
+    fn enough_frames_or_enough_time_make_it_due() {
+        let mut it = Acknowledge::new(3, 100);
+        assert_eq!((it.deadline_ns(), it.flush(), it.due), (u64::MAX, false, false));
+        it.arrived(10);
+        it.arrived(20);
+        assert_eq!((it.deadline_ns(), it.due), (110, false));
+        assert_eq!((it.flush(), it.due, it.deadline_ns()), (true, true, u64::MAX));
+        it.arrived(25);
+        assert_eq!((it.went(false, 65), it.due), (40, false));
+        assert_eq!(it.went(false, 75), 0, "none waits");
+        for now_ns in [80, 81, 82] {
+            assert!(!it.due);
+            it.arrived(now_ns);
+        }
+        assert!(it.due);
+        it.went(true, 83);
+        it.due = true;
+        it.arrived(90);
+        assert!(it.due, "a further frame takes nothing back");
+    }
+
+    /// A gap is reported until the last one is closed; if a frame was dropped, until the report
+    /// has gone. Each change of the gaps must be told at once.
+    #[test]
+    fn a_gap_is_reported_while_it_is_open() {
+        let gap = |were_kept: &[bool]| {
+            let mut it = Acknowledge::new(3, 100);
+            were_kept.iter().for_each(|&was_kept| it.gap(was_kept));
+            assert!(it.due && it.lose);
+            it.due = false;
+            it
+        };
+        let mut it = gap(&[true]);
+        it.closed(false);
+        assert!(it.due && it.lose);
+        it.closed(true);
+        assert!(it.due && !it.lose);
+        for kept in [&[false][..], &[false, true]] {
+            let mut it = gap(kept);
+            it.closed(true);
+            assert!(it.due && it.lose);
+            it.arrived(10);
+            assert_eq!(it.went_in_part(30), 20);
+            assert!(it.due && it.is_next && it.lose, "the rest goes in a frame of its own");
+            it.closed(true);
+            assert!(it.lose, "the peer does not know yet");
+            it.went(false, 40);
+            assert!(!it.due && !it.is_next && !it.lose);
+            it.gap(true);
+            it.closed(true);
+            assert!(!it.lose, "what was dropped is told");
+        }
+    }
+
+    /// A peer that waits is acknowledged at once. After eight turns of request and response the
+    /// acknowledgement waits for the next response, but not for longer than 1 us.
+    #[test]
+    fn after_eight_turns_it_waits_for_the_response() {
+        let turn = |it: &mut Acknowledge, with_data, now_ns| {
+            it.arrived(now_ns);
+            it.want();
+            let (due, deadline_ns) = (it.due, it.deadline_ns());
+            it.went(with_data, now_ns + 5);
+            (due, deadline_ns)
+        };
+        let mut it = Acknowledge::new(30, 1 << 20);
+        for now_ns in 0..8 {
+            assert_eq!(turn(&mut it, true, now_ns), (true, u64::MAX), "turn {now_ns}");
+        }
+        assert_eq!(turn(&mut it, true, 100), (false, 100 + ANSWER_NS));
+        assert_eq!(turn(&mut it, true, 200), (false, 200 + ANSWER_NS));
+        assert_eq!(turn(&mut it, false, 300), (false, 300 + ANSWER_NS));
+        assert_eq!(turn(&mut it, true, 400), (true, u64::MAX), "the last had no response");
+        // One acknowledgement that nobody waited for ends no row of turns.
+        let mut it = Acknowledge::new(30, 50);
+        (0..8).for_each(|now_ns| assert!(turn(&mut it, true, now_ns).0));
+        it.went(false, 20);
+        it.due = true;
+        assert_eq!(turn(&mut it, true, 90), (true, u64::MAX), "it was due for another reason");
+        assert_eq!(turn(&mut it, true, 100), (false, 150), "the delay is shorter than 1 us");
+        it.arrived(200);
+        assert_eq!(it.deadline_ns(), 250, "nobody waits");
+    }
+
+    /// Turns count, too, if each request is acknowledged at once and the response goes later.
+    #[test]
+    fn late_responses_make_turns() {
+        let mut it = Acknowledge::new(30, 1 << 20);
+        for turn in 0..=8 {
+            it.arrived(turn);
+            it.want();
+            assert_eq!(it.due, turn < 8, "turn {turn}");
+            it.went(false, turn);
+            it.went(true, turn);
+        }
+        // The last acknowledgement went alone, so the next requests are acknowledged at once.
+        it.arrived(9);
+        it.want();
+        assert!(it.due);
+    }
+}

@@ -104,4 +104,13 @@ mod tests {
         assert!(!holds(Purpose::Cookie, [1, 2, 3, 4, 5, 7], now_ns));
         assert!(!Secret::from_seed(8).is_fresh(Purpose::Cookie, words, value, now_ns));
     }
+
+    /// The key of a seed is the seed and its complement, and a secret does not print its key.
+    #[test]
+    fn a_seed_decides_the_key() {
+        let (of_seed, of_key) = (Secret::from_seed(7), Secret::new([7, u64::MAX - 7]));
+        assert_eq!(of_seed.derive(Purpose::Token, &[1]), of_key.derive(Purpose::Token, &[1]));
+        assert_ne!(of_key.derive(Purpose::Token, &[1]), of_key.derive(Purpose::Token, &[2]));
+        assert_eq!(alloc::format!("{of_key:?}"), "Secret");
+    }
 }

@@ -37,6 +37,7 @@ fn nothing_is_allocated_per_packet() {
             for from in [0, 1] {
                 while let Some(transmit) = ends[from].poll_transmit(now_ns, &mut buffer) {
                     frames += 1;
+                    assert!(frames < 10_000, "frames without end");
                     // One frame in 13 is lost.
                     if (frames + number).is_multiple_of(13) {
                         continue;
@@ -53,7 +54,8 @@ fn nothing_is_allocated_per_packet() {
                 }
                 let mut sink = |_: PeerId, _: Channel, _: [u64; 3], _: &[u8]| Verdict::Taken;
                 ends[from].deliver(&mut sink);
-                while ends[from].poll_event().is_some() {}
+                let events = std::iter::from_fn(|| ends[from].poll_event()).take(100);
+                assert!(events.count() < 100, "events without end");
             }
         }
     };
@@ -93,9 +95,11 @@ fn an_idle_link_is_small() {
     let mut exchange = |hub: &mut Endpoint, others: &mut Vec<Endpoint>, now_ns: u64| {
         let mut sink = |_: PeerId, _: Channel, _: [u64; 3], _: &[u8]| Verdict::Taken;
         let mut kept = 0;
-        loop {
+        let mut others_frames = 0;
+        for _ in 0..10_000 {
             let mut is_quiet = true;
-            loop {
+            for frames in 0.. {
+                assert!(frames < 10_000, "frames without end");
                 let mut sent = None;
                 let used = allocation_counter::measure(|| {
                     sent = hub.poll_transmit(now_ns, &mut buffer);
@@ -112,6 +116,8 @@ fn an_idle_link_is_small() {
             }
             for (index, other) in others.iter_mut().enumerate() {
                 while let Some(sent) = other.poll_transmit(now_ns, &mut buffer) {
+                    assert!(others_frames < 1_000_000, "frames without end");
+                    others_frames += 1;
                     is_quiet = false;
                     let path = PathId(index as u64 + 1);
                     let used = allocation_counter::measure(|| {
@@ -124,6 +130,7 @@ fn an_idle_link_is_small() {
                 return kept;
             }
         }
+        panic!("frames without end");
     };
     for (index, other) in others.iter_mut().enumerate() {
         other.connect(address(0), PathId(0), 1 << 40, 1 + index as u64).unwrap();

@@ -35,6 +35,7 @@ mod reliable {
 use std::fmt::Debug;
 
 use bellwire_protocol::canary::plant;
+use bellwire_protocol::{CreditManager, Damq, GrantPolicy, Rations};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use reliable::{congestion, flow, gates, handshake, identity, liveness, oracle, paths, sequence};
@@ -257,4 +258,43 @@ canaries! {
         scenario_notices("reliable-end-before-packets", handshake::the_old_link_is_emptied_first);
     /// A frame that came before is delivered again.
     a_link_that_repeats_is_caught: the_link_notices("link-take-repeated");
+}
+
+/// The checks that walk a structure name the place of a planted fault.
+#[test]
+fn checks_name_the_fault() {
+    let damq = |fault| {
+        let mut damq = Damq::<()>::new(8, 32, 2);
+        let _planted = plant(fault);
+        damq.push(1, (), 70, |_, _| {}).unwrap();
+        if fault == "damq-lost-free" {
+            damq.pop(1, |_, _| {}).unwrap();
+        }
+        damq.check().unwrap_err()
+    };
+    assert_eq!(damq("damq-lost-free"), "cell 0 is on no chain");
+    assert_eq!(damq("damq-order"), "queue 1 has 3 cells and ends at 2, recorded 3 and 0");
+
+    let mut credits = CreditManager::new(8, 2, 4);
+    credits.check().unwrap();
+    let planted = plant("credit-double-grant");
+    credits.want(1).unwrap();
+    drop(planted);
+    assert_eq!(credits.check().unwrap_err(), "chunk 0: granted is true, and so is free");
+
+    let mut rations = Rations::new(GrantPolicy::All, 8, 2, 5);
+    rations.want(0).unwrap();
+    (1..5).for_each(|lane| assert_eq!(rations.want(lane), None));
+    rations.check().unwrap();
+    rations.give_back(0, 2);
+    let planted = plant("credit-starve");
+    rations.next_grant().unwrap();
+    drop(planted);
+    assert_eq!(rations.check().unwrap_err(), "the waiting list has 2 lanes, counted 3");
+
+    let mut rations = Rations::new(GrantPolicy::All, 8, 2, 4);
+    let planted = plant("rations-overgrant");
+    rations.want(1).unwrap();
+    drop(planted);
+    assert_eq!(rations.check().unwrap_err(), "8 credits are held and 8 free, of 8");
 }

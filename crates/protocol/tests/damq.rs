@@ -9,14 +9,22 @@ use bellwire_protocol::{Damq, GatePolicy, PushError, Signal};
 use proptest::prelude::*;
 
 fn push(damq: &mut Damq<u32>, queue: u32, header: u32, bytes: &[u8]) -> Result<(), PushError> {
+    let mut pieces = 0;
     damq.push(queue, header, bytes.len(), |offset, piece| {
+        pieces += 1;
+        assert!(pieces <= bytes.len(), "pieces without end");
         piece.copy_from_slice(&bytes[offset..offset + piece.len()])
     })
 }
 
 fn pop(damq: &mut Damq<u32>, queue: u32) -> Option<(u32, Vec<u8>)> {
     let mut bytes = Vec::new();
-    let (header, len) = damq.pop(queue, |_, piece| bytes.extend_from_slice(piece))?;
+    let mut pieces = 0;
+    let (header, len) = damq.pop(queue, |_, piece| {
+        pieces += 1;
+        assert!(pieces <= 4096, "pieces without end");
+        bytes.extend_from_slice(piece);
+    })?;
     assert_eq!(bytes.len(), len);
     Some((header, bytes))
 }
@@ -106,7 +114,12 @@ fn a_panic_while_filling_changes_nothing() {
     let mut damq = Damq::<u32>::new(4, 32, 1);
     push(&mut damq, 0, 7, b"before").unwrap();
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        damq.push(0, 8, 64, |offset, _| assert!(offset == 0, "the second piece fails"))
+        let mut pieces = 0;
+        damq.push(0, 8, 64, |offset, piece| {
+            pieces += 1;
+            assert!(offset == 0 && pieces == 1, "the second piece fails");
+            assert_eq!(piece.len(), 32);
+        })
     }));
     assert!(caught.is_err());
     damq.check().unwrap();

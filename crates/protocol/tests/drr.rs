@@ -123,3 +123,32 @@ fn a_debt_outlives_idleness() {
     }
     assert_eq!(honest, 3);
 }
+
+/// A turn is worth the quantum times the weight. The quantum is large, so that an account which
+/// goes the wrong way overflows soon.
+#[test]
+fn a_turn_is_worth_its_quantum() {
+    let quantum = u32::MAX;
+    let mut drr = Drr::new(2, quantum);
+    let weight = NonZeroU8::new(255).unwrap();
+    (0..2).for_each(|flow| drr.weigh(flow, weight));
+    (0..2).for_each(|flow| drr.wake(flow));
+    for _ in 0..2 {
+        for flow in [0, 1] {
+            for _ in 0..255 {
+                assert_eq!(drr.select(), Some(flow));
+                drr.charge(flow, quantum);
+            }
+        }
+    }
+    drr.weigh(0, NonZeroU8::MIN);
+    assert_eq!(drr.select(), Some(0));
+    drr.charge(0, quantum);
+    for _ in 0..255 {
+        assert_eq!(drr.select(), Some(1));
+        drr.charge(1, quantum);
+    }
+    assert_eq!(drr.select(), Some(0), "its next turn has the new weight");
+    drr.charge(0, quantum);
+    assert_eq!(drr.select(), Some(1));
+}

@@ -132,3 +132,70 @@ fn the_receiver_takes_each_frame_once() {
     assert_eq!(receiver.poll(42), Some(Dllp::Nak { sequence: 1 }), "a new gap");
     assert_eq!(receiver.frames_delivered, 3);
 }
+
+/// Half of all numbers may be in flight, whatever the buffer holds. Each frame that waits is seen,
+/// and first and further transmissions are counted apart.
+#[test]
+fn half_of_the_numbers_may_be_in_flight() {
+    let mut transmitter = Transmitter::new(10, 50);
+    for number in 0..2048 {
+        assert_eq!(transmitter.push((), 0), Ok(number));
+    }
+    assert_eq!(transmitter.push((), 0), Err(()));
+    for number in 0..3 {
+        assert!(transmitter.is_waiting());
+        assert_eq!(transmitter.poll(0), Some((number, &(), true)));
+    }
+    transmitter.handle_ack(1, 1, drop).unwrap();
+    assert_eq!(transmitter.push((), 0), Ok(2048));
+    transmitter.handle_nak(2, 1, drop).unwrap();
+    assert_eq!(transmitter.poll(3), Some((2, &(), false)));
+    assert_eq!(transmitter.poll(3), Some((3, &(), true)));
+    let it = (transmitter.frames_sent, transmitter.frames_repeated);
+    assert_eq!((it, transmitter.frames_acknowledged), ((5, 1), 2));
+    let mut idle = Transmitter::new(10, 50);
+    assert!(!idle.is_waiting());
+    idle.push((), 1).unwrap();
+    idle.poll(0).unwrap();
+    assert!(!idle.is_waiting());
+}
+
+/// Only an acknowledgement that acknowledges a frame starts the replay timer anew. It stops when
+/// nothing is under way.
+#[test]
+fn progress_starts_the_timer_anew() {
+    let mut transmitter = Transmitter::new(300, 50);
+    for frame in ["a", "b", "c"] {
+        transmitter.push(frame, 100).unwrap();
+    }
+    assert_eq!(transmitter.deadline(), None);
+    transmitter.poll(10).unwrap();
+    transmitter.poll(20).unwrap();
+    assert_eq!(transmitter.deadline(), Some(60));
+    transmitter.handle_ack(30, 4095, drop).unwrap();
+    assert_eq!(transmitter.deadline(), Some(60), "nothing new");
+    transmitter.handle_ack(40, 0, drop).unwrap();
+    assert_eq!(transmitter.deadline(), Some(90));
+    transmitter.handle_ack(50, 1, drop).unwrap();
+    assert_eq!(transmitter.deadline(), None, "the third was not sent");
+    assert_eq!((transmitter.held_frames(), transmitter.held_bytes()), (1, 100));
+}
+
+/// A frame counts as future up to half of all numbers ahead, and as repeated beyond. Every arrival
+/// is counted once.
+#[test]
+fn half_of_the_numbers_are_ahead() {
+    let mut receiver = Receiver::starting_at(4000, 20);
+    assert!(receiver.expects(4000) && !receiver.expects(4001));
+    assert_eq!(receiver.handle_frame(0, 4000 + 2047 - 4096), Arrival::OutOfOrder);
+    assert_eq!(receiver.handle_frame(0, 4000 + 2048 - 4096), Arrival::Repeated);
+    assert_eq!(receiver.handle_frame(0, 3999), Arrival::Repeated);
+    assert_eq!(receiver.handle_damaged(), Arrival::OutOfOrder);
+    assert_eq!(receiver.handle_frame(0, 4000), Arrival::Deliver);
+    assert_eq!((receiver.frames_discarded, receiver.frames_repeated), (2, 2));
+    assert_eq!(receiver.frames_delivered, 1);
+    let mut ledger = CreditLedger::new(5, 12);
+    ledger.enter(Cost { data: 4 }).unwrap();
+    ledger.enter(Cost { data: 3 }).unwrap();
+    assert_eq!(ledger.held(), (2, 7));
+}

@@ -50,3 +50,23 @@ fn a_late_answer_is_refused() {
         assert_eq!(window.finish(id), Err(Stale(id)));
     }
 }
+
+/// An id carries the serial number above the slot, and is the same after its way to the peer and
+/// back. The refusals say what to do.
+#[test]
+fn ids_survive_the_way_to_the_peer() {
+    let mut window = Outstanding::new(2);
+    let ids = [window.start('a').unwrap(), window.start('b').unwrap()];
+    assert_eq!(ids.map(OpId::to_bits), [0x1_0000, 0x2_0001]);
+    assert_eq!(window.operation(OpId::from_bits(0x2_0001)), Ok(&mut 'b'));
+    assert_eq!(window.finish(OpId::from_bits(0x1_0000)), Ok('a'));
+    assert_eq!(window.start('c').unwrap().to_bits(), 0x3_0000);
+    assert_eq!(
+        window.start('d').unwrap_err().to_string(),
+        "as many operations are in flight as may be; wait for one to finish, then try again"
+    );
+    assert_eq!(
+        window.finish(ids[0]).unwrap_err().to_string(),
+        "no operation 0x10000 is in flight; the answer is late, doubled or forged"
+    );
+}

@@ -54,11 +54,26 @@ fn every_short_sequence_agrees_with_the_model() {
 fn a_lone_lane_obtains_everything_under_each_policy() {
     let grants = |policy| {
         let mut rations = Rations::new(policy, 1024, 4, 64);
-        let grants: Vec<u16> = std::iter::from_fn(|| rations.want(9)).collect();
+        let grants: Vec<u16> = std::iter::from_fn(|| rations.want(9)).take(1025).collect();
         assert_eq!((rations.held(9), rations.free()), (1024, 0));
         grants
     };
     assert_eq!(grants(GrantPolicy::All), [1024]);
     assert_eq!(grants(GrantPolicy::HalfOfFree)[..3], [512, 256, 128]);
     assert_eq!(grants(GrantPolicy::History)[..4], [4, 8, 16, 32]);
+}
+
+/// A lane that was refused waits until it is served or parked.
+#[test]
+fn a_refused_lane_waits() {
+    let mut rations = Rations::new(GrantPolicy::All, 8, 2, 3);
+    assert_eq!((rations.want(0), rations.want(1), rations.want(2)), (Some(8), None, None));
+    assert_eq!([0, 1, 2].map(|lane| rations.waits(lane)), [false, true, true]);
+    rations.park(2);
+    rations.give_back(0, 1);
+    assert_eq!(rations.next_grant(), None, "less than the least grant");
+    rations.give_back(0, 1);
+    assert_eq!(rations.next_grant(), Some((1, 2)));
+    assert_eq!([0, 1, 2].map(|lane| rations.waits(lane)), [false; 3]);
+    assert_eq!((rations.held(0), rations.held(1), rations.free()), (6, 2, 0));
 }

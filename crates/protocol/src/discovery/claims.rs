@@ -110,7 +110,11 @@ mod tests {
     /// Sends all Seeks that become due until `end_ns`; returns their number.
     fn ask(claims: &mut Claims<char>, now_ns: &mut u64, end_ns: u64) -> usize {
         let mut seeks = 0;
-        while claims.next_deadline() <= end_ns {
+        for turn in 0.. {
+            if claims.next_deadline() > end_ns {
+                break;
+            }
+            assert!(turn <= CLAIMS * (PAUSES_NS.len() + 1), "Seeks without end");
             *now_ns = (*now_ns).max(claims.next_deadline());
             seeks += claims.poll_seek(*now_ns).is_some() as usize;
         }

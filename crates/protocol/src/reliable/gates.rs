@@ -227,3 +227,99 @@ impl LinkGates {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{CHANNEL_BASE, FunctionGates, GateState, LinkGates, News, PeerId, WANTED};
+
+    /// Queue pairs have the first indices, and channels those behind them.
+    #[test]
+    fn channels_are_behind_queue_pairs() {
+        let mut gates = FunctionGates::new(10);
+        let channel = |number| CHANNEL_BASE + number;
+        assert_eq!([0, 9, 10].map(|pair| gates.index(pair)), [Some(0), Some(9), None]);
+        assert_eq!(gates.index(CHANNEL_BASE - 1), None);
+        let numbers = [0, 65_535, 65_536].map(|number| gates.index(channel(number)));
+        assert_eq!(numbers, [Some(10), Some(65_545), None]);
+        for queue_pair in [0, 9, channel(0), channel(65_535)] {
+            let index = gates.index(queue_pair).unwrap();
+            let closed = News::Gate { queue_pair, state: GateState::Closed };
+            assert_eq!(gates.news(index, false), closed);
+            assert_eq!(gates.news(index, true), News::Ask { queue_pair });
+            assert_eq!(gates.set(queue_pair, GateState::Closed), None, "no change");
+            assert_eq!(gates.set(queue_pair, GateState::Open), Some(index));
+            assert_eq!(gates.set(queue_pair, GateState::Open), None);
+            let open = News::Gate { queue_pair, state: GateState::Open };
+            assert_eq!(gates.news(index, false), open);
+        }
+        assert_eq!(gates.set(10, GateState::Open), None);
+    }
+
+    /// Requests are kept once each, in order, as many as there is room for.
+    #[test]
+    fn requests_are_bounded() {
+        let mut gates = FunctionGates::new(1000);
+        assert!(!gates.has_wanted());
+        for pair in 0..100 {
+            gates.want(PeerId(1), pair);
+            gates.want(PeerId(1), 0);
+        }
+        assert!(gates.has_wanted());
+        for pair in 0..WANTED as u32 {
+            assert_eq!(gates.next_wanted(), Some((PeerId(1), pair)));
+        }
+        assert_eq!((gates.next_wanted(), gates.has_wanted()), (None, false));
+    }
+
+    /// What is owed is found in turn across pages, also in front of the place where the search
+    /// begins. A question goes before an answer.
+    #[test]
+    fn what_is_owed_is_found_in_turn() {
+        let mut gates = LinkGates::new();
+        assert!(!gates.is_owing() && gates.next_owed().is_none());
+        gates.asked(700);
+        gates.asked(5);
+        gates.ask(5);
+        gates.ask(5);
+        gates.asked(5);
+        let mut owed = [(); 4].map(|()| gates.next_owed());
+        assert_eq!(owed, [Some((5, true)), Some((5, false)), Some((700, false)), None]);
+        assert!(!gates.is_owing());
+        assert!(gates.changed(5) && !gates.changed(6), "who did not ask is not told");
+        gates.asked(600);
+        gates.asked(2_000);
+        assert!(gates.is_owing());
+        owed = [(); 4].map(|()| gates.next_owed());
+        assert_eq!(owed, [Some((2_000, false)), Some((5, false)), Some((600, false)), None]);
+        assert!(gates.changed(700) && gates.changed(700));
+        owed = [(); 4].map(|()| gates.next_owed());
+        assert_eq!(owed, [Some((700, false)), None, None, None]);
+    }
+
+    /// A gate is unasked until we ask for it or are told. What we are told is news if it is a
+    /// change.
+    #[test]
+    fn what_is_told_is_known() {
+        let mut gates = LinkGates::new();
+        let states = [GateState::Open, GateState::Stopped, GateState::Closed];
+        for index in [0, 511, 512, 4_000] {
+            assert!(gates.is_unasked(index));
+            assert_eq!(gates.peer(index), None);
+            gates.ask(index);
+            assert!(!gates.is_unasked(index));
+            assert_eq!(gates.next_owed(), Some((index, true)));
+            assert!(!gates.is_unasked(index));
+            gates.ask(index);
+            assert!(!gates.is_owing(), "asked once");
+            for state in states {
+                assert!(gates.told(index, state) && !gates.told(index, state));
+                assert_eq!(gates.peer(index), Some(state));
+            }
+            assert_eq!(gates.peer(index + 1), None);
+        }
+        assert!(gates.told(7, GateState::Open) && !gates.is_unasked(7));
+        gates.asked(7);
+        assert_eq!((gates.peer(7), gates.next_owed()), (Some(GateState::Open), Some((7, false))));
+        assert!(gates.is_unasked(8));
+    }
+}

@@ -257,3 +257,30 @@ pub struct Transmit {
     /// Its length in bytes.
     pub length: usize,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Body, PeerId};
+
+    /// Slices, arrays and references to them are read from any offset.
+    #[test]
+    fn bodies_are_read_from_any_offset() {
+        fn read(body: &(impl Body + ?Sized)) -> (usize, bool, [u8; 2]) {
+            let mut into = [0; 2];
+            body.read(1, &mut into);
+            (body.len(), body.is_empty(), into)
+        }
+        let array = [1, 2, 3, 4];
+        assert_eq!(read(&array), (4, false, [2, 3]));
+        assert_eq!(read(&array[..3]), (3, false, [2, 3]));
+        assert_eq!(read(&&array), (4, false, [2, 3]));
+        assert!(Body::is_empty(&[0; 0]) && Body::len(&[0; 0]) == 0);
+    }
+
+    /// The number of a link has its slot below and its generation above.
+    #[test]
+    fn numbers_of_links_differ_by_generation() {
+        assert_eq!(PeerId::new(3, 7), PeerId(0x7_0003));
+        assert_eq!(PeerId::new(0xffff, 0xffff).slot(), 0xffff);
+    }
+}

@@ -85,4 +85,18 @@ mod tests {
         shares.sends(&mut spans[4], 1 + 9 * SPAN_NS);
         assert_eq!(shares.bytes(), 1 << 19, "nobody sent in between");
     }
+
+    /// A link that sent in a span still counts through the whole of the next one, and not after it.
+    #[test]
+    fn the_span_before_counts_to_its_end() {
+        for (later_ns, count) in [(SPAN_NS - 1, 4), (SPAN_NS, 1)] {
+            let mut shares = Shares::new(1 << 19, 100);
+            let mut spans = [0; 4];
+            spans.iter_mut().for_each(|span| shares.sends(span, 5));
+            assert_eq!(shares.bytes(), 1 << 18);
+            shares.sends(&mut spans[0], 5 + SPAN_NS + later_ns);
+            assert_eq!(shares.bytes(), (1 << 20) / count.max(2), "{later_ns} ns later");
+        }
+        assert_eq!(Shares::new(100, 200).bytes(), 100);
+    }
 }

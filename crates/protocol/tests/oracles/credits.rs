@@ -186,7 +186,7 @@ fn compare(credits: &CreditManager, model: &Model) -> Result<(), TestCaseError> 
 /// When everything comes back, every waiting lane is served. The grants between are owed by whoever
 /// took extents back, be it from a lane that returned one or from one that was parked.
 fn drain(credits: &mut CreditManager, model: &mut Model) -> Result<(), TestCaseError> {
-    loop {
+    for _ in 0..=CHUNKS {
         while !model.waiting.is_empty() && model.free() > 0 {
             apply(credits, model, Op::NextGrant)?;
             compare(credits, model)?;

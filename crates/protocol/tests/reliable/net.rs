@@ -57,6 +57,15 @@ pub struct Packet {
 /// A packet as an endpoint offered it.
 type Came = (PeerId, Channel, [u64; 3], Vec<u8>);
 
+/// Takes all events that the endpoint has.
+fn poll_events(endpoint: &mut Endpoint, events: &mut Vec<Event>) {
+    for _ in 0..WITHOUT_END {
+        let Some(event) = endpoint.poll_event() else { return };
+        events.push(event);
+    }
+    panic!("events without end");
+}
+
 fn packets(endpoint: &Endpoint, came: Vec<Came>) -> impl Iterator<Item = Packet> {
     came.into_iter().map(|(by, channel, words, payload)| {
         let from = endpoint.peer_address(by).unwrap();
@@ -83,6 +92,7 @@ impl Sink for Taker<'_> {
             return Verdict::Stalled;
         }
         self.appetite[channel as usize] -= 1;
+        assert!(self.came.len() < WITHOUT_END, "packets without end");
         self.came.push((peer, channel, words, payload.to_vec()));
         Verdict::Taken
     }
@@ -127,6 +137,12 @@ pub fn function(node: u32) -> FunctionId {
 /// Length that the queue limit of a link assumes for each frame, in bytes.
 const LONG_FRAME_BYTES: f64 = 1500.0;
 
+/// Most packets, frames or events that one call may give, and most steps while the clock stands
+/// still. More than these come only from a loop without end.
+const WITHOUT_END: usize = 20_000;
+/// Most steps of one network.
+const MOST_STEPS: u64 = 500_000;
+
 /// From, to, frame: does it disappear?
 pub type DropIf = dyn FnMut(usize, usize, &[u8]) -> bool;
 /// Time, from, to, frame.
@@ -163,6 +179,11 @@ pub struct Net {
     pub mtu: usize,
     /// Nodes send after each frame that they take, not after each batch.
     pub is_eager: bool,
+    /// Steps since the clock last moved.
+    steps_at_once: usize,
+    /// Steps, and packets queued since the last one.
+    steps: u64,
+    sends_at_once: usize,
 }
 
 impl Net {
@@ -194,6 +215,9 @@ impl Net {
             sent_by: [0; 4],
             mtu: usize::MAX,
             is_eager: false,
+            steps_at_once: 0,
+            steps: 0,
+            sends_at_once: 0,
         }
     }
 
@@ -241,6 +265,8 @@ impl Net {
     }
 
     pub fn send(&mut self, from: usize, peer: PeerId, payload: &[u8]) -> Result<u64, SendError> {
+        self.sends_at_once += 1;
+        assert!(self.sends_at_once < WITHOUT_END, "room without end");
         self.nodes[from].endpoint.send(peer, Channel::Request, [1, 0, 0], &[], &payload)
     }
 
@@ -251,9 +277,12 @@ impl Net {
             if self.nodes[from].is_asleep {
                 continue;
             }
+            let mut frames = 0;
             while let Some(transmit) =
                 self.nodes[from].endpoint.poll_transmit(self.now_ns, &mut buffer)
             {
+                frames += 1;
+                assert!(frames < WITHOUT_END, "frames without end");
                 let to = (transmit.path.0 & 0xffff) as usize;
                 let interface = (transmit.path.0 >> 16) as u32;
                 let frame = &buffer[..transmit.length];
@@ -263,7 +292,7 @@ impl Net {
                 self.carry(from, to, interface, frame);
             }
             let Node { endpoint, events, .. } = &mut self.nodes[from];
-            events.extend(std::iter::from_fn(|| endpoint.poll_event()));
+            poll_events(endpoint, events);
         }
     }
 
@@ -321,6 +350,11 @@ impl Net {
         if next == u64::MAX {
             return false;
         }
+        self.steps += 1;
+        assert!(self.steps < MOST_STEPS, "steps without end");
+        self.sends_at_once = 0;
+        self.steps_at_once = if next > self.now_ns { 0 } else { self.steps_at_once + 1 };
+        assert!(self.steps_at_once < WITHOUT_END, "the clock stands still at {} ns", self.now_ns);
         self.now_ns = self.now_ns.max(next);
         while let Some((&key, _)) = self.wire.first_key_value() {
             if key.0 > self.now_ns {
@@ -349,7 +383,7 @@ impl Net {
         let mut taker = Taker { appetite, came: &mut came, delivered: Some(delivered) };
         endpoint.handle_frame(path, bytes, self.now_ns, &mut taker);
         taken.extend(packets(endpoint, came));
-        events.extend(std::iter::from_fn(|| endpoint.poll_event()));
+        poll_events(endpoint, events);
     }
 
     /// Offers a node its refused packets again.

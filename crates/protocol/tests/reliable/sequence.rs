@@ -24,6 +24,7 @@ pub fn frames(config: Config, count: u32, seed: u64) -> (Net, Vec<Vec<u8>>) {
     while let Some(transmit) = net.nodes[0].endpoint.poll_transmit(net.now_ns, &mut buffer) {
         if buffer[1] & 0xf == FrameKind::Data as u8 {
             frames.push(buffer[..transmit.length].to_vec());
+            assert!(frames.len() <= count as usize, "frames without end");
         }
     }
     (net, frames)

@@ -66,3 +66,29 @@ impl SlotList {
         self.queue.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::SlotList;
+
+    /// Each slot is listed once and in turn, until it is taken out or its owner changes.
+    #[test]
+    fn each_slot_is_listed_once() {
+        let mut list = SlotList::default();
+        assert!(list.is_empty() && !list.contains(0) && list.front().is_none());
+        [4, 7, 4, 0, 7].into_iter().for_each(|slot| list.push(slot));
+        assert_eq!((list.len(), list.is_empty(), list.front()), (3, false, Some(4)));
+        assert_eq!(
+            [0, 4, 5, 7, 8].map(|slot| list.contains(slot)),
+            [true, true, false, true, false]
+        );
+        list.rotate();
+        assert_eq!((list.pop(), list.contains(7), list.front()), (Some(7), false, Some(0)));
+        list.push(7);
+        list.release(0);
+        list.release(99);
+        assert!(!list.contains(0) && list.len() == 3);
+        list.push(0);
+        assert_eq!([(); 5].map(|()| list.pop()), [Some(0), Some(4), Some(7), Some(0), None]);
+    }
+}

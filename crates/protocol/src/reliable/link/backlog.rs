@@ -319,3 +319,69 @@ impl Backlog {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Backlog, Channel, PACKET_COST_BYTES, PacketWords, PeerId, Section, Verdict};
+    use alloc::vec::Vec;
+    use bellwire_wire::frame::record::PACKET_HEADER_MAX_BYTES;
+    use bellwire_wire::frame::section::SectionKind;
+
+    /// Takes in a packet of 100 bytes, of which the user refuses all but `appetite`.
+    fn arrive(backlog: &mut Backlog, appetite: &mut usize) -> bool {
+        let mut bytes = Vec::from([0; PACKET_HEADER_MAX_BYTES]);
+        let words = PacketWords([1, 2, 3]).with_payload_bytes(100);
+        let header = words.emit((&mut bytes[..]).try_into().unwrap());
+        bytes.truncate(header);
+        bytes.resize(header + 100, 7);
+        let section = Section { kind: SectionKind::Requests, flags: 0, bytes: &bytes };
+        backlog.arrive(PeerId(1), Channel::Request, &section, true, &mut user(appetite))
+    }
+
+    fn user(appetite: &mut usize) -> impl FnMut(PeerId, Channel, [u64; 3], &[u8]) -> Verdict {
+        move |_, _, _, payload| {
+            assert_eq!(payload, [7; 100]);
+            match appetite.checked_sub(1) {
+                None => Verdict::Stalled,
+                Some(left) => {
+                    *appetite = left;
+                    Verdict::Taken
+                }
+            }
+        }
+    }
+
+    /// A user who is always some packets behind does not make the memory grow: it is at most twice
+    /// what is kept.
+    #[test]
+    fn a_slow_user_costs_no_more_than_its_backlog() {
+        let mut backlog = Backlog::new(1 << 12, 100, 0);
+        let mut appetite = 0;
+        for count in 1..1000 {
+            assert!(arrive(&mut backlog, &mut appetite));
+            if count > 9 {
+                appetite = 1;
+                assert!(backlog.offer(PeerId(1), Channel::Request, &mut user(&mut appetite)));
+            }
+            let kept = backlog.len();
+            assert!(kept <= 9 * 125 && backlog.bytes.len() <= 2 * kept + 250, "{count}: {kept}");
+        }
+        appetite = 9;
+        assert!(backlog.offer(PeerId(1), Channel::Request, &mut user(&mut appetite)));
+        assert_eq!((appetite, backlog.packets, backlog.bytes.len()), (0, 999, 0));
+        assert_eq!(backlog.credit(0, 0), 999 * (100 + PACKET_COST_BYTES));
+    }
+
+    /// Credit follows what is taken and the share, but what was advertised stays.
+    #[test]
+    fn advertised_credit_is_never_taken_back() {
+        let mut backlog = Backlog::new(1000, 500, u32::MAX - 9);
+        let base = u32::MAX - 9;
+        assert_eq!(backlog.credit(2000, base), base.wrapping_add(1000), "the limit");
+        assert_eq!(backlog.credit(400, base), base.wrapping_add(400));
+        assert_eq!(backlog.credit(400, base.wrapping_add(401)), base.wrapping_add(401));
+        assert!(arrive(&mut backlog, &mut 1));
+        assert_eq!(backlog.credit(400, base.wrapping_add(401)), base.wrapping_add(532));
+        assert_eq!(backlog.credit(400, base.wrapping_add(533)), base.wrapping_add(533));
+    }
+}

@@ -93,3 +93,90 @@ impl Congestion {
         self.cut_at_ns = now_ns.max(1);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Congestion;
+
+    const TARGET_NS: u64 = 1_000_000;
+
+    fn after(mut it: Congestion, round_trip_ns: u64) -> u32 {
+        it.acknowledged(1, round_trip_ns, 100, false, 1 << 40);
+        it.frames()
+    }
+
+    /// The window begins at 16 frames and grows by each acknowledged frame, then by one frame per
+    /// window. It does so only while it is used up, and up to its limit. Without a target it never
+    /// changes.
+    #[test]
+    fn the_window_grows_while_it_is_used_up() {
+        let mut it = Congestion::new(40, Some(TARGET_NS));
+        assert_eq!(it.frames(), 16);
+        it.acknowledged(4, 100, 100, true, 1);
+        assert_eq!(it.frames(), 20);
+        it.acknowledged(4, 100, 100, false, 2);
+        assert_eq!(it.frames(), 20);
+        it.lost(3, 10);
+        assert_eq!(it.frames(), 10, "half");
+        it.lost(9, 11);
+        assert_eq!(it.frames(), 10, "it was sent before the last cut");
+        it.acknowledged(10, 100, 100, true, 12);
+        assert_eq!(it.frames(), 11);
+        it.lost(10, 20);
+        assert_eq!(it.frames(), 5);
+        it.timed_out(30);
+        assert_eq!(it.frames(), 2);
+        it.acknowledged(2, 100, 100, true, 40);
+        assert_eq!(it.frames(), 4, "slow start");
+        it.acknowledged(100, 100, 100, true, 50);
+        assert_eq!(it.frames(), 40);
+
+        let mut fixed = Congestion::new(8, None);
+        fixed.lost(1, 2);
+        fixed.timed_out(3);
+        fixed.acknowledged(1, 1 << 40, 100, true, 1 << 50);
+        assert_eq!(fixed.frames(), 8);
+    }
+
+    /// Above the target, the window shrinks by the excess: by at least a sixteenth and at most a
+    /// half, once per round trip, and never below two frames or its limit.
+    #[test]
+    fn the_window_shrinks_by_the_excess() {
+        let window = || Congestion::new(16, Some(TARGET_NS));
+        assert_eq!(after(window(), 1_000_100), 16, "the target and the smallest round trip");
+        assert_eq!(after(window(), 1_000_101), 15);
+        assert_eq!(after(window(), 2_000_200), 10);
+        assert_eq!(after(window(), 10_000_000), 8);
+
+        let mut it = window();
+        it.acknowledged(1, 10_000_000, 100, false, 50_000_000);
+        it.acknowledged(1, 10_000_000, 100, false, 59_999_999);
+        assert_eq!(it.frames(), 8);
+        it.acknowledged(1, 10_000_000, 100, false, 60_000_000);
+        assert_eq!(it.frames(), 4);
+        it.acknowledged(1, 10_000_000, 100, false, 90_000_000);
+        it.acknowledged(1, 10_000_000, 100, false, 120_000_000);
+        assert_eq!(it.frames(), 2);
+
+        for most in [1, 2] {
+            let mut narrow = Congestion::new(most, Some(TARGET_NS));
+            narrow.lost(1, 2);
+            assert_eq!(narrow.frames(), u32::from(most));
+            narrow.timed_out(3);
+            assert_eq!(narrow.frames(), u32::from(most));
+        }
+    }
+
+    /// A large window tolerates less delay than a small one: 256 frames less than half.
+    #[test]
+    fn large_windows_shrink_first() {
+        let large = || {
+            let mut it = Congestion::new(400, Some(TARGET_NS));
+            it.acknowledged(240, 100, 100, true, 1);
+            assert_eq!(it.frames(), 256);
+            it
+        };
+        assert_eq!(after(large(), 437_600), 256);
+        assert_eq!(after(large(), 437_601), 240);
+    }
+}

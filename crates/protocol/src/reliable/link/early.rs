@@ -140,3 +140,60 @@ impl EarlySet {
         self.count = 0;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{EarlyFrames, EarlySet};
+
+    /// One link takes half of the buffers, the odd one included; all together take all of them. A
+    /// frame that is taken or dropped frees its buffer.
+    #[test]
+    fn buffers_are_bounded_for_each_link_and_for_all() {
+        let mut frames = EarlyFrames::new(3);
+        let mut links = [EarlySet::new(16), EarlySet::new(16)];
+        let keep = |link: &mut EarlySet, sequence: u32, frames: &mut EarlyFrames| {
+            link.keep(sequence, &[sequence as u8; 3], frames, 8)
+        };
+        assert!(links[0].is_empty() && !links[0].contains(7));
+        assert!(keep(&mut links[0], 7, &mut frames) && keep(&mut links[0], 9, &mut frames));
+        assert!(!keep(&mut links[0], 10, &mut frames), "more than half");
+        assert!(keep(&mut links[1], 7, &mut frames));
+        assert!(!keep(&mut links[1], 8, &mut frames), "all are taken");
+        assert!(links[0].contains(9) && !links[0].contains(8) && !links[0].is_empty());
+
+        assert_eq!(links[0].take(8), None);
+        let (slot, length) = links[0].take(9).unwrap();
+        let buffer = frames.lend(slot);
+        assert_eq!((&buffer[..length], buffer.len()), (&[9; 3][..], 8));
+        frames.give_back(slot, buffer);
+        assert_eq!(links[0].take(9), None);
+        assert!(keep(&mut links[1], 8, &mut frames));
+        links[1].clear(&mut frames);
+        assert!(links[1].is_empty() && !links[1].contains(7) && !links[1].contains(8));
+        assert!(keep(&mut links[0], 11, &mut frames) && keep(&mut links[1], 12, &mut frames));
+        assert!(!keep(&mut links[1], 13, &mut frames), "the buffers are three again");
+    }
+
+    /// Bit n of the bitmap is the frame n + 1 behind the expected one, across the wrap of numbers.
+    /// Only as many bytes are used as there are frames to report, and as have room.
+    #[test]
+    fn the_bitmap_names_what_was_kept() {
+        let mut frames = EarlyFrames::new(100);
+        let mut set = EarlySet::new(20);
+        let expected = u32::MAX - 3;
+        let mut bytes = [0xaa; 4];
+        assert_eq!(set.bitmap(expected, &mut bytes), 0);
+        for ahead in [1, 4, 8, 10, 31] {
+            assert!(set.keep(expected.wrapping_add(ahead), &[], &mut frames, 8));
+        }
+        assert_eq!(set.bitmap(expected, &mut bytes), 4);
+        assert_eq!(bytes, [0b1000_1001, 0b0000_0010, 0, 0b0100_0000]);
+        let mut short = [0; 2];
+        assert_eq!(set.bitmap(expected, &mut short), 2);
+        assert_eq!(short, [0b1000_1001, 0b0000_0010]);
+        set.take(expected.wrapping_add(31)).unwrap();
+        bytes = [0xaa; 4];
+        assert_eq!(set.bitmap(expected, &mut bytes), 2);
+        assert_eq!(bytes, [0b1000_1001, 0b0000_0010, 0xaa, 0xaa]);
+    }
+}

@@ -156,3 +156,50 @@ impl Flight {
         self.lost_from = index + 1;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Flight, Piece, STREAMS, Sent, SentState};
+
+    fn sent(stamp: u32) -> Sent {
+        let pieces = [Piece::default(); STREAMS];
+        Sent { sent_at_ns: 1, stamp, path: 0, state: SentState::InFlight, attempts: 1, pieces }
+    }
+
+    /// Frames are lost, retransmitted, received and acknowledged in any order, across the wrap of
+    /// their numbers. The counts follow, and the oldest lost frame is found each time.
+    #[test]
+    fn each_frame_is_counted_in_its_state() {
+        let mut it = Flight::new(u32::MAX - 1);
+        assert!(it.is_empty());
+        (0..6).for_each(|stamp| it.push(sent(stamp)));
+        assert_eq!((it.len(), it.in_flight, it.next()), (6, 6, 4));
+        assert_eq!(it.first_lost(), None);
+
+        assert_eq!(it.lose(|sent| [2, 4].contains(&sent.stamp)), 2);
+        assert_eq!((it.in_flight, it.has_lost(), it.first_lost()), (4, true, Some(2)));
+        assert_eq!(it.lose(|sent| [1, 2].contains(&sent.stamp)), 1, "2 was lost before");
+        assert_eq!((it.in_flight, it.first_lost()), (3, Some(1)));
+
+        it.resend(1, 9, 3, 70);
+        let again = it.at(1).unwrap();
+        assert_eq!((again.sent_at_ns, again.path, again.stamp, again.attempts), (9, 3, 70, 2));
+        assert_eq!((it.in_flight, it.first_lost()), (4, Some(2)));
+
+        assert_eq!(it.received(4).unwrap().state, SentState::Lost);
+        assert_eq!(it.received(5).unwrap().state, SentState::InFlight);
+        assert!(it.received(5).is_none() && it.received(6).is_none());
+        assert_eq!((it.len(), it.in_flight, it.first_lost()), (6, 3, Some(2)));
+
+        assert_eq!(it.pop().unwrap().stamp, 0);
+        assert_eq!((it.oldest, it.in_flight, it.first_lost()), (u32::MAX, 2, Some(1)));
+        assert_eq!(it.pop().unwrap().stamp, 70);
+        assert_eq!((it.oldest, it.in_flight, it.first_lost()), (0, 1, Some(0)));
+        assert_eq!(it.pop().unwrap().stamp, 2);
+        assert_eq!((it.in_flight, it.has_lost(), it.first_lost()), (1, false, None));
+        assert_eq!(it.pop().unwrap().stamp, 3);
+        assert_eq!((it.in_flight, it.pop().unwrap().stamp, it.in_flight), (0, 4, 0));
+        assert_eq!((it.pop().unwrap().stamp, it.pop().is_none(), it.is_empty()), (5, true, true));
+        assert_eq!((it.oldest, it.next()), (4, 4));
+    }
+}

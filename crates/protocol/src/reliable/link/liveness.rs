@@ -78,3 +78,41 @@ impl Liveness {
         self.timeouts
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Liveness;
+
+    /// A silent peer is probed after the interval, and then after each fifth of it, as often as
+    /// allowed. A sign of life begins the interval and all counts anew.
+    #[test]
+    fn a_silent_peer_is_probed() {
+        let mut it = Liveness::new(1_000, 50);
+        assert_eq!(it.deadline_ns(), 1_050);
+        assert!(it.probe(2, 1_050) && core::mem::take(&mut it.probe_due));
+        assert_eq!(it.deadline_ns(), 1_250);
+        assert!(it.probe(2, 1_250) && core::mem::take(&mut it.probe_due));
+        assert!(!it.probe(2, 1_450) && !it.probe_due);
+        assert_eq!((it.timed_out(), it.timed_out()), (1, 2));
+        it.heard(1_500);
+        assert_eq!((it.deadline_ns(), it.timed_out()), (2_500, 1));
+        assert!(it.probe(1, 2_500));
+    }
+
+    /// A peer in doubt is probed at once, unless a probe went within the last fifth of the interval
+    /// or is unanswered.
+    #[test]
+    fn a_peer_in_doubt_is_probed_at_once() {
+        let mut it = Liveness::new(1_000, 50);
+        it.doubt(249);
+        assert!(!it.probe_due);
+        it.doubt(250);
+        assert!(core::mem::take(&mut it.probe_due));
+        assert_eq!(it.deadline_ns(), 450);
+        it.doubt(900);
+        assert!(!it.probe_due, "the first is unanswered");
+        it.heard(901);
+        it.doubt(902);
+        assert!(it.probe_due);
+    }
+}

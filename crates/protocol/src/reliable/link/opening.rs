@@ -162,3 +162,69 @@ pub(crate) fn first_number(token: u64) -> u32 {
     let number = (token >> 32) as u32;
     if token & 1 << 31 != 0 { number | 0xffff_ff00 } else { number }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{NEVER, Opening, first_number};
+    use crate::reliable::DownReason;
+
+    const MS: u64 = 1_000_000;
+
+    /// The wait before a repetition doubles from 5 ms to 320 ms. After eight Opens the peer counts
+    /// as absent.
+    #[test]
+    fn repetitions_become_rare() {
+        let mut it = Opening::new(1, 1);
+        let mut now_ns = 7;
+        for (repeats, wait_ms) in (0..).zip([5, 10, 20, 40, 80, 160, 320, 320, 320]) {
+            assert_eq!((it.repeats, it.is_in_vain()), (repeats, repeats >= 8));
+            it.ask(now_ns);
+            assert_eq!(it.round_trip_ns(now_ns + 9), (repeats == 0).then_some(9));
+            now_ns += wait_ms * MS;
+            assert_eq!(it.deadline_ns(), now_ns);
+            assert_eq!((it.run_timer(true, now_ns - 1), it.is_due()), (None, false));
+            assert_eq!((it.run_timer(true, now_ns), it.open_due), (None, true));
+            assert!(!it.take_due() && !it.is_due());
+        }
+    }
+
+    /// The side that was asked repeats its Accept. What is due goes in turn, the Accept first.
+    #[test]
+    fn an_accept_goes_before_an_open() {
+        let mut it = Opening::new(1, 1);
+        it.ask(0);
+        it.run_timer(false, 5 * MS);
+        assert_eq!((it.accept_due, it.open_due, it.deadline_ns()), (true, false, NEVER));
+        it.open_due = true;
+        assert!(it.take_due() && it.is_due());
+        assert!(!it.take_due() && !it.is_due());
+    }
+
+    /// The patience counts from the first Open, and ends exactly. It outlives a change of the token,
+    /// as the count of repetitions does.
+    #[test]
+    fn patience_begins_with_the_first_open() {
+        let mut it = Opening::new(1, 1);
+        it.patience_ns = Some(3 * MS);
+        assert_eq!(it.deadline_ns(), NEVER);
+        assert_eq!(it.renewed(2, 9, true).patience_ns, Some(3 * MS));
+        it.ask(50);
+        it.ask(60);
+        let mut again = it.renewed(2, 9, true);
+        assert_eq!((again.token, again.number, again.repeats), (2, 9, 2));
+        assert!(again.open_due && !it.renewed(2, 9, false).open_due);
+        for opening in [&mut it, &mut again] {
+            assert_eq!(opening.deadline_ns(), 50 + 3 * MS);
+            assert_eq!(opening.run_timer(true, 49 + 3 * MS), None);
+            assert_eq!(opening.run_timer(true, 50 + 3 * MS), Some(DownReason::NoAnswer));
+        }
+    }
+
+    /// The first number is the upper half of the token. Bit 31 of the token moves it close to its
+    /// wrap.
+    #[test]
+    fn half_of_all_links_begin_before_the_wrap() {
+        assert_eq!(first_number(0x1234_5678_7fff_ffff), 0x1234_5678);
+        assert_eq!(first_number(0x1234_5678_8000_0000), 0xffff_ff78);
+    }
+}

@@ -79,4 +79,35 @@ mod tests {
             assert_eq!(parts.arrive(8, 8, &part(2, 8)), Some(vec![8; 4]));
         }
     }
+
+    /// At most 128 runs with holes between them are kept. A part that would be one more must come
+    /// again. Without its start, total or bytes, a part is ignored.
+    #[test]
+    fn runs_are_bounded() {
+        let total = 1000;
+        let part = |start: u16| {
+            let mut bytes = Vec::from(start.to_le_bytes());
+            bytes.extend_from_slice(&[total as u8, (total >> 8) as u8, start as u8]);
+            bytes
+        };
+        for (ends, is_complete) in [(128, true), (129, false)] {
+            let mut parts = Parts::new();
+            for wrong in [&[][..], &[0, 0, 4], &[0, 0, 4, 0], &[4, 0, 4, 0, 1]] {
+                assert_eq!(parts.arrive(7, 7, wrong), None);
+            }
+            for number in 0..ends {
+                assert_eq!(parts.arrive(7, 7, &part(2 * number)), None);
+            }
+            // All holes from the front on, and then what is behind the runs.
+            let holes = (0..ends - 1).map(|number| 2 * number + 1);
+            for start in holes.chain(2 * ends - 1..total - 1) {
+                assert_eq!(parts.arrive(7, 7, &part(start)), None);
+            }
+            let whole: Vec<u8> = (0..total).map(|byte| byte as u8).collect();
+            let last = parts.arrive(7, 7, &part(total - 1));
+            assert_eq!(last.is_some(), is_complete, "{ends} runs");
+            let last = last.or_else(|| parts.arrive(7, 7, &part(2 * (ends - 1))));
+            assert_eq!(last, Some(whole));
+        }
+    }
 }

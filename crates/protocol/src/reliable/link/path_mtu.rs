@@ -62,3 +62,56 @@ impl PathMtu {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{PathMtu, REGROW_NS};
+
+    /// The sixth transmission of one frame in vain halves the length, and each second one after it,
+    /// down to 512 bytes. An arrival begins the count anew.
+    #[test]
+    fn lengths_halve_when_long_frames_never_arrive() {
+        let mut it = PathMtu::new(9000);
+        it.agree(5000);
+        let mut lengths = |attempts: &[u32]| {
+            let of = |&count: &u32| {
+                it.timed_out(count, 1);
+                it.frame_bytes
+            };
+            attempts.iter().map(of).collect::<alloc::vec::Vec<_>>()
+        };
+        assert_eq!(lengths(&[5, 6, 7, 8, 9]), [5000, 2500, 2500, 1250, 1250]);
+        assert_eq!(lengths(&[10, 12, 14]), [625, 512, 512]);
+        let mut short = PathMtu::new(300);
+        short.timed_out(6, 1);
+        assert_eq!(short.frame_bytes, 300);
+        let mut it = PathMtu::new(9000);
+        it.timed_out(6, 1);
+        it.arrived();
+        it.timed_out(5, 1);
+        assert_eq!(it.frame_bytes, 4500);
+        it.timed_out(6, 1);
+        assert_eq!(it.frame_bytes, 2250);
+    }
+
+    /// After more than ten seconds a shrunk length doubles, again and again up to the agreed one:
+    /// the smaller of ours and the peer's.
+    #[test]
+    fn lengths_grow_again() {
+        let mut it = PathMtu::new(9000);
+        it.peer_bytes = 3000;
+        it.agree(5000);
+        assert_eq!(it.frame_bytes, 3000);
+        it.timed_out(6, 100);
+        it.timed_out(8, 200);
+        it.regrow(200 + REGROW_NS);
+        assert_eq!(it.frame_bytes, 750);
+        it.regrow(201 + REGROW_NS);
+        assert_eq!(it.frame_bytes, 1500);
+        it.regrow(201 + 2 * REGROW_NS);
+        assert_eq!(it.frame_bytes, 1500);
+        it.regrow(202 + 2 * REGROW_NS);
+        it.regrow(203 + 3 * REGROW_NS);
+        assert_eq!(it.frame_bytes, 3000);
+    }
+}

@@ -400,3 +400,203 @@ impl Paths {
         (0..self.count).min_by_key(failed).unwrap_or(0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{PATHS, PathId, Paths};
+    use alloc::vec::Vec;
+
+    const MS: u64 = 1_000_000;
+
+    fn paths(count: u64) -> Paths {
+        let mut paths = Paths::new(PathId(10), false);
+        (11..10 + count).for_each(|id| paths.add(PathId(id)));
+        paths
+    }
+
+    fn ids(paths: &Paths) -> Vec<u64> {
+        paths.ids().map(|id| id.0).collect()
+    }
+
+    /// Fails path `index`.
+    fn fail(paths: &mut Paths, index: usize, now_ns: u64) {
+        let mut failed = [false; PATHS];
+        failed[index] = true;
+        paths.fail(failed, MS, now_ns);
+    }
+
+    /// The paths of the next frames, in ascending order.
+    fn next(paths: &mut Paths, now_ns: u64) -> Vec<u8> {
+        let mut next: Vec<u8> = (0..PATHS).map(|_| paths.choose(now_ns)).collect();
+        next.sort_unstable();
+        next.dedup();
+        next
+    }
+
+    /// Paths take turns, and the one with the fewest frames in flight goes first.
+    #[test]
+    fn the_idlest_path_is_next() {
+        let mut it = paths(3);
+        let turns: Vec<u8> = (0..6).map(|_| it.choose(0)).collect();
+        assert_eq!(turns, [1, 2, 0, 1, 2, 0]);
+        assert_eq!((it.send(0), it.send(0), it.send(1)), (1, 2, 1));
+        assert_eq!(next(&mut it, 0), [2]);
+        it.send(2);
+        assert_eq!(next(&mut it, 0), [1, 2]);
+        it.leave_flight(0);
+        it.leave_flight(0);
+        assert_eq!(next(&mut it, 0), [0]);
+        assert_eq!(next(&mut paths(1), 0), [0]);
+        assert!(it.are_several() && !paths(1).are_several());
+    }
+
+    /// A path that failed rests for eight timeouts, then for twice as long each time, and for two
+    /// seconds at most. After its rest it carries one frame; an arrival ends all this.
+    #[test]
+    fn a_failed_path_rests() {
+        let mut it = paths(2);
+        let mut now_ns = 100;
+        for rest_ms in [8, 16, 32, 64, 128, 256, 512, 1024, 2000, 2000, 2000, 2000] {
+            fail(&mut it, 0, now_ns);
+            assert_eq!(next(&mut it, now_ns + rest_ms * MS - 1), [1], "{rest_ms} ms");
+            now_ns += rest_ms * MS;
+            assert_eq!(next(&mut it, now_ns), [0, 1], "{rest_ms} ms");
+        }
+        let stamp = it.send(0);
+        assert_eq!(next(&mut it, now_ns), [1]);
+        it.leave_flight(0);
+        it.arrived(0, stamp);
+        fail(&mut it, 0, now_ns);
+        assert_eq!(next(&mut it, now_ns + 8 * MS), [0, 1], "the count began anew");
+        // An older arrival is no progress.
+        it.arrived(0, stamp);
+        fail(&mut it, 0, now_ns);
+        assert_eq!(next(&mut it, now_ns + 8 * MS), [1]);
+        assert_eq!((it.sent_behind(0, stamp), it.sent_behind(0, stamp + 3)), (0, -3));
+        // If all are out, the idlest goes on.
+        fail(&mut it, 1, now_ns);
+        it.send(1);
+        assert_eq!(next(&mut it, now_ns), [0]);
+    }
+
+    /// For a second after a report that nothing is kept, or after two timeouts in short succession,
+    /// one path is used: the one with the fewest failures.
+    #[test]
+    fn spreading_pauses() {
+        const SECOND_NS: u64 = 1_000 * MS;
+        let mut it = paths(3);
+        it.narrow(5);
+        assert_eq!(next(&mut it, 4 + SECOND_NS), [0]);
+        assert_eq!(next(&mut it, 5 + SECOND_NS), [0, 1, 2]);
+        let now_ns = 10 * SECOND_NS;
+        it.timed_out(MS, now_ns);
+        assert_eq!(next(&mut it, now_ns), [0, 1, 2]);
+        it.timed_out(MS, now_ns + 8 * MS);
+        assert_eq!(next(&mut it, now_ns + 8 * MS), [0, 1, 2]);
+        let now_ns = now_ns + 16 * MS - 1;
+        it.timed_out(MS, now_ns);
+        assert_eq!(next(&mut it, now_ns), [0]);
+        fail(&mut it, 0, now_ns);
+        assert_eq!(next(&mut it, now_ns), [1]);
+        it.heard_by(PathId(13), 1);
+        fail(&mut it, 1, now_ns);
+        fail(&mut it, 2, now_ns);
+        assert_eq!(next(&mut it, now_ns + 20 * MS), [0], "as few failures as 1, and proved");
+        let mut narrow = Paths::new(PathId(10), true);
+        narrow.add(PathId(11));
+        assert_eq!(next(&mut narrow, u64::MAX - 1), [0]);
+    }
+
+    /// A place where the peer appears gets no more bytes than came from it, and one frame of data
+    /// at a time, until a frame that went there alone has arrived. A known path stays as it is.
+    #[test]
+    fn a_new_place_gets_what_it_gave() {
+        let mut it = paths(2);
+        it.heard_by(PathId(11), 5);
+        assert_eq!((it.back(9_000), it.proved_id()), (1, PathId(11)));
+        it.heard_by(PathId(12), 100);
+        assert_eq!((it.back(100), it.back(101), it.proved_id()), (2, 0, PathId(10)));
+        it.spend(2, 60);
+        assert_eq!((it.back(40), it.back(41)), (2, 0));
+        it.heard_by(PathId(12), 50);
+        assert_eq!((it.back(90), it.back(91)), (2, 0));
+        it.spend(2, 91);
+        assert_eq!((it.back(0), it.back(1)), (2, 0));
+        assert_eq!(next(&mut it, 0), [0, 1, 2]);
+        it.send(2);
+        for index in [0, 0, 1, 1] {
+            it.send(index);
+        }
+        assert_eq!(next(&mut it, 0), [0, 1], "one frame at a time");
+        it.prove(2);
+        assert_eq!((it.back(9_000), next(&mut it, 0)), (2, [2].into()));
+        it.heard_by(PathId(10), 1);
+        assert_eq!(it.back(9_000), 0);
+        it.heard_by(PathId(13), 1);
+        it.heard_by(PathId(14), 1);
+        assert_eq!((ids(&it), it.back(0)), ([10, 11, 12, 13].into(), 3), "the table is full");
+        it.proved_by(PathId(13));
+        assert_eq!(it.back(9_000), 3);
+        let mut it = paths(1);
+        it.heard_by(PathId(11), 100);
+        it.add(PathId(12));
+        it.forget(PathId(10));
+        assert_eq!((ids(&it), it.back(100), it.back(101)), ([11, 12].into(), 0, 1));
+    }
+
+    /// A guess is asked next. When the table is full, a guess makes room for the next one, but no
+    /// place does where the peer was heard. Once the peer is known, only the places are kept that
+    /// it has proved.
+    #[test]
+    fn guesses_make_room() {
+        let mut it = paths(1);
+        for (index, id) in [(1, 11), (2, 12), (3, 13)] {
+            assert!(it.guess(PathId(id)) && !it.guess(PathId(id)));
+            assert_eq!(it.choose(0), index);
+        }
+        it.heard_by(PathId(10), 1);
+        it.heard_by(PathId(12), 1);
+        for id in 14..24 {
+            assert!(it.guess(PathId(id)));
+            let index = it.choose(0);
+            assert_eq!((it.id(index), ids(&it).len()), (PathId(id), 4));
+            assert!(it.contains(PathId(10)) && it.contains(PathId(12)));
+        }
+        it.heard_by(PathId(23), 1);
+        it.forget_guesses();
+        assert_eq!((ids(&it), it.proved_id()), ([10, 12, 23].into(), PathId(23)));
+        assert!(it.guess(PathId(30)));
+        it.heard_by(PathId(40), 1);
+        it.forget_guesses();
+        assert_eq!(ids(&it), [10, 12, 23], "it was heard at 40 and is not proved there");
+        let mut sure = paths(3);
+        sure.heard_by(PathId(11), 1);
+        sure.forget_guesses();
+        assert_eq!(ids(&sure), [10, 11, 12]);
+    }
+
+    /// A path that leads elsewhere is removed, unless it is the only one. Two links share a path if
+    /// any of theirs is the same.
+    #[test]
+    fn a_wrong_path_is_removed() {
+        let mut it = paths(3);
+        assert!(it.share(&paths(1)) && it.forget(PathId(99)));
+        assert!(it.forget(PathId(10)));
+        assert_eq!(ids(&it), [11, 12]);
+        assert!(!it.share(&paths(1)) && it.share(&paths(2)));
+        assert!(it.forget(PathId(12)) && !it.forget(PathId(11)));
+        assert_eq!((ids(&it), it.back(9), it.choose(0)), ([11].into(), 0, 0));
+    }
+
+    /// A new cookie makes its path the next one to ask by, once.
+    #[test]
+    fn the_challenged_path_is_asked_next() {
+        let mut it = paths(3);
+        assert_eq!((it.cookie(2), it.challenge(PathId(99), 5)), (0, None));
+        assert_eq!(it.challenge(PathId(12), 5), Some(true));
+        assert_eq!(it.challenge(PathId(12), 5), None);
+        assert_eq!(it.challenge(PathId(12), 6), Some(false));
+        assert_eq!((it.cookie(0), it.cookie(1), it.cookie(2)), (0, 0, 6));
+        assert_eq!((it.ask_by(0), it.ask_by(0)), (2, 1));
+    }
+}

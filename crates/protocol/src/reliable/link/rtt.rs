@@ -74,3 +74,58 @@ impl RoundTrip {
         (base << self.backoff.min(20)).min(high).max(base)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{MINIMUM_AGE_NS, RoundTrip};
+
+    /// The first sample sets the mean, and half of it as variation. Later ones move the mean by an
+    /// eighth and the variation by a quarter (RFC 6298, 2.2 and 2.3). Each timeout doubles the next
+    /// one, up to the upper bound.
+    #[test]
+    fn the_timeout_follows_the_samples() {
+        let mut it = RoundTrip::new([1_000, 1_000_000], 20_000);
+        assert_eq!(it.timeout_ns(), 20_000, "nothing is measured yet");
+        it.sample(8_000, 1);
+        assert_eq!((it.smooth_ns, it.minimum_ns, it.timeout_ns()), (8_000, 8_000, 24_000));
+        it.sample(16_000, 2);
+        assert_eq!((it.smooth_ns, it.minimum_ns, it.timeout_ns()), (9_000, 8_000, 29_000));
+        it.sample(1_000, 3);
+        assert_eq!((it.smooth_ns, it.minimum_ns, it.timeout_ns()), (8_000, 1_000, 31_000));
+        for (backoff, timeout_ns) in [(1, 62_000), (3, 248_000), (6, 1_000_000), (70, 1_000_000)] {
+            it.backoff = backoff;
+            assert_eq!((it.timeout_ns(), it.patience_ns()), (timeout_ns, 31_000));
+        }
+    }
+
+    /// The lower bound holds for a fast path. A path slower than the upper bound gets its full
+    /// timeout, however often it was doubled. A round trip of 0 counts as measured.
+    #[test]
+    fn the_timeout_has_bounds() {
+        let mut fast = RoundTrip::new([50_000, 100_000], 20_000);
+        assert_eq!(fast.timeout_ns(), 50_000);
+        fast.sample(0, 1);
+        assert_eq!((fast.smooth_ns, fast.minimum_ns, fast.timeout_ns()), (1, 1, 50_000));
+        let mut slow = RoundTrip::new([50_000, 100_000], 20_000);
+        slow.sample(1_000_000, 1);
+        assert_eq!(slow.timeout_ns(), 3_000_000);
+        slow.backoff = 2;
+        assert_eq!(slow.timeout_ns(), 3_000_000);
+    }
+
+    /// A minimum that is older than ten seconds gives way to the smallest sample since then.
+    #[test]
+    fn an_old_minimum_is_forgotten() {
+        let mut it = RoundTrip::new([1, 1 << 40], 1);
+        let minimum = |it: &mut RoundTrip, sample_ns, now_ns| {
+            it.sample(sample_ns, now_ns);
+            it.minimum_ns
+        };
+        assert_eq!(minimum(&mut it, 1_000, 1), 1_000);
+        assert_eq!(minimum(&mut it, 5_000, MINIMUM_AGE_NS), 1_000);
+        assert_eq!(minimum(&mut it, 7_000, MINIMUM_AGE_NS + 1), 1_000, "it was recent");
+        assert_eq!(minimum(&mut it, 6_000, 2 * MINIMUM_AGE_NS + 1), 1_000);
+        assert_eq!(minimum(&mut it, 9_000, 2 * MINIMUM_AGE_NS + 2), 6_000);
+        assert_eq!(minimum(&mut it, 8_000, 2 * MINIMUM_AGE_NS + 3), 6_000);
+    }
+}

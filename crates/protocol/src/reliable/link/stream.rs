@@ -262,3 +262,145 @@ impl SendStream {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{FLAG_CONTINUES, FLAG_UNFINISHED, PacketWords, Piece, SendStream};
+    use alloc::vec;
+    use alloc::vec::Vec;
+
+    const ALL: u16 = u16::MAX;
+
+    /// Length, flags and ended packets of the next piece.
+    fn cut(stream: &mut SendStream, room: u32, most: u16) -> Option<(u32, u8, u16)> {
+        stream.cut(room, most).map(|piece| (piece.length, piece.flags, piece.packets))
+    }
+
+    fn bytes(stream: &SendStream, piece: &Piece) -> Vec<u8> {
+        let mut bytes = vec![0; piece.length as usize];
+        stream.copy(piece, &mut bytes);
+        bytes
+    }
+
+    /// A record is begun in a frame that has others only if 256 bytes of it fit. What is begun goes
+    /// on in the next piece.
+    #[test]
+    fn records_are_begun_if_it_is_worth_it() {
+        let stream = |lengths: &[usize]| {
+            let mut stream = SendStream::new(1 << 16);
+            lengths.iter().for_each(|&length| assert!(stream.push_news(&vec![1; length])));
+            stream
+        };
+        let mut it = stream(&[100, 300, 300]);
+        assert_eq!(cut(&mut it, 355, ALL), Some((100, 0, 1)), "255 bytes would fit");
+        let mut it = stream(&[100, 300, 300]);
+        assert_eq!(cut(&mut it, 356, ALL), Some((356, FLAG_UNFINISHED, 1)));
+        assert_eq!(it.waiting_bytes(), 344);
+        assert_eq!(cut(&mut it, 43, ALL), Some((43, FLAG_CONTINUES | FLAG_UNFINISHED, 0)));
+        assert_eq!(cut(&mut it, 1000, ALL), Some((301, FLAG_CONTINUES, 2)));
+        assert_eq!(
+            (cut(&mut it, 1000, ALL), it.waiting_bytes(), it.is_sendable()),
+            (None, 0, false)
+        );
+        let mut it = stream(&[300, 300, 300]);
+        assert_eq!(cut(&mut it, 50, ALL), Some((50, FLAG_UNFINISHED, 0)), "nothing else is there");
+        assert_eq!(cut(&mut it, 250, 1), Some((250, FLAG_CONTINUES, 1)));
+        assert_eq!(cut(&mut it, 1000, 1), Some((300, 0, 1)));
+        assert_eq!(cut(&mut it, 300, ALL), Some((300, 0, 1)));
+        let mut it = stream(&[10]);
+        assert_eq!((cut(&mut it, 0, ALL), cut(&mut it, 10, ALL)), (None, Some((10, 0, 1))));
+    }
+
+    /// A packet is begun only with credit for all of it, which is spent as a whole. Only a newer
+    /// grant counts, and only one that lets a stopped stream go on is a GO.
+    #[test]
+    fn credit_is_spent_for_whole_packets() {
+        let mut it = SendStream::new(1 << 16);
+        it.begin(u32::MAX - 5, (u32::MAX - 5).wrapping_add(131));
+        let words = PacketWords([1, 2, 3]).with_payload_bytes(100);
+        assert!(it.push_packet(words, &[1; 40], &[2; 60]) && it.is_sendable() && !it.stopped);
+        assert_eq!((cut(&mut it, 1000, ALL), it.stopped, it.is_sendable()), (None, true, false));
+        assert!(!it.grant(125) && !it.grant(124) && it.stopped);
+        assert!(!it.grant(125 + (1 << 31) + 1), "half of all sums away is older");
+        assert!(it.grant(126) && !it.stopped && it.is_sendable());
+        assert_eq!(cut(&mut it, 50, ALL), Some((50, FLAG_UNFINISHED, 0)));
+        assert_eq!(
+            cut(&mut it, 1000, ALL).map(|piece| (piece.1, piece.2)),
+            Some((FLAG_CONTINUES, 1))
+        );
+        assert!(!it.grant(126 + 40), "nobody waited");
+        assert!(it.push_packet(PacketWords([1, 2, 3]).with_payload_bytes(8), &[], &[3; 8]));
+        assert_eq!(cut(&mut it, 1000, ALL).map(|piece| piece.2), Some(1), "exactly enough");
+        assert!(it.push_packet(PacketWords([1, 2, 3]).with_payload_bytes(0), &[], &[0; 0]));
+        assert_eq!(cut(&mut it, 1000, ALL), None);
+    }
+
+    /// Bytes stay what they are while positions and the ring wrap and the ring grows. The stream is
+    /// full at its limit, and has room again when pieces are released.
+    #[test]
+    fn bytes_survive_wrapping_and_growing() {
+        let mut it = SendStream::new(1 << 13);
+        let mut pieces: Vec<(Piece, u8)> = Vec::new();
+        let mut number = 0;
+        let mut check = |it: &mut SendStream, pieces: &mut Vec<(Piece, u8)>, length: usize| {
+            number = number % 250 + 1;
+            let pushed = it.push_news(&vec![number; length]);
+            if pushed {
+                let piece = it.cut(length as u32, ALL).unwrap();
+                assert_eq!(piece.length as usize, length);
+                pieces.push((piece, number));
+            }
+            for (piece, number) in pieces {
+                assert_eq!(bytes(it, piece), vec![*number; piece.length as usize]);
+            }
+            pushed
+        };
+        assert!(it.is_empty());
+        // Positions begin 1001 bytes before they wrap; the ring has 4096 bytes at first.
+        assert!((0..4).all(|_| check(&mut it, &mut pieces, 1000)));
+        for (piece, _) in pieces.drain(..2) {
+            it.release(&piece);
+        }
+        assert!(check(&mut it, &mut pieces, 1900) && !it.is_empty());
+        assert!((0..4).all(|_| check(&mut it, &mut pieces, 1000)), "the ring has grown");
+        assert!(!check(&mut it, &mut pieces, 293));
+        assert!(check(&mut it, &mut pieces, 292), "8192 in all");
+        assert!(!check(&mut it, &mut pieces, 1));
+        it.release(&pieces.remove(0).0);
+        assert!(check(&mut it, &mut pieces, 999) && check(&mut it, &mut pieces, 1));
+        assert!(!check(&mut it, &mut pieces, 1));
+        for (piece, _) in pieces.drain(..) {
+            assert!(!it.is_empty());
+            it.release(&piece);
+        }
+        assert!(it.is_empty());
+        assert!((0..30).all(|_| {
+            let fits = check(&mut it, &mut pieces, 700);
+            it.release(&pieces.remove(0).0);
+            fits
+        }));
+    }
+
+    /// A packet's head and body lie behind its header, also where the ring wraps.
+    #[test]
+    fn packets_lie_as_one_run() {
+        for before in (900..1100).chain(3900..4096) {
+            let mut it = SendStream::new(1 << 12);
+            it.begin(0, 1 << 20);
+            assert!(it.push_news(&vec![0; before]));
+            let piece = it.cut(before as u32, ALL).unwrap();
+            it.release(&piece);
+            let words = PacketWords([1, 2, 3]).with_payload_bytes(70);
+            let body: Vec<u8> = (100..150).collect();
+            assert!(it.push_packet(words, &[7; 20], &body[..]));
+            let piece = it.cut(1000, ALL).unwrap();
+            let record = bytes(&it, &piece);
+            let (read, header) = PacketWords::parse(&record).unwrap().unwrap();
+            assert_eq!((read.0, record.len()), (words.0, header + 70));
+            assert_eq!(
+                (&record[header..header + 20], &record[header + 20..]),
+                (&[7; 20][..], &body[..])
+            );
+        }
+    }
+}
