@@ -47,6 +47,9 @@ pub struct UdpIo {
     connected: ConnectedSocket,
     address: SocketAddr,
     frame_bytes: usize,
+    /// With more bytes than this in the batch, another frame may not fit their datagram. Without a
+    /// limit if a datagram holds only one frame.
+    full_bytes: usize,
     /// The kernel cuts one long datagram into frames. False once the kernel has refused.
     segments: bool,
     batch: Batch<SocketAddr>,
@@ -85,6 +88,7 @@ impl UdpIo {
             connected: ConnectedSocket::new(),
             address,
             frame_bytes,
+            full_bytes: if 2 * frame_bytes > LONGEST { usize::MAX } else { LONGEST - frame_bytes },
             segments: true,
             batch: Batch::new(frame_bytes),
             incoming: Incoming { buffers, coalesces, ask: [1; 2], turn: 0 },
@@ -347,8 +351,10 @@ impl FrameIo for UdpIo {
 
     #[inline]
     fn room(&mut self) -> Option<&mut [u8]> {
-        // Once the kernel has taken the whole batch, the batch has room again.
-        if !self.batch.has_room() && !self.send_batch() {
+        // Frames beyond a full datagram would begin a short one. Once the kernel has taken the whole
+        // batch, the batch has room again.
+        let is_full = !self.batch.has_room() || self.batch.end() > self.full_bytes;
+        if is_full && !self.send_batch() {
             return None;
         }
         Some(self.batch.room())
