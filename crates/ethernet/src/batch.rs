@@ -43,6 +43,12 @@ impl<P: Copy> Batch<P> {
         self.frames.len() < BATCH_FRAMES && self.bytes.len() - self.end >= self.largest
     }
 
+    /// Bytes from the start of the buffer to the end of the last staged frame.
+    #[inline]
+    pub fn end(&self) -> usize {
+        self.end
+    }
+
     /// The buffer of the next frame, to be written by the caller.
     #[inline]
     pub fn room(&mut self) -> &mut [u8] {

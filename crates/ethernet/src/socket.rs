@@ -113,6 +113,17 @@ pub(crate) fn send(fd: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
     if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(sent as usize) }
 }
 
+/// Receives one datagram from a connected socket. Returns its length.
+#[inline]
+pub(crate) fn receive(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
+    // SAFETY: the kernel writes at most the length of `buffer`, which is borrowed for the call.
+    let length = unsafe {
+        let (to, room) = (buffer.as_mut_ptr().cast(), buffer.len());
+        libc::recv(fd.as_raw_fd(), to, room, libc::MSG_DONTWAIT)
+    };
+    usize::try_from(length).map_err(|_| io::Error::last_os_error())
+}
+
 /// Sends one buffer to an address that is a plain C structure of `length` bytes.
 #[inline]
 pub(crate) fn send_to<T>(

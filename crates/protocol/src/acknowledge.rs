@@ -5,13 +5,21 @@
 //! A peer that can only wait says so (FLAG_ANSWER) and is acknowledged at once, because our user
 //! may not call again for long. After several alternating turns of request and response, the
 //! acknowledgement waits for the next response instead. A frame of its own would delay that
-//! response.
+//! response. It waits for twice the time that responses took lately, and never longer than any
+//! other acknowledgement.
 
 /// Turns of request and response after which the next response is expected, too.
 const TURNS: u8 = 8;
-/// How long the acknowledgement waits for an expected response if our user calls without one, in
-/// ns.
-const ANSWER_NS: u64 = 1_000;
+/// Most turns that count.
+const MOST_TURNS: u8 = 64;
+/// A wait without a response leaves this part of the turns. So one late response among many does
+/// not end the waiting, and a second one does.
+const IN_VAIN: u8 = 8;
+/// The acknowledgement waits at least this long for an expected response if our user calls without
+/// one, in ns.
+const LEAST_ANSWER_NS: u64 = 1_000;
+/// The time of the slowest response is forgotten at this rate: a sixteenth in each turn.
+const FORGETTING: u64 = 16;
 
 #[derive(Clone, Copy)]
 pub(crate) struct Acknowledge {
@@ -24,10 +32,12 @@ pub(crate) struct Acknowledge {
     oldest_ns: u64,
     /// The peer waits for the acknowledgement.
     wanted: bool,
-    /// How often in a row data went to the peer before it asked again, and whether some went since
-    /// it last asked.
+    /// How often in a row data went to the peer in time before it asked again, and whether some
+    /// went since it last asked.
     turns: u8,
     answered: bool,
+    /// The longest time from a question to its response lately, in ns.
+    answer_ns: u64,
     /// It must go now.
     pub due: bool,
     /// It must go before any data.
@@ -49,6 +59,7 @@ impl Acknowledge {
             wanted: false,
             turns: 0,
             answered: false,
+            answer_ns: 0,
             due: false,
             is_next: false,
             lose: false,
@@ -84,7 +95,7 @@ impl Acknowledge {
     /// The peer waits for the acknowledgement of the frame that arrives in order now.
     #[inline]
     pub fn want(&mut self) {
-        self.turns = if self.answered { (self.turns + 1).min(TURNS) } else { 0 };
+        self.turns = if self.answered { (self.turns + 1).min(MOST_TURNS) } else { 0 };
         self.answered = false;
         self.wanted = true;
         self.due |= self.turns < TURNS;
@@ -96,7 +107,8 @@ impl Acknowledge {
         if self.waiting == 0 || self.due {
             u64::MAX
         } else if self.wanted {
-            self.newest_ns.saturating_add(ANSWER_NS.min(self.delay_ns))
+            let patience_ns = (2 * self.answer_ns).max(LEAST_ANSWER_NS).min(self.delay_ns);
+            self.newest_ns.saturating_add(patience_ns)
         } else {
             self.oldest_ns.saturating_add(self.delay_ns)
         }
@@ -123,10 +135,19 @@ impl Acknowledge {
     /// in ns.
     #[inline]
     pub fn went(&mut self, with_data: bool, now_ns: u64) -> u64 {
-        let held_back = if self.waiting > 0 { now_ns.saturating_sub(self.newest_ns) } else { 0 };
-        self.answered |= with_data;
-        if self.wanted && !with_data && self.turns == TURNS {
-            self.turns = 0;
+        let age_ns = now_ns.saturating_sub(self.newest_ns);
+        let held_back = if self.waiting > 0 { age_ns } else { 0 };
+        if with_data && !self.answered {
+            // A response that takes longer is not worth a wait, unless it was waited for: our user
+            // may have been without a processor.
+            let is_in_time = age_ns <= self.delay_ns;
+            self.answered = is_in_time || self.wanted && self.turns >= TURNS;
+            if is_in_time {
+                self.answer_ns = age_ns.max(self.answer_ns - self.answer_ns / FORGETTING);
+            }
+        }
+        if self.wanted && !with_data && self.turns >= TURNS {
+            self.turns /= IN_VAIN;
         }
         self.wanted = false;
         self.waiting = 0;
@@ -140,7 +161,9 @@ impl Acknowledge {
 
 #[cfg(test)]
 mod tests {
-    use super::{ANSWER_NS, Acknowledge};
+    use super::*;
+
+    const DELAY_NS: u64 = 25_000;
 
     /// The third of three frames makes the acknowledgement due. Before, it waits from the oldest
     /// frame on; it tells how long it was held back since the newest.
@@ -199,50 +222,71 @@ mod tests {
         }
     }
 
-    /// A peer that waits is acknowledged at once. After eight turns of request and response the
-    /// acknowledgement waits for the next response, but not for longer than 1 us.
-    #[test]
-    fn after_eight_turns_it_waits_for_the_response() {
-        let turn = |it: &mut Acknowledge, with_data, now_ns| {
-            it.arrived(now_ns);
-            it.want();
-            let (due, deadline_ns) = (it.due, it.deadline_ns());
-            it.went(with_data, now_ns + 5);
-            (due, deadline_ns)
-        };
-        let mut it = Acknowledge::new(30, 1 << 20);
-        for now_ns in 0..8 {
-            assert_eq!(turn(&mut it, true, now_ns), (true, u64::MAX), "turn {now_ns}");
+    /// The peer asks at `now_ns`, and our user polls every 100 ns until it answers after
+    /// `answer_ns`. Returns when a lone acknowledgement went, after the question.
+    fn turn(acknowledge: &mut Acknowledge, now_ns: u64, answer_ns: Option<u64>) -> Option<u64> {
+        acknowledge.want();
+        acknowledge.arrived(now_ns);
+        let mut alone_ns = None;
+        for age_ns in (0..=2 * DELAY_NS).step_by(100) {
+            let is_due = acknowledge.due || acknowledge.deadline_ns() <= now_ns + age_ns;
+            if is_due && alone_ns.is_none() {
+                acknowledge.went(false, now_ns + age_ns);
+                alone_ns = Some(age_ns);
+            }
+            if Some(age_ns) == answer_ns {
+                acknowledge.went(true, now_ns + age_ns);
+                break;
+            }
         }
-        assert_eq!(turn(&mut it, true, 100), (false, 100 + ANSWER_NS));
-        assert_eq!(turn(&mut it, true, 200), (false, 200 + ANSWER_NS));
-        assert_eq!(turn(&mut it, false, 300), (false, 300 + ANSWER_NS));
-        assert_eq!(turn(&mut it, true, 400), (true, u64::MAX), "the last had no response");
-        // One acknowledgement that nobody waited for ends no row of turns.
-        let mut it = Acknowledge::new(30, 50);
-        (0..8).for_each(|now_ns| assert!(turn(&mut it, true, now_ns).0));
-        it.went(false, 20);
-        it.due = true;
-        assert_eq!(turn(&mut it, true, 90), (true, u64::MAX), "it was due for another reason");
-        assert_eq!(turn(&mut it, true, 100), (false, 150), "the delay is shorter than 1 us");
-        it.arrived(200);
-        assert_eq!(it.deadline_ns(), 250, "nobody waits");
+        alone_ns
     }
 
-    /// Turns count, too, if each request is acknowledged at once and the response goes later.
+    /// After eight turns the acknowledgement rides on responses that take microseconds, without one
+    /// frame of its own, also if a response takes twice as long as those before it.
     #[test]
-    fn late_responses_make_turns() {
-        let mut it = Acknowledge::new(30, 1 << 20);
-        for turn in 0..=8 {
-            it.arrived(turn);
-            it.want();
-            assert_eq!(it.due, turn < 8, "turn {turn}");
-            it.went(false, turn);
-            it.went(true, turn);
+    fn a_response_in_time_carries_the_acknowledgement() {
+        for answer_ns in [100, 900, 3_000, 9_000, 20_000] {
+            let mut acknowledge = Acknowledge::new(16, DELAY_NS);
+            let alone = |acknowledge: &mut Acknowledge, turns: core::ops::Range<u64>| {
+                turns.filter_map(|at| turn(acknowledge, at * 100_000, Some(answer_ns))).count()
+            };
+            assert_eq!(alone(&mut acknowledge, 1..9), 8, "{answer_ns}");
+            assert_eq!(alone(&mut acknowledge, 9..100), 0, "{answer_ns}");
+            let slower_ns = (2 * answer_ns).min(DELAY_NS) - 100;
+            assert_eq!(turn(&mut acknowledge, 10_000_000, Some(slower_ns)), None, "{answer_ns}");
         }
-        // The last acknowledgement went alone, so the next requests are acknowledged at once.
-        it.arrived(9);
-        it.want();
-        assert!(it.due);
+    }
+
+    /// A response that takes longer than any acknowledgement waits is not waited for.
+    #[test]
+    fn a_late_response_is_not_waited_for() {
+        let mut acknowledge = Acknowledge::new(16, DELAY_NS);
+        for at in 1..100 {
+            assert_eq!(turn(&mut acknowledge, at * 100_000, Some(DELAY_NS + 1_000)), Some(0));
+        }
+    }
+
+    /// A question that nobody answers is acknowledged after twice the usual response, within the
+    /// delay, and the next one at once. One late response among many does not end the waiting.
+    #[test]
+    fn a_lone_message_waits_once() {
+        let mut acknowledge = Acknowledge::new(16, DELAY_NS);
+        for at in 1..100 {
+            turn(&mut acknowledge, at * 100_000, Some(3_000));
+        }
+        assert_eq!(turn(&mut acknowledge, 10_000_000, Some(15_000)), Some(6_000));
+        assert_eq!(turn(&mut acknowledge, 10_100_000, Some(3_000)), None);
+        let waits = [2, 3, 4].map(|at| turn(&mut acknowledge, 10_000_000 + at * 100_000, None));
+        assert_eq!(waits, [Some(DELAY_NS), Some(0), Some(0)]);
+    }
+
+    /// HPCL's setting acknowledges each frame at once.
+    #[test]
+    fn without_a_delay_nothing_waits() {
+        let mut acknowledge = Acknowledge::new(1, 0);
+        for at in 1..100 {
+            assert_eq!(turn(&mut acknowledge, at * 100_000, Some(100)), Some(0));
+        }
     }
 }

@@ -17,7 +17,9 @@ use bellwire_wire::frame::section::{FLAG_CONTINUES, FLAG_UNFINISHED};
 use crate::canary::planted;
 use crate::reliable::Body;
 
-/// In a frame that is not empty, a record is begun only if at least this much of it fits.
+/// In a frame that is not empty, a record is begun only if at least this much of it fits. A record
+/// that is longer than a frame is begun anyway: it is cut in any case, and frames of equal length
+/// share a datagram.
 const WORTH_BEGINNING_BYTES: u32 = 256;
 /// Positions begin shortly before they wrap, so that wrapping happens often.
 const FIRST_POSITION: u32 = u32::MAX - 1000;
@@ -152,8 +154,9 @@ impl SendStream {
                     self.stopped = true;
                     break;
                 }
-                // A record waits for the next frame, unless much of it fits here.
-                if bytes > left && left < WORTH_BEGINNING_BYTES && piece.length > 0 {
+                // A record waits for the next frame, unless much of it fits here or it is cut anyway.
+                let is_short = left < WORTH_BEGINNING_BYTES && bytes <= room;
+                if bytes > left && is_short && piece.length > 0 {
                     break;
                 }
                 self.spent = self.spent.wrapping_add(cost);
