@@ -254,6 +254,12 @@ impl Bound {
         }
     }
 
+    /// So many endpoints of the job are on this host.
+    pub fn share_host(&self, endpoints: usize) {
+        self.tx_cq.iter().chain(&self.rx_cq).for_each(|cq| cq.share_host(endpoints));
+        self.cntrs.iter().flatten().for_each(|cntr| cntr.share_host(endpoints));
+    }
+
     /// Whether the transmit queue has room for the completion of another operation.
     #[inline(always)]
     pub fn tx_has_room(&self) -> bool {

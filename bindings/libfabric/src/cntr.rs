@@ -97,6 +97,11 @@ impl Counter {
         &self.waiting
     }
 
+    /// So many endpoints of the job are on this host, as far as an endpoint of this object knows.
+    pub fn share_host(&self, endpoints: usize) {
+        self.empty_polls.share_host(endpoints);
+    }
+
     fn progress(&self) {
         let before = self.sum();
         self.all(|ep| {

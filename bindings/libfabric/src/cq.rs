@@ -144,6 +144,11 @@ impl CompletionQueue {
         &self.waiting
     }
 
+    /// So many endpoints of the job are on this host, as far as an endpoint of this object knows.
+    pub fn share_host(&self, endpoints: usize) {
+        self.empty_polls.share_host(endpoints);
+    }
+
     fn progress(&self) {
         for ep in self.endpoints.lock().iter() {
             ep.progress();
