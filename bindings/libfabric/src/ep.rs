@@ -345,11 +345,20 @@ calls! {
     ep: &ActiveEndpoint;
 
     fn bind(object: Handle, flags: u64) -> c_int {
-        let mut state = ep.lock();
-        match state.enabled {
-            true => Err(error::EOPBADSTATE),
-            false => state.bound.bind(object, flags),
+        let late = {
+            let mut state = ep.lock();
+            if !state.enabled {
+                return state.bound.bind(object, flags);
+            }
+            // The new counter learns how many endpoints are on this host.
+            state.changes = 0;
+            state.bound.bind_late(object, flags)?
+        };
+        if let Some(cntr) = late {
+            cntr.add(ep.listed());
+            cntr.waiting().add(ep.wait_fd());
         }
+        Ok(())
     }
 
     fn control(command: c_int, argument: Buffer) -> c_int {
