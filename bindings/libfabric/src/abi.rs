@@ -406,20 +406,48 @@ structures! {
 // SAFETY: `context` only goes back to the program, and `ops` is a static table.
 unsafe impl Send for Fid {}
 
+/// The words of a completion entry. The shorter formats have the first 1, 3 or 5 of them.
+pub type EntryWords = [u64; 6];
+
 impl CqEntry {
-    /// Copies its first `bytes` bytes, which are whole words.
-    ///
-    /// Copies word by word: most words were stored just now, and wider loads would defeat store
-    /// forwarding. Volatile, because the compiler would widen the loads.
-    ///
-    /// # Safety
-    /// `to` has room for `bytes` bytes.
+    /// The words of an entry that is not in memory yet.
     #[inline(always)]
-    pub unsafe fn copy_to(&self, to: *mut u64, bytes: usize) {
+    pub fn words(self) -> EntryWords {
+        let CqEntry { context, flags, len, buf, data, tag } = self;
+        [context as u64, flags, len as u64, buf as u64, data, tag]
+    }
+
+    /// The words of an entry in memory.
+    ///
+    /// Most of them were stored just now, and wider loads would defeat store forwarding. Volatile,
+    /// because the compiler would widen the loads.
+    #[inline(always)]
+    pub fn read_words(&self) -> EntryWords {
         let from = (&raw const *self).cast::<u64>();
-        for word in 0..bytes / 8 {
-            // SAFETY: an entry is six words, and `to` has room by the promise of the caller.
-            unsafe { to.add(word).write(from.add(word).read_volatile()) }
+        // SAFETY: an entry is six words.
+        std::array::from_fn(|word| unsafe { from.add(word).read_volatile() })
+    }
+}
+
+/// Writes an entry of `bytes` bytes, the length of a format.
+///
+/// # Safety
+/// `to` has room for `bytes` bytes.
+#[inline(always)]
+pub unsafe fn write_entry(to: *mut u64, words: EntryWords, bytes: usize) {
+    // SAFETY: `to` has room for the words of the format by the promise of the caller.
+    unsafe {
+        to.write(words[0]);
+        if bytes > 8 {
+            to.add(1).write(words[1]);
+            to.add(2).write(words[2]);
+        }
+        if bytes > 24 {
+            to.add(3).write(words[3]);
+            to.add(4).write(words[4]);
+        }
+        if bytes > 40 {
+            to.add(5).write(words[5]);
         }
     }
 }

@@ -15,7 +15,9 @@ use crate::reference::{Listed, Ref, Use};
 use crate::shared::{SharedReceiveContext, SharedTransmitContext};
 use crate::wait::Waiting;
 use bellwire::Status;
-use bellwire_tagged::{CompletionKind, ConnectionEvent, Outcome, Sink, TaggedCompletion};
+use bellwire_tagged::{
+    CompletionKind, ConnectionEvent, MemoryAccess, Outcome, Sink, TaggedCompletion,
+};
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
@@ -64,7 +66,6 @@ const RECEIVES: usize = 1;
 const WRITES: usize = 2;
 const READS: usize = 3;
 const REMOTE_WRITES: usize = 4;
-const REMOTE_READS: usize = 5;
 
 /// In a token's note: a completion is wanted. The other bits are the completion's flags; libfabric
 /// has no flag of this value.
@@ -197,6 +198,24 @@ impl Bound {
         Ok(())
     }
 
+    /// `fi_ep_bind` of an endpoint that is enabled: counters and shared transmit contexts. Returns
+    /// the counter that has to list the endpoint. `EOPBADSTATE`: another object. `EINVAL`: there is
+    /// a counter already.
+    pub fn bind_late(&mut self, object: Handle, flags: u64) -> Result<Option<Ref<Counter>>> {
+        let Some(cntr) = object.object::<Counter>() else {
+            // The context is not kept open: Sandia OpenSHMEM closes it before such an endpoint.
+            return object
+                .object::<SharedTransmitContext>()
+                .map(|_| None)
+                .ok_or(error::EOPBADSTATE);
+        };
+        if self.counters_of(flags).any(|place| place.is_some()) {
+            return Err(error::EINVAL);
+        }
+        self.bind(object, flags)?;
+        Ok(self.counters_of(flags).next().map(|_| Ref::to(cntr)))
+    }
+
     /// `FI_GETOPSFLAG`: replaces the flags that name a direction by its flags. `EINVAL`: null.
     pub fn get_flags(&self, place: Buffer) -> Result {
         let transmits = read_flags(place)? & flag::SEND != 0;
@@ -234,14 +253,16 @@ impl Bound {
     }
 
     fn bind_cntr(&mut self, cntr: &Counter, flags: u64) {
+        self.counters_of(flags).for_each(|place| *place = Some(Ref::to(cntr)));
+    }
+
+    /// The places of the counters that these flags bind.
+    fn counters_of(&mut self, flags: u64) -> impl Iterator<Item = &mut Option<Ref<Counter>>> {
         // Without FI_RMA_EVENT, a counter of accesses by peers counts nothing; MPICH binds one all
         // the same.
-        let places = self.cntrs.iter_mut().zip(COUNTED).enumerate();
-        for (at, (place, which)) in places {
-            if flags & which != 0 && (self.rma_events || at < REMOTE_WRITES) {
-                *place = Some(Ref::to(cntr));
-            }
-        }
+        let counted = if self.rma_events { COUNTED.len() } else { REMOTE_WRITES };
+        let places = self.cntrs[..counted].iter_mut().zip(COUNTED);
+        places.filter(move |(_, which)| flags & which != 0).map(|(place, _)| place)
     }
 
     /// The counter of our own operations with such a note.
@@ -252,6 +273,12 @@ impl Bound {
             flag::WRITE => self.cntrs[WRITES].as_deref(),
             _ => self.cntrs[READS].as_deref(),
         }
+    }
+
+    /// So many endpoints of the job are on this host.
+    pub fn share_host(&self, endpoints: usize) {
+        self.tx_cq.iter().chain(&self.rx_cq).for_each(|cq| cq.share_host(endpoints));
+        self.cntrs.iter().flatten().for_each(|cntr| cntr.share_host(endpoints));
     }
 
     /// Whether the transmit queue has room for the completion of another operation.
@@ -348,12 +375,11 @@ fn entry_of(done: &TaggedCompletion, flags: u64) -> CqEntry {
 }
 
 impl Sink for Bound {
-    fn memory_accessed(&mut self, key: u64, read: bool) {
-        if let Some(cntr) = &self.cntrs[if read { REMOTE_READS } else { REMOTE_WRITES }] {
-            cntr.count(true);
-        }
+    fn memory_accessed(&mut self, key: u64, access: MemoryAccess) {
+        let [.., writes, reads] = &self.cntrs;
+        Counter::count_access(access, writes.as_deref(), reads.as_deref());
         if let Some(region) = self.regions.get(&key) {
-            region.count(read);
+            region.count(access);
         }
     }
 

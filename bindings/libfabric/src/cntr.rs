@@ -8,6 +8,7 @@ use crate::object::{self, CLOSED_CNTR, Close, Handle, Opened, close, object};
 use crate::pointer::{Buffer, Out};
 use crate::reference::{Listed, Ref};
 use crate::wait::{EmptyPolls, Timeout, Waiting};
+use bellwire_tagged::MemoryAccess;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -79,6 +80,17 @@ impl Counter {
         }
     }
 
+    /// Counts a peer's access to memory, by the counters of writes and of reads.
+    // A fetching atomic is a read: fi_cntr(3). Programs rely on it as a write, too (OpenSHMEM waits
+    // for one by a counter of FI_REMOTE_WRITE), and other providers count it as such.
+    pub fn count_access(access: MemoryAccess, writes: Option<&Counter>, reads: Option<&Counter>) {
+        let writes = writes.filter(|_| access != MemoryAccess::Read);
+        let reads = reads.filter(|_| access != MemoryAccess::Written);
+        let is_other = |reads: &&Counter| writes.is_none_or(|one| !std::ptr::eq(one, *reads));
+        // One access counts once, also with one counter for both.
+        writes.into_iter().chain(reads.filter(is_other)).for_each(|cntr| cntr.count(true));
+    }
+
     /// Adds an endpoint that it counts for; reading the counter drives it.
     pub fn add(&self, ep: Listed<ActiveEndpoint>) {
         let mut endpoints = self.endpoints.lock();
@@ -95,6 +107,11 @@ impl Counter {
     /// The object that sleepers wait for.
     pub fn waiting(&self) -> &Waiting {
         &self.waiting
+    }
+
+    /// So many endpoints of the job are on this host, as far as an endpoint of this object knows.
+    pub fn share_host(&self, endpoints: usize) {
+        self.empty_polls.share_host(endpoints);
     }
 
     fn progress(&self) {

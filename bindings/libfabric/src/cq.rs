@@ -2,6 +2,7 @@
 
 use crate::abi::{
     CqAttr, CqEntry, CqErrEntry, Fid, FidCq, Ops, calls, class, enosys, error, ops, value,
+    write_entry,
 };
 use crate::domain::Domain;
 use crate::entries::Entries;
@@ -47,6 +48,12 @@ struct Queue {
     /// Entries taken so far.
     taken: u64,
     size: usize,
+    /// The free places of a call that makes progress; no entry and no error is before them.
+    reader: Places,
+    /// How many of its places are filled.
+    handed: usize,
+    /// Whether there is such a call, perhaps without free places.
+    is_read: bool,
 }
 
 static FID: Ops<6> = ops![close::<CompletionQueue>, enosys, control];
@@ -82,6 +89,9 @@ pub extern "C" fn open(
             errors: VecDeque::new(),
             taken: 0,
             size: attr.size,
+            reader: Places::NONE,
+            handed: 0,
+            is_read: false,
         };
         let cq = Opened::new(CompletionQueue {
             fid: FidCq { fid, ops: &CQ },
@@ -103,7 +113,14 @@ impl CompletionQueue {
     /// Adds a completion, and its source.
     #[inline(always)]
     pub fn push(&self, entry: CqEntry, source: u64) {
-        self.queue.lock().entries.push(entry, source);
+        {
+            let mut queue = self.queue.lock();
+            if queue.reader.count > 0 {
+                queue.hand_over(entry, source, self.entry_bytes);
+            } else {
+                queue.entries.push(entry, source);
+            }
+        }
         if self.waiting.is_possible() {
             self.waiting.wake_sleeper();
         }
@@ -115,6 +132,8 @@ impl CompletionQueue {
             let mut queue = self.queue.lock();
             let place = queue.taken + queue.entries.len() as u64;
             queue.errors.push_back((place, error));
+            // What comes now is behind the error.
+            queue.reader.count = 0;
         }
         self.waiting.wake_sleeper();
     }
@@ -144,6 +163,11 @@ impl CompletionQueue {
         &self.waiting
     }
 
+    /// So many endpoints of the job are on this host, as far as an endpoint of this object knows.
+    pub fn share_host(&self, endpoints: usize) {
+        self.empty_polls.share_host(endpoints);
+    }
+
     fn progress(&self) {
         for ep in self.endpoints.lock().iter() {
             ep.progress();
@@ -171,9 +195,22 @@ impl CompletionQueue {
         }
         let mut queue = self.queue.lock();
         if queue.is_empty() || places.count == 0 {
+            // Of several threads, only one gets entries straight from progress.
+            let reads = !queue.is_read;
+            if reads {
+                (queue.reader, queue.is_read) = (places, true);
+            }
             drop(queue);
             self.progress();
             queue = self.queue.lock();
+            if reads {
+                (queue.reader, queue.is_read) = (Places::NONE, false);
+                let handed = std::mem::take(&mut queue.handed);
+                if handed > 0 {
+                    self.empty_polls.found();
+                    return Ok(handed);
+                }
+            }
             if queue.is_empty() || places.count == 0 {
                 // Progress may yield the processor, so release the lock.
                 drop(queue);
@@ -217,7 +254,31 @@ struct Places {
     sources: Array<u64>,
 }
 
+// SAFETY: addresses; `give` and `hand_over` say when they are followed.
+unsafe impl Send for Places {}
+
+impl Places {
+    const NONE: Places = Places { entries: Buffer::NULL, count: 0, sources: Array::NULL };
+}
+
 impl Queue {
+    /// Gives an entry straight to the call that makes progress. It must have a free place.
+    #[inline(always)]
+    fn hand_over(&mut self, entry: CqEntry, source: u64, entry_bytes: usize) {
+        let into = self.reader.entries.pointer().cast::<u64>();
+        // SAFETY: the call has not returned, because it removes `reader` before. `entries` has room
+        // for `count` more entries of the format: fi_cq(3).
+        unsafe {
+            let place = into.byte_add(self.handed * entry_bytes);
+            write_entry(place, entry.words(), entry_bytes);
+        }
+        // SAFETY: likewise; `sources` is null, or has room for as many.
+        unsafe { self.reader.sources.write(self.handed, source) };
+        self.handed += 1;
+        self.reader.count -= 1;
+        self.taken += 1;
+    }
+
     /// Gives out entries, or reports that an error comes first.
     #[inline(always)]
     fn give(&mut self, places: Places, entry_bytes: usize) -> Result<usize> {
@@ -231,16 +292,18 @@ impl Queue {
         }
         let count = count.min(self.entries.len());
         let mut into = places.entries.pointer().cast::<u64>();
-        for taken in 0..count {
+        let mut taken = 0;
+        while taken < count {
             let (entry, source) = self.entries.first();
             // SAFETY: `entries` has room for `count` entries of the format: fi_cq(3).
             into = unsafe {
-                entry.copy_to(into, entry_bytes);
+                write_entry(into, entry.read_words(), entry_bytes);
                 into.byte_add(entry_bytes)
             };
             // SAFETY: `sources` is null, or has room for `count` of them: fi_cq(3).
             unsafe { places.sources.write(taken, *source) };
             self.entries.pass();
+            taken += 1;
         }
         self.taken += count as u64;
         Ok(count)

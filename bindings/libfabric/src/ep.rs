@@ -14,7 +14,7 @@ use crate::passive::{self, Origin};
 use crate::pointer::{Buffer, Out, write_bytes};
 use crate::reference::{Listed, Ref};
 use crate::{atomic, receive, rma, transmit};
-use bellwire::{Device, Error};
+use bellwire::{Device, Error, FunctionAddress};
 use bellwire_tagged::{CONNECTION_BYTES, Endpoint, OPERAND_BYTES, Options, Peer};
 use std::ffi::{c_int, c_void};
 use std::net::SocketAddrV4;
@@ -302,8 +302,11 @@ impl State {
         self.changes = av.changes();
         peers.clear();
         bound.sources.clear();
+        let own = endpoint.address();
+        let mut on_host = 1;
         for (number, address) in av.entries().iter().enumerate() {
-            let peer = address.map(|address| endpoint.peer(address::function_at(address)));
+            let address = address.map(address::function_at);
+            let peer = address.map(|address| endpoint.peer(address));
             peers.push(peer);
             if let Some(Peer(at)) = peer {
                 let at = at as usize;
@@ -313,9 +316,12 @@ impl State {
                 // Of equal addresses, the first one counts.
                 if bound.sources[at] == value::ADDRESS_UNKNOWN {
                     bound.sources[at] = number as u64;
+                    let is_near = |at: FunctionAddress| at.node == own.node && at != own;
+                    on_host += usize::from(address.is_some_and(is_near));
                 }
             }
         }
+        bound.share_host(on_host);
     }
 }
 
@@ -339,11 +345,20 @@ calls! {
     ep: &ActiveEndpoint;
 
     fn bind(object: Handle, flags: u64) -> c_int {
-        let mut state = ep.lock();
-        match state.enabled {
-            true => Err(error::EOPBADSTATE),
-            false => state.bound.bind(object, flags),
+        let late = {
+            let mut state = ep.lock();
+            if !state.enabled {
+                return state.bound.bind(object, flags);
+            }
+            // The new counter learns how many endpoints are on this host.
+            state.changes = 0;
+            state.bound.bind_late(object, flags)?
+        };
+        if let Some(cntr) = late {
+            cntr.add(ep.listed());
+            cntr.waiting().add(ep.wait_fd());
         }
+        Ok(())
     }
 
     fn control(command: c_int, argument: Buffer) -> c_int {

@@ -13,7 +13,7 @@ use crate::object::{self, CLOSED_MR, Close, Handle, Opened, close, object};
 use crate::pointer::{Array, Buffer, Out};
 use crate::reference::{AtomicRef, Listed, Ref};
 use bellwire::Rights;
-use bellwire_tagged::{PostError, Span};
+use bellwire_tagged::{MemoryAccess, PostError, Span};
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 
@@ -97,11 +97,9 @@ impl MemoryRegion {
         state.bound.remove_region(self.fid.key);
     }
 
-    /// Counts a peer's write or read.
-    pub fn count(&self, read: bool) {
-        if let Some(cntr) = if read { &self.reads } else { &self.writes }.get() {
-            cntr.count(true);
-        }
+    /// Counts a peer's access.
+    pub fn count(&self, access: MemoryAccess) {
+        Counter::count_access(access, self.writes.get(), self.reads.get());
     }
 }
 

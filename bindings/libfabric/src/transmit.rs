@@ -74,11 +74,12 @@ impl State {
         let kind = if tag.is_some() { flag::TAGGED } else { flag::MSG } | flag::SEND;
         let note = if wanted { kind | WANTED } else { kind };
         let token = Token { context: context as u64, note };
-        let message = TaggedMessage { to, tag, data, body, token, mode };
-        let mut sent = self.endpoint.send(message);
+        // Not one variable for both: it would go through memory.
+        let message = || TaggedMessage { to, tag, data, body, token, mode };
+        let mut sent = self.endpoint.send(message());
         if self.bound.datagrams && matches!(sent, Err(PostError::Lost(_))) {
             // The link was lost, which datagrams allow: try once more.
-            sent = self.endpoint.send(message);
+            sent = self.endpoint.send(message());
         }
         match sent {
             Ok(SendStatus::Pending) if mode != SendMode::Inject => Ok(()),

@@ -13,12 +13,14 @@ use std::ffi::c_int;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// Empty polls before the first yield: with more processes than cores, the awaited peer needs the
-/// processor.
-const POLLS_BEFORE_YIELD: u32 = 4000;
+/// Empty polls before the first yield.
+const PATIENCE: u32 = 4000;
+/// The same, with more endpoints than processors: the awaited peer needs the processor.
+const CROWDED_PATIENCE: u32 = 16;
 /// Empty polls between later yields.
 const YIELD_EVERY: u32 = 16;
 /// How long a wait polls before it sleeps.
@@ -26,27 +28,56 @@ const SPIN: Duration = Duration::from_micros(50);
 /// Longest sleep in milliseconds, so that periodic work runs.
 const NAP_MS: c_int = 100;
 
-/// Counts empty polls. It is outside the lock: a thread that yields with the lock held would block
-/// other threads. Relaxed: a lost count only delays a yield.
-#[derive(Default)]
-pub struct EmptyPolls(AtomicU32);
+/// Counts empty polls, and yields the processor when there are many. It is outside the lock: a
+/// thread that yields with the lock held would block other threads. Relaxed: a lost count only
+/// delays a yield.
+pub struct EmptyPolls {
+    polls: AtomicU32,
+    patience: AtomicU32,
+}
+
+impl Default for EmptyPolls {
+    fn default() -> Self {
+        EmptyPolls { polls: AtomicU32::new(0), patience: AtomicU32::new(PATIENCE) }
+    }
+}
 
 impl EmptyPolls {
     /// A poll found something.
     #[inline(always)]
     pub fn found(&self) {
-        self.0.store(0, Ordering::Relaxed);
+        self.polls.store(0, Ordering::Relaxed);
     }
 
     /// A poll found nothing.
     #[inline]
     pub fn nothing(&self) {
-        let polls = self.0.load(Ordering::Relaxed).wrapping_add(1);
-        self.0.store(polls, Ordering::Relaxed);
-        if polls >= POLLS_BEFORE_YIELD && polls.is_multiple_of(YIELD_EVERY) {
+        let polls = self.polls.load(Ordering::Relaxed).wrapping_add(1);
+        self.polls.store(polls, Ordering::Relaxed);
+        let patience = self.patience.load(Ordering::Relaxed);
+        if polls >= patience && polls.is_multiple_of(YIELD_EVERY) {
             std::thread::yield_now();
         }
     }
+
+    /// `endpoints` of this host belong to the program's job, as far as is known. From now on polls
+    /// yield early if that is more than the host has processors.
+    pub fn share_host(&self, endpoints: usize) {
+        if endpoints > processors() {
+            self.patience.store(CROWDED_PATIENCE, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The number of the host's processors. Not only of those that this process may use: a launcher
+/// often binds each rank to a processor of its own.
+fn processors() -> usize {
+    static PROCESSORS: OnceLock<usize> = OnceLock::new();
+    *PROCESSORS.get_or_init(|| {
+        // SAFETY: sysconf(3) takes any number.
+        let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+        usize::try_from(online).unwrap_or(usize::MAX)
+    })
 }
 
 /// The remaining time of a wait.
@@ -252,4 +283,22 @@ impl<'a> Waitable<'a> {
 unsafe fn owned(fd: c_int) -> Result<OwnedFd> {
     // SAFETY: the caller's promise: nobody else has `fd`.
     (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd) }).ok_or(Errno::new(libc::EMFILE))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Polls yield early only with more endpoints than processors.
+    #[test]
+    fn a_crowded_host_is_noticed() {
+        let polls = EmptyPolls::default();
+        for (endpoints, patience) in
+            [(processors(), PATIENCE), (processors() + 1, CROWDED_PATIENCE)]
+        {
+            polls.share_host(endpoints);
+            assert_eq!(polls.patience.load(Ordering::Relaxed), patience);
+        }
+        assert!(processors() < 1 << 20, "the system knows their number");
+    }
 }

@@ -114,6 +114,17 @@ pub enum ConnectionEvent<'a> {
     Disconnected,
 }
 
+/// What a peer did to memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MemoryAccess {
+    /// It got bytes.
+    Read,
+    /// It put bytes, or changed numbers.
+    Written,
+    /// It changed numbers, and got their previous values.
+    Exchanged,
+}
+
 /// Receives completions and events.
 ///
 /// A closure that takes completions is one, and ignores events.
@@ -121,9 +132,9 @@ pub trait Sink {
     /// An operation has completed.
     fn completed(&mut self, completion: TaggedCompletion);
 
-    /// A peer has written, changed or read the memory that we call `key`. Reported to endpoints
-    /// that [monitor](crate::Endpoint::monitor) them.
-    fn memory_accessed(&mut self, _key: u64, _read: bool) {}
+    /// A peer has read or written the memory that we call `key`, or both in one atomic operation.
+    /// Reported to endpoints that [monitor](crate::Endpoint::monitor) them.
+    fn memory_accessed(&mut self, _key: u64, _access: MemoryAccess) {}
 
     /// An event of a connection, for endpoints that have one.
     fn connection(&mut self, _event: ConnectionEvent<'_>) {}

@@ -157,7 +157,7 @@ impl Endpoint {
     /// # Errors
     /// [`PostError::Again`] without room; nothing was done then. [`PostError::Lost`] after others
     /// were lost.
-    #[inline]
+    #[inline(always)]
     pub fn send(&mut self, message: TaggedMessage<'_>) -> Result<SendStatus, PostError> {
         self.sends.send(&mut self.transport, message)
     }

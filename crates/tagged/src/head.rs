@@ -103,11 +103,35 @@ impl Head {
         low | u64::from(self.incarnation) << 16 | u64::from(self.credit) << 32
     }
 
+    /// Whether the word is the head of a whole eager message without other words.
+    #[inline(always)]
+    pub(crate) fn is_plain(word: u64) -> bool {
+        word as u16 & !(u16::from(TAGGED) << 8) == Kind::Eager as u16
+    }
+
+    /// Whether the message is for receives with tags.
+    #[inline(always)]
+    pub(crate) fn is_tagged(word: u64) -> bool {
+        (word >> 8) as u8 & TAGGED != 0
+    }
+
+    /// The incarnation in a word.
+    #[inline(always)]
+    pub(crate) fn incarnation_of(word: u64) -> u16 {
+        (word >> 16) as u16
+    }
+
+    /// The credit in a word.
+    #[inline(always)]
+    pub(crate) fn credit_of(word: u64) -> u32 {
+        (word >> 32) as u32
+    }
+
     /// `None`: the kind is unknown.
     #[inline]
     pub(crate) fn from_word(word: u64) -> Option<Head> {
         let kind = Kind::from_number(word as u8)?;
-        let (incarnation, credit) = ((word >> 16) as u16, (word >> 32) as u32);
+        let (incarnation, credit) = (Head::incarnation_of(word), Head::credit_of(word));
         Some(Head { kind, flags: (word >> 8) as u8, incarnation, credit })
     }
 }
@@ -172,6 +196,11 @@ mod tests {
         for &kind in Kind::ALL {
             let head = Head { kind, flags: 0x83, incarnation: 0xabcd, credit: 0x8765_4321 };
             assert_eq!(Head::from_word(head.to_word()), Some(head));
+            for flags in 0..=u8::MAX {
+                let word = Head { flags, ..head }.to_word();
+                assert_eq!(Head::is_plain(word), kind == Kind::Eager && flags & !TAGGED == 0);
+                assert_eq!(Head::is_tagged(word), flags & TAGGED != 0);
+            }
         }
         assert_eq!((Head::from_word(0), Head::from_word(15)), (None, None));
         assert_eq!(Reader(&[0; 7]).word(), None);

@@ -3,13 +3,13 @@
 //! This is the common case: the message, or its first segment, matches a posted receive when it
 //! comes. All other messages go through a buffer of the endpoint (`endpoint.rs`).
 
-use crate::completion::{Outcome, Peer, Sink, Token};
+use crate::completion::{CompletionKind, Outcome, Peer, Sink, TaggedCompletion, Token};
 use crate::connection::PeerMode;
 use crate::control::Control;
 use crate::envelope::Envelope;
 use crate::head::{Head, Kind, SEGMENTED};
 use crate::matching::{Matched, Matching};
-use crate::peers::Peers;
+use crate::peers::{PeerState, Peers};
 use crate::segments::{Destination, Incoming};
 use crate::transport::{Outbox, PacketSink};
 use bellwire_ring::memory::View;
@@ -62,7 +62,78 @@ impl<S: Sink> InPlace<'_, S> {
         tag: u64,
         mut bytes: View<'_>,
     ) -> Option<()> {
-        let head = Head::from_word(take_word(&mut bytes)?)?;
+        let word = take_word(&mut bytes)?;
+        if Head::is_plain(word) {
+            return self.take_plain(peers, outbox, peer, (word, tag), bytes);
+        }
+        self.take_other(peers, outbox, peer, (word, tag), bytes)
+    }
+
+    /// A whole message of which the head and the tag say all.
+    // It keeps no structures: each would go through memory.
+    #[inline(always)]
+    fn take_plain(
+        &mut self,
+        peers: &mut Peers,
+        outbox: &mut Outbox,
+        peer: Peer,
+        (word, tag): (u64, u64),
+        bytes: View<'_>,
+    ) -> Option<()> {
+        let state = &mut peers[peer];
+        let (incarnation, credit) = (Head::incarnation_of(word), Head::credit_of(word));
+        if !state.has_incarnation(incarnation)
+            || !self.mode.admits(peer, Kind::Eager)
+            || state.incoming().is_some()
+        {
+            return None;
+        }
+        // The receive stays in the queue until its message is there, so that it is never moved.
+        let tagged = Head::is_tagged(word);
+        let posted = self.matching.posted(tagged);
+        let at = posted.find(|posted| posted.accepts(tag, peer))?;
+        let receive = posted.at(at);
+        let (into, token) = (receive.single()?, receive.token);
+        let (address, room) = (into.address(), into.len());
+        into.write_at(0, bytes);
+        posted.remove(at);
+        state.update_credit(credit);
+        if state.count_consumed(PeerState::units(bytes.len())) {
+            outbox.push(peer, Control::Credit);
+        }
+        let (kind, length) = (CompletionKind::Received, bytes.len());
+        let (peer, tag) = (Some(peer), tagged.then_some(tag));
+        if length > room {
+            let done = TaggedCompletion { peer, tag, address, ..truncated(token, length, room) };
+            self.sink.completed(done);
+        } else {
+            let (outcome, data, overflow) = (Outcome::Success, None, 0);
+            self.sink.completed(TaggedCompletion {
+                token,
+                kind,
+                outcome,
+                peer,
+                tag,
+                data,
+                length,
+                overflow,
+                address,
+            });
+        }
+        Some(())
+    }
+
+    /// Any other packet.
+    #[inline(never)]
+    fn take_other(
+        &mut self,
+        peers: &mut Peers,
+        outbox: &mut Outbox,
+        peer: Peer,
+        (word, tag): (u64, u64),
+        mut bytes: View<'_>,
+    ) -> Option<()> {
+        let head = Head::from_word(word)?;
         let state = &mut peers[peer];
         if !state.has_incarnation(head.incarnation) || !self.mode.admits(peer, head.kind) {
             return None;
@@ -81,13 +152,13 @@ impl<S: Sink> InPlace<'_, S> {
         envelope.length = bytes.len();
         // The receive stays in the queue until its message is there, so that it is never moved.
         let posted = self.matching.posted(envelope.tagged);
-        let at = posted.find(|posted| posted.accepts(&envelope))?;
+        let at = posted.find(|posted| posted.accepts(envelope.tag, peer))?;
         let receive = posted.at(at);
         let (into, token) = (receive.single()?, receive.token);
         into.write_at(0, bytes);
         let (length, address) = (bytes.len().min(into.len()), into.address());
-        drop(posted.take(at));
-        state.update_credit(&head);
+        posted.remove(at);
+        state.update_credit(head.credit);
         let receipt = state.consume(&envelope);
         self.complete(outbox, &envelope, receipt, token, length, address);
         Some(())
@@ -106,11 +177,11 @@ impl<S: Sink> InPlace<'_, S> {
             return None;
         }
         let posted = self.matching.posted(envelope.tagged);
-        let at = posted.find(|posted| posted.accepts(&envelope))?;
+        let at = posted.find(|posted| posted.accepts(envelope.tag, envelope.peer))?;
         posted.at(at).single()?;
         let matched = posted.take(at).into_matched();
         matched.into.write_at(0, bytes);
-        peers[envelope.peer].update_credit(head);
+        peers[envelope.peer].update_credit(head.credit);
         let destination = Destination::Receive(matched);
         peers.begin_incoming(Incoming::new(envelope, bytes.len(), destination));
         Some(())
@@ -140,7 +211,7 @@ impl<S: Sink> InPlace<'_, S> {
         let (envelope, token) = (incoming.envelope, *token);
         let (length, address) = (envelope.length.min(into.len()), into.address());
         let is_whole = incoming.advance(bytes.len());
-        peers[peer].update_credit(head);
+        peers[peer].update_credit(head.credit);
         if is_whole {
             peers.end_incoming(peer);
             let receipt = peers[peer].consume(&envelope);
@@ -150,7 +221,6 @@ impl<S: Sink> InPlace<'_, S> {
     }
 
     /// The message is in place. Its sender's notification waits until the poll is over.
-    #[inline(always)]
     fn complete(
         &mut self,
         outbox: &mut Outbox,
@@ -165,6 +235,13 @@ impl<S: Sink> InPlace<'_, S> {
         }
         self.sink.completed(envelope.received(token, length, address, Outcome::Success));
     }
+}
+
+/// The completion of a receive that has less room than its message has bytes.
+#[cold]
+fn truncated(token: Token, length: usize, room: usize) -> TaggedCompletion {
+    let done = TaggedCompletion::new(token, CompletionKind::Received, Outcome::Truncated);
+    TaggedCompletion { length: room, overflow: length - room, ..done }
 }
 
 /// The next word of a message, read once.

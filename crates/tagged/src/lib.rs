@@ -92,8 +92,8 @@ mod transport;
 
 pub use atomic::{AtomicOp, AtomicRequest, Datatype, OPERAND_BYTES};
 pub use completion::{
-    CompletionKind, ConnectionEvent, ConnectionRequest, Outcome, Peer, PostError, Sink,
-    TaggedCompletion, Token,
+    CompletionKind, ConnectionEvent, ConnectionRequest, MemoryAccess, Outcome, Peer, PostError,
+    Sink, TaggedCompletion, Token,
 };
 pub use connection::CONNECTION_BYTES;
 pub use endpoint::{Endpoint, Options};

@@ -127,10 +127,10 @@ impl Posted {
         Matched { into, token: self.token, multi_receive: None }
     }
 
-    #[inline]
-    pub(crate) fn accepts(&self, envelope: &Envelope) -> bool {
-        (self.tag ^ envelope.tag) & !self.ignore == 0
-            && self.source.is_none_or(|source| source == envelope.peer)
+    /// Whether it accepts a message with this tag of this peer.
+    #[inline(always)]
+    pub(crate) fn accepts(&self, tag: u64, peer: Peer) -> bool {
+        (self.tag ^ tag) & !self.ignore == 0 && self.source.is_none_or(|source| source == peer)
     }
 }
 

@@ -146,6 +146,12 @@ impl Spans {
         self.spans().first().map_or(0, Span::address)
     }
 
+    /// The only span.
+    #[inline(always)]
+    pub(crate) fn as_one(&self) -> Option<&Span> {
+        self.more.is_none().then_some(&self.one)
+    }
+
     #[inline]
     pub(crate) fn spans(&self) -> &[Span] {
         match &self.more {

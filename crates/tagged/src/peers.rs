@@ -192,16 +192,16 @@ impl PeerState {
         if !self.has_incarnation(head.incarnation) && self.replaces(head.incarnation) {
             return false;
         }
-        self.update_credit(head);
+        self.update_credit(head.credit);
         true
     }
 
     /// Learns the credit of an endpoint that we know already.
     #[inline(always)]
-    pub(crate) fn update_credit(&mut self, head: &Head) {
+    pub(crate) fn update_credit(&mut self, credit: u32) {
         // Credit never exceeds what was sent, whatever a peer says.
-        if head.credit.wrapping_sub(self.returned) <= self.sent.wrapping_sub(self.returned) {
-            self.returned = head.credit;
+        if credit.wrapping_sub(self.returned) <= self.sent.wrapping_sub(self.returned) {
+            self.returned = credit;
         }
     }
 

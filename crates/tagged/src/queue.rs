@@ -79,7 +79,14 @@ impl<T> Queue<T> {
         value
     }
 
-    #[inline]
+    /// Drops the entry at a place, where it is.
+    #[inline(always)]
+    pub(crate) fn remove(&mut self, at: u32) {
+        self.slots[at as usize].value = None;
+        self.unlink(at);
+    }
+
+    #[inline(always)]
     fn unlink(&mut self, at: u32) {
         let slot = &mut self.slots[at as usize];
         let (previous, next) = (slot.previous, slot.next);

@@ -326,7 +326,7 @@ impl Receives {
         sink: &mut impl Sink,
     ) -> Option<Matched> {
         let posted = self.matching.posted(envelope.tagged);
-        let Some(at) = posted.find(|posted| posted.accepts(envelope)) else {
+        let Some(at) = posted.find(|posted| posted.accepts(envelope.tag, envelope.peer)) else {
             return self.match_posted_shared(transport, envelope, sink);
         };
         let Target::MultiReceive(number) = posted.at(at).target else {

@@ -98,8 +98,23 @@ impl Sends {
         Sends { pending: Slots::from(first), unsent: VecDeque::new(), max_pending }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn send(
+        &mut self,
+        transport: &mut Transport,
+        message: TaggedMessage<'_>,
+    ) -> Result<SendStatus, PostError> {
+        let is_plain = message.data.is_none() && message.mode != SendMode::Delivery;
+        if let Some(body) = message.body.as_one().filter(|_| is_plain)
+            && let Some(sent) = transport.send_plain(message.to, message.tag, body)
+        {
+            return sent.map(|()| SendStatus::Complete).map_err(PostError::from);
+        }
+        self.send_other(transport, message)
+    }
+
+    #[inline(never)]
+    fn send_other(
         &mut self,
         transport: &mut Transport,
         message: TaggedMessage<'_>,
@@ -125,7 +140,6 @@ impl Sends {
     }
 
     /// Sends a whole message in one packet, or its first segment of `length` bytes.
-    #[inline(always)]
     fn send_eager(
         &mut self,
         transport: &mut Transport,

@@ -71,7 +71,7 @@ impl SharedReceives {
     /// Removes the oldest receive that accepts a message.
     pub(crate) fn take_posted(&self, envelope: &Envelope) -> Option<Matched> {
         let posted = &mut self.posted()[usize::from(envelope.tagged)];
-        let at = posted.find(|posted| posted.accepts(envelope))?;
+        let at = posted.find(|posted| posted.accepts(envelope.tag, envelope.peer))?;
         Some(posted.take(at).into_matched())
     }
 
@@ -87,8 +87,8 @@ impl SharedReceives {
         }
         let posted = &mut self.posted()[usize::from(tagged)];
         let accepting = |message: &Unexpected| {
-            let is_free = message.claimed.is_none();
-            posted.find(|posted| is_free && posted.accepts(&message.envelope))
+            let (is_free, envelope) = (message.claimed.is_none(), &message.envelope);
+            posted.find(|posted| is_free && posted.accepts(envelope.tag, envelope.peer))
         };
         let at = unexpected.find(|message| accepting(message).is_some())?;
         let message = unexpected.take(at);

@@ -1,7 +1,9 @@
 //! Remote memory access: the side of the memory's owner.
 
 use crate::atomic::{AtomicOp, AtomicRequest, bits_of};
-use crate::completion::{CompletionKind, Outcome, Peer, PostError, Sink, TaggedCompletion, Token};
+use crate::completion::{
+    CompletionKind, MemoryAccess, Outcome, Peer, PostError, Sink, TaggedCompletion, Token,
+};
 use crate::control::Control;
 use crate::head::Reader;
 use crate::memory::Span;
@@ -109,7 +111,8 @@ impl ExposedMemory {
             return self.reply(transport, peer, access, Err(Status::WrongKey));
         }
         if self.monitored {
-            sink.memory_accessed(key, read);
+            let access = if read { MemoryAccess::Read } else { MemoryAccess::Written };
+            sink.memory_accessed(key, access);
         }
         if data.is_some() {
             let (kind, outcome) = (CompletionKind::Written, Outcome::Success);
@@ -142,7 +145,12 @@ impl ExposedMemory {
         }
         let result = self.apply(key, offset, request, operands, rest);
         if self.monitored && result.is_ok() {
-            sink.memory_accessed(key, request.reads());
+            let access = match (request.op, request.reads()) {
+                (AtomicOp::Read, _) => MemoryAccess::Read,
+                (_, true) => MemoryAccess::Exchanged,
+                (_, false) => MemoryAccess::Written,
+            };
+            sink.memory_accessed(key, access);
         }
         self.reply(transport, peer, access, result);
         Some(())

@@ -2,7 +2,7 @@
 
 use crate::completion::{Peer, is_no_room};
 use crate::control::Control;
-use crate::head::{EAGER_HEAD_BYTES, Head, Kind, Writer};
+use crate::head::{EAGER_HEAD_BYTES, Head, Kind, TAGGED, Writer};
 use crate::memory::{Span, Spans};
 use crate::peers::{MAILBOX, PeerState, Peers};
 use bellwire::{
@@ -149,6 +149,40 @@ impl Transport {
 
 // Packets.
 impl Transport {
+    /// Sends a whole message in one packet that needs no words behind its head. `None`: it does not
+    /// fit into a packet or exceeds the credit, or lost messages must be reported first.
+    // The common case: no structure goes through memory.
+    #[inline(always)]
+    pub(crate) fn send_plain(
+        &mut self,
+        to: Peer,
+        tag: Option<u64>,
+        body: &Span,
+    ) -> Option<Result<()>> {
+        let eager_bytes = self.eager_bytes();
+        let peer = &mut self.peers[to];
+        let units = PeerState::units(body.len());
+        if body.len() > eager_bytes || !peer.may_send(units) || peer.lost.is_some() {
+            return None;
+        }
+        let pair = match peer.pair(&mut self.function, self.completions) {
+            Ok(pair) => pair,
+            Err(error) => return Some(Err(error)),
+        };
+        let flags = if tag.is_some() { TAGGED } else { 0 };
+        let head = peer.head(Kind::Eager, flags, self.incarnation).to_word().to_le_bytes();
+        let send = Message::gathered(&head, body.view())
+            .to(peer.address)
+            .immediate(tag.unwrap_or_default())
+            .context(COUNTED_AS_SENT)
+            .unsignaled();
+        match self.function.post_send(pair, send) {
+            Ok(()) => peer.count_sent(units),
+            Err(refused) => return Some(Err(refused.error)),
+        }
+        Some(Ok(()))
+    }
+
     /// Sends a packet to `to`: a head, words, and `length` bytes that `body` finds, which may use
     /// the buffer that it gets.
     #[inline(always)]

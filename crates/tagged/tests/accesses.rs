@@ -279,15 +279,15 @@ fn hostile_requests_change_nothing() {
 
 /// What a monitoring owner is told.
 #[derive(Default)]
-struct Ears(Vec<(u64, bool)>, Vec<TaggedCompletion>);
+struct Ears(Vec<(u64, MemoryAccess)>, Vec<TaggedCompletion>);
 
 impl Sink for Ears {
     fn completed(&mut self, done: TaggedCompletion) {
         self.1.push(done);
     }
 
-    fn memory_accessed(&mut self, key: u64, read: bool) {
-        self.0.push((key, read));
+    fn memory_accessed(&mut self, key: u64, access: MemoryAccess) {
+        self.0.push((key, access));
     }
 }
 
@@ -333,8 +333,12 @@ fn an_owner_that_monitors_hears_of_every_access() {
             }
             let refused = step == 6;
             assert_eq!(world.done(0, 1).outcome != Outcome::Success, refused, "step {step}");
-            let read = step == 2 || step == 4;
-            let expected: &[_] = if refused { &[] } else { &[(KEY, read)] };
+            let access = match step {
+                2 => MemoryAccess::Read,
+                4 => MemoryAccess::Exchanged,
+                _ => MemoryAccess::Written,
+            };
+            let expected: &[_] = if refused { &[] } else { &[(KEY, access)] };
             assert_eq!(&ears.0[heard..], expected, "step {step}");
         }
         assert_eq!(ears.1.len(), 1, "of one there was data");

@@ -1,5 +1,5 @@
-/* Counters of peers' accesses to memory (FI_RMA_EVENT), of a region and of an endpoint. Prints
- * "good", or the fault. */
+/* Counters of peers' accesses to memory (FI_RMA_EVENT), of a region and of an endpoint; and a
+ * counter of an endpoint that is enabled already. Prints "good", or the fault. */
 #include "check.h"
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_rma.h>
@@ -7,7 +7,8 @@
 static struct fid_domain *domain;
 static struct fid_ep *ep[2];
 static struct fid_cq *cq[2];
-static struct fid_cntr *writes, *reads, *region_writes, *region_reads;
+static struct fid_stx *stx;
+static struct fid_cntr *late, *writes, *reads, *region_writes, *region_reads;
 static fi_addr_t to;
 
 static struct fid_cntr *counter(int wait)
@@ -75,6 +76,15 @@ int main(void)
 		}
 		MUST(fi_enable(ep[side]));
 	}
+	/* Counters and shared transmit contexts may come late; other objects may not. */
+	late = counter(FI_WAIT_UNSPEC);
+	MUST(fi_stx_context(domain, info->tx_attr, &stx, NULL));
+	MUST(fi_ep_bind(ep[0], &stx->fid, 0));
+	MUST(fi_ep_bind(ep[0], &late->fid, FI_WRITE));
+	SAME(fi_ep_bind(ep[0], &late->fid, FI_WRITE), -FI_EINVAL);
+	SAME(fi_ep_bind(ep[0], &cq[0]->fid, FI_TRANSMIT), -FI_EOPBADSTATE);
+	MUST(fi_close(&stx->fid));
+	SAME(fi_close(&late->fid), -FI_EBUSY);
 	char name[64];
 	size_t length = sizeof name;
 	MUST(fi_getname(&ep[1]->fid, name, &length));
@@ -102,32 +112,40 @@ int main(void)
 	ended();
 	counted(3, 1, __LINE__);
 	SAME(memcmp(in, out, sizeof in), 0);
-	/* Atomics count as writes, and as reads if they fetch. */
+	/* Atomics count as writes, and as reads, too, if they fetch. */
 	memset(memory, 0, sizeof memory);
 	MUST(fi_atomic(ep[0], &one, 1, NULL, to, 0, 7, FI_UINT64, FI_SUM, out));
 	ended();
 	counted(4, 1, __LINE__);
 	MUST(fi_fetch_atomic(ep[0], &one, 1, NULL, &was, NULL, to, 0, 7, FI_UINT64, FI_SUM, out));
 	ended();
-	counted(4, 2, __LINE__);
+	counted(5, 2, __LINE__);
 	SAME(memory[0], 2);
+	/* One that only fetches is no write. */
+	MUST(fi_fetch_atomic(ep[0], &one, 1, NULL, &was, NULL, to, 0, 7, FI_UINT64, FI_ATOMIC_READ, out));
+	ended();
+	counted(5, 3, __LINE__);
+	SAME(was, 2);
 	/* A refused access counts nowhere. */
 	MUST(fi_write(ep[0], out, 8, NULL, to, sizeof memory, 7, out));
 	ended();
 	struct fi_cq_err_entry failed = { 0 };
 	SAME(fi_cq_readerr(cq[0], &failed, 0), 1);
 	SAME(failed.err, FI_EACCES);
-	counted(4, 2, __LINE__);
+	counted(5, 3, __LINE__);
 	/* A waiting thread wakes up. */
 	MUST(fi_inject_write(ep[0], out, 8, to, 0, 7));
-	SAME(fi_cntr_wait(region_writes, 5, 20000), 0);
-	counted(5, 2, __LINE__);
+	SAME(fi_cntr_wait(region_writes, 6, 20000), 0);
+	counted(6, 3, __LINE__);
+	SAME(fi_cntr_wait(late, 5, 20000), 0);
+	SAME(fi_cntr_readerr(late), 1);
 
 	MUST(fi_close(&mr->fid));
 	for (int side = 0; side < 2; side++) {
 		MUST(fi_close(&ep[side]->fid));
 		MUST(fi_close(&cq[side]->fid));
 	}
+	MUST(fi_close(&late->fid));
 	MUST(fi_close(&writes->fid));
 	MUST(fi_close(&reads->fid));
 	MUST(fi_close(&region_writes->fid));
