@@ -1,0 +1,119 @@
+//! Completion queues.
+
+use crate::abi::{self, CqEx, Opaque};
+use crate::channel::Channel;
+use crate::context::ContextObject;
+use crate::cq_ex;
+use crate::errno;
+use crate::event::Acknowledged;
+use bellwire_rdma::{CqId, Refusal, WorkCompletion};
+use std::cell::Cell;
+use std::ffi::c_int;
+
+/// A completion queue; all are extended ones.
+#[repr(C)]
+pub struct Cq {
+    pub abi: CqEx,
+    pub id: Cell<CqId>,
+    /// The completion that the program reads.
+    pub current: Cell<Option<WorkCompletion>>,
+    pub events: Acknowledged,
+    pub async_events: Acknowledged,
+}
+
+impl Cq {
+    /// A queue that is not known to the adapter yet: its address is its number there.
+    fn new(
+        context: &abi::Context,
+        depth: c_int,
+        cq_context: Opaque,
+        channel: Option<&Channel>,
+        id: CqId,
+    ) -> Cq {
+        let cq = abi::Cq {
+            context,
+            channel: channel.map_or(std::ptr::null(), std::ptr::from_ref),
+            cq_context,
+            handle: 0,
+            cqe: Cell::new(depth),
+            mutex: abi::Mutex::NEW,
+            cond: abi::Cond::NEW,
+            comp_events_completed: Cell::new(0),
+            async_events_completed: Cell::new(0),
+        };
+        Cq {
+            abi: cq_ex::table(cq),
+            id: Cell::new(id),
+            current: Cell::new(None),
+            events: Acknowledged::default(),
+            async_events: Acknowledged::default(),
+        }
+    }
+
+    pub fn context(&self) -> &'static ContextObject {
+        ContextObject::of(self.abi.cq.context)
+    }
+
+    pub fn channel(&self) -> Option<&'static Channel> {
+        // SAFETY: null, or a channel that lives as long as its queues:
+        // ibv_destroy_comp_channel(3).
+        unsafe { self.abi.cq.channel.as_ref() }
+    }
+
+    /// The number of the queue in events.
+    fn object(&self) -> usize {
+        std::ptr::from_ref(self) as usize
+    }
+}
+
+/// A completion queue, or the error.
+pub fn create(
+    context: &abi::Context,
+    depth: c_int,
+    cq_context: Opaque,
+    channel: Option<&Channel>,
+    vector: u32,
+) -> Result<*mut Cq, Refusal> {
+    let entries = usize::try_from(depth).ok().filter(|&depth| depth > 0);
+    let entries = entries.ok_or(Refusal::Invalid("the depth of a completion queue"))?;
+    if vector != 0 {
+        return Err(Refusal::Invalid("there is one completion vector"));
+    }
+    let object = ContextObject::of(context);
+    let place = Box::new(std::mem::MaybeUninit::<Cq>::uninit());
+    let number = place.as_ptr() as usize;
+    let queue = channel.map(|channel| channel.queue.clone());
+    let id = object.lock().create_queue(entries, queue, number)?;
+    channel.into_iter().for_each(|channel| {
+        channel.count(1);
+    });
+    let cq = Box::write(place, Cq::new(context, depth, cq_context, channel, id));
+    Ok(Box::into_raw(cq))
+}
+
+/// Ends a queue. Waits for the acknowledgement of its events.
+pub fn destroy(cq: *mut Cq) -> Result<(), Refusal> {
+    // SAFETY: C gives back a queue of `create`.
+    let object = unsafe { cq.as_ref() }.ok_or(Refusal::Invalid("no completion queue"))?;
+    object.context().lock().destroy_queue(object.id.get())?;
+    let number = object.object();
+    if let Some(channel) = object.channel() {
+        channel.queue.remove(|&cq| cq == number);
+        channel.count(-1);
+    }
+    object.context().forget_events(number);
+    object.events.wait();
+    object.async_events.wait();
+    // SAFETY: it was made by `Box::into_raw`.
+    drop(unsafe { Box::from_raw(cq) });
+    Ok(())
+}
+
+/// The queue's next completion raises an event.
+pub extern "C" fn req_notify(cq: &Cq, solicited_only: c_int) -> c_int {
+    let context = cq.context();
+    let result = context.lock().arm(cq.id.get(), solicited_only != 0);
+    // The program may sleep at the descriptor, without any further call.
+    context.sleeps();
+    errno::answer("ibv_req_notify_cq", result)
+}
