@@ -19,7 +19,16 @@ pub struct Cq {
     pub current: Cell<Option<WorkCompletion>>,
     pub events: Acknowledged,
     pub async_events: Acknowledged,
+    /// Polls in a row that found nothing. It is outside the lock: a thread that yields with the
+    /// lock held would block other threads. A lost count only delays a yield.
+    empty_polls: Cell<u32>,
 }
+
+/// Empty polls before the first yield: with more processes than cores, the awaited peer needs the
+/// processor.
+const POLLS_BEFORE_YIELD: u32 = 4000;
+/// Empty polls between later yields.
+const YIELD_EVERY: u32 = 16;
 
 impl Cq {
     /// A queue that is not known to the adapter yet: its address is its number there.
@@ -47,6 +56,20 @@ impl Cq {
             current: Cell::new(None),
             events: Acknowledged::default(),
             async_events: Acknowledged::default(),
+            empty_polls: Cell::new(0),
+        }
+    }
+
+    /// A poll has found something, or nothing.
+    #[inline]
+    pub fn polled(&self, found: bool) {
+        if found {
+            return self.empty_polls.set(0);
+        }
+        let polls = self.empty_polls.get().wrapping_add(1);
+        self.empty_polls.set(polls);
+        if polls >= POLLS_BEFORE_YIELD && polls.is_multiple_of(YIELD_EVERY) {
+            std::thread::yield_now();
         }
     }
 

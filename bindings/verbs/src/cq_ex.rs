@@ -84,6 +84,7 @@ fn take(cq: &Cq, looks: bool) -> c_int {
         false => adapter.next(cq.id.get()),
     };
     drop(adapter);
+    cq.polled(done.is_some());
     cq.current.set(done);
     let Some(done) = done else { return libc::ENOENT };
     cq.abi.status.set(done.status as u32);

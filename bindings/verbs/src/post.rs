@@ -227,5 +227,7 @@ pub extern "C" fn poll_cq(cq: &Cq, num_entries: c_int, wc: *mut Wc) -> c_int {
         unsafe { wc.add(count as usize).write(translate(&done)) };
         count += 1;
     }
+    drop(adapter);
+    cq.polled(count > 0);
     count
 }
