@@ -7,6 +7,7 @@ use bellwire_rdma::{Adapter, AsyncEvent, EventQueue, Refusal};
 use std::mem::offset_of;
 use std::ptr::NonNull;
 use std::sync::{Arc, MutexGuard};
+use std::time::Duration;
 
 /// An open device. C has the address of `verbs.context`.
 #[repr(C)]
@@ -107,6 +108,11 @@ impl ContextObject {
     #[inline]
     pub fn lock(&self) -> MutexGuard<'_, Adapter> {
         self.rdma.lock()
+    }
+
+    /// Sleeps until a packet comes, at most for `limit`.
+    pub fn doze(&self, limit: Duration) {
+        self.rdma.doze(limit);
     }
 
     /// The program may sleep now.

@@ -9,6 +9,7 @@ use crate::event::Acknowledged;
 use bellwire_rdma::{CqId, Refusal, WorkCompletion};
 use std::cell::Cell;
 use std::ffi::c_int;
+use std::time::{Duration, Instant};
 
 /// A completion queue; all are extended ones.
 #[repr(C)]
@@ -27,6 +28,10 @@ pub struct Cq {
 /// Empty polls before the first yield: with more processes than cores, the awaited peer needs the
 /// processor.
 const POLLS_BEFORE_YIELD: u32 = 4000;
+/// A yield that takes longer was used by another process.
+const CONTENDED: Duration = Duration::from_micros(100);
+/// Longest sleep of a poll.
+const DOZE: Duration = Duration::from_millis(1);
 /// Empty polls between later yields.
 const YIELD_EVERY: u32 = 16;
 
@@ -69,7 +74,18 @@ impl Cq {
         let polls = self.empty_polls.get().wrapping_add(1);
         self.empty_polls.set(polls);
         if polls >= POLLS_BEFORE_YIELD && polls.is_multiple_of(YIELD_EVERY) {
-            std::thread::yield_now();
+            self.yields();
+        }
+    }
+
+    /// Lets others have the processor. If they take it, the next arrival is waited for in the
+    /// kernel: a process that sleeps gets the processor back before one that has yielded.
+    #[cold]
+    fn yields(&self) {
+        let started = Instant::now();
+        std::thread::yield_now();
+        if started.elapsed() > CONTENDED {
+            self.context().doze(DOZE);
         }
     }
 

@@ -591,7 +591,7 @@ impl Adapter {
             let Some(peer) = qp.peer else { continue };
             if std::mem::take(&mut qp.heard)
                 || !qp.is_reliable()
-                || qp.state() != QpState::ReadyToSend
+                || !qp.state().receives()
                 || !(waits || also_idle)
             {
                 continue;
@@ -608,7 +608,7 @@ impl Adapter {
 
     /// Whether requests wait for peers.
     pub fn waits_for_peers(&self) -> bool {
-        self.state.qps.iter().any(|qp| qp.state() == QpState::ReadyToSend)
+        self.state.qps.iter().any(|qp| qp.state().receives())
     }
 
     /// Prepares a sleep at [`Adapter::wait_fd`]. `false`: there is something to do.

@@ -33,18 +33,23 @@ struct Shared {
     /// The program sleeps, so the thread takes over at once.
     asleep: AtomicBool,
     wake: OwnedFd,
+    /// A copy of the function's own, for sleepers without the lock.
+    descriptor: OwnedFd,
 }
 
 impl Context {
     /// Opens an adapter of the device `name`.
     pub fn open(name: &str) -> Result<Context> {
+        let adapter = Adapter::open(name)?;
+        let descriptor = adapter.wait_fd().try_clone_to_owned()?;
         let shared = Arc::new(Shared {
-            adapter: Mutex::new(Adapter::open(name)?),
+            adapter: Mutex::new(adapter),
             turns: AtomicU64::new(0),
             ends: AtomicBool::new(false),
             asleep: AtomicBool::new(false),
             wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
                 .map_err(std::io::Error::from)?,
+            descriptor,
         });
         let theirs = shared.clone();
         let thread = std::thread::Builder::new().name("bellwire".to_owned());
@@ -60,6 +65,14 @@ impl Context {
         let turns = self.shared.turns.load(Ordering::Relaxed);
         self.shared.turns.store(turns.wrapping_add(1), Ordering::Relaxed);
         guard
+    }
+
+    /// Sleeps until a packet comes, at most for `limit`. For programs that poll while others need
+    /// the processor.
+    pub fn doze(&self, limit: Duration) {
+        if self.lock().may_sleep() {
+            wait(&[&self.shared.descriptor], limit);
+        }
     }
 
     /// The program may sleep now, so the thread makes progress.
@@ -84,20 +97,12 @@ impl Drop for Context {
 impl Shared {
     fn run(&self) {
         let mut turns = 0;
-        // The thread reaches its own copy while the lock is free.
-        let descriptor = {
-            let adapter = self.adapter.lock().unwrap_or_else(PoisonError::into_inner);
-            adapter.wait_fd().try_clone_to_owned()
-        };
-        let Ok(descriptor) = descriptor else {
-            return tracing::error!("no descriptor is left for the thread that makes progress");
-        };
         while !self.ends.load(Ordering::Relaxed) {
             let seen = self.turns.load(Ordering::Relaxed);
             let is_active = seen != turns && !self.asleep.swap(false, Ordering::Relaxed);
             turns = seen;
             if is_active {
-                self.pause(None, PAUSE);
+                self.pause(&[&self.wake], PAUSE);
                 continue;
             }
             let (ready, limit) = {
@@ -106,21 +111,26 @@ impl Shared {
                 (ready, if adapter.waits_for_time() { SHORT_SLEEP } else { LONG_SLEEP })
             };
             if ready {
-                self.pause(Some(&descriptor), limit);
+                self.pause(&[&self.wake, &self.descriptor], limit);
             }
         }
     }
 
     /// Sleeps until the program or a peer wakes the thread.
-    fn pause(&self, descriptor: Option<&OwnedFd>, limit: Duration) {
-        let limit = rustix::time::Timespec {
-            tv_sec: limit.as_secs() as i64,
-            tv_nsec: i64::from(limit.subsec_nanos()),
-        };
-        let own = PollFd::new(&self.wake, PollFlags::IN);
-        let mut fds = [own.clone(), PollFd::new(descriptor.unwrap_or(&self.wake), PollFlags::IN)];
-        let _ = poll(&mut fds, Some(&limit));
+    fn pause(&self, descriptors: &[&OwnedFd], limit: Duration) {
+        wait(descriptors, limit);
         let mut count = [0; 8];
         let _ = rustix::io::read(self.wake.as_fd(), &mut count);
     }
+}
+
+/// Sleeps until one of the descriptors is readable.
+fn wait(descriptors: &[&OwnedFd], limit: Duration) {
+    let limit = rustix::time::Timespec {
+        tv_sec: limit.as_secs() as i64,
+        tv_nsec: i64::from(limit.subsec_nanos()),
+    };
+    let mut fds: Vec<PollFd<'_>> =
+        descriptors.iter().map(|fd| PollFd::new(*fd, PollFlags::IN)).collect();
+    let _ = poll(&mut fds, Some(&limit));
 }

@@ -331,7 +331,7 @@ impl State {
                     qp.sends.acknowledge(next);
                 }
                 self.retire(number);
-            } else if qp.is_reliable() && qp.state() == QpState::ReadyToSend {
+            } else if qp.is_reliable() {
                 self.fail(number);
             }
         }
