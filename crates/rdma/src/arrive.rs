@@ -94,7 +94,7 @@ impl State {
             if let Some(receive) = self.take_receive(number) {
                 if let Some(qp) = self.qps.get_mut(number) {
                     qp.expected = qp.expected.wrapping_add(1);
-                    qp.refused = false;
+                    qp.refused = None;
                 }
                 match self.fill(number, &receive, head, body) {
                     Ok(completion) => self.report(number, completion, head.has(flag::SOLICITED)),
@@ -112,7 +112,8 @@ impl State {
         let Some(qp) = self.qps.get_mut(head.to) else { return };
         if is_before(head.psn, qp.expected) {
             self.acknowledge_now(head.to);
-        } else if !std::mem::replace(&mut qp.refused, true) {
+        } else if qp.refused.is_none_or(|refused| !is_before(refused, head.psn)) {
+            qp.refused = Some(head.psn);
             self.refuse(from, head, Syndrome::Sequence);
         }
     }
@@ -140,10 +141,9 @@ impl State {
                 return;
             }
             let Some(qp) = self.qps.get_mut(number) else { return };
-            if !std::mem::replace(&mut qp.refused, true) {
-                self.refuse(from, head, Syndrome::NotReady(code));
-            }
-            return;
+            // Each attempt gets an answer; messages behind it get none.
+            qp.refused = Some(head.psn);
+            return self.refuse(from, head, Syndrome::NotReady(code));
         }
         let kept = match head.opcode {
             Opcode::Send => Kept::Message(*head, body.to_vec()),
@@ -156,7 +156,7 @@ impl State {
         };
         let Some(qp) = self.qps.get_mut(number) else { return };
         qp.expected = qp.expected.wrapping_add(1);
-        qp.refused = false;
+        qp.refused = None;
         qp.arrivals.push_back(Arrival::Unmatched(kept));
         self.todo.push_back(Todo::Arrivals(number));
     }
@@ -232,6 +232,7 @@ impl State {
         if let Some(peer) = peer {
             let syndrome = match status {
                 WorkStatus::LocalLength => Syndrome::InvalidRequest,
+                WorkStatus::LocalAccess => Syndrome::Access,
                 _ => Syndrome::Operation,
             };
             let mut answer = Head::new(Opcode::Nak, to, number);
@@ -298,10 +299,15 @@ impl State {
             return;
         }
         let before = qp.sends.unacknowledged;
-        // No peer can acknowledge what was not sent.
-        if !is_before(qp.sends.psn, head.acked) {
-            qp.sends.acknowledge(head.acked);
+        if is_before(qp.sends.psn, head.acked) {
+            // What was not sent cannot have arrived: the two sides count differently.
+            if let Some(oldest) = qp.sends.oldest_sent() {
+                qp.sends.rewind(oldest);
+                self.trouble(number, Cause::Sequence);
+            }
+            return;
         }
+        qp.sends.acknowledge(head.acked);
         if qp.sends.unacknowledged != before {
             (qp.trouble_since, qp.rnr_naks) = (None, 0);
             self.list(number);

@@ -76,6 +76,9 @@ impl Adapter {
                     break;
                 }
                 Match::Failed(id, psn, failure) => {
+                    if let Some(qp) = state.qps.get_mut(number) {
+                        qp.arrivals.remove(place);
+                    }
                     return state.fail_receive(number, id, psn, failure);
                 }
             }
@@ -121,11 +124,13 @@ impl Adapter {
             let failure = (WorkStatus::RemoteOperation, cause);
             // A lost peer is not asked for anything more.
             return match status {
-                Status::PeerGone | Status::Unreachable => state.fail(number),
+                Status::PeerGone | Status::Unreachable => {
+                    *arrival = Arrival::Fetching { psn, completion, solicited, inverse };
+                    state.fail(number);
+                }
                 _ => state.fail_receive(number, completion.id, psn, failure),
             };
         }
-        *arrival = Arrival::Done { completion, solicited };
         if let Some(key) = inverse {
             let domain = qp.options.domain;
             if let Err(cause) = state.memory.invalidate(function, domain, key) {

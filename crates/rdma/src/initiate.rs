@@ -371,11 +371,11 @@ impl State {
                     let get = Get::new(slice, chain).context(context);
                     function.post_get(pair, get).map_err(|refused| refused.error)
                 }
-                Err(cause) => return failed_access(cause),
+                Err(cause) => return failed_list(cause),
             },
             operation => {
                 if let Err(cause) = check(memory, domain, work.parts.as_slice()) {
-                    return failed_access(cause);
+                    return failed_list(cause);
                 }
                 let atomic = atomic(operation, remote.at(offset)).context(context);
                 function.post_atomic(pair, atomic).map_err(|refused| refused.error)
@@ -460,14 +460,6 @@ fn refused(error: &Error) -> Started {
 fn failed_list(cause: Cause) -> Started {
     let (status, cause) = local(cause);
     Started::Failed(status, cause)
-}
-
-/// The list of a read or an atomic cannot be used.
-fn failed_access(cause: Cause) -> Started {
-    match cause {
-        Cause::NotPermitted => Started::Failed(WorkStatus::LocalAccess, cause),
-        cause => failed_list(cause),
-    }
 }
 
 /// Joins the parts of a short message.

@@ -234,8 +234,8 @@ pub(crate) struct QueuePair {
     pub(crate) delivered: u32,
     /// Messages that were delivered since the last acknowledgement left.
     pub(crate) owed: u32,
-    /// A NAK for `expected` has left.
-    pub(crate) refused: bool,
+    /// The message that was refused last; those behind it are dropped without an answer.
+    pub(crate) refused: Option<u32>,
     /// A message has arrived since it was ready to receive.
     pub(crate) established: bool,
     /// Memory of the peer, by its keys.
@@ -279,7 +279,7 @@ impl QueuePair {
             expected: 0,
             delivered: 0,
             owed: 0,
-            refused: false,
+            refused: None,
             established: false,
             keys: HashMap::new(),
             asked: None,
@@ -313,7 +313,7 @@ impl QueuePair {
         self.peer = None;
         (self.asked, self.hold_until, self.trouble_since) = (None, None, None);
         (self.owed, self.rnr_naks) = (0, 0);
-        (self.refused, self.established, self.stopped) = (false, false, false);
+        (self.refused, self.established, self.stopped) = (None, false, false);
         (self.writing, self.draining, self.heard) = (false, false, true);
         self.sends.fetching = 0;
     }
