@@ -20,8 +20,9 @@ const SIGNALED: u32 = 2;
 const FENCE: u32 = 1;
 
 impl Mw {
-    pub fn rkey(&self) -> u32 {
-        self.abi.rkey.get()
+    /// Its first key, which names it for ever. The program changes `rkey` as it likes.
+    pub fn key(&self) -> u32 {
+        self.abi.handle
     }
 }
 
@@ -39,7 +40,8 @@ pub extern "C" fn alloc(pd: &Pd, kind: u32) -> *mut Mw {
         _ => Err(Refusal::Invalid("a window has type 1 or 2")),
     };
     let context = pd.abi_context();
-    let window = |rkey| Mw { abi: abi::Mw { context, pd, rkey: Cell::new(rkey), handle: 0, kind } };
+    let window =
+        |rkey| Mw { abi: abi::Mw { context, pd, rkey: Cell::new(rkey), handle: rkey, kind } };
     errno::object("ibv_alloc_mw", made.map(window))
 }
 
@@ -49,12 +51,12 @@ pub extern "C" fn bind(qp: &Qp, mw: &Mw, bind: &MwBind) -> c_int {
         if mw.abi.kind != 1 {
             return Err(Refusal::Invalid("ibv_bind_mw is for windows of type 1"));
         }
-        let window = mw.rkey();
+        let window = mw.abi.rkey.get();
         // The lowest byte belongs to the owner of the key.
         let key = (window & !0xff) | (window.wrapping_add(1) & 0xff);
         let request = SendRequest {
             id: bind.wr_id,
-            operation: Operation::BindWindow { window, key, to },
+            operation: Operation::BindWindow { window: mw.key(), key, to },
             bytes: Bytes::Listed(&[]),
             signaled: bind.send_flags & SIGNALED != 0,
             solicited: false,
@@ -74,7 +76,7 @@ pub extern "C" fn dealloc(mw: *mut Mw) -> c_int {
     let window = unsafe { object.as_ref() };
     // SAFETY: the domain lives as long as its windows: ibv_dealloc_pd(3).
     let pd = unsafe { &*window.abi.pd };
-    let key = window.rkey();
+    let key = window.key();
     let ended = pd.context().lock().deregister(key);
     if ended.is_ok() {
         // SAFETY: it was made by `Box::into_raw`.

@@ -150,7 +150,7 @@ extern "C" fn local_inv(qp: &Qp, key: u32) {
 
 extern "C" fn bind_mw(qp: &Qp, mw: &Mw, key: u32, info: &MwBindInfo) {
     match binding(info) {
-        Ok(to) => begin(qp, Operation::BindWindow { window: mw.rkey(), key, to }),
+        Ok(to) => begin(qp, Operation::BindWindow { window: mw.key(), key, to }),
         Err(refusal) => refuse(qp, refusal),
     }
 }

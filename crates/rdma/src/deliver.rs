@@ -119,17 +119,16 @@ impl Adapter {
             .find(|arrival| matches!(arrival, Arrival::Fetching { psn: own, .. } if *own == psn));
         let Some(arrival) = arrival else { return };
         let &mut Arrival::Fetching { completion, solicited, inverse, .. } = arrival else { return };
+        if matches!(status, Status::PeerGone | Status::Unreachable) {
+            // All receives are flushed, and this one with them.
+            return state.fail(number);
+        }
+        // A failure reports this receive itself, and flushes the others.
+        *arrival = Arrival::Done { completion, solicited };
         if status != Status::Success {
             let cause = crate::initiate::cause_of(status);
             let failure = (WorkStatus::RemoteOperation, cause);
-            // A lost peer is not asked for anything more.
-            return match status {
-                Status::PeerGone | Status::Unreachable => {
-                    *arrival = Arrival::Fetching { psn, completion, solicited, inverse };
-                    state.fail(number);
-                }
-                _ => state.fail_receive(number, completion.id, psn, failure),
-            };
+            return state.fail_receive(number, completion.id, psn, failure);
         }
         if let Some(key) = inverse {
             let domain = qp.options.domain;

@@ -204,14 +204,21 @@ impl Memory {
         self.entries.get(index).is_some_and(|entry| entry.key == key).then_some(index)
     }
 
+    /// The index of a window, whatever the lowest byte of its key is by now: that byte belongs to
+    /// the program.
+    fn window(&self, key: u32) -> Option<u32> {
+        let is_it = |entry: &Entry| entry.is_window && entry.key >> 8 == key >> 8;
+        self.entries.get(key >> 16).is_some_and(is_it).then_some(key >> 16)
+    }
+
     fn entry(&self, key: u32) -> Option<&Entry> {
         self.entries.get(key >> 16).filter(|entry| entry.key == key)
     }
 
-    /// Ends a region or window. [`Refusal::Busy`]: descriptors or windows use it.
+    /// Ends a region, or a window by any of its keys. [`Refusal::Busy`]: descriptors or windows use it.
     pub(crate) fn deregister(&mut self, function: &mut Function, key: u32) -> Result<()> {
         let wrong = Refusal::Invalid("there is no such key");
-        let index = self.index(key).ok_or(wrong)?;
+        let index = self.index(key).or_else(|| self.window(key)).ok_or(wrong)?;
         let entry = self.entries.get_mut(index).expect("it has an index");
         if entry.windows > 0 {
             return Err(Refusal::Busy("windows are bound to the region"));
@@ -238,7 +245,7 @@ impl Memory {
         self.insert(Entry { key: 0, domain, bound: None, is_window: true, windows: 0 })
     }
 
-    /// Binds window `window` under `key`, or unbinds it. The window's earlier key is dead after
+    /// Binds the window with any key `window` under `key`, or unbinds it. The window's earlier key is dead after
     /// this.
     pub(crate) fn bind(
         &mut self,
@@ -248,9 +255,9 @@ impl Memory {
         key: u32,
         to: &Binding,
     ) -> Result<(), Cause> {
-        let index = self.index(window).ok_or(Cause::LocalKey)?;
+        let index = self.window(window).ok_or(Cause::LocalKey)?;
         let entry = self.entries.get(index).expect("it has an index");
-        if !entry.is_window || entry.domain != domain || key >> 8 != window >> 8 {
+        if entry.domain != domain || key >> 8 != window >> 8 {
             return Err(Cause::LocalKey);
         }
         let bound = match to.length {
