@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run install test test-mpi bench bench-mpi simulate properties guesses lint docs clean unit evidence crash dissector perfetto report canaries loom miri mutants sample
+.PHONY: help run install test test-mpi test-verbs bench bench-mpi simulate properties guesses lint docs clean unit evidence crash dissector perfetto report canaries loom miri mutants sample
 
 # A fresh rustup puts cargo here before the shell knows of it.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -39,9 +39,9 @@ run: ## build Bellwire and measure the default device (two processes, under a mi
 	@echo "Next: what the models give beside the five papers, as one page that opens offline (a minute):"
 	@echo "    $(target)/release/bellwire paper all --html report.html"
 
-install: ## install the command, the libfabric provider and the C library libvipl with its papers under PREFIX (/usr/local), below DESTDIR
+install: ## install the command, the libfabric provider, libibverbs for `bellwire run`, and the C library libvipl with its papers under PREFIX (/usr/local), below DESTDIR
 	@tools/need.sh cargo
-	cargo build --release -p bellwire-cli -p bellwire-libfabric -p bellwire-vipl
+	cargo build --release -p bellwire-cli -p bellwire-libfabric -p bellwire-verbs -p bellwire-vipl
 	@tools/install.sh $(target)/release $(or $(PREFIX),/usr/local) $(DESTDIR)
 
 # Tells scripts that all is built already, and how.
@@ -51,6 +51,8 @@ test: lint unit dissector perfetto report ## run every check that the project ha
 	@$(MAKE) --no-print-directory evidence sample
 	@tools/need.sh mpi
 	@tools/test-mpi.sh short
+	@tools/need.sh verbs
+	@tools/test-verbs.sh short
 	@echo "make test: done"
 
 lint: ## formatting, clippy, documentation and the width of prose, all without a warning
@@ -112,6 +114,10 @@ miri: ## execute the unsafe parts under Miri
 test-mpi: ## run programs of libfabric and MPI over Bellwire: Open MPI, MPICH, NetPIPE, HPC Challenge, mpi4py, ours
 	@tools/need.sh cargo mpi mpi-programs venv
 	@tools/test-mpi.sh full
+
+test-verbs: ## run programs of RDMA over Bellwire: the ping-pongs of ibverbs-utils, perftest, ours in C
+	@tools/need.sh cargo ip verbs
+	@tools/test-verbs.sh full
 
 bench-mpi: ## measure the libfabric provider beside libfabric's own, Open MPI's and UCX, in one run (ten minutes)
 	@tools/need.sh cargo ip mpi mpi-programs ucx venv

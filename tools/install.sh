@@ -31,6 +31,11 @@ if [ -f "$built/libbellwire_fi.so" ]; then
     install -D -m 755 "$built/libbellwire_fi.so" "$lib/libfabric/libbellwire-fi.so"
     echo "installed the libfabric provider: export FI_PROVIDER_PATH=$prefix/lib/libfabric FI_PROVIDER=bellwire"
 fi
+# In a folder of its own, which `bellwire run` names: it must never stand in for the system's.
+if [ -f "$built/libibverbs.so" ]; then
+    install -D -m 755 "$built/libibverbs.so" "$lib/bellwire/libibverbs.so.1"
+    echo "installed libibverbs.so.1 in $prefix/lib/bellwire: bellwire run -- ibv_devinfo"
+fi
 if [ -f "$built/bellwire" ]; then
     install -D -m 755 "$built/bellwire" "$root$prefix/bin/bellwire"
 fi

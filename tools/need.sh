@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Usage: tools/need.sh TOOL ..., each one of: cargo fmt clippy miri mutants ip tshark chromium venv
-#        mpi mpi-programs ucx
+#        mpi mpi-programs ucx verbs
 # Installs the named tools that are missing, by rustup, or by apt-get as root. For a tool that
 # cannot be installed it says what to do. Without cargo, fmt or clippy this fails. A check that
 # lacks another tool says by itself that it did not run.
@@ -90,6 +90,11 @@ for tool in "$@"; do
         mpi)
             need_package "command -v fi_pingpong && test -e /usr/include/rdma/fabric.h" libfabric-bin libfabric-dev
             need_package "command -v mpicc" openmpi-bin libopenmpi-dev
+            ;;
+        verbs)
+            need_package "command -v ibv_rc_pingpong && command -v rping" ibverbs-utils rdmacm-utils
+            need_package "command -v ib_send_lat" perftest
+            need_package "test -e /usr/include/infiniband/verbs.h" libibverbs-dev
             ;;
         ucx) need_package "command -v ucx_perftest" ucx-utils ;;
         mpi-programs) need_package "command -v NPopenmpi && command -v hpcc" netpipe-openmpi hpcc ;;

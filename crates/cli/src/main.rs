@@ -11,6 +11,7 @@ mod list;
 mod model;
 mod paper;
 mod perf;
+mod run;
 mod start;
 mod stat;
 mod talk;

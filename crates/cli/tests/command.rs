@@ -7,12 +7,13 @@ use support::{bellwire, run};
 /// Every command explains itself, with examples, and exits with 0.
 #[test]
 fn every_command_explains_itself() {
-    let commands: [&[&str]; 9] = [
+    let commands: [&[&str]; 10] = [
         &["perf"],
         &["copy"],
         &["stat"],
         &["doctor"],
         &["list"],
+        &["run"],
         &["paper", "rows"],
         &["paper", "chpp"],
         &["model", "explain"],
@@ -38,8 +39,9 @@ fn every_command_explains_itself() {
 /// output.
 #[test]
 fn wrong_usage_exits_with_2() {
-    let wrong: [&[&str]; 20] = [
+    let wrong: [&[&str]; 21] = [
         &[],
+        &["run"],
         &["fly"],
         &["perf", "--sizes", "7"],
         &["perf", "--sizes", "64..8"],

@@ -1,0 +1,136 @@
+//! An adapter that several threads use, and a thread that makes progress while the program does
+//! not.
+//!
+//! A program that polls makes its own progress; then the thread only checks that.
+
+use crate::adapter::Adapter;
+use crate::error::Result;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How long a program may be idle before the thread makes progress.
+const PAUSE: Duration = Duration::from_millis(1);
+/// Longest sleep while a request waits for a time.
+const SHORT_SLEEP: Duration = Duration::from_millis(1);
+/// Longest sleep while queue pairs are connected: their peers are asked now and then.
+const LONG_SLEEP: Duration = Duration::from_millis(100);
+
+/// An adapter behind a lock. Dropping it ends the thread, and then the adapter.
+pub struct Context {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    adapter: Mutex<Adapter>,
+    /// Locks by the program.
+    turns: AtomicU64,
+    ends: AtomicBool,
+    /// The program sleeps, so the thread takes over at once.
+    asleep: AtomicBool,
+    wake: OwnedFd,
+    /// A copy of the function's own, for sleepers without the lock.
+    descriptor: OwnedFd,
+}
+
+impl Context {
+    /// Opens an adapter of the device `name`.
+    pub fn open(name: &str) -> Result<Context> {
+        let adapter = Adapter::open(name)?;
+        let descriptor = adapter.wait_fd().try_clone_to_owned()?;
+        let shared = Arc::new(Shared {
+            adapter: Mutex::new(adapter),
+            turns: AtomicU64::new(0),
+            ends: AtomicBool::new(false),
+            asleep: AtomicBool::new(false),
+            wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+                .map_err(std::io::Error::from)?,
+            descriptor,
+        });
+        let theirs = shared.clone();
+        let thread = std::thread::Builder::new().name("bellwire".to_owned());
+        let thread = thread.spawn(move || theirs.run())?;
+        Ok(Context { shared, thread: Some(thread) })
+    }
+
+    /// The adapter, for a call of the program.
+    #[inline]
+    pub fn lock(&self) -> MutexGuard<'_, Adapter> {
+        let guard = self.shared.adapter.lock().unwrap_or_else(PoisonError::into_inner);
+        // Relaxed: only the guard's holder writes, and a stale value delays the thread once.
+        let turns = self.shared.turns.load(Ordering::Relaxed);
+        self.shared.turns.store(turns.wrapping_add(1), Ordering::Relaxed);
+        guard
+    }
+
+    /// Sleeps until a packet comes, at most for `limit`. For programs that poll while others need
+    /// the processor.
+    pub fn doze(&self, limit: Duration) {
+        if self.lock().may_sleep() {
+            wait(&[&self.shared.descriptor], limit);
+        }
+    }
+
+    /// The program may sleep now, so the thread makes progress.
+    pub fn sleeps(&self) {
+        self.shared.asleep.store(true, Ordering::Relaxed);
+        let _ = rustix::io::write(self.shared.wake.as_fd(), &1u64.to_ne_bytes());
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // Relaxed: joining the thread orders everything else.
+        self.shared.ends.store(true, Ordering::Relaxed);
+        self.sleeps();
+        if let Some(thread) = self.thread.take() {
+            let ended = thread.join();
+            debug_assert!(ended.is_ok(), "it does not panic");
+        }
+    }
+}
+
+impl Shared {
+    fn run(&self) {
+        let mut turns = 0;
+        while !self.ends.load(Ordering::Relaxed) {
+            let seen = self.turns.load(Ordering::Relaxed);
+            let is_active = seen != turns && !self.asleep.swap(false, Ordering::Relaxed);
+            turns = seen;
+            if is_active {
+                self.pause(&[&self.wake], PAUSE);
+                continue;
+            }
+            let (ready, limit) = {
+                let mut adapter = self.adapter.lock().unwrap_or_else(PoisonError::into_inner);
+                let ready = adapter.may_sleep();
+                (ready, if adapter.waits_for_time() { SHORT_SLEEP } else { LONG_SLEEP })
+            };
+            if ready {
+                self.pause(&[&self.wake, &self.descriptor], limit);
+            }
+        }
+    }
+
+    /// Sleeps until the program or a peer wakes the thread.
+    fn pause(&self, descriptors: &[&OwnedFd], limit: Duration) {
+        wait(descriptors, limit);
+        let mut count = [0; 8];
+        let _ = rustix::io::read(self.wake.as_fd(), &mut count);
+    }
+}
+
+/// Sleeps until one of the descriptors is readable.
+fn wait(descriptors: &[&OwnedFd], limit: Duration) {
+    let limit = rustix::time::Timespec {
+        tv_sec: limit.as_secs() as i64,
+        tv_nsec: i64::from(limit.subsec_nanos()),
+    };
+    let mut fds: Vec<PollFd<'_>> =
+        descriptors.iter().map(|fd| PollFd::new(*fd, PollFlags::IN)).collect();
+    let _ = poll(&mut fds, Some(&limit));
+}

@@ -1,0 +1,261 @@
+//! Arrivals that need the function: fetches, invalidations, and answers about keys.
+
+use crate::adapter::Adapter;
+use crate::arrive::{completion, local};
+use crate::completion::{Cause, WorkCompletion, WorkOpcode, WorkStatus};
+use crate::head::{Head, Opcode, Syndrome, flag};
+use crate::initiate::{Context, destinations, sources};
+use crate::queue_pair::{Arrival, Kept, QueuePair};
+use crate::receive_queue::Receive;
+use crate::state::{State, Todo};
+use bellwire::{Error, Function, FunctionAddress, Get, RemoteKey, Status};
+use bellwire_ring::memory::View;
+
+/// What became of a match.
+enum Match {
+    /// The arrival has its receive.
+    Arrival(Arrival),
+    /// The device has no room; the receive was not used.
+    NoRoom(Kept, Receive),
+    /// The receive cannot be used.
+    Failed(u64, u32, (WorkStatus, Cause)),
+}
+
+impl Adapter {
+    /// Does what waited for the poll to return.
+    pub(crate) fn do_todo(&mut self) -> usize {
+        let count = self.state.todo.len();
+        for _ in 0..count {
+            match self.state.todo.pop_front() {
+                Some(Todo::Arrivals(number)) => self.match_arrivals(number),
+                Some(Todo::Resolve(peer, head)) => self.resolve(peer, &head),
+                None => break,
+            }
+        }
+        count
+    }
+
+    /// Gives receives to the arrivals of a queue pair, in order, and reports complete ones.
+    pub(crate) fn match_arrivals(&mut self, number: u32) {
+        let Adapter { function, state, .. } = self;
+        let mut place = 0;
+        loop {
+            let Some(qp) = state.qps.get_mut(number) else { return };
+            if !qp.state().receives() {
+                return;
+            }
+            match qp.arrivals.get(place) {
+                None => break,
+                Some(Arrival::Unmatched(_)) => {}
+                Some(_) => {
+                    place += 1;
+                    continue;
+                }
+            }
+            let Some(receive) = state.take_receive(number) else { break };
+            let Some(qp) = state.qps.get_mut(number) else { return };
+            let Some(slot) = qp.arrivals.get_mut(place) else { return };
+            // Any arrival stands in for the one that is being matched.
+            let Arrival::Unmatched(kept) = std::mem::replace(slot, nothing(number)) else { return };
+            match state.match_one(function, number, kept, receive) {
+                Match::Arrival(arrival) => {
+                    if let Some(qp) = state.qps.get_mut(number)
+                        && let Some(slot) = qp.arrivals.get_mut(place)
+                    {
+                        *slot = arrival;
+                    }
+                    place += 1;
+                }
+                Match::NoRoom(kept, receive) => {
+                    let Some(qp) = state.qps.get_mut(number) else { return };
+                    if let Some(slot) = qp.arrivals.get_mut(place) {
+                        *slot = Arrival::Unmatched(kept);
+                    }
+                    state.give_back(number, receive);
+                    state.todo.push_back(Todo::Arrivals(number));
+                    break;
+                }
+                Match::Failed(id, psn, failure) => {
+                    if let Some(qp) = state.qps.get_mut(number) {
+                        qp.arrivals.remove(place);
+                    }
+                    return state.fail_receive(number, id, psn, failure);
+                }
+            }
+        }
+        self.take_results();
+        self.report_arrivals(number);
+    }
+
+    /// Reports the oldest arrivals that are complete.
+    fn report_arrivals(&mut self, number: u32) {
+        let state = &mut self.state;
+        while let Some(qp) = state.qps.get_mut(number) {
+            match qp.arrivals.front() {
+                Some(&Arrival::Done { completion, solicited }) => {
+                    qp.arrivals.pop_front();
+                    state.report(number, completion, solicited);
+                }
+                _ => break,
+            }
+        }
+        if let Some(qp) = state.qps.get_mut(number)
+            && qp.arrivals.is_empty()
+            && qp.dropped > 0
+        {
+            for _ in 0..std::mem::take(&mut qp.dropped) {
+                state.delivered(number);
+            }
+        }
+    }
+
+    /// A fetch has ended.
+    pub(crate) fn fetched(&mut self, number: u32, psn: u32, status: Status) {
+        let Adapter { function, state, .. } = self;
+        let Some(qp) = state.qps.get_mut(number) else { return };
+        let arrival = qp
+            .arrivals
+            .iter_mut()
+            .find(|arrival| matches!(arrival, Arrival::Fetching { psn: own, .. } if *own == psn));
+        let Some(arrival) = arrival else { return };
+        let &mut Arrival::Fetching { completion, solicited, inverse, .. } = arrival else { return };
+        if matches!(status, Status::PeerGone | Status::Unreachable) {
+            // All receives are flushed, and this one with them.
+            return state.fail(number);
+        }
+        // A failure reports this receive itself, and flushes the others.
+        *arrival = Arrival::Done { completion, solicited };
+        if status != Status::Success {
+            let cause = crate::initiate::cause_of(status);
+            let failure = (WorkStatus::RemoteOperation, cause);
+            return state.fail_receive(number, completion.id, psn, failure);
+        }
+        if let Some(key) = inverse {
+            let domain = qp.options.domain;
+            if let Err(cause) = state.memory.invalidate(function, domain, key) {
+                let failure = (WorkStatus::LocalAccess, cause);
+                return state.fail_receive(number, completion.id, psn, failure);
+            }
+        }
+        self.report_arrivals(number);
+    }
+
+    /// Answers a peer that asks for the memory of a key.
+    fn resolve(&mut self, peer: FunctionAddress, head: &Head) {
+        let Adapter { function, state, .. } = self;
+        let mut answer = Head::new(Opcode::Resolved, head.from, head.to);
+        answer.word = head.word;
+        let is_peer = |qp: &&QueuePair| {
+            qp.peer == Some(peer) && qp.attributes.peer == head.from && qp.state().receives()
+        };
+        let known = match state.qps.get(head.to).filter(is_peer) {
+            None => Err(Syndrome::NoQueuePair),
+            Some(qp) => {
+                let (domain, allowed) = (qp.options.domain, qp.attributes.access);
+                let known = state.memory.for_peer(function, domain, allowed, head.word);
+                known.map_err(|cause| {
+                    answer.extra = u64::from(cause == Cause::NotPermitted);
+                    Syndrome::Access
+                })
+            }
+        };
+        let body = match known {
+            Ok(known) => known.emit(),
+            Err(syndrome) => {
+                answer.syndrome = Some(syndrome);
+                Vec::new()
+            }
+        };
+        state.peers.answer(peer, answer, body);
+    }
+}
+
+impl State {
+    fn match_one(
+        &mut self,
+        function: &mut Function,
+        number: u32,
+        kept: Kept,
+        receive: Receive,
+    ) -> Match {
+        let (Kept::Message(head, _) | Kept::Offer(head, _) | Kept::WriteImmediate(head)) = &kept;
+        let head = *head;
+        let failed = |failure| Match::Failed(receive.id, head.psn, failure);
+        let solicited = head.has(flag::SOLICITED);
+        let done = match &kept {
+            Kept::Message(_, bytes) => match self.fill(number, &receive, &head, View::of(bytes)) {
+                Ok(completion) => completion,
+                Err(failure) => return failed(failure),
+            },
+            Kept::WriteImmediate(_) => {
+                let opcode = WorkOpcode::ReceiveWriteImmediate;
+                completion(receive.id, number, &head, head.extra as u32, opcode)
+            }
+            Kept::Offer(_, keys) => {
+                return match self.fetch(function, number, &head, keys, &receive) {
+                    Ok(Some(arrival)) => Match::Arrival(arrival),
+                    Ok(None) => Match::NoRoom(kept, receive),
+                    Err(failure) => failed(failure),
+                };
+            }
+        };
+        if head.has(flag::INVALIDATE) {
+            let domain = self.qps.get(number).map(|qp| qp.options.domain);
+            let ended = domain.map(|domain| self.memory.invalidate(function, domain, head.word));
+            if let Some(Err(cause)) = ended {
+                return failed((WorkStatus::LocalAccess, cause));
+            }
+        }
+        Match::Arrival(Arrival::Done { completion: done, solicited })
+    }
+
+    /// Fetches an offered message into its receive. `None`: the device has no room.
+    fn fetch(
+        &mut self,
+        function: &mut Function,
+        number: u32,
+        head: &Head,
+        keys: &[RemoteKey],
+        receive: &Receive,
+    ) -> Result<Option<Arrival>, (WorkStatus, Cause)> {
+        let gone = (WorkStatus::Flushed, Cause::Flushed);
+        let qp = self.qps.get(number).ok_or(gone)?;
+        let peer = qp.peer.ok_or(gone)?;
+        let length = keys.iter().try_fold(0u64, |sum, key| sum.checked_add(key.length));
+        let length = length.filter(|&length| length <= receive.parts.total());
+        let length = length.ok_or((WorkStatus::LocalLength, Cause::TooLong))?;
+        let (domain, parts) = (self.receive_domain(qp), receive.parts.as_slice());
+        let places = destinations(&self.memory, domain, parts, length).map_err(local)?;
+        let pair = match self.peers.fetch_pair(function, peer) {
+            Ok(pair) => pair,
+            Err(_) => return Err((WorkStatus::LocalQueuePairOperation, Cause::Device)),
+        };
+        let context = Context::Fetch(number, head.psn).emit();
+        let get = Get::new(sources(keys), places).context(context);
+        match function.post_get(pair, get).map_err(|refused| refused.error) {
+            Ok(()) => {}
+            Err(Error::QueueFull { .. }) => return Ok(None),
+            Err(_) => return Err((WorkStatus::LocalQueuePairOperation, Cause::Device)),
+        }
+        Ok(Some(Arrival::Fetching {
+            psn: head.psn,
+            completion: completion(receive.id, number, head, length as u32, WorkOpcode::Receive),
+            solicited: head.has(flag::SOLICITED),
+            inverse: head.has(flag::INVALIDATE).then_some(head.word),
+        }))
+    }
+
+    /// Puts back a receive that was not used.
+    fn give_back(&mut self, number: u32, receive: Receive) {
+        let Some(qp) = self.qps.get_mut(number) else { return };
+        match qp.options.shared.and_then(|shared| self.shared.get_mut(shared.0)) {
+            Some(shared) => shared.queue.unpop(receive),
+            None => qp.receives.unpop(receive),
+        }
+    }
+}
+
+fn nothing(number: u32) -> Arrival {
+    let completion = WorkCompletion::new(0, WorkStatus::Flushed, WorkOpcode::Receive, number);
+    Arrival::Fetching { psn: u32::MAX, completion, solicited: false, inverse: None }
+}

@@ -1,0 +1,79 @@
+//! Queue pairs of the InfiniBand specification: RC, UC and UD, with completion queues, protection
+//! domains, memory regions and windows, by 24-bit queue pair numbers and 32-bit keys.
+//!
+//! This crate uses only the public API of `bellwire`. Bindings whose programs know verbs share it.
+//! Names are those of the specification where `bellwire` has no word of its own.
+//!
+//! # How a message travels
+//! All queue pairs of an [`Adapter`] share one queue pair of the function, the mailbox. Each packet
+//! has a head that names two queue pairs.
+//! - **Short messages** follow their head. The receiver copies them from the device's memory into
+//!   the parts of a posted receive.
+//! - **Long ones** are offered: the sender registers its list for this one message, and the receiver
+//!   fetches it into the parts of a receive.
+//! - **Writes, reads and atomics** are puts, gets and atomics of `bellwire`. At its first use of an
+//!   rkey, a queue pair asks the owner, who checks domain and access flags and answers with the
+//!   device's own 64-bit key. The device checks that key, the bounds and the right of each access.
+//!
+//! # When a request completes
+//! A request completes when its message is in the receive of the peer, as the peer's
+//! acknowledgement says. Acknowledgements travel with messages of the other direction, or alone:
+//! after 16 messages, or when the receiver finds nothing more. Requests retire in order.
+//!
+//! # Without a receive
+//! The receiver keeps up to 64 messages of a sender that waits without limit (`rnr_retry` 7). Other
+//! senders get an RNR NAK, wait as long as it says, and send again from that message on.
+//!
+//! # When a peer is gone
+//! While something waits for a peer, it is asked each quarter of a second. The device reports that
+//! it is gone: the oldest request completes as [`WorkStatus::RetryExceeded`], all others as flushed.
+//!
+//! # Files
+//! Each uses only files below it in this table.
+//!
+//! | file | what |
+//! |---|---|
+//! | `context.rs` | an adapter that several threads use, and a thread that makes progress |
+//! | `adapter.rs` | the calls of a program |
+//! | `deliver.rs` | arrivals that need the function: fetches, answers about keys |
+//! | `initiate.rs` | requests start, and the device's results |
+//! | `arrive.rs` | packets, and acknowledgements |
+//! | `state.rs` | all objects, and lists of what is to be done |
+//! | `queue_pair.rs`, `send_queue.rs`, `receive_queue.rs`, `completion_queue.rs` | one object each |
+//! | `memory.rs`, `peers.rs`, `events.rs` | one object each, too |
+//! | `request.rs`, `completion.rs`, `error.rs`, `head.rs`, `slab.rs` | what they are made of |
+#![deny(unsafe_code)]
+
+#[allow(unsafe_code)]
+mod adapter;
+mod arrive;
+mod completion;
+mod completion_queue;
+mod context;
+mod deliver;
+mod error;
+mod events;
+mod head;
+mod initiate;
+#[allow(unsafe_code)]
+mod memory;
+mod peers;
+mod queue_pair;
+mod receive_queue;
+mod request;
+mod send_queue;
+mod slab;
+mod state;
+
+pub use adapter::{Adapter, AdapterLimits, LIMITS};
+pub use bellwire::Error as DeviceError;
+pub use completion::{Cause, WorkCompletion, WorkOpcode, WorkStatus, work_flag};
+pub use completion_queue::CqId;
+pub use context::Context;
+pub use error::{Refusal, Result};
+pub use events::{AsyncEvent, EventKind, EventQueue};
+pub use initiate::{DATAGRAM_BYTES, MESSAGE_BYTES};
+pub use memory::{Access, Binding, Domain, Sge};
+pub use queue_pair::{Attributes, Capacity, Mask, QpState, QueuePairOptions, Service};
+pub use receive_queue::SrqId;
+pub use request::{Bytes, Datagram, Operation, SendRequest};

@@ -1,0 +1,451 @@
+//! Registered memory: regions and windows, by 32-bit keys.
+//!
+//! A key is the entry's index in the upper 16 bits and a random number below. Peers do not use it
+//! on memory: they exchange it for the 64-bit key of the device below, which the owner gives only
+//! to the queue pair that may use the memory.
+
+use crate::completion::Cause;
+use crate::error::{Refusal, Result};
+use crate::slab::Slab;
+use bellwire::{Function, MemoryRegion, RemoteKey, Rights};
+use bellwire_ring::memory::View;
+use std::ptr::NonNull;
+
+bitflags::bitflags! {
+    /// Access flags of regions, windows and queue pairs, with the values of the specification.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub struct Access: u32 {
+        /// Receives, reads and atomics may write here.
+        const LOCAL_WRITE = 1;
+        /// Peers may write.
+        const REMOTE_WRITE = 2;
+        /// Peers may read.
+        const REMOTE_READ = 4;
+        /// Peers may execute atomics.
+        const REMOTE_ATOMIC = 8;
+        /// Windows may be bound.
+        const WINDOW_BIND = 16;
+        /// Addresses start at 0.
+        const ZERO_BASED = 32;
+    }
+}
+
+impl Access {
+    fn rights(self) -> Rights {
+        let mut rights = Rights::empty();
+        rights.set(Rights::REMOTE_READ, self.contains(Access::REMOTE_READ));
+        rights.set(Rights::REMOTE_WRITE, self.contains(Access::REMOTE_WRITE));
+        rights.set(Rights::REMOTE_ATOMIC, self.contains(Access::REMOTE_ATOMIC));
+        rights
+    }
+
+    const REMOTE: Access =
+        Access::REMOTE_WRITE.union(Access::REMOTE_READ).union(Access::REMOTE_ATOMIC);
+}
+
+/// A part of a list: a span of registered memory. The layout is that of `struct ibv_sge`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(C)]
+pub struct Sge {
+    /// Address of the first byte.
+    pub address: u64,
+    /// Bytes.
+    pub length: u32,
+    /// The region's local key.
+    pub key: u32,
+}
+
+/// Handle of a protection domain.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Domain(pub(crate) u32);
+
+/// Where a window of memory is bound.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Binding {
+    /// The key of the region.
+    pub region: u32,
+    /// Address of the first byte.
+    pub address: u64,
+    /// Bytes; 0 unbinds.
+    pub length: u64,
+    /// What peers may do.
+    pub access: Access,
+}
+
+/// Memory, or a window that is bound to some.
+struct Bound {
+    /// The address of its first byte for peers.
+    base: u64,
+    access: Access,
+    memory: MemoryRegion,
+    /// The same bytes with fewer rights, for queue pairs that allow less than the region.
+    narrower: Vec<(Access, MemoryRegion)>,
+    /// The index of the region of a window.
+    region: Option<u32>,
+}
+
+impl Bound {
+    /// Ends all its registrations.
+    fn end(&mut self, function: &mut Function) -> bellwire::Result<()> {
+        while let Some((_, memory)) = self.narrower.last() {
+            function.deregister_foreign(memory)?;
+            self.narrower.pop();
+        }
+        function.deregister_foreign(&self.memory)
+    }
+}
+
+struct Entry {
+    key: u32,
+    domain: Domain,
+    /// `None`: a window that is not bound.
+    bound: Option<Bound>,
+    is_window: bool,
+    /// Windows that are bound to this region.
+    windows: usize,
+}
+
+/// The memory of an adapter.
+pub(crate) struct Memory {
+    entries: Slab<Entry>,
+}
+
+/// A peer's view of a key: what its owner answers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct RemoteMemory {
+    pub(crate) key: RemoteKey,
+    pub(crate) base: u64,
+    pub(crate) access: Access,
+}
+
+impl RemoteMemory {
+    /// Bytes of [`RemoteMemory::emit`].
+    pub(crate) const BYTES: usize = RemoteKey::BYTES + 12;
+
+    pub(crate) fn emit(&self) -> Vec<u8> {
+        let mut bytes = self.key.to_bytes().to_vec();
+        bytes.extend(self.base.to_le_bytes());
+        bytes.extend(self.access.bits().to_le_bytes());
+        bytes
+    }
+
+    pub(crate) fn parse(bytes: &[u8]) -> Option<RemoteMemory> {
+        let (key, rest) = bytes.split_at_checked(RemoteKey::BYTES)?;
+        let (base, access) = rest.split_at_checked(8)?;
+        Some(RemoteMemory {
+            key: RemoteKey::from_bytes(key)?,
+            base: u64::from_le_bytes(base.try_into().ok()?),
+            access: Access::from_bits_truncate(u32::from_le_bytes(access.try_into().ok()?)),
+        })
+    }
+
+    /// The offset of an access, or why its owner would refuse it.
+    #[inline]
+    pub(crate) fn offset(&self, address: u64, length: u64, needs: Access) -> Result<u64, Cause> {
+        if !self.access.contains(needs) {
+            return Err(Cause::NotPermitted);
+        }
+        let offset = address.wrapping_sub(self.base);
+        match offset.checked_add(length) {
+            Some(end) if end <= self.key.length => Ok(offset),
+            _ => Err(Cause::OutOfBounds),
+        }
+    }
+}
+
+impl Memory {
+    pub(crate) fn new(limit: usize) -> Memory {
+        Memory { entries: Slab::new(limit.min(1 << 16)) }
+    }
+
+    fn insert(&mut self, mut entry: Entry) -> Result<u32> {
+        let random = (random_word()? as u32 & 0xffff).max(1);
+        let full = Refusal::Full("no more memory regions and windows");
+        entry.key = random;
+        let index = self.entries.insert(entry).ok_or(full)?;
+        let key = index << 16 | random;
+        self.entries.get_mut(index).expect("it was inserted").key = key;
+        Ok(key)
+    }
+
+    /// Registers `length` bytes at `start`, which peers and lists name from `base` on. Returns the
+    /// key.
+    ///
+    /// # Safety
+    /// As for [`Function::register_foreign`].
+    pub(crate) unsafe fn register(
+        &mut self,
+        function: &mut Function,
+        domain: Domain,
+        start: *mut u8,
+        length: usize,
+        base: u64,
+        access: Access,
+    ) -> Result<u32> {
+        let needs_local = Access::REMOTE_WRITE | Access::REMOTE_ATOMIC;
+        if access.intersects(needs_local) && !access.contains(Access::LOCAL_WRITE) {
+            return Err(Refusal::Invalid("remote writing needs IBV_ACCESS_LOCAL_WRITE"));
+        }
+        let start = NonNull::new(start).filter(|_| length > 0);
+        let start = start.ok_or(Refusal::Invalid("a region has an address and a length"))?;
+        let base = if access.contains(Access::ZERO_BASED) { 0 } else { base };
+        // SAFETY: the caller's promise.
+        let memory = unsafe { function.register_foreign(start, length, access.rights()) }?;
+        let bound =
+            Bound { base, access, memory: memory.clone(), narrower: Vec::new(), region: None };
+        let entry = Entry { key: 0, domain, bound: Some(bound), is_window: false, windows: 0 };
+        self.insert(entry).inspect_err(|_| {
+            let _ = function.deregister_foreign(&memory);
+        })
+    }
+
+    fn index(&self, key: u32) -> Option<u32> {
+        let index = key >> 16;
+        self.entries.get(index).is_some_and(|entry| entry.key == key).then_some(index)
+    }
+
+    /// The index of a window, whatever the lowest byte of its key is by now: that byte belongs to
+    /// the program.
+    fn window(&self, key: u32) -> Option<u32> {
+        let is_it = |entry: &Entry| entry.is_window && entry.key >> 8 == key >> 8;
+        self.entries.get(key >> 16).is_some_and(is_it).then_some(key >> 16)
+    }
+
+    fn entry(&self, key: u32) -> Option<&Entry> {
+        self.entries.get(key >> 16).filter(|entry| entry.key == key)
+    }
+
+    /// Ends a region, or a window by any of its keys. [`Refusal::Busy`]: descriptors or windows use it.
+    pub(crate) fn deregister(&mut self, function: &mut Function, key: u32) -> Result<()> {
+        let wrong = Refusal::Invalid("there is no such key");
+        let index = self.index(key).or_else(|| self.window(key)).ok_or(wrong)?;
+        let entry = self.entries.get_mut(index).expect("it has an index");
+        if entry.windows > 0 {
+            return Err(Refusal::Busy("windows are bound to the region"));
+        }
+        if let Some(bound) = &mut entry.bound {
+            match bound.end(function) {
+                Err(bellwire::Error::InUse { .. }) => {
+                    return Err(Refusal::Busy("descriptors use the memory"));
+                }
+                // In a child of the process that registered it nothing is left to end.
+                Ok(()) | Err(bellwire::Error::Forked) => {}
+                Err(other) => return Err(other.into()),
+            }
+        }
+        let entry = self.entries.remove(index).expect("it has an index");
+        if let Some(region) = entry.bound.and_then(|bound| bound.region) {
+            self.entries.get_mut(region).into_iter().for_each(|region| region.windows -= 1);
+        }
+        Ok(())
+    }
+
+    /// A window that is not bound. Returns its key.
+    pub(crate) fn allocate_window(&mut self, domain: Domain) -> Result<u32> {
+        self.insert(Entry { key: 0, domain, bound: None, is_window: true, windows: 0 })
+    }
+
+    /// Binds the window with any key `window` under `key`, or unbinds it. The window's earlier key is dead after
+    /// this.
+    pub(crate) fn bind(
+        &mut self,
+        function: &mut Function,
+        domain: Domain,
+        window: u32,
+        key: u32,
+        to: &Binding,
+    ) -> Result<(), Cause> {
+        let index = self.window(window).ok_or(Cause::LocalKey)?;
+        let entry = self.entries.get(index).expect("it has an index");
+        if entry.domain != domain || key >> 8 != window >> 8 {
+            return Err(Cause::LocalKey);
+        }
+        let bound = match to.length {
+            0 => None,
+            _ => Some(self.bound(function, domain, to)?),
+        };
+        if self.unbind(function, index).is_err() {
+            if let Some(new) = bound {
+                let _ = function.deregister_foreign(&new.memory);
+            }
+            return Err(Cause::Device);
+        }
+        if let Some(region) = bound.as_ref().and_then(|bound| bound.region) {
+            self.entries.get_mut(region).into_iter().for_each(|region| region.windows += 1);
+        }
+        let entry = self.entries.get_mut(index).expect("it has an index");
+        entry.bound = bound;
+        entry.key = key;
+        Ok(())
+    }
+
+    fn bound(&self, function: &mut Function, domain: Domain, to: &Binding) -> Result<Bound, Cause> {
+        let region = self.index(to.region).ok_or(Cause::LocalKey)?;
+        let entry = self.entries.get(region).expect("it has an index");
+        let Some(whole) = entry.bound.as_ref().filter(|_| !entry.is_window) else {
+            return Err(Cause::LocalKey);
+        };
+        if entry.domain != domain {
+            return Err(Cause::LocalKey);
+        }
+        let writes = to.access.intersects(Access::REMOTE_WRITE | Access::REMOTE_ATOMIC);
+        if !whole.access.contains(Access::WINDOW_BIND)
+            || (writes && !whole.access.contains(Access::LOCAL_WRITE))
+        {
+            return Err(Cause::NotPermitted);
+        }
+        let offset = usize::try_from(to.address.wrapping_sub(whole.base)).ok();
+        let length = usize::try_from(to.length).ok();
+        let part = offset.zip(length).and_then(|(at, length)| whole.memory.view().part(at, length));
+        let part = part.ok_or(Cause::LocalBounds)?;
+        let start = NonNull::new(part.as_ptr()).ok_or(Cause::LocalBounds)?;
+        // SAFETY: the bytes lie in a region of the program, which promised that they stay until it
+        // is deregistered; that is refused while a window is bound.
+        let memory = unsafe { function.register_foreign(start, part.len(), to.access.rights()) };
+        let memory = memory.map_err(|_| Cause::Device)?;
+        let base = if to.access.contains(Access::ZERO_BASED) { 0 } else { to.address };
+        let narrower = Vec::new();
+        Ok(Bound { base, access: to.access, memory, narrower, region: Some(region) })
+    }
+
+    fn unbind(&mut self, function: &mut Function, index: u32) -> Result<(), Cause> {
+        let Some(entry) = self.entries.get_mut(index) else { return Ok(()) };
+        let Some(old) = &mut entry.bound else { return Ok(()) };
+        old.end(function).map_err(|_| Cause::Device)?;
+        let region = old.region;
+        entry.bound = None;
+        if let Some(region) = region.and_then(|region| self.entries.get_mut(region)) {
+            region.windows -= 1;
+        }
+        Ok(())
+    }
+
+    /// Unbinds the window of `key`, at the request of a peer or of the program.
+    pub(crate) fn invalidate(
+        &mut self,
+        function: &mut Function,
+        domain: Domain,
+        key: u32,
+    ) -> Result<(), Cause> {
+        let index = self.index(key).ok_or(Cause::WrongKey)?;
+        let entry = self.entries.get(index).expect("it has an index");
+        if !entry.is_window || entry.domain != domain {
+            return Err(Cause::WrongKey);
+        }
+        self.unbind(function, index)
+    }
+
+    /// The memory of a part of a list, or why it cannot be used.
+    #[inline]
+    pub(crate) fn local(
+        &self,
+        domain: Domain,
+        part: &Sge,
+        writes: bool,
+    ) -> Result<(&MemoryRegion, usize), Cause> {
+        let Some(Entry { domain: owner, bound: Some(bound), is_window: false, .. }) =
+            self.entry(part.key)
+        else {
+            return Err(Cause::LocalKey);
+        };
+        if *owner != domain {
+            return Err(Cause::LocalKey);
+        }
+        if writes && !bound.access.contains(Access::LOCAL_WRITE) {
+            return Err(Cause::NotPermitted);
+        }
+        let offset = part.address.wrapping_sub(bound.base);
+        match offset.checked_add(u64::from(part.length)) {
+            Some(end) if end <= bound.memory.len() as u64 => Ok((&bound.memory, offset as usize)),
+            _ => Err(Cause::LocalBounds),
+        }
+    }
+
+    /// The bytes of a part of a list.
+    #[inline]
+    pub(crate) fn view(&self, domain: Domain, part: &Sge, writes: bool) -> Result<View<'_>, Cause> {
+        if part.length == 0 {
+            return Ok(View::empty());
+        }
+        let (memory, offset) = self.local(domain, part, writes)?;
+        memory.view().part(offset, part.length as usize).ok_or(Cause::LocalBounds)
+    }
+
+    /// What a peer's queue pair may know of `key`: the owner's check of domain and flags.
+    pub(crate) fn for_peer(
+        &mut self,
+        function: &mut Function,
+        domain: Domain,
+        allowed: Access,
+        key: u32,
+    ) -> Result<RemoteMemory, Cause> {
+        let entry = self.entries.get_mut(key >> 16);
+        let entry = entry.filter(|entry| entry.key == key && entry.domain == domain);
+        let bound = entry.and_then(|entry| entry.bound.as_mut()).ok_or(Cause::WrongKey)?;
+        let (base, access) = (bound.base, bound.access & allowed & Access::REMOTE);
+        if access.is_empty() {
+            return Err(Cause::NotPermitted);
+        }
+        if access == bound.access & Access::REMOTE {
+            return Ok(RemoteMemory { key: bound.memory.remote_key(), base, access });
+        }
+        if let Some((_, memory)) = bound.narrower.iter().find(|(has, _)| *has == access) {
+            return Ok(RemoteMemory { key: memory.remote_key(), base, access });
+        }
+        let view = bound.memory.view();
+        let start = NonNull::new(view.as_ptr()).ok_or(Cause::Device)?;
+        // SAFETY: the bytes of a region or window of the program; this registration ends with it.
+        let memory = unsafe { function.register_foreign(start, view.len(), access.rights()) };
+        let memory = memory.map_err(|_| Cause::Device)?;
+        let key = memory.remote_key();
+        bound.narrower.push((access, memory));
+        Ok(RemoteMemory { key, base, access })
+    }
+
+    /// Whether a region or window of `domain` exists.
+    pub(crate) fn uses(&self, domain: Domain) -> bool {
+        self.entries.iter().any(|(_, entry)| entry.domain == domain)
+    }
+}
+
+/// Registers parts of lists for one message that a peer fetches.
+pub(crate) fn offer(
+    memory: &Memory,
+    function: &mut Function,
+    domain: Domain,
+    parts: &[Sge],
+) -> Result<Vec<MemoryRegion>, Cause> {
+    let mut offered = Vec::with_capacity(parts.len());
+    for part in parts.iter().filter(|part| part.length > 0) {
+        let region = memory.view(domain, part, false).and_then(|view| {
+            let start = NonNull::new(view.as_ptr()).ok_or(Cause::LocalBounds)?;
+            // SAFETY: the bytes lie in a region of the program. The program keeps it until the work
+            // request completes, and this registration ends before that.
+            unsafe { function.register_foreign(start, view.len(), Rights::REMOTE_READ) }
+                .map_err(|_| Cause::Device)
+        });
+        match region {
+            Ok(region) => offered.push(region),
+            Err(cause) => {
+                withdraw(function, offered);
+                return Err(cause);
+            }
+        }
+    }
+    Ok(offered)
+}
+
+/// Ends the registrations of [`offer`].
+pub(crate) fn withdraw(function: &mut Function, offered: Vec<MemoryRegion>) {
+    for region in offered {
+        let ended = function.deregister_foreign(&region);
+        debug_assert!(ended.is_ok(), "{ended:?}");
+    }
+}
+
+/// Eight unpredictable random bytes.
+pub(crate) fn random_word() -> std::io::Result<u64> {
+    let mut bytes = [0; 8];
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
+    Ok(u64::from_le_bytes(bytes))
+}

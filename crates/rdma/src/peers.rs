@@ -1,0 +1,136 @@
+//! Peers: other adapters, and the packets to them.
+
+use crate::head::Head;
+use bellwire::{
+    Address, CompletionQueue, Error, Function, FunctionAddress, Message, QueuePair,
+    QueuePairOptions,
+};
+use bellwire_ring::memory::View;
+use std::collections::{HashMap, VecDeque};
+
+/// The number of the queue pair that every adapter receives on: the first of its function.
+pub(crate) const MAILBOX: u32 = 1;
+/// Unfinished descriptors to one peer.
+const SEND_DEPTH: usize = 4096;
+/// Peers that are remembered.
+const PEERS: usize = 4096;
+/// Answers that wait for room. No proper peer causes more.
+const OUTBOX: usize = 1 << 16;
+
+/// The queue pairs of the function that lead to one peer.
+struct Peer {
+    /// Messages, writes, reads and atomics, in order.
+    pair: QueuePair,
+    /// Fetches, so that long messages do not block short ones.
+    fetches: Option<QueuePair>,
+}
+
+/// All peers.
+pub(crate) struct Peers {
+    queue: CompletionQueue,
+    known: HashMap<FunctionAddress, Peer>,
+    /// The last peer that was used.
+    last: Option<(FunctionAddress, QueuePair)>,
+    outbox: VecDeque<(FunctionAddress, Head, Vec<u8>)>,
+}
+
+/// Context of a packet; if it fails, its peer is gone.
+pub(crate) const PACKET: u64 = 0;
+
+impl Peers {
+    pub(crate) fn new(queue: CompletionQueue) -> Peers {
+        Peers { queue, known: HashMap::new(), last: None, outbox: VecDeque::new() }
+    }
+
+    fn create(&self, function: &mut Function) -> Result<QueuePair, Error> {
+        let options = QueuePairOptions::new(self.queue).send_depth(SEND_DEPTH).receive_depth(1);
+        function.create_queue_pair(&options)
+    }
+
+    /// The queue pair for messages and accesses to a peer.
+    #[inline]
+    pub(crate) fn pair(
+        &mut self,
+        function: &mut Function,
+        peer: FunctionAddress,
+    ) -> Result<QueuePair, Error> {
+        match self.last {
+            Some((last, pair)) if last == peer => Ok(pair),
+            _ => self.find(function, peer),
+        }
+    }
+
+    fn find(&mut self, function: &mut Function, peer: FunctionAddress) -> Result<QueuePair, Error> {
+        if !self.known.contains_key(&peer) {
+            if self.known.len() >= PEERS {
+                let hint = "close adapters that are not used";
+                return Err(Error::Exhausted { what: "peers", limit: PEERS as u64, hint });
+            }
+            let pair = self.create(function)?;
+            self.known.insert(peer, Peer { pair, fetches: None });
+        }
+        let pair = self.known[&peer].pair;
+        self.last = Some((peer, pair));
+        Ok(pair)
+    }
+
+    /// The queue pair for fetches from a peer.
+    pub(crate) fn fetch_pair(
+        &mut self,
+        function: &mut Function,
+        peer: FunctionAddress,
+    ) -> Result<QueuePair, Error> {
+        self.find(function, peer)?;
+        if let Some(pair) = self.known[&peer].fetches {
+            return Ok(pair);
+        }
+        let pair = self.create(function)?;
+        self.known.get_mut(&peer).expect("it was found").fetches = Some(pair);
+        Ok(pair)
+    }
+
+    /// Sends a packet. [`Error::QueueFull`]: not now.
+    #[inline]
+    pub(crate) fn send(
+        &mut self,
+        function: &mut Function,
+        peer: FunctionAddress,
+        head: &Head,
+        body: View<'_>,
+    ) -> Result<(), Error> {
+        let pair = self.pair(function, peer)?;
+        let to = Address::new(peer.node, peer.function, MAILBOX);
+        let bytes = head.emit();
+        let message = Message::gathered(&bytes, body).to(to).context(PACKET).unsignaled();
+        function.post_send(pair, message).map_err(|refused| refused.error)
+    }
+
+    /// Adds an answer to the outbox.
+    pub(crate) fn answer(&mut self, peer: FunctionAddress, head: Head, body: Vec<u8>) {
+        if self.outbox.len() >= OUTBOX {
+            tracing::warn!("too many answers wait for peers; one was dropped");
+            return;
+        }
+        self.outbox.push_back((peer, head, body));
+    }
+
+    /// Whether answers wait.
+    #[inline]
+    pub(crate) fn has_answers(&self) -> bool {
+        !self.outbox.is_empty()
+    }
+
+    /// Sends answers. Returns how many.
+    pub(crate) fn flush(&mut self, function: &mut Function) -> usize {
+        let mut sent = 0;
+        for _ in 0..self.outbox.len() {
+            let Some((peer, head, body)) = self.outbox.pop_front() else { break };
+            match self.send(function, peer, &head, View::of(&body)) {
+                Err(Error::QueueFull { .. }) => self.outbox.push_back((peer, head, body)),
+                // Another completion reports a peer that is gone.
+                _ => sent += 1,
+            }
+        }
+        sent
+    }
+}

@@ -1,0 +1,348 @@
+//! The send queue of a queue pair: requests start and retire in order.
+
+use crate::completion::{Cause, WorkOpcode, WorkStatus};
+use crate::memory::Sge;
+use crate::request::{Bytes, Datagram, Operation, SendRequest};
+use bellwire::MemoryRegion;
+use std::collections::VecDeque;
+
+/// Where a request stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Stage {
+    /// Not started, or to be started again.
+    Waiting,
+    /// A message waits for its acknowledgement.
+    Sent,
+    /// The device executes it.
+    InDevice,
+    /// The result is known.
+    Done(WorkStatus, Cause),
+}
+
+/// The parts of a list. Most lists have one.
+#[derive(Clone, Debug)]
+pub(crate) enum Parts {
+    None,
+    One(Sge),
+    Many(Box<[Sge]>),
+}
+
+impl Parts {
+    #[inline]
+    pub(crate) fn of(parts: &[Sge]) -> Parts {
+        match parts {
+            [] => Parts::None,
+            [one] => Parts::One(*one),
+            many => Parts::Many(many.into()),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn as_slice(&self) -> &[Sge] {
+        match self {
+            Parts::None => &[],
+            Parts::One(one) => std::slice::from_ref(one),
+            Parts::Many(many) => many,
+        }
+    }
+
+    /// Bytes in all.
+    #[inline]
+    pub(crate) fn total(&self) -> u64 {
+        self.as_slice().iter().map(|part| u64::from(part.length)).sum()
+    }
+}
+
+/// A request in the queue.
+pub(crate) struct Work {
+    pub(crate) id: u64,
+    pub(crate) operation: Operation,
+    pub(crate) parts: Parts,
+    /// Bytes in the queue's own memory.
+    pub(crate) inline: Option<u32>,
+    pub(crate) signaled: bool,
+    pub(crate) solicited: bool,
+    pub(crate) fence: bool,
+    pub(crate) to: Option<Datagram>,
+    pub(crate) stage: Stage,
+    /// Its message number, once it has one.
+    pub(crate) psn: Option<u32>,
+    /// The bytes of an RDMA write with immediate value are in place.
+    pub(crate) written: bool,
+    /// Registrations for the peer that fetches the message.
+    pub(crate) offered: Vec<MemoryRegion>,
+}
+
+impl Work {
+    /// Bytes.
+    #[inline]
+    pub(crate) fn length(&self) -> u64 {
+        self.inline.map_or_else(|| self.parts.total(), u64::from)
+    }
+
+    pub(crate) fn opcode(&self) -> WorkOpcode {
+        match self.operation {
+            Operation::Send { .. } => WorkOpcode::Send,
+            Operation::Write { .. } => WorkOpcode::Write,
+            Operation::Read { .. } => WorkOpcode::Read,
+            Operation::CompareSwap { .. } => WorkOpcode::CompareSwap,
+            Operation::FetchAdd { .. } => WorkOpcode::FetchAdd,
+            Operation::LocalInvalidate { .. } => WorkOpcode::LocalInvalidate,
+            Operation::BindWindow { .. } => WorkOpcode::BindWindow,
+        }
+    }
+
+    /// Whether it brings bytes from the peer. Later fenced requests wait for it.
+    pub(crate) fn fetches(&self) -> bool {
+        matches!(
+            self.operation,
+            Operation::Read { .. } | Operation::CompareSwap { .. } | Operation::FetchAdd { .. }
+        )
+    }
+}
+
+/// Requests that have not retired, oldest first.
+pub(crate) struct SendQueue {
+    work: VecDeque<Work>,
+    /// The serial number of the front. Serials count requests and wrap.
+    front: u32,
+    /// Place of the first request that may be waiting.
+    next: usize,
+    depth: usize,
+    /// Memory for inline bytes: a slot for each request in the queue.
+    inline: Box<[u8]>,
+    inline_bytes: usize,
+    /// Reads and atomics that the device executes.
+    pub(crate) fetching: u32,
+    /// Messages that wait for their acknowledgement.
+    pub(crate) unacknowledged: u32,
+    /// The number of the next message.
+    pub(crate) psn: u32,
+}
+
+impl SendQueue {
+    pub(crate) fn new(depth: usize, inline_bytes: usize) -> SendQueue {
+        SendQueue {
+            work: VecDeque::with_capacity(depth.min(256)),
+            front: 0,
+            next: 0,
+            depth,
+            inline: vec![0; depth * inline_bytes].into(),
+            inline_bytes,
+            fetching: 0,
+            unacknowledged: 0,
+            psn: 0,
+        }
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.work.len() >= self.depth
+    }
+
+    /// The most bytes of an inline request.
+    pub(crate) fn inline_bytes(&self) -> usize {
+        self.inline_bytes
+    }
+
+    /// The slot of a serial number.
+    fn slot(&self, serial: u32) -> usize {
+        serial as usize % self.depth * self.inline_bytes
+    }
+
+    /// Adds a request. The caller has checked the room, and the length of inline bytes.
+    #[inline]
+    pub(crate) fn push(&mut self, request: &SendRequest<'_>) {
+        let serial = self.front.wrapping_add(self.work.len() as u32);
+        let (parts, inline) = match request.bytes {
+            Bytes::Listed(parts) => (Parts::of(parts), None),
+            Bytes::Inline(bytes) => {
+                let at = self.slot(serial);
+                self.inline[at..at + bytes.len()].copy_from_slice(bytes);
+                (Parts::None, Some(bytes.len() as u32))
+            }
+        };
+        self.work.push_back(Work {
+            id: request.id,
+            operation: request.operation,
+            parts,
+            inline,
+            signaled: request.signaled,
+            solicited: request.solicited,
+            fence: request.fence,
+            to: request.to,
+            stage: Stage::Waiting,
+            psn: None,
+            written: false,
+            offered: Vec::new(),
+        });
+    }
+
+    /// The first waiting request, by serial number.
+    #[inline]
+    pub(crate) fn next_waiting(&mut self) -> Option<u32> {
+        while let Some(work) = self.work.get(self.next) {
+            if work.stage == Stage::Waiting {
+                return Some(self.front.wrapping_add(self.next as u32));
+            }
+            self.next += 1;
+        }
+        None
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, serial: u32) -> Option<&Work> {
+        self.work.get(serial.wrapping_sub(self.front) as usize)
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, serial: u32) -> Option<&mut Work> {
+        self.work.get_mut(serial.wrapping_sub(self.front) as usize)
+    }
+
+    /// The inline bytes of a request.
+    #[inline]
+    pub(crate) fn inline(&self, serial: u32, length: u32) -> &[u8] {
+        let at = self.slot(serial);
+        &self.inline[at..at + length as usize]
+    }
+
+    /// Takes the oldest request out if its result is known.
+    #[inline]
+    pub(crate) fn retire(&mut self) -> Option<(Work, WorkStatus, Cause)> {
+        let Stage::Done(status, cause) = self.work.front()?.stage else { return None };
+        let work = self.work.pop_front()?;
+        self.front = self.front.wrapping_add(1);
+        self.next = self.next.saturating_sub(1);
+        Some((work, status, cause))
+    }
+
+    /// Messages before `acked` are in their receives.
+    pub(crate) fn acknowledge(&mut self, acked: u32) {
+        if self.unacknowledged == 0 {
+            return;
+        }
+        for work in &mut self.work {
+            let Some(psn) = work.psn else { continue };
+            if is_before(psn, acked) {
+                if work.stage == Stage::Sent {
+                    work.stage = Stage::Done(WorkStatus::Success, Cause::None);
+                    self.unacknowledged -= 1;
+                }
+            } else {
+                break;
+            }
+        }
+    }
+
+    /// The serial number of the message `psn`, if it waits for its acknowledgement.
+    pub(crate) fn sent(&self, psn: u32) -> Option<u32> {
+        let place =
+            self.work.iter().position(|work| work.psn == Some(psn) && work.stage == Stage::Sent)?;
+        Some(self.front.wrapping_add(place as u32))
+    }
+
+    /// The oldest message that waits for its acknowledgement.
+    pub(crate) fn oldest_sent(&self) -> Option<u32> {
+        self.work.iter().find(|work| work.stage == Stage::Sent).and_then(|work| work.psn)
+    }
+
+    /// Messages from `psn` on are to be sent again.
+    pub(crate) fn rewind(&mut self, psn: u32) {
+        for (place, work) in self.work.iter_mut().enumerate() {
+            if work.stage == Stage::Sent && work.psn.is_some_and(|own| !is_before(own, psn)) {
+                work.stage = Stage::Waiting;
+                self.unacknowledged -= 1;
+                self.next = self.next.min(place);
+            }
+        }
+    }
+
+    /// The oldest request without a result.
+    pub(crate) fn oldest_unfinished(&self) -> Option<u32> {
+        let place = self.work.iter().position(|work| !matches!(work.stage, Stage::Done(..)))?;
+        Some(self.front.wrapping_add(place as u32))
+    }
+
+    /// Whether no request is under way.
+    pub(crate) fn is_idle(&self) -> bool {
+        !self.work.iter().any(|work| matches!(work.stage, Stage::Sent | Stage::InDevice))
+    }
+
+    /// A request is to be started once more.
+    pub(crate) fn again(&mut self, serial: u32) {
+        let place = serial.wrapping_sub(self.front) as usize;
+        if let Some(work) = self.work.get_mut(place) {
+            work.stage = Stage::Waiting;
+            self.next = self.next.min(place);
+        }
+    }
+
+    /// Ends all requests without a result.
+    pub(crate) fn flush(&mut self) {
+        for work in &mut self.work {
+            if !matches!(work.stage, Stage::Done(..)) {
+                work.stage = Stage::Done(WorkStatus::Flushed, Cause::Flushed);
+            }
+        }
+        self.unacknowledged = 0;
+    }
+
+    /// Takes all requests out.
+    pub(crate) fn clear(&mut self) -> Vec<Work> {
+        self.front = self.front.wrapping_add(self.work.len() as u32);
+        self.next = 0;
+        self.unacknowledged = 0;
+        self.work.drain(..).collect()
+    }
+}
+
+/// Whether message number `a` comes before `b`; the numbers wrap.
+#[inline]
+pub(crate) fn is_before(a: u32, b: u32) -> bool {
+    (a.wrapping_sub(b) as i32) < 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(id: u64) -> SendRequest<'static> {
+        let operation = Operation::Send { immediate: None, invalidate: None };
+        let bytes = Bytes::Inline(b"abc");
+        let (signaled, solicited, fence, to) = (true, false, false, None);
+        SendRequest { id, operation, bytes, signaled, solicited, fence, to }
+    }
+
+    /// Requests retire in order although results come in any order, across the wrap of numbers. A
+    /// rewound message starts again.
+    #[test]
+    fn requests_retire_in_order() {
+        let mut queue = SendQueue::new(4, 8);
+        queue.front = u32::MAX - 1;
+        queue.psn = u32::MAX;
+        let first = queue.psn;
+        for id in 0..4 {
+            queue.push(&request(id));
+            let serial = queue.next_waiting().unwrap();
+            assert_eq!(queue.inline(serial, 3), b"abc");
+            let psn = queue.psn;
+            let work = queue.get_mut(serial).unwrap();
+            (work.psn, work.stage) = (Some(psn), Stage::Sent);
+            queue.psn = psn.wrapping_add(1);
+            queue.unacknowledged += 1;
+        }
+        assert!(queue.is_full() && queue.next_waiting().is_none());
+        queue.rewind(first.wrapping_add(2));
+        assert_eq!(queue.next_waiting(), Some(0));
+        assert!(queue.retire().is_none());
+        queue.acknowledge(first.wrapping_add(2));
+        assert_eq!(queue.retire().unwrap().0.id, 0);
+        assert_eq!(queue.retire().unwrap().0.id, 1);
+        assert!(queue.retire().is_none());
+        assert_eq!((queue.next_waiting(), queue.unacknowledged), (Some(0), 0));
+        queue.flush();
+        assert_eq!(queue.retire().unwrap().1, WorkStatus::Flushed);
+        assert_eq!(queue.retire().unwrap().0.id, 3);
+        assert!(queue.work.is_empty());
+    }
+}

@@ -1,0 +1,339 @@
+//! What an adapter knows, apart from its function: the objects of the program, and lists of what is
+//! to be done for them.
+
+use crate::completion::{Cause, WorkCompletion, WorkOpcode, WorkStatus};
+use crate::completion_queue::{CqId, WorkQueue};
+use crate::events::{AsyncEvent, EventKind, EventQueue};
+use crate::head::Head;
+use crate::memory::Memory;
+use crate::peers::Peers;
+use crate::queue_pair::{Arrival, QpState, QueuePair, Service};
+use crate::receive_queue::{Receive, SharedReceives};
+use crate::send_queue::Stage;
+use crate::slab::Slab;
+use bellwire::FunctionAddress;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Queue pairs by number. The upper 8 bits of a number are the function, the lower 16 a place.
+pub(crate) struct QueuePairs {
+    function: u8,
+    /// For each place the index in `table` plus one, or 0.
+    places: Vec<u32>,
+    table: Slab<Box<QueuePair>>,
+    /// Where the next free place is looked for, so that numbers are used again late.
+    cursor: u16,
+}
+
+/// The lowest place: queue pairs 0 and 1 are special in the specification.
+const FIRST_PLACE: u16 = 2;
+
+impl QueuePairs {
+    pub(crate) fn new(function: u8, limit: usize, cursor: u16) -> QueuePairs {
+        QueuePairs { function, places: vec![0; 1 << 16], table: Slab::new(limit), cursor }
+    }
+
+    /// Adds the queue pair that `make` makes of its number. `None`: the table is full.
+    pub(crate) fn insert(&mut self, make: impl FnOnce(u32) -> QueuePair) -> Option<u32> {
+        let place = (0..=u16::MAX).find_map(|step| {
+            let place = self.cursor.wrapping_add(step);
+            (place >= FIRST_PLACE && self.places[usize::from(place)] == 0).then_some(place)
+        })?;
+        let number = u32::from(self.function) << 16 | u32::from(place);
+        let index = self.table.insert(Box::new(make(number)))?;
+        self.places[usize::from(place)] = index + 1;
+        self.cursor = place.wrapping_add(1);
+        Some(number)
+    }
+
+    fn index(&self, number: u32) -> Option<u32> {
+        let place = self.places[(number & 0xffff) as usize];
+        (number >> 16 == u32::from(self.function)).then(|| place.checked_sub(1)).flatten()
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, number: u32) -> Option<&QueuePair> {
+        self.table.get(self.index(number)?).map(|qp| &**qp)
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, number: u32) -> Option<&mut QueuePair> {
+        let index = self.index(number)?;
+        self.table.get_mut(index).map(|qp| &mut **qp)
+    }
+
+    pub(crate) fn remove(&mut self, number: u32) -> Option<Box<QueuePair>> {
+        let index = self.index(number)?;
+        self.places[(number & 0xffff) as usize] = 0;
+        self.table.remove(index)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &QueuePair> {
+        self.table.iter().map(|(_, qp)| &**qp)
+    }
+
+    pub(crate) fn numbers(&self) -> Vec<u32> {
+        self.iter().map(|qp| qp.number).collect()
+    }
+}
+
+/// What needs the function, and so waits until its poll has returned.
+pub(crate) enum Todo {
+    /// Arrivals of a queue pair.
+    Arrivals(u32),
+    /// A peer asks for the memory of a key.
+    Resolve(FunctionAddress, Head),
+}
+
+/// Messages without an acknowledgement after which one leaves at once.
+const ACK_EVERY: u32 = 16;
+
+pub(crate) struct State {
+    pub(crate) address: FunctionAddress,
+    /// The longest body of a packet, in bytes.
+    pub(crate) body_bytes: usize,
+    /// Objects of each protection domain, apart from memory.
+    pub(crate) domains: Slab<usize>,
+    pub(crate) queues: Slab<WorkQueue>,
+    pub(crate) shared: Slab<SharedReceives>,
+    pub(crate) qps: QueuePairs,
+    pub(crate) memory: Memory,
+    pub(crate) peers: Peers,
+    pub(crate) events: Arc<EventQueue<AsyncEvent>>,
+    pub(crate) todo: VecDeque<Todo>,
+    /// Queue pairs whose requests may start.
+    pub(crate) ready: VecDeque<u32>,
+    /// Queue pairs that owe an acknowledgement.
+    pub(crate) owing: Vec<u32>,
+    /// Queue pairs that wait for a time.
+    pub(crate) held: Vec<u32>,
+    /// Packets that were taken.
+    pub(crate) packets: usize,
+    pub(crate) last_tick: Instant,
+    pub(crate) ticks: u32,
+    /// A short message of several parts is gathered here.
+    pub(crate) scratch: Box<[u8]>,
+}
+
+impl State {
+    /// Lists a queue pair whose requests may start.
+    #[inline]
+    pub(crate) fn list(&mut self, number: u32) {
+        if let Some(qp) = self.qps.get_mut(number)
+            && !std::mem::replace(&mut qp.listed, true)
+        {
+            self.ready.push_back(number);
+        }
+    }
+
+    /// Holds the requests of a queue pair until a time.
+    pub(crate) fn hold(&mut self, number: u32, until: Instant) {
+        let Some(qp) = self.qps.get_mut(number) else { return };
+        if qp.hold_until.replace(until).is_none() {
+            self.held.push(number);
+        }
+    }
+
+    /// Writes a completion, and reports a queue that overflows.
+    #[inline]
+    pub(crate) fn complete(&mut self, queue: CqId, completion: WorkCompletion, solicited: bool) {
+        let Some(ring) = self.queues.get_mut(queue.0) else { return };
+        if !ring.push(completion, solicited) {
+            let object = ring.object;
+            tracing::error!("a completion queue has overflowed: it is not polled, or too short");
+            self.events.push(AsyncEvent { kind: EventKind::CompletionQueueError, object });
+        }
+    }
+
+    /// One more message of the peer is in its receive.
+    #[inline]
+    pub(crate) fn delivered(&mut self, number: u32) {
+        let Some(qp) = self.qps.get_mut(number) else { return };
+        qp.delivered = qp.delivered.wrapping_add(1);
+        self.owe(number);
+    }
+
+    /// Owes the peer an acknowledgement, which later packets carry or which leaves alone.
+    #[inline]
+    pub(crate) fn owe(&mut self, number: u32) {
+        let Some(qp) = self.qps.get_mut(number) else { return };
+        qp.owed += 1;
+        if qp.owed >= ACK_EVERY {
+            self.acknowledge_now(number);
+        } else if !std::mem::replace(&mut qp.owes, true) {
+            self.owing.push(number);
+        }
+    }
+
+    /// Sends an acknowledgement of its own.
+    pub(crate) fn acknowledge_now(&mut self, number: u32) {
+        let Some(qp) = self.qps.get_mut(number) else { return };
+        qp.owed = 0;
+        let Some(peer) = qp.peer else { return };
+        let mut head = Head::new(crate::head::Opcode::Ack, qp.attributes.peer, number);
+        head.flags = crate::head::flag::ACKS;
+        (head.psn, head.acked) = (qp.expected, qp.delivered);
+        self.peers.answer(peer, head, Vec::new());
+    }
+
+    /// Sends the acknowledgements that are owed. Returns how many.
+    pub(crate) fn settle(&mut self) -> usize {
+        let owing = std::mem::take(&mut self.owing);
+        for &number in &owing {
+            let Some(qp) = self.qps.get_mut(number) else { continue };
+            qp.owes = false;
+            if qp.owed > 0 {
+                self.acknowledge_now(number);
+            }
+        }
+        let count = owing.len();
+        self.owing = owing;
+        self.owing.clear();
+        count
+    }
+
+    /// The next receive of a queue pair.
+    #[inline]
+    pub(crate) fn take_receive(&mut self, number: u32) -> Option<Receive> {
+        let qp = self.qps.get_mut(number)?;
+        let Some(shared) = qp.options.shared else { return qp.receives.pop() };
+        let shared = self.shared.get_mut(shared.0)?;
+        let (receive, crossed) = shared.take();
+        if crossed {
+            let (kind, object) = (EventKind::SharedReceiveLimit, shared.object);
+            self.events.push(AsyncEvent { kind, object });
+        }
+        receive
+    }
+
+    /// Receives that a queue pair may take.
+    pub(crate) fn posted_receives(&self, qp: &QueuePair) -> usize {
+        match qp.options.shared {
+            None => qp.receives.len(),
+            Some(shared) => self.shared.get(shared.0).map_or(0, |shared| shared.queue.len()),
+        }
+    }
+
+    /// Writes the completions of requests that have retired. The first error fails the queue pair.
+    pub(crate) fn retire(&mut self, number: u32) {
+        loop {
+            let Some(qp) = self.qps.get_mut(number) else { return };
+            let Some((work, status, cause)) = qp.sends.retire() else { break };
+            let signaled = work.signaled || qp.options.signal_all;
+            let (queue, opcode) = (qp.options.send_queue, work.opcode());
+            qp.leftovers.extend(work.offered);
+            if status == WorkStatus::Success && !signaled {
+                continue;
+            }
+            let mut completion = WorkCompletion::new(work.id, status, opcode, number);
+            completion.cause = cause;
+            completion.length = match work.operation {
+                crate::Operation::Read { .. } => work.parts.total() as u32,
+                crate::Operation::CompareSwap { .. } | crate::Operation::FetchAdd { .. } => 8,
+                _ => 0,
+            };
+            self.complete(queue, completion, false);
+            if status != WorkStatus::Success {
+                self.fail(number);
+            }
+        }
+        let Some(qp) = self.qps.get_mut(number) else { return };
+        if qp.state() == QpState::SendDrained && qp.draining && qp.sends.is_idle() {
+            qp.draining = false;
+            let (kind, object) = (EventKind::SendQueueDrained, qp.options.object);
+            self.events.push(AsyncEvent { kind, object });
+        }
+    }
+
+    /// Sets the result of a request. The requests behind it do not start after an error.
+    pub(crate) fn finish(&mut self, number: u32, serial: u32, status: WorkStatus, cause: Cause) {
+        let Some(qp) = self.qps.get_mut(number) else { return };
+        let is_silent = qp.options.service == Service::UnreliableConnection
+            && !matches!(
+                status,
+                WorkStatus::LocalLength
+                    | WorkStatus::LocalProtection
+                    | WorkStatus::LocalAccess
+                    | WorkStatus::LocalQueuePairOperation
+                    | WorkStatus::WindowBind
+            );
+        let (status, cause) =
+            if is_silent { (WorkStatus::Success, Cause::None) } else { (status, cause) };
+        qp.stopped |= status != WorkStatus::Success;
+        if let Some(work) = qp.sends.get_mut(serial) {
+            let was_sent = work.stage == Stage::Sent;
+            work.stage = Stage::Done(status, cause);
+            qp.sends.unacknowledged -= u32::from(was_sent);
+        }
+        self.list(number);
+    }
+
+    /// Moves a queue pair to the error state: everything that is posted completes as flushed.
+    pub(crate) fn fail(&mut self, number: u32) {
+        let Some(qp) = self.qps.get_mut(number) else { return };
+        if matches!(qp.state(), QpState::Reset) {
+            return;
+        }
+        qp.attributes.state = QpState::Error;
+        qp.sends.flush();
+        qp.sends.fetching = 0;
+        (qp.asked, qp.writing) = (None, false);
+        let queue = qp.options.receive_queue;
+        let mut ids = Vec::new();
+        for arrival in qp.arrivals.drain(..) {
+            match arrival {
+                Arrival::Fetching { completion, .. } => ids.push(completion.id),
+                // It was in its receive before the failure.
+                Arrival::Done { .. } | Arrival::Unmatched(_) => {}
+            }
+        }
+        while let Some(receive) = qp.receives.pop() {
+            ids.push(receive.id);
+        }
+        let last = qp.options.shared.map(|_| qp.options.object);
+        for id in ids {
+            let opcode = WorkOpcode::Receive;
+            let mut completion = WorkCompletion::new(id, WorkStatus::Flushed, opcode, number);
+            completion.cause = Cause::Flushed;
+            self.complete(queue, completion, false);
+        }
+        if let Some(object) = last {
+            self.events.push(AsyncEvent { kind: EventKind::LastReceiveReached, object });
+        }
+        self.list(number);
+    }
+
+    /// The peer has made the queue pair fail.
+    pub(crate) fn fail_with_event(&mut self, number: u32, kind: EventKind) {
+        let Some(qp) = self.qps.get(number) else { return };
+        let object = qp.options.object;
+        if qp.state() != QpState::Error {
+            self.events.push(AsyncEvent { kind, object });
+        }
+        self.fail(number);
+    }
+
+    /// All queue pairs with this peer lose it.
+    pub(crate) fn lose(&mut self, peer: FunctionAddress, cause: Cause) {
+        for number in self.qps.numbers() {
+            let Some(qp) = self.qps.get_mut(number) else { continue };
+            let is_connected = qp.peer == Some(peer) && qp.state().receives();
+            if !is_connected || qp.options.service == Service::Datagram {
+                continue;
+            }
+            if let Some(serial) = qp.sends.oldest_unfinished() {
+                self.finish(number, serial, WorkStatus::RetryExceeded, cause);
+                // Silent services go on with the next one.
+                let Some(qp) = self.qps.get_mut(number) else { continue };
+                if !qp.is_reliable() {
+                    let next = qp.sends.psn;
+                    qp.sends.acknowledge(next);
+                }
+                self.retire(number);
+            } else if qp.is_reliable() {
+                self.fail(number);
+            }
+        }
+    }
+}
