@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run install test test-mpi test-verbs bench bench-mpi simulate properties guesses lint docs clean unit evidence crash dissector perfetto report canaries loom miri mutants sample
+.PHONY: help run install test test-mpi test-verbs bench bench-mpi simulate properties guesses lint docs clean unit robust evidence crash dissector perfetto report canaries loom miri mutants sample
 
 # A fresh rustup puts cargo here before the shell knows of it.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -67,6 +67,11 @@ lint: ## formatting, clippy, documentation and the width of prose, all without a
 unit: ## unit, conformance and project tests; processes killed and stopped at every step, and hostile peers
 	@tools/need.sh cargo ip
 	$(tests) --no-fail-fast
+
+robust: ## run the unit tests 5 times beside two busy loops per processor, and 5 times on one processor (hours)
+	@tools/need.sh cargo ip
+	$(tests) --no-run
+	@tools/robust.sh
 
 evidence: ## see that each test which stands for a row of the papers, or for a promise, is among those that run
 	@tools/need.sh cargo

@@ -90,3 +90,8 @@ impl<W: Words> Doorbell<W> {
         self.words.word(SLEEPER).swap(0, Ordering::Relaxed);
     }
 }
+
+// Each condition in a line of its own: cargo-mutants takes only `cfg(test)` for test code.
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests;

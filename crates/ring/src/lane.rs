@@ -214,6 +214,9 @@ impl<W> LaneMemory<W> {
 #[cfg(loom)]
 mod exhaustive_tests;
 #[cfg(test)]
+#[cfg(not(loom))]
+mod hostile_tests;
+#[cfg(test)]
 #[cfg(loom)]
 mod model_tests;
 #[cfg(test)]
