@@ -166,6 +166,9 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
             let Some(to) = self.search.discovery.places.place(frame.path) else { continue };
             self.stage(to, frame.length);
             staged = true;
+            if !self.endpoint.is_due(now_ns) {
+                break;
+            }
         }
         self.unsent = !self.io.flush();
         // The call may have taken longer than a line needs to become quiet: count from its end.
