@@ -62,7 +62,10 @@ const TICK_NS: u64 = 1_000_000;
 /// other.
 const QUIET_NS: u64 = 10_000;
 /// This many full frames are sent at once even while the line is busy: they share a system call.
-const BATCH: usize = 8;
+const BATCH_FRAMES: usize = 8;
+/// Full frames of this many bytes are sent at once if the program polls between posts: its next
+/// poll sends fewer. It is more than a packet, so that packets of a stream share datagrams.
+const STREAM_BATCH_BYTES: usize = 72 << 10;
 /// Bounds of the retransmission timeout, in ns. Later frames reveal most losses; the timeout serves
 /// the last frames of a burst. A peer that waits for a processor is not a loss.
 const TIMEOUT_NS: [u64; 2] = [20_000_000, 500_000_000];
@@ -93,6 +96,9 @@ pub struct EthernetTransport<Io: FrameIo, R: Route<Path = Io::Path>> {
     capture: Option<Arc<Capture>>,
     /// The kernel did not take all staged frames.
     unsent: bool,
+    /// [`STREAM_BATCH_BYTES`] in frames, and whether the program has polled since its last post.
+    stream_batch_frames: usize,
+    has_polled: bool,
     /// When frames were last sent, or there were none to send.
     pumped_ns: u64,
     next_tick_ns: u64,
@@ -134,8 +140,11 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         let discovery = Discovery::new(address.node, io.frame_bytes(), secret);
         let sleeper = Sleeper::new()
             .map_err(|cause| Error::System { what: "create descriptors to wait for", cause })?;
+        let stream_batch_frames = (STREAM_BATCH_BYTES / io.frame_bytes()).max(BATCH_FRAMES);
         Ok(EthernetTransport {
             io,
+            stream_batch_frames,
+            has_polled: false,
             endpoint,
             clock,
             sleeper,
@@ -166,6 +175,9 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
             let Some(to) = self.search.discovery.places.place(frame.path) else { continue };
             self.stage(to, frame.length);
             staged = true;
+            if !self.endpoint.is_due(now_ns) {
+                break;
+            }
         }
         self.unsent = !self.io.flush();
         // The call may have taken longer than a line needs to become quiet: count from its end.
@@ -318,7 +330,11 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         self.readiness.sent(now_ns);
         // A program that has posted its last message may not poll again for long. So on a quiet
         // line no packet waits.
-        if now_ns >= self.pumped_ns + QUIET_NS || self.endpoint.is_urgent(id, BATCH) {
+        let frames = match std::mem::take(&mut self.has_polled) {
+            true => self.stream_batch_frames,
+            false => BATCH_FRAMES,
+        };
+        if now_ns >= self.pumped_ns + QUIET_NS || self.endpoint.is_urgent(id, frames) {
             self.pump(now_ns);
         }
         Ok(Receipt::Pending(queued))
@@ -513,6 +529,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
 
     fn poll(&mut self, sink: &mut impl Sink, budget: usize) -> usize {
         let now_ns = self.clock.now_ns();
+        self.has_polled = true;
         let mut done = self.take_frames(sink, budget, now_ns);
         self.readiness.received(now_ns);
         if !self.search.further.is_empty() {

@@ -3,7 +3,7 @@
 use bellwire_wire::frame::header::{FLAG_LOSE, FrameHeader};
 use bellwire_wire::frame::section::RECEIVED_FIXED_BYTES;
 
-use super::flight::{Flight, Sent};
+use super::flight::Flight;
 use super::paths::Paths;
 use super::rtt::RoundTrip;
 use crate::reliable::{PATHS, Recovery};
@@ -58,8 +58,8 @@ impl LossDetection {
     /// Whether the round trip of a frame says something about the path. Frames sent before a loss
     /// was noticed may have waited for the repair.
     #[inline]
-    pub fn is_telling(&self, sent: &Sent) -> bool {
-        sent.sent_at_ns >= self.repaired_ns
+    pub fn is_telling(&self, sent_at_ns: u64) -> bool {
+        sent_at_ns >= self.repaired_ns
     }
 
     /// Declares missing frames lost, after a frame with this header and selective acknowledgement.

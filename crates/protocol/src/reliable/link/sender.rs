@@ -66,8 +66,8 @@ pub(crate) type Written = (u8, u32);
 #[derive(Default)]
 struct Arrivals {
     count: u32,
-    /// The newest of those that were transmitted once.
-    newest: Option<Sent>,
+    /// When the newest of those that were transmitted once was sent.
+    newest_ns: Option<u64>,
 }
 
 impl Arrivals {
@@ -89,9 +89,7 @@ impl Arrivals {
         }
         if is_once {
             paths.prove(sent.path);
-            if self.newest.is_none_or(|newest| sent.sent_at_ns >= newest.sent_at_ns) {
-                self.newest = Some(sent);
-            }
+            self.newest_ns = self.newest_ns.max(Some(sent.sent_at_ns));
         }
     }
 }
@@ -293,9 +291,9 @@ impl Sender {
     fn progress(&mut self, header: &FrameHeader, arrivals: &Arrivals, limited: bool, now_ns: u64) {
         self.round_trip.backoff = 0;
         let mut round_trip_ns = self.round_trip.smooth_ns;
-        if let Some(newest) = arrivals.newest.filter(|newest| self.loss.is_telling(newest)) {
+        if let Some(sent_at_ns) = arrivals.newest_ns.filter(|&at_ns| self.loss.is_telling(at_ns)) {
             let held_back_ns = header.held_back as u64 * HELD_BACK_UNIT_NS;
-            round_trip_ns = now_ns.saturating_sub(newest.sent_at_ns).saturating_sub(held_back_ns);
+            round_trip_ns = now_ns.saturating_sub(sent_at_ns).saturating_sub(held_back_ns);
             self.round_trip.sample(round_trip_ns, now_ns);
         }
         let minimum_ns = self.round_trip.minimum_ns.min(round_trip_ns);
