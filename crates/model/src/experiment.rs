@@ -7,8 +7,29 @@ use serde::{Deserialize, Serialize};
 
 use crate::published::Published;
 use crate::sensitivity::{Parameters, sensitivity};
+use crate::stats::{Estimate, LEAST_SEEDS, bound_of_never, over_seeds};
 
-/// Relative error, in percent, above which a value needs an explanation.
+/// Runs a random load once with each of [`LEAST_SEEDS`] independent seeds.
+///
+/// # Errors
+/// The first error of a run.
+pub fn of_each_seed<T>(run: impl FnMut(u64) -> Result<T, String>) -> Result<Vec<T>, String> {
+    of_seeds(LEAST_SEEDS, run)
+}
+
+/// Runs a random load once with each of `count` independent seeds.
+///
+/// # Errors
+/// The first error of a run.
+pub fn of_seeds<T>(
+    count: usize,
+    run: impl FnMut(u64) -> Result<T, String>,
+) -> Result<Vec<T>, String> {
+    (1..=count as u64).map(run).collect()
+}
+
+/// Relative error, in percent, above which a value needs an explanation. Of a value with an
+/// interval, no end may be further off.
 pub const EXPLAINED_ABOVE: f64 = 5.0;
 
 /// An experiment: its name, its title, and its function.
@@ -68,11 +89,13 @@ pub struct Value {
     pub unit: &'static str,
     /// Its origin.
     pub role: Role,
-    /// The value of the model or formula.
+    /// The value of the model or formula; of a random load, the mean over its seeds.
     pub model: f64,
+    /// The confidence in the mean; nothing if no random draw decides the value.
+    pub interval: Option<Interval>,
     /// The value of the paper, or of the formula that it is compared with; nothing without either.
     pub published: Option<f64>,
-    /// Relative error in percent.
+    /// Relative error in percent, of the mean.
     pub error_percent: Option<f64>,
     /// Where the paper has it.
     pub section: Option<String>,
@@ -83,13 +106,27 @@ pub struct Value {
     pub explanation: Option<String>,
 }
 
+/// The confidence in a mean.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Interval {
+    /// Half of the width of the 95 % interval, by Student's t, in the unit of the value. Infinite
+    /// (null in JSON) with too few samples.
+    pub half_width: f64,
+    /// Number of independent samples: seeds, or batches of one long run.
+    pub samples: usize,
+}
+
 /// A statement of the paper without a number.
 #[derive(Clone, Debug, Serialize)]
 pub struct Claim {
     /// The statement.
     pub claim: String,
-    /// Whether it holds in the model.
+    /// Whether it holds in the model; of a random load, in every try, or with the whole interval
+    /// of what it compares.
     pub holds: bool,
+    /// Number of independent tries, such as runs or packets, if it says that something happens
+    /// always or never.
+    pub tries: Option<u64>,
     /// The number that it judges, if an explanation bounds it.
     pub measured: Option<f64>,
     /// Why it is known not to hold.
@@ -142,8 +179,12 @@ pub struct Series {
     pub name: String,
     /// The origin of its points.
     pub origin: Origin,
-    /// Its points, as (x, y), in the order of the line.
+    /// Its points, as (x, y), in the order of the line. Those of a random load are means.
     pub points: Vec<(f64, f64)>,
+    /// For each point, the half-width of the 95 % interval of y; empty if no random draw decides
+    /// the points.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub half_widths: Vec<f64>,
 }
 
 /// The origin of a curve.
@@ -210,8 +251,42 @@ impl Report {
     /// Adds a measured value, beside the published one of the same name and unit. Without a
     /// published one it is a prediction.
     pub fn value(&mut self, what: impl Into<String>, unit: &'static str, model: f64) -> &mut Value {
-        let (what, within_percent) = (what.into(), EXPLAINED_ABOVE);
-        let mut value = Value { what, unit, model, within_percent, ..Value::default() };
+        self.add(what.into(), unit, model, None)
+    }
+
+    /// Adds a value of a random load, like [`Report::value`]: the mean of its draws, one from each
+    /// of several independent seeds.
+    pub fn drawn(
+        &mut self,
+        what: impl Into<String>,
+        unit: &'static str,
+        draws: &[f64],
+    ) -> &mut Value {
+        self.estimated(what, unit, over_seeds(draws), draws.len())
+    }
+
+    /// Adds a value of a random load, like [`Report::value`], with the confidence from this number
+    /// of samples.
+    pub fn estimated(
+        &mut self,
+        what: impl Into<String>,
+        unit: &'static str,
+        found: Estimate,
+        samples: usize,
+    ) -> &mut Value {
+        let interval = Interval { half_width: found.half_width, samples };
+        self.add(what.into(), unit, found.mean, Some(interval))
+    }
+
+    fn add(
+        &mut self,
+        what: String,
+        unit: &'static str,
+        model: f64,
+        interval: Option<Interval>,
+    ) -> &mut Value {
+        let within_percent = EXPLAINED_ABOVE;
+        let mut value = Value { what, unit, model, interval, within_percent, ..Value::default() };
         if let Some(found) = self.published.value(&value.what, unit) {
             value.role = found.role;
             value.section = Some(found.section.as_ref().unwrap_or(&self.published.section).clone());
@@ -226,14 +301,16 @@ impl Report {
 
     /// Adds a claim.
     pub fn claim(&mut self, claim: impl Into<String>, holds: bool) {
-        self.claims.push(Claim { claim: claim.into(), holds, measured: None, explanation: None });
+        let claim = claim.into();
+        self.claims.push(Claim { claim, holds, tries: None, measured: None, explanation: None });
     }
 
     /// Adds a claim that may be known not to hold, with the number that it judges.
-    pub fn claim_of(&mut self, claim: impl Into<String>, measured: f64, holds: bool) {
-        let claim = claim.into();
-        let explanation = self.published.why_fails(&claim, measured).map(str::to_owned);
-        self.claims.push(Claim { claim, holds, measured: Some(measured), explanation });
+    pub fn claim_of(&mut self, claim: impl Into<String>, of: f64, holds: bool) -> &mut Claim {
+        let (claim, measured) = (claim.into(), Some(of));
+        let explanation = self.published.why_fails(&claim, of).map(str::to_owned);
+        self.claims.push(Claim { claim, holds, tries: None, measured, explanation });
+        self.claims.last_mut().expect("one was just added")
     }
 
     /// Adds a figure without curves.
@@ -304,7 +381,22 @@ impl Figure {
         points: impl IntoIterator<Item = (f64, f64)>,
     ) {
         let points = points.into_iter().collect();
-        self.series.push(Series { name: name.into(), origin, points });
+        self.series.push(Series { name: name.into(), origin, points, half_widths: Vec::new() });
+    }
+
+    /// Adds a curve of a random load: at each x, the mean of y and its confidence.
+    pub fn drawn(
+        &mut self,
+        name: impl Into<String>,
+        points: impl IntoIterator<Item = (f64, Estimate)>,
+    ) {
+        let points: Vec<_> = points.into_iter().collect();
+        self.series.push(Series {
+            name: name.into(),
+            origin: Origin::Model,
+            points: points.iter().map(|(x, y)| (*x, y.mean)).collect(),
+            half_widths: points.iter().map(|(_, y)| y.half_width).collect(),
+        });
     }
 }
 
@@ -320,7 +412,20 @@ impl Axis {
     }
 }
 
+impl Claim {
+    /// The greatest chance, at 95 %, that a try is an exception to a claim that held in each.
+    pub fn bound(&self) -> Option<f64> {
+        self.tries.filter(|_| self.holds).map(bound_of_never)
+    }
+}
+
 impl Value {
+    /// The mean and its confidence. Without a random draw the confidence is complete.
+    pub fn estimate(&self) -> Estimate {
+        let half_width = self.interval.map_or(0.0, |interval| interval.half_width);
+        Estimate { mean: self.model, half_width }
+    }
+
     /// Compares it with a value that the paper does not print, such as that of a formula.
     pub fn beside(&mut self, reference: f64) -> &mut Value {
         self.role = Role::OwnFormula;
@@ -339,19 +444,26 @@ impl Value {
         self
     }
 
-    /// Explains an error above [`EXPLAINED_ABOVE`] and up to `percent`. A greater error stays
-    /// unexplained.
+    /// Explains an error above [`EXPLAINED_ABOVE`] and up to `percent`, of both ends of an
+    /// interval. A greater error stays unexplained.
     pub fn explain_within(&mut self, percent: f64, why: impl Into<String>) {
         self.within_percent = percent;
-        let excused = self.error_percent.is_some_and(|error| error.abs() <= percent);
+        let excused = self.furthest_percent().is_some_and(|error| error <= percent);
         self.explanation = (self.misses() && excused).then(|| why.into());
     }
 
+    /// The error in percent, without sign, of the end of the interval that is further off.
+    fn furthest_percent(&self) -> Option<f64> {
+        let width_percent = self.estimate().half_width / self.published?.abs() * 100.0;
+        self.error_percent.map(|error| error.abs() + width_percent)
+    }
+
     /// Whether the value differs from the paper by more than [`EXPLAINED_ABOVE`], or at all from a
-    /// published zero.
+    /// published zero. A value with an interval does not differ only if its whole interval is that
+    /// near: a wide interval needs more seeds, or an explanation.
     pub fn misses(&self) -> bool {
-        match self.error_percent {
-            Some(error) => error.is_nan() || error.abs() > EXPLAINED_ABOVE,
+        match self.furthest_percent() {
+            Some(error) => error.is_nan() || error > EXPLAINED_ABOVE,
             // No percentage of zero bounds anything.
             None => self.published.is_some_and(|published| self.model != published),
         }
@@ -364,8 +476,8 @@ impl fmt::Display for Report {
         if !self.values.is_empty() {
             writeln!(
                 f,
-                "  {:<44} {:>12} {:>12} {:>9}  {:<7} role",
-                "value", "model", "published", "error", "unit"
+                "  {:<44} {:>12} {:>10} {:>12} {:>9}  {:<7} role",
+                "value", "model", "95 % +-", "published", "error", "unit"
             )?;
         }
         let mut told: Vec<&str> = Vec::new();
@@ -373,10 +485,13 @@ impl fmt::Display for Report {
             let published = value.published.map_or("-".to_owned(), |value| format!("{value:.4}"));
             let error =
                 value.error_percent.map_or("-".to_owned(), |error| format!("{error:+.1} %"));
+            let interval = value
+                .interval
+                .map_or("-".to_owned(), |interval| format!("{:.4}", interval.half_width));
             let role = value.role.name();
             write!(
                 f,
-                "  {:<44} {:>12.4} {published:>12} {error:>9}  {:<7} {role}",
+                "  {:<44} {:>12.4} {interval:>10} {published:>12} {error:>9}  {:<7} {role}",
                 value.what, value.model, value.unit
             )?;
             match value.explanation.as_deref() {
@@ -396,6 +511,12 @@ impl fmt::Display for Report {
         for claim in &self.claims {
             let holds = if claim.holds { "holds:         " } else { "DOES NOT HOLD: " };
             writeln!(f, "  {holds} {}", claim.claim)?;
+            if let (Some(tries), Some(bound)) = (claim.tries, claim.bound()) {
+                writeln!(
+                    f,
+                    "                  in each of {tries} tries: an exception has p < {bound:.1e} at 95 %"
+                )?;
+            }
             if let Some(why) = &claim.explanation {
                 writeln!(f, "                  {why}")?;
             }

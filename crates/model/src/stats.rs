@@ -6,7 +6,10 @@ mod queue;
 mod steady;
 mod tally;
 
-pub use confidence::{Estimate, SeriesTooShort, batch_means, warm_up};
+pub use confidence::{
+    BATCHES, Estimate, LEAST_SEEDS, SeriesTooShort, batch_means, bound_of_never, over_seeds,
+    warm_up,
+};
 pub use occupancy::{Imbalance, Occupancy};
 pub use queue::{Queue, QueueUse, Watched};
 pub use steady::{Steady, Window};

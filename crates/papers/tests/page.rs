@@ -5,6 +5,7 @@ use std::num::NonZero;
 use std::path::Path;
 
 use bellwire_model::experiment::{Axis, Origin, Report, Role};
+use bellwire_model::stats::Estimate;
 use bellwire_papers::experiments::{Failure, MODELLED, Ran, run_all};
 use bellwire_papers::page::{Page, charts, html};
 use bellwire_papers::{Board, Paper, Query, rows, scoreboard};
@@ -17,14 +18,20 @@ fn hostile() -> Ran {
     report.value(evil, "<u>", 2.0).beside(1.0).explain_within(100.0, evil);
     report.value(evil, "", f64::NAN).beside(f64::INFINITY).by_formula();
     report.value("nothing", "1", 0.0).beside(0.0).role = Role::Calibrated;
+    report.drawn("drawn", "GB/s", &[1.0, 1.5, 1.0, 1.5, 1.0, 1.5, 1.0, 1.5]).beside(1.25);
+    report.drawn("too few", "GB/s", &[1.0, 1.5]).beside(1.25);
     report.claim(evil, true);
     report.claim(evil, false);
+    report.claim_of("never", 0.0, true).tries = Some(1000);
     report.claims[1].explanation = Some(evil.to_owned());
     report.note(evil);
     let figure = report.figure(evil, Axis::logarithmic("<x>", "B"), Axis::linear("y & z", "GB/s"));
     figure.series(evil, Origin::Model, [(1.0, 2.0), (f64::NAN, 1.0), (0.0, 1.0), (4.0, -3.0)]);
     figure.series(evil, Origin::Published, [(1.0, 2.0)]);
     figure.series("empty", Origin::Measured, []);
+    let spread = [0.5, 9.0, f64::INFINITY, f64::NAN];
+    let drawn = spread.map(|half_width| (1.0 + half_width, Estimate { mean: 2.0, half_width }));
+    figure.drawn("drawn", drawn);
     figure.series("twice", Origin::Formula, [(1.0, 2.0), (1.0, 3.0)]);
     let mut many = Report::new("many", "more than one drawing has room for", "");
     for count in 0..45 {
@@ -180,6 +187,13 @@ fn the_page_is_whole() {
         let page = html(&Page { papers: &papers, board });
         assert_eq!(problems(&page), Vec::<String>::new());
         assert_eq!(page.contains("States and tests are missing here"), board.is_none());
+        for said in [
+            "drawn: 1.25 ± 0.2234 GB/s at 95 %, of 8 samples",
+            "In each of 1000 tries; at 95 %, fewer than 0.003 of all are exceptions.",
+            "<path class=\"interval\"",
+        ] {
+            assert!(page.contains(said), "{said}");
+        }
         let figures = page.matches("<figure ").count();
         assert_eq!(figures, charts(&papers).len(), "each chart is on the page");
     }

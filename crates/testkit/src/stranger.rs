@@ -303,31 +303,72 @@ fn send(from: &mut ShmTransport, seen: &mut Seen, link: LinkId, number: u64) {
     }
 }
 
+/// Maximum number of wake-ups in a tick: one for each connection before the listener is paused, a
+/// few to empty its queue.
+const WAKE_UPS: u64 = 160;
+/// The tick in which the listener counts connections.
+const TICK: Duration = Duration::from_millis(250);
+
+/// Silent connections come to a sleeping function one by one, each when the one before had its
+/// chance to wake it. Of those that come within a tick, it takes a bounded number as they come.
+fn silent_connections_one_by_one(sleeper: &mut ShmTransport, name: &SocketAddrUnix) {
+    /// Connections of a round. A round that is shorter than a tick meets two ticks at most.
+    const ROUND: u64 = 2 * WAKE_UPS + 40;
+    let taken = |sleeper: &ShmTransport| {
+        ["silent_connections", "silent_connections_closed"].map(|name| counter(sleeper, name))
+    };
+    let mut seen = Seen::default();
+    let patience = Patience::new();
+    // No other process has a part in this. A round that is slower than a tick shows nothing.
+    loop {
+        let (since, mut wake_ups) = (Instant::now(), 0);
+        let connections = (0..ROUND).map(|_| {
+            let connection = socket();
+            rustix::net::connect(&connection, name).expect("the queue takes a round");
+            let before = taken(sleeper);
+            sleeper.sleep(Some(Duration::ZERO)).expect("sleeping works");
+            sleeper.poll(&mut seen, 16);
+            wake_ups += u64::from(taken(sleeper) != before);
+            connection
+        });
+        let connections: Vec<OwnedFd> = connections.collect();
+        if since.elapsed() < TICK {
+            assert!(wake_ups <= 2 * WAKE_UPS, "{wake_ups} wake-ups by {ROUND} connections");
+            return;
+        }
+        drop(connections);
+        assert!(!patience.is_over(), "{ROUND} connections always take longer than {TICK:?}");
+        // The connections of the next round find an empty queue.
+        while counter(sleeper, "silent_connections") > 0 {
+            sleeper.sleep(Some(TICK)).expect("sleeping works");
+            sleeper.poll(&mut seen, 16);
+        }
+    }
+}
+
 /// Another user keeps 500 silent connections to a sleeping function, and replaces each that is
 /// closed. The function wakes up a bounded number of times, and a proper peer connects and
-/// exchanges packets meanwhile.
+/// exchanges packets meanwhile. Before, connections come one by one.
 pub fn silent_connections() {
     /// The number of packets each way.
     const PACKETS: u64 = 100;
     /// The stranger goes on until this many connections were closed.
     const CLOSED: u64 = 5_000;
-    /// Maximum number of wake-ups in a tick of 250 ms: one for each connection before the listener
-    /// is paused, a few to empty its queue.
-    const WAKE_UPS: u64 = 160;
-    const TICK: Duration = Duration::from_millis(250);
 
     let job = job(AccessMode::Everyone);
     let open = |node| ShmDevice::open(&job.name, job.access, Some(node)).expect("a free node");
     let (here, there) = (open(0), open(1));
     let mut sleeper = here.open_function(0, 16).expect("a function");
     let at = sleeper.address();
+    silent_connections_one_by_one(&mut sleeper, &address(&job.function_socket(at)));
+    let closed = counter(&sleeper, "silent_connections_closed") + CLOSED;
     let attacked = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let sleeps = scope.spawn(|| {
             let (mut seen, mut echoed, mut wake_ups) = (Seen::default(), 0, 0);
             let mut since = Instant::now();
             let patience = Patience::new();
-            while seen.packets < PACKETS || counter(&sleeper, "silent_connections_closed") < CLOSED
+            while seen.packets < PACKETS || counter(&sleeper, "silent_connections_closed") < closed
             {
                 while echoed < seen.packets {
                     let link = seen.from.expect("a packet came");

@@ -377,7 +377,7 @@ fn tcp_and_messages_share_an_interface() {
                 let to = bellwire::Address::new(there, 0, 1);
                 let pair = node.queue_pair;
                 std::thread::scope(|scope| {
-                    scope.spawn(|| {
+                    let tcp = scope.spawn(|| {
                         let mut stream = TcpStream::connect("10.8.0.2:9000").unwrap();
                         let sent: Vec<u8> = (0..BYTES).map(|at| (at % 251) as u8).collect();
                         stream.write_all(&sent).unwrap();
@@ -397,9 +397,11 @@ fn tcp_and_messages_share_an_interface() {
                         };
                         assert!(done.status.is_success(), "{done:?}");
                     }
-                    for _ in 0..2_000 {
+                    let mut patience = Patience::new();
+                    while !tcp.is_finished() {
                         node.function.progress().unwrap();
                         std::thread::sleep(Duration::from_micros(50));
+                        patience.spend(|| "TCP stands still beside messages".into());
                     }
                 });
             },

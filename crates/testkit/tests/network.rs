@@ -685,6 +685,21 @@ fn receive_all(mut stream: TcpStream) {
     }
 }
 
+/// Whether somebody in the network of a process listens at the port of iperf3.
+fn is_listening(process: u32) -> bool {
+    // The columns of proc(5): number, local address and port, remote address, state (0A: listens).
+    let listens = |line: &str| {
+        let mut columns = line.split_whitespace().skip(1);
+        let port = columns.next().and_then(|local| local.rsplit(':').next());
+        let port = port.and_then(|port| u16::from_str_radix(port, 16).ok());
+        port == Some(5201) && columns.nth(1) == Some("0A")
+    };
+    ["tcp", "tcp6"].into_iter().any(|table| {
+        let table = std::fs::read_to_string(format!("/proc/{process}/net/{table}"));
+        table.is_ok_and(|table| table.lines().any(listens))
+    })
+}
+
 /// iperf3 between the two hosts, for two seconds.
 struct Iperf {
     server: Running,
@@ -700,8 +715,11 @@ impl Iperf {
             network.hosts[host].run(|| command.spawn()).ok().map(Running)
         };
         let server = start(1, &["-s", "-1"])?;
-        // It must listen first.
-        std::thread::sleep(Duration::from_millis(300));
+        let mut patience = Patience::new();
+        while !is_listening(server.0.id()) {
+            std::thread::sleep(Duration::from_millis(1));
+            patience.spend(|| "iperf3 does not listen".into());
+        }
         let client = start(0, &["-c", &ip_of(1).to_string(), "-t", "2"])?;
         Some(Iperf { server, client })
     }

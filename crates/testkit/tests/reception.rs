@@ -286,11 +286,8 @@ fn sleeps_of_ping_pong(network: &Network, wait: Wait, rounds: u64) -> i64 {
             }
         }
         let slept = sleeps() - before;
-        // Sends the last message out.
-        for _ in 0..100 {
-            node.function.progress().expect("progress");
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        // Until the last message is acknowledged.
+        node.flush(node.queue_pair);
         slept
     };
     std::thread::scope(|scope| {
@@ -330,11 +327,9 @@ fn nobody_sleeps_for_a_message_that_is_there() {
         for number in 0..=MESSAGES {
             stage.nodes[1].receive(8, number);
             let send = Message::inline(&[1; 8]).to(to).unsignaled();
+            let before = stage.nodes[0].device_counter("frames_sent");
+            assert!(before.is_some(), "frames are counted");
             stage.nodes[0].function.post_send(pair, send).expect("room");
-            // Now the frame is on the wire, which delivers it at once.
-            for _ in 0..4 {
-                stage.nodes[0].function.progress().expect("progress");
-            }
             if number == 0 {
                 // The first one makes the link, which needs both nodes.
                 let mut patience = Patience::new();
@@ -343,6 +338,12 @@ fn nobody_sleeps_for_a_message_that_is_there() {
                     patience.spend(|| stage.story());
                 }
                 continue;
+            }
+            // Until the frame is on the wire, which delivers it at once.
+            let mut patience = Patience::new();
+            while stage.nodes[0].device_counter("frames_sent") == before {
+                stage.nodes[0].function.progress().expect("progress");
+                patience.spend(|| stage.story());
             }
             let node = &mut stage.nodes[1];
             let before = sleeps();

@@ -3,7 +3,7 @@
 
 use bellwire_model::chpp::experiments::EXPERIMENTS;
 use bellwire_model::chpp::experiments::fig5::{Shape, latency_ns};
-use bellwire_model::experiment::{Experiment, Report, Role};
+use bellwire_model::experiment::{Experiment, Origin, Report, Role, Value};
 
 fn report(id: &str) -> Report {
     let experiment =
@@ -52,9 +52,19 @@ fn fig_17() {
 }
 
 /// The report's value whose name begins with `name`.
-fn value(report: &Report, name: &str) -> f64 {
+fn find<'r>(report: &'r Report, name: &str) -> &'r Value {
     let found = report.values.iter().find(|value| value.what.starts_with(name));
-    found.unwrap_or_else(|| panic!("{name} in {report}")).model
+    found.unwrap_or_else(|| panic!("{name} in {report}"))
+}
+
+fn value(report: &Report, name: &str) -> f64 {
+    find(report, name).model
+}
+
+/// Each value of a random load has an interval from at least eight seeds.
+fn is_drawn(report: &Report) {
+    let has = |value: &Value| value.interval.is_some_and(|interval| interval.samples >= 8);
+    assert!(report.values.iter().all(has), "{report}");
 }
 
 /// Whether the claim that begins with `claim` holds.
@@ -134,6 +144,10 @@ fn fig_16() {
 fn fig_18() {
     let report = explained("fig18");
     assert!(report.claims.iter().all(|claim| claim.holds));
+    is_drawn(&report);
+    let curves = report.figures.iter().flat_map(|figure| &figure.series);
+    let mut of_model = curves.filter(|curve| curve.origin == Origin::Model);
+    assert!(of_model.all(|curve| curve.half_widths.len() == curve.points.len()));
     let alone = |size: &str, what: &str| {
         value(&report, &format!("{size}, second reading: crossbar alone{what}"))
     };
@@ -155,14 +169,14 @@ fn fig_18() {
 fn fig_19() {
     let report = explained("fig19");
     assert!(report.claims.iter().all(|claim| claim.holds));
+    is_drawn(&report);
     let settled = report
         .values
         .iter()
         .filter(|value| value.what.starts_with("share of function") && value.published.is_some());
     assert!(settled.count() == 16 && report.values.iter().all(|value| !value.misses()));
-    let furthest = value(&report, "always busy: mean share furthest");
-    let half_width = value(&report, "always busy: half-width");
-    assert!((furthest - 12.5).abs() <= half_width && half_width < 1.0, "{furthest}, {half_width}");
+    let furthest = find(&report, "always busy: mean share furthest").estimate();
+    assert!(furthest.holds(12.5, 1.0) && furthest.half_width < 1.0, "{furthest:?}");
     assert!((value(&report, "share of function 0 with weight 3 of 10") - 30.0).abs() < 3.0);
     assert!(value(&report, "share of function 0 with strict priority") > 50.0);
 }
@@ -192,6 +206,28 @@ fn an_unexplained_miss_is_found() {
     report.claim("it flies", false);
     let unexplained = ["far off", "further than explained", "no number", "not nothing", "it flies"];
     assert_eq!(report.unexplained(), unexplained);
+}
+
+/// Canary: a mean that agrees does not count if its interval does not. An explanation has to bound
+/// the interval, too. Too few seeds agree with nothing.
+#[test]
+fn a_wide_interval_misses() {
+    let mut report = Report::new("canary", "intervals", "");
+    // With eight seeds, the interval is as wide as 0.89 deviations.
+    let draws = |width: f64, seeds: usize| -> Vec<f64> {
+        (0..seeds).map(|seed| if seed % 2 == 0 { 1.0 - width } else { 1.0 + width }).collect()
+    };
+    report.drawn("sure", "us", &draws(0.01, 8)).beside(1.03);
+    report.drawn("unsure", "us", &draws(0.10, 8)).beside(1.0);
+    report.drawn("explained", "us", &draws(0.10, 8)).beside(1.0).explain_within(9.0, "it is");
+    report.drawn("beyond", "us", &draws(0.10, 8)).beside(1.0).explain_within(8.0, "it is");
+    report.drawn("surer", "us", &draws(0.10, 50)).beside(1.0);
+    report.drawn("too few", "us", &draws(0.0, 7)).beside(1.0);
+    assert_eq!(report.unexplained(), ["unsure", "beyond", "too few"], "{report}");
+    report.claim_of("never", 0.0, true).tries = Some(1000);
+    report.claim_of("once", 1.0, false).tries = Some(1000);
+    assert_eq!(report.claims[0].bound(), Some(0.003));
+    assert_eq!(report.claims[1].bound(), None);
 }
 
 const PLANTED: Experiment = Experiment {

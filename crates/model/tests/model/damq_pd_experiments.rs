@@ -72,6 +72,7 @@ fn fig_9() {
     let report = report("fig9");
     assert!(holds(&report, "patient reader: gaps only"));
     assert!(holds(&report, "eager reader: ten-odd") && holds(&report, "patient reader: ten-odd"));
+    assert!(report.claims.iter().all(|claim| claim.tries == Some(1000)));
     let samples = fig9::test(Organisation::DamqPd, fig9::Reader::Patient, 3, 5000);
     let left: Vec<u8> = samples.iter().filter_map(|sample| sample.left).collect();
     assert!(left.chunks_exact(4).all(|run| run.iter().all(|port| *port == run[0])));
@@ -92,6 +93,8 @@ fn rate() {
         let rate = value(&report, &format!("{ports} ports"));
         assert!(rate > 0.97 * 125.0 && rate <= 125.1, "{ports} ports: {rate}");
     }
+    let swept = report.values.iter().filter(|value| value.what.ends_with(" ports"));
+    assert!(swept.clone().count() > 8 && swept.clone().all(|value| value.interval.is_some()));
     assert_eq!(value(&report, "clock / cycles"), 125.0);
     assert!(holds(&report, "equal maximum to Aries"));
     let series = &report.figures[0].series;

@@ -166,6 +166,7 @@ fn mix() {
     let page = "bandwidth, of the mix up to 4096 B";
     let of = |name: &str| value(&report, &format!("{name}: {page}"));
     assert!(of("myvia-b") > 1.3 * of("berkeley-b") && of("gm-b") >= of("myvia-b"));
+    assert!(report.values.iter().all(|value| value.interval.is_some()));
     let mut of_all = report.values.iter().filter(|value| value.what.ends_with(page));
     assert!(of_all.all(|value| value.model > 5.0));
 }

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use bellwire_model::experiment::{Axis, EXPLAINED_ABOVE, Figure, Origin, Role};
 use bellwire_model::markup::escaped;
+use bellwire_model::stats::{BATCHES, LEAST_SEEDS};
 
 use super::chart::scale::error;
 use super::chart::{Chart, Key, curves};
@@ -21,7 +22,10 @@ pub fn write(out: &mut String, page: &Page<'_>) -> std::fmt::Result {
          those that the paper prints. A value is <em>calibrated</em> if a constant was fitted to it, an <em>input</em> if a parameter alone decides it, \
          <em>predicted</em> if it follows from the mechanism, and a <em>formula</em> if it follows from an equation of the paper. A value beside an \
          <em>own formula</em> is compared with a number that we computed and the paper does not print. These kinds are counted apart. What is more than {EXPLAINED_ABOVE} % off has to say why. Nothing \
-         published is shown as a result.</p>"
+         published is shown as a result.</p>\n\
+         <p>A value of a random load is a mean with its 95 % interval (Student's t), from at least {LEAST_SEEDS} independent seeds or from the {BATCHES} batches of one \
+         long run. It counts as within {EXPLAINED_ABOVE} % only if its whole interval is. A statement about a random load holds only if the whole interval of what \
+         it compares does. One that says always or never names its tries; n tries without an exception leave, at 95 %, fewer than 3 of n.</p>"
     )?;
     key(out)?;
     table(out, page)?;

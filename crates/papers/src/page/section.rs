@@ -5,6 +5,7 @@ use std::fmt::Write;
 use bellwire_model::experiment::{EXPLAINED_ABOVE, Report, Sensitivity};
 use bellwire_model::markup::escaped;
 
+use super::chart::scale::number;
 use super::chart::{self, Chart, Table};
 use super::place_of;
 use super::words::{count, linked};
@@ -120,6 +121,10 @@ fn standing(report: &Report) -> String {
         };
         parts.push(format!("{} in the paper too, {misses}", errors.len()));
     }
+    let drawn = report.values.iter().filter(|value| value.interval.is_some()).count();
+    if drawn > 0 {
+        parts.push(format!("{drawn} of a random load"));
+    }
     if !report.claims.is_empty() {
         parts.push(format!("{holding} of {} hold", count(report.claims.len(), "statement")));
     }
@@ -185,9 +190,17 @@ fn claims(out: &mut String, report: &Report) -> std::fmt::Result {
         let why = claim.explanation.as_ref().map_or(String::new(), |why| {
             format!("<br/><span class=\"quiet\">{}</span>", linked(why))
         });
+        let tries = match (claim.tries, claim.bound()) {
+            (Some(tries), Some(bound)) => format!(
+                "<br/><span class=\"quiet\">In each of {tries} tries; at 95 %, fewer than {} of \
+                 all are exceptions.</span>",
+                number(bound)
+            ),
+            _ => String::new(),
+        };
         writeln!(
             out,
-            "<li><span class=\"verdict {class}\">{verdict}</span> {}{why}</li>",
+            "<li><span class=\"verdict {class}\">{verdict}</span> {}{tries}{why}</li>",
             linked(&claim.claim)
         )?;
     }

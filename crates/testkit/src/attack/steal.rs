@@ -68,11 +68,19 @@ pub fn link_of_a_busy_peer(carrier: Carrier) {
     exchange(&mut stage, [VICTIM, PEER]);
     let (mut station, mut assault) = (ground.hostile(), Assault::new(claim(&stage), From::Own));
     let since = Instant::now();
-    let mut turns = 0;
-    while since.elapsed() < BUSY || turns < 100 {
+    let mut patience = Patience::new();
+    // Refused, or successful.
+    let has_ended = |answers: &Answers| {
+        let shown = |counter| witness.shown(counter) > 0;
+        answers.challenges > 0 && shown("frames_elsewhere")
+            || answers.accepts > 0
+            || answers.stolen > 0
+            || shown("links_down")
+    };
+    while since.elapsed() < BUSY || !has_ended(&assault.answers) {
         assault.step(&mut station);
         stage.nodes[VICTIM].function.progress().expect("progress");
-        turns += 1;
+        patience.spend(|| format!("{:?}; {}", assault.answers, stage.story()));
     }
     exchange(&mut stage, [VICTIM, PEER]);
     let [down, elsewhere] = witness.now(&mut stage, ["links_down", "frames_elsewhere"]);

@@ -88,8 +88,8 @@ pub trait Fixture: Sync {
     /// tests, for instance after a silent fallback.
     fn assert_opened(&self, _: &Device) {}
 
-    /// Panics if a node's counters say that something went by another way than the one that this
-    /// fixture tests. [`Stage`] asks for each of its nodes when it ends.
+    /// Panics if something went by another way than the one that this fixture tests. A node's
+    /// counters tell. [`Stage`] asks for each of its nodes when it ends.
     fn assert_way(&self, _: &Node) {}
 }
 

@@ -233,9 +233,9 @@ pub fn assert_way(device: &Device, way: &str) {
     assert!(told.split(" + ").all(right), "not by {name}: {told}");
 }
 
-/// Panics if the counters of a node say that frames went by another way than `carrier`: received
-/// past the XDP program, received by system calls instead of from a mapped ring, or sent one by one
-/// because the kernel refused to segment.
+/// Panics if the counters of a node say that frames went by another way than `carrier`. Received
+/// frames passed the XDP program, or came by system calls instead of from a mapped ring. Sent ones
+/// went one by one, because the kernel refused to segment.
 #[track_caller]
 pub fn assert_frames_by(carrier: Carrier, node: &Node) {
     let count = |name| {

@@ -174,8 +174,8 @@ fn link_packets_have_known_bytes() {
     }
 }
 
-/// Sound packets of the link layer with reserved bits or an unknown type are refused by name, and
-/// so is a packet whose fields do not fit.
+/// Sound packets of the link layer with reserved bits or an unknown type are refused by name. So is
+/// a packet whose fields do not fit.
 #[test]
 fn strange_link_packets_are_refused() {
     let reserved = |field, value| Err(WireError::Reserved { field, value });

@@ -9,7 +9,8 @@ use super::single::{endpoint, post};
 use crate::chpp::host::{Notice, RingKind};
 use crate::chpp::machine::{HostApi, Program};
 use crate::chpp::{Config, Machine};
-use crate::experiment::{Axis, Origin, Report};
+use crate::experiment::{Axis, Report, of_each_seed};
+use crate::stats::{Estimate, over_seeds};
 use crate::units::{Bytes, Span, Time};
 
 /// Ports and channels of the five curves.
@@ -158,8 +159,23 @@ fn point_of(
     })
 }
 
-/// A curve of (GB/s, us), and the bandwidth at saturation in GB/s.
-type Curve = (Vec<(f64, f64)>, f64);
+/// A quantity of each seed's run.
+fn draws(points: &[Point], of: impl Fn(&Point) -> f64) -> Vec<f64> {
+    points.iter().map(of).collect()
+}
+
+fn gigabytes_s(points: &[Point]) -> Vec<f64> {
+    draws(points, |at| at.throughput * PEAK)
+}
+
+/// By how much each seed's draw of `more` exceeds that of `less`, over all seeds.
+fn excess(more: &[f64], less: &[f64]) -> Estimate {
+    let differences: Vec<f64> = more.iter().zip(less).map(|(more, less)| more - less).collect();
+    over_seeds(&differences)
+}
+
+/// A curve of (GB/s, us), and each seed's bandwidth at saturation in GB/s.
+type Curve = (Vec<(f64, Estimate)>, Vec<f64>);
 
 /// The second reading: packets go straight into the channels, and receivers take them at once.
 /// Returns a curve for each size.
@@ -171,23 +187,26 @@ fn crossbar_alone(report: &mut Report) -> Result<Vec<Curve>, String> {
         let name = format!("{ports} ports {channels} VC, second reading: crossbar alone");
         let mut curve = Vec::new();
         for load in LOADS.into_iter().filter(|load| *load < 1.0) {
-            let at = carried(&config, load * PEAK, duration, 1)?;
-            curve.push((at.gigabytes_s, at.latency_ns / 1e3));
+            let runs = of_each_seed(|seed| carried(&config, load * PEAK, duration, seed))?;
+            let latency: Vec<f64> = runs.iter().map(|at| at.latency_ns / 1e3).collect();
+            let rate: Vec<f64> = runs.iter().map(|at| at.gigabytes_s).collect();
             let what = format!("{name}, latency at {:.0} %", load * 100.0);
-            report.value(what, "us", at.latency_ns / 1e3);
+            let found = report.drawn(what, "us", &latency).estimate();
+            curve.push((over_seeds(&rate).mean, found));
         }
         let depth = config.crossbar.channel_packets;
-        let busy = throughput(ports, channels, depth, false, 20_000, 1)?;
         // A packet of 128 B takes 10 cycles; 8 of them carry data.
-        let rate = busy * 0.8 * PEAK;
-        report.value(name, "GB/s", rate);
+        let rate = of_each_seed(|seed| {
+            Ok(throughput(ports, channels, depth, false, 5_000, seed)? * 0.8 * PEAK)
+        })?;
+        report.drawn(name, "GB/s", &rate);
         curves.push((curve, rate));
     }
     Ok(curves)
 }
 
 pub(super) fn run(report: &mut Report) -> Result<(), String> {
-    let duration = Span::from_ns(150_000);
+    let duration = Span::from_ns(75_000);
     let mut saturated = Vec::new();
     let mut curves = Vec::new();
     for (ports, channels) in SIZES {
@@ -197,25 +216,27 @@ pub(super) fn run(report: &mut Report) -> Result<(), String> {
         let mut idle = 0.0;
         let name = format!("{ports} ports {channels} VC");
         for load in LOADS {
-            // At saturation the ports differ by chance, so a good mean needs a longer run.
-            let at = point(&config, load, if load < 1.0 { duration } else { duration * 5 }, 1)?;
-            curve.push((at.throughput * PEAK, at.latency_ns / 1e3));
+            // At saturation the queues of the hosts take longer to become steady.
+            let lasts = if load < 1.0 { duration } else { duration * 6 };
+            let runs = of_each_seed(|seed| point(&config, load, lasts, seed))?;
+            let latency = draws(&runs, |at| at.latency_ns / 1e3);
+            let (rate, found) = (gigabytes_s(&runs), over_seeds(&latency));
+            curve.push((over_seeds(&rate).mean, found));
             if load == LOADS[0] {
-                idle = at.latency_ns;
+                idle = found.mean;
             }
             if load < 1.0 {
-                report.value(
-                    format!("{name}, latency at {:.0} %", load * 100.0),
-                    "us",
-                    at.latency_ns / 1e3,
-                );
-                if knee.is_none() && at.latency_ns > 3.0 * idle {
+                report.drawn(format!("{name}, latency at {:.0} %", load * 100.0), "us", &latency);
+                if knee.is_none() && found.mean > 3.0 * idle {
                     knee = Some(load);
                 }
             } else {
-                report.value(format!("{name}, saturated"), "GB/s", at.throughput * PEAK);
-                saturated.push(at.throughput * PEAK);
-                report.note(format!("{name}, saturated: busiest is the {}.", at.limit));
+                report.drawn(format!("{name}, saturated"), "GB/s", &rate);
+                saturated.push(rate);
+                report.note(format!(
+                    "{name}, saturated: busiest with the first seed is the {}.",
+                    runs[0].limit
+                ));
             }
         }
         curves.push((name.clone(), curve));
@@ -224,12 +245,12 @@ pub(super) fn run(report: &mut Report) -> Result<(), String> {
             "{name}: latency first exceeds three times that of an idle network {at} of the peak."
         ));
     }
-    let [small, small_more, middle, middle_more, large_more] = saturated[..] else {
+    let [small, small_more, middle, middle_more, large_more] = &saturated[..] else {
         return Err("five sizes".to_owned());
     };
-    let gain = (small_more / small - 1.0) * 100.0;
-    report.value("gain of 4 VC over 2 VC at 4 ports", "%", gain);
-    let whole = saturated.clone();
+    let gain = small_more.iter().zip(small).map(|(more, less)| (more / less - 1.0) * 100.0);
+    let gain: Vec<f64> = gain.collect();
+    report.drawn("gain of 4 VC over 2 VC at 4 ports", "%", &gain);
     let alone = crossbar_alone(report)?;
     let figure = report.figure(
         "Fig. 18: latency against throughput",
@@ -237,7 +258,7 @@ pub(super) fn run(report: &mut Report) -> Result<(), String> {
         Axis::logarithmic("latency", "us"),
     );
     for (name, curve) in curves {
-        figure.series(name, Origin::Model, curve);
+        figure.drawn(name, curve);
     }
     let figure = report.figure(
         "Fig. 18, second reading: the crossbar alone",
@@ -246,7 +267,7 @@ pub(super) fn run(report: &mut Report) -> Result<(), String> {
     );
     let mut second = Vec::new();
     for ((ports, channels), (curve, saturated)) in SIZES.into_iter().zip(alone) {
-        figure.series(format!("{ports} ports {channels} VC"), Origin::Model, curve);
+        figure.drawn(format!("{ports} ports {channels} VC"), curve);
         second.push(saturated);
     }
     let figure = report.figure(
@@ -254,42 +275,40 @@ pub(super) fn run(report: &mut Report) -> Result<(), String> {
         Axis::linear("virtual channels", ""),
         Axis::linear("bandwidth of a port", "GB/s"),
     );
-    let with_four = |of: &[f64]| [(2.0, of[0]), (4.0, of[1])];
-    figure.series("the whole interface", Origin::Model, with_four(&whole));
-    figure.series("the crossbar alone", Origin::Model, with_four(&second));
-    report.claim("at 4 ports, throughput grows with the channels", small_more > small);
-    report.claim("at 8 ports, throughput grows with the channels", middle_more > middle);
-    report.claim("at 2 channels, throughput falls with the ports", middle < small);
+    let with_four = |of: &[Vec<f64>]| [(2.0, over_seeds(&of[0])), (4.0, over_seeds(&of[1]))];
+    figure.drawn("the whole interface", with_four(&saturated));
+    figure.drawn("the crossbar alone", with_four(&second));
+    // Of a random load, an order holds if the interval of the difference does not reach zero.
+    let exceeds = |more: &[f64], less: &[f64]| excess(more, less).is_above(0.0);
+    report.claim("at 4 ports, throughput grows with the channels", exceeds(small_more, small));
+    report.claim("at 8 ports, throughput grows with the channels", exceeds(middle_more, middle));
+    report.claim("at 2 channels, throughput falls with the ports", exceeds(small, middle));
     report.claim(
         "at 4 channels, throughput falls with the ports",
-        middle_more < small_more && large_more < middle_more,
+        exceeds(small_more, middle_more) && exceeds(middle_more, large_more),
     );
-    let knee = second[0] / PEAK;
+    let knee = over_seeds(&second[0]);
     report.claim(
         "second reading: with 4 ports and 2 VC latency turns up near 65 % of the peak",
-        (knee - 0.65).abs() < 0.05,
+        knee.is_above(0.60 * PEAK) && knee.is_below(0.70 * PEAK),
     );
     report.claim(
         "second reading: more channels get further, more ports less far",
-        second[1] > second[0]
-            && second[3] > second[2]
-            && second[2] < second[0]
-            && second[3] < second[1]
-            && second[4] < second[3],
+        exceeds(&second[1], &second[0])
+            && exceeds(&second[3], &second[2])
+            && exceeds(&second[0], &second[2])
+            && exceeds(&second[1], &second[3])
+            && exceeds(&second[3], &second[4]),
     );
     // Parameters that the paper does not give, one at a time.
     for (what, message, change) in VARIATIONS {
-        let mut reached = Vec::new();
         for channels in [2, 4] {
             let mut config = config(4, channels);
             change(&mut config);
-            let at = point_of(&config, message, 1.0, duration * 3, 1)?;
-            reached.push(at.throughput * PEAK);
+            let runs = of_each_seed(|seed| point_of(&config, message, 1.0, duration * 3, seed))?;
+            let what = format!("4 ports {channels} VC with {what}, saturated");
+            report.drawn(what, "GB/s", &gigabytes_s(&runs));
         }
-        report.note(format!(
-            "4 ports saturated, {what}: {:.2} GB/s with 2 VC, {:.2} with 4 VC.",
-            reached[0], reached[1]
-        ));
     }
     report.vary("4 ports 2 VC, saturated for 5 us", &config(4, 2), |config| {
         point(config, 1.0, Span::from_ns(5_000), 1)

@@ -10,7 +10,8 @@ use crate::chpp::host::{Notice, RingKind};
 use crate::chpp::machine::{HostApi, Program};
 use crate::chpp::{Config, Machine};
 use crate::engine::Policy;
-use crate::experiment::{Axis, Origin, Report};
+use crate::experiment::{Axis, Origin, Report, of_each_seed, of_seeds};
+use crate::stats::{Estimate, over_seeds};
 use crate::units::Time;
 
 /// Longest PUT, in bytes; lengths are uniform from 1 to this. The paper does not give it.
@@ -18,6 +19,9 @@ const LONGEST: u64 = 16384;
 
 /// Cycles at which shares are recorded.
 const MOMENTS: [u64; 7] = [20_000, 50_000, 100_000, 500_000, 1_000_000, 1_500_000, 2_000_000];
+
+/// Seeds of the shares over time: with fewer, a share's interval leaves what the figure shows.
+const SEEDS: usize = 16;
 
 /// Operations kept waiting, over all functions.
 const KEPT: usize = 256;
@@ -61,13 +65,14 @@ impl Program for Functions {
 /// # Errors
 /// A sentence, if the machine stops.
 pub fn shares(
-    arbitration: Arbitration,
+    arbitration: &Arbitration,
     moments: &[u64],
     balanced: bool,
+    seed: u64,
 ) -> Result<Vec<Vec<f64>>, String> {
     let mut config = Config::prototype();
-    config.nic.arbitration = arbitration;
-    shares_of(&config, moments, balanced, 5)
+    config.nic.arbitration = arbitration.clone();
+    shares_of(&config, moments, balanced, seed)
 }
 
 fn shares_of(
@@ -97,49 +102,54 @@ fn shares_of(
     Ok(all)
 }
 
-/// Seeds of the runs in which each function always has work.
-const SEEDS: u64 = 8;
-
 /// Student's t for 7 degrees of freedom, at 97.5 % divided among the eight functions (Bonferroni).
 const T: f64 = 3.75;
 
-/// The mean share furthest from an eighth, in percent, if each function always has work, and the
-/// half-width of its interval. No draw decides who sends, only the arbiter. The eight intervals
-/// together hold at 95 %.
-fn busy_shares() -> Result<(f64, f64), String> {
-    let mut config = Config::prototype();
-    config.nic.arbitration = Arbitration { policy: Policy::RoundRobin, weights: Vec::new() };
-    let runs: Vec<Vec<f64>> = (1..=SEEDS)
-        .map(|seed| Ok(shares_of(&config, &[1_500_000], true, seed)?.remove(0)))
-        .collect::<Result<_, String>>()?;
-    let count = SEEDS as f64;
+/// Each seed's draws of one quantity of its shares, at one moment.
+fn draws(runs: &[Vec<Vec<f64>>], moment: usize, of: impl Fn(&[f64]) -> f64) -> Vec<f64> {
+    runs.iter().map(|shares| of(&shares[moment])).collect()
+}
+
+/// The mean share furthest from an eighth, in percent, if each function always has work, with its
+/// interval and the number of seeds. No draw decides who sends, only the arbiter. The eight
+/// intervals together hold at 95 %.
+fn busy_shares() -> Result<(Estimate, usize), String> {
+    let fair = Arbitration { policy: Policy::RoundRobin, weights: Vec::new() };
+    let runs = of_each_seed(|seed| shares(&fair, &[1_500_000], true, seed))?;
+    let count = runs.len() as f64;
     let of_function = |function: usize| {
-        let mean = runs.iter().map(|shares| shares[function]).sum::<f64>() / count;
-        let squares = runs.iter().map(|shares| (shares[function] - mean).powi(2)).sum::<f64>();
-        (mean, T * (squares / (count - 1.0) / count).sqrt())
+        let shares = draws(&runs, 0, |shares| shares[function]);
+        let mean = shares.iter().sum::<f64>() / count;
+        let squares = shares.iter().map(|share| (share - mean).powi(2)).sum::<f64>();
+        Estimate { mean, half_width: T * (squares / (count - 1.0) / count).sqrt() }
     };
-    let all = (0..config.nic.functions).map(of_function);
-    let from_equal = |share: &(f64, f64)| (share.0 - 12.5).abs();
-    all.max_by(|a, b| from_equal(a).total_cmp(&from_equal(b))).ok_or("no function".to_owned())
+    let all = (0..Config::prototype().nic.functions).map(of_function);
+    let from_equal = |share: &Estimate| (share.mean - 12.5).abs();
+    let furthest = all.max_by(|a, b| from_equal(a).total_cmp(&from_equal(b)));
+    Ok((furthest.ok_or("no function")?, runs.len()))
+}
+
+fn least(shares: &[f64]) -> f64 {
+    shares.iter().copied().fold(100.0, f64::min)
+}
+
+fn greatest(shares: &[f64]) -> f64 {
+    shares.iter().copied().fold(0.0, f64::max)
 }
 
 pub(super) fn run(report: &mut Report) -> Result<(), String> {
     let fair = Arbitration { policy: Policy::RoundRobin, weights: Vec::new() };
-    let over_time = shares(fair, &MOMENTS, false)?;
-    let spread = |shares: &[f64]| {
-        let most = shares.iter().copied().fold(0.0, f64::max);
-        let least = shares.iter().copied().fold(100.0, f64::min);
-        (least, most)
-    };
-    for (moment, shares) in MOMENTS.iter().zip(&over_time) {
-        let (least, most) = spread(shares);
-        report.value(format!("least share at {moment} cycles"), "%", least);
-        report.value(format!("greatest share at {moment} cycles"), "%", most);
+    let runs = of_seeds(SEEDS, |seed| shares(&fair, &MOMENTS, false, seed))?;
+    for (at, moment) in MOMENTS.iter().enumerate() {
+        let of = |of: fn(&[f64]) -> f64| draws(&runs, at, of);
+        report.drawn(format!("least share at {moment} cycles"), "%", &of(least));
+        report.drawn(format!("greatest share at {moment} cycles"), "%", &of(greatest));
     }
-    let settled = MOMENTS.iter().zip(&over_time).filter(|(moment, _)| **moment >= 1_500_000);
-    for (moment, shares) in settled {
-        for (function, share) in shares.iter().enumerate() {
-            report.value(format!("share of function {function} at {moment} cycles"), "%", *share);
+    for (at, moment) in MOMENTS.iter().enumerate().filter(|(_, moment)| **moment >= 1_500_000) {
+        for function in 0..runs[0][at].len() {
+            let of_function = draws(&runs, at, |shares| shares[function]);
+            let what = format!("share of function {function} at {moment} cycles");
+            report.drawn(what, "%", &of_function);
         }
     }
     let figure = report.figure(
@@ -147,36 +157,37 @@ pub(super) fn run(report: &mut Report) -> Result<(), String> {
         Axis::linear("time", "cycles"),
         Axis::linear("share", "%"),
     );
-    for function in 0..over_time[0].len() {
-        let curve = MOMENTS.iter().zip(&over_time);
+    // One run, as in the paper: the mean over seeds would hide the swings.
+    for function in 0..runs[0][0].len() {
+        let curve = MOMENTS.iter().zip(&runs[0]);
         let curve = curve.map(|(moment, shares)| (*moment as f64, shares[function]));
-        figure.series(format!("function {function}"), Origin::Model, curve);
+        figure.series(format!("function {function}, first seed"), Origin::Model, curve);
     }
-    let early = spread(&over_time[0]);
-    let late = spread(&over_time[over_time.len() - 1]);
-    report.claim(
-        "shares swing at the start and then equalise",
-        early.1 - early.0 > 3.0 * (late.1 - late.0),
-    );
-    let (furthest, half_width) = busy_shares()?;
-    report.value("always busy: mean share furthest from 12.5 %", "%", furthest);
-    report.value("always busy: half-width of its 95 % interval", "%", half_width);
+    let swing = |shares: &[f64]| greatest(shares) - least(shares);
+    let (early, late) = (draws(&runs, 0, swing), draws(&runs, MOMENTS.len() - 1, swing));
+    let beyond: Vec<f64> = early.iter().zip(late).map(|(early, late)| early - 3.0 * late).collect();
+    report.claim("shares swing at the start and then equalise", over_seeds(&beyond).is_above(0.0));
+    let (furthest, seeds) = busy_shares()?;
+    report.estimated("always busy: mean share furthest from 12.5 %", "%", furthest, seeds);
     report.claim(
         "functions that are always busy get 12.5 % each, by the arbiter alone",
-        (furthest - 12.5).abs() <= half_width.max(0.125),
+        (furthest.mean - 12.5).abs() <= furthest.half_width.max(0.125),
     );
-    let weighted = shares(
-        Arbitration { policy: Policy::Weighted, weights: vec![3, 1, 1, 1, 1, 1, 1, 1] },
-        &[500_000],
-        true,
+    let mut first = |what: &str, policy, weights: &[u32]| {
+        let arbitration = Arbitration { policy, weights: weights.to_vec() };
+        let runs = of_each_seed(|seed| shares(&arbitration, &[500_000], true, seed))?;
+        let of_first = draws(&runs, 0, |shares| shares[0]);
+        Ok::<Estimate, String>(report.drawn(what, "%", &of_first).estimate())
+    };
+    let weighted = first(
+        "share of function 0 with weight 3 of 10",
+        Policy::Weighted,
+        &[3, 1, 1, 1, 1, 1, 1, 1],
     )?;
-    report.value("share of function 0 with weight 3 of 10", "%", weighted[0][0]);
-    let strict =
-        shares(Arbitration { policy: Policy::Strict, weights: Vec::new() }, &[500_000], true)?;
-    report.value("share of function 0 with strict priority", "%", strict[0][0]);
+    let strict = first("share of function 0 with strict priority", Policy::Strict, &[])?;
     report.claim(
         "with priority, function 0 gets more than with a fair arbiter (3.5)",
-        strict[0][0] > 20.0 && weighted[0][0] > 20.0,
+        strict.is_above(20.0) && weighted.is_above(20.0),
     );
     report.vary("shares after 20,000 cycles", &Config::prototype(), |config| {
         shares_of(config, &[20_000], false, 5)

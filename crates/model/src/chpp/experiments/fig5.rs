@@ -3,6 +3,7 @@
 
 use crate::experiment::{Axis, Origin, Report};
 use crate::network::{self, Duration, FabricConfig, Topology, TopologyError, Traffic};
+use crate::stats::{BATCHES, Estimate};
 
 /// Parameters of Eq. 1 as printed: Oc, Ods and G.
 const PROCESSOR_NS: f64 = 200.0;
@@ -78,20 +79,23 @@ pub fn latency_ns(shape: Shape, processors: f64, receive_ns: f64, hop_ns: f64) -
 }
 
 /// Mean number of links that packets of uniform traffic cross in `network`, at a load without
-/// congestion.
-fn measured_hops(network: Topology) -> Result<f64, String> {
+/// congestion. Its confidence is that of the latency, from batches of one long run: at this load a
+/// packet's latency is a constant and the same time for each link.
+fn measured_hops(network: Topology) -> Result<Estimate, String> {
     let terminals = network.terminals() as u64;
     // At least 100,000 packets: those in flight at the end are then negligible.
     let load = 0.01;
     let cycles = (100_000 * 100 / terminals).max(4000);
     let config = FabricConfig { vcs: 2, ..FabricConfig::default() };
+    let cycles_per_link = f64::from(config.pipeline_cycles + config.link_cycles);
     let duration = Duration { cycles, warm_up_cycles: Some(0) };
     let mut experiment =
         network::Experiment::new(network, config, Traffic::uniform(load, 1), duration, 1)
             .map_err(|error| error.to_string())?;
     let report = experiment.run().map_err(|imbalance| imbalance.to_string())?;
     // A packet crosses one router more than links.
-    Ok(report.mean_hops - 1.0)
+    let half_width = report.latency_cycles.half_width / cycles_per_link;
+    Ok(Estimate { mean: report.mean_hops - 1.0, half_width })
 }
 
 pub(super) fn run(report: &mut Report) -> Result<(), String> {
@@ -125,7 +129,7 @@ pub(super) fn run(report: &mut Report) -> Result<(), String> {
             let name = format!("{}, P = {processors}, mean distance as measured", shape.name());
             let measured = measured_hops(network)?;
             distances.push((shape, processors, measured));
-            report.value(name, "hops", measured).beside(leading).explain_within(
+            report.estimated(name, "hops", measured, BATCHES).beside(leading).explain_within(
                 7.0,
                 "The same: what packets of uniform traffic cross is the distance as built.",
             );
@@ -145,9 +149,10 @@ pub(super) fn run(report: &mut Report) -> Result<(), String> {
             let of_shape = distances.iter().filter(|(of, ..)| *of == shape);
             let built = of_shape.map(|&(_, processors, hops)| {
                 let formula = latency_ns(shape, processors, receive, hop);
-                (processors, formula + (hops - shape.mean_hops(processors)) * hop)
+                let mean = formula + (hops.mean - shape.mean_hops(processors)) * hop;
+                (processors, Estimate { mean, half_width: hops.half_width * hop })
             });
-            figure.series(format!("{}, distance as measured", shape.name()), Origin::Model, built);
+            figure.drawn(format!("{}, distance as measured", shape.name()), built);
         }
     }
     let lowest = |processors: f64| {

@@ -1,9 +1,9 @@
 //! Three grant policies under four loads (D-14). Our copy lacks the paper's heuristic; this
 //! comparison chose ours.
 
-use super::measure::{Window, fairness, measure};
+use super::measure::{Measured, Window, fairness, measure};
 use crate::damq_pd::{Config, LONGEST, Load, POLICIES};
-use crate::experiment::Report;
+use crate::experiment::{Report, of_each_seed};
 use crate::units::Span;
 
 /// Ports of the comparison.
@@ -37,15 +37,16 @@ pub(super) fn run(report: &mut Report) -> Result<(), String> {
             let mut config = Config::paper();
             config.nic.ports = loads.len();
             config.credits.policy = policy;
-            let run = measure(&config, &loads, 1, Window::OPEN)?;
-            let mut value = |quantity, unit, value| {
-                report.value(format!("{name}, {policy_name}: {quantity}"), unit, value);
+            let runs = of_each_seed(|seed| measure(&config, &loads, seed, Window::OPEN))?;
+            let mut value = |quantity, unit, of: fn(&Measured) -> f64| {
+                let draws: Vec<f64> = runs.iter().map(of).collect();
+                report.drawn(format!("{name}, {policy_name}: {quantity}"), unit, &draws);
             };
-            value("rate", "M/s", run.rate);
-            value("mean latency", "ns", run.mean_ns);
-            value("99th percentile", "ns", run.p99_ns);
-            value("by DMA", "%", run.dma_share * 100.0);
-            value("fairness", "1", fairness(&run.by_port));
+            value("rate", "M/s", |run| run.rate);
+            value("mean latency", "ns", |run| run.mean_ns);
+            value("99th percentile", "ns", |run| run.p99_ns);
+            value("by DMA", "%", |run| run.dma_share * 100.0);
+            value("fairness", "1", |run| fairness(&run.by_port));
         }
     }
     Ok(())

@@ -3,8 +3,9 @@
 
 use super::measure::{Window, measure};
 use crate::damq_pd::{Config, Load, Organisation, Submission};
-use crate::experiment::{Axis, Origin, Report, Sensitivity};
+use crate::experiment::{Axis, Report, Sensitivity};
 use crate::sensitivity;
+use crate::stats::{Estimate, over_seeds};
 use crate::units::{Bytes, Rate, Span};
 
 /// Ports of the sweep.
@@ -16,18 +17,15 @@ type Setting = fn(&mut Config);
 /// The curve of the Aries interface: its message rates by number of processes.
 const ARIES: &str = "Aries, as the paper quotes it";
 
-/// Mean rate in M/s of `ports` saturated ports. They begin at random moments within 3 us; the mean
-/// is over ten draws.
-pub fn rate(config: &Config, ports: usize) -> Result<f64, String> {
+/// Rates in M/s of `ports` saturated ports, one with each of ten seeds. The ports begin at random
+/// moments within 3 us.
+pub fn rates(config: &Config, ports: usize) -> Result<Vec<f64>, String> {
     const SEEDS: u64 = 10;
     let mut config = config.clone();
     config.nic.ports = ports;
     let load = Load { start: Span::from_ns(3000), ..Load::SATURATED };
-    let mut sum = 0.0;
-    for seed in 0..SEEDS {
-        sum += measure(&config, &vec![load; ports], seed, Window::SATURATED)?.rate;
-    }
-    Ok(sum / SEEDS as f64)
+    let rate = |seed| Ok(measure(&config, &vec![load; ports], seed, Window::SATURATED)?.rate);
+    (0..SEEDS).map(rate).collect()
 }
 
 pub(super) fn run(report: &mut Report) -> Result<(), String> {
@@ -36,25 +34,25 @@ pub(super) fn run(report: &mut Report) -> Result<(), String> {
     let bound = clock_mhz / paper.nic.engine_cycles as f64;
     report.value("clock / cycles of a descriptor", "M/s", bound);
     report.value("clock x word", "GB/s", clock_mhz * paper.nic.word.count() as f64 / 1e3);
-    let mut rates = Vec::new();
+    let mut by_ports = Vec::new();
     for ports in PORTS {
-        let rate = rate(&paper, ports)?;
-        rates.push(rate);
-        report.value(format!("{ports} ports"), "M/s", rate);
+        let rates = rates(&paper, ports)?;
+        by_ports.push(report.drawn(format!("{ports} ports"), "M/s", &rates).estimate());
     }
     report.claim(
         "the rate of one port is below that of several, which is close to the bound",
-        rates[0] < 0.8 * bound && rates[3..].iter().all(|rate| *rate > 0.97 * bound),
+        by_ports[0].is_below(0.8 * bound)
+            && by_ports[3..].iter().all(|rate| rate.is_above(0.97 * bound)),
     );
     let aries = report.published.curve(ARIES).to_vec();
     report.claim(
         "equal maximum to Aries, with fewer processes",
-        aries.iter().all(|(_, aries)| *aries <= 1.02 * bound) && rates[1] > aries[1].1,
+        aries.iter().all(|(_, aries)| *aries <= 1.02 * bound) && by_ports[1].is_above(aries[1].1),
     );
     for (processes, aries) in aries {
-        let ours = rate(&paper, processes as usize)?;
+        let Estimate { mean, half_width } = over_seeds(&rates(&paper, processes as usize)?);
         report.note(format!(
-            "As published for Aries, {processes} processes: {aries} M/s; the model of DAMQ-PD with as many: {ours:.1} M/s."
+            "As published for Aries, {processes} processes: {aries} M/s; the model of DAMQ-PD with as many, within {half_width:.1} M/s at 95 %: {mean:.1} M/s."
         ));
     }
     let settings: [(&str, Setting); 4] = [
@@ -71,8 +69,8 @@ pub(super) fn run(report: &mut Report) -> Result<(), String> {
         set(&mut config);
         let mut points = Vec::new();
         for ports in [1, 4, 16] {
-            let rate = rate(&config, ports)?;
-            report.value(format!("{name}, {ports} ports"), "M/s", rate);
+            let rates = rates(&config, ports)?;
+            let rate = report.drawn(format!("{name}, {ports} ports"), "M/s", &rates).estimate();
             points.push((ports as f64, rate));
         }
         beside.push((name, points));
@@ -80,22 +78,17 @@ pub(super) fn run(report: &mut Report) -> Result<(), String> {
     let x = Axis::logarithmic("virtual ports, or processes", "");
     let figure =
         report.figure("Message rate (3.4, Tab. 1)", x, Axis::linear("message rate", "M/s"));
-    let over = |rates: &[f64]| PORTS.map(|ports| ports as f64).into_iter().zip(rates.to_vec());
-    figure.series("DAMQ-PD", Origin::Model, over(&rates));
+    figure.drawn("DAMQ-PD", PORTS.map(|ports| ports as f64).into_iter().zip(by_ports));
     for (name, points) in beside {
-        figure.series(name, Origin::Model, points);
+        figure.drawn(name, points);
     }
     // The paper's figure assumes that data has the wires to itself.
     let mut wires = paper.clone();
     wires.bus.rate = Rate::from_bytes_per_second(15_753_846_153);
     wires.bus.header = Bytes::new(24);
     for ports in [1, 4] {
-        let rate = rate(&wires, ports)?;
-        report.value(
-            format!("second reading, PCIe headers and coding, {ports} ports"),
-            "M/s",
-            rate,
-        );
+        let what = format!("second reading, PCIe headers and coding, {ports} ports");
+        report.drawn(what, "M/s", &rates(&wires, ports)?);
     }
     report.sensitivity.push(sensitivity()?);
     Ok(())

@@ -3,16 +3,18 @@
 
 use bellwire_protocol::GrantPolicy;
 
-use super::rate::rate;
+use super::rate::rates;
 use crate::damq_pd::{Config, POLICIES, Submission};
-use crate::experiment::{Axis, Origin, Report};
+use crate::experiment::{Axis, Report};
+use crate::stats::Estimate;
 use crate::units::Span;
 
 pub(super) fn run(report: &mut Report) -> Result<(), String> {
     let paper = Config::paper();
     let mut add = |what: String, config: &Config, ports: usize, formula: Option<f64>| {
-        let rate = rate(config, ports)?;
-        let value = report.value(format!("{what}, {ports} ports"), "M/s", rate);
+        let rates = rates(config, ports)?;
+        let value = report.drawn(format!("{what}, {ports} ports"), "M/s", &rates);
+        let rate = value.estimate();
         if let Some(formula) = formula {
             value.beside(formula).explain_within(
                 12.0,
@@ -20,9 +22,10 @@ pub(super) fn run(report: &mut Report) -> Result<(), String> {
                  and doublings from 4 words have to reach the whole buffer. In a small buffer that counts.",
             );
         }
-        Ok::<f64, String>(rate)
+        Ok::<Estimate, String>(rate)
     };
     let mut deepens = true;
+    // One port has nobody to meet, so that no draw decides its rate.
     let mut last = 0.0;
     let (mut by_depth, mut by_policy, mut by_latency) = (Vec::new(), Vec::new(), Vec::new());
     for depth in [64, 128, 256, 512, 1024, 2048, 4096] {
@@ -34,8 +37,8 @@ pub(super) fn run(report: &mut Report) -> Result<(), String> {
         let one = add(format!("depth {depth}"), &config, 1, Some(fit / (fit * 8.0 + 600.0) * 1e3))?;
         let four = add(format!("depth {depth}"), &config, 4, None)?;
         by_depth.push((depth as f64, one, four));
-        deepens &= one > last;
-        last = one;
+        deepens &= one.is_above(last);
+        last = one.mean;
     }
     for (name, policy) in POLICIES {
         for least in [4, 16, 64] {
@@ -71,18 +74,18 @@ pub(super) fn run(report: &mut Report) -> Result<(), String> {
         Axis::logarithmic("depth", "words"),
         y,
     );
-    figure.series("1 port", Origin::Model, by_depth.iter().map(|(x, one, _)| (*x, *one)));
-    figure.series("4 ports", Origin::Model, by_depth.iter().map(|(x, _, four)| (*x, *four)));
+    figure.drawn("1 port", by_depth.iter().map(|(x, one, _)| (*x, *one)));
+    figure.drawn("4 ports", by_depth.iter().map(|(x, _, four)| (*x, *four)));
     let ports = Axis::logarithmic("virtual ports", "");
     let figure = report.figure("Message rate by grant policy", ports, y);
     for (what, points) in by_policy {
-        figure.series(what, Origin::Model, points);
+        figure.drawn(what, points);
     }
     let latency = Axis::linear("a PIO read takes", "ns");
     let figure = report.figure("Message rate by what a request for credits takes", latency, y);
     for ports in [1, 2, 16] {
         let points = by_latency.iter().filter(|of| of.0 == ports).map(|of| of.1);
-        figure.series(format!("{ports} ports"), Origin::Model, points);
+        figure.drawn(format!("{ports} ports"), points);
     }
     report.claim("one port gets more from a deeper buffer, always", deepens);
     Ok(())

@@ -6,7 +6,7 @@ use bellwire_model::experiment::{Axis, Figure, Origin, Series};
 use bellwire_model::markup::escaped;
 
 use super::mark::COLOURS;
-use super::scale::{Scale, number};
+use super::scale::{Scale, number, with_interval};
 use super::{Chart, Key, Table, WIDTH, colour, mark, origin_name, point, upright};
 
 const TOP: f64 = 26.0;
@@ -20,7 +20,7 @@ const HEIGHT: f64 = BOTTOM + 44.0;
 pub fn curves(figure: &Figure) -> Chart {
     let Figure { title, x, y, series } = figure;
     let points = || series.iter().flat_map(|curve| &curve.points);
-    let frame = Frame::new(x, y, || points().map(|at| at.0), || points().map(|at| at.1));
+    let frame = Frame::new(x, y, || points().map(|at| at.0), || series.iter().flat_map(extent));
     let mut names: Vec<&str> = Vec::new();
     let keys: Vec<Key> = series
         .iter()
@@ -39,6 +39,19 @@ pub fn curves(figure: &Figure) -> Chart {
     }
     let table = table(figure);
     Chart { title: title.clone(), keys, has_curves: true, table, body, height: HEIGHT }
+}
+
+/// The half-width of the interval of a point.
+fn half_width(curve: &Series, point: usize) -> Option<f64> {
+    curve.half_widths.get(point).copied()
+}
+
+/// The places of a curve on the vertical axis, with the ends of its intervals.
+fn extent(curve: &Series) -> impl Iterator<Item = f64> {
+    curve.points.iter().enumerate().flat_map(|(point, at)| {
+        let half_width = half_width(curve, point).unwrap_or(0.0);
+        [at.1 - half_width, at.1, at.1 + half_width]
+    })
 }
 
 /// The axes, and the corner of the plot.
@@ -104,27 +117,35 @@ impl Frame {
     }
 
     fn curve(&self, figure: &Figure, curve: &Series, key: &Key, number_of: usize) -> String {
-        let Series { name, origin, points } = curve;
+        let Series { name, origin, points, .. } = curve;
         let mut path = String::new();
         let mut marks = String::new();
         let mut pen_is_down = false;
-        for at in points {
+        for (place, at) in points.iter().enumerate() {
             let Some((x, y)) = self.place(*at) else {
                 pen_is_down = false;
                 continue;
             };
             let _ = write!(path, "{}{x:.1} {y:.1}", if pen_is_down { "L" } else { "M" });
             pen_is_down = true;
+            let half_width = half_width(curve, place);
             let said = format!(
                 "{name} ({}): {} {}, {} {}",
                 origin_name(*origin),
                 figure.x.label,
-                with_unit(at.0, figure.x.unit),
+                with_unit(number(at.0), figure.x.unit),
                 figure.y.label,
-                with_unit(at.1, figure.y.unit)
+                with_unit(with_interval(at.1, half_width), figure.y.unit)
             );
-            let hit = format!("<circle class=\"hit\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"9\"/>");
-            marks.push_str(&point(&said, &(hit + &mark(*origin, x, y))));
+            let mut shapes = format!("<circle class=\"hit\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"9\"/>");
+            if let Some(half_width) = half_width.filter(|half_width| *half_width > 0.0) {
+                // An end without a place is beyond the axis.
+                let end = |y, beyond| self.place((at.0, y)).map_or(beyond, |at| at.1);
+                let (low, high) = (end(at.1 - half_width, BOTTOM), end(at.1 + half_width, TOP));
+                let _ =
+                    write!(shapes, "<path class=\"interval\" d=\"M{x:.1} {low:.1}V{high:.1}\"/>");
+            }
+            marks.push_str(&point(&said, &(shapes + &mark(*origin, x, y))));
         }
         // Single points of a paper make no curve.
         let is_curve =
@@ -154,8 +175,8 @@ fn label(axis: &Axis) -> String {
     }
 }
 
-fn with_unit(value: f64, unit: &str) -> String {
-    if unit.is_empty() { number(value) } else { format!("{} {unit}", number(value)) }
+fn with_unit(value: String, unit: &str) -> String {
+    if unit.is_empty() { value } else { format!("{value} {unit}") }
 }
 
 /// A column for each curve if they share their horizontal positions, else a row for each point.
@@ -173,13 +194,16 @@ fn table(Figure { x, y, series, .. }: &Figure) -> Table {
     let name = |curve: &Series| format!("{} ({})", curve.name, origin_name(curve.origin));
     if repeats || places.len() > 2 * longest {
         let rows = series.iter().flat_map(|curve| {
-            curve.points.iter().map(|at| vec![name(curve), number(at.0), number(at.1)])
+            curve.points.iter().enumerate().map(|(point, at)| {
+                let value = with_interval(at.1, half_width(curve, point));
+                vec![name(curve), number(at.0), value]
+            })
         });
         return Table { head: vec!["curve".to_owned(), label(x), label(y)], rows: rows.collect() };
     }
     let value = |curve: &Series, place: f64| {
-        let found = curve.points.iter().find(|at| at.0.total_cmp(&place).is_eq());
-        found.map_or(String::new(), |at| number(at.1))
+        let found = curve.points.iter().position(|at| at.0.total_cmp(&place).is_eq());
+        found.map_or(String::new(), |at| with_interval(curve.points[at].1, half_width(curve, at)))
     };
     let row = |place: &f64| {
         let values = series.iter().map(|curve| value(curve, *place));

@@ -5,8 +5,9 @@ use std::fmt::Write;
 
 use bellwire_model::experiment::{Axis, Origin, Report, Role, Value};
 use bellwire_model::markup::escaped;
+use bellwire_model::stats::Estimate;
 
-use super::scale::{Scale, error, number};
+use super::scale::{Scale, error, number, with_interval};
 use super::{Chart, Key, Table, WIDTH, colour, cut, mark, origin_name, point, upright};
 
 /// Most rows of a drawing; a longer list is split.
@@ -57,7 +58,10 @@ pub fn pairs(report: &Report, only_compared: bool) -> Vec<Chart> {
 /// One axis for all values of a unit.
 fn scale(values: &[&Value]) -> Scale {
     let numbers = || {
-        let both = values.iter().flat_map(|value| [Some(value.model), value.published]);
+        let both = values.iter().flat_map(|value| {
+            let Estimate { mean, half_width } = value.estimate();
+            [Some(mean - half_width), Some(mean), Some(mean + half_width), value.published]
+        });
         both.flatten().filter(|number| number.is_finite())
     };
     let low = numbers().fold(f64::INFINITY, f64::min);
@@ -97,6 +101,15 @@ fn chart(title: String, values: &[&Value], scale: &Scale) -> Chart {
         if let (Some(model), Some(paper)) = (model, paper) {
             let _ = write!(marks, "<path class=\"between\" d=\"M{model:.1} {y}H{paper:.1}\"/>");
         }
+        if let Some((low, high)) = interval(value, scale) {
+            let (low, high) = (at(low), at(high));
+            let _ = write!(
+                marks,
+                "<g class=\"{}\"><path class=\"interval\" d=\"M{low:.1} {:.1}v6m0 -3H{high:.1}m0 -3v6\"/></g>",
+                colour(OF_MODEL),
+                y - 3.0
+            );
+        }
         let (of_model, of_paper) = origins(value.role);
         for (place, origin, of) in [(paper, of_paper, OF_PAPER), (model, of_model, OF_MODEL)] {
             if let Some(x) = place {
@@ -110,9 +123,21 @@ fn chart(title: String, values: &[&Value], scale: &Scale) -> Chart {
     Chart { title, keys, has_curves: false, table: table(values), body, height }
 }
 
+/// The places of the ends of the model's interval; an end without a place is at the low end.
+fn interval(value: &Value, scale: &Scale) -> Option<(f64, f64)> {
+    let Estimate { mean, half_width } = value.estimate();
+    let high = scale.place(mean + half_width).filter(|_| half_width > 0.0)?;
+    Some((scale.place(mean - half_width).unwrap_or(0.0), high))
+}
+
+/// The model's number with the half-width of its interval.
+fn of_model(value: &Value) -> String {
+    with_interval(value.model, value.interval.map(|interval| interval.half_width))
+}
+
 /// The value's name, and the two numbers.
 fn texts(value: &Value, y: f64) -> String {
-    let mut numbers = number(value.model);
+    let mut numbers = of_model(value);
     if let Some(published) = value.published {
         let _ = write!(numbers, " / {}", number(published));
     }
@@ -141,9 +166,12 @@ fn origins(role: Role) -> (Origin, Origin) {
 
 /// The value in words.
 fn said(value: &Value) -> String {
-    let mut said = format!("{}: {}", value.what, number(value.model));
+    let mut said = format!("{}: {}", value.what, of_model(value));
     if !is_bare(value.unit) {
         let _ = write!(said, " {}", value.unit);
+    }
+    if let Some(interval) = value.interval {
+        let _ = write!(said, " at 95 %, of {} samples", interval.samples);
     }
     if let Some(published) = value.published {
         let whose = if value.role == Role::OwnFormula { "formula" } else { "paper" };
@@ -185,11 +213,23 @@ fn keys(values: &[&Value]) -> Vec<Key> {
 
 /// The numbers, with all significant digits.
 fn table(values: &[&Value]) -> Table {
-    let head = ["value", "model", "paper or formula", "error", "unit", "role", "why it differs"];
+    let head = [
+        "value",
+        "model",
+        "95 % interval ±",
+        "samples",
+        "paper or formula",
+        "error",
+        "unit",
+        "role",
+        "why it differs",
+    ];
     let row = |value: &&Value| {
         vec![
             value.what.clone(),
             number(value.model),
+            value.interval.map_or(String::new(), |interval| number(interval.half_width)),
+            value.interval.map_or(String::new(), |interval| interval.samples.to_string()),
             value.published.map_or(String::new(), number),
             value.error_percent.map_or(String::new(), error),
             if is_bare(value.unit) { String::new() } else { value.unit.to_owned() },

@@ -151,6 +151,16 @@ pub fn number(value: f64) -> String {
     }
 }
 
+/// A number with the half-width of its 95 % interval, if a random draw decides it.
+pub fn with_interval(value: f64, half_width: Option<f64>) -> String {
+    match half_width {
+        Some(half_width) if half_width != 0.0 => {
+            format!("{} ± {}", number(value), number(half_width))
+        }
+        _ => number(value),
+    }
+}
+
 /// A relative error in percent, with its sign.
 pub fn error(percent: f64) -> String {
     let text = format!("{percent:+.1} %");
