@@ -324,6 +324,9 @@ mod tests {
         assert_eq!((cut(&mut it, 1000, ALL), it.stopped, it.is_sendable()), (None, true, false));
         assert!(!it.grant(125) && !it.grant(124) && it.stopped);
         assert!(!it.grant(125 + (1 << 31) + 1), "half of all sums away is older");
+        let mut far = SendStream::new(1 << 16);
+        assert!(far.push_packet(words, &[], &[2; 100]) && far.cut(1000, ALL).is_none());
+        assert!(far.grant(1 << 31), "exactly half is newer");
         assert!(it.grant(126) && !it.stopped && it.is_sendable());
         assert_eq!(cut(&mut it, 50, ALL), Some((50, FLAG_UNFINISHED, 0)));
         assert_eq!(
