@@ -358,21 +358,23 @@ mod tests {
     /// what is kept.
     #[test]
     fn a_slow_user_costs_no_more_than_its_backlog() {
-        let mut backlog = Backlog::new(1 << 12, 100, 0);
-        let mut appetite = 0;
-        for count in 1..1000 {
-            assert!(arrive(&mut backlog, &mut appetite));
-            if count > 9 {
-                appetite = 1;
-                assert!(backlog.offer(PeerId(1), Channel::Request, &mut user(&mut appetite)));
+        for behind in [1, 2, 9] {
+            let mut backlog = Backlog::new(1 << 12, 100, 0);
+            let mut appetite = 0;
+            for count in 1..1000 {
+                assert!(arrive(&mut backlog, &mut appetite));
+                if count > behind {
+                    appetite = 1;
+                    assert!(backlog.offer(PeerId(1), Channel::Request, &mut user(&mut appetite)));
+                }
+                let kept = backlog.len();
+                assert!(kept <= behind * 125 && backlog.bytes.len() <= 2 * kept + 250, "{count}");
             }
-            let kept = backlog.len();
-            assert!(kept <= 9 * 125 && backlog.bytes.len() <= 2 * kept + 250, "{count}: {kept}");
+            appetite = behind;
+            assert!(backlog.offer(PeerId(1), Channel::Request, &mut user(&mut appetite)));
+            assert_eq!((appetite, backlog.packets, backlog.bytes.len()), (0, 999, 0));
+            assert_eq!(backlog.credit(0, 0), 999 * (100 + PACKET_COST_BYTES));
         }
-        appetite = 9;
-        assert!(backlog.offer(PeerId(1), Channel::Request, &mut user(&mut appetite)));
-        assert_eq!((appetite, backlog.packets, backlog.bytes.len()), (0, 999, 0));
-        assert_eq!(backlog.credit(0, 0), 999 * (100 + PACKET_COST_BYTES));
     }
 
     /// Credit follows what is taken and the share, but what was advertised stays.
