@@ -322,7 +322,10 @@ impl Backlog {
 
 #[cfg(test)]
 mod tests {
-    use super::{Backlog, Channel, PACKET_COST_BYTES, PacketWords, PeerId, Section, Verdict};
+    use super::{
+        Backlog, Backlogs, Channel, Config, Counters, PACKET_COST_BYTES, PacketWords, PeerId,
+        Section, Verdict,
+    };
     use alloc::vec::Vec;
     use bellwire_wire::frame::record::PACKET_HEADER_MAX_BYTES;
     use bellwire_wire::frame::section::SectionKind;
@@ -355,21 +358,23 @@ mod tests {
     /// what is kept.
     #[test]
     fn a_slow_user_costs_no_more_than_its_backlog() {
-        let mut backlog = Backlog::new(1 << 12, 100, 0);
-        let mut appetite = 0;
-        for count in 1..1000 {
-            assert!(arrive(&mut backlog, &mut appetite));
-            if count > 9 {
-                appetite = 1;
-                assert!(backlog.offer(PeerId(1), Channel::Request, &mut user(&mut appetite)));
+        for behind in [1, 2, 9] {
+            let mut backlog = Backlog::new(1 << 12, 100, 0);
+            let mut appetite = 0;
+            for count in 1..1000 {
+                assert!(arrive(&mut backlog, &mut appetite));
+                if count > behind {
+                    appetite = 1;
+                    assert!(backlog.offer(PeerId(1), Channel::Request, &mut user(&mut appetite)));
+                }
+                let kept = backlog.len();
+                assert!(kept <= behind * 125 && backlog.bytes.len() <= 2 * kept + 250, "{count}");
             }
-            let kept = backlog.len();
-            assert!(kept <= 9 * 125 && backlog.bytes.len() <= 2 * kept + 250, "{count}: {kept}");
+            appetite = behind;
+            assert!(backlog.offer(PeerId(1), Channel::Request, &mut user(&mut appetite)));
+            assert_eq!((appetite, backlog.packets, backlog.bytes.len()), (0, 999, 0));
+            assert_eq!(backlog.credit(0, 0), 999 * (100 + PACKET_COST_BYTES));
         }
-        appetite = 9;
-        assert!(backlog.offer(PeerId(1), Channel::Request, &mut user(&mut appetite)));
-        assert_eq!((appetite, backlog.packets, backlog.bytes.len()), (0, 999, 0));
-        assert_eq!(backlog.credit(0, 0), 999 * (100 + PACKET_COST_BYTES));
     }
 
     /// Credit follows what is taken and the share, but what was advertised stays.
@@ -383,5 +388,23 @@ mod tests {
         assert!(arrive(&mut backlog, &mut 1));
         assert_eq!(backlog.credit(400, base.wrapping_add(401)), base.wrapping_add(532));
         assert_eq!(backlog.credit(400, base.wrapping_add(533)), base.wrapping_add(533));
+    }
+
+    /// A user who takes all that it had refused frees room that the peer must know of, unless the
+    /// peer knows of as much already.
+    #[test]
+    fn room_that_the_peer_knows_of_is_no_news() {
+        for (share, frees) in [(4096, true), (3964, false), (3965, true)] {
+            let config = Config { receive_bytes: 1 << 12, ..Config::new(1500) };
+            let mut backlogs = Backlogs::new(&config, 0);
+            assert_eq!(backlogs.advertise(4096), [4096; 2]);
+            assert!(arrive(&mut backlogs.channels[0], &mut 0));
+            assert!(!backlogs.frees_room(share));
+            let mut counters = Counters::default();
+            assert!(backlogs.offer(PeerId(1), &mut counters, &mut user(&mut 1)));
+            assert_eq!((counters.packets_delivered, backlogs.are_waiting()), (1, false));
+            assert_eq!(backlogs.frees_room(share), frees, "a share of {share}");
+            assert!(!backlogs.frees_room(share), "told once");
+        }
     }
 }

@@ -569,6 +569,10 @@ mod tests {
         it.heard_by(PathId(40), 1);
         it.forget_guesses();
         assert_eq!(ids(&it), [10, 12, 23], "it was heard at 40 and is not proved there");
+        let mut full = paths(1);
+        assert!((11..14).all(|id| full.guess(PathId(id))));
+        (100..200).for_each(|id| full.heard_by(PathId(id), 1));
+        assert_eq!(ids(&full), [101, 102, 103, 100], "the first to be heard");
         let mut sure = paths(3);
         sure.heard_by(PathId(11), 1);
         sure.forget_guesses();

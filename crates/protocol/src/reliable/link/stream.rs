@@ -310,6 +310,8 @@ mod tests {
         assert_eq!(cut(&mut it, 250, 1), Some((250, FLAG_CONTINUES, 1)));
         assert_eq!(cut(&mut it, 1000, 1), Some((300, 0, 1)));
         assert_eq!(cut(&mut it, 300, ALL), Some((300, 0, 1)));
+        let mut it = stream(&[100, 50, 50]);
+        assert_eq!(cut(&mut it, 150, ALL), Some((150, 0, 2)), "they fit exactly");
         let mut it = stream(&[10]);
         assert_eq!((cut(&mut it, 0, ALL), cut(&mut it, 10, ALL)), (None, Some((10, 0, 1))));
     }
@@ -325,6 +327,9 @@ mod tests {
         assert_eq!((cut(&mut it, 1000, ALL), it.stopped, it.is_sendable()), (None, true, false));
         assert!(!it.grant(125) && !it.grant(124) && it.stopped);
         assert!(!it.grant(125 + (1 << 31) + 1), "half of all sums away is older");
+        let mut far = SendStream::new(1 << 16);
+        assert!(far.push_packet(words, &[], &[2; 100]) && far.cut(1000, ALL).is_none());
+        assert!(far.grant(1 << 31), "exactly half is newer");
         assert!(it.grant(126) && !it.stopped && it.is_sendable());
         assert_eq!(cut(&mut it, 50, ALL), Some((50, FLAG_UNFINISHED, 0)));
         assert_eq!(
@@ -342,6 +347,8 @@ mod tests {
     /// full at its limit, and has room again when pieces are released.
     #[test]
     fn bytes_survive_wrapping_and_growing() {
+        assert!(SendStream::new(1 << 13).push_news(&[1; 1 << 13]), "all of it at once");
+        assert!(!SendStream::new(1 << 13).push_news(&[1; (1 << 13) + 1]));
         let mut it = SendStream::new(1 << 13);
         let mut pieces: Vec<(Piece, u8)> = Vec::new();
         let mut number = 0;
