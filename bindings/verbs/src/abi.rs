@@ -1,6 +1,9 @@
-//! The structures of `infiniband/verbs.h`, in the layout of x86-64. `tests/layout.c` compares them
-//! with the installed header. Names are the header's, without the prefix `ibv_`.
+//! The structures of `infiniband/verbs.h`, in the layout of x86-64. `abi/layout.rs` compares
+//! them with the installed header. Names are the header's, without the prefix `ibv_`.
 #![allow(missing_docs)]
+
+#[cfg(test)]
+mod layout;
 
 use bellwire_rdma::Sge;
 use std::cell::Cell;

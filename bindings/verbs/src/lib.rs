@@ -20,6 +20,9 @@
 //! pointer: `&T` is an object or structure for as long as the call lasts, `Option<&T>` may be null.
 //! Objects are made here and end with their `ibv_destroy_*`; C keeps the pointers until then.
 
+// A test program has no exports, which are the users of all that is here.
+#![cfg_attr(test, allow(dead_code))]
+
 #[cfg(not(target_arch = "x86_64"))]
 compile_error!("the exports are jumps in the assembly of x86-64");
 
