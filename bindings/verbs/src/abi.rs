@@ -423,7 +423,7 @@ pub struct SendWr {
     pub opcode: u32,
     pub send_flags: u32,
     pub imm_data: u32,
-    /// rdma: address, rkey. atomic: address, compare or add, swap, rkey. ud: handle, number and key.
+    /// rdma: address, rkey. atomic: address, compare or add, swap, rkey. ud: handle, number, key.
     pub wr: [u64; 4],
     pub qp_type: u64,
     /// bind_mw: window, rkey, then the members of [`MwBindInfo`].

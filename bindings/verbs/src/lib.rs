@@ -9,7 +9,8 @@
 //! | `exports.txt`, `build.rs` | every export with its version node |
 //! | `abi.rs` | the structures of `infiniband/verbs.h` |
 //! | `calls.rs` | the exported calls |
-//! | `device.rs`, `context.rs`, `pd.rs`, `mr.rs`, `mw.rs`, `cq.rs`, `cq_ex.rs`, `channel.rs`, `qp.rs`, `qp_ex.rs`, `srq.rs`, `ah.rs` | one object each |
+//! | `device.rs`, `context.rs`, `pd.rs`, `mr.rs`, `mw.rs`, `channel.rs` | one object each |
+//! | `cq.rs`, `cq_ex.rs`, `qp.rs`, `qp_ex.rs`, `srq.rs`, `ah.rs` | one object each, too |
 //! | `post.rs` | the data path: post and poll |
 //! | `query.rs`, `event.rs` | attributes of devices and ports; asynchronous events |
 //! | `names.rs`, `fork.rs`, `sysfs.rs`, `missing.rs` | calls without an object |
