@@ -621,10 +621,15 @@ impl Adapter {
         if self.progress() > 0 {
             return false;
         }
-        self.state.settle();
-        self.flush();
+        self.settle();
         self.keep_time();
         self.function.arm().unwrap_or(false)
+    }
+
+    /// Sends the acknowledgements that peers wait for.
+    pub fn settle(&mut self) {
+        self.state.settle();
+        self.flush();
     }
 
     /// A descriptor that is readable when there is something to do, after [`Adapter::may_sleep`].
@@ -635,8 +640,6 @@ impl Adapter {
 
 impl Drop for Adapter {
     fn drop(&mut self) {
-        // Acknowledgements that peers wait for leave before.
-        self.state.settle();
-        self.flush();
+        self.settle();
     }
 }
