@@ -39,7 +39,7 @@ fn main() {
     // A symbol has a default version: its newest public one, or else its newest private one.
     let default = |symbol: &str| {
         let mut of_symbol = rows.iter().filter(|row| row[1] == symbol).map(|row| row[0]);
-        let newest = of_symbol.clone().filter(|node| !node.contains("PRIVATE")).next_back();
+        let newest = of_symbol.clone().rfind(|node| !node.contains("PRIVATE"));
         newest.or_else(|| of_symbol.next_back())
     };
     let mut assembly = String::new();

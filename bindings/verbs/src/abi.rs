@@ -1,10 +1,14 @@
-//! The structures of `infiniband/verbs.h`, in the layout of x86-64. `tests/layout.c` compares them
-//! with the installed header. Names are the header's, without the prefix `ibv_`.
+//! The structures of `infiniband/verbs.h`, in the layout of x86-64. `abi/layout.rs` compares
+//! them with the installed header. Names are the header's, without the prefix `ibv_`.
 #![allow(missing_docs)]
+
+#[cfg(test)]
+mod layout;
 
 use bellwire_rdma::Sge;
 use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_void};
+use std::sync::atomic::{AtomicI32, AtomicU32};
 
 /// A pointer of C that this library does not read.
 pub type Opaque = *mut c_void;
@@ -153,7 +157,7 @@ pub struct MwBind {
 pub struct CompChannel {
     pub context: *const Context,
     pub fd: c_int,
-    pub refcnt: Cell<c_int>,
+    pub refcnt: AtomicI32,
 }
 
 #[repr(C)]
@@ -162,11 +166,11 @@ pub struct Cq {
     pub channel: *const crate::channel::Channel,
     pub cq_context: Opaque,
     pub handle: u32,
-    pub cqe: Cell<c_int>,
+    pub cqe: AtomicI32,
     pub mutex: Mutex,
     pub cond: Cond,
-    pub comp_events_completed: Cell<u32>,
-    pub async_events_completed: Cell<u32>,
+    pub comp_events_completed: AtomicU32,
+    pub async_events_completed: AtomicU32,
 }
 
 pub type Read<T> = extern "C" fn(&crate::cq::Cq) -> T;
@@ -217,7 +221,7 @@ pub struct Srq {
     pub handle: u32,
     pub mutex: Mutex,
     pub cond: Cond,
-    pub events_completed: Cell<u32>,
+    pub events_completed: AtomicU32,
 }
 
 #[repr(C)]
@@ -253,11 +257,11 @@ pub struct Qp {
     pub srq: *const crate::srq::Srq,
     pub handle: u32,
     pub qp_num: u32,
-    pub state: Cell<u32>,
+    pub state: AtomicU32,
     pub qp_type: u32,
     pub mutex: Mutex,
     pub cond: Cond,
-    pub events_completed: Cell<u32>,
+    pub events_completed: AtomicU32,
 }
 
 type On = crate::qp::Qp;
@@ -420,7 +424,7 @@ pub struct SendWr {
     pub opcode: u32,
     pub send_flags: u32,
     pub imm_data: u32,
-    /// rdma: address, rkey. atomic: address, compare or add, swap, rkey. ud: handle, number and key.
+    /// rdma: address, rkey. atomic: address, compare or add, swap, rkey. ud: handle, number, key.
     pub wr: [u64; 4],
     pub qp_type: u64,
     /// bind_mw: window, rkey, then the members of [`MwBindInfo`].

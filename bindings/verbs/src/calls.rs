@@ -20,6 +20,7 @@ use bellwire_rdma::{EventKind, Refusal};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::{NonNull, null_mut};
 use std::sync::OnceLock;
+use std::sync::atomic::Ordering;
 
 // Devices.
 
@@ -52,7 +53,9 @@ pub extern "C" fn ibv_open_device(device: &'static abi::Device) -> *mut Context 
     }
     let context = object("ibv_open_device", opened);
     // SAFETY: null, or the object that was made here.
-    unsafe { context.as_ref() }.map_or(null_mut(), ContextObject::abi)
+    let Some(context) = (unsafe { context.as_ref() }) else { return null_mut() };
+    context.remember();
+    context.abi()
 }
 
 pub extern "C" fn ibv_close_device(context: Option<NonNull<Context>>) -> c_int {
@@ -266,7 +269,7 @@ pub extern "C" fn ibv_resize_cq(cq: &Cq, depth: c_int) -> c_int {
     let entries = usize::try_from(depth).unwrap_or(0);
     let result = cq.context().lock().resize_queue(cq.id.get(), entries);
     if result.is_ok() {
-        cq.abi.cq.cqe.set(depth);
+        cq.abi.cq.cqe.store(depth, Ordering::Relaxed);
     }
     answer("ibv_resize_cq", result)
 }
@@ -298,7 +301,8 @@ pub extern "C" fn ibv_get_cq_event(
 }
 
 pub extern "C" fn ibv_ack_cq_events(cq: &Cq, count: u32) {
-    cq.abi.cq.comp_events_completed.set(cq.events.acknowledge(count));
+    let completed = cq.events.acknowledge(count);
+    cq.abi.cq.comp_events_completed.store(completed, Ordering::Relaxed);
 }
 
 // Shared receive queues.

@@ -3,8 +3,8 @@
 use crate::abi;
 use crate::context::ContextObject;
 use bellwire_rdma::EventQueue;
-use std::cell::Cell;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 /// A completion channel.
 #[repr(C)]
@@ -17,7 +17,7 @@ pub struct Channel {
 impl Channel {
     pub fn new(context: &abi::Context) -> std::io::Result<Channel> {
         let queue = Arc::new(EventQueue::new()?);
-        let abi = abi::CompChannel { context, fd: queue.fd(), refcnt: Cell::new(0) };
+        let abi = abi::CompChannel { context, fd: queue.fd(), refcnt: AtomicI32::new(0) };
         Ok(Channel { abi, queue })
     }
 
@@ -27,7 +27,6 @@ impl Channel {
 
     /// Counts the completion queues that use it.
     pub fn count(&self, by: i32) -> i32 {
-        self.abi.refcnt.set(self.abi.refcnt.get() + by);
-        self.abi.refcnt.get()
+        self.abi.refcnt.fetch_add(by, Ordering::Relaxed) + by
     }
 }

@@ -6,7 +6,7 @@ use crate::{cq, cq_ex, mr, mw, post, qp, query, srq};
 use bellwire_rdma::{Adapter, AsyncEvent, EventQueue, Refusal};
 use std::mem::offset_of;
 use std::ptr::NonNull;
-use std::sync::{Arc, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 
 /// An open device. C has the address of `verbs.context`.
@@ -91,6 +91,16 @@ impl ContextObject {
         Ok(ContextObject { verbs, rdma, events, device })
     }
 
+    /// Remembers the context for the program's end.
+    pub fn remember(&self) {
+        static ONCE: Once = Once::new();
+        // SAFETY: a function of this library, which is not unloaded before.
+        ONCE.call_once(|| unsafe {
+            libc::atexit(at_exit);
+        });
+        open_contexts().push(self.abi() as usize);
+    }
+
     /// What C calls the context.
     pub fn abi(&self) -> *mut abi::Context {
         (&raw const self.verbs.context).cast_mut()
@@ -126,8 +136,26 @@ impl ContextObject {
     }
 }
 
+/// Contexts that are open, by address.
+static OPEN: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+
+fn open_contexts() -> MutexGuard<'static, Vec<usize>> {
+    OPEN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Many programs end without closing anything. A card would have acknowledged what they received.
+extern "C" fn at_exit() {
+    // Another thread may be opening or closing one just now.
+    if let Ok(open) = OPEN.try_lock() {
+        for &context in open.iter() {
+            ContextObject::of(context as *const abi::Context).rdma.settle();
+        }
+    }
+}
+
 /// Ends a context.
 pub fn close(context: NonNull<abi::Context>) {
+    open_contexts().retain(|&open| open != context.as_ptr() as usize);
     let object = ContextObject::of(context.as_ptr());
     // SAFETY: it was made by `Box::into_raw`, and C gives it back.
     drop(unsafe { Box::from_raw(std::ptr::from_ref(object).cast_mut()) });

@@ -9,6 +9,7 @@ use crate::event::Acknowledged;
 use bellwire_rdma::{CqId, Refusal, WorkCompletion};
 use std::cell::Cell;
 use std::ffi::c_int;
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// A completion queue; all are extended ones.
@@ -21,8 +22,8 @@ pub struct Cq {
     pub events: Acknowledged,
     pub async_events: Acknowledged,
     /// Polls in a row that found nothing. It is outside the lock: a thread that yields with the
-    /// lock held would block other threads. A lost count only delays a yield.
-    empty_polls: Cell<u32>,
+    /// lock held would block other threads. Relaxed: a lost count only delays a yield.
+    empty_polls: AtomicU32,
 }
 
 /// Empty polls before the first yield: with more processes than cores, the awaited peer needs the
@@ -49,11 +50,11 @@ impl Cq {
             channel: channel.map_or(std::ptr::null(), std::ptr::from_ref),
             cq_context,
             handle: 0,
-            cqe: Cell::new(depth),
+            cqe: AtomicI32::new(depth),
             mutex: abi::Mutex::NEW,
             cond: abi::Cond::NEW,
-            comp_events_completed: Cell::new(0),
-            async_events_completed: Cell::new(0),
+            comp_events_completed: AtomicU32::new(0),
+            async_events_completed: AtomicU32::new(0),
         };
         Cq {
             abi: cq_ex::table(cq),
@@ -61,7 +62,7 @@ impl Cq {
             current: Cell::new(None),
             events: Acknowledged::default(),
             async_events: Acknowledged::default(),
-            empty_polls: Cell::new(0),
+            empty_polls: AtomicU32::new(0),
         }
     }
 
@@ -69,10 +70,10 @@ impl Cq {
     #[inline]
     pub fn polled(&self, found: bool) {
         if found {
-            return self.empty_polls.set(0);
+            return self.empty_polls.store(0, Ordering::Relaxed);
         }
-        let polls = self.empty_polls.get().wrapping_add(1);
-        self.empty_polls.set(polls);
+        let polls = self.empty_polls.load(Ordering::Relaxed).wrapping_add(1);
+        self.empty_polls.store(polls, Ordering::Relaxed);
         if polls >= POLLS_BEFORE_YIELD && polls.is_multiple_of(YIELD_EVERY) {
             self.yields();
         }

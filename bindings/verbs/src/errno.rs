@@ -16,7 +16,7 @@ pub fn of(refusal: &Refusal) -> c_int {
     match refusal {
         Refusal::Invalid(_) => libc::EINVAL,
         Refusal::Full(_) => libc::ENOMEM,
-        Refusal::Busy(_) => libc::EBUSY,
+        Refusal::Busy(_) | Refusal::UnderWay(_) => libc::EBUSY,
         Refusal::Unsupported(_) => libc::EOPNOTSUPP,
         Refusal::System(error) => error.raw_os_error().unwrap_or(libc::EIO),
         Refusal::Device(error) => {

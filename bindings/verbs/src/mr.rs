@@ -81,7 +81,7 @@ impl Mr {
         loop {
             let mut adapter = self.pd().context().lock();
             match adapter.deregister(self.abi.lkey.get()) {
-                Err(Refusal::Busy(_)) if started.elapsed() < PATIENCE => {
+                Err(Refusal::UnderWay(_)) if started.elapsed() < PATIENCE => {
                     adapter.progress();
                 }
                 result => return result,

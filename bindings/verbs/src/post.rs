@@ -129,12 +129,12 @@ fn post_one(adapter: &mut bellwire_rdma::Adapter, qp: &Qp, wr: &SendWr) -> Resul
         if part.length as usize > LIMITS.inline_bytes {
             return Err(Refusal::Full("too many inline bytes"));
         }
-        // SAFETY: inline bytes are readable during the call: ibv_post_send(3).
-        let bytes = match part.length {
+        let bytes = match part.length as usize {
             0 => &[][..],
-            length => unsafe {
-                std::slice::from_raw_parts(part.address as *const u8, length as usize)
-            },
+            length => {
+                // SAFETY: inline bytes are readable during the call: ibv_post_send(3).
+                unsafe { std::slice::from_raw_parts(part.address as *const u8, length) }
+            }
         };
         return adapter.post_send(qp.number(), &request(Bytes::Inline(bytes)));
     }

@@ -10,8 +10,9 @@ use crate::qp_ex::{self, Batch};
 use bellwire_rdma::{
     Access, Attributes, Capacity, LIMITS, Mask, QpState, QueuePairOptions, Refusal, Service,
 };
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::ptr::null_mut;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A queue pair; all are extended ones.
 #[repr(C)]
@@ -85,11 +86,11 @@ fn create(pd: &Pd, attr: &mut QpInitAttr, operations: Option<u64>) -> Result<*mu
         srq: attr.srq.map_or(std::ptr::null(), std::ptr::from_ref),
         handle: number,
         qp_num: number,
-        state: Cell::new(QpState::Reset as u32),
+        state: AtomicU32::new(QpState::Reset as u32),
         qp_type: attr.qp_type,
         mutex: abi::Mutex::NEW,
         cond: abi::Cond::NEW,
-        events_completed: Cell::new(0),
+        events_completed: AtomicU32::new(0),
     };
     Ok(Box::into_raw(Box::write(
         place,
@@ -193,7 +194,7 @@ pub fn modify(qp: &Qp, attr: &QpAttr, mask: u32) -> Result<(), Refusal> {
     }
     qp.context().lock().modify(qp.number(), mask, &new)?;
     if let Some(state) = state {
-        qp.abi.qp.state.set(state as u32);
+        qp.abi.qp.state.store(state as u32, Ordering::Relaxed);
     }
     Ok(())
 }
@@ -240,7 +241,7 @@ pub fn query(qp: &Qp, attr: &mut QpAttr, init: &mut QpInitAttr) -> Result<(), Re
         rnr_retry: now.rnr_retry,
         ..QpAttr::default()
     };
-    qp.abi.qp.state.set(now.state as u32);
+    qp.abi.qp.state.store(now.state as u32, Ordering::Relaxed);
     let own = &qp.abi.qp;
     // SAFETY: null, or objects that live as long as the queue pair.
     let (send_cq, recv_cq, srq) =

@@ -6,8 +6,8 @@ use crate::errno;
 use crate::event::Acknowledged;
 use crate::pd::Pd;
 use bellwire_rdma::{Refusal, SrqId};
-use std::cell::Cell;
 use std::ptr::null_mut;
+use std::sync::atomic::AtomicU32;
 
 /// A shared receive queue.
 #[repr(C)]
@@ -37,7 +37,7 @@ pub fn create(pd: &Pd, srq_context: Opaque, attr: &mut SrqAttr) -> Result<*mut S
         handle: 0,
         mutex: abi::Mutex::NEW,
         cond: abi::Cond::NEW,
-        events_completed: Cell::new(0),
+        events_completed: AtomicU32::new(0),
     };
     Ok(Box::into_raw(Box::write(place, Srq { abi, id, async_events: Acknowledged::default() })))
 }

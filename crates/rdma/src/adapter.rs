@@ -5,7 +5,7 @@ use crate::completion_queue::{CqId, WorkQueue};
 use crate::error::{Refusal, Result};
 use crate::events::{AsyncEvent, EventQueue};
 use crate::head::{Head, Opcode};
-use crate::initiate::function_at;
+use crate::initiate::{cause_of, function_at};
 use crate::memory::{Access, Domain, Memory, Sge, random_word};
 use crate::peers::{MAILBOX, Peers};
 use crate::queue_pair::{Attributes, Mask, QpState, QueuePair, QueuePairOptions, Service};
@@ -383,7 +383,7 @@ impl Adapter {
     /// Ends a region or a window.
     ///
     /// # Errors
-    /// [`Refusal::Busy`] while the device or a window uses it.
+    /// [`Refusal::Busy`] while a window uses it, [`Refusal::UnderWay`] while the device does.
     pub fn deregister(&mut self, key: u32) -> Result<()> {
         self.state.memory.deregister(&mut self.function, key)
     }
@@ -515,6 +515,11 @@ impl Adapter {
         if !self.state.todo.is_empty() {
             done += self.do_todo();
         }
+        // What a lost peer had sent before has been taken by now.
+        while let Some((peer, why)) = self.function.take_lost_peer() {
+            self.state.lose(peer, cause_of(why));
+            done += 1;
+        }
         if !self.state.ready.is_empty() {
             self.run_ready();
         }
@@ -616,10 +621,15 @@ impl Adapter {
         if self.progress() > 0 {
             return false;
         }
-        self.state.settle();
-        self.flush();
+        self.settle();
         self.keep_time();
         self.function.arm().unwrap_or(false)
+    }
+
+    /// Sends the acknowledgements that peers wait for.
+    pub fn settle(&mut self) {
+        self.state.settle();
+        self.flush();
     }
 
     /// A descriptor that is readable when there is something to do, after [`Adapter::may_sleep`].
@@ -630,8 +640,6 @@ impl Adapter {
 
 impl Drop for Adapter {
     fn drop(&mut self) {
-        // Acknowledgements that peers wait for leave before.
-        self.state.settle();
-        self.flush();
+        self.settle();
     }
 }

@@ -90,18 +90,18 @@ impl State {
         }
         let Some(qp) = self.qps.get_mut(number) else { return };
         let simple = head.opcode == Opcode::Send && !head.has(flag::INVALIDATE);
-        if simple && qp.arrivals.is_empty() {
-            if let Some(receive) = self.take_receive(number) {
-                if let Some(qp) = self.qps.get_mut(number) {
-                    qp.expected = qp.expected.wrapping_add(1);
-                    qp.refused = None;
-                }
-                match self.fill(number, &receive, head, body) {
-                    Ok(completion) => self.report(number, completion, head.has(flag::SOLICITED)),
-                    Err(failure) => self.fail_receive(number, receive.id, head.psn, failure),
-                }
-                return;
+        if simple
+            && qp.arrivals.is_empty()
+            && let Some(receive) = self.take_receive(number)
+        {
+            if let Some(qp) = self.qps.get_mut(number) {
+                qp.expected = qp.expected.wrapping_add(1);
+                qp.refused = None;
             }
+            return match self.fill(number, &receive, head, body) {
+                Ok(completion) => self.report(number, completion, head.has(flag::SOLICITED)),
+                Err(failure) => self.fail_receive(number, receive.id, head.psn, failure),
+            };
         }
         self.keep(from, head, body);
     }

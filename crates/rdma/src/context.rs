@@ -67,6 +67,14 @@ impl Context {
         guard
     }
 
+    /// Sends the acknowledgements that peers wait for, unless another thread uses the adapter. For
+    /// the end of a program.
+    pub fn settle(&self) {
+        if let Ok(mut adapter) = self.shared.adapter.try_lock() {
+            adapter.settle();
+        }
+    }
+
     /// Sleeps until a packet comes, at most for `limit`. For programs that poll while others need
     /// the processor.
     pub fn doze(&self, limit: Duration) {

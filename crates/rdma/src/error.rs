@@ -13,6 +13,9 @@ pub enum Refusal {
     /// Something still uses the object.
     #[error("{0}")]
     Busy(&'static str),
+    /// The device still uses the object, and will soon be done.
+    #[error("{0}")]
+    UnderWay(&'static str),
     /// Bellwire does not offer this.
     #[error("{0}")]
     Unsupported(&'static str),

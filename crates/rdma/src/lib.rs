@@ -9,7 +9,7 @@
 //! has a head that names two queue pairs.
 //! - **Short messages** follow their head. The receiver copies them from the device's memory into
 //!   the parts of a posted receive.
-//! - **Long ones** are offered: the sender registers its list for this one message, and the receiver
+//! - **Long ones** are offered: the sender registers its list for this one message. The receiver
 //!   fetches it into the parts of a receive.
 //! - **Writes, reads and atomics** are puts, gets and atomics of `bellwire`. At its first use of an
 //!   rkey, a queue pair asks the owner, who checks domain and access flags and answers with the
@@ -26,7 +26,8 @@
 //!
 //! # When a peer is gone
 //! While something waits for a peer, it is asked each quarter of a second. The device reports that
-//! it is gone: the oldest request completes as [`WorkStatus::RetryExceeded`], all others as flushed.
+//! it is gone. The oldest request completes as [`WorkStatus::RetryExceeded`], all others as
+//! flushed.
 //!
 //! # Files
 //! Each uses only files below it in this table.
@@ -39,8 +40,8 @@
 //! | `initiate.rs` | requests start, and the device's results |
 //! | `arrive.rs` | packets, and acknowledgements |
 //! | `state.rs` | all objects, and lists of what is to be done |
-//! | `queue_pair.rs`, `send_queue.rs`, `receive_queue.rs`, `completion_queue.rs` | one object each |
-//! | `memory.rs`, `peers.rs`, `events.rs` | one object each, too |
+//! | `queue_pair.rs`, `completion_queue.rs`, `memory.rs` | one object each |
+//! | `send_queue.rs`, `receive_queue.rs`, `peers.rs`, `events.rs` | one object each, too |
 //! | `request.rs`, `completion.rs`, `error.rs`, `head.rs`, `slab.rs` | what they are made of |
 #![deny(unsafe_code)]
 

@@ -215,7 +215,8 @@ impl Memory {
         self.entries.get(key >> 16).filter(|entry| entry.key == key)
     }
 
-    /// Ends a region, or a window by any of its keys. [`Refusal::Busy`]: descriptors or windows use it.
+    /// Ends a region, or a window by any of its keys. [`Refusal::Busy`]: windows use it.
+    /// [`Refusal::UnderWay`]: descriptors do.
     pub(crate) fn deregister(&mut self, function: &mut Function, key: u32) -> Result<()> {
         let wrong = Refusal::Invalid("there is no such key");
         let index = self.index(key).or_else(|| self.window(key)).ok_or(wrong)?;
@@ -226,7 +227,7 @@ impl Memory {
         if let Some(bound) = &mut entry.bound {
             match bound.end(function) {
                 Err(bellwire::Error::InUse { .. }) => {
-                    return Err(Refusal::Busy("descriptors use the memory"));
+                    return Err(Refusal::UnderWay("descriptors use the memory"));
                 }
                 // In a child of the process that registered it nothing is left to end.
                 Ok(()) | Err(bellwire::Error::Forked) => {}
@@ -245,8 +246,8 @@ impl Memory {
         self.insert(Entry { key: 0, domain, bound: None, is_window: true, windows: 0 })
     }
 
-    /// Binds the window with any key `window` under `key`, or unbinds it. The window's earlier key is dead after
-    /// this.
+    /// Binds the window with any key `window` under `key`, or unbinds it. The window's earlier key
+    /// is dead after this.
     pub(crate) fn bind(
         &mut self,
         function: &mut Function,

@@ -514,6 +514,14 @@ impl Function {
         self.wait_for(how, timeout, |core| Ok(core.pop(queue)))
     }
 
+    /// A peer whose link has ended since the last call, and why. For a library that sends nothing
+    /// for a while and must know that its peers are there.
+    #[doc(hidden)]
+    #[inline]
+    pub fn take_lost_peer(&mut self) -> Option<(FunctionAddress, Status)> {
+        self.core.lost.pop()
+    }
+
     /// The clock of this function's deadlines and waits. It is real time, except on simulated
     /// devices: there it is the virtual time of the program that drives the function.
     #[must_use]

@@ -126,6 +126,8 @@ pub struct Core {
     retry_backlog: bool,
     /// Ends that a packet caused and that need the transport.
     teardowns: Vec<Teardown>,
+    /// Peers whose links have ended, for a program that asks.
+    pub(crate) lost: Vec<(FunctionAddress, Status)>,
     /// Gates to publish.
     gates: Vec<(u32, Gate)>,
     listening: Vec<Listening>,
@@ -202,6 +204,7 @@ impl Core {
             backlogged: Vec::new(),
             retry_backlog: false,
             teardowns: Vec::new(),
+            lost: Vec::new(),
             gates: Vec::new(),
             listening: Vec::new(),
             connecting: Vec::new(),

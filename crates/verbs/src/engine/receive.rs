@@ -20,6 +20,9 @@ use bellwire_device::{
 };
 use bellwire_ring::memory::View;
 
+/// Peers that are remembered after their links have ended.
+const LOST_PEERS: usize = 64;
+
 /// A packet that has arrived. Every field may come from a hostile peer.
 #[derive(Clone, Copy)]
 pub(super) struct Packet<'a> {
@@ -61,8 +64,11 @@ impl Sink for Core {
         self.on_delivered(link, count);
     }
 
-    fn link_down(&mut self, link: LinkId, _peer: FunctionAddress, why: Status) {
+    fn link_down(&mut self, link: LinkId, peer: FunctionAddress, why: Status) {
         self.teardowns.push(Teardown::Link { link, why });
+        if self.lost.len() < LOST_PEERS {
+            self.lost.push((peer, why));
+        }
     }
 
     fn tick(&mut self, device: &[(&'static str, u64)]) {

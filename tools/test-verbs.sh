@@ -1,0 +1,198 @@
+#!/usr/bin/env bash
+# Usage: tools/test-verbs.sh [short|full]
+# Runs programs of RDMA that know nothing of Bellwire over it: the ping-pongs of ibverbs-utils,
+# perftest, and ours in C. `short` is part of `make test`, and says NOT RUN where a package cannot
+# be installed. `full` runs more of them, and two network namespaces over udp as root.
+set -euo pipefail
+. "$(dirname "$0")/ran.sh"
+
+how="${1:-full}"
+packages="ibverbs-utils perftest libibverbs-dev"
+missing() {
+    if [ "$how" = short ]; then not_run "test-verbs" "$1"; fi
+    printf 'error: test-verbs: %s\n' "$1" >&2
+    exit 1
+}
+for tool in ibv_devinfo ibv_rc_pingpong ib_send_lat cc nm; do
+    command -v $tool >/dev/null || missing "$tool was not found: apt-get install $packages"
+done
+[ -e /usr/include/infiniband/verbs.h ] || missing "no verbs.h: apt-get install $packages"
+[ "$(uname -m)" = x86_64 ] || missing "the library is for x86-64 only"
+
+programs="$PWD/bindings/verbs/tests/programs"
+library="$(built bellwire-verbs libibverbs.so)"
+command="$(built bellwire-cli bellwire)"
+[ -e "$library" ] || library="$(built bellwire-verbs deps/libibverbs.so)"
+folder="$(mktemp -d)"
+trap 'rm -rf "$folder"' EXIT
+mkdir "$folder/lib"
+cp "$library" "$folder/lib/libibverbs.so.1"
+over() { LD_LIBRARY_PATH="$folder/lib" "$@"; }
+for program in missing statuses transfers; do
+    cc -O1 -Wall -Wno-unused-function "$programs/$program.c" -libverbs -o "$folder/$program"
+done
+
+passed=0 failed=0
+# check WHAT COMMAND...: the command succeeds. The limit ends what hangs, and says nothing of speed.
+check() {
+    local what="$1"
+    shift
+    if "$@" >"$folder/log" 2>&1; then
+        passed=$((passed + 1))
+        printf 'test %s ... ok\n' "$what"
+    else
+        failed=$((failed + 1))
+        printf 'test %s ... FAILED (%s)\n' "$what" "$*"
+        tail -n 30 "$folder/log"
+    fi
+}
+limit_s=100
+limited() { timeout -k 5 "$limit_s" "$@"; }
+
+# is_listening PORT [WHERE...]: waits until a server listens on a TCP port.
+is_listening() {
+    local port hex
+    port="$1"
+    shift
+    hex="$(printf ':%04X ' "$port")"
+    for _ in $(seq 300); do
+        "$@" cat /proc/net/tcp /proc/net/tcp6 2>/dev/null |
+            awk -v port="$hex" 'index($2 " ", port) && $4 == "0A" { found = 1 } END { exit !found }' &&
+            return
+        sleep 0.1
+    done
+    printf 'nobody listens on port %s\n' "$port" >&2
+    return 1
+}
+port=$((20000 + $$ % 20000))
+# between PROGRAM ARGUMENT...: a server and a client of the program, in namespaces if they are set.
+server_in=() client_in=() address=127.0.0.1
+between() {
+    local server program="$1" result=0
+    shift
+    port=$((port + 1))
+    over limited "${server_in[@]}" "$program" -p $port "$@" >"$folder/server" 2>&1 &
+    server=$!
+    is_listening $port "${server_in[@]}" || result=1
+    over limited "${client_in[@]}" "$program" -p $port "$@" $address || result=1
+    wait $server || { result=1; cat "$folder/server"; }
+    return $result
+}
+
+# killed WHOM: of two programs that transfer for ever, one is killed, and the other one ends.
+killed() {
+    local whom="$1" server client victim other
+    port=$((port + 1))
+    over limited ib_send_bw -p $port -n 500000000 >"$folder/server" 2>&1 &
+    server=$!
+    is_listening $port
+    over limited ib_send_bw -p $port -n 500000000 127.0.0.1 >"$folder/client" 2>&1 &
+    client=$!
+    sleep 2
+    if [ "$whom" = server ]; then victim=$server other=$client; else victim=$client other=$server; fi
+    pkill -9 -P $victim
+    wait $victim 2>/dev/null || true
+    if wait $other; then echo "it ended as if nothing had happened" && return 1; fi
+    # 124 and 137 are the limit's.
+    [ $? != 124 ]
+}
+
+# The exports of the installed library, with their versions, are among ours.
+exports() {
+    local system
+    system="$(ldconfig -p | awk '/libibverbs.so.1 .*x86-64/ { print $NF; exit }')"
+    names() { nm -D --with-symbol-versions "$1" | awk '$2 == "T" { sub("@@", "@", $3); print $3 }' | sort; }
+    comm -23 <(names "$system") <(names "$folder/lib/libibverbs.so.1") >"$folder/absent"
+    cat "$folder/absent"
+    [ ! -s "$folder/absent" ]
+}
+# All that the installed programs want is there, also of libraries of cards that come with them.
+complete() {
+    local program
+    for program in ibv_devinfo ib_send_bw ibv_srq_pingpong; do
+        LD_BIND_NOW=1 over limited "$(command -v $program)" --help >/dev/null 2>"$folder/absent" || true
+        if grep -E 'symbol lookup error|not found|version' "$folder/absent"; then return 1; fi
+    done
+}
+layouts() { ${TESTS:-cargo test -p bellwire-verbs} --quiet --lib layout -- --ignored; }
+# says TEXT COMMAND...: the command succeeds, and its output has the text.
+says() {
+    local text="$1"
+    shift
+    "$@" >"$folder/said" 2>&1 && grep -q -- "$text" "$folder/said"
+}
+listed() {
+    says '^hca_id:.*bellwire0' over limited ibv_devinfo -v && says bellwire0 over limited ibv_devices
+}
+runs() {
+    says 'LD_LIBRARY_PATH=' "$command" run -v -- ibv_devices &&
+        says '::ffff:127.0.0.1' "$command" run --device udp:127.0.0.1 -- ibv_devinfo -v
+}
+# Each call that is not offered is reported once.
+refused() {
+    over limited "$folder/missing" 2>"$folder/said" &&
+        [ "$(grep -c 'is not offered; docs/verbs.md' "$folder/said")" = 2 ]
+}
+
+check "the exports of the installed library are among ours" exports
+check "installed programs find all symbols" complete
+check "structures have the header's layout" layouts
+check "devices are listed" listed
+check "bellwire run" runs
+check "what is not offered fails and is reported once" refused
+check "statuses by their causes" over limited "$folder/statuses"
+check "transfers" over limited "$folder/transfers"
+for kind in rc uc ud srq; do
+    check "ibv_${kind}_pingpong -c" between ibv_${kind}_pingpong -g 0 -c
+    check "ibv_${kind}_pingpong -e" between ibv_${kind}_pingpong -g 0 -e
+done
+check "ibv_rc_pingpong -N" between ibv_rc_pingpong -g 0 -c -N
+check "ibv_rc_pingpong of long messages" between ibv_rc_pingpong -g 0 -c -s 300000 -n 100
+for program in ib_send_lat ib_write_lat ib_read_lat ib_atomic_lat ib_send_bw ib_write_bw ib_read_bw \
+    ib_atomic_bw; do
+    check "$program" between $program -n 200
+done
+check "the server is killed" killed server
+check "the client is killed" killed client
+
+if [ "$how" = full ]; then
+    for program in ib_send_lat ib_read_lat ib_atomic_lat ib_send_bw ib_write_bw ib_read_bw ib_atomic_bw; do
+        check "$program -e" between $program -n 200 -e
+    done
+    for program in ib_send_lat ib_write_lat ib_send_bw ib_write_bw; do
+        check "$program -c UC" between $program -n 200 -c UC
+    done
+    for program in ib_send_lat ib_send_bw; do
+        check "$program -c UD" between $program -n 200 -c UD -s 2048
+    done
+    for program in ib_send_bw ib_write_bw ib_read_bw; do
+        check "$program -q 4" between $program -n 200 -q 4
+        check "$program -b" between $program -n 200 -b
+        check "$program of 1 MiB" between $program -n 50 -s 1048576
+    done
+    check "ib_send_bw with a shared receive queue" between ib_send_bw -n 200 -r 64 --use-srq
+    check "ib_write_bw of lists of requests" between ib_write_bw -n 320 -s 8 -l 16
+    check "ib_send_lat of inline bytes" between ib_send_lat -n 200 -I 64 -s 32
+    if [ "$(id -u)" = 0 ] && ip netns add bellwire-l 2>/dev/null; then
+        ip netns add bellwire-r
+        trap 'ip netns del bellwire-l; ip netns del bellwire-r; rm -rf "$folder"' EXIT
+        ip link add name wire netns bellwire-l type veth peer name wire netns bellwire-r
+        ip -n bellwire-l addr add 10.78.0.1/24 dev wire
+        ip -n bellwire-r addr add 10.78.0.2/24 dev wire
+        for side in bellwire-l bellwire-r; do ip -n $side link set wire up; done
+        server_in=(ip netns exec bellwire-l) client_in=(ip netns exec bellwire-r) address=10.78.0.1
+        for kind in rc uc ud srq; do
+            check "ibv_${kind}_pingpong between two namespaces" between ibv_${kind}_pingpong -g 0 -c
+        done
+        for program in ib_send_lat ib_write_lat ib_read_lat ib_atomic_lat ib_send_bw ib_write_bw \
+            ib_read_bw; do
+            check "$program between two namespaces" between $program -n 200
+        done
+    else
+        printf 'NOT RUN: test-verbs: two namespaces: they need root and ip\n'
+    fi
+fi
+
+printf 'test result: %s. %d passed; %d failed\n' "$([ $failed = 0 ] && echo ok || echo FAILED)" \
+    $passed $failed
+[ $failed = 0 ]
