@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run install test test-mpi test-verbs bench bench-mpi simulate properties guesses lint docs clean unit robust evidence crash dissector perfetto report canaries loom miri mutants sample
+.PHONY: help run install test test-mpi test-verbs bench bench-mpi simulate properties guesses lint docs clean unit robust evidence crash dissector perfetto report instructions canaries loom miri mutants sample
 
 # A fresh rustup puts cargo here before the shell knows of it.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -46,7 +46,7 @@ install: ## install the command, the libfabric provider, libibverbs for `bellwir
 
 # Tells scripts that all is built already, and how.
 test: export TESTS := $(tests)
-test: lint unit dissector perfetto report ## run every check that the project has
+test: lint unit dissector perfetto report instructions ## run every check that the project has
 	@tools/together.sh loom miri
 	@$(MAKE) --no-print-directory evidence sample
 	@tools/need.sh mpi
@@ -94,6 +94,10 @@ perfetto: ## have Perfetto's own schema read a trace of the model
 report: ## have headless Chromium open the page of all papers
 	@tools/need.sh cargo chromium
 	@tools/report.sh
+
+instructions: ## count the instructions of the small path, which docs/data-path.md promises within 3 %
+	@tools/need.sh cargo valgrind
+	@tools/instructions.sh
 
 canaries: ## of the unit tests, those that plant faults and see that the checkers catch them
 	@tools/need.sh cargo

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Usage: tools/need.sh TOOL ..., each one of: cargo fmt clippy miri mutants ip tshark chromium venv
-#        mpi mpi-programs ucx verbs
+#        valgrind mpi mpi-programs ucx verbs
 # Installs the named tools that are missing, by rustup, or by apt-get as root. For a tool that
 # cannot be installed it says what to do. Without cargo, fmt or clippy this fails. A check that
 # lacks another tool says by itself that it did not run.
@@ -87,6 +87,7 @@ for tool in "$@"; do
         tshark) need_package "command -v tshark" tshark ;;
         chromium) need_package "command -v chromium || command -v chromium-browser || command -v google-chrome" chromium ;;
         venv) need_package "python3 -c 'import ensurepip'" python3-venv ;;
+        valgrind) need_package "command -v valgrind" valgrind ;;
         mpi)
             need_package "command -v fi_pingpong && test -e /usr/include/rdma/fabric.h" libfabric-bin libfabric-dev
             need_package "command -v mpicc" openmpi-bin libopenmpi-dev

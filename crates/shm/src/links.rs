@@ -195,8 +195,10 @@ impl Links {
     /// Copies to the peer's region.
     #[inline(always)]
     pub fn put(&mut self, number: u32, key: RemoteKey, offset: u64, from: View<'_>) -> Direct {
-        let up = self.get(number).and_then(Link::up);
-        if up.is_some_and(|up| up.put_mapped(key, offset, from)) {
+        // Not `is_some_and`: its closure would be called, with its captures in memory.
+        if let Some(up) = self.get(number).and_then(Link::up)
+            && up.put_mapped(key, offset, from)
+        {
             return Direct::Done(0);
         }
         self.access(number, |up| up.put(key, offset, from))

@@ -403,8 +403,8 @@ impl Adversary {
     fn open_body(&mut self, from: FunctionId, to: usize) -> OpenBody {
         let incarnation = self.chance.pick(&[1, 999, 1001, 1002, 1 << 40, (1 << 63) - 1, u64::MAX]);
         OpenBody {
-            version_low: 2,
-            version_high: 2,
+            version_low: 3,
+            version_high: 3,
             version: 0,
             demanded: 0,
             features: 0,
@@ -451,7 +451,7 @@ impl Adversary {
 }
 
 fn refuse(reason: RefuseReason, token: u64) -> RefuseBody {
-    RefuseBody { reason, version_low: 2, version_high: 2, features: 0, token }
+    RefuseBody { reason, version_low: 3, version_high: 3, features: 0, token }
 }
 
 fn open_frame(kind: FrameKind, open: &OpenBody, token: u64) -> Vec<u8> {

@@ -66,6 +66,13 @@ impl CompletionRing {
         room
     }
 
+    /// Keeps an entry free that [`CompletionRing::has_room`] promised.
+    #[inline(always)]
+    pub(crate) fn reserve_promised(&mut self) {
+        debug_assert!(self.has_room(), "the caller has looked");
+        self.reserved += 1;
+    }
+
     /// Gives a reservation up.
     #[inline(always)]
     pub(crate) fn release(&mut self) {

@@ -30,7 +30,7 @@ pub struct Message<'a> {
 /// The address that a descriptor names, in words without padding. The post reads it in the words in
 /// which it was just written, so stores are forwarded. Comparing it takes two words.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Destination {
+pub struct Destination {
     /// Node in the low half, queue pair in the high half.
     ends: u64,
     function: u32,
@@ -69,6 +69,13 @@ pub(crate) enum Payload<'a> {
     Buffer(Buffer),
 }
 
+/// The number that a descriptor's completion returns, and whether a success has a completion.
+#[derive(Clone, Copy)]
+pub struct Report {
+    pub(crate) context: u64,
+    pub(crate) signaled: bool,
+}
+
 impl<'a> Message<'a> {
     /// Data inside the descriptor. It is copied before the post returns, so no buffer comes back.
     /// At most [`crate::Limits::eager_bytes`].
@@ -99,6 +106,24 @@ impl<'a> Message<'a> {
     #[inline]
     fn new(payload: Payload<'a>) -> Self {
         Message { payload, to: Destination::NONE, immediate: None, context: 0, signaled: true }
+    }
+
+    /// A message from inside its descriptor.
+    #[inline(always)]
+    pub(crate) fn short(bytes: &'a [u8], to: Destination, report: Report) -> Self {
+        let Report { context, signaled } = report;
+        Message { to, context, signaled, ..Self::inline(bytes) }
+    }
+
+    /// The parts of [`Message::short`], or the descriptor if it has others.
+    #[inline(always)]
+    pub(crate) fn into_short(self) -> Result<(&'a [u8], Destination, Report), Self> {
+        match self {
+            Message { payload: Payload::Inline(bytes), to, immediate: None, context, signaled } => {
+                Ok((bytes, to, Report { context, signaled }))
+            }
+            _ => Err(self),
+        }
     }
 
     /// The destination. Required on an unconnected queue pair, refused on a connected one.
@@ -210,6 +235,28 @@ impl<'a> Put<'a> {
     #[inline]
     fn of(source: Source<'a>, destinations: RemoteChain) -> Self {
         Put { source, destinations, event: None, context: 0, signaled: true }
+    }
+
+    /// A put of bytes inside of the descriptor to one place.
+    #[inline(always)]
+    pub(crate) fn short(bytes: &'a [u8], to: RemoteSlice, report: Report) -> Self {
+        let Report { context, signaled } = report;
+        Put { context, signaled, ..Self::inline(bytes, to) }
+    }
+
+    /// The parts of [`Put::short`], or the descriptor if it has others.
+    #[inline(always)]
+    pub(crate) fn into_short(self) -> Result<(&'a [u8], RemoteSlice, Report), Self> {
+        match self {
+            Put {
+                source: Source::Inline(bytes),
+                destinations: RemoteChain(Chain::One(to)),
+                event: None,
+                context,
+                signaled,
+            } => Ok((bytes, to, Report { context, signaled })),
+            _ => Err(self),
+        }
     }
 
     /// A number that the completion returns.

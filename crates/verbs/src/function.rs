@@ -2,9 +2,9 @@
 
 use crate::claims::{Claim, Number};
 use crate::completion_queue::Taken;
-use crate::descriptor::{Atomic, Get, Message, PartialPost, Put, Refused};
+use crate::descriptor::{Atomic, Destination, Get, Message, PartialPost, Put, Refused, Report};
 use crate::devices::Opening;
-use crate::engine::{Core, DynTransport};
+use crate::engine::{Core, DynTransport, Handle};
 use crate::fork::ForkGuard;
 use crate::wait::{Next, Patience};
 use crate::*;
@@ -265,15 +265,63 @@ impl Function {
     pub fn post_send<'a>(
         &mut self,
         queue_pair: QueuePair,
+        send: Message<'a>,
+    ) -> Result<(), Refused<Message<'a>>> {
+        let (bytes, to, report) = match send.into_short() {
+            Ok(parts) => parts,
+            Err(send) => return self.post_any_send(queue_pair, send),
+        };
+        let from = Handle::from(queue_pair);
+        if self.fork.is_same_process()
+            && self.transport.send_short(&mut self.core, from, bytes, to, report)
+        {
+            return Ok(());
+        }
+        self.post_short_later(queue_pair.number, from, bytes, to, report)
+    }
+
+    /// Posts a short message that cannot leave at once.
+    // It gets the parts. A descriptor that goes to here would be in memory on the fast path, too.
+    #[cold]
+    #[inline(never)]
+    fn post_short_later<'a>(
+        &mut self,
+        number: u32,
+        from: Handle,
+        bytes: &'a [u8],
+        to: Destination,
+        report: Report,
+    ) -> Result<(), Refused<Message<'a>>> {
+        self.post_later(from.queue_pair(number), Message::short(bytes, to, report))
+    }
+
+    #[inline(always)]
+    fn post_any_send<'a>(
+        &mut self,
+        queue_pair: QueuePair,
         mut send: Message<'a>,
     ) -> Result<(), Refused<Message<'a>>> {
-        if !self.fork.is_same_process() {
-            return Err(Refused::new(Error::Forked, send));
+        if self.fork.is_same_process()
+            && self.transport.send_at_once(&mut self.core, queue_pair.into(), &mut send)
+        {
+            return Ok(());
         }
-        match self.transport.post_send(&mut self.core, queue_pair, &mut send) {
-            Ok(()) => Ok(()),
-            Err(error) => Err(Refused::new(error, send)),
-        }
+        self.post_later(queue_pair, send)
+    }
+
+    /// Posts a message that cannot leave at once.
+    #[cold]
+    #[inline(never)]
+    fn post_later<'a>(
+        &mut self,
+        queue_pair: QueuePair,
+        mut send: Message<'a>,
+    ) -> Result<(), Refused<Message<'a>>> {
+        let posted = self
+            .fork
+            .check()
+            .and_then(|()| self.transport.post_waiting_send(&mut self.core, queue_pair, &mut send));
+        posted.map_err(|error| Refused::new(error, send))
     }
 
     /// Posts messages in turn, with one ring of the doorbell. Short messages for the same
@@ -355,15 +403,62 @@ impl Function {
     pub fn post_put<'a>(
         &mut self,
         queue_pair: QueuePair,
+        put: Put<'a>,
+    ) -> Result<(), Refused<Put<'a>>> {
+        let (bytes, to, report) = match put.into_short() {
+            Ok(parts) => parts,
+            Err(put) => return self.post_any_put(queue_pair, put),
+        };
+        let from = Handle::from(queue_pair);
+        if self.fork.is_same_process()
+            && self.transport.put_short(&mut self.core, from, bytes, &to, report)
+        {
+            return Ok(());
+        }
+        self.put_short_later(queue_pair.number, from, bytes, &to, report)
+    }
+
+    /// Posts a short put that is not done at once.
+    #[cold]
+    #[inline(never)]
+    fn put_short_later<'a>(
+        &mut self,
+        number: u32,
+        from: Handle,
+        bytes: &'a [u8],
+        to: &RemoteSlice,
+        report: Report,
+    ) -> Result<(), Refused<Put<'a>>> {
+        self.put_later(from.queue_pair(number), Put::short(bytes, *to, report))
+    }
+
+    #[inline(always)]
+    fn post_any_put<'a>(
+        &mut self,
+        queue_pair: QueuePair,
         mut put: Put<'a>,
     ) -> Result<(), Refused<Put<'a>>> {
-        if !self.fork.is_same_process() {
-            return Err(Refused::new(Error::Forked, put));
+        if self.fork.is_same_process()
+            && self.transport.put_at_once(&mut self.core, queue_pair.into(), &mut put)
+        {
+            return Ok(());
         }
-        match self.transport.post_put(&mut self.core, queue_pair, &mut put) {
-            Ok(()) => Ok(()),
-            Err(error) => Err(Refused::new(error, put)),
-        }
+        self.put_later(queue_pair, put)
+    }
+
+    /// Posts a put that is not done at once.
+    #[cold]
+    #[inline(never)]
+    fn put_later<'a>(
+        &mut self,
+        queue_pair: QueuePair,
+        mut put: Put<'a>,
+    ) -> Result<(), Refused<Put<'a>>> {
+        let posted = self
+            .fork
+            .check()
+            .and_then(|()| self.transport.post_longer_put(&mut self.core, queue_pair, &mut put));
+        posted.map_err(|error| Refused::new(error, put))
     }
 
     /// Posts a one-sided read.

@@ -3,7 +3,7 @@
 use bellwire_wire::frame::{MAX_FRAME_BYTES, MIN_FRAME_BYTES};
 
 /// Lowest and highest version of the protocol that this code speaks.
-pub const VERSIONS: [u8; 2] = [2, 2];
+pub const VERSIONS: [u8; 2] = [3, 3];
 
 /// Features that this code offers: none is optional yet.
 pub const FEATURES: u32 = 0;

@@ -220,9 +220,9 @@ pub fn header(kind: FrameKind, from: u8, token: u64) -> FrameHeader {
 /// The peer's Open; with the right `peer_incarnation` it is its Accept, too.
 pub fn open() -> OpenBody {
     OpenBody {
-        version_low: 2,
-        version_high: 2,
-        version: 2,
+        version_low: 3,
+        version_high: 3,
+        version: 3,
         demanded: 0,
         features: 0,
         packet_bytes: 1 << 16,

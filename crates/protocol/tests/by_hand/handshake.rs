@@ -36,8 +36,8 @@ fn frames_for_no_link_are_counted() {
     let mut bench = Bench::new(Config::new(1500));
     let refuse = RefuseBody {
         reason: RefuseReason::Full,
-        version_low: 2,
-        version_high: 2,
+        version_low: 3,
+        version_high: 3,
         features: 0,
         token: 99,
     };
@@ -174,7 +174,7 @@ fn an_accept_must_fit_its_open() {
     let peer = bench.endpoint.connect(PEER, PATH, 10 * SECOND_NS, bench.now_ns).unwrap();
     let asked = bench.sent_one();
     assert_eq!((asked.open().demanded, asked.open().features), (0b01, 0b11));
-    assert_eq!((asked.open().version_low, asked.open().version_high), (2, 2));
+    assert_eq!((asked.open().version_low, asked.open().version_high), (3, 3));
     let header = FrameHeader {
         sequence: FIRST,
         credit: [CREDIT; 2],
@@ -184,8 +184,8 @@ fn an_accept_must_fit_its_open() {
     let wrong = [
         OpenBody { from: FunctionId { node: 8, ..PEER }, ..right },
         OpenBody { peer_incarnation: INCARNATION - 1, ..right },
-        OpenBody { version: 1, ..right },
-        OpenBody { version: 3, ..right },
+        OpenBody { version: 2, ..right },
+        OpenBody { version: 4, ..right },
         OpenBody { features: 0b101, ..right },
         OpenBody { features: 0b10, ..right },
         OpenBody { window: 0, ..right },
@@ -319,7 +319,7 @@ fn an_open_from_another_place_waits_for_eight_opens() {
 /// that is being asked for.
 #[test]
 fn a_refusal_ends_the_link_for_its_reason() {
-    let version = DownReason::Version { ours: [2, 2], theirs: [3, 4] };
+    let version = DownReason::Version { ours: [3, 3], theirs: [4, 5] };
     let feature = DownReason::Feature { ours: 0b10, theirs: 0b101 };
     for (reason, down) in [
         (RefuseReason::Version, version),
@@ -331,7 +331,7 @@ fn a_refusal_ends_the_link_for_its_reason() {
         let mut bench = Bench::new(Config { features: [0b10, 0], ..Config::new(1500) });
         let peer = bench.endpoint.connect(PEER, PATH, SECOND_NS, bench.now_ns).unwrap();
         let token = bench.sent_one().open().token;
-        let refuse = RefuseBody { reason, version_low: 3, version_high: 4, features: 0b101, token };
+        let refuse = RefuseBody { reason, version_low: 4, version_high: 5, features: 0b101, token };
         bench.hand(header(FrameKind::Refuse, PEER.function, 0), &refuse.emit());
         assert_eq!(bench.event(), Some(Event::Down { peer, address: PEER, reason: down }));
         bench.hand(header(FrameKind::Refuse, PEER.function, 0), &refuse.emit());

@@ -18,9 +18,9 @@ fn refused(ours: Config, theirs: Config) -> DownReason {
 #[test]
 pub fn refusals_name_both_sides() {
     let config = Config::new(1500);
-    let newer = Config { versions: [3, 5], ..config };
-    assert_eq!(refused(config, newer), DownReason::Version { ours: [2, 2], theirs: [3, 5] });
-    assert_eq!(refused(newer, config), DownReason::Version { ours: [3, 5], theirs: [2, 2] });
+    let newer = Config { versions: [4, 5], ..config };
+    assert_eq!(refused(config, newer), DownReason::Version { ours: [3, 3], theirs: [4, 5] });
+    assert_eq!(refused(newer, config), DownReason::Version { ours: [4, 5], theirs: [3, 3] });
     let demanding = Config { features: [0b11, 0b01], ..config };
     assert_eq!(refused(demanding, config), DownReason::Feature { ours: 0b11, theirs: 0 });
     assert_eq!(refused(config, demanding), DownReason::Feature { ours: 0, theirs: 0b11 });

@@ -2,8 +2,38 @@
 
 use super::{Core, Inbox};
 use crate::completion_queue::Taken;
+use crate::descriptor::{Destination, Report};
 use crate::{Atomic, Get, Message, Put, Result};
-use bellwire_device::{QueuePair, Transport};
+use bellwire_device::{QueuePair, RemoteSlice, Transport};
+use bellwire_ring::memory::View;
+
+/// Slot and generation of a queue pair in one word, which calls pass in a register.
+#[derive(Clone, Copy)]
+pub struct Handle(u64);
+
+impl From<QueuePair> for Handle {
+    #[inline(always)]
+    fn from(handle: QueuePair) -> Self {
+        Handle(u64::from(handle.slot) | u64::from(handle.generation) << 32)
+    }
+}
+
+impl Handle {
+    /// The whole handle of the queue pair with this number.
+    pub(crate) fn queue_pair(self, number: u32) -> QueuePair {
+        QueuePair { number, slot: self.slot(), generation: self.generation() }
+    }
+
+    #[inline(always)]
+    pub(super) fn slot(self) -> u32 {
+        self.0 as u32
+    }
+
+    #[inline(always)]
+    pub(super) fn generation(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+}
 
 /// A transport as a function sees it. Every [`Transport`] implements it; no other type does.
 #[allow(missing_docs)]
@@ -16,8 +46,26 @@ pub trait DynTransport: Transport {
         queue: u32,
         inbox: &mut dyn Inbox,
     ) -> Option<Taken<'a>>;
-    fn post_send(&mut self, core: &mut Core, from: QueuePair, send: &mut Message<'_>)
-    -> Result<()>;
+    /// Posts a [short message](Message::short), if it can leave at once. `false`: nothing has
+    /// changed. All arguments travel in words of the call, so the descriptor is never in memory:
+    /// its stores would wait behind those of the last packet, whose line another core holds.
+    fn send_short(
+        &mut self,
+        core: &mut Core,
+        from: Handle,
+        bytes: &[u8],
+        to: Destination,
+        report: Report,
+    ) -> bool;
+    /// The same for any message.
+    fn send_at_once(&mut self, core: &mut Core, from: Handle, send: &mut Message<'_>) -> bool;
+    /// Posts a message that cannot leave at once.
+    fn post_waiting_send(
+        &mut self,
+        core: &mut Core,
+        from: QueuePair,
+        send: &mut Message<'_>,
+    ) -> Result<()>;
     fn post_sends(
         &mut self,
         core: &mut Core,
@@ -25,7 +73,24 @@ pub trait DynTransport: Transport {
         sends: &mut [Message<'_>],
         posted: &mut usize,
     ) -> Result<()>;
-    fn post_put(&mut self, core: &mut Core, from: QueuePair, put: &mut Put<'_>) -> Result<()>;
+    /// The same for a [short put](Put::short).
+    fn put_short(
+        &mut self,
+        core: &mut Core,
+        from: Handle,
+        bytes: &[u8],
+        to: &RemoteSlice,
+        report: Report,
+    ) -> bool;
+    /// The same for any put.
+    fn put_at_once(&mut self, core: &mut Core, from: Handle, put: &mut Put<'_>) -> bool;
+    /// Posts a put that is not done at once.
+    fn post_longer_put(
+        &mut self,
+        core: &mut Core,
+        from: QueuePair,
+        put: &mut Put<'_>,
+    ) -> Result<()>;
     fn post_get(&mut self, core: &mut Core, from: QueuePair, get: &mut Get) -> Result<()>;
     fn post_atomic(&mut self, core: &mut Core, from: QueuePair, atomic: &Atomic) -> Result<()>;
 }
@@ -48,13 +113,28 @@ impl<T: Transport> DynTransport for T {
         core.poll_with(self, queue, inbox)
     }
 
-    fn post_send(
+    fn send_short(
+        &mut self,
+        core: &mut Core,
+        from: Handle,
+        bytes: &[u8],
+        to: Destination,
+        report: Report,
+    ) -> bool {
+        core.sends_at_once(self, from, &mut Message::short(bytes, to, report))
+    }
+
+    fn send_at_once(&mut self, core: &mut Core, from: Handle, send: &mut Message<'_>) -> bool {
+        core.sends_at_once(self, from, send)
+    }
+
+    fn post_waiting_send(
         &mut self,
         core: &mut Core,
         from: QueuePair,
         send: &mut Message<'_>,
     ) -> Result<()> {
-        core.post_send(self, from, send)
+        core.post_waiting_send(self, from, send)
     }
 
     fn post_sends(
@@ -67,8 +147,29 @@ impl<T: Transport> DynTransport for T {
         core.post_sends(self, from, sends, posted)
     }
 
-    fn post_put(&mut self, core: &mut Core, from: QueuePair, put: &mut Put<'_>) -> Result<()> {
-        core.post_put(self, from, put)
+    fn put_short(
+        &mut self,
+        core: &mut Core,
+        from: Handle,
+        bytes: &[u8],
+        to: &RemoteSlice,
+        report: Report,
+    ) -> bool {
+        bytes.len() <= core.limits.eager_bytes
+            && core.puts_short(self, from, View::of(bytes), to, report).is_some()
+    }
+
+    fn put_at_once(&mut self, core: &mut Core, from: Handle, put: &mut Put<'_>) -> bool {
+        core.puts_at_once(self, from, put)
+    }
+
+    fn post_longer_put(
+        &mut self,
+        core: &mut Core,
+        from: QueuePair,
+        put: &mut Put<'_>,
+    ) -> Result<()> {
+        core.post_longer_put(self, from, put)
     }
 
     fn post_get(&mut self, core: &mut Core, from: QueuePair, get: &mut Get) -> Result<()> {

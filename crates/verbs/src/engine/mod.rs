@@ -57,7 +57,7 @@ mod send;
 mod undelivered;
 mod work;
 
-pub use dyn_transport::DynTransport;
+pub use dyn_transport::{DynTransport, Handle};
 pub use inbox::Inbox;
 
 use crate::completion_queue::{CompletionBypass, CompletionRing, Taken};

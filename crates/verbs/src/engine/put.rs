@@ -5,6 +5,7 @@
 //! packet, and answers the last one.
 
 use super::chain::{around_cache, check_bounds, local_lengths, pieces, remote_lengths};
+use super::dyn_transport::Handle;
 use super::outbox::Reply;
 use super::payload::{Head, words};
 use super::receive::Packet;
@@ -14,7 +15,7 @@ use super::send::registered;
 use super::work::{Attempt, Buffers, Outcome, Posted, Work};
 use super::{Core, SLICE_BYTES};
 use crate::Put;
-use crate::descriptor::{Chain, Event, LocalChain, RemoteChain, Source};
+use crate::descriptor::{Chain, Event, LocalChain, RemoteChain, Report, Source};
 use bellwire_device::{
     Address, Completion, Direct, Error, Gate, Kind, LinkId, Operation as Finished, PacketFlags,
     PacketHeader, QueuePair, RemoteSlice, Result, Rights, SendError, Status, Transport, Verdict,
@@ -124,77 +125,36 @@ impl PutWork {
 
 // The initiator's side.
 impl Core {
-    /// Posts a put to `queue_pair`. After an error `put` is unchanged; otherwise its lists have
-    /// been taken out.
-    #[inline(always)]
-    pub(super) fn post_put<T: Transport>(
-        &mut self,
-        transport: &mut T,
-        queue_pair: QueuePair,
-        put: &mut Put<'_>,
-    ) -> Result<()> {
-        if self.puts_at_once(transport, queue_pair, put) {
-            return Ok(());
-        }
-        self.post_longer_put(transport, queue_pair, put)
-    }
-
     /// The fast path: carries out a put of one short piece to directly reachable memory. `false`:
     /// this path does not apply, and nothing has changed.
     #[inline(always)]
-    fn puts_at_once<T: Transport>(
+    pub(super) fn puts_at_once<T: Transport>(
         &mut self,
         transport: &mut T,
-        queue_pair: QueuePair,
+        queue_pair: Handle,
         put: &mut Put<'_>,
     ) -> bool {
-        let QueuePair { slot, generation, .. } = queue_pair;
-        let Some(qp) = self.queue_pairs.find_mut(slot, generation) else { return false };
         let Chain::One(slice) = &put.destinations.0 else { return false };
         let from = match &put.source {
-            Source::Inline(bytes) if bytes.len() <= self.limits.eager_bytes => View::of(bytes),
+            Source::Inline(bytes) => View::of(bytes),
             Source::Chain(LocalChain(Chain::One(buffer))) if registered(&self.regions, buffer) => {
                 buffer.view()
             }
             _ => return false,
         };
-        let owner = slice.key.owner();
-        let (link, to) = match qp.routing.route {
-            Route::Connected { link, peer } if peer.function_address() == owner => (link, peer),
-            Route::Unconnected => match self.links.cached(owner) {
-                Some(link) => (link, Address::new(owner.node, owner.function, 0)),
-                None => return false,
-            },
-            _ => return false,
-        };
-        let length = from.len();
-        let ring = match put.signaled {
-            true => Some(&mut self.completion_queues[qp.send_completions]),
-            false => None,
-        };
-        if length == 0
-            || length > SLICE_BYTES
-            || slice.length != length as u64
-            || check_bounds(slice.key, slice.offset, slice.length).is_err()
-            || put.event.is_some()
-            || !qp.sends.is_empty()
-            || ring.as_ref().is_some_and(|ring| !ring.has_room())
+        if put.event.is_some()
+            || matches!(put.source, Source::Inline(_)) && from.len() > self.limits.eager_bytes
         {
             return false;
         }
-        let Direct::Done(_) = transport.put(link, slice.key, slice.offset, from) else {
-            return false;
+        let report = Report { context: put.context, signaled: put.signaled };
+        let completion = match self.puts_short(transport, queue_pair, from, slice, report) {
+            None => return false,
+            Some(completion) => completion,
         };
-        let tally = &mut qp.tally;
-        tally.sends_posted += 1;
-        tally.sends_completed += 1;
-        tally.count_success(Finished::Put, length);
-        let Some(ring) = ring else { return true };
-        let kind = Finished::Put;
-        let completion =
-            ring.push(Completion::new(queue_pair, to, kind, Status::Success, put.context, length));
         // Stored afterwards: the compiler would build a conditional value in memory first.
-        if let Source::Chain(_) = put.source
+        if let Some(completion) = completion
+            && let Source::Chain(_) = put.source
             && let Source::Chain(LocalChain(chain)) =
                 std::mem::replace(&mut put.source, Source::Inline(&[]))
         {
@@ -203,9 +163,53 @@ impl Core {
         true
     }
 
-    /// Posts a put that is not done at once.
+    /// Carries out a put of one short piece, if that is possible at once. Returns its completion if
+    /// it is signaled. `None`: this path does not apply, and nothing has changed.
+    #[inline(always)]
+    pub(super) fn puts_short<T: Transport>(
+        &mut self,
+        transport: &mut T,
+        queue_pair: Handle,
+        from: View<'_>,
+        slice: &RemoteSlice,
+        report: Report,
+    ) -> Option<Option<&mut Completion>> {
+        let qp = self.queue_pairs.find_mut(queue_pair.slot(), queue_pair.generation())?;
+        let owner = slice.key.owner();
+        let (link, to) = match qp.routing.route {
+            Route::Connected { link, peer } if peer.function_address() == owner => (link, peer),
+            Route::Unconnected => {
+                (self.links.cached(owner)?, Address::new(owner.node, owner.function, 0))
+            }
+            _ => return None,
+        };
+        let length = from.len();
+        let ring = match report.signaled {
+            true => Some(&mut self.completion_queues[qp.send_completions]),
+            false => None,
+        };
+        if length == 0
+            || length > SLICE_BYTES
+            || slice.length != length as u64
+            || check_bounds(slice.key, slice.offset, slice.length).is_err()
+            || !qp.sends.is_empty()
+            || ring.as_ref().is_some_and(|ring| !ring.has_room())
+        {
+            return None;
+        }
+        let Direct::Done(_) = transport.put(link, slice.key, slice.offset, from) else {
+            return None;
+        };
+        qp.fast_puts.count(length);
+        let Some(ring) = ring else { return Some(None) };
+        let (kind, status) = (Finished::Put, Status::Success);
+        Some(Some(ring.push(Completion::new(qp.handle, to, kind, status, report.context, length))))
+    }
+
+    /// Posts a put that is not done at once. After an error `put` is unchanged; otherwise its lists
+    /// have been taken out.
     #[inline(never)]
-    fn post_longer_put<T: Transport>(
+    pub(super) fn post_longer_put<T: Transport>(
         &mut self,
         transport: &mut T,
         queue_pair: QueuePair,

@@ -49,6 +49,8 @@ pub(super) struct QueuePairContext {
     /// [`QueuePairContext::counters`] adds each to several rows of the tally.
     pub(super) fast_sends: FastPathCount,
     pub(super) fast_receives: FastPathCount,
+    /// Puts that were carried out as they were posted.
+    pub(super) fast_puts: FastPathCount,
     /// Messages that the program took in place.
     pub(super) inbox_taken: FastPathCount,
 }
@@ -110,6 +112,7 @@ impl QueuePairContext {
             tally: QueuePairCounters::default(),
             fast_sends: FastPathCount::default(),
             fast_receives: FastPathCount::default(),
+            fast_puts: FastPathCount::default(),
             inbox_taken: FastPathCount::default(),
         }
     }
@@ -134,6 +137,14 @@ impl QueuePairContext {
             messages_arrived: received,
             messages_received: received,
             bytes_received,
+            ..Default::default()
+        });
+        let FastPathCount { messages: puts, bytes: put_bytes } = self.fast_puts;
+        counters.add(&QueuePairCounters {
+            sends_posted: puts,
+            sends_completed: puts,
+            puts,
+            put_bytes,
             ..Default::default()
         });
         let FastPathCount { messages: shown, bytes: bytes_shown } = self.inbox_taken;

@@ -370,16 +370,50 @@ impl Core {
         buffer: Buffer,
         context: u64,
     ) -> Result<(), Refused<Buffer>> {
-        let qp = match self.check_receive(queue_pair, &buffer) {
-            Ok(qp) => qp,
-            Err(error) => return Err(Refused::new(error, buffer)),
+        let QueuePair { slot, generation, .. } = queue_pair;
+        let Some(qp) = self.queue_pairs.find_mut(slot, generation) else {
+            return Err(Refused::new(Error::NoSuchQueuePair, buffer));
         };
+        let ring = &mut self.completion_queues[qp.receive_completions];
+        let is_known = registered(&self.regions, &buffer);
+        if qp.why_no_receive().is_some() || !is_known || !ring.has_room() {
+            return Err(Refused::new(self.receive_refusal(slot, is_known), buffer));
+        }
+        ring.reserve_promised();
         qp.receives.push(buffer, context);
         qp.tally.receives_posted += 1;
         if qp.backlogged {
-            self.receive_from_backlog(queue_pair.slot);
+            self.receive_from_backlog(slot);
         }
         Ok(())
+    }
+
+    /// Why a receive is refused. `is_known`: its buffer is not part of a region that is gone.
+    // Apart from the conditions: with them, the errors would take up the registers.
+    #[cold]
+    #[inline(never)]
+    fn receive_refusal(&self, slot: u32, is_known: bool) -> Error {
+        let qp = &self.queue_pairs[slot];
+        match qp.why_no_receive() {
+            Some(NoReceive::Shared) => Error::WrongState {
+                call: "posting a receive",
+                state: "using a shared receive queue",
+                hint: "post to that queue instead",
+            },
+            Some(NoReceive::Disconnected) => Error::WrongState {
+                call: "posting a receive",
+                state: "disconnected",
+                hint: "connect it again, or use another one",
+            },
+            Some(NoReceive::Full) => {
+                Error::QueueFull { queue: "receive queue", depth: qp.receive_depth }
+            }
+            None if !is_known => Error::NoSuchRegion,
+            None => Error::QueueFull {
+                queue: "completion queue",
+                depth: self.completion_queues[qp.receive_completions].depth(),
+            },
+        }
     }
 
     /// Delivers the backlog to a receive that was posted just now.
@@ -393,35 +427,6 @@ impl Core {
                 self.flush_receives(slot, why);
             }
         }
-    }
-
-    /// Checks a receive and reserves an entry for its completion. Returns the queue pair.
-    #[inline(always)]
-    fn check_receive(
-        &mut self,
-        queue_pair: QueuePair,
-        buffer: &Buffer,
-    ) -> Result<&mut QueuePairContext> {
-        let wrong = |state, hint| Err(Error::WrongState { call: "posting a receive", state, hint });
-        let qp = self.queue_pairs.of_mut(queue_pair)?;
-        if qp.shared_receive.is_some() {
-            return wrong("using a shared receive queue", "post to that queue instead");
-        }
-        // Messages that arrived before the disconnect can still be received.
-        if matches!(qp.routing.route, Route::Disconnected { .. }) && !qp.backlogged {
-            return wrong("disconnected", "connect it again, or use another one");
-        }
-        if qp.receives.len() + qp.transfers.len() >= qp.receive_depth {
-            return Err(Error::QueueFull { queue: "receive queue", depth: qp.receive_depth });
-        }
-        if !registered(&self.regions, buffer) {
-            return Err(Error::NoSuchRegion);
-        }
-        let ring = &mut self.completion_queues[qp.receive_completions];
-        if !ring.reserve() {
-            return Err(Error::QueueFull { queue: "completion queue", depth: ring.depth() });
-        }
-        Ok(qp)
     }
 
     /// Posts a receive to a shared receive queue.
@@ -444,6 +449,31 @@ impl Core {
         shared.receives.push(buffer, context);
         self.retry_backlog |= std::mem::take(&mut shared.starved);
         Ok(())
+    }
+}
+
+/// Why a queue pair takes no receive.
+#[derive(Clone, Copy)]
+enum NoReceive {
+    /// It uses a shared receive queue.
+    Shared,
+    Disconnected,
+    Full,
+}
+
+impl QueuePairContext {
+    /// Why no receive can be posted here, if that is so.
+    #[inline(always)]
+    fn why_no_receive(&self) -> Option<NoReceive> {
+        if self.shared_receive.is_some() {
+            return Some(NoReceive::Shared);
+        }
+        // Messages that arrived before the disconnect can still be received.
+        if matches!(self.routing.route, Route::Disconnected { .. }) && !self.backlogged {
+            return Some(NoReceive::Disconnected);
+        }
+        let is_full = self.receives.len() + self.transfers.len() >= self.receive_depth;
+        is_full.then_some(NoReceive::Full)
     }
 }
 

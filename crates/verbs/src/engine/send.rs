@@ -1,5 +1,6 @@
 //! Posting a message, and the eager path: the message leaves inside one packet, at once.
 
+use super::dyn_transport::Handle;
 use super::queue_pair::QueuePairContext;
 use super::regions::Regions;
 use super::rendezvous::{Data, QueuedMessage};
@@ -26,7 +27,7 @@ impl Core {
         queue_pair: QueuePair,
         send: &mut Message<'_>,
     ) -> Result<()> {
-        if self.sends_at_once(transport, queue_pair, send) {
+        if self.sends_at_once(transport, queue_pair.into(), send) {
             return Ok(());
         }
         self.post_waiting_send(transport, queue_pair, send)
@@ -35,14 +36,14 @@ impl Core {
     /// The fast path: sends a short message that can leave at once. `false`: this path does not
     /// apply, and nothing has changed.
     #[inline(always)]
-    fn sends_at_once<T: Transport>(
+    pub(super) fn sends_at_once<T: Transport>(
         &mut self,
         transport: &mut T,
-        queue_pair: QueuePair,
+        from: Handle,
         send: &mut Message<'_>,
     ) -> bool {
-        let QueuePair { slot, generation, .. } = queue_pair;
-        let Some(qp) = self.queue_pairs.find_mut(slot, generation) else { return false };
+        let slot = from.slot();
+        let Some(qp) = self.queue_pairs.find_mut(slot, from.generation()) else { return false };
         let Some(link) = qp.link_for(&self.links, send.to) else { return false };
         let Some((head, body)) = send.payload.parts(&self.regions) else { return false };
         let length = head.len() + body.len();
@@ -78,9 +79,10 @@ impl Core {
         true
     }
 
-    /// Posts a message that cannot leave at once, or not as one packet.
+    /// Posts a message that cannot leave at once, or not as one packet. After an error `send` is
+    /// unchanged; otherwise its payload has been taken out.
     #[cold]
-    fn post_waiting_send<T: Transport>(
+    pub(super) fn post_waiting_send<T: Transport>(
         &mut self,
         transport: &mut T,
         queue_pair: QueuePair,
@@ -91,7 +93,7 @@ impl Core {
             // The usual cause is unread packets, acknowledgements among them. A program that posts
             // much and polls little would otherwise find the window closed most of the time.
             transport.poll(self, POLL_BUDGET);
-            if self.sends_at_once(transport, queue_pair, send) {
+            if self.sends_at_once(transport, queue_pair.into(), send) {
                 return Ok(());
             }
         }
@@ -196,12 +198,16 @@ impl QueuePairContext {
             return;
         }
         let (to, status) = (self.routing.cache.to, Status::Success);
+        // SAFETY: a reference to a number. Volatile, because the compiler would load the field
+        // behind it, too: see `take_buffer` for what a wide load costs.
+        let context = unsafe { std::ptr::read_volatile(&send.context) };
+        let kind = Finished::Send;
         let completion = queues[self.send_completions].push(Completion::new(
             self.handle,
             to,
-            Finished::Send,
+            kind,
             status,
-            send.context,
+            context,
             length,
         ));
         // Stored afterwards: the compiler would build a conditional value in memory first.
