@@ -204,7 +204,7 @@ impl CompletionQueue {
             self.progress();
             queue = self.queue.lock();
             if reads {
-                (queue.reader, queue.is_read) = (Places::NONE, false);
+                (queue.reader.count, queue.is_read) = (0, false);
                 let handed = std::mem::take(&mut queue.handed);
                 if handed > 0 {
                     self.empty_polls.found();

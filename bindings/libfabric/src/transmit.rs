@@ -8,8 +8,12 @@ use crate::info::DATAGRAM_BYTES;
 use crate::library::{Level, log};
 use crate::pointer::{Array, Buffer, gather};
 use crate::receive;
-use bellwire_tagged::{PostError, SendMode, SendStatus, Spans, TaggedMessage, Token};
+use bellwire_tagged::{Peer, PostError, SendMode, SendStatus, Spans, TaggedMessage, Token};
 use std::ptr::null_mut;
+use std::time::{Duration, Instant};
+
+/// How long the first message for a peer may keep its sender, in case the peer makes no progress.
+const SET_UP: Duration = Duration::from_millis(20);
 
 /// fi_msg(3).
 pub static MSG: Ops<9> = ops![
@@ -81,6 +85,9 @@ impl State {
             // The link was lost, which datagrams allow: try once more.
             sent = self.endpoint.send(message());
         }
+        if let Some(peer) = self.endpoint.take_first_contact() {
+            self.set_up_link(peer);
+        }
         match sent {
             Ok(SendStatus::Pending) if mode != SendMode::Inject => Ok(()),
             Ok(_) => {
@@ -88,6 +95,19 @@ impl State {
                 Ok(())
             }
             Err(refusal) => Err(self.refused(refusal)),
+        }
+    }
+
+    /// Makes progress until the first message for a peer has left, for a limited time.
+    // The message counts as sent, and the program may make no progress for long: ranks of Open MPI 5
+    // that are spawned together wait in PMIx_Connect. Setting up a link needs progress.
+    #[cold]
+    fn set_up_link(&mut self, peer: Peer) {
+        let started = Instant::now();
+        while self.endpoint.has_unsent_packets(peer) && started.elapsed() < SET_UP {
+            if self.progress() == 0 {
+                std::thread::yield_now();
+            }
         }
     }
 

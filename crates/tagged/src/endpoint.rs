@@ -162,6 +162,20 @@ impl Endpoint {
         self.sends.send(&mut self.transport, message)
     }
 
+    /// The peer of the last message, if that was the first one for it. Returned once.
+    ///
+    /// A link is set up then, which needs the progress of both sides. A program that makes none
+    /// after a send should wait while [`Endpoint::has_unsent_packets`].
+    #[inline(always)]
+    pub fn take_first_contact(&mut self) -> Option<Peer> {
+        self.transport.take_first_contact()
+    }
+
+    /// Whether packets for a peer are still here. They leave when both sides make progress.
+    pub fn has_unsent_packets(&self, to: Peer) -> bool {
+        self.transport.has_unsent_packets(to)
+    }
+
     /// Receives one message into `into`.
     ///
     /// # Errors

@@ -221,6 +221,12 @@ impl PeerState {
         self.monitored = false;
     }
 
+    /// The queue pair for sends, once it is created.
+    #[inline(always)]
+    pub(crate) fn created_pair(&self) -> Option<QueuePair> {
+        self.pair
+    }
+
     /// The queue pair for sends.
     #[inline]
     pub(crate) fn pair(

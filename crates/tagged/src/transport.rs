@@ -42,6 +42,8 @@ pub(crate) struct Transport {
     /// Buffer in which a message is assembled.
     scratch: Box<[u8]>,
     outbox: Outbox,
+    /// The peer of the last message, if that was the first one for it.
+    first_contact: Option<Peer>,
 }
 
 /// Control messages that found no room.
@@ -128,6 +130,7 @@ impl Transport {
             peers: Peers::new(),
             scratch: vec![0; packet_bytes].into(),
             outbox: Outbox(VecDeque::new()),
+            first_contact: None,
         })
     }
 
@@ -165,6 +168,9 @@ impl Transport {
         if body.len() > eager_bytes || !peer.may_send(units) || peer.lost.is_some() {
             return None;
         }
+        if peer.created_pair().is_none() {
+            self.first_contact = Some(to);
+        }
         let pair = match peer.pair(&mut self.function, self.completions) {
             Ok(pair) => pair,
             Err(error) => return Some(Err(error)),
@@ -183,6 +189,19 @@ impl Transport {
         Some(Ok(()))
     }
 
+    /// The peer to which the first message was sent since the last call.
+    #[inline(always)]
+    pub(crate) fn take_first_contact(&mut self) -> Option<Peer> {
+        self.first_contact.take()
+    }
+
+    /// Whether packets for a peer are still here.
+    pub(crate) fn has_unsent_packets(&self, to: Peer) -> bool {
+        let pair = self.peers[to].created_pair();
+        let state = pair.and_then(|pair| self.function.query(pair).ok());
+        state.is_some_and(|state| state.posted_sends > 0)
+    }
+
     /// Sends a packet to `to`: a head, words, and `length` bytes that `body` finds, which may use
     /// the buffer that it gets.
     #[inline(always)]
@@ -198,6 +217,9 @@ impl Transport {
         body: impl FnOnce(&'s mut [u8]) -> View<'s>,
     ) -> Result<()> {
         let peer = &mut self.peers[to];
+        if peer.created_pair().is_none() {
+            self.first_contact = Some(to);
+        }
         let pair = peer.pair(&mut self.function, self.completions)?;
         let head = peer.head(kind, flags, self.incarnation);
         let mut bytes = [0; EAGER_HEAD_BYTES];

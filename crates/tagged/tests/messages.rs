@@ -470,3 +470,25 @@ fn every_order_is_kept() {
         }
     }
 }
+
+/// The first message for a peer, whole or in segments, is reported as such, once. Its packets are
+/// gone when both sides have made progress.
+#[test]
+fn a_first_contact_is_reported_once() {
+    for length in [8, SEGMENTED_BYTES] {
+        let mut world = World::pair(true);
+        let (to, mut bytes) = (world.peer(0, 1), pattern(length, 1));
+        let body: Spans = span(&mut bytes).into();
+        assert_eq!(world.sides[0].endpoint.take_first_contact(), None);
+        assert!(!world.sides[0].endpoint.has_unsent_packets(to), "nothing was sent");
+        for (context, first) in [(1, Some(to)), (2, None)] {
+            let message = message(to, 5, &body, context);
+            assert_eq!(world.sides[0].endpoint.send(message).unwrap(), SendStatus::Complete);
+            assert_eq!(world.sides[0].endpoint.take_first_contact(), first);
+            assert_eq!(world.sides[0].endpoint.take_first_contact(), None);
+        }
+        world.settle();
+        assert!(!world.sides[0].endpoint.has_unsent_packets(to));
+        assert_eq!(world.sides[1].endpoint.unexpected(), 2);
+    }
+}
