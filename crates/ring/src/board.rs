@@ -3,7 +3,7 @@
 //! It has two tables. Each queue pair has a gate: does it exist, does it take sends. Each region
 //! has a notice: the valid key, and the facts for its holder.
 
-use crate::segment::{LINE_WORDS, Words};
+use crate::segment::Words;
 use crate::sync::Ordering;
 
 /// The board's entry of a region. The device masks all fields but `stamp`, so only holders of the
@@ -36,9 +36,8 @@ impl<W: Words> Board<W> {
         gates.div_ceil(8) + regions * NOTICE_WORDS
     }
 
-    /// The board at the start of `words`. Panics if it does not fit.
+    /// The board at the start of `words`.
     pub fn new(words: W, gates: usize, regions: usize) -> Self {
-        assert!(words.lines() * LINE_WORDS >= Self::words(gates, regions), "a board fits");
         Board { words, gates, regions, notices: gates.div_ceil(8) }
     }
 
@@ -48,10 +47,7 @@ impl<W: Words> Board<W> {
         if queue_pair >= self.gates {
             return 0;
         }
-        // SAFETY: the gate is below the number of gates, which `new` found inside.
-        let line = unsafe { self.words.line(queue_pair / 8 / LINE_WORDS) };
-        let word = line[queue_pair / 8 % LINE_WORDS].load(Ordering::Relaxed);
-        (word >> (queue_pair % 8 * 8)) as u8
+        (self.words.word(queue_pair / 8).load(Ordering::Relaxed) >> (queue_pair % 8 * 8)) as u8
     }
 
     /// Owner: sets a gate. Only one thread of the owner writes the board. Panics above the table.
