@@ -135,7 +135,7 @@ fn an_open_needs_its_cookie() {
     let body = accept.open();
     assert_eq!((body.from, body.to), (OURS, PEER));
     assert_eq!((body.incarnation, body.peer_incarnation), (INCARNATION, PEER_INCARNATION));
-    assert_eq!((body.version, body.frame_bytes, body.window), (2, 1500, 256));
+    assert_eq!((body.version, body.frame_bytes, body.window), (3, 1500, 256));
     // The same Open again: the Accept was lost.
     bench.hand(proved, &open().emit());
     assert_eq!(bench.sent_one().open(), body);
