@@ -70,7 +70,7 @@ pub fn shares(
     shares_of(&config, moments, balanced, 5)
 }
 
-fn shares_of(
+pub(super) fn shares_of(
     config: &Config,
     moments: &[u64],
     balanced: bool,
