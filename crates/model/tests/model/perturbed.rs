@@ -8,8 +8,8 @@ use bellwire_model::hpcl;
 use bellwire_model::perturbed::{Probe, perturbed, with_section};
 use bellwire_model::system::{SYSTEMS, System};
 
-/// Each change of each parameter of a system moves the figures that it must, in the direction and by
-/// the size that it must, and no other.
+/// Each change of each parameter of a system moves the figures that it must, in the direction and
+/// by the size that it must, and no other.
 fn moves_what_it_must(name: &str) {
     let perturbations = System::named(name).expect(name).perturbations;
     let found = (perturbations.run)(perturbations.file).expect(name);

@@ -1,6 +1,6 @@
 //! Short measurements of every experiment, of a configuration that may have been changed:
-//! `perturbed.toml` says what must follow. Messages count when their receiver has them: a round trip
-//! and a burst end with its answer.
+//! `perturbed.toml` says what must follow. Messages count when their receiver has them: a round
+//! trip and a burst end with its answer.
 
 use super::all_to_all::MOST;
 use super::measure::{bandwidth_of, round_trip, round_trip_among};
