@@ -13,6 +13,7 @@
 //! - [`markup`]: escapes text for drawings and pages;
 //! - [`myvia`]: MyVIA, Berkeley VIA, GM and M-VIA, with their NICs, hosts and networks;
 //! - [`network`]: switches and networks of them;
+//! - [`perturbed`]: what must follow when a parameter changes;
 //! - [`published`]: what a paper publishes of an experiment, as data;
 //! - [`sensitivity`]: which parameters have an effect on a run;
 //! - [`smp`]: the direct link of the SMP paper, and the units that use it;
@@ -35,6 +36,7 @@ pub mod hpcl;
 pub mod markup;
 pub mod myvia;
 pub mod network;
+pub mod perturbed;
 pub mod published;
 pub mod sensitivity;
 pub mod smp;

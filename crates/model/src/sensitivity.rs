@@ -96,11 +96,7 @@ pub fn sensitivity<C: Parameters, T: PartialEq>(
             changed.try_into::<C>()
         };
         let mut values = neighbours(at(&mut text.clone(), &path));
-        if let Value::String(chosen) = at(&mut text.clone(), &path) {
-            let error = with(Value::String("?".to_owned())).err();
-            let choices = error.map_or(Vec::new(), |error| choices(&error.to_string()));
-            values.extend(choices.into_iter().filter(|choice| choice != chosen).map(Value::String));
-        }
+        values.extend(other_choices::<C>(&text, &path));
         let changed = values.into_iter().filter_map(|value| with(value).ok());
         let mut outcomes = changed
             .filter(C::is_valid)
@@ -123,6 +119,18 @@ pub fn sensitivity<C: Parameters, T: PartialEq>(
     Ok(found)
 }
 
+/// The other values of a choice; none if the value at `path` is not a choice.
+pub(crate) fn other_choices<C: Parameters>(text: &Table, path: &[String]) -> Vec<Value> {
+    let mut changed = text.clone();
+    let value = at(&mut changed, path);
+    let Value::String(chosen) = std::mem::replace(value, Value::String("?".to_owned())) else {
+        return Vec::new();
+    };
+    let error = changed.try_into::<C>().err();
+    let choices = error.map_or(Vec::new(), |error| choices(&error.to_string()));
+    choices.into_iter().filter(|choice| *choice != chosen).map(Value::String).collect()
+}
+
 /// The names of a choice, from the error that a wrong name gives: "unknown variant `?`, expected
 /// one of `a`, `b`". None if the text is not a choice.
 fn choices(error: &str) -> Vec<String> {
@@ -132,7 +140,7 @@ fn choices(error: &str) -> Vec<String> {
 }
 
 /// Paths of all values that are not tables; the shape of a topology counts as one value.
-fn leaves(table: &Table) -> Vec<Vec<String>> {
+pub(crate) fn leaves(table: &Table) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     for (key, value) in table {
         match value {
@@ -149,13 +157,13 @@ fn leaves(table: &Table) -> Vec<Vec<String>> {
 }
 
 /// The value at a path of [`leaves`].
-fn at<'a>(table: &'a mut Table, path: &[String]) -> &'a mut Value {
+pub(crate) fn at<'a>(table: &'a mut Table, path: &[String]) -> &'a mut Value {
     let (first, rest) = path.split_first().expect("a path has a part at least");
     rest.iter().fold(&mut table[first.as_str()], |value, key| &mut value[key])
 }
 
 /// Other values of a number, a Boolean or an array: the double and the half, or what differs.
-fn neighbours(value: &Value) -> Vec<Value> {
+pub(crate) fn neighbours(value: &Value) -> Vec<Value> {
     match value {
         Value::Boolean(yes) => vec![Value::Boolean(!yes)],
         Value::Integer(0) => vec![Value::Integer(1)],

@@ -1,6 +1,7 @@
 //! The list of modelled systems: what each is called, and what it offers.
 
 use crate::experiment::{Experiment, Sensitivity};
+use crate::perturbed::{self, Perturbed};
 use crate::{chpp, damq_pd, hpcl, myvia, smp};
 
 /// A modelled system of a paper.
@@ -18,8 +19,23 @@ pub struct System {
     pub experiments: &'static [Experiment],
     /// Varies its parameters in a short run.
     pub sensitivity: fn() -> Result<Sensitivity, String>,
+    /// What must follow when a parameter changes, and what does.
+    pub perturbations: Perturbations,
     /// Whether a single operation can be followed stage by stage.
     pub explains: bool,
+}
+
+/// What must follow when a parameter of a system changes, and the measurements that show it.
+#[derive(Clone, Copy)]
+pub struct Perturbations {
+    /// The expectations, as [`crate::perturbed`] describes.
+    pub file: &'static str,
+    /// Changes each parameter as a file of expectations says, and measures.
+    pub run: fn(&str) -> Result<Perturbed, String>,
+    /// The section of the system's page.
+    pub section: fn() -> Result<String, String>,
+    /// The system's page, from the top of a checkout.
+    pub page: &'static str,
 }
 
 impl System {
@@ -27,6 +43,24 @@ impl System {
     pub fn named(name: &str) -> Option<&'static System> {
         SYSTEMS.iter().find(|system| [system.name, system.paper].contains(&name))
     }
+}
+
+/// The perturbations of a system's module.
+macro_rules! perturbations {
+    ($system:ident, $page:literal) => {
+        Perturbations {
+            file: $system::experiments::perturbed::EXPECTED,
+            run: |file| {
+                use $system::experiments::{EXPERIMENTS, perturbed::PROBES};
+                perturbed::perturbed(file, &EXPERIMENTS, &PROBES)
+            },
+            section: || {
+                use $system::experiments::perturbed::{EXPECTED, PROBES};
+                perturbed::section(EXPECTED, &PROBES)
+            },
+            page: $page,
+        }
+    };
 }
 
 /// All systems, in the order of the scoreboard. Add a line here for a new one.
@@ -38,6 +72,7 @@ pub static SYSTEMS: [System; 5] = [
         parameters: chpp::config::PROTOTYPE,
         experiments: &chpp::experiments::EXPERIMENTS,
         sensitivity: chpp::experiments::sensitivity,
+        perturbations: perturbations!(chpp, "docs/model-chpp.md"),
         explains: true,
     },
     System {
@@ -47,6 +82,7 @@ pub static SYSTEMS: [System; 5] = [
         parameters: damq_pd::config::PAPER,
         experiments: &damq_pd::experiments::EXPERIMENTS,
         sensitivity: damq_pd::experiments::sensitivity,
+        perturbations: perturbations!(damq_pd, "docs/model-damq-pd.md"),
         explains: false,
     },
     System {
@@ -56,6 +92,7 @@ pub static SYSTEMS: [System; 5] = [
         parameters: myvia::config::PAPER,
         experiments: &myvia::experiments::EXPERIMENTS,
         sensitivity: myvia::experiments::sensitivity,
+        perturbations: perturbations!(myvia, "docs/model-myvia.md"),
         explains: false,
     },
     System {
@@ -65,6 +102,7 @@ pub static SYSTEMS: [System; 5] = [
         parameters: smp::config::RECOMMENDED,
         experiments: &smp::experiments::EXPERIMENTS,
         sensitivity: smp::experiments::sensitivity,
+        perturbations: perturbations!(smp, "docs/model-smp.md"),
         explains: false,
     },
     System {
@@ -74,6 +112,7 @@ pub static SYSTEMS: [System; 5] = [
         parameters: hpcl::config::CLUSTER,
         experiments: &hpcl::experiments::EXPERIMENTS,
         sensitivity: hpcl::experiments::sensitivity,
+        perturbations: perturbations!(hpcl, "docs/model-hpcl.md"),
         explains: false,
     },
 ];

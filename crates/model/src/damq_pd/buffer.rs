@@ -76,6 +76,8 @@ pub struct DescriptorBuffer {
     pub arbiter: OutputArbiter,
     /// The descriptor being read.
     pub run: Option<Run>,
+    /// Descriptors selected for reading so far.
+    pub selected: u64,
     /// The pointer to the next word is there. Used only by DAMQ-PF; elsewhere it is always there.
     pointer_here: bool,
     /// The output register: the word that leaves in the next cycle (D-06).
@@ -133,6 +135,7 @@ impl DescriptorBuffer {
             order: Order::new(all),
             arbiter: OutputArbiter::default(),
             run: None,
+            selected: 0,
             pointer_here: false,
             register: None,
             input: None,
@@ -240,6 +243,7 @@ impl DescriptorBuffer {
         let Some((port, way)) = self.arbiter.grant() else { return };
         let list = &mut self.lists[port as usize][way as usize];
         list.whole -= 1;
+        self.selected += 1;
         self.run = Some(Run { port, way, address: list.head });
         // The head pointer is always registered, so the first word is never late.
         self.pointer_here = true;

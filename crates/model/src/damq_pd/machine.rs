@@ -223,6 +223,11 @@ impl Hardware {
         if self.buffer.inside(Way::Pio) as u32 > granted {
             return Err(format!("more words are in the buffer than the {granted} granted"));
         }
+        let sent: u64 = self.ports.iter().map(|port| port.sent).sum();
+        let reads = self.config.nic.data_reads as u64;
+        if self.data_bytes > 0 && self.data_reads as u64 + self.buffer.selected != reads + sent {
+            return Err(format!("{} of {reads} data reads are free", self.data_reads));
+        }
         self.credits.check()?;
         self.buffer.check()
     }
@@ -258,10 +263,11 @@ impl Hardware {
         let ready = !self.engine_stopped
             && self.send_engine.is_free(now)
             && (self.data_bytes == 0 || self.data_reads > 0);
+        let selected = self.buffer.selected;
         let read = self.buffer.cycle(input, ready);
         self.peak = self.peak.max(self.buffer.inside(Way::Pio));
         // The engine is busy from the moment at which it selects a descriptor.
-        if ready && self.buffer.run.is_some() {
+        if self.buffer.selected > selected {
             self.send_engine.reserve(now, self.cycle * self.config.nic.engine_cycles);
             self.data_reads -= usize::from(self.data_bytes > 0);
         }

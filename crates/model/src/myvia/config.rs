@@ -288,8 +288,16 @@ impl Setup {
         let is_piece = |bytes: u64| (64..=1 << 20).contains(&bytes);
         let is_few = |count: usize| (1..=64).contains(&count);
         let is_burst = burst.is_multiple_of(width) && (width..=4096).contains(&burst);
+        let is_serial = system.pipeline == Pipeline::Serial;
         let is_memory = (PAGE..=1 << 36).contains(&host.memory.count());
-        let values: [(&'static str, &dyn ToString, bool, &str); 21] = [
+        let values: [(&'static str, &dyn ToString, bool, &str); 23] = [
+            ("queues", &"host-queue", is_serial || system.queues != Queues::HostQueue, SERIAL),
+            (
+                "translation",
+                &"nic-cache",
+                is_serial || system.translation != Translation::NicCache,
+                SERIAL,
+            ),
             ("width", &bus.width, matches!(width, 4 | 8), "4 B or 8 B"),
             ("burst", &bus.burst, is_burst, "a multiple of the width, up to 4 KiB"),
             ("read_overhead", &bus.read_overhead, bus.read_overhead <= 1000, "at most 1000"),
@@ -397,6 +405,9 @@ impl Setup {
         self.nic.clock.period() * instructions
     }
 }
+
+/// Only serial firmware has the steps that read descriptors and translations from host memory.
+const SERIAL: &str = "with the pipeline `serial`, whose firmware alone reads host memory";
 
 /// VIs that fit on a NIC. The paper does not say; our choice.
 pub const VIS: u64 = 128;

@@ -310,7 +310,12 @@ impl Local<'_> {
         let Local { setup, node, .. } = self;
         let known = node.vis.get_mut(usize::from(vi)).filter(|vi| vi.peer.is_some());
         let state = known.ok_or(PostError::NotConnected(vi))?;
-        let capacity = setup.system.small_ring + setup.system.big_ring;
+        // Only rings on the NIC overflow into a big one (M-13).
+        let overflow = match setup.system.queues {
+            Queues::NicRing => setup.system.big_ring,
+            Queues::HostQueue | Queues::Kernel => 0,
+        };
+        let capacity = setup.system.small_ring + overflow;
         let outstanding = &mut state.outstanding[side as usize];
         if *outstanding >= capacity {
             return Err(PostError::QueueFull(*outstanding));

@@ -21,6 +21,7 @@ mod myvia;
 mod myvia_experiments;
 mod networks;
 mod oracle;
+mod perturbed;
 mod queues;
 mod smp_coherence;
 mod smp_controllers;

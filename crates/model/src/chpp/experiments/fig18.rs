@@ -101,7 +101,7 @@ impl Program for Uniform {
 }
 
 /// The prototype with this crossbar, and processors that are never the bottleneck.
-fn config(ports: usize, channels: usize) -> Config {
+pub(super) fn config(ports: usize, channels: usize) -> Config {
     let mut config = Config::prototype();
     config.crossbar.ports = ports;
     config.crossbar.channels = channels;

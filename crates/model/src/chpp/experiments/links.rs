@@ -30,7 +30,7 @@ fn topologies() -> [(&'static str, Shape); 6] {
 }
 
 /// The prototype's interfaces at controllers in this topology.
-fn config(topology: Shape, nodes: usize) -> Config {
+pub(super) fn config(topology: Shape, nodes: usize) -> Config {
     let mut config = Config::prototype();
     config.crossbar.ports = nodes;
     // The links are PCIe links, so a hop has the latency of the wires to a host.

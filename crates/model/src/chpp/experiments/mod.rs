@@ -17,6 +17,7 @@ pub mod fig18;
 pub mod fig19;
 pub mod fig5;
 mod links;
+pub mod perturbed;
 mod protocol;
 pub mod saturated;
 pub mod single;

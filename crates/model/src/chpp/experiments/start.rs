@@ -17,7 +17,7 @@ const THREADS: [usize; 4] = [1, 2, 4, 8];
 /// Bytes of each PUT in the test with many threads: small, so that starting is the bottleneck.
 const BYTES: u64 = 16;
 
-fn with(start: Start, threads: usize) -> Config {
+pub(super) fn with(start: Start, threads: usize) -> Config {
     let mut config = Config::prototype();
     config.nic.submission = start;
     config.host.processors = threads;
@@ -49,17 +49,20 @@ impl Program for Threads {
 }
 
 /// The result of many threads.
-struct Many {
+pub(super) struct Many {
     /// Operations in a microsecond.
-    per_us: f64,
+    pub per_us: f64,
     /// Mean wait for the lock, in nanoseconds.
     lock_ns: f64,
 }
 
 fn many(start: Start, threads: usize) -> Result<Many, String> {
-    let config = with(start, threads);
-    let mut machine = Machine::new(&config, 1).map_err(|error| error.to_string())?;
-    let lasts = Span::from_ns(200_000);
+    many_of(&with(start, threads), threads, Span::from_ns(200_000))
+}
+
+/// Lets `threads` functions start PUTs.
+pub(super) fn many_of(config: &Config, threads: usize, lasts: Span) -> Result<Many, String> {
+    let mut machine = Machine::new(config, 1).map_err(|error| error.to_string())?;
     let mut program = Threads { until: Time::ZERO + lasts };
     for function in 0..threads {
         for _ in 0..UNDER_WAY {

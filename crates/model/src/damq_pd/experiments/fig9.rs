@@ -33,8 +33,15 @@ pub enum Reader {
 
 /// Runs the test for some cycles and records each.
 pub fn test(organisation: Organisation, reader: Reader, seed: u64, cycles: usize) -> Vec<Sample> {
-    let depth = Config::paper().nic.depth;
-    let mut buffer = DescriptorBuffer::new(organisation, PORTS, depth, 4);
+    let mut config = Config::paper();
+    config.nic.organisation = organisation;
+    test_of(&config, reader, seed, cycles)
+}
+
+/// The same with the buffer of an interface: its organisation and depth.
+pub fn test_of(config: &Config, reader: Reader, seed: u64, cycles: usize) -> Vec<Sample> {
+    let depth = config.nic.depth;
+    let mut buffer = DescriptorBuffer::new(config.nic.organisation, PORTS, depth, 4);
     let mut random = Random::new(seed);
     let mut words = [0u64; PORTS];
     let mut reads = reader == Reader::Eager;

@@ -4,6 +4,7 @@
 mod analysis;
 pub mod fig9;
 mod measure;
+pub mod perturbed;
 mod policies;
 mod polling;
 mod rate;

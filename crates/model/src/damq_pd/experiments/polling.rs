@@ -25,17 +25,38 @@ pub const DEPTH: usize = 64;
 /// Ports that always have messages of 1 KiB. The wires are the bottleneck, so the buffer is full.
 /// Packets have their headers.
 pub fn polling(submission: Submission) -> Result<Polling, String> {
-    const DATA_BYTES: u64 = 1024;
+    polling_of(&crowded(submission), Load::SATURATED, 1, Window::SATURATED)
+}
+
+/// An interface with many ports, few words, and packets with their headers.
+pub fn crowded(submission: Submission) -> Config {
     let mut config = Config::paper();
     config.nic.ports = PORTS;
     config.nic.depth = DEPTH;
     config.host.submission = submission;
+    // Few entries, so that they are full after the warm-up: until then there are more doorbells on
+    // the bus than messages.
+    config.host.queue = 4;
     config.bus.header = Bytes::new(24);
     config.bus.rate = Rate::from_bytes_per_second(15_753_846_153);
-    let mut machine =
-        Machine::new(&config, &[Load::SATURATED; PORTS], 1).map_err(|error| error.to_string())?;
+    config
+}
+
+/// Bus use of ports that send messages of 1 KiB.
+///
+/// # Errors
+/// A sentence, if the run fails.
+pub fn polling_of(
+    config: &Config,
+    load: Load,
+    seed: u64,
+    window: Window,
+) -> Result<Polling, String> {
+    const DATA_BYTES: u64 = 1024;
+    let loads = vec![load; config.nic.ports];
+    let mut machine = Machine::new(config, &loads, seed).map_err(|error| error.to_string())?;
     machine.model.data_bytes = DATA_BYTES;
-    let Window { warm_up_ns, counted_ns } = Window::SATURATED;
+    let Window { warm_up_ns, counted_ns } = window;
     let until = |ns| Time::from_ps(ns * 1000);
     machine.run_before(until(warm_up_ns)).map_err(|stalled| stalled.to_string())?;
     let count = |machine: &Machine| {
@@ -48,10 +69,11 @@ pub fn polling(submission: Submission) -> Result<Polling, String> {
     machine.model.check()?;
     let after = count(&machine);
     let ns = counted_ns as f64;
+    let per_ns = config.bus.rate.bytes_per_second() as f64 / 1e9;
     Ok(Polling {
         data: ((after.0 - before.0) * DATA_BYTES) as f64 / ns,
         reads: (after.1 - before.1) as f64 * 1e3 / ns,
-        share: (after.2 - before.2) as f64 / ns / 15.753_846 * 100.0,
+        share: (after.2 - before.2) as f64 / ns / per_ns * 100.0,
     })
 }
 

@@ -19,7 +19,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 /// Messages from each node to each other node.
 const ROUNDS: usize = 20;
 /// The time limit of the exchange, in virtual time.
-const MOST: Span = Span::from_ns(60_000_000_000);
+pub(super) const MOST: Span = Span::from_ns(60_000_000_000);
 
 fn run(report: &mut Report) -> Result<(), String> {
     let config = Config::paper();

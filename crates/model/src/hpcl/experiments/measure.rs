@@ -123,12 +123,25 @@ pub(super) fn few_round_trips(config: &Config, over: Over) -> Result<Span, Strin
 /// # Errors
 /// The fault.
 pub fn bandwidth(config: &Config, over: Over, bytes: u32) -> Result<Burst, String> {
-    let config = &Config { nodes: 2, ..config.clone() };
-    let mut running = Machine::new(config, 1)?;
     let count = match over {
         Over::Hpcl => BURST_MESSAGES,
         Over::Tcp => BURST_MESSAGES.max(BURST_BYTES / bytes as usize),
     };
+    bandwidth_of(config, over, bytes, count)
+}
+
+/// The same with this many messages. The time ends when the receiver's answer to the last is there.
+///
+/// # Errors
+/// The fault.
+pub fn bandwidth_of(
+    config: &Config,
+    over: Over,
+    bytes: u32,
+    count: usize,
+) -> Result<Burst, String> {
+    let config = &Config { nodes: 2, ..config.clone() };
+    let mut running = Machine::new(config, 1)?;
     let busy = running.model.switch.line_busy(1);
     let at_work = [0, 1].map(|node: usize| running.model.nodes[node].busy());
     running.begin(burst(over, bytes, count));

@@ -15,6 +15,7 @@ mod bandwidth;
 mod buffers;
 mod connections;
 pub mod measure;
+pub mod perturbed;
 mod reaping;
 mod round_trip;
 mod soft_interrupt;

@@ -18,6 +18,7 @@ mod fig5;
 mod fig6;
 mod m_via;
 mod mix;
+pub mod perturbed;
 mod pipelines;
 mod rings;
 mod translation;

@@ -1,8 +1,6 @@
 //! Effective bandwidth before and after the optimisation of the header (S-10, S-11, S-23, S-24,
 //! B-20; 4.1).
 
-use bellwire_wire::link::DW_BYTES;
-
 use super::{LENGTH_AXIS, Report};
 use crate::engine::Ended;
 use crate::experiment::{Axis, Experiment, Origin};
@@ -28,17 +26,25 @@ const PACKETS: u64 = 400;
 const RAW_GBPS: f64 = 40.0;
 
 /// Results of a run at saturation.
-struct Measured {
+pub(super) struct Measured {
     /// Network packets over TLPs, in bytes: the paper's ratio.
-    ratio: f64,
+    pub ratio: f64,
     /// Network packets that arrived, in Gbps in one direction, while both directions are busy.
-    reached_gbps: f64,
+    pub reached_gbps: f64,
 }
 
 fn measure(header: Header, length_dw: usize) -> Result<Measured, String> {
     let roomy = Config { headers: 127, data: 2000, ..Config::recommended() };
     let config = Config { header, replay_buffer: "64 KiB".parse().expect("a size"), ..roomy };
-    let mut running = Machine::new(&config, 1);
+    both_ways(&config, length_dw)
+}
+
+/// Sends packets in both directions at once.
+///
+/// # Errors
+/// A sentence, if packets are lost.
+pub(super) fn both_ways(config: &Config, length_dw: usize) -> Result<Measured, String> {
+    let mut running = Machine::new(config, 1);
     running.stimulate(0, 0, Lengths::Fixed(length_dw), PACKETS);
     running.stimulate(1, 0, Lengths::Fixed(length_dw), PACKETS);
     let ended = running.run(Time::from_ps(1_000_000_000));
@@ -47,7 +53,8 @@ fn measure(header: Header, length_dw: usize) -> Result<Measured, String> {
         return Err(format!("{length_dw} DW: packets were lost"));
     }
     let counters = bench.link.end(0).counters;
-    let useful = (PACKETS as usize * length_dw * DW_BYTES) as f64;
+    // Counted at the receiver, packet by packet.
+    let useful = bench.useful_bytes[1] as f64;
     let last = bench.last_arrival.ps() as f64;
     Ok(Measured {
         ratio: useful / counters.tlp_bytes as f64,

@@ -17,7 +17,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 };
 
 /// Buffers large enough that nothing blocks.
-fn roomy(receive: Receive, channels: u8) -> Config {
+pub(super) fn roomy(receive: Receive, channels: u8) -> Config {
     let replay_buffer = "64 KiB".parse().expect("a size");
     let base = Config::recommended();
     Config { receive, channels, headers: 127, data: 2000, replay_buffer, ..base }
@@ -29,7 +29,7 @@ fn delay(receive: Receive, channels: u8, length_dw: usize, packets: u64) -> Resu
     delay_of(&roomy(receive, channels), length_dw, packets)
 }
 
-fn delay_of(config: &Config, length_dw: usize, packets: u64) -> Result<f64, String> {
+pub(super) fn delay_of(config: &Config, length_dw: usize, packets: u64) -> Result<f64, String> {
     let mut running = Machine::new(config, 1);
     for channel in 0..config.channels {
         running.stimulate(0, channel, Lengths::Fixed(length_dw), packets);

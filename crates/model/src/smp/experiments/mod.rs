@@ -16,6 +16,7 @@ mod bandwidth;
 mod delay;
 mod fig6;
 mod fig7;
+pub mod perturbed;
 pub mod run_length;
 
 use crate::experiment::{Axis, Experiment, Report};
