@@ -177,8 +177,8 @@ impl State {
         self.peers.answer(peer, head, Vec::new());
     }
 
-    /// Tells the peer of a queue pair that it ends in order. The peer then keeps its receives, as it
-    /// would with a card.
+    /// Tells the peer of a queue pair that it ends in order. The peer then keeps its receives, as
+    /// it would with a card.
     pub(crate) fn leave(&mut self, number: u32) {
         let Some(qp) = self.qps.get_mut(number) else { return };
         if let Some(peer) = qp.peer.filter(|_| qp.is_reliable() && qp.state().receives()) {
