@@ -143,12 +143,13 @@ fn open_contexts() -> MutexGuard<'static, Vec<usize>> {
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Many programs end without closing anything. A card would have acknowledged what they received.
+/// Many programs end without closing anything. A card would have acknowledged what they received,
+/// and their peers would not notice.
 extern "C" fn at_exit() {
     // Another thread may be opening or closing one just now.
     if let Ok(open) = OPEN.try_lock() {
         for &context in open.iter() {
-            ContextObject::of(context as *const abi::Context).rdma.settle();
+            ContextObject::of(context as *const abi::Context).rdma.leave();
         }
     }
 }

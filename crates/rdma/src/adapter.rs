@@ -299,6 +299,7 @@ impl Adapter {
     fn forget_work(&mut self, number: u32) {
         // What the peer waits for leaves before.
         self.state.settle();
+        self.state.leave(number);
         self.state.peers.flush(&mut self.function);
         let Some(qp) = self.state.qps.get_mut(number) else { return };
         let offered = qp.sends.clear().into_iter().flat_map(|work| work.offered).collect();
@@ -627,8 +628,17 @@ impl Adapter {
     }
 
     /// Sends the acknowledgements that peers wait for.
-    pub fn settle(&mut self) {
+    fn settle(&mut self) {
         self.state.settle();
+        self.flush();
+    }
+
+    /// Tells all peers that their queue pairs here end in order, for the end of a program.
+    pub fn leave(&mut self) {
+        self.state.settle();
+        for number in self.state.qps.numbers() {
+            self.state.leave(number);
+        }
         self.flush();
     }
 
@@ -640,6 +650,6 @@ impl Adapter {
 
 impl Drop for Adapter {
     fn drop(&mut self) {
-        self.settle();
+        self.leave();
     }
 }

@@ -43,9 +43,7 @@ impl State {
             }
             Opcode::Datagram => self.on_datagram(from, &head, body),
             Opcode::Resolve => self.todo.push_back(Todo::Resolve(from, head)),
-            Opcode::Ack | Opcode::Nak | Opcode::Resolved | Opcode::Fatal | Opcode::Probe => {
-                self.on_answer(from, &head, body);
-            }
+            _ => self.on_answer(from, &head, body),
         }
     }
 
@@ -340,6 +338,10 @@ impl State {
                 answer.flags = flag::ACKS;
                 (answer.psn, answer.acked, answer.extra) = (qp.expected, qp.delivered, 1);
                 self.peers.answer(from, answer, Vec::new());
+            }
+            (Opcode::Leave, _) => {
+                let Some(qp) = self.qps.get_mut(number) else { return };
+                qp.peer_left = true;
             }
             (Opcode::Nak, Some(syndrome)) => self.on_refusal(number, head, syndrome),
             (Opcode::Resolved, syndrome) => self.on_resolved(number, head, syndrome, body),

@@ -67,11 +67,10 @@ impl Context {
         guard
     }
 
-    /// Sends the acknowledgements that peers wait for, unless another thread uses the adapter. For
-    /// the end of a program.
-    pub fn settle(&self) {
+    /// Tells all peers that the program ends, unless another thread uses the adapter.
+    pub fn leave(&self) {
         if let Ok(mut adapter) = self.shared.adapter.try_lock() {
-            adapter.settle();
+            adapter.leave();
         }
     }
 

@@ -24,13 +24,26 @@ pub(crate) enum Opcode {
     Fatal,
     /// Asks for an [`Opcode::Ack`].
     Probe,
+    /// The sender's queue pair ends in order; nothing is wrong.
+    Leave,
 }
 
 impl Opcode {
     fn parse(byte: u8) -> Option<Opcode> {
         use Opcode::*;
-        let all =
-            [Send, Offer, WriteImmediate, Datagram, Ack, Nak, Resolve, Resolved, Fatal, Probe];
+        let all = [
+            Send,
+            Offer,
+            WriteImmediate,
+            Datagram,
+            Ack,
+            Nak,
+            Resolve,
+            Resolved,
+            Fatal,
+            Probe,
+            Leave,
+        ];
         all.into_iter().find(|&opcode| opcode as u8 == byte)
     }
 }
@@ -188,7 +201,7 @@ mod tests {
         let mut bytes = head.emit();
         bytes[0] = 0;
         assert_eq!(Head::parse(&bytes), None);
-        bytes[0] = 11;
+        bytes[0] = 12;
         assert_eq!(Head::parse(&bytes), None);
     }
 }

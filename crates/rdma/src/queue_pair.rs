@@ -259,6 +259,8 @@ pub(crate) struct QueuePair {
     pub(crate) draining: bool,
     /// Messages that UC dropped behind arrivals that are not complete.
     pub(crate) dropped: u32,
+    /// The peer's queue pair has ended in order.
+    pub(crate) peer_left: bool,
     /// The peer was heard since the last tick.
     pub(crate) heard: bool,
     /// Registrations of offers to peers that must outlive their requests.
@@ -292,6 +294,7 @@ impl QueuePair {
             writing: false,
             draining: false,
             dropped: 0,
+            peer_left: false,
             heard: true,
             leftovers: Vec::new(),
         }
@@ -315,6 +318,7 @@ impl QueuePair {
         (self.owed, self.rnr_naks) = (0, 0);
         (self.refused, self.established, self.stopped) = (None, false, false);
         (self.writing, self.draining, self.heard) = (false, false, true);
+        self.peer_left = false;
         self.sends.fetching = 0;
     }
 

@@ -177,6 +177,16 @@ impl State {
         self.peers.answer(peer, head, Vec::new());
     }
 
+    /// Tells the peer of a queue pair that it ends in order. The peer then keeps its receives, as
+    /// it would with a card.
+    pub(crate) fn leave(&mut self, number: u32) {
+        let Some(qp) = self.qps.get_mut(number) else { return };
+        if let Some(peer) = qp.peer.filter(|_| qp.is_reliable() && qp.state().receives()) {
+            let head = Head::new(crate::head::Opcode::Leave, qp.attributes.peer, number);
+            self.peers.answer(peer, head, Vec::new());
+        }
+    }
+
     /// Sends the acknowledgements that are owed. Returns how many.
     pub(crate) fn settle(&mut self) -> usize {
         let owing = std::mem::take(&mut self.owing);
@@ -331,7 +341,7 @@ impl State {
                     qp.sends.acknowledge(next);
                 }
                 self.retire(number);
-            } else if qp.is_reliable() {
+            } else if qp.is_reliable() && !qp.peer_left {
                 self.fail(number);
             }
         }
