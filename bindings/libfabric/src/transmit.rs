@@ -99,8 +99,8 @@ impl State {
     }
 
     /// Makes progress until the first message for a peer has left, for a limited time.
-    // The message counts as sent, and the program may make no progress for long: ranks of Open MPI 5
-    // that are spawned together wait in PMIx_Connect. Setting up a link needs progress.
+    // The message counts as sent, and the program may make no progress for long: ranks of Open MPI
+    // 5 that are spawned together wait in PMIx_Connect. Setting up a link needs progress.
     #[cold]
     fn set_up_link(&mut self, peer: Peer) {
         let started = Instant::now();

@@ -353,8 +353,8 @@ impl FrameIo for UdpIo {
 
     #[inline]
     fn room(&mut self) -> Option<&mut [u8]> {
-        // Frames beyond a full datagram would begin a short one. Once the kernel has taken the whole
-        // batch, the batch has room again.
+        // Frames beyond a full datagram would begin a short one. Once the kernel has taken the
+        // whole batch, the batch has room again.
         let is_full = !self.batch.has_room() || self.batch.end() > self.full_bytes;
         if is_full && !self.send_batch() {
             return None;

@@ -479,7 +479,8 @@ fn a_frame_that_never_arrives_ends_the_link() {
 }
 
 /// A long frame that does not arrive goes in parts of half the length after six transmissions, and
-/// of a third of it after eight. Progress begins the count anew: the next long frame goes six times.
+/// of a third of it after eight. Progress begins the count anew: the next long frame goes six
+/// times.
 #[test]
 fn long_frames_go_in_parts() {
     let mut bench = Bench::new(Config { coalesce: false, ..Config::new(1500) });

@@ -200,8 +200,8 @@ mod tests {
         assert!(!it.take_due() && !it.is_due());
     }
 
-    /// The patience counts from the first Open, and ends exactly. It outlives a change of the token,
-    /// as the count of repetitions does.
+    /// The patience counts from the first Open, and ends exactly. It outlives a change of the
+    /// token, as the count of repetitions does.
     #[test]
     fn patience_begins_with_the_first_open() {
         let mut it = Opening::new(1, 1);

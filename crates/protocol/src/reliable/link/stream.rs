@@ -154,7 +154,8 @@ impl SendStream {
                     self.stopped = true;
                     break;
                 }
-                // A record waits for the next frame, unless much of it fits here or it is cut anyway.
+                // A record waits for the next frame, unless much of it fits here or it is cut
+                // anyway.
                 let is_short = left < WORTH_BEGINNING_BYTES && bytes <= room;
                 if bytes > left && is_short && piece.length > 0 {
                     break;
