@@ -1246,3 +1246,17 @@ fn sections_are_begun_in_64_bytes() {
         assert_eq!(bench.sent().len(), frames, "{record_bytes} bytes");
     }
 }
+
+/// The end of a link is told once, also if a gate that the peer listened to changes afterwards.
+#[test]
+fn an_end_is_told_once() {
+    let mut bench = Bench::new(Config::new(1500));
+    let mut up = bench.up();
+    let ask = News::Ask { queue_pair: 7 }.emit();
+    bench.data(&mut up, &section(SectionKind::News, 0, &ask));
+    assert_eq!(bench.sent().len(), 1);
+    bench.hand(up.header(FrameKind::Close), &[1]);
+    assert_eq!(ended(&mut bench, &up), Some(DownReason::Closed));
+    bench.endpoint.set_gate(7, GateState::Open);
+    assert_eq!((bench.event(), bench.sent().len()), (None, 0));
+}
