@@ -366,6 +366,7 @@ fn early_frames_are_reported_by_their_bits() {
     frame(&mut bench, &up, 4);
     let again = bench.sent_one();
     assert_eq!((again.header.kind, again.header.flags), (FrameKind::Acknowledge, 0));
+    assert_eq!(received(&again), [2, 0, 0, 0], "the second repetition is told");
     let counters = bench.counters();
     assert_eq!((counters.frames_in_order, counters.frames_repeated), (11, 2));
     up.sequence = FIRST.wrapping_add(11);
@@ -1086,8 +1087,8 @@ fn round_trips_are_measured_of_frames_sent_once() {
     assert_eq!(timeout(&mut bench, &up), 29_000, "which transmission arrived is unknown");
 }
 
-/// A frame that was sent twice and is acknowledged sooner than a round trip after that was not lost.
-/// It says nothing about frames that went before its second transmission.
+/// A frame that was sent twice and is acknowledged sooner than a round trip after that was not
+/// lost. It says nothing about frames that went before its second transmission.
 #[test]
 fn an_early_acknowledgement_is_of_the_first_transmission() {
     for (later_ns, is_lost) in [(9_999, false), (10_000, true)] {

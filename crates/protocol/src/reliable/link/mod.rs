@@ -403,7 +403,11 @@ impl Link {
                 self.sender.arm_timeout(now_ns);
                 return None;
             }
-            frame.clear();
+            // A section without data behind it: the frame that was begun gives way to this one.
+            if frame.length() > FRAME_OVERHEAD_BYTES {
+                self.receiver.unwrite();
+                frame.clear();
+            }
             is_whole = self.receiver.write(&mut frame, 0);
             counters.acknowledgements_sent += 1;
             counters.loses_sent += self.receiver.acknowledge.lose as u64;

@@ -22,6 +22,8 @@ pub(crate) struct Receiver {
     /// Frames that came again, and the number that the peer was told last.
     repetitions: u32,
     repetitions_told: u32,
+    /// What it was told before the last [`write`](Self::write).
+    told_before: u32,
     /// The gap that was reported last, by the number then expected.
     lose_reported: Option<u32>,
 }
@@ -46,6 +48,7 @@ impl Receiver {
             acknowledge: Acknowledge::new(config.acknowledge_every, config.acknowledge_delay_ns),
             repetitions: 0,
             repetitions_told: 0,
+            told_before: 0,
             lose_reported: None,
         }
     }
@@ -152,8 +155,13 @@ impl Receiver {
         let (fixed, rest) = bytes.split_at_mut(RECEIVED_FIXED_BYTES);
         fixed.copy_from_slice(&self.repetitions.to_le_bytes());
         rest.copy_from_slice(&bitmap[..length]);
-        self.repetitions_told = self.repetitions;
+        self.told_before = core::mem::replace(&mut self.repetitions_told, self.repetitions);
         true
+    }
+
+    /// The frame that [`write`](Self::write) wrote into does not go.
+    pub fn unwrite(&mut self) {
+        self.repetitions_told = self.told_before;
     }
 
     /// The acknowledgement goes. `is_whole`: with the selective acknowledgement. Returns whether a
