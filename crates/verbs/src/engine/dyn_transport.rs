@@ -46,7 +46,7 @@ pub trait DynTransport: Transport {
         queue: u32,
         inbox: &mut dyn Inbox,
     ) -> Option<Taken<'a>>;
-    /// Posts a [short message](Message::short), if it can leave at once. `false`: nothing has
+    /// Posts a short message (`Message::short`), if it can leave at once. `false`: nothing has
     /// changed. All arguments travel in words of the call, so the descriptor is never in memory:
     /// its stores would wait behind those of the last packet, whose line another core holds.
     fn send_short(
@@ -73,7 +73,7 @@ pub trait DynTransport: Transport {
         sends: &mut [Message<'_>],
         posted: &mut usize,
     ) -> Result<()>;
-    /// The same for a [short put](Put::short).
+    /// The same for a short put (`Put::short`).
     fn put_short(
         &mut self,
         core: &mut Core,
