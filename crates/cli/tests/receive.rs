@@ -244,7 +244,13 @@ fn two_copies_at_a_time_both_succeed() {
                 break;
             }
             // The second sender came too late: use more data.
-            let late = ["takes no more", "no answer", "nobody listens", "is it running"];
+            let late = [
+                "takes no more",
+                "no answer",
+                "no process answered",
+                "nobody listens",
+                "is it running",
+            ];
             assert!(late.iter().any(|why| failed.stderr.contains(why)), "{}", failed.stderr);
             fs::remove_dir_all(&into).expect("ours");
             mib *= 2;
