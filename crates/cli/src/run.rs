@@ -72,20 +72,23 @@ fn library_folder(own: &Path) -> Result<PathBuf> {
     if installed.join(LIBRARY).exists() {
         return installed.canonicalize().context("finding the installed library");
     }
-    let built = bin.join("libibverbs.so");
-    if !built.exists() {
+    // `cargo build` puts it beside the command, and `cargo test` into `deps`.
+    let built = ["libibverbs.so", "deps/libibverbs.so"];
+    let Some(built) = built.into_iter().find(|built| bin.join(built).exists()) else {
         return Err(anyhow!(
             "{LIBRARY} is neither in {} nor in {}: install it by `make install`, or build it by `cargo build -p bellwire-verbs`",
             installed.display(),
             bin.display(),
         ));
-    }
+    };
     // cargo gives a library no version in its name, and programs look for one.
     let folder = bin.join("verbs");
-    let link = folder.join(LIBRARY);
-    if std::fs::read_link(&link).ok().as_deref() != Some(Path::new("../libibverbs.so")) {
+    let (link, target) = (folder.join(LIBRARY), Path::new("..").join(built));
+    if std::fs::read_link(&link).ok().as_deref() != Some(target.as_path()) {
+        // Or there is none.
+        let _ = std::fs::remove_file(&link);
         std::fs::create_dir_all(&folder)
-            .and_then(|()| symlink("../libibverbs.so", &link))
+            .and_then(|()| symlink(&target, &link))
             .with_context(|| format!("cannot make {}", link.display()))?;
     }
     Ok(folder)
