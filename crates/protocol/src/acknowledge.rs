@@ -242,8 +242,8 @@ mod tests {
         alone_ns
     }
 
-    /// After eight turns the acknowledgement rides on responses that take microseconds, without one
-    /// frame of its own, also if a response takes twice as long as those before it.
+    /// After eight turns the acknowledgement rides on responses that take microseconds. It has no
+    /// frame of its own, even if a response takes twice as long as those before it.
     #[test]
     fn a_response_in_time_carries_the_acknowledgement() {
         for answer_ns in [100, 900, 3_000, 9_000, 20_000] {

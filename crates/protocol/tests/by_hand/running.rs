@@ -198,8 +198,8 @@ fn a_breach_of_the_protocol_ends_the_link() {
     }
 }
 
-/// The user's verdict that the peer broke a rule ends the link, too, whether the packet is offered
-/// in its frame, with the rest of it, or again later.
+/// The user's verdict that the peer broke a rule ends the link, too. It may fall when the packet is
+/// offered in its frame, with the rest of it, or again later.
 #[test]
 fn the_users_verdict_ends_the_link() {
     let whole = record(&[7; 40]);
@@ -1060,8 +1060,8 @@ fn the_rest_of_an_acknowledgement_goes_first() {
     assert_eq!(kinds, [data, acknowledge, data, acknowledge]);
 }
 
-/// The timeout follows the round trip of the newest frame that is acknowledged and was sent once,
-/// without the time for which the peer held the acknowledgement back.
+/// The timeout follows the round trip of the newest frame that is acknowledged and was sent once.
+/// The time for which the peer held the acknowledgement back does not count.
 #[test]
 fn round_trips_are_measured_of_frames_sent_once() {
     let mut bench = Bench::new(Config { timeout_ns: [1, 1 << 40], coalesce: false, ..fixed() });

@@ -91,8 +91,8 @@ pub fn each_kind_of_data_frame_is_handled() {
     }
 }
 
-/// Of the frames ahead of the expected one, the last of the window is kept, and the one behind it
-/// is dropped, as is any further one.
+/// A frame ahead of the expected one is kept if it is the last of the window. The one behind it is
+/// dropped, as is any further one.
 #[test]
 pub fn frames_beyond_the_window_are_dropped() {
     const WINDOW: u16 = 8;

@@ -96,8 +96,8 @@ fn host_memory_and_back() {
     assert_eq!(receive(&mut receiver).0, (1..=9).collect::<Vec<_>>());
 }
 
-/// A host chunk that was read is the sender's again: without any credit in the pool the lane
-/// carries many times what the host chunks hold, and is full at the same length each time.
+/// A host chunk that was read is the sender's again. Without any credit in the pool the lane
+/// carries many times what the host chunks hold. It is full at the same length each time.
 // shows: D-16, D-19
 #[test]
 fn host_chunks_come_back() {

@@ -508,7 +508,8 @@ mod tests {
     }
 
     /// A place where the peer appears gets no more bytes than came from it, and one frame of data
-    /// at a time, until a frame that went there alone has arrived. A known path stays as it is.
+    /// at a time. That ends when a frame that went there alone has arrived. A known path stays as
+    /// it is.
     #[test]
     fn a_new_place_gets_what_it_gave() {
         let mut it = paths(2);
