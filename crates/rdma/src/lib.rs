@@ -13,8 +13,8 @@
 //!   fetches it into the parts of a receive.
 //! - **Writes, reads and atomics** are puts, gets and atomics of `bellwire`. At its first use of an
 //!   rkey, a queue pair asks the owner. The owner checks domain and access flags, and answers with
-//! the device's own 64-bit key. The device checks that key, the bounds and the right of each
-//! access.
+//!   the device's own 64-bit key. The device checks that key, the bounds and the right of each
+//!   access.
 //!
 //! # When a request completes
 //! A request completes when its message is in the receive of the peer, as the peer's
