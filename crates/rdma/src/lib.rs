@@ -1,7 +1,8 @@
 //! Queue pairs of the InfiniBand specification: RC, UC and UD, with completion queues, protection
 //! domains, memory regions and windows, by 24-bit queue pair numbers and 32-bit keys.
 //!
-//! This crate uses only the public API of `bellwire`. Bindings whose programs know verbs share it.
+//! This crate uses the API of `bellwire`, and copies through the views of `bellwire-ring`. Bindings
+//! whose programs know verbs share it.
 //! Names are those of the specification where `bellwire` has no word of its own.
 //!
 //! # How a message travels
