@@ -6,7 +6,12 @@ use super::workout::Workout;
 use crate::conformance::Node;
 use crate::conformance::child::{DEVICE, told};
 use crate::conformance::patience::limit;
+use crate::conformance::Patience;
 use bellwire::{Address, Device, DeviceOptions, Wait};
+use rustix::event::{PollFd, PollFlags, Timespec};
+use std::os::fd::BorrowedFd;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
 
 /// The subject's node number. It is below the survivor's, so that its attempts to connect take
 /// precedence.
@@ -26,6 +31,17 @@ pub fn open(number: u32) -> Node {
 /// The address of a node's listener or queue pair.
 pub fn at(node: u32, queue_pair: u32) -> Address {
     Address::new(node, 0, queue_pair)
+}
+
+/// Where the subject listens as soon as it has read the survivor's request.
+pub fn crossed() -> SocketAddr {
+    SocketAddr::from_abstract_name(format!("{} crossed", told(DEVICE))).expect("a short name")
+}
+
+/// Whether one of the descriptors of a function has something to read.
+fn is_readable(of_function: BorrowedFd<'_>) -> bool {
+    let mut polled = [PollFd::from_borrowed_fd(of_function, PollFlags::IN)];
+    rustix::event::poll(&mut polled, Some(&Timespec::default())).expect("poll") > 0
 }
 
 /// The subject's main function.
@@ -48,7 +64,22 @@ pub fn play(scenario: Scenario) {
         Scenario::Crossing => Some(at(SURVIVOR_NODE, pair.number)),
     };
     let connected = to.is_none();
+    let mut has_crossed = None;
     let mut workout = Workout::new(node, to, || false);
+    if scenario == Scenario::Crossing {
+        // Our request and the survivor's cross: it reads ours only after we have read its own.
+        workout.after_first_post(|node| {
+            let mut patience = Patience::new();
+            while !is_readable(node.function.wait_fd()) {
+                patience.spend(|| "the survivor asks for no link".to_owned());
+            }
+            while is_readable(node.function.wait_fd()) {
+                node.function.progress().expect("progress");
+                patience.spend(|| "the survivor's request stays unread".to_owned());
+            }
+            has_crossed = UnixListener::bind_addr(&crossed()).ok();
+        });
+    }
     workout.run(true).expect("the survivor survives");
     if connected && scenario == Scenario::Initiator {
         workout.node.function.disconnect(pair).expect("connected");

@@ -9,11 +9,12 @@ use crate::conformance::child::{DEVICE, Process, ROLE, is_stopped, told};
 use crate::conformance::{Fixture, Named, Patience};
 use bellwire::{Address, Error, Wait};
 use std::cell::RefCell;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Whether the subject reached the passage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -127,12 +128,11 @@ fn meet(scenario: Scenario, passage: Option<&Passage>) -> bool {
     };
     let mut workout = Workout::new(node, to, || child.ended());
     if scenario == Scenario::Crossing {
-        // We ask for a link, and then read nothing until our request and the subject's have
-        // crossed.
-        workout.after_first_post(|| {
-            let since = Instant::now();
-            while since.elapsed() < Duration::from_millis(150) && !child.has_crashed() {
-                std::thread::sleep(Duration::from_millis(1));
+        // We ask for a link, and then read nothing until the subject has read our request.
+        workout.after_first_post(|_| {
+            let mut patience = Patience::new();
+            while UnixStream::connect_addr(&subject::crossed()).is_err() && !child.has_crashed() {
+                patience.spend(|| "the subject does not read our request".to_owned());
             }
         });
     }

@@ -29,7 +29,7 @@ pub struct Workout<'g> {
     open: u64,
     /// Messages received so far.
     heard: u64,
-    after_first_post: Option<Box<dyn FnOnce() + 'g>>,
+    after_first_post: Option<Box<dyn FnOnce(&mut Node) + 'g>>,
     regions: [MemoryRegion; 2],
 }
 
@@ -42,7 +42,7 @@ impl<'g> Workout<'g> {
     }
 
     /// Runs something once, after the first post and before any poll.
-    pub fn after_first_post(&mut self, something: impl FnOnce() + 'g) {
+    pub fn after_first_post(&mut self, something: impl FnOnce(&mut Node) + 'g) {
         self.after_first_post = Some(Box::new(something));
     }
 
@@ -68,7 +68,7 @@ impl<'g> Workout<'g> {
         self.receive(48);
         self.send(keys)?;
         if let Some(something) = self.after_first_post.take() {
-            something();
+            something(&mut self.node);
         }
         let mut theirs = None;
         while theirs.is_none() || self.open > 0 {
