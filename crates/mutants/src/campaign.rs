@@ -30,8 +30,8 @@ pub struct Campaign {
 
 impl Campaign {
     /// Runs every mutant of `packages` in the shard that the ledger does not know: first against
-    /// the tests of its package, then, if they miss it, against conformance. Constants come last,
-    /// each with a build of its own, and only against the tests of the package.
+    /// the tests of its package, then, if they miss it, against conformance. What needs a build of
+    /// its own comes last, and runs only against the tests of the package.
     ///
     /// # Errors
     /// Listing or building fails, a test program cannot be run, or the ledger not be written.
@@ -54,8 +54,8 @@ impl Campaign {
             index += 1;
             (index - 1) % n == k - 1 && !ledgers[&it.package].verdicts.contains_key(&it.key)
         });
-        let (constants, mut mutants): (Vec<_>, Vec<_>) =
-            mutants.into_iter().partition(Mutant::is_constant);
+        let (alone, mut mutants): (Vec<_>, Vec<_>) =
+            mutants.into_iter().partition(Mutant::is_alone);
         let ledgers = Mutex::new(ledgers);
         for (selected, is_last) in [(packages, false), (&[CONFORMANCE.to_owned()], true)] {
             if mutants.is_empty() {
@@ -69,14 +69,9 @@ impl Campaign {
         let mut ledgers = ledgers.into_inner().expect("no panic");
         for package in packages {
             let theirs: Vec<&Mutant> =
-                constants.iter().filter(|mutant| mutant.package == *package).collect();
+                alone.iter().filter(|mutant| mutant.package == *package).collect();
             let ledger = ledgers.get_mut(package).expect("opened");
-            judge_constants(
-                top,
-                &theirs,
-                &selection(std::slice::from_ref(package), features),
-                ledger,
-            )?;
+            judge_alone(top, &theirs, &selection(std::slice::from_ref(package), features), ledger)?;
         }
         ledgers.values_mut().try_for_each(|ledger| ledger.tidy(|_| true))
     }
@@ -212,15 +207,14 @@ fn selection(packages: &[String], features: &str) -> Vec<String> {
     selection
 }
 
-/// Builds each mutant of a constant alone, runs all tests that `selection` has, and enters the
-/// verdicts. A test that fails without a mutant catches none.
-fn judge_constants(
+/// Builds each mutant alone, runs all tests that `selection` has, and enters the verdicts. A test that fails without a mutant catches none.
+fn judge_alone(
     top: &Path,
-    constants: &[&Mutant],
+    mutants: &[&Mutant],
     selection: &[String],
     ledger: &mut Ledger,
 ) -> Result<()> {
-    if constants.is_empty() {
+    if mutants.is_empty() {
         return Ok(());
     }
     let folder = top.join("target/mutants");
@@ -239,8 +233,8 @@ fn judge_constants(
     for test in &unsound {
         eprintln!("left out: {test} does not pass here");
     }
-    let bar = progress(constants.len(), "constants")?;
-    for mutant in constants {
+    let bar = progress(mutants.len(), "built alone")?;
+    for mutant in mutants {
         tree.put_alone(top, mutant)?;
         let verdict = match tree.build_alone(selection, &target)? {
             Alone::Asserted => Verdict::Caught("an assertion of the compiler".to_owned()),
@@ -293,7 +287,7 @@ pub fn sample(top: &Path, count: usize, day: u64, features: &str) -> Result<bool
         "the ledger of {package} knows {known} of {all} mutants; run `make mutants`"
     );
     let by_own = |verdict: &Verdict| matches!(verdict, Verdict::Caught(by) if by.starts_with(&own));
-    listed.retain(|it| !it.is_constant() && ledger.verdicts.get(&it.key).is_some_and(by_own));
+    listed.retain(|it| !it.is_alone() && ledger.verdicts.get(&it.key).is_some_and(by_own));
     listed.sort_by_cached_key(|it| {
         let mut hasher = SipHasher13::new_with_keys(day, 0);
         hasher.write(it.key.as_bytes());
@@ -384,7 +378,7 @@ fn in_parallel<T: Sync>(
 mod tests {
     use super::*;
     use crate::list::Genre;
-    use crate::list::made::{constant, mutant};
+    use crate::list::made::{constant, mutant, opaque};
     use std::fs;
     use std::process::Command;
 
@@ -399,9 +393,11 @@ pub const PRODUCT: u32 = 2 * 3;
 pub const QUOTIENT: u32 = 6 / 1;
 const _: () = assert!(5 % 3 == 2);
 pub const NONE: u32 = 8 >> 1;
+pub fn few() -> impl Iterator<Item = u32> { 0..3 }
 #[test] fn adds() { assert_eq!(add(2, one()), 3); large(7); bare(); }
 #[test] fn forgets() { assert!(add(2, 1) > 0); }
 #[test] fn multiplies() { assert_eq!(PRODUCT, 6); }
+#[test] fn counts() { assert_eq!(few().count(), 3); }
 #[test] fn fails_always() { panic!(); }
 ";
 
@@ -439,25 +435,27 @@ pub const NONE: u32 = 8 >> 1;
         let ledger = Ledger::open(&ledger_path(&top, "fixture")).expect("a ledger");
         let ledgers = Mutex::new(BTreeMap::from([("fixture".to_owned(), ledger)]));
         campaign.expect("a build").judge_all(&ledgers, true).expect("a run");
-        let constants = [
+        let alone = [
             constant(file, SOURCE, ("*", 0), "/"),
             constant(file, SOURCE, ("/", 0), "*"),
             constant(file, SOURCE, ("%", 0), "/"),
             constant(file, SOURCE, (">>", 0), "- 9 -"),
+            opaque(file, SOURCE, ("0..3", 0), "::std::iter::empty()"),
         ];
-        let constants: Vec<&Mutant> = constants.iter().collect();
+        let alone: Vec<&Mutant> = alone.iter().collect();
         let selection = selection(&["fixture".to_owned()], "");
         let mut ledger = Ledger::open(&ledger_path(&top, "fixture")).expect("a ledger");
-        judge_constants(&top, &constants, &selection, &mut ledger).expect("a run");
-        let of_constants: Vec<Verdict> =
-            constants.iter().map(|it| ledger.verdicts[&it.key].clone()).collect();
+        judge_alone(&top, &alone, &selection, &mut ledger).expect("a run");
+        let verdicts: Vec<Verdict> =
+            alone.iter().map(|it| ledger.verdicts[&it.key].clone()).collect();
         assert_eq!(
-            of_constants,
+            verdicts,
             [
                 Verdict::Caught("fixture/fixture multiplies".to_owned()),
                 Verdict::Missed,
                 Verdict::Caught("an assertion of the compiler".to_owned()),
                 Verdict::Unviable,
+                Verdict::Caught("fixture/fixture counts".to_owned()),
             ]
         );
         let verdicts: Vec<Verdict> = keys.iter().map(|key| ledger.verdicts[key].clone()).collect();

@@ -23,7 +23,7 @@ pub struct Mutant {
     pub replacement: String,
     pub genre: Genre,
     /// The function that it is in; none for a constant.
-    function: Option<serde_json::Value>,
+    function: Option<Function>,
     /// Its name in the ledger: `name` without a position, which any edit of the file would change,
     /// but with a number if the function has several of this name.
     #[serde(skip)]
@@ -31,10 +31,20 @@ pub struct Mutant {
 }
 
 impl Mutant {
-    /// Whether it changes a constant. No switch works there, because the compiler computes it.
-    pub fn is_constant(&self) -> bool {
-        self.function.is_none()
+    /// Whether it needs a build of its own. No switch works in a constant, because the compiler
+    /// computes it, nor beside a body whose type only that body says.
+    pub fn is_alone(&self) -> bool {
+        self.function
+            .as_ref()
+            .is_none_or(|it| self.genre == Genre::FnValue && it.return_type.contains("impl "))
     }
+}
+
+/// A function with a mutant.
+#[derive(Clone, Debug, Deserialize)]
+struct Function {
+    /// With its arrow; empty if it returns nothing.
+    return_type: String,
 }
 
 /// The kinds of change that cargo-mutants makes.
@@ -115,7 +125,7 @@ fn parse(json: &[u8]) -> Result<Vec<Mutant>> {
 pub mod made {
     //! Mutants as cargo-mutants would list them, for tests.
 
-    use super::{Genre, Mutant, parse};
+    use super::{Function, Genre, Mutant, parse};
 
     /// A mutant of `file` that replaces the `nth` place (from 0) of `what` in `source`.
     pub fn mutant(
@@ -143,9 +153,15 @@ pub mod made {
             "span": span,
             "replacement": replacement,
             "genre": format!("{genre:?}"),
-            "function": "the innermost",
+            "function": { "return_type": "" },
         }]);
         parse(listed.to_string().as_bytes()).expect("a list").remove(0)
+    }
+
+    /// The body of a function that returns `impl Trait`.
+    pub fn opaque(file: &str, source: &str, what: (&str, usize), replacement: &str) -> Mutant {
+        let it = mutant(file, source, what, replacement, Genre::FnValue);
+        Mutant { function: Some(Function { return_type: "-> impl Trait".to_owned() }), ..it }
     }
 
     /// The same, outside of any function.

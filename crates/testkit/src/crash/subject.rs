@@ -4,9 +4,9 @@
 use super::Scenario;
 use super::workout::Workout;
 use crate::conformance::Node;
+use crate::conformance::Patience;
 use crate::conformance::child::{DEVICE, told};
 use crate::conformance::patience::limit;
-use crate::conformance::Patience;
 use bellwire::{Address, Device, DeviceOptions, Wait};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use std::os::fd::BorrowedFd;
