@@ -20,6 +20,9 @@ pub struct Switched {
     /// For what the compiler says of mutants: first the places of single ones, then the
     /// expressions around them, inner ones first.
     pub places: Vec<Place>,
+    /// Each match with mutants of its arms. They are guarded all at once, so that only those of a
+    /// match with another arm for the rest compile.
+    pub matches: Vec<Place>,
     /// Mutants for which there is no place, such as `||` in a chain of `let`.
     pub unplaced: Vec<u32>,
 }
@@ -39,11 +42,17 @@ pub fn insert(source: &str, mutants: &[(u32, &Mutant)]) -> Result<Switched> {
     sites.visit_file(&syn::parse_file(source).context("a source file")?);
     let mut unplaced = Vec::new();
     let mut groups: HashMap<Site, Vec<Alternative>> = HashMap::new();
+    let mut matches: HashMap<Range<usize>, Vec<u32>> = HashMap::new();
     for &(id, mutant) in mutants {
         let span = mutant.span.bytes(source);
         let site = span.as_ref().and_then(|span| sites.of(mutant.genre, span));
         match (span, site) {
             (Some(span), Some(site)) => {
+                if let Some(whole) = sites.matches.get(&span.start)
+                    && mutant.genre == Genre::MatchArm
+                {
+                    matches.entry(whole.clone()).or_default().push(id);
+                }
                 groups.entry(site).or_default().push((id, span, &mutant.replacement));
             }
             _ => unplaced.push(id),
@@ -52,6 +61,16 @@ pub fn insert(source: &str, mutants: &[(u32, &Mutant)]) -> Result<Switched> {
     let mut edits = Vec::new();
     for (site, alternatives) in groups {
         site.edit(source, &alternatives, &mut edits);
+    }
+    for (whole, all) in matches {
+        let length = whole.len() as isize;
+        for (at, order, part) in [
+            (whole.start, (true, -length), Part::BeginMatch),
+            (whole.end, (false, length), Part::EndMatch),
+        ] {
+            let (text, alone) = (String::new(), Vec::new());
+            edits.push(Edit { at, order, text, alone, all: all.clone(), part });
+        }
     }
     Ok(apply(source, edits, unplaced))
 }
@@ -74,6 +93,8 @@ enum Site {
 #[derive(Default)]
 struct Sites {
     at: HashMap<(Genre, usize), Site>,
+    /// The bytes of the match that an arm is of, by where the arm begins.
+    matches: HashMap<usize, Range<usize>>,
 }
 
 impl Sites {
@@ -114,6 +135,13 @@ impl<'a> Visit<'a> for Sites {
         visit::visit_expr_struct(self, it);
     }
 
+    fn visit_expr_match(&mut self, it: &'a syn::ExprMatch) {
+        for arm in &it.arms {
+            self.matches.insert(arm.span().byte_range().start, it.span().byte_range());
+        }
+        visit::visit_expr_match(self, it);
+    }
+
     fn visit_arm(&mut self, it: &'a syn::Arm) {
         let end = it.pat.span().byte_range().end;
         self.put(Genre::MatchArm, it.span(), Site::Arm(end));
@@ -148,6 +176,8 @@ enum Part {
     Whole,
     Begin,
     End,
+    BeginMatch,
+    EndMatch,
 }
 
 impl Site {
@@ -212,6 +242,7 @@ fn apply(source: &str, mut edits: Vec<Edit>, unplaced: Vec<u32>) -> Switched {
     let mut places = Vec::new();
     let mut open = Vec::new();
     let mut around = Vec::new();
+    let mut matches = Vec::new();
     let mut done = 0;
     for edit in edits {
         text += &source[done..edit.at];
@@ -224,17 +255,18 @@ fn apply(source: &str, mut edits: Vec<Edit>, unplaced: Vec<u32>) -> Switched {
         }
         match edit.part {
             Part::Whole => around.push(Place { range: begin..text.len(), mutants: edit.all }),
-            Part::Begin => open.push(begin),
+            Part::Begin | Part::BeginMatch => open.push(begin),
             // Sites are nested, so what ends is what began last.
-            Part::End => {
+            Part::End | Part::EndMatch => {
                 let begin = open.pop().unwrap_or_default();
-                around.push(Place { range: begin..text.len(), mutants: edit.all });
+                let place = Place { range: begin..text.len(), mutants: edit.all };
+                if edit.part == Part::End { &mut around } else { &mut matches }.push(place);
             }
         }
     }
     text += &source[done..];
     places.extend(around);
-    Switched { text, places, unplaced }
+    Switched { text, places, matches, unplaced }
 }
 
 #[cfg(test)]
@@ -291,6 +323,10 @@ mod tests {
              fn g() -> S { (if mutant_switch::on(4) { S {    ..S::default() } } else \
              { S { x: 1, ..S::default() } }) }\n"
         );
+        let [of_arms] = &it.matches[..] else { panic!("one match") };
+        assert!(it.text[of_arms.range.clone()].starts_with("match a { 1 if"));
+        assert!(it.text[of_arms.range.clone()].ends_with("_ => 5 }"));
+        assert_eq!(of_arms.mutants, [2]);
     }
 
     #[test]

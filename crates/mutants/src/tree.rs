@@ -16,6 +16,8 @@ pub struct Tree {
     top: PathBuf,
     /// Where the mutants of each file stand.
     places: BTreeMap<String, Vec<Place>>,
+    /// The matches in each file whose arms are mutants.
+    matches: BTreeMap<String, Vec<Place>>,
 }
 
 /// A test program of the copy.
@@ -61,7 +63,7 @@ impl Tree {
         let switch = to.join("crates/mutant-switch");
         write(&switch.join("lib.rs"), include_bytes!("../switch/lib.rs"))?;
         write(&switch.join("Cargo.toml"), include_bytes!("../switch/Cargo.toml.in"))?;
-        Ok(Self { top: to.to_owned(), places: BTreeMap::new() })
+        Ok(Self { top: to.to_owned(), places: BTreeMap::new(), matches: BTreeMap::new() })
     }
 
     /// Puts `mutants` into the copy, from the sources at `from`, and returns those that have no
@@ -75,6 +77,7 @@ impl Tree {
             by_file.entry(&mutant.file).or_default().push((id, mutant));
         }
         self.places.clear();
+        self.matches.clear();
         let mut unplaced = Vec::new();
         for file in sources(from, from)? {
             let source = fs::read_to_string(from.join(&file)).with_context(|| file.clone())?;
@@ -85,6 +88,7 @@ impl Tree {
                         insert::insert(&source, mutants).with_context(|| file.clone())?;
                     unplaced.extend(switched.unplaced);
                     self.places.insert(file.clone(), switched.places);
+                    self.matches.insert(file.clone(), switched.matches);
                     switched.text
                 }
             };
@@ -217,8 +221,12 @@ impl Tree {
         let mut blamed = BTreeSet::new();
         let empty = Vec::new();
         let spans = message["spans"].as_array().unwrap_or(&empty);
+        // A match that does not cover all that there is: of its arms some must stay.
+        let all_places =
+            if message["code"]["code"] == "E0004" { &self.matches } else { &self.places };
         for primary in [true, false] {
             for span in spans.iter().filter(|span| span["is_primary"] == primary) {
+                let span = outside_of_macros(span);
                 let file = span["file_name"].as_str().unwrap_or_default();
                 let (Some(begin), Some(end)) =
                     (span["byte_start"].as_u64(), span["byte_end"].as_u64())
@@ -226,7 +234,7 @@ impl Tree {
                     continue;
                 };
                 let (begin, end) = (begin as usize, end as usize);
-                let places = self.places.get(file).map_or(&[][..], Vec::as_slice);
+                let places = all_places.get(file).map_or(&[][..], Vec::as_slice);
                 let inside = |place: &&Place| place.range.start <= begin && end <= place.range.end;
                 let touches = |place: &&Place| place.range.start < end && begin < place.range.end;
                 if let Some(place) = places.iter().find(inside).or(places.iter().find(touches)) {
@@ -239,6 +247,15 @@ impl Tree {
         }
         blamed
     }
+}
+
+/// Where the source has what an error of the compiler speaks of.
+fn outside_of_macros(span: &Value) -> &Value {
+    let mut span = span;
+    while span["expansion"].is_object() {
+        span = &span["expansion"]["span"];
+    }
+    span
 }
 
 /// What came of the build of a single mutant.
