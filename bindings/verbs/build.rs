@@ -29,7 +29,9 @@ fn main() {
     let mut script = String::new();
     let mut public = "";
     for node in nodes {
-        let parent = if node.contains("PRIVATE") { "" } else { public };
+        let is_of_family = |other: &str| node.split('_').next() == other.split('_').next();
+        let has_parent = !node.contains("PRIVATE") && is_of_family(public);
+        let parent = if has_parent { public } else { "" };
         writeln!(script, "{node} {{ }} {parent};").expect("a string takes all");
         if !node.contains("PRIVATE") {
             public = node;
@@ -72,7 +74,8 @@ fn main() {
     }
     text += "    \".text\",\n";
     for call in calls {
-        writeln!(text, "    {call} = sym crate::calls::{call},").expect("a string");
+        let module = if call.starts_with("rdma_") { "cm::calls" } else { "calls" };
+        writeln!(text, "    {call} = sym crate::{module}::{call},").expect("a string");
     }
     for kind in ["null", "errno", "minus", "void"] {
         writeln!(text, "    missing_{kind} = sym crate::missing::{kind},").expect("a string");

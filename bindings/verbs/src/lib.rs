@@ -15,6 +15,7 @@
 //! | `query.rs`, `event.rs` | attributes of devices and ports; asynchronous events |
 //! | `names.rs`, `fork.rs`, `sysfs.rs`, `missing.rs` | calls without an object |
 //! | `errno.rs`, `log.rs` | errors |
+//! | `cm/` | librdmacm: connections by address and port |
 //!
 //! # Pointers
 //! An entry point is an `extern "C" fn` whose parameters say what the manual page says of the
@@ -31,6 +32,7 @@ pub mod abi;
 mod ah;
 mod calls;
 mod channel;
+mod cm;
 mod context;
 mod cq;
 mod cq_ex;

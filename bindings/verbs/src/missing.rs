@@ -31,8 +31,8 @@ pub extern "C" fn errno(name: *const c_char) -> c_int {
     set(libc::EOPNOTSUPP)
 }
 
-/// Answers by -1.
-pub extern "C" fn minus(name: *const c_char) -> c_int {
+/// Answers by -1, of whatever size.
+pub extern "C" fn minus(name: *const c_char) -> isize {
     report(name);
     set(libc::EOPNOTSUPP);
     -1

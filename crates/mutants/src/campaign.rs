@@ -207,7 +207,8 @@ fn selection(packages: &[String], features: &str) -> Vec<String> {
     selection
 }
 
-/// Builds each mutant alone, runs all tests that `selection` has, and enters the verdicts. A test that fails without a mutant catches none.
+/// Builds each mutant alone, runs all tests that `selection` has, and enters the verdicts. A test
+/// that fails without a mutant catches none.
 fn judge_alone(
     top: &Path,
     mutants: &[&Mutant],

@@ -79,19 +79,29 @@ impl<T> EventQueue<T> {
     }
 
     /// Drops the events that `is_over` names.
-    pub fn remove(&self, mut is_over: impl FnMut(&T) -> bool) {
+    pub fn remove(&self, is_over: impl FnMut(&T) -> bool) {
+        // They end after the queue is free again, because their end may add others.
+        drop(self.take(is_over));
+    }
+
+    /// Takes the events that `is_wanted` names out, the oldest first.
+    pub fn take(&self, mut is_wanted: impl FnMut(&T) -> bool) -> Vec<T> {
         let mut events = self.events();
-        let before = events.len();
-        events.retain(|event| !is_over(event));
-        for _ in events.len()..before {
+        let (mut taken, mut left) = (Vec::new(), VecDeque::new());
+        for event in events.drain(..) {
+            if is_wanted(&event) { taken.push(event) } else { left.push_back(event) }
+        }
+        *events = left;
+        for _ in &taken {
             // A descriptor without a count blocks: another thread has taken it and finds nothing.
             let mut ready = [rustix::event::PollFd::new(&self.fd, rustix::event::PollFlags::IN)];
             if rustix::event::poll(&mut ready, Some(&Default::default())) != Ok(1) {
-                return;
+                break;
             }
             let mut count = [0; 8];
             let _ = rustix::io::read(self.fd.as_fd(), &mut count);
         }
+        taken
     }
 }
 
