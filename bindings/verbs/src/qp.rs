@@ -30,6 +30,8 @@ const KNOWN: u32 = 1 | 1 << 2 | 1 << 6;
 const SEND_OPS_FLAGS: u32 = 1 << 6;
 /// `IBV_QP_EX_WITH_*` that are offered: all but TSO, FLUSH and ATOMIC_WRITE.
 const OFFERED_OPS: u64 = 0x3ff;
+/// Bytes that each queue pair sends inline, whatever was asked for.
+const LEAST_INLINE: usize = 64;
 
 impl Qp {
     pub fn context(&self) -> &'static ContextObject {
@@ -62,7 +64,8 @@ fn create(pd: &Pd, attr: &mut QpInitAttr, operations: Option<u64>) -> Result<*mu
         receives: if attr.srq.is_some() { 0 } else { cap.max_recv_wr as usize },
         send_parts: (cap.max_send_sge as usize).max(1),
         receive_parts: (cap.max_recv_sge as usize).max(1),
-        inline_bytes: cap.max_inline_data as usize,
+        // As cards do: programs send a few bytes inline without having asked for room.
+        inline_bytes: (cap.max_inline_data as usize).max(LEAST_INLINE),
     };
     let options = QueuePairOptions {
         service,
@@ -77,6 +80,7 @@ fn create(pd: &Pd, attr: &mut QpInitAttr, operations: Option<u64>) -> Result<*mu
     let number = pd.context().lock().create_queue_pair(&options)?;
     (attr.cap.max_send_sge, attr.cap.max_recv_sge) =
         (capacity.send_parts as u32, capacity.receive_parts as u32);
+    attr.cap.max_inline_data = capacity.inline_bytes as u32;
     let qp = abi::Qp {
         context: pd.abi_context(),
         qp_context: attr.qp_context,

@@ -84,8 +84,21 @@ pub struct Question {
     /// The next pause.
     pub pause: Duration,
     pub until: Instant,
+    /// The answer so far is that nobody listens.
+    pub finds_nobody: bool,
     /// The request that follows.
     pub offer: Offer,
+}
+
+impl Question {
+    /// Nobody listens yet. The question is repeated for a while: many servers listen anew for each
+    /// client, and a client that is quick comes in between.
+    pub fn found_nobody(&mut self) {
+        if !self.finds_nobody {
+            self.finds_nobody = true;
+            self.until = self.until.min(Instant::now() + crate::NOBODY_LIMIT);
+        }
+    }
 }
 
 /// One end.
@@ -295,8 +308,10 @@ impl End {
                 Some(Event::TimeWaitExit)
             }
             Phase::LookingUp => {
+                let finds_nobody = self.question.as_ref().is_some_and(|it| it.finds_nobody);
                 self.hang_up(Phase::Idle);
-                Some(Event::Unreachable(libc::ETIMEDOUT))
+                let errno = if finds_nobody { libc::ECONNREFUSED } else { libc::ETIMEDOUT };
+                Some(refused_or_unreachable(errno))
             }
             _ => {
                 self.hang_up(Phase::Over);

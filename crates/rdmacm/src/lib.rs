@@ -35,6 +35,8 @@ use std::time::Duration;
 
 /// How long a look-up is repeated without an answer.
 pub const LOOK_UP_LIMIT: Duration = Duration::from_secs(5);
+/// How long a look-up is repeated while nobody listens.
+pub const NOBODY_LIMIT: Duration = Duration::from_secs(2);
 /// How long a connection may be without a request.
 pub const REQUEST_LIMIT: Duration = Duration::from_secs(5);
 /// Connections without a request that one listener keeps; the oldest ends when another comes.

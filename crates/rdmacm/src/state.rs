@@ -160,7 +160,8 @@ impl State {
         offer.port = v4(name.local_addr()?)?.port();
         offer.space = end.space;
         let until = Instant::now() + LOOK_UP_LIMIT;
-        end.question = Some(Question { nonce, to, pause: FIRST_PAUSE, until, offer });
+        let finds_nobody = false;
+        end.question = Some(Question { nonce, to, pause: FIRST_PAUSE, until, finds_nobody, offer });
         end.phase = Phase::LookingUp;
         self.ask(number);
         Ok(())
@@ -176,13 +177,18 @@ impl State {
         let now = Instant::now();
         end.deadline = Some((now + question.pause).min(question.until));
         question.pause = (question.pause * 2).min(LAST_PAUSE);
-        let event = match asked {
-            Err(error) if error.kind() != ErrorKind::WouldBlock => {
-                let errno = error.raw_os_error().unwrap_or(libc::EHOSTUNREACH);
-                end.hang_up(Phase::Idle);
-                Some(refused_or_unreachable(errno))
+        let event = match asked.as_ref().map_err(io::Error::kind) {
+            Ok(_) | Err(ErrorKind::WouldBlock) => None,
+            // The answer to the question before.
+            Err(ErrorKind::ConnectionRefused) => {
+                question.found_nobody();
+                None
             }
-            _ => None,
+            Err(_) => {
+                let errno = asked.err().and_then(|error| error.raw_os_error());
+                end.hang_up(Phase::Idle);
+                Some(refused_or_unreachable(errno.unwrap_or(libc::EHOSTUNREACH)))
+            }
         };
         self.tell(number, event);
         self.settle(number);
@@ -213,6 +219,12 @@ impl State {
                 Ok(_) => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Err(error) if end.phase == Phase::LookingUp => {
+                    if let Some(question) = &mut end.question
+                        && error.kind() == ErrorKind::ConnectionRefused
+                    {
+                        question.found_nobody();
+                        continue;
+                    }
                     let errno = error.raw_os_error().unwrap_or(libc::EHOSTUNREACH);
                     end.hang_up(Phase::Idle);
                     return self.tell(number, Some(refused_or_unreachable(errno)));
@@ -240,7 +252,7 @@ impl State {
             return;
         }
         // Who asks knows the nonce. An answer may come from another address of the same host.
-        let Some(question) = &end.question else { return };
+        let Some(question) = &mut end.question else { return };
         let is_answer = end.phase == Phase::LookingUp
             && look_up.nonce == question.nonce
             && from.port() == question.to.port();
@@ -248,9 +260,7 @@ impl State {
             return;
         }
         if look_up.kind == LookUpKind::Nobody {
-            end.hang_up(Phase::Idle);
-            let event = Event::Rejected(reason::NO_SERVICE, Vec::new());
-            return self.tell(number, Some(event));
+            return question.found_nobody();
         }
         let own = name.local_addr().and_then(v4).map_or(Ipv4Addr::UNSPECIFIED, |at| *at.ip());
         let to = SocketAddrV4::new(*question.to.ip(), look_up.port);

@@ -123,6 +123,22 @@ fn refusals_have_their_reason() {
     assert!(matches!(client.next(), Event::Rejected(reason::NO_SERVICE, _)));
 }
 
+/// A server that listens a little later than its client asks is found.
+#[test]
+fn a_late_listener_is_found() {
+    let manager = Manager::new().expect("a manager");
+    let listener = Side::new(&manager, TCP);
+    let active = Manager::new().expect("a manager");
+    let client = Side::new(&active, TCP);
+    client.end.connect(listener.at, offer(b"")).expect("bound");
+    // The first question is answered by then; if not, less is shown.
+    std::thread::sleep(Duration::from_millis(10));
+    listener.end.listen(0).expect("bound");
+    let (server, _) = listener.request();
+    server.end.accept(offer(b"")).expect("asked");
+    assert!(matches!(client.next(), Event::Reply(_)));
+}
+
 /// A port belongs to one program at a time.
 #[test]
 fn a_port_is_taken_once() {
