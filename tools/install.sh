@@ -34,7 +34,8 @@ fi
 # In a folder of its own, which `bellwire run` names: it must never stand in for the system's.
 if [ -f "$built/libibverbs.so" ]; then
     install -D -m 755 "$built/libibverbs.so" "$lib/bellwire/libibverbs.so.1"
-    echo "installed libibverbs.so.1 in $prefix/lib/bellwire: bellwire run -- ibv_devinfo"
+    ln -sf libibverbs.so.1 "$lib/bellwire/librdmacm.so.1"
+    echo "installed libibverbs.so.1 and librdmacm.so.1 in $prefix/lib/bellwire: bellwire run -- ibv_devinfo"
 fi
 if [ -f "$built/bellwire" ]; then
     install -D -m 755 "$built/bellwire" "$root$prefix/bin/bellwire"

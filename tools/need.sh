@@ -96,6 +96,7 @@ for tool in "$@"; do
             need_package "command -v ibv_rc_pingpong && command -v rping" ibverbs-utils rdmacm-utils
             need_package "command -v ib_send_lat" perftest
             need_package "test -e /usr/include/infiniband/verbs.h" libibverbs-dev
+            need_package "test -e /usr/include/rdma/rdma_cma.h" librdmacm-dev
             ;;
         ucx) need_package "command -v ucx_perftest" ucx-utils ;;
         mpi-programs) need_package "command -v NPopenmpi && command -v hpcc" netpipe-openmpi hpcc ;;

@@ -1,22 +1,24 @@
 #!/usr/bin/env bash
 # Usage: tools/test-verbs.sh [short|full]
 # Runs programs of RDMA that know nothing of Bellwire over it: the ping-pongs of ibverbs-utils,
-# perftest, and ours in C. `short` is part of `make test`, and says NOT RUN where a package cannot
+# perftest, rdmacm-utils, and ours in C. `short` is part of `make test`, and says NOT RUN where a package cannot
 # be installed. `full` runs more of them, and two network namespaces over udp as root.
 set -euo pipefail
 . "$(dirname "$0")/ran.sh"
 
 how="${1:-full}"
-packages="ibverbs-utils perftest libibverbs-dev"
+packages="ibverbs-utils rdmacm-utils perftest libibverbs-dev librdmacm-dev"
 missing() {
     if [ "$how" = short ]; then not_run "test-verbs" "$1"; fi
     printf 'error: test-verbs: %s\n' "$1" >&2
     exit 1
 }
-for tool in ibv_devinfo ibv_rc_pingpong ib_send_lat cc nm; do
+for tool in ibv_devinfo ibv_rc_pingpong ib_send_lat rping cc nm; do
     command -v $tool >/dev/null || missing "$tool was not found: apt-get install $packages"
 done
-[ -e /usr/include/infiniband/verbs.h ] || missing "no verbs.h: apt-get install $packages"
+for header in infiniband/verbs.h rdma/rdma_cma.h; do
+    [ -e /usr/include/$header ] || missing "no $header: apt-get install $packages"
+done
 [ "$(uname -m)" = x86_64 ] || missing "the library is for x86-64 only"
 
 programs="$PWD/bindings/verbs/tests/programs"
@@ -27,9 +29,10 @@ folder="$(mktemp -d)"
 trap 'rm -rf "$folder"' EXIT
 mkdir "$folder/lib"
 cp "$library" "$folder/lib/libibverbs.so.1"
+ln -s libibverbs.so.1 "$folder/lib/librdmacm.so.1"
 over() { LD_LIBRARY_PATH="$folder/lib" "$@"; }
-for program in missing statuses transfers; do
-    cc -O1 -Wall -Wno-unused-function "$programs/$program.c" -libverbs -o "$folder/$program"
+for program in missing statuses transfers connections; do
+    cc -O1 -Wall -Wno-unused-function "$programs/$program.c" -lrdmacm -libverbs -o "$folder/$program"
 done
 
 passed=0 failed=0
@@ -49,69 +52,86 @@ check() {
 limit_s=100
 limited() { timeout -k 5 "$limit_s" "$@"; }
 
-# is_listening PORT [WHERE...]: waits until a server listens on a TCP port.
+# is_listening PROTOCOL PORT [WHERE...]: waits until a server listens on a port of tcp, or has bound
+# one of udp.
 is_listening() {
-    local port hex
-    port="$1"
-    shift
-    hex="$(printf ':%04X ' "$port")"
+    local protocol="$1" hex
+    hex="$(printf ':%04X ' "$2")"
+    shift 2
     for _ in $(seq 300); do
-        "$@" cat /proc/net/tcp /proc/net/tcp6 2>/dev/null |
-            awk -v port="$hex" 'index($2 " ", port) && $4 == "0A" { found = 1 } END { exit !found }' &&
-            return
+        "$@" cat /proc/net/$protocol /proc/net/${protocol}6 2>/dev/null |
+            awk -v port="$hex" 'index($2 " ", port) && ($4 == "0A" || $4 == "07") { found = 1 }
+                END { exit !found }' && return
         sleep 0.1
     done
-    printf 'nobody listens on port %s\n' "$port" >&2
+    printf 'nobody listens on %s port %s\n' "$protocol" "$port" >&2
     return 1
 }
 port=$((20000 + $$ % 20000))
-# between PROGRAM ARGUMENT...: a server and a client of the program, in namespaces if they are set.
 server_in=() client_in=() address=127.0.0.1
-between() {
-    local server program="$1" result=0
-    shift
+# pair PROTOCOL SERVER CLIENT: a server and a client, in namespaces if they are set. They find each
+# other at a port of the protocol, which both get.
+pair() {
+    local server result=0 at option
     port=$((port + 1))
-    over limited "${server_in[@]}" "$program" -p $port "$@" >"$folder/server" 2>&1 &
+    at=$port option="-p $port"
+    # Its option of that name is the port space; its port is fixed.
+    case "$2" in udaddy*) at=7174 option="" ;; esac
+    # The words of a command are apart.
+    # shellcheck disable=SC2086
+    over limited "${server_in[@]}" $2 $option >"$folder/server" 2>&1 &
     server=$!
-    is_listening $port "${server_in[@]}" || result=1
-    over limited "${client_in[@]}" "$program" -p $port "$@" $address || result=1
+    is_listening "$1" $at "${server_in[@]}" || result=1
+    # shellcheck disable=SC2086
+    over limited "${client_in[@]}" $3 $option || result=1
+    # This server serves for ever.
+    case "$2" in cmtime*) kill $server; wait $server || true; return $result ;; esac
     wait $server || { result=1; cat "$folder/server"; }
     return $result
 }
+# between PROGRAM ARGUMENT...: one that finds its peer by a socket of its own.
+between() { pair tcp "$*" "$* $address"; }
+# connected PROGRAM ARGUMENT...: perftest, connected by librdmacm.
+connected() { pair udp "$* -R" "$* -R $address"; }
 
-# killed WHOM: of two programs that transfer for ever, one is killed, and the other one ends.
+# killed WHOM PROTOCOL SERVER CLIENT: of two programs that transfer for ever, one is killed, and the
+# other one ends.
 killed() {
     local whom="$1" server client victim other result=0
     port=$((port + 1))
     # Not by functions: the process must be the limit's only child.
-    LD_LIBRARY_PATH="$folder/lib" timeout 60 ib_send_bw -p $port -n 100000000 >"$folder/server" 2>&1 &
+    # shellcheck disable=SC2086
+    LD_LIBRARY_PATH="$folder/lib" timeout 60 $3 -p $port >"$folder/server" 2>&1 &
     server=$!
-    is_listening $port
-    LD_LIBRARY_PATH="$folder/lib" timeout 60 ib_send_bw -p $port -n 100000000 127.0.0.1 >"$folder/client" 2>&1 &
+    is_listening "$2" $port
+    # shellcheck disable=SC2086
+    LD_LIBRARY_PATH="$folder/lib" timeout 60 $4 -p $port >"$folder/client" 2>&1 &
     client=$!
     sleep 2
     if [ "$whom" = server ]; then victim=$server other=$client; else victim=$client other=$server; fi
     pkill -9 -P $victim
     wait $victim 2>/dev/null || true
     wait $other || result=$?
-    # 124 is the limit's, and 0 would mean that nothing was noticed.
+    # 124 is the limit's.
     printf 'the other one ended with %s\n' $result
-    [ $result != 0 ] && [ $result != 124 ]
+    [ $result != 124 ]
 }
 
-# The exports of the installed library, with their versions, are among ours.
+# The exports of the installed libraries, with their versions, are among ours.
 exports() {
-    local system
-    system="$(ldconfig -p | awk '/libibverbs.so.1 .*x86-64/ { print $NF; exit }')"
-    names() { nm -D --with-symbol-versions "$1" | awk '$2 == "T" { sub("@@", "@", $3); print $3 }' | sort; }
-    comm -23 <(names "$system") <(names "$folder/lib/libibverbs.so.1") >"$folder/absent"
+    local systems
+    systems="$(ldconfig -p | awk '/lib(ibverbs|rdmacm).so.1 .*x86-64/ { print $NF }')"
+    [ "$(wc -w <<<"$systems")" = 2 ] || { printf 'not two: %s\n' "$systems"; return 1; }
+    names() { nm -D --with-symbol-versions "$@" | awk '$2 == "T" { sub("@@", "@", $3); print $3 }' | sort; }
+    # shellcheck disable=SC2086
+    comm -23 <(names $systems) <(names "$folder/lib/libibverbs.so.1") >"$folder/absent"
     cat "$folder/absent"
     [ ! -s "$folder/absent" ]
 }
 # All that the installed programs want is there, also of libraries of cards that come with them.
 complete() {
     local program
-    for program in ibv_devinfo ib_send_bw ibv_srq_pingpong; do
+    for program in ibv_devinfo ib_send_bw ibv_srq_pingpong rping rstream; do
         LD_BIND_NOW=1 over limited "$(command -v $program)" --help >/dev/null 2>"$folder/absent" || true
         if grep -E 'symbol lookup error|not found|version' "$folder/absent"; then return 1; fi
     done
@@ -144,6 +164,7 @@ check "bellwire run" runs
 check "what is not offered fails and is reported once" refused
 check "statuses by their causes" over limited "$folder/statuses"
 check "transfers" over limited "$folder/transfers"
+check "connections" over limited "$folder/connections"
 for kind in rc uc ud srq; do
     check "ibv_${kind}_pingpong -c" between ibv_${kind}_pingpong -g 0 -c
     check "ibv_${kind}_pingpong -e" between ibv_${kind}_pingpong -g 0 -e
@@ -154,13 +175,34 @@ for program in ib_send_lat ib_write_lat ib_read_lat ib_atomic_lat ib_send_bw ib_
     ib_atomic_bw; do
     check "$program" between $program -n 200
 done
-check "the server is killed" killed server
-check "the client is killed" killed client
+check "rping" pair udp "rping -s -a $address -V -C 20" "rping -c -a $address -V -C 20"
+check "ucmatose" pair udp "ucmatose -c 4" "ucmatose -c 4 -s $address"
+check "udaddy" pair udp "udaddy -c 4" "udaddy -c 4 -s $address"
+check "cmtime" pair udp "cmtime -c 20" "cmtime -c 20 -s $address"
+check "rdma_client and rdma_server" pair udp rdma_server "rdma_client -s $address"
+check "rdma_xclient and rdma_xserver" pair udp rdma_xserver "rdma_xclient -s $address"
+for program in ib_send_lat ib_write_bw; do
+    check "$program -R" connected $program -n 200
+done
+for whom in server client; do
+    check "the $whom is killed" killed $whom tcp "ib_send_bw -n 100000000" \
+        "ib_send_bw -n 100000000 127.0.0.1"
+    check "the $whom of a connection is killed" killed $whom udp "rping -s -a 127.0.0.1" \
+        "rping -c -a 127.0.0.1"
+done
 
 if [ "$how" = full ]; then
     for program in ib_send_lat ib_read_lat ib_atomic_lat ib_send_bw ib_write_bw ib_read_bw ib_atomic_bw; do
         check "$program -e" between $program -n 200 -e
     done
+    for program in ib_send_lat ib_write_lat ib_read_lat ib_atomic_lat ib_send_bw ib_write_bw ib_read_bw \
+        ib_atomic_bw; do
+        check "$program -R" connected $program -n 200
+    done
+    for program in ib_send_lat ib_read_lat ib_send_bw; do
+        check "$program -R -e" connected $program -n 200 -e
+    done
+    check "ib_send_lat -R -c UD" connected ib_send_lat -n 200 -c UD
     for program in ib_send_lat ib_write_lat ib_send_bw ib_write_bw; do
         check "$program -c UC" between $program -n 200 -c UC
     done
@@ -189,7 +231,12 @@ if [ "$how" = full ]; then
         for program in ib_send_lat ib_write_lat ib_read_lat ib_atomic_lat ib_send_bw ib_write_bw \
             ib_read_bw; do
             check "$program between two namespaces" between $program -n 200
+            check "$program -R between two namespaces" connected $program -n 200
         done
+        check "rping between two namespaces" pair udp "rping -s -a $address -V -C 100" \
+            "rping -c -a $address -V -C 100"
+        check "ucmatose between two namespaces" pair udp ucmatose "ucmatose -s $address"
+        check "udaddy between two namespaces" pair udp udaddy "udaddy -s $address"
     else
         printf 'NOT RUN: test-verbs: two namespaces: they need root and ip\n'
     fi

@@ -7,9 +7,9 @@ use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
-/// Run a program that uses libibverbs over Bellwire: without a card, a kernel module or privileges.
+/// Run a program of RDMA over Bellwire: without a card, a kernel module or privileges.
 ///
-/// The program finds Bellwire's libibverbs.so.1 in place of the system's. It sees a device for each
+/// The program finds Bellwire's libibverbs.so.1 and librdmacm.so.1 in place of the system's. It sees a device for each
 /// address of this host: bellwire0, bellwire1, and so on.
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -31,8 +31,8 @@ pub struct Arguments {
     program: Vec<OsString>,
 }
 
-/// The name under which programs look for the library.
-const LIBRARY: &str = "libibverbs.so.1";
+/// The names under which programs look for the library: it is both, and loaded once.
+const NAMES: [&str; 2] = ["libibverbs.so.1", "librdmacm.so.1"];
 /// Where programs look for libraries first.
 const SEARCH_PATH: &str = "LD_LIBRARY_PATH";
 /// The device of the library.
@@ -69,27 +69,30 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
 fn library_folder(own: &Path) -> Result<PathBuf> {
     let bin = own.parent().unwrap_or(Path::new("/"));
     let installed = bin.join("../lib/bellwire");
-    if installed.join(LIBRARY).exists() {
+    if NAMES.iter().all(|name| installed.join(name).exists()) {
         return installed.canonicalize().context("finding the installed library");
     }
     // `cargo build` puts it beside the command, and `cargo test` into `deps`.
     let built = ["libibverbs.so", "deps/libibverbs.so"];
     let Some(built) = built.into_iter().find(|built| bin.join(built).exists()) else {
         return Err(anyhow!(
-            "{LIBRARY} is neither in {} nor in {}: install it by `make install`, or build it by `cargo build -p bellwire-verbs`",
+            "{} is neither in {} nor in {}: install it by `make install`, or build it by `cargo build -p bellwire-verbs`",
+            NAMES[0],
             installed.display(),
             bin.display(),
         ));
     };
     // cargo gives a library no version in its name, and programs look for one.
     let folder = bin.join("verbs");
-    let (link, target) = (folder.join(LIBRARY), Path::new("..").join(built));
-    if std::fs::read_link(&link).ok().as_deref() != Some(target.as_path()) {
-        // Or there is none.
-        let _ = std::fs::remove_file(&link);
-        std::fs::create_dir_all(&folder)
-            .and_then(|()| symlink(&target, &link))
-            .with_context(|| format!("cannot make {}", link.display()))?;
+    let target = Path::new("..").join(built);
+    for link in NAMES.map(|name| folder.join(name)) {
+        if std::fs::read_link(&link).ok().as_deref() != Some(target.as_path()) {
+            // Or there is none.
+            let _ = std::fs::remove_file(&link);
+            std::fs::create_dir_all(&folder)
+                .and_then(|()| symlink(&target, &link))
+                .with_context(|| format!("cannot make {}", link.display()))?;
+        }
     }
     Ok(folder)
 }
