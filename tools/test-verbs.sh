@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Usage: tools/test-verbs.sh [short|full]
 # Runs programs of RDMA that know nothing of Bellwire over it: the ping-pongs of ibverbs-utils,
-# perftest, rdmacm-utils, and ours in C. `short` is part of `make test`, and says NOT RUN where a package cannot
-# be installed. `full` runs more of them, and two network namespaces over udp as root.
+# perftest, rdmacm-utils, and ours in C. `short` is part of `make test`, and says NOT RUN where a
+# package cannot be installed. `full` runs more of them, and two network namespaces over udp as
+# root.
 set -euo pipefail
 . "$(dirname "$0")/ran.sh"
 
@@ -192,7 +193,8 @@ for whom in server client; do
 done
 
 if [ "$how" = full ]; then
-    for program in ib_send_lat ib_read_lat ib_atomic_lat ib_send_bw ib_write_bw ib_read_bw ib_atomic_bw; do
+    for program in ib_send_lat ib_read_lat ib_atomic_lat ib_send_bw ib_read_bw \
+        ib_atomic_bw; do
         check "$program -e" between $program -n 200 -e
     done
     for program in ib_send_lat ib_write_lat ib_read_lat ib_atomic_lat ib_send_bw ib_write_bw ib_read_bw \

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 /// Run a program of RDMA over Bellwire: without a card, a kernel module or privileges.
 ///
-/// The program finds Bellwire's libibverbs.so.1 and librdmacm.so.1 in place of the system's. It sees a device for each
-/// address of this host: bellwire0, bellwire1, and so on.
+/// The program finds Bellwire's libibverbs.so.1 and librdmacm.so.1 in place of the system's. It
+/// sees a device for each address of this host: bellwire0, bellwire1, and so on.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

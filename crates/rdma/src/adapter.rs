@@ -111,6 +111,7 @@ impl Adapter {
             owing: Vec::new(),
             held: Vec::new(),
             packets: 0,
+            marks: 0,
             last_tick: Instant::now(),
             ticks: 0,
             scratch: vec![0; packet_bytes.max(crate::initiate::DATAGRAM_BYTES as usize)].into(),
@@ -640,6 +641,18 @@ impl Adapter {
             self.state.leave(number);
         }
         self.flush();
+    }
+
+    /// Waits until peers have what was sent, for at most `limit`: what the device still holds ends
+    /// with the process.
+    pub fn finish(&mut self, limit: Duration) {
+        let begin = Instant::now();
+        self.state.marks = self.state.peers.mark(&mut self.function);
+        while self.state.marks > 0 && begin.elapsed() < limit {
+            if self.progress() == 0 {
+                std::thread::yield_now();
+            }
+        }
     }
 
     /// A descriptor that is readable when there is something to do, after [`Adapter::may_sleep`].

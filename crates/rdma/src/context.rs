@@ -18,6 +18,8 @@ const PAUSE: Duration = Duration::from_millis(1);
 const SHORT_SLEEP: Duration = Duration::from_millis(1);
 /// Longest sleep while queue pairs are connected: their peers are asked now and then.
 const LONG_SLEEP: Duration = Duration::from_millis(100);
+/// How long the end of a program waits for peers to acknowledge what it sent.
+const LINGER: Duration = Duration::from_millis(500);
 
 /// An adapter behind a lock. Dropping it ends the thread, and then the adapter.
 pub struct Context {
@@ -71,6 +73,7 @@ impl Context {
     pub fn leave(&self) {
         if let Ok(mut adapter) = self.shared.adapter.try_lock() {
             adapter.leave();
+            adapter.finish(LINGER);
         }
     }
 

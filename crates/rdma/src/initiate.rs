@@ -119,7 +119,10 @@ impl Adapter {
             return self.received(done);
         }
         match Context::parse(done.context) {
-            Context::Packet if done.status == Status::Success => {}
+            // Only marks are signaled.
+            Context::Packet if done.status == Status::Success => {
+                self.state.marks = self.state.marks.saturating_sub(1);
+            }
             // It has no mailbox yet: its program has just opened it. A probe finds out more.
             Context::Packet if done.status == Status::NoSuchQueuePair => {}
             Context::Packet => {

@@ -1,6 +1,6 @@
 //! Peers: other adapters, and the packets to them.
 
-use crate::head::Head;
+use crate::head::{Head, Opcode};
 use bellwire::{
     Address, CompletionQueue, Error, Function, FunctionAddress, Message, QueuePair,
     QueuePairOptions,
@@ -33,6 +33,9 @@ pub(crate) struct Peers {
     last: Option<(FunctionAddress, QueuePair)>,
     outbox: VecDeque<(FunctionAddress, Head, Vec<u8>)>,
 }
+
+/// A queue pair that nobody has.
+const NOBODY: u32 = 0;
 
 /// Context of a packet; if it fails, its peer is gone.
 pub(crate) const PACKET: u64 = 0;
@@ -103,6 +106,18 @@ impl Peers {
         let bytes = head.emit();
         let message = Message::gathered(&bytes, body).to(to).context(PACKET).unsignaled();
         function.post_send(pair, message).map_err(|refused| refused.error)
+    }
+
+    /// Sends each peer a packet that changes nothing, and whose completion says that it has all
+    /// that was sent before. Returns how many there will be.
+    pub(crate) fn mark(&mut self, function: &mut Function) -> usize {
+        let head = Head::new(Opcode::Leave, NOBODY, NOBODY).emit();
+        let marked = |(peer, known): (&FunctionAddress, &Peer)| {
+            let to = Address::new(peer.node, peer.function, MAILBOX);
+            let message = Message::gathered(&head, View::empty()).to(to).context(PACKET);
+            function.post_send(known.pair, message).is_ok()
+        };
+        self.known.iter().map(marked).filter(|&is_marked| is_marked).count()
     }
 
     /// Adds an answer to the outbox.

@@ -110,6 +110,8 @@ pub(crate) struct State {
     pub(crate) held: Vec<u32>,
     /// Packets that were taken.
     pub(crate) packets: usize,
+    /// Marks that peers have not acknowledged ([`crate::peers::Peers::mark`]).
+    pub(crate) marks: usize,
     pub(crate) last_tick: Instant,
     pub(crate) ticks: u32,
     /// A short message of several parts is gathered here.

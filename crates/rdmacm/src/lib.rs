@@ -21,10 +21,12 @@
 //! | `endpoint.rs` | one end: what a frame, an error or the time does to it |
 //! | `state.rs` | all ends, and what they wait for |
 //! | `manager.rs` | the thread that waits, and the calls |
+#![deny(unsafe_code)]
 
 mod endpoint;
 mod manager;
 mod message;
+#[allow(unsafe_code)]
 mod state;
 
 pub use endpoint::Event;

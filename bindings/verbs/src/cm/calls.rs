@@ -460,8 +460,8 @@ pub extern "C" fn rdma_free_devices(list: *mut *const Context) {
     unsafe { libc::free(list.cast()) };
 }
 
-/// Options change nothing that Bellwire has: a type of service, whether a port may be taken again at
-/// once, which it always may, the family, and a time that the queue pair has.
+/// Options change nothing that Bellwire has: a type of service, whether a port may be taken again
+/// at once, which it always may, the family, and a time that the queue pair has.
 pub extern "C" fn rdma_set_option(
     _: &Id,
     level: c_int,

@@ -8,7 +8,8 @@
 //! | `device.rs` | the open device of an address |
 //! | `channel.rs`, `event.rs`, `id.rs` | one object each |
 //! | `queue_pair.rs` | the states of an identifier's queue pair |
-//! | `endpoint.rs`, `addrinfo.rs` | the short ways of `rdma_create_ep(3)` and `rdma_getaddrinfo(3)` |
+//! | `endpoint.rs` | several calls at once: `rdma_create_ep(3)`, `rdma_get_request(3)` |
+//! | `addrinfo.rs` | `rdma_getaddrinfo(3)` |
 //! | `calls.rs` | the exported calls |
 
 mod abi;
