@@ -157,7 +157,8 @@ fn a_model_is_varied() {
     assert_eq!(serdes["change"], "double");
     let figure = &serdes["figures"][0];
     assert_eq!((&figure["expected"], &figure["holds"]), (&"+50".into(), &true.into()));
-    assert_eq!(figure["after"].as_f64().unwrap() - figure["before"].as_f64().unwrap(), 50.0);
+    let moved = figure["after"].as_f64().unwrap() - figure["before"].as_f64().unwrap();
+    assert!((moved - 50.0).abs() < 1e-6, "{moved}");
 }
 
 /// Operations that cannot be explained or run are wrong usage.
