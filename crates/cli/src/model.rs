@@ -74,9 +74,9 @@ Examples:
     /// Varies each parameter of a model in short runs, and shows what each moves beside what was
     /// predicted
     ///
-    /// Each parameter is doubled, halved or set otherwise. For each change the figures that it moves
-    /// are shown, with their values before and after, and with the sign or size that the model's
-    /// table of expectations predicts. A line with `!` is a prediction that is not met. The lists
+    /// Each parameter is doubled, halved or set otherwise. For each change the figures that it
+    /// moves are shown, with their values before and after. Beside them stands the sign or size
+    /// that the model's table of expectations predicts. A line with `!` is a prediction that is not met. The lists
     /// below say which parameters have an effect on one operation, and which of these the paper
     /// leaves open; `network` is of no paper and has none.
     #[command(after_help = "\

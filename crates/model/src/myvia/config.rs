@@ -413,8 +413,8 @@ impl Setup {
 /// Only serial firmware has the steps that read descriptors and translations from host memory.
 const SERIAL: &str = "with the pipeline `serial`, whose firmware alone reads host memory";
 
-/// The kernel's driver takes frames from a NIC without a processor, and such a NIC knows no rings of
-/// programs.
+/// The kernel's driver takes frames from a NIC without a processor. Such a NIC knows no program's
+/// rings.
 const HARDWARE: &str = "with the pipeline `hardware`, whose NIC has no processor";
 const KERNEL: &str = "with the queues `kernel`, whose driver takes frames from such a NIC";
 
