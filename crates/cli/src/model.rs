@@ -76,9 +76,9 @@ Examples:
     ///
     /// Each parameter is doubled, halved or set otherwise. For each change the figures that it
     /// moves are shown, with their values before and after. Beside them stands the sign or size
-    /// that the model's table of expectations predicts. A line with `!` is a prediction that is not met. The lists
-    /// below say which parameters have an effect on one operation, and which of these the paper
-    /// leaves open; `network` is of no paper and has none.
+    /// that the model's table of expectations predicts. A line with `!` is a prediction that is
+    /// not met. The lists below say which parameters have an effect on one operation, and which
+    /// of these the paper leaves open. `network` is of no paper and has no lists.
     #[command(after_help = "\
 Examples:
   bellwire model sensitivity damq-pd
