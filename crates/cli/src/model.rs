@@ -3,10 +3,11 @@
 mod explain;
 mod records;
 mod run;
+mod sensitivity;
 
-use crate::command::{Outcome, show};
+use crate::command::Outcome;
 use anyhow::{Context, Result, anyhow};
-use bellwire_model::sensitivity;
+use bellwire_model::sensitivity::sources;
 use bellwire_model::system::{SYSTEMS, System};
 use std::fmt::Display;
 use std::path::Path;
@@ -70,16 +71,23 @@ Examples:
         #[arg(default_value = "chpp", value_parser = system)]
         model: &'static System,
     },
-    /// Varies each parameter of a model in a short run, and says which have an effect, and which of
-    /// these the paper leaves open
-    Sensitivity {
-        /// The model
-        #[arg(value_parser = system)]
-        model: &'static System,
-        /// One JSON object instead of lines
-        #[arg(long)]
-        json: bool,
-    },
+    /// Varies each parameter of a model in short runs, and shows what each moves beside what was
+    /// predicted
+    ///
+    /// Each parameter is doubled, halved or set otherwise. For each change the figures that it
+    /// moves are shown, with their values before and after. Beside them stands the sign or size
+    /// that the model's table of expectations predicts. A line with `!` is a prediction that is
+    /// not met. The lists below say which parameters have an effect on one operation, and which
+    /// of these the paper leaves open. `network` is of no paper and has no lists.
+    #[command(after_help = "\
+Examples:
+  bellwire model sensitivity damq-pd
+  bellwire model sensitivity network --json
+
+Exit codes:
+  0  all predictions are met
+  1  a prediction is not met; its line begins with `!`, and standard error says how many")]
+    Sensitivity(sensitivity::Arguments),
 }
 
 /// Runs the chosen command.
@@ -95,12 +103,7 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
             print!("{}", model.parameters);
             Ok(Outcome::Done)
         }
-        What::Sensitivity { model, json } => {
-            let found =
-                (model.sensitivity)().map_err(|error| anyhow!("{}: {error}", model.name))?;
-            show(&found, *json)?;
-            Ok(Outcome::Done)
-        }
+        What::Sensitivity(arguments) => sensitivity::run(arguments),
     }
 }
 
@@ -120,7 +123,7 @@ fn list() {
     };
     line(["model", "parameters", "experiments", "sensitivity", "explain"], "");
     for system in &SYSTEMS {
-        let parameters = sensitivity::sources(system.parameters).len().to_string();
+        let parameters = sources(system.parameters).len().to_string();
         let experiments = system.experiments.len().to_string();
         let explain = if system.explains { "yes" } else { "no" };
         line([system.name, &parameters, &experiments, "yes", explain], system.title);

@@ -152,6 +152,13 @@ fn a_model_is_varied() {
     assert!(names("with_effect").contains(&"receive".to_owned()), "a choice is varied");
     assert!(names("rests_on").contains(&"layer_cycles".to_owned()), "a calibrated number");
     assert!(!names("rests_on").contains(&"lanes".to_owned()), "the paper has it");
+    let changes = found["changes"].as_array().unwrap();
+    let serdes = changes.iter().find(|change| change["parameter"] == "serdes").unwrap();
+    assert_eq!(serdes["change"], "double");
+    let figure = &serdes["figures"][0];
+    assert_eq!((&figure["expected"], &figure["holds"]), (&"+50".into(), &true.into()));
+    let moved = figure["after"].as_f64().unwrap() - figure["before"].as_f64().unwrap();
+    assert!((moved - 50.0).abs() < 1e-6, "{moved}");
 }
 
 /// Operations that cannot be explained or run are wrong usage.

@@ -2,7 +2,7 @@
 
 use crate::experiment::{Experiment, Sensitivity};
 use crate::perturbed::{self, Perturbed};
-use crate::{chpp, damq_pd, hpcl, myvia, smp};
+use crate::{chpp, damq_pd, hpcl, myvia, network, smp};
 
 /// A modelled system of a paper.
 #[derive(Clone, Copy)]
@@ -43,6 +43,28 @@ impl System {
     pub fn named(name: &str) -> Option<&'static System> {
         SYSTEMS.iter().find(|system| [system.name, system.paper].contains(&name))
     }
+}
+
+/// The networks, which are no system of a paper but have parameters and a table all the same.
+pub static NETWORK: Perturbations = Perturbations {
+    file: network::perturbed::EXPECTED,
+    run: |file| perturbed::perturbed(file, &[], &network::perturbed::PROBES),
+    section: || {
+        use network::perturbed::{EXPECTED, PROBES};
+        perturbed::section(EXPECTED, &PROBES)
+    },
+    page: "docs/model.md",
+};
+
+/// Everything that has a table of perturbations, by name.
+pub fn perturbed_models() -> impl Iterator<Item = (&'static str, Perturbations)> {
+    let systems = SYSTEMS.iter().map(|system| (system.name, system.perturbations));
+    systems.chain([("network", NETWORK)])
+}
+
+/// The perturbations of a system, or of `network`.
+pub fn perturbations(name: &str) -> Option<Perturbations> {
+    perturbed_models().find(|(model, _)| *model == name).map(|(_, found)| found)
 }
 
 /// The perturbations of a system's module.

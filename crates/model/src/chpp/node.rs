@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use bellwire_protocol::canary::planted;
 use bellwire_wire::doorbell::DoorbellRepr;
 use bellwire_wire::endpoint::Endpoint;
 use bellwire_wire::event::Status;
@@ -358,7 +359,9 @@ impl Node {
 
     /// Passes extracted descriptors on, as long as the next block has room.
     fn pass_extracted(&mut self, cx: &mut Context) {
-        let depth = cx.config.nic.command_depth;
+        // Canary: the queue of commands has no end.
+        let endless = planted("chpp-depth-ignored");
+        let depth = if endless { usize::MAX } else { cx.config.nic.command_depth };
         let module = cx.config.nic.module();
         let node = self.number as u8;
         let (mut accepted, mut reads) = (false, false);

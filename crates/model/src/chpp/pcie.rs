@@ -9,6 +9,8 @@
 
 use std::collections::VecDeque;
 
+use bellwire_protocol::canary::planted;
+
 use super::config::PcieConfig;
 use crate::engine::{Server, Service};
 use crate::units::{Bytes, Rate, Span, Time};
@@ -89,7 +91,9 @@ impl Link {
         let Service { begins, ends } = self.server.reserve_after(now, pause, self.time(bytes));
         self.packets += 1;
         self.bytes += bytes;
-        Passage { begins, left: ends, arrives: ends + self.latency }
+        // Canary: the latency is charged at both ends.
+        let again = if planted("chpp-latency-twice") { self.latency } else { Span::ZERO };
+        Passage { begins, left: ends, arrives: ends + self.latency + again }
     }
 
     /// How long `bytes` take on the wires, rounded up to a picosecond.

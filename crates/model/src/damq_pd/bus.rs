@@ -3,9 +3,11 @@
 //! A packet occupies the wires for its own bytes and its header's. Packets go one after another in
 //! the order in which they are sent. The other end takes a packet `one_way` after its last byte.
 
+use bellwire_protocol::canary::planted;
+
 use super::config::BusConfig;
 use crate::engine::{Server, Service};
-use crate::units::{Bytes, Time};
+use crate::units::{Bytes, Span, Time};
 
 /// What a packet is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +70,9 @@ impl Wires {
             self.server.reserve(now, config.rate.time(Bytes::new(bytes)));
         self.packets[traffic as usize] += 1;
         self.bytes[traffic as usize] += bytes;
-        Passage { begins, arrives: ends + config.one_way }
+        // Canary: the latency is charged at both ends.
+        let again = if planted("damq-pd-latency-twice") { config.one_way } else { Span::ZERO };
+        Passage { begins, arrives: ends + config.one_way + again }
     }
 }
 
@@ -85,6 +89,10 @@ impl Bus {
 
     /// Sends a packet of `bytes` to the host, now.
     pub fn send_up(&mut self, now: Time, traffic: Traffic, bytes: u64) -> Passage {
+        if planted("damq-pd-shared-wires") {
+            // Canary: both directions have the same wires.
+            self.up.server.close_until(self.down.server.free_at());
+        }
         self.up.transmit(&self.config, now, traffic, bytes)
     }
 }

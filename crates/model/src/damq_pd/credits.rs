@@ -2,6 +2,7 @@
 //! `bellwire-protocol`, which the shared-memory device uses too. This file ties it to registers
 //! that the bus reads.
 
+use bellwire_protocol::canary::planted;
 use bellwire_protocol::{GrantPolicy, Rations};
 
 use super::config::{Config, Organisation};
@@ -31,7 +32,9 @@ impl CreditManager {
                 (0..nic.ports).map(part).collect()
             }
             Organisation::DamqPd | Organisation::DamqPf => {
-                let (words, least) = (nic.depth as u16, credits.least);
+                // Canary: credits are made for the paper's depth, unless the buffer is smaller.
+                let most = if planted("damq-pd-depth-ignored") { 1024 } else { u16::MAX };
+                let (words, least) = ((nic.depth as u16).min(most), credits.least);
                 return CreditManager::shared(credits.policy, words, least, nic.ports);
             }
         };

@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use bellwire_protocol::Secret;
+use bellwire_protocol::canary::planted;
 use bellwire_protocol::reliable::{
     Channel as Way, Config as Protocol, Endpoint, Event as News, FunctionId, PathId, PeerId,
     Verdict,
@@ -194,7 +195,9 @@ impl Channel {
             return Err(Refused::TooLong);
         }
         // At most Nasy messages in flight (H-12).
-        if self.endpoint.unacknowledged(peer) >= u64::from(self.config.window) {
+        // Canary: the window of the user's messages is not looked at.
+        let endless = planted("hpcl-window-ignored");
+        if self.endpoint.unacknowledged(peer) >= u64::from(self.config.window) && !endless {
             return Err(Refused::WindowFull);
         }
         let sent = self.endpoint.send(peer, Way::Request, [KIND, 0, 0], &[], bytes);
@@ -434,9 +437,11 @@ pub fn longest_message(config: &Hpcl) -> usize {
 /// The state machine's configuration: HPCL's, with this window and these buffers.
 fn protocol(config: &Hpcl) -> Protocol {
     let frame_bytes = config.frame.count() as usize;
-    let window = u64::from(config.window) * config.frame.count();
+    // Canary: neither is the protocol's.
+    let window_frames = if planted("hpcl-window-ignored") { 64 } else { config.window };
+    let window = u64::from(window_frames) * config.frame.count();
     Protocol {
-        window_frames: config.window,
+        window_frames,
         packet_bytes: longest_message(config) as u32,
         receive_bytes: config.credit.count() as u32,
         send_bytes: window.next_power_of_two() as u32,

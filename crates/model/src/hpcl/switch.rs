@@ -3,6 +3,8 @@
 
 use std::collections::VecDeque;
 
+use bellwire_protocol::canary::planted;
+
 use super::config;
 use super::frame::Frame;
 use super::machine::ClusterEvent;
@@ -73,7 +75,8 @@ impl Switch {
         };
         Switch {
             ports: (0..nodes).map(port).collect(),
-            delay: wire.switch_delay,
+            // Canary: the lookup is charged at both ports.
+            delay: wire.switch_delay * if planted("hpcl-switch-twice") { 2 } else { 1 },
             buffer_bytes: wire.port_buffer.count(),
             loss: Chance::new(wire.loss),
             random,

@@ -290,7 +290,11 @@ impl Setup {
         let is_burst = burst.is_multiple_of(width) && (width..=4096).contains(&burst);
         let is_serial = system.pipeline == Pipeline::Serial;
         let is_memory = (PAGE..=1 << 36).contains(&host.memory.count());
-        let values: [(&'static str, &dyn ToString, bool, &str); 23] = [
+        let is_kernel = system.queues == Queues::Kernel;
+        let is_hardware = system.pipeline == Pipeline::Hardware;
+        let values: [(&'static str, &dyn ToString, bool, &str); 25] = [
+            ("queues", &"kernel", is_hardware || !is_kernel, HARDWARE),
+            ("pipeline", &"hardware", is_kernel || !is_hardware, KERNEL),
             ("queues", &"host-queue", is_serial || system.queues != Queues::HostQueue, SERIAL),
             (
                 "translation",
@@ -408,6 +412,11 @@ impl Setup {
 
 /// Only serial firmware has the steps that read descriptors and translations from host memory.
 const SERIAL: &str = "with the pipeline `serial`, whose firmware alone reads host memory";
+
+/// The kernel's driver takes frames from a NIC without a processor. Such a NIC knows no program's
+/// rings.
+const HARDWARE: &str = "with the pipeline `hardware`, whose NIC has no processor";
+const KERNEL: &str = "with the queues `kernel`, whose driver takes frames from such a NIC";
 
 /// VIs that fit on a NIC. The paper does not say; our choice.
 pub const VIS: u64 = 128;

@@ -260,8 +260,10 @@ impl Step {
     pub fn instructions(self, setup: &Setup, job: &Job, pages: u64) -> u64 {
         let firmware = &setup.firmware;
         let start = firmware.prepare + firmware.piece * job.further_pieces();
-        let by_table = match setup.system.translation {
-            Translation::NicTable => firmware.translate * pages,
+        // Serial firmware translates when it parses.
+        let by_table = match (setup.system.pipeline, setup.system.translation) {
+            (Pipeline::Serial, _) => 0,
+            (_, Translation::NicTable) => firmware.translate * pages,
             _ => 0,
         };
         let parse = firmware.translate * pages + if job.first() { firmware.descriptor } else { 0 };

@@ -1,5 +1,7 @@
 //! A router's decisions in a cycle: virtual channel allocation and switch allocation.
 
+use bellwire_protocol::canary::planted;
+
 use super::config::Allocation;
 use super::fabric::{Fabric, set};
 use super::parts::State;
@@ -162,6 +164,10 @@ impl Fabric {
                 } else {
                     self.grant(router.first_port + output, requests)
                 };
+                if ISLIP && planted("network-pointers-run") {
+                    // Canary: a pointer moves with each grant, accepted or not.
+                    self.ports[first + output as usize].grant_turn = ((input + 1) % 64) as u8;
+                }
                 let before = if granted >> input & 1 == 0 { 0 } else { grants[input & 63] };
                 grants[input & 63] = before | 1 << output;
                 granted |= 1 << input;

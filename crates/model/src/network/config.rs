@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::plan::EXAMPLE;
 use crate::engine::Policy;
+use crate::sensitivity::Parameters;
 use crate::units::{Frequency, Span};
 
 /// When a packet may go on to the next router.
@@ -106,6 +108,19 @@ impl Default for FabricConfig {
             iterations: 1,
             weights: Vec::new(),
         }
+    }
+}
+
+impl Parameters for FabricConfig {
+    const FILE: &'static str = EXAMPLE;
+
+    fn is_valid(&self) -> bool {
+        // How many channels a route needs depends on the topology, which refuses too few.
+        self.check(1).is_ok()
+    }
+
+    fn place(&self, path: &str) -> String {
+        format!("router.{path}")
     }
 }
 

@@ -1,5 +1,7 @@
 //! The fabric block: routers on one clock, joined to a network.
 
+use bellwire_protocol::canary::planted;
+
 use super::config::{ConfigError, FabricConfig, Select};
 use super::datapath::Beat;
 use super::delay::Delay;
@@ -153,7 +155,11 @@ impl Fabric {
                     }
                     Leads::Router(to, at) => (
                         routers[to as usize].first_port + u32::from(at),
-                        config.link_cycles + config.pipeline_cycles,
+                        // Canary: the link of the network is as short as a terminal's.
+                        match planted("network-short-links") {
+                            true => config.terminal_cycles + config.pipeline_cycles,
+                            false => config.link_cycles + config.pipeline_cycles,
+                        },
                         room,
                     ),
                 };

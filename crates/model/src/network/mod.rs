@@ -22,6 +22,7 @@ mod experiment;
 mod fabric;
 mod packets;
 mod parts;
+pub mod perturbed;
 mod plan;
 mod report;
 mod routing;

@@ -17,6 +17,7 @@
 
 use std::collections::VecDeque;
 
+use bellwire_protocol::canary::planted;
 use bellwire_protocol::link_layer::{Arrival, Receiver, TimedOut, Transmitter};
 use bellwire_wire::link::dllp::{DLLP_BYTES, Dllp, Stage};
 use bellwire_wire::link::llp::Llp;
@@ -450,7 +451,9 @@ impl<E: Event> Link<E> {
         let line_free = at.line.reserve(now, took).ends;
         at.lanes.carry(&mut bytes);
         let other = 1 - end;
-        let wires = self.config.serdes * 2 + took;
+        // Canary: each Serdes is charged twice.
+        let serdes = if planted("smp-serdes-twice") { 4 } else { 2 };
+        let wires = self.config.serdes * serdes + took;
         let far = &mut self.ends[usize::from(other)];
         let event = match left {
             Some(left) => {
@@ -640,7 +643,9 @@ const FIRST_SYMBOL: u8 = 0xfb;
 
 impl End {
     fn new<E: Event>(config: &Config, choice: Choice, schedule: &mut Schedule<E>) -> End {
-        let replay = config.replay_buffer.count() as usize;
+        // Canary: the replay buffer has room for everything.
+        let roomy = planted("smp-replay-ignored");
+        let replay = if roomy { 1 << 20 } else { config.replay_buffer.count() as usize };
         let random = &mut schedule.random;
         let lanes = Lanes::new(config, choice.width(), choice.rate_hz, random);
         // Fewer or slower lanes need longer timeouts, by the standard's formula for the longest

@@ -6,12 +6,12 @@ use bellwire_model::damq_pd::experiments::EXPERIMENTS;
 use bellwire_model::damq_pd::experiments::perturbed::{EXPECTED, PROBES};
 use bellwire_model::hpcl;
 use bellwire_model::perturbed::{Probe, perturbed, with_section};
-use bellwire_model::system::{SYSTEMS, System};
+use bellwire_model::system::{perturbations, perturbed_models};
 
 /// Each change of each parameter of a system moves the figures that it must, in the direction and
 /// by the size that it must, and no other.
 fn moves_what_it_must(name: &str) {
-    let perturbations = System::named(name).expect(name).perturbations;
+    let perturbations = perturbations(name).expect(name);
     let found = (perturbations.run)(perturbations.file).expect(name);
     let none: [String; 0] = [];
     assert_eq!(found.contradictions(), none, "{name}");
@@ -47,11 +47,17 @@ fn hpcl() {
     moves_what_it_must("hpcl");
 }
 
+/// Switches and links.
+#[test]
+fn network() {
+    moves_what_it_must("network");
+}
+
 /// The pages name what moves each figure, and what moves nothing, as the files say. `make docs`
 /// writes these sections.
 #[test]
 fn pages_say_what_moves_nothing() {
-    for perturbations in SYSTEMS.iter().map(|system| system.perturbations) {
+    for (_, perturbations) in perturbed_models() {
         let top = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
         let page = std::fs::read_to_string(format!("{top}/{}", perturbations.page)).unwrap();
         let section = (perturbations.section)().unwrap();

@@ -56,7 +56,7 @@ pub const PROBES: [Probe<Config>; 12] = [
         experiment: "polling",
         figures: &[
             within(4.0, "polling: data by PIO alone", "GB/s"),
-            within(4.0, "polling: reads for credits", "M/s"),
+            within(8.0, "polling: reads for credits", "M/s"),
         ],
         base: || {
             // Reads for credits and reads of data that take equally long fall into step.

@@ -6,7 +6,7 @@ use crate::engine::Random;
 use crate::myvia::kmem::PAGE;
 use crate::myvia::programs::{Flow, Lengths, Places, Window, ping_pong, run_window, window};
 use crate::myvia::{Machine, Setup};
-use crate::perturbed::{Probe, exact, within};
+use crate::perturbed::{Figure, Probe, exact, within};
 
 /// What must follow from each change.
 pub const EXPECTED: &str = include_str!("../perturbed.toml");
@@ -14,62 +14,21 @@ pub const EXPECTED: &str = include_str!("../perturbed.toml");
 /// Messages of a window.
 const MESSAGES: u64 = 100;
 
+/// Percent by which interrupts for a ring move when the NIC takes one descriptor more or fewer
+/// while a handler fills it.
+const TAKEN_MEANWHILE: f64 = 10.0;
+
 /// The measurements.
 pub const PROBES: [Probe<Setup>; 14] = [
-    Probe {
-        experiment: "fig6",
-        figures: &[exact("one way: MyVIA on LANai9", "us")],
-        base: || paper("myvia-b"),
-        run: one_way,
-    },
-    Probe {
-        experiment: "fig6",
-        figures: &[exact("one way: GM on LANai9", "us")],
-        base: || paper("gm-b"),
-        run: one_way,
-    },
-    Probe {
-        experiment: "fig5",
-        figures: &[exact("one way: MyVIA on LANai4", "us")],
-        base: || paper("myvia-a"),
-        run: one_way,
-    },
-    Probe {
-        experiment: "fig5",
-        figures: &[exact("one way: Berkeley VIA on LANai4", "us")],
-        base: || paper("berkeley-a"),
-        run: one_way,
-    },
-    Probe {
-        experiment: "m-via",
-        figures: &[exact("one way: M-VIA at 100 Mb/s", "us")],
-        base: || paper("m-via-100"),
-        run: one_way,
-    },
-    Probe {
-        experiment: "fig6",
-        figures: &[within(1.0, "32 KB: MyVIA on LANai9", "MB/s")],
-        base: || paper("myvia-b"),
-        run: bandwidth,
-    },
-    Probe {
-        experiment: "fig6",
-        figures: &[within(1.0, "32 KB: Berkeley VIA on LANai9", "MB/s")],
-        base: || paper("berkeley-b"),
-        run: bandwidth,
-    },
-    Probe {
-        experiment: "fig5",
-        figures: &[within(1.0, "32 KB: MyVIA on LANai4", "MB/s")],
-        base: || paper("myvia-a"),
-        run: bandwidth,
-    },
-    Probe {
-        experiment: "m-via",
-        figures: &[within(1.0, "32 KB: M-VIA at a gigabit", "MB/s")],
-        base: || paper("m-via-gigabit"),
-        run: bandwidth,
-    },
+    one_way("fig6", &[exact("one way: MyVIA on LANai9", "us")], || paper("myvia-b")),
+    one_way("fig6", &[exact("one way: GM on LANai9", "us")], || paper("gm-b")),
+    one_way("fig5", &[exact("one way: MyVIA on LANai4", "us")], || paper("myvia-a")),
+    one_way("fig5", &[exact("one way: Berkeley VIA on LANai4", "us")], || paper("berkeley-a")),
+    one_way("m-via", &[exact("one way: M-VIA at 100 Mb/s", "us")], || paper("m-via-100")),
+    stream("fig6", &[within(1.0, "32 KB: MyVIA on LANai9", "MB/s")], || paper("myvia-b")),
+    stream("fig6", &[within(1.0, "32 KB: Berkeley VIA on LANai9", "MB/s")], || paper("berkeley-b")),
+    stream("fig5", &[within(1.0, "32 KB: MyVIA on LANai4", "MB/s")], || paper("myvia-a")),
+    stream("m-via", &[within(1.0, "32 KB: M-VIA at a gigabit", "MB/s")], || paper("m-via-gigabit")),
     Probe {
         experiment: "tlb",
         figures: &[within(1.0, "2 KB from scattered pages: Berkeley VIA on LANai9", "MB/s")],
@@ -86,7 +45,7 @@ pub const PROBES: [Probe<Setup>; 14] = [
     },
     Probe {
         experiment: "rings",
-        figures: &[exact("rings: interrupts in 1000 messages", "1")],
+        figures: &[within(TAKEN_MEANWHILE, "rings: interrupts in 1000 messages", "1")],
         base: || {
             let mut setup = paper("myvia-b");
             (setup.system.small_ring, setup.system.low_mark) = (16, 4);
@@ -113,11 +72,12 @@ pub const PROBES: [Probe<Setup>; 14] = [
     },
     Probe {
         experiment: "pipelines",
-        figures: &[exact("pipelines: tries to lock in 100 messages", "1")],
+        figures: &[exact("pipelines: locks taken for 100 messages", "1")],
         base: || paper("myvia-a"),
         run: |setup| {
             let flow = flow(setup, 64, MESSAGES)?;
-            Ok(vec![flow.running.model.nodes[0].agent.counts.lock_tries as f64])
+            let counts = &flow.running.model.nodes[0].agent.counts;
+            Ok(vec![(counts.lock_tries - counts.lock_failures) as f64])
         },
     },
     Probe {
@@ -135,17 +95,30 @@ pub const PROBES: [Probe<Setup>; 14] = [
 /// Entries of the cache that is too small.
 const ENTRIES: usize = 128;
 
+/// A message of 4 B to and fro.
+const fn one_way(
+    experiment: &'static str,
+    figures: &'static [Figure],
+    base: fn() -> Setup,
+) -> Probe<Setup> {
+    let run =
+        |setup: &Setup| Ok(vec![ping_pong(setup, Lengths::Fixed(4), 20, SEED)?.as_ns() / 1e3]);
+    Probe { experiment, figures, base, run }
+}
+
+/// Messages of 32 KB behind each other.
+const fn stream(
+    experiment: &'static str,
+    figures: &'static [Figure],
+    base: fn() -> Setup,
+) -> Probe<Setup> {
+    let run = |setup: &Setup| Ok(vec![flow(setup, 32_768, MESSAGES)?.megabytes_per_second]);
+    Probe { experiment, figures, base, run }
+}
+
 /// A system of the paper.
 fn paper(name: &str) -> Setup {
     Setup::paper(name).expect("the paper's systems are checked by a test")
-}
-
-fn one_way(setup: &Setup) -> Result<Vec<f64>, String> {
-    Ok(vec![ping_pong(setup, Lengths::Fixed(4), 20, SEED)?.as_ns() / 1e3])
-}
-
-fn bandwidth(setup: &Setup) -> Result<Vec<f64>, String> {
-    Ok(vec![flow(setup, 32_768, MESSAGES)?.megabytes_per_second])
 }
 
 fn flow(setup: &Setup, bytes: u32, messages: u64) -> Result<Flow, String> {
