@@ -45,7 +45,10 @@ impl Campaign {
         let keys: BTreeSet<String> = mutants.iter().map(|it| it.key.clone()).collect();
         let mut ledgers = BTreeMap::new();
         for package in packages {
-            let mut ledger = Ledger::open(&ledger_path(top, package))?;
+            let whole = ledger_path(top, package);
+            // Until the first run is whole, nobody draws samples from it.
+            let path = if whole.exists() { whole } else { part_of(&whole) };
+            let mut ledger = Ledger::open(&path)?;
             ledger.tidy(|key| keys.contains(key))?;
             ledgers.insert(package.clone(), ledger);
         }
@@ -73,7 +76,16 @@ impl Campaign {
             let ledger = ledgers.get_mut(package).expect("opened");
             judge_alone(top, &theirs, &selection(std::slice::from_ref(package), features), ledger)?;
         }
-        ledgers.values_mut().try_for_each(|ledger| ledger.tidy(|_| true))
+        ledgers.values_mut().try_for_each(|ledger| ledger.tidy(|_| true))?;
+        if n == 1 {
+            for package in packages {
+                let whole = ledger_path(top, package);
+                if part_of(&whole).exists() {
+                    std::fs::rename(part_of(&whole), whole)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     fn build(
@@ -189,6 +201,11 @@ impl Campaign {
         }
         Ok((hung.first().map_or(verdict, |&index| Verdict::Hangs(tests[index].label())), None))
     }
+}
+
+/// The ledger of a first run that is not whole yet.
+fn part_of(whole: &Path) -> PathBuf {
+    whole.with_extension("part.tsv")
 }
 
 /// What cargo builds of `packages`, with those of `features` that are theirs.
