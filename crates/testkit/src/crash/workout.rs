@@ -17,6 +17,9 @@ const NAP: Duration = Duration::from_millis(20);
 /// Bytes in each region.
 const REGION: usize = 128 << 10;
 
+/// What is to be done after the first post.
+type AfterPost<'g> = Box<dyn FnOnce(&mut Node) + 'g>;
+
 /// One side.
 pub struct Workout<'g> {
     /// Our node.
@@ -29,7 +32,7 @@ pub struct Workout<'g> {
     open: u64,
     /// Messages received so far.
     heard: u64,
-    after_first_post: Option<Box<dyn FnOnce(&mut Node) + 'g>>,
+    after_first_post: Option<AfterPost<'g>>,
     regions: [MemoryRegion; 2],
 }
 
