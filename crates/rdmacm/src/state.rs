@@ -5,7 +5,7 @@ use crate::manager::Sink;
 use crate::message::{Frame, LOOK_UP_BYTES, LookUp, LookUpKind, Offer};
 use crate::{LOOK_UP_LIMIT, REQUEST_LIMIT, STRANGERS, reason};
 use rustix::event::epoll::{self, EventData, EventFlags};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
+use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, sockopt};
 use std::collections::{BTreeSet, HashMap};
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
@@ -44,7 +44,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LAST_PAUSE: Duration = Duration::from_millis(500);
 /// Datagrams that are read at a time.
 const BURST: usize = 64;
-/// The largest backlog.
+/// The largest backlog, and the most conversations of a listener that are not answered.
 const BACKLOG: usize = 1024;
 
 /// All ends.
@@ -128,7 +128,6 @@ impl State {
         }
         let name = UdpSocket::bind(address)?;
         name.set_nonblocking(true)?;
-        receive_errors(&name)?;
         let bound = v4(name.local_addr()?)?;
         self.watch(&name, number, Part::Name, EventFlags::IN)?;
         self.end(number)?.name = Some(name);
@@ -159,6 +158,7 @@ impl State {
         };
         offer.port = v4(name.local_addr()?)?.port();
         offer.space = end.space;
+        receive_errors(name)?;
         let until = Instant::now() + LOOK_UP_LIMIT;
         let finds_nobody = false;
         end.question = Some(Question { nonce, to, pause: FIRST_PAUSE, until, finds_nobody, offer });
@@ -205,6 +205,13 @@ impl State {
     }
 
     fn name_is_ready(&mut self, number: u32) {
+        self.read_name(number);
+        if let Some(name) = self.ends.get(&number).and_then(|end| end.name.as_ref()) {
+            forget_errors(name);
+        }
+    }
+
+    fn read_name(&mut self, number: u32) {
         for _ in 0..BURST {
             let Some(end) = self.ends.get_mut(&number) else { return };
             let Some(name) = &end.name else { return };
@@ -312,6 +319,9 @@ impl State {
             end.unanswered.push(child);
         }
         self.drop_strangers(number);
+        if self.ends.get(&number).is_some_and(|it| it.unanswered.len() > BACKLOG + STRANGERS) {
+            self.remove(child);
+        }
     }
 
     /// Of more strangers than a listener keeps, the oldest go.
@@ -551,6 +561,13 @@ fn receive_errors(socket: &UdpSocket) -> io::Result<()> {
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Empties the queue in which the kernel keeps errors beside those that a read reports. The socket
+/// would be ready for ever, and its memory full.
+fn forget_errors(socket: &UdpSocket) {
+    let flags = RecvFlags::ERRQUEUE | RecvFlags::DONTWAIT;
+    while rustix::net::recv(socket, &mut [0; 1], flags).is_ok() {}
+}
+
 /// Begins a TCP connection from an address of ours.
 fn begin_to_connect(own: Ipv4Addr, to: SocketAddrV4) -> io::Result<TcpStream> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
@@ -575,4 +592,33 @@ fn prepare(stream: &TcpStream) -> io::Result<()> {
     sockopt::set_tcp_keepintvl(stream, PAUSE)?;
     sockopt::set_tcp_keepcnt(stream, QUESTIONS)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+    /// What a look-up at a port of nobody leaves in the socket is read and forgotten, so that the
+    /// manager sleeps again.
+    #[test]
+    fn errors_do_not_stay() {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        socket.set_nonblocking(true).expect("an option");
+        receive_errors(&socket).expect("an option");
+        let nobody = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let to = nobody.local_addr().expect("bound");
+        drop(nobody);
+        socket.send_to(b"?", to).expect("sent");
+        let ready = |seconds| {
+            let limit = Timespec { tv_sec: seconds, tv_nsec: 0 };
+            poll(&mut [PollFd::new(&socket, PollFlags::IN)], Some(&limit)) == Ok(1)
+        };
+        assert!(ready(60), "the kernel reports it");
+        let error = socket.recv_from(&mut [0; 8]).expect_err("nobody answers");
+        assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
+        assert!(ready(0), "the queue has it still");
+        forget_errors(&socket);
+        assert!(!ready(0));
+    }
 }
