@@ -124,8 +124,8 @@ test-mpi: ## run programs of libfabric and MPI over Bellwire: Open MPI, MPICH, N
 	@tools/need.sh cargo mpi mpi-programs venv
 	@tools/test-mpi.sh full
 
-test-verbs: ## run programs of RDMA over Bellwire: the ping-pongs of ibverbs-utils, perftest, ours in C
-	@tools/need.sh cargo ip verbs
+test-verbs: ## run programs of RDMA over Bellwire: the ping-pongs of ibverbs-utils, perftest, rdmacm-utils, libfabric, ours in C
+	@tools/need.sh cargo ip mpi verbs
 	@tools/test-verbs.sh full
 
 bench-mpi: ## measure the libfabric provider beside libfabric's own, Open MPI's and UCX, in one run (ten minutes)

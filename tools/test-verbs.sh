@@ -76,8 +76,11 @@ pair() {
     local server result=0 at option
     port=$((port + 1))
     at=$port option="-p $port"
-    # Its option of that name is the port space; its port is fixed.
-    case "$2" in udaddy*) at=7174 option="" ;; esac
+    # Their option of that name is something else; their ports are fixed.
+    case "$2" in
+        udaddy*) at=7174 option="" ;;
+        fi_pingpong*) at=47592 option="" ;;
+    esac
     # The words of a command are apart.
     # shellcheck disable=SC2086
     over limited "${server_in[@]}" $2 $option >"$folder/server" 2>&1 &
@@ -205,6 +208,13 @@ if [ "$how" = full ]; then
         check "$program -R -e" connected $program -n 200 -e
     done
     check "ib_send_lat -R -c UD" connected ib_send_lat -n 200 -c UD
+    # libfabric's own provider for verbs, over which MPI runs, too.
+    for kind in "verbs -e msg" "verbs;ofi_rxm -e rdm"; do
+        for size in 64 65536; do
+            check "fi_pingpong -p $kind of $size bytes" pair tcp \
+                "fi_pingpong -p $kind -I 100 -S $size" "fi_pingpong -p $kind -I 100 -S $size $address"
+        done
+    done
     for program in ib_send_lat ib_write_lat ib_send_bw ib_write_bw; do
         check "$program -c UC" between $program -n 200 -c UC
     done

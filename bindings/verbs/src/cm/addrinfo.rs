@@ -1,6 +1,7 @@
 //! Addresses by names: `rdma_getaddrinfo(3)`.
 
 use super::abi::{AddrInfo, Storage};
+use super::address;
 use super::id::service_of;
 use std::ffi::{c_char, c_int};
 use std::ptr::{null, null_mut};
@@ -23,7 +24,8 @@ pub struct AddrInfoObject {
 /// Bytes of a `sockaddr_in`.
 const LENGTH: u32 = size_of::<libc::sockaddr_in>() as u32;
 
-/// Looks names up. Only IPv4 addresses are found, because devices have no others.
+/// Looks names up. Only IPv4 addresses are found, because devices have no others. Without names the
+/// answer has the addresses of the hints.
 ///
 /// # Errors
 /// The number that `getaddrinfo(3)` gives (`EAI_*`).
@@ -37,45 +39,18 @@ pub unsafe fn look_up(
 ) -> Result<*mut AddrInfoObject, c_int> {
     let flags = hints.map_or(0, |hints| hints.flags);
     let is_passive = flags & PASSIVE != 0;
-    // SAFETY: zeros are a structure without hints.
-    let mut wanted: libc::addrinfo = unsafe { std::mem::zeroed() };
-    wanted.ai_family = libc::AF_INET;
-    wanted.ai_flags = if is_passive { libc::AI_PASSIVE } else { 0 }
-        | if flags & NUMERIC_HOST != 0 { libc::AI_NUMERICHOST } else { 0 };
-    let mut space = hints.map_or(0, |hints| hints.port_space);
-    let mut qp_type = hints.map_or(0, |hints| hints.qp_type);
-    if space == 0 {
-        let is_datagrams = qp_type == service_of(PS_UDP as u32) as c_int;
-        space = if is_datagrams { PS_UDP } else { PS_TCP };
+    let (qp_type, space) = kind_of(hints);
+    // SAFETY: the caller's promise.
+    let given = |address: *const libc::sockaddr, length| unsafe { copy(address, length) };
+    let mut src = hints.map_or(Storage::NONE, |it| given(it.src_addr, it.src_len));
+    let mut dst = hints.map_or(Storage::NONE, |it| given(it.dst_addr, it.dst_len));
+    if !node.is_null() || !service.is_null() {
+        // SAFETY: the caller's promise.
+        let found = unsafe { find(node, service, flags, space) }?;
+        if is_passive { src = found } else { dst = found }
+    } else if hints.is_none() {
+        return Err(libc::EAI_NONAME);
     }
-    if qp_type == 0 {
-        qp_type = service_of(space as u32) as c_int;
-    }
-    wanted.ai_socktype = if space == PS_UDP { libc::SOCK_DGRAM } else { libc::SOCK_STREAM };
-    let mut found = null_mut();
-    // SAFETY: the caller's promise; getaddrinfo(3) writes `found`.
-    let status = unsafe { libc::getaddrinfo(node, service, &wanted, &mut found) };
-    if status != 0 {
-        return Err(status);
-    }
-    let mut address = Storage::NONE;
-    // SAFETY: a list with one entry at least, whose address has the family that was asked for.
-    unsafe {
-        let bytes = (*found).ai_addr.cast::<u8>();
-        std::ptr::copy_nonoverlapping(bytes, address.0.as_mut_ptr(), LENGTH as usize);
-        libc::freeaddrinfo(found);
-    }
-    // Of an active side, the source may be given.
-    let given = hints.filter(|it| !is_passive && it.src_len == LENGTH && !it.src_addr.is_null());
-    let mut source = Storage::NONE;
-    if let Some(given) = given {
-        // SAFETY: it has as many bytes as `src_len` says.
-        unsafe {
-            let bytes = given.src_addr.cast::<u8>();
-            std::ptr::copy_nonoverlapping(bytes, source.0.as_mut_ptr(), LENGTH as usize);
-        }
-    }
-    let (src, dst) = if is_passive { (address, Storage::NONE) } else { (source, address) };
     let made = Box::into_raw(Box::new(AddrInfoObject {
         abi: AddrInfo {
             flags,
@@ -99,11 +74,73 @@ pub unsafe fn look_up(
     }));
     // SAFETY: it was made just now.
     let own = unsafe { &mut *made };
-    if is_passive || given.is_some() {
+    if address::parse(&src).is_some() {
         (own.abi.src_len, own.abi.src_addr) = (LENGTH, (&raw const own.src).cast());
     }
-    if !is_passive {
+    if address::parse(&dst).is_some() {
         (own.abi.dst_len, own.abi.dst_addr) = (LENGTH, (&raw const own.dst).cast());
     }
     Ok(made)
+}
+
+/// The kind of queue pair and the port space that hints ask for; each follows from the other one.
+fn kind_of(hints: Option<&AddrInfo>) -> (c_int, c_int) {
+    let (mut qp_type, mut space) = hints.map_or((0, 0), |it| (it.qp_type, it.port_space));
+    if space == 0 {
+        let is_datagrams = qp_type == service_of(PS_UDP as u32) as c_int;
+        space = if is_datagrams { PS_UDP } else { PS_TCP };
+    }
+    if qp_type == 0 {
+        qp_type = service_of(space as u32) as c_int;
+    }
+    (qp_type, space)
+}
+
+/// An IPv4 address of C; nothing for any other.
+///
+/// # Safety
+/// It is null, or has as many bytes.
+unsafe fn copy(address: *const libc::sockaddr, length: u32) -> Storage {
+    let mut storage = Storage::NONE;
+    if !address.is_null() && length >= LENGTH {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let bytes = address.cast::<u8>();
+            std::ptr::copy_nonoverlapping(bytes, storage.0.as_mut_ptr(), LENGTH as usize);
+        }
+    }
+    match address::parse(&storage) {
+        Some(_) => storage,
+        None => Storage::NONE,
+    }
+}
+
+/// Looks names up, as `getaddrinfo(3)` does.
+///
+/// # Safety
+/// The names are null or strings.
+unsafe fn find(
+    node: *const c_char,
+    service: *const c_char,
+    flags: c_int,
+    space: c_int,
+) -> Result<Storage, c_int> {
+    // SAFETY: zeros are a structure without hints.
+    let mut wanted: libc::addrinfo = unsafe { std::mem::zeroed() };
+    wanted.ai_family = libc::AF_INET;
+    wanted.ai_flags = if flags & PASSIVE != 0 { libc::AI_PASSIVE } else { 0 }
+        | if flags & NUMERIC_HOST != 0 { libc::AI_NUMERICHOST } else { 0 };
+    wanted.ai_socktype = if space == PS_UDP { libc::SOCK_DGRAM } else { libc::SOCK_STREAM };
+    let mut found = null_mut();
+    // SAFETY: the caller's promise; getaddrinfo(3) writes `found`.
+    let status = unsafe { libc::getaddrinfo(node, service, &wanted, &mut found) };
+    if status != 0 {
+        return Err(status);
+    }
+    // SAFETY: a list with one entry at least, whose address is as long as it says.
+    unsafe {
+        let address = copy((*found).ai_addr, (*found).ai_addrlen);
+        libc::freeaddrinfo(found);
+        Ok(address)
+    }
 }

@@ -23,11 +23,16 @@ fn open() -> MutexGuard<'static, Vec<Open>> {
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The device of an address of this host. If the user has named a device, it is for all addresses.
+/// The device of an address of this host. The loopback is on the first one, as the kernel has it:
+/// programs expect a device of an interface there. A device that the user has named is for all
+/// addresses.
 fn of(host: Ipv4Addr) -> Option<&'static DeviceObject> {
     let all = devices();
     let is_named = std::env::var_os("BELLWIRE_DEVICE").is_some_and(|name| !name.is_empty());
-    all.iter().find(|device| device.host == host).or(all.first().filter(|_| is_named))
+    if is_named || host.is_loopback() {
+        return all.first();
+    }
+    all.iter().find(|device| device.host == host)
 }
 
 /// The context of a device, opened at first use.

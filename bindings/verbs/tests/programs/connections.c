@@ -209,6 +209,16 @@ static void names(void)
     CHECK(!rdma_getaddrinfo("127.0.0.1", "7471", &hints, &found));
     CHECK(found->ai_dst_addr && found->ai_dst_len == sizeof(struct sockaddr_in));
     rdma_freeaddrinfo(found);
+    /* Without names: what the hints have. */
+    struct sockaddr_in from = local(7000);
+    struct rdma_addrinfo given = { .ai_port_space = RDMA_PS_UDP,
+                                   .ai_src_addr = (struct sockaddr *)&from,
+                                   .ai_src_len = sizeof from };
+    CHECK(!rdma_getaddrinfo(NULL, NULL, &given, &found));
+    CHECK(found->ai_qp_type == IBV_QPT_UD && !found->ai_dst_addr);
+    CHECK(!memcmp(found->ai_src_addr, &from, sizeof from));
+    rdma_freeaddrinfo(found);
+    CHECK(rdma_getaddrinfo(NULL, NULL, NULL, &found) != 0);
     CHECK(rdma_getaddrinfo("no address", "7471", &hints, &found) != 0);
     int count;
     struct ibv_context **devices = rdma_get_devices(&count);
