@@ -105,7 +105,7 @@ extern "C" fn end_poll(cq: &Cq) {
 }
 
 pub extern "C" fn create(context: &abi::Context, attr: &CqInitAttrEx) -> *mut Cq {
-    let known = attr.wc_flags & !OFFERED == 0 && attr.comp_mask & !1 == 0 && attr.flags & !3 == 0;
+    let known = attr.wc_flags & !OFFERED == 0 && attr.comp_mask & !3 == 0 && attr.flags & !3 == 0;
     let made = match known {
         true => {
             let depth = attr.cqe.try_into().unwrap_or(-1);
