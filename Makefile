@@ -41,7 +41,7 @@ run: ## build Bellwire and measure the default device (two processes, under a mi
 
 install: ## install the command, the libfabric provider, libibverbs for `bellwire run`, and the C library libvipl with its papers under PREFIX (/usr/local), below DESTDIR
 	@tools/need.sh cargo
-	cargo build --release -p bellwire-cli -p bellwire-libfabric -p bellwire-verbs -p bellwire-vipl
+	cargo build --release -p bellwire-cli -p bellwire-libfabric -p bellwire-verbs -p bellwire-sysfs -p bellwire-vipl
 	@tools/install.sh $(target)/release $(or $(PREFIX),/usr/local) $(DESTDIR)
 
 # Tells scripts that all is built already, and how.

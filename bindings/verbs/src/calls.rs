@@ -37,7 +37,7 @@ pub extern "C" fn ibv_get_device_name(device: &'static abi::Device) -> *const c_
 }
 
 pub extern "C" fn ibv_get_device_guid(device: &'static abi::Device) -> u64 {
-    DeviceObject::of(device).guid().to_be()
+    DeviceObject::of(device).own.guid().to_be()
 }
 
 pub extern "C" fn ibv_get_device_index(device: &'static abi::Device) -> c_int {
@@ -85,7 +85,7 @@ pub extern "C" fn ibv_query_gid(
         errno::set(libc::EINVAL);
         return -1;
     }
-    *gid = ContextObject::of(context).device.gid();
+    *gid = ContextObject::of(context).device.own.gid();
     0
 }
 

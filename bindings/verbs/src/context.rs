@@ -30,7 +30,7 @@ const EXTENDED: usize = usize::MAX;
 impl ContextObject {
     /// Opens a device.
     pub fn open(device: &'static DeviceObject) -> Result<ContextObject, Refusal> {
-        let rdma = Arc::new(bellwire_rdma::Context::open(&device.bellwire)?);
+        let rdma = Arc::new(bellwire_rdma::Context::open(&device.own.below)?);
         // SAFETY: memfd_create(2) takes a string.
         let descriptor = unsafe { libc::memfd_create(c"bellwire".as_ptr(), libc::MFD_CLOEXEC) };
         if descriptor < 0 {

@@ -11,7 +11,7 @@ use std::mem::offset_of;
 /// `IBV_DEVICE_*`: CURR_QP_STATE_MOD, SYS_IMAGE_GUID, RC_RNR_NAK_GEN, SRQ_RESIZE, MEM_WINDOW,
 /// MEM_MGT_EXTENSIONS, MEM_WINDOW_TYPE_2B.
 const CAPABILITIES: u32 = 1 << 7 | 1 << 11 | 1 << 12 | 1 << 13 | 1 << 17 | 1 << 21 | 1 << 24;
-/// The vendor of no card: an OUI of local administration, as in [`DeviceObject::guid`].
+/// The vendor of no card: an OUI of local administration, as in `HostDevice::guid`.
 const VENDOR: u32 = 0x02_6277;
 /// `IBV_ATOMIC_HCA`
 const ATOMICS: u32 = 1;
@@ -22,7 +22,7 @@ pub fn device_attr(device: &DeviceObject) -> DeviceAttr {
     let mut fw_ver = [0; 64];
     let version = env!("CARGO_PKG_VERSION").as_bytes();
     fw_ver[..version.len()].copy_from_slice(version);
-    let guid = device.guid().to_be();
+    let guid = device.own.guid().to_be();
     let reads = c_int::from(LIMITS.reads);
     DeviceAttr {
         fw_ver,
@@ -194,10 +194,10 @@ pub fn gid_entry(device: &DeviceObject) -> GidEntry {
     /// `IBV_GID_TYPE_ROCE_V2`
     const ROCE_V2: u32 = 2;
     GidEntry {
-        gid: device.gid(),
+        gid: device.own.gid(),
         gid_index: 0,
         port_num: 1,
         gid_type: ROCE_V2,
-        ndev_ifindex: device.interface,
+        ndev_ifindex: device.own.interface.as_ref().map_or(0, |interface| interface.index),
     }
 }

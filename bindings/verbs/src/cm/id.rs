@@ -179,7 +179,7 @@ impl Id {
         let context = device::context(host)?;
         self.abi.verbs.set(context);
         self.abi.port_num.set(1);
-        let sgid = ContextObject::of(context).device.gid();
+        let sgid = ContextObject::of(context).device.own.gid();
         let gids = Gids { sgid, pkey: u16::MAX, ..self.abi.route.addr.gids.get() };
         self.abi.route.addr.gids.set(gids);
         Ok(())
