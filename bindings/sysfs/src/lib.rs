@@ -1,5 +1,6 @@
-//! A library to be preloaded, for programs that read `/sys/class/infiniband` themselves: they find
-//! the folder that `BELLWIRE_SYSFS` names in its place. `bellwire run --sysfs` writes that folder.
+//! A library to be preloaded, for programs that look at `/sys/class/infiniband` and
+//! `/dev/infiniband` themselves: they find folders of `BELLWIRE_SYSFS` in their place.
+//! `bellwire run --sysfs` writes them.
 //!
 //! It stands in for the functions of the C library that take a path, and changes that path alone.
 //! What the C library calls within itself is not seen here: `glob`, for instance.
@@ -9,12 +10,13 @@ use std::ffi::CStr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// What is replaced, and all below it.
-const FOLDER: &[u8] = b"/sys/class/infiniband";
+/// Folders that are replaced with all that is below them, and what stands for each.
+const FOLDERS: [(&[u8], &[u8]); 2] =
+    [(b"/sys/class/infiniband", b"/class"), (b"/dev/infiniband", b"/dev")];
 /// The longest path, with the zero at its end.
 const PATH_BYTES: usize = libc::PATH_MAX as usize;
 
-/// The folder in place of [`FOLDER`].
+/// The folder that has the replacements.
 fn replacement() -> Option<&'static CStr> {
     static FOUND: OnceLock<Option<&'static CStr>> = OnceLock::new();
     *FOUND.get_or_init(|| {
@@ -41,16 +43,21 @@ impl Path {
         }
         // SAFETY: the caller's promise.
         let path = unsafe { CStr::from_ptr(given) }.to_bytes();
-        let rest = path.strip_prefix(FOLDER).filter(|rest| matches!(rest, [] | [b'/', ..]));
-        let Some((rest, folder)) = rest.zip(replacement()) else { return unchanged };
-        let folder = folder.to_bytes();
-        let length = folder.len() + rest.len();
+        let below = FOLDERS.iter().find_map(|(folder, in_place)| {
+            let rest = path.strip_prefix(*folder)?;
+            matches!(rest, [] | [b'/', ..]).then_some((*in_place, rest))
+        });
+        let Some(((in_place, rest), folder)) = below.zip(replacement()) else { return unchanged };
         let mut bytes = [0; PATH_BYTES];
         // The byte after it stays zero.
-        let Some(place) = bytes[..PATH_BYTES - 1].get_mut(..length) else { return unchanged };
-        let (start, end) = place.split_at_mut(folder.len());
-        start.copy_from_slice(folder);
-        end.copy_from_slice(rest);
+        let mut free = &mut bytes[..PATH_BYTES - 1];
+        for part in [folder.to_bytes(), in_place, rest] {
+            let Some((place, others)) = free.split_at_mut_checked(part.len()) else {
+                return unchanged;
+            };
+            place.copy_from_slice(part);
+            free = others;
+        }
         Path { given, changed: Some(bytes) }
     }
 

@@ -31,12 +31,14 @@ fn with_library(folder: Option<&Path>, program: &[&str]) -> (String, bool) {
 fn paths_lead_to_the_other_folder() {
     let folder =
         Folder(std::env::temp_dir().join(format!("bellwire-sysfs-{}", std::process::id())));
-    let device = folder.0.join("bellwire0");
+    let device = folder.0.join("class/bellwire0");
     std::fs::create_dir_all(device.join("device/net/lo")).expect("a folder");
     std::fs::write(device.join("node_type"), "1: CA\n").expect("a file");
     std::os::unix::fs::symlink("node_type", device.join("link")).expect("a link");
     // A folder whose name only begins like it.
-    std::fs::create_dir(folder.0.join("_verbs")).expect("a folder");
+    std::fs::create_dir(folder.0.join("class/_verbs")).expect("a folder");
+    std::fs::create_dir(folder.0.join("dev")).expect("a folder");
+    std::fs::write(folder.0.join("dev/uverbs0"), "").expect("a file");
 
     let sys = "/sys/class/infiniband";
     let answers = |program: &[&str]| with_library(Some(&folder.0), program);
@@ -53,6 +55,7 @@ fn paths_lead_to_the_other_folder() {
         "test -r {sys}/bellwire0/link && test ! -e {sys}/bellwire1 && cat < {sys}/bellwire0/link"
     );
     assert_eq!(answers(&["sh", "-c", &looks]), ok("1: CA\n"));
+    assert_eq!(answers(&["ls", "/dev/infiniband"]), ok("uverbs0\n"));
     // Others are as they were.
     assert!(!answers(&["ls", &format!("{sys}_verbs/x")]).1);
     assert!(answers(&["ls", "/proc/self/status"]).1);

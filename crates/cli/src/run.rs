@@ -46,7 +46,7 @@ const NAMES: [&str; 2] = ["libibverbs.so.1", "librdmacm.so.1"];
 const SEARCH_PATH: &str = "LD_LIBRARY_PATH";
 /// The device of the library.
 const DEVICE: &str = "BELLWIRE_DEVICE";
-/// The folder that stands in for /sys/class/infiniband, and the library that sees to it.
+/// The folder with what stands for /sys/class/infiniband, and the library that sees to it.
 const SYSFS: &str = "BELLWIRE_SYSFS";
 const PRELOAD: &str = "LD_PRELOAD";
 const SHIM: &str = "libbellwire_sysfs.so";
@@ -120,7 +120,7 @@ fn files_of(devices: &[HostDevice]) -> Result<PathBuf> {
         ));
     }
     let mut hasher = DefaultHasher::new();
-    devices.hash(&mut hasher);
+    (env!("CARGO_PKG_VERSION"), devices).hash(&mut hasher);
     let folder = own.join(format!("{:016x}", hasher.finish()));
     let new = own.join(format!("new-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&new);

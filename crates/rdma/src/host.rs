@@ -3,6 +3,7 @@
 use std::ffi::{CStr, c_int};
 use std::io;
 use std::net::Ipv4Addr;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::ptr::null_mut;
 
@@ -93,13 +94,18 @@ impl HostDevice {
         all
     }
 
-    /// Writes the files of [`HostDevice::attributes`] into a new folder below `folder`, and a
-    /// folder `device/net` with the interface.
+    /// Writes what stands for `/sys/class/infiniband` into `folder/class`: the files of
+    /// [`HostDevice::attributes`], and a folder with the interface. What stands for
+    /// `/dev/infiniband` goes into `folder/dev`.
     ///
     /// # Errors
     /// Those of the file system.
     pub fn write(&self, folder: &Path) -> io::Result<()> {
-        let folder = folder.join(&self.name);
+        let number = self.name.trim_start_matches("bellwire");
+        std::fs::create_dir_all(folder.join("dev"))?;
+        // Programs look whether it is a device, and leave the rest to the library.
+        symlink("/dev/null", folder.join(format!("dev/uverbs{number}")))?;
+        let folder = folder.join("class").join(&self.name);
         for (file, text) in self.attributes() {
             let file = folder.join(file);
             std::fs::create_dir_all(file.parent().unwrap_or(&folder))?;

@@ -1,7 +1,7 @@
 //! The queue pair of an identifier, and its states.
 
-use super::id::{Id, State, service_of};
 use super::Errno;
+use super::id::{Id, State, service_of};
 use crate::abi::{AhAttr, Opaque, QpAttr, QpInitAttr};
 use crate::calls;
 use crate::channel::Channel;
