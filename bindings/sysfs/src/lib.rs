@@ -20,7 +20,7 @@ const PATH_BYTES: usize = libc::PATH_MAX as usize;
 fn replacement() -> Option<&'static CStr> {
     static FOUND: OnceLock<Option<&'static CStr>> = OnceLock::new();
     *FOUND.get_or_init(|| {
-        // SAFETY: getenv(3) takes a string, and its answer stays: the program sets no such variable.
+        // SAFETY: getenv(3) takes a string. Its answer stays: no program sets such a variable.
         let value = unsafe { libc::getenv(c"BELLWIRE_SYSFS".as_ptr()) };
         // SAFETY: it is null or a string.
         (!value.is_null()).then(|| unsafe { CStr::from_ptr(value) })

@@ -9,8 +9,8 @@
 //! | `exports.txt`, `build.rs` | every export with its version node |
 //! | `abi.rs` | the structures of `infiniband/verbs.h` |
 //! | `calls.rs` | the exported calls |
-//! | `device.rs`, `context.rs`, `pd.rs`, `mr.rs`, `mw.rs`, `dm.rs`, `channel.rs` | one object each |
-//! | `cq.rs`, `cq_ex.rs`, `qp.rs`, `qp_ex.rs`, `srq.rs`, `ah.rs` | one object each, too |
+//! | `device.rs`, `context.rs`, `pd.rs`, `mr.rs`, `mw.rs`, `dm.rs` | one object each |
+//! | `channel.rs`, `cq.rs`, `cq_ex.rs`, `qp.rs`, `qp_ex.rs`, `srq.rs`, `ah.rs` | likewise |
 //! | `post.rs` | the data path: post and poll |
 //! | `query.rs`, `event.rs` | attributes of devices and ports; asynchronous events |
 //! | `import.rs` | objects that are used a second time |

@@ -200,8 +200,8 @@ pub fn wc_flags(done: &WorkCompletion) -> u32 {
     done.flags
 }
 
-/// For a datagram not a service level, but what its route header is, as cards of this kind have it
-/// and UCX wants it: IPv4 (2), below UDP (8). Annex A17.4.5.1 asks for such a mark and names no place.
+/// For a datagram not a service level, but what its route header is: IPv4 (2), below UDP (8). Cards
+/// for RoCE have it so, and UCX wants it. Annex A17.4.5.1 asks for such a mark and names no place.
 pub fn service_level(done: &WorkCompletion) -> u8 {
     if done.flags & work_flag::GRH != 0 { 8 | 2 } else { 0 }
 }

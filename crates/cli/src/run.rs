@@ -98,8 +98,8 @@ fn before_others(first: &Path, variable: &str) -> OsString {
     paths
 }
 
-/// A folder with the files of the devices. It belongs to the user, and stays for other programs that
-/// see the same devices.
+/// A folder with the files of the devices. It belongs to the user, and stays for other programs
+/// that see the same devices.
 fn files_of(devices: &[HostDevice]) -> Result<PathBuf> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|runtime| !runtime.is_empty());
     let runtime = runtime.map_or_else(std::env::temp_dir, PathBuf::from);

@@ -16,8 +16,8 @@ use std::time::Duration;
 const PAUSE: Duration = Duration::from_millis(1);
 /// Longest sleep while a request waits for a time.
 const SHORT_SLEEP: Duration = Duration::from_millis(1);
-/// Longest sleep while queue pairs are connected: their peers are asked now and then. Tests wait for
-/// ever, so that a lost wake-up does not pass.
+/// Longest sleep while queue pairs are connected: their peers are asked now and then. Tests wait
+/// for ever, so that a lost wake-up does not pass.
 const LONG_SLEEP: Duration =
     if cfg!(test) { Duration::from_secs(3600) } else { Duration::from_millis(100) };
 /// How long the end of a program waits for peers to acknowledge what it sent.

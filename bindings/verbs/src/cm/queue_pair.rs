@@ -66,8 +66,8 @@ pub fn attributes(id: &Id, state: QpState) -> Result<(QpAttr, Mask), Errno> {
     Ok((attr, mask))
 }
 
-/// The attributes of the last two states of a connection. A side that was asked may want them before
-/// it answers.
+/// The attributes of the last two states of a connection. A side that was asked may want them
+/// before it answers.
 fn connected(state: &State) -> Result<[(QpAttr, Mask); 2], Errno> {
     let peer = state.peer.as_ref().ok_or(libc::EINVAL)?;
     let (responder_resources, initiator_depth) = match &state.own {
