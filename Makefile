@@ -41,7 +41,7 @@ run: ## build Bellwire and measure the default device (two processes, under a mi
 
 install: ## install the command, the libfabric provider, libibverbs for `bellwire run`, and the C library libvipl with its papers under PREFIX (/usr/local), below DESTDIR
 	@tools/need.sh cargo
-	cargo build --release -p bellwire-cli -p bellwire-libfabric -p bellwire-verbs -p bellwire-vipl
+	cargo build --release -p bellwire-cli -p bellwire-libfabric -p bellwire-verbs -p bellwire-sysfs -p bellwire-vipl
 	@tools/install.sh $(target)/release $(or $(PREFIX),/usr/local) $(DESTDIR)
 
 # Tells scripts that all is built already, and how.
@@ -51,7 +51,7 @@ test: lint unit dissector perfetto report instructions ## run every check that t
 	@$(MAKE) --no-print-directory evidence sample
 	@tools/need.sh mpi
 	@tools/test-mpi.sh short
-	@tools/need.sh verbs
+	@tools/need.sh verbs pyverbs
 	@tools/test-verbs.sh short
 	@echo "make test: done"
 
@@ -124,8 +124,8 @@ test-mpi: ## run programs of libfabric and MPI over Bellwire: Open MPI, MPICH, N
 	@tools/need.sh cargo mpi mpi-programs venv
 	@tools/test-mpi.sh full
 
-test-verbs: ## run programs of RDMA over Bellwire: the ping-pongs of ibverbs-utils, perftest, rdmacm-utils, libfabric, ours in C
-	@tools/need.sh cargo ip mpi verbs
+test-verbs: ## run programs of RDMA over Bellwire: the ping-pongs of ibverbs-utils, perftest, rdmacm-utils, pyverbs, UCX, libfabric, ours in C
+	@tools/need.sh cargo ip mpi verbs pyverbs ucx
 	@tools/test-verbs.sh full
 
 bench-mpi: ## measure the libfabric provider beside libfabric's own, Open MPI's and UCX, in one run (ten minutes)

@@ -78,6 +78,26 @@ need_package() {
     eval "$check" >/dev/null 2>&1 || printf 'bellwire: missing; on Debian: sudo apt-get install %s\n' "$*" >&2
 }
 
+# need_pyverbs: rdma-core's own tests of pyverbs. They lie in a documentation folder, which many
+# systems do not install, so they are taken out of the package.
+need_pyverbs() {
+    local folder="${CARGO_TARGET_DIR:-target}/pyverbs" package
+    need_package "/usr/bin/python3 -c 'import pyverbs.device'" python3-pyverbs
+    [ -e "$folder/tests/test_qp.py" ] && return
+    package="$(mktemp -d)"
+    if (cd "$package" && apt-get download -qq python3-pyverbs && dpkg-deb -x python3-pyverbs_*.deb .) >/dev/null 2>&1; then
+        rm -rf "$folder"
+        mkdir -p "$folder"
+        cp -r "$package/usr/share/doc/rdma-core/tests" "$folder/"
+        gunzip "$folder"/tests/*.gz
+        # Those of vendors want libraries of their own.
+        rm -f "$folder"/tests/test_mlx5* "$folder"/tests/test_efa* "$folder"/tests/test_cuda*
+    fi
+    rm -rf "$package"
+    [ -e "$folder/tests/test_qp.py" ] ||
+        printf 'bellwire: the tests of the Debian package python3-pyverbs could not be fetched\n' >&2
+}
+
 for tool in "$@"; do
     case "$tool" in
         cargo) need_cargo ;;
@@ -100,6 +120,7 @@ for tool in "$@"; do
             ;;
         ucx) need_package "command -v ucx_perftest" ucx-utils ;;
         mpi-programs) need_package "command -v NPopenmpi && command -v hpcc" netpipe-openmpi hpcc ;;
+        pyverbs) need_pyverbs ;;
         miri) need_miri ;;
         mutants) need_mutants ;;
         *) stop "tools/need.sh does not know \`$tool\`" ;;

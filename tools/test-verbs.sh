@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Usage: tools/test-verbs.sh [short|full]
 # Runs programs of RDMA that know nothing of Bellwire over it: the ping-pongs of ibverbs-utils,
-# perftest, rdmacm-utils, and ours in C. `short` is part of `make test`, and says NOT RUN where a
-# package cannot be installed. `full` runs more of them, and two network namespaces over udp as
-# root.
+# perftest, rdmacm-utils, pyverbs, and ours in C. `short` is part of `make test`, and says NOT RUN
+# where a package cannot be installed. `full` runs more of them, UCX, and two network namespaces
+# over udp as root.
 set -euo pipefail
 . "$(dirname "$0")/ran.sh"
 
@@ -25,6 +25,10 @@ done
 programs="$PWD/bindings/verbs/tests/programs"
 library="$(built bellwire-verbs libibverbs.so)"
 command="$(built bellwire-cli bellwire)"
+built bellwire-sysfs libbellwire_sysfs.so >/dev/null
+pyverbs="${CARGO_TARGET_DIR:-target}/pyverbs"
+[ -e "$pyverbs/tests/test_qp.py" ] && /usr/bin/python3 -c 'import pyverbs.device' ||
+    missing "no tests of pyverbs in $pyverbs: tools/need.sh pyverbs"
 [ -e "$library" ] || library="$(built bellwire-verbs deps/libibverbs.so)"
 folder="$(mktemp -d)"
 trap 'rm -rf "$folder"' EXIT
@@ -154,6 +158,20 @@ runs() {
     says 'LD_LIBRARY_PATH=' "$command" run -v -- ibv_devices &&
         says '::ffff:127.0.0.1' "$command" run --device udp:127.0.0.1 -- ibv_devinfo -v
 }
+# rdma-core's own tests in Python.
+pyverbs() {
+    limited "$command" run --sysfs -- /usr/bin/python3 bindings/verbs/tests/run_pyverbs.py \
+        "$pyverbs" bindings/verbs/tests/pyverbs-skipped.txt docs/verbs.md >"$folder/said" 2>&1 || {
+        cat "$folder/said"
+        return 1
+    }
+    tail -n 1 "$folder/said"
+}
+# ucx TRANSPORTS TEST: UCX, which looks at files of devices itself.
+ucx() {
+    local over="$command run --sysfs -- env UCX_TLS=$1,self UCX_NET_DEVICES=bellwire0:1 ucx_perftest"
+    pair tcp "$over" "$over $address -t $2 -n 500 -w 10"
+}
 # Each call that is not offered is reported once.
 refused() {
     over limited "$folder/missing" 2>"$folder/said" &&
@@ -169,6 +187,7 @@ check "what is not offered fails and is reported once" refused
 check "statuses by their causes" over limited "$folder/statuses"
 check "transfers" over limited "$folder/transfers"
 check "connections" over limited "$folder/connections"
+check "pyverbs" pyverbs
 for kind in rc uc ud srq; do
     check "ibv_${kind}_pingpong -c" between ibv_${kind}_pingpong -g 0 -c
     check "ibv_${kind}_pingpong -e" between ibv_${kind}_pingpong -g 0 -e
@@ -213,6 +232,12 @@ if [ "$how" = full ]; then
         for size in 64 65536; do
             check "fi_pingpong -p $kind of $size bytes" pair tcp \
                 "fi_pingpong -p $kind -I 100 -S $size" "fi_pingpong -p $kind -I 100 -S $size $address"
+        done
+    done
+    for kind in rc_verbs,ud_verbs:aux ud_verbs; do
+        for what in tag_lat tag_bw tag_sync_lat ucp_put_lat ucp_put_bw ucp_get ucp_add ucp_fadd \
+            ucp_swap ucp_cswap stream_bw stream_lat ucp_am_lat ucp_am_bw; do
+            check "ucx_perftest $what over $kind" ucx $kind $what
         done
     done
     for program in ib_send_lat ib_write_lat ib_send_bw ib_write_bw; do

@@ -74,7 +74,11 @@ fn main() {
     }
     text += "    \".text\",\n";
     for call in calls {
-        let module = if call.starts_with("rdma_") { "cm::calls" } else { "calls" };
+        let module = match call {
+            call if call.starts_with("rdma_") => "cm::calls",
+            call if call.contains("import") => "import",
+            _ => "calls",
+        };
         writeln!(text, "    {call} = sym crate::{module}::{call},").expect("a string");
     }
     for kind in ["null", "errno", "minus", "void"] {

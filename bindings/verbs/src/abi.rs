@@ -78,14 +78,20 @@ pub struct VerbsContext {
     pub advise_mr: extern "C" fn(&crate::pd::Pd, u32, u32, *const Sge, u32) -> c_int,
     pub alloc_null_mr: Missing,
     pub counters: [Missing; 4],
-    pub reg_dm_mr: Missing,
-    pub alloc_dm: Missing,
-    pub free_dm: Missing,
+    pub reg_dm_mr: extern "C" fn(
+        &crate::pd::Pd,
+        &'static crate::dm::Dm,
+        u64,
+        usize,
+        u32,
+    ) -> *mut crate::mr::Mr,
+    pub alloc_dm: extern "C" fn(&Context, &AllocDmAttr) -> *mut crate::dm::Dm,
+    pub free_dm: extern "C" fn(*mut crate::dm::Dm) -> c_int,
     pub flow_actions: [Missing; 3],
     pub modify_qp_rate_limit: Missing,
-    pub alloc_parent_domain: Missing,
-    pub dealloc_td: Missing,
-    pub alloc_td: Missing,
+    pub alloc_parent_domain: extern "C" fn(&Context, &ParentDomainInitAttr) -> *mut crate::pd::Pd,
+    pub dealloc_td: extern "C" fn(*mut crate::pd::Td) -> c_int,
+    pub alloc_td: extern "C" fn(&Context, &u32) -> *mut crate::pd::Td,
     pub modify_cq: Missing,
     pub post_srq_ops: Missing,
     pub destroy_rwq_ind_table: Missing,
@@ -119,14 +125,40 @@ pub struct Pd {
 }
 
 #[repr(C)]
+pub struct ParentDomainInitAttr {
+    pub pd: Option<&'static crate::pd::Pd>,
+    pub td: Opaque,
+    pub comp_mask: u32,
+    pub alloc: Missing,
+    pub free: Missing,
+    pub pd_context: Opaque,
+}
+
+#[repr(C)]
+pub struct AllocDmAttr {
+    pub length: usize,
+    pub log_align_req: u32,
+    pub comp_mask: u32,
+}
+
+#[repr(C)]
+pub struct Dm {
+    pub context: *const Context,
+    pub memcpy_to_dm: extern "C" fn(&crate::dm::Dm, u64, *const c_void, usize) -> c_int,
+    pub memcpy_from_dm: extern "C" fn(*mut c_void, &crate::dm::Dm, u64, usize) -> c_int,
+    pub comp_mask: u32,
+    pub handle: u32,
+}
+
+#[repr(C)]
 pub struct Mr {
     pub context: *const Context,
     pub pd: Cell<*const crate::pd::Pd>,
     pub addr: Cell<*mut c_void>,
     pub length: Cell<usize>,
     pub handle: u32,
-    pub lkey: Cell<u32>,
-    pub rkey: Cell<u32>,
+    pub lkey: u32,
+    pub rkey: u32,
 }
 
 #[repr(C)]

@@ -37,7 +37,7 @@ pub extern "C" fn ibv_get_device_name(device: &'static abi::Device) -> *const c_
 }
 
 pub extern "C" fn ibv_get_device_guid(device: &'static abi::Device) -> u64 {
-    DeviceObject::of(device).guid().to_be()
+    DeviceObject::of(device).own.guid().to_be()
 }
 
 pub extern "C" fn ibv_get_device_index(device: &'static abi::Device) -> c_int {
@@ -51,11 +51,7 @@ pub extern "C" fn ibv_open_device(device: &'static abi::Device) -> *mut Context 
         // The program's own message says only that it failed.
         eprintln!("bellwire: {} cannot be opened: {refusal}", device.name().to_string_lossy());
     }
-    let context = object("ibv_open_device", opened);
-    // SAFETY: null, or the object that was made here.
-    let Some(context) = (unsafe { context.as_ref() }) else { return null_mut() };
-    context.remember();
-    context.abi()
+    crate::context::publish("ibv_open_device", opened)
 }
 
 pub extern "C" fn ibv_close_device(context: Option<NonNull<Context>>) -> c_int {
@@ -89,7 +85,7 @@ pub extern "C" fn ibv_query_gid(
         errno::set(libc::EINVAL);
         return -1;
     }
-    *gid = ContextObject::of(context).device.gid();
+    *gid = ContextObject::of(context).device.own.gid();
     0
 }
 
@@ -172,7 +168,7 @@ pub extern "C" fn ibv_alloc_pd(context: &Context) -> *mut Pd {
 pub extern "C" fn ibv_dealloc_pd(pd: *mut Pd) -> c_int {
     // SAFETY: null, or a domain of `ibv_alloc_pd`.
     let Some(own) = (unsafe { pd.as_ref() }) else { return errno::set(libc::EINVAL) };
-    let ended = own.context().lock().destroy_domain(own.domain);
+    let ended = own.end();
     if ended.is_ok() {
         // SAFETY: it was made by `Box::into_raw`.
         drop(unsafe { Box::from_raw(pd) });

@@ -2,9 +2,12 @@
 
 use crate::abi::{self, ContextOps, VerbsContext};
 use crate::device::DeviceObject;
-use crate::{cq, cq_ex, mr, mw, post, qp, query, srq};
+use crate::dm::{self, DeviceMemory};
+use crate::{cq, cq_ex, errno, mr, mw, pd, post, qp, query, srq};
 use bellwire_rdma::{Adapter, AsyncEvent, EventQueue, Refusal};
+use std::ffi::c_int;
 use std::mem::offset_of;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
@@ -13,9 +16,12 @@ use std::time::Duration;
 #[repr(C)]
 pub struct ContextObject {
     verbs: VerbsContext,
-    rdma: bellwire_rdma::Context,
+    rdma: Arc<bellwire_rdma::Context>,
     pub events: Arc<EventQueue<AsyncEvent>>,
     pub device: &'static DeviceObject,
+    pub device_memory: DeviceMemory,
+    /// Names the context for [`ContextObject::import`]; C calls it `cmd_fd`.
+    descriptor: OwnedFd,
 }
 
 /// `abi_compat` of a context that has a `verbs_context` around it.
@@ -24,7 +30,39 @@ const EXTENDED: usize = usize::MAX;
 impl ContextObject {
     /// Opens a device.
     pub fn open(device: &'static DeviceObject) -> Result<ContextObject, Refusal> {
-        let rdma = bellwire_rdma::Context::open(&device.bellwire)?;
+        let rdma = Arc::new(bellwire_rdma::Context::open(&device.own.below)?);
+        // SAFETY: memfd_create(2) takes a string.
+        let descriptor = unsafe { libc::memfd_create(c"bellwire".as_ptr(), libc::MFD_CLOEXEC) };
+        if descriptor < 0 {
+            return Err(Refusal::System(std::io::Error::last_os_error()));
+        }
+        // SAFETY: it was opened here.
+        let descriptor = unsafe { OwnedFd::from_raw_fd(descriptor) };
+        Ok(ContextObject::with(device, rdma, descriptor))
+    }
+
+    /// A second context for the one whose descriptor was copied to `descriptor`, in this process.
+    /// Queues and memory are shared; asynchronous events go to whoever asks first.
+    pub fn import(descriptor: c_int) -> Result<ContextObject, Refusal> {
+        let identity = identity(descriptor).map_err(Refusal::System)?;
+        let open = open_contexts();
+        let same = open.iter().map(|&context| ContextObject::of(context as *const abi::Context));
+        let is_it = |own: &&ContextObject| {
+            self::identity(own.descriptor.as_raw_fd()).is_ok_and(|known| known == identity)
+        };
+        let own = same.clone().find(is_it);
+        let own =
+            own.ok_or(Refusal::Unsupported("no context of this process has the descriptor"))?;
+        // SAFETY: it is open, and belongs to the new context from now on: ibv_import_device(3).
+        let descriptor = unsafe { OwnedFd::from_raw_fd(descriptor) };
+        Ok(ContextObject::with(own.device, own.rdma.clone(), descriptor))
+    }
+
+    fn with(
+        device: &'static DeviceObject,
+        rdma: Arc<bellwire_rdma::Context>,
+        descriptor: OwnedFd,
+    ) -> ContextObject {
         let events = rdma.lock().events();
         let context = abi::Context {
             device: &device.abi,
@@ -43,7 +81,7 @@ impl ContextObject {
                 post_recv: post::post_recv,
                 compat_4: [None; 5],
             },
-            cmd_fd: -1,
+            cmd_fd: descriptor.as_raw_fd(),
             async_fd: events.fd(),
             num_comp_vectors: 1,
             mutex: abi::Mutex::NEW,
@@ -55,14 +93,14 @@ impl ContextObject {
             advise_mr: mr::advise,
             alloc_null_mr: None,
             counters: [None; 4],
-            reg_dm_mr: None,
-            alloc_dm: None,
-            free_dm: None,
+            reg_dm_mr: dm::register,
+            alloc_dm: dm::alloc,
+            free_dm: dm::free,
             flow_actions: [None; 3],
             modify_qp_rate_limit: None,
-            alloc_parent_domain: None,
-            dealloc_td: None,
-            alloc_td: None,
+            alloc_parent_domain: pd::alloc_parent_domain,
+            dealloc_td: pd::dealloc_td,
+            alloc_td: pd::alloc_td,
             modify_cq: None,
             post_srq_ops: None,
             destroy_rwq_ind_table: None,
@@ -88,11 +126,12 @@ impl ContextObject {
             size: size_of::<VerbsContext>(),
             context,
         };
-        Ok(ContextObject { verbs, rdma, events, device })
+        let device_memory = DeviceMemory::default();
+        ContextObject { verbs, rdma, events, device, device_memory, descriptor }
     }
 
     /// Remembers the context for the program's end.
-    pub fn remember(&self) {
+    fn remember(&self) {
         static ONCE: Once = Once::new();
         // SAFETY: a function of this library, which is not unloaded before.
         ONCE.call_once(|| unsafe {
@@ -134,6 +173,26 @@ impl ContextObject {
     pub fn forget_events(&self, object: usize) {
         self.events.remove(|event| event.object == object);
     }
+}
+
+/// What all copies of a descriptor have in common.
+fn identity(descriptor: c_int) -> std::io::Result<(u64, u64)> {
+    // SAFETY: all zeroes are a `stat`, which fstat(2) fills.
+    let mut found: libc::stat = unsafe { std::mem::zeroed() };
+    // SAFETY: as above; a wrong descriptor is an error.
+    match unsafe { libc::fstat(descriptor, &mut found) } {
+        0 => Ok((found.st_dev, found.st_ino)),
+        _ => Err(std::io::Error::last_os_error()),
+    }
+}
+
+/// Gives a new context to C.
+pub fn publish(what: &str, made: Result<ContextObject, Refusal>) -> *mut abi::Context {
+    let context = errno::object(what, made);
+    // SAFETY: null, or the object that was made here.
+    let Some(context) = (unsafe { context.as_ref() }) else { return std::ptr::null_mut() };
+    context.remember();
+    context.abi()
 }
 
 /// Contexts that are open, by address.

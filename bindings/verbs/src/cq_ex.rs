@@ -3,7 +3,7 @@
 use crate::abi::{self, CqEx, CqInitAttrEx};
 use crate::cq::{self, Cq};
 use crate::errno;
-use crate::post::wc_flags;
+use crate::post::{service_level, wc_flags};
 use bellwire_rdma::Refusal;
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -59,7 +59,7 @@ readers! {
     read_src_qp: u32 = |done| done.source;
     read_wc_flags: u32 = |done| wc_flags(&done);
     read_slid: u32 = |_done| 0;
-    read_sl: u8 = |_done| 0;
+    read_sl: u8 = |done| service_level(&done);
     read_dlid_path_bits: u8 = |_done| 0;
     read_completion_ts: u64 = |_done| nanoseconds(libc::CLOCK_MONOTONIC);
     read_cvlan: u16 = |_done| 0;
@@ -105,7 +105,7 @@ extern "C" fn end_poll(cq: &Cq) {
 }
 
 pub extern "C" fn create(context: &abi::Context, attr: &CqInitAttrEx) -> *mut Cq {
-    let known = attr.wc_flags & !OFFERED == 0 && attr.comp_mask & !1 == 0 && attr.flags & !3 == 0;
+    let known = attr.wc_flags & !OFFERED == 0 && attr.comp_mask & !3 == 0 && attr.flags & !3 == 0;
     let made = match known {
         true => {
             let depth = attr.cqe.try_into().unwrap_or(-1);

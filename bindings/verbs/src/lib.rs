@@ -9,10 +9,11 @@
 //! | `exports.txt`, `build.rs` | every export with its version node |
 //! | `abi.rs` | the structures of `infiniband/verbs.h` |
 //! | `calls.rs` | the exported calls |
-//! | `device.rs`, `context.rs`, `pd.rs`, `mr.rs`, `mw.rs`, `channel.rs` | one object each |
-//! | `cq.rs`, `cq_ex.rs`, `qp.rs`, `qp_ex.rs`, `srq.rs`, `ah.rs` | one object each, too |
+//! | `device.rs`, `context.rs`, `pd.rs`, `mr.rs`, `mw.rs`, `dm.rs` | one object each |
+//! | `channel.rs`, `cq.rs`, `cq_ex.rs`, `qp.rs`, `qp_ex.rs`, `srq.rs`, `ah.rs` | likewise |
 //! | `post.rs` | the data path: post and poll |
 //! | `query.rs`, `event.rs` | attributes of devices and ports; asynchronous events |
+//! | `import.rs` | objects that are used a second time |
 //! | `names.rs`, `fork.rs`, `sysfs.rs`, `missing.rs` | calls without an object |
 //! | `errno.rs`, `log.rs` | errors |
 //! | `cm/` | librdmacm: connections by address and port |
@@ -37,9 +38,11 @@ mod context;
 mod cq;
 mod cq_ex;
 mod device;
+mod dm;
 mod errno;
 mod event;
 mod fork;
+mod import;
 mod log;
 mod missing;
 mod mr;

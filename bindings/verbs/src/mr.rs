@@ -1,11 +1,14 @@
 //! Memory regions.
 
 use crate::abi;
+use crate::context::ContextObject;
+use crate::dm::Dm;
 use crate::errno;
 use crate::pd::Pd;
-use bellwire_rdma::{Access, Refusal, Sge};
+use bellwire_rdma::{Access, Adapter, Domain, Refusal, Sge};
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
+use std::ptr::{NonNull, null_mut};
 use std::time::{Duration, Instant};
 
 /// A memory region.
@@ -14,6 +17,11 @@ pub struct Mr {
     abi: abi::Mr,
     /// The access flags, as the program gave them.
     access: Cell<u32>,
+    domain: Cell<Domain>,
+    /// The address of the first byte for peers and lists.
+    iova: Cell<u64>,
+    /// The device memory that it names.
+    dm: Option<&'static Dm>,
 }
 
 /// Flags that change nothing here: all memory is pageable, and order is always kept.
@@ -31,18 +39,6 @@ fn access_of(flags: u32) -> Result<Access, Refusal> {
     Access::from_bits(flags & !HINTS).ok_or(unknown)
 }
 
-fn register(
-    pd: &Pd,
-    addr: *mut c_void,
-    length: usize,
-    iova: u64,
-    flags: u32,
-) -> Result<u32, Refusal> {
-    let access = access_of(flags)?;
-    // SAFETY: the program keeps the memory mapped until `ibv_dereg_mr`: ibv_reg_mr(3).
-    unsafe { pd.context().lock().register(pd.domain, addr.cast(), length, iova, access) }
-}
-
 impl Mr {
     pub fn new(
         pd: &Pd,
@@ -51,36 +47,85 @@ impl Mr {
         iova: u64,
         flags: u32,
     ) -> Result<Mr, Refusal> {
-        let key = register(pd, addr, length, iova, flags)?;
+        let access = access_of(flags)?;
+        let mut adapter = pd.context().lock();
+        // SAFETY: the program keeps the memory mapped until `ibv_dereg_mr`: ibv_reg_mr(3).
+        let key = unsafe { adapter.register(pd.domain, addr.cast(), length, iova, access) }?;
+        Ok(Mr::of(pd, key, (addr, length), iova, flags, None))
+    }
+
+    /// A region of device memory, from `start` on.
+    pub fn of_device_memory(
+        pd: &Pd,
+        dm: &'static Dm,
+        start: NonNull<u8>,
+        length: usize,
+        flags: u32,
+    ) -> Result<Mr, Refusal> {
+        let access = access_of(flags)?;
+        let mut adapter = pd.context().lock();
+        // SAFETY: the memory ends after its regions: `Dm::begin`.
+        let key = unsafe { adapter.register(pd.domain, start.as_ptr(), length, 0, access) }?;
+        dm.begin();
+        Ok(Mr::of(pd, key, (null_mut(), length), 0, flags, Some(dm)))
+    }
+
+    /// A second object for the region of a handle, which is its key.
+    pub fn import(pd: &Pd, handle: u32) -> Result<Mr, Refusal> {
+        let region = pd.context().lock().region(handle);
+        let region = region.filter(|(domain, _)| *domain == pd.domain);
+        let unknown = Refusal::Invalid("the domain has no region with the handle");
+        let (_, length) = region.ok_or(unknown)?;
+        Ok(Mr::of(pd, handle, (null_mut(), length), 0, 0, None))
+    }
+
+    fn of(
+        pd: &Pd,
+        key: u32,
+        (addr, length): (*mut c_void, usize),
+        iova: u64,
+        flags: u32,
+        dm: Option<&'static Dm>,
+    ) -> Mr {
         let abi = abi::Mr {
             context: pd.abi_context(),
             pd: Cell::new(pd),
             addr: Cell::new(addr),
             length: Cell::new(length),
-            handle: 0,
-            lkey: Cell::new(key),
-            rkey: Cell::new(key),
+            handle: key,
+            lkey: key,
+            rkey: key,
         };
-        Ok(Mr { abi, access: Cell::new(flags) })
+        let domain = Cell::new(pd.domain);
+        Mr { abi, access: Cell::new(flags), domain, iova: Cell::new(iova), dm }
     }
 
-    fn pd(&self) -> &'static Pd {
-        // SAFETY: a domain lives until `ibv_dealloc_pd`, which is refused while it has regions.
-        unsafe { &*self.abi.pd.get() }
+    fn context(&self) -> &'static ContextObject {
+        ContextObject::of(self.abi.context)
     }
 
     /// The key of a region that a window names.
     pub fn key(mr: *const abi::Mr) -> Option<u32> {
         // SAFETY: null, or a region of this library: ibv_bind_mw(3).
-        unsafe { mr.as_ref() }.map(|mr| mr.lkey.get())
+        unsafe { mr.as_ref() }.map(|mr| mr.lkey)
     }
 
     /// Ends the region. Descriptors that use it are waited for.
     pub fn end(&self) -> Result<(), Refusal> {
+        self.patiently(|adapter| adapter.deregister(self.abi.lkey))?;
+        self.dm.iter().for_each(|dm| dm.end());
+        Ok(())
+    }
+
+    /// Does what is refused while descriptors use the region.
+    fn patiently(
+        &self,
+        ending: impl Fn(&mut Adapter) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
         let started = Instant::now();
         loop {
-            let mut adapter = self.pd().context().lock();
-            match adapter.deregister(self.abi.lkey.get()) {
+            let mut adapter = self.context().lock();
+            match ending(&mut adapter) {
                 Err(Refusal::UnderWay(_)) if started.elapsed() < PATIENCE => {
                     adapter.progress();
                 }
@@ -91,7 +136,7 @@ impl Mr {
         }
     }
 
-    /// Changes domain, place or access, by `IBV_REREG_MR_CHANGE_*`. The keys change too.
+    /// Changes domain, place or access, by `IBV_REREG_MR_CHANGE_*`. The keys stay.
     pub fn change(
         &self,
         flags: u32,
@@ -103,21 +148,30 @@ impl Mr {
         if flags == 0 || flags > 7 || (domain && pd.is_none()) {
             return Err(Refusal::Invalid("the flags of ibv_rereg_mr"));
         }
+        if self.dm.is_some() {
+            return Err(Refusal::Unsupported("a region of device memory stays as it is"));
+        }
         let (addr, length) =
             if translation { place } else { (self.abi.addr.get(), self.abi.length.get()) };
-        let pd = pd.filter(|_| domain).unwrap_or(self.pd());
-        let access = if rights { access } else { self.access.get() };
-        let key = register(pd, addr, length, addr as u64, access)?;
-        if let Err(busy) = self.end() {
-            let _ = pd.context().lock().deregister(key);
-            return Err(busy);
+        let iova = if translation { addr as u64 } else { self.iova.get() };
+        let pd = pd.filter(|_| domain);
+        let owner = pd.map_or(self.domain.get(), |pd| pd.domain);
+        let flags = if rights { access } else { self.access.get() };
+        let access = access_of(flags)?;
+        // SAFETY: the program keeps the memory mapped until `ibv_dereg_mr`: ibv_rereg_mr(3).
+        let new =
+            unsafe { self.context().lock().register(owner, addr.cast(), length, iova, access) }?;
+        let replaced = self.patiently(|adapter| adapter.replace(self.abi.lkey, new));
+        if let Err(refused) = replaced {
+            let _ = self.context().lock().deregister(new);
+            return Err(refused);
         }
-        self.access.set(access);
-        self.abi.pd.set(pd);
+        self.access.set(flags);
+        self.domain.set(owner);
+        self.iova.set(iova);
         self.abi.addr.set(addr);
         self.abi.length.set(length);
-        self.abi.lkey.set(key);
-        self.abi.rkey.set(key);
+        pd.into_iter().for_each(|pd| self.abi.pd.set(pd));
         Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! Memory windows.
 
 use crate::abi::{self, MwBind, MwBindInfo};
+use crate::context::ContextObject;
 use crate::errno;
 use crate::pd::Pd;
 use crate::qp::Qp;
@@ -74,10 +75,7 @@ pub extern "C" fn dealloc(mw: *mut Mw) -> c_int {
     let Some(object) = NonNull::new(mw) else { return errno::set(libc::EINVAL) };
     // SAFETY: C gives back a window of `alloc`.
     let window = unsafe { object.as_ref() };
-    // SAFETY: the domain lives as long as its windows: ibv_dealloc_pd(3).
-    let pd = unsafe { &*window.abi.pd };
-    let key = window.key();
-    let ended = pd.context().lock().deregister(key);
+    let ended = ContextObject::of(window.abi.context).lock().deregister(window.key());
     if ended.is_ok() {
         // SAFETY: it was made by `Box::into_raw`.
         drop(unsafe { Box::from_raw(mw) });

@@ -8,7 +8,7 @@ use crate::mw::{Mw, binding};
 use crate::qp::Qp;
 use crate::srq::Srq;
 use bellwire_rdma::{
-    Bytes, Datagram, LIMITS, Operation, Refusal, SendRequest, Sge, WorkCompletion,
+    Bytes, Datagram, LIMITS, Operation, Refusal, SendRequest, Sge, WorkCompletion, work_flag,
 };
 use std::ffi::c_int;
 
@@ -200,6 +200,12 @@ pub fn wc_flags(done: &WorkCompletion) -> u32 {
     done.flags
 }
 
+/// For a datagram not a service level, but what its route header is: IPv4 (2), below UDP (8). Cards
+/// for RoCE have it so, and UCX wants it. Annex A17.4.5.1 asks for such a mark and names no place.
+pub fn service_level(done: &WorkCompletion) -> u8 {
+    if done.flags & work_flag::GRH != 0 { 8 | 2 } else { 0 }
+}
+
 #[inline]
 fn translate(done: &WorkCompletion) -> Wc {
     Wc {
@@ -212,6 +218,7 @@ fn translate(done: &WorkCompletion) -> Wc {
         qp_num: done.queue_pair,
         src_qp: done.source,
         wc_flags: wc_flags(done),
+        sl: service_level(done),
         ..Wc::default()
     }
 }

@@ -11,6 +11,8 @@ use std::mem::offset_of;
 /// `IBV_DEVICE_*`: CURR_QP_STATE_MOD, SYS_IMAGE_GUID, RC_RNR_NAK_GEN, SRQ_RESIZE, MEM_WINDOW,
 /// MEM_MGT_EXTENSIONS, MEM_WINDOW_TYPE_2B.
 const CAPABILITIES: u32 = 1 << 7 | 1 << 11 | 1 << 12 | 1 << 13 | 1 << 17 | 1 << 21 | 1 << 24;
+/// The vendor of no card: an OUI of local administration, as in `HostDevice::guid`.
+const VENDOR: u32 = 0x02_6277;
 /// `IBV_ATOMIC_HCA`
 const ATOMICS: u32 = 1;
 /// `IBV_PORT_CM_SUP`, `IBV_PORT_IP_BASED_GIDS`
@@ -20,7 +22,7 @@ pub fn device_attr(device: &DeviceObject) -> DeviceAttr {
     let mut fw_ver = [0; 64];
     let version = env!("CARGO_PKG_VERSION").as_bytes();
     fw_ver[..version.len()].copy_from_slice(version);
-    let guid = device.guid().to_be();
+    let guid = device.own.guid().to_be();
     let reads = c_int::from(LIMITS.reads);
     DeviceAttr {
         fw_ver,
@@ -28,9 +30,9 @@ pub fn device_attr(device: &DeviceObject) -> DeviceAttr {
         sys_image_guid: guid,
         max_mr_size: 1 << 46,
         page_size_cap: 4096,
-        vendor_id: 0,
-        vendor_part_id: 0,
-        hw_ver: 0,
+        vendor_id: VENDOR,
+        vendor_part_id: 1,
+        hw_ver: 1,
         max_qp: LIMITS.queue_pairs as c_int,
         max_qp_wr: LIMITS.queue_depth as c_int,
         device_cap_flags: CAPABILITIES,
@@ -145,7 +147,9 @@ pub extern "C" fn query_device_ex(
         timestamp_mask: u64,
         core_clock: u64,
         capabilities: u64,
-        unused: [u32; 27],
+        unused: [u32; 22],
+        max_dm_size: u64,
+        atomics_and_odp: [u32; 3],
         ports: u32,
     }
     const _: () = assert!(size_of::<Extended>() == EXTENDED_BYTES);
@@ -159,7 +163,9 @@ pub extern "C" fn query_device_ex(
         // The clock of completions counts nanoseconds: in kHz.
         core_clock: 1_000_000,
         capabilities,
-        unused: [0; 27],
+        unused: [0; 22],
+        max_dm_size: crate::dm::BYTES as u64,
+        atomics_and_odp: [0; 3],
         ports: 1,
     };
     // SAFETY: the program's structure has `length` bytes: the header passes its size.
@@ -188,10 +194,10 @@ pub fn gid_entry(device: &DeviceObject) -> GidEntry {
     /// `IBV_GID_TYPE_ROCE_V2`
     const ROCE_V2: u32 = 2;
     GidEntry {
-        gid: device.gid(),
+        gid: device.own.gid(),
         gid_index: 0,
         port_num: 1,
         gid_type: ROCE_V2,
-        ndev_ifindex: device.interface,
+        ndev_ifindex: device.own.interface.as_ref().map_or(0, |interface| interface.index),
     }
 }

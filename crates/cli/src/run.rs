@@ -2,8 +2,13 @@
 
 use crate::command::Outcome;
 use anyhow::{Context, Result, anyhow};
+use bellwire_rdma::HostDevice;
 use std::ffi::OsString;
+use std::fs::DirBuilder;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::ErrorKind;
 use std::os::unix::fs::symlink;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
@@ -17,12 +22,16 @@ Examples:
   bellwire run -- ibv_devinfo
   bellwire run -- ib_send_lat                on one side
   bellwire run -- ib_send_lat 10.0.0.1       on the other
-  bellwire run -v --device udp:10.0.0.1 -- ibv_rc_pingpong -g 0")]
+  bellwire run -v --device udp:10.0.0.1 -- ibv_rc_pingpong -g 0
+  bellwire run --sysfs -- ucx_perftest      a program that reads /sys/class/infiniband")]
 pub struct Arguments {
     /// The only device that the program sees, for instance udp:10.0.0.1 [default: auto:udp:ADDRESS
     /// for each address of this host]
     #[arg(long)]
     device: Option<String>,
+    /// Show the program files in /sys/class/infiniband, for one that reads them itself
+    #[arg(long)]
+    sysfs: bool,
     /// Say what is set for the program
     #[arg(short, long)]
     verbose: bool,
@@ -37,6 +46,10 @@ const NAMES: [&str; 2] = ["libibverbs.so.1", "librdmacm.so.1"];
 const SEARCH_PATH: &str = "LD_LIBRARY_PATH";
 /// The device of the library.
 const DEVICE: &str = "BELLWIRE_DEVICE";
+/// The folder with what stands for /sys/class/infiniband, and the library that sees to it.
+const SYSFS: &str = "BELLWIRE_SYSFS";
+const PRELOAD: &str = "LD_PRELOAD";
+const SHIM: &str = "libbellwire_sysfs.so";
 
 /// Becomes the program. Returns only if that fails.
 pub fn run(arguments: &Arguments) -> Result<Outcome> {
@@ -45,13 +58,23 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
     let (program, rest) = arguments.program.split_first().expect("clap requires a program");
     let mut command = std::process::Command::new(program);
     command.args(rest);
-    let mut path = OsString::from(&folder);
-    if let Some(before) = std::env::var_os(SEARCH_PATH).filter(|before| !before.is_empty()) {
-        path.push(":");
-        path.push(before);
-    }
-    let mut set = vec![(SEARCH_PATH, path)];
+    let mut set = vec![(SEARCH_PATH, before_others(&folder, SEARCH_PATH))];
     set.extend(arguments.device.as_ref().map(|device| (DEVICE, OsString::from(device))));
+    if arguments.sysfs {
+        let devices = match &arguments.device {
+            Some(device) => vec![HostDevice::named(device)],
+            None => HostDevice::all(),
+        };
+        let shim = folder.join(SHIM);
+        if !shim.exists() {
+            return Err(anyhow!(
+                "--sysfs needs {}: install it by `make install`, or build it by `cargo build -p bellwire-sysfs`",
+                shim.display(),
+            ));
+        }
+        set.push((SYSFS, files_of(&devices)?.into()));
+        set.push((PRELOAD, before_others(&shim, PRELOAD)));
+    }
     for (name, value) in set {
         if arguments.verbose {
             eprintln!("bellwire: {name}={}", value.to_string_lossy());
@@ -65,6 +88,51 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
     Err(anyhow!(error).context(format!("cannot run {}", program.to_string_lossy())))
 }
 
+/// A variable's list of paths with one more at its beginning.
+fn before_others(first: &Path, variable: &str) -> OsString {
+    let mut paths = OsString::from(first);
+    if let Some(others) = std::env::var_os(variable).filter(|others| !others.is_empty()) {
+        paths.push(":");
+        paths.push(others);
+    }
+    paths
+}
+
+/// A folder with the files of the devices. It belongs to the user, and stays for other programs
+/// that see the same devices.
+fn files_of(devices: &[HostDevice]) -> Result<PathBuf> {
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|runtime| !runtime.is_empty());
+    let runtime = runtime.map_or_else(std::env::temp_dir, PathBuf::from);
+    // SAFETY: it takes nothing and cannot fail.
+    let user = unsafe { libc::geteuid() };
+    let own = runtime.join(format!("bellwire-sysfs-{user}"));
+    let cannot = || format!("cannot write the files for --sysfs to {}", own.display());
+    match DirBuilder::new().mode(0o700).create(&own) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+        made => made.with_context(cannot)?,
+    }
+    // In a folder of all users another one may have been first.
+    let found = own.symlink_metadata().with_context(cannot)?;
+    if !found.is_dir() || found.uid() != user || found.mode() & 0o022 != 0 {
+        return Err(anyhow!(
+            "{} belongs to somebody else, or others may write there: remove it, or set XDG_RUNTIME_DIR",
+            own.display(),
+        ));
+    }
+    let mut hasher = DefaultHasher::new();
+    (env!("CARGO_PKG_VERSION"), devices).hash(&mut hasher);
+    let folder = own.join(format!("{:016x}", hasher.finish()));
+    let new = own.join(format!("new-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&new);
+    std::fs::create_dir(&new).with_context(cannot)?;
+    devices.iter().try_for_each(|device| device.write(&new)).with_context(cannot)?;
+    // If it is there already, it has the same files.
+    if std::fs::rename(&new, &folder).is_err() {
+        std::fs::remove_dir_all(&new).with_context(cannot)?;
+    }
+    Ok(folder)
+}
+
 /// The folder that holds the library: beside an installed command, or in the folder of a build.
 fn library_folder(own: &Path) -> Result<PathBuf> {
     let bin = own.parent().unwrap_or(Path::new("/"));
@@ -73,8 +141,12 @@ fn library_folder(own: &Path) -> Result<PathBuf> {
         return installed.canonicalize().context("finding the installed library");
     }
     // `cargo build` puts it beside the command, and `cargo test` into `deps`.
-    let built = ["libibverbs.so", "deps/libibverbs.so"];
-    let Some(built) = built.into_iter().find(|built| bin.join(built).exists()) else {
+    let built = |name: &str| {
+        let places = [name.to_owned(), format!("deps/{name}")];
+        let found = places.into_iter().find(|place| bin.join(place).exists());
+        found.map(|place| Path::new("..").join(place))
+    };
+    let Some(library) = built("libibverbs.so") else {
         return Err(anyhow!(
             "{} is neither in {} nor in {}: install it by `make install`, or build it by `cargo build -p bellwire-verbs`",
             NAMES[0],
@@ -84,14 +156,16 @@ fn library_folder(own: &Path) -> Result<PathBuf> {
     };
     // cargo gives a library no version in its name, and programs look for one.
     let folder = bin.join("verbs");
-    let target = Path::new("..").join(built);
-    for link in NAMES.map(|name| folder.join(name)) {
+    std::fs::create_dir_all(&folder)
+        .with_context(|| format!("cannot make {}", folder.display()))?;
+    let mut links = NAMES.map(|name| (name, library.clone())).to_vec();
+    links.extend(built(SHIM).map(|shim| (SHIM, shim)));
+    for (name, target) in links {
+        let link = folder.join(name);
         if std::fs::read_link(&link).ok().as_deref() != Some(target.as_path()) {
             // Or there is none.
             let _ = std::fs::remove_file(&link);
-            std::fs::create_dir_all(&folder)
-                .and_then(|()| symlink(&target, &link))
-                .with_context(|| format!("cannot make {}", link.display()))?;
+            symlink(&target, &link).with_context(|| format!("cannot make {}", link.display()))?;
         }
     }
     Ok(folder)

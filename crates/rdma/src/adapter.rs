@@ -138,6 +138,18 @@ impl Adapter {
         self.state.domains.insert(0).map(Domain).ok_or(full)
     }
 
+    /// The domain with a number, for one that shares it: it lives until
+    /// [`Adapter::release_domain`].
+    pub fn share_domain(&mut self, number: u32) -> Result<Domain> {
+        *self.state.domains.get_mut(number).ok_or(GONE)? += 1;
+        Ok(Domain(number))
+    }
+
+    /// Ends a share of a domain.
+    pub fn release_domain(&mut self, domain: Domain) {
+        self.state.domains.get_mut(domain.0).into_iter().for_each(|users| *users -= 1);
+    }
+
     /// Ends a domain that nothing uses.
     pub fn destroy_domain(&mut self, domain: Domain) -> Result<()> {
         let users = *self.state.domains.get(domain.0).ok_or(GONE)?;
@@ -380,6 +392,20 @@ impl Adapter {
         let Adapter { function, state, .. } = self;
         // SAFETY: the caller's promise.
         unsafe { state.memory.register(function, domain, start, length, base, access) }
+    }
+
+    /// Gives the region `key` the memory, domain and flags of the region `new`, whose own key ends.
+    /// Peers that knew the region are refused once.
+    ///
+    /// # Errors
+    /// As [`Adapter::deregister`]; both regions are as before then.
+    pub fn replace(&mut self, key: u32, new: u32) -> Result<()> {
+        self.state.memory.replace(&mut self.function, key, new)
+    }
+
+    /// The domain and the length in bytes of a region.
+    pub fn region(&self, key: u32) -> Option<(Domain, usize)> {
+        self.state.memory.region(key)
     }
 
     /// Ends a region or a window.

@@ -16,8 +16,10 @@ use std::time::Duration;
 const PAUSE: Duration = Duration::from_millis(1);
 /// Longest sleep while a request waits for a time.
 const SHORT_SLEEP: Duration = Duration::from_millis(1);
-/// Longest sleep while queue pairs are connected: their peers are asked now and then.
-const LONG_SLEEP: Duration = Duration::from_millis(100);
+/// Longest sleep while queue pairs are connected: their peers are asked now and then. Tests wait
+/// for ever, so that a lost wake-up does not pass.
+const LONG_SLEEP: Duration =
+    if cfg!(test) { Duration::from_secs(3600) } else { Duration::from_millis(100) };
 /// How long the end of a program waits for peers to acknowledge what it sent.
 const LINGER: Duration = Duration::from_millis(500);
 
@@ -34,6 +36,8 @@ struct Shared {
     ends: AtomicBool,
     /// The program sleeps, so the thread takes over at once.
     asleep: AtomicBool,
+    /// The thread waits for the function's descriptor. Changed only under the lock.
+    dozing: AtomicBool,
     wake: OwnedFd,
     /// A copy of the function's own, for sleepers without the lock.
     descriptor: OwnedFd,
@@ -49,6 +53,7 @@ impl Context {
             turns: AtomicU64::new(0),
             ends: AtomicBool::new(false),
             asleep: AtomicBool::new(false),
+            dozing: AtomicBool::new(false),
             wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
                 .map_err(std::io::Error::from)?,
             descriptor,
@@ -66,6 +71,12 @@ impl Context {
         // Relaxed: only the guard's holder writes, and a stale value delays the thread once.
         let turns = self.shared.turns.load(Ordering::Relaxed);
         self.shared.turns.store(turns.wrapping_add(1), Ordering::Relaxed);
+        // The call may take what the descriptor tells, and nothing arms the function again. The
+        // thread would sleep on, so it looks after the program from now on.
+        if self.shared.dozing.load(Ordering::Relaxed) {
+            self.shared.dozing.store(false, Ordering::Relaxed);
+            self.shared.wake();
+        }
         guard
     }
 
@@ -88,7 +99,7 @@ impl Context {
     /// The program may sleep now, so the thread makes progress.
     pub fn sleeps(&self) {
         self.shared.asleep.store(true, Ordering::Relaxed);
-        let _ = rustix::io::write(self.shared.wake.as_fd(), &1u64.to_ne_bytes());
+        self.shared.wake();
     }
 }
 
@@ -118,12 +129,17 @@ impl Shared {
             let (ready, limit) = {
                 let mut adapter = self.adapter.lock().unwrap_or_else(PoisonError::into_inner);
                 let ready = adapter.may_sleep();
+                self.dozing.store(ready, Ordering::Relaxed);
                 (ready, if adapter.waits_for_time() { SHORT_SLEEP } else { LONG_SLEEP })
             };
             if ready {
                 self.pause(&[&self.wake, &self.descriptor], limit);
             }
         }
+    }
+
+    fn wake(&self) {
+        let _ = rustix::io::write(self.wake.as_fd(), &1u64.to_ne_bytes());
     }
 
     /// Sleeps until the program or a peer wakes the thread.
@@ -143,4 +159,34 @@ fn wait(descriptors: &[&OwnedFd], limit: Duration) {
     let mut fds: Vec<PollFd<'_>> =
         descriptors.iter().map(|fd| PollFd::new(*fd, PollFlags::IN)).collect();
     let _ = poll(&mut fds, Some(&limit));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    fn until(what: &str, condition: impl Fn() -> bool) {
+        let started = Instant::now();
+        while !condition() {
+            assert!(started.elapsed() < Duration::from_secs(60), "{what}");
+            std::thread::yield_now();
+        }
+    }
+
+    /// A call of the program may take the descriptor's news away, so it wakes the thread, which
+    /// arms the function again.
+    #[test]
+    fn a_call_wakes_the_thread() {
+        let context = Context::open(&format!("shm:rdma-context-{}", std::process::id()))
+            .expect("shared memory");
+        let dozes = || context.shared.dozing.load(Ordering::Relaxed);
+        for call in 0..20 {
+            until(&format!("the thread waits before call {call}"), dozes);
+            let adapter = context.lock();
+            assert!(!dozes(), "call {call}");
+            drop(adapter);
+        }
+        until("the thread waits at the end", dozes);
+    }
 }

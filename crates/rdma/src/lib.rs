@@ -44,6 +44,7 @@
 //! | `state.rs` | all objects, and lists of what is to be done |
 //! | `queue_pair.rs`, `completion_queue.rs`, `memory.rs` | one object each |
 //! | `send_queue.rs`, `receive_queue.rs`, `peers.rs`, `events.rs` | one object each, too |
+//! | `host.rs` | the devices of this host |
 //! | `request.rs`, `completion.rs`, `error.rs`, `head.rs`, `slab.rs` | what they are made of |
 #![deny(unsafe_code)]
 
@@ -57,6 +58,8 @@ mod deliver;
 mod error;
 mod events;
 mod head;
+#[allow(unsafe_code)]
+mod host;
 mod initiate;
 #[allow(unsafe_code)]
 mod memory;
@@ -75,6 +78,7 @@ pub use completion_queue::CqId;
 pub use context::Context;
 pub use error::{Refusal, Result};
 pub use events::{AsyncEvent, EventKind, EventQueue};
+pub use host::{HostDevice, Interface};
 pub use initiate::{DATAGRAM_BYTES, MESSAGE_BYTES};
 pub use memory::{Access, Binding, Domain, Sge};
 pub use queue_pair::{Attributes, Capacity, Mask, QpState, QueuePairOptions, Service};

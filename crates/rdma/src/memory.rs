@@ -59,6 +59,13 @@ pub struct Sge {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Domain(pub(crate) u32);
 
+impl Domain {
+    /// Its number among those of the adapter.
+    pub fn number(self) -> u32 {
+        self.0
+    }
+}
+
 /// Where a window of memory is bound.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Binding {
@@ -104,6 +111,26 @@ struct Entry {
     /// Windows that are bound to this region.
     windows: usize,
 }
+
+impl Entry {
+    /// Ends what it names. Nothing changes if that is refused.
+    fn end(&mut self, function: &mut Function) -> Result<()> {
+        if self.windows > 0 {
+            return Err(Refusal::Busy("windows are bound to the region"));
+        }
+        let Some(bound) = &mut self.bound else { return Ok(()) };
+        match bound.end(function) {
+            Err(bellwire::Error::InUse { .. }) => {
+                Err(Refusal::UnderWay("descriptors use the memory"))
+            }
+            // In a child of the process that registered it nothing is left to end.
+            Ok(()) | Err(bellwire::Error::Forked) => Ok(()),
+            Err(other) => Err(other.into()),
+        }
+    }
+}
+
+const NO_KEY: Refusal = Refusal::Invalid("there is no such key");
 
 /// The memory of an adapter.
 pub(crate) struct Memory {
@@ -186,8 +213,12 @@ impl Memory {
         if access.intersects(needs_local) && !access.contains(Access::LOCAL_WRITE) {
             return Err(Refusal::Invalid("remote writing needs IBV_ACCESS_LOCAL_WRITE"));
         }
-        let start = NonNull::new(start).filter(|_| length > 0);
-        let start = start.ok_or(Refusal::Invalid("a region has an address and a length"))?;
+        // A region without a byte can be named where nothing is transferred, as on cards.
+        if length == 0 {
+            let entry = Entry { key: 0, domain, bound: None, is_window: false, windows: 0 };
+            return self.insert(entry);
+        }
+        let start = NonNull::new(start).ok_or(Refusal::Invalid("a region has an address"))?;
         let base = if access.contains(Access::ZERO_BASED) { 0 } else { base };
         // SAFETY: the caller's promise.
         let memory = unsafe { function.register_foreign(start, length, access.rights()) }?;
@@ -197,6 +228,25 @@ impl Memory {
         self.insert(entry).inspect_err(|_| {
             let _ = function.deregister_foreign(&memory);
         })
+    }
+
+    /// Gives what `key` names the memory, domain and flags of `new`, whose own key ends. What peers
+    /// knew of `key` is refused from now on; they ask again. Refused as by [`Memory::deregister`].
+    pub(crate) fn replace(&mut self, function: &mut Function, key: u32, new: u32) -> Result<()> {
+        let [Some(old), Some(new)] = [key, new].map(|key| self.index(key)) else {
+            return Err(NO_KEY);
+        };
+        self.entries.get_mut(old).ok_or(NO_KEY)?.end(function)?;
+        let new = self.entries.remove(new).ok_or(NO_KEY)?;
+        let entry = self.entries.get_mut(old).ok_or(NO_KEY)?;
+        (entry.domain, entry.bound) = (new.domain, new.bound);
+        Ok(())
+    }
+
+    /// The domain and the bytes of a region.
+    pub(crate) fn region(&self, key: u32) -> Option<(Domain, usize)> {
+        let entry = self.entry(key).filter(|entry| !entry.is_window)?;
+        Some((entry.domain, entry.bound.as_ref().map_or(0, |bound| bound.memory.len())))
     }
 
     fn index(&self, key: u32) -> Option<u32> {
@@ -218,23 +268,9 @@ impl Memory {
     /// Ends a region, or a window by any of its keys. [`Refusal::Busy`]: windows use it.
     /// [`Refusal::UnderWay`]: descriptors do.
     pub(crate) fn deregister(&mut self, function: &mut Function, key: u32) -> Result<()> {
-        let wrong = Refusal::Invalid("there is no such key");
-        let index = self.index(key).or_else(|| self.window(key)).ok_or(wrong)?;
-        let entry = self.entries.get_mut(index).expect("it has an index");
-        if entry.windows > 0 {
-            return Err(Refusal::Busy("windows are bound to the region"));
-        }
-        if let Some(bound) = &mut entry.bound {
-            match bound.end(function) {
-                Err(bellwire::Error::InUse { .. }) => {
-                    return Err(Refusal::UnderWay("descriptors use the memory"));
-                }
-                // In a child of the process that registered it nothing is left to end.
-                Ok(()) | Err(bellwire::Error::Forked) => {}
-                Err(other) => return Err(other.into()),
-            }
-        }
-        let entry = self.entries.remove(index).expect("it has an index");
+        let index = self.index(key).or_else(|| self.window(key)).ok_or(NO_KEY)?;
+        self.entries.get_mut(index).ok_or(NO_KEY)?.end(function)?;
+        let entry = self.entries.remove(index).ok_or(NO_KEY)?;
         if let Some(region) = entry.bound.and_then(|bound| bound.region) {
             self.entries.get_mut(region).into_iter().for_each(|region| region.windows -= 1);
         }

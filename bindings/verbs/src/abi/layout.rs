@@ -40,6 +40,17 @@ fn layouts_are_those_of_the_header() {
             num_comp_vectors = "num_comp_vectors", mutex = "mutex", abi_compat = "abi_compat",
         }
         Pd = "ibv_pd" { context = "context", handle = "handle" }
+        ParentDomainInitAttr = "ibv_parent_domain_init_attr" {
+            pd = "pd", td = "td", comp_mask = "comp_mask", alloc = "alloc", free = "free",
+            pd_context = "pd_context",
+        }
+        AllocDmAttr = "ibv_alloc_dm_attr" {
+            length = "length", log_align_req = "log_align_req", comp_mask = "comp_mask",
+        }
+        Dm = "ibv_dm" {
+            memcpy_to_dm = "memcpy_to_dm", memcpy_from_dm = "memcpy_from_dm",
+            comp_mask = "comp_mask", handle = "handle",
+        }
         Mr = "ibv_mr" {
             pd = "pd", addr = "addr", length = "length", handle = "handle", lkey = "lkey",
             rkey = "rkey",

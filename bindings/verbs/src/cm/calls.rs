@@ -284,15 +284,15 @@ unsafe fn offer(id: &Id, param: Option<&ConnParam>, most: [usize; 2]) -> Result<
     let reads = |wanted: Option<u8>, asked: Option<u8>| {
         wanted.or(asked).unwrap_or(u8::MAX).min(LIMITS.reads)
     };
-    let peer = id.state().peer.clone();
-    let mut random = [0; 4];
-    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
-        .map_err(|error| error.raw_os_error())?;
+    let (psn, peer) = {
+        let state = id.state();
+        (state.psn, state.peer.clone())
+    };
     Ok(Offer {
         queue_pair,
-        psn: u32::from_ne_bytes(random) & 0xff_ffff,
+        psn,
         qkey: if is_datagrams { queue_pair::UDP_QKEY } else { 0 },
-        gid: ContextObject::of(context).device.gid(),
+        gid: ContextObject::of(context).device.own.gid(),
         responder_resources: reads(
             param.map(|it| it.responder_resources),
             peer.as_ref().map(|it| it.initiator_depth),
@@ -328,6 +328,7 @@ pub unsafe extern "C" fn rdma_connect(id: &Id, param: Option<&ConnParam>) -> c_i
             }
             // What `rdma_getaddrinfo` gave comes first.
             offer.data.splice(0..0, state.data.iter().copied());
+            state.retries = offer.retry_count;
             state.own = Some(offer.clone());
         }
         id.end.connect(to, offer).map_err(|error| errno_of(&error))?;
@@ -360,16 +361,17 @@ pub unsafe extern "C" fn rdma_accept(id: &Id, param: Option<&ConnParam>) -> c_in
     let offered = unsafe { offer(id, param, REPLY_DATA) };
     let is_datagrams = id.abi.qp_type == service_of(0x0111);
     let done = offered.and_then(|offer| {
-        let peer = id.state().peer.clone().ok_or(libc::EINVAL)?;
+        if id.state().peer.is_none() {
+            return Err(libc::EINVAL);
+        }
+        id.state().own = Some(offer.clone());
         // SAFETY: null, or a queue pair of `rdma_create_qp`.
         if let Some(qp) = unsafe { id.abi.qp.get().as_ref() }.filter(|_| !is_datagrams) {
-            // Who asks says how often this side sends again.
-            queue_pair::connect(qp, &offer, &peer, peer.retry_count).inspect_err(|_| {
+            queue_pair::connect(qp, id).inspect_err(|_| {
                 // The other side learns it; that it has gone meanwhile changes nothing.
                 let _ = id.end.reject(reason::CONSUMER, Vec::new());
             })?;
         }
-        id.state().own = Some(offer.clone());
         id.end.accept(offer).map_err(|error| errno_of(&error))?;
         if is_datagrams { Ok(()) } else { id.complete() }
     });
@@ -463,19 +465,34 @@ pub extern "C" fn rdma_free_devices(list: *mut *const Context) {
 /// Options change nothing that Bellwire has: a type of service, whether a port may be taken again
 /// at once, which it always may, the family, and a time that the queue pair has.
 pub extern "C" fn rdma_set_option(
-    _: &Id,
+    id: &Id,
     level: c_int,
     option: c_int,
     value: *const c_void,
-    _: usize,
+    length: usize,
 ) -> c_int {
-    /// `RDMA_OPTION_ID`, whose options are 0 to 3.
+    /// `RDMA_OPTION_ID`
     const OF_IDENTIFIER: c_int = 0;
-    if value.is_null() {
+    /// `RDMA_OPTION_ID_TOS`, `_REUSEADDR`, `_AFONLY`: nothing here depends on them.
+    const WITHOUT_EFFECT: std::ops::RangeInclusive<c_int> = 0..=2;
+    const ACK_TIMEOUT: c_int = 3;
+    if value.is_null() || length == 0 {
         return answer(Err(libc::EINVAL));
     }
-    let is_known = level == OF_IDENTIFIER && (0..=3).contains(&option);
-    answer(if is_known { Ok(()) } else { Err(libc::ENOSYS) })
+    answer(match (level, option) {
+        (OF_IDENTIFIER, option) if WITHOUT_EFFECT.contains(&option) => Ok(()),
+        (OF_IDENTIFIER, ACK_TIMEOUT) => {
+            // SAFETY: a number of a byte: rdma_set_option(3).
+            let timeout = unsafe { value.cast::<u8>().read() };
+            if timeout > 31 || id.abi.qp_type == service_of(0x0111) {
+                Err(libc::EINVAL)
+            } else {
+                id.state().ack_timeout = timeout;
+                Ok(())
+            }
+        }
+        _ => Err(libc::ENOSYS),
+    })
 }
 
 pub extern "C" fn rdma_migrate_id(id: &Id, channel: Option<&CmChannel>) -> c_int {

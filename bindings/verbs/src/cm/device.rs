@@ -32,7 +32,7 @@ fn of(host: Ipv4Addr) -> Option<&'static DeviceObject> {
     if is_named || host.is_loopback() {
         return all.first();
     }
-    all.iter().find(|device| device.host == host)
+    all.iter().find(|device| device.own.host == host)
 }
 
 /// The context of a device, opened at first use.

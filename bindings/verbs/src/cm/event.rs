@@ -99,7 +99,11 @@ impl EventObject {
         }
         id.set_peer(peer);
         id.set_route();
-        id.state().peer = Some(offer.clone());
+        {
+            let mut state = id.state();
+            state.retries = offer.retry_count;
+            state.peer = Some(offer.clone());
+        }
         let said = Said { kind: Kind::ConnectRequest, status: 0, offer };
         Some(Self::new(id, Some(listener), said))
     }
@@ -143,17 +147,13 @@ fn told(id: &Id, event: Event) -> Said {
 /// The other side accepts. A queue pair of the identifier is connected here, in the program's own
 /// thread; another one is the program's business.
 fn replied(id: &Id, offer: Offer) -> Said {
-    let own = {
-        let mut state = id.state();
-        state.peer = Some(offer.clone());
-        state.own.clone()
-    };
+    id.state().peer = Some(offer.clone());
     // SAFETY: null, or a queue pair of `rdma_create_qp`.
-    let (Some(qp), Some(own)) = (unsafe { id.abi.qp.get().as_ref() }, own) else {
+    let Some(qp) = (unsafe { id.abi.qp.get().as_ref() }) else {
         return Said { kind: Kind::ConnectResponse, status: 0, offer };
     };
-    let done = queue_pair::connect(qp, &own, &offer, own.retry_count)
-        .and_then(|()| id.end.ready().map_err(|error| errno_of(&error)));
+    let done =
+        queue_pair::connect(qp, id).and_then(|()| id.end.ready().map_err(|error| errno_of(&error)));
     match done {
         Ok(()) => Said { kind: Kind::Established, status: 0, offer },
         Err(errno) => {

@@ -24,12 +24,17 @@ pub struct Id {
 }
 
 /// What the calls of an identifier share.
-#[derive(Default)]
 pub struct State {
     /// Calls wait for their event, and the channel is the identifier's own.
     pub is_sync: bool,
     pub has_address: bool,
     pub has_route: bool,
+    /// Number of the first packet that this side sends.
+    pub psn: u32,
+    /// How long a peer may take to acknowledge: 4.096 us * 2^it.
+    pub ack_timeout: u8,
+    /// How often this side sends again: who asks says it.
+    pub retries: u8,
     /// What this side brings.
     pub own: Option<Offer>,
     /// What the other side brings.
@@ -99,6 +104,10 @@ impl Id {
         (context, space, qp_type): (Opaque, u32, u32),
         end: impl FnOnce(Sink) -> Result<Endpoint, Errno>,
     ) -> Result<&'static Id, Errno> {
+        let mut psn = [0; 4];
+        rustix::rand::getrandom(&mut psn[..3], rustix::rand::GetRandomFlags::empty())
+            .map_err(|error| error.raw_os_error())?;
+        let psn = u32::from_le_bytes(psn);
         let is_sync = channel.is_none();
         let channel: *const CmChannel = match channel {
             Some(channel) => channel,
@@ -114,6 +123,18 @@ impl Id {
                 drop(unsafe { Box::from_raw(channel.cast_mut()) });
             }
         })?;
+        let state = State {
+            is_sync,
+            has_address: false,
+            has_route: false,
+            psn,
+            ack_timeout: super::queue_pair::ACK_TIMEOUT,
+            retries: 7,
+            own: None,
+            peer: None,
+            requests: None,
+            data: Vec::new(),
+        };
         let id = Box::write(
             place,
             Id {
@@ -121,7 +142,7 @@ impl Id {
                 end,
                 mailbox,
                 events: Acknowledged::default(),
-                state: Mutex::new(State { is_sync, ..State::default() }),
+                state: Mutex::new(state),
             },
         );
         Ok(Box::leak(id))
@@ -178,8 +199,10 @@ impl Id {
         }
         let context = device::context(host)?;
         self.abi.verbs.set(context);
+        // Programs read it before they have a queue pair.
+        self.abi.pd.set(device::domain(context)?);
         self.abi.port_num.set(1);
-        let sgid = ContextObject::of(context).device.gid();
+        let sgid = ContextObject::of(context).device.own.gid();
         let gids = Gids { sgid, pkey: u16::MAX, ..self.abi.route.addr.gids.get() };
         self.abi.route.addr.gids.set(gids);
         Ok(())

@@ -1,15 +1,14 @@
 //! The queue pair of an identifier, and its states.
 
-use super::id::{Id, service_of};
-use super::{Errno, device};
+use super::Errno;
+use super::id::{Id, State, service_of};
 use crate::abi::{AhAttr, Opaque, QpAttr, QpInitAttr};
 use crate::calls;
 use crate::channel::Channel;
 use crate::cq::Cq;
 use crate::pd::Pd;
 use crate::qp::{self, Qp};
-use bellwire_rdma::{Access, Mask, QpState};
-use bellwire_rdmacm::Offer;
+use bellwire_rdma::{Access, LIMITS, Mask, QpState};
 use std::cell::Cell;
 use std::ptr::null_mut;
 
@@ -17,8 +16,11 @@ use std::ptr::null_mut;
 pub const UDP_QKEY: u32 = 0x0123_4567;
 /// `IBV_MTU_4096`
 pub const MTU_4096: u32 = 5;
-/// How long a peer may take to acknowledge: 4.096 us * 2^18, about a second.
-const TIMEOUT: u8 = 18;
+/// About a second, unless the program sets another time.
+pub const ACK_TIMEOUT: u8 = 18;
+
+/// When a peer without a receive is asked again: after 0.64 ms. The kernel's 0 stands for 655 ms.
+const RNR_TIMER: u8 = 12;
 
 /// The path to a port.
 pub fn path_to(gid: [u8; 16]) -> AhAttr {
@@ -52,8 +54,7 @@ pub fn attributes(id: &Id, state: QpState) -> Result<(QpAttr, Mask), Errno> {
             }
         }
         QpState::ReadyToReceive | QpState::ReadyToSend => {
-            let (own, peer) = shared.own.as_ref().zip(shared.peer.as_ref()).ok_or(libc::EINVAL)?;
-            let (ready_to_receive, ready_to_send) = connected(own, peer, own.retry_count);
+            let [ready_to_receive, ready_to_send] = connected(&shared)?;
             return Ok(if state == QpState::ReadyToReceive {
                 ready_to_receive
             } else {
@@ -65,25 +66,32 @@ pub fn attributes(id: &Id, state: QpState) -> Result<(QpAttr, Mask), Errno> {
     Ok((attr, mask))
 }
 
-/// The attributes of the last two states of a connection.
-fn connected(own: &Offer, peer: &Offer, retry_cnt: u8) -> ((QpAttr, Mask), (QpAttr, Mask)) {
+/// The attributes of the last two states of a connection. A side that was asked may want them
+/// before it answers.
+fn connected(state: &State) -> Result<[(QpAttr, Mask); 2], Errno> {
+    let peer = state.peer.as_ref().ok_or(libc::EINVAL)?;
+    let (responder_resources, initiator_depth) = match &state.own {
+        Some(own) => (own.responder_resources, own.initiator_depth),
+        None => (peer.initiator_depth, peer.responder_resources),
+    };
     let ready_to_receive = QpAttr {
         qp_state: QpState::ReadyToReceive as u32,
         path_mtu: MTU_4096,
         dest_qp_num: peer.queue_pair,
         rq_psn: peer.psn,
         ah_attr: path_to(peer.gid),
-        max_dest_rd_atomic: own.responder_resources,
+        min_rnr_timer: RNR_TIMER,
+        max_dest_rd_atomic: responder_resources.min(LIMITS.reads),
         ..QpAttr::default()
     };
     let ready_to_send = QpAttr {
         qp_state: QpState::ReadyToSend as u32,
-        sq_psn: own.psn,
+        sq_psn: state.psn,
         // Each side says how often the other one sends again.
         rnr_retry: peer.rnr_retry_count.min(7),
-        retry_cnt: retry_cnt.min(7),
-        timeout: TIMEOUT,
-        max_rd_atomic: own.initiator_depth,
+        retry_cnt: state.retries.min(7),
+        timeout: state.ack_timeout,
+        max_rd_atomic: initiator_depth.min(LIMITS.reads),
         ..QpAttr::default()
     };
     let first = Mask::STATE
@@ -99,12 +107,12 @@ fn connected(own: &Offer, peer: &Offer, retry_cnt: u8) -> ((QpAttr, Mask), (QpAt
         | Mask::RETRY_COUNT
         | Mask::RNR_RETRY
         | Mask::READS;
-    ((ready_to_receive, first), (ready_to_send, second))
+    Ok([(ready_to_receive, first), (ready_to_send, second)])
 }
 
 /// Connects a queue pair with that of the other side.
-pub fn connect(qp: &Qp, own: &Offer, peer: &Offer, retry_count: u8) -> Result<(), Errno> {
-    let (first, second) = connected(own, peer, retry_count);
+pub fn connect(qp: &Qp, id: &Id) -> Result<(), Errno> {
+    let [first, second] = connected(&id.state())?;
     modify(qp, first)?;
     modify(qp, second)
 }
@@ -168,8 +176,7 @@ pub fn domain_of(id: &Id, wanted: Option<&Pd>) -> Result<*const Pd, Errno> {
     match wanted {
         Some(pd) if std::ptr::eq(pd.abi_context(), context) => Ok(pd),
         Some(_) => Err(libc::EINVAL),
-        None if !id.abi.pd.get().is_null() => Ok(id.abi.pd.get()),
-        None => device::domain(context),
+        None => Ok(id.abi.pd.get()),
     }
 }
 
