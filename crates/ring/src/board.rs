@@ -42,7 +42,7 @@ impl<W: Words> Board<W> {
     }
 
     /// The gate of a queue pair; 0 above the table.
-    #[inline]
+    #[inline(always)]
     pub fn gate(&self, queue_pair: usize) -> u8 {
         if queue_pair >= self.gates {
             return 0;

@@ -133,7 +133,7 @@ impl Inbound {
     /// None, and why.
     #[inline(always)]
     pub fn deliver_one(&mut self, number: u32, sink: &mut impl Sink) -> Result<usize, End> {
-        let end = match self.receiver.peek() {
+        Err(match self.receiver.peek() {
             Arrival::Nothing => End::Empty,
             Arrival::Packet(words, payload) => {
                 let length = payload.len();
@@ -144,15 +144,16 @@ impl Inbound {
                         self.stalled = false;
                         return Ok(length);
                     }
-                    Verdict::Stalled => End::Stalled,
+                    Verdict::Stalled => {
+                        self.stalled = true;
+                        End::Stalled
+                    }
                     Verdict::Violation => End::Violation,
                 }
             }
             Arrival::Moved { freed, starved } => End::Moved { freed, starved },
             Arrival::Violation => End::Violation,
-        };
-        self.stalled = matches!(end, End::Stalled);
-        Err(end)
+        })
     }
 
     /// A packet was delivered by a look at this lane alone.

@@ -201,6 +201,7 @@ impl Core {
             && peer == packet.source()
         {
             self.teardowns.push(Teardown::Connection { queue_pair: qp.handle });
+            self.deferred = true;
         }
         Verdict::Taken
     }

@@ -105,6 +105,7 @@ impl Core {
         }));
         self.queue_pairs[slot].routing.set(Route::Connecting);
         self.connecting.push(slot);
+        self.deferred = true;
         self.ask(slot, link);
         Ok(())
     }

@@ -103,6 +103,7 @@ impl Core {
         } else {
             ring.release();
             self.retry_backlog |= std::mem::take(&mut ring.starved);
+            self.deferred |= self.retry_backlog;
         }
     }
 }

@@ -153,6 +153,7 @@ impl Core {
                 get.asked = None;
                 let status = Status::Success;
                 self.teardowns.push(Teardown::Operation { id, status, length, value: 0 });
+                self.deferred = true;
             }
         }
         Verdict::Taken

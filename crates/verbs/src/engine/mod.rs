@@ -116,6 +116,8 @@ pub struct Core {
     operations: Outstanding<Operation>,
     transfers: Outstanding<Transfer>,
 
+    /// Some of the lists below may have an entry. Whoever adds one sets this.
+    deferred: bool,
     /// Queue pairs with descriptors to try again, round-robin.
     pending: VecDeque<u32>,
     /// Long messages to fetch, round-robin.
@@ -199,6 +201,7 @@ impl Core {
             backlog: Backlog::new(options.backlog_bytes, limits.queue_pairs),
             operations: Outstanding::new(options.outstanding as u16),
             transfers: Outstanding::new(TRANSFERS),
+            deferred: false,
             pending: VecDeque::new(),
             fetching: VecDeque::new(),
             backlogged: Vec::new(),
@@ -220,7 +223,7 @@ impl Core {
     #[inline(always)]
     pub(crate) fn progress<T: Transport>(&mut self, transport: &mut T) -> usize {
         let done = self.poll_transport(transport);
-        if self.has_deferred_work() { done + self.run_deferred_work(transport) } else { done }
+        if self.may_have_deferred_work() { done + self.run_deferred_work(transport) } else { done }
     }
 
     /// Makes progress for a program that polls `queue`, which is empty. The first message that
@@ -253,7 +256,7 @@ impl Core {
     /// Does the work that a poll has deferred, and returns the oldest completion of `queue`.
     #[inline(always)]
     fn finish_poll<T: Transport>(&mut self, transport: &mut T, queue: u32) -> Option<Taken<'_>> {
-        if self.has_deferred_work() {
+        if self.may_have_deferred_work() {
             self.run_deferred_work(transport);
         }
         if self.bypass.is_full() {
@@ -280,6 +283,11 @@ impl Core {
 
     /// One test for all deferred work: there is nearly always none.
     #[inline(always)]
+    fn may_have_deferred_work(&self) -> bool {
+        debug_assert!(self.deferred || !self.has_deferred_work(), "work would wait for ever");
+        self.deferred
+    }
+
     fn has_deferred_work(&self) -> bool {
         let deferred = self.teardowns.len()
             | self.retry_backlog as usize
@@ -307,6 +315,7 @@ impl Core {
         for (number, gate) in self.gates.drain(..) {
             transport.set_gate(number, gate);
         }
+        self.deferred = self.has_deferred_work();
         done
     }
 
@@ -334,6 +343,7 @@ impl Core {
         if ring.starved {
             ring.starved = false;
             self.retry_backlog = true;
+            self.deferred = true;
         }
         ring.take()
     }
@@ -355,6 +365,7 @@ impl Core {
             Signal::Go => Gate::Open,
         };
         self.gates.push((self.queue_pairs[slot].handle.number, gate));
+        self.deferred = true;
     }
 
     /// The peer broke the protocol: the device closes the link.

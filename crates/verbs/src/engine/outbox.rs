@@ -97,6 +97,7 @@ impl Core {
         }
         if !std::mem::replace(listed, true) {
             self.links.outgoing.push_back(link);
+            self.deferred = true;
         }
     }
 

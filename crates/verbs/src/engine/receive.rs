@@ -66,6 +66,7 @@ impl Sink for Core {
 
     fn link_down(&mut self, link: LinkId, peer: FunctionAddress, why: Status) {
         self.teardowns.push(Teardown::Link { link, why });
+        self.deferred = true;
         if self.lost.len() < LOST_PEERS {
             self.lost.push((peer, why));
         }
@@ -448,6 +449,7 @@ impl Core {
         }
         shared.receives.push(buffer, context);
         self.retry_backlog |= std::mem::take(&mut shared.starved);
+        self.deferred |= self.retry_backlog;
         Ok(())
     }
 }

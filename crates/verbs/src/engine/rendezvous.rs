@@ -257,7 +257,10 @@ impl Core {
         qp.tally.messages_unfinished += 1;
         match is_direct {
             _ if kept == 0 => self.finish_transfer(id, None),
-            true => self.fetching.push_back(id),
+            true => {
+                self.fetching.push_back(id);
+                self.deferred = true;
+            }
             false => self.grant(id),
         }
     }
@@ -361,6 +364,7 @@ impl Core {
         let Offered { source, operation, total, immediate, .. } = offered;
         // The backlog may wait for a free transfer.
         self.retry_backlog = true;
+        self.deferred = true;
         let complete = if kept as u64 == total { Status::Success } else { Status::Truncated };
         let status = failure.unwrap_or(complete);
         if failure.is_none() {
@@ -408,6 +412,7 @@ impl Core {
         }
         // The transport must end a loan before the program gets its vector back.
         self.teardowns.push(Teardown::Operation { id, status, length, value });
+        self.deferred = true;
         Verdict::Taken
     }
 }

@@ -54,6 +54,7 @@ impl Core {
         qp.sends.push_back(posted);
         if !std::mem::replace(&mut qp.listed, true) {
             self.pending.push_back(slot);
+            self.deferred = true;
         }
     }
 
