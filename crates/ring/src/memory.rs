@@ -219,6 +219,15 @@ impl<'a> View<'a> {
     #[inline(always)]
     pub fn deposit(&self, from: View<'_>) {
         assert!(from.len() <= self.len(), "{} bytes into a view of {}", from.len(), self.len());
+        let is_aligned = self.start.as_ptr().cast::<u64>().is_aligned();
+        if from.len() == 8 && is_aligned && self.has(WRITABLE) {
+            // SAFETY: both windows are mapped, and 8 bytes long at least; the target is aligned and
+            // may be written.
+            return unsafe {
+                let word = from.start.as_ptr().cast::<u64>().read_unaligned();
+                self.start.as_ptr().cast::<u64>().write_volatile(word);
+            };
+        }
         let end = self.start.as_ptr() as usize + from.len();
         let tail = (end.wrapping_sub(1) % 8 + 1).min(from.len());
         let head = from.len() - tail;

@@ -201,6 +201,20 @@ impl Links {
         {
             return Direct::Done(0);
         }
+        self.put_otherwise(number, key, offset, from)
+    }
+
+    /// The rest of [`Links::put`].
+    // Apart: its closure would have the arguments in memory on the fast path, too.
+    #[cold]
+    #[inline(never)]
+    fn put_otherwise(
+        &mut self,
+        number: u32,
+        key: RemoteKey,
+        offset: u64,
+        from: View<'_>,
+    ) -> Direct {
         self.access(number, |up| up.put(key, offset, from))
     }
 
