@@ -154,6 +154,9 @@ says() {
 listed() {
     says '^hca_id:.*bellwire0' over limited ibv_devinfo -v && says bellwire0 over limited ibv_devices
 }
+doctor() {
+    says 'RDMA (verbs) *good *bellwire0' "$command" doctor
+}
 runs() {
     says 'LD_LIBRARY_PATH=' "$command" run -v -- ibv_devices &&
         says '::ffff:127.0.0.1' "$command" run --device udp:127.0.0.1 -- ibv_devinfo -v
@@ -183,6 +186,7 @@ check "installed programs find all symbols" complete
 check "structures have the header's layout" layouts
 check "devices are listed" listed
 check "bellwire run" runs
+check "bellwire doctor" doctor
 check "what is not offered fails and is reported once" refused
 check "statuses by their causes" over limited "$folder/statuses"
 check "transfers" over limited "$folder/transfers"
@@ -232,6 +236,12 @@ if [ "$how" = full ]; then
         for size in 64 65536; do
             check "fi_pingpong -p $kind of $size bytes" pair tcp \
                 "fi_pingpong -p $kind -I 100 -S $size" "fi_pingpong -p $kind -I 100 -S $size $address"
+        done
+    done
+    for whom in server client; do
+        for program in ib_send_bw ib_read_bw; do
+            check "the $whom is killed, and $program asleep" killed $whom tcp \
+                "$program -e -n 100000000" "$program -e -n 100000000 127.0.0.1"
         done
     done
     for kind in rc_verbs,ud_verbs:aux ud_verbs; do

@@ -41,7 +41,7 @@ pub struct Arguments {
 }
 
 /// The names under which programs look for the library: it is both, and loaded once.
-const NAMES: [&str; 2] = ["libibverbs.so.1", "librdmacm.so.1"];
+pub const NAMES: [&str; 2] = ["libibverbs.so.1", "librdmacm.so.1"];
 /// Where programs look for libraries first.
 const SEARCH_PATH: &str = "LD_LIBRARY_PATH";
 /// The device of the library.
@@ -134,7 +134,7 @@ fn files_of(devices: &[HostDevice]) -> Result<PathBuf> {
 }
 
 /// The folder that holds the library: beside an installed command, or in the folder of a build.
-fn library_folder(own: &Path) -> Result<PathBuf> {
+pub fn library_folder(own: &Path) -> Result<PathBuf> {
     let bin = own.parent().unwrap_or(Path::new("/"));
     let installed = bin.join("../lib/bellwire");
     if NAMES.iter().all(|name| installed.join(name).exists()) {

@@ -3,6 +3,7 @@
 mod attach;
 mod limits;
 mod probes;
+mod rdma;
 mod selftest;
 
 pub use attach::{Reader, read_from_parent};
@@ -43,6 +44,8 @@ struct Report {
     /// The default device first.
     devices: Vec<DeviceReport>,
     checks: Vec<Check>,
+    /// What programs that exist need to run over the devices.
+    programs: Vec<Check>,
 }
 
 /// Whether a device can be used.
@@ -124,7 +127,7 @@ impl Report {
             })
             .collect();
         devices.push(not_yet("rtl", "the synthesizable network card is a later version's"));
-        Report { devices, checks }
+        Report { devices, checks, programs: vec![rdma::check()] }
     }
 
     fn print(&self) {
@@ -133,19 +136,24 @@ impl Report {
             println!("  {device:<6} {:<4} {why}", if *usable { "yes" } else { "no" });
             print_hint(13, hint.as_deref());
         }
-        println!("\nWhat they rely on");
-        for Check { name, state, found, hint } in &self.checks {
-            let state = match state {
-                State::Good => "good",
-                State::Limited => "limited",
-                State::Missing => "missing",
-            };
-            println!("  {name:<22} {state:<8} {found}");
-            print_hint(33, hint.as_deref());
-        }
+        print_checks("What they rely on", &self.checks);
+        print_checks("Programs that exist", &self.programs);
         if self.devices[0].usable {
             println!("\nTry: bellwire perf");
         }
+    }
+}
+
+fn print_checks(title: &str, checks: &[Check]) {
+    println!("\n{title}");
+    for Check { name, state, found, hint } in checks {
+        let state = match state {
+            State::Good => "good",
+            State::Limited => "limited",
+            State::Missing => "missing",
+        };
+        println!("  {name:<22} {state:<8} {found}");
+        print_hint(33, hint.as_deref());
     }
 }
 
