@@ -14,6 +14,7 @@ use siphasher::sip::SipHasher13;
 
 use crate::ledger::{Ledger, Verdict};
 use crate::list::{self, Mutant};
+use crate::scope::Scope;
 use crate::tests::{Ended, Test};
 use crate::tree::{Alone, Built, Program, Tree};
 use crate::{CONFORMANCE, PACKAGES, ledger_path};
@@ -26,6 +27,7 @@ pub struct Campaign {
     /// Those that do not compile.
     unviable: BTreeSet<u32>,
     programs: Vec<Program>,
+    scope: Scope,
 }
 
 impl Campaign {
@@ -41,7 +43,8 @@ impl Campaign {
         features: &str,
         (k, n): (usize, usize),
     ) -> Result<()> {
-        let mut mutants = list::list(top, packages)?;
+        let scope = Scope::read(top)?;
+        let mut mutants = list::list(top, packages, &scope)?;
         let keys: BTreeSet<String> = mutants.iter().map(|it| it.key.clone()).collect();
         let mut ledgers = BTreeMap::new();
         for package in packages {
@@ -60,12 +63,14 @@ impl Campaign {
         let (alone, mut mutants): (Vec<_>, Vec<_>) =
             mutants.into_iter().partition(Mutant::is_alone);
         let ledgers = Mutex::new(ledgers);
-        for (selected, is_last) in [(packages, false), (&[CONFORMANCE.to_owned()], true)] {
+        for selected in [packages, &[CONFORMANCE.to_owned()]] {
             if mutants.is_empty() {
                 break;
             }
+            let is_conformance = selected == [CONFORMANCE];
             let campaign = Self::build(top, mutants, selected, features)?;
-            let survivors = campaign.judge_all(&ledgers, is_last)?;
+            let survivors = campaign
+                .judge_all(&ledgers, |package| is_conformance || !scope.has_conformance(package))?;
             mutants = campaign.mutants;
             mutants.retain(|it| survivors.contains(&it.key));
         }
@@ -74,7 +79,8 @@ impl Campaign {
             let theirs: Vec<&Mutant> =
                 alone.iter().filter(|mutant| mutant.package == *package).collect();
             let ledger = ledgers.get_mut(package).expect("opened");
-            judge_alone(top, &theirs, &selection(std::slice::from_ref(package), features), ledger)?;
+            let selection = selection(std::slice::from_ref(package), features);
+            judge_alone(top, &theirs, &selection, &scope.slow(package), ledger)?;
         }
         ledgers.values_mut().try_for_each(|ledger| ledger.tidy(|_| true))?;
         if n == 1 {
@@ -105,19 +111,20 @@ impl Campaign {
             eprintln!("building {} mutants ({} do not compile)", viable.len(), unviable.len());
             match tree.build(&selection, &folder.join("target"))? {
                 Built::Programs(programs) => {
-                    return Ok(Self { top: top.to_owned(), mutants, unviable, programs });
+                    let scope = Scope::read(top)?;
+                    return Ok(Self { top: top.to_owned(), mutants, unviable, programs, scope });
                 }
                 Built::Without(faulty) => unviable.extend(faulty),
             }
         }
     }
 
-    /// Judges all mutants, and enters the verdicts. Returns those that no test catches; they are
-    /// entered only if no other tests come.
+    /// Judges all mutants, and enters the verdicts. Returns those that no test catches, and that
+    /// other tests may; they are entered only if no other tests of their package come.
     fn judge_all(
         &self,
         ledgers: &Mutex<BTreeMap<String, Ledger>>,
-        is_last: bool,
+        is_last: impl Fn(&str) -> bool + Sync,
     ) -> Result<BTreeSet<String>> {
         let tests = self.explore()?;
         let survivors = Mutex::new(BTreeSet::new());
@@ -133,10 +140,8 @@ impl Campaign {
                 catches.lock().expect("no panic").entry(&mutant.file).or_insert_with(none)[by] += 1;
             }
             let is_final = matches!(verdict, Verdict::Caught(_) | Verdict::Unviable);
-            if !is_final {
+            if !is_final && !is_last(&mutant.package) {
                 survivors.lock().expect("no panic").insert(mutant.key.clone());
-            }
-            if !is_final && !is_last {
                 return Ok(());
             }
             let mut ledgers = ledgers.lock().expect("no panic");
@@ -145,11 +150,15 @@ impl Campaign {
         Ok(survivors.into_inner().expect("no panic"))
     }
 
-    /// Runs each test once, without a mutant. Those that fail in the copy are left out, by name.
+    /// Runs each test once, without a mutant, but for slow ones. Those that fail in the copy are
+    /// left out, by name.
     fn explore(&self) -> Result<Vec<Test>> {
         let mut names = Vec::new();
         for program in &self.programs {
-            names.extend(program.tests()?.into_iter().map(|name| (program, name)));
+            let slow = self.scope.slow(&program.package);
+            let mut tests = program.tests()?;
+            tests.retain(|name| !slow.iter().any(|part| name.contains(part)));
+            names.extend(tests.into_iter().map(|name| (program, name)));
         }
         let count = u32::try_from(self.mutants.len())?;
         let tests = Mutex::new(Vec::new());
@@ -224,12 +233,13 @@ fn selection(packages: &[String], features: &str) -> Vec<String> {
     selection
 }
 
-/// Builds each mutant alone, runs all tests that `selection` has, and enters the verdicts. A test
-/// that fails without a mutant catches none.
+/// Builds each mutant alone, runs all tests that `selection` has but for slow ones, and enters the
+/// verdicts. A test that fails without a mutant catches none.
 fn judge_alone(
     top: &Path,
     mutants: &[&Mutant],
     selection: &[String],
+    slow: &[&str],
     ledger: &mut Ledger,
 ) -> Result<()> {
     if mutants.is_empty() {
@@ -244,7 +254,7 @@ fn judge_alone(
     };
     let mut unsound = BTreeSet::new();
     for program in programs {
-        let (ended, failed) = program.run_all(&record)?;
+        let (ended, failed) = program.run_all(slow, &record)?;
         ensure!(ended != Ended::Hung, "{} does not end without a mutant", program.label());
         unsound.extend(failed);
     }
@@ -257,7 +267,7 @@ fn judge_alone(
         let verdict = match tree.build_alone(selection, &target)? {
             Alone::Asserted => Verdict::Caught("an assertion of the compiler".to_owned()),
             Alone::Unviable => Verdict::Unviable,
-            Alone::Programs(programs) => judge_programs(&programs, &unsound, &record)?,
+            Alone::Programs(programs) => judge_programs(&programs, slow, &unsound, &record)?,
         };
         ledger.add(&mutant.key, verdict)?;
         bar.inc(1);
@@ -269,12 +279,13 @@ fn judge_alone(
 /// Runs all tests with the mutant that is compiled in, until a program has one that fails.
 fn judge_programs(
     programs: &[Program],
+    slow: &[&str],
     unsound: &BTreeSet<String>,
     record: &Path,
 ) -> Result<Verdict> {
     let mut verdict = Verdict::Missed;
     for program in programs {
-        let (ended, failed) = program.run_all(record)?;
+        let (ended, failed) = program.run_all(slow, record)?;
         if let Some(test) = failed.into_iter().find(|test| !unsound.contains(test)) {
             return Ok(Verdict::Caught(test));
         }
@@ -297,7 +308,7 @@ pub fn sample(top: &Path, count: usize, day: u64, features: &str) -> Result<bool
     let package = entered[(day % entered.len() as u64) as usize].to_owned();
     let ledger = Ledger::open(&ledger_path(top, &package))?;
     let own = format!("{}/", package.trim_start_matches("bellwire-"));
-    let mut listed = list::list(top, std::slice::from_ref(&package))?;
+    let mut listed = list::list(top, std::slice::from_ref(&package), &Scope::read(top)?)?;
     let all = listed.len();
     let known = listed.iter().filter(|it| ledger.verdicts.contains_key(&it.key)).count();
     ensure!(
@@ -452,7 +463,7 @@ pub fn few() -> impl Iterator<Item = u32> { 0..3 }
         let campaign = Campaign::build(&top, mutants, &["fixture".to_owned()], "");
         let ledger = Ledger::open(&ledger_path(&top, "fixture")).expect("a ledger");
         let ledgers = Mutex::new(BTreeMap::from([("fixture".to_owned(), ledger)]));
-        campaign.expect("a build").judge_all(&ledgers, true).expect("a run");
+        campaign.expect("a build").judge_all(&ledgers, |_| true).expect("a run");
         let alone = [
             constant(file, SOURCE, ("*", 0), "/"),
             constant(file, SOURCE, ("/", 0), "*"),
@@ -463,7 +474,7 @@ pub fn few() -> impl Iterator<Item = u32> { 0..3 }
         let alone: Vec<&Mutant> = alone.iter().collect();
         let selection = selection(&["fixture".to_owned()], "");
         let mut ledger = Ledger::open(&ledger_path(&top, "fixture")).expect("a ledger");
-        judge_alone(&top, &alone, &selection, &mut ledger).expect("a run");
+        judge_alone(&top, &alone, &selection, &[], &mut ledger).expect("a run");
         let verdicts: Vec<Verdict> =
             alone.iter().map(|it| ledger.verdicts[&it.key].clone()).collect();
         assert_eq!(

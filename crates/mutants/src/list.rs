@@ -8,6 +8,8 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
+use crate::scope::Scope;
+
 /// One change to one place of the sources.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Mutant {
@@ -88,11 +90,11 @@ impl Position {
     }
 }
 
-/// Lists the mutants of `packages` in the checkout at `top`, in the order of their places.
+/// Lists the mutants of `packages` that `scope` follows, in the order of their places.
 ///
 /// # Errors
 /// cargo-mutants is not there, or fails.
-pub fn list(top: &Path, packages: &[String]) -> Result<Vec<Mutant>> {
+pub fn list(top: &Path, packages: &[String], scope: &Scope) -> Result<Vec<Mutant>> {
     let mut command = Command::new("cargo");
     command.args(["mutants", "--list", "--json", "--no-config", "--dir"]).arg(top);
     for package in packages {
@@ -104,7 +106,9 @@ pub fn list(top: &Path, packages: &[String]) -> Result<Vec<Mutant>> {
         "`cargo mutants --list` ended with {}; `tools/need.sh mutants` installs it",
         listed.status
     );
-    parse(&listed.stdout)
+    let mut mutants = parse(&listed.stdout)?;
+    mutants.retain(|it| scope.follows(it));
+    Ok(mutants)
 }
 
 fn parse(json: &[u8]) -> Result<Vec<Mutant>> {

@@ -11,6 +11,7 @@ mod insert;
 mod ledger;
 mod list;
 mod report;
+mod scope;
 mod tests;
 mod tree;
 
