@@ -380,8 +380,8 @@ impl Fabric {
         }
         let (router, port) = self.topology.place(terminal as usize);
         let port = self.routers[router as usize].first_port + u32::from(port);
-        let now = self.cycle_at(schedule.now());
-        let back = now + u64::from(self.config.credit_cycles);
+        // A terminal takes a beat in the cycle in which it arrives, as a router does.
+        let back = self.edge(schedule.now()) + u64::from(self.config.credit_cycles);
         for _ in 0..beats {
             self.credits.put(back, port << self.vc_shift | u32::from(vc));
         }
@@ -391,7 +391,12 @@ impl Fabric {
 
     /// The next cycle to settle at `time`.
     fn cycle_at(&self, time: Time) -> u64 {
-        (time.ps().div_ceil(self.period.ps())).max(self.cycle)
+        self.edge(time).max(self.cycle)
+    }
+
+    /// The first clock edge at or after `time`.
+    fn edge(&self, time: Time) -> u64 {
+        time.ps().div_ceil(self.period.ps())
     }
 
     fn wake<E: Event>(&mut self, schedule: &mut Schedule<E>, cycle: u64, tick: E) {

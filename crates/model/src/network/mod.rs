@@ -27,6 +27,8 @@ mod plan;
 mod report;
 mod routing;
 mod sources;
+#[cfg(test)]
+mod times;
 mod topology;
 mod traffic;
 
