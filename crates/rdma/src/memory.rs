@@ -1,13 +1,15 @@
 //! Registered memory: regions and windows, by 32-bit keys.
 //!
 //! A key is the entry's index in the upper 16 bits and a random number below. Peers do not use it
-//! on memory: they exchange it for the 64-bit key of the device below, which the owner gives only
-//! to the queue pair that may use the memory.
+//! on memory: they exchange it for a grant, a 64-bit key of the device below. The owner gives a
+//! grant only to the queue pair that may use the memory, and ends it with that queue pair's
+//! connection.
 
 use crate::completion::Cause;
 use crate::error::{Refusal, Result};
 use crate::slab::Slab;
-use bellwire::{Function, MemoryRegion, RemoteKey, Rights};
+use bellwire::{Function, FunctionAddress, MemoryRegion, RemoteKey, Rights};
+use bellwire_ring::canary::planted;
 use bellwire_ring::memory::View;
 use std::ptr::NonNull;
 
@@ -79,14 +81,33 @@ pub struct Binding {
     pub access: Access,
 }
 
+/// Who asks for the memory of a key: a queue pair of ours, for the peer that it is connected to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asker {
+    pub(crate) queue_pair: u32,
+    pub(crate) peer: FunctionAddress,
+    pub(crate) domain: Domain,
+    /// What the queue pair allows its peer.
+    pub(crate) allowed: Access,
+}
+
+/// The bytes of a region or window, opened to one peer.
+struct Grant {
+    peer: FunctionAddress,
+    access: Access,
+    memory: MemoryRegion,
+    /// Queue pairs of ours whose peer has its key.
+    users: Vec<u32>,
+}
+
 /// Memory, or a window that is bound to some.
 struct Bound {
     /// The address of its first byte for peers.
     base: u64,
     access: Access,
+    /// For own use: it gives peers no right.
     memory: MemoryRegion,
-    /// The same bytes with fewer rights, for queue pairs that allow less than the region.
-    narrower: Vec<(Access, MemoryRegion)>,
+    grants: Vec<Grant>,
     /// The index of the region of a window.
     region: Option<u32>,
 }
@@ -94,9 +115,9 @@ struct Bound {
 impl Bound {
     /// Ends all its registrations.
     fn end(&mut self, function: &mut Function) -> bellwire::Result<()> {
-        while let Some((_, memory)) = self.narrower.last() {
-            function.deregister_foreign(memory)?;
-            self.narrower.pop();
+        while let Some(grant) = self.grants.last() {
+            function.deregister_foreign(&grant.memory)?;
+            self.grants.pop();
         }
         function.deregister_foreign(&self.memory)
     }
@@ -221,9 +242,9 @@ impl Memory {
         let start = NonNull::new(start).ok_or(Refusal::Invalid("a region has an address"))?;
         let base = if access.contains(Access::ZERO_BASED) { 0 } else { base };
         // SAFETY: the caller's promise.
-        let memory = unsafe { function.register_foreign(start, length, access.rights()) }?;
+        let memory = unsafe { function.register_foreign(start, length, Rights::empty()) }?;
         let bound =
-            Bound { base, access, memory: memory.clone(), narrower: Vec::new(), region: None };
+            Bound { base, access, memory: memory.clone(), grants: Vec::new(), region: None };
         let entry = Entry { key: 0, domain, bound: Some(bound), is_window: false, windows: 0 };
         self.insert(entry).inspect_err(|_| {
             let _ = function.deregister_foreign(&memory);
@@ -334,15 +355,17 @@ impl Memory {
         let offset = usize::try_from(to.address.wrapping_sub(whole.base)).ok();
         let length = usize::try_from(to.length).ok();
         let part = offset.zip(length).and_then(|(at, length)| whole.memory.view().part(at, length));
-        let part = part.ok_or(Cause::LocalBounds)?;
+        let mut part = part.ok_or(Cause::LocalBounds)?;
+        if planted("window-bounds") {
+            part = whole.memory.view();
+        }
         let start = NonNull::new(part.as_ptr()).ok_or(Cause::LocalBounds)?;
         // SAFETY: the bytes lie in a region of the program, which promised that they stay until it
         // is deregistered; that is refused while a window is bound.
-        let memory = unsafe { function.register_foreign(start, part.len(), to.access.rights()) };
+        let memory = unsafe { function.register_foreign(start, part.len(), Rights::empty()) };
         let memory = memory.map_err(|_| Cause::Device)?;
         let base = if to.access.contains(Access::ZERO_BASED) { 0 } else { to.address };
-        let narrower = Vec::new();
-        Ok(Bound { base, access: to.access, memory, narrower, region: Some(region) })
+        Ok(Bound { base, access: to.access, memory, grants: Vec::new(), region: Some(region) })
     }
 
     fn unbind(&mut self, function: &mut Function, index: u32) -> Result<(), Cause> {
@@ -366,7 +389,9 @@ impl Memory {
     ) -> Result<(), Cause> {
         let index = self.index(key).ok_or(Cause::WrongKey)?;
         let entry = self.entries.get(index).expect("it has an index");
-        if !entry.is_window || entry.domain != domain {
+        let is_window = entry.is_window || planted("invalidate-region");
+        let is_own = entry.domain == domain || planted("invalidate-foreign");
+        if !is_window || !is_own {
             return Err(Cause::WrongKey);
         }
         self.unbind(function, index)
@@ -408,26 +433,37 @@ impl Memory {
         memory.view().part(offset, part.length as usize).ok_or(Cause::LocalBounds)
     }
 
-    /// What a peer's queue pair may know of `key`: the owner's check of domain and flags.
-    pub(crate) fn for_peer(
+    /// What a peer may do by `key` through a queue pair: the owner's check of domain and flags.
+    fn for_asker(&mut self, asker: &Asker, key: u32) -> Result<(&mut Bound, Access), Cause> {
+        let entry = self.entries.get_mut(key >> 16).filter(|entry| {
+            (entry.key == key || planted("key-unknown"))
+                && (entry.domain == asker.domain || planted("key-foreign"))
+        });
+        let bound = entry.and_then(|entry| entry.bound.as_mut()).ok_or(Cause::WrongKey)?;
+        let of_memory = if planted("region-rights") { Access::REMOTE } else { bound.access };
+        let of_pair = if planted("queue-pair-rights") { Access::REMOTE } else { asker.allowed };
+        match of_memory & of_pair & Access::REMOTE {
+            access if access.is_empty() => Err(Cause::NotPermitted),
+            access => Ok((bound, access)),
+        }
+    }
+
+    /// Opens the memory of `key` to the peer of a queue pair.
+    pub(crate) fn grant(
         &mut self,
         function: &mut Function,
-        domain: Domain,
-        allowed: Access,
+        asker: &Asker,
         key: u32,
     ) -> Result<RemoteMemory, Cause> {
-        let entry = self.entries.get_mut(key >> 16);
-        let entry = entry.filter(|entry| entry.key == key && entry.domain == domain);
-        let bound = entry.and_then(|entry| entry.bound.as_mut()).ok_or(Cause::WrongKey)?;
-        let (base, access) = (bound.base, bound.access & allowed & Access::REMOTE);
-        if access.is_empty() {
-            return Err(Cause::NotPermitted);
-        }
-        if access == bound.access & Access::REMOTE {
-            return Ok(RemoteMemory { key: bound.memory.remote_key(), base, access });
-        }
-        if let Some((_, memory)) = bound.narrower.iter().find(|(has, _)| *has == access) {
-            return Ok(RemoteMemory { key: memory.remote_key(), base, access });
+        let (bound, access) = self.for_asker(asker, key)?;
+        let base = bound.base;
+        // All queue pairs of one peer share the grant: they belong to one process.
+        let is_it = |grant: &&mut Grant| grant.peer == asker.peer && grant.access == access;
+        if let Some(grant) = bound.grants.iter_mut().find(is_it) {
+            if !grant.users.contains(&asker.queue_pair) {
+                grant.users.push(asker.queue_pair);
+            }
+            return Ok(RemoteMemory { key: grant.memory.remote_key(), base, access });
         }
         let view = bound.memory.view();
         let start = NonNull::new(view.as_ptr()).ok_or(Cause::Device)?;
@@ -435,8 +471,44 @@ impl Memory {
         let memory = unsafe { function.register_foreign(start, view.len(), access.rights()) };
         let memory = memory.map_err(|_| Cause::Device)?;
         let key = memory.remote_key();
-        bound.narrower.push((access, memory));
+        let users = vec![asker.queue_pair];
+        bound.grants.push(Grant { peer: asker.peer, access, memory, users });
         Ok(RemoteMemory { key, base, access })
+    }
+
+    /// Ends what a queue pair was granted by `keys`, unless another one of the same peer has it.
+    pub(crate) fn revoke(&mut self, function: &mut Function, queue_pair: u32, keys: &[u32]) {
+        for &key in keys {
+            let entry = self.entries.get_mut(key >> 16);
+            let Some(bound) = entry.and_then(|entry| entry.bound.as_mut()) else { continue };
+            let mut ended = Vec::new();
+            bound.grants.retain_mut(|grant| {
+                grant.users.retain(|&user| user != queue_pair);
+                let is_used = !grant.users.is_empty() || planted("grant-kept");
+                if !is_used {
+                    ended.push(grant.memory.clone());
+                }
+                is_used
+            });
+            withdraw(function, ended);
+        }
+    }
+
+    /// Checks a write that a peer says it has done, by its key, address and length.
+    pub(crate) fn check_write(
+        &mut self,
+        asker: &Asker,
+        (key, address, length): (u32, u64, u64),
+    ) -> Result<(), Cause> {
+        let (bound, access) = self.for_asker(asker, key)?;
+        if !access.contains(Access::REMOTE_WRITE) {
+            return Err(Cause::NotPermitted);
+        }
+        let end = address.wrapping_sub(bound.base).checked_add(length);
+        match end {
+            Some(end) if end <= bound.memory.len() as u64 => Ok(()),
+            _ => Err(Cause::OutOfBounds),
+        }
     }
 
     /// Whether a region or window of `domain` exists.

@@ -67,6 +67,8 @@ bitflags::bitflags! {
         const STATE = 1;
         /// The state that the caller assumes.
         const CURRENT_STATE = 1 << 1;
+        /// Whether an event tells of the drained state.
+        const DRAINED_EVENT = 1 << 2;
         /// What the peer may do.
         const ACCESS = 1 << 3;
         /// The partition.
@@ -123,6 +125,8 @@ pub struct Attributes {
     pub peer_reads: u8,
     pub pkey_index: u16,
     pub port: u8,
+    /// An event tells when the drained state is reached.
+    pub drained_event: bool,
 }
 
 impl Attributes {
@@ -144,6 +148,7 @@ impl Attributes {
             peer_reads: 0,
             pkey_index: 0,
             port: 1,
+            drained_event: false,
         }
     }
 
@@ -240,6 +245,8 @@ pub(crate) struct QueuePair {
     pub(crate) established: bool,
     /// Memory of the peer, by its keys.
     pub(crate) keys: HashMap<u32, RemoteMemory>,
+    /// Keys of own memory that was granted to the peer.
+    pub(crate) granted: Vec<u32>,
     /// The key that the peer was asked for.
     pub(crate) asked: Option<u32>,
     /// No request starts before this.
@@ -284,6 +291,7 @@ impl QueuePair {
             refused: None,
             established: false,
             keys: HashMap::new(),
+            granted: Vec::new(),
             asked: None,
             hold_until: None,
             trouble_since: None,
@@ -308,6 +316,33 @@ impl QueuePair {
         self.options.service == Service::ReliableConnection
     }
 
+    /// Arrivals that have no receive yet.
+    pub(crate) fn unmatched(&self) -> usize {
+        self.arrivals.iter().filter(|kept| matches!(kept, Arrival::Unmatched(_))).count()
+    }
+
+    /// The next request, if it may start now.
+    #[inline]
+    pub(crate) fn next_request(&mut self) -> Option<u32> {
+        if self.stopped || self.writing || self.hold_until.is_some() || self.asked.is_some() {
+            return None;
+        }
+        let serial = self.sends.next_waiting()?;
+        match self.state() {
+            QpState::ReadyToSend => Some(serial),
+            // The drained state ends what was started before.
+            QpState::SendDrained if self.sends.get(serial)?.has_started() => Some(serial),
+            _ => None,
+        }
+    }
+
+    /// Ends all requests without a result.
+    pub(crate) fn end_sends(&mut self) {
+        self.sends.flush();
+        self.sends.fetching = 0;
+        (self.asked, self.writing) = (None, false);
+    }
+
     /// Forgets everything of the last connection.
     pub(crate) fn reset(&mut self) {
         self.arrivals.clear();
@@ -327,9 +362,6 @@ impl QueuePair {
         let mut next = self.attributes;
         let from = self.attributes.state;
         let to = if mask.contains(Mask::STATE) { new.state } else { from };
-        if mask.contains(Mask::CURRENT_STATE) && from == QpState::SendError {
-            return Err(Refusal::Unsupported("SQE is not a state of these queue pairs"));
-        }
         let (needed, more) = needs(self.options.service, from, to)
             .ok_or(Refusal::Invalid("the queue pair's state does not allow this change"))?;
         let allowed = needed | more | Mask::STATE | Mask::CURRENT_STATE;
@@ -352,6 +384,7 @@ impl QueuePair {
             ACCESS: access;
             PKEY_INDEX: pkey_index;
             PORT: port;
+            DRAINED_EVENT: drained_event;
             QKEY: qkey;
             PATH: host;
             MTU: mtu;
@@ -416,8 +449,9 @@ fn needs(service: Service, from: QpState, to: QpState) -> Option<(Mask, Mask)> {
             let timer = if reliable { Mask::RNR_TIMER } else { empty };
             (empty, own | timer | alternate)
         }
-        (ReadyToSend, SendDrained) => (empty, Mask::from_bits_retain(1 << 2)),
+        (ReadyToSend, SendDrained) => (empty, Mask::DRAINED_EVENT),
         (SendDrained, SendDrained) => (empty, own | Mask::PATH | Mask::RNR_TIMER),
+        // Only a failure leads to SQE, and only services without acknowledgements have it.
         (Reset, _) | (Init, _) | (ReadyToReceive, _) | (ReadyToSend, _) => return None,
         (SendDrained | SendError | Error, _) => return None,
     })

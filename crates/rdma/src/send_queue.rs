@@ -92,6 +92,11 @@ impl Work {
         }
     }
 
+    /// Whether it was started once. Such requests end also in the drained state.
+    pub(crate) fn has_started(&self) -> bool {
+        self.stage != Stage::Waiting || self.psn.is_some() || self.written
+    }
+
     /// Whether it brings bytes from the peer. Later fenced requests wait for it.
     pub(crate) fn fetches(&self) -> bool {
         matches!(
@@ -118,6 +123,10 @@ pub(crate) struct SendQueue {
     pub(crate) unacknowledged: u32,
     /// The number of the next message.
     pub(crate) psn: u32,
+    /// The last message that must be in its receive before a write, a read or an atomic starts.
+    barrier: Option<u32>,
+    /// Messages before this one find a receive, as the peer has promised.
+    promised: u32,
 }
 
 impl SendQueue {
@@ -132,7 +141,36 @@ impl SendQueue {
             fetching: 0,
             unacknowledged: 0,
             psn: 0,
+            barrier: None,
+            promised: 0,
         }
+    }
+
+    /// Sets the number of the first message.
+    pub(crate) fn begin(&mut self, psn: u32) {
+        (self.psn, self.promised, self.barrier) = (psn, psn, None);
+    }
+
+    /// The peer has receives for the messages before `psn`.
+    pub(crate) fn promise(&mut self, psn: u32) {
+        if is_before(self.promised, psn) {
+            self.promised = psn;
+        }
+    }
+
+    /// A message was sent. What follows it must not be executed before its bytes are in place, if
+    /// it has some, or before it has a receive. [`SendQueue::is_behind`] says so.
+    pub(crate) fn sent_message(&mut self, psn: u32, places_bytes: bool) {
+        self.unacknowledged += 1;
+        if places_bytes || !is_before(psn, self.promised) {
+            self.barrier = Some(psn);
+        }
+    }
+
+    /// Whether a write, a read or an atomic must wait for a message before it.
+    #[inline]
+    pub(crate) fn is_behind(&self) -> bool {
+        self.barrier.is_some()
     }
 
     pub(crate) fn is_full(&self) -> bool {
@@ -221,6 +259,9 @@ impl SendQueue {
         if self.unacknowledged == 0 {
             return;
         }
+        if self.barrier.is_some_and(|psn| is_before(psn, acked)) {
+            self.barrier = None;
+        }
         for work in &mut self.work {
             let Some(psn) = work.psn else { continue };
             if is_before(psn, acked) {
@@ -265,7 +306,7 @@ impl SendQueue {
 
     /// Whether no request is under way.
     pub(crate) fn is_idle(&self) -> bool {
-        !self.work.iter().any(|work| matches!(work.stage, Stage::Sent | Stage::InDevice))
+        !self.work.iter().any(|work| work.has_started() && !matches!(work.stage, Stage::Done(..)))
     }
 
     /// A request is to be started once more.
@@ -284,14 +325,14 @@ impl SendQueue {
                 work.stage = Stage::Done(WorkStatus::Flushed, Cause::Flushed);
             }
         }
-        self.unacknowledged = 0;
+        (self.unacknowledged, self.barrier) = (0, None);
     }
 
     /// Takes all requests out.
     pub(crate) fn clear(&mut self) -> Vec<Work> {
         self.front = self.front.wrapping_add(self.work.len() as u32);
         self.next = 0;
-        self.unacknowledged = 0;
+        (self.unacknowledged, self.barrier) = (0, None);
         self.work.drain(..).collect()
     }
 }

@@ -4,7 +4,7 @@
 use crate::completion::{Cause, WorkCompletion, WorkOpcode, WorkStatus};
 use crate::completion_queue::{CqId, WorkQueue};
 use crate::events::{AsyncEvent, EventKind, EventQueue};
-use crate::head::Head;
+use crate::head::{Head, Opcode, flag};
 use crate::memory::Memory;
 use crate::peers::Peers;
 use crate::queue_pair::{Arrival, QpState, QueuePair, Service};
@@ -84,6 +84,10 @@ pub(crate) enum Todo {
     Arrivals(u32),
     /// A peer asks for the memory of a key.
     Resolve(FunctionAddress, Head),
+    /// The completion queue has lost a completion, so its queue pairs fail.
+    Overrun(CqId),
+    /// What a queue pair was granted by keys ends with its connection.
+    Revoke(u32, Vec<u32>),
 }
 
 /// Messages without an acknowledgement after which one leaves at once.
@@ -145,6 +149,7 @@ impl State {
             let object = ring.object;
             tracing::error!("a completion queue has overflowed: it is not polled, or too short");
             self.events.push(AsyncEvent { kind: EventKind::CompletionQueueError, object });
+            self.todo.push_back(Todo::Overrun(queue));
         }
     }
 
@@ -162,21 +167,25 @@ impl State {
         let Some(qp) = self.qps.get_mut(number) else { return };
         qp.owed += 1;
         if qp.owed >= ACK_EVERY {
-            self.acknowledge_now(number);
+            self.acknowledge_now(number, false);
         } else if !std::mem::replace(&mut qp.owes, true) {
             self.owing.push(number);
         }
     }
 
-    /// Sends an acknowledgement of its own.
-    pub(crate) fn acknowledge_now(&mut self, number: u32) {
-        let Some(qp) = self.qps.get_mut(number) else { return };
-        qp.owed = 0;
+    /// Sends an acknowledgement of its own. It promises receives: messages before `word` find one.
+    pub(crate) fn acknowledge_now(&mut self, number: u32, is_answer: bool) {
+        let Some(qp) = self.qps.get(number) else { return };
         let Some(peer) = qp.peer else { return };
-        let mut head = Head::new(crate::head::Opcode::Ack, qp.attributes.peer, number);
-        head.flags = crate::head::flag::ACKS;
+        // Those of a shared queue may go to another queue pair.
+        let is_shared = qp.options.shared.is_some();
+        let free = if is_shared { 0 } else { qp.receives.len().saturating_sub(qp.unmatched()) };
+        let mut head = Head::new(Opcode::Ack, qp.attributes.peer, number);
+        (head.flags, head.extra) = (flag::ACKS, u64::from(is_answer));
         (head.psn, head.acked) = (qp.expected, qp.delivered);
+        head.word = qp.expected.wrapping_add(free as u32);
         self.peers.answer(peer, head, Vec::new());
+        self.qps.get_mut(number).into_iter().for_each(|qp| qp.owed = 0);
     }
 
     /// Tells the peer of a queue pair that it ends in order. The peer then keeps its receives, as
@@ -184,7 +193,7 @@ impl State {
     pub(crate) fn leave(&mut self, number: u32) {
         let Some(qp) = self.qps.get_mut(number) else { return };
         if let Some(peer) = qp.peer.filter(|_| qp.is_reliable() && qp.state().receives()) {
-            let head = Head::new(crate::head::Opcode::Leave, qp.attributes.peer, number);
+            let head = Head::new(Opcode::Leave, qp.attributes.peer, number);
             self.peers.answer(peer, head, Vec::new());
         }
     }
@@ -196,7 +205,7 @@ impl State {
             let Some(qp) = self.qps.get_mut(number) else { continue };
             qp.owes = false;
             if qp.owed > 0 {
-                self.acknowledge_now(number);
+                self.acknowledge_now(number, false);
             }
         }
         let count = owing.len();
@@ -247,14 +256,16 @@ impl State {
             };
             self.complete(queue, completion, false);
             if status != WorkStatus::Success {
-                self.fail(number);
+                self.fail_sends(number);
             }
         }
         let Some(qp) = self.qps.get_mut(number) else { return };
         if qp.state() == QpState::SendDrained && qp.draining && qp.sends.is_idle() {
             qp.draining = false;
             let (kind, object) = (EventKind::SendQueueDrained, qp.options.object);
-            self.events.push(AsyncEvent { kind, object });
+            if qp.attributes.drained_event {
+                self.events.push(AsyncEvent { kind, object });
+            }
         }
     }
 
@@ -281,16 +292,33 @@ impl State {
         self.list(number);
     }
 
+    /// A request has failed. RC fails with it. The send queue alone stops for UC and UD, whose
+    /// peer knows nothing of it (10.3.1 of the specification).
+    fn fail_sends(&mut self, number: u32) {
+        let Some(qp) = self.qps.get_mut(number) else { return };
+        match qp.state() {
+            QpState::ReadyToSend if !qp.is_reliable() => {
+                qp.attributes.state = QpState::SendError;
+                qp.end_sends();
+            }
+            QpState::SendError => {}
+            _ => self.fail(number),
+        }
+    }
+
     /// Moves a queue pair to the error state: everything that is posted completes as flushed.
     pub(crate) fn fail(&mut self, number: u32) {
         let Some(qp) = self.qps.get_mut(number) else { return };
         if matches!(qp.state(), QpState::Reset) {
             return;
         }
+        let is_first = qp.state() != QpState::Error;
         qp.attributes.state = QpState::Error;
-        qp.sends.flush();
-        qp.sends.fetching = 0;
-        (qp.asked, qp.writing) = (None, false);
+        qp.end_sends();
+        let granted = std::mem::take(&mut qp.granted);
+        if !granted.is_empty() {
+            self.todo.push_back(Todo::Revoke(number, granted));
+        }
         let queue = qp.options.receive_queue;
         let mut ids = Vec::new();
         for arrival in qp.arrivals.drain(..) {
@@ -303,7 +331,7 @@ impl State {
         while let Some(receive) = qp.receives.pop() {
             ids.push(receive.id);
         }
-        let last = qp.options.shared.map(|_| qp.options.object);
+        let last = qp.options.shared.filter(|_| is_first).map(|_| qp.options.object);
         for id in ids {
             let opcode = WorkOpcode::Receive;
             let mut completion = WorkCompletion::new(id, WorkStatus::Flushed, opcode, number);
@@ -316,11 +344,24 @@ impl State {
         self.list(number);
     }
 
-    /// The peer has made the queue pair fail.
+    /// Completions were lost: the queue pairs of the completion queue fail (11.6.3.2 of the
+    /// specification).
+    pub(crate) fn overrun(&mut self, queue: CqId) {
+        let uses = |qp: &&QueuePair| {
+            let options = &qp.options;
+            options.send_queue == queue || options.receive_queue == queue
+        };
+        let numbers: Vec<u32> = self.qps.iter().filter(uses).map(|qp| qp.number).collect();
+        for number in numbers {
+            self.fail_with_event(number, EventKind::QueuePairFatal);
+        }
+    }
+
+    /// The queue pair fails for a reason that the program learns by an event.
     pub(crate) fn fail_with_event(&mut self, number: u32, kind: EventKind) {
         let Some(qp) = self.qps.get(number) else { return };
         let object = qp.options.object;
-        if qp.state() != QpState::Error {
+        if !matches!(qp.state(), QpState::Error | QpState::Reset) {
             self.events.push(AsyncEvent { kind, object });
         }
         self.fail(number);

@@ -92,6 +92,71 @@ static void order(void)
     close_pair(sides);
 }
 
+/* A write and a read start after an earlier message is in its receive. */
+static void behind_a_message(int rnr_retry, uint32_t length)
+{
+    struct how how = USUAL;
+    how.rnr_retry = rnr_retry;
+    make_pair(sides, how);
+    struct ibv_qp_attr attr = { .min_rnr_timer = 22 };
+    CHECK(!ibv_modify_qp(b->qp, &attr, IBV_QP_MIN_RNR_TIMER));
+    fill(a->memory, length, 7);
+    send_bytes(a, 1, 0, length);
+    a->memory[900000] = 9;
+    struct ibv_sge byte = part(a, 900000, 1), back = part(a, 400000, length);
+    struct ibv_send_wr write = request(IBV_WR_RDMA_WRITE, 2, &byte);
+    write.wr.rdma.remote_addr = (uintptr_t)b->memory + 900000;
+    write.wr.rdma.rkey = b->mr->rkey;
+    post(a, &write);
+    struct ibv_send_wr read = request(IBV_WR_RDMA_READ, 3, &back);
+    read.wr.rdma.remote_addr = (uintptr_t)b->memory + 64;
+    read.wr.rdma.rkey = b->mr->rkey;
+    post(a, &read);
+    struct timespec pause = { 0, 30000000 };
+    nanosleep(&pause, NULL);
+    nothing(a);
+    nothing(b);
+    CHECK(((volatile char *)b->memory)[900000] == 0);
+    receive(b, 4, 64, length);
+    expect(b, 4, IBV_WC_SUCCESS);
+    for (uint64_t id = 1; id <= 3; id++)
+        expect(a, id, IBV_WC_SUCCESS);
+    CHECK(b->memory[900000] == 9 && !memcmp(a->memory, a->memory + 400000, length));
+    close_pair(sides);
+}
+
+/* Writes with immediate value behind one that has no receive wait, too. */
+static void behind_an_immediate(void)
+{
+    make_pair(sides, USUAL);
+    struct ibv_sge byte = part(a, 0, 1);
+    for (uint64_t i = 0; i < 40; i++) {
+        if (i < 20)
+            receive(b, i, 0, 8);
+        a->memory[0] = 1;
+        struct ibv_send_wr wr = request(IBV_WR_RDMA_WRITE_WITH_IMM, i, &byte);
+        wr.wr.rdma.remote_addr = (uintptr_t)b->memory + i;
+        wr.wr.rdma.rkey = b->mr->rkey;
+        post(a, &wr);
+    }
+    for (uint64_t i = 0; i < 20; i++) {
+        expect(b, i, IBV_WC_SUCCESS);
+        expect(a, i, IBV_WC_SUCCESS);
+    }
+    struct timespec pause = { 0, 30000000 };
+    nanosleep(&pause, NULL);
+    nothing(a);
+    /* The first without a receive is written, and none behind it. */
+    CHECK(((volatile char *)b->memory)[21] == 0);
+    for (uint64_t i = 20; i < 40; i++) {
+        receive(b, i, 0, 8);
+        CHECK(expect(b, i, IBV_WC_SUCCESS).byte_len == 1);
+        expect(a, i, IBV_WC_SUCCESS);
+        CHECK(b->memory[i] == 1);
+    }
+    close_pair(sides);
+}
+
 static void compare_swap(void)
 {
     make_pair(sides, USUAL);
@@ -289,6 +354,48 @@ static void datagrams(void)
     close_pair(sides);
 }
 
+/* A failed request of UD stops the send queue alone, until the program makes it ready again. */
+static void send_errors(void)
+{
+    struct how how = USUAL;
+    how.type = IBV_QPT_UD;
+    make_pair(sides, how);
+    struct ibv_ah_attr to_a = { .is_global = 1, .port_num = 1, .grh = { .dgid = a->gid } };
+    struct ibv_ah_attr to_b = { .is_global = 1, .port_num = 1, .grh = { .dgid = b->gid } };
+    struct ibv_ah *ah[2] = { ibv_create_ah(a->pd, &to_b), ibv_create_ah(b->pd, &to_a) };
+    struct ibv_sge good = part(a, 0, 8), bad = part(a, 0, 8), answer = part(b, 0, 8);
+    bad.lkey ^= 0x100;
+    struct ibv_send_wr wr = request(IBV_WR_SEND, 1, &bad);
+    wr.wr.ud.ah = ah[0];
+    wr.wr.ud.remote_qpn = b->qp->qp_num;
+    wr.wr.ud.remote_qkey = 0x1234;
+    receive(a, 7, 0, 100);
+    receive(b, 8, 0, 100);
+    post(a, &wr);
+    expect(a, 1, IBV_WC_LOC_PROT_ERR);
+    CHECK(state_of(a) == IBV_QPS_SQE);
+    wr.sg_list = &good;
+    wr.wr_id = 2;
+    post(a, &wr);
+    expect(a, 2, IBV_WC_WR_FLUSH_ERR);
+    /* It still receives. */
+    struct ibv_send_wr back = request(IBV_WR_SEND, 3, &answer);
+    back.wr.ud.ah = ah[1];
+    back.wr.ud.remote_qpn = a->qp->qp_num;
+    back.wr.ud.remote_qkey = 0x1234;
+    post(b, &back);
+    expect(b, 3, IBV_WC_SUCCESS);
+    expect(a, 7, IBV_WC_SUCCESS);
+    struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS, .cur_qp_state = IBV_QPS_SQE };
+    CHECK(!ibv_modify_qp(a->qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE));
+    wr.wr_id = 4;
+    post(a, &wr);
+    expect(a, 4, IBV_WC_SUCCESS);
+    expect(b, 8, IBV_WC_SUCCESS);
+    CHECK(!ibv_destroy_ah(ah[0]) && !ibv_destroy_ah(ah[1]));
+    close_pair(sides);
+}
+
 /* Two messages under one completion queue entry: the queue overflows, and says so. */
 static void overflow(void)
 {
@@ -307,6 +414,7 @@ static void overflow(void)
         expect(a, i, IBV_WC_SUCCESS);
     }
     CHECK(next_event(b) == IBV_EVENT_CQ_ERR);
+    CHECK(next_event(b) == IBV_EVENT_QP_FATAL && state_of(b) == IBV_QPS_ERR);
     CHECK(!ibv_destroy_qp(b->qp));
     b->qp = NULL;
     CHECK(!ibv_destroy_cq(b->cq));
@@ -377,8 +485,8 @@ static void extended(void)
 static void states(void)
 {
     make_pair(sides, USUAL);
-    struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD };
-    CHECK(!ibv_modify_qp(a->qp, &attr, IBV_QP_STATE));
+    struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
+    CHECK(!ibv_modify_qp(a->qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY));
     CHECK(next_event(a) == IBV_EVENT_SQ_DRAINED);
     receive(b, 1, 0, 8);
     send_bytes(a, 2, 0, 8);
@@ -412,12 +520,17 @@ int main(void)
     lists(IBV_QPT_RC);
     lists(IBV_QPT_UC);
     order();
+    behind_a_message(7, 100);
+    behind_a_message(7, 100000);
+    behind_a_message(6, 100);
+    behind_an_immediate();
     compare_swap();
     patience();
     channels();
     shared_receives();
     windows();
     datagrams();
+    send_errors();
     overflow();
     extended();
     states();
