@@ -36,7 +36,7 @@ mkdir "$folder/lib"
 cp "$library" "$folder/lib/libibverbs.so.1"
 ln -s libibverbs.so.1 "$folder/lib/librdmacm.so.1"
 over() { LD_LIBRARY_PATH="$folder/lib" "$@"; }
-for program in missing statuses transfers connections; do
+for program in missing statuses transfers connections groups; do
     cc -O1 -Wall -Wno-unused-function "$programs/$program.c" -lrdmacm -libverbs -o "$folder/$program"
 done
 
@@ -101,6 +101,38 @@ pair() {
 between() { pair tcp "$*" "$* $address"; }
 # connected PROGRAM ARGUMENT...: perftest, connected by librdmacm.
 connected() { pair udp "$* -R" "$* -R $address"; }
+
+# mckeys COUNT BIND ARGUMENT...: mckey sends to a group with that many receivers, in namespaces if
+# they are set. A receiver that misses a datagram does not end.
+mckeys() {
+    local count="$1" bind="$2" group sender result=0 receivers=() receiver
+    shift 2
+    group="239.$(($$ / 256 % 256)).$(($$ % 256)).$((port % 256))"
+    port=$((port + 1))
+    for receiver in $(seq "$count"); do
+        over limited "${server_in[@]}" mckey -m "$group" -b "$address" -C 20 >"$folder/mckey.$receiver" 2>&1 &
+        receivers+=($!)
+    done
+    has_members "$group" "$count" "${server_in[@]}" || result=1
+    over limited "${client_in[@]}" mckey -m "$group" -b "$bind" -C 20 -s "$@" || result=1
+    for receiver in "${receivers[@]}"; do
+        wait "$receiver" || { result=1; cat "$folder"/mckey.*; }
+    done
+    return $result
+}
+# has_members GROUP COUNT [WHERE...]: waits until sockets are bound to the group's address.
+has_members() {
+    local hex count="$2"
+    # The address is written in the processor's order.
+    hex="$(awk -F. '{ printf "%02X%02X%02X%02X:FD17", $4, $3, $2, $1 }' <<<"$1")"
+    shift 2
+    for _ in $(seq 300); do
+        [ "$("$@" grep -c "$hex" /proc/net/udp)" = "$count" ] && return
+        sleep 0.1
+    done
+    printf 'there are not %s sockets at %s\n' "$count" "$hex" >&2
+    return 1
+}
 
 # killed WHOM PROTOCOL SERVER CLIENT: of two programs that transfer for ever, one is killed, and the
 # other one ends.
@@ -191,6 +223,7 @@ check "what is not offered fails and is reported once" refused
 check "statuses by their causes" over limited "$folder/statuses"
 check "transfers" over limited "$folder/transfers"
 check "connections" over limited "$folder/connections"
+check "groups" over limited "$folder/groups"
 check "pyverbs" pyverbs
 for kind in rc uc ud srq; do
     check "ibv_${kind}_pingpong -c" between ibv_${kind}_pingpong -g 0 -c
@@ -206,6 +239,7 @@ check "rping" pair udp "rping -s -a $address -V -C 20" "rping -c -a $address -V 
 check "ucmatose" pair udp "ucmatose -c 4" "ucmatose -c 4 -s $address"
 check "udaddy" pair udp "udaddy -c 4" "udaddy -c 4 -s $address"
 check "cmtime" pair udp "cmtime -c 20" "cmtime -c 20 -s $address"
+check "mckey with three receivers" mckeys 3 $address
 check "rdma_client and rdma_server" pair udp rdma_server "rdma_client -s $address"
 check "rdma_xclient and rdma_xserver" pair udp rdma_xserver "rdma_xclient -s $address"
 for program in ib_send_lat ib_write_bw; do
@@ -284,6 +318,8 @@ if [ "$how" = full ]; then
             "rping -c -a $address -V -C 100"
         check "ucmatose between two namespaces" pair udp ucmatose "ucmatose -s $address"
         check "udaddy between two namespaces" pair udp udaddy "udaddy -s $address"
+        check "mckey between two namespaces" mckeys 2 10.78.0.2
+        check "mckey that only sends between two namespaces" mckeys 2 10.78.0.2 -o
     else
         printf 'NOT RUN: test-verbs: two namespaces: they need root and ip\n'
     fi

@@ -5,6 +5,11 @@ use crate::pd::Pd;
 use bellwire_rdma::Refusal;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+/// The group that a GID names.
+pub fn group_of(gid: &[u8; 16]) -> Option<Ipv4Addr> {
+    Ipv6Addr::from(*gid).to_ipv4_mapped().filter(Ipv4Addr::is_multicast)
+}
+
 /// An address handle.
 #[repr(C)]
 pub struct Ah {

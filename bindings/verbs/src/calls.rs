@@ -347,6 +347,15 @@ pub extern "C" fn ibv_destroy_qp(qp: *mut Qp) -> c_int {
     answer("ibv_destroy_qp", qp::destroy(qp))
 }
 
+/// The LID counts on InfiniBand only.
+pub extern "C" fn ibv_attach_mcast(qp: &Qp, gid: &[u8; 16], _lid: u16) -> c_int {
+    answer("ibv_attach_mcast", qp::attach(qp, gid))
+}
+
+pub extern "C" fn ibv_detach_mcast(qp: &Qp, gid: &[u8; 16], _lid: u16) -> c_int {
+    answer("ibv_detach_mcast", qp::detach(qp, gid))
+}
+
 pub extern "C" fn ibv_qp_to_qp_ex(qp: *mut Qp) -> *mut Qp {
     // SAFETY: null, or a queue pair of `ibv_create_qp` or `ibv_create_qp_ex`.
     let is_extended = unsafe { qp.as_ref() }.is_some_and(|qp| qp.is_extended);

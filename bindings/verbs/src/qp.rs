@@ -1,7 +1,7 @@
 //! Queue pairs.
 
 use crate::abi::{self, AhAttr, QpAttr, QpCap, QpEx, QpInitAttr, QpInitAttrEx};
-use crate::ah::host_of;
+use crate::ah::{group_of, host_of};
 use crate::context::ContextObject;
 use crate::errno;
 use crate::event::Acknowledged;
@@ -25,9 +25,12 @@ pub struct Qp {
     pub async_events: Acknowledged,
 }
 
-/// `IBV_QP_INIT_ATTR_*` that are known: PD, CREATE_FLAGS (0 only), SEND_OPS_FLAGS.
+/// `IBV_QP_INIT_ATTR_*` that are known: PD, CREATE_FLAGS, SEND_OPS_FLAGS.
 const KNOWN: u32 = 1 | 1 << 2 | 1 << 6;
+const CREATE_FLAGS: u32 = 1 << 2;
 const SEND_OPS_FLAGS: u32 = 1 << 6;
+/// `IBV_QP_CREATE_BLOCK_SELF_MCAST_LB`: the only flag that is offered.
+const IGNORE_OWN: u32 = 1 << 1;
 /// `IBV_QP_EX_WITH_*` that are offered: all but TSO, FLUSH and ATOMIC_WRITE.
 const OFFERED_OPS: u64 = 0x3ff;
 /// Bytes that each queue pair sends inline, whatever was asked for.
@@ -123,8 +126,8 @@ pub fn create_plain(pd: &Pd, attr: &mut QpInitAttr) -> *mut Qp {
 pub extern "C" fn create_ex(_: &abi::Context, attr: &mut QpInitAttrEx) -> *mut Qp {
     let unsupported = |why| Err(Refusal::Unsupported(why));
     let operations = (attr.comp_mask & SEND_OPS_FLAGS != 0).then_some(attr.send_ops_flags);
-    let has_flags = attr.comp_mask & 1 << 2 != 0 && attr.create_flags != 0;
-    let made = if attr.comp_mask & !KNOWN != 0 || has_flags {
+    let flags = if attr.comp_mask & CREATE_FLAGS != 0 { attr.create_flags } else { 0 };
+    let made = if attr.comp_mask & !KNOWN != 0 || flags & !IGNORE_OWN != 0 {
         unsupported("an attribute of ibv_create_qp_ex that is not offered")
     } else if operations.is_some_and(|wanted| wanted & !OFFERED_OPS != 0) {
         unsupported("an operation of ibv_create_qp_ex that is not offered")
@@ -140,7 +143,13 @@ pub extern "C" fn create_ex(_: &abi::Context, attr: &mut QpInitAttrEx) -> *mut Q
                     qp_type: attr.qp_type,
                     sq_sig_all: attr.sq_sig_all,
                 };
-                let made = create(pd, &mut base, operations);
+                let made = create(pd, &mut base, operations).inspect(|&qp| {
+                    if flags & IGNORE_OWN != 0 {
+                        // SAFETY: it was made just now.
+                        let number = unsafe { (*qp).number() };
+                        pd.context().lock().ignore_own(number);
+                    }
+                });
                 attr.cap = base.cap;
                 made
             }
@@ -148,6 +157,21 @@ pub extern "C" fn create_ex(_: &abi::Context, attr: &mut QpInitAttrEx) -> *mut Q
         }
     };
     answer("ibv_create_qp_ex", made)
+}
+
+/// The group of a call.
+fn group(gid: &[u8; 16]) -> Result<std::net::Ipv4Addr, Refusal> {
+    group_of(gid).ok_or(Refusal::Invalid("the GID is not an IPv4-mapped group"))
+}
+
+/// `ibv_attach_mcast`
+pub fn attach(qp: &Qp, gid: &[u8; 16]) -> Result<(), Refusal> {
+    qp.context().lock().attach(qp.number(), group(gid)?)
+}
+
+/// `ibv_detach_mcast`
+pub fn detach(qp: &Qp, gid: &[u8; 16]) -> Result<(), Refusal> {
+    qp.context().lock().detach(qp.number(), group(gid)?)
 }
 
 /// Ends a queue pair.

@@ -4,7 +4,7 @@ use crate::abi::{self, DeviceAttr, GidEntry, PortAttr, ValuesEx};
 use crate::context::ContextObject;
 use crate::device::DeviceObject;
 use crate::errno;
-use bellwire_rdma::{LIMITS, MESSAGE_BYTES};
+use bellwire_rdma::{GROUPS, LIMITS, MEMBERS, MESSAGE_BYTES};
 use std::ffi::{c_int, c_void};
 use std::mem::offset_of;
 
@@ -24,6 +24,7 @@ pub fn device_attr(device: &DeviceObject) -> DeviceAttr {
     fw_ver[..version.len()].copy_from_slice(version);
     let guid = device.own.guid().to_be();
     let reads = c_int::from(LIMITS.reads);
+    let has_groups = device.own.has_multicast();
     DeviceAttr {
         fw_ver,
         node_guid: guid,
@@ -53,9 +54,9 @@ pub fn device_attr(device: &DeviceObject) -> DeviceAttr {
         max_mw: LIMITS.regions as c_int,
         max_raw_ipv6_qp: 0,
         max_raw_ethy_qp: 0,
-        max_mcast_grp: 0,
-        max_mcast_qp_attach: 0,
-        max_total_mcast_qp_attach: 0,
+        max_mcast_grp: if has_groups { GROUPS as c_int } else { 0 },
+        max_mcast_qp_attach: if has_groups { MEMBERS as c_int } else { 0 },
+        max_total_mcast_qp_attach: if has_groups { (GROUPS * MEMBERS) as c_int } else { 0 },
         max_ah: 1 << 16,
         max_fmr: 0,
         max_map_per_fmr: 0,

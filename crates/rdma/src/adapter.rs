@@ -7,6 +7,7 @@ use crate::events::{AsyncEvent, EventQueue};
 use crate::head::{Head, Opcode};
 use crate::initiate::{cause_of, function_at};
 use crate::memory::{Access, Domain, Memory, Sge, random_word};
+use crate::multicast::Multicast;
 use crate::peers::{MAILBOX, Peers};
 use crate::queue_pair::{Attributes, Mask, QpState, QueuePair, QueuePairOptions, Service};
 use crate::receive_queue::{ReceiveQueue, SharedReceives, SrqId};
@@ -105,6 +106,7 @@ impl Adapter {
             qps: QueuePairs::new(address.function, LIMITS.queue_pairs, random_word()? as u16),
             memory: Memory::new(function.limits().regions.min(LIMITS.regions)),
             peers: Peers::new(queue),
+            multicast: Multicast::new(name, address.node),
             events: Arc::new(EventQueue::new()?),
             todo: Default::default(),
             ready: Default::default(),
@@ -295,7 +297,13 @@ impl Adapter {
     }
 
     /// Ends a queue pair. Its completions that were not polled vanish.
+    ///
+    /// # Errors
+    /// [`Refusal::Busy`] while it is attached to a group.
     pub fn destroy_queue_pair(&mut self, number: u32) -> Result<()> {
+        if self.state.multicast.has(number) {
+            return Err(Refusal::Busy("the queue pair is attached to a multicast group"));
+        }
         self.forget_work(number);
         let qp = self.state.qps.remove(number).ok_or(GONE)?;
         let options = qp.options;
@@ -552,6 +560,7 @@ impl Adapter {
             done += 1;
         }
         done += self.state.packets.wrapping_sub(before);
+        done += self.state.take_multicasts();
         if !self.state.todo.is_empty() {
             done += self.do_todo();
         }

@@ -21,6 +21,19 @@ const OFFERED_PARTS: usize = 64;
 /// Pause before a peer that does not receive yet is tried again.
 const TRY_AGAIN: Duration = Duration::from_millis(1);
 
+/// A datagram that has come.
+pub(crate) struct Arrived<'a> {
+    /// Source and destination of its route header: addresses of nodes, or of a group.
+    pub(crate) route: (u32, u32),
+    /// The sender's queue pair.
+    pub(crate) source: u32,
+    /// The key that the queue pair must have.
+    pub(crate) key: u32,
+    pub(crate) immediate: Option<u32>,
+    pub(crate) solicited: bool,
+    pub(crate) body: View<'a>,
+}
+
 impl Inbox for State {
     #[inline]
     fn message(&mut self, _: QueuePair, from: Address, _: Option<u64>, bytes: View<'_>) -> bool {
@@ -280,25 +293,34 @@ impl State {
     // Datagrams.
 
     fn on_datagram(&mut self, from: FunctionAddress, head: &Head, body: View<'_>) {
-        let Some(qp) = self.qps.get(head.to) else { return };
-        let service = qp.options.service;
-        // Datagrams that nobody waits for are dropped.
-        let is_datagrams = service == Service::Datagram || planted("datagram-service");
-        let receives = qp.state().receives() || planted("datagram-state");
-        let has_key = qp.attributes.qkey == head.word || planted("datagram-key");
-        let is_sender = head.from >> 16 == u32::from(from.function) || planted("datagram-source");
-        if !(is_datagrams && receives && has_key && is_sender) {
+        if head.from >> 16 != u32::from(from.function) && !planted("datagram-source") {
             return;
         }
-        let number = head.to;
+        let route = (from.node, self.address.node);
+        let (source, key, solicited) = (head.from, head.word, head.has(flag::SOLICITED));
+        let immediate = head.has(flag::IMMEDIATE).then_some(head.acked);
+        let datagram = Arrived { route, source, key, immediate, solicited, body };
+        self.deliver_datagram(head.to, &datagram);
+    }
+
+    /// Gives a datagram to a queue pair. What nobody waits for is dropped.
+    pub(crate) fn deliver_datagram(&mut self, number: u32, datagram: &Arrived<'_>) {
+        let Some(qp) = self.qps.get(number) else { return };
+        let is_datagrams = qp.options.service == Service::Datagram || planted("datagram-service");
+        let receives = qp.state().receives() || planted("datagram-state");
+        let has_key = qp.attributes.qkey == datagram.key || planted("datagram-key");
+        if !(is_datagrams && receives && has_key) {
+            return;
+        }
         let (domain, queue) = (self.receive_domain(qp), qp.options.receive_queue);
         let Some(receive) = self.take_receive(number) else { return };
+        let (body, (from, to)) = (datagram.body, datagram.route);
         let length = GRH_BYTES + body.len();
         let filled = if length as u64 > receive.parts.total() {
             Err((WorkStatus::LocalLength, Cause::TooLong))
         } else {
             let mut bytes = Vec::with_capacity(length);
-            bytes.extend(route_header(from.node, self.address.node, body.len()));
+            bytes.extend(route_header(from, to, body.len()));
             bytes.resize(length, 0);
             body.read(0, &mut bytes[GRH_BYTES..]);
             self.scatter(domain, &receive, View::of(&bytes))
@@ -307,13 +329,13 @@ impl State {
             WorkCompletion::new(receive.id, WorkStatus::Success, WorkOpcode::Receive, number);
         match filled {
             Ok(()) => {
-                (done.length, done.source) = (length as u32, head.from);
+                (done.length, done.source) = (length as u32, datagram.source);
                 done.flags = work_flag::GRH;
-                if head.has(flag::IMMEDIATE) {
+                if let Some(value) = datagram.immediate {
                     done.flags |= work_flag::IMMEDIATE;
-                    done.word = head.acked;
+                    done.word = value;
                 }
-                self.complete(queue, done, head.has(flag::SOLICITED));
+                self.complete(queue, done, datagram.solicited);
             }
             Err((status, cause)) => {
                 (done.status, done.cause) = (status, cause);

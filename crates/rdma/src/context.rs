@@ -91,8 +91,12 @@ impl Context {
     /// Sleeps until a packet comes, at most for `limit`. For programs that poll while others need
     /// the processor.
     pub fn doze(&self, limit: Duration) {
-        if self.lock().may_sleep() {
-            wait(&[&self.shared.descriptor], limit);
+        let (ready, groups) = {
+            let mut adapter = self.lock();
+            (adapter.may_sleep(), adapter.group_fd())
+        };
+        if ready {
+            wait([Some(&self.shared.descriptor), groups.as_deref()], limit);
         }
     }
 
@@ -123,17 +127,18 @@ impl Shared {
             let is_active = seen != turns && !self.asleep.swap(false, Ordering::Relaxed);
             turns = seen;
             if is_active {
-                self.pause(&[&self.wake], PAUSE);
+                self.pause([None, None], PAUSE);
                 continue;
             }
-            let (ready, limit) = {
+            let (ready, limit, groups) = {
                 let mut adapter = self.adapter.lock().unwrap_or_else(PoisonError::into_inner);
                 let ready = adapter.may_sleep();
                 self.dozing.store(ready, Ordering::Relaxed);
-                (ready, if adapter.waits_for_time() { SHORT_SLEEP } else { LONG_SLEEP })
+                let limit = if adapter.waits_for_time() { SHORT_SLEEP } else { LONG_SLEEP };
+                (ready, limit, adapter.group_fd())
             };
             if ready {
-                self.pause(&[&self.wake, &self.descriptor], limit);
+                self.pause([Some(&self.descriptor), groups.as_deref()], limit);
             }
         }
     }
@@ -143,21 +148,22 @@ impl Shared {
     }
 
     /// Sleeps until the program or a peer wakes the thread.
-    fn pause(&self, descriptors: &[&OwnedFd], limit: Duration) {
-        wait(descriptors, limit);
+    fn pause(&self, others: [Option<&OwnedFd>; 2], limit: Duration) {
+        let [first, second] = others;
+        wait([Some(&self.wake), first, second], limit);
         let mut count = [0; 8];
         let _ = rustix::io::read(self.wake.as_fd(), &mut count);
     }
 }
 
 /// Sleeps until one of the descriptors is readable.
-fn wait(descriptors: &[&OwnedFd], limit: Duration) {
+fn wait<const N: usize>(descriptors: [Option<&OwnedFd>; N], limit: Duration) {
     let limit = rustix::time::Timespec {
         tv_sec: limit.as_secs() as i64,
         tv_nsec: i64::from(limit.subsec_nanos()),
     };
     let mut fds: Vec<PollFd<'_>> =
-        descriptors.iter().map(|fd| PollFd::new(*fd, PollFlags::IN)).collect();
+        descriptors.into_iter().flatten().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
     let _ = poll(&mut fds, Some(&limit));
 }
 
@@ -172,6 +178,73 @@ mod tests {
             assert!(started.elapsed() < Duration::from_secs(60), "{what}");
             std::thread::yield_now();
         }
+    }
+
+    /// A datagram to a group wakes the thread, which gives it to its queue pair.
+    #[test]
+    fn a_group_wakes_the_thread() {
+        use crate::{
+            Attributes, Bytes, Capacity, Datagram, GROUP_QUEUE_PAIR, Mask, Operation, QpState,
+            QueuePairOptions, SendRequest, Service,
+        };
+        let contexts = [(); 2].map(|()| Context::open("udp:127.0.0.1").expect("UDP"));
+        let [.., high, low] = std::process::id().to_be_bytes();
+        let group = std::net::Ipv4Addr::new(239, high, low, 0);
+        let channel = Arc::new(crate::EventQueue::new().unwrap());
+        let sides = contexts.each_ref().map(|context| {
+            let mut adapter = context.lock();
+            let domain = adapter.create_domain().unwrap();
+            let queue = adapter.create_queue(16, Some(channel.clone()), 1).unwrap();
+            let capacity = Capacity {
+                sends: 4,
+                receives: 4,
+                send_parts: 1,
+                receive_parts: 1,
+                inline_bytes: 64,
+            };
+            let options = QueuePairOptions {
+                service: Service::Datagram,
+                domain,
+                send_queue: queue,
+                receive_queue: queue,
+                shared: None,
+                capacity,
+                signal_all: true,
+                object: 1,
+            };
+            let number = adapter.create_queue_pair(&options).unwrap();
+            for (state, mask) in [
+                (QpState::Init, Mask::PKEY_INDEX | Mask::PORT | Mask::QKEY),
+                (QpState::ReadyToReceive, Mask::empty()),
+                (QpState::ReadyToSend, Mask::SEND_PSN),
+            ] {
+                let new = Attributes { state, ..Attributes::new() };
+                adapter.modify(number, Mask::STATE | mask, &new).unwrap();
+            }
+            (number, queue)
+        });
+        let [(sender, _), (receiver, queue)] = sides;
+        {
+            let mut adapter = contexts[1].lock();
+            // A receive without parts has no room for a route header, so its completion is an
+            // error. Here it only has to come.
+            adapter.post_receive(receiver, 5, &[]).unwrap();
+            adapter.attach(receiver, group).unwrap();
+            adapter.arm(queue, false).unwrap();
+        }
+        until("the receiver's thread waits", || contexts[1].shared.dozing.load(Ordering::Relaxed));
+        let request = SendRequest {
+            id: 6,
+            operation: Operation::Send { immediate: None, invalidate: None },
+            bytes: Bytes::Inline(b"wake"),
+            signaled: true,
+            solicited: false,
+            fence: false,
+            to: Some(Datagram { host: group, queue_pair: GROUP_QUEUE_PAIR, key: 0 }),
+        };
+        contexts[0].lock().post_send(sender, &request).unwrap();
+        assert_eq!(channel.pop().unwrap(), 1);
+        assert_eq!(contexts[1].lock().next(queue).map(|done| done.id), Some(5));
     }
 
     /// A call of the program may take the descriptor's news away, so it wakes the thread, which

@@ -62,6 +62,11 @@ impl HostDevice {
         u64::from_be_bytes([0x02, b'b', b'w', 0xff, a, b, c, d])
     }
 
+    /// Whether it carries multicast groups.
+    pub fn has_multicast(&self) -> bool {
+        crate::multicast::is_carrier(&self.below)
+    }
+
     /// The only entry of the table of GIDs: the address, IPv4-mapped.
     pub fn gid(&self) -> [u8; 16] {
         self.host.to_ipv6_mapped().octets()

@@ -5,6 +5,7 @@ use crate::arrive::local;
 use crate::completion::{Cause, WorkStatus};
 use crate::head::{Head, Opcode, Written, flag};
 use crate::memory::{Access, RemoteMemory, Sge, offer};
+use crate::multicast::{Frame, GROUP_QUEUE_PAIR, Sent};
 use crate::queue_pair::{Service, WINDOW};
 use crate::request::Operation;
 use crate::send_queue::{Parts, Stage};
@@ -267,7 +268,7 @@ impl State {
     }
 
     fn send_datagram(&mut self, function: &mut Function, number: u32, serial: u32) -> Started {
-        let State { qps, memory, peers, scratch, .. } = self;
+        let State { qps, memory, peers, scratch, multicast, .. } = self;
         let Some(qp) = qps.get_mut(number) else { return Started::Later };
         let (domain, own_key) = (qp.options.domain, qp.attributes.qkey);
         let Some(work) = qp.sends.get(serial) else { return Started::Later };
@@ -296,6 +297,23 @@ impl State {
             Ok(body) => body,
             Err(cause) => return failed_list(cause),
         };
+        if to.host.is_multicast() {
+            let immediate = head.has(flag::IMMEDIATE).then_some(head.acked);
+            let solicited = work.solicited;
+            let frame = Frame { source: number, key: head.word, immediate, solicited };
+            let sent = match to.queue_pair {
+                GROUP_QUEUE_PAIR => multicast.send(to.host, &frame, body),
+                // Receivers drop it (9.6.1.2 of the specification).
+                _ => Sent::Yes,
+            };
+            return match sent {
+                Sent::Yes => self.nothing_to_do(number, serial),
+                Sent::NoRoom => Started::NoRoom,
+                Sent::Unsupported => {
+                    Started::Failed(WorkStatus::LocalQueuePairOperation, Cause::Device)
+                }
+            };
+        }
         match peers.send(function, function_at(to.host, to.queue_pair), &head, body) {
             Err(Error::QueueFull { .. }) => Started::NoRoom,
             // A datagram that cannot be sent is lost.

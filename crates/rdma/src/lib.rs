@@ -37,6 +37,9 @@
 //! it is gone. The oldest request completes as [`WorkStatus::RetryExceeded`], all others as
 //! flushed.
 //!
+//! # Groups
+//! A datagram to a group is an IP multicast, on the host as well. `multicast/mod.rs` says why.
+//!
 //! # Files
 //! Each uses only files below it in this table.
 //!
@@ -47,6 +50,7 @@
 //! | `deliver.rs` | arrivals that need the function: fetches, answers about keys |
 //! | `initiate.rs` | requests start, and the device's results |
 //! | `arrive.rs` | packets, and acknowledgements |
+//! | `multicast` | datagrams to groups, by IP multicast |
 //! | `state.rs` | all objects, and lists of what is to be done |
 //! | `queue_pair.rs`, `completion_queue.rs`, `memory.rs` | one object each |
 //! | `send_queue.rs`, `receive_queue.rs`, `peers.rs`, `events.rs` | one object each, too |
@@ -69,6 +73,7 @@ mod host;
 mod initiate;
 #[allow(unsafe_code)]
 mod memory;
+mod multicast;
 mod peers;
 mod queue_pair;
 mod receive_queue;
@@ -87,6 +92,7 @@ pub use events::{AsyncEvent, EventKind, EventQueue};
 pub use host::{HostDevice, Interface};
 pub use initiate::{DATAGRAM_BYTES, MESSAGE_BYTES};
 pub use memory::{Access, Binding, Domain, Sge};
+pub use multicast::{GROUP_QUEUE_PAIR, GROUPS, MEMBERS, PORT as MULTICAST_PORT};
 pub use queue_pair::{Attributes, Capacity, Mask, QpState, QueuePairOptions, Service};
 pub use receive_queue::SrqId;
 pub use request::{Bytes, Datagram, Operation, SendRequest};

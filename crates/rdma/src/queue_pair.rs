@@ -270,6 +270,8 @@ pub(crate) struct QueuePair {
     pub(crate) peer_left: bool,
     /// The peer was heard since the last tick.
     pub(crate) heard: bool,
+    /// It does not get what it sends to a group itself.
+    pub(crate) ignores_own: bool,
     /// Registrations of offers to peers that must outlive their requests.
     pub(crate) leftovers: Vec<MemoryRegion>,
 }
@@ -304,6 +306,7 @@ impl QueuePair {
             dropped: 0,
             peer_left: false,
             heard: true,
+            ignores_own: false,
             leftovers: Vec::new(),
         }
     }

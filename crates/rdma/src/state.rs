@@ -6,6 +6,7 @@ use crate::completion_queue::{CqId, WorkQueue};
 use crate::events::{AsyncEvent, EventKind, EventQueue};
 use crate::head::{Head, Opcode, flag};
 use crate::memory::Memory;
+use crate::multicast::Multicast;
 use crate::peers::Peers;
 use crate::queue_pair::{Arrival, QpState, QueuePair, Service};
 use crate::receive_queue::{Receive, SharedReceives};
@@ -104,6 +105,7 @@ pub(crate) struct State {
     pub(crate) qps: QueuePairs,
     pub(crate) memory: Memory,
     pub(crate) peers: Peers,
+    pub(crate) multicast: Multicast,
     pub(crate) events: Arc<EventQueue<AsyncEvent>>,
     pub(crate) todo: VecDeque<Todo>,
     /// Queue pairs whose requests may start.

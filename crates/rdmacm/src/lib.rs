@@ -19,17 +19,20 @@
 //! |---|---|
 //! | `message.rs` | the formats |
 //! | `endpoint.rs` | one end: what a frame, an error or the time does to it |
+//! | `groups.rs` | the multicast groups of one identifier |
 //! | `state.rs` | all ends, and what they wait for |
 //! | `manager.rs` | the thread that waits, and the calls |
 #![deny(unsafe_code)]
 
 mod endpoint;
+mod groups;
 mod manager;
 mod message;
 #[allow(unsafe_code)]
 mod state;
 
 pub use endpoint::Event;
+pub use groups::{GROUPS, Groups};
 pub use manager::{Endpoint, Manager, Sink, source_for};
 pub use message::{Offer, PRIVATE_BYTES};
 

@@ -184,6 +184,14 @@ pub struct AddrInfo {
     pub next: *const AddrInfo,
 }
 
+/// `struct rdma_cm_join_mc_attr_ex`
+#[repr(C)]
+pub struct JoinAttr {
+    pub comp_mask: u32,
+    pub join_flags: u32,
+    pub addr: *const libc::sockaddr,
+}
+
 /// `RDMA_CM_EVENT_*`
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
@@ -197,5 +205,7 @@ pub enum Kind {
     Rejected = 8,
     Established = 9,
     Disconnected = 10,
+    MulticastJoin = 12,
+    MulticastError = 13,
     TimeWaitExit = 15,
 }

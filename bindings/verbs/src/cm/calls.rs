@@ -1,8 +1,8 @@
 //! The exported calls of connections, in the order of the header.
 
-use super::abi::{AddrInfo, CmEvent, ConnParam, Kind};
+use super::abi::{AddrInfo, CmEvent, ConnParam, JoinAttr, Kind};
 use super::addrinfo::{self, AddrInfoObject};
-use super::channel::CmChannel;
+use super::channel::{CmChannel, Joined};
 use super::event::EventObject;
 use super::id::{Id, service_of};
 use super::{Errno, address, answer, device, endpoint, errno_of, queue_pair};
@@ -400,6 +400,80 @@ pub extern "C" fn rdma_disconnect(id: &Id) -> c_int {
     answer(ended.and_then(|()| {
         queue_pair::fail(id);
         id.complete()
+    }))
+}
+
+// Groups.
+
+/// # Safety
+/// The address is null, or as long as its family says.
+pub unsafe extern "C" fn rdma_join_multicast(
+    id: &Id,
+    group: *const libc::sockaddr,
+    context: Opaque,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    answer(unsafe { join(id, group, true, context) })
+}
+
+/// # Safety
+/// The address in `attr` is null, or as long as its family says.
+pub unsafe extern "C" fn rdma_join_multicast_ex(
+    id: &Id,
+    attr: Option<&JoinAttr>,
+    context: Opaque,
+) -> c_int {
+    /// `RDMA_CM_JOIN_MC_ATTR_*`
+    const HAS_ADDRESS: u32 = 1;
+    const HAS_FLAGS: u32 = 2;
+    /// `RDMA_MC_JOIN_FLAG_*`
+    const SEND_ONLY: u32 = 1;
+    let Some(attr) = attr.filter(|attr| attr.comp_mask & HAS_ADDRESS != 0) else {
+        return answer(Err(libc::EINVAL));
+    };
+    let flags = if attr.comp_mask & HAS_FLAGS == 0 { 0 } else { attr.join_flags };
+    if attr.comp_mask & !(HAS_ADDRESS | HAS_FLAGS) != 0 || flags > SEND_ONLY {
+        return answer(Err(libc::EOPNOTSUPP));
+    }
+    // SAFETY: the caller's promise.
+    answer(unsafe { join(id, attr.addr, flags != SEND_ONLY, context) })
+}
+
+/// Joins a group. That it cannot be received from is told by an event, as rdma_join_multicast(3)
+/// says.
+///
+/// # Safety
+/// The address is null, or as long as its family says.
+unsafe fn join(
+    id: &Id,
+    group: *const libc::sockaddr,
+    receives: bool,
+    context: Opaque,
+) -> Result<(), Errno> {
+    // SAFETY: the caller's promise.
+    let group = *unsafe { address::read(group) }?.ip();
+    if id.abi.verbs.get().is_null() || id.abi.qp_type != service_of(0x0111) {
+        return Err(libc::EINVAL);
+    }
+    id.state().groups.check(group).map_err(|error| errno_of(&error))?;
+    let attached = if receives { queue_pair::attach(id, group) } else { Ok(false) };
+    let status = attached.err().map_or(0, |errno| -errno);
+    if let Ok(attached) = attached {
+        id.state().groups.join(group, attached);
+    }
+    id.joined(Joined { group, context: context as usize, status })
+}
+
+/// # Safety
+/// The address is null, or as long as its family says.
+pub unsafe extern "C" fn rdma_leave_multicast(id: &Id, group: *const libc::sockaddr) -> c_int {
+    // SAFETY: the caller's promise.
+    let group = unsafe { address::read(group) };
+    answer(group.and_then(|group| {
+        let group = *group.ip();
+        let is_last = id.state().groups.leave(group).map_err(|error| errno_of(&error))?;
+        id.left(group);
+        if is_last { queue_pair::detach(id, group) } else { Ok(()) }
     }))
 }
 

@@ -3,6 +3,7 @@
 use bellwire_rdma::EventQueue;
 use bellwire_rdmacm::Event;
 use std::ffi::c_int;
+use std::net::Ipv4Addr;
 use std::sync::{Mutex, PoisonError};
 
 /// A channel of events. C reads `fd`.
@@ -27,6 +28,18 @@ pub enum What {
     Done(super::abi::Kind),
     /// The other side.
     Came(Event),
+    /// A group was joined, or `status` says why not.
+    Joined(Joined),
+}
+
+/// The end of a call that joins a group.
+#[derive(Debug)]
+pub struct Joined {
+    pub group: Ipv4Addr,
+    /// The program's number of this call: a pointer that is not used.
+    pub context: usize,
+    /// 0, or the negative of an `errno`.
+    pub status: c_int,
 }
 
 impl CmChannel {
@@ -56,6 +69,19 @@ impl Mailbox {
             // SAFETY: a channel outlives its identifiers, which leave it before they end.
             let channel = unsafe { &*(channel as *const CmChannel) };
             channel.queue.push(Pending { id: self.id, what });
+        }
+    }
+
+    /// Drops what waits of a group that is left.
+    pub fn forget(&self, group: Ipv4Addr) {
+        let channel = self.channel.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(channel) = *channel {
+            // SAFETY: as above.
+            let channel = unsafe { &*(channel as *const CmChannel) };
+            channel.queue.remove(|pending| {
+                let is_group = matches!(&pending.what, What::Joined(it) if it.group == group);
+                pending.id == self.id && is_group
+            });
         }
     }
 

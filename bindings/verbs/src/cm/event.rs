@@ -1,9 +1,10 @@
 //! Events, as the program takes them.
 
 use super::abi::{CmEvent, ConnParam, Kind, Param, UdParam};
-use super::channel::{CmChannel, Pending, What};
+use super::channel::{CmChannel, Joined, Pending, What};
 use super::id::Id;
 use super::{Errno, address, errno_of, queue_pair};
+use bellwire_rdma::GROUP_QUEUE_PAIR;
 use bellwire_rdmacm::{Endpoint, Event, Offer, reason};
 use std::net::SocketAddrV4;
 use std::ptr::null;
@@ -39,6 +40,7 @@ impl EventObject {
                     Self::request(id, end, offer, (local, peer))
                 }
                 What::Came(event) => Some(Self::new(id, None, told(id, event))),
+                What::Joined(joined) => Some(Self::of_group(id, &joined)),
             };
             if let Some(made) = made {
                 return Ok(made);
@@ -81,6 +83,22 @@ impl EventObject {
         let listen_id = listener.map_or(null(), std::ptr::from_ref);
         let abi = CmEvent { id, listen_id, event: kind as u32, status, param };
         Box::into_raw(Box::new(EventObject { abi, data, counted }))
+    }
+
+    /// The end of a call that joins a group: how to reach it, and the call's number.
+    fn of_group(id: &Id, joined: &Joined) -> *mut EventObject {
+        id.events.take();
+        let kind = if joined.status == 0 { Kind::MulticastJoin } else { Kind::MulticastError };
+        let ud = UdParam {
+            private_data: joined.context as *const u8,
+            private_data_len: 0,
+            ah_attr: queue_pair::path_to(joined.group.to_ipv6_mapped().octets()),
+            qp_num: GROUP_QUEUE_PAIR,
+            qkey: queue_pair::UDP_QKEY,
+        };
+        let (event, status, param) = (kind as u32, joined.status, Param { ud });
+        let abi = CmEvent { id, listen_id: null(), event, status, param };
+        Box::into_raw(Box::new(EventObject { abi, data: Vec::new(), counted: id }))
     }
 
     /// A request makes an identifier. `None`: it cannot be served, and the other side is told.

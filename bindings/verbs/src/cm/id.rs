@@ -1,13 +1,13 @@
 //! Identifiers: one end of a connection, or a listener.
 
 use super::abi::{CmId, Gids, Kind, PathRecord};
-use super::channel::{CmChannel, Mailbox, What};
+use super::channel::{CmChannel, Joined, Mailbox, What};
 use super::event::EventObject;
 use super::{Errno, address, device, errno_of};
 use crate::abi::{Opaque, QpInitAttr};
 use crate::context::ContextObject;
 use crate::event::Acknowledged;
-use bellwire_rdmacm::{Endpoint, Manager, Offer, Sink};
+use bellwire_rdmacm::{Endpoint, Groups, Manager, Offer, Sink};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::ptr::null_mut;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -43,6 +43,7 @@ pub struct State {
     pub requests: Option<QpInitAttr>,
     /// Private data of `rdma_getaddrinfo` for the request.
     pub data: Vec<u8>,
+    pub groups: Groups,
 }
 
 // SAFETY: C uses it from several threads as rdma_cm(7) permits: what they share is in `state`,
@@ -134,6 +135,7 @@ impl Id {
             peer: None,
             requests: None,
             data: Vec::new(),
+            groups: Groups::default(),
         };
         let id = Box::write(
             place,
@@ -156,6 +158,17 @@ impl Id {
     pub fn done(&self, kind: Kind) -> Result<(), Errno> {
         self.mailbox.put(What::Done(kind));
         self.complete()
+    }
+
+    /// A group was joined or not: that event comes next.
+    pub fn joined(&self, joined: Joined) -> Result<(), Errno> {
+        self.mailbox.put(What::Joined(joined));
+        self.complete()
+    }
+
+    /// Leaves a group: an event of it that waits is dropped.
+    pub fn left(&self, group: Ipv4Addr) {
+        self.mailbox.forget(group);
     }
 
     /// Waits for the event of a call, if the identifier has no channel of the program.

@@ -56,6 +56,9 @@ fn layouts_of_connections_are_those_of_the_header() {
             src_canonname = "ai_src_canonname", route_len = "ai_route_len", route = "ai_route",
             connect_len = "ai_connect_len", connect = "ai_connect", next = "ai_next",
         }
+        JoinAttr = "rdma_cm_join_mc_attr_ex" {
+            comp_mask = "comp_mask", join_flags = "join_flags", addr = "addr",
+        }
     }
     for (kind, name) in [
         (Kind::AddrResolved, "ADDR_RESOLVED"),
@@ -67,6 +70,8 @@ fn layouts_of_connections_are_those_of_the_header() {
         (Kind::Rejected, "REJECTED"),
         (Kind::Established, "ESTABLISHED"),
         (Kind::Disconnected, "DISCONNECTED"),
+        (Kind::MulticastJoin, "MULTICAST_JOIN"),
+        (Kind::MulticastError, "MULTICAST_ERROR"),
         (Kind::TimeWaitExit, "TIMEWAIT_EXIT"),
     ] {
         let number = kind as u32;

@@ -10,6 +10,7 @@ use crate::pd::Pd;
 use crate::qp::{self, Qp};
 use bellwire_rdma::{Access, LIMITS, Mask, QpState};
 use std::cell::Cell;
+use std::net::Ipv4Addr;
 use std::ptr::null_mut;
 
 /// `RDMA_UDP_QKEY`
@@ -233,8 +234,34 @@ pub fn last_errno() -> Errno {
     std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
 }
 
+/// Attaches the identifier's queue pair, if it has one, to a group. Returns whether it has.
+pub fn attach(id: &Id, group: Ipv4Addr) -> Result<bool, Errno> {
+    // SAFETY: null, or a queue pair of `rdma_create_qp`.
+    let Some(qp) = (unsafe { id.abi.qp.get().as_ref() }) else { return Ok(false) };
+    match calls::ibv_attach_mcast(qp, &group.to_ipv6_mapped().octets(), 0) {
+        0 => Ok(true),
+        errno => Err(errno),
+    }
+}
+
+/// Detaches the identifier's queue pair from a group.
+pub fn detach(id: &Id, group: Ipv4Addr) -> Result<(), Errno> {
+    // SAFETY: null, or a queue pair of `rdma_create_qp`.
+    let Some(qp) = (unsafe { id.abi.qp.get().as_ref() }) else { return Ok(()) };
+    match calls::ibv_detach_mcast(qp, &group.to_ipv6_mapped().octets(), 0) {
+        0 => Ok(()),
+        errno => Err(errno),
+    }
+}
+
 /// Ends the identifier's queue pair, and the queues that were made for it.
 pub fn destroy(id: &Id) {
+    // A queue pair that is attached does not end.
+    let attached = id.state().groups.release();
+    for group in attached {
+        // The program may have detached it by itself.
+        let _ = detach(id, group);
+    }
     let qp = id.abi.qp.replace(null_mut());
     if !qp.is_null() {
         calls::ibv_destroy_qp(qp);
