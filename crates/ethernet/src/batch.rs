@@ -101,11 +101,12 @@ mod tests {
             batch.room()[..10].fill(number);
             batch.stage(number, 10);
         }
+        assert_eq!((batch.end(), batch.room().len()), (30, 100));
         assert_eq!(batch.bytes(0, 30)[..], [[0; 10], [1; 10], [2; 10]].concat());
         batch.remove(2);
         assert_eq!(batch.frames()[0].start, 20);
         batch.remove(1);
-        assert_eq!(batch.end, 0);
+        assert!(batch.is_empty() && batch.end() == 0);
         while batch.has_room() {
             batch.stage(0, 100);
         }

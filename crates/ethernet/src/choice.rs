@@ -259,4 +259,70 @@ mod tests {
             takes_only(io, &far, &mut near, &frames, expected);
         }
     }
+
+    /// A socket whose batches take longer and longer.
+    struct Slow {
+        room: [u8; 64],
+        staged: usize,
+        flushes: u32,
+    }
+
+    impl FrameIo for Slow {
+        type Path = Mac;
+        const LINK_TYPE: crate::pcapng::LinkType = crate::pcapng::LinkType::Ethernet;
+
+        fn frame_bytes(&self) -> usize {
+            64
+        }
+
+        fn room(&mut self) -> Option<&mut [u8]> {
+            self.room.fill(9);
+            Some(&mut self.room)
+        }
+
+        fn stage(&mut self, to: Mac, length: usize) {
+            assert_eq!((to, &self.room[..length]), (OWN, &[0; 50][..]));
+            self.staged += 1;
+        }
+
+        fn flush(&mut self) -> bool {
+            // The last three of five measurements are slow.
+            if self.flushes >= 2 * FRAMES as u32 {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            self.flushes += 1;
+            true
+        }
+
+        fn receive(&mut self, _: usize, _: impl FnMut(Mac, &[u8])) -> usize {
+            0
+        }
+
+        fn wait_fds(&self) -> Vec<std::os::fd::BorrowedFd<'_>> {
+            Vec::new()
+        }
+
+        fn is_ready(&self) -> bool {
+            false
+        }
+
+        fn capture_header(&self, _: Mac, _: crate::pcapng::Direction, _: &[u8]) -> Vec<u8> {
+            Vec::new()
+        }
+
+        fn counters(&self) -> crate::frame_io::IoCounters {
+            crate::frame_io::IoCounters::default()
+        }
+    }
+
+    /// What a frame costs is the median of the measurements, for one frame.
+    #[test]
+    fn a_frame_costs_the_median() {
+        let mut slow = Slow { room: [9; 64], staged: 0, flushes: 0 };
+        let since = Instant::now();
+        let cost_ns = cost_ns(&mut slow, OWN);
+        assert!(cost_ns >= 1_000_000, "{cost_ns} ns");
+        assert!(u128::from(cost_ns * FRAMES) <= since.elapsed().as_nanos());
+        assert_eq!(slow.staged as u64, FRAMES * MEASUREMENTS as u64);
+    }
 }

@@ -73,10 +73,17 @@ impl Ticks {
 mod counter {
     use std::arch::x86_64::{__cpuid, _rdtsc};
 
+    const POWER: u32 = 0x8000_0007;
+
     /// Whether the processor reports a constant counter rate ("invariant TSC", CPUID 8000_0007h).
     pub fn is_steady() -> bool {
-        const POWER: u32 = 0x8000_0007;
-        __cpuid(0x8000_0000).eax >= POWER && __cpuid(POWER).edx & 1 << 8 != 0
+        is_reported(__cpuid(0x8000_0000).eax, || __cpuid(POWER).edx)
+    }
+
+    /// The same, of a processor whose last extended leaf is `last` and whose leaf 8000_0007h is
+    /// `power`.
+    pub fn is_reported(last: u32, power: impl FnOnce() -> u32) -> bool {
+        last >= POWER && power() & 1 << 8 != 0
     }
 
     #[inline]
@@ -116,5 +123,38 @@ mod tests {
         // wrong by one percent.
         let enclosed_ns = clock.now_ns() - first_ns;
         assert!(enclosed_ns >= 19_800_000, "{enclosed_ns} ns in more than 20 ms");
+    }
+
+    /// The counter is used wherever the processor has a steady one. No reading is 0, not even one
+    /// at the very beginning.
+    #[test]
+    fn the_counter_is_used_and_no_reading_is_zero() {
+        assert_eq!(Ticks::measure().is_some(), counter::is_steady());
+        let still = Some(Ticks { first: 0, ns_per_tick: 0 });
+        assert_eq!(Clock { start: Instant::now(), ticks: still }.now_ns(), 1);
+        let ahead = Clock { start: Instant::now() + Duration::from_secs(3600), ticks: None };
+        assert_eq!(ahead.now_ns(), 1);
+        let first = ahead.incarnation();
+        assert!(first > 1, "{first} ns since 1970");
+    }
+
+    /// Linux lists the same bit of the processor by name.
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn a_steady_counter_is_what_linux_calls_nonstop() {
+        let told = std::fs::read_to_string("/proc/cpuinfo").expect("it is always there");
+        let flags = told.lines().find(|line| line.starts_with("flags")).expect("a processor");
+        let is_listed = flags.split_whitespace().any(|flag| flag == "nonstop_tsc");
+        assert_eq!(counter::is_steady(), is_listed);
+    }
+
+    /// Only a processor that has the leaf is asked, and only that bit counts.
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn a_processor_reports_a_steady_counter_in_one_bit() {
+        assert!(!counter::is_reported(0x8000_0006, || panic!("it has no such leaf")));
+        assert!(counter::is_reported(0x8000_0007, || 0x100));
+        assert!(counter::is_reported(0x8000_0008, || 0xffff_ffff));
+        assert!(!counter::is_reported(0x8000_0008, || !0x100));
     }
 }

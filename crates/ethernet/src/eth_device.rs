@@ -272,7 +272,7 @@ impl Port {
 }
 
 /// An error whose usual cause is a missing privilege.
-fn no_right(device: &str, what: &str, error: &io::Error) -> Error {
+pub(crate) fn no_right(device: &str, what: &str, error: &io::Error) -> Error {
     let hint = if error.kind() == io::ErrorKind::PermissionDenied {
         "sudo setcap cap_net_raw,cap_net_admin,cap_bpf+ep PROGRAM (cap_net_raw alone is enough for io=packet), or hand in a packet socket with fd=N"
     } else {

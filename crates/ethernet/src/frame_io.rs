@@ -102,3 +102,22 @@ bellwire_protocol::counters! {
 pub(crate) fn is_for_later(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::ENOBUFS | libc::EINTR))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn some_errors_pass() {
+        for (code, passes) in [
+            (libc::EAGAIN, true),
+            (libc::ENOBUFS, true),
+            (libc::EINTR, true),
+            (libc::ENETDOWN, false),
+            (libc::EMSGSIZE, false),
+        ] {
+            assert_eq!(is_for_later(&io::Error::from_raw_os_error(code)), passes, "{code}");
+        }
+        assert!(!is_for_later(&io::Error::other("no number")));
+    }
+}

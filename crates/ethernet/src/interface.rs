@@ -171,12 +171,44 @@ fn queues(asking: i32, name: &CString) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{enter_new_namespace, ip};
 
     #[test]
     fn what_is_no_ethernet_is_refused_with_a_reason() {
         assert!(Interface::find("lo").unwrap_err().to_string().contains("not an Ethernet"));
         for name in ["", "no-such-one", "a-name-that-is-too-long-for-linux", "a\0b"] {
             Interface::find(name).unwrap_err();
+        }
+    }
+
+    /// What was set is what is found: also by the longest name, and with several queues.
+    #[test]
+    fn interfaces_are_found_as_they_are() {
+        enter_new_namespace()
+            .and_then(|()| {
+                ip("link add fifteen-letters address 02:00:00:00:00:07 mtu 1234 numrxqueues 3 \
+                    type veth peer name far numrxqueues 1\nlink set far up\n\
+                    address add 10.1.0.1/24 dev far\naddress add fd00::5/64 dev far nodad")
+            })
+            .expect("NOT RUN: making a network namespace needs root, and ip of iproute2");
+        let found = Interface::find("fifteen-letters").expect("it was just made");
+        let Interface { name, index, mac, mtu, is_up, queues } = found;
+        assert_eq!((&name[..], mac, mtu), ("fifteen-letters", Mac([2, 0, 0, 0, 0, 7]), 1234));
+        assert_eq!((is_up, queues), (false, 3));
+        let far = Interface::find("far").expect("it was just made");
+        assert_eq!((far.is_up, far.queues, far.mtu), (true, 1, 1500));
+        assert_ne!(far.index, index);
+        ip("link set lo mtu 2000\nlink set far mtu 1400").expect("as small as that");
+        for (address, mtu) in [
+            ("10.1.0.1", Some(1400)),
+            ("fd00::5", Some(1400)),
+            ("127.0.0.1", Some(2000)),
+            ("127.9.9.9", Some(2000)),
+            ("::1", Some(2000)),
+            ("10.1.0.2", None),
+            ("fd00::6", None),
+        ] {
+            assert_eq!(mtu_of(address.parse().expect("an address")), mtu, "{address}");
         }
     }
 }

@@ -72,3 +72,34 @@ impl DeviceKind for UdpDevice {
         Ok(visitor.visit(self.open_function(function)?))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(text: &str) -> Settings {
+        let mut settings = Settings::new("eth:near");
+        settings.parse(text).expect("settings");
+        settings
+    }
+
+    /// Settings become options, and values that mean nothing are refused.
+    #[test]
+    fn settings_become_options() {
+        let eth = |text: &str| EthDevice::options("near", &mut given(text));
+        let all = eth("node=7&io=xdp&fd=9&pcap=/tmp/frames").expect("all are known");
+        assert_eq!((all.node, all.io, all.socket), (Some(7), Some(IoKind::Xdp), Some(9)));
+        assert_eq!(all.capture, Some(PathBuf::from("/tmp/frames")));
+        let packet = eth("io=packet").expect("it is known");
+        assert_eq!((packet.io, packet.node), (Some(IoKind::Packet), None));
+        assert_eq!((packet.socket, packet.capture), (None, None));
+        for bad in ["io=udp", "io=", "fd=x", "node=-1"] {
+            eth(bad).expect_err(bad);
+        }
+        let udp = |text: &str| UdpDevice::options("near", &mut given(text));
+        let all = udp("node=7&port=5000&pcap=/tmp/frames").expect("all are known");
+        assert_eq!((all.node, all.port), (Some(7), Some(5000)));
+        assert_eq!(all.capture, Some(PathBuf::from("/tmp/frames")));
+        udp("port=65536").expect_err("no such port");
+    }
+}

@@ -114,4 +114,18 @@ mod tests {
             assert_eq!(Mac::parse(bad), None, "{bad}");
         }
     }
+
+    /// The first bit on the wire tells groups from stations. A capture has the header that was on
+    /// the wire.
+    #[test]
+    fn groups_and_captures() {
+        let (own, peer) = (Mac([2, 0, 0, 0, 0, 1]), Mac([2, 0, 0, 0, 0, 9]));
+        assert!(own.is_unicast() && !Mac::BROADCAST.is_unicast());
+        assert!(!Mac([1, 0, 0, 0, 0, 0]).is_unicast());
+        for (direction, to, from) in
+            [(Direction::Sent, peer, own), (Direction::Received, own, peer)]
+        {
+            assert_eq!(parse(&capture(own, peer, direction)), Some((to, from, &[][..])));
+        }
+    }
 }

@@ -268,4 +268,94 @@ mod tests {
         links.remove(first);
         assert_eq!((links.to(PEER), links.count()), (Some(second), 1));
     }
+
+    fn seeking() -> State {
+        State::Seeking { give_up_ns: 9, ask_again_ns: 5, pause_ns: 3 }
+    }
+
+    /// A link whose node is sought becomes the protocol's once it is found, by whichever side.
+    #[test]
+    fn a_sought_link_is_found() {
+        let mut links = Links::new();
+        let other = FunctionAddress { node: 8, function: 2 };
+        let sought = links.add(PEER, seeking());
+        let second = links.add(other, seeking());
+        assert_eq!(links.unsettled, [sought, second]);
+        assert_eq!((links.of_node(9), links.nodes()), (vec![], vec![]));
+        links.found(sought, PeerId(3));
+        assert_eq!(
+            (links.number_of(PeerId(3)), &links.unsettled[..]),
+            (Some(sought), &[second][..])
+        );
+        // The peer asked first.
+        links.came_up(PeerId(4), FunctionId { node: 8, function: 2 });
+        assert_eq!((links.number_of(PeerId(4)), links.count()), (Some(second), 2));
+        assert!(links.unsettled.is_empty());
+        // Nobody sought this one, and it is told twice.
+        for _ in 0..2 {
+            links.came_up(PeerId(6), FunctionId { node: 8, function: 7 });
+        }
+        let third = links.number_of(PeerId(6)).expect("a link");
+        assert_eq!(links.to(FunctionAddress { node: 8, function: 7 }), Some(third));
+        assert_eq!((links.count(), links.numbers()), (3, vec![sought, second, third]));
+        assert_eq!((links.of_node(8), links.nodes()), (vec![PeerId(4), PeerId(6)], vec![8, 9]));
+        // A new link beside one that is up does not take its number.
+        links.came_up(PeerId(7), FunctionId { node: 8, function: 7 });
+        assert_eq!((links.count(), links.number_of(PeerId(6))), (4, Some(third)));
+        for number in links.numbers() {
+            links.remove(number);
+        }
+        assert_eq!((links.count(), links.numbers()), (0, vec![]));
+        assert_eq!(links.number_of(PeerId(6)), None);
+    }
+
+    /// Only a link that was announced at a wrong place is sought again, and where it was left.
+    #[test]
+    fn a_wrong_place_is_given_up() {
+        let mut links = Links::new();
+        let number = links.add(PEER, State::Known(PeerId(3)));
+        assert!(!links.seek_again(number), "its place was not announced");
+        for asked in [number + 1, number] {
+            let other = u64::from(asked - number) * 100;
+            let (give_up_ns, ask_again_ns, pause_ns) = (9 + other, 5, 3);
+            links.unanswered.push(Unanswered { number: asked, give_up_ns, ask_again_ns, pause_ns });
+        }
+        assert!(links.seek_again(number));
+        assert!(matches!(
+            links.at(number).expect("a link").state,
+            State::Seeking { give_up_ns: 9, ask_again_ns: 5, pause_ns: 3 }
+        ));
+        assert_eq!((&links.unsettled[..], links.unanswered.len()), (&[number][..], 1));
+        assert!(!links.seek_again(number + 1), "there is no such link");
+        // Losing it twice reports it once.
+        links.lose(number, Status::Unreachable);
+        links.lose(number, Status::Unreachable);
+        assert_eq!(links.unsettled, [number]);
+        assert!(links.remove(number).expect("a link").id().is_none());
+        assert!(links.unsettled.is_empty() && links.remove(number).is_none());
+    }
+
+    /// The link to ourselves is found until it is down. Removing a link frees its number, and what
+    /// waits for it goes with it.
+    #[test]
+    fn our_own_link_is_known() {
+        let mut links = Links::new();
+        assert_eq!(links.own(), None);
+        let other = links.add(PEER, State::Known(PeerId(3)));
+        assert_eq!(links.own(), None);
+        let own = links.add(FunctionAddress { node: 1, function: 1 }, State::Own);
+        assert_eq!((links.own(), links.count()), (Some(own), 2));
+        links.lose(own, Status::ProtocolViolation);
+        assert_eq!(links.own(), None);
+        for number in [other, own] {
+            let (give_up_ns, ask_again_ns, pause_ns) = (9, 5, 3);
+            links.unanswered.push(Unanswered { number, give_up_ns, ask_again_ns, pause_ns });
+        }
+        links.lose(other, Status::PeerGone);
+        assert_eq!(links.remove(other).and_then(|link| link.id()), Some(PeerId(3)));
+        assert_eq!(links.unsettled, [own]);
+        assert_eq!(links.unanswered.iter().map(|it| it.number).collect::<Vec<_>>(), [own]);
+        assert_eq!(links.number_of(PeerId(3)), None);
+        assert_eq!(links.add(PEER, seeking()), other, "a number is used again");
+    }
 }

@@ -126,4 +126,28 @@ mod tests {
         drop(second);
         Local::open(number, 2, 100).unwrap();
     }
+
+    /// Long frames fit. For a neighbour that does not read, a bounded number of frames waits, and
+    /// those stay in order.
+    #[test]
+    fn frames_for_a_slow_neighbour_wait() {
+        let number = 0x5000_0000 | std::process::id();
+        let mut first = Local::open(number, 1, 100_000).unwrap();
+        let mut second = Local::open(number, 2, 100_000).unwrap();
+        first.send(2, &[7; 100_000]);
+        assert!(!first.is_waiting());
+        assert_eq!(second.receive(), Some(&[7; 100_000][..]));
+        let mut sent = 0u32;
+        while first.waiting.len() < WAITING {
+            first.send(2, &sent.to_le_bytes());
+            sent += 1;
+        }
+        first.send(2, b"one too many");
+        assert_eq!(first.waiting.len(), WAITING);
+        for number in 0..sent {
+            first.flush();
+            assert_eq!(second.receive(), Some(&number.to_le_bytes()[..]));
+        }
+        assert!(!first.is_waiting() && second.receive().is_none());
+    }
 }

@@ -122,3 +122,40 @@ impl Lookup {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each station has its share of what is left, and at least one pause for an answer.
+    #[test]
+    fn stations_share_the_time() {
+        let long = Duration::from_secs(1000);
+        let mut lookup = Lookup::new("host", 1, long);
+        assert!(lookup.left() > long / 2 && lookup.left() <= long);
+        for parts in [2, 4] {
+            lookup.share(parts);
+            assert!(lookup.left() <= long / parts && lookup.left() > long / 10);
+        }
+        lookup.share(0);
+        assert!(lookup.left() > long / 2 && lookup.until <= lookup.since + long);
+        let mut hasty = Lookup::new("host", 1, Duration::ZERO);
+        assert!(hasty.left().is_zero());
+        hasty.share(3);
+        assert!(hasty.until >= hasty.since + PAUSE);
+    }
+
+    /// A name without an address says so, and one with an address gives the node that it means.
+    #[test]
+    fn names_mean_addresses() {
+        let mut known = Lookup::new("127.0.0.5", 1, PAUSE);
+        assert_eq!(known.addresses(), ["127.0.0.5".parse::<IpAddr>().expect("an address")]);
+        assert_eq!(known.guess, 0x7f00_0005);
+        let mut sixth = Lookup::new("[::1]", 1, PAUSE);
+        assert_eq!(sixth.addresses(), ["::1".parse::<IpAddr>().expect("an address")]);
+        let mut bad = Lookup::new("no host has a space", 1, PAUSE);
+        assert_eq!(bad.addresses(), [] as [IpAddr; 0]);
+        let said = bad.failure().to_string();
+        assert!(said.contains("no IP address"), "{said}");
+    }
+}

@@ -88,3 +88,26 @@ pub(crate) fn fetch(frame: &[u8]) {
     #[cfg(not(target_arch = "x86_64"))]
     let _ = frame;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Regions are zeroed, and may be as large as the machine's memory but no larger.
+    #[test]
+    fn a_region_fits_into_the_machine() {
+        assert!(matches!(allocate(0), Err(Error::OutOfRange { value: 0, .. })));
+        let memory = allocate(64 << 20).expect("there is so much");
+        assert_eq!(memory.len(), 64 << 20);
+        let mut end = [7; 8];
+        memory.view().read((64 << 20) - 8, &mut end);
+        assert_eq!(end, [0; 8]);
+        let machine = rustix::param::page_size() as u64 * physical_pages();
+        let says_so = |length: u64| match allocate(length as usize) {
+            Err(Error::NoMemory { why, .. }) => why == format!("the machine has {machine} bytes"),
+            _ => false,
+        };
+        assert!(says_so(machine + 1) && says_so(u64::MAX / 2));
+        assert!(!says_so(machine), "the kernel decides that");
+    }
+}

@@ -107,3 +107,49 @@ fn enter(namespace: &File) -> io::Result<()> {
     let result = unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn here() -> std::path::PathBuf {
+        std::fs::read_link("/proc/thread-self/ns/net").expect("it is always there")
+    }
+
+    /// Takes all rights from this thread.
+    fn without_rights() {
+        // Version 3 of the structures (capset(2)): this thread, with two empty sets.
+        let header = [0x2008_0522_u32, 0];
+        let none = [0u32; 6];
+        // SAFETY: the kernel reads both, which are ours, and changes this thread alone.
+        let result = unsafe { libc::syscall(libc::SYS_capset, header.as_ptr(), none.as_ptr()) };
+        assert_eq!(result, 0);
+    }
+
+    /// A thread is elsewhere only while it runs something there. Without rights it stays here, and
+    /// is told.
+    #[test]
+    fn a_thread_comes_back() {
+        let before = here();
+        let other = Namespace::new().expect("NOT RUN: a namespace needs root, and ip of iproute2");
+        assert_eq!(here(), before);
+        let there = other.run(here).expect("rights");
+        assert_ne!(there, before);
+        assert_eq!(
+            (here(), std::fs::read_link(other.path()).expect("a path")),
+            (before.clone(), there)
+        );
+        let loopback = other.run(|| ip("link show up lo")).expect("rights");
+        loopback.expect("it is up");
+        assert!(ip("link show no-such-one").unwrap_err().to_string().contains("no-such-one"));
+        let powerless = std::thread::spawn(move || {
+            without_rights();
+            let denied = io::ErrorKind::PermissionDenied;
+            assert_eq!(Namespace::new().expect_err("no right").kind(), denied);
+            assert_eq!(other.run(here).expect_err("no right").kind(), denied);
+            assert_eq!(enter_new_namespace().expect_err("no right").kind(), denied);
+            assert_eq!(here(), before);
+        });
+        powerless.join().expect("no panic");
+    }
+}

@@ -161,3 +161,60 @@ pub(crate) fn is_readable(fd: BorrowedFd<'_>) -> bool {
     // SAFETY: one pollfd, which is ours.
     unsafe { libc::poll(fds.as_mut_ptr(), 1, 0) > 0 }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use std::os::fd::AsFd;
+
+    /// A busy call is repeated until it succeeds, fails otherwise, or its moment is over.
+    #[test]
+    fn busy_calls_are_repeated() {
+        let calls = Cell::new(0);
+        let failing = |code: i32, times: i32| {
+            calls.set(0);
+            let calls = &calls;
+            move || {
+                calls.set(calls.get() + 1);
+                if calls.get() > times { Ok(7) } else { Err(io::Error::from_raw_os_error(code)) }
+            }
+        };
+        let busy = [libc::EBUSY, libc::EEXIST];
+        let long = Duration::from_secs(60);
+        for code in busy {
+            assert_eq!(retry(long, &busy, failing(code, 3)).expect("at last"), 7);
+            assert_eq!(calls.get(), 4);
+        }
+        retry(long, &busy, failing(libc::ENOENT, 3)).expect_err("another error");
+        assert_eq!(calls.get(), 1);
+        let since = Instant::now();
+        let moment = Duration::from_millis(20);
+        retry(moment, &busy, failing(libc::EBUSY, i32::MAX)).expect_err("its moment is over");
+        assert!(since.elapsed() >= moment && calls.get() > 1, "{} calls", calls.get());
+        let ended = retry(long, &busy, || Err::<(), _>(io::Error::other("no number")));
+        ended.expect_err("it has no number");
+    }
+
+    /// A socket is closed on exec, does not block, and has buffers as large as it may.
+    #[test]
+    fn sockets_are_set_up() {
+        let socket = open(libc::AF_UNIX, libc::SOCK_DGRAM, 0).expect("a socket");
+        let fd = socket.as_raw_fd();
+        // SAFETY: queries without side effects.
+        let [exec, status] =
+            unsafe { [libc::fcntl(fd, libc::F_GETFD), libc::fcntl(fd, libc::F_GETFL)] };
+        assert_eq!((exec & libc::FD_CLOEXEC, status & libc::O_NONBLOCK != 0), (1, true));
+        let plain = query(socket.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUF, 0).expect("a size");
+        let size = enlarge_buffers(socket.as_fd(), 100_000);
+        assert!(size >= 100_000 || size >= plain as usize, "{size} bytes");
+        let told = query(socket.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUF, 0).expect("a size");
+        assert_eq!(size, told as usize);
+        open(-1, libc::SOCK_DGRAM, 0).expect_err("no such family");
+        set(socket.as_fd(), -1, -1, &1i32).expect_err("no such option");
+        query(socket.as_fd(), -1, -1, 1i32).expect_err("no such option");
+        assert!(!is_readable(socket.as_fd()));
+        receive(socket.as_fd(), &mut [0; 8]).expect_err("nothing is there");
+        send(socket.as_fd(), b"it is not connected").expect_err("to nobody");
+    }
+}

@@ -199,3 +199,148 @@ impl FrameIo for PacketIo {
         self.counters
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::link_header::FUNCTION_OFFSET;
+    use crate::testing::{enter_new_namespace, ip};
+    use std::time::{Duration, Instant};
+
+    const FUNCTION: u8 = 5;
+
+    /// Both ends of a wire that carries `mtu` bytes, once frames pass it.
+    fn pair(mtu: usize) -> [PacketIo; 2] {
+        enter_new_namespace()
+            .and_then(|()| {
+                ip(&format!(
+                    "link add near mtu {mtu} type veth peer name far mtu {mtu}\n\
+                     link set near up\nlink set far up"
+                ))
+            })
+            .expect("NOT RUN: making a network namespace needs root, and ip of iproute2");
+        let [mut near, mut far] = ["near", "far"].map(|name| {
+            let interface = Interface::find(name).expect("it was just made");
+            assert_eq!((interface.mtu, interface.is_up), (mtu, true));
+            PacketIo::open(&interface, FUNCTION).expect("a socket")
+        });
+        let since = Instant::now();
+        while far.receive(64, |_, _| {}) == 0 {
+            assert!(since.elapsed() < Duration::from_secs(10), "the wire stays dead");
+            send(&mut near, &far, 60, 0);
+            near.flush();
+        }
+        while far.is_ready() {
+            far.receive(64, |_, _| {});
+        }
+        near.counters = IoCounters::default();
+        far.counters = IoCounters::default();
+        [near, far]
+    }
+
+    fn send(from: &mut PacketIo, to: &PacketIo, length: usize, what: u8) {
+        let room = from.room().expect("room");
+        room[..length].fill(what);
+        room[FUNCTION_OFFSET - LINK_HEADER_BYTES] = FUNCTION;
+        from.stage(to.own, length);
+    }
+
+    /// Receives `count` frames from `peer`, of at most `budget` at a time: their lengths, and the
+    /// last byte of each.
+    fn collect(io: &mut PacketIo, peer: Mac, count: usize, budget: usize) -> Vec<(usize, u8)> {
+        let (since, mut got) = (Instant::now(), Vec::new());
+        while got.len() < count {
+            let before = got.len();
+            let frames = io.receive(budget, |from, bytes| {
+                assert_eq!((from, bytes[FUNCTION_OFFSET - LINK_HEADER_BYTES]), (peer, FUNCTION));
+                got.push((bytes.len(), *bytes.last().expect("a byte")));
+            });
+            assert!(frames <= budget && frames == got.len() - before);
+            assert!(since.elapsed() < Duration::from_secs(10), "{} of {count}", got.len());
+        }
+        got
+    }
+
+    /// Frames of all lengths arrive whole and in order, more of them than the ring has slots. Both
+    /// sides count the same.
+    // shows: H-01, H-20
+    #[test]
+    fn frames_arrive_as_they_were_sent() {
+        for (mtu, count) in [(1500, 3000), (9000, 400), (60_000, 100)] {
+            let [mut near, mut far] = pair(mtu);
+            assert_eq!(near.frame_bytes(), mtu);
+            assert!(near.room().expect("room").len() >= mtu);
+            assert!(near.flush() && !far.is_ready());
+            assert_eq!(far.receive(64, |_, _| panic!("nothing was sent")), 0);
+            let lengths = [60, 61, 500, mtu - 1, mtu, mtu, 64, 1000];
+            let frame = |number: usize| (lengths[number % lengths.len()], number as u8);
+            let mut sent = 0;
+            for batch in [1, 2, 7, 25, 1].into_iter().cycle() {
+                let batch = batch.min(count - sent);
+                for number in sent..sent + batch {
+                    let (length, what) = frame(number);
+                    send(&mut near, &far, length, what);
+                }
+                assert!(near.flush());
+                let got = collect(&mut far, near.own, batch, 3);
+                assert_eq!(got, (sent..sent + batch).map(frame).collect::<Vec<_>>());
+                sent += batch;
+                if sent == count {
+                    break;
+                }
+            }
+            let bytes = (0..count).map(|number| frame(number).0 as u64).sum::<u64>();
+            let (sent, got) = (near.counters(), far.counters());
+            for (frames, all) in [
+                ([sent.frames_sent, sent.copies, got.frames_received, got.copies], count as u64),
+                ([sent.bytes_sent, got.bytes_received, bytes, bytes], bytes),
+                ([sent.send_failed, sent.send_full, got.receive_lost, got.receive_calls], 0),
+            ] {
+                assert_eq!(frames, [all; 4], "{sent:?} {got:?}");
+            }
+            assert!(sent.send_calls < sent.frames_sent, "batches save calls: {sent:?}");
+        }
+    }
+
+    /// A batch that is full leaves by itself. Frames beyond the receiver's ring are lost, and it
+    /// learns of that.
+    #[test]
+    fn a_full_ring_loses_what_comes_last() {
+        let [mut near, mut far] = pair(9000);
+        let slots = 320;
+        for number in 0..slots + 80 {
+            send(&mut near, &far, 60, number as u8);
+        }
+        assert!(near.flush());
+        assert_eq!(near.counters().frames_sent, slots + 80);
+        assert!(far.is_ready());
+        let got = collect(&mut far, near.own, slots as usize, 1000);
+        assert!(got.iter().enumerate().all(|(number, it)| *it == (60, number as u8)));
+        for number in 0..8 {
+            send(&mut near, &far, 60, number);
+            assert!(near.flush());
+            assert_eq!(collect(&mut far, near.own, 1, 64), [(60, number)]);
+        }
+        assert!(far.counters().receive_lost > 0, "{:?}", far.counters());
+    }
+
+    /// What an interface refuses that is down counts as failed, and holds up nothing.
+    #[test]
+    fn an_interface_that_is_down_loses_frames() {
+        let [mut near, mut far] = pair(1500);
+        ip("link set near down").expect("it goes down");
+        for number in 0..3 {
+            send(&mut near, &far, 60, number);
+        }
+        assert!(near.flush());
+        let counters = near.counters();
+        assert_eq!((counters.send_failed, counters.frames_sent), (3, 0), "{counters:?}");
+        ip("link set near up").expect("it comes up");
+        let since = Instant::now();
+        while far.receive(64, |_, _| {}) == 0 {
+            assert!(since.elapsed() < Duration::from_secs(10), "the wire stays dead");
+            send(&mut near, &far, 60, 9);
+            near.flush();
+        }
+    }
+}

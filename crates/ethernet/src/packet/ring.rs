@@ -106,3 +106,61 @@ impl Ring {
         self.next = if self.next + 1 == self.slots { 0 } else { self.next + 1 };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Writes what the kernel writes for a frame: its header, its bytes and then its status.
+    fn put(ring: &Ring, number: usize, (start, kept, length): (u16, u32, u32), status: u32) {
+        // SAFETY: zeros are a valid header.
+        let mut header: libc::tpacket2_hdr = unsafe { std::mem::zeroed() };
+        header.tp_mac = start;
+        header.tp_snaplen = kept;
+        header.tp_len = length;
+        let slot = ring.slot(number);
+        // SAFETY: all of it lies in the slot, which nobody else uses.
+        unsafe {
+            slot.cast::<libc::tpacket2_hdr>().write(header);
+            for at in usize::from(start)..ring.slot_bytes {
+                slot.add(at).write(number as u8);
+            }
+        }
+        ring.status(number).store(status, Ordering::Release);
+    }
+
+    /// A slot is ours while the kernel says so. What is longer than the slot, or was cut, is not
+    /// handed out, and losses are told.
+    #[test]
+    fn slots_are_read_as_the_kernel_marks_them() {
+        let memory = Mapping::new(None, 2 * 8192, MapFlags::PRIVATE).expect("memory");
+        let (slot_bytes, slots_per_block, block_bytes) = (2048, 3, 8192);
+        let mut ring = Ring { memory, slot_bytes, slots_per_block, block_bytes, slots: 6, next: 0 };
+        let places: Vec<usize> = (0..6)
+            .map(|number| ring.slot(number).as_ptr() as usize - ring.slot(0).as_ptr() as usize)
+            .collect();
+        assert_eq!(places, [0, 2048, 4096, 8192, 10_240, 12_288]);
+        let user = libc::TP_STATUS_USER;
+        for round in 0..2 {
+            for number in 0..6 {
+                assert!(ring.front().is_none());
+                put(&ring, number, (66, 100, 100), user);
+                let Slot { bytes, lost } = ring.front().expect("a frame");
+                assert_eq!((bytes, lost), (&[number as u8; 100][..], false), "round {round}");
+                ring.release();
+                assert_eq!(ring.status(number).load(Ordering::Acquire), libc::TP_STATUS_KERNEL);
+            }
+        }
+        put(&ring, 0, (66, 100, 101), user | libc::TP_STATUS_LOSING);
+        let Slot { bytes, lost } = ring.front().expect("a frame");
+        assert_eq!((bytes.len(), lost), (0, true));
+        for (number, (start, length), kept) in
+            [(1, (2000, 100), 48), (2, (2048, 100), 0), (3, (3000, 100), 0), (4, (66, 60), 60)]
+        {
+            ring.release();
+            put(&ring, number, (start, length, length), user | libc::TP_STATUS_COPY);
+            let Slot { bytes, lost } = ring.front().expect("a frame");
+            assert_eq!((bytes.len(), lost), (kept, false));
+        }
+    }
+}

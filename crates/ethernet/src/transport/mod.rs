@@ -11,6 +11,8 @@ mod discovery;
 mod intake;
 mod loopback;
 mod readiness;
+#[cfg(test)]
+mod tests;
 
 use crate::clock::Clock;
 use crate::frame_io::FrameIo;

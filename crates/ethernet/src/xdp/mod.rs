@@ -478,4 +478,90 @@ mod tests {
             places.iter().take(FRAMES).map(|place| (place - memory) / chunk).collect();
         assert_eq!(chunks.len(), FRAMES, "a chunk for each frame");
     }
+
+    /// Frames of all lengths arrive whole and in order, more of them than rings have entries. Both
+    /// sides count the same.
+    #[test]
+    fn frames_arrive_as_they_were_sent() {
+        const COUNT: usize = 2500;
+        enter_new_namespace()
+            .and_then(|()| {
+                ip("link add wire0 type veth peer name wire1\nlink set wire0 up\nlink set wire1 up")
+            })
+            .expect("NOT RUN: making a network namespace needs root, and ip of iproute2");
+        let [near, far] = ["wire0", "wire1"].map(|name| Interface::find(name).expect("just made"));
+        let (from, to) = (near.mac, far.mac);
+        let [mut near, mut far] = [near, far]
+            .map(|interface| XdpIo::open(&interface, 1, Mode::Generic).expect("a queue"));
+        let send = |near: &mut XdpIo, length: usize, what: u8| {
+            let room = near.room().expect("room");
+            room[..length].fill(what);
+            room[FUNCTION_OFFSET - LINK_HEADER_BYTES] = 1;
+            near.stage(to, length);
+        };
+        let since = Instant::now();
+        while far.receive(64, |_, _| {}) == 0 {
+            assert!(since.elapsed() < Duration::from_secs(10), "the wire stays dead");
+            send(&mut near, 60, 0);
+            near.flush();
+        }
+        while far.is_ready() {
+            far.receive(64, |_, _| {});
+        }
+        let (before, heard) = (near.counters(), far.counters());
+        assert_eq!((near.frame_bytes(), near.mode()), (1500, Mode::Generic));
+        let lengths = [60, 61, 500, 1499, 1500, 1500, 64, 1000];
+        let frame = |number: usize| (lengths[number % lengths.len()], number as u8);
+        let mut sent = 0;
+        for batch in [1, 2, 7, 25, 100, 1].into_iter().cycle() {
+            let batch = batch.min(COUNT - sent);
+            for number in sent..sent + batch {
+                let (length, what) = frame(number);
+                send(&mut near, length, what);
+            }
+            while !near.flush() {
+                assert!(since.elapsed() < Duration::from_secs(10), "the kernel takes no more");
+            }
+            let mut got = Vec::new();
+            while got.len() < batch {
+                let budget = 1 + batch / 2;
+                let frames = far.receive(budget, |who, bytes| {
+                    assert_eq!((who, bytes[FUNCTION_OFFSET - LINK_HEADER_BYTES]), (from, 1));
+                    got.push((bytes.len(), *bytes.last().expect("a byte")));
+                });
+                assert!(frames <= budget);
+                assert!(since.elapsed() < Duration::from_secs(10), "{} of {batch}", got.len());
+            }
+            assert_eq!(got, (sent..sent + batch).map(frame).collect::<Vec<_>>());
+            sent += batch;
+            if sent == COUNT {
+                break;
+            }
+        }
+        let bytes = (0..COUNT).map(|number| frame(number).0 as u64).sum::<u64>();
+        let (sent, got) = (near.counters(), far.counters());
+        assert_eq!(sent.frames_sent - before.frames_sent, COUNT as u64);
+        assert_eq!(sent.copies - before.copies, COUNT as u64);
+        assert_eq!(sent.bytes_sent - before.bytes_sent, bytes);
+        assert_eq!(got.frames_received - heard.frames_received, COUNT as u64);
+        assert_eq!(got.copies - heard.copies, COUNT as u64);
+        assert_eq!(got.bytes_received - heard.bytes_received, bytes);
+        assert_eq!((got.receive_lost, sent.send_failed, got.frames_past_xdp), (0, 0, 0));
+        assert!(!far.is_ready());
+    }
+
+    /// An interface whose frames do not fit in a page has no AF_XDP. Each mode has its name and
+    /// its hook.
+    #[test]
+    fn modes_and_frames_that_fit() {
+        enter_new_namespace()
+            .and_then(|()| ip("link add wire0 mtu 9000 type veth peer name wire1"))
+            .expect("NOT RUN: making a network namespace needs root, and ip of iproute2");
+        let interface = Interface::find("wire0").expect("it was just made");
+        let refused = XdpIo::open(&interface, 1, Mode::Generic).err().expect("too long");
+        assert_eq!(refused.kind(), io::ErrorKind::Unsupported);
+        let all = [Mode::ZeroCopy, Mode::Native, Mode::Generic];
+        assert_eq!(all.map(Mode::hook), [Hook::Driver, Hook::Driver, Hook::Generic]);
+        assert_eq!(all.map(Mode::name), ["zero-copy", "native (one copy)", "generic (one copy)"]);
+    }
 }

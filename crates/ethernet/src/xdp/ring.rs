@@ -116,3 +116,97 @@ impl<T: Copy> Ring<T> {
         self.word(self.offsets.consumer).load(Ordering::Acquire) == self.own
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A ring in plain memory, whose counts begin right before they wrap around.
+    fn ring() -> Ring<u64> {
+        let memory = Mapping::new(None, 4096, MapFlags::PRIVATE).expect("memory");
+        let offsets = libc::xdp_ring_offset { producer: 0, consumer: 64, desc: 128, flags: 192 };
+        let begin = u32::MAX - 5;
+        let ring =
+            Ring { memory, offsets, entries: 4, own: begin, theirs: begin, kind: PhantomData };
+        ring.word(ring.offsets.producer).store(begin, Ordering::Relaxed);
+        ring.word(ring.offsets.consumer).store(begin, Ordering::Relaxed);
+        ring
+    }
+
+    fn count(ring: &Ring<u64>, offset: u64) -> u32 {
+        ring.word(offset).load(Ordering::Relaxed)
+    }
+
+    /// A producer fills the ring and no more, until the consumer has made room. The consumer sees
+    /// what is published.
+    #[test]
+    fn a_producer_waits_for_room() {
+        let mut ring = ring();
+        assert!(ring.is_consumed());
+        for round in 0..5u64 {
+            for number in 0..4 {
+                assert!(ring.produce(10 * round + number));
+            }
+            assert!(!ring.produce(99), "it is full");
+            let published = count(&ring, ring.offsets.producer);
+            ring.publish_produced();
+            assert_eq!(count(&ring, ring.offsets.producer), published.wrapping_add(4));
+            assert!(!ring.is_consumed());
+            for number in 0..4 {
+                let at = published.wrapping_add(number);
+                // SAFETY: the entry was written above.
+                let entry = unsafe { ring.entry(at).read() };
+                assert_eq!(entry, 10 * round + u64::from(number));
+            }
+            ring.word(ring.offsets.consumer).store(published.wrapping_add(3), Ordering::Relaxed);
+            assert!(!ring.is_consumed());
+            assert!(ring.produce(7) && ring.produce(8) && ring.produce(9) && !ring.produce(99));
+            ring.publish_produced();
+            let all = count(&ring, ring.offsets.producer);
+            assert_eq!(all, published.wrapping_add(7));
+            ring.word(ring.offsets.consumer).store(all, Ordering::Relaxed);
+            assert!(ring.is_consumed());
+        }
+    }
+
+    /// A consumer sees each entry once, and tells how far it is.
+    #[test]
+    fn a_consumer_takes_each_entry_once() {
+        let mut ring = ring();
+        let begin = ring.own;
+        for round in 0..5u32 {
+            assert!(ring.front().is_none() && !ring.has_front());
+            for number in 0..3 {
+                let at = begin.wrapping_add(3 * round + number);
+                // SAFETY: the entry lies in the ring, and nobody else uses it.
+                unsafe { ring.entry(at).write(u64::from(10 * round + number)) };
+            }
+            let all = begin.wrapping_add(3 * round + 3);
+            ring.word(ring.offsets.producer).store(all, Ordering::Relaxed);
+            assert!(ring.has_front());
+            for number in 0..3 {
+                assert_eq!(ring.front(), Some(u64::from(10 * round + number)));
+                assert_eq!(ring.front(), Some(u64::from(10 * round + number)));
+                ring.consume();
+            }
+            assert!(!ring.has_front());
+            ring.publish_consumed();
+            assert_eq!(count(&ring, ring.offsets.consumer), all);
+        }
+    }
+
+    /// Entries lie one after the other behind the counts, and a flag asks for a call.
+    #[test]
+    fn entries_and_flags_lie_where_the_kernel_says() {
+        let ring = ring();
+        let place =
+            |count| ring.entry(count).as_ptr() as usize - ring.memory.start.as_ptr() as usize;
+        let places = [0, 1, 3, 4, 7, u32::MAX].map(place);
+        assert_eq!(places, [128, 136, 152, 128, 152, 152]);
+        assert!(!ring.needs_wakeup());
+        for (flags, needs) in [(libc::XDP_RING_NEED_WAKEUP, true), (2, false), (3, true)] {
+            ring.word(ring.offsets.flags).store(flags, Ordering::Relaxed);
+            assert_eq!(ring.needs_wakeup(), needs);
+        }
+    }
+}

@@ -73,3 +73,42 @@ impl Umem {
         Some(unsafe { self.memory.start.add(address as usize) })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A chunk holds a frame and the kernel's headroom.
+    #[test]
+    fn chunks_are_as_large_as_frames_need() {
+        let sizes = [60, 1792, 1793, 3840, 3841].map(chunk_bytes);
+        assert_eq!(sizes, [Some(2048), Some(2048), Some(4096), Some(4096), None]);
+    }
+
+    /// What the kernel names lies in one chunk of ours, or is refused.
+    #[test]
+    fn bytes_outside_of_a_chunk_are_refused() {
+        let mut umem = Umem::new(2048, 4).expect("memory");
+        umem.bytes_mut(2 * 2048 + 256, 100).fill(7);
+        assert_eq!(umem.bytes(2 * 2048 + 256, 100), Some(&[7; 100][..]));
+        assert_eq!(umem.bytes(2 * 2048 + 255, 102).map(|it| (it[0], it[101])), Some((0, 0)));
+        assert_eq!(umem.chunk_of(2 * 2048 + 256), 2 * 2048);
+        for (address, length, is_there) in [
+            (0, 2048, true),
+            (0, 2049, false),
+            (3 * 2048, 2048, true),
+            (3 * 2048 + 2047, 1, true),
+            (3 * 2048 + 2047, 2, false),
+            (4 * 2048, 1, false),
+            (4 * 2048, 0, false),
+            (u64::MAX, 1, false),
+            (1000, 1048, true),
+            (1000, 1049, false),
+        ] {
+            assert_eq!(umem.bytes(address, length).is_some(), is_there, "{length} at {address}");
+        }
+        let told = umem.registration();
+        assert_eq!((told.len, told.chunk_size, told.headroom), (8192, 2048, 0));
+        assert_eq!(told.addr, umem.memory.start.as_ptr() as u64);
+    }
+}
