@@ -31,9 +31,9 @@ pub struct Campaign {
 }
 
 impl Campaign {
-    /// Runs every mutant of `packages` in the shard that the ledger does not know: first against
-    /// the tests of its package, then, if they miss it, against conformance. What needs a build of
-    /// its own comes last, and runs only against the tests of the package.
+    /// Runs every mutant of `packages` in the shard that the ledger does not know against the tests
+    /// of its package. Conformance, which takes by far the longest, comes last: it runs only those
+    /// that these miss, and none that needs a build of its own.
     ///
     /// # Errors
     /// Listing or building fails, a test program cannot be run, or the ledger not be written.
@@ -45,52 +45,51 @@ impl Campaign {
     ) -> Result<()> {
         let scope = Scope::read(top)?;
         let mut mutants = list::list(top, packages, &scope)?;
-        let keys: BTreeSet<String> = mutants.iter().map(|it| it.key.clone()).collect();
+        let keys: BTreeMap<String, String> =
+            mutants.iter().map(|it| (it.key.clone(), it.package.clone())).collect();
         let mut ledgers = BTreeMap::new();
         for package in packages {
             let whole = ledger_path(top, package);
             // Until the first run is whole, nobody draws samples from it.
             let path = if whole.exists() { whole } else { part_of(&whole) };
             let mut ledger = Ledger::open(&path)?;
-            ledger.tidy(|key| keys.contains(key))?;
+            ledger.tidy(|key| keys.contains_key(key))?;
             ledgers.insert(package.clone(), ledger);
         }
+        let verdict = |it: &Mutant| ledgers[&it.package].verdicts.get(&it.key);
         let mut index = 0;
         mutants.retain(|it| {
             index += 1;
-            (index - 1) % n == k - 1 && !ledgers[&it.package].verdicts.contains_key(&it.key)
+            (index - 1) % n == k - 1 && verdict(it).is_none_or(|it| *it == Verdict::Passed)
         });
-        let (alone, mut mutants): (Vec<_>, Vec<_>) =
-            mutants.into_iter().partition(Mutant::is_alone);
+        let (alone, mutants): (Vec<_>, Vec<_>) = mutants.into_iter().partition(Mutant::is_alone);
+        let (mut passed, new): (Vec<_>, Vec<_>) =
+            mutants.into_iter().partition(|it| verdict(it).is_some());
         let ledgers = Mutex::new(ledgers);
-        for selected in [packages, &[CONFORMANCE.to_owned()]] {
-            if mutants.is_empty() {
-                break;
-            }
-            let is_conformance = selected == [CONFORMANCE];
-            let campaign = Self::build(top, mutants, selected, features)?;
-            let survivors = campaign
-                .judge_all(&ledgers, |package| is_conformance || !scope.has_conformance(package))?;
-            mutants = campaign.mutants;
-            mutants.retain(|it| survivors.contains(&it.key));
+        if !new.is_empty() {
+            let campaign = Self::build(top, new, packages, features)?;
+            let survivors =
+                campaign.judge_all(&ledgers, |package| !scope.has_conformance(package))?;
+            passed.extend(campaign.mutants.into_iter().filter(|it| survivors.contains(&it.key)));
         }
-        let mut ledgers = ledgers.into_inner().expect("no panic");
         for package in packages {
+            let mut ledgers = ledgers.lock().expect("no panic");
+            let ledger = ledgers.get_mut(package).expect("opened");
             let theirs: Vec<&Mutant> =
                 alone.iter().filter(|mutant| mutant.package == *package).collect();
-            let ledger = ledgers.get_mut(package).expect("opened");
             let selection = selection(std::slice::from_ref(package), features);
             judge_alone(top, &theirs, &selection, &scope.slow(package), ledger)?;
-        }
-        ledgers.values_mut().try_for_each(|ledger| ledger.tidy(|_| true))?;
-        if n == 1 {
-            for package in packages {
-                let whole = ledger_path(top, package);
-                if part_of(&whole).exists() {
-                    std::fs::rename(part_of(&whole), whole)?;
-                }
+            let mut own = keys.iter().filter(|(_, it)| *it == package);
+            if own.all(|(key, _)| ledger.verdicts.contains_key(key)) {
+                ledger.move_to(&ledger_path(top, package))?;
             }
         }
+        if !passed.is_empty() {
+            let campaign = Self::build(top, passed, &[CONFORMANCE.to_owned()], features)?;
+            campaign.judge_all(&ledgers, |_| true)?;
+        }
+        let mut ledgers = ledgers.into_inner().expect("no panic");
+        ledgers.values_mut().try_for_each(|ledger| ledger.tidy(|_| true))?;
         Ok(())
     }
 
@@ -119,17 +118,27 @@ impl Campaign {
         }
     }
 
-    /// Judges all mutants, and enters the verdicts. Returns those that no test catches, and that
-    /// other tests may; they are entered only if no other tests of their package come.
+    /// Judges all mutants, and enters the verdicts. Returns those that no test catches; they are
+    /// entered as passed if other tests of their package come.
     fn judge_all(
         &self,
         ledgers: &Mutex<BTreeMap<String, Ledger>>,
         is_last: impl Fn(&str) -> bool + Sync,
     ) -> Result<BTreeSet<String>> {
+        let enter = |mutant: &Mutant, verdict| {
+            let mut ledgers = ledgers.lock().expect("no panic");
+            ledgers.get_mut(&mutant.package).expect("opened").add(&mutant.key, verdict)
+        };
+        // The next run then need not find them out again, build after build.
+        for &id in &self.unviable {
+            enter(&self.mutants[id as usize - 1], Verdict::Unviable)?;
+        }
         let tests = self.explore()?;
         let survivors = Mutex::new(BTreeSet::new());
         let catches = Mutex::new(HashMap::new());
-        let ids: Vec<u32> = (1..=u32::try_from(self.mutants.len())?).collect();
+        let ids: Vec<u32> = (1..=u32::try_from(self.mutants.len())?)
+            .filter(|id| !self.unviable.contains(id))
+            .collect();
         in_parallel(&ids, "mutants", |&id| {
             let mutant = &self.mutants[id as usize - 1];
             let none = || vec![0; tests.len()];
@@ -138,14 +147,13 @@ impl Campaign {
             let (verdict, by) = self.judge(id, &tests, &so_far)?;
             if let Some(by) = by {
                 catches.lock().expect("no panic").entry(&mutant.file).or_insert_with(none)[by] += 1;
+                return enter(mutant, verdict);
             }
-            let is_final = matches!(verdict, Verdict::Caught(_) | Verdict::Unviable);
-            if !is_final && !is_last(&mutant.package) {
-                survivors.lock().expect("no panic").insert(mutant.key.clone());
-                return Ok(());
+            if is_last(&mutant.package) {
+                return enter(mutant, verdict);
             }
-            let mut ledgers = ledgers.lock().expect("no panic");
-            ledgers.get_mut(&mutant.package).expect("opened").add(&mutant.key, verdict)
+            survivors.lock().expect("no panic").insert(mutant.key.clone());
+            enter(mutant, Verdict::Passed)
         })?;
         Ok(survivors.into_inner().expect("no panic"))
     }
@@ -180,9 +188,6 @@ impl Campaign {
     /// Runs the tests that reach a mutant until one fails, and says which did. The cheapest come
     /// first: each takes its time divided by `catches`, what it caught in this file so far.
     fn judge(&self, id: u32, tests: &[Test], catches: &[u32]) -> Result<(Verdict, Option<usize>)> {
-        if self.unviable.contains(&id) {
-            return Ok((Verdict::Unviable, None));
-        }
         let package = &self.mutants[id as usize - 1].package;
         let counts = |index: &usize| {
             let test = &tests[*index];

@@ -20,6 +20,8 @@ pub enum Verdict {
     Hangs(String),
     /// It does not compile.
     Unviable,
+    /// The package's own tests do not catch it; conformance has not judged it yet.
+    Passed,
 }
 
 impl Verdict {
@@ -30,6 +32,7 @@ impl Verdict {
             Self::Unreached => ("unreached", ""),
             Self::Hangs(test) => ("hangs", test),
             Self::Unviable => ("unviable", ""),
+            Self::Passed => ("passed", ""),
         }
     }
 
@@ -40,6 +43,7 @@ impl Verdict {
             "unreached" => Self::Unreached,
             "hangs" => Self::Hangs(test.to_owned()),
             "unviable" => Self::Unviable,
+            "passed" => Self::Passed,
             _ => bail!("a verdict `{word}`"),
         })
     }
@@ -83,6 +87,18 @@ impl Ledger {
         let mut file = OpenOptions::new().create(true).append(true).open(&self.path)?;
         file.write_all(line(key, &verdict).as_bytes())?;
         self.verdicts.insert(key.to_owned(), verdict);
+        Ok(())
+    }
+
+    /// Goes on in the file at `path`.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn move_to(&mut self, path: &Path) -> Result<()> {
+        if self.path != path {
+            fs::rename(&self.path, path).with_context(|| path.display().to_string())?;
+            self.path = path.to_owned();
+        }
         Ok(())
     }
 

@@ -95,7 +95,7 @@ pub fn report(top: &Path, json: bool) -> Result<bool> {
                     used.insert(key.clone());
                     line.excused += 1;
                 }
-                Verdict::Missed => line.missed += 1,
+                Verdict::Missed | Verdict::Passed => line.missed += 1,
                 Verdict::Unreached => line.unreached += 1,
                 Verdict::Hangs(_) => line.hangs += 1,
             }
