@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// Longest wait for anything: one thread does it all, so nothing here takes a hundredth of it.
-const LONG: Duration = Duration::from_secs(10);
-const PATIENCE: Duration = Duration::from_secs(8);
+const LONG: Duration = Duration::from_secs(8);
+const PATIENCE: Duration = Duration::from_secs(7);
 /// A queue pair.
 const QUEUE_PAIR: u32 = 7;
 

@@ -597,7 +597,7 @@ mod tests {
         let since = Instant::now();
         while got.len() < count {
             io.receive(64, |from, bytes| got.push((from, bytes.to_vec())));
-            assert!(since.elapsed() < Duration::from_secs(10), "{} of {count}", got.len());
+            assert!(since.elapsed() < Duration::from_secs(8), "{} of {count}", got.len());
         }
         got
     }
