@@ -113,8 +113,8 @@ impl Program {
     }
 
     /// Runs all its tests, with the mutant that is compiled in, but for those whose names have one
-    /// of `slow` in them. Returns how that ended, and which failed by their own account. `record` is
-    /// a file for what the program prints.
+    /// of `slow` in them. Returns how that ended, and which failed by their own account. `record`
+    /// is a file for what the program prints.
     ///
     /// # Errors
     /// The program cannot be started, or the record not be written.

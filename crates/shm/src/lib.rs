@@ -40,8 +40,6 @@ mod local;
 mod mapping;
 pub mod name;
 mod outbound;
-#[cfg(test)]
-mod pair_tests;
 mod pending_peers;
 mod regions;
 mod remote_regions;

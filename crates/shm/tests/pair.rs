@@ -1,13 +1,12 @@
 //! Functions of one job in one thread: all that they have with each other.
 
-use crate::layout::GEOMETRY;
-use crate::{ShmDevice, ShmTransport};
 use bellwire_device::{
     AccessMode, AtomicOperation, Direct, Error, FunctionAddress, Gate, Kind, LinkId, Memory,
     NodeInfo, PacketHeader, Receipt, RemoteKey, Rights, SendError, Sink, Status, Transport,
     Verdict, sleep_until_readable,
 };
 use bellwire_ring::memory::View;
+use bellwire_shm::{ShmDevice, ShmTransport};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -132,8 +131,8 @@ fn payload(number: usize, length: usize) -> Vec<u8> {
 #[test]
 fn packets_arrive_as_they_were_sent() {
     let (mut nodes, [link, back]) = pair();
-    let longest = GEOMETRY.packet_bytes();
-    assert_eq!(nodes[0].it.limits().packet_bytes, longest);
+    let longest = nodes[0].it.limits().packet_bytes;
+    assert_eq!(longest, 8096);
     let lengths = [0, 1, 8, 31, 32, 33, 64, 100, 2000, longest, longest - 1, 4000];
     for number in 0..600 {
         let bytes = payload(number, lengths[number % lengths.len()]);
@@ -573,6 +572,7 @@ fn many_idle_lanes_are_parked() {
     let job = job();
     let mut nodes: [Node; 13] = std::array::from_fn(|node| open(&job, node as u32, 16));
     let to = nodes[0].address();
+    let free = nodes[0].counter("credit_chunks_free");
     let links: Vec<LinkId> =
         nodes[1..].iter_mut().map(|node| node.it.link(to, PATIENCE).expect("a link")).collect();
     until(&mut nodes, "all are up", |nodes| {
@@ -591,7 +591,7 @@ fn many_idle_lanes_are_parked() {
         // What they had as credit comes back.
         until(&mut nodes, "all sleep", |nodes| nodes[0].it.arm());
         assert_eq!(nodes[0].counter("lanes_polled"), 0);
-        assert_eq!(nodes[0].counter("credit_chunks_free"), GEOMETRY.pool_chunks as u64);
+        assert_eq!(nodes[0].counter("credit_chunks_free"), free);
         assert_eq!(nodes[0].counter("lanes_waiting_for_credit"), 0);
     }
     assert!(nodes[0].counter("parks") >= 12);
