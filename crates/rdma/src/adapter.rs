@@ -1,6 +1,6 @@
 //! An adapter: one function of a device, and the objects that a program makes of it.
 
-use crate::completion::WorkCompletion;
+use crate::completion::{Cause, WorkCompletion};
 use crate::completion_queue::{CqId, WorkQueue};
 use crate::error::{Refusal, Result};
 use crate::events::{AsyncEvent, EventQueue};
@@ -15,6 +15,7 @@ use crate::request::{Bytes, SendRequest};
 use crate::slab::Slab;
 use crate::state::{QueuePairs, State, Todo};
 use bellwire::{Completion, CompletionQueue, Device, Function, FunctionOptions};
+use bellwire_ring::steps::step;
 use std::net::Ipv4Addr;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -118,6 +119,7 @@ impl Adapter {
             ticks: 0,
             scratch: vec![0; packet_bytes.max(crate::initiate::DATAGRAM_BYTES as usize)].into(),
         };
+        step("rdma-opened");
         Ok(Adapter { function, queue, mailbox, state, idle_polls: 0 })
     }
 
@@ -279,6 +281,7 @@ impl Adapter {
         }
         let number = state.qps.insert(|number| QueuePair::new(number, *options));
         let number = number.ok_or(Refusal::Full("no more queue pairs"))?;
+        step("rdma-queue-pair");
         self.count(options, 1);
         Ok(number)
     }
@@ -306,6 +309,7 @@ impl Adapter {
         }
         self.forget_work(number);
         let qp = self.state.qps.remove(number).ok_or(GONE)?;
+        step("rdma-destroyed");
         let options = qp.options;
         crate::memory::withdraw(&mut self.function, qp.leftovers);
         for queue in [options.send_queue, options.receive_queue] {
@@ -360,11 +364,12 @@ impl Adapter {
         let takes_away = !next.access.contains(qp.attributes.access);
         qp.attributes = next;
         if takes_away {
-            // The peer is refused once, asks again, and learns what it may do now.
+            // The peer asks again, and learns what it may do now.
             let granted = std::mem::take(&mut qp.granted);
             self.state.memory.revoke(&mut self.function, number, &granted);
         }
         let Some(qp) = self.state.qps.get_mut(number) else { return Ok(()) };
+        step("rdma-state");
         match (before, next.state) {
             (QpState::Init, QpState::ReadyToReceive) if qp.options.service != Service::Datagram => {
                 (qp.expected, qp.delivered) = (next.receive_psn, next.receive_psn);
@@ -415,7 +420,7 @@ impl Adapter {
     }
 
     /// Gives the region `key` the memory, domain and flags of the region `new`, whose own key ends.
-    /// Peers that knew the region are refused once.
+    /// Peers that knew the region ask again.
     ///
     /// # Errors
     /// As [`Adapter::deregister`]; both regions are as before then.
@@ -469,8 +474,9 @@ impl Adapter {
             return Err(Refusal::Full("the send queue is full"));
         }
         qp.sends.push(request);
+        step("rdma-posted");
         if matches!(qp.state(), QpState::Error | QpState::SendError) {
-            qp.sends.flush();
+            qp.sends.flush(true);
         }
         self.start(number);
         Ok(())
@@ -630,24 +636,26 @@ impl Adapter {
         if now.saturating_duration_since(self.state.last_tick) >= TICK {
             self.state.last_tick = now;
             self.state.ticks = self.state.ticks.wrapping_add(1);
-            self.probe();
+            self.probe(now);
         }
         self.run_ready();
     }
 
     /// Asks the peers that something waits for, and now and then the others.
-    fn probe(&mut self) {
+    fn probe(&mut self, now: Instant) {
         let state = &mut self.state;
         let also_idle = state.ticks.is_multiple_of(IDLE_TICKS);
         for number in state.qps.numbers() {
             let Some(qp) = state.qps.get_mut(number) else { continue };
             let waits = qp.sends.unacknowledged > 0 || qp.asked.is_some();
             let Some(peer) = qp.peer else { continue };
-            if std::mem::take(&mut qp.heard)
-                || !qp.is_reliable()
-                || !qp.state().receives()
-                || !(waits || also_idle)
-            {
+            let heard = std::mem::take(&mut qp.heard);
+            qp.met |= heard;
+            if qp.is_over(now) {
+                state.give_up(number, Cause::Unreachable);
+                continue;
+            }
+            if heard || !qp.is_reliable() || !qp.state().receives() || !(waits || also_idle) {
                 continue;
             }
             let head = Head::new(Opcode::Probe, qp.attributes.peer, number);
@@ -688,6 +696,7 @@ impl Adapter {
             self.state.leave(number);
         }
         self.flush();
+        step("rdma-left");
     }
 
     /// Waits until peers have what was sent, for at most `limit`: what the device still holds ends

@@ -12,6 +12,7 @@ use crate::state::{State, Todo};
 use bellwire::{Address, FunctionAddress, Inbox, QueuePair, RemoteKey};
 use bellwire_ring::canary::planted;
 use bellwire_ring::memory::View;
+use bellwire_ring::steps::step;
 use std::time::{Duration, Instant};
 
 /// Bytes of the global route header before a datagram.
@@ -54,6 +55,7 @@ impl State {
         start.read(0, &mut copy[..start.len()]);
         let Some(head) = Head::parse(&copy) else { return };
         let (_, body) = bytes.split_at(start.len());
+        step("rdma-arrived");
         match head.opcode {
             Opcode::Send | Opcode::Offer | Opcode::WriteImmediate => {
                 self.on_message(from, &head, body);
@@ -258,6 +260,7 @@ impl State {
     pub(crate) fn report(&mut self, number: u32, completion: WorkCompletion, solicited: bool) {
         let Some(qp) = self.qps.get(number) else { return };
         let queue = qp.options.receive_queue;
+        step("rdma-received");
         self.complete(queue, completion, solicited);
         self.delivered(number);
     }
@@ -471,9 +474,7 @@ impl State {
         let since = *qp.trouble_since.get_or_insert(now);
         match qp.attributes.patience() {
             Some(patience) if now.saturating_duration_since(since) > patience => {
-                if let Some(serial) = qp.sends.oldest_unfinished() {
-                    self.finish(number, serial, WorkStatus::RetryExceeded, cause);
-                }
+                self.give_up(number, cause);
             }
             _ => self.hold(number, now + TRY_AGAIN),
         }

@@ -11,6 +11,7 @@ use crate::state::{State, Todo};
 use bellwire::{Error, Function, FunctionAddress, Get, RemoteKey, Status};
 use bellwire_ring::canary::planted;
 use bellwire_ring::memory::View;
+use bellwire_ring::steps::step;
 
 /// What became of a match.
 enum Match {
@@ -128,6 +129,7 @@ impl Adapter {
             // All receives are flushed, and this one with them.
             return state.fail(number);
         }
+        step("rdma-fetched");
         // A failure reports this receive itself, and flushes the others.
         *arrival = Arrival::Done { completion, solicited };
         if status != Status::Success {
@@ -168,6 +170,7 @@ impl Adapter {
                 {
                     qp.granted.push(head.word);
                 }
+                step("rdma-granted");
                 known.emit()
             }
             Err(syndrome) => {
@@ -244,6 +247,7 @@ impl State {
             Err(_) => return Err((WorkStatus::LocalQueuePairOperation, Cause::Device)),
         };
         let context = Context::Fetch(number, head.psn).emit();
+        step("rdma-fetches");
         let get = Get::new(sources(keys), places).context(context);
         match function.post_get(pair, get).map_err(|refused| refused.error) {
             Ok(()) => {}

@@ -15,6 +15,7 @@ use bellwire::{
     RemoteKey, RemoteSlice, Status,
 };
 use bellwire_ring::memory::View;
+use bellwire_ring::steps::step;
 use std::net::Ipv4Addr;
 
 /// Longest message, write or read in bytes: 2 GiB, as the specification has it.
@@ -242,6 +243,7 @@ impl State {
                 Err(cause) => return failed_list(cause),
             };
             head.opcode = Opcode::Offer;
+            step("rdma-offers");
             let keys: Vec<u8> =
                 offered.iter().flat_map(|region| region.remote_key().to_bytes()).collect();
             peers.send(function, peer, &head, View::of(&keys))
@@ -360,6 +362,7 @@ impl State {
             head.word = key;
             return match peers.send(function, peer, &head, View::empty()) {
                 Ok(()) => {
+                    step("rdma-asked");
                     qp.asked = Some(key);
                     Started::Later
                 }
@@ -408,6 +411,7 @@ impl State {
         if let Err(error) = posted {
             return refused(&error);
         }
+        step("rdma-accesses");
         qp.sends.fetching += u32::from(fetches);
         if let Some(work) = qp.sends.get_mut(serial) {
             work.stage = Stage::InDevice;
@@ -428,6 +432,7 @@ impl State {
         let (fetches, writes) = (work.fetches(), matches!(work.operation, Operation::Write { .. }));
         let has_immediate = matches!(work.operation, Operation::Write { immediate: Some(_), .. });
         work.stage = Stage::Done(WorkStatus::Success, Cause::None);
+        step("rdma-executed");
         let mut result = (done.status == Status::Success).then_some(());
         if result.is_some() && fetches && !matches!(work.operation, Operation::Read { .. }) {
             let before = done.value().to_ne_bytes();
@@ -445,11 +450,8 @@ impl State {
         }
         if result.is_none() {
             let (status, cause) = status_of(done.status);
-            // The next use of the key asks for it again.
-            if let Some(work) = qp.sends.get(serial)
-                && let Operation::Write { key, .. } | Operation::Read { key, .. } = work.operation
-            {
-                qp.keys.remove(&key);
+            if cause == Cause::WrongKey && self.ask_anew(number, serial) {
+                return;
             }
             match status {
                 WorkStatus::RemoteAccess | WorkStatus::RemoteInvalidRequest => {
@@ -463,6 +465,22 @@ impl State {
             }
         }
         self.list(number);
+    }
+
+    /// The peer's grant has ended: its region was replaced, or its queue pair is gone. Asks once
+    /// more, so that the answer says which. `false`: the answer is no better.
+    #[cold]
+    fn ask_anew(&mut self, number: u32, serial: u32) -> bool {
+        let Some(qp) = self.qps.get_mut(number) else { return false };
+        let Some(work) = qp.sends.get_mut(serial) else { return false };
+        let Some(key) = work.operation.remote_key() else { return false };
+        qp.keys.remove(&key);
+        if std::mem::replace(&mut work.asked_anew, true) || !qp.state().receives() {
+            return false;
+        }
+        qp.sends.again(serial);
+        self.list(number);
+        true
     }
 }
 

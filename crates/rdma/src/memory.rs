@@ -252,7 +252,7 @@ impl Memory {
     }
 
     /// Gives what `key` names the memory, domain and flags of `new`, whose own key ends. What peers
-    /// knew of `key` is refused from now on; they ask again. Refused as by [`Memory::deregister`].
+    /// knew of `key` is over; they ask again. Refused as by [`Memory::deregister`].
     pub(crate) fn replace(&mut self, function: &mut Function, key: u32, new: u32) -> Result<()> {
         let [Some(old), Some(new)] = [key, new].map(|key| self.index(key)) else {
             return Err(NO_KEY);

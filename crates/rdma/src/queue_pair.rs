@@ -219,6 +219,9 @@ pub(crate) enum Kept {
     WriteImmediate(Head),
 }
 
+/// The least time for a peer that was never heard: its process may have to wait for a processor.
+const LEAST_PATIENCE: Duration = Duration::from_millis(1250);
+
 /// Messages of one queue pair that may wait for their acknowledgement.
 pub(crate) const WINDOW: u32 = 64;
 
@@ -272,6 +275,10 @@ pub(crate) struct QueuePair {
     pub(crate) heard: bool,
     /// It does not get what it sends to a group itself.
     pub(crate) ignores_own: bool,
+    /// The peer was heard since they are connected.
+    pub(crate) met: bool,
+    /// When a request was first seen to wait for a peer that was never heard.
+    pub(crate) silent_since: Option<Instant>,
     /// Registrations of offers to peers that must outlive their requests.
     pub(crate) leftovers: Vec<MemoryRegion>,
 }
@@ -305,8 +312,10 @@ impl QueuePair {
             draining: false,
             dropped: 0,
             peer_left: false,
-            heard: true,
             ignores_own: false,
+            heard: false,
+            met: false,
+            silent_since: None,
             leftovers: Vec::new(),
         }
     }
@@ -339,9 +348,9 @@ impl QueuePair {
         }
     }
 
-    /// Ends all requests without a result.
-    pub(crate) fn end_sends(&mut self) {
-        self.sends.flush();
+    /// Ends the requests of the send queue, as [`SendQueue::flush`] says.
+    pub(crate) fn end_sends(&mut self, has_failed: bool) {
+        self.sends.flush(has_failed);
         self.sends.fetching = 0;
         (self.asked, self.writing) = (None, false);
     }
@@ -355,9 +364,22 @@ impl QueuePair {
         (self.asked, self.hold_until, self.trouble_since) = (None, None, None);
         (self.owed, self.rnr_naks) = (0, 0);
         (self.refused, self.established, self.stopped) = (None, false, false);
-        (self.writing, self.draining, self.heard) = (false, false, true);
+        (self.writing, self.draining, self.heard) = (false, false, false);
+        (self.met, self.silent_since) = (false, None);
         self.peer_left = false;
         self.sends.fetching = 0;
+    }
+
+    /// Whether a request has waited long enough for a peer that was never heard. The device below
+    /// would wait until a function of that address opens.
+    pub(crate) fn is_over(&mut self, now: Instant) -> bool {
+        let waits = self.sends.unacknowledged > 0 || self.asked.is_some();
+        if self.met || !waits || !self.is_reliable() {
+            return false;
+        }
+        let since = *self.silent_since.get_or_insert(now);
+        let patience = self.attributes.patience().map(|patience| patience.max(LEAST_PATIENCE));
+        patience.is_some_and(|patience| now.saturating_duration_since(since) > patience)
     }
 
     /// Checks a change of attributes: the table of the specification. Returns the new ones.

@@ -65,6 +65,19 @@ pub enum Operation {
     },
 }
 
+impl Operation {
+    /// The key of the peer's memory.
+    pub(crate) fn remote_key(&self) -> Option<u32> {
+        match *self {
+            Operation::Write { key, .. }
+            | Operation::Read { key, .. }
+            | Operation::CompareSwap { key, .. }
+            | Operation::FetchAdd { key, .. } => Some(key),
+            _ => None,
+        }
+    }
+}
+
 /// The bytes of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Bytes<'a> {

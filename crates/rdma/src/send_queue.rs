@@ -69,6 +69,8 @@ pub(crate) struct Work {
     pub(crate) psn: Option<u32>,
     /// The bytes of an RDMA write with immediate value are in place.
     pub(crate) written: bool,
+    /// The peer was asked for the key anew, because it no longer knew the earlier answer.
+    pub(crate) asked_anew: bool,
     /// Registrations for the peer that fetches the message.
     pub(crate) offered: Vec<MemoryRegion>,
 }
@@ -211,6 +213,7 @@ impl SendQueue {
             stage: Stage::Waiting,
             psn: None,
             written: false,
+            asked_anew: false,
             offered: Vec::new(),
         });
     }
@@ -318,12 +321,14 @@ impl SendQueue {
         }
     }
 
-    /// Ends all requests without a result.
-    pub(crate) fn flush(&mut self) {
+    /// Ends all requests from the first one without a good result on, from the oldest on if one
+    /// before has failed. Behind a failure nothing succeeds, also what was executed already.
+    pub(crate) fn flush(&mut self, mut has_failed: bool) {
         for work in &mut self.work {
-            if !matches!(work.stage, Stage::Done(..)) {
+            if has_failed || !matches!(work.stage, Stage::Done(..)) {
                 work.stage = Stage::Done(WorkStatus::Flushed, Cause::Flushed);
             }
+            has_failed = !matches!(work.stage, Stage::Done(WorkStatus::Success, _));
         }
         (self.unacknowledged, self.barrier) = (0, None);
     }
@@ -381,9 +386,34 @@ mod tests {
         assert_eq!(queue.retire().unwrap().0.id, 1);
         assert!(queue.retire().is_none());
         assert_eq!((queue.next_waiting(), queue.unacknowledged), (Some(0), 0));
-        queue.flush();
+        queue.flush(false);
         assert_eq!(queue.retire().unwrap().1, WorkStatus::Flushed);
         assert_eq!(queue.retire().unwrap().0.id, 3);
         assert!(queue.work.is_empty());
+    }
+
+    /// What was executed behind a failure is flushed with the rest; what was before it succeeds.
+    #[test]
+    fn nothing_succeeds_behind_a_failure() {
+        let good = Stage::Done(WorkStatus::Success, Cause::None);
+        for (has_failed, stages, successes) in [
+            (false, [good, Stage::InDevice, good], 1),
+            (false, [good, Stage::Done(WorkStatus::RemoteAccess, Cause::WrongKey), good], 1),
+            (false, [good, good, good], 3),
+            (true, [good, Stage::Waiting, good], 0),
+        ] {
+            let mut queue = SendQueue::new(4, 8);
+            for (id, stage) in (0..).zip(stages) {
+                queue.push(&request(id));
+                queue.get_mut(id as u32).unwrap().stage = stage;
+            }
+            queue.flush(has_failed);
+            let statuses: Vec<WorkStatus> =
+                std::iter::from_fn(|| queue.retire()).map(|(_, status, _)| status).collect();
+            let good = |status: &&WorkStatus| **status == WorkStatus::Success;
+            assert_eq!(statuses.len(), 3);
+            assert_eq!(statuses.iter().take_while(good).count(), successes, "{stages:?}");
+            assert_eq!(statuses.iter().filter(good).count(), successes, "{stages:?}");
+        }
     }
 }

@@ -13,6 +13,7 @@ use crate::receive_queue::{Receive, SharedReceives};
 use crate::send_queue::Stage;
 use crate::slab::Slab;
 use bellwire::FunctionAddress;
+use bellwire_ring::steps::step;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
@@ -187,6 +188,7 @@ impl State {
         (head.psn, head.acked) = (qp.expected, qp.delivered);
         head.word = qp.expected.wrapping_add(free as u32);
         self.peers.answer(peer, head, Vec::new());
+        step("rdma-acknowledges");
         self.qps.get_mut(number).into_iter().for_each(|qp| qp.owed = 0);
     }
 
@@ -294,14 +296,22 @@ impl State {
         self.list(number);
     }
 
+    /// The peer does not answer, so the oldest request fails.
+    pub(crate) fn give_up(&mut self, number: u32, cause: Cause) {
+        let oldest = self.qps.get(number).and_then(|qp| qp.sends.oldest_unfinished());
+        if let Some(serial) = oldest {
+            self.finish(number, serial, WorkStatus::RetryExceeded, cause);
+        }
+    }
+
     /// A request has failed. RC fails with it. The send queue alone stops for UC and UD, whose
     /// peer knows nothing of it (10.3.1 of the specification).
     fn fail_sends(&mut self, number: u32) {
         let Some(qp) = self.qps.get_mut(number) else { return };
+        qp.end_sends(true);
         match qp.state() {
             QpState::ReadyToSend if !qp.is_reliable() => {
                 qp.attributes.state = QpState::SendError;
-                qp.end_sends();
             }
             QpState::SendError => {}
             _ => self.fail(number),
@@ -316,7 +326,7 @@ impl State {
         }
         let is_first = qp.state() != QpState::Error;
         qp.attributes.state = QpState::Error;
-        qp.end_sends();
+        qp.end_sends(false);
         let granted = std::mem::take(&mut qp.granted);
         if !granted.is_empty() {
             self.todo.push_back(Todo::Revoke(number, granted));

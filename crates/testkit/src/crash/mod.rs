@@ -25,7 +25,7 @@ mod workout;
 
 pub use churn::churn;
 pub use residue::Residue;
-pub use steps::{Passage, steps_of_the_sources};
+pub use steps::{Passage, steps_in, steps_of_the_sources};
 pub use survivor::{Outcome, survive};
 
 /// Which side begins.
