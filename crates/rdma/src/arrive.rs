@@ -4,7 +4,7 @@ use crate::completion::{Cause, WorkCompletion, WorkOpcode, WorkStatus, work_flag
 use crate::events::{AsyncEvent, EventKind};
 use crate::head::{Head, Opcode, Syndrome, Written, flag};
 use crate::initiate::MESSAGE_BYTES;
-use crate::memory::{Asker, RemoteMemory};
+use crate::memory::{Asker, RemoteMemory, Sge};
 use crate::queue_pair::{Arrival, Kept, QpState, Service, WINDOW, rnr_delay};
 use crate::receive_queue::Receive;
 use crate::send_queue::is_before;
@@ -243,10 +243,11 @@ impl State {
         receive: &Receive,
         mut body: View<'_>,
     ) -> Result<(), (WorkStatus, Cause)> {
+        // As with cards, parts that get no bytes need no memory.
         for part in receive.parts.as_slice() {
-            let place = self.memory.view(domain, part, true).map_err(local)?;
-            let (now, rest) = body.split_at(body.len().min(place.len()));
-            place.copy_from(now);
+            let (now, rest) = body.split_at(body.len().min(part.length as usize));
+            let filled = Sge { length: now.len() as u32, ..*part };
+            self.memory.view(domain, &filled, true).map_err(local)?.copy_from(now);
             body = rest;
             if body.is_empty() {
                 break;
