@@ -66,17 +66,21 @@ impl Cq {
         }
     }
 
-    /// A poll has found something, or nothing.
+    /// A poll has found something, or nothing. `true`: others had the processor since, so the poll
+    /// looks again. What came meanwhile must not be news after the program's next step.
     #[inline]
-    pub fn polled(&self, found: bool) {
+    pub fn polled(&self, found: bool) -> bool {
         if found {
-            return self.empty_polls.store(0, Ordering::Relaxed);
+            self.empty_polls.store(0, Ordering::Relaxed);
+            return false;
         }
         let polls = self.empty_polls.load(Ordering::Relaxed).wrapping_add(1);
         self.empty_polls.store(polls, Ordering::Relaxed);
-        if polls >= POLLS_BEFORE_YIELD && polls.is_multiple_of(YIELD_EVERY) {
+        let yields = polls >= POLLS_BEFORE_YIELD && polls.is_multiple_of(YIELD_EVERY);
+        if yields {
             self.yields();
         }
+        yields
     }
 
     /// Lets others have the processor. If they take it, the next arrival is waited for in the

@@ -78,13 +78,17 @@ fn nanoseconds(clock: libc::clockid_t) -> u64 {
 
 /// Takes the next completion. `ENOENT`: there is none.
 fn take(cq: &Cq, looks: bool) -> c_int {
-    let mut adapter = cq.context().lock();
-    let done = match looks {
-        true => adapter.poll(cq.id.get()),
-        false => adapter.next(cq.id.get()),
+    let done = loop {
+        let mut adapter = cq.context().lock();
+        let done = match looks {
+            true => adapter.poll(cq.id.get()),
+            false => adapter.next(cq.id.get()),
+        };
+        drop(adapter);
+        if !cq.polled(done.is_some()) {
+            break done;
+        }
     };
-    drop(adapter);
-    cq.polled(done.is_some());
     cq.current.set(done);
     let Some(done) = done else { return libc::ENOENT };
     cq.abi.status.set(done.status as u32);

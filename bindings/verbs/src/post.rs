@@ -224,17 +224,20 @@ fn translate(done: &WorkCompletion) -> Wc {
 }
 
 pub extern "C" fn poll_cq(cq: &Cq, num_entries: c_int, wc: *mut Wc) -> c_int {
-    let mut adapter = cq.context().lock();
-    let id = cq.id.get();
-    let mut count = 0;
-    while count < num_entries {
-        let next = if count == 0 { adapter.poll(id) } else { adapter.next(id) };
-        let Some(done) = next else { break };
-        // SAFETY: the program gives `num_entries` places: ibv_poll_cq(3).
-        unsafe { wc.add(count as usize).write(translate(&done)) };
-        count += 1;
+    loop {
+        let mut adapter = cq.context().lock();
+        let id = cq.id.get();
+        let mut count = 0;
+        while count < num_entries {
+            let next = if count == 0 { adapter.poll(id) } else { adapter.next(id) };
+            let Some(done) = next else { break };
+            // SAFETY: the program gives `num_entries` places: ibv_poll_cq(3).
+            unsafe { wc.add(count as usize).write(translate(&done)) };
+            count += 1;
+        }
+        drop(adapter);
+        if !cq.polled(count > 0) {
+            return count;
+        }
     }
-    drop(adapter);
-    cq.polled(count > 0);
-    count
 }

@@ -29,6 +29,8 @@ const BUFFERS: usize = 64;
 const FUNCTIONS: u8 = 255;
 /// Descriptors taken in one turn.
 const BUDGET: usize = 64;
+/// Turns after which arrivals wait: peers could send for ever.
+const TURNS: usize = 64;
 /// Idle polls between two readings of the clock.
 const POLLS_PER_CLOCK: u32 = 256;
 /// How often peers that are silent are asked.
@@ -353,7 +355,10 @@ impl Adapter {
                 return Ok(());
             }
             QpState::Error => {
-                qp.attributes = next;
+                self.catch_up(number);
+                if let Some(qp) = self.state.qps.get_mut(number) {
+                    qp.attributes = next;
+                }
                 self.state.fail(number);
                 self.do_todo();
                 self.run_ready();
@@ -386,6 +391,19 @@ impl Adapter {
         }
         self.run_ready();
         Ok(())
+    }
+
+    /// Before a queue pair fails because its program wants it: what has arrived counts, and the
+    /// peer gets what it waits for. A card would have done both at once.
+    fn catch_up(&mut self, number: u32) {
+        for _ in 0..TURNS {
+            if self.progress() == 0 {
+                break;
+            }
+        }
+        self.state.settle();
+        self.state.leave(number);
+        self.flush();
     }
 
     /// The attributes and options of a queue pair.

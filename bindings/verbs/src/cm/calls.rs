@@ -395,12 +395,11 @@ pub extern "C" fn rdma_notify(_: &Id, _: u32) -> c_int {
     0
 }
 
+/// The queue pair fails first, so that the peer has its acknowledgements before it learns of this.
 pub extern "C" fn rdma_disconnect(id: &Id) -> c_int {
+    queue_pair::fail(id);
     let ended = id.end.disconnect().map_err(|error| errno_of(&error));
-    answer(ended.and_then(|()| {
-        queue_pair::fail(id);
-        id.complete()
-    }))
+    answer(ended.and_then(|()| id.complete()))
 }
 
 // Groups.
