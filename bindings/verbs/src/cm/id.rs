@@ -10,7 +10,7 @@ use crate::event::Acknowledged;
 use bellwire_rdmacm::{Endpoint, Groups, Manager, Offer, Sink};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::ptr::null_mut;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// An identifier.
 #[repr(C)]
@@ -60,10 +60,18 @@ const PS_UDP: u32 = 0x0111;
 const RC: u32 = 2;
 const UD: u32 = 4;
 
-fn manager() -> Result<&'static Manager, Errno> {
-    static MANAGER: OnceLock<Option<Manager>> = OnceLock::new();
-    let made = MANAGER.get_or_init(|| Manager::new().ok());
-    made.as_ref().ok_or(libc::ENOMEM)
+/// The manager of this process. A child has no thread of its parent's.
+fn manager() -> Result<Manager, Errno> {
+    static MANAGER: Mutex<Option<(u32, Manager)>> = Mutex::new(None);
+    let mut own = MANAGER.lock().unwrap_or_else(PoisonError::into_inner);
+    let process = std::process::id();
+    if let Some((_, manager)) = own.as_ref().filter(|(owner, _)| *owner == process) {
+        return Ok(manager.clone());
+    }
+    let manager = Manager::new().map_err(|_| libc::ENOMEM)?;
+    // Its end would wake the parent's thread.
+    std::mem::forget(own.replace((process, manager.clone())));
+    Ok(manager)
 }
 
 /// Kinds of queue pair of a port space.

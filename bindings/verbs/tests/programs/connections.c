@@ -2,6 +2,8 @@
 #include "pair.h"
 #include <arpa/inet.h>
 #include <rdma/rdma_cma.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static struct sockaddr_in local(int port)
 {
@@ -227,6 +229,22 @@ static void names(void)
     CHECK(!strcmp(rdma_event_str(RDMA_CM_EVENT_REJECTED), "RDMA_CM_EVENT_REJECTED"));
 }
 
+/* A child of a process with connections makes its own. */
+static void forks(void)
+{
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        alarm(100);
+        struct rdma_event_channel *channel = rdma_create_event_channel();
+        CHECK(channel);
+        refusals(channel);
+        exit(0);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
 int main(void)
 {
     struct rdma_event_channel *passive = rdma_create_event_channel();
@@ -235,6 +253,7 @@ int main(void)
     names();
     wrong_calls(active);
     refusals(active);
+    forks();
     connects(passive, active);
     CHECK(!waits(active, 0) && !waits(passive, 0));
     rdma_destroy_event_channel(active);
