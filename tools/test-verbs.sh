@@ -36,8 +36,8 @@ mkdir "$folder/lib"
 cp "$library" "$folder/lib/libibverbs.so.1"
 ln -s libibverbs.so.1 "$folder/lib/librdmacm.so.1"
 over() { LD_LIBRARY_PATH="$folder/lib" "$@"; }
-for program in missing statuses transfers connections groups; do
-    cc -O1 -Wall -Wno-unused-function "$programs/$program.c" -lrdmacm -libverbs -o "$folder/$program"
+for program in missing statuses transfers connections groups threads; do
+    cc -O1 -Wall -Wno-unused-function -pthread "$programs/$program.c" -lrdmacm -libverbs -o "$folder/$program"
 done
 
 passed=0 failed=0
@@ -224,6 +224,7 @@ check "statuses by their causes" over limited "$folder/statuses"
 check "transfers" over limited "$folder/transfers"
 check "connections" over limited "$folder/connections"
 check "groups" over limited "$folder/groups"
+check "threads, forks and ends" over limited "$folder/threads"
 check "pyverbs" pyverbs
 for kind in rc uc ud srq; do
     check "ibv_${kind}_pingpong -c" between ibv_${kind}_pingpong -g 0 -c

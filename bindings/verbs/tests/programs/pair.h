@@ -39,6 +39,7 @@ struct how {
     int timeout;
     int wrong_psn;
     int sides_ready;
+    int loopback;
 };
 
 static const struct how USUAL = {
@@ -57,7 +58,8 @@ static void open_side(struct side *side, const struct how *how)
     struct ibv_device **list = ibv_get_device_list(&count);
     CHECK(list && count > 0);
     memset(side, 0, sizeof *side);
-    side->context = ibv_open_device(list[0]);
+    /* The loopback's device is the last one. */
+    side->context = ibv_open_device(list[how->loopback ? count - 1 : 0]);
     CHECK(side->context);
     ibv_free_device_list(list);
     side->pd = ibv_alloc_pd(side->context);
@@ -196,7 +198,7 @@ static double now(void)
 static struct ibv_wc next(struct side *side)
 {
     struct ibv_wc wc;
-    double end = now() + 10;
+    double end = now() + 60;
     int count;
     while ((count = ibv_poll_cq(side->cq, 1, &wc)) == 0)
         CHECK(now() < end);
@@ -240,7 +242,7 @@ static int is_readable(int fd, int timeout_ms)
 static enum ibv_event_type next_event(struct side *side)
 {
     struct ibv_async_event event;
-    CHECK(is_readable(side->context->async_fd, 10000));
+    CHECK(is_readable(side->context->async_fd, 60000));
     CHECK(!ibv_get_async_event(side->context, &event));
     ibv_ack_async_event(&event);
     return event.event_type;

@@ -1,5 +1,27 @@
-/* Each completion status arises from its own cause, and both sides learn what they must. */
+/* Each completion status arises from its own cause, and both sides learn what they must. The
+ * numbers in `vendor_err` are those of docs/verbs.md, Statuses. */
 #include "pair.h"
+#include <arpa/inet.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum cause {
+    PEER_GONE = 1,
+    UNREACHABLE,
+    NO_QUEUE_PAIR,
+    WRONG_KEY,
+    OUT_OF_BOUNDS,
+    NOT_PERMITTED,
+    MISALIGNED,
+    TOO_LONG,
+    FLUSHED,
+    NO_RECEIVE,
+    LOCAL_KEY,
+    LOCAL_BOUNDS,
+    PEER_FAILED,
+    SEQUENCE,
+};
 
 static struct side sides[2];
 static struct side *const a = &sides[0], *const b = &sides[1];
@@ -13,9 +35,23 @@ static struct ibv_send_wr access_of(enum ibv_wr_opcode opcode, struct ibv_sge *s
     return wr;
 }
 
+/* The next completion has this number and status, and says why. */
+static void fails(struct side *side, uint64_t id, enum ibv_wc_status status, enum cause cause)
+{
+    uint32_t said = expect(side, id, status).vendor_err;
+    if (said != cause)
+        fprintf(stderr, "\"%s\" because of %u, expected %u\n", ibv_wc_status_str(status), said, cause);
+    CHECK(said == cause);
+}
+
+static void flushed(struct side *side, uint64_t id)
+{
+    fails(side, id, IBV_WC_WR_FLUSH_ERR, FLUSHED);
+}
+
 /* The request fails at the peer: both queue pairs end in the error state, and the peer is told. */
 static void fails_at_peer(struct how how, enum ibv_wr_opcode opcode, int64_t shift, uint32_t length,
-                          uint32_t wrong_key, enum ibv_wc_status status)
+                          uint32_t wrong_key, enum cause cause)
 {
     make_pair(sides, how);
     receive(b, 7, 0, 8);
@@ -30,34 +66,32 @@ static void fails_at_peer(struct how how, enum ibv_wr_opcode opcode, int64_t shi
     wr.send_flags = 0;
     post(a, &wr);
     send_bytes(a, 2, 0, 4);
-    CHECK(expect(a, 1, status).vendor_err != 0);
-    expect(a, 2, IBV_WC_WR_FLUSH_ERR);
+    int is_access = cause != MISALIGNED;
+    fails(a, 1, is_access ? IBV_WC_REM_ACCESS_ERR : IBV_WC_REM_INV_REQ_ERR, cause);
+    flushed(a, 2);
     CHECK(state_of(a) == IBV_QPS_ERR);
-    expect(b, 7, IBV_WC_WR_FLUSH_ERR);
+    flushed(b, 7);
     CHECK(state_of(b) == IBV_QPS_ERR);
-    enum ibv_event_type event = next_event(b);
-    CHECK(event == (status == IBV_WC_REM_ACCESS_ERR ? IBV_EVENT_QP_ACCESS_ERR
-                                                     : IBV_EVENT_QP_REQ_ERR));
+    CHECK(next_event(b) == (is_access ? IBV_EVENT_QP_ACCESS_ERR : IBV_EVENT_QP_REQ_ERR));
     close_pair(sides);
 }
 
 static void remote_errors(void)
 {
     struct how how = USUAL;
-    const enum ibv_wc_status access = IBV_WC_REM_ACCESS_ERR;
-    fails_at_peer(how, IBV_WR_RDMA_WRITE, 0, 8, 0x100, access);
-    fails_at_peer(how, IBV_WR_RDMA_READ, 0, 8, 0x10000, access);
-    fails_at_peer(how, IBV_WR_RDMA_WRITE, SIZE - 4, 8, 0, access);
-    fails_at_peer(how, IBV_WR_RDMA_READ, -8, 8, 0, access);
-    fails_at_peer(how, IBV_WR_ATOMIC_FETCH_AND_ADD, 4, 8, 0, IBV_WC_REM_INV_REQ_ERR);
+    fails_at_peer(how, IBV_WR_RDMA_WRITE, 0, 8, 0x100, WRONG_KEY);
+    fails_at_peer(how, IBV_WR_RDMA_READ, 0, 8, 0x10000, WRONG_KEY);
+    fails_at_peer(how, IBV_WR_RDMA_WRITE, SIZE - 4, 8, 0, OUT_OF_BOUNDS);
+    fails_at_peer(how, IBV_WR_RDMA_READ, -8, 8, 0, OUT_OF_BOUNDS);
+    fails_at_peer(how, IBV_WR_ATOMIC_FETCH_AND_ADD, 4, 8, 0, MISALIGNED);
     how.mr_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ;
-    fails_at_peer(how, IBV_WR_RDMA_WRITE, 0, 8, 0, access);
-    fails_at_peer(how, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 8, 0, access);
+    fails_at_peer(how, IBV_WR_RDMA_WRITE, 0, 8, 0, NOT_PERMITTED);
+    fails_at_peer(how, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 8, 0, NOT_PERMITTED);
     how = USUAL;
     how.access = IBV_ACCESS_REMOTE_READ;
-    fails_at_peer(how, IBV_WR_RDMA_WRITE, 0, 8, 0, access);
+    fails_at_peer(how, IBV_WR_RDMA_WRITE, 0, 8, 0, NOT_PERMITTED);
     how.access = 0;
-    fails_at_peer(how, IBV_WR_RDMA_READ, 0, 8, 0, access);
+    fails_at_peer(how, IBV_WR_RDMA_READ, 0, 8, 0, NOT_PERMITTED);
 }
 
 /* A key of another protection domain opens nothing. */
@@ -70,7 +104,7 @@ static void other_domain(void)
     struct ibv_sge sge = part(a, 0, 8);
     struct ibv_send_wr wr = access_of(IBV_WR_RDMA_WRITE, &sge, (uintptr_t)b->memory, mr->rkey);
     post(a, &wr);
-    expect(a, 1, IBV_WC_REM_ACCESS_ERR);
+    fails(a, 1, IBV_WC_REM_ACCESS_ERR, WRONG_KEY);
     CHECK(ibv_dealloc_pd(pd) == EBUSY);
     CHECK(!ibv_dereg_mr(mr));
     CHECK(!ibv_dealloc_pd(pd));
@@ -91,7 +125,7 @@ static void dead_key(void)
     CHECK(!ibv_dereg_mr(mr));
     memset(a->memory, 6, 8);
     post(a, &wr);
-    expect(a, 1, IBV_WC_REM_ACCESS_ERR);
+    fails(a, 1, IBV_WC_REM_ACCESS_ERR, WRONG_KEY);
     CHECK(b->memory[7] == 5);
     close_pair(sides);
 }
@@ -103,14 +137,14 @@ static void local_errors(void)
     sge.lkey ^= 0x100;
     struct ibv_send_wr wr = request(IBV_WR_SEND, 1, &sge);
     post(a, &wr);
-    expect(a, 1, IBV_WC_LOC_PROT_ERR);
+    fails(a, 1, IBV_WC_LOC_PROT_ERR, LOCAL_KEY);
     CHECK(state_of(a) == IBV_QPS_ERR);
     close_pair(sides);
 
     make_pair(sides, USUAL);
     sge = part(a, SIZE - 4, 8);
     post(a, &wr);
-    expect(a, 1, IBV_WC_LOC_PROT_ERR);
+    fails(a, 1, IBV_WC_LOC_PROT_ERR, LOCAL_BOUNDS);
     close_pair(sides);
 
     /* A read into memory that may not be written. */
@@ -119,8 +153,51 @@ static void local_errors(void)
     sge = (struct ibv_sge){ (uintptr_t)a->memory, 8, mr->lkey };
     wr = access_of(IBV_WR_RDMA_READ, &sge, (uintptr_t)b->memory, b->mr->rkey);
     post(a, &wr);
-    expect(a, 1, IBV_WC_LOC_PROT_ERR);
+    fails(a, 1, IBV_WC_LOC_PROT_ERR, NOT_PERMITTED);
     CHECK(!ibv_dereg_mr(mr));
+    close_pair(sides);
+
+    /* A window on memory that it does not fit, and on a region that allows none. */
+    for (int i = 0; i < 2; i++) {
+        struct how how = USUAL;
+        how.mr_access &= i ? ~(unsigned)IBV_ACCESS_MW_BIND : ~0u;
+        make_pair(sides, how);
+        struct ibv_mw *mw = ibv_alloc_mw(a->pd, IBV_MW_TYPE_2);
+        CHECK(mw);
+        struct ibv_send_wr bind = request(IBV_WR_BIND_MW, 1, NULL);
+        bind.bind_mw.mw = mw;
+        bind.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
+        bind.bind_mw.bind_info = (struct ibv_mw_bind_info){ a->mr, (uintptr_t)a->memory + SIZE - 8,
+                                                            i ? 8 : 9, IBV_ACCESS_REMOTE_READ };
+        post(a, &bind);
+        fails(a, 1, IBV_WC_MW_BIND_ERR, i ? NOT_PERMITTED : LOCAL_BOUNDS);
+        CHECK(!ibv_dealloc_mw(mw));
+        close_pair(sides);
+    }
+
+    /* An atomic has eight bytes, and a datagram at most as many as the path takes. */
+    make_pair(sides, USUAL);
+    sge = part(a, 0, 9);
+    wr = request(IBV_WR_ATOMIC_FETCH_AND_ADD, 1, &sge);
+    wr.wr.atomic.remote_addr = (uintptr_t)b->memory;
+    wr.wr.atomic.rkey = b->mr->rkey;
+    post(a, &wr);
+    fails(a, 1, IBV_WC_LOC_LEN_ERR, TOO_LONG);
+    close_pair(sides);
+
+    struct how datagrams = USUAL;
+    datagrams.type = IBV_QPT_UD;
+    make_pair(sides, datagrams);
+    struct ibv_ah_attr path = { .is_global = 1, .port_num = 1, .grh = { .dgid = b->gid } };
+    struct ibv_ah *ah = ibv_create_ah(a->pd, &path);
+    CHECK(ah);
+    sge = part(a, 0, 4097);
+    wr = request(IBV_WR_SEND, 1, &sge);
+    wr.wr.ud.ah = ah;
+    wr.wr.ud.remote_qpn = b->qp->qp_num;
+    post(a, &wr);
+    fails(a, 1, IBV_WC_LOC_LEN_ERR, TOO_LONG);
+    CHECK(!ibv_destroy_ah(ah));
     close_pair(sides);
 }
 
@@ -131,9 +208,9 @@ static void receive_errors(void)
         receive(b, 1, 0, 15);
         receive(b, 2, 0, 64);
         send_bytes(a, 3, 0, length);
-        expect(b, 1, IBV_WC_LOC_LEN_ERR);
-        expect(b, 2, IBV_WC_WR_FLUSH_ERR);
-        expect(a, 3, IBV_WC_REM_INV_REQ_ERR);
+        fails(b, 1, IBV_WC_LOC_LEN_ERR, TOO_LONG);
+        flushed(b, 2);
+        fails(a, 3, IBV_WC_REM_INV_REQ_ERR, TOO_LONG);
         close_pair(sides);
     }
 
@@ -142,9 +219,14 @@ static void receive_errors(void)
     sge.lkey ^= 0x100;
     struct ibv_recv_wr wr = { .wr_id = 1, .sg_list = &sge, .num_sge = 1 }, *bad;
     CHECK(!ibv_post_recv(b->qp, &wr, &bad));
+    /* A message without bytes needs no memory. */
+    send_bytes(a, 3, 0, 0);
+    CHECK(expect(b, 1, IBV_WC_SUCCESS).byte_len == 0);
+    expect(a, 3, IBV_WC_SUCCESS);
+    CHECK(!ibv_post_recv(b->qp, &wr, &bad));
     send_bytes(a, 3, 0, 8);
-    expect(b, 1, IBV_WC_LOC_PROT_ERR);
-    expect(a, 3, IBV_WC_REM_OP_ERR);
+    fails(b, 1, IBV_WC_LOC_PROT_ERR, LOCAL_KEY);
+    fails(a, 3, IBV_WC_REM_OP_ERR, PEER_FAILED);
     close_pair(sides);
 }
 
@@ -154,7 +236,7 @@ static void no_receive(void)
     how.rnr_retry = 2;
     make_pair(sides, how);
     send_bytes(a, 1, 0, 8);
-    expect(a, 1, IBV_WC_RNR_RETRY_EXC_ERR);
+    fails(a, 1, IBV_WC_RNR_RETRY_EXC_ERR, NO_RECEIVE);
     close_pair(sides);
 
     /* A receive that comes in time ends the trouble, and later messages follow in order. */
@@ -180,7 +262,7 @@ static void no_peer(void)
     how.sides_ready = 1;
     make_pair(sides, how);
     send_bytes(a, 1, 0, 8);
-    expect(a, 1, IBV_WC_RETRY_EXC_ERR);
+    fails(a, 1, IBV_WC_RETRY_EXC_ERR, NO_QUEUE_PAIR);
     close_pair(sides);
 
     /* The sides count from different numbers. */
@@ -190,7 +272,7 @@ static void no_peer(void)
     make_pair(sides, how);
     receive(b, 2, 0, 8);
     send_bytes(a, 1, 0, 8);
-    expect(a, 1, IBV_WC_RETRY_EXC_ERR);
+    fails(a, 1, IBV_WC_RETRY_EXC_ERR, SEQUENCE);
     close_pair(sides);
 
     /* A peer that gets ready later gets the message. */
@@ -209,6 +291,71 @@ static void no_peer(void)
     close_pair(sides);
 }
 
+/* Nobody has the peer's address. It is one of the loopback. */
+static void nobody(void)
+{
+    struct how how = USUAL;
+    how.loopback = 1;
+    how.sides_ready = 0;
+    make_pair(sides, how);
+    struct side absent = *b;
+    struct in_addr address = { htonl(INADDR_LOOPBACK + 76) };
+    memcpy(absent.gid.raw + 12, &address, 4);
+    ready(a, &absent, &how);
+    send_bytes(a, 1, 0, 8);
+    fails(a, 1, IBV_WC_RETRY_EXC_ERR, UNREACHABLE);
+    close_pair(sides);
+}
+
+/* The peer is another process, and is killed. */
+static void killed(void)
+{
+    struct message {
+        uint32_t number;
+        union ibv_gid gid;
+    } mine, theirs;
+    struct ibv_qp number = { 0 };
+    struct how how = USUAL;
+    int pipes[2][2];
+    CHECK(!pipe(pipes[0]) && !pipe(pipes[1]));
+    pid_t child = fork();
+    int own = child == 0;
+    open_side(a, &how);
+    create_qp(a, &how, NULL);
+    mine = (struct message){ a->qp->qp_num, a->gid };
+    CHECK(write(pipes[own][1], &mine, sizeof mine) == sizeof mine);
+    CHECK(read(pipes[!own][0], &theirs, sizeof theirs) == sizeof theirs);
+    number.qp_num = theirs.number;
+    ready(a, &(struct side){ .qp = &number, .gid = theirs.gid }, &how);
+    if (own) {
+        receive(a, 1, 0, 8);
+        CHECK(write(pipes[1][1], "", 1) == 1);
+        expect(a, 1, IBV_WC_SUCCESS);
+        for (;;)
+            pause();
+    }
+    char is_ready;
+    CHECK(read(pipes[1][0], &is_ready, 1) == 1);
+    receive(a, 9, 0, 8);
+    send_bytes(a, 1, 0, 8);
+    expect(a, 1, IBV_WC_SUCCESS);
+    /* It waits for a receive that will not come. */
+    send_bytes(a, 2, 0, 8);
+    send_bytes(a, 3, 0, 8);
+    CHECK(!kill(child, SIGKILL) && waitpid(child, NULL, 0) == child);
+    fails(a, 2, IBV_WC_RETRY_EXC_ERR, PEER_GONE);
+    int seen = 0;
+    for (int i = 0; i < 2; i++) {
+        struct ibv_wc wc = next(a);
+        CHECK(wc.status == IBV_WC_WR_FLUSH_ERR && wc.vendor_err == FLUSHED);
+        seen |= wc.wr_id == 3 ? 1 : wc.wr_id == 9 ? 2 : 0;
+    }
+    CHECK(seen == 3);
+    close_side(a);
+    for (int i = 0; i < 4; i++)
+        close(pipes[i / 2][i % 2]);
+}
+
 static void flush(void)
 {
     make_pair(sides, USUAL);
@@ -218,11 +365,28 @@ static void flush(void)
     CHECK(!ibv_modify_qp(a->qp, &attr, IBV_QP_STATE));
     send_bytes(a, 3, 0, 8);
     receive(a, 4, 0, 8);
-    expect(a, 1, IBV_WC_WR_FLUSH_ERR);
-    expect(a, 2, IBV_WC_WR_FLUSH_ERR);
-    expect(a, 3, IBV_WC_WR_FLUSH_ERR);
-    expect(a, 4, IBV_WC_WR_FLUSH_ERR);
+    flushed(a, 1);
+    flushed(a, 2);
+    flushed(a, 3);
+    flushed(a, 4);
     close_pair(sides);
+}
+
+/* A peer that has received a message and fails at once has acknowledged it. */
+static void acknowledged(void)
+{
+    for (int round = 0; round < 10; round++) {
+        make_pair(sides, USUAL);
+        receive(b, 1, 0, 8);
+        send_bytes(a, 2, 0, 8);
+        expect(b, 1, IBV_WC_SUCCESS);
+        struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+        CHECK(!ibv_modify_qp(b->qp, &attr, IBV_QP_STATE));
+        CHECK(!ibv_modify_qp(a->qp, &attr, IBV_QP_STATE));
+        expect(a, 2, IBV_WC_SUCCESS);
+        nothing(a);
+        close_pair(sides);
+    }
 }
 
 /* Calls that the state or an argument does not allow. */
@@ -262,6 +426,8 @@ static void refusals(void)
 
 int main(void)
 {
+    /* Before this process has opened a device. */
+    killed();
     remote_errors();
     other_domain();
     dead_key();
@@ -269,7 +435,9 @@ int main(void)
     receive_errors();
     no_receive();
     no_peer();
+    nobody();
     flush();
+    acknowledged();
     refusals();
     return 0;
 }
