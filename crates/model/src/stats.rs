@@ -1,6 +1,8 @@
 //! What a run measures.
 
 mod confidence;
+#[cfg(test)]
+mod exact;
 mod occupancy;
 mod queue;
 mod steady;

@@ -130,6 +130,8 @@ mod random;
 mod schedule;
 mod server;
 mod simulation;
+#[cfg(test)]
+mod times;
 mod waits;
 
 pub use arbiter::{Arbiter, Policy};
