@@ -103,9 +103,9 @@ canaries: ## of the unit tests, those that plant faults and see that the checker
 	@tools/need.sh cargo
 	$(tests) --test canaries --no-fail-fast
 
-mutants: ## run every mutant that the ledger does not know; PACKAGE and SHARD=K/N narrow it (hours)
+mutants: ## run every mutant that the ledger does not know; PACKAGE, SHARD=K/N and PART=PATH narrow it (hours)
 	@tools/need.sh cargo mutants
-	cargo run -q -p bellwire-mutants -- run --features $(probes) $(PACKAGE:%=--package %) $(SHARD:%=--shard %)
+	cargo run -q -p bellwire-mutants -- run --features $(probes) $(PACKAGE:%=--package %) $(SHARD:%=--shard %) $(PART:%=--part %)
 	cargo run -q -p bellwire-mutants -- report
 
 sample: ## run 60 mutants that the ledger calls caught, others each day (three minutes)

@@ -31,9 +31,10 @@ pub struct Campaign {
 }
 
 impl Campaign {
-    /// Runs every mutant of `packages` in the shard that the ledger does not know against the tests
-    /// of its package. Conformance, which takes by far the longest, comes last: it runs only those
-    /// that these miss, and none that needs a build of its own.
+    /// Runs every mutant of `packages` in the shard, and below the folder or file `part` if there is
+    /// one, that the ledger does not know against the tests of its package. Conformance, which takes
+    /// by far the longest, comes last: it runs only those that these miss, and none that needs a
+    /// build of its own.
     ///
     /// # Errors
     /// Listing or building fails, a test program cannot be run, or the ledger not be written.
@@ -42,6 +43,7 @@ impl Campaign {
         packages: &[String],
         features: &str,
         (k, n): (usize, usize),
+        part: Option<&str>,
     ) -> Result<()> {
         let scope = Scope::read(top)?;
         let mut mutants = list::list(top, packages, &scope)?;
@@ -60,7 +62,10 @@ impl Campaign {
         let mut index = 0;
         mutants.retain(|it| {
             index += 1;
-            (index - 1) % n == k - 1 && verdict(it).is_none_or(|it| *it == Verdict::Passed)
+            let is_in = part.is_none_or(|part| it.file.starts_with(part));
+            is_in
+                && (index - 1) % n == k - 1
+                && verdict(it).is_none_or(|it| *it == Verdict::Passed)
         });
         let (alone, mutants): (Vec<_>, Vec<_>) = mutants.into_iter().partition(Mutant::is_alone);
         let (mut passed, new): (Vec<_>, Vec<_>) =
@@ -198,7 +203,9 @@ impl Campaign {
         order.sort_by_key(|&index| Reverse(tests[index].takes / (1 + catches[index])));
         let mut hung = Vec::new();
         let mut verdict = Verdict::Unreached;
-        while let Some(index) = order.pop() {
+        let mut tries = self.scope.tries(package);
+        while let Some(index) = order.pop().filter(|_| tries > 0) {
+            tries -= 1;
             match tests[index].run(id)? {
                 Ended::Failed => return Ok((Verdict::Caught(tests[index].label()), Some(index))),
                 Ended::Passed => verdict = Verdict::Missed,

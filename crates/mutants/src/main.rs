@@ -56,6 +56,9 @@ enum Task {
         /// Every N-th mutant, beginning with the K-th
         #[arg(long, value_name = "K/N", default_value = "1/1", value_parser = shard)]
         shard: (usize, usize),
+        /// Only mutants of sources whose paths from the top of the checkout begin so
+        #[arg(long, value_name = "PATH")]
+        part: Option<String>,
         /// Features that the tests need, as for cargo
         #[arg(long, default_value = "")]
         features: String,
@@ -104,10 +107,10 @@ fn main() -> ExitCode {
 fn run(task: Task) -> Result<bool> {
     let top = checkout()?;
     match task {
-        Task::Run { packages, shard, features } => {
+        Task::Run { packages, shard, part, features } => {
             let packages =
                 if packages.is_empty() { PACKAGES.map(String::from).to_vec() } else { packages };
-            Campaign::run(&top, &packages, &features, shard)?;
+            Campaign::run(&top, &packages, &features, shard, part.as_deref())?;
             Ok(true)
         }
         Task::Sample { count, day, features } => {

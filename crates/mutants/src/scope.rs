@@ -21,6 +21,9 @@ pub struct Scope(BTreeMap<String, Limits>);
 struct Limits {
     /// Whether conformance is tried where the package's own tests miss a mutant.
     conformance: bool,
+    /// How many tests are tried on a mutant, the most promising first; all without it.
+    #[serde(default)]
+    tries: Option<usize>,
     /// Sources whose mutants are not followed.
     #[serde(default)]
     outside: Vec<Outside>,
@@ -89,6 +92,11 @@ impl Scope {
     /// Whether conformance is tried on mutants of this package.
     pub fn has_conformance(&self, package: &str) -> bool {
         self.0.get(package).is_none_or(|limits| limits.conformance)
+    }
+
+    /// How many tests are tried on a mutant of this package.
+    pub fn tries(&self, package: &str) -> usize {
+        self.0.get(package).and_then(|limits| limits.tries).unwrap_or(usize::MAX)
     }
 
     /// Parts of the names of tests that are not run.
