@@ -31,10 +31,10 @@ pub struct Campaign {
 }
 
 impl Campaign {
-    /// Runs every mutant of `packages` in the shard, and below the folder or file `part` if there is
-    /// one, that the ledger does not know against the tests of its package. Conformance, which takes
-    /// by far the longest, comes last: it runs only those that these miss, and none that needs a
-    /// build of its own.
+    /// Runs every mutant of `packages` in the shard, and in one of the files or folders `parts` if
+    /// there are any, that the ledger does not know against the tests of its package. Conformance,
+    /// which takes by far the longest, comes last: it runs only those that these miss, and none that
+    /// needs a build of its own.
     ///
     /// # Errors
     /// Listing or building fails, a test program cannot be run, or the ledger not be written.
@@ -43,7 +43,7 @@ impl Campaign {
         packages: &[String],
         features: &str,
         (k, n): (usize, usize),
-        part: Option<&str>,
+        parts: &[String],
     ) -> Result<()> {
         let scope = Scope::read(top)?;
         let mut mutants = list::list(top, packages, &scope)?;
@@ -62,7 +62,7 @@ impl Campaign {
         let mut index = 0;
         mutants.retain(|it| {
             index += 1;
-            let is_in = part.is_none_or(|part| it.file.starts_with(part));
+            let is_in = parts.is_empty() || parts.iter().any(|part| it.file.starts_with(part));
             is_in
                 && (index - 1) % n == k - 1
                 && verdict(it).is_none_or(|it| *it == Verdict::Passed)

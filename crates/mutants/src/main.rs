@@ -57,8 +57,8 @@ enum Task {
         #[arg(long, value_name = "K/N", default_value = "1/1", value_parser = shard)]
         shard: (usize, usize),
         /// Only mutants of sources whose paths from the top of the checkout begin so
-        #[arg(long, value_name = "PATH")]
-        part: Option<String>,
+        #[arg(long = "part", value_name = "PATH")]
+        parts: Vec<String>,
         /// Features that the tests need, as for cargo
         #[arg(long, default_value = "")]
         features: String,
@@ -107,10 +107,10 @@ fn main() -> ExitCode {
 fn run(task: Task) -> Result<bool> {
     let top = checkout()?;
     match task {
-        Task::Run { packages, shard, part, features } => {
+        Task::Run { packages, shard, parts, features } => {
             let packages =
                 if packages.is_empty() { PACKAGES.map(String::from).to_vec() } else { packages };
-            Campaign::run(&top, &packages, &features, shard, part.as_deref())?;
+            Campaign::run(&top, &packages, &features, shard, &parts)?;
             Ok(true)
         }
         Task::Sample { count, day, features } => {

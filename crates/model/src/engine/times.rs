@@ -382,7 +382,7 @@ fn exponentials_follow_the_words() {
             whole += 1;
         };
         assert_eq!(drawn.exponential(), expected, "seed {seed}");
-        let scaled = (u128::from(expected) * 1000 >> 32) as u64;
+        let scaled = ((u128::from(expected) * 1000) >> 32) as u64;
         assert_eq!(Random::new(seed).exponential_of(1000), scaled);
     }
 }
@@ -394,7 +394,7 @@ fn draws_are_shares() {
     let mut random = Random::new(5);
     let mut words = random.clone();
     for limit in [1, 2, 7, 100, u64::MAX] {
-        let expected = (u128::from(words.word()) * u128::from(limit) >> 64) as u64;
+        let expected = ((u128::from(words.word()) * u128::from(limit)) >> 64) as u64;
         assert_eq!(random.below(limit), expected);
     }
     for p in [0.25, 0.5, 0.75] {
