@@ -32,9 +32,10 @@ pub struct Campaign {
 
 impl Campaign {
     /// Runs every mutant of `packages` in the shard, and in one of the files or folders `parts` if
-    /// there are any, that the ledger does not know against the tests of its package. Conformance,
-    /// which takes by far the longest, comes last: it runs only those that these miss, and none that
-    /// needs a build of its own.
+    /// there are any, that the ledger does not know against the tests of its package.
+    ///
+    /// Conformance, which takes by far the longest, comes last: it runs only those that these miss,
+    /// and none that needs a build of its own.
     ///
     /// # Errors
     /// Listing or building fails, a test program cannot be run, or the ledger not be written.
@@ -63,9 +64,7 @@ impl Campaign {
         mutants.retain(|it| {
             index += 1;
             let is_in = parts.is_empty() || parts.iter().any(|part| it.file.starts_with(part));
-            is_in
-                && (index - 1) % n == k - 1
-                && verdict(it).is_none_or(|it| *it == Verdict::Passed)
+            is_in && (index - 1) % n == k - 1 && verdict(it).is_none_or(|it| *it == Verdict::Passed)
         });
         let (alone, mutants): (Vec<_>, Vec<_>) = mutants.into_iter().partition(Mutant::is_alone);
         let (mut passed, new): (Vec<_>, Vec<_>) =
