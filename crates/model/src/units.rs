@@ -496,6 +496,31 @@ mod tests {
         }
     }
 
+    /// Sums and differences of times; a period is rounded to the nearest picosecond.
+    #[test]
+    fn times_add_up() {
+        let (mut time, mut span) = (Time::from_ps(7), Span::from_ps(10));
+        time += span;
+        span += Span::from_ps(5);
+        assert_eq!((time, span), (Time::from_ps(17), Span::from_ps(15)));
+        span -= Span::from_ps(4);
+        assert_eq!(span, Span::from_ps(11));
+        assert_eq!(
+            (span / Span::from_ps(4), span % Span::from_ps(4), span / 3),
+            (2, Span::from_ps(3), Span::from_ps(3))
+        );
+        assert_eq!([1, 2, 3].map(Span::from_ps).into_iter().sum::<Span>(), Span::from_ps(6));
+        assert_eq!(Frequency::from_mhz(600).period(), Span::from_ps(1_667));
+        assert_eq!(Frequency::from_mhz(300).period(), Span::from_ps(3_333));
+        assert_eq!(Bytes::new(9).pieces(Bytes::new(4)), 3);
+        let far = Rate::from_bytes_per_second(1_000).time(Bytes::new(1 << 30));
+        assert_eq!(far.ps(), (1 << 30) * 1_000_000_000);
+        assert_eq!("1.005 us".parse::<Span>().unwrap().to_string(), "1.005 us");
+        let most = "4611686018427387904 ps";
+        assert_eq!(most.parse::<Span>().map(Span::ps), Ok(1 << 62));
+        assert_eq!("4611686018427387905 ps".parse::<Span>().unwrap_err().why, "it is too large");
+    }
+
     /// The next edge of a clock is the present moment if that is an edge.
     #[test]
     fn edges_of_clocks() {

@@ -385,3 +385,233 @@ fn ones(mut bits: u64) -> impl Iterator<Item = usize> {
         Some(lowest)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{Model, Pool, Simulation};
+
+    /// A crossbar; the far end returns the credit of a packet some time after it crossed.
+    struct Bench {
+        crossbar: Crossbar,
+        handles: Pool<()>,
+        returns: Option<Span>,
+        /// Nanosecond, input, output and tail of each grant.
+        grants: Vec<(u64, usize, usize, u64)>,
+        /// Nanosecond, input and freed channel of each packet that crossed.
+        crossed: Vec<(u64, usize, Option<usize>)>,
+    }
+
+    fn ns(time: Time) -> u64 {
+        time.ps() / 1000
+    }
+
+    fn at(ns: u64) -> Time {
+        Time::ZERO + Span::from_ns(ns)
+    }
+
+    impl Model for Bench {
+        type Event = NicEvent;
+
+        fn handle(&mut self, event: NicEvent, schedule: &mut Schedule<NicEvent>) {
+            let now = schedule.now();
+            match event {
+                NicEvent::CrossbarMatches { .. } => {
+                    let mut grants = Vec::new();
+                    self.crossbar.matches(schedule, &mut grants);
+                    for it in grants {
+                        let output = usize::from(it.bound.output);
+                        self.grants.push((ns(now), it.input, output, ns(it.tail)));
+                    }
+                }
+                NicEvent::Crossed { input, output, .. } => {
+                    let (input, output) = (usize::from(input), usize::from(output));
+                    let freed = self.crossbar.crossed(schedule, input, output);
+                    self.crossed.push((ns(now), input, freed));
+                    if let Some(after) = self.returns {
+                        let (controller, output, channel) = (0, output as u8, 0);
+                        let event = NicEvent::Credited { controller, output, channel };
+                        schedule.after(after, event);
+                    }
+                }
+                NicEvent::Credited { output, channel, .. } => {
+                    self.crossbar.credit_returned(schedule, output.into(), channel.into());
+                }
+                _ => unreachable!("no other event is scheduled"),
+            }
+            self.crossbar.audit(now).unwrap();
+        }
+    }
+
+    /// Three ports of three channels of two packets; a cycle is 4 ns, a module 16, the engine takes
+    /// one cycle.
+    fn bench(credits: usize) -> Simulation<Bench> {
+        let mut config = Config::prototype();
+        config.crossbar.channel_packets = 2;
+        let mut random = Random::new(1);
+        let crossbar = Crossbar::new(
+            &config,
+            (0, 3, 3),
+            |output, class| credits + 10 * output + class,
+            &mut random,
+        );
+        let model = Bench {
+            crossbar,
+            handles: Pool::default(),
+            returns: None,
+            grants: Vec::new(),
+            crossed: Vec::new(),
+        };
+        Simulation { model, schedule: Schedule::new(1, Span::from_ns(4)) }
+    }
+
+    /// Injects a packet of `beats` whose head comes at `head` ns.
+    fn inject(
+        bench: &mut Simulation<Bench>,
+        (input, channel): (usize, usize),
+        (output, class, beats): (u8, u8, u64),
+        head: u64,
+    ) {
+        let packet = bench.model.handles.put(());
+        let bound = Bound { packet, beats, from: 0, to: 0, output, credit_class: class };
+        bench.model.crossbar.inject(&mut bench.schedule, (input, channel), bound, at(head));
+    }
+
+    /// Packets of 3 beats take input and output for 4 cycles, 16 ns. They are through 16 + 8 ns after
+    /// they start. Two of one channel follow each other from 8 ns on. One for another output starts
+    /// beside the first, and one for the same output after it.
+    #[test]
+    fn packets_take_input_and_output() {
+        let mut bench = bench(9);
+        inject(&mut bench, (0, 0), (1, 0, 3), 8);
+        inject(&mut bench, (0, 0), (1, 0, 3), 8);
+        inject(&mut bench, (2, 1), (0, 0, 1), 8);
+        assert!(!bench.model.crossbar.has_room(0, 0));
+        assert_eq!(bench.model.crossbar.inside(0, 0), 2);
+        assert!(bench.model.crossbar.has_room(2, 1) && bench.model.crossbar.has_room(0, 1));
+        bench.run(at(10));
+        assert!(bench.model.crossbar.input_busy(0) && !bench.model.crossbar.input_busy(1));
+        assert!(bench.model.crossbar.output_busy(1) && !bench.model.crossbar.output_busy(2));
+        // A packet that crosses keeps its place until it is through.
+        assert!(!bench.model.crossbar.has_room(0, 0));
+        bench.run(at(30));
+        assert!(bench.model.crossbar.has_room(0, 0) && !bench.model.crossbar.input_busy(2));
+        bench.run(Time::NEVER);
+        let mut grants = bench.model.grants.clone();
+        grants.sort_unstable();
+        assert_eq!(grants, [(8, 0, 1, 32), (8, 2, 0, 24), (24, 0, 1, 48)]);
+        let mut crossed = bench.model.crossed.clone();
+        crossed.sort_unstable();
+        assert_eq!(crossed, [(16, 2, Some(1)), (24, 0, Some(0)), (40, 0, Some(0))]);
+        assert_eq!(bench.model.crossbar.crossed, [1, 2, 0]);
+        assert_eq!(bench.model.crossbar.outputs[1].busy(), Span::from_ns(32));
+    }
+
+    /// A head that has not come asks for nothing, and one behind it waits; another channel of the
+    /// input goes first.
+    #[test]
+    fn heads_ask_when_they_are_there() {
+        let mut bench = bench(9);
+        inject(&mut bench, (0, 0), (1, 0, 1), 100);
+        inject(&mut bench, (0, 2), (1, 0, 1), 20);
+        inject(&mut bench, (1, 0), (1, 0, 1), 24);
+        bench.run(Time::NEVER);
+        assert_eq!(bench.model.grants, [(20, 0, 1, 36), (28, 1, 1, 44), (100, 0, 1, 116)]);
+    }
+
+    /// Places behind an output: output 0 has none of class 0, one of class 1 and two of class 2. A
+    /// packet without a place waits until one is told of, and other channels pass it.
+    #[test]
+    fn places_hold_packets_back() {
+        let mut bench = bench(0);
+        assert_eq!(bench.model.crossbar.credits_behind(0), [0, 1, 2]);
+        assert_eq!(bench.model.crossbar.credits_behind(2), [20, 21, 22]);
+        inject(&mut bench, (0, 0), (0, 0, 1), 0);
+        inject(&mut bench, (0, 1), (0, 1, 1), 0);
+        inject(&mut bench, (0, 1), (0, 1, 1), 0);
+        inject(&mut bench, (1, 0), (1, 0, 1), 40);
+        bench.run(Time::NEVER);
+        assert_eq!(bench.model.grants, [(0, 0, 0, 16), (40, 1, 1, 56)]);
+        assert_eq!(bench.model.crossbar.credits_behind(0), [0, 0, 2]);
+        assert_eq!(bench.model.crossbar.credits_behind(1), [9, 11, 12]);
+        let waiting: Vec<_> = bench.model.crossbar.waiting().map(|it| (it.0, it.1, it.3)).collect();
+        assert_eq!(waiting, [(0, 0, false), (0, 1, false)]);
+        let event = NicEvent::Credited { controller: 0, output: 0, channel: 1 };
+        bench.schedule.at(at(80), event);
+        bench.run(Time::NEVER);
+        assert_eq!(bench.model.grants.last(), Some(&(80, 0, 0, 96)));
+        let waiting: Vec<_> = bench.model.crossbar.waiting().map(|it| (it.0, it.1, it.3)).collect();
+        assert_eq!(waiting, [(0, 0, false)]);
+        let event = NicEvent::Credited { controller: 0, output: 0, channel: 0 };
+        bench.schedule.at(at(90), event);
+        bench.run(Time::NEVER);
+        assert_eq!(bench.model.grants.last(), Some(&(90, 0, 0, 106)));
+        assert_eq!(bench.model.crossbar.waiting().count(), 0);
+    }
+
+    /// One place that comes back 10 ns after a packet is through: a packet of a beat every 8 + 10.
+    #[test]
+    fn a_place_is_a_loop() {
+        let mut bench = bench(1);
+        bench.model.returns = Some(Span::from_ns(10));
+        inject(&mut bench, (0, 0), (0, 0, 1), 0);
+        inject(&mut bench, (0, 0), (0, 0, 1), 0);
+        inject(&mut bench, (1, 0), (0, 0, 1), 0);
+        bench.run(Time::NEVER);
+        let times: Vec<u64> = bench.model.grants.iter().map(|it| it.0).collect();
+        assert_eq!(times, [0, 18, 36]);
+    }
+
+    /// Inputs take turns at an output, and channels at an input.
+    #[test]
+    fn inputs_and_channels_take_turns() {
+        let mut bench = bench(9);
+        for input in 0..3 {
+            inject(&mut bench, (input, 0), (1, 0, 1), 0);
+            inject(&mut bench, (input, 0), (1, 0, 1), 0);
+        }
+        bench.run(Time::NEVER);
+        let inputs: Vec<usize> = bench.model.grants.iter().map(|it| it.1).collect();
+        assert!(inputs.windows(2).all(|two| two[1] == (two[0] + 1) % 3), "{inputs:?}");
+        let mut bench = self::bench(9);
+        for channel in 0..3 {
+            inject(&mut bench, (2, channel), (0, channel as u8, 1), 0);
+            inject(&mut bench, (2, channel), (0, channel as u8, 1), 0);
+        }
+        bench.run(Time::NEVER);
+        let freed: Vec<usize> = bench.model.crossed.iter().filter_map(|it| it.2).collect();
+        assert_eq!(freed.len(), 6);
+        assert!(freed.windows(2).all(|two| two[1] == (two[0] + 1) % 3), "{freed:?}");
+    }
+
+    /// Wires that are busy until 60 ns, which a packet reaches 16 ns after its start, keep their
+    /// output until 44. Wires that end before a packet can reach them keep nothing.
+    #[test]
+    fn busy_wires_keep_their_output() {
+        for (left, granted) in [(60, 44), (16, 0), (12, 0)] {
+            let mut bench = bench(9);
+            let delay = Span::from_ns(16);
+            bench.model.crossbar.hold(&mut bench.schedule, 2, at(left), delay);
+            assert_eq!(bench.pending(), usize::from(granted > 0));
+            inject(&mut bench, (0, 0), (2, 0, 1), 0);
+            inject(&mut bench, (1, 0), (1, 0, 1), 0);
+            bench.run(Time::NEVER);
+            let mut grants: Vec<_> = bench.model.grants.iter().map(|it| (it.2, it.0)).collect();
+            grants.sort_unstable();
+            assert_eq!(grants, [(1, 0), (2, granted)]);
+        }
+    }
+
+    /// Canary: a packet that leaves its channel past the counts is found, by the channel's name.
+    #[test]
+    fn a_lost_packet_is_found() {
+        let mut bench = bench(9);
+        inject(&mut bench, (1, 2), (0, 0, 1), 50);
+        bench.model.crossbar.audit(at(0)).unwrap();
+        let names: Vec<String> = bench.model.crossbar.occupancies().map(|it| it.0).collect();
+        assert_eq!(names[5], "input 1 channel 2 of crossbar 0");
+        bench.model.crossbar.inputs[5].queue.clear();
+        let told = bench.model.crossbar.audit(at(0)).unwrap_err();
+        assert_eq!(told.queue, names[5]);
+    }
+}

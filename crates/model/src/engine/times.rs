@@ -424,3 +424,12 @@ fn shuffles_follow_the_words() {
     Random::new(3).shuffle(&mut shuffled);
     assert_eq!(shuffled, expected);
 }
+
+/// A model that says nothing else is idle, and waits for nothing.
+#[test]
+fn a_model_is_idle_by_default() {
+    let ends = passes(Timing::default(), 4, 1, 1, 0);
+    let mut waits = Waits::default();
+    ends.waits(&mut waits);
+    assert!(ends.is_idle() && waits.is_empty());
+}

@@ -171,3 +171,10 @@ fn queues_are_looked_into() {
     let used = QueueUse::of("a".to_owned(), queue.occupancy(), Time::from_ps(4));
     assert_eq!((used.queue.as_str(), used.came, used.mean, used.most), ("a", 3, 3.0, 3));
 }
+
+/// Fairness is the smallest share of the largest.
+#[test]
+fn fairness_is_a_ratio() {
+    near(fairness(&[4, 2, 8]), 0.25);
+    assert_eq!((fairness(&[]), fairness(&[0, 0]), fairness(&[0, 5])), (1.0, 1.0, 0.0));
+}
