@@ -477,7 +477,7 @@ mod tests {
         bench.model.crossbar.inject(&mut bench.schedule, (input, channel), bound, at(head));
     }
 
-    /// Packets of 3 beats take input and output for 4 cycles, 16 ns. They are through 16 + 8 ns after
+    /// Packets of 3 beats take input and output for 4 cycles, 16 ns. They are through 24 ns after
     /// they start. Two of one channel follow each other from 8 ns on. One for another output starts
     /// beside the first, and one for the same output after it.
     #[test]
