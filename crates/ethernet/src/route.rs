@@ -314,4 +314,80 @@ mod tests {
         route.forget(7);
         assert_eq!(route.other_place(7, mac(4)), None);
     }
+
+    /// A node's function has its own port, at the place where the node was heard or by its number.
+    #[test]
+    fn functions_have_ports() {
+        let mut route = IpRoute {
+            known: SharedNeighbours::default(),
+            port: 5000,
+            own: (5, IpAddr::from([10, 0, 0, 1])),
+        };
+        let peer = FunctionAddress { node: 0x0a00_0007, function: 3 };
+        assert_eq!(route.find(peer), Some(SocketAddr::from(([10, 0, 0, 7], 5003))));
+        let heard = SocketAddr::from(([10, 9, 9, 9], 1));
+        route.heard(peer.node, heard);
+        assert_eq!(route.find(peer), Some(SocketAddr::from(([10, 9, 9, 9], 5003))));
+        // Another port of the same host is the same station.
+        route.heard(peer.node, SocketAddr::from(([10, 9, 9, 9], 2)));
+        assert_eq!(route.other_place(peer.node, SocketAddr::from(([10, 9, 9, 9], 7))), None);
+        route.forget(peer.node);
+        assert_eq!(route.find(peer), Some(SocketAddr::from(([10, 0, 0, 7], 5003))));
+        assert_eq!((route.broadcast(), route.others(peer)), (None, vec![]));
+        assert!(!route.is_incomplete(peer.node));
+        let last = IpRoute { port: 65_534, ..route };
+        assert_eq!(last.find(FunctionAddress { node: 1, function: 2 }), None);
+    }
+
+    /// Each interface has its own knowledge of a node, and only stations of others count.
+    // shows: H-29
+    #[test]
+    fn interfaces_know_stations_apart() {
+        let mac = |last: u8| Mac([2, 0, 0, 0, 0, last]);
+        let hop = |through: u8, last: u8| Hop { through, to: mac(last) };
+        let known = vec![SharedNeighbours::default(), SharedNeighbours::default()];
+        let mut route = HopRoute { known, own: (5, vec![mac(1), mac(2)]) };
+        let at = |node| FunctionAddress { node, function: 1 };
+        assert_eq!((route.find(at(5)), route.others(at(5))), (Some(hop(0, 1)), vec![]));
+        assert_eq!((route.find(at(7)), route.others(at(7))), (None, vec![]));
+        assert!(route.is_incomplete(7) && !route.is_incomplete(5));
+        assert!(route.announced(7, hop(1, 9)));
+        assert!(!route.announced(7, hop(1, 8)), "it is known there");
+        assert_eq!((route.find(at(7)), route.others(at(7))), (Some(hop(1, 9)), vec![]));
+        assert!(route.is_incomplete(7));
+        assert!(route.announced(7, hop(0, 10)), "it is new there");
+        assert!(!route.is_incomplete(7));
+        assert_eq!((route.find(at(7)), route.others(at(7))), (Some(hop(0, 10)), vec![hop(1, 9)]));
+        assert_eq!(route.other_place(7, hop(1, 9)), None);
+        assert_eq!(route.other_place(7, hop(1, 33)), Some(hop(1, 9)));
+        assert_eq!(route.other_place(7, hop(0, 33)), Some(hop(0, 10)));
+        assert_eq!(route.other_place(7, hop(0, 1)), None, "that place is ours");
+        assert_eq!(route.other_place(7, hop(2, 33)), None, "there is no such interface");
+        route.forget(7);
+        assert_eq!((route.find(at(7)), route.is_incomplete(7)), (None, true));
+        // Not a group, not ourselves, and no station of ours.
+        let group = Hop { through: 0, to: Mac::BROADCAST };
+        for (node, place) in [(8, group), (5, hop(0, 9)), (8, hop(0, 2)), (8, hop(2, 9))] {
+            assert!(!route.announced(node, place), "{node} at {place}");
+        }
+        route.heard(8, hop(1, 2));
+        assert_eq!(route.find(at(8)), None);
+        route.heard(8, hop(1, 20));
+        // The first station that has it keeps it.
+        route.heard(8, hop(1, 20));
+        assert_eq!(route.find(at(8)), Some(hop(1, 20)));
+        assert_eq!(route.broadcast(), Some(Hop::BROADCAST));
+        let binding = |node, place| route.binding(node, place);
+        assert_eq!(binding(5, hop(0, 2)), Binding::Here);
+        assert_eq!(binding(5, hop(0, 3)), Binding::Elsewhere);
+        assert_eq!(binding(6, hop(0, 3)), Binding::None);
+        let mut single = MacRoute { known: SharedNeighbours::default(), own: (5, mac(1)) };
+        assert_eq!((single.find(at(5)), single.find(at(7))), (Some(mac(1)), None));
+        single.heard(7, mac(1));
+        assert_eq!(single.find(at(7)), None, "that place is ours");
+        single.heard(7, mac(9));
+        single.heard(7, mac(9));
+        assert_eq!(single.find(at(7)), Some(mac(9)));
+        assert_eq!(single.broadcast(), Some(Mac::BROADCAST));
+    }
 }

@@ -61,3 +61,31 @@ type Transfer = unsafe extern "C" fn(
     libc::c_ulong,
     libc::c_ulong,
 ) -> isize;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A process is reachable if a word of it reads as expected. Copies have both directions, and
+    /// what the process does not have fails.
+    #[test]
+    fn this_process_reaches_itself() {
+        let own = std::process::id() as i32;
+        let mut there = *b"words of another process";
+        let address = there.as_mut_ptr() as u64;
+        let word = u64::from_le_bytes(there[..8].try_into().expect("8 bytes"));
+        let process = Process::probe(own, address, word).expect("NOT RUN: the kernel refuses");
+        assert!(works_here());
+        assert_eq!(Process::probe(own, address, word + 1), None);
+        assert_eq!(Process::probe(own, 8, word), None);
+        assert_eq!(Process::probe(0, address, word), None);
+        assert_eq!(Process::probe(-own, address, word), None);
+        let mut here = [0; 24];
+        assert!(process.read(address, View::of_mut(&mut here)));
+        assert_eq!(here, there);
+        assert!(process.write(address + 9, View::of(b"the other")));
+        assert_eq!(&there, b"words of the otherrocess");
+        assert!(!process.write(8, View::of(b"nowhere")));
+        assert!(process.write(8, View::empty()), "nothing was left to copy");
+    }
+}

@@ -97,3 +97,52 @@ pub fn is_readable(fd: &OwnedFd) -> bool {
     let now = rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 };
     poll(&mut [PollFd::new(fd, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::event::{EventfdFlags, eventfd};
+
+    fn bell(count: u32) -> OwnedFd {
+        eventfd(count, EventfdFlags::NONBLOCK).expect("a descriptor")
+    }
+
+    /// An event tells its origin, while its descriptor is watched and not paused.
+    #[test]
+    fn events_tell_their_origin() {
+        let epoll = Epoll::new().expect("a descriptor");
+        let now = Some(Duration::ZERO);
+        assert_eq!(epoll.wait(now), Ok(vec![]));
+        let sources = [
+            Source::Listener,
+            Source::Link(7),
+            Source::Link(u32::MAX),
+            Source::Death(7),
+            Source::PendingPeer(7),
+            Source::Tick,
+        ];
+        for source in sources {
+            let (rung, quiet) = (bell(1), bell(0));
+            epoll.watch(&rung, source).expect("room");
+            epoll.watch(&quiet, Source::Link(1)).expect("room");
+            epoll.watch(&rung, source).expect_err("it is watched already");
+            assert_eq!(epoll.wait(now), Ok(vec![source]));
+            assert_eq!(epoll.wait(None), Ok(vec![source]));
+            assert_eq!((is_readable(&rung), is_readable(&quiet)), (true, false));
+            epoll.pause(&rung, source, true);
+            assert_eq!(epoll.wait(now), Ok(vec![]));
+            epoll.pause(&rung, source, false);
+            assert_eq!(epoll.wait(Some(Duration::from_secs(8))), Ok(vec![source]));
+            assert!(is_readable(&rung));
+            epoll.forget(&rung);
+            assert_eq!(epoll.wait(now), Ok(vec![]));
+        }
+        let since = std::time::Instant::now();
+        for timeout in [Duration::from_millis(30), Duration::from_micros(1_000_700)] {
+            let since = std::time::Instant::now();
+            assert_eq!(epoll.wait(Some(timeout)), Ok(vec![]));
+            assert!(since.elapsed() >= timeout);
+        }
+        assert!(since.elapsed() >= Duration::from_millis(1030));
+    }
+}

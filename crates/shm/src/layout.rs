@@ -109,4 +109,29 @@ mod tests {
         assert_eq!(gate_index(Address::CHANNEL_BASE + 65_536), GATES);
         assert_eq!(gate_index(u32::MAX), GATES);
     }
+
+    /// The parts of the pair's memory lie side by side, and end where it does.
+    #[test]
+    fn the_parts_of_a_pair_do_not_overlap() {
+        use crate::mapping::{Sharing, create};
+        use bellwire_ring::segment::Words;
+        use bellwire_ring::sync::Ordering;
+        let make = |bytes| create("test", bytes, 0, Sharing::ReadWrite).expect("memory").memory;
+        let (memory, pool) = (make(PAIR_BYTES), make(POOL_SEGMENT_BYTES));
+        let sides = [Side::Connecting, Side::Accepting];
+        assert_eq!(sides.map(host_offset), [PAGE_BYTES, PAGE_BYTES + HOST_BYTES]);
+        let lanes = sides.map(|side| lane_memory(&memory, side, pool_of(&pool)));
+        for (number, lane) in lanes.iter().enumerate() {
+            let mark = 1 + number as u64;
+            lane.control.word(0).store(mark, Ordering::Relaxed);
+            lane.host.word(0).store(mark, Ordering::Relaxed);
+            lane.host.word(HOST_BYTES / 8 - 1).store(10 + mark, Ordering::Relaxed);
+        }
+        let at = |offset: usize| memory.view().load(offset).expect("aligned");
+        assert_eq!([at(0), at(PAGE_BYTES / 2)], [1, 2]);
+        assert_eq!([at(PAGE_BYTES), at(PAGE_BYTES + HOST_BYTES)], [1, 2]);
+        assert_eq!([at(PAGE_BYTES + HOST_BYTES - 8), at(PAIR_BYTES - 8)], [11, 12]);
+        pool_of(&pool).word(POOL_BYTES / 8 - 1).store(7, Ordering::Relaxed);
+        assert_eq!(pool.view().load(POOL_SEGMENT_BYTES - 8), Some(7));
+    }
 }

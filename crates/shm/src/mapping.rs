@@ -109,3 +109,64 @@ fn reason(error: rustix::io::Errno) -> String {
         other => other.to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A segment has whole pages, and a peer maps it with the rights that it was made for.
+    #[test]
+    fn segments_are_mapped_with_their_rights() {
+        for (bytes, all) in [(1, 4096), (4096, 4096), (5000, 8192)] {
+            let made = create("test", bytes, bytes, Sharing::ReadWrite).expect("memory");
+            assert_eq!(made.memory.len(), all);
+            let theirs = adopt(&made.fd, bytes, true).expect("it is sealed");
+            theirs.view().write(7, b"words");
+            assert_eq!(made.memory.view().part(7, 5).expect("a part").to_vec(), b"words");
+            adopt(&made.fd, all + 1, true).expect_err("it is shorter");
+            adopt(&made.fd, all - 4096, true).expect_err("it is longer");
+            rustix::fs::ftruncate(&made.fd, 0).expect_err("it is sealed");
+            let read_only = create("test", bytes, 0, Sharing::ReadOnly).expect("memory");
+            adopt(&read_only.fd, bytes, true).expect_err("nobody else may write");
+            let theirs = adopt(&read_only.fd, bytes, false).expect("it may be read");
+            read_only.memory.view().write(0, b"words");
+            assert_eq!(theirs.view().part(0, 5).expect("a part").to_vec(), b"words");
+        }
+        let unsealed = rustix::fs::memfd_create("test", MemfdFlags::ALLOW_SEALING).expect("memory");
+        rustix::fs::ftruncate(&unsealed, 4096).expect("memory");
+        let said = adopt(&unsealed, 4096, true).expect_err("it is not sealed").to_string();
+        assert!(said.contains("not sealed"), "{said}");
+    }
+
+    /// Pages are there when they were asked for, and read as zero once they were given back.
+    #[test]
+    fn pages_come_and_go() {
+        let made = create("test", 4 * PAGE_BYTES, PAGE_BYTES, Sharing::ReadWrite).expect("memory");
+        let blocks = || rustix::fs::fstat(&made.fd).expect("a size").st_blocks * 512;
+        assert_eq!(blocks(), PAGE_BYTES as i64);
+        assert!(populate(&made.memory, PAGE_BYTES, 2 * PAGE_BYTES));
+        assert_eq!(blocks(), 3 * PAGE_BYTES as i64);
+        made.memory.view().write(PAGE_BYTES, b"words");
+        made.memory.view().write(0, b"words");
+        release(&made.memory, PAGE_BYTES, 2 * PAGE_BYTES);
+        assert_eq!(blocks(), PAGE_BYTES as i64);
+        assert_eq!(made.memory.view().part(PAGE_BYTES, 5).expect("a part").to_vec(), [0; 5]);
+        assert_eq!(made.memory.view().part(0, 5).expect("a part").to_vec(), b"words");
+    }
+
+    /// A lack of memory says what the cause may be.
+    #[test]
+    fn reasons_are_told() {
+        use rustix::io::Errno;
+        for (error, part) in [
+            (Errno::NOMEM, "not enough memory"),
+            (Errno::NOSPC, "not enough memory"),
+            (Errno::NFILE, "open files"),
+            (Errno::NOSYS, "seccomp"),
+            (Errno::PERM, "seccomp"),
+        ] {
+            assert!(reason(error).contains(part), "{error}");
+        }
+        assert_eq!(reason(Errno::IO), Errno::IO.to_string());
+    }
+}

@@ -254,4 +254,79 @@ mod tests {
         assert_eq!(gone.len(), 1);
         assert!(gone[0] < 3, "{gone:?}");
     }
+
+    /// The listener rests when a tick had too many connections without a link.
+    #[test]
+    fn a_burst_pauses_the_listener() {
+        let (mut pending, _) = pending(&[]);
+        for _ in 0..BURST - 1 {
+            pending.note_accepted();
+        }
+        assert!(!pending.is_burst() && !pending.is_exhausted());
+        pending.note_accepted();
+        assert!(pending.is_burst());
+        pending.note_link();
+        assert!(!pending.is_burst());
+        for _ in BURST..ACCEPTS {
+            pending.note_accepted();
+            pending.note_link();
+        }
+        assert!(pending.is_exhausted() && !pending.is_burst());
+        (0..ACCEPTS).for_each(|_| pending.note_link());
+        assert!(!pending.is_exhausted(), "each of them brought a link");
+        // A tick forgets all of them. Only a listener that was paused is watched again.
+        assert!(!pending.tick());
+        (0..ACCEPTS).for_each(|_| pending.note_accepted());
+        assert!(pending.is_exhausted());
+        pending.pause();
+        assert_eq!((pending.pauses, pending.ticking), (1, true));
+        assert!(pending.tick() && !pending.tick());
+        assert!(!pending.is_exhausted() && !pending.ticking);
+        // Without a clock, time alone ends a tick.
+        (0..BURST).for_each(|_| pending.note_accepted());
+        pending.since -= TICK;
+        pending.note_accepted();
+        assert_eq!((pending.accepted, pending.without_link), (1, 1));
+        pending.pause();
+        pending.since -= TICK;
+        pending.note_accepted();
+        assert_eq!(pending.accepted, 2, "the clock ends the tick");
+    }
+
+    /// A silent connection is closed after a second, at a tick, and a slot is used again.
+    #[test]
+    fn silence_ends_a_connection() {
+        let (mut pending, others) = pending(&[7, 8]);
+        assert!(pending.ticking);
+        assert!(pending.socket(0).is_some() && pending.socket(2).is_none());
+        assert!(!pending.tick() && pending.ticking, "two are left to watch");
+        let old = pending.slots[0].as_mut().expect("it is kept");
+        old.since -= INTRODUCTION_TIME;
+        pending.tick();
+        assert_eq!((pending.count(), pending.closed), (1, 1));
+        assert_eq!(others.iter().map(is_closed).collect::<Vec<_>>(), [true, false]);
+        assert!(pending.socket(0).is_none() && pending.take(0).is_none());
+        let (near, _far) = std::os::unix::net::UnixStream::pair().expect("a pair");
+        assert_eq!(pending.keep(near.into(), 9), 0);
+        assert!(pending.take(1).is_some() && pending.take(1).is_none());
+        assert_eq!(pending.count(), 1);
+        pending.take(0).expect("it is kept");
+        pending.tick();
+        assert!(!pending.ticking, "nothing is left to watch");
+        assert_eq!(pending.closed, 1);
+    }
+
+    /// The clock makes its descriptor readable once a tick has passed.
+    #[test]
+    fn the_clock_ticks() {
+        let since = Instant::now();
+        let (mut pending, _others) = pending(&[7]);
+        let epoll = crate::epoll::Epoll::new().expect("a descriptor");
+        epoll.watch(&pending.clock, crate::epoll::Source::Tick).expect("room");
+        let events = epoll.wait(Some(Duration::from_secs(8))).expect("a wait");
+        assert_eq!(events, [crate::epoll::Source::Tick]);
+        assert!(since.elapsed() >= TICK);
+        pending.tick();
+        assert!(!crate::epoll::is_readable(&pending.clock), "the tick was read");
+    }
 }

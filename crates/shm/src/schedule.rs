@@ -138,3 +138,112 @@ impl Schedule {
         events
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::event::{EventfdFlags, eventfd};
+
+    fn schedule() -> (Schedule, Epoll) {
+        let epoll = Epoll::new().expect("a descriptor");
+        (Schedule::new(&epoll), epoll)
+    }
+
+    fn passes(time: Duration) {
+        let since = Instant::now();
+        while since.elapsed() < time {
+            std::thread::sleep(time);
+        }
+    }
+
+    /// The first poll checks. While polls are frequent, one in 65 reads the clock; while they are
+    /// rare, every other one.
+    #[test]
+    fn the_clock_is_read_now_and_then() {
+        let (mut schedule, _epoll) = schedule();
+        assert!(schedule.is_due());
+        schedule.polls_left = STRIDE;
+        let polls = (1..1000).find(|_| schedule.is_due()).expect("in time");
+        assert_eq!(polls, STRIDE + 1);
+        schedule.last_clock = Instant::now() - Duration::from_secs(1);
+        schedule.begin_check(false, 0);
+        assert_eq!(schedule.polls_left, 1);
+        // A clock that runs ahead makes the next reading a frequent one, whatever the machine does.
+        schedule.last_clock = Instant::now() + Duration::from_secs(60);
+        schedule.begin_check(false, 0);
+        assert_eq!(schedule.polls_left, STRIDE);
+    }
+
+    /// A check is due after its interval: a long one, a short one if something is awaited, and none
+    /// if the function slept or is in a hurry.
+    #[test]
+    fn checks_have_intervals() {
+        let (mut schedule, _epoll) = schedule();
+        let ahead = Instant::now() + Duration::from_secs(60);
+        schedule.last_check = ahead;
+        assert!(!schedule.begin_check(false, 0) && !schedule.begin_check(true, 0));
+        assert_eq!(schedule.last_check, ahead, "no check was made");
+        schedule.last_check = Instant::now();
+        passes(INTERVAL);
+        let before = schedule.last_check;
+        assert!(schedule.begin_check(false, 0));
+        assert!(schedule.last_check > before);
+        passes(URGENT_INTERVAL);
+        assert!(schedule.begin_check(true, 0));
+        schedule.hurry();
+        assert!(schedule.begin_check(false, 5), "it is in a hurry");
+        assert!(schedule.last_check.elapsed() < Duration::from_secs(60));
+        schedule.polls_left = 7;
+        schedule.hurry();
+        schedule.hurry();
+        assert_eq!(schedule.polls_left, 0);
+        assert!(schedule.last_check.elapsed() >= INTERVAL);
+    }
+
+    /// What woke a sleeper is served before the check, once.
+    #[test]
+    fn a_check_after_sleep_is_put_off_once() {
+        let (mut schedule, _epoll) = schedule();
+        for _ in 0..2 {
+            schedule.fall_asleep();
+            assert!(schedule.asleep && schedule.is_due());
+            assert!(!schedule.begin_check(false, 1), "the packet comes first");
+            assert!(schedule.begin_check(false, 1));
+        }
+        schedule.fall_asleep();
+        assert!(schedule.begin_check(false, 0), "no packet has come");
+    }
+
+    /// After eight looks in vain the watcher looks instead, until it calls.
+    #[test]
+    fn the_watcher_takes_over() {
+        let (mut schedule, epoll) = schedule();
+        let bell = eventfd(0, EventfdFlags::NONBLOCK).expect("a descriptor");
+        epoll.watch(&bell, Source::Tick).expect("room");
+        for looks in 1..=8 {
+            assert!(!schedule.is_watched());
+            assert_eq!((schedule.take_events(&epoll), schedule.looks), (vec![], looks));
+        }
+        assert!(schedule.is_watched());
+        assert_eq!((schedule.take_events(&epoll), schedule.looks), (vec![], 8));
+        rustix::io::write(&bell, &1u64.to_ne_bytes()).expect("room");
+        let since = Instant::now();
+        let events = loop {
+            let events = schedule.take_events(&epoll);
+            if !events.is_empty() {
+                break events;
+            }
+            assert!(since.elapsed() < Duration::from_secs(8), "it is never called");
+        };
+        assert_eq!((events, schedule.is_watched()), (vec![Source::Tick], false));
+        // What ended a sleep needs no look.
+        let looks = schedule.looks;
+        schedule.looks_in_vain = 5;
+        schedule.sleep(&epoll, Some(Duration::from_secs(8))).expect("a sleep");
+        assert_eq!(schedule.take_events(&epoll), [Source::Tick]);
+        assert_eq!((schedule.looks, schedule.looks_in_vain), (looks, 0));
+        rustix::io::read(&bell, &mut [0; 8]).expect("it was rung");
+        schedule.sleep(&epoll, Some(Duration::from_millis(1))).expect("a sleep");
+        assert_eq!((schedule.take_events(&epoll), schedule.looks), (vec![], looks + 1));
+    }
+}

@@ -124,3 +124,52 @@ pub fn receive(socket: &OwnedFd) -> Received {
         None => Received::Garbage,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::{Introduction, VERSION};
+
+    /// Messages arrive with their descriptors, and whatever else comes is told apart.
+    #[test]
+    fn messages_carry_descriptors() {
+        let name = format!("bellwire-socket-test-{}", std::process::id());
+        let listener = listen(&name).expect("a free name");
+        assert_eq!(reserve(&name).expect_err("it is taken"), Errno::ADDRINUSE);
+        assert_eq!(accept(&listener).expect_err("nobody has come"), Errno::AGAIN);
+        let near = connect(&name).expect("it listens");
+        let far = accept(&listener).expect("it has come");
+        let own = (
+            std::process::id() as i32,
+            rustix::process::getuid().as_raw(),
+            rustix::process::getgid().as_raw(),
+        );
+        assert_eq!(credentials(&near), Ok(own));
+        assert!(matches!(receive(&far), Received::Nothing));
+        let hello =
+            Control::Hello(Introduction { version: VERSION, node: 7, ..Introduction::default() });
+        for fds in [&[][..], &[near.as_fd()], &[near.as_fd(), far.as_fd(), listener.as_fd()]] {
+            send(&near, hello, fds).expect("room");
+            let Received::Message(message, got) = receive(&far) else { panic!("a message") };
+            assert_eq!((message, got.len()), (hello, fds.len()));
+        }
+        send(&near, Control::Kick, &[]).expect("room");
+        let Received::Message(message, _) = receive(&far) else { panic!("a message") };
+        assert_eq!(message, Control::Kick);
+        for length in [1, RECORD_BYTES, RECORD_BYTES + 1, RECORD_BYTES + 2, 1000] {
+            rustix::io::write(&near, &vec![0; length]).expect("room");
+            assert!(matches!(receive(&far), Received::Garbage), "{length} bytes");
+        }
+        let mut sent = 0;
+        while send(&near, Control::Kick, &[]) != Err(Errno::AGAIN) {
+            sent += 1;
+        }
+        drop(near);
+        for _ in 0..sent {
+            assert!(matches!(receive(&far), Received::Message(Control::Kick, _)));
+        }
+        assert!(matches!(receive(&far), Received::Closed));
+        drop(listener);
+        assert_eq!(connect(&name).expect_err("nobody listens"), Errno::CONNREFUSED);
+    }
+}

@@ -51,6 +51,8 @@ impl Watch {
         // Relaxed, here and below: a place carries nothing but its own value.
         let free = |place: &AtomicBool| !place.swap(true, Ordering::Relaxed);
         let place = TAKEN.iter().position(free).ok_or(io::ErrorKind::QuotaExceeded)?;
+        // An earlier function of the place was called, and this one was not.
+        CALLED[place].store(false, Ordering::Relaxed);
         let watch = Watch { watcher, place };
         epoll::add(&watch.watcher.epoll, watched, watch.data(), epoll::EventFlags::empty())?;
         Ok(watch)
