@@ -738,4 +738,63 @@ mod tests {
             assert!(sent.send_calls < sent.frames_sent, "batches save calls: {sent:?}");
         }
     }
+
+    /// What the kernel refuses for good counts as failed and holds up nothing. If it refuses a
+    /// batch, segments may be the reason, so from then on frames leave one by one.
+    #[test]
+    fn refused_frames_are_counted() {
+        let [mut a, mut b] = pair("127.0.0.1:0", "127.0.0.1:0", 1500);
+        assert_eq!(a.counters().segments_refused, u64::from(!a.incoming.coalesces));
+        let nowhere: SocketAddr = "127.0.0.1:0".parse().expect("an address");
+        send(&mut a, b.address, 1);
+        assert_eq!((a.counters().send_calls, a.counters().frames_sent), (1, 1));
+        send(&mut a, nowhere, 2);
+        let one = a.counters();
+        assert_eq!((one.send_failed, one.frames_sent, one.send_calls), (1, 1, 2), "{one:?}");
+        assert!(a.segments);
+        let batch = |a: &mut UdpIo, to: SocketAddr| {
+            for what in 0..3 {
+                a.room().expect("room")[..40].fill(what);
+                a.stage(to, 40);
+            }
+            assert!(a.flush());
+        };
+        batch(&mut a, b.address);
+        let before = a.counters();
+        assert_eq!((before.frames_sent, before.send_calls, before.bytes_sent), (4, 3, 160));
+        batch(&mut a, nowhere);
+        let all = a.counters();
+        assert_eq!((all.send_failed, all.frames_sent), (4, 4), "{all:?}");
+        assert_eq!(all.segments_refused, before.segments_refused + 1);
+        assert!(!a.segments);
+        batch(&mut a, b.address);
+        let last = a.counters();
+        assert_eq!(last.frames_segmented, before.frames_segmented);
+        assert_eq!((last.frames_sent, last.copies, last.send_full), (7, 7, 0));
+        assert_eq!(collect(&mut b, 7).len(), 7);
+        let got = b.counters();
+        assert_eq!((got.frames_received, got.copies, got.bytes_received), (7, 7, 280));
+    }
+
+    /// Frames fill a datagram as far as another one fits; long ones have one for themselves.
+    #[test]
+    fn a_datagram_holds_as_many_frames_as_fit() {
+        for (mtu, frame_bytes, full_bytes) in [
+            (1500, 1472, LONGEST - 1472),
+            (100, 1024, LONGEST - 1024),
+            (32_743 + 28, 32_743, LONGEST - 32_743),
+            (32_744 + 28, 32_744, usize::MAX),
+            (1 << 20, LONGEST, usize::MAX),
+        ] {
+            let io = UdpIo::open("127.0.0.1:0".parse().expect("an address"), mtu).expect("a port");
+            assert_eq!((io.frame_bytes(), io.full_bytes), (frame_bytes, full_bytes), "{mtu}");
+        }
+    }
+
+    /// A receive asks for as many datagrams as came, and for twice as many if all were there.
+    #[test]
+    fn receives_ask_for_what_may_come() {
+        let asked = [(1, 1), (16, 16), (9, 9), (8, 3), (8, 0)];
+        assert_eq!(asked.map(|(asked, got)| next_ask(asked, got)), [2, 16, 16, 3, 1]);
+    }
 }
