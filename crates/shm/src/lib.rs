@@ -47,7 +47,9 @@ mod schedule;
 mod socket;
 #[cfg(test)]
 mod stopped_tests;
-#[cfg(feature = "steps")]
+#[cfg(test)]
+mod stranger_tests;
+#[cfg(any(test, feature = "steps"))]
 #[doc(hidden)]
 pub mod testing;
 mod transport;

@@ -1,7 +1,7 @@
 //! Access for tests of hostile peers: one end of a link, with every byte and descriptor under the
 //! test's control.
 //!
-//! Nothing here is part of the device; it exists only with the feature `steps`.
+//! Nothing here is part of the device; it exists only in tests, and with the feature `steps`.
 
 use crate::control::{Control, Introduction, VERSION};
 use crate::layout::{BOARD_BYTES, GATES, GEOMETRY, PAIR_BYTES, POOL_SEGMENT_BYTES, REGIONS};

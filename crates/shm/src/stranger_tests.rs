@@ -1,0 +1,275 @@
+//! What a function does with connections that are no proper peers.
+
+use crate::control::{Control, Introduction, Refused, VERSION};
+use crate::layout::{GATES, GEOMETRY, LINKS, REGIONS};
+use crate::name::Job;
+use crate::pending_peers::{BURST, PENDING_OF_USER};
+use crate::socket;
+use crate::testing::{Intruder, Reply};
+use crate::transport::ShmTransport;
+use crate::{NODES, ShmDevice};
+use bellwire_device::{AccessMode, FunctionAddress, LinkId, Sink, Status, Transport, Verdict};
+use bellwire_ring::memory::View;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+const LONG: Duration = Duration::from_secs(8);
+const FROM: FunctionAddress = FunctionAddress { node: NODES - 1, function: 2 };
+
+/// Takes all packets, and notes the links that go down.
+#[derive(Default)]
+struct Downs(Vec<(LinkId, FunctionAddress, Status)>);
+
+impl Sink for Downs {
+    fn packet(&mut self, _: LinkId, _: FunctionAddress, _: [u64; 3], _: View<'_>) -> Verdict {
+        Verdict::Taken
+    }
+
+    fn link_down(&mut self, link: LinkId, peer: FunctionAddress, why: Status) {
+        self.0.push((link, peer, why));
+    }
+}
+
+/// A function, and the name of its job.
+struct Host {
+    job: String,
+    it: ShmTransport,
+    downs: Downs,
+}
+
+impl Host {
+    fn new() -> Host {
+        static JOBS: AtomicU32 = AtomicU32::new(0);
+        let number = JOBS.fetch_add(1, Ordering::Relaxed);
+        let job = format!("stranger-{}-{number}", std::process::id());
+        let device = ShmDevice::open(&job, AccessMode::Owner, Some(0)).expect("the job is ours");
+        let it = device.open_function(1, 16).expect("a function");
+        Host { job, it, downs: Downs::default() }
+    }
+
+    fn counter(&self, name: &str) -> u64 {
+        self.it.counter_rows().into_iter().find(|(row, _)| *row == name).expect(name).1
+    }
+
+    fn intruder(&self) -> Intruder {
+        let connected = Intruder::connect(&self.job, self.it.address()).expect("memory");
+        connected.expect("somebody listens")
+    }
+
+    /// Polls until it is so.
+    #[track_caller]
+    fn until(&mut self, what: &str, mut is: impl FnMut(&mut Host) -> bool) {
+        let since = Instant::now();
+        while !is(self) {
+            self.it.poll(&mut self.downs, 64);
+            assert!(since.elapsed() < LONG, "{what}");
+        }
+    }
+
+    #[track_caller]
+    fn replies(&mut self, intruder: &mut Intruder, expected: Reply) {
+        let mut reply = Reply::Nothing;
+        self.until("a reply", |_| {
+            reply = intruder.read();
+            reply != Reply::Nothing
+        });
+        assert_eq!(reply, expected);
+    }
+}
+
+fn introduction() -> Introduction {
+    Introduction {
+        version: VERSION,
+        node: FROM.node,
+        function: FROM.function,
+        weight: 1,
+        pool_chunks: GEOMETRY.pool_chunks as u32,
+        gates: GATES as u32,
+        regions: REGIONS as u32,
+        ..Introduction::default()
+    }
+}
+
+fn say(intruder: &Intruder, message: Control, fds: &[BorrowedFd<'_>]) {
+    let socket = intruder.socket().try_clone_to_owned().expect("a descriptor");
+    socket::send(&socket, message, fds).expect("room");
+}
+
+fn hello(intruder: &Intruder, peer: Introduction) {
+    say(intruder, Control::Hello(peer), &intruder.descriptors());
+}
+
+/// A connection that says nothing is kept for a while, and is a peer as soon as it says Hello.
+#[test]
+fn a_silent_connection_may_still_become_a_peer() {
+    let mut host = Host::new();
+    let mut intruder = host.intruder();
+    host.until("it is kept", |host| host.counter("silent_connections") == 1);
+    assert_eq!(host.counter("links"), 0);
+    hello(&intruder, introduction());
+    host.replies(&mut intruder, Reply::Welcome);
+    assert_eq!((host.counter("silent_connections"), host.counter("links")), (0, 1));
+    assert_eq!((host.counter("refused_links"), host.counter("violations")), (0, 0));
+    drop(intruder);
+    host.until("it is missed", |host| !host.downs.0.is_empty());
+    let (link, from, why) = host.downs.0[0];
+    assert_eq!((from, why), (FROM, Status::PeerGone));
+    host.it.close(link);
+    assert_eq!(host.counter("links"), 0);
+    // One that stays silent is closed, and so are all but the newest of a user.
+    let mut silent: Vec<Intruder> = (0..=PENDING_OF_USER).map(|_| host.intruder()).collect();
+    host.until("the oldest goes", |host| host.counter("silent_connections_closed") == 1);
+    host.replies(&mut silent[0], Reply::Closed);
+    host.until("all go", |host| host.counter("silent_connections") == 0);
+    assert_eq!(host.counter("silent_connections_closed"), 1 + PENDING_OF_USER as u64);
+    host.replies(&mut silent[PENDING_OF_USER], Reply::Closed);
+}
+
+/// What is no proper Hello makes no link, and is counted.
+#[test]
+fn improper_first_messages_are_refused() {
+    let mut host = Host::new();
+    // Another version is told ours.
+    let mut other = host.intruder();
+    hello(&other, Introduction { version: VERSION + 1, ..introduction() });
+    host.replies(&mut other, Reply::Other);
+    assert_eq!((host.counter("refused_links"), host.counter("links")), (1, 0));
+    host.replies(&mut other, Reply::Closed);
+    // Another message, and no message at all.
+    for count in 1..=2 {
+        let mut bad = host.intruder();
+        if count == 1 {
+            say(&bad, Control::Kick, &[]);
+        } else {
+            rustix::io::write(bad.socket(), b"no message").expect("room");
+        }
+        host.replies(&mut bad, Reply::Closed);
+        assert_eq!(host.counter("violations"), count);
+    }
+    assert_eq!((host.counter("refused_links"), host.counter("links")), (1, 0));
+    // Memory of another shape, and descriptors that are missing.
+    let good = introduction();
+    let shapes = [
+        Introduction { pool_chunks: good.pool_chunks + 1, ..good },
+        Introduction { gates: good.gates - 1, ..good },
+        Introduction { regions: good.regions + 1, ..good },
+        Introduction { lane: LINKS as u32, ..good },
+        good,
+    ];
+    for (number, shape) in shapes.into_iter().enumerate() {
+        let mut bad = host.intruder();
+        match number {
+            4 => say(&bad, Control::Hello(shape), &bad.descriptors()[..2]),
+            _ => hello(&bad, shape),
+        }
+        host.replies(&mut bad, Reply::Closed);
+        host.until("it is told", |host| host.downs.0.len() > number);
+        let (link, from, why) = host.downs.0[number];
+        assert_eq!((from, why), (FROM, Status::ProtocolViolation), "shape {number}");
+        host.it.close(link);
+        assert_eq!(host.counter("violations"), 3 + number as u64);
+    }
+    assert_eq!(host.counter("links"), 0);
+    // The last lane that there is is a proper one.
+    let mut proper = host.intruder();
+    hello(&proper, Introduction { lane: LINKS as u32 - 1, ..good });
+    host.replies(&mut proper, Reply::Welcome);
+}
+
+/// The address of a peer that is alive belongs to it. Nobody is welcomed in our own name.
+#[test]
+fn impostors_are_refused() {
+    let mut host = Host::new();
+    let mut first = host.intruder();
+    hello(&first, Introduction { probe_value: 7, ..introduction() });
+    host.replies(&mut first, Reply::Welcome);
+    let mut impostor = host.intruder();
+    hello(&impostor, Introduction { probe_value: 8, ..introduction() });
+    host.replies(&mut impostor, Reply::Closed);
+    assert_eq!((host.counter("refused_links"), host.counter("links")), (1, 1));
+    // The same opening asks a second time: that is its own attempt, which crossed ours.
+    let mut crossed = host.intruder();
+    hello(&crossed, Introduction { probe_value: 7, ..introduction() });
+    host.replies(&mut crossed, Reply::Other);
+    assert_eq!((host.counter("refused_links"), host.counter("links")), (1, 1));
+    assert!(host.downs.0.is_empty());
+    // Once it is gone, another may have the address.
+    drop(first);
+    host.until("it is missed", |host| !host.downs.0.is_empty());
+    let mut next = host.intruder();
+    hello(&next, Introduction { probe_value: 8, ..introduction() });
+    host.replies(&mut next, Reply::Welcome);
+}
+
+/// Messages that do not belong on a link that is up end it, and are counted once.
+#[test]
+fn improper_messages_end_a_link() {
+    for number in 0..4 {
+        let mut host = Host::new();
+        let mut peer = host.intruder();
+        hello(&peer, introduction());
+        host.replies(&mut peer, Reply::Welcome);
+        match number {
+            0 => hello(&peer, introduction()),
+            1 => say(&peer, Control::Welcome(introduction()), &peer.descriptors()[1..]),
+            2 => say(&peer, Control::Refuse(Refused::Crossed, VERSION), &[]),
+            _ => _ = rustix::io::write(peer.socket(), b"no message").expect("room"),
+        }
+        host.until("it is told", |host| !host.downs.0.is_empty());
+        assert_eq!(host.downs.0[0].2, Status::ProtocolViolation, "message {number}");
+        assert_eq!((host.counter("violations"), host.counter("refused_links")), (1, 0));
+        host.replies(&mut peer, Reply::Closed);
+        // Its lane stays reserved until it has hung up.
+        host.it.close(host.downs.0[0].0);
+        assert_eq!(host.counter("links"), 1);
+        drop(peer);
+        host.until("it is forgotten", |host| host.counter("links") == 0);
+        assert_eq!(host.downs.0.len(), 1);
+    }
+}
+
+/// Questions for keys that are not valid are answered, and counted.
+#[test]
+fn wrong_keys_are_answered() {
+    let mut host = Host::new();
+    let mut peer = host.intruder();
+    hello(&peer, introduction());
+    host.replies(&mut peer, Reply::Welcome);
+    say(&peer, Control::Ask { index: 3, key: 77 }, &[]);
+    host.replies(&mut peer, Reply::Other);
+    assert_eq!(host.it.wrong_keys(), 1);
+    say(&peer, Control::WrongKey { index: 3 }, &[]);
+    host.until("it counts", |host| host.it.wrong_keys() == 2);
+    // An answer that nobody asked for changes nothing.
+    say(&peer, Control::Answer { index: 3, key: 77, length: 8, writable: true }, &[]);
+    say(&peer, Control::Kick, &[]);
+    for _ in 0..2000 {
+        host.it.poll(&mut host.downs, 64);
+    }
+    assert!(host.downs.0.is_empty());
+}
+
+/// A flood of connections makes the listener rest, for a tick, and a proper peer still gets in.
+#[test]
+fn a_flood_makes_the_listener_rest() {
+    let mut host = Host::new();
+    let name =
+        Job::new(&host.job, AccessMode::Owner).expect("a name").function_socket(host.it.address());
+    let mut flood = Vec::new();
+    host.until("it rests", |host| {
+        // All within a tick, unless the machine is busy: then more of them.
+        flood.extend((0..2 * BURST).filter_map(|_| socket::connect(&name).ok()));
+        host.counter("listener_pauses") >= 1
+    });
+    drop(flood);
+    let mut peer = None;
+    host.until("there is room in the queue", |host| {
+        peer = Intruder::connect(&host.job, host.it.address()).expect("memory");
+        peer.is_some()
+    });
+    let mut peer = peer.expect("it is connected");
+    hello(&peer, introduction());
+    host.replies(&mut peer, Reply::Welcome);
+    assert_eq!(host.counter("links"), 1);
+}
