@@ -178,3 +178,53 @@ pub(crate) fn open_capture(
         )),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(address: &str, options: &UdpOptions) -> Error {
+        UdpDevice::open(address, options).err().expect("it is refused")
+    }
+
+    /// A device has one certain address of this host, and the number that belongs to it.
+    #[test]
+    fn addresses_are_checked() {
+        crate::testing::enter_new_namespace()
+            .expect("NOT RUN: a network namespace needs root, and ip of iproute2");
+        let plain = UdpOptions::default();
+        let foreign = refused("203.0.113.9", &plain);
+        assert!(matches!(foreign, Error::DeviceUnavailable { .. }), "{foreign}");
+        assert!(foreign.to_string().contains("not an address of this host"), "{foreign}");
+        for (address, part) in [("0.0.0.0", "one certain address"), ("::", "one certain address")] {
+            let said = refused(address, &plain);
+            assert!(matches!(said, Error::BadDeviceName { .. }), "{said}");
+            assert!(said.to_string().contains(part), "{said}");
+        }
+        let node = UdpOptions { node: Some(0x0a00_0001), ..UdpOptions::default() };
+        assert!(refused("127.0.0.1", &node).to_string().contains("10.0.0.1"));
+        let sixth = UdpDevice::open("::1", &node).expect("IPv6 has other numbers");
+        assert_eq!(
+            (sixth.node, UdpDevice::open("[::1]", &plain).expect("it").node),
+            (0x0a00_0001, 1)
+        );
+        let capture =
+            UdpOptions { capture: Some("/no/such/folder/frames".into()), ..plain.clone() };
+        assert!(refused("127.0.0.1", &capture).to_string().contains("cannot be written"));
+
+        let device = UdpDevice::open("127.0.0.1", &plain).expect("loopback");
+        assert_eq!((device.node, device.port), (0x7f00_0001, PORT));
+        let _function = device.open_function(1).expect("it is free");
+        let again = device.open_function(1).err();
+        assert!(matches!(again, Some(Error::BadFunction { function: 1, .. })), "{again:?}");
+        let high = UdpOptions { port: Some(65_530), ..UdpOptions::default() };
+        let high = UdpDevice::open("127.0.0.1", &high).expect("loopback");
+        assert!(high.open_function(5).is_ok() && high.open_function(6).is_err());
+        let elsewhere = device.elsewhere();
+        for (node, ip, is_elsewhere) in [(7, [203, 0, 113, 9], true), (8, [127, 0, 0, 5], false)] {
+            assert!(!elsewhere(node), "it is not known");
+            device.known.lock().found(node, SocketAddr::from((ip, 1)));
+            assert_eq!(elsewhere(node), is_elsewhere);
+        }
+    }
+}
