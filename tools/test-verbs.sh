@@ -36,7 +36,7 @@ mkdir "$folder/lib"
 cp "$library" "$folder/lib/libibverbs.so.1"
 ln -s libibverbs.so.1 "$folder/lib/librdmacm.so.1"
 over() { LD_LIBRARY_PATH="$folder/lib" "$@"; }
-for program in missing statuses transfers connections groups threads; do
+for program in missing statuses transfers connections groups threads mapped; do
     cc -O1 -Wall -Wno-unused-function -pthread "$programs/$program.c" -lrdmacm -libverbs -o "$folder/$program"
 done
 
@@ -222,6 +222,7 @@ check "bellwire doctor" doctor
 check "what is not offered fails and is reported once" refused
 check "statuses by their causes" over limited "$folder/statuses"
 check "transfers" over limited "$folder/transfers"
+check "pages that peers map" over limited "$folder/mapped"
 check "connections" over limited "$folder/connections"
 check "groups" over limited "$folder/groups"
 check "threads, forks and ends" over limited "$folder/threads"

@@ -357,6 +357,14 @@ impl<N: Transport> Transport for AutoTransport<N> {
         self.near.allocate(length, rights)
     }
 
+    fn share(&mut self, key: RemoteKey, memory: &Memory, rights: Rights) {
+        self.near.share(key, memory, rights);
+    }
+
+    fn unshare(&mut self, key: RemoteKey) {
+        self.near.unshare(key);
+    }
+
     fn export(&mut self, key: RemoteKey, memory: &Memory, rights: Rights) -> Result<(), Error> {
         self.near.export(key, memory, rights)?;
         self.far.export(key, memory, rights)

@@ -128,7 +128,8 @@ pub trait Sink {
 /// | delivery reports | `delivers_later`, with [`Receipt::Pending`] and [`Sink::delivered`] |
 /// | faster messages | `send_message` |
 /// | batches | `carries_batches` |
-/// | direct access | `allocate`, `export`, `retract`, `put`, `get`, `atomic`, `wrong_keys` |
+/// | memory for peers | `allocate`, `share`, `unshare`, `export`, `retract`, `wrong_keys` |
+/// | direct access | `put`, `get`, `atomic` |
 /// | counters of its own | `counters` |
 /// | simulated time | `now`, `seed`, `standstill` |
 ///
@@ -266,6 +267,14 @@ pub trait Transport: Send {
             why: "this process cannot have so much".to_owned(),
         })
     }
+
+    /// Makes memory that the program brought as directly reachable as allocated memory, where the
+    /// device can. It does not change for the program. Exports of the same bytes then use it, until
+    /// `unshare`. `key` is that of a region without rights.
+    fn share(&mut self, key: RemoteKey, memory: &Memory, rights: Rights) {}
+
+    /// Ends what `share` did for this key, if it was called.
+    fn unshare(&mut self, key: RemoteKey) {}
 
     /// Makes `memory` reachable under `key`. The engine has chosen its index below
     /// `limits().regions`.

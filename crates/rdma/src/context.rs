@@ -60,7 +60,14 @@ impl Context {
         });
         let theirs = shared.clone();
         let thread = std::thread::Builder::new().name("bellwire".to_owned());
-        let thread = thread.spawn(move || theirs.run())?;
+        let (starts, started) = std::sync::mpsc::channel();
+        let run = move || {
+            let _ = starts.send(());
+            theirs.run();
+        };
+        let thread = thread.spawn(run)?;
+        // From now on it has its name, by which the device knows that it is not the program's.
+        let _ = started.recv();
         Ok(Context { shared, thread: Some(thread) })
     }
 

@@ -242,7 +242,7 @@ impl Memory {
         let start = NonNull::new(start).ok_or(Refusal::Invalid("a region has an address"))?;
         let base = if access.contains(Access::ZERO_BASED) { 0 } else { base };
         // SAFETY: the caller's promise.
-        let memory = unsafe { function.register_foreign(start, length, Rights::empty()) }?;
+        let memory = unsafe { function.register_for_long(start, length, access.rights()) }?;
         let bound =
             Bound { base, access, memory: memory.clone(), grants: Vec::new(), region: None };
         let entry = Entry { key: 0, domain, bound: Some(bound), is_window: false, windows: 0 };

@@ -41,7 +41,9 @@ impl Manager {
         let manager = Manager(shared.clone());
         // The thread keeps nothing alive while it sleeps.
         let weak = Arc::downgrade(&shared);
+        let (starts, started) = std::sync::mpsc::channel();
         let run = move || {
+            let _ = starts.send(());
             while let Some(shared) = weak.upgrade() {
                 let until = shared.with(|state| state.next_timer());
                 drop(shared);
@@ -55,6 +57,8 @@ impl Manager {
             }
         };
         std::thread::Builder::new().name("bellwire-cm".to_owned()).spawn(run)?;
+        // From now on it has its name, by which devices know that it is not the program's.
+        let _ = started.recv();
         Ok(manager)
     }
 

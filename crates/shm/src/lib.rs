@@ -18,6 +18,7 @@
 //! | `layout`, `control` | what two functions share in memory; their control messages |
 //! | `bell`, `socket` | the doorbell of a peer; control sockets |
 //! | `key`, `attach` | stamps of keys; copies between processes by the kernel |
+//! | `pages` | memory of the program, made mappable |
 //! | `mapping`, `barrier` | sealed memory, and fences that cost the sender nothing |
 
 mod attach;
@@ -40,6 +41,7 @@ mod local;
 mod mapping;
 pub mod name;
 mod outbound;
+mod pages;
 mod pending_peers;
 mod regions;
 mod remote_regions;

@@ -3,6 +3,7 @@
 use crate::control::Control;
 use crate::key::{KeyHash, RegionInfo};
 use crate::mapping::{self, Sharing};
+use crate::pages::Pages;
 use bellwire_device::{Error, RemoteKey, Rights};
 use bellwire_ring::board::Board;
 use bellwire_ring::canary::planted;
@@ -19,6 +20,8 @@ struct Export {
     /// The segment to hand out; `None` for memory that the program brought.
     segment: Option<OwnedFd>,
     writable: bool,
+    /// Memory of the program that peers map.
+    _pages: Option<Pages>,
 }
 
 /// A withdrawn region. A peer has announced that the kernel copies to or from it. The memory must
@@ -34,6 +37,8 @@ pub struct Regions {
     board: Board<Segment>,
     /// Descriptors of memory that was allocated and not yet exported, by address.
     allocated: HashMap<usize, OwnedFd>,
+    /// Memory of the program that peers may map, by the index of its region without rights.
+    shared: HashMap<u16, Pages>,
     /// By index.
     exports: Vec<Option<Export>>,
     quarantine: Vec<Quarantined>,
@@ -52,6 +57,7 @@ impl Regions {
         Regions {
             board,
             allocated: HashMap::new(),
+            shared: HashMap::new(),
             exports: Vec::new(),
             quarantine: Vec::new(),
             wrong_keys: 0,
@@ -68,10 +74,29 @@ impl Regions {
         Ok(memory)
     }
 
+    /// Makes memory of the program mappable, if that is possible.
+    pub fn share(&mut self, key: RemoteKey, memory: &Memory, rights: Rights) {
+        let address = memory.view().as_ptr() as usize;
+        // SAFETY: the owner of the memory has promised that it stays while it is registered.
+        let pages = unsafe { Pages::enter(address, memory.len(), is_writable(rights)) };
+        self.shared.insert(key.index, pages);
+    }
+
+    /// Ends [`Regions::share`].
+    pub fn unshare(&mut self, key: RemoteKey) {
+        if !self.shared.is_empty() {
+            self.shared.remove(&key.index);
+        }
+    }
+
     /// Makes `memory` reachable under `key`.
     pub fn export(&mut self, key: RemoteKey, memory: &Memory, rights: Rights) {
         let address = memory.view().as_ptr() as usize;
-        let segment = self.allocated.remove(&address);
+        let (mut segment, mut pages) = (self.allocated.remove(&address), None);
+        if segment.is_none() && !self.shared.is_empty() {
+            let joined = Pages::join(address, memory.len(), is_writable(rights));
+            (segment, pages) = joined.unzip();
+        }
         let region = RegionInfo {
             address: address as u64,
             length: memory.len() as u64,
@@ -84,7 +109,7 @@ impl Regions {
             self.exports.resize_with(slot + 1, || None);
         }
         let (memory, writable) = (memory.clone(), is_writable(rights));
-        self.exports[slot] = Some(Export { key, memory, segment, writable });
+        self.exports[slot] = Some(Export { key, memory, segment, writable, _pages: pages });
     }
 
     /// Ends an export. `busy` returns the links whose peers let the kernel copy to or from it now,

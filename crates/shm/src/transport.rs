@@ -362,6 +362,14 @@ impl Transport for ShmTransport {
         self.regions.allocate(length, rights)
     }
 
+    fn share(&mut self, key: RemoteKey, memory: &Memory, rights: Rights) {
+        self.regions.share(key, memory, rights);
+    }
+
+    fn unshare(&mut self, key: RemoteKey) {
+        self.regions.unshare(key);
+    }
+
     fn export(&mut self, key: RemoteKey, memory: &Memory, rights: Rights) -> Result<(), Error> {
         self.regions.export(key, memory, rights);
         Ok(())

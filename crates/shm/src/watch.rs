@@ -112,7 +112,14 @@ fn running() -> io::Result<Arc<Watcher>> {
     let theirs = epoll.clone();
     let thread = std::thread::Builder::new().name("bellwire-watch".into()).stack_size(64 << 10);
     // The program's signals are not for this thread. A new thread inherits the mask.
-    let thread = Some(without_signals(|| thread.spawn(move || call(&theirs)))?);
+    let (starts, started) = std::sync::mpsc::channel();
+    let run = move || {
+        let _ = starts.send(());
+        call(&theirs);
+    };
+    let thread = Some(without_signals(|| thread.spawn(run))?);
+    // From now on it has its name, by which `pages` knows that it is not the program's.
+    let _ = started.recv();
     let running = Arc::new(Watcher { process, epoll, end, thread });
     *watcher = Arc::downgrade(&running);
     Ok(running)

@@ -234,6 +234,29 @@ impl Function {
         self.core.register_foreign(&mut **self.transport, memory, rights)
     }
 
+    /// As [`Function::register_foreign`] without rights, for memory that stays registered for long
+    /// and that peers will reach by other regions of the same bytes, with `rights`. On one host the
+    /// device may exchange its pages for pages that peers can map; bytes and addresses stay. Then
+    /// peers reach it without a system call. That takes anonymous memory in whole pages, and a
+    /// program of one thread.
+    ///
+    /// # Safety
+    /// As for [`Function::register_foreign`]. A child of this process gets copies of the pages.
+    ///
+    /// # Errors
+    /// As [`Function::register`].
+    pub unsafe fn register_for_long(
+        &mut self,
+        start: NonNull<u8>,
+        length: usize,
+        rights: Rights,
+    ) -> Result<MemoryRegion> {
+        self.fork.check()?;
+        // SAFETY: as above.
+        let memory = unsafe { Memory::foreign(start, length) };
+        self.core.register_for_long(&mut **self.transport, memory, rights)
+    }
+
     /// Ends a region of [`Function::register_foreign`] as [`Function::deregister`] does. Its bytes
     /// stay where they are.
     ///

@@ -217,6 +217,21 @@ impl Core {
         Ok(region)
     }
 
+    /// Registers memory for this side, and lets the device prepare it for later regions of the same
+    /// bytes, with these rights.
+    pub(crate) fn register_for_long(
+        &mut self,
+        transport: &mut dyn Transport,
+        memory: Memory,
+        rights: Rights,
+    ) -> Result<MemoryRegion> {
+        let region = self.register_foreign(transport, memory.clone(), Rights::empty())?;
+        if !rights.is_empty() {
+            transport.share(region.remote_key(), &memory, rights);
+        }
+        Ok(region)
+    }
+
     fn register_memory(
         &mut self,
         transport: &mut dyn Transport,
@@ -257,6 +272,8 @@ impl Core {
         let key = region.remote_key();
         if self.regions.is_exported(region) {
             transport.retract(key);
+        } else {
+            transport.unshare(key);
         }
         self.regions.release(key);
         Ok(())
