@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run install test test-mpi test-verbs bench bench-mpi simulate properties guesses lint docs clean unit robust evidence crash dissector perfetto report instructions canaries loom miri mutants sample
+.PHONY: help run install test test-mpi test-verbs bench bench-mpi bench-verbs simulate properties guesses lint docs clean unit robust evidence crash dissector perfetto report instructions canaries loom miri mutants sample
 
 # A fresh rustup puts cargo here before the shell knows of it.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -131,6 +131,10 @@ test-verbs: ## run programs of RDMA over Bellwire: the ping-pongs of ibverbs-uti
 bench-mpi: ## measure the libfabric provider beside libfabric's own, Open MPI's and UCX, in one run (ten minutes)
 	@tools/need.sh cargo ip mpi mpi-programs ucx venv
 	@tools/bench-mpi.sh
+
+bench-verbs: ## measure perftest over Bellwire beside our own API, raw UDP and TCP, in one run (two minutes)
+	@tools/need.sh cargo ip verbs
+	@tools/bench-verbs.sh
 
 bench: ## measure Bellwire beside its peers and the limits of the machine; the model beside BookSim2, given BOOKSIM2=its binary
 	@tools/need.sh cargo
