@@ -20,6 +20,8 @@ use std::net::Ipv4Addr;
 
 /// Longest message, write or read in bytes: 2 GiB, as the specification has it.
 pub const MESSAGE_BYTES: u64 = 1 << 31;
+/// The longest write in bytes that is done at once where the memory of the peer is mapped.
+const SHORT_BYTES: usize = 64;
 /// Longest datagram in bytes: the path's MTU.
 pub const DATAGRAM_BYTES: u64 = 4096;
 
@@ -380,6 +382,30 @@ impl State {
             Ok(pair) => pair,
             Err(error) => return refused(&error),
         };
+        if length <= SHORT_BYTES as u64
+            && let Operation::Write { immediate: None, .. } = work.operation
+        {
+            let mut bytes = [0; SHORT_BYTES];
+            let bytes = &mut bytes[..length as usize];
+            let copied = match (work.inline, &work.parts) {
+                (Some(length), _) => {
+                    bytes.copy_from_slice(qp.sends.inline(serial, length));
+                    true
+                }
+                (None, Parts::One(part)) => match memory.view(domain, part, false) {
+                    Ok(view) => {
+                        view.read(0, bytes);
+                        true
+                    }
+                    Err(cause) => return failed_list(cause),
+                },
+                _ => false,
+            };
+            if copied && function.put_at_once(pair, bytes, &slice) {
+                qp.heard = true;
+                return self.nothing_to_do(number, serial);
+            }
+        }
         let posted = match work.operation {
             Operation::Write { .. } if work.inline.is_some() => {
                 let bytes = qp.sends.inline(serial, length as u32);

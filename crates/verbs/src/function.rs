@@ -441,6 +441,17 @@ impl Function {
         self.put_short_later(queue_pair.number, from, bytes, &to, report)
     }
 
+    /// Carries out a put of a few bytes without a descriptor or a completion, if the peer's memory
+    /// is mapped and nothing else waits on the queue pair. `false`: nothing has changed.
+    #[doc(hidden)]
+    #[inline]
+    pub fn put_at_once(&mut self, queue_pair: QueuePair, bytes: &[u8], to: &RemoteSlice) -> bool {
+        let report = Report { context: 0, signaled: false };
+        let from = Handle::from(queue_pair);
+        self.fork.is_same_process()
+            && self.transport.put_short(&mut self.core, from, bytes, to, report)
+    }
+
     /// Posts a short put that is not done at once.
     #[cold]
     #[inline(never)]
