@@ -35,6 +35,12 @@ trap 'rm -rf "$folder"' EXIT
 mkdir "$folder/lib"
 cp "$library" "$folder/lib/libibverbs.so.1"
 ln -s libibverbs.so.1 "$folder/lib/librdmacm.so.1"
+# The same as it is installed, for all users to read.
+chmod 755 "$folder"
+mkdir -p "$folder/opt/bin" "$folder/opt/lib"
+cp "$command" "$folder/opt/bin/bellwire"
+cp tools/bare.sh tools/both-ends.sh "$folder/opt"
+cp -a "$folder/lib" "$folder/opt/lib/bellwire"
 over() { LD_LIBRARY_PATH="$folder/lib" "$@"; }
 for program in missing statuses transfers connections groups threads mapped; do
     cc -O1 -Wall -Wno-unused-function -pthread "$programs/$program.c" -lrdmacm -libverbs -o "$folder/$program"
@@ -99,6 +105,10 @@ pair() {
 }
 # between PROGRAM ARGUMENT...: one that finds its peer by a socket of its own.
 between() { pair tcp "$*" "$* $address"; }
+# on_shm COMMAND...: on a device of shared memory alone.
+on_shm() { BELLWIRE_DEVICE="shm:verbs-$$" "$@"; }
+# on_loopback COMMAND...: datagrams to groups leave the host otherwise.
+on_loopback() { BELLWIRE_DEVICE=auto:udp:127.0.0.1 "$@"; }
 # connected PROGRAM ARGUMENT...: perftest, connected by librdmacm.
 connected() { pair udp "$* -R" "$* -R $address"; }
 
@@ -195,7 +205,7 @@ runs() {
 }
 # rdma-core's own tests in Python.
 pyverbs() {
-    limited "$command" run --sysfs -- /usr/bin/python3 bindings/verbs/tests/run_pyverbs.py \
+    limited "$command" run --sysfs --device auto:udp:127.0.0.1 -- /usr/bin/python3 bindings/verbs/tests/run_pyverbs.py \
         "$pyverbs" bindings/verbs/tests/pyverbs-skipped.txt docs/verbs.md >"$folder/said" 2>&1 || {
         cat "$folder/said"
         return 1
@@ -207,6 +217,37 @@ ucx() {
     local over="$command run --sysfs -- env UCX_TLS=$1,self UCX_NET_DEVICES=bellwire0:1 ucx_perftest"
     pair tcp "$over" "$over $address -t $2 -n 500 -w 10"
 }
+# What keeps a program from running over Bellwire is said, and how to mend it where that is known.
+explained() {
+    local script="$folder/script"
+    printf '#!/no/such/interpreter\n' >"$script"
+    chmod 755 "$script"
+    printf 'int main(void) { return 0; }\n' >"$folder/static.c"
+    cc -static "$folder/static.c" -o "$folder/static"
+    explains 'no folder of PATH has it' no-such-program &&
+        explains 'there is no such file' "$folder/no-such-program" &&
+        explains 'is not executable' "$folder/static.c" &&
+        explains 'the loader or interpreter that it names is not' "$script" &&
+        explains 'names no device' --device foo:bar -- ibv_devinfo &&
+        explains 'is not an address of this host' --device udp:203.0.113.1 -- ibv_devinfo &&
+        says 'is linked statically' "$command" run -- "$folder/static" &&
+        says 'changes its user' "$command" run -- "$(command -v su)" --version &&
+        says 'is itself not linked with libibverbs' "$command" run -v -- true
+}
+# explains TEXT ARGUMENT...: `bellwire run` fails, and says so.
+explains() {
+    local text="$1"
+    shift
+    [ "$1" = --device ] || set -- -- "$@"
+    ! "$command" run "$@" >"$folder/said" 2>&1 && grep -q -- "$text" "$folder/said"
+}
+# bare WHO PROTOCOL PORT SERVER CLIENT: both ends where there is next to nothing (tools/bare.sh).
+bare() {
+    local who="$1"
+    shift
+    limited tools/bare.sh "$folder/opt" "$who" /opt/bin/bellwire run -- /opt/both-ends.sh "$@"
+}
+
 # Each call that is not offered is reported once.
 refused() {
     over limited "$folder/missing" 2>"$folder/said" &&
@@ -219,18 +260,23 @@ check "structures have the header's layout" layouts
 check "devices are listed" listed
 check "bellwire run" runs
 check "bellwire doctor" doctor
+check "what cannot run is explained" explained
 check "what is not offered fails and is reported once" refused
 check "statuses by their causes" over limited "$folder/statuses"
 check "transfers" over limited "$folder/transfers"
 check "pages that peers map" over limited "$folder/mapped"
 check "connections" over limited "$folder/connections"
-check "groups" over limited "$folder/groups"
+check "groups" env BELLWIRE_DEVICE=auto:udp:127.0.0.1 LD_LIBRARY_PATH="$folder/lib" timeout 60 "$folder/groups"
 check "threads, forks and ends" over limited "$folder/threads"
 check "pyverbs" pyverbs
 for kind in rc uc ud srq; do
     check "ibv_${kind}_pingpong -c" between ibv_${kind}_pingpong -g 0 -c
     check "ibv_${kind}_pingpong -e" between ibv_${kind}_pingpong -g 0 -e
 done
+for kind in rc ud; do
+    check "ibv_${kind}_pingpong over shm" on_shm between ibv_${kind}_pingpong -g 0 -c
+done
+check "rping over shm" on_shm pair udp "rping -s -a $address -C 20" "rping -c -a $address -C 20"
 check "ibv_rc_pingpong -N" between ibv_rc_pingpong -g 0 -c -N
 check "ibv_rc_pingpong of long messages" between ibv_rc_pingpong -g 0 -c -s 300000 -n 100
 for program in ib_send_lat ib_write_lat ib_read_lat ib_atomic_lat ib_send_bw ib_write_bw ib_read_bw \
@@ -241,12 +287,24 @@ check "rping" pair udp "rping -s -a $address -V -C 20" "rping -c -a $address -V 
 check "ucmatose" pair udp "ucmatose -c 4" "ucmatose -c 4 -s $address"
 check "udaddy" pair udp "udaddy -c 4" "udaddy -c 4 -s $address"
 check "cmtime" pair udp "cmtime -c 20" "cmtime -c 20 -s $address"
-check "mckey with three receivers" mckeys 3 $address
+check "mckey with three receivers" on_loopback mckeys 3 $address
 check "rdma_client and rdma_server" pair udp rdma_server "rdma_client -s $address"
 check "rdma_xclient and rdma_xserver" pair udp rdma_xserver "rdma_xclient -s $address"
 for program in ib_send_lat ib_write_bw; do
     check "$program -R" connected $program -n 200
 done
+if limited tools/bare.sh "$folder/opt" user true >"$folder/log" 2>&1; then
+    for who in user root; do
+        check "ibv_rc_pingpong as $who with nothing but /proc" bare $who tcp 18515 \
+            "ibv_rc_pingpong -g 0 -c" "ibv_rc_pingpong -g 0 -c 127.0.0.1"
+        check "ib_send_lat as $who with nothing but /proc" bare $who tcp 18515 "ib_send_lat -n 200" \
+            "ib_send_lat -n 200 127.0.0.1"
+        check "rping as $who with nothing but /proc" bare $who udp 7174 \
+            "rping -s -a 127.0.0.1 -V -C 20" "rping -c -a 127.0.0.1 -V -C 20"
+    done
+else
+    printf 'NOT RUN: test-verbs: nothing but /proc: %s\n' "$(cat "$folder/log")"
+fi
 for whom in server client; do
     check "the $whom is killed" killed $whom tcp "ib_send_bw -n 100000000" \
         "ib_send_bw -n 100000000 127.0.0.1"

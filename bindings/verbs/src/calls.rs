@@ -85,7 +85,7 @@ pub extern "C" fn ibv_query_gid(
         errno::set(libc::EINVAL);
         return -1;
     }
-    *gid = ContextObject::of(context).device.own.gid();
+    *gid = ContextObject::of(context).gid;
     0
 }
 
@@ -103,7 +103,7 @@ pub extern "C" fn _ibv_query_gid_ex(
     if port != 1 || index != 0 {
         return errno::set(libc::ENODATA);
     }
-    *entry = query::gid_entry(ContextObject::of(context).device);
+    *entry = query::gid_entry(ContextObject::of(context));
     0
 }
 
@@ -120,7 +120,7 @@ pub extern "C" fn _ibv_query_gid_table(
     if most == 0 {
         return -(errno::set(libc::EINVAL) as isize);
     }
-    let entry = query::gid_entry(ContextObject::of(context).device);
+    let entry = query::gid_entry(ContextObject::of(context));
     // SAFETY: `most` entries of `size` bytes: ibv_query_gid_table(3).
     unsafe { entries.cast::<GidEntry>().write_unaligned(entry) };
     1

@@ -19,6 +19,8 @@ pub struct ContextObject {
     rdma: Arc<bellwire_rdma::Context>,
     pub events: Arc<EventQueue<AsyncEvent>>,
     pub device: &'static DeviceObject,
+    /// Its only GID: the address of a host, or the number of a node of `shm` or `eth`.
+    pub gid: [u8; 16],
     pub device_memory: DeviceMemory,
     /// Names the context for [`ContextObject::import`]; C calls it `cmd_fd`.
     descriptor: OwnedFd,
@@ -63,7 +65,10 @@ impl ContextObject {
         rdma: Arc<bellwire_rdma::Context>,
         descriptor: OwnedFd,
     ) -> ContextObject {
-        let events = rdma.lock().events();
+        let (events, gid) = {
+            let adapter = rdma.lock();
+            (adapter.events(), adapter.host().to_ipv6_mapped().octets())
+        };
         let context = abi::Context {
             device: &device.abi,
             ops: ContextOps {
@@ -127,7 +132,7 @@ impl ContextObject {
             context,
         };
         let device_memory = DeviceMemory::default();
-        ContextObject { verbs, rdma, events, device, device_memory, descriptor }
+        ContextObject { verbs, rdma, events, device, gid, device_memory, descriptor }
     }
 
     /// Remembers the context for the program's end.

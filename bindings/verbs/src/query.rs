@@ -191,14 +191,14 @@ pub extern "C" fn query_rt_values(_: &abi::Context, values: &mut ValuesEx) -> c_
 }
 
 /// The only entry of the table of GIDs.
-pub fn gid_entry(device: &DeviceObject) -> GidEntry {
+pub fn gid_entry(context: &ContextObject) -> GidEntry {
     /// `IBV_GID_TYPE_ROCE_V2`
     const ROCE_V2: u32 = 2;
     GidEntry {
-        gid: device.own.gid(),
+        gid: context.gid,
         gid_index: 0,
         port_num: 1,
         gid_type: ROCE_V2,
-        ndev_ifindex: device.own.interface.as_ref().map_or(0, |interface| interface.index),
+        ndev_ifindex: context.device.own.interface.as_ref().map_or(0, |interface| interface.index),
     }
 }

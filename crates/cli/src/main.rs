@@ -6,6 +6,7 @@ mod command;
 mod copy;
 mod cpu;
 mod doctor;
+mod executable;
 mod host;
 mod list;
 mod model;

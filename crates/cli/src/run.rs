@@ -1,9 +1,10 @@
 //! Running a program of RDMA over Bellwire: `bellwire run -- ib_send_lat peer`.
 
 use crate::command::Outcome;
+use crate::executable::{self, Executable};
 use anyhow::{Context, Result, anyhow};
 use bellwire_rdma::HostDevice;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::DirBuilder;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::ErrorKind;
@@ -81,11 +82,54 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
         }
         command.env(name, value);
     }
+    let found = executable::find(Path::new(program));
+    if let Some(warning) = found.as_deref().and_then(|file| warning(file, arguments.verbose)) {
+        eprintln!("bellwire: {warning}");
+    }
     // Ignored signals stay ignored in the program, and it does not expect that.
     // SAFETY: the action is the system's own.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_DFL) };
     let error = command.exec();
-    Err(anyhow!(error).context(format!("cannot run {}", program.to_string_lossy())))
+    Err(anyhow!(why_not(program, found.as_deref(), &error)))
+}
+
+/// What keeps a program from loading the library. It may start others that do, so it is run.
+fn warning(file: &Path, verbose: bool) -> Option<String> {
+    let why = match Executable::of(file, &NAMES) {
+        Executable::Static => "is linked statically, so it does not load Bellwire's library",
+        Executable::Privileged => "changes its user (setuid), so it ignores Bellwire's library",
+        Executable::OtherMachine => {
+            "is not a program of x86-64 with 64 bits, so it cannot load Bellwire's library"
+        }
+        Executable::Dynamic { links: false } if verbose => {
+            "is itself not linked with libibverbs or librdmacm; what it loads or starts may be"
+        }
+        _ => return None,
+    };
+    Some(format!("{} {why}", file.display()))
+}
+
+/// Why a program cannot be run.
+fn why_not(program: &OsStr, found: Option<&Path>, error: &std::io::Error) -> String {
+    let name = program.to_string_lossy();
+    let why = match (found, error.kind()) {
+        (None, ErrorKind::NotFound) if name.contains('/') => "there is no such file".to_owned(),
+        (None, ErrorKind::NotFound) => "no folder of PATH has it: is it installed?".to_owned(),
+        (Some(file), ErrorKind::NotFound) => {
+            format!(
+                "{} is there, but the loader or interpreter that it names is not",
+                file.display()
+            )
+        }
+        (_, ErrorKind::PermissionDenied) => {
+            "it is not executable, or a folder on the way to it is closed".to_owned()
+        }
+        (_, _) if error.raw_os_error() == Some(libc::ENOEXEC) => {
+            "it is neither a program for this processor nor a script that begins with #!".to_owned()
+        }
+        _ => error.to_string(),
+    };
+    format!("cannot run {name}: {why}")
 }
 
 /// A variable's list of paths with one more at its beginning.
@@ -106,7 +150,12 @@ fn files_of(devices: &[HostDevice]) -> Result<PathBuf> {
     // SAFETY: it takes nothing and cannot fail.
     let user = unsafe { libc::geteuid() };
     let own = runtime.join(format!("bellwire-sysfs-{user}"));
-    let cannot = || format!("cannot write the files for --sysfs to {}", own.display());
+    let cannot = || {
+        format!(
+            "cannot write the files for --sysfs to {}: set XDG_RUNTIME_DIR to a folder that you may write",
+            own.display()
+        )
+    };
     match DirBuilder::new().mode(0o700).create(&own) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
         made => made.with_context(cannot)?,

@@ -125,7 +125,7 @@ impl Adapter {
         Ok(Adapter { function, queue, mailbox, state, idle_polls: 0 })
     }
 
-    /// The address of the host on this device.
+    /// The address of the host on this device; on `shm` and `eth`, the number of the node as one.
     pub fn host(&self) -> Ipv4Addr {
         self.state.address.node.into()
     }

@@ -67,7 +67,7 @@ impl HostDevice {
         crate::multicast::is_carrier(&self.below)
     }
 
-    /// The only entry of the table of GIDs: the address, IPv4-mapped.
+    /// The only entry of the table of GIDs of a `udp` device: the address, IPv4-mapped.
     pub fn gid(&self) -> [u8; 16] {
         self.host.to_ipv6_mapped().octets()
     }

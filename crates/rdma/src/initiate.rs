@@ -301,7 +301,7 @@ impl State {
             Ok(body) => body,
             Err(cause) => return failed_list(cause),
         };
-        if to.host.is_multicast() {
+        if multicast.is_group(to.host, to.queue_pair) {
             let immediate = head.has(flag::IMMEDIATE).then_some(head.acked);
             let solicited = work.solicited;
             let frame = Frame { source: number, key: head.word, immediate, solicited };

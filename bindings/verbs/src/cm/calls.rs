@@ -292,7 +292,7 @@ unsafe fn offer(id: &Id, param: Option<&ConnParam>, most: [usize; 2]) -> Result<
         queue_pair,
         psn,
         qkey: if is_datagrams { queue_pair::UDP_QKEY } else { 0 },
-        gid: ContextObject::of(context).device.own.gid(),
+        gid: ContextObject::of(context).gid,
         responder_resources: reads(
             param.map(|it| it.responder_resources),
             peer.as_ref().map(|it| it.initiator_depth),

@@ -223,7 +223,7 @@ impl Id {
         // Programs read it before they have a queue pair.
         self.abi.pd.set(device::domain(context)?);
         self.abi.port_num.set(1);
-        let sgid = ContextObject::of(context).device.own.gid();
+        let sgid = ContextObject::of(context).gid;
         let gids = Gids { sgid, pkey: u16::MAX, ..self.abi.route.addr.gids.get() };
         self.abi.route.addr.gids.set(gids);
         Ok(())

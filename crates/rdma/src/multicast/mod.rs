@@ -93,6 +93,11 @@ impl Multicast {
         self.groups.iter().any(|group| group.members.contains(&member))
     }
 
+    /// Whether a datagram goes to a group. Other devices have nodes with such numbers.
+    pub(crate) fn is_group(&self, host: Ipv4Addr, queue_pair: u32) -> bool {
+        host.is_multicast() && (self.own.is_some() || queue_pair == GROUP_QUEUE_PAIR)
+    }
+
     fn attach(&mut self, member: u32, address: Ipv4Addr) -> Result<()> {
         if let Some(group) = self.groups.iter_mut().find(|group| group.address == address) {
             if group.members.contains(&member) {
