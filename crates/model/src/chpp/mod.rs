@@ -206,3 +206,29 @@ impl Context<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Event;
+
+    /// Each event has a word of its own in the trace: its kind, where it happens, and for what.
+    #[test]
+    fn traces_are_packed() {
+        for (event, word) in [
+            (NicEvent::Wake { token: 0x0005_0004 }, 0x5_0000_0400),
+            (node::Step::DataReads.of(2), 0x207),
+            (node::Step::ReadReady.about(2, 3), 0x3_0000_0205),
+            (NicEvent::CrossbarMatches { controller: 6 }, 0x609),
+            (NicEvent::Crossed { controller: 1, input: 2, output: 3 }, 0x0001_0003_0000_020a),
+            (NicEvent::Credited { controller: 1, output: 2, channel: 3 }, 0x0001_0003_0000_020e),
+            (
+                NicEvent::Crossed { controller: 0xff, input: 0xff, output: 0xff },
+                0x00ff_00ff_0000_ff0a,
+            ),
+        ] {
+            assert_eq!(event.trace(), word, "{event:?}");
+            assert_eq!(event.trace_between(), word, "{event:?}");
+        }
+    }
+}

@@ -316,4 +316,55 @@ mod tests {
         // Canary: one credit too many is noticed.
         assert_ne!(last(5, 1000), Time::ZERO + round * 99);
     }
+
+    /// Acknowledgements fall due every 100 B of time, 25 ns, and take 2. Packets of 20 ns follow each
+    /// other; one goes behind each that fell due while the wires were busy. Those of idle time are
+    /// free, and the interval begins anew at the next packet.
+    #[test]
+    fn acknowledgements_go_between_packets() {
+        let mut config = Config::prototype().pcie;
+        (config.ack_limit, config.credit_limit) = (Bytes::new(100), Bytes::new(0));
+        let ns = |ns: u64| Time::ZERO + Span::from_ns(ns);
+        let mut link = Link::with_latency(&config, Span::from_ns(30));
+        for (now, begins) in
+            [(0, 0), (0, 20), (0, 42), (0, 64), (200, 200), (220, 220), (240, 242), (262, 264)]
+        {
+            let passage = link.transmit(ns(now), 80);
+            assert_eq!(passage.begins, ns(begins), "asked at {now}");
+            assert_eq!((passage.left, passage.arrives), (ns(begins + 20), ns(begins + 50)));
+        }
+        assert_eq!((link.packets, link.bytes), (8, 640));
+        // Both kinds together: each that is due takes its time.
+        config.credit_limit = Bytes::new(100);
+        let mut link = Link::with_latency(&config, Span::ZERO);
+        link.transmit(ns(0), 400);
+        assert_eq!(link.transmit(ns(50), 80).begins, ns(100 + 2 * 4 * 2));
+    }
+
+    /// One header and 4 units of data: a request of 3 waits for one of 2 until its credits are back,
+    /// and one of none for the header.
+    #[test]
+    fn requests_wait_for_their_credits() {
+        let ns = |ns: u64| Time::ZERO + Span::from_ns(ns);
+        let mut credits = Credits::new(2, 4);
+        assert_eq!(credits.earliest(ns(0), 2), ns(0));
+        credits.occupy(ns(100), 2);
+        assert_eq!(credits.earliest(ns(5), 2), ns(5));
+        assert_eq!(credits.earliest(ns(10), 3), ns(100));
+        credits.occupy(ns(200), 3);
+        assert_eq!(credits.earliest(ns(110), 1), ns(110));
+        credits.occupy(ns(300), 1);
+        assert_eq!(credits.earliest(ns(120), 0), ns(200));
+        assert_eq!(credits.waited, Span::from_ns(90 + 80));
+    }
+
+    /// Bytes on the wires are those of the DWs that are touched.
+    #[test]
+    fn dwords_are_whole() {
+        let bytes = |address, length| dword_bytes(Run { address, length });
+        assert_eq!(
+            [bytes(0, 1), bytes(3, 1), bytes(3, 2), bytes(4, 8), bytes(5, 8)],
+            [4, 4, 8, 8, 12]
+        );
+    }
 }

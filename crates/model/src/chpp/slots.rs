@@ -87,3 +87,48 @@ impl SlotCache {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A cache of 8 of a list of 10 addresses, refilled by 3: from half full on, not beyond the end
+    /// of the list, and as far as software has listed addresses.
+    // shows: C-20
+    #[test]
+    fn refills_are_due_at_half() {
+        let mut slots = SlotCache::new(0x1000, 10, 8, 3, 100..110);
+        assert_eq!((slots.cached.len(), slots.refill()), (8, None));
+        let mut taken = Vec::new();
+        for _ in 0..3 {
+            taken.extend(slots.cached.pop(Time::ZERO));
+            assert_eq!(slots.refill(), None);
+        }
+        taken.extend(slots.cached.pop(Time::ZERO));
+        assert_eq!(taken, [100, 101, 102, 103]);
+        // Two are left of the list.
+        let run = Run { address: 0x1000 + 8 * 8, length: 16 };
+        assert_eq!((slots.refill(), slots.refill()), (Some(run), None));
+        slots.postpone();
+        assert_eq!(slots.refill(), Some(run));
+        let answer: Vec<u8> = [108_u64, 109].iter().flat_map(|slot| slot.to_le_bytes()).collect();
+        slots.refilled(&answer, Time::ZERO);
+        assert_eq!((slots.cached.len(), slots.refills, slots.refill()), (6, 1, None));
+        assert_eq!(slots.cached.iter().copied().last(), Some(109));
+        for _ in 0..3 {
+            slots.cached.pop(Time::ZERO);
+        }
+        // Nothing is listed until software says so, and implausible counts say nothing.
+        assert_eq!(slots.refill(), None);
+        slots.posted(9);
+        slots.posted(21);
+        assert_eq!(slots.refill(), None);
+        slots.posted(20);
+        // All ten are listed again: a batch of three, from the beginning.
+        assert_eq!(slots.refill(), Some(Run { address: 0x1000, length: 24 }));
+        slots.refilled(&[1; 24], Time::ZERO);
+        slots.cached.pop(Time::ZERO);
+        slots.cached.pop(Time::ZERO);
+        assert_eq!(slots.refill(), Some(Run { address: 0x1000 + 24, length: 24 }));
+    }
+}

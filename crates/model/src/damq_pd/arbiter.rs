@@ -41,3 +41,30 @@ impl OutputArbiter {
         self.eligible >> port & 1 == 1
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ports 2, 5 and 63 take turns with their lists, and are out until they are set again.
+    #[test]
+    fn eligible_ports_take_turns() {
+        let mut arbiter = OutputArbiter::default();
+        assert_eq!(arbiter.grant(), None);
+        for (port, way) in [(63, Way::Dma), (5, Way::Pio), (2, Way::Dma)] {
+            arbiter.set(port, way, true);
+            arbiter.set(port, way, true);
+        }
+        assert!(arbiter.has(2) && arbiter.has(5) && arbiter.has(63));
+        assert!(!arbiter.has(3) && !arbiter.has(0));
+        assert_eq!(arbiter.grant(), Some((2, Way::Dma)));
+        assert!(!arbiter.has(2));
+        arbiter.set(2, Way::Pio, true);
+        assert_eq!(arbiter.grant(), Some((5, Way::Pio)));
+        assert_eq!(arbiter.grant(), Some((63, Way::Dma)));
+        assert_eq!(arbiter.grant(), Some((2, Way::Pio)));
+        arbiter.set(7, Way::Dma, true);
+        arbiter.set(7, Way::Dma, false);
+        assert_eq!(arbiter.grant(), None);
+    }
+}

@@ -595,3 +595,29 @@ fn bits(port: u8, number: u32, index: u16) -> u64 {
 fn number_of(bits: u64) -> u32 {
     (bits >> 16) as u32
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each event has a word of its own in the trace: kind, port, words and number stand apart. A
+    /// word of a descriptor has its port, number and index.
+    #[test]
+    fn traces_and_words_are_packed() {
+        for (event, word) in [
+            (NicEvent::Cycle, 0),
+            (NicEvent::Acts(7), 0x701),
+            (NicEvent::Answered(7, 9), 0x9_0702),
+            (NicEvent::DescriptorRead(7, 3, 9), 0x3_0009_0703),
+            (NicEvent::DataRead(7, 3), 0x3_0000_0704),
+            (NicEvent::StatusWritten(7, 9, 3), 0x3_0009_0705),
+            // Every field is whole where the bits of all would meet.
+            (NicEvent::Acts(0xff), 0xff01),
+            (NicEvent::DescriptorRead(0xff, 0xffff_ffff, 0xffff), 0xffff_ffff_ffff_ff03),
+        ] {
+            assert_eq!(event.trace(), word, "{event:?}");
+        }
+        assert_eq!(bits(0x12, 0x3456_789a, 0xbcde), 0x1200_0000_0000_bcde | 0x3456_789a << 16);
+        assert_eq!(number_of(bits(0x12, 0x3456_789a, 0xbcde)), 0x3456_789a);
+    }
+}
