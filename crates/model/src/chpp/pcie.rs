@@ -317,8 +317,8 @@ mod tests {
         assert_ne!(last(5, 1000), Time::ZERO + round * 99);
     }
 
-    /// Acknowledgements fall due every 100 B of time, 25 ns, and take 2. Packets of 20 ns follow each
-    /// other; one goes behind each that fell due while the wires were busy. Those of idle time are
+    /// Acknowledgements fall due every 100 B of time, 25 ns, and take 2. Packets of 20 ns follow
+    /// each other; one goes behind each that fell due while the wires were busy. Those of idle time are
     /// free, and the interval begins anew at the next packet.
     #[test]
     fn acknowledgements_go_between_packets() {
@@ -341,8 +341,8 @@ mod tests {
         assert_eq!(link.transmit(ns(50), 80).begins, ns(100 + 2 * 4 * 2));
     }
 
-    /// One header and 4 units of data: a request of 3 waits for one of 2 until its credits are back,
-    /// and one of none for the header.
+    /// Two headers and 4 units of data: a request of 3 waits for one of 2 until its credits are
+    /// back, and one of none for the header.
     #[test]
     fn requests_wait_for_their_credits() {
         let ns = |ns: u64| Time::ZERO + Span::from_ns(ns);
