@@ -11,7 +11,7 @@ target := $(or $(CARGO_TARGET_DIR),target)
 
 # Crates with planted faults (feature `canaries`, tests/canaries.rs), with models of their
 # concurrency (`--cfg loom`), and with unsafe code that Miri can execute.
-CANARY_PACKAGES = bellwire-cli bellwire-model bellwire-protocol bellwire-rdma bellwire-ring bellwire-testkit bellwire-simulator
+CANARY_PACKAGES = bellwire-cli bellwire-model bellwire-protocol bellwire-rdma bellwire-rdmacm bellwire-ring bellwire-testkit bellwire-simulator
 LOOM_PACKAGES += bellwire-ring
 MIRI_PACKAGES += bellwire-ring
 

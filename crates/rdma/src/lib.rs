@@ -82,6 +82,27 @@ mod send_queue;
 mod slab;
 mod state;
 
+/// Reads bytes as a packet and as what may follow its head, for fuzzers. What is read comes back
+/// from its bytes.
+#[doc(hidden)]
+pub fn parse(bytes: &[u8]) {
+    if let Some((start, _)) = bytes.split_first_chunk()
+        && let Some(head) = head::Head::parse(start)
+    {
+        assert_eq!(head::Head::parse(&head.emit()), Some(head));
+    }
+    if let Some(written) = head::Written::parse(bytes) {
+        assert_eq!(written.emit(), bytes);
+    }
+    if let Some(memory) = memory::RemoteMemory::parse(bytes) {
+        assert_eq!(memory::RemoteMemory::parse(&memory.emit()), Some(memory));
+        for at in [0, 1, memory.base, u64::MAX] {
+            let end = memory.offset(at, 8, Access::REMOTE_READ).ok().map(|at| at.checked_add(8));
+            assert!(end.is_none_or(|end| end.is_some_and(|end| end <= memory.key.length)));
+        }
+    }
+}
+
 pub use adapter::{Adapter, AdapterLimits, LIMITS};
 pub use bellwire::Error as DeviceError;
 pub use completion::{Cause, WorkCompletion, WorkOpcode, WorkStatus, work_flag};

@@ -306,8 +306,8 @@ fn ended(mut child: Child) -> bool {
     status.signal().is_some()
 }
 
-/// Requests succeed, then one fails because the peer is gone, then all are flushed. Receives succeed
-/// until they are flushed.
+/// Requests succeed, then one fails because the peer is gone, then all are flushed. Receives
+/// succeed until they are flushed.
 fn check(side: &Side, step: &str) {
     let (receives, sends): (Vec<&WorkCompletion>, Vec<&WorkCompletion>) =
         side.statuses.iter().partition(|done| done.opcode as u32 >= 128);

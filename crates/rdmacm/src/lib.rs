@@ -38,6 +38,22 @@ pub use message::{Offer, PRIVATE_BYTES};
 
 use std::time::Duration;
 
+/// Reads bytes as a look-up and as frames, for fuzzers. What is read comes back from its bytes.
+#[doc(hidden)]
+pub fn parse(bytes: &[u8]) {
+    use message::{Frame, LookUp};
+    if let Some(look_up) = LookUp::parse(bytes) {
+        assert_eq!(look_up.emit(), bytes);
+    }
+    let mut rest = bytes;
+    while let Ok(Some((frame, length))) = Frame::parse(rest) {
+        let mut emitted = Vec::new();
+        frame.emit(&mut emitted);
+        assert_eq!(emitted, rest[..length]);
+        rest = &rest[length..];
+    }
+}
+
 /// How long a look-up is repeated without an answer.
 pub const LOOK_UP_LIMIT: Duration = Duration::from_secs(5);
 /// How long a look-up is repeated while nobody listens.

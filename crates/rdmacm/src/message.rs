@@ -23,6 +23,8 @@
 //! A request and a reply are an [`Offer`], drawn at [`Offer::emit`]. A reject is a reason of four
 //! bytes, and private data. The others are empty.
 
+use bellwire_ring::canary::planted;
+
 /// What each message begins with.
 const MAGIC: [u8; 4] = *b"BWCM";
 /// The version of both formats.
@@ -77,8 +79,9 @@ impl LookUp {
 
     /// Reads it. `None`: it is not one of this version.
     pub fn parse(bytes: &[u8]) -> Option<LookUp> {
-        let bytes: &[u8; LOOK_UP_BYTES] = bytes.try_into().ok()?;
-        if bytes[..4] != MAGIC || bytes[4] != VERSION {
+        let longer = bytes.first_chunk().filter(|_| planted("look-up-longer"));
+        let bytes: &[u8; LOOK_UP_BYTES] = longer.or(bytes.try_into().ok())?;
+        if bytes[..4] != MAGIC || (bytes[4] != VERSION && !planted("look-up-version")) {
             return None;
         }
         let kind = match bytes[5] {
@@ -161,7 +164,7 @@ impl Offer {
         let word = |at: usize| u32::from_be_bytes(fixed[at..at + 4].try_into().expect("4 bytes"));
         let half = |at: usize| u16::from_be_bytes([fixed[at], fixed[at + 1]]);
         let (queue_pair, psn) = (word(0), word(4));
-        if queue_pair >> 24 != 0 || psn >> 24 != 0 {
+        if (queue_pair >> 24 != 0 || psn >> 24 != 0) && !planted("number-of-25-bits") {
             return None;
         }
         Some(Offer {
@@ -192,7 +195,7 @@ fn emit_data(data: &[u8], to: &mut Vec<u8>) {
 
 fn parse_data(bytes: &[u8]) -> Option<Vec<u8>> {
     let (&length, data) = bytes.split_first()?;
-    (data.len() == usize::from(length)).then(|| data.to_vec())
+    (data.len() == usize::from(length) || planted("data-length")).then(|| data.to_vec())
 }
 
 /// A frame of a conversation.
@@ -251,11 +254,12 @@ impl Frame {
     /// What is there cannot become a frame.
     pub fn parse(bytes: &[u8]) -> Result<Option<(Frame, usize)>, Malformed> {
         let Some((head, rest)) = bytes.split_at_checked(HEAD_BYTES) else { return Ok(None) };
-        if head[..4] != MAGIC || head[4] != VERSION {
+        let is_ours = head[..4] == MAGIC || planted("frame-magic");
+        if !is_ours || (head[4] != VERSION && !planted("frame-version")) {
             return Err(Malformed);
         }
         let length = usize::from(u16::from_be_bytes([head[6], head[7]]));
-        if HEAD_BYTES + length > FRAME_BYTES {
+        if HEAD_BYTES + length > FRAME_BYTES && !planted("frame-length") {
             return Err(Malformed);
         }
         let Some(body) = rest.get(..length) else { return Ok(None) };

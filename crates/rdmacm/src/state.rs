@@ -4,6 +4,7 @@ use crate::endpoint::{End, Event, Phase, Question, refused_or_unreachable};
 use crate::manager::Sink;
 use crate::message::{Frame, LOOK_UP_BYTES, LookUp, LookUpKind, Offer};
 use crate::{LOOK_UP_LIMIT, REQUEST_LIMIT, STRANGERS, reason};
+use bellwire_ring::canary::planted;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, sockopt};
 use std::collections::{BTreeSet, HashMap};
@@ -261,8 +262,8 @@ impl State {
         // Who asks knows the nonce. An answer may come from another address of the same host.
         let Some(question) = &mut end.question else { return };
         let is_answer = end.phase == Phase::LookingUp
-            && look_up.nonce == question.nonce
-            && from.port() == question.to.port();
+            && (look_up.nonce == question.nonce || planted("any-nonce"))
+            && (from.port() == question.to.port() || planted("any-port"));
         if !is_answer {
             return;
         }
@@ -304,7 +305,7 @@ impl State {
         }
         let mut child = End::new(end.space, None);
         child.phase = Phase::Stranger;
-        child.deadline = Some(Instant::now() + REQUEST_LIMIT);
+        child.deadline = (!planted("silent-kept")).then(|| Instant::now() + REQUEST_LIMIT);
         child.parent = Some(number);
         child.stream = Some(stream);
         let child = self.add(child);
@@ -330,7 +331,8 @@ impl State {
         let is_stranger =
             |child: &&u32| self.ends.get(child).is_some_and(|it| it.phase == Phase::Stranger);
         let strangers: Vec<u32> = listener.unanswered.iter().filter(is_stranger).copied().collect();
-        for &stranger in strangers.iter().rev().skip(STRANGERS) {
+        let most = if planted("strangers-kept") { usize::MAX } else { STRANGERS };
+        for &stranger in strangers.iter().rev().skip(most) {
             self.remove(stranger);
         }
     }
@@ -389,7 +391,8 @@ impl State {
     fn arrived(&mut self, number: u32, frame: Frame) {
         let Some(end) = self.ends.get_mut(&number) else { return };
         if let (Phase::Stranger, Frame::Request(offer)) = (end.phase, &frame)
-            && let Some(parent) = end.parent.filter(|_| offer.space == end.space)
+            && let Some(parent) = end.parent
+            && (offer.space == end.space || planted("any-space"))
         {
             end.phase = Phase::Waiting;
             end.deadline = None;
