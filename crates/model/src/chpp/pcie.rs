@@ -318,8 +318,8 @@ mod tests {
     }
 
     /// Acknowledgements fall due every 100 B of time, 25 ns, and take 2. Packets of 20 ns follow
-    /// each other; one goes behind each that fell due while the wires were busy. Those of idle time are
-    /// free, and the interval begins anew at the next packet.
+    /// each other. One goes behind each that fell due while the wires were busy. Those of idle time
+    /// are free, and the interval begins anew at the next packet.
     #[test]
     fn acknowledgements_go_between_packets() {
         let mut config = Config::prototype().pcie;
