@@ -721,8 +721,16 @@ impl Adapter {
     /// with the process.
     pub fn finish(&mut self, limit: Duration) {
         let begin = Instant::now();
-        self.state.marks = self.state.peers.mark(&mut self.function);
-        while self.state.marks > 0 && begin.elapsed() < limit {
+        let mut is_marked = false;
+        while begin.elapsed() < limit {
+            // The marks come behind all that waits.
+            if !is_marked && !self.state.peers.has_answers() {
+                self.state.marks = self.state.peers.mark(&mut self.function);
+                is_marked = true;
+            }
+            if is_marked && self.state.marks == 0 {
+                return;
+            }
             if self.progress() == 0 {
                 std::thread::yield_now();
             }

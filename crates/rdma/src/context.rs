@@ -20,7 +20,7 @@ const SHORT_SLEEP: Duration = Duration::from_millis(1);
 /// for ever, so that a lost wake-up does not pass.
 const LONG_SLEEP: Duration =
     if cfg!(test) { Duration::from_secs(3600) } else { Duration::from_millis(100) };
-/// How long the end of a program waits for peers to acknowledge what it sent.
+/// How long the end of a context or a program waits for peers to acknowledge what was sent.
 const LINGER: Duration = Duration::from_millis(500);
 
 /// An adapter behind a lock. Dropping it ends the thread, and then the adapter.
@@ -116,6 +116,11 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
+        // What the device still holds ends with it.
+        let mut adapter = self.lock();
+        adapter.leave();
+        adapter.finish(LINGER);
+        drop(adapter);
         // Relaxed: joining the thread orders everything else.
         self.shared.ends.store(true, Ordering::Relaxed);
         self.sleeps();

@@ -387,7 +387,14 @@ impl State {
             if !is_connected || qp.options.service == Service::Datagram {
                 continue;
             }
-            if let Some(serial) = qp.sends.oldest_unfinished() {
+            // A card learns nothing of a peer that has ended in order, and tries again for a while.
+            if let Some(oldest) =
+                qp.sends.oldest_sent().filter(|_| qp.is_reliable() && qp.peer_left)
+            {
+                qp.sends.rewind(oldest);
+                self.trouble(number, cause);
+                self.retire(number);
+            } else if let Some(serial) = qp.sends.oldest_unfinished() {
                 self.finish(number, serial, WorkStatus::RetryExceeded, cause);
                 // Silent services go on with the next one.
                 let Some(qp) = self.qps.get_mut(number) else { continue };
