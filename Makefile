@@ -124,8 +124,8 @@ test-mpi: ## run programs of libfabric and MPI over Bellwire: Open MPI, MPICH, N
 	@tools/need.sh cargo mpi mpi-programs venv
 	@tools/test-mpi.sh full
 
-test-verbs: ## run programs of RDMA over Bellwire: the ping-pongs of ibverbs-utils, perftest, rdmacm-utils, pyverbs, UCX, libfabric, ours in C
-	@tools/need.sh cargo ip mpi verbs pyverbs ucx
+test-verbs: ## run programs of RDMA over Bellwire: the ping-pongs of ibverbs-utils, perftest, rdmacm-utils, pyverbs, UCX, libfabric, Open MPI, qperf, sideway, ours in C
+	@tools/need.sh cargo ip mpi verbs pyverbs ucx qperf sideway
 	@tools/test-verbs.sh full
 
 bench-mpi: ## measure the libfabric provider beside libfabric's own, Open MPI's and UCX, in one run (ten minutes)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Usage: tools/need.sh TOOL ..., each one of: cargo fmt clippy miri mutants ip tshark chromium venv
-#        valgrind mpi mpi-programs ucx verbs
+#        valgrind mpi mpi-programs ucx verbs pyverbs qperf sideway
 # Installs the named tools that are missing, by rustup, or by apt-get as root. For a tool that
 # cannot be installed it says what to do. Without cargo, fmt or clippy this fails. A check that
 # lacks another tool says by itself that it did not run.
@@ -98,6 +98,15 @@ need_pyverbs() {
         printf 'bellwire: the tests of the Debian package python3-pyverbs could not be fetched\n' >&2
 }
 
+# need_sideway: the examples of a crate that knows libibverbs and librdmacm.
+need_sideway() {
+    local version=0.4.3 root="${CARGO_TARGET_DIR:-target}/sideway"
+    grep -qs "^\"sideway $version " "$root/.crates.toml" && return
+    need_package "command -v cmake && ls /usr/lib/llvm-*/lib/libclang.so*" cmake libclang-dev
+    cargo install --quiet --debug --locked --examples --root "$root" "sideway@$version" ||
+        printf 'bellwire: the examples of sideway %s could not be built; see the message above\n' $version >&2
+}
+
 for tool in "$@"; do
     case "$tool" in
         cargo) need_cargo ;;
@@ -121,6 +130,8 @@ for tool in "$@"; do
         ucx) need_package "command -v ucx_perftest" ucx-utils ;;
         mpi-programs) need_package "command -v NPopenmpi && command -v hpcc" netpipe-openmpi hpcc ;;
         pyverbs) need_pyverbs ;;
+        qperf) need_package "command -v qperf" qperf ;;
+        sideway) need_sideway ;;
         miri) need_miri ;;
         mutants) need_mutants ;;
         *) stop "tools/need.sh does not know \`$tool\`" ;;

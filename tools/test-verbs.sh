@@ -2,10 +2,14 @@
 # Usage: tools/test-verbs.sh [short|full]
 # Runs programs of RDMA that know nothing of Bellwire over it: the ping-pongs of ibverbs-utils,
 # perftest, rdmacm-utils, pyverbs, and ours in C. `short` is part of `make test`, and says NOT RUN
-# where a package cannot be installed. `full` runs more of them, UCX, and two network namespaces
-# over udp as root.
+# where a package cannot be installed. `full` runs all that these programs offer, qperf, UCX, Open
+# MPI, the crate sideway, and two network namespaces over udp as root: docs/verbs.md, How it is
+# tested.
 set -euo pipefail
-. "$(dirname "$0")/ran.sh"
+tools="$(dirname "$0")"
+. "$tools/ran.sh"
+. "$tools/verbs/perftest.sh"
+. "$tools/verbs/programs.sh"
 
 how="${1:-full}"
 packages="ibverbs-utils rdmacm-utils perftest libibverbs-dev librdmacm-dev"
@@ -99,7 +103,7 @@ pair() {
     # shellcheck disable=SC2086
     over limited "${client_in[@]}" $3 $option || result=1
     # This server serves for ever.
-    case "$2" in cmtime*) kill $server; wait $server || true; return $result ;; esac
+    case "$2" in *cmtime*) kill $server; wait $server || true; return $result ;; esac
     wait $server || { result=1; cat "$folder/server"; }
     return $result
 }
@@ -159,7 +163,7 @@ killed() {
     client=$!
     sleep 2
     if [ "$whom" = server ]; then victim=$server other=$client; else victim=$client other=$server; fi
-    pkill -9 -P $victim
+    pkill -${signal:-KILL} -P $victim
     wait $victim 2>/dev/null || true
     wait $other || result=$?
     # 124 is the limit's.
@@ -277,7 +281,7 @@ for kind in rc ud; do
     check "ibv_${kind}_pingpong over shm" on_shm between ibv_${kind}_pingpong -g 0 -c
 done
 check "rping over shm" on_shm pair udp "rping -s -a $address -C 20" "rping -c -a $address -C 20"
-check "ibv_rc_pingpong -N" between ibv_rc_pingpong -g 0 -c -N
+check "ibv_rc_pingpong -j -N" between ibv_rc_pingpong -g 0 -c -j -N
 check "ibv_rc_pingpong of long messages" between ibv_rc_pingpong -g 0 -c -s 300000 -n 100
 for program in ib_send_lat ib_write_lat ib_read_lat ib_atomic_lat ib_send_bw ib_write_bw ib_read_bw \
     ib_atomic_bw; do
@@ -313,18 +317,13 @@ for whom in server client; do
 done
 
 if [ "$how" = full ]; then
-    for program in ib_send_lat ib_read_lat ib_atomic_lat ib_send_bw ib_read_bw \
-        ib_atomic_bw; do
-        check "$program -e" between $program -n 200 -e
-    done
-    for program in ib_send_lat ib_write_lat ib_read_lat ib_atomic_lat ib_send_bw ib_write_bw ib_read_bw \
-        ib_atomic_bw; do
-        check "$program -R" connected $program -n 200
-    done
-    for program in ib_send_lat ib_read_lat ib_send_bw; do
-        check "$program -R -e" connected $program -n 200 -e
-    done
-    check "ib_send_lat -R -c UD" connected ib_send_lat -n 200 -c UD
+    every_pingpong ""
+    every_perftest ""
+    perftest_options
+    every_size
+    endless
+    every_connection
+    every_qperf
     # libfabric's own provider for verbs, over which MPI runs, too.
     for kind in "verbs -e msg" "verbs;ofi_rxm -e rdm"; do
         for size in 64 65536; do
@@ -339,41 +338,25 @@ if [ "$how" = full ]; then
         done
     done
     for kind in rc_verbs,ud_verbs:aux ud_verbs; do
-        for what in tag_lat tag_bw tag_sync_lat ucp_put_lat ucp_put_bw ucp_get ucp_add ucp_fadd \
-            ucp_swap ucp_cswap stream_bw stream_lat ucp_am_lat ucp_am_bw; do
+        for what in tag_lat tag_bw tag_sync_lat tag_sync_bw ucp_put_lat ucp_put_bw ucp_get ucp_add \
+            ucp_fadd ucp_swap ucp_cswap stream_bw stream_lat ucp_am_lat ucp_am_bw; do
             check "ucx_perftest $what over $kind" ucx $kind $what
         done
     done
-    for program in ib_send_lat ib_write_lat ib_send_bw ib_write_bw; do
-        check "$program -c UC" between $program -n 200 -c UC
-    done
-    for program in ib_send_lat ib_send_bw; do
-        check "$program -c UD" between $program -n 200 -c UD -s 2048
-    done
-    for program in ib_send_bw ib_write_bw ib_read_bw; do
-        check "$program -q 4" between $program -n 200 -q 4
-        check "$program -b" between $program -n 200 -b
-        check "$program of 1 MiB" between $program -n 50 -s 1048576
-    done
-    check "ib_send_bw with a shared receive queue" between ib_send_bw -n 200 -r 64 --use-srq
-    check "ib_write_bw of lists of requests" between ib_write_bw -n 320 -s 8 -l 16
-    check "ib_send_lat of inline bytes" between ib_send_lat -n 200 -I 64 -s 32
-    if [ "$(id -u)" = 0 ] && ip netns add bellwire-l 2>/dev/null; then
-        ip netns add bellwire-r
-        trap 'ip netns del bellwire-l; ip netns del bellwire-r; rm -rf "$folder"' EXIT
-        ip link add name wire netns bellwire-l type veth peer name wire netns bellwire-r
-        ip -n bellwire-l addr add 10.78.0.1/24 dev wire
-        ip -n bellwire-r addr add 10.78.0.2/24 dev wire
-        for side in bellwire-l bellwire-r; do ip -n $side link set wire up; done
-        server_in=(ip netns exec bellwire-l) client_in=(ip netns exec bellwire-r) address=10.78.0.1
-        for kind in rc uc ud srq; do
-            check "ibv_${kind}_pingpong between two namespaces" between ibv_${kind}_pingpong -g 0 -c
-        done
-        for program in ib_send_lat ib_write_lat ib_read_lat ib_atomic_lat ib_send_bw ib_write_bw \
-            ib_read_bw; do
-            check "$program between two namespaces" between $program -n 200
-            check "$program -R between two namespaces" connected $program -n 200
-        done
+    every_uct
+    every_mpi
+    every_sideway
+    left=bellwire-l-$$ right=bellwire-r-$$
+    if [ "$(id -u)" = 0 ] && ip netns add $left 2>/dev/null; then
+        ip netns add $right
+        trap 'ip netns del $left; ip netns del $right; rm -rf "$folder"' EXIT
+        ip link add name wire netns $left type veth peer name wire netns $right
+        ip -n $left addr add 10.78.0.1/24 dev wire
+        ip -n $right addr add 10.78.0.2/24 dev wire
+        for side in $left $right; do ip -n $side link set wire up; done
+        server_in=(ip netns exec $left) client_in=(ip netns exec $right) address=10.78.0.1
+        every_pingpong " between two namespaces"
+        every_perftest " between two namespaces"
         check "rping between two namespaces" pair udp "rping -s -a $address -V -C 100" \
             "rping -c -a $address -V -C 100"
         check "ucmatose between two namespaces" pair udp ucmatose "ucmatose -s $address"
