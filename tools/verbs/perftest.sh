@@ -61,8 +61,8 @@ perftest_options() {
         IFS=';' read -ra more <<<"${own[$program]}"
         for option in "${options[@]}" "${more[@]}"; do
             case "$option" in
-                # Sizes and numbers travel by librdmacm.
-                *-z) check "$program $option" pair udp "$program $option" "$program $option $address" ;;
+                # They find each other by librdmacm.
+                *-z | *-R) check "$program $option" pair udp "$program $option" "$program $option $address" ;;
                 # shellcheck disable=SC2086
                 *) check "$program $option" between $program $option ;;
             esac
