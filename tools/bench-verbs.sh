@@ -60,11 +60,12 @@ own() {
 }
 worker line
 worker bellwire
-# The addresses that contenders of the benchmark have.
-for host in $hosts; do
-    [ "$host" != wire ] || { ip -n near address add 10.77.0.1/24 dev eth0 && ip -n far address add 10.77.0.2/24 dev eth0; }
-done
 if [ "$hosts" != memory ]; then
+    # Contenders of the benchmark know these addresses and this name.
+    for side in near:10.77.0.1 far:10.77.0.2; do
+        ip -n "${side%:*}" address add "${side#*:}/24" dev eth0
+        ip -n "${side%:*}" link property add dev eth0 altname wire
+    done
     for name in bellwire-udp raw-udp tcp; do
         worker $name env BELLWIRE_BENCH_FAR_NAMESPACE=/run/netns/far ip netns exec near
     done
@@ -85,14 +86,14 @@ verbs() {
     taskset -c 1 timeout 20 "${client[@]}" "${run[@]}" "$@" -p $port $at 2>/dev/null | awk '$1 ~ /^[0-9]+$/ && NF >= 5 { print; exit }' || true
     wait $server || true
 }
-# asleep: qperf's one-way latency of TCP in us; both sides sleep.
+# tcp_asleep: qperf's one-way latency of TCP in us; both sides sleep.
 tcp_asleep() {
     local server
     taskset -c 0 timeout 20 "${near[@]}" qperf -lp 29765 >/dev/null 2>&1 &
     server=$!
     sleep 0.2
     taskset -c 1 timeout 10 "${far[@]}" qperf -lp 29765 -v -uu -t 1 -m 8 $at tcp_lat 2>/dev/null |
-        awk '$1 == "latency" { print $3 }' || true
+        awk '$1 == "latency" { print $3 / 1000 }' || true
     kill $server 2>/dev/null
     wait $server 2>/dev/null || true
 }
@@ -145,8 +146,8 @@ for round in $(seq "$rounds"); do
     done
     if [ "$hosts" != memory ]; then
         row="wire: send, 2 B, one way, us"
-        note "$row" verbs typical wire ib_send_lat -s 2 -n 10000
-        for name in bellwire-udp raw-udp tcp; do note "$row" $name own_latency $name latency 10000; done
+        note "$row" verbs typical wire ib_send_lat -s 2 -n 1000
+        for name in bellwire-udp raw-udp tcp; do note "$row" $name own_latency $name latency 1000; done
         row="wire: send, 8 B, M/s"
         note "$row" verbs rate wire ib_send_bw -s 8 -n 200000
         for name in bellwire-udp raw-udp tcp; do note "$row" $name own_rate $name rate 100000; done
