@@ -564,4 +564,64 @@ mod tests {
         assert_eq!(all.map(Mode::hook), [Hook::Driver, Hook::Driver, Hook::Generic]);
         assert_eq!(all.map(Mode::name), ["zero-copy", "native (one copy)", "generic (one copy)"]);
     }
+
+    /// Frames that the program leaves to the kernel are received beside it, and those for this
+    /// function alone are counted as such. What an interface refuses that is down counts as failed.
+    #[test]
+    fn frames_beside_the_program_are_received() {
+        enter_new_namespace()
+            .and_then(|()| {
+                ip("link add wire0 type veth peer name wire1\nlink set wire0 up\nlink set wire1 up")
+            })
+            .expect("NOT RUN: making a network namespace needs root, and ip of iproute2");
+        let [near, far] = ["wire0", "wire1"].map(|name| Interface::find(name).expect("just made"));
+        let (own, old) = (near.mac, far.mac);
+        let [mut near, mut far] = [near, far]
+            .map(|interface| XdpIo::open(&interface, 1, Mode::Generic).expect("a queue"));
+        for direction in [Direction::Sent, Direction::Received] {
+            let header = near.capture_header(old, direction, &[]);
+            assert_eq!(header, link_header::capture(own, old, direction));
+        }
+        ip("link set wire1 address 02:00:00:00:00:77").expect("it can change while it is up");
+        let new = Mac([2, 0, 0, 0, 0, 0x77]);
+        let send = |near: &mut XdpIo, function: u8| {
+            let room = near.room().expect("room");
+            room[..60].fill(function);
+            near.stage(new, 60);
+            near.flush()
+        };
+        let since = Instant::now();
+        while far.receive(64, |_, _| {}) == 0 {
+            assert!(since.elapsed() < Duration::from_secs(8), "the wire stays dead");
+            send(&mut near, 1);
+        }
+        while far.is_ready() {
+            far.receive(64, |_, _| {});
+        }
+        let before = far.counters();
+        for (count, function) in [(1, 1), (2, 1), (2, EVERY_FUNCTION), (3, 1)] {
+            assert!(!far.is_ready());
+            let past = far.counters().frames_past_xdp;
+            send(&mut near, function);
+            while !far.is_ready() {
+                assert!(since.elapsed() < Duration::from_secs(8), "nothing comes");
+            }
+            assert_eq!(
+                far.receive(64, |from, bytes| assert_eq!((from, bytes[9]), (own, function))),
+                1
+            );
+            let passed = far.counters().frames_past_xdp - past;
+            assert_eq!(passed, u64::from(function == 1), "frame {count}");
+        }
+        let counters = far.counters();
+        assert_eq!(counters.frames_received - before.frames_received, 4);
+        assert_eq!(counters.copies - before.copies, 4);
+        assert_eq!(counters.bytes_received - before.bytes_received, 240);
+        ip("link set wire0 down").expect("it goes down");
+        let before = near.counters();
+        assert!(send(&mut near, 1));
+        let after = near.counters();
+        assert_eq!(after.send_failed - before.send_failed, 1, "{after:?}");
+        assert_eq!(after.send_full, before.send_full);
+    }
 }
