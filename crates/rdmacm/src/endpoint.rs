@@ -85,6 +85,8 @@ pub struct Question {
     /// The next pause.
     pub pause: Duration,
     pub until: Instant,
+    /// How long it is repeated once nobody is found.
+    pub nobody: Duration,
     /// The answer so far is that nobody listens.
     pub finds_nobody: bool,
     /// The request that follows.
@@ -97,7 +99,7 @@ impl Question {
     pub fn found_nobody(&mut self) {
         if !self.finds_nobody {
             self.finds_nobody = true;
-            self.until = self.until.min(Instant::now() + crate::NOBODY_LIMIT);
+            self.until = self.until.min(Instant::now() + self.nobody);
         }
     }
 }

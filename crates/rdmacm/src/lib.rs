@@ -63,6 +63,21 @@ pub const REQUEST_LIMIT: Duration = Duration::from_secs(5);
 /// Connections without a request that one listener keeps; the oldest ends when another comes.
 pub const STRANGERS: usize = 64;
 
+/// How long a look-up is repeated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Patience {
+    /// While nobody answers.
+    pub silent: Duration,
+    /// While the answer is that nobody listens.
+    pub nobody: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Patience {
+        Patience { silent: LOOK_UP_LIMIT, nobody: NOBODY_LIMIT }
+    }
+}
+
 /// Reasons of a rejection (InfiniBand specification, 12.6.7.2).
 pub mod reason {
     /// Nobody listens at the port.

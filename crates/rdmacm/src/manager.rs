@@ -1,5 +1,6 @@
 //! The thread that waits for sockets and the time, and the calls of programs.
 
+use crate::Patience;
 use crate::endpoint::{End, Event};
 use crate::message::Offer;
 use crate::state::{State, WAKER, source_of};
@@ -200,7 +201,20 @@ impl Endpoint {
     /// # Errors
     /// `InvalidInput`: it is not bound, or used already.
     pub fn connect(&self, to: SocketAddrV4, offer: Offer) -> io::Result<()> {
-        self.with(|state, number| state.connect(number, to, offer))
+        self.connect_within(to, offer, Patience::default())
+    }
+
+    /// As [`Endpoint::connect`], and gives up as `patience` says.
+    ///
+    /// # Errors
+    /// `InvalidInput`: it is not bound, or used already.
+    pub fn connect_within(
+        &self,
+        to: SocketAddrV4,
+        offer: Offer,
+        patience: Patience,
+    ) -> io::Result<()> {
+        self.with(|state, number| state.connect(number, to, offer, patience))
     }
 
     /// Accepts a request. A service of datagrams is done then.

@@ -3,7 +3,7 @@
 use crate::endpoint::{End, Event, Phase, Question, refused_or_unreachable};
 use crate::manager::Sink;
 use crate::message::{Frame, LOOK_UP_BYTES, LookUp, LookUpKind, Offer};
-use crate::{LOOK_UP_LIMIT, REQUEST_LIMIT, STRANGERS, reason};
+use crate::{Patience, REQUEST_LIMIT, STRANGERS, reason};
 use bellwire_ring::canary::planted;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, sockopt};
@@ -151,7 +151,13 @@ impl State {
     }
 
     /// Asks `to` for a connection.
-    pub fn connect(&mut self, number: u32, to: SocketAddrV4, mut offer: Offer) -> io::Result<()> {
+    pub fn connect(
+        &mut self,
+        number: u32,
+        to: SocketAddrV4,
+        mut offer: Offer,
+        patience: Patience,
+    ) -> io::Result<()> {
         let nonce = nonce()?;
         let end = self.end(number)?;
         let Some(name) = end.name.as_ref().filter(|_| end.phase == Phase::Idle) else {
@@ -160,9 +166,9 @@ impl State {
         offer.port = v4(name.local_addr()?)?.port();
         offer.space = end.space;
         receive_errors(name)?;
-        let until = Instant::now() + LOOK_UP_LIMIT;
-        let finds_nobody = false;
-        end.question = Some(Question { nonce, to, pause: FIRST_PAUSE, until, finds_nobody, offer });
+        let until = Instant::now() + patience.silent;
+        let (pause, nobody, finds_nobody) = (FIRST_PAUSE, patience.nobody, false);
+        end.question = Some(Question { nonce, to, pause, until, nobody, finds_nobody, offer });
         end.phase = Phase::LookingUp;
         self.ask(number);
         Ok(())
