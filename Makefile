@@ -11,7 +11,7 @@ target := $(or $(CARGO_TARGET_DIR),target)
 
 # Crates with planted faults (feature `canaries`, tests/canaries.rs), with models of their
 # concurrency (`--cfg loom`), and with unsafe code that Miri can execute.
-CANARY_PACKAGES = bellwire-cli bellwire-model bellwire-protocol bellwire-rdma bellwire-rdmacm bellwire-ring bellwire-testkit bellwire-simulator
+CANARY_PACKAGES = bellwire-cli bellwire-model bellwire-protocol bellwire-rdma bellwire-rdmacm bellwire-ring bellwire-rsockets bellwire-testkit bellwire-simulator
 LOOM_PACKAGES += bellwire-ring
 MIRI_PACKAGES += bellwire-ring
 
@@ -41,7 +41,7 @@ run: ## build Bellwire and measure the default device (two processes, under a mi
 
 install: ## install the command, the libfabric provider, libibverbs for `bellwire run`, and the C library libvipl with its papers under PREFIX (/usr/local), below DESTDIR
 	@tools/need.sh cargo
-	cargo build --release -p bellwire-cli -p bellwire-libfabric -p bellwire-verbs -p bellwire-sysfs -p bellwire-vipl
+	cargo build --release -p bellwire-cli -p bellwire-libfabric -p bellwire-verbs -p bellwire-sysfs -p bellwire-sockets -p bellwire-vipl
 	@tools/install.sh $(target)/release $(or $(PREFIX),/usr/local) $(DESTDIR)
 
 # Tells scripts that all is built already, and how.
@@ -51,7 +51,7 @@ test: lint unit dissector perfetto report instructions ## run every check that t
 	@$(MAKE) --no-print-directory evidence sample
 	@tools/need.sh mpi
 	@tools/test-mpi.sh short
-	@tools/need.sh verbs pyverbs
+	@tools/need.sh verbs pyverbs sockets
 	@tools/test-verbs.sh short
 	@echo "make test: done"
 
@@ -124,8 +124,8 @@ test-mpi: ## run programs of libfabric and MPI over Bellwire: Open MPI, MPICH, N
 	@tools/need.sh cargo mpi mpi-programs venv
 	@tools/test-mpi.sh full
 
-test-verbs: ## run programs of RDMA over Bellwire: the ping-pongs of ibverbs-utils, perftest, rdmacm-utils, pyverbs, UCX, libfabric, Open MPI, qperf, sideway, ours in C
-	@tools/need.sh cargo ip mpi verbs pyverbs ucx qperf sideway
+test-verbs: ## run programs of RDMA over Bellwire: the ping-pongs of ibverbs-utils, perftest, rdmacm-utils, pyverbs, UCX, libfabric, Open MPI, qperf, sideway, programs of sockets, ours in C
+	@tools/need.sh cargo ip mpi verbs pyverbs ucx qperf sideway sockets
 	@tools/test-verbs.sh full
 
 bench-mpi: ## measure the libfabric provider beside libfabric's own, Open MPI's and UCX, in one run (ten minutes)

@@ -35,7 +35,7 @@ fi
 if [ -f "$built/libibverbs.so" ]; then
     install -D -m 755 "$built/libibverbs.so" "$lib/bellwire/libibverbs.so.1"
     ln -sf libibverbs.so.1 "$lib/bellwire/librdmacm.so.1"
-    install -m 755 "$built/libbellwire_sysfs.so" "$lib/bellwire/"
+    install -m 755 "$built/libbellwire_sysfs.so" "$built/libbellwire_sockets.so" "$lib/bellwire/"
     echo "installed libibverbs.so.1 and librdmacm.so.1 in $prefix/lib/bellwire: bellwire run -- ibv_devinfo"
 fi
 if [ -f "$built/bellwire" ]; then

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Usage: tools/need.sh TOOL ..., each one of: cargo fmt clippy miri mutants ip tshark chromium venv
-#        valgrind mpi mpi-programs ucx verbs pyverbs qperf sideway
+#        valgrind mpi mpi-programs ucx verbs pyverbs qperf sideway sockets
 # Installs the named tools that are missing, by rustup, or by apt-get as root. For a tool that
 # cannot be installed it says what to do. Without cargo, fmt or clippy this fails. A check that
 # lacks another tool says by itself that it did not run.
@@ -126,6 +126,10 @@ for tool in "$@"; do
             need_package "command -v ib_send_lat" perftest
             need_package "test -e /usr/include/infiniband/verbs.h" libibverbs-dev
             need_package "test -e /usr/include/rdma/rdma_cma.h" librdmacm-dev
+            ;;
+        sockets)
+            need_package "command -v curl && test -x /usr/bin/python3" curl python3-minimal python3
+            need_package "command -v nc && command -v iperf3" netcat-openbsd iperf3
             ;;
         ucx) need_package "command -v ucx_perftest" ucx-utils ;;
         mpi-programs) need_package "command -v NPopenmpi && command -v hpcc" netpipe-openmpi hpcc ;;

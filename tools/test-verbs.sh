@@ -28,8 +28,9 @@ done
 
 programs="$PWD/bindings/verbs/tests/programs"
 library="$(built bellwire-verbs libibverbs.so)"
-command="$(built bellwire-cli bellwire)"
+command="$(realpath "$(built bellwire-cli bellwire)")"
 built bellwire-sysfs libbellwire_sysfs.so >/dev/null
+built bellwire-sockets libbellwire_sockets.so >/dev/null
 pyverbs="${CARGO_TARGET_DIR:-target}/pyverbs"
 [ -e "$pyverbs/tests/test_qp.py" ] && /usr/bin/python3 -c 'import pyverbs.device' ||
     missing "no tests of pyverbs in $pyverbs: tools/need.sh pyverbs"
@@ -146,6 +147,70 @@ has_members() {
     done
     printf 'there are not %s sockets at %s\n' "$count" "$hex" >&2
     return 1
+}
+
+# stream ARGUMENT...: rstream of rdmacm-utils. `-T s` is for TCP.
+stream() { pair udp "rstream $*" "rstream -s $address $*"; }
+# copies: rcopy takes a file to its server, which writes it where it is told.
+copies() {
+    local server result=0
+    head -c 3000000 /dev/urandom >"$folder/original"
+    # Its port is fixed.
+    over limited "${server_in[@]}" rcopy >"$folder/server" 2>&1 &
+    server=$!
+    is_listening udp 7427 "${server_in[@]}" &&
+        over limited "${client_in[@]}" rcopy "$folder/original" "$address:$folder/copy" || result=1
+    kill $server 2>/dev/null
+    wait $server 2>/dev/null || true
+    cmp "$folder/original" "$folder/copy" && return $result
+}
+# carried ARGUMENT...: an ordinary program, whose connections Bellwire carries.
+carried() { limited "$command" run --sockets -v -- "$@"; }
+# A file comes over Bellwire from a server of Python, also to a client without it, by TCP. A client
+# finds a server without it, too, and says so.
+web() {
+    local server plain at result=0
+    mkdir -p "$folder/web"
+    head -c 3000000 /dev/urandom >"$folder/web/file"
+    port=$((port + 2))
+    at=$port
+    (cd "$folder/web" && exec timeout 60 "${server_in[@]}" "$command" run --sockets -v -- \
+        /usr/bin/python3 -m http.server $at) >"$folder/server" 2>&1 &
+    server=$!
+    (cd "$folder/web" && exec timeout 60 "${server_in[@]}" /usr/bin/python3 -m http.server \
+        $((at + 1))) >/dev/null 2>&1 &
+    plain=$!
+    is_listening udp $at "${server_in[@]}" && is_listening tcp $((at + 1)) "${server_in[@]}" || result=1
+    for round in 1 2 3; do
+        carried "${client_in[@]}" curl -sS -o "$folder/got" "http://$address:$at/file" 2>"$folder/said" &&
+            grep -q "a stream to $address:$at" "$folder/said" &&
+            cmp "$folder/got" "$folder/web/file" || { result=1; cat "$folder/said"; }
+    done
+    "${client_in[@]}" curl -sS -o "$folder/got" "http://$address:$at/file" &&
+        cmp "$folder/got" "$folder/web/file" || result=1
+    carried "${client_in[@]}" curl -sS -o "$folder/got" "http://$address:$((at + 1))/file" 2>"$folder/said" &&
+        grep -q "is an ordinary socket now" "$folder/said" &&
+        cmp "$folder/got" "$folder/web/file" || { result=1; cat "$folder/said"; }
+    kill $server $plain
+    wait $server $plain || true
+    [ $result = 0 ] || cat "$folder/server"
+    return $result
+}
+# Bytes go through netcat, which ends when the sender does.
+netcat() {
+    local server
+    head -c 1000000 /dev/urandom >"$folder/original"
+    port=$((port + 1))
+    carried "${server_in[@]}" nc -l $port >"$folder/copy" 2>"$folder/server" &
+    server=$!
+    is_listening udp $port "${server_in[@]}" &&
+        carried "${client_in[@]}" nc -N $address $port <"$folder/original" && wait $server &&
+        cmp "$folder/original" "$folder/copy"
+}
+# perf3 ARGUMENT...: iperf3 over Bellwire.
+perf3() {
+    pair udp "$command run --sockets -- iperf3 -s -1" \
+        "$command run --sockets -- iperf3 -c $address $*"
 }
 
 # killed WHOM PROTOCOL SERVER CLIENT: of two programs that transfer for ever, one is killed, and the
@@ -294,6 +359,12 @@ check "cmtime" pair udp "cmtime -c 20" "cmtime -c 20 -s $address"
 check "mckey with three receivers" on_loopback mckeys 3 $address
 check "rdma_client and rdma_server" pair udp rdma_server "rdma_client -s $address"
 check "rdma_xclient and rdma_xserver" pair udp rdma_xserver "rdma_xclient -s $address"
+check "rstream" stream -S 1000 -C 10 -I 20
+check "rstream -T n -T v" stream -S 100000 -C 10 -I 4 -T n -T v
+check "rstream -T a" stream -S 64 -C 10 -I 20 -T a
+check "riostream" pair udp "riostream -S 10000 -C 10 -I 20 -T v" \
+    "riostream -s $address -S 10000 -C 10 -I 20 -T v"
+check "http.server and curl by --sockets" web
 for program in ib_send_lat ib_write_bw; do
     check "$program -R" connected $program -n 200
 done
@@ -314,6 +385,8 @@ for whom in server client; do
         "ib_send_bw -n 100000000 127.0.0.1"
     check "the $whom of a connection is killed" killed $whom udp "rping -s -a 127.0.0.1" \
         "rping -c -a 127.0.0.1"
+    check "the $whom of a stream is killed" killed $whom udp "rstream -S 4096 -C 1000 -I 1000000" \
+        "rstream -s 127.0.0.1 -S 4096 -C 1000 -I 1000000"
 done
 
 if [ "$how" = full ]; then
@@ -331,6 +404,27 @@ if [ "$how" = full ]; then
                 "fi_pingpong -p $kind -I 100 -S $size" "fi_pingpong -p $kind -I 100 -S $size $address"
         done
     done
+    # All sizes are millions of messages.
+    limit_s=600
+    check "rstream -S all" stream -S all
+    check "riostream -S all" pair udp "riostream -S all" "riostream -s $address -S all"
+    limit_s=100
+    check "rstream -b" pair udp "rstream -b 127.0.0.1 -S 1000 -C 5 -I 5" \
+        "rstream -s $address -S 1000 -C 5 -I 5"
+    for options in "-I 5 -C 10" "-B 8192 -S 30000 -C 5 -I 5" \
+        "-f ip -S 1000 -C 5 -I 5" "-k 5 -i 16 -S 64 -C 10 -I 20" "-T b -S 4096 -C 10 -I 20" \
+        "-T r -S 4096 -C 10 -I 20" "-T v -S 4096 -C 10 -I 20" "-T a -T n -S 100000 -C 10 -I 5"; do
+        check "rstream $options" stream $options
+    done
+    check "rstream -T s, which is TCP" pair tcp "rstream -T s -S 1000 -C 5 -I 5" \
+        "rstream -s $address -T s -S 1000 -C 5 -I 5"
+    check "rcopy" copies
+    check "netcat by --sockets" netcat
+    check "iperf3 by --sockets" perf3 -t 2
+    check "iperf3 -R by --sockets" perf3 -t 2 -R
+    check "rstream -T s by --sockets" pair udp \
+        "$command run --sockets -- rstream -T s -S 1000 -C 10 -I 20" \
+        "$command run --sockets -- rstream -T s -s $address -S 1000 -C 10 -I 20"
     for whom in server client; do
         for program in ib_send_bw ib_read_bw; do
             check "the $whom is killed, and $program asleep" killed $whom tcp \
@@ -359,6 +453,10 @@ if [ "$how" = full ]; then
         every_perftest " between two namespaces"
         check "rping between two namespaces" pair udp "rping -s -a $address -V -C 100" \
             "rping -c -a $address -V -C 100"
+        check "rstream between two namespaces" stream -I 20 -C 10
+        check "riostream between two namespaces" pair udp "riostream -S 10000 -C 10 -I 20 -T v" \
+            "riostream -s $address -S 10000 -C 10 -I 20 -T v"
+        check "http.server and curl by --sockets between two namespaces" web
         check "ucmatose between two namespaces" pair udp ucmatose "ucmatose -s $address"
         check "udaddy between two namespaces" pair udp udaddy "udaddy -s $address"
         check "mckey between two namespaces" mckeys 2 10.78.0.2

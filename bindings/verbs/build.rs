@@ -75,11 +75,12 @@ fn main() {
     text += "    \".text\",\n";
     for call in calls {
         let module = match call {
-            call if call.starts_with("rdma_") => "cm::calls",
-            call if call.contains("import") => "import",
-            _ => "calls",
+            call if call.starts_with("rdma_") => "crate::cm::calls",
+            call if call.starts_with('r') => "bellwire_rsockets::c",
+            call if call.contains("import") => "crate::import",
+            _ => "crate::calls",
         };
-        writeln!(text, "    {call} = sym crate::{module}::{call},").expect("a string");
+        writeln!(text, "    {call} = sym {module}::{call},").expect("a string");
     }
     for kind in ["null", "errno", "minus", "void"] {
         writeln!(text, "    missing_{kind} = sym crate::missing::{kind},").expect("a string");

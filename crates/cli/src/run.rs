@@ -13,10 +13,12 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
-/// Run a program of RDMA over Bellwire: without a card, a kernel module or privileges.
+/// Run a program of RDMA or of sockets over Bellwire: without a card, a kernel module or
+/// privileges.
 ///
 /// The program finds Bellwire's libibverbs.so.1 and librdmacm.so.1 in place of the system's. It
-/// sees a device for each address of this host: bellwire0, bellwire1, and so on.
+/// sees a device for each address of this host: bellwire0, bellwire1, and so on. With --sockets the
+/// TCP connections of an ordinary program run over Bellwire, if the other side does the same.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -24,7 +26,9 @@ Examples:
   bellwire run -- ib_send_lat                on one side
   bellwire run -- ib_send_lat 10.0.0.1       on the other
   bellwire run -v --device udp:10.0.0.1 -- ibv_rc_pingpong -g 0
-  bellwire run --sysfs -- ucx_perftest      a program that reads /sys/class/infiniband")]
+  bellwire run --sysfs -- ucx_perftest       a program that reads /sys/class/infiniband
+  bellwire run --sockets -- python3 -m http.server
+  bellwire run --sockets -- curl http://10.0.0.1:8000/")]
 pub struct Arguments {
     /// The only device that the program sees, for instance udp:10.0.0.1 [default: auto:udp:ADDRESS
     /// for each address of this host]
@@ -33,6 +37,10 @@ pub struct Arguments {
     /// Show the program files in /sys/class/infiniband, for one that reads them itself
     #[arg(long)]
     sysfs: bool,
+    /// Carry the program's TCP connections of IPv4, to programs that run in the same way; others
+    /// stay the kernel's, and the program's standard error says so with -v
+    #[arg(long)]
+    sockets: bool,
     /// Say what is set for the program
     #[arg(short, long)]
     verbose: bool,
@@ -51,6 +59,9 @@ const DEVICE: &str = "BELLWIRE_DEVICE";
 const SYSFS: &str = "BELLWIRE_SYSFS";
 const PRELOAD: &str = "LD_PRELOAD";
 const SHIM: &str = "libbellwire_sysfs.so";
+/// The library that carries sockets, and the variable by which it says what it does.
+const SOCKETS: &str = "libbellwire_sockets.so";
+const LOG: &str = "BELLWIRE_LOG";
 
 /// Becomes the program. Returns only if that fails.
 pub fn run(arguments: &Arguments) -> Result<Outcome> {
@@ -61,20 +72,23 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
     command.args(rest);
     let mut set = vec![(SEARCH_PATH, before_others(&folder, SEARCH_PATH))];
     set.extend(arguments.device.as_ref().map(|device| (DEVICE, OsString::from(device))));
+    let mut preloaded = Vec::new();
     if arguments.sysfs {
         let devices = match &arguments.device {
             Some(device) => vec![HostDevice::named(device)],
             None => HostDevice::all(),
         };
-        let shim = folder.join(SHIM);
-        if !shim.exists() {
-            return Err(anyhow!(
-                "--sysfs needs {}: install it by `make install`, or build it by `cargo build -p bellwire-sysfs`",
-                shim.display(),
-            ));
-        }
+        preloaded.push(to_preload(&folder, SHIM, "--sysfs", "bellwire-sysfs")?);
         set.push((SYSFS, files_of(&devices)?.into()));
-        set.push((PRELOAD, before_others(&shim, PRELOAD)));
+    }
+    if arguments.sockets {
+        preloaded.push(to_preload(&folder, SOCKETS, "--sockets", "bellwire-sockets")?);
+        if arguments.verbose {
+            set.push((LOG, "1".into()));
+        }
+    }
+    if !preloaded.is_empty() {
+        set.push((PRELOAD, before_others(Path::new(&preloaded.join(":")), PRELOAD)));
     }
     for (name, value) in set {
         if arguments.verbose {
@@ -130,6 +144,18 @@ fn why_not(program: &OsStr, found: Option<&Path>, error: &std::io::Error) -> Str
         _ => error.to_string(),
     };
     format!("cannot run {name}: {why}")
+}
+
+/// A library of the folder, for an option.
+fn to_preload(folder: &Path, library: &str, option: &str, package: &str) -> Result<String> {
+    let path = folder.join(library);
+    if !path.exists() {
+        return Err(anyhow!(
+            "{option} needs {}: install it by `make install`, or build it by `cargo build -p {package}`",
+            path.display(),
+        ));
+    }
+    path.into_os_string().into_string().map_err(|path| anyhow!("{path:?} is not a path of text"))
 }
 
 /// A variable's list of paths with one more at its beginning.
@@ -208,7 +234,9 @@ pub fn library_folder(own: &Path) -> Result<PathBuf> {
     std::fs::create_dir_all(&folder)
         .with_context(|| format!("cannot make {}", folder.display()))?;
     let mut links = NAMES.map(|name| (name, library.clone())).to_vec();
-    links.extend(built(SHIM).map(|shim| (SHIM, shim)));
+    for shim in [SHIM, SOCKETS] {
+        links.extend(built(shim).map(|built| (shim, built)));
+    }
     for (name, target) in links {
         let link = folder.join(name);
         if std::fs::read_link(&link).ok().as_deref() != Some(target.as_path()) {
