@@ -6,7 +6,8 @@
 //!   this library do not count. A program with more keeps its pages; the kernel copies for peers.
 //! - **Given back** when the last registration ends: the pages are the program's alone again, so
 //!   peers that still map the memfd reach nothing.
-//! - **In a child** of a fork the pages are private copies, as they would have been.
+//! - **In a child** of a fork the pages are private copies, as they would have been. The parent waits
+//!   until the child has them: what it stores after `fork` must not reach the child.
 
 use rustix::fs::{MemfdFlags, SealFlags};
 use std::cell::RefCell;
@@ -43,9 +44,18 @@ impl Span {
 
 static TABLE: Mutex<Vec<Span>> = Mutex::new(Vec::new());
 
+/// What a thread holds while it forks.
+struct Fork {
+    /// No other thread exchanges pages or gives them back.
+    _table: MutexGuard<'static, Vec<Span>>,
+    /// What the child must copy: a memfd, and its bytes from the third on at the first and second.
+    shared: Vec<(OwnedFd, usize, usize, usize)>,
+    /// The child writes a byte, or ends, when it has its copies.
+    copied: Option<(OwnedFd, OwnedFd)>,
+}
+
 thread_local! {
-    /// The lock of the table while this thread forks.
-    static FORKING: RefCell<Option<MutexGuard<'static, Vec<Span>>>> = const { RefCell::new(None) };
+    static FORKING: RefCell<Option<Fork>> = const { RefCell::new(None) };
 }
 
 fn spans() -> MutexGuard<'static, Vec<Span>> {
@@ -132,7 +142,7 @@ unsafe fn exchange(start: usize, length: usize, writable: bool) -> Option<OwnedF
             done += usize::try_from(written).ok().filter(|&written| written > 0)?;
         }
         // SAFETY: the same bytes at the same addresses. No other thread writes them meanwhile.
-        unsafe { map(&memfd, start, length, libc::MAP_SHARED) }.then_some(())
+        unsafe { map(&memfd, start, length, libc::MAP_SHARED, 0) }.then_some(())
     });
     exchanged?;
     let mut seals = SealFlags::SHRINK | SealFlags::GROW;
@@ -148,39 +158,49 @@ unsafe fn exchange(start: usize, length: usize, writable: bool) -> Option<OwnedF
 
 /// Makes pages the program's own again, as far as they are still mapped there.
 fn give_back(memfd: &OwnedFd, start: usize, length: usize) {
-    let Ok(identity) = rustix::fs::fstat(memfd) else { return };
-    let end = start + length;
-    for part in mappings().iter().filter(|part| part.inode == identity.st_ino && part.is_memfd) {
-        let (from, to) = (part.start.max(start), part.end.min(end));
-        if from >= to {
-            continue;
-        }
-        let length = to - from;
+    for (from, length) in mapped_parts(memfd, start, length) {
         if is_alone() {
             // SAFETY: `from` is mapped for `length` bytes; the copy takes its place.
             if unsafe { copy_over(from, length) } {
                 continue;
             }
         }
-        // Private pages of the memfd, each written: a store of another thread is never lost.
-        // SAFETY: the mapping of these very bytes is replaced; a byte that is exchanged for itself
-        // does not change.
-        unsafe {
-            if map_at(memfd, from, length, libc::MAP_PRIVATE, from - start) {
-                for page in (from..to).step_by(PAGE_BYTES) {
-                    let first = &*(page as *const AtomicU8);
-                    let byte = first.load(Ordering::Relaxed);
-                    // Relaxed: it only makes the page private, also if the byte has changed.
-                    let _ =
-                        first.compare_exchange(byte, byte, Ordering::Relaxed, Ordering::Relaxed);
-                }
-            }
-        }
+        // SAFETY: the mapping of these very bytes is replaced.
+        unsafe { make_private(memfd, from, length, from - start) };
     }
     // Frees what only peers map now. Sealed memory stays until they unmap it.
     let (flags, whole) = (libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE, length as i64);
     // SAFETY: a system call on our own descriptor.
     unsafe { libc::fallocate(memfd.as_raw_fd(), flags, 0, whole) };
+}
+
+/// Where the memfd of a span is still mapped, and how many bytes.
+fn mapped_parts(memfd: &OwnedFd, start: usize, length: usize) -> Vec<(usize, usize)> {
+    let Ok(identity) = rustix::fs::fstat(memfd) else { return Vec::new() };
+    let inside = |part: &Mapping| {
+        let (from, to) = (part.start.max(start), part.end.min(start + length));
+        let is_ours = part.inode == identity.st_ino && part.is_memfd;
+        (is_ours && from < to).then(|| (from, to - from))
+    };
+    mappings().iter().filter_map(inside).collect()
+}
+
+/// Private pages of the memfd, each written: a store of another thread is never lost.
+///
+/// # Safety
+/// `length` bytes at `start` are mapped, and are those of the memfd from `at` on.
+unsafe fn make_private(memfd: &OwnedFd, start: usize, length: usize, at: usize) {
+    // SAFETY: the caller's promise; a byte that is exchanged for itself does not change.
+    unsafe {
+        if map(memfd, start, length, libc::MAP_PRIVATE, at) {
+            for page in (start..start + length).step_by(PAGE_BYTES) {
+                let first = &*(page as *const AtomicU8);
+                let byte = first.load(Ordering::Relaxed);
+                // Relaxed: it only makes the page private, also if the byte has changed.
+                let _ = first.compare_exchange(byte, byte, Ordering::Relaxed, Ordering::Relaxed);
+            }
+        }
+    }
 }
 
 /// Puts an anonymous copy in the place of `length` bytes at `from`.
@@ -211,14 +231,7 @@ unsafe fn copy_over(from: usize, length: usize) -> bool {
 
 /// # Safety
 /// Whatever is mapped there may be replaced.
-unsafe fn map(memfd: &OwnedFd, start: usize, length: usize, kind: c_int) -> bool {
-    // SAFETY: the caller's promise.
-    unsafe { map_at(memfd, start, length, kind, 0) }
-}
-
-/// # Safety
-/// As for [`map`].
-unsafe fn map_at(memfd: &OwnedFd, start: usize, length: usize, kind: c_int, at: usize) -> bool {
+unsafe fn map(memfd: &OwnedFd, start: usize, length: usize, kind: c_int, at: usize) -> bool {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let (place, kind) = (start as *mut c_void, kind | libc::MAP_FIXED);
     let fd = memfd.as_fd().as_raw_fd();
@@ -300,23 +313,39 @@ fn without_signals<T>(work: impl FnOnce() -> T) -> T {
 fn prepare_for_forks() {
     static ONCE: Once = Once::new();
     extern "C" fn before() {
-        let guard = spans();
-        FORKING.with(|forking| *forking.borrow_mut() = Some(guard));
+        let table = spans();
+        // What the program has unmapped itself is no longer there for the child either.
+        let shared: Vec<_> = table.iter().flat_map(still_mapped).collect();
+        let pipe = || rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).ok();
+        let copied = if shared.is_empty() { None } else { pipe() };
+        FORKING.set(Some(Fork { _table: table, shared, copied }));
     }
     extern "C" fn in_parent() {
-        drop(FORKING.take());
+        if let Some((done, ours)) = FORKING.take().and_then(|fork| fork.copied) {
+            // Only the child can write now, so its end wakes us, too.
+            drop(ours);
+            let _ = rustix::io::retry_on_intr(|| rustix::io::read(&done, &mut [0]));
+        }
     }
     extern "C" fn in_child() {
-        let guard = FORKING.take();
-        for span in guard.iter().flat_map(|spans| spans.iter()) {
-            if let Some(memfd) = &span.memfd {
-                // SAFETY: the child's own mapping of the same bytes is replaced.
-                unsafe { map(memfd, span.start, span.length, libc::MAP_PRIVATE) };
-            }
+        let Some(fork) = FORKING.take() else { return };
+        for (memfd, start, length, at) in &fork.shared {
+            // SAFETY: the child's own mapping of the same bytes is replaced by a copy.
+            unsafe { make_private(memfd, *start, *length, *at) };
+        }
+        if let Some((_, done)) = &fork.copied {
+            let _ = rustix::io::write(done, &[1]);
         }
     }
     // SAFETY: three functions of this library. It is not unloaded: its threads use it.
     ONCE.call_once(|| unsafe {
         libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child));
     });
+}
+
+/// The parts of an exchanged span that its memfd is still mapped at.
+fn still_mapped(span: &Span) -> Vec<(OwnedFd, usize, usize, usize)> {
+    let Some(memfd) = &span.memfd else { return Vec::new() };
+    let part = |(from, length)| Some((memfd.try_clone().ok()?, from, length, from - span.start));
+    mapped_parts(memfd, span.start, span.length).into_iter().filter_map(part).collect()
 }
