@@ -6,8 +6,8 @@
 //!   this library do not count. A program with more keeps its pages; the kernel copies for peers.
 //! - **Given back** when the last registration ends: the pages are the program's alone again, so
 //!   peers that still map the memfd reach nothing.
-//! - **In a child** of a fork the pages are private copies, as they would have been. The parent waits
-//!   until the child has them: what it stores after `fork` must not reach the child.
+//! - **In a child** of a fork the pages are private copies, as they would have been. The parent
+//!   waits until the child has them: what it stores after `fork` must not reach the child.
 
 use rustix::fs::{MemfdFlags, SealFlags};
 use std::cell::RefCell;
