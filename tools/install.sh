@@ -35,7 +35,11 @@ fi
 if [ -f "$built/libibverbs.so" ]; then
     install -D -m 755 "$built/libibverbs.so" "$lib/bellwire/libibverbs.so.1"
     ln -sf libibverbs.so.1 "$lib/bellwire/librdmacm.so.1"
-    install -m 755 "$built/libbellwire_sysfs.so" "$built/libbellwire_sockets.so" "$lib/bellwire/"
+    # To be preloaded. A build of tests does not have all of them.
+    for preloaded in sysfs sockets; do
+        library="$built/libbellwire_$preloaded.so"
+        if [ -f "$library" ]; then install -m 755 "$library" "$lib/bellwire/"; fi
+    done
     echo "installed libibverbs.so.1 and librdmacm.so.1 in $prefix/lib/bellwire: bellwire run -- ibv_devinfo"
 fi
 if [ -f "$built/bellwire" ]; then

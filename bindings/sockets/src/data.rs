@@ -1,6 +1,6 @@
 //! Read and write.
 
-use crate::{inside, stream};
+use crate::{fail, inside, is_of_parent, stream};
 use bellwire_rsockets::c;
 use libc::{c_int, c_void, iovec, msghdr, off_t, sockaddr, socklen_t, ssize_t};
 
@@ -14,6 +14,7 @@ macro_rules! functions {
             match stream($number) {
                 // SAFETY: the caller's promise.
                 Some(_) => inside(|| unsafe { $call }),
+                None if is_of_parent($number) => fail(libc::EBADF) as ssize_t,
                 None => next!($name($number => c_int $(, $argument => $type)*) -> ssize_t),
             }
         }

@@ -54,6 +54,12 @@ fn stream(number: c_int) -> Option<Arc<Socket>> {
     if is_inside() { None } else { calls::stream(number) }
 }
 
+/// Whether a call of the program names a stream of the process that forked this one. Its
+/// descriptor is here, but what the kernel would read there is not the stream.
+fn is_of_parent(number: c_int) -> bool {
+    !is_inside() && calls::is_of_parent(number)
+}
+
 /// Sets `errno`. Returns -1.
 fn fail(number: c_int) -> c_int {
     // SAFETY: the address of this thread's own number.

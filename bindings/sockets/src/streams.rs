@@ -363,6 +363,8 @@ fn replaced(number: c_int) {
     if stream(number).is_some() {
         // Its descriptor is closed by who replaces it.
         let _ = inside(|| calls::release(number));
+    } else if !is_inside() {
+        calls::forget_of_parent(number);
     }
 }
 

@@ -97,7 +97,7 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
         command.env(name, value);
     }
     let found = executable::find(Path::new(program));
-    if let Some(warning) = found.as_deref().and_then(|file| warning(file, arguments.verbose)) {
+    if let Some(warning) = found.as_deref().and_then(|file| warning(file, arguments.verbose && !arguments.sockets)) {
         eprintln!("bellwire: {warning}");
     }
     // Ignored signals stay ignored in the program, and it does not expect that.

@@ -19,9 +19,7 @@ use std::time::{Duration, Instant};
 /// `EBADF`: it is none, or one of the parent process.
 pub fn find(number: RawFd) -> io::Result<Arc<Socket>> {
     stream(number).ok_or_else(|| {
-        if Runtime::is_of_parent(number) {
-            crate::log::say(format_args!("{number} belongs to the process that forked this one"));
-        }
+        let _ = is_of_parent(number);
         error(libc::EBADF)
     })
 }
@@ -30,6 +28,15 @@ pub fn find(number: RawFd) -> io::Result<Arc<Socket>> {
 #[inline]
 pub fn stream(number: RawFd) -> Option<Arc<Socket>> {
     Runtime::if_any().and_then(|runtime| runtime.find(number))
+}
+
+/// Whether the number is a stream of the process that forked this one. Tells the log if so.
+pub fn is_of_parent(number: RawFd) -> bool {
+    let is = Runtime::is_of_parent(number);
+    if is {
+        crate::log::say(format_args!("{number} belongs to the process that forked this one"));
+    }
+    is
 }
 
 /// A number of the parent process is closed in this one.
