@@ -97,7 +97,9 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
         command.env(name, value);
     }
     let found = executable::find(Path::new(program));
-    if let Some(warning) = found.as_deref().and_then(|file| warning(file, arguments.verbose && !arguments.sockets)) {
+    // Programs of sockets need no library of RDMA.
+    let verbose = arguments.verbose && !arguments.sockets;
+    if let Some(warning) = found.as_deref().and_then(|file| warning(file, verbose)) {
         eprintln!("bellwire: {warning}");
     }
     // Ignored signals stay ignored in the program, and it does not expect that.
