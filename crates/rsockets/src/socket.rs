@@ -506,7 +506,10 @@ impl Socket {
             self.channel.remove(|_| true);
         }
         inner.pump(&self.inbox);
-        // Others sleep on.
+        // Others sleep on: the event that this one took was theirs, too.
+        if inner.sleepers > 0 && inner.connection.as_mut().is_some_and(Connection::arm) {
+            inner.pump(&self.inbox);
+        }
         self.update(&mut inner);
     }
 

@@ -10,8 +10,6 @@ use std::time::{Duration, Instant};
 /// How long to look again and again before sleeping. It bridges the pause between a request and its
 /// answer, and costs little beside the sleep.
 const SPIN: Duration = Duration::from_micros(20);
-/// The longest sleep without a look.
-const AGAIN: Duration = Duration::from_millis(10);
 
 /// What is waited for, as in poll(2).
 pub struct Item {
@@ -104,11 +102,8 @@ fn sleep(items: &mut [Item], deadline: Option<Instant>) -> io::Result<()> {
         fds.push(pollfd { fd: near, events: item.events, revents: 0 });
         fds.extend(beside.map(|fd| pollfd { fd, events: POLLIN, revents: 0 }));
     }
-    // Two threads that sleep at one socket can miss each other's news, so each looks again by
-    // itself.
-    let left =
-        deadline.map_or(AGAIN, |deadline| deadline.saturating_duration_since(Instant::now()));
-    let result = poll(&mut fds, Some(left.min(AGAIN)));
+    let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+    let result = poll(&mut fds, left);
     for (socket, channel) in prepared {
         socket.woken(fds[channel].revents & (POLLIN | POLLNVAL) != 0);
     }
