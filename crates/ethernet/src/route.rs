@@ -390,4 +390,31 @@ mod tests {
         assert_eq!(single.find(at(7)), Some(mac(9)));
         assert_eq!(single.broadcast(), Some(Mac::BROADCAST));
     }
+
+    /// A station has at most 256 names, and a new one replaces its oldest. Names of others stay.
+    #[test]
+    fn a_station_has_a_bounded_number_of_names() {
+        let mac = |last: u8| Mac([2, 0, 0, 0, 0, last]);
+        let mut stations = MacRoute { known: SharedNeighbours::default(), own: (5, mac(1)) };
+        let hop = |last: u8| Hop { through: 0, to: mac(last) };
+        let mut hops =
+            HopRoute { known: vec![SharedNeighbours::default()], own: (5, vec![mac(1)]) };
+        let ip = |last: u8| SocketAddr::from(([10, 0, 0, last], 1));
+        let mut hosts = IpRoute {
+            known: SharedNeighbours::default(),
+            port: PORT,
+            own: (5, IpAddr::from([10, 0, 0, 1])),
+        };
+        for (node, last) in (0..260).map(|number| (1000 + number, if number < 3 { 2 } else { 3 })) {
+            stations.heard(node, mac(last));
+            hops.heard(node, hop(last));
+            hosts.heard(node, ip(last));
+        }
+        let known = |node: u32| {
+            let [a, b] = [&stations.known, &hops.known[0]].map(|it| it.place(node).is_some());
+            assert_eq!((a, a), (b, hosts.known.place(node).is_some()), "{node}");
+            a
+        };
+        assert_eq!([1000, 1002, 1003, 1004, 1259].map(known), [true, true, false, true, true]);
+    }
 }

@@ -30,6 +30,20 @@ pub fn parse_strangers(bytes: &[u8]) {
     }
 }
 
+/// Runs a test that a fault may make endless, and fails if it has not ended after some seconds.
+#[cfg(test)]
+pub(crate) fn within_limit(test: impl FnOnce() + Send + 'static) {
+    let (told, ends) = std::sync::mpsc::channel();
+    let running = std::thread::spawn(move || {
+        test();
+        let _ = told.send(());
+    });
+    // The channel is also closed by a test that fails.
+    let ended = ends.recv_timeout(std::time::Duration::from_secs(8));
+    assert_ne!(ended, Err(std::sync::mpsc::RecvTimeoutError::Timeout), "it does not end");
+    running.join().expect("the test passes");
+}
+
 /// The id of this thread, by which `ip link set X netns NUMBER` finds its namespace.
 pub fn thread_number() -> i32 {
     // SAFETY: a query without side effects.

@@ -168,9 +168,8 @@ impl Campaign {
         let mut names = Vec::new();
         for program in &self.programs {
             let slow = self.scope.slow(&program.package);
-            let mut tests = program.tests()?;
-            tests.retain(|name| !slow.iter().any(|part| name.contains(part)));
-            names.extend(tests.into_iter().map(|name| (program, name)));
+            let tests = program.tests()?.into_iter().filter(|name| !program.is_slow(name, &slow));
+            names.extend(tests.map(|name| (program, name)));
         }
         let count = u32::try_from(self.mutants.len())?;
         let tests = Mutex::new(Vec::new());
@@ -178,7 +177,8 @@ impl Campaign {
         in_parallel(&names, "tests without mutants", |(program, name)| {
             let record = format!("target/mutants/reach-{}", next.fetch_add(1, Relaxed));
             let record = self.top.join(record);
-            match program.explore(name, count, &record)? {
+            let has_clock = self.scope.has_clock(&program.package);
+            match program.explore(name, count, has_clock, &record)? {
                 Some(test) => tests.lock().expect("no panic").push(test),
                 None => eprintln!("left out: {} {name} does not pass here", program.label()),
             }
@@ -376,7 +376,7 @@ pub fn sample(top: &Path, count: usize, day: u64, features: &str) -> Result<bool
         let test = match tests.get(by) {
             None => Err("is gone"),
             Some((program, name)) => {
-                let test = program.explore(name, u32::try_from(count)?, &record)?;
+                let test = program.explore(name, u32::try_from(count)?, true, &record)?;
                 std::fs::remove_file(record).context("a record")?;
                 test.ok_or("fails without it, too")
             }

@@ -21,6 +21,9 @@ pub struct Scope(BTreeMap<String, Limits>);
 struct Limits {
     /// Whether conformance is tried where the package's own tests miss a mutant.
     conformance: bool,
+    /// Whether its tests may look at a clock.
+    #[serde(default = "yes")]
+    clock: bool,
     /// How many tests are tried on a mutant, the most promising first; all without it.
     #[serde(default)]
     tries: Option<usize>,
@@ -30,6 +33,10 @@ struct Limits {
     /// Tests that are not run.
     #[serde(default)]
     slow: Vec<Slow>,
+}
+
+fn yes() -> bool {
+    true
 }
 
 #[derive(Deserialize)]
@@ -44,7 +51,7 @@ struct Outside {
 #[serde(deny_unknown_fields)]
 struct Slow {
     why: String,
-    /// Parts of their names.
+    /// Parts of their names in the ledger.
     tests: Vec<String>,
 }
 
@@ -94,12 +101,17 @@ impl Scope {
         self.0.get(package).is_none_or(|limits| limits.conformance)
     }
 
+    /// Whether tests of this package may look at a clock.
+    pub fn has_clock(&self, package: &str) -> bool {
+        self.0.get(package).is_none_or(|limits| limits.clock)
+    }
+
     /// How many tests are tried on a mutant of this package.
     pub fn tries(&self, package: &str) -> usize {
         self.0.get(package).and_then(|limits| limits.tries).unwrap_or(usize::MAX)
     }
 
-    /// Parts of the names of tests that are not run.
+    /// Parts of the names, as in the ledger, of tests that are not run.
     pub fn slow(&self, package: &str) -> Vec<&str> {
         let limits = self.0.get(package);
         limits.iter().flat_map(|it| &it.slow).flat_map(|it| &it.tests).map(String::as_str).collect()

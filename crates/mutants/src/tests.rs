@@ -7,7 +7,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::param::clock_ticks_per_second;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use crate::tree::Program;
 
@@ -25,6 +26,10 @@ pub struct Test {
     pub program: Program,
     pub name: String,
     pub takes: Duration,
+    /// The processor's time of that.
+    computes: Duration,
+    /// Whether it looks at a clock. If not, only the processor's time says that it hangs.
+    has_clock: bool,
     /// The mutants that it reaches, in order.
     pub reaches: Vec<u32>,
 }
@@ -36,6 +41,20 @@ pub enum Ended {
     Failed,
     /// It had to be stopped.
     Hung,
+}
+
+/// How long a test may run.
+#[derive(Clone, Copy)]
+struct Limits {
+    takes: Duration,
+    /// The processor's time; none for a test that may wait in a loop, until a limit of its own.
+    computes: Option<Duration>,
+}
+
+/// How a run ended, and the processor's time that it took, but for that of its children.
+struct Run {
+    ended: Ended,
+    computes: Duration,
 }
 
 impl Program {
@@ -65,15 +84,20 @@ impl Program {
         format!("{}/{}", self.package.trim_start_matches("bellwire-"), self.target)
     }
 
-    /// Runs the program where cargo would run it, for at most `limit`, and ends all that it
-    /// started.
+    /// Whether the name in the ledger of one of its tests has one of the parts `slow`.
+    pub fn is_slow(&self, test: &str, slow: &[&str]) -> bool {
+        let name = format!("{} {test}", self.label());
+        slow.iter().any(|part| name.contains(part))
+    }
+
+    /// Runs the program where cargo would run it, within `limits`, and ends all that it started.
     fn run(
         &self,
         arguments: &[&str],
         variable: Option<(&str, &str)>,
         output: Stdio,
-        limit: Duration,
-    ) -> Result<Ended> {
+        limits: Limits,
+    ) -> Result<Run> {
         let mut child = Command::new(&self.executable)
             .args(arguments)
             .current_dir(&self.folder)
@@ -89,39 +113,50 @@ impl Program {
             .spawn()
             .with_context(|| self.executable.display().to_string())?;
         let begin = Instant::now();
+        let pid = Pid::from_child(&child);
+        // It stays a zombie for now, so that its time can be read.
+        let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         let mut pause = Duration::from_micros(500);
-        let ended = loop {
-            if let Some(status) = child.try_wait()? {
-                break if status.success() { Ended::Passed } else { Ended::Failed };
-            }
-            if begin.elapsed() > limit {
-                break Ended::Hung;
+        let (has_ended, computes) = loop {
+            let has_ended = waitid(WaitId::Pid(pid), look)?.is_some();
+            let computes = processor_time(pid)?;
+            let is_over = limits.computes.is_some_and(|limit| computes > limit)
+                || begin.elapsed() > limits.takes;
+            if has_ended || is_over {
+                break (has_ended, computes);
             }
             std::thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_millis(20));
         };
         // It fails if nothing of the group is left.
-        let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
-        child.wait()?;
-        Ok(ended)
+        let _ = kill_process_group(pid, Signal::KILL);
+        let status = child.wait()?;
+        let ended = match (has_ended, status.success()) {
+            (false, _) => Ended::Hung,
+            (true, true) => Ended::Passed,
+            (true, false) => Ended::Failed,
+        };
+        Ok(Run { ended, computes })
     }
 
     /// Runs one test.
-    fn run_test(&self, name: &str, variable: (&str, &str), limit: Duration) -> Result<Ended> {
+    fn run_test(&self, name: &str, variable: (&str, &str), limits: Limits) -> Result<Run> {
         let arguments = ["--exact", name, "--test-threads", "1"];
-        self.run(&arguments, Some(variable), Stdio::null(), limit)
+        self.run(&arguments, Some(variable), Stdio::null(), limits)
     }
 
-    /// Runs all its tests, with the mutant that is compiled in, but for those whose names have one
-    /// of `slow` in them. Returns how that ended, and which failed by their own account. `record`
+    /// Runs all its tests, with the mutant that is compiled in, but for slow ones. Returns how that ended, and which failed by their own account. `record`
     /// is a file for what the program prints.
     ///
     /// # Errors
     /// The program cannot be started, or the record not be written.
     pub fn run_all(&self, slow: &[&str], record: &Path) -> Result<(Ended, Vec<String>)> {
-        let arguments: Vec<&str> = slow.iter().flat_map(|part| ["--skip", part]).collect();
-        let limit = Duration::from_secs(300);
-        let ended = self.run(&arguments, None, File::create(record)?.into(), limit)?;
+        let tests = self.tests()?;
+        let skipped = tests.iter().filter(|name| self.is_slow(name, slow));
+        let arguments: Vec<&str> =
+            ["--exact"].into_iter().chain(skipped.flat_map(|name| ["--skip", name])).collect();
+        let limits = Limits { takes: Duration::from_secs(300), computes: None };
+        let ended = self.run(&arguments, None, File::create(record)?.into(), limits)?.ended;
         let said = fs::read_to_string(record)?;
         let failed = |line: &str| {
             let name = line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?;
@@ -131,16 +166,22 @@ impl Program {
     }
 
     /// Runs a test without a mutant, and finds out what it takes and which of `count` mutants it
-    /// reaches. `None`: it does not pass here.
+    /// reaches. `None`: it does not pass here. `has_clock`: whether it may look at a clock.
     ///
     /// # Errors
     /// The program cannot be started, or the record at `reach` not be written.
-    pub fn explore(&self, name: &str, count: u32, reach: &Path) -> Result<Option<Test>> {
+    pub fn explore(
+        &self,
+        name: &str,
+        count: u32,
+        has_clock: bool,
+        reach: &Path,
+    ) -> Result<Option<Test>> {
         File::create(reach)?.set_len(u64::from(count) + 1)?;
         let begin = Instant::now();
         let record = reach.to_str().context("a path that is not UTF-8")?;
-        let limit = Duration::from_secs(120);
-        let ended = self.run_test(name, ("MUTANT_REACH", record), limit)?;
+        let limits = Limits { takes: Duration::from_secs(120), computes: None };
+        let Run { ended, computes } = self.run_test(name, ("MUTANT_REACH", record), limits)?;
         let takes = begin.elapsed();
         let bytes = fs::read(reach)?;
         let reaches = (1..=count).filter(|&id| bytes[id as usize] != 0).collect();
@@ -148,6 +189,8 @@ impl Program {
             program: self.clone(),
             name: name.to_owned(),
             takes,
+            computes,
+            has_clock,
             reaches,
         }))
     }
@@ -159,12 +202,26 @@ impl Test {
     /// # Errors
     /// The program cannot be started.
     pub fn run(&self, mutant: u32) -> Result<Ended> {
-        let limit = Duration::from_secs(10) + self.takes * 20;
-        self.program.run_test(&self.name, ("MUTANT", &mutant.to_string()), limit)
+        let computes = Duration::from_secs(1) + self.computes * 10;
+        let limits = Limits {
+            takes: Duration::from_secs(10) + self.takes * 20,
+            computes: (!self.has_clock).then_some(computes),
+        };
+        Ok(self.program.run_test(&self.name, ("MUTANT", &mutant.to_string()), limits)?.ended)
     }
 
     /// Its name in the ledger.
     pub fn label(&self) -> String {
         format!("{} {}", self.program.label(), self.name)
     }
+}
+
+/// The time that a process took of processors so far, in user and kernel mode.
+fn processor_time(pid: Pid) -> Result<Duration> {
+    let path = format!("/proc/{pid}/stat");
+    let stat = fs::read_to_string(&path).with_context(|| path.clone())?;
+    // Behind the name in parentheses, which may hold spaces: fields 14 and 15 of proc_pid_stat(5).
+    let fields = stat.rsplit_once(") ").map(|(_, rest)| rest.split(' ').skip(11).take(2));
+    let ticks = fields.context(path)?.map(str::parse::<u64>).sum::<Result<u64, _>>()?;
+    Ok(Duration::from_millis(1_000 * ticks / clock_ticks_per_second()))
 }

@@ -204,7 +204,7 @@ impl FrameIo for PacketIo {
 mod tests {
     use super::*;
     use crate::link_header::FUNCTION_OFFSET;
-    use crate::testing::{enter_new_namespace, ip};
+    use crate::testing::{enter_new_namespace, ip, within_limit};
     use std::time::{Duration, Instant};
 
     const FUNCTION: u8 = 5;
@@ -232,6 +232,7 @@ mod tests {
         }
         while far.is_ready() {
             far.receive(64, |_, _| {});
+            assert!(since.elapsed() < Duration::from_secs(8), "it stays ready");
         }
         near.counters = IoCounters::default();
         far.counters = IoCounters::default();
@@ -266,7 +267,8 @@ mod tests {
     // shows: H-01, H-20
     #[test]
     fn frames_arrive_as_they_were_sent() {
-        for (mtu, count) in [(1500, 3000), (9000, 400), (60_000, 100)] {
+        // In a ring for 1,450 bytes, slots have 1,536, which just hold the link's header, too.
+        for (mtu, count) in [(1450, 20), (1500, 3000), (9000, 400), (60_000, 100)] {
             let [mut near, mut far] = pair(mtu);
             assert_eq!(near.frame_bytes(), mtu);
             assert!(near.room().expect("room").len() >= mtu);
@@ -274,7 +276,7 @@ mod tests {
             assert_eq!(far.receive(64, |_, _| panic!("nothing was sent")), 0);
             let lengths = [60, 61, 500, mtu - 1, mtu, mtu, 64, 1000];
             let frame = |number: usize| (lengths[number % lengths.len()], number as u8);
-            let mut sent = 0;
+            let (mut sent, mut calls) = (0, 0);
             for batch in [1, 2, 7, 25, 1].into_iter().cycle() {
                 let batch = batch.min(count - sent);
                 for number in sent..sent + batch {
@@ -285,6 +287,7 @@ mod tests {
                 let got = collect(&mut far, near.own, batch, 3);
                 assert_eq!(got, (sent..sent + batch).map(frame).collect::<Vec<_>>());
                 sent += batch;
+                calls += 1;
                 if sent == count {
                     break;
                 }
@@ -298,7 +301,9 @@ mod tests {
             ] {
                 assert_eq!(frames, [all; 4], "{sent:?} {got:?}");
             }
-            assert!(sent.send_calls < sent.frames_sent, "batches save calls: {sent:?}");
+            // A batch is a call, or two if it does not fit the buffer.
+            let expected = if mtu > 9000 { calls..=2 * calls } else { calls..=calls };
+            assert!(expected.contains(&sent.send_calls), "{calls} batches: {sent:?}");
         }
     }
 
@@ -327,6 +332,10 @@ mod tests {
     /// What an interface refuses that is down counts as failed, and holds up nothing.
     #[test]
     fn an_interface_that_is_down_loses_frames() {
+        within_limit(lose_frames);
+    }
+
+    fn lose_frames() {
         let [mut near, mut far] = pair(1500);
         ip("link set near down").expect("it goes down");
         for number in 0..3 {

@@ -129,6 +129,29 @@ mod tests {
         ring.status(number).store(status, Ordering::Release);
     }
 
+    /// A slot has 100 bytes before its frame, and blocks of 64 KiB hold as many slots as fit, or
+    /// one.
+    #[test]
+    fn slots_fill_blocks() {
+        for (largest, slot_bytes, slots_per_block, block_bytes, slots) in [
+            (1436, 1536, 42, 65_536, 64 * 42),
+            (1437, 1792, 36, 65_536, 64 * 36),
+            (3996, 4096, 16, 65_536, 64 * 16),
+            (3997, 8192, 8, 65_536, 64 * 8),
+            (65_436, 65_536, 1, 65_536, 64),
+            (65_437, 69_632, 1, 69_632, 64),
+        ] {
+            let socket = socket::open(libc::AF_PACKET, libc::SOCK_RAW, 0);
+            let socket = socket.expect("NOT RUN: a packet socket needs root");
+            let ring = Ring::map(std::os::fd::AsFd::as_fd(&socket), largest).expect("a ring");
+            assert_eq!(
+                (ring.slot_bytes, ring.slots_per_block, ring.block_bytes, ring.slots),
+                (slot_bytes, slots_per_block, block_bytes, slots),
+                "{largest}"
+            );
+        }
+    }
+
     /// A slot is ours while the kernel says so. What is longer than the slot, or was cut, is not
     /// handed out, and losses are told.
     #[test]

@@ -84,6 +84,12 @@ impl<R: Route> Search<R> {
         self.discovery.check_place(&mut self.route, node, path, now_ns)
     }
 
+    /// How many announced places wait.
+    #[cfg(test)]
+    pub fn announced_count(&self) -> usize {
+        self.announced.len()
+    }
+
     /// A link with `node` came up by this path.
     pub fn came_up(&mut self, node: u32, path: PathId) {
         if let Some(place) = self.discovery.places.place(path) {

@@ -198,7 +198,13 @@ fn converse<A: Transport, B: Transport>(a: A, b: B) {
             break;
         }
     }
-    assert!(both.at_a.ticks > 0 && both.at_b.ticks > 0);
+    let ticks = (both.at_a.ticks, both.at_b.ticks);
+    both.until("more ticks", |it| it.at_a.ticks > ticks.0 + 1 && it.at_b.ticks > ticks.1 + 1);
+    while !both.b.arm() {
+        assert!(since.elapsed() < LONG, "no sleep comes about");
+        both.b.poll(&mut both.at_b, 64);
+        both.a.poll(&mut both.at_a, 64);
+    }
     both.send(link, b"wake up", &[]);
     bellwire_device::sleep_until_readable(both.b.wait_fd(), Some(LONG)).expect("a wait");
     assert!(!both.b.arm(), "a frame is there");
@@ -323,12 +329,18 @@ fn nobody_is_sought_for_ever() {
     let EthFunction::Packet(mut eth) = function else { panic!("AF_PACKET") };
     namespace();
     let nobody = FunctionAddress { node: 77, function: 1 };
-    unreachable_is_told(&mut *eth, nobody);
+    // Giving up is one event, and telling the engine another.
+    assert_eq!(unreachable_is_told(&mut *eth, nobody), 2);
+    assert_eq!(eth.links.unsettled, []);
     let host = u32::from(std::net::Ipv4Addr::new(127, 0, 0, 9));
-    unreachable_is_told(&mut udp("127.0.0.1", 1), FunctionAddress { node: host, function: 1 });
+    let mut udp = udp("127.0.0.1", 1);
+    assert_eq!(unreachable_is_told(&mut udp, FunctionAddress { node: host, function: 1 }), 2);
+    assert_eq!(udp.links.unsettled, []);
 }
 
-fn unreachable_is_told(transport: &mut impl Transport, nobody: FunctionAddress) {
+/// Returns how many events polls handled until then.
+fn unreachable_is_told(transport: &mut impl Transport, nobody: FunctionAddress) -> usize {
+    let mut events = 0;
     let mut heard = Heard::new();
     let patience = Duration::from_millis(60);
     let since = Instant::now();
@@ -340,7 +352,7 @@ fn unreachable_is_told(transport: &mut impl Transport, nobody: FunctionAddress) 
     assert_eq!(transport.send_message(link, header, b"", View::empty()), None);
     while heard.down.is_empty() {
         transport.sleep(Some(LONG)).expect("a sleep until the next question");
-        transport.poll(&mut heard, 64);
+        events += transport.poll(&mut heard, 64);
         assert!(since.elapsed() < LONG, "it is never told");
     }
     assert!(since.elapsed() >= patience, "given up after {:?}", since.elapsed());
@@ -351,6 +363,7 @@ fn unreachable_is_told(transport: &mut impl Transport, nobody: FunctionAddress) 
     assert_eq!(heard.down.len(), 1, "it is told once");
     transport.close(link);
     assert_eq!(counter(transport, "links"), 0);
+    events
 }
 
 /// A function sends to itself: 256 packets at a time, and through its own gates.
@@ -362,6 +375,7 @@ fn a_function_reaches_itself() {
     let header = PacketHeader::new(Kind::Send, QUEUE_PAIR, 3, 99);
     let link = it.link(it.address(), PATIENCE).expect("a link");
     assert!(it.is_up(link));
+    assert!(it.settle_down().is_some(), "no packet waits");
     assert_eq!(it.watch_gate(link, QUEUE_PAIR), Some(Gate::Closed));
     for gate in [Gate::Open, Gate::Stopped, Gate::Closed] {
         it.set_gate(QUEUE_PAIR, gate);
@@ -383,6 +397,7 @@ fn a_function_reaches_itself() {
     heard.verdict = Verdict::Stalled;
     assert_eq!(it.poll(&mut heard, 64), 0);
     assert_eq!(heard.offered, 2, "the first stays the first");
+    assert!(it.settle_down().is_some(), "the engine takes none for now");
     heard.verdict = Verdict::Taken;
     assert_eq!(it.poll(&mut heard, 100), 100);
     assert_eq!(it.poll(&mut heard, 1000), 156);
@@ -668,4 +683,183 @@ fn unread_frames_are_looked_for_now_and_then() {
     assert!(readiness.has_unread(99_000, || panic!("it is known")));
     readiness.received(99_000);
     assert!(!readiness.has_unread(99_001, || panic!("all were read")));
+}
+
+/// Two functions by AF_PACKET, once a link between them is up.
+fn linked(hosts: &[Namespace; 2]) -> (Both<Packet, Packet>, LinkId) {
+    let (_near, a) = eth(&hosts[0], "near0", IoKind::Packet, 1);
+    let (_far, b) = eth(&hosts[1], "far0", IoKind::Packet, 9);
+    let (EthFunction::Packet(a), EthFunction::Packet(b)) = (a, b) else { panic!("AF_PACKET") };
+    let mut both = Both::new(*a, *b);
+    both.b.set_gate(QUEUE_PAIR, Gate::Open);
+    let link = both.a.link(both.b.address(), PATIENCE).expect("a link");
+    both.until("the gate opens", |it| it.a.watch_gate(link, QUEUE_PAIR) == Some(Gate::Open));
+    (both, link)
+}
+
+type Packet =
+    EthernetTransport<crate::eth_io::EthIo<crate::packet::PacketIo>, crate::route::MacRoute>;
+
+/// What is settled is not looked at again: neither a link that was found, nor one that answers.
+#[test]
+fn settled_links_are_left_alone() {
+    let (mut both, _) = linked(&hosts(1));
+    both.until("its place is believed", |it| it.a.links.unanswered.is_empty());
+    assert_eq!(both.a.links.unsettled, []);
+}
+
+/// On a quiet line a packet leaves at once. On a busy one it waits for others, until the line has
+/// been quiet for ten microseconds. A gate that closes is told at once.
+#[test]
+fn packets_wait_on_a_busy_line_only() {
+    let (mut both, link) = linked(&hosts(1));
+    let header = PacketHeader::new(Kind::Send, QUEUE_PAIR, 3, 99);
+    let mut leaves_at_once = |pumped_ns: u64| {
+        both.until("all have left", |it| !it.a.endpoint.is_due(it.a.clock.now_ns()));
+        both.a.pumped_ns = pumped_ns;
+        let before = both.a.io.counters().frames_sent;
+        both.a.send(link, header, b"word", View::empty()).expect("room");
+        both.a.io.counters().frames_sent > before
+    };
+    assert!(leaves_at_once(0));
+    assert!(!leaves_at_once(u64::MAX / 2), "the line was just used");
+    assert!(leaves_at_once(0));
+    both.until("all arrive", |it| it.at_b.packets.len() == 3);
+    let before = both.b.io.counters().frames_sent;
+    both.b.set_gate(QUEUE_PAIR, Gate::Closed);
+    assert!(both.b.io.counters().frames_sent > before);
+}
+
+/// A gate is unknown while a frame waits that may close it.
+#[test]
+fn an_unread_frame_may_close_a_gate() {
+    let (mut both, link) = linked(&hosts(1));
+    both.b.set_gate(QUEUE_PAIR, Gate::Closed);
+    let since = Instant::now();
+    while both.a.watch_gate(link, QUEUE_PAIR).is_some() {
+        assert!(since.elapsed() < LONG, "it is not noticed");
+    }
+    both.until("it is read", |it| it.a.watch_gate(link, QUEUE_PAIR) == Some(Gate::Closed));
+}
+
+/// Frames of a stream are sent at once in batches of 72 KiB, of eight frames at least.
+#[test]
+fn streams_leave_in_batches() {
+    let [near, far] = hosts(1);
+    for (mtu, frames) in [(1500, 49), (9000, 8), (60_000, 8)] {
+        for (host, name) in [(&near, "near0"), (&far, "far0")] {
+            host.run(|| ip(&format!("link set {name} mtu {mtu}"))).expect("here").expect("an mtu");
+        }
+        let (_near, a) = eth(&near, "near0", IoKind::Packet, 1);
+        let EthFunction::Packet(a) = a else { panic!("AF_PACKET") };
+        assert_eq!(a.stream_batch_frames, frames, "{mtu}");
+    }
+}
+
+/// While a node is sought, pauses double: 2 ms, 4 ms and so on, to 200 ms.
+#[test]
+fn pauses_between_questions_double() {
+    let [near, _far] = hosts(1);
+    let (_near, function) = eth(&near, "near0", IoKind::Packet, 1);
+    let EthFunction::Packet(mut it) = function else { panic!("AF_PACKET") };
+    let mut heard = Heard::new();
+    let nobody = FunctionAddress { node: 77, function: 1 };
+    let LinkId(number) = it.link(nobody, LONG).expect("a link");
+    for (pause, next) in [(2, 4), (4, 8), (100, 200), (101, 200), (200, 200)] {
+        let state = &mut it.links.at_mut(number).expect("the link").state;
+        let State::Seeking { ask_again_ns, pause_ns, .. } = state else { panic!("it is known") };
+        (*ask_again_ns, *pause_ns) = (0, pause * 1_000_000);
+        let before = it.clock.now_ns();
+        it.poll(&mut heard, 64);
+        let after = it.clock.now_ns();
+        let state = &it.links.at(number).expect("the link").state;
+        let State::Seeking { ask_again_ns, pause_ns, .. } = *state else { panic!("it is known") };
+        assert_eq!(pause_ns, next * 1_000_000);
+        let asks = before + pause * 1_000_000..=after + pause * 1_000_000;
+        assert!(asks.contains(&ask_again_ns), "{ask_again_ns} is not in {asks:?}");
+    }
+}
+
+/// A node that does not answer where it was said to be is asked for again after 20 ms, then in
+/// pauses that double to 200 ms.
+#[test]
+fn a_place_that_does_not_answer_is_doubted() {
+    use bellwire_protocol::discovery::NeighbourTable;
+    let [near, _far] = hosts(1);
+    let (_near, function) = eth(&near, "near0", IoKind::Packet, 1);
+    let EthFunction::Packet(mut it) = function else { panic!("AF_PACKET") };
+    let mut heard = Heard::new();
+    it.search.route.heard(77, crate::link_header::Mac([2, 0, 0, 0, 0, 77]));
+    let before = it.clock.now_ns();
+    it.link(FunctionAddress { node: 77, function: 1 }, LONG).expect("a link");
+    let after = it.clock.now_ns();
+    let [asked] = it.links.unanswered[..] else { panic!("it is believed") };
+    assert_eq!(asked.pause_ns, 20_000_000);
+    assert!((before + 20_000_000..=after + 20_000_000).contains(&asked.ask_again_ns));
+    for (pause, next) in [(20, 40), (99, 198), (101, 200), (200, 200)] {
+        it.links.unanswered[0].ask_again_ns = u64::MAX;
+        it.links.unanswered[0].pause_ns = pause * 1_000_000;
+        it.poll(&mut heard, 64);
+        let [asked] = it.links.unanswered[..] else { panic!("it is believed") };
+        assert_eq!((asked.ask_again_ns, asked.pause_ns), (u64::MAX, pause * 1_000_000), "early");
+        it.links.unanswered[0].ask_again_ns = 0;
+        let (before, sent) = (it.clock.now_ns(), it.io.counters().frames_sent);
+        it.poll(&mut heard, 64);
+        let after = it.clock.now_ns();
+        let [asked] = it.links.unanswered[..] else { panic!("it is believed") };
+        assert_eq!(asked.pause_ns, next * 1_000_000);
+        let asks = before + pause * 1_000_000..=after + pause * 1_000_000;
+        assert!(asks.contains(&asked.ask_again_ns), "{} is not in {asks:?}", asked.ask_again_ns);
+        assert!(it.io.counters().frames_sent > sent, "the question leaves");
+    }
+}
+
+/// What strangers ask and announce waits in bounded numbers; announcements only while links wait.
+#[test]
+fn questions_and_answers_wait_in_bounded_numbers() {
+    use bellwire_protocol::discovery::seek;
+    use bellwire_wire::frame::seek::SeekBody;
+    let [near, _far] = hosts(1);
+    let (_near, function) = eth(&near, "near0", IoKind::Packet, 1);
+    let EthFunction::Packet(mut it) = function else { panic!("AF_PACKET") };
+    let mut room = [0; seek::FRAME_BYTES];
+    let from = |number: usize| crate::link_header::Mac([2, 0, 0, 0, 1, number as u8]);
+    let now_ns = it.clock.now_ns();
+    let body = SeekBody { from: 9, to: it.address.node, frame_bytes: 1500, nonce: 1 };
+    seek::emit(SeekFrame::Seek(body), 3, 255, &mut room);
+    for number in 0..70 {
+        assert!(it.search.handle_frame(from(number), &room, false, now_ns));
+        assert_eq!(it.search.answers.len(), (number + 1).min(64));
+    }
+    let asked = it.search.discovery.seek(77, now_ns);
+    let body = SeekBody { from: 77, to: asked.from, ..asked };
+    seek::emit(SeekFrame::Here(body), 3, 255, &mut room);
+    for number in 0..70 {
+        assert!(it.search.handle_frame(from(number), &room, false, now_ns));
+    }
+    assert_eq!(it.search.announced_count(), 0, "nobody waits for it");
+    for number in 0..70 {
+        assert!(it.search.handle_frame(from(number), &room, true, now_ns));
+        assert_eq!(it.search.announced_count(), (number + 1).min(64));
+    }
+    assert!(!it.search.handle_frame(from(1), b"no question", true, now_ns));
+}
+
+/// A link between hosts with two wires uses both of them, though only one was known at first.
+#[test]
+fn both_wires_carry_frames() {
+    let [near, far] = hosts(2);
+    let (_near, a) = eth(&near, "near0+near1", IoKind::Packet, 1);
+    let (_far, b) = eth(&far, "far0+far1", IoKind::Packet, 9);
+    let (EthFunction::MultiInterface(a), EthFunction::MultiInterface(b)) = (a, b) else {
+        panic!("several interfaces")
+    };
+    let mut both = Both::new(*a, *b);
+    let link = both.a.link(both.b.address(), PATIENCE).expect("a link");
+    let since = Instant::now();
+    // More than questions for places, of which there is one in a second.
+    while both.a.io.frames_sent().into_iter().any(|frames| frames < 200) {
+        assert!(since.elapsed() < LONG, "{:?} frames by the wires", both.a.io.frames_sent());
+        both.send(link, &[1; 32], &[2; 4000]);
+    }
 }

@@ -1,4 +1,6 @@
+use super::connected_socket::{Change, ConnectedSocket};
 use super::*;
+use crate::testing::within_limit;
 use bellwire_wire::frame::header::{FrameKind, HEADER_BYTES};
 use std::time::{Duration, Instant};
 
@@ -167,6 +169,10 @@ fn frames_arrive_as_they_were_sent() {
 /// batch, segments may be the reason, so from then on frames leave one by one.
 #[test]
 fn refused_frames_are_counted() {
+    within_limit(refuse_frames);
+}
+
+fn refuse_frames() {
     let [mut a, mut b] = pair("127.0.0.1:0", "127.0.0.1:0", 1500);
     assert_eq!(a.counters().segments_refused, u64::from(!a.incoming.coalesces));
     let nowhere: SocketAddr = "127.0.0.1:0".parse().expect("an address");
@@ -186,6 +192,7 @@ fn refused_frames_are_counted() {
     batch(&mut a, b.address);
     let before = a.counters();
     assert_eq!((before.frames_sent, before.send_calls, before.bytes_sent), (4, 3, 160));
+    assert_eq!(before.frames_segmented, if a.segments { 3 } else { 0 });
     batch(&mut a, nowhere);
     let all = a.counters();
     assert_eq!((all.send_failed, all.frames_sent), (4, 4), "{all:?}");
@@ -213,6 +220,8 @@ fn a_datagram_holds_as_many_frames_as_fit() {
         let io = UdpIo::open("127.0.0.1:0".parse().expect("an address"), mtu).expect("a port");
         assert_eq!((io.frame_bytes(), io.full_bytes), (frame_bytes, full_bytes), "{mtu}");
     }
+    let io = UdpIo::open("[::1]:0".parse().expect("an address"), 1500).expect("a port");
+    assert_eq!(io.frame_bytes(), 1452, "the headers of IPv6 are longer");
 }
 
 /// A receive asks for as many datagrams as came, and for twice as many if all were there.
@@ -381,4 +390,98 @@ fn the_common_socket_is_read_now_and_then() {
     let (own, peer) = (b.address, a.address);
     assert_eq!(b.capture_header(peer, Direction::Sent, &[0; 7]), header(own, peer));
     assert_eq!(b.capture_header(peer, Direction::Received, &[0; 7]), header(peer, own));
+}
+
+/// Headers are as on the wire, with the lengths of what follows: RFC 791, RFC 8200, RFC 768.
+#[test]
+fn headers_are_as_on_the_wire() {
+    let at = |text: &str| -> SocketAddr { text.parse().expect("an address") };
+    // 7 bytes follow 8 of UDP, and in IPv4 20 of IP count, too.
+    let udp = [0x01, 0x02, 0x03, 0x04, 0, 15, 0, 0];
+    let v4 = [0x45, 0, 0, 35, 0, 0, 0x40, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+    let made = headers(at("10.0.0.1:258"), at("10.0.0.2:772"), 7);
+    assert_eq!(made, [&v4[..], &udp].concat());
+    let ip = |last: u8| [0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last];
+    let v6 = [&[0x60, 0, 0, 0, 0, 15, 17, 64][..], &ip(1), &ip(2), &udp].concat();
+    assert_eq!(headers(at("[fd00::1]:258"), at("[fd00::2]:772"), 7), v6);
+}
+
+/// A peer gets the connected socket with its 32nd datagram in a row, if the last change is 1,024
+/// datagrams ago. It loses the socket when twice the datagrams of others outweigh its own.
+#[test]
+fn the_busiest_peer_is_connected() {
+    let [first, second] = ["127.0.0.1:1", "127.0.0.1:2"].map(|it| it.parse().expect("an address"));
+    let all = UdpIo::open("127.0.0.1:0".parse().expect("an address"), 1500).expect("a port");
+    let mut own = ConnectedSocket::new();
+    let hear = |own: &mut ConnectedSocket, peer: SocketAddr, count: usize| -> Vec<Change> {
+        (0..count).map(|_| own.heard_other(peer)).collect()
+    };
+    assert_eq!(hear(&mut own, first, 31), [Change::Keep; 31]);
+    assert_eq!(hear(&mut own, second, 31), [Change::Keep; 31], "each streak begins anew");
+    assert_eq!(hear(&mut own, first, 31), [Change::Keep; 31]);
+    assert_eq!(own.heard_other(first), Change::Connect(first));
+    own.connect(all.socket.as_fd(), all.address, first).expect("a socket");
+    assert_eq!(own.get().map(|it| it.1), Some(first));
+    // Its score is 64: the 32nd datagram of others takes it away, unless more came of its own.
+    assert_eq!(hear(&mut own, second, 30), [Change::Keep; 30]);
+    own.heard(1);
+    assert_eq!(hear(&mut own, second, 2), [Change::Keep, Change::Keep], "5 - 2 - 2");
+    assert_eq!(own.heard_other(second), Change::Close);
+    own.connect(all.socket.as_fd(), all.address, first).expect("a socket");
+    own.heard(1000);
+    let changes = hear(&mut own, second, 32);
+    assert_eq!(changes[..31], [Change::Keep; 31], "more than 64 count as 64");
+    assert_eq!(changes[31], Change::Close);
+    own.close();
+    assert!(!own.is_open());
+    let quiet = hear(&mut own, second, 1023);
+    assert_eq!(quiet, [Change::Keep; 1023], "too soon after the last change");
+    assert_eq!(own.heard_other(second), Change::Connect(second));
+    // The kernel lets no plain socket send to everybody.
+    let everybody = "255.255.255.255:9".parse().expect("an address");
+    assert!(own.connect(all.socket.as_fd(), all.address, everybody).is_err());
+    assert!(!own.is_open());
+}
+
+/// A connected socket reports once that nobody listens there any more. The frame that the kernel
+/// did not try then leaves all the same.
+#[test]
+fn a_report_of_a_refusal_costs_no_frame() {
+    within_limit(|| {
+        let [mut a, mut b] = pair("127.0.0.1:0", "127.0.0.1:0", 1500);
+        (0..100).for_each(|number| insist(&mut a, &mut b, number));
+        assert!(b.connected.socket_to(a.address).is_some());
+        let gone = a.address;
+        drop(a);
+        let before = b.counters();
+        (0..4).for_each(|number| send(&mut b, gone, number));
+        let after = b.counters();
+        assert_eq!(after.frames_sent - before.frames_sent, 4, "{after:?}");
+        assert_eq!(after.send_failed, before.send_failed);
+        assert!(after.send_calls > before.send_calls + 4, "the kernel reported nothing");
+    });
+}
+
+/// Frames to several peers are one call. Only those that share a datagram count as segments.
+#[test]
+fn runs_to_several_peers_are_one_call() {
+    within_limit(|| {
+        let [mut a, mut b] = pair("127.0.0.1:0", "127.0.0.1:0", 1500);
+        let [mut c, _] = pair("127.0.0.1:0", "127.0.0.1:0", 1500);
+        // A connected socket leads to its own peer only.
+        (0..100).for_each(|number| insist(&mut b, &mut a, number));
+        assert!(a.connected.socket_to(b.address).is_some());
+        let before = a.counters();
+        stage(&mut a, &[(b.address, 50), (b.address, 50), (c.address, 50)]);
+        assert!(a.flush());
+        assert_eq!(collect(&mut c, 1), [(a.address, vec![1; 50])]);
+        assert_eq!(collect(&mut b, 2).len(), 2);
+        let after = a.counters();
+        assert_eq!(
+            (after.frames_sent - before.frames_sent, after.send_calls),
+            (3, before.send_calls + 1)
+        );
+        let segmented = if a.segments { 2 } else { 0 };
+        assert_eq!(after.frames_segmented - before.frames_segmented, segmented);
+    });
 }
