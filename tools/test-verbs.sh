@@ -214,6 +214,21 @@ perf3() {
         "$command run --sockets -- iperf3 -c $address $*"
 }
 
+# talks LIMIT: waits until the limit's child has a connection of tcp. Each program of RDMA finds its
+# peer by one, and keeps it.
+talks() {
+    local inodes
+    for _ in $(seq 300); do
+        kill -0 "$1" || break
+        inodes="$(pgrep -P "$1" | sed 's,.*,/proc/&/fd,' |
+            xargs -r -I FD find FD -lname 'socket:*' -printf '%l\n' 2>/dev/null | tr -dc '0-9\n')" || true
+        awk -v inodes="$inodes" 'BEGIN { split(inodes, list, "\n"); for (at in list) own[list[at]] = 1 }
+            $4 == "01" && $10 in own { found = 1 } END { exit !found }' /proc/net/tcp /proc/net/tcp6 && return
+        sleep 0.1
+    done
+    printf 'process %s has no connection\n' "$1" >&2
+    return 1
+}
 # killed WHOM PROTOCOL SERVER CLIENT: of two programs that transfer for ever, one is killed, and the
 # other one ends.
 killed() {
@@ -227,7 +242,8 @@ killed() {
     # shellcheck disable=SC2086
     LD_LIBRARY_PATH="$folder/lib" timeout 60 $4 -p $port >"$folder/client" 2>&1 &
     client=$!
-    sleep 2
+    talks $client || { cat "$folder/server"; return 1; }
+    sleep 1
     if [ "$whom" = server ]; then victim=$server other=$client; else victim=$client other=$server; fi
     pkill -${signal:-KILL} -P $victim
     wait $victim 2>/dev/null || true
