@@ -145,8 +145,8 @@ impl Program {
         self.run(&arguments, Some(variable), Stdio::null(), limits)
     }
 
-    /// Runs all its tests, with the mutant that is compiled in, but for slow ones. Returns how that ended, and which failed by their own account. `record`
-    /// is a file for what the program prints.
+    /// Runs all its tests, with the mutant that is compiled in, but for slow ones. Returns how that
+    /// ended, and which failed by their own account. `record` is a file for what the program prints.
     ///
     /// # Errors
     /// The program cannot be started, or the record not be written.
