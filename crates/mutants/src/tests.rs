@@ -146,7 +146,8 @@ impl Program {
     }
 
     /// Runs all its tests, with the mutant that is compiled in, but for slow ones. Returns how that
-    /// ended, and which failed by their own account. `record` is a file for what the program prints.
+    /// ended, and which failed by their own account. `record` is a file for what the program
+    /// prints.
     ///
     /// # Errors
     /// The program cannot be started, or the record not be written.
