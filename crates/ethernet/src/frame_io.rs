@@ -42,6 +42,11 @@ pub trait FrameIo: Send {
     /// many. A frame may be longer than it was sent, because Ethernet pads short ones.
     fn receive(&mut self, budget: usize, take: impl FnMut(Self::Path, &[u8])) -> usize;
 
+    /// A place where nobody receives any more, as its host says.
+    fn take_refused(&mut self) -> Option<Self::Path> {
+        None
+    }
+
     /// Descriptors that become readable when [`FrameIo::receive`] has something.
     fn wait_fds(&self) -> Vec<BorrowedFd<'_>>;
 

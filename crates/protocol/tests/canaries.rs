@@ -216,6 +216,9 @@ canaries! {
     /// A silent peer is not probed.
     a_missing_keep_alive_is_caught:
         scenario_notices("reliable-no-keep-alive", liveness::a_dead_peer_is_reported);
+    /// What a dead peer's host says is not heard.
+    a_refusal_that_is_ignored_is_caught:
+        scenario_notices("reliable-refusal-ignored", liveness::a_refused_peer_is_reported_early);
     /// A half-open link that is kept beside a later one is noticed.
     keeping_what_was_given_up_is_noticed:
         scenario_notices("reliable-keep-half-open", handshake::a_late_confirmation_revives_nothing);

@@ -241,6 +241,11 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         if endpoint.has_deliverable() {
             endpoint.deliver(&mut intake);
         }
+        while let Some(place) = io.take_refused() {
+            if let Some(path) = intake.search.discovery.places.known_number(place) {
+                endpoint.refused(path, now_ns);
+            }
+        }
         let packets = intake.packets;
         if let Some(capture) = capture {
             for (from, bytes) in heard {

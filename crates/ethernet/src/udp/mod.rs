@@ -8,6 +8,7 @@
 
 mod address;
 mod connected_socket;
+mod reports;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -58,8 +59,13 @@ pub struct UdpIo {
     segments: bool,
     batch: Batch<SocketAddr>,
     incoming: Incoming,
+    /// Places where nobody receives any more.
+    refused: Vec<SocketAddr>,
     counters: IoCounters,
 }
+
+/// Places where nobody receives that are remembered until the protocol takes them.
+const REFUSED: usize = 64;
 
 /// Where received datagrams go, and how many are asked for.
 struct Incoming {
@@ -83,6 +89,7 @@ impl UdpIo {
         let socket = socket::open(domain, libc::SOCK_DGRAM, 0)?;
         let (native, length) = to_native(address);
         let coalesces = prepare(socket.as_fd(), address)?;
+        reports::ask(socket.as_fd(), address)?;
         socket::bind_anew(socket.as_fd(), &native, length)?;
         let headers = if address.is_ipv4() { HEADERS.0 } else { HEADERS.1 };
         let frame_bytes = mtu.saturating_sub(headers).clamp(1024, LONGEST);
@@ -96,6 +103,7 @@ impl UdpIo {
             segments: true,
             batch: Batch::new(frame_bytes),
             incoming: Incoming { buffers, coalesces, ask: [1; 2], turn: 0 },
+            refused: Vec::new(),
             counters: IoCounters { segments_refused: u64::from(!coalesces), ..Default::default() },
         })
     }
@@ -127,7 +135,13 @@ impl UdpIo {
                 }
                 // The connected socket reports an earlier refusal, once; the kernel did not try
                 // this frame.
-                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                    let to = self.batch.frames()[0].to;
+                    if self.connected.socket_to(to).is_some() {
+                        self.note_refusal(to);
+                    }
+                    self.read_reports();
+                }
                 Err(error)
                     if self.segments
                         && self.batch.frames().len() > 1
@@ -137,6 +151,8 @@ impl UdpIo {
                     self.segments = false;
                     self.counters.segments_refused += 1;
                 }
+                // The common socket reports what became of an earlier frame.
+                Err(_) if self.read_reports() > 0 => {}
                 Err(_) => {
                     // The frame counts as lost: the protocol retransmits it or gives the peer up.
                     self.counters.send_failed += 1;
@@ -145,6 +161,26 @@ impl UdpIo {
             }
         }
         true
+    }
+
+    fn note_refusal(&mut self, place: SocketAddr) {
+        if self.refused.len() < REFUSED && !self.refused.contains(&place) {
+            self.refused.push(place);
+        }
+    }
+
+    /// Takes the kernel's reports about earlier frames of the common socket. Returns how many hosts
+    /// had sent.
+    #[cold]
+    fn read_reports(&mut self) -> usize {
+        let mut count = 0;
+        while let Some(report) = reports::next(self.socket.as_fd()) {
+            count += usize::from(report.is_from_host);
+            if let Some(place) = report.refused {
+                self.note_refusal(place);
+            }
+        }
+        count
     }
 
     fn send_one(&mut self) -> io::Result<usize> {
@@ -267,6 +303,10 @@ impl UdpIo {
                 std::ptr::null_mut(),
             )
         };
+        if result < 0 && !is_for_later(&io::Error::last_os_error()) {
+            self.read_reports();
+            return 0;
+        }
         let datagrams = result.max(0) as usize;
         incoming.ask[0] = next_ask(ask, datagrams);
         let mut frames = 0;
@@ -308,9 +348,14 @@ impl UdpIo {
         while datagrams < ask {
             let buffer = &mut incoming.buffers[..BUFFER_BYTES];
             self.counters.receive_calls += 1;
-            // Nothing more, or the report that nobody listens there any more. The protocol finds
-            // that out itself.
-            let Ok(length) = socket::receive(socket, buffer) else { break };
+            let length = match socket::receive(socket, buffer) {
+                Ok(length) => length,
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                    self.note_refusal(peer);
+                    return frames;
+                }
+                Err(_) => break,
+            };
             datagrams += 1;
             // The peer's frames say their length. To ask the kernel by a control message costs 120
             // ns more in each poll.
@@ -389,6 +434,11 @@ impl FrameIo for UdpIo {
         self.counters.frames_received += frames as u64;
         self.counters.copies += frames as u64;
         frames
+    }
+
+    #[inline]
+    fn take_refused(&mut self) -> Option<SocketAddr> {
+        self.refused.pop()
     }
 
     fn wait_fds(&self) -> Vec<BorrowedFd<'_>> {

@@ -30,6 +30,29 @@ pub fn a_dead_peer_is_reported() {
     }
 }
 
+/// A peer whose host says that it has gone is reported dead within two seconds, idle or not. It is
+/// not if it shows a sign of life: anybody can say so.
+#[test]
+pub fn a_refused_peer_is_reported_early() {
+    for queued in [0, 10] {
+        for is_true in [true, false] {
+            let mut net = Net::new(&[Config::new(1500); 2], 1);
+            let peer = net.link(0, 1);
+            net.run_until(Net::is_quiet);
+            net.nodes[1].is_asleep = is_true;
+            for _ in 0..queued {
+                net.send(0, peer, b"into the void").unwrap();
+            }
+            for _ in 0..20 {
+                let now_ns = net.now_ns;
+                net.nodes[0].endpoint.refused(Net::path(1, 0), now_ns);
+                net.run_for(100_000_000);
+            }
+            assert_eq!(net.down_reason(0), is_true.then_some(DownReason::Dead), "{queued} queued");
+        }
+    }
+}
+
 /// Idle links stay up, at the cost of one probe and one answer in each keep-alive interval.
 #[test]
 pub fn an_idle_link_stays_up() {

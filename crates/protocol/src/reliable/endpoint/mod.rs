@@ -324,6 +324,18 @@ impl Endpoint {
         !self.links.ready.is_empty() || !self.replies.0.is_empty() || self.gates.has_wanted()
     }
 
+    /// The host at a path says that nobody receives there any more. It may be wrong, or somebody
+    /// else may say so: peers there must show a sign of life soon.
+    #[cold]
+    pub fn refused(&mut self, path: PathId, now_ns: u64) {
+        for slot in 0..self.links.slots() {
+            if let Some(link) = self.links.at_mut(slot) {
+                link.refused(path, now_ns);
+                self.links.settle(slot);
+            }
+        }
+    }
+
     /// Makes all waiting acknowledgements due: call it before a sleep.
     pub fn flush(&mut self) {
         for slot in 0..self.links.slots() {

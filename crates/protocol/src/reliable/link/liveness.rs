@@ -6,6 +6,10 @@ use crate::reliable::interface::NEVER;
 
 /// Probes of a silent peer per keep-alive interval.
 const PROBES_PER_INTERVAL: u64 = 5;
+/// Unanswered probes, and timeouts in a row, after which a silent peer is dead whose host says that
+/// it has gone.
+const REFUSED_PROBES: u32 = 2;
+const REFUSED_TIMEOUTS: u32 = 8;
 
 pub(crate) struct Liveness {
     interval_ns: u64,
@@ -15,6 +19,9 @@ pub(crate) struct Liveness {
     probes: u32,
     /// Timeouts since the last sign of life.
     timeouts: u32,
+    /// The peer's host has said since then that the peer has gone. Anybody can say so, which is why
+    /// the peer is still asked.
+    refused: bool,
     /// The next frame demands an answer.
     pub probe_due: bool,
 }
@@ -27,6 +34,7 @@ impl Liveness {
             probed_ns: now_ns,
             probes: 0,
             timeouts: 0,
+            refused: false,
             probe_due: false,
         }
     }
@@ -37,6 +45,13 @@ impl Liveness {
         self.heard_ns = now_ns;
         self.probes = 0;
         self.timeouts = 0;
+        self.refused = false;
+    }
+
+    /// The peer's host says that the peer has gone.
+    pub fn refused(&mut self, now_ns: u64) {
+        self.refused = !planted("reliable-refusal-ignored");
+        self.doubt(now_ns);
     }
 
     /// When the keep-alive interval of a silent peer ends.
@@ -56,7 +71,7 @@ impl Liveness {
     /// The keep-alive interval has ended: makes a probe due. `false`: `most` probes were not
     /// answered.
     pub fn probe(&mut self, most: u32, now_ns: u64) -> bool {
-        if self.probes >= most {
+        if self.probes >= if self.refused { most.min(REFUSED_PROBES) } else { most } {
             return false;
         }
         self.probes += 1;
@@ -72,10 +87,10 @@ impl Liveness {
         }
     }
 
-    /// Counts a timeout; returns the number since the last sign of life.
-    pub fn timed_out(&mut self) -> u32 {
+    /// Counts a timeout. `false`: more than `most` since the last sign of life.
+    pub fn timed_out(&mut self, most: u32) -> bool {
         self.timeouts += 1;
-        self.timeouts
+        self.timeouts <= if self.refused { most.min(REFUSED_TIMEOUTS) } else { most }
     }
 }
 
@@ -93,10 +108,26 @@ mod tests {
         assert_eq!(it.deadline_ns(), 1_250);
         assert!(it.probe(2, 1_250) && core::mem::take(&mut it.probe_due));
         assert!(!it.probe(2, 1_450) && !it.probe_due);
-        assert_eq!((it.timed_out(), it.timed_out()), (1, 2));
+        assert_eq!((it.timed_out(1), it.timed_out(1)), (true, false));
         it.heard(1_500);
-        assert_eq!((it.deadline_ns(), it.timed_out()), (2_500, 1));
+        assert_eq!((it.deadline_ns(), it.timed_out(1)), (2_500, true));
         assert!(it.probe(1, 2_500));
+    }
+
+    /// A peer whose host says that it has gone is probed at once and given up early, unless it
+    /// shows a sign of life.
+    #[test]
+    fn a_refused_peer_is_given_up_early() {
+        let mut it = Liveness::new(1_000, 0);
+        it.refused(500);
+        assert!(core::mem::take(&mut it.probe_due));
+        assert!(it.probe(20, 700) && !it.probe(20, 900));
+        let timeouts = (0..60).take_while(|_| it.timed_out(60)).count();
+        assert_eq!(timeouts, 8);
+        it.heard(950);
+        let timeouts = (0..60).take_while(|_| it.timed_out(60)).count();
+        assert_eq!(timeouts, 60);
+        assert!((0..20).all(|_| it.probe(20, 2_000)));
     }
 
     /// A peer in doubt is probed at once, unless a probe went within the last fifth of the interval

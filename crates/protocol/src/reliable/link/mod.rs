@@ -222,6 +222,13 @@ impl Link {
         false
     }
 
+    /// The host at a path says that nobody receives there.
+    pub fn refused(&mut self, path: PathId, now_ns: u64) {
+        if self.is_running() && self.paths.ids().all(|id| id == path) {
+            self.liveness.refused(now_ns);
+        }
+    }
+
     /// When the link needs service next.
     #[inline]
     pub fn deadline_ns(&self) -> u64 {
@@ -273,13 +280,13 @@ impl Link {
     /// exceeded.
     fn timed_out(&mut self, config: &Config, counters: &mut Counters, now_ns: u64) -> bool {
         counters.timeouts += 1;
-        let timeouts = self.liveness.timed_out();
+        let is_alive = self.liveness.timed_out(config.retries);
         let attempts = self.sender.timed_out(&mut self.paths, now_ns);
         self.path_mtu.timed_out(attempts, now_ns);
         if self.sender.flight.is_empty() {
             self.liveness.probe_due = true;
         }
-        timeouts <= config.retries && attempts / 8 <= config.retries
+        is_alive && attempts / 8 <= config.retries
     }
 
     /// Whether a frame must go now, as far as the window allows.
