@@ -4,6 +4,7 @@ use crate::manager::{Endpoint, Sink};
 use crate::message::{FRAME_BYTES, Frame, Offer};
 use crate::reason;
 use bellwire_ring::canary::planted;
+use bellwire_ring::steps::step;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddrV4, TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
@@ -224,6 +225,7 @@ impl End {
             }
             (Phase::Requested, Frame::Reply(offer)) => {
                 self.phase = Phase::Replied;
+                step("cm-replied");
                 Some(Event::Reply(offer))
             }
             (Phase::Requested, Frame::Reject(reason, data)) => {
@@ -236,6 +238,7 @@ impl End {
             }
             (Phase::Accepted, Frame::Ready) => {
                 self.phase = Phase::Connected;
+                step("cm-connected");
                 Some(Event::Ready)
             }
             (Phase::Connected, Frame::Disconnect) => {
@@ -286,6 +289,7 @@ impl End {
     fn ended(&mut self) -> Event {
         self.hang_up(Phase::TimeWait);
         self.deadline = Some(Instant::now() + TIME_WAIT);
+        step("cm-ended");
         Event::Disconnected
     }
 
@@ -294,6 +298,7 @@ impl End {
         match self.phase {
             Phase::Connected | Phase::Accepted => {
                 self.send(&Frame::Disconnect);
+                step("cm-disconnects");
                 self.phase = Phase::Disconnecting;
                 self.deadline = Some(Instant::now() + DISCONNECT_LIMIT);
                 true

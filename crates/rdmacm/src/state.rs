@@ -5,6 +5,7 @@ use crate::manager::Sink;
 use crate::message::{Frame, LOOK_UP_BYTES, LookUp, LookUpKind, Offer};
 use crate::{Patience, REQUEST_LIMIT, STRANGERS, reason};
 use bellwire_ring::canary::planted;
+use bellwire_ring::steps::step;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, sockopt};
 use std::collections::{BTreeSet, HashMap};
@@ -132,6 +133,7 @@ impl State {
         let bound = v4(name.local_addr()?)?;
         self.watch(&name, number, Part::Name, EventFlags::IN)?;
         self.end(number)?.name = Some(name);
+        step("cm-bound");
         Ok(bound)
     }
 
@@ -147,6 +149,7 @@ impl State {
         end.phase = Phase::Listening;
         self.watch(&listener, number, Part::Listener, EventFlags::IN)?;
         self.end(number)?.listener = Some(listener);
+        step("cm-listens");
         Ok(())
     }
 
@@ -171,6 +174,7 @@ impl State {
         end.question = Some(Question { nonce, to, pause, until, nobody, finds_nobody, offer });
         end.phase = Phase::LookingUp;
         self.ask(number);
+        step("cm-asks");
         Ok(())
     }
 
@@ -261,6 +265,7 @@ impl State {
                 .map(|at| at.port());
             let kind = if port.is_some() { LookUpKind::Here } else { LookUpKind::Nobody };
             let answer = LookUp { kind, port: port.unwrap_or(0), ..look_up };
+            step("cm-answers");
             // If it is lost, the question comes again.
             let _ = name.send_to(&answer.emit(), from);
             return;
@@ -286,6 +291,7 @@ impl State {
                 let data = data_of(number, Part::Stream);
                 let watched = epoll::add(&self.poller, &stream, data, flags);
                 end.stream = Some(stream);
+                step("cm-connects");
                 watched.err().and_then(|error| end.broke(&error.into()))
             }
             Err(error) => end.broke(&error),
@@ -314,6 +320,7 @@ impl State {
         child.deadline = (!planted("silent-kept")).then(|| Instant::now() + REQUEST_LIMIT);
         child.parent = Some(number);
         child.stream = Some(stream);
+        step("cm-stranger");
         let child = self.add(child);
         let made = &self.ends[&child];
         let stream = made.stream.as_ref().expect("set above");
@@ -375,6 +382,7 @@ impl State {
                     (Some(question), Ok(())) => {
                         end.phase = Phase::Requested;
                         end.send(&Frame::Request(question.offer));
+                        step("cm-requests");
                         None
                     }
                     (_, Err(error)) => end.broke(&error),
@@ -403,6 +411,7 @@ impl State {
             end.phase = Phase::Waiting;
             end.deadline = None;
             end.waiting = Some(offer.clone());
+            step("cm-requested");
             return self.promote(parent);
         }
         match end.arrived(frame) {
@@ -456,6 +465,7 @@ impl State {
         }
         end.send(&Frame::Reply(offer));
         end.phase = Phase::Accepted;
+        step("cm-accepts");
         if end.is_datagrams() {
             end.hang_up(Phase::Over);
         }
@@ -486,6 +496,7 @@ impl State {
         }
         end.phase = Phase::Connected;
         end.send(&Frame::Ready);
+        step("cm-ready");
         self.settle(number);
         Ok(())
     }
@@ -513,6 +524,7 @@ impl State {
 
     /// An end is no longer used.
     pub fn remove(&mut self, number: u32) {
+        step("cm-removed");
         if let Some(end) = self.ends.get_mut(&number) {
             match end.phase {
                 Phase::Waiting | Phase::Asked | Phase::Replied => {

@@ -5,8 +5,5 @@ mod attacks;
 /// Each attack is repelled.
 #[test]
 fn each_attack_is_repelled() {
-    for (name, attack) in attacks::ATTACKS {
-        println!("{name}");
-        attack();
-    }
+    bellwire_testkit::cases::run(&attacks::ATTACKS);
 }

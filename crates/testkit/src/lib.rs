@@ -53,6 +53,7 @@
 //! minutes of attacks. `BELLWIRE_SEED` repeats an attack.
 
 pub mod attack;
+pub mod cases;
 #[cfg(feature = "canaries")]
 pub mod check;
 pub mod conformance;
