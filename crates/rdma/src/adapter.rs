@@ -15,6 +15,7 @@ use crate::request::{Bytes, SendRequest};
 use crate::slab::Slab;
 use crate::state::{QueuePairs, State, Todo};
 use bellwire::{Completion, CompletionQueue, Device, Function, FunctionOptions};
+use bellwire_ring::canary::planted;
 use bellwire_ring::steps::step;
 use std::net::Ipv4Addr;
 use std::os::fd::BorrowedFd;
@@ -31,6 +32,9 @@ const FUNCTIONS: u8 = 255;
 const BUDGET: usize = 64;
 /// Turns after which arrivals wait: peers could send for ever.
 const TURNS: usize = 64;
+/// How long a queue pair waits for the device before it is reset or destroyed. Devices find a
+/// silent peer dead earlier.
+const DEVICE_LIMIT: Duration = Duration::from_secs(6);
 /// Idle polls between two readings of the clock.
 const POLLS_PER_CLOCK: u32 = 256;
 /// How often peers that are silent are asked.
@@ -328,12 +332,33 @@ impl Adapter {
         self.state.settle();
         self.state.leave(number);
         self.state.peers.flush(&mut self.function);
+        self.await_device(number);
         let Some(qp) = self.state.qps.get_mut(number) else { return };
         let granted = std::mem::take(&mut qp.granted);
         self.state.memory.revoke(&mut self.function, number, &granted);
         let Some(qp) = self.state.qps.get_mut(number) else { return };
         let offered = qp.sends.clear().into_iter().flat_map(|work| work.offered).collect();
         crate::memory::withdraw(&mut self.function, offered);
+    }
+
+    /// Waits until the device uses no memory any more that requests or receives of a queue pair
+    /// name: the program may free it.
+    fn await_device(&mut self, number: u32) {
+        let in_device = |qp: &&mut QueuePair| qp.is_in_device() && !planted("flushed-early");
+        let Some(qp) = self.state.qps.get_mut(number).filter(in_device) else { return };
+        qp.silent = true;
+        qp.attributes.state = QpState::Error;
+        qp.end_sends(false);
+        let begin = Instant::now();
+        while self.state.qps.get(number).is_some_and(QueuePair::is_in_device) {
+            if begin.elapsed() > DEVICE_LIMIT {
+                tracing::warn!("a peer neither answers nor ends: its bytes may still arrive");
+                return;
+            }
+            if self.progress() == 0 {
+                std::thread::yield_now();
+            }
+        }
     }
 
     /// Changes the attributes that `mask` names.

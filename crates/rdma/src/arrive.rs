@@ -161,6 +161,7 @@ impl State {
             let Some(qp) = self.qps.get_mut(number) else { return };
             // Each attempt gets an answer; messages behind it get none.
             qp.refused = Some(head.psn);
+            let code = if planted("rnr-code") { 0 } else { code };
             return self.refuse(from, head, Syndrome::NotReady(code));
         }
         let kept = match head.opcode {
@@ -423,12 +424,14 @@ impl State {
                 let Some(serial) = serial else { return };
                 qp.rnr_naks += 1;
                 let limit = u32::from(qp.attributes.rnr_retry);
-                if limit != 7 && qp.rnr_naks > limit {
+                let limit = limit + u32::from(planted("rnr-once-more"));
+                if (limit != 7 || planted("rnr-seven-ends")) && qp.rnr_naks > limit {
                     let status = WorkStatus::NotReadyRetryExceeded;
                     return self.finish(number, serial, status, Cause::NoReceive);
                 }
                 qp.sends.rewind(head.psn);
-                self.hold(number, Instant::now() + rnr_delay(code));
+                let delay = if planted("rnr-at-once") { Duration::ZERO } else { rnr_delay(code) };
+                self.hold(number, Instant::now() + delay);
             }
             Syndrome::NoQueuePair => {
                 let Some(serial) = serial else { return };

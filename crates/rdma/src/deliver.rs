@@ -31,6 +31,10 @@ impl Adapter {
             match self.state.todo.pop_front() {
                 Some(Todo::Arrivals(number)) => self.match_arrivals(number),
                 Some(Todo::Resolve(peer, head)) => self.resolve(peer, &head),
+                Some(Todo::Forget(peer)) => {
+                    self.state.peers.forget(&mut self.function, peer);
+                    self.take_results();
+                }
                 Some(Todo::Overrun(queue)) => self.state.overrun(queue),
                 Some(Todo::Revoke(number, keys)) => {
                     self.state.memory.revoke(&mut self.function, number, &keys);
@@ -98,7 +102,7 @@ impl Adapter {
         let state = &mut self.state;
         while let Some(qp) = state.qps.get_mut(number) {
             match qp.arrivals.front() {
-                Some(&Arrival::Done { completion, solicited }) => {
+                Some(&Arrival::Done { completion, solicited }) if qp.state().receives() => {
                     qp.arrivals.pop_front();
                     state.report(number, completion, solicited);
                 }
@@ -119,20 +123,24 @@ impl Adapter {
     pub(crate) fn fetched(&mut self, number: u32, psn: u32, status: Status) {
         let Adapter { function, state, .. } = self;
         let Some(qp) = state.qps.get_mut(number) else { return };
-        let arrival = qp
-            .arrivals
-            .iter_mut()
-            .find(|arrival| matches!(arrival, Arrival::Fetching { psn: own, .. } if *own == psn));
-        let Some(arrival) = arrival else { return };
-        let &mut Arrival::Fetching { completion, solicited, inverse, .. } = arrival else { return };
+        let is_it = |arrival: &Arrival| matches!(arrival, Arrival::Fetching { psn: own, .. } if *own == psn);
+        let Some(place) = qp.arrivals.iter().position(is_it) else { return };
+        let Arrival::Fetching { completion, solicited, inverse, .. } = qp.arrivals[place] else {
+            return;
+        };
+        qp.arrivals[place] = Arrival::Done { completion, solicited };
+        if !qp.state().receives() {
+            // The queue pair has failed meanwhile.
+            return state.flush_receives(number);
+        }
         if matches!(status, Status::PeerGone | Status::Unreachable) {
             // All receives are flushed, and this one with them.
             return state.fail(number);
         }
         step("rdma-fetched");
-        // A failure reports this receive itself, and flushes the others.
-        *arrival = Arrival::Done { completion, solicited };
         if status != Status::Success {
+            // The failure reports this receive itself, and flushes the others.
+            qp.arrivals.remove(place);
             let cause = crate::initiate::cause_of(status);
             let failure = (WorkStatus::RemoteOperation, cause);
             return state.fail_receive(number, completion.id, psn, failure);
@@ -140,6 +148,9 @@ impl Adapter {
         if let Some(key) = inverse {
             let domain = qp.options.domain;
             if let Err(cause) = state.memory.invalidate(function, domain, key) {
+                if let Some(qp) = state.qps.get_mut(number) {
+                    qp.arrivals.remove(place);
+                }
                 let failure = (WorkStatus::LocalAccess, cause);
                 return state.fail_receive(number, completion.id, psn, failure);
             }

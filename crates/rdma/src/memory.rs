@@ -136,7 +136,7 @@ struct Entry {
 impl Entry {
     /// Ends what it names. Nothing changes if that is refused.
     fn end(&mut self, function: &mut Function) -> Result<()> {
-        if self.windows > 0 {
+        if self.windows > 0 && !planted("region-ends-early") {
             return Err(Refusal::Busy("windows are bound to the region"));
         }
         let Some(bound) = &mut self.bound else { return Ok(()) };
@@ -343,13 +343,13 @@ impl Memory {
         let Some(whole) = entry.bound.as_ref().filter(|_| !entry.is_window) else {
             return Err(Cause::LocalKey);
         };
-        if entry.domain != domain {
+        if entry.domain != domain && !planted("window-any-domain") {
             return Err(Cause::LocalKey);
         }
         let writes = to.access.intersects(Access::REMOTE_WRITE | Access::REMOTE_ATOMIC);
-        if !whole.access.contains(Access::WINDOW_BIND)
-            || (writes && !whole.access.contains(Access::LOCAL_WRITE))
-        {
+        let may_bind = whole.access.contains(Access::WINDOW_BIND) || planted("window-unasked");
+        let may_write = whole.access.contains(Access::LOCAL_WRITE) || planted("window-writes");
+        if !may_bind || (writes && !may_write) {
             return Err(Cause::NotPermitted);
         }
         let offset = usize::try_from(to.address.wrapping_sub(whole.base)).ok();
@@ -371,7 +371,9 @@ impl Memory {
     fn unbind(&mut self, function: &mut Function, index: u32) -> Result<(), Cause> {
         let Some(entry) = self.entries.get_mut(index) else { return Ok(()) };
         let Some(old) = &mut entry.bound else { return Ok(()) };
-        old.end(function).map_err(|_| Cause::Device)?;
+        if !planted("window-kept") {
+            old.end(function).map_err(|_| Cause::Device)?;
+        }
         let region = old.region;
         entry.bound = None;
         if let Some(region) = region.and_then(|region| self.entries.get_mut(region)) {

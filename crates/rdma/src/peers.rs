@@ -92,6 +92,17 @@ impl Peers {
         Ok(pair)
     }
 
+    /// Forgets a peer that is gone. What is under way to it ends as flushed, so that its memory is
+    /// free. If a process comes to that address, it is a new peer.
+    pub(crate) fn forget(&mut self, function: &mut Function, peer: FunctionAddress) {
+        let Some(Peer { pair, fetches }) = self.known.remove(&peer) else { return };
+        self.last = self.last.filter(|(last, _)| *last != peer);
+        for pair in [Some(pair), fetches].into_iter().flatten() {
+            let ended = function.destroy_queue_pair(pair);
+            debug_assert!(ended.is_ok(), "{ended:?}");
+        }
+    }
+
     /// Sends a packet. [`Error::QueueFull`]: not now.
     #[inline]
     pub(crate) fn send(
@@ -147,5 +158,35 @@ impl Peers {
             }
         }
         sent
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Head, NOBODY, Opcode};
+    use crate::Adapter;
+    use std::time::{Duration, Instant};
+
+    /// A peer is remembered while its process is there, and not longer.
+    #[test]
+    fn a_peer_that_is_gone_is_forgotten() {
+        let job = format!("shm:rdma-peers-{}", std::process::id());
+        let mut own = Adapter::open(&job).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        for _ in 0..3 {
+            let mut peer = Adapter::open(&job).unwrap();
+            let head = Head::new(Opcode::Probe, NOBODY, NOBODY);
+            own.state.peers.answer(peer.state.address, head, Vec::new());
+            while own.state.peers.known.is_empty() || peer.state.packets == 0 {
+                assert!(Instant::now() < deadline, "it does not become known");
+                own.look();
+                peer.look();
+            }
+            drop(peer);
+            while !own.state.peers.known.is_empty() {
+                assert!(Instant::now() < deadline, "it is not forgotten");
+                own.look();
+            }
+        }
     }
 }

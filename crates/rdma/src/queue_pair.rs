@@ -8,6 +8,7 @@ use crate::memory::{Access, Domain, RemoteMemory};
 use crate::receive_queue::{ReceiveQueue, SrqId};
 use crate::send_queue::SendQueue;
 use bellwire::{FunctionAddress, MemoryRegion, RemoteKey};
+use bellwire_ring::canary::planted;
 use std::collections::{HashMap, VecDeque};
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
@@ -155,7 +156,8 @@ impl Attributes {
     /// How long the sender waits for a peer that does not answer as it should.
     pub(crate) fn patience(&self) -> Option<Duration> {
         let once = Duration::from_nanos(4096) * (1 << self.timeout.min(31)).min(1 << 30);
-        (self.timeout > 0).then(|| once * (u32::from(self.retry_count) + 1))
+        let attempts = if planted("retries-once") { 1 } else { u32::from(self.retry_count) + 1 };
+        (self.timeout > 0 || planted("timeout-zero-ends")).then(|| once * attempts)
     }
 }
 
@@ -265,6 +267,10 @@ pub(crate) struct QueuePair {
     pub(crate) owes: bool,
     /// An RDMA write with immediate value is on its way; nothing may pass it.
     pub(crate) writing: bool,
+    /// It is about to be reset or destroyed: requests and receives end without completions.
+    pub(crate) silent: bool,
+    /// An event is due when the last receive is flushed.
+    pub(crate) tells_last: bool,
     /// The program waits for the end of started requests (SQD).
     pub(crate) draining: bool,
     /// Messages that UC dropped behind arrivals that are not complete.
@@ -309,6 +315,8 @@ impl QueuePair {
             listed: false,
             owes: false,
             writing: false,
+            silent: false,
+            tells_last: false,
             draining: false,
             dropped: 0,
             peer_left: false,
@@ -328,6 +336,16 @@ impl QueuePair {
         self.options.service == Service::ReliableConnection
     }
 
+    /// Whether the device may read or write memory that requests or receives name.
+    pub(crate) fn is_in_device(&self) -> bool {
+        self.sends.is_in_device() || self.is_fetching()
+    }
+
+    /// Whether the device fetches messages into receives.
+    pub(crate) fn is_fetching(&self) -> bool {
+        self.arrivals.iter().any(|kept| matches!(kept, Arrival::Fetching { .. }))
+    }
+
     /// Arrivals that have no receive yet.
     pub(crate) fn unmatched(&self) -> usize {
         self.arrivals.iter().filter(|kept| matches!(kept, Arrival::Unmatched(_))).count()
@@ -343,7 +361,11 @@ impl QueuePair {
         match self.state() {
             QpState::ReadyToSend => Some(serial),
             // The drained state ends what was started before.
-            QpState::SendDrained if self.sends.get(serial)?.has_started() => Some(serial),
+            QpState::SendDrained
+                if self.sends.get(serial)?.has_started() || planted("drained-starts") =>
+            {
+                Some(serial)
+            }
             _ => None,
         }
     }
@@ -351,7 +373,6 @@ impl QueuePair {
     /// Ends the requests of the send queue, as [`SendQueue::flush`] says.
     pub(crate) fn end_sends(&mut self, has_failed: bool) {
         self.sends.flush(has_failed);
-        self.sends.fetching = 0;
         (self.asked, self.writing) = (None, false);
     }
 
@@ -365,6 +386,7 @@ impl QueuePair {
         (self.owed, self.rnr_naks) = (0, 0);
         (self.refused, self.established, self.stopped) = (None, false, false);
         (self.writing, self.draining, self.heard) = (false, false, false);
+        (self.silent, self.tells_last) = (false, false);
         (self.met, self.silent_since) = (false, None);
         self.peer_left = false;
         self.sends.fetching = 0;

@@ -4,6 +4,7 @@ use crate::completion::{Cause, WorkOpcode, WorkStatus};
 use crate::memory::Sge;
 use crate::request::{Bytes, Datagram, Operation, SendRequest};
 use bellwire::MemoryRegion;
+use bellwire_ring::canary::planted;
 use std::collections::VecDeque;
 
 /// Where a request stands.
@@ -15,8 +16,31 @@ pub(crate) enum Stage {
     Sent,
     /// The device executes it.
     InDevice,
+    /// The result is known, and the device still uses the request's memory.
+    Ending(WorkStatus, Cause),
     /// The result is known.
     Done(WorkStatus, Cause),
+}
+
+impl Stage {
+    /// The stage of a request that has this result.
+    pub(crate) fn ended(self, status: WorkStatus, cause: Cause) -> Stage {
+        let is_used = self.is_in_device() && !planted("flushed-early");
+        if is_used { Stage::Ending(status, cause) } else { Stage::Done(status, cause) }
+    }
+
+    /// Whether the device may read or write the request's memory.
+    pub(crate) fn is_in_device(self) -> bool {
+        matches!(self, Stage::InDevice | Stage::Ending(..))
+    }
+
+    /// The result, if it is known.
+    fn result(self) -> Option<WorkStatus> {
+        match self {
+            Stage::Ending(status, _) | Stage::Done(status, _) => Some(status),
+            _ => None,
+        }
+    }
 }
 
 /// The parts of a list. Most lists have one.
@@ -164,7 +188,8 @@ impl SendQueue {
     /// it has some, or before it has a receive. [`SendQueue::is_behind`] says so.
     pub(crate) fn sent_message(&mut self, psn: u32, places_bytes: bool) {
         self.unacknowledged += 1;
-        if places_bytes || !is_before(psn, self.promised) {
+        let is_promised = is_before(psn, self.promised) || planted("promise-assumed");
+        if places_bytes || !is_promised {
             self.barrier = Some(psn);
         }
     }
@@ -303,8 +328,13 @@ impl SendQueue {
 
     /// The oldest request without a result.
     pub(crate) fn oldest_unfinished(&self) -> Option<u32> {
-        let place = self.work.iter().position(|work| !matches!(work.stage, Stage::Done(..)))?;
+        let place = self.work.iter().position(|work| work.stage.result().is_none())?;
         Some(self.front.wrapping_add(place as u32))
+    }
+
+    /// Whether the device may read or write memory of a request.
+    pub(crate) fn is_in_device(&self) -> bool {
+        self.work.iter().any(|work| work.stage.is_in_device())
     }
 
     /// Whether no request is under way.
@@ -322,13 +352,14 @@ impl SendQueue {
     }
 
     /// Ends all requests from the first one without a good result on, from the oldest on if one
-    /// before has failed. Behind a failure nothing succeeds, also what was executed already.
+    /// before has failed. Behind a failure nothing succeeds, also what was executed already. What
+    /// the device still executes retires after that.
     pub(crate) fn flush(&mut self, mut has_failed: bool) {
         for work in &mut self.work {
-            if has_failed || !matches!(work.stage, Stage::Done(..)) {
-                work.stage = Stage::Done(WorkStatus::Flushed, Cause::Flushed);
+            if has_failed || work.stage.result().is_none() {
+                work.stage = work.stage.ended(WorkStatus::Flushed, Cause::Flushed);
             }
-            has_failed = !matches!(work.stage, Stage::Done(WorkStatus::Success, _));
+            has_failed = work.stage.result() != Some(WorkStatus::Success);
         }
         (self.unacknowledged, self.barrier) = (0, None);
     }
@@ -393,6 +424,7 @@ mod tests {
     }
 
     /// What was executed behind a failure is flushed with the rest; what was before it succeeds.
+    /// What the device still executes is held.
     #[test]
     fn nothing_succeeds_behind_a_failure() {
         let good = Stage::Done(WorkStatus::Success, Cause::None);
@@ -408,6 +440,15 @@ mod tests {
                 queue.get_mut(id as u32).unwrap().stage = stage;
             }
             queue.flush(has_failed);
+            let mut held = 0;
+            for serial in 0..3 {
+                let work = queue.get_mut(serial).unwrap();
+                if let Stage::Ending(status, cause) = work.stage {
+                    work.stage = Stage::Done(status, cause);
+                    held += 1;
+                }
+            }
+            assert_eq!(held, stages.iter().filter(|stage| stage.is_in_device()).count());
             let statuses: Vec<WorkStatus> =
                 std::iter::from_fn(|| queue.retire()).map(|(_, status, _)| status).collect();
             let good = |status: &&WorkStatus| **status == WorkStatus::Success;

@@ -13,6 +13,7 @@ use crate::receive_queue::{Receive, SharedReceives};
 use crate::send_queue::Stage;
 use crate::slab::Slab;
 use bellwire::FunctionAddress;
+use bellwire_ring::canary::planted;
 use bellwire_ring::steps::step;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -88,6 +89,8 @@ pub(crate) enum Todo {
     Resolve(FunctionAddress, Head),
     /// The completion queue has lost a completion, so its queue pairs fail.
     Overrun(CqId),
+    /// A peer is gone.
+    Forget(FunctionAddress),
     /// What a queue pair was granted by keys ends with its connection.
     Revoke(u32, Vec<u32>),
 }
@@ -248,7 +251,7 @@ impl State {
             let signaled = work.signaled || qp.options.signal_all;
             let (queue, opcode) = (qp.options.send_queue, work.opcode());
             qp.leftovers.extend(work.offered);
-            if status == WorkStatus::Success && !signaled {
+            if qp.silent || (status == WorkStatus::Success && !signaled) {
                 continue;
             }
             let mut completion = WorkCompletion::new(work.id, status, opcode, number);
@@ -264,7 +267,8 @@ impl State {
             }
         }
         let Some(qp) = self.qps.get_mut(number) else { return };
-        if qp.state() == QpState::SendDrained && qp.draining && qp.sends.is_idle() {
+        let is_idle = qp.sends.is_idle() || planted("drained-early");
+        if qp.state() == QpState::SendDrained && qp.draining && is_idle {
             qp.draining = false;
             let (kind, object) = (EventKind::SendQueueDrained, qp.options.object);
             if qp.attributes.drained_event {
@@ -290,7 +294,7 @@ impl State {
         qp.stopped |= status != WorkStatus::Success;
         if let Some(work) = qp.sends.get_mut(serial) {
             let was_sent = work.stage == Stage::Sent;
-            work.stage = Stage::Done(status, cause);
+            work.stage = work.stage.ended(status, cause);
             qp.sends.unacknowledged -= u32::from(was_sent);
         }
         self.list(number);
@@ -298,7 +302,13 @@ impl State {
 
     /// The peer does not answer, so the oldest request fails.
     pub(crate) fn give_up(&mut self, number: u32, cause: Cause) {
-        let oldest = self.qps.get(number).and_then(|qp| qp.sends.oldest_unfinished());
+        let Some(qp) = self.qps.get(number) else { return };
+        let oldest = qp.sends.oldest_unfinished();
+        if let Some(peer) = qp.peer
+            && matches!(cause, Cause::PeerGone | Cause::Unreachable)
+        {
+            self.todo.push_back(Todo::Forget(peer));
+        }
         if let Some(serial) = oldest {
             self.finish(number, serial, WorkStatus::RetryExceeded, cause);
         }
@@ -331,29 +341,42 @@ impl State {
         if !granted.is_empty() {
             self.todo.push_back(Todo::Revoke(number, granted));
         }
-        let queue = qp.options.receive_queue;
-        let mut ids = Vec::new();
-        for arrival in qp.arrivals.drain(..) {
-            match arrival {
-                Arrival::Fetching { completion, .. } => ids.push(completion.id),
-                // It was in its receive before the failure.
-                Arrival::Done { .. } | Arrival::Unmatched(_) => {}
-            }
+        qp.tells_last |= is_first && qp.options.shared.is_some();
+        self.flush_receives(number);
+        self.list(number);
+    }
+
+    /// Completes the receives of a failed queue pair as flushed, once the device writes into none
+    /// of them.
+    pub(crate) fn flush_receives(&mut self, number: u32) {
+        let Some(qp) = self.qps.get_mut(number) else { return };
+        if qp.is_fetching() && !planted("flushed-early") {
+            return;
         }
+        let (queue, object) = (qp.options.receive_queue, qp.options.object);
+        let matched = qp.arrivals.drain(..).filter_map(|arrival| match arrival {
+            Arrival::Fetching { completion, .. } | Arrival::Done { completion, .. } => {
+                Some(completion.id)
+            }
+            Arrival::Unmatched(_) => None,
+        });
+        let mut ids: Vec<u64> = matched.collect();
         while let Some(receive) = qp.receives.pop() {
             ids.push(receive.id);
         }
-        let last = qp.options.shared.filter(|_| is_first).map(|_| qp.options.object);
+        if qp.silent {
+            ids.clear();
+        }
+        let is_last = std::mem::take(&mut qp.tells_last);
         for id in ids {
             let opcode = WorkOpcode::Receive;
             let mut completion = WorkCompletion::new(id, WorkStatus::Flushed, opcode, number);
             completion.cause = Cause::Flushed;
             self.complete(queue, completion, false);
         }
-        if let Some(object) = last {
+        if is_last {
             self.events.push(AsyncEvent { kind: EventKind::LastReceiveReached, object });
         }
-        self.list(number);
     }
 
     /// Completions were lost: the queue pairs of the completion queue fail (11.6.3.2 of the
@@ -381,6 +404,7 @@ impl State {
 
     /// All queue pairs with this peer lose it.
     pub(crate) fn lose(&mut self, peer: FunctionAddress, cause: Cause) {
+        self.todo.push_back(Todo::Forget(peer));
         for number in self.qps.numbers() {
             let Some(qp) = self.qps.get_mut(number) else { continue };
             let is_connected = qp.peer == Some(peer) && qp.state().receives();
@@ -395,7 +419,11 @@ impl State {
                 self.trouble(number, cause);
                 self.retire(number);
             } else if let Some(serial) = qp.sends.oldest_unfinished() {
-                self.finish(number, serial, WorkStatus::RetryExceeded, cause);
+                let status = match cause {
+                    Cause::Protocol => WorkStatus::RemoteOperation,
+                    _ => WorkStatus::RetryExceeded,
+                };
+                self.finish(number, serial, status, cause);
                 // Silent services go on with the next one.
                 let Some(qp) = self.qps.get_mut(number) else { continue };
                 if !qp.is_reliable() {

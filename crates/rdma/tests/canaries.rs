@@ -1,12 +1,11 @@
-//! Shows that the attacks would notice a missing check: each fault takes one check away, and the
-//! attack named beside it must fail. Without the fault it passes.
+//! Shows that the attacks and the rules would notice what is missing: each fault takes one check
+//! away, and the case named beside it must fail. Without the fault it passes.
 
 mod attacks;
+mod rules;
 
-use std::process::Command;
-
-/// Names the attack that a child carries out.
-const ATTACK: &str = "BELLWIRE_TEST_ATTACK";
+use attacks::arena;
+use bellwire_testkit::cases;
 
 /// Fault, and the attack that notices it.
 const CANARIES: [(&str, &str); 31] = [
@@ -43,32 +42,52 @@ const CANARIES: [(&str, &str); 31] = [
     ("unasked-answer", "answers_that_nobody_asked_for"),
 ];
 
+/// Fault, and the rule that it breaks.
+const BREACHES: [(&str, &str); 20] = [
+    ("write-overtakes", "a_write_waits_for_the_message_before"),
+    ("promise-assumed", "a_write_waits_for_a_value_before"),
+    ("rnr-once-more", "attempts_without_a_receive"),
+    ("rnr-at-once", "attempts_without_a_receive"),
+    ("rnr-seven-ends", "attempts_without_end"),
+    ("timeout-zero-ends", "attempts_without_end"),
+    ("rnr-code", "the_receivers_timer"),
+    ("retries-once", "patience_with_a_peer"),
+    ("drained-early", "drained_after_the_last_attempt"),
+    ("drained-starts", "drained_after_the_last_attempt"),
+    ("limit-late", "the_limit_of_a_shared_queue"),
+    ("limit-early", "the_limit_of_a_shared_queue"),
+    ("limit-kept", "the_limit_of_a_shared_queue"),
+    ("window-kept", "keys_of_a_window"),
+    ("window-unasked", "what_a_window_needs"),
+    ("window-writes", "what_a_window_needs"),
+    ("window-any-domain", "what_a_window_needs"),
+    ("region-ends-early", "what_a_window_needs"),
+    ("flushed-early", "a_fetch_ends_before_its_flush"),
+    ("flushed-early", "a_read_ends_before_its_flush"),
+];
+
 /// Every planted fault is noticed.
 #[test]
 fn every_canary_is_caught() {
-    let attacks: std::collections::BTreeSet<&str> = CANARIES.iter().map(|(_, it)| *it).collect();
-    for name in attacks {
-        assert!(passes(name, None), "{name} fails although nothing is planted");
-    }
-    let kept = CANARIES.iter().filter(|(fault, name)| passes(name, Some(fault)));
-    let kept: Vec<_> = kept.collect();
-    assert!(kept.is_empty(), "not noticed: {kept:?}");
+    cases::notice(&attacks::ATTACKS, &CANARIES, "carries_out_one_attack", 2);
 }
 
-/// Whether an attack in a process of its own is repelled.
-fn passes(name: &str, fault: Option<&str>) -> bool {
-    let program = std::env::current_exe().expect("the path of this program");
-    let mut child = Command::new(program);
-    child.args(["--exact", "carries_out_one_attack", "--ignored"]).env(ATTACK, name);
-    child.env_remove("BELLWIRE_CANARY").envs(fault.map(|fault| ("BELLWIRE_CANARY", fault)));
-    child.output().expect("a child").status.success()
+/// Every breach of a rule is noticed.
+#[test]
+fn every_breach_is_noticed() {
+    cases::notice(&rules::RULES, &BREACHES, "holds_one_rule", 2);
 }
 
 /// What a child does.
 #[test]
 #[ignore = "a child of `every_canary_is_caught` runs it"]
 fn carries_out_one_attack() {
-    let name = std::env::var(ATTACK).expect("the name of an attack");
-    let known = attacks::ATTACKS.iter().find(|(known, _)| *known == name);
-    known.unwrap_or_else(|| panic!("no attack {name}")).1();
+    cases::carry_out(&attacks::ATTACKS);
+}
+
+/// What a child does.
+#[test]
+#[ignore = "a child of `every_breach_is_noticed` runs it"]
+fn holds_one_rule() {
+    cases::carry_out(&rules::RULES);
 }

@@ -170,8 +170,5 @@ fn random_packets_do_no_harm() {
 /// Each attack is repelled, and a bystander goes on.
 #[test]
 fn each_attack_is_repelled() {
-    for (name, attack) in attacks::ATTACKS {
-        println!("{name}");
-        attack();
-    }
+    bellwire_testkit::cases::run(&attacks::ATTACKS);
 }

@@ -326,29 +326,42 @@ fn check(side: &Side, step: &str) {
     assert!(rest.iter().all(is_flushed), "{step}: {rest:?}");
 }
 
-/// Killed at the first and at a later passage of every step: the survivor's requests complete,
-/// nothing is left of either, and the next run is clean.
+/// Killed at the first and at a later passage of every step, over shared memory: the survivor's
+/// requests complete, nothing is left of either, and the next run is clean.
 #[test]
 fn a_peer_that_is_killed() {
     let job = format!("rdma-killed-{}", std::process::id());
-    let device = format!("shm:{job}");
+    at_every_step(&job, &format!("shm:{job}"), &[1, 5]);
+}
+
+/// The same over UDP, where the peer's host says that it has gone.
+#[test]
+fn a_peer_that_is_killed_over_udp() {
+    let [.., a, b] = std::process::id().to_be_bytes();
+    at_every_step("none", &format!("udp:127.{}.{b}.1", a | 128), &[1]);
+}
+
+fn at_every_step(job: &str, device: &str, counts: &[u32]) {
+    // Both count what is open in this process.
+    static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     // Whatever a first run leaves in this process is the same in all.
-    survive(&device, "none", 1);
-    let before = Residue::count(&job);
+    survive(device, "none", 1);
+    let before = Residue::count(job);
     let steps = steps_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
     assert!(steps.len() >= 15, "{steps:?}");
     let mut reached = BTreeSet::new();
     let mut longest = Duration::ZERO;
     for step in &steps {
-        for count in [1, 5] {
-            let (killed, unnoticed) = survive(&device, step, count);
+        for &count in counts {
+            let (killed, unnoticed) = survive(device, step, count);
             if killed {
                 reached.insert(step.clone());
             }
             longest = longest.max(unnoticed);
-            assert_eq!(Residue::count(&job), before, "{step}:{count} left something");
+            assert_eq!(Residue::count(job), before, "{step}:{count} left something");
         }
     }
-    println!("longest time until the survivor noticed: {longest:?}");
+    println!("{device}: longest time until the survivor noticed: {longest:?}");
     assert_eq!(reached, steps, "steps that the subject does not come to");
 }

@@ -11,7 +11,7 @@ use bellwire_rdma::{
 use std::time::{Duration, Instant};
 
 /// What anything may take before it counts as a hang, which also shows a planted fault.
-fn limit() -> Duration {
+pub fn limit() -> Duration {
     let is_planted = std::env::var_os("BELLWIRE_CANARY").is_some();
     Duration::from_secs(if is_planted { 4 } else { 60 })
 }
@@ -52,7 +52,7 @@ pub mod flag {
 }
 
 /// A packet, field by field.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, Debug)]
 pub struct Packet {
     pub opcode: u8,
     pub flags: u8,
@@ -180,6 +180,11 @@ impl Arena {
     }
 
     pub fn with(service: Service, access: Access) -> Arena {
+        Arena::tuned(service, access, |_| ())
+    }
+
+    /// The queue pair has other attributes than usual.
+    pub fn tuned(service: Service, access: Access, tune: impl Fn(&mut Attributes)) -> Arena {
         use std::sync::atomic::{AtomicU32, Ordering};
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -211,10 +216,12 @@ impl Arena {
             _device: device,
         };
         arena.own = arena.register(0, MEMORY, Access::LOCAL_WRITE);
-        let peer = arena.attacker.queue_pair(PEER);
-        arena.connect(number, service, access, peer);
-        let peer = arena.attacker.queue_pair(BYSTANDER);
-        arena.connect(bystander, Service::ReliableConnection, Access::empty(), peer);
+        let host = arena.attacker.address.node.into();
+        let mut new = attributes(access, host, arena.attacker.queue_pair(PEER));
+        tune(&mut new);
+        arena.connect(number, service, new);
+        let new = attributes(Access::empty(), host, arena.attacker.queue_pair(BYSTANDER));
+        arena.connect(bystander, Service::ReliableConnection, new);
         arena
     }
 
@@ -242,9 +249,7 @@ impl Arena {
         unsafe { self.memory.as_ptr().add(at).read_volatile() }
     }
 
-    fn connect(&mut self, number: u32, service: Service, access: Access, peer: u32) {
-        let host = self.attacker.address.node.into();
-        let mut new = attributes(access, host, peer);
+    fn connect(&mut self, number: u32, service: Service, mut new: Attributes) {
         let own = if service == Service::Datagram { Mask::QKEY } else { Mask::ACCESS };
         let init = Mask::STATE | Mask::PKEY_INDEX | Mask::PORT | own;
         self.victim.modify(number, init, &new).unwrap();
@@ -304,7 +309,7 @@ impl Arena {
         self.settle();
     }
 
-    fn look(&mut self) {
+    pub fn look(&mut self) {
         self.victim.look();
         self.attacker.look();
         self.stranger.look();

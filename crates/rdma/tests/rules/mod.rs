@@ -1,0 +1,27 @@
+//! Rules of the specification that a program relies on, one case each.
+
+mod ending;
+mod order;
+mod pair;
+mod retries;
+mod shared;
+mod windows;
+
+use bellwire_testkit::cases::Case;
+
+/// All rules, by name.
+pub const RULES: [Case; 13] = [
+    ("a_write_waits_for_the_message_before", order::a_write_waits_for_the_message_before),
+    ("a_write_waits_for_a_value_before", order::a_write_waits_for_a_value_before),
+    ("attempts_without_a_receive", retries::attempts_without_a_receive),
+    ("attempts_without_end", retries::attempts_without_end),
+    ("the_receivers_timer", retries::the_receivers_timer),
+    ("patience_with_a_peer", retries::patience_with_a_peer),
+    ("drained_after_the_last_attempt", retries::drained_after_the_last_attempt),
+    ("the_limit_of_a_shared_queue", shared::the_limit_of_a_shared_queue),
+    ("keys_of_a_window", windows::keys_of_a_window),
+    ("what_a_window_needs", windows::what_a_window_needs),
+    ("a_fetch_ends_before_its_flush", ending::a_fetch_ends_before_its_flush),
+    ("a_read_ends_before_its_flush", ending::a_read_ends_before_its_flush),
+    ("a_fetch_ends_before_its_queue_pair", ending::a_fetch_ends_before_its_queue_pair),
+];
