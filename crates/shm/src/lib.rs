@@ -41,7 +41,8 @@ mod local;
 mod mapping;
 pub mod name;
 mod outbound;
-mod pages;
+#[doc(hidden)] // for tests
+pub mod pages;
 mod pending_peers;
 mod regions;
 mod remote_regions;

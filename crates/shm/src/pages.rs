@@ -17,6 +17,8 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
+use bellwire_ring::canary::planted;
+
 use crate::mapping::PAGE_BYTES;
 
 /// Exchanged spans of a process: each costs a descriptor.
@@ -108,9 +110,9 @@ impl Drop for Pages {
             return;
         };
         spans[place].users -= 1;
-        if spans[place].users == 0 {
+        if spans[place].users == 0 || planted("pages-returned-early") {
             let span = spans.swap_remove(place);
-            if let Some(memfd) = span.memfd {
+            if let Some(memfd) = span.memfd.filter(|_| !planted("pages-kept")) {
                 give_back(&memfd, span.start, span.length);
             }
         }
@@ -123,7 +125,10 @@ impl Drop for Pages {
 /// As for [`Pages::enter`].
 unsafe fn exchange(start: usize, length: usize, writable: bool) -> Option<OwnedFd> {
     let whole = start.is_multiple_of(PAGE_BYTES) && length.is_multiple_of(PAGE_BYTES);
-    let private = |part: &Mapping| part.private && part.inode == 0 && !part.stack;
+    let private = |part: &Mapping| {
+        part.private && part.inode == 0 && !part.stack || planted("pages-of-others")
+    };
+    let whole = whole || planted("pages-in-part");
     if !whole || length > LONGEST || !is_alone() || !covers(start, length, private) {
         return None;
     }
@@ -133,7 +138,7 @@ unsafe fn exchange(start: usize, length: usize, writable: bool) -> Option<OwnedF
     rustix::fs::ftruncate(&memfd, length as u64).ok()?;
     let exchanged = without_signals(|| {
         let mut done = 0;
-        while done < length {
+        while done < length && !planted("pages-not-copied") {
             // SAFETY: the caller's bytes; the kernel reads them.
             let written = unsafe {
                 let from = (start + done) as *const c_void;
@@ -146,7 +151,7 @@ unsafe fn exchange(start: usize, length: usize, writable: bool) -> Option<OwnedF
     });
     exchanged?;
     let mut seals = SealFlags::SHRINK | SealFlags::GROW;
-    if !writable {
+    if !writable && !planted("pages-unsealed") {
         seals |= SealFlags::FUTURE_WRITE;
     }
     // A peer refuses to map what could shrink, so a failure only costs time.
@@ -180,7 +185,7 @@ fn mapped_parts(memfd: &OwnedFd, start: usize, length: usize) -> Vec<(usize, usi
     let inside = |part: &Mapping| {
         let (from, to) = (part.start.max(start), part.end.min(start + length));
         let is_ours = part.inode == identity.st_ino && part.is_memfd;
-        (is_ours && from < to).then(|| (from, to - from))
+        ((is_ours || planted("pages-anywhere")) && from < to).then(|| (from, to - from))
     };
     mappings().iter().filter_map(inside).collect()
 }
@@ -242,6 +247,9 @@ unsafe fn map(memfd: &OwnedFd, start: usize, length: usize, kind: c_int, at: usi
 /// Whether the program has one thread, apart from those of this library.
 fn is_alone() -> bool {
     let Ok(threads) = fs::read_dir("/proc/self/task") else { return false };
+    if planted("pages-beside-threads") {
+        return true;
+    }
     let mut others = 0;
     for thread in threads {
         let Ok(thread) = thread else { return false };
@@ -324,11 +332,20 @@ fn prepare_for_forks() {
         if let Some((done, ours)) = FORKING.take().and_then(|fork| fork.copied) {
             // Only the child can write now, so its end wakes us, too.
             drop(ours);
+            if planted("pages-parent-first") {
+                return;
+            }
             let _ = rustix::io::retry_on_intr(|| rustix::io::read(&done, &mut [0]));
         }
     }
     extern "C" fn in_child() {
         let Some(fork) = FORKING.take() else { return };
+        if planted("pages-of-the-child") {
+            return;
+        }
+        if planted("pages-parent-first") {
+            std::thread::sleep(std::time::Duration::from_millis(300));
+        }
         for (memfd, start, length, at) in &fork.shared {
             // SAFETY: the child's own mapping of the same bytes is replaced by a copy.
             unsafe { make_private(memfd, *start, *length, *at) };
