@@ -24,7 +24,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `c.rs` | the calls of C |
+//! | `c` | the calls of C |
 //! | `calls.rs` | calls that wait |
 //! | `wait.rs` | waiting for sockets and ordinary descriptors |
 //! | `runtime.rs`, `service.rs` | what the sockets of a process share; its thread |
