@@ -349,6 +349,7 @@ check "bellwire doctor" doctor
 check "what cannot run is explained" explained
 check "what is not offered fails and is reported once" refused
 check "statuses by their causes" over limited "$folder/statuses"
+check "a device without groups" env BELLWIRE_DEVICE="shm:test-verbs-$$" LD_LIBRARY_PATH="$folder/lib" timeout 60 "$folder/statuses" without-groups
 check "transfers" over limited "$folder/transfers"
 check "pages that peers map" over limited "$folder/mapped"
 check "connections" over limited "$folder/connections"

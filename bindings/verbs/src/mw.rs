@@ -25,6 +25,17 @@ impl Mw {
     pub fn key(&self) -> u32 {
         self.abi.handle
     }
+
+    /// The key by which a request binds it.
+    ///
+    /// # Errors
+    /// A window of type 1 is bound by a call.
+    pub fn posted_key(&self) -> Result<u32, Refusal> {
+        match self.abi.kind {
+            2 => Ok(self.key()),
+            _ => Err(Refusal::Invalid("a window of type 1 is bound by ibv_bind_mw")),
+        }
+    }
 }
 
 /// Where a window is to be bound.

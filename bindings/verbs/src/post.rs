@@ -82,7 +82,7 @@ fn operation(wr: &SendWr) -> Result<Operation, Refusal> {
             let [window, key, mr, addr, length, access] = wr.tail;
             // SAFETY: a window that lives during the call: ibv_post_send(3).
             let window = unsafe { (window as *const Mw).as_ref() };
-            let window = window.ok_or(Refusal::Invalid("no window to bind"))?.key();
+            let window = window.ok_or(Refusal::Invalid("no window to bind"))?.posted_key()?;
             let info = MwBindInfo { mr: mr as *const _, addr, length, access: access as u32 };
             Operation::BindWindow { window, key: key as u32, to: binding(&info)? }
         }

@@ -149,8 +149,8 @@ extern "C" fn local_inv(qp: &Qp, key: u32) {
 }
 
 extern "C" fn bind_mw(qp: &Qp, mw: &Mw, key: u32, info: &MwBindInfo) {
-    match binding(info) {
-        Ok(to) => begin(qp, Operation::BindWindow { window: mw.key(), key, to }),
+    match binding(info).and_then(|to| Ok((mw.posted_key()?, to))) {
+        Ok((window, to)) => begin(qp, Operation::BindWindow { window, key, to }),
         Err(refusal) => refuse(qp, refusal),
     }
 }

@@ -3,6 +3,7 @@
 #include "pair.h"
 #include <arpa/inet.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,6 +22,8 @@ enum cause {
     LOCAL_BOUNDS,
     PEER_FAILED,
     SEQUENCE,
+    BROKEN,
+    DEVICE,
 };
 
 static struct side sides[2];
@@ -307,8 +310,21 @@ static void nobody(void)
     close_pair(sides);
 }
 
-/* The peer is another process, and is killed. */
-static void killed(void)
+/* Says nonsense in all conversations of this process with others on the host. */
+static void talk_nonsense(void)
+{
+    int sent = 0;
+    for (int fd = 3; fd < 1024; fd++) {
+        struct sockaddr_storage peer;
+        socklen_t length = sizeof peer;
+        if (!getpeername(fd, (struct sockaddr *)&peer, &length) && peer.ss_family == AF_UNIX)
+            sent += send(fd, "nonsense", 8, MSG_NOSIGNAL | MSG_DONTWAIT) == 8;
+    }
+    CHECK(sent > 0);
+}
+
+/* The peer is another process, which is killed, or breaks the protocol below. */
+static void lost(int breaks)
 {
     struct message {
         uint32_t number;
@@ -331,6 +347,8 @@ static void killed(void)
         receive(a, 1, 0, 8);
         CHECK(write(pipes[1][1], "", 1) == 1);
         expect(a, 1, IBV_WC_SUCCESS);
+        CHECK(read(pipes[0][0], &mine, 1) == 1);
+        talk_nonsense();
         for (;;)
             pause();
     }
@@ -342,8 +360,13 @@ static void killed(void)
     /* It waits for a receive that will not come. */
     send_bytes(a, 2, 0, 8);
     send_bytes(a, 3, 0, 8);
+    if (breaks) {
+        CHECK(write(pipes[0][1], "", 1) == 1);
+        fails(a, 2, IBV_WC_REM_OP_ERR, BROKEN);
+    }
     CHECK(!kill(child, SIGKILL) && waitpid(child, NULL, 0) == child);
-    fails(a, 2, IBV_WC_RETRY_EXC_ERR, PEER_GONE);
+    if (!breaks)
+        fails(a, 2, IBV_WC_RETRY_EXC_ERR, PEER_GONE);
     int seen = 0;
     for (int i = 0; i < 2; i++) {
         struct ibv_wc wc = next(a);
@@ -424,10 +447,39 @@ static void refusals(void)
     close_pair(sides);
 }
 
-int main(void)
+/* A device without IP addresses carries no groups. */
+static void unsupported(void)
 {
+    struct how how = USUAL;
+    how.type = IBV_QPT_UD;
+    how.mr_access = IBV_ACCESS_LOCAL_WRITE;
+    make_pair(sides, how);
+    struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1, .grh = { .hop_limit = 1 } };
+    struct in_addr group = { htonl(0xef010203) };
+    attr.grh.dgid.raw[10] = attr.grh.dgid.raw[11] = 0xff;
+    memcpy(attr.grh.dgid.raw + 12, &group, 4);
+    struct ibv_ah *ah = ibv_create_ah(a->pd, &attr);
+    CHECK(ah);
+    struct ibv_sge sge = part(a, 0, 8);
+    struct ibv_send_wr wr = request(IBV_WR_SEND, 1, &sge);
+    wr.wr.ud.ah = ah;
+    wr.wr.ud.remote_qpn = 0xffffff;
+    wr.wr.ud.remote_qkey = 0x1234;
+    post(a, &wr);
+    fails(a, 1, IBV_WC_LOC_QP_OP_ERR, DEVICE);
+    CHECK(!ibv_destroy_ah(ah));
+    close_pair(sides);
+}
+
+int main(int count, char **arguments)
+{
+    if (count > 1 && !strcmp(arguments[1], "without-groups")) {
+        unsupported();
+        return 0;
+    }
     /* Before this process has opened a device. */
-    killed();
+    lost(1);
+    lost(0);
     remote_errors();
     other_domain();
     dead_key();

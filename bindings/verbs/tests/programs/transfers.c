@@ -270,6 +270,55 @@ static void shared_receives(void)
     close_pair(sides);
 }
 
+/* A window of type 1 is bound by a call, which gives it another key each time. */
+static void windows_of_type_1(void)
+{
+    struct how how = USUAL;
+    how.mr_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND;
+    make_pair(sides, how);
+    struct ibv_mw *mw = ibv_alloc_mw(b->pd, IBV_MW_TYPE_1);
+    CHECK(mw);
+    uint32_t before = mw->rkey;
+    struct ibv_mw_bind bind = {
+        .wr_id = 1,
+        .send_flags = IBV_SEND_SIGNALED,
+        .bind_info = { b->mr, (uintptr_t)b->memory + 100, 50, IBV_ACCESS_REMOTE_WRITE },
+    };
+    struct ibv_sge sge = part(a, 0, 50);
+    struct ibv_send_wr wr = request(IBV_WR_RDMA_WRITE, 2, &sge);
+    memset(a->memory, 7, 64);
+    for (int i = 0; i < 2; i++) {
+        CHECK(!ibv_bind_mw(b->qp, mw, &bind));
+        CHECK(expect(b, 1, IBV_WC_SUCCESS).opcode == IBV_WC_BIND_MW);
+        CHECK(mw->rkey != before);
+        before = mw->rkey;
+        wr.wr.rdma.remote_addr = bind.bind_info.addr;
+        wr.wr.rdma.rkey = mw->rkey;
+        post(a, &wr);
+        expect(a, 2, IBV_WC_SUCCESS);
+        CHECK(b->memory[bind.bind_info.addr - (uintptr_t)b->memory] == 7);
+        bind.bind_info.addr += 1000;
+    }
+    CHECK(b->memory[99] == 0 && b->memory[150] == 0 && b->memory[1099] == 0 && b->memory[1150] == 0);
+    /* The two types are bound each in its own way. */
+    struct ibv_mw *other = ibv_alloc_mw(b->pd, IBV_MW_TYPE_2);
+    CHECK(other && ibv_bind_mw(b->qp, other, &bind) == EINVAL);
+    struct ibv_send_wr posted = request(IBV_WR_BIND_MW, 3, NULL), *bad;
+    posted.bind_mw.mw = mw;
+    posted.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
+    posted.bind_mw.bind_info = bind.bind_info;
+    CHECK(ibv_post_send(b->qp, &posted, &bad) == EINVAL && bad == &posted);
+    CHECK(!ibv_dealloc_mw(other));
+    /* A length of 0 ends it. */
+    bind.bind_info.length = 0;
+    CHECK(!ibv_bind_mw(b->qp, mw, &bind));
+    expect(b, 1, IBV_WC_SUCCESS);
+    post(a, &wr);
+    expect(a, 2, IBV_WC_REM_ACCESS_ERR);
+    CHECK(!ibv_dealloc_mw(mw));
+    close_pair(sides);
+}
+
 /* A window of type 2 opens a part of a region until the peer or the owner ends it. */
 static void windows(void)
 {
@@ -528,6 +577,7 @@ int main(void)
     patience();
     channels();
     shared_receives();
+    windows_of_type_1();
     windows();
     datagrams();
     send_errors();
