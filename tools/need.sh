@@ -131,7 +131,7 @@ for tool in "$@"; do
             need_package "command -v curl && test -x /usr/bin/python3" curl python3-minimal python3
             need_package "command -v nc && command -v iperf3" netcat-openbsd iperf3
             ;;
-        ucx) need_package "command -v ucx_perftest" ucx-utils ;;
+        ucx) need_package "command -v ucx_perftest && test -e /usr/include/ucp/api/ucp.h" ucx-utils libucx-dev ;;
         mpi-programs) need_package "command -v NPopenmpi && command -v hpcc" netpipe-openmpi hpcc ;;
         pyverbs) need_pyverbs ;;
         qperf) need_package "command -v qperf" qperf ;;

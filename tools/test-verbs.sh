@@ -455,6 +455,10 @@ if [ "$how" = full ]; then
             check "ucx_perftest $what over $kind" ucx $kind $what
         done
     done
+    cc -O1 -Wall "$programs/ucp_sockets.c" -lucp -lucs -o "$folder/ucp_sockets"
+    for kind in rc_verbs,ud_verbs:aux rc_verbs; do
+        check "UCX over librdmacm and $kind" ucp_sockets $kind
+    done
     every_uct
     every_mpi
     every_sideway

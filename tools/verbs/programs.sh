@@ -101,6 +101,13 @@ every_uct() {
     done
 }
 
+# ucp_sockets TRANSPORTS: two ends of UCX that find each other by librdmacm.
+ucp_sockets() {
+    local over="$command run --sysfs -- env UCX_TLS=$1,self UCX_NET_DEVICES=bellwire0:1"
+    over="$over UCX_SOCKADDR_TLS_PRIORITY=rdmacm $folder/ucp_sockets"
+    pair udp "$over server" "$over client $address" && grep -q 'cm.*rdmacm' "$folder/server"
+}
+
 # every_mpi: a program that checks each byte, over MPI's ways to libibverbs. ucx_perftest has no
 # check of its own.
 every_mpi() {
