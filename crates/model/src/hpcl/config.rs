@@ -286,3 +286,35 @@ impl Parameters for Config {
         self.check().is_ok()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A copy starts in 100 ns and moves 1 GB/s, a checksum reads 2 GB/s. Nothing takes no time.
+    #[test]
+    fn copies_take_their_time() {
+        let mut host = Config::paper().host;
+        host.copy_start = Span::from_ns(100);
+        host.copy_rate = Rate::from_bytes_per_second(1_000_000_000);
+        host.checksum_rate = Rate::from_bytes_per_second(2_000_000_000);
+        let times = [0, 1, 1000].map(|bytes| (host.copy(bytes), host.copy_and_sum(bytes)));
+        let ps = |copy, both| (Span::from_ps(copy), Span::from_ps(both));
+        assert_eq!(times, [ps(0, 0), ps(101_000, 101_500), ps(1_100_000, 1_600_000)]);
+    }
+
+    /// Times that must be more than nothing are refused at nothing.
+    #[test]
+    fn nothing_is_no_tick() {
+        let mut config = Config::paper();
+        assert!(config.check().is_ok() && config.is_valid());
+        config.host.tick = Span::ZERO;
+        assert!(config.check().is_err() && !config.is_valid());
+        let mut config = Config::paper();
+        config.hpcl.library = Span::ZERO;
+        assert!(config.check().is_err());
+        config.hpcl.library = Span::from_ps(1);
+        config.host.system_call_spread = config.host.system_call;
+        assert!(config.check().is_ok());
+    }
+}

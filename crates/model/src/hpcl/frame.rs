@@ -86,3 +86,51 @@ impl Frame {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segment(bytes: u32) -> Payload {
+        Payload::Ip(Segment { sequence: 5, bytes, acknowledged: 3, window_end: 9 })
+    }
+
+    fn frame(payload: Payload) -> Frame {
+        Frame { from: 0x0102, to: 0x0304, payload }
+    }
+
+    /// A frame takes 14 B of header and 4 of check value besides its payload, which has 46 at
+    /// least. Between two frames are 20 B.
+    #[test]
+    fn frames_have_lengths() {
+        let hpcl = |bytes: usize| frame(Payload::Hpcl(vec![7; bytes].into()));
+        for (frame, payload) in [
+            (hpcl(0), 46),
+            (hpcl(46), 46),
+            (hpcl(47), 47),
+            (hpcl(1500), 1500),
+            (frame(segment(0)), 46),
+            (frame(segment(7)), 47),
+            (frame(segment(1460)), 1500),
+        ] {
+            assert_eq!(frame.payload_bytes(), payload);
+            assert_eq!(frame.memory_bytes(), payload + 14);
+            assert_eq!(frame.wire_bytes(), payload + 14 + 4 + 20);
+        }
+    }
+
+    /// A frame's value for the trace has both nodes above, and below the check value or the numbers
+    /// of the segment.
+    #[test]
+    fn frames_are_told_apart() {
+        let head = 0x0102_0304_0000_0000;
+        let hpcl = frame(Payload::Hpcl([9, 9, 0x78, 0x56, 0x34, 0x12].into()));
+        assert_eq!(hpcl.witness(), head | 0x1234_5678);
+        assert_eq!(frame(Payload::Hpcl([1, 2, 3].into())).witness(), head);
+        // 5 shifted by 1 is 10, and 3 shifted by 24 lies above it.
+        assert_eq!(frame(segment(7)).witness(), head | 0x0300_0000 | 10 | 1);
+        let far = Segment { sequence: 0x0100_0081, bytes: 1, acknowledged: 0x0103, window_end: 0 };
+        let value = head ^ 0x0200_0102 ^ 0x01_0300_0000 ^ 1;
+        assert_eq!(frame(Payload::Ip(far)).witness(), value);
+    }
+}

@@ -282,3 +282,31 @@ impl Machine {
         self.model.nodes.iter_mut().try_for_each(|node| node.audit(now))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An event's word in the trace is its kind above, and the node below.
+    #[test]
+    fn events_are_told_apart() {
+        use ClusterEvent::*;
+        let all = [
+            StepDone,
+            BusDone,
+            Interrupt,
+            GapOver,
+            Timer,
+            LineFree,
+            FrameAtSwitch,
+            LookedUp,
+            PortFree,
+            FrameAtNode,
+            Begin,
+            Finished,
+        ];
+        for (kind, event) in (0..).zip(all) {
+            assert_eq!(event(0x1234).trace(), kind * 0x1_0000 + 0x1234);
+        }
+    }
+}

@@ -359,3 +359,224 @@ impl Nic {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use super::super::config::Config;
+    use super::super::frame::Payload;
+    use crate::engine::{Ended, Model, Simulation};
+    use crate::units::{Bytes, Frequency, Rate};
+
+    /// A NIC and its bus alone. A cycle of the bus takes 10 ns and moves 8 B; no burst costs more.
+    /// A byte takes 8 ns on the line.
+    struct Rig {
+        nic: Nic,
+        bus: Bus,
+        interrupts: Vec<u64>,
+        /// The last bytes of frames on the line, and when they arrive, in ns.
+        left: Vec<(u64, u64)>,
+    }
+
+    impl Model for Rig {
+        type Event = ClusterEvent;
+
+        fn handle(&mut self, event: ClusterEvent, schedule: &mut Schedule<ClusterEvent>) {
+            match event {
+                ClusterEvent::BusDone(_) => {
+                    let job = self.bus.done(schedule).expect("a transaction");
+                    self.nic.bus_done(job, &mut self.bus, schedule);
+                }
+                ClusterEvent::Interrupt(_) => self.interrupts.push(schedule.now().ps() / 1000),
+                ClusterEvent::GapOver(_) => self.nic.gap_over(schedule),
+                ClusterEvent::LineFree(_) => self.nic.line_free(&mut self.bus, schedule),
+                ClusterEvent::FrameAtSwitch(_) => {
+                    while let Some(frame) = self.nic.line.take(schedule) {
+                        self.left.push((frame.witness() & 0xff, schedule.now().ps() / 1000));
+                    }
+                }
+                event => panic!("{event:?}"),
+            }
+        }
+
+        fn is_idle(&self) -> bool {
+            self.bus.is_idle()
+        }
+    }
+
+    fn rig(change: impl FnOnce(&mut Config)) -> Simulation<Rig> {
+        let mut config = Config::paper();
+        config.wire.rate = Rate::from_bytes_per_second(125_000_000);
+        config.wire.cable = Span::ZERO;
+        config.pci.clock = Frequency::from_mhz(100);
+        config.pci.width = Bytes::new(8);
+        (config.pci.overhead_cycles, config.pci.read_cycles) = (0, 0);
+        config.pci.burst = Bytes::new(1 << 16);
+        (config.nic.transmit_descriptors, config.nic.receive_descriptors) = (4, 4);
+        config.nic.descriptor = Bytes::new(16);
+        (config.nic.transmit_fifo, config.nic.receive_fifo) = (Bytes::new(2048), Bytes::new(2048));
+        config.nic.interrupt_gap = Span::from_ns(5000);
+        change(&mut config);
+        let nic = Nic::new(&config.nic, &config.wire, 0);
+        let model =
+            Rig { nic, bus: Bus::new(&config.pci, 0), interrupts: Vec::new(), left: Vec::new() };
+        Simulation { model, schedule: Schedule::new(1, Span::from_ns(10)) }
+    }
+
+    /// A frame that takes this many bytes in memory, and ends with `last`.
+    fn frame(memory_bytes: usize, last: u8) -> Frame {
+        let mut bytes = vec![0; memory_bytes - 14];
+        let at = bytes.len() - 4;
+        bytes[at] = last;
+        let frame = Frame { from: 0, to: 1, payload: Payload::Hpcl(bytes.into()) };
+        assert_eq!(frame.memory_bytes(), memory_bytes);
+        frame
+    }
+
+    impl Simulation<Rig> {
+        fn post(&mut self, frame: Frame, pieces: u32) -> bool {
+            let Simulation { model, schedule } = self;
+            model.nic.post(frame, pieces, &mut model.bus, schedule).is_ok()
+        }
+
+        fn arrive(&mut self, frame: Frame) {
+            let Simulation { model, schedule } = self;
+            model.nic.arrive(frame, &mut model.bus, schedule);
+        }
+
+        fn settle(&mut self) {
+            assert_eq!(self.run(Time::NEVER), Ended::Quiet);
+            assert_eq!(self.model.nic.audit(self.now()).map_err(|it| it.to_string()), Ok(()));
+        }
+    }
+
+    /// One frame of 800 B in two pieces: the doorbell takes a cycle, two descriptors of 16 B four,
+    /// the frame 100 cycles. Then it is on the line for 824 B of 8 ns, while the status is written
+    /// in two cycles, which interrupts.
+    #[test]
+    fn a_frame_is_fetched_and_sent() {
+        let mut it = rig(|_| ());
+        assert!(it.model.nic.is_empty());
+        assert!(it.post(frame(800, 7), 2));
+        assert!(!it.model.nic.is_empty());
+        assert_eq!(it.model.nic.descriptors_in_use(), 2);
+        it.settle();
+        let on_line = 10 + 40 + 1000;
+        assert_eq!(it.model.left, [(7, on_line + 824 * 8)]);
+        assert_eq!(it.model.interrupts, [on_line + 20]);
+        let nic = &mut it.model.nic;
+        assert_eq!((nic.transmitted, nic.interrupts_raised, nic.transmit_fifo_fill), (1, 1, 0));
+        assert_eq!((nic.known, nic.posted.len(), nic.is_raised()), (0, 0, true));
+        assert_eq!((nic.descriptors_in_use(), nic.clean(), nic.descriptors_in_use()), (2, 2, 0));
+        assert!(nic.is_empty());
+    }
+
+    /// The ring has four descriptors: in use are those posted, fetched, and not reclaimed.
+    #[test]
+    fn the_transmit_ring_is_bounded() {
+        let mut it = rig(|_| ());
+        assert!(it.post(frame(100, 1), 1) && it.post(frame(100, 2), 2));
+        assert!(!it.post(frame(100, 3), 2), "five are more than four");
+        assert_eq!(it.run(Time::ZERO + Span::from_ns(15)), Ended::TimeUp);
+        assert_eq!(it.model.nic.descriptors_in_use(), 3, "one is being fetched");
+        assert!(it.post(frame(100, 4), 1) && !it.post(frame(100, 5), 1));
+        it.settle();
+        assert!(it.model.left.iter().map(|it| it.0).eq([1, 2, 4]));
+        assert!(!it.post(frame(100, 6), 1), "none is reclaimed");
+        assert_eq!(it.model.nic.clean(), 4);
+        assert!(it.post(frame(100, 6), 4));
+    }
+
+    /// The FIFO for the line holds 2,048 B: two frames of 1,024, and the third is fetched when the
+    /// first has begun to leave.
+    #[test]
+    fn the_transmit_fifo_is_bounded() {
+        for (third, at_once) in [(1024, true), (1025, false)] {
+            let mut it = rig(|config| config.wire.rate = Rate::from_bytes_per_second(1_000_000));
+            // The first leaves at once, and takes the line for a millisecond.
+            assert!(it.post(frame(100, 1), 1) && it.post(frame(1024, 2), 1));
+            assert!(it.post(frame(third, 3), 1));
+            assert_eq!(it.run(Time::ZERO + Span::from_ns(90_000)), Ended::TimeUp);
+            let nic = &it.model.nic;
+            let waiting = if at_once { 2 } else { 1 };
+            assert_eq!((nic.transmitted, nic.transmit_fifo.len()), (1, waiting), "{third}");
+            assert_eq!(nic.transmit_fifo_fill, if at_once { 2048 } else { 1024 });
+            assert_eq!((nic.known, nic.posted.len()), (3 - 1 - waiting as u32, 2 - waiting));
+            it.settle();
+            assert!(it.model.left.iter().map(|it| it.0).eq([1, 2, 3]));
+            assert_eq!((it.model.nic.transmit_fifo_fill, it.model.nic.transmitted), (0, 3));
+        }
+    }
+
+    /// A frame of 800 B is stored in 100 cycles and its descriptor in two. Then it interrupts; the
+    /// next interrupt comes 5 us later, if something happened by then.
+    #[test]
+    fn frames_are_stored() {
+        let mut it = rig(|_| ());
+        it.arrive(frame(800, 1));
+        assert_eq!((it.model.nic.receive_fifo_fill, it.model.nic.free), (0, 3), "it is on the bus");
+        it.arrive(frame(80, 2));
+        assert_eq!(it.model.nic.receive_fifo_fill, 80);
+        assert!(!it.model.nic.is_empty());
+        it.settle();
+        assert_eq!(it.model.interrupts, [1020]);
+        assert_eq!((it.model.nic.received, it.model.nic.missed), (2, 0));
+        assert_eq!((it.model.nic.receive_fifo_fill, it.model.nic.free), (0, 2));
+        let Simulation { model, schedule } = &mut it;
+        model.nic.ask_cause(&mut model.bus, schedule);
+        it.settle();
+        assert!(!it.model.nic.is_raised());
+        it.arrive(frame(80, 3));
+        it.settle();
+        assert_eq!(it.model.interrupts, [1020, 6020]);
+        let taken = std::iter::from_fn(|| it.model.nic.take()).map(|it| it.witness() & 0xff);
+        assert!(taken.eq([1, 2, 3]));
+        assert!(it.model.nic.is_empty());
+        assert_eq!((it.model.nic.free, it.model.nic.emptied), (1, 3));
+        // The doorbell takes a cycle, and three descriptors six.
+        let before = it.now();
+        let Simulation { model, schedule } = &mut it;
+        assert_eq!(model.nic.refill(&mut model.bus, schedule), 3);
+        assert_eq!((model.nic.emptied, model.nic.refilling), (0, 3));
+        it.settle();
+        assert_eq!(it.now().since(before), Span::from_ns(70));
+        assert_eq!((it.model.nic.free, it.model.nic.refilling), (4, 0));
+        let Simulation { model, schedule } = &mut it;
+        assert_eq!(model.nic.refill(&mut model.bus, schedule), 0);
+        assert!(it.model.bus.is_idle(), "no doorbell without a buffer");
+        it.model.nic.set_interrupt_gap(Span::from_ns(7000));
+        let Simulation { model, schedule } = &mut it;
+        model.nic.ask_cause(&mut model.bus, schedule);
+        it.arrive(frame(80, 4));
+        it.settle();
+        assert_eq!(it.model.interrupts, [1020, 6020, 13_020]);
+        assert_eq!(it.model.nic.interrupts_raised, 3);
+    }
+
+    /// The FIFO for the bus holds 2,048 B, and what does not fit is missed. Frames without a buffer
+    /// stay there.
+    #[test]
+    fn the_receive_fifo_is_bounded() {
+        let mut it = rig(|config| config.nic.receive_descriptors = 2);
+        it.arrive(frame(100, 1));
+        it.arrive(frame(1024, 2));
+        it.arrive(frame(1025, 3));
+        assert_eq!((it.model.nic.missed, it.model.nic.receive_fifo_fill), (1, 1024));
+        it.arrive(frame(1024, 4));
+        assert_eq!((it.model.nic.missed, it.model.nic.receive_fifo_fill), (1, 2048));
+        it.settle();
+        assert_eq!((it.model.nic.stored.len(), it.model.nic.receive_fifo_fill), (2, 1024));
+        assert!(!it.model.nic.is_empty());
+        it.model.nic.stored.clear();
+        assert!(!it.model.nic.is_empty(), "one waits in the FIFO");
+        it.model.nic.stored.push_back(frame(100, 1));
+        // Canary: a lost buffer is noticed.
+        it.model.nic.emptied = 1;
+        assert!(it.model.nic.audit(it.now()).is_ok());
+        it.model.nic.free += 2;
+        it.model.nic.forget_a_buffer();
+        assert_eq!(it.model.nic.free, 1);
+        assert!(it.model.nic.audit(it.now()).is_err());
+    }
+}

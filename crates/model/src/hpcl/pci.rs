@@ -107,3 +107,41 @@ impl Bus {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use crate::units::{Bytes, Frequency};
+
+    /// A cycle takes 10 ns and moves 8 B. A burst of at most 64 B costs 3 cycles more, and 5 more
+    /// if it reads.
+    #[test]
+    fn bursts_take_their_cycles() {
+        let mut config = config::Config::paper().pci;
+        (config.clock, config.width) = (Frequency::from_mhz(100), Bytes::new(8));
+        (config.overhead_cycles, config.read_cycles) = (3, 5);
+        config.burst = Bytes::new(64);
+        let mut schedule = Schedule::new(1, Span::from_ns(10));
+        let mut bus = Bus::new(&config, 0);
+        assert!(bus.is_idle());
+        for (job, bytes, cycles) in [
+            (Job::StoreFrame, 64, 3 + 8),
+            (Job::StoreFrame, 65, 2 * 3 + 9),
+            (Job::StoreFrame, 0, 3),
+            (Job::FetchFrame, 128, 2 * (3 + 5) + 16),
+            (Job::FetchDescriptors, 8, 3 + 5 + 1),
+            (Job::FetchBuffers(1), 8, 3 + 5 + 1),
+            (Job::ReadCause, 4, 3 + 5 + 1),
+            (Job::WriteStatus, 16, 3 + 2),
+            (Job::TransmitDoorbell(1), 4, 3 + 1),
+        ] {
+            bus.ask(job, bytes, &mut schedule);
+            let time = bus.queue.front_since().expect("it was asked for").1.time;
+            assert_eq!(time, Span::from_ns(10) * cycles, "{job:?} of {bytes} B");
+            assert!(!bus.is_idle());
+            assert_eq!(bus.done(&mut schedule), Some(job));
+        }
+        assert!(bus.audit(schedule.now()).is_ok());
+    }
+}

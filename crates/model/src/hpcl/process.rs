@@ -145,3 +145,37 @@ pub(super) fn content(from: u16, to: u16, number: u64, bytes: usize) -> Vec<u8> 
     content.truncate(bytes);
     content
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// In an exchange each node sends to each other node, beginning with the next one, and receives
+    /// after each send.
+    #[test]
+    fn all_exchange_with_all() {
+        let send = |to| Call::Send { to, bytes: 9 };
+        let calls = all_to_all(3, 9, 2);
+        let of =
+            |first, second| [send(first), Call::Receive, send(second), Call::Receive].repeat(2);
+        assert_eq!(calls, [of(1, 2), of(2, 0), of(0, 1)]);
+    }
+
+    /// A message is words of a generator, whose first state is made of the sender above, the
+    /// receiver and the number. Messages of any length begin alike.
+    #[test]
+    fn contents_are_made_of_their_names() {
+        let step =
+            |word: u64| (word ^ word >> 29).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(1);
+        let first = step(0x0000_0300_0020_0007);
+        let words = [first.to_le_bytes(), step(first).to_le_bytes()].concat();
+        for bytes in [0, 1, 7, 8, 9, 16] {
+            assert_eq!(content(3, 2, 7, bytes), words[..bytes]);
+        }
+        // Also where the parts of the name overlap.
+        let mixed = step(0xffff << 40 ^ 0xffff << 20 ^ 0x0123_4567_89ab);
+        assert_eq!(content(0xffff, 0xffff, 0x0123_4567_89ab, 8), mixed.to_le_bytes());
+        // A buffer of whole words is not longer than it must be.
+        assert_eq!(content(1, 2, 3, 16).len(), 16);
+    }
+}

@@ -182,3 +182,86 @@ impl Switch {
         self.ports.iter_mut().any(|port| port.queue.pop_front().is_some())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use super::super::config::Config;
+    use super::super::frame::Payload;
+    use crate::engine::{Ended, Model, Simulation};
+    use crate::units::Rate;
+
+    /// A switch alone, whose frames are taken as they come: the node, and the ns.
+    struct Rig {
+        switch: Switch,
+        came: Vec<(u16, u64)>,
+    }
+
+    impl Model for Rig {
+        type Event = ClusterEvent;
+
+        fn handle(&mut self, event: ClusterEvent, schedule: &mut Schedule<ClusterEvent>) {
+            match event {
+                ClusterEvent::LookedUp(port) => self.switch.forward(port, schedule),
+                ClusterEvent::PortFree(port) => self.switch.send(port, schedule),
+                ClusterEvent::FrameAtNode(node) => {
+                    while self.switch.take(node, schedule).is_some() {
+                        self.came.push((node, schedule.now().ps() / 1000));
+                    }
+                }
+                event => panic!("{event:?}"),
+            }
+        }
+
+        fn is_idle(&self) -> bool {
+            true
+        }
+    }
+
+    /// A byte takes 8 ns, a look-up 1 us, a cable 50 ns. Frames of 200 B in memory take 224 on the
+    /// line. The queue holds 400 B, the frame on the line included until it has begun.
+    #[test]
+    fn frames_are_stored_and_sent_on() {
+        let mut wire = Config::paper().wire;
+        wire.rate = Rate::from_bytes_per_second(125_000_000);
+        (wire.switch_delay, wire.cable) = (Span::from_ns(1000), Span::from_ns(50));
+        (wire.port_buffer, wire.loss) = (Bytes::new(400), 0.0);
+        let frame =
+            |to, bytes| Frame { from: 0, to, payload: Payload::Hpcl(vec![0; bytes].into()) };
+        let model = Rig { switch: Switch::new(&wire, 3, Random::new(1)), came: Vec::new() };
+        let mut it = Simulation { model, schedule: Schedule::new(1, Span::from_ns(10)) };
+        let Simulation { model, schedule } = &mut it;
+        // The first is sent, two more wait, and the fourth is dropped; so is one to nowhere.
+        for _ in 0..4 {
+            model.switch.arrive(0, frame(1, 186), schedule);
+        }
+        model.switch.arrive(2, frame(9, 186), schedule);
+        assert_eq!(it.run(Time::NEVER), Ended::Quiet);
+        let line = 224 * 8;
+        let at = |frames: u64| (1, 1000 + frames * line + 50);
+        assert_eq!(it.model.came, [at(1), at(2), at(3)]);
+        let switch = &it.model.switch;
+        assert_eq!((switch.arrived, switch.forwarded, switch.dropped, switch.lost), (5, 3, 2, 0));
+        assert_eq!(switch.ports[1].queued_bytes, 0);
+        assert_eq!(switch.line_busy(1), Span::from_ns(3 * line));
+        assert!(switch.audit(it.now()).is_ok());
+        // One byte more does not fit beside another.
+        let Simulation { model, schedule } = &mut it;
+        for bytes in [186, 186, 187] {
+            model.switch.arrive(0, frame(1, bytes), schedule);
+        }
+        it.schedule.witness(0);
+        assert_eq!(it.run(Time::NEVER), Ended::Quiet);
+        assert_eq!((it.model.switch.forwarded, it.model.switch.dropped), (5, 3));
+        // Canary: a frame that is forgotten is noticed.
+        let Simulation { model, schedule } = &mut it;
+        assert!(!model.switch.forget_one(), "none waits");
+        for _ in 0..2 {
+            model.switch.arrive(0, frame(1, 186), schedule);
+            model.switch.forward(0, schedule);
+        }
+        assert!(model.switch.forget_one());
+        assert!(model.switch.audit(schedule.now()).is_err());
+    }
+}

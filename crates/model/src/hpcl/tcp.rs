@@ -229,4 +229,86 @@ mod tests {
         far.handle(&near.transmit().expect("the second"), Time::ZERO);
         assert!(far.broken);
     }
+
+    /// A socket with segments of 100 B and buffers of 1000 B to send and 600 B to receive.
+    fn small() -> Socket {
+        use crate::units::Bytes;
+        let mut config = super::super::Config::paper().tcp;
+        config.segment = Bytes::new(100);
+        config.send_buffer = Bytes::new(1000);
+        config.receive_buffer = Bytes::new(600);
+        Socket::new(&config)
+    }
+
+    /// Room is what was written and not acknowledged; what can be read is what came and was not
+    /// read.
+    #[test]
+    fn buffers_fill_and_empty() {
+        let (mut near, mut far) = (small(), small());
+        near.write(250);
+        assert_eq!(near.room(), 750);
+        let first = near.transmit().expect("a full one");
+        assert_eq!(
+            (first.sequence, first.bytes, first.acknowledged, first.window_end),
+            (0, 100, 0, 600)
+        );
+        far.handle(&first, Time::ZERO);
+        far.read(30);
+        assert_eq!(far.readable(), 70);
+        let second = near.transmit().expect("another");
+        far.handle(&second, Time::ZERO);
+        assert_eq!(far.readable(), 170);
+        let answer = far.transmit().expect("two segments came");
+        assert_eq!((answer.acknowledged, answer.window_end, answer.sequence), (200, 630, 0));
+        near.handle(&answer, Time::ZERO);
+        assert_eq!((near.room(), far.transmit()), (950, None));
+        assert_eq!(near.books(), [250, 200, 200, 0, 0]);
+    }
+
+    /// A window is told again when two segments and half of the buffer are free: 300 B of 600.
+    #[test]
+    fn windows_are_told_when_much_is_free() {
+        for (segment, read, told) in
+            [(100, 299, false), (100, 300, true), (200, 399, false), (200, 400, true)]
+        {
+            let (mut near, mut far) = (small(), small());
+            (near.segment, far.segment) = (segment, segment);
+            near.write(600);
+            while let Some(segment) = near.transmit() {
+                far.handle(&segment, Time::ZERO);
+                far.must_acknowledge = false;
+            }
+            assert_eq!(far.readable(), 600);
+            assert_eq!(far.transmit(), None);
+            far.read(read);
+            assert_eq!(far.transmit().is_some(), told, "{read} B of segments of {segment}");
+        }
+    }
+
+    /// A small segment goes when no other small one is in flight, and if it is all that is left;
+    /// a full window lets none go. A segment without data changes no count.
+    #[test]
+    fn what_may_go_goes() {
+        let mut near = small();
+        near.write(150);
+        assert_eq!(near.transmit().expect("a full one").bytes, 100);
+        assert_eq!(near.transmit().expect("the rest, beside a full one").bytes, 50);
+        near.write(10);
+        assert_eq!(near.transmit(), None, "a small one is in flight");
+        let told =
+            |acknowledged, window_end| Segment { sequence: 0, bytes: 0, acknowledged, window_end };
+        near.handle(&told(100, 150), Time::ZERO);
+        assert_eq!(near.transmit(), None, "it still is");
+        near.window_end = 155;
+        near.handle(&told(150, 155), Time::ZERO);
+        assert_eq!(near.transmit(), None, "only half of what is left may go");
+        near.handle(&told(150, 160), Time::ZERO);
+        assert_eq!(near.transmit().expect("all that is left").bytes, 10);
+        assert_eq!((near.waiting, near.acknowledge_at, near.broken), (0, None, false));
+        // An acknowledgement of all that was sent is sound, and one of more is not.
+        near.handle(&told(160, 700), Time::ZERO);
+        assert!(!near.broken);
+        near.handle(&told(161, 700), Time::ZERO);
+        assert!(near.broken);
+    }
 }

@@ -136,4 +136,17 @@ mod tests {
         pool.free.insert(0, 512);
         assert!(pool.audit().is_err());
     }
+
+    /// A buffer of all that is free leaves nothing, and one that ends its piece leaves no rest.
+    #[test]
+    fn a_piece_is_used_up() {
+        let mut pool = Buffers::new(64);
+        assert_eq!((pool.allocate(40), pool.allocate(24)), (Some(0), Some(40)));
+        assert!(pool.free.is_empty());
+        assert_eq!((pool.allocate(1), pool.used_bytes), (None, 64));
+        pool.release(0);
+        assert_eq!((pool.used_bytes, pool.most_bytes), (24, 64));
+        pool.release(40);
+        assert_eq!((pool.used_bytes, pool.free.clone()), (0, [(0, 64)].into()));
+    }
 }

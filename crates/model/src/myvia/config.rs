@@ -494,4 +494,71 @@ mod tests {
             assert!(told.contains(part), "{told}");
         }
     }
+
+    /// Rings of both directions take 16 B a descriptor; a cache on the NIC takes 8 B an entry, and
+    /// a table what buffers leave. Memory that does not suffice is none.
+    #[test]
+    fn the_nics_memory_is_divided() {
+        let mut setup = Setup::paper("myvia-a").unwrap();
+        setup.nic.memory = Bytes::new(1 << 20);
+        setup.nic.firmware = Bytes::new(100_000);
+        setup.system.small_ring = 50;
+        setup.system.queues = Queues::NicRing;
+        // 2 directions, 3 VIs, 50 descriptors of 16 B.
+        assert_eq!(setup.ring_bytes(3), 2 * 3 * 50 * 16);
+        let rings = 2 * 128 * 50 * 16;
+        assert_eq!(setup.data_bytes(), 1_048_576 - 100_000 - rings);
+        assert_eq!(setup.table_pages(), None);
+        setup.system.queues = Queues::HostQueue;
+        assert_eq!((setup.ring_bytes(3), setup.data_bytes()), (0, 1_048_576 - 100_000));
+        (setup.system.translation, setup.system.cache_entries) = (Translation::NicCache, 1000);
+        assert_eq!(setup.data_bytes(), 1_048_576 - 100_000 - 8000);
+        assert_eq!(setup.table_pages(), None);
+        setup.system.translation = Translation::NicTable;
+        setup.system.packet = Bytes::new(4000);
+        (setup.system.send_buffers, setup.system.receive_buffers) = (2, 3);
+        assert_eq!(setup.table_pages(), Some((1_048_576 - 100_000 - 5 * 4000) / 8));
+        setup.nic.firmware = Bytes::new(2 << 20);
+        assert_eq!((setup.data_bytes(), setup.table_pages()), (0, Some(0)));
+    }
+
+    /// At 400 MHz a cycle takes 2.5 ns, at 300 MHz three take 10 ns.
+    #[test]
+    fn cycles_are_times() {
+        let mut setup = Setup::paper("myvia-a").unwrap();
+        setup.host.clock = Frequency::from_hz(400_000_000);
+        assert_eq!(setup.host_cycles(7), Span::from_ps(17_500));
+        setup.host.clock = Frequency::from_hz(300_000_000);
+        assert_eq!(setup.host_cycles(3), Span::from_ns(10));
+    }
+
+    /// The NIC's memory must hold all buffers, to the byte. The low mark lies below the ring's
+    /// size.
+    #[test]
+    fn limits_are_exact() {
+        let mut setup = Setup::paper("myvia-a").unwrap();
+        let buffers = setup.system.send_buffers + setup.system.receive_buffers;
+        let need = setup.system.packet.count() * buffers as u64;
+        let free = setup.data_bytes();
+        setup.nic.firmware = Bytes::new(setup.nic.firmware.count() + free - need);
+        assert_eq!(setup.data_bytes(), need);
+        assert!(setup.check().is_ok() && setup.is_valid());
+        setup.nic.firmware = Bytes::new(setup.nic.firmware.count() + 1);
+        assert!(setup.check().is_err() && !setup.is_valid());
+        let mut setup = Setup::paper("myvia-a").unwrap();
+        setup.system.low_mark = setup.system.small_ring - 1;
+        assert!(setup.check().is_ok());
+        setup.system.low_mark = setup.system.small_ring;
+        assert!(setup.check().is_err());
+    }
+
+    /// The places of parameters name the part of the file that a setup uses.
+    #[test]
+    fn places_name_parts() {
+        let setup = Setup::paper("myvia-a").unwrap();
+        assert_eq!(setup.place("software.trap"), "software.trap");
+        let place = setup.place("host.clock");
+        let parts: Vec<&str> = place.split('.').collect();
+        assert_eq!((parts.len(), parts[0], parts[2]), (3, "host", "clock"), "{place}");
+    }
 }

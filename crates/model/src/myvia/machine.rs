@@ -513,3 +513,39 @@ impl Model for Hardware {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use crate::engine::Pool;
+
+    /// An event's word in the trace is the host, and above it the kind, the step and the job or
+    /// cable, in bytes of their own.
+    #[test]
+    fn events_are_told_apart() {
+        let mut pool = Pool::default();
+        let job = (0..6).map(|_| pool.put(())).last().expect("six");
+        assert_eq!(job.index(), 5);
+        let host = 0x21;
+        let step = Step::Match;
+        assert_eq!(step as u64, 13);
+        for (event, word) in [
+            (NicEvent::Grant(host), 0x121),
+            (NicEvent::Burst(host), 0x221),
+            (NicEvent::Dispatch(host), 0x321),
+            (NicEvent::DmaStarts(host), 0x421),
+            (NicEvent::StepEnds { host, job, step }, 0x50d_0521),
+            (NicEvent::TryFailed { host, step }, 0xd_0621),
+            (NicEvent::Received { host, job }, 0x500_0721),
+            (NicEvent::Worked(host), 0x821),
+            (NicEvent::Network(NetworkEvent::Head(job)), 0x500_0900),
+            (NicEvent::Network(NetworkEvent::Free(0x0203)), 0x2_0300_0a00),
+        ] {
+            assert_eq!(event.trace(), word, "{event:?}");
+        }
+        // Also where a host's and a step's bits are all set.
+        let last = NicEvent::StepEnds { host: 255, job, step: Step::ReceiveReported };
+        assert_eq!(last.trace(), 0x514_05ff);
+    }
+}

@@ -229,4 +229,32 @@ mod tests {
         assert_eq!(hits, [false, false, true, false, false]);
         assert_eq!((cache.hits, cache.misses), (1, 4));
     }
+
+    /// Pages of a range are its keys in the cache: the region's number above, the page's below.
+    /// Memory that is used up to its end is enough.
+    #[test]
+    fn pages_are_keys() {
+        let keys = |offset, length| Registered::pages(3, offset, length).collect::<Vec<u64>>();
+        let key = |page: u64| 3 << 32 | page;
+        assert_eq!(keys(0, 4096), [key(0)]);
+        assert_eq!(keys(0, 4097), [key(0), key(1)]);
+        assert_eq!(keys(4095, 1), [key(0)]);
+        assert_eq!(keys(8191, 2), [key(1), key(2)]);
+        assert_eq!(keys(8192, 0), [key(2)], "a message without data has a place");
+        let region = |memory: &mut Registered| memory.register(1024 * PAGE);
+        for layout in [Layout::Contiguous, Layout::Pages] {
+            assert_eq!(region(&mut registered(layout, Some(1024))), Ok(0));
+        }
+    }
+
+    /// A message without data begins where its region does.
+    #[test]
+    fn no_data_has_an_address() {
+        let mut memory = registered(Layout::Contiguous, None);
+        let first = memory.register(3 * PAGE).unwrap();
+        let second = memory.register(PAGE).unwrap();
+        assert_eq!(memory.extents(first, 5, 0, 100), [Extent { address: 0, length: 0 }]);
+        let all = memory.extents(second, 0, 0, 100);
+        assert_eq!(all, [Extent { address: 3 * PAGE, length: 0 }]);
+    }
 }

@@ -287,3 +287,145 @@ impl Step {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use super::super::config::Firmware;
+
+    fn job(offset: u32, pieces: usize) -> Job {
+        let extents = vec![Extent { address: 0, length: 1 }; pieces];
+        Job {
+            side: Side::Send,
+            vi: 0,
+            operation: None,
+            message: 0,
+            total: 100,
+            offset,
+            length: 1,
+            last: true,
+            buffer: None,
+            extents,
+            entered: Time::ZERO,
+            serial: 0,
+        }
+    }
+
+    /// Each cost is another digit, so that a sum says what it is made of. Three pieces are one and
+    /// two further ones; four pages are translated.
+    #[test]
+    fn steps_cost_what_they_do() {
+        let mut setup = Setup::paper("myvia-a").unwrap();
+        setup.firmware = Firmware {
+            take: 1,
+            descriptor: 10,
+            translate: 100,
+            prepare: 1000,
+            piece: 10_000,
+            launch: 100_000,
+            conclude: 1_000_000,
+            match_packet: 10_000_000,
+            notice: 100_000_000,
+            lock: 1_000_000_000,
+        };
+        use Step::*;
+        use Translation::{NicCache, NicTable, User};
+        let same = [
+            (Take, 1),
+            (Launch, 100_000),
+            (Conclude, 1_000_000),
+            (ReceiveConclude, 1_000_000),
+            (Fetched, 100_000_000),
+            (Transmitted, 100_000_000),
+            (Reported, 100_000_000),
+        ];
+        // Prepare and match by pipeline and translation.
+        for (pipeline, translation, prepare, matches) in [
+            (Pipeline::Locked, User, 21_000, 10_021_000),
+            (Pipeline::Locked, NicTable, 21_400, 10_021_400),
+            (Pipeline::Chained, User, 1_021_001, 11_021_000),
+            (Pipeline::Chained, NicTable, 1_021_401, 11_021_400),
+            (Pipeline::Serial, NicCache, 21_000, 10_000_000),
+            (Pipeline::Serial, NicTable, 21_000, 10_000_000),
+            (Pipeline::Serial, User, 21_000, 10_000_000),
+        ] {
+            (setup.system.pipeline, setup.system.translation) = (pipeline, translation);
+            let costs = |step: Step, offset: u32| step.instructions(&setup, &job(offset, 3), 4);
+            for (step, cost) in same.into_iter().chain([(Prepare, prepare), (Match, matches)]) {
+                assert_eq!(costs(step, 0), cost, "{step:?} of {pipeline:?} by {translation:?}");
+            }
+            // The descriptor is parsed with the first packet only.
+            assert_eq!((costs(Parse, 0), costs(Parse, 50)), (410, 400));
+            assert_eq!((costs(ReceiveParse, 0), costs(ReceiveParse, 50)), (21_410, 21_400));
+        }
+        assert_eq!(Prepare.instructions(&setup, &job(0, 1), 0), 1000);
+        assert_eq!(Prepare.instructions(&setup, &job(0, 0), 0), 1000);
+    }
+
+    /// A packet passes the steps of its pipeline, one after another.
+    #[test]
+    fn packets_pass_all_steps() {
+        use Step::*;
+        let path = |pipeline, first: Step, offset, last| {
+            let job = Job { last, ..job(offset, 1) };
+            std::iter::successors(Some(first), |step| step.next(pipeline, &job)).collect::<Vec<_>>()
+        };
+        let sends = |pipeline, offset, last| {
+            path(pipeline, Step::first(pipeline, offset == 0), offset, last)
+        };
+        let middle = [Take, Prepare, Fetch, Fetched, Launch, Transmit, Transmitted];
+        assert_eq!(sends(Pipeline::Locked, 0, false), middle);
+        let end = [Conclude, Report, Reported];
+        assert_eq!(sends(Pipeline::Locked, 9, true), [&middle[..], &end].concat());
+        assert_eq!(sends(Pipeline::Chained, 0, true), [Prepare, Fetch, Launch, Transmit]);
+        assert_eq!(
+            sends(Pipeline::Serial, 0, true),
+            [Take, Descriptor, Parse, Prepare, Fetch, Launch, Transmit, Conclude, Report]
+        );
+        assert_eq!(
+            sends(Pipeline::Serial, 9, false),
+            [Parse, Prepare, Fetch, Launch, Transmit],
+            "only the first packet has its descriptor read"
+        );
+        assert_eq!(sends(Pipeline::Hardware, 0, true), [Fetch, Transmit, Report]);
+        assert_eq!(sends(Pipeline::Hardware, 0, false), [Fetch, Transmit]);
+        assert_eq!(
+            path(Pipeline::Locked, Arrive, 0, true),
+            [Arrive, Match, Deliver, Delivered, ReceiveConclude, ReceiveReport, ReceiveReported]
+        );
+        assert_eq!(path(Pipeline::Locked, Arrive, 0, false), [Arrive, Match, Deliver, Delivered]);
+        assert_eq!(path(Pipeline::Chained, Arrive, 0, true), [Arrive, Match, Deliver]);
+        assert_eq!(path(Pipeline::Hardware, Arrive, 0, true), [Arrive, Deliver]);
+        assert_eq!(
+            path(Pipeline::Serial, Arrive, 0, true)[1..4],
+            [Match, ReceiveDescriptor, ReceiveParse]
+        );
+        assert_eq!(
+            path(Pipeline::Serial, Arrive, 9, true)[1..],
+            [Match, ReceiveParse, Deliver, ReceiveConclude, ReceiveReport]
+        );
+    }
+
+    /// Stages are the page's, locks are taken before the steps that start an engine, and each lock
+    /// ends with the step that notices its end.
+    #[test]
+    fn stages_and_locks_are_those_of_the_page() {
+        let stages = |pipeline| STEPS.map(|step| step.stage(pipeline));
+        assert_eq!(
+            stages(Pipeline::Locked),
+            [1, 0, 0, 2, 3, 3, 4, 5, 5, 6, 7, 7, 1, 2, 0, 0, 3, 3, 4, 5, 5]
+        );
+        assert_eq!(
+            stages(Pipeline::Chained),
+            [0, 0, 0, 1, 1, 0, 2, 2, 0, 0, 0, 0, 1, 2, 0, 0, 2, 0, 0, 0, 0]
+        );
+        assert_eq!(stages(Pipeline::Serial), [0; 21]);
+        let locked = |unit| STEPS.into_iter().filter(move |step| step.locks() == Some(unit));
+        let unlocked = |unit| STEPS.into_iter().filter(move |step| step.unlocks() == Some(unit));
+        use Step::*;
+        assert!(locked(Unit::HostDma).eq([Prepare, Conclude, Match, ReceiveConclude]));
+        assert!(unlocked(Unit::HostDma).eq([Fetched, Reported, Delivered, ReceiveReported]));
+        assert!(locked(Unit::SendDma).eq([Launch]) && unlocked(Unit::SendDma).eq([Transmitted]));
+    }
+}
