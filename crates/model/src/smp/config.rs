@@ -227,3 +227,52 @@ impl Parameters for Config {
         self.check().is_ok()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(change: impl FnOnce(&mut Config)) -> bool {
+        let mut config = Config::recommended();
+        change(&mut config);
+        assert_eq!(config.check().is_ok(), config.is_valid());
+        config.is_valid()
+    }
+
+    /// Each limit holds, and what lies beside it does not.
+    #[test]
+    fn limits_are_exact() {
+        let path = |bytes| with(|config| config.path = Bytes::new(bytes));
+        assert_eq!([1, 64, 48, 128, 0].map(path), [true, true, false, false, false]);
+        let lanes = |lanes| with(|config| config.lanes = lanes);
+        assert_eq!([1, 8, 6, 16, 0].map(lanes), [true, true, false, false, false]);
+        let coding = |data, coded| with(|config| config.coding = [data, coded]);
+        assert!(coding(8, 10) && coding(8, 8) && coding(1, 256) && coding(256, 256));
+        assert!(!coding(0, 10) && !coding(11, 10) && !coding(8, 257) && !coding(0, 0));
+        assert!(with(|config| config.layer_cycles = 1000));
+        assert!(!with(|config| config.layer_cycles = 1001));
+        for change in [
+            (|config| config.acknowledge_after = config.replay_after) as fn(&mut Config),
+            |config| config.update_again_after = Span::ZERO,
+            |config| config.retrain = Span::ZERO,
+            |config| config.channels = 3,
+        ] {
+            assert!(!with(change));
+        }
+        assert!(with(|config| config.acknowledge_after = config.replay_after - Span::from_ps(1)));
+        assert!(with(|config| config.retrain = Span::from_ps(1)));
+    }
+
+    /// Default credits are 4 headers and 24 data credits per KB. Optimised ones are all 16 B of the
+    /// buffer, but for four of other types.
+    #[test]
+    fn credits_divide_the_buffer() {
+        let config = Config::recommended();
+        let default = config.clone().with_default_credits(3);
+        assert_eq!((default.headers, default.data), (12, 72));
+        let optimised = config.with_optimised_credits(2, 32);
+        assert_eq!((optimised.headers, optimised.data), (32, 2 * 64 - 4 - 32));
+        assert_eq!(optimised.receive_buffer(), Bytes::new(2048));
+        assert_eq!(default.receive_buffer(), Bytes::new(16 * (12 + 72 + 4)));
+    }
+}

@@ -715,3 +715,28 @@ impl End {
         Some(Dllp::Credits { stage: Stage::Update, channel: channel as u8, granted })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An event's word in the trace is its kind, and above it the end and the channel.
+    #[test]
+    fn events_are_told_apart() {
+        let (end, channel) = (1, 1);
+        let all = [
+            (LinkEvent::Up, 0),
+            (LinkEvent::Line { end }, 0x11),
+            (LinkEvent::Frame { end: 0 }, 2),
+            (LinkEvent::Frame { end }, 0x12),
+            (LinkEvent::LinkPacket { end }, 0x13),
+            (LinkEvent::Left { end }, 0x14),
+            (LinkEvent::Timer { end }, 0x15),
+            (LinkEvent::Arrived { end, channel }, 0x36),
+            (LinkEvent::Arrived { end: 0, channel }, 0x26),
+            (LinkEvent::Room { end, channel: 0 }, 0x17),
+            (LinkEvent::Room { end, channel }, 0x37),
+        ];
+        assert_eq!(all.map(|(event, _)| event.trace()), all.map(|(_, word)| word));
+    }
+}

@@ -134,4 +134,36 @@ mod tests {
         assert_eq!(links_of(2).unwrap(), [[0, 1]; 3]);
         assert!(links_of(5).is_err() && links_of(1).is_err());
     }
+
+    /// Two nodes share three links: the line of a coherence packet, or the number of a transfer,
+    /// says which. A queue takes four packets of the block unit.
+    #[test]
+    fn parallel_links_are_chosen_by_number() {
+        use bellwire_wire::link::network::NetworkHeader;
+        let mut lmu = Lmu::new(0, 2, &links_of(2).unwrap());
+        let packet = |class, tag, address| NetworkPacket {
+            header: NetworkHeader { class, operation: 0, target: 1, source: 0, tag, address },
+            channel: 1,
+            data: Vec::new(),
+        };
+        let link = |lmu: &Lmu, packet| lmu.way(&packet).map(|way| way.link);
+        for (address, number) in [(0, 0), (31, 0), (32, 1), (64, 2), (96, 0), (32 * 77, 2)] {
+            assert_eq!(link(&lmu, packet(Class::Coherence, 1, address)), Ok(number));
+        }
+        for (tag, number) in [(0, 0), (5, 2), (6, 0)] {
+            assert_eq!(link(&lmu, packet(Class::Block, tag, 32)), Ok(number));
+        }
+        let mut nowhere = packet(Class::Block, 1, 0);
+        nowhere.header.target = 0;
+        assert!(lmu.way(&nowhere).is_err());
+        assert!(lmu.is_empty());
+        let way = Way { link: 2, end: 0 };
+        for length in 1..=4 {
+            assert!(lmu.has_room(way, 1));
+            lmu.send(way, packet(Class::Block, 2, 0));
+            assert_eq!((lmu.longest_queue, lmu.is_empty()), (length, false));
+        }
+        assert!(!lmu.has_room(way, 1) && lmu.has_room(way, 0));
+        assert_eq!(lmu.queue(2, 1).len(), 4);
+    }
 }

@@ -396,3 +396,18 @@ impl Model for System {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An event's word in the trace is that of its link with the link's number above, or its kind
+    /// above the node's number.
+    #[test]
+    fn events_are_told_apart() {
+        let event = LinkEvent::Line { end: 1 };
+        assert_eq!(SystemEvent::Link { link: 0x203, event }.trace(), 0x2_0311);
+        assert_eq!(SystemEvent::Inside { node: 3 }.trace(), 0x1_0000_0003);
+        assert_eq!(SystemEvent::Accesses { node: 3 }.trace(), 0x2_0000_0003);
+    }
+}

@@ -278,4 +278,87 @@ mod tests {
         let (choice, _) = train([Trainer::new(Role::Rc, 0xff, FAST), slow], 0xff).unwrap();
         assert_eq!(choice, Choice { lanes: 0x0f, rate_hz: SPEEDS_HZ[0] });
     }
+
+    fn set(kind: Kind) -> OrderedSet {
+        OrderedSet { fastest_hz: FAST, kind }
+    }
+
+    /// An end goes on with its eighth set: from detection, from polling if the other end is past
+    /// its own, and from the acceptance of a proposal.
+    #[test]
+    fn eight_sets_are_heard_in_each_state() {
+        let mut end = Trainer::new(Role::Ep, 0x0f, FAST);
+        end.hear(set(Kind::Hello), 0xf0);
+        assert_eq!((end.sets, end.heard), (0, 0), "these are lanes of others");
+        for _ in 0..7 {
+            end.hear(set(Kind::Hello), 0xf1);
+            assert_eq!((end.state, end.heard), (State::Detect, 1));
+        }
+        end.hear(set(Kind::Hello), 0x02);
+        assert_eq!((end.state, end.heard, end.sets), (State::Polling, 3, 0));
+        (0..9).for_each(|_| end.hear(set(Kind::Hello), 0x0f));
+        assert_eq!(end.state, State::Polling, "the other end has not detected yet");
+        end.hear(set(Kind::Ready(3)), 0x0f);
+        assert_eq!((end.state, end.heard_hz), (State::Configure(None), FAST));
+        let mut early = Trainer::new(Role::Ep, 0x0f, FAST);
+        early.state = State::Polling;
+        (0..7).for_each(|_| early.hear(set(Kind::Ready(3)), 1));
+        assert_eq!(early.state, State::Polling, "seven are too few");
+        let choice = Choice { lanes: 3, rate_hz: FAST };
+        end.sets = 20;
+        end.hear(set(Kind::Propose(choice)), 1);
+        assert_eq!((end.state, end.sets), (State::Configure(Some(choice)), 0));
+        for _ in 0..7 {
+            end.hear(set(Kind::Propose(choice)), 1);
+            assert_eq!(end.outcome(), None);
+        }
+        end.hear(set(Kind::Propose(choice)), 1);
+        assert_eq!(end.outcome(), Some(Ok(choice)));
+    }
+
+    /// The RC is up once its own proposal is accepted, and not another one.
+    #[test]
+    fn only_the_own_proposal_counts() {
+        let mut end = Trainer::new(Role::Rc, 0x0f, FAST);
+        let mine = Choice { lanes: 3, rate_hz: FAST };
+        end.state = State::Configure(Some(mine));
+        end.hear(set(Kind::Accept(Choice { lanes: 1, ..mine })), 1);
+        assert_eq!(end.outcome(), None);
+        assert_eq!(end.send(), set(Kind::Propose(mine)));
+        end.hear(set(Kind::Accept(mine)), 1);
+        assert_eq!(end.outcome(), Some(Ok(mine)));
+        let mut other = Trainer::new(Role::Rc, 0x0f, FAST);
+        other.state = State::Configure(None);
+        other.hear(set(Kind::Propose(mine)), 1);
+        assert_eq!(other.outcome(), Some(Err(Failure::TwoRcs)));
+    }
+
+    /// A state lasts a hundred sets at most.
+    #[test]
+    fn patience_ends() {
+        for (role, state, failure) in [
+            (Role::Rc, State::Detect, Failure::NoLane),
+            (Role::Ep, State::Polling, Failure::NoLane),
+            (Role::Ep, State::Configure(None), Failure::TwoEps),
+            (Role::Rc, State::Configure(None), Failure::TwoRcs),
+        ] {
+            let mut end = Trainer::new(role, 0x0f, FAST);
+            end.state = state;
+            (0..99).for_each(|_| end.tick());
+            assert_eq!(end.outcome(), None, "{state:?}");
+            end.tick();
+            assert_eq!(end.outcome(), Some(Err(failure)));
+        }
+        let failures = [Failure::NoLane, Failure::TwoRcs, Failure::TwoEps].map(|it| it.to_string());
+        let parts = ["no lane", "both ends are root complexes", "both ends are endpoints"];
+        assert!(failures.iter().zip(parts).all(|(text, part)| text.starts_with(part)));
+    }
+
+    /// All lanes train in this many sets: 8 to detect, 8 to poll, one of the RC's to configure, and
+    /// 9 until the EP is up, which the RC is by its first acceptance.
+    #[test]
+    fn training_takes_its_sets() {
+        let (choice, sets) = train(ends(Role::Rc, Role::Ep), 0xff).unwrap();
+        assert_eq!((choice.width(), sets), (8, 8 + 8 + 1 + 9));
+    }
 }

@@ -333,3 +333,130 @@ impl ReceiveSide {
         self.buffers.iter().all(VecDeque::is_empty)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use bellwire_wire::link::dllp::Granted;
+
+    fn config(change: impl FnOnce(&mut Config)) -> Config {
+        let mut config = Config::recommended();
+        config.clock = crate::units::Frequency::from_mhz(100);
+        config.network_clock = crate::units::Frequency::from_mhz(100);
+        (config.layer_cycles, config.send_packets, config.network_packets) = (4, 2, 2);
+        (config.headers, config.data, config.channels) = (4, 64, 2);
+        config.header = Header::Standard;
+        change(&mut config);
+        config
+    }
+
+    fn ns(ns: u64) -> Time {
+        Time::ZERO + Span::from_ns(ns)
+    }
+
+    /// A TLP with this much payload.
+    fn tlp(payload: usize) -> Vec<u8> {
+        vec![0; OVERHEAD_BYTES + payload]
+    }
+
+    fn packet(payload: usize) -> Packet {
+        Packet { tlp: tlp(payload), left: Time::ZERO }
+    }
+
+    /// A cycle takes 10 ns and moves 16 B. Packets of 64 B follow each other after 4 cycles, and a
+    /// packet is ready 4 cycles after it began.
+    #[test]
+    fn packets_enter_one_after_another() {
+        let config = config(|_| ());
+        let mut side = SendSide::new(&config, &mut Random::new(1));
+        assert!(side.is_empty() && side.has_room(0) && side.has_room(1) && !side.has_room(2));
+        assert_eq!(side.enter(ns(0), 0, tlp(64), &config), ns(40));
+        assert!(!side.is_empty());
+        assert_eq!(side.enter(ns(0), 0, tlp(64), &config), ns(40 + 40));
+        assert!(!side.has_room(0) && side.has_room(1), "two wait on one channel");
+        assert_eq!(side.enter(ns(10), 1, tlp(64), &config), ns(10 + 40), "a path of its own");
+        assert_eq!(side.handed, [2, 1]);
+        let next = |side: &mut SendSide, now, room| side.next(ns(now), |_| room);
+        // Nothing is ready before 40 ns; then the credits are missing, and at last the replay buffer.
+        assert_eq!(next(&mut side, 39, true), Next::Idle(Some(ns(40))));
+        let stalled = |first, second| Next::Stalled([first, second]);
+        assert_eq!(next(&mut side, 40, true), stalled(Some(Stall::Headers), None));
+        side.gate(0).handle_granted(Granted { headers: 4, data: 3 });
+        assert_eq!(next(&mut side, 40, true), stalled(Some(Stall::Data), None));
+        side.gate(0).handle_granted(Granted { headers: 4, data: 4 });
+        assert_eq!(next(&mut side, 40, false), stalled(Some(Stall::Replay), None));
+        assert_eq!(next(&mut side, 40, true), Next::Send(0));
+        assert_eq!(side.take(0).map(|packet| packet.left), Some(ns(0)));
+        assert_eq!((side.credits(0), side.sent), ((3, 0), [1, 0]));
+        // The earlier of the two that come.
+        assert_eq!(next(&mut side, 49, true), Next::Idle(Some(ns(50))));
+    }
+
+    /// Cut-through: a sound packet of 64 B, whose header is there at 100 ns and the rest at 200,
+    /// leaves when its last flit is there. Stored and forwarded it leaves 40 ns later.
+    #[test]
+    fn packets_leave_with_their_last_flit() {
+        for (policy, ends) in [(Receive::CutThrough, 200), (Receive::StoreAndForward, 240)] {
+            let config = config(|config| config.receive = policy);
+            let mut side = ReceiveSide::new(&config, &mut Random::new(1));
+            assert!(side.is_empty());
+            side.enter(ns(90), 1, packet(64), ns(100), ns(200)).expect("it has credits");
+            assert!(!side.is_empty());
+            assert_eq!(side.ledger(1).held(), (1, 4));
+            assert_eq!(side.begin(ns(100), &config), Some(ns(ends)));
+            assert_eq!(side.begin(ns(100), &config), None, "the exit is taken");
+            assert_eq!(side.end(ns(ends - 1)), None);
+            assert_eq!(side.end(ns(ends)), Some(Exited { channel: 1, is_sound: true }));
+            assert_eq!((side.received, side.nullified), ([0, 1], 0));
+            assert!(side.is_empty() && side.take(1).is_some() && side.take(1).is_none());
+            assert_eq!(side.ledger(1).granted(), Granted { headers: 5, data: 68 });
+        }
+    }
+
+    /// A damaged packet is forwarded only by cut-through, if the exit and the channel are free, the
+    /// network layer has room, and its header leaves before its tail is there.
+    #[test]
+    fn damaged_packets_are_forwarded_if_they_have_begun() {
+        let forwards = |change: fn(&mut ReceiveSide), policy, head| {
+            let config = config(|config| config.receive = policy);
+            let mut side = ReceiveSide::new(&config, &mut Random::new(1));
+            change(&mut side);
+            let forwarded = side.enter_damaged(ns(90), 0, packet(64), ns(head), ns(200));
+            assert_eq!(side.buffers[0].iter().any(|it| !it.is_sound), forwarded);
+            forwarded
+        };
+        let cut = Receive::CutThrough;
+        assert!(forwards(|_| (), cut, 100) && forwards(|_| (), cut, 199));
+        assert!(!forwards(|_| (), cut, 200), "it has not begun");
+        assert!(!forwards(|_| (), Receive::StoreAndForward, 100));
+        assert!(!forwards(|side| side.leaving = Some((1, ns(150))), cut, 100));
+        let waits = |side: &mut ReceiveSide| {
+            side.enter(ns(80), 0, packet(64), ns(85), ns(90)).expect("it has credits");
+        };
+        assert!(!forwards(waits, cut, 100));
+        assert!(forwards(|side| side.done[0].push_back(packet(8)), cut, 100));
+        assert!(!forwards(|side| side.done[0].extend([packet(8), packet(8)]), cut, 100));
+        assert!(!forwards(|side| _ = side.exit.reserve(ns(190), Span::from_ns(10)), cut, 100));
+    }
+
+    /// Bad packets take no credits and are dropped; a network layer with two packets takes none.
+    #[test]
+    fn the_network_layer_has_room_for_two() {
+        let config = config(|_| ());
+        let mut side = ReceiveSide::new(&config, &mut Random::new(1));
+        assert!(side.enter_damaged(ns(0), 0, packet(64), ns(10), ns(50)));
+        side.begin(ns(10), &config).expect("it leaves");
+        assert_eq!(side.end(ns(50)), Some(Exited { channel: 0, is_sound: false }));
+        assert_eq!((side.nullified, side.take(0).is_none()), (1, true));
+        for number in 0..3 {
+            let at = 100 * (number + 1);
+            side.enter(ns(at), 0, packet(64), ns(at), ns(at + 40)).expect("it has credits");
+            match side.begin(ns(at), &config) {
+                Some(ends) => assert!(number < 2 && side.end(ends).is_some()),
+                None => assert_eq!(number, 2),
+            }
+        }
+        assert!(side.take(0).is_some() && side.begin(ns(400), &config).is_some());
+    }
+}

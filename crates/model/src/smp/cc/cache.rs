@@ -169,3 +169,65 @@ impl CacheLine {
         Ok(None)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a processor's access does in each state: S-07's table of transitions.
+    #[test]
+    fn accesses_change_states() {
+        use State::*;
+        let asks = |kind, state| (Access::Asks(kind), state);
+        let all = [
+            // State, then read, write and evict: what comes of it, and the state afterwards.
+            (
+                Invalid,
+                asks(Kind::GetS, WantsShared),
+                asks(Kind::GetM, WantsExclusive),
+                (Access::Hit, Invalid),
+            ),
+            (Shared, (Access::Hit, Shared), asks(Kind::GetM, Upgrades), (Access::Hit, Invalid)),
+            (
+                Exclusive,
+                (Access::Hit, Exclusive),
+                (Access::Hit, Modified),
+                asks(Kind::Put, GivesUp),
+            ),
+            (Modified, (Access::Hit, Modified), (Access::Hit, Modified), asks(Kind::Put, GivesUp)),
+        ];
+        for (state, reads, writes, evicts) in all {
+            let line = CacheLine { state, data: 7 };
+            let after = |access: fn(&mut CacheLine) -> Access| {
+                let mut line = line;
+                (access(&mut line), line.state)
+            };
+            assert_eq!(after(CacheLine::read), reads, "{state:?}");
+            assert_eq!(after(|line| line.write(9)), writes, "{state:?}");
+            assert_eq!(after(CacheLine::evict), evicts, "{state:?}");
+            assert!(state.is_stable());
+        }
+        for state in [WantsShared, WantsExclusive, Upgrades, GivesUp, GaveUp] {
+            let mut line = CacheLine { state, data: 7 };
+            assert_eq!([line.read(), line.write(9), line.evict()], [Access::Busy; 3]);
+            assert_eq!(line, CacheLine { state, data: 7 });
+            assert!(!state.is_stable() && !state.is_writable());
+        }
+        let writable = [Invalid, Shared, Exclusive, Modified].map(State::is_writable);
+        assert_eq!(writable, [false, false, true, true]);
+        let readable = [Invalid, Shared, Exclusive, Modified, Upgrades, GivesUp];
+        assert_eq!(readable.map(State::is_readable), [false, true, true, true, true, false]);
+    }
+
+    /// Only a planted fault keeps a copy that was to be given up.
+    #[test]
+    fn an_invalidated_copy_is_gone() {
+        for (fault, state) in
+            [(None, State::Invalid), (Some(Fault::KeepsInvalidated), State::Shared)]
+        {
+            let mut line = CacheLine { state: State::Shared, data: 7 };
+            let answer = line.handle(Kind::Invalidate, 0, fault).expect("there is a transition");
+            assert_eq!((answer, line.state), (Some(Kind::Invalidated), state));
+        }
+    }
+}

@@ -209,3 +209,91 @@ impl HomeLine {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(home: &mut HomeLine, from: Node, kind: Kind, data: u64) -> Vec<Said> {
+        let mut out = Vec::new();
+        home.handle(from, kind, data, None, &mut out).expect("there is a transition");
+        out
+    }
+
+    /// A read of two nodes and a write of a third: the first owner keeps a copy and brings its
+    /// content; both give their copies up before the third has the line.
+    #[test]
+    fn a_line_is_shared_and_taken_away() {
+        let mut home = HomeLine { memory: 4, ..HomeLine::default() };
+        assert!(home.is_idle());
+        assert_eq!(told(&mut home, 1, Kind::GetS, 0), [(1, Kind::Exclusive, 4)]);
+        assert_eq!((home.holders, home.is_idle()), (Holders::Owner(1), true));
+        assert_eq!(told(&mut home, 2, Kind::GetS, 0), [(1, Kind::Fetch, 0)]);
+        assert!(!home.is_idle());
+        // What comes meanwhile waits.
+        assert_eq!(told(&mut home, 0, Kind::GetM, 0), []);
+        let out = told(&mut home, 1, Kind::Fetched, 5);
+        assert_eq!(out, [(2, Kind::Shared, 5), (1, Kind::Invalidate, 0), (2, Kind::Invalidate, 0)]);
+        assert_eq!((home.holders, home.memory), (Holders::Sharers(0b110), 5));
+        assert_eq!(told(&mut home, 2, Kind::Invalidated, 0), []);
+        assert!(!home.is_idle(), "one answer is missing");
+        assert_eq!(told(&mut home, 1, Kind::Invalidated, 0), [(0, Kind::Exclusive, 5)]);
+        assert_eq!((home.holders, home.is_idle()), (Holders::Owner(0), true));
+        // The next writer gets what the last one wrote.
+        assert_eq!(told(&mut home, 3, Kind::GetM, 0), [(0, Kind::FetchInvalidate, 0)]);
+        assert_eq!(told(&mut home, 0, Kind::Fetched, 6), [(3, Kind::Exclusive, 6)]);
+        assert_eq!(told(&mut home, 3, Kind::Put, 7), [(3, Kind::PutDone, 0)]);
+        assert_eq!((home.holders, home.memory), (Holders::Nobody, 7));
+        // A Put of a former owner changes nothing.
+        assert_eq!(told(&mut home, 0, Kind::Put, 9), [(0, Kind::PutDone, 0)]);
+        assert_eq!(home.memory, 7);
+    }
+
+    /// An answer that was not asked for is told, and not counted.
+    #[test]
+    fn answers_to_nothing_are_refused() {
+        let refuses =
+            |home: &mut HomeLine, kind| home.handle(1, kind, 0, None, &mut Vec::new()).is_err();
+        let mut home = HomeLine::default();
+        assert!(refuses(&mut home, Kind::Fetched) && refuses(&mut home, Kind::Invalidated));
+        told(&mut home, 1, Kind::GetM, 0);
+        told(&mut home, 2, Kind::GetS, 0);
+        assert!(refuses(&mut home, Kind::Invalidated), "a fetch is in service");
+        told(&mut home, 1, Kind::Fetched, 3);
+        told(&mut home, 0, Kind::GetM, 0);
+        assert!(refuses(&mut home, Kind::Fetched), "invalidations are in service");
+        told(&mut home, 1, Kind::Invalidated, 0);
+        assert!(refuses(&mut home, Kind::Shared));
+    }
+
+    /// Nodes are ordered by what a line knows of them: copies first, then service, then waiting.
+    /// Renumbering moves all of it.
+    #[test]
+    fn nodes_are_told_apart() {
+        use Ordering::{Equal, Greater, Less};
+        let mut home = HomeLine { holders: Holders::Sharers(0b0110), ..HomeLine::default() };
+        assert_eq!(
+            [(1, 2), (1, 0), (0, 1), (0, 3)].map(|(a, b)| home.compare(a, b)),
+            [Equal, Greater, Less, Equal]
+        );
+        told(&mut home, 3, Kind::GetM, 0);
+        assert_eq!((home.compare(3, 0), home.compare(3, 1)), (Greater, Less));
+        told(&mut home, 0, Kind::Put, 8);
+        assert_eq!((home.compare(0, 3), home.compare(1, 2)), (Less, Equal));
+        told(&mut home, 1, Kind::GetS, 0);
+        // Both have copies; 1 waits behind another, which comes before not at all.
+        assert_eq!(home.compare(1, 2), Greater);
+        let mut moved = home.clone();
+        moved.renumber(&[3, 2, 1, 0]);
+        assert_eq!(moved.holders, Holders::Sharers(0b0110));
+        assert_eq!((moved.compare(0, 3), moved.compare(2, 1)), (Greater, Greater));
+        moved.renumber(&[1, 0, 3, 2]);
+        assert_eq!(moved.holders, Holders::Sharers(0b1001));
+        // Only what waits with a line's content has content.
+        home.replace_data(99);
+        let data: Vec<u64> = home.waiting.iter().map(|request| request.data).collect();
+        assert_eq!(data, [99, 0]);
+        let owned = HomeLine { holders: Holders::Owner(2), ..HomeLine::default() };
+        assert_eq!((owned.compare(2, 1), owned.compare(1, 0)), (Greater, Equal));
+    }
+}

@@ -155,4 +155,46 @@ mod tests {
             assert_eq!(Message::from_packet(&back), Some(message));
         }
     }
+
+    /// Requests go on channel 0 and all else on channel 1. Four kinds carry a line, five are for
+    /// the directory.
+    #[test]
+    fn kinds_have_their_channels() {
+        let of = |is: fn(Kind) -> bool| Kind::ALL.into_iter().filter(|kind| is(*kind)).collect();
+        let (requests, carriers, for_home): (Vec<_>, Vec<_>, Vec<_>) =
+            (of(|kind| kind.channel() == 0), of(Kind::has_data), of(Kind::is_for_home));
+        use Kind::*;
+        assert_eq!(requests, [GetS, GetM, Put]);
+        assert!(Kind::ALL.iter().all(|kind| kind.channel() < 2));
+        assert_eq!(carriers, [Put, Shared, Exclusive, Fetched]);
+        assert_eq!(for_home, [GetS, GetM, Put, Fetched, Invalidated]);
+    }
+
+    /// A packet that is not wholly a message is none: damaged words, a wrong length, class, channel
+    /// or address.
+    #[test]
+    fn other_packets_are_no_messages() {
+        let message = Message { kind: Kind::Shared, from: 3, to: 1, line: 77, data: 5 };
+        let packet = message.to_packet();
+        assert_eq!(Message::from_packet(&packet), Some(message));
+        let changes: [fn(&mut NetworkPacket); 8] = [
+            |packet| packet.data[8] ^= 1,
+            |packet| packet.data[31] ^= 1,
+            |packet| packet.data.truncate(24),
+            |packet| packet.data.clear(),
+            |packet| packet.header.class = Class::Block,
+            |packet| packet.header.address += 8,
+            |packet| packet.channel = 0,
+            |packet| packet.header.operation = 11,
+        ];
+        for (number, change) in changes.into_iter().enumerate() {
+            let mut packet = packet.clone();
+            change(&mut packet);
+            assert_eq!(Message::from_packet(&packet), None, "change {number}");
+        }
+        let short = Message { kind: Kind::GetS, data: 0, ..message }.to_packet();
+        assert!(Message::from_packet(&short).is_some());
+        let long = NetworkPacket { data: vec![0; 32], ..short };
+        assert_eq!(Message::from_packet(&long), None);
+    }
 }

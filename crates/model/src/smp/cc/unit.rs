@@ -182,3 +182,96 @@ impl Unit {
         Message { kind, from: self.node, to, line, data }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Node 0 of two, whose cache holds one line.
+    fn unit() -> Unit {
+        Unit::new(0, 2, 8, 1, None)
+    }
+
+    fn hear(unit: &mut Unit, kind: Kind, line: u32, data: u64) -> (Option<Done>, Vec<Message>) {
+        let mut out = Vec::new();
+        let message = Message { kind, from: 1, to: 0, line, data };
+        let done = unit.handle(message, &mut out).expect("there is a transition");
+        (done, out)
+    }
+
+    /// A cache of one line gives its only copy up before it asks for another line, and drops a
+    /// shared copy at once.
+    #[test]
+    fn a_full_cache_makes_room() {
+        let mut unit = unit();
+        let mut out = Vec::new();
+        let message = |kind, line, data| Message { kind, from: 0, to: 1, line, data };
+        assert!(unit.is_idle());
+        assert_eq!(unit.access(3, Want::Write(7), &mut out), Outcome::Waits);
+        assert_eq!((unit.held, unit.is_idle()), (1, false));
+        assert_eq!(out.drain(..).collect::<Vec<_>>(), [message(Kind::GetM, 3, 0)]);
+        assert_eq!(unit.access(3, Want::Read, &mut out), Outcome::Busy);
+        assert_eq!(unit.access(5, Want::Read, &mut out), Outcome::Busy, "nothing can be evicted");
+        let (done, answers) = hear(&mut unit, Kind::Exclusive, 3, 1);
+        assert_eq!(done, Some(Done { line: 3, want: Want::Write(7), data: 7 }));
+        assert_eq!((answers, unit.held, unit.is_idle()), (vec![], 1, true));
+        assert_eq!(*unit.cached(3), CacheLine { state: State::Modified, data: 7 });
+        assert_eq!(unit.access(3, Want::Read, &mut out), Outcome::Done(7));
+        // Another line needs the place.
+        assert_eq!(unit.access(5, Want::Read, &mut out), Outcome::Busy);
+        assert_eq!(out.drain(..).collect::<Vec<_>>(), [message(Kind::Put, 3, 7)]);
+        assert_eq!((unit.held, unit.victim), (1, 4));
+        assert_eq!(hear(&mut unit, Kind::PutDone, 3, 0), (None, vec![]));
+        assert_eq!(unit.held, 0);
+        assert_eq!(unit.access(5, Want::Read, &mut out), Outcome::Waits);
+        assert_eq!(out.drain(..).collect::<Vec<_>>(), [message(Kind::GetS, 5, 0)]);
+        let (done, _) = hear(&mut unit, Kind::Shared, 5, 9);
+        assert_eq!(done, Some(Done { line: 5, want: Want::Read, data: 9 }));
+        // A shared copy is dropped without a word, and its place is free.
+        assert_eq!(unit.access(7, Want::Read, &mut out), Outcome::Waits);
+        assert_eq!(out.drain(..).collect::<Vec<_>>(), [message(Kind::GetS, 7, 0)]);
+        assert_eq!((unit.held, unit.victim), (1, 6));
+        assert_eq!(unit.cached(5).state, State::Invalid);
+        hear(&mut unit, Kind::Exclusive, 7, 2);
+        // It is taken away by its home: the place is free.
+        let (_, answers) = hear(&mut unit, Kind::FetchInvalidate, 7, 0);
+        assert_eq!(answers, [message(Kind::Fetched, 7, 2)]);
+        assert_eq!(unit.held, 0);
+    }
+
+    /// The search for a victim begins behind the last one, and goes around the end.
+    #[test]
+    fn victims_are_searched_in_turn() {
+        let mut unit = Unit::new(0, 2, 4, 4, None);
+        let mut out = Vec::new();
+        for line in [1, 3] {
+            unit.access(line, Want::Read, &mut out);
+            hear(&mut unit, Kind::Shared, line, 0);
+        }
+        let mut evicts = || {
+            assert!(unit.make_room(&mut out));
+            let left = [1, 3].into_iter().find(|line| unit.cached(*line).state == State::Shared);
+            (left, unit.victim, unit.held)
+        };
+        assert_eq!(evicts(), (Some(3), 2, 1));
+        assert_eq!(evicts(), (None, 4, 0));
+        assert!(!unit.make_room(&mut out), "nothing is left");
+        unit.access(1, Want::Read, &mut out);
+        hear(&mut unit, Kind::Shared, 1, 0);
+        assert!(unit.make_room(&mut out), "behind the end comes the beginning");
+        assert_eq!((unit.victim, unit.held), (2, 0));
+    }
+
+    /// A home is idle when nothing is in service, and its lines are every second one.
+    #[test]
+    fn homes_serve_every_second_line() {
+        let mut unit = unit();
+        assert_eq!([0, 1, 2, 7].map(|line| unit.home_of(line)), [0, 1, 0, 1]);
+        let (_, out) = hear(&mut unit, Kind::GetM, 6, 0);
+        let answer = Message { kind: Kind::Exclusive, from: 0, to: 1, line: 6, data: 0 };
+        assert_eq!((out, unit.is_idle()), (vec![answer], true));
+        hear(&mut unit, Kind::GetS, 6, 0);
+        assert!(!unit.is_idle(), "the owner is asked");
+        assert_eq!(unit.homes.len(), 4);
+    }
+}
