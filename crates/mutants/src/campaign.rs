@@ -240,7 +240,7 @@ fn kinship(file: &str, test: &str) -> usize {
 }
 
 /// The ledger of a first run that is not whole yet.
-fn part_of(whole: &Path) -> PathBuf {
+pub fn part_of(whole: &Path) -> PathBuf {
     whole.with_extension("part.tsv")
 }
 

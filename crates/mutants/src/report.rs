@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
+use crate::campaign::part_of;
 use crate::ledger::{Ledger, Verdict};
 use crate::{LEDGERS, PACKAGES, ledger_path};
 
@@ -50,8 +51,8 @@ struct Line {
     unviable: usize,
 }
 
-/// Prints the state of all ledgers. Returns whether each package reaches its goal, and all reasons
-/// are for mutants that survive.
+/// Prints the state of all ledgers, whole or not. Returns whether each is whole and reaches its
+/// goal, and all reasons are for mutants that survive.
 ///
 /// # Errors
 /// A ledger or the list of reasons cannot be read.
@@ -74,7 +75,13 @@ pub fn report(top: &Path, json: bool) -> Result<bool> {
     let mut used = BTreeSet::new();
     let mut lines = Vec::new();
     for package in PACKAGES {
-        let ledger = Ledger::open(&ledger_path(top, package))?;
+        let whole = ledger_path(top, package);
+        let ledger = if whole.exists() {
+            Ledger::open(&whole)?
+        } else {
+            faults.push(format!("{package}: its ledger is not whole"));
+            Ledger::open(&part_of(&whole))?
+        };
         let mut line = Line {
             package,
             mutants: ledger.verdicts.len(),

@@ -366,3 +366,245 @@ fn still_mapped(span: &Span) -> Vec<(OwnedFd, usize, usize, usize)> {
     let part = |(from, length)| Some((memfd.try_clone().ok()?, from, length, from - span.start));
     mapped_parts(memfd, span.start, span.length).into_iter().filter_map(part).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+    use std::thread;
+
+    const PAGE: usize = PAGE_BYTES;
+
+    /// Runs a test in a child, which has one thread, and fails if it does not end in some seconds.
+    fn alone(test: fn()) {
+        // SAFETY: the child runs the test and ends at once; no other test holds the table's lock.
+        unsafe {
+            let child = libc::fork();
+            if child == 0 {
+                libc::alarm(8);
+                let passes = std::panic::catch_unwind(test).is_ok();
+                libc::_exit(i32::from(!passes));
+            }
+            let mut status = -1;
+            assert_eq!(libc::waitpid(child, &mut status, 0), child);
+            assert_eq!(status, 0, "how the child ended, as wait(2) says it");
+        }
+    }
+
+    /// Private anonymous pages, each filled with its number.
+    fn anonymous(pages: usize) -> usize {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // SAFETY: a new mapping.
+        let at =
+            unsafe { libc::mmap(std::ptr::null_mut(), pages * PAGE, protection, flags, -1, 0) };
+        assert_ne!(at, libc::MAP_FAILED);
+        (0..pages).for_each(|page| store(at as usize + page * PAGE, page as u8));
+        at as usize
+    }
+
+    fn store(at: usize, byte: u8) {
+        // SAFETY: these tests store only into pages that they mapped.
+        unsafe { (at as *mut u8).write_volatile(byte) }
+    }
+
+    fn load(at: usize) -> u8 {
+        // SAFETY: as above.
+        unsafe { (at as *const u8).read_volatile() }
+    }
+
+    /// A byte of the memfd, as a peer would see it.
+    fn seen(memfd: &OwnedFd, at: usize) -> u8 {
+        let mut byte = [0];
+        assert_eq!(rustix::io::pread(memfd, &mut byte, at as u64), Ok(1));
+        byte[0]
+    }
+
+    fn protect(at: usize, pages: usize, protection: c_int) {
+        // SAFETY: pages that this test mapped.
+        assert_eq!(unsafe { libc::mprotect(at as *mut c_void, pages * PAGE, protection) }, 0);
+    }
+
+    fn unmap(at: usize, pages: usize) {
+        // SAFETY: pages that this test mapped, and does not use any more.
+        assert_eq!(unsafe { libc::munmap(at as *mut c_void, pages * PAGE) }, 0);
+    }
+
+    fn enter(start: usize, length: usize, writable: bool) -> Pages {
+        // SAFETY: these tests enter only what they mapped.
+        unsafe { Pages::enter(start, length, writable) }
+    }
+
+    /// Exchanged pages keep what is in them, and peers see later stores. Only who asks for the same
+    /// span and rights gets them. With the last registration they are the program's alone again,
+    /// and their memory is freed.
+    #[test]
+    fn pages_are_exchanged_and_given_back() {
+        alone(|| {
+            let at = anonymous(4);
+            let length = 4 * PAGE;
+            let first = enter(at, length, true);
+            let other = anonymous(2);
+            let others = enter(other, 2 * PAGE, false);
+            let again = enter(at, length, true);
+            assert!(Pages::join(at, length, false).is_none());
+            assert!(Pages::join(at, 2 * PAGE, true).is_none());
+            assert!(Pages::join(at + PAGE, length, true).is_none());
+            let (memfd, joined) = Pages::join(at, length, true).expect("it is exchanged");
+            assert!((0..4).all(|page| seen(&memfd, page * PAGE) == page as u8));
+            store(at + 3 * PAGE, 77);
+            assert_eq!(seen(&memfd, 3 * PAGE), 77);
+            assert_eq!(rustix::io::pwrite(&memfd, &[78], PAGE as u64), Ok(1));
+            assert_eq!(load(at + PAGE), 78);
+            drop(first);
+            drop(joined);
+            store(at, 79);
+            assert_eq!(seen(&memfd, 0), 79, "one registration is left");
+            drop(again);
+            assert!(
+                [79, 78, 2, 77]
+                    .into_iter()
+                    .enumerate()
+                    .all(|(page, byte)| { load(at + page * PAGE) == byte })
+            );
+            store(at, 80);
+            assert_eq!(seen(&memfd, 0), 0, "peers reach nothing");
+            assert_eq!(rustix::fs::fstat(&memfd).map(|it| it.st_blocks), Ok(0));
+            assert!(Pages::join(at, length, true).is_none());
+            // The other span is as it was.
+            let (memfd, _joined) = Pages::join(other, 2 * PAGE, false).expect("it is exchanged");
+            store(other + PAGE, 81);
+            assert_eq!(seen(&memfd, PAGE), 81);
+            drop(others);
+        });
+    }
+
+    /// Parts of pages, pages that another span has, and those of a program with other threads stay
+    /// as they are; threads of this library do not count.
+    #[test]
+    fn some_pages_stay() {
+        alone(|| {
+            let at = anonymous(8);
+            let is_exchanged = |from: usize, length| {
+                let _pages = enter(from, length, true);
+                Pages::join(from, length, true).is_some()
+            };
+            assert!(is_exchanged(at, PAGE));
+            assert!(!is_exchanged(at + 8, PAGE) && !is_exchanged(at, PAGE - 8));
+            let _middle = enter(at + 2 * PAGE, 2 * PAGE, true);
+            assert!(!is_exchanged(at + PAGE, 2 * PAGE) && !is_exchanged(at + 3 * PAGE, PAGE));
+            assert!(is_exchanged(at + PAGE, PAGE) && is_exchanged(at + 4 * PAGE, PAGE));
+            assert!(is_alone());
+            for (name, exchanges) in [("bellwire-1", true), ("other", false)] {
+                let (go, waits) = channel::<()>();
+                let (told, ready) = channel();
+                let work = move || {
+                    told.send(()).expect("the test waits");
+                    let _ = waits.recv();
+                };
+                let thread = thread::Builder::new().name(name.to_owned()).spawn(work);
+                let thread = thread.expect("a thread");
+                ready.recv().expect("it has its name");
+                assert_eq!(is_alone(), exchanges, "{name}");
+                assert_eq!(is_exchanged(at + 6 * PAGE, PAGE), exchanges);
+                drop(go);
+                thread.join().expect("it ends");
+            }
+        });
+    }
+
+    /// Pages are given back also while another thread runs, and only those that are still mapped,
+    /// each with its own bytes.
+    #[test]
+    fn parts_are_given_back_beside_threads() {
+        alone(|| {
+            let at = anonymous(5);
+            let pages = enter(at, 5 * PAGE, true);
+            let (memfd, joined) = Pages::join(at, 5 * PAGE, true).expect("it is exchanged");
+            let parts = |from, length| mapped_parts(&memfd, from, length);
+            assert_eq!(parts(at, 5 * PAGE), [(at, 5 * PAGE)]);
+            assert_eq!(parts(at + PAGE, 2 * PAGE), [(at + PAGE, 2 * PAGE)]);
+            assert_eq!(parts(at + 5 * PAGE, PAGE), []);
+            assert_eq!(parts(at - PAGE, PAGE), []);
+            let other = rustix::fs::memfd_create("bellwire other", MemfdFlags::CLOEXEC);
+            assert_eq!(mapped_parts(&other.expect("a memfd"), at, 5 * PAGE), []);
+            unmap(at + PAGE, 1);
+            assert_eq!(parts(at, 5 * PAGE), [(at, PAGE), (at + 2 * PAGE, 3 * PAGE)]);
+            let table = spans();
+            let mapped = table.iter().flat_map(still_mapped).map(|it| (it.1, it.2, it.3));
+            assert!(mapped.eq([(at, PAGE, 0), (at + 2 * PAGE, 3 * PAGE, 2 * PAGE)]));
+            drop(table);
+            let (go, waits) = channel::<()>();
+            let thread = thread::spawn(move || _ = waits.recv());
+            drop((pages, joined));
+            assert_eq!([0, 2, 3, 4].map(|page| load(at + page * PAGE)), [0, 2, 3, 4]);
+            for page in [0, 2, 3, 4] {
+                store(at + page * PAGE, 99);
+                assert_eq!(seen(&memfd, page * PAGE), 0);
+            }
+            drop(go);
+            thread.join().expect("it ends");
+        });
+    }
+
+    /// Pages are covered if mappings that are good follow each other without a hole. Neighbours do
+    /// not matter.
+    #[test]
+    fn holes_and_others_are_noticed() {
+        alone(|| {
+            let at = anonymous(8);
+            let private = |part: &Mapping| part.private;
+            let covered =
+                |page: usize, pages: usize| covers(at + page * PAGE, pages * PAGE, private);
+            // Page 0 and page 4 are read-only; page 2 is a mapping of its own; page 6 is a hole.
+            protect(at, 1, libc::PROT_READ);
+            protect(at + 4 * PAGE, 1, libc::PROT_READ);
+            // SAFETY: advice about a page that this test mapped.
+            unsafe { libc::madvise((at + 2 * PAGE) as *mut c_void, PAGE, libc::MADV_DONTFORK) };
+            unmap(at + 6 * PAGE, 1);
+            assert!(covered(1, 3) && covered(1, 1) && covered(2, 1) && covered(3, 1));
+            assert!(!covered(0, 2) && !covered(0, 1) && !covered(3, 2) && !covered(4, 1));
+            assert!(covers(at, 6 * PAGE, |_| true) && covered(5, 1));
+            assert!(!covers(at + 5 * PAGE, 3 * PAGE, |_| true), "a hole in the middle");
+            assert!(!covers(at + 5 * PAGE, 2 * PAGE, |_| true), "a hole at the end");
+            assert!(!covers(at + 6 * PAGE, 2 * PAGE, |_| true), "a hole at the beginning");
+            assert!(!covers(at + 6 * PAGE, PAGE, |_| true));
+            let of_kernel = mappings().iter().filter(|part| part.stack).count();
+            assert!(of_kernel >= 2, "a stack, and what the kernel maps for its clock");
+        });
+    }
+
+    /// After a fork the pages of parent and child are apart, whichever stores first.
+    #[test]
+    fn a_child_has_pages_of_its_own() {
+        alone(|| {
+            // Enough pages that copying them takes a while.
+            let (pages, length) = (4096, 4096 * PAGE);
+            let at = anonymous(pages);
+            let _pages = enter(at, length, true);
+            let (memfd, _joined) = Pages::join(at, length, true).expect("it is exchanged");
+            unmap(at, 1);
+            let last = at + length - PAGE;
+            // SAFETY: the child ends at once.
+            unsafe {
+                let child = libc::fork();
+                if child == 0 {
+                    let before = [load(last), load(at + PAGE)];
+                    store(at + PAGE, 55);
+                    let is_own = before == [(pages - 1) as u8, 1] && load(at + PAGE) == 55;
+                    libc::_exit(i32::from(!is_own));
+                }
+                store(last, 44);
+                let mut status = -1;
+                libc::waitpid(child, &mut status, 0);
+                assert_eq!(status, 0, "the child had what there was when it began");
+            }
+            assert_eq!((load(at + PAGE), seen(&memfd, PAGE)), (1, 1));
+            assert_eq!(
+                (load(last), seen(&memfd, length - PAGE)),
+                (44, 44),
+                "it is still exchanged"
+            );
+        });
+    }
+}

@@ -520,3 +520,79 @@ impl Parameters for Config {
         self.check().is_ok()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_valid(change: impl FnOnce(&mut Config)) -> bool {
+        let mut config = Config::prototype();
+        change(&mut config);
+        assert_eq!(config.check().is_ok(), config.is_valid());
+        config.is_valid()
+    }
+
+    /// A bus of 16 B at 250 MHz: 17 B take two beats, and a bus packet of them 3 + 2 cycles more.
+    #[test]
+    fn the_bus_moves_beats() {
+        let mut nic = Config::prototype().nic;
+        (nic.bus, nic.clock) = (Bytes::new(16), Frequency::from_mhz(250));
+        (nic.header_cycles, nic.engine_cycles) = (3, 2);
+        assert_eq!([0, 1, 16, 17, 32].map(|bytes| nic.beats_of(bytes)), [0, 1, 1, 2, 2]);
+        assert_eq!(nic.beats(17), Span::from_ns(8));
+        assert_eq!(nic.packet_time(17), Span::from_ns(4 * (3 + 2 + 2)));
+        assert_eq!(nic.packet_time(0), Span::from_ns(4 * (3 + 2)));
+        nic.packet_header = Bytes::new(33);
+        assert_eq!(nic.packet_header_beats(), 3);
+        nic.bus = Bytes::new(1);
+        assert_eq!((nic.beats_of(5), nic.packet_header_beats()), (5, 33));
+    }
+
+    /// Limits that follow from other parameters hold to the byte.
+    #[test]
+    fn limits_follow_from_each_other() {
+        let reorder = |put, request, reorder| {
+            is_valid(|config| {
+                config.nic.put_payload = Bytes::new(put);
+                config.pcie.read_request = Bytes::new(request);
+                (config.nic.slot_batch, config.nic.slot_cache) = (1, 64);
+                config.nic.reorder = Bytes::new(reorder);
+            })
+        };
+        assert!(reorder(4096, 512, 4608) && !reorder(4096, 512, 4607));
+        assert!(reorder(64, 64, 2048) && !reorder(64, 64, 2047));
+        let batch = |batch, cache| {
+            is_valid(|config| {
+                config.pcie.read_request = Bytes::new(512);
+                (config.nic.slot_batch, config.nic.slot_cache) = (batch, cache);
+            })
+        };
+        assert!(batch(64, 64) && !batch(65, 65) && !batch(64, 63) && batch(1, 1));
+        let posted = |payload, data| {
+            is_valid(|config| {
+                config.pcie.max_payload = Bytes::new(payload);
+                config.pcie.completion_boundary = Bytes::new(16);
+                config.pcie.posted_data = data;
+            })
+        };
+        assert!(posted(256, 17) && !posted(256, 16) && posted(16, 2) && !posted(16, 1));
+        let window = |bytes| is_valid(|config| config.host.window = Bytes::new(bytes));
+        assert!(window(4 << 20) && !window((4 << 20) - 4096) && !window((4 << 20) + 1));
+        assert!(window(1 << 32) && !window((1 << 32) + 4096));
+        let clock = |hz| is_valid(|config| config.nic.clock = Frequency::from_hz(hz));
+        assert!(clock(1000) && !clock(999));
+        let start = |ns| is_valid(|config| config.host.cpu_start = Span::from_ns(ns));
+        assert!(start(1_000_000_000) && !start(1_000_000_001));
+        assert!(is_valid(|config| config.pcie.coding = [1, 1 << 20]));
+        assert!(!is_valid(|config| config.pcie.coding = [1, (1 << 20) + 1]));
+    }
+
+    /// A change of one parameter leaves its neighbours in the table as they are.
+    #[test]
+    fn changes_are_merged() {
+        let config = Config::parse("[nic]\nmodule_cycles = 17\n").unwrap();
+        let mut expected = Config::prototype();
+        expected.nic.module_cycles = 17;
+        assert!(config == expected);
+    }
+}

@@ -120,3 +120,80 @@ impl Submission {
         state.credits += state.taken.remove(&place).unwrap_or(0);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use super::super::config::Config;
+
+    fn submission(start: Start, words: u16) -> Submission {
+        let mut nic = Config::prototype().nic;
+        (nic.submission, nic.descriptor_words, nic.functions) = (start, words, 2);
+        Submission::new(&nic)
+    }
+
+    /// A word of the buffer has 32 B.
+    #[test]
+    fn descriptors_take_words() {
+        assert_eq!([0, 1, 32, 33, 64, 160].map(words), [0, 1, 1, 2, 2, 5]);
+    }
+
+    /// Rings: each of two functions has half of 16 words. A stored descriptor takes its words until
+    /// its operation is sent; what does not fit rings a doorbell.
+    #[test]
+    fn rings_are_parts_of_the_buffer() {
+        let mut it = submission(Start::Ring, 16);
+        assert_eq!([1, 8, 9].map(|words| it.way(0, words)), [Way::Store, Way::Store, Way::Ring]);
+        it.store(0, 5, 100);
+        assert_eq!((it.counts, it.requests), ([1, 0], 0));
+        assert_eq!([3, 4].map(|words| it.way(0, words)), [Way::Store, Way::Ring]);
+        assert_eq!(it.way(1, 8), Way::Store, "the other part is untouched");
+        it.extracted(0, 5);
+        it.sent(0, 200);
+        assert_eq!(it.way(0, 4), Way::Ring, "it is not sent yet");
+        it.store(0, 2, 200);
+        it.sent(0, 100);
+        assert_eq!([6, 7].map(|words| it.way(0, words)), [Way::Store, Way::Ring]);
+        it.sent(0, 100);
+        assert_eq!(it.way(0, 7), Way::Ring, "once");
+        it.ask(0);
+        assert_eq!((it.requests, it.way(0, 7)), (1, Way::Ring));
+    }
+
+    /// Shared: a function asks for credits. Once refused, it rings until one of its operations is
+    /// sent. Extracted words are granted again.
+    #[test]
+    fn credits_are_asked_for() {
+        let mut it = submission(Start::DamqPd, 16);
+        assert_eq!((it.way(0, 1), it.way(0, 16), it.way(0, 17)), (Way::Ask, Way::Ask, Way::Ring));
+        it.ask(0);
+        let granted = it.functions[0].credits;
+        assert!((1..=16).contains(&granted), "{granted}");
+        assert_eq!((it.requests, it.way(0, granted)), (1, Way::Store));
+        assert_eq!(it.way(0, granted + 1), if granted == 16 { Way::Ring } else { Way::Ask });
+        while !it.functions[0].refused {
+            it.ask(0);
+            assert!(it.requests < 20, "16 words cannot be granted so often");
+        }
+        let all = it.functions[0].credits;
+        assert_eq!((it.way(0, all), it.way(0, all + 1)), (Way::Store, Way::Ring));
+        it.store(0, all, 7);
+        assert_eq!((it.functions[0].credits, it.way(0, 1)), (0, Way::Ring));
+        assert_eq!(it.counts, [1, 0]);
+        it.sent(0, 7);
+        assert_eq!((it.functions[0].credits, it.way(0, 1)), (0, Way::Ask), "it may ask again");
+        it.ask(0);
+        assert!(it.functions[0].refused, "nothing was extracted");
+        it.extracted(0, all);
+        it.sent(0, 7);
+        it.ask(0);
+        assert_eq!(it.way(0, 1), Way::Store);
+    }
+
+    /// With plain doorbells, nothing is stored.
+    #[test]
+    fn doorbells_need_no_buffer() {
+        assert_eq!(submission(Start::Doorbell, 16).way(0, 1), Way::Ring);
+    }
+}

@@ -129,6 +129,9 @@ mod tests {
         assert_eq!(frame(Payload::Hpcl([1, 2, 3].into())).witness(), head);
         // 5 shifted by 1 is 10, and 3 shifted by 24 lies above it.
         assert_eq!(frame(segment(7)).witness(), head | 0x0300_0000 | 10 | 1);
+        let long =
+            Segment { sequence: 1 << 40 | 1 << 47, bytes: 1, acknowledged: 0, window_end: 0 };
+        assert_eq!(frame(Payload::Ip(long)).witness(), head ^ 1 << 41 ^ 1 << 48 ^ 1);
         let far = Segment { sequence: 0x0100_0081, bytes: 1, acknowledged: 0x0103, window_end: 0 };
         let value = head ^ 0x0200_0102 ^ 0x01_0300_0000 ^ 1;
         assert_eq!(frame(Payload::Ip(far)).witness(), value);

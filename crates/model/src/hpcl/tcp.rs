@@ -305,10 +305,21 @@ mod tests {
         near.handle(&told(150, 160), Time::ZERO);
         assert_eq!(near.transmit().expect("all that is left").bytes, 10);
         assert_eq!((near.waiting, near.acknowledge_at, near.broken), (0, None, false));
-        // An acknowledgement of all that was sent is sound, and one of more is not.
+        // A pure acknowledgement is no small segment, and has a place in the stream of its own.
         near.handle(&told(160, 700), Time::ZERO);
+        near.write(100);
+        assert_eq!(near.transmit().expect("a full one").bytes, 100);
+        near.must_acknowledge = true;
+        assert_eq!(near.transmit().expect("it was asked for").bytes, 0);
+        near.write(10);
+        assert_eq!(near.transmit().expect("no small one is in flight").bytes, 10);
+        near.handle(&Segment { sequence: 7, ..told(260, 700) }, Time::ZERO);
+        assert_eq!((near.broken, near.acknowledged), (false, 260));
+        near.handle(&told(270, 700), Time::ZERO);
+        // An acknowledgement of all that was sent is sound, and one of more is not.
+        near.handle(&told(270, 700), Time::ZERO);
         assert!(!near.broken);
-        near.handle(&told(161, 700), Time::ZERO);
+        near.handle(&told(271, 700), Time::ZERO);
         assert!(near.broken);
     }
 }

@@ -343,3 +343,151 @@ pub fn run_window(mut running: Machine, program: &mut Window) -> Result<(Machine
     };
     Ok((running, ended.since(began)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(system: &str) -> Machine {
+        Machine::new(&Setup::paper(system).unwrap(), 2, 1).unwrap()
+    }
+
+    /// Where the operations of a host begin in its region, in order of their numbers.
+    fn offsets(running: &Machine, host: usize) -> Vec<u64> {
+        running.model.nodes[host].operations.iter().flatten().map(|it| it.offset).collect()
+    }
+
+    /// Five rounds of 100 B: both ends send from the beginning of their regions and receive behind.
+    /// The time of one way is a tenth of the whole.
+    #[test]
+    fn a_ping_pong_counts_its_rounds() {
+        let mut running = machine("myvia-a");
+        let mut program = PingPong::begin(&mut running, Lengths::Fixed(100), 5).unwrap();
+        assert_eq!((offsets(&running, 0), offsets(&running, 1)), (vec![100, 0], vec![100]));
+        assert_eq!((program.bytes, program.rounds_left, program.ended), (100, 5, None));
+        running.run_program(&mut program, Time::NEVER);
+        assert_eq!((program.bytes, program.rounds_left, program.faults), (500, 0, 0));
+        let took = program.ended.expect("it ended").since(Time::ZERO);
+        let setup = Setup::paper("myvia-a").unwrap();
+        let one_way = ping_pong(&setup, Lengths::Fixed(100), 5, 1).unwrap();
+        assert_eq!(one_way, took / 10);
+        assert!(one_way > Span::from_ns(1000), "{one_way}");
+    }
+
+    /// What is refused, or ends badly, is a fault, and no sends are answered.
+    #[test]
+    fn faults_are_counted() {
+        let mut running = machine("myvia-a");
+        let mut program = PingPong::begin(&mut running, Lengths::Fixed(100), 5).unwrap();
+        program.regions = [9, 9];
+        let mut completion = Completion {
+            host: 1,
+            vi: 0,
+            side: Side::Send,
+            number: 0,
+            message: 0,
+            length: 100,
+            status: Status::Success,
+            posted: Time::ZERO,
+        };
+        program.completed(&completion, &mut running.api());
+        assert_eq!((program.faults, program.bytes), (0, 100));
+        completion.side = Side::Receive;
+        program.completed(&completion, &mut running.api());
+        assert_eq!((program.faults, program.bytes), (2, 100), "neither can be posted");
+        completion.status = Status::TooLong;
+        program.completed(&completion, &mut running.api());
+        assert_eq!(program.faults, 5);
+        let mut window =
+            Window::begin(&mut running, Lengths::Fixed(100), Places::Reused, 9, false).unwrap();
+        window.regions = [9, 9];
+        window.completed(&completion, &mut running.api());
+        assert_eq!((window.faults, window.received, window.bytes, window.due), (2, 1, 100, 1));
+        (completion.status, completion.message) = (Status::Success, 0);
+        window.completed(&completion, &mut running.api());
+        assert_eq!((window.faults, window.received), (4, 2), "it came before");
+        completion.message = 7;
+        window.completed(&completion, &mut running.api());
+        assert_eq!((window.faults, window.due), (5, 8), "those between were lost");
+        window.post_send(&mut running.api());
+        assert_eq!((window.faults, window.posted), (6, 1));
+    }
+
+    /// Each place of a window has whole pages, and operations use the places in turn.
+    #[test]
+    fn windows_use_their_places_in_turn() {
+        let mut running = machine("myvia-a");
+        let mut window =
+            Window::begin(&mut running, Lengths::Fixed(5000), Places::Reused, 100, true).unwrap();
+        let places: Vec<u64> = (0..64).map(|place| place * 8192).collect();
+        assert_eq!((offsets(&running, 1), window.buffer), (places, 8192));
+        window.unfinished = 3;
+        window.start(&mut running.api());
+        assert_eq!((offsets(&running, 0), window.posted), (vec![0, 8192, 16_384], 3));
+        (window.posted, window.messages) = (65, 67);
+        window.post_send(&mut running.api());
+        assert_eq!(offsets(&running, 0).last(), Some(&8192));
+        window.post_receive(&mut running.api(), 66);
+        assert_eq!((window.faults, offsets(&running, 1)[64..].to_vec()), (0, vec![16_384]));
+        let mut few = machine("myvia-a");
+        let mut window =
+            Window::begin(&mut few, Lengths::Fixed(0), Places::Reused, 2, true).unwrap();
+        window.start(&mut few.api());
+        assert_eq!((offsets(&few, 0), window.buffer), (vec![0, 4096], 4096));
+        // Scattered places begin at pages of a region that has a buffer more.
+        let scattered = Places::Scattered(40_960, Random::new(5));
+        let mut running = machine("myvia-a");
+        let mut window =
+            Window::begin(&mut running, Lengths::Fixed(100), scattered, 60, true).unwrap();
+        window.start(&mut running.api());
+        let places = offsets(&running, 0);
+        assert!(places.iter().all(|place| place % 4096 == 0 && *place < 40_960), "{places:?}");
+        assert!(places.iter().collect::<std::collections::BTreeSet<_>>().len() > 5);
+        assert_eq!((window.faults, running.model.nodes[0].memory.length(0)), (0, 45_056));
+    }
+
+    /// A flow is what came, by the time that it took.
+    #[test]
+    fn flows_are_rates() {
+        let setup = Setup::paper("myvia-a").unwrap();
+        let flow = window(&setup, Lengths::Fixed(1000), Places::Reused, 200, 1).unwrap();
+        let program = &flow.program;
+        assert_eq!((program.sent, program.received, program.posted), (200, 200, 200));
+        assert_eq!((program.bytes, program.faults, program.due), (200_000, 0, 200));
+        let microseconds = flow.took.ps() as f64 / 1e6;
+        let close = |one: f64, other: f64| (one / other - 1.0).abs() < 1e-9;
+        assert!(close(flow.megabytes_per_second, 200_000.0 / microseconds));
+        assert!(close(flow.messages_per_second, 200.0 / microseconds * 1e6));
+        assert!(program.ended.expect("it ended").since(Time::ZERO) >= flow.took);
+    }
+
+    /// Without receives all is lost, in the NIC or in the kernel, and that is no fault. A run with
+    /// a fault is none.
+    #[test]
+    fn lost_messages_are_counted() {
+        for system in ["myvia-a", "m-via-100"] {
+            let run = |faults| {
+                let mut running = machine(system);
+                let lengths = Lengths::Fixed(100);
+                let mut window =
+                    Window::begin(&mut running, lengths, Places::Reused, 20, false).unwrap();
+                window.faults = faults;
+                let ran = run_window(running, &mut window).is_ok();
+                (ran, window.sent, window.received, window.bytes)
+            };
+            assert_eq!(run(0), (true, 20, 0, 0), "{system}");
+            assert_eq!(run(1), (false, 20, 0, 0), "{system}");
+        }
+    }
+
+    /// Lengths of a mix keep to their limit.
+    #[test]
+    fn a_mix_has_a_longest_message() {
+        let mut mix = Lengths::Mix(Random::new(3), 1000);
+        let lengths: Vec<u32> = (0..200).map(|_| mix.next()).collect();
+        assert!(lengths.iter().all(|length| *length <= 1000) && mix.most() == 1000);
+        assert!(lengths.iter().collect::<std::collections::BTreeSet<_>>().len() > 3);
+        let mut none = Lengths::Fixed(7);
+        assert_eq!((none.next(), none.most()), (7, 7));
+    }
+}

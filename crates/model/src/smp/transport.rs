@@ -378,7 +378,7 @@ mod tests {
         assert_eq!(side.enter(ns(10), 1, tlp(64), &config), ns(10 + 40), "a path of its own");
         assert_eq!(side.handed, [2, 1]);
         let next = |side: &mut SendSide, now, room| side.next(ns(now), |_| room);
-        // Nothing is ready before 40 ns; then the credits are missing, and at last the replay buffer.
+        // Nothing is ready before 40 ns. Then credits are missing, and at last the replay buffer.
         assert_eq!(next(&mut side, 39, true), Next::Idle(Some(ns(40))));
         let stalled = |first, second| Next::Stalled([first, second]);
         assert_eq!(next(&mut side, 40, true), stalled(Some(Stall::Headers), None));

@@ -209,7 +209,7 @@ mod tests {
         assert!(unit.is_idle());
         assert_eq!(unit.access(3, Want::Write(7), &mut out), Outcome::Waits);
         assert_eq!((unit.held, unit.is_idle()), (1, false));
-        assert_eq!(out.drain(..).collect::<Vec<_>>(), [message(Kind::GetM, 3, 0)]);
+        assert_eq!(std::mem::take(&mut out), [message(Kind::GetM, 3, 0)]);
         assert_eq!(unit.access(3, Want::Read, &mut out), Outcome::Busy);
         assert_eq!(unit.access(5, Want::Read, &mut out), Outcome::Busy, "nothing can be evicted");
         let (done, answers) = hear(&mut unit, Kind::Exclusive, 3, 1);
@@ -219,17 +219,17 @@ mod tests {
         assert_eq!(unit.access(3, Want::Read, &mut out), Outcome::Done(7));
         // Another line needs the place.
         assert_eq!(unit.access(5, Want::Read, &mut out), Outcome::Busy);
-        assert_eq!(out.drain(..).collect::<Vec<_>>(), [message(Kind::Put, 3, 7)]);
+        assert_eq!(std::mem::take(&mut out), [message(Kind::Put, 3, 7)]);
         assert_eq!((unit.held, unit.victim), (1, 4));
         assert_eq!(hear(&mut unit, Kind::PutDone, 3, 0), (None, vec![]));
         assert_eq!(unit.held, 0);
         assert_eq!(unit.access(5, Want::Read, &mut out), Outcome::Waits);
-        assert_eq!(out.drain(..).collect::<Vec<_>>(), [message(Kind::GetS, 5, 0)]);
+        assert_eq!(std::mem::take(&mut out), [message(Kind::GetS, 5, 0)]);
         let (done, _) = hear(&mut unit, Kind::Shared, 5, 9);
         assert_eq!(done, Some(Done { line: 5, want: Want::Read, data: 9 }));
         // A shared copy is dropped without a word, and its place is free.
         assert_eq!(unit.access(7, Want::Read, &mut out), Outcome::Waits);
-        assert_eq!(out.drain(..).collect::<Vec<_>>(), [message(Kind::GetS, 7, 0)]);
+        assert_eq!(std::mem::take(&mut out), [message(Kind::GetS, 7, 0)]);
         assert_eq!((unit.held, unit.victim), (1, 6));
         assert_eq!(unit.cached(5).state, State::Invalid);
         hear(&mut unit, Kind::Exclusive, 7, 2);
