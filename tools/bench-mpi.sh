@@ -2,7 +2,8 @@
 # Usage: [ROUNDS=5] [FABTESTS=PREFIX] tools/bench-mpi.sh
 # Measures the provider beside its peers, in turns of one run: messages there and back, and many in
 # a row. The two processes are on one host and, as root, on two hosts (network namespaces). Programs
-# of libfabric measure, and programs of MPI (NetPIPE through Open MPI). Takes ten minutes. FABTESTS
+# of libfabric measure, and programs of MPI (NetPIPE through Open MPI). Collective operations are
+# measured with 2, 3, 4 and 8 ranks on one host. Takes twelve minutes. FABTESTS
 # is the place of libfabric's own tests (the first of several): their tagged benchmarks replace
 # fi_pingpong.
 set -euo pipefail
@@ -17,6 +18,8 @@ if [ "${1:-}" != --measure ]; then
     trap '[ -z "$child" ] || kill -KILL "$child" 2>/dev/null || true; rm -rf "$folder"' EXIT
     trap 'exit 130' INT TERM HUP
     cp "${environment%/mpi}/release/libbellwire_fi.so" "$folder/libbellwire-fi.so"
+    mpicc -O2 bindings/libfabric/tests/programs/collectives.c -o "$folder/collectives" ||
+        echo "NOT RUN: collective operations: apt-get install libopenmpi-dev"
     { [ -d "$environment" ] || python3 -m venv "$environment"; } >/dev/null 2>&1 &&
         "$environment/bin/pip" install -q libucx-cu12 >/dev/null 2>&1 ||
         echo "NOT RUN: the newest UCX: its wheel, libucx-cu12, cannot be installed"
@@ -89,6 +92,15 @@ netpipe() {
     timeout 20 "${near[@]}" "${first[@]}" mpirun --oversubscribe -n 2 "${flags[@]}" "$@" \
         NPopenmpi $stream -p 0 -l "$bytes" -u "$bytes" -o "$folder/np" >/dev/null 2>&1 || true
     awk '$1 == '"$bytes"' { print $3 * 1e6 }' "$folder/np" 2>/dev/null || true
+}
+
+# collectives RANKS NAME FLAGS...: notes the times of collective operations, with flags of mpirun.
+collectives() {
+    local ranks="$1" name="$2" operation bytes time
+    shift 2
+    timeout 60 "${near[@]}" "${ahead[@]}" mpirun --oversubscribe -n "$ranks" "$@" "$folder/collectives" 0.05 \
+        8 1024 16384 65536 131072 1048576 2>/dev/null |
+        while read -r operation bytes time; do echo "$time" | note "$operation-$ranks" "$bytes" "$name"; done || true
 }
 
 # note TABLE BYTES NAME: notes the time that it reads, and says how far we are.
@@ -177,10 +189,22 @@ for round in $(seq "$rounds"); do
         done
     done
 done
+for round in $(seq "$rounds"); do
+    [ -x "$folder/collectives" ] || break
+    for ranks in 2 3 4 8; do
+        collectives "$ranks" bellwire --mca pml cm --mca mtl ofi --mca btl self -x FI_PROVIDER_PATH -x FI_PROVIDER=bellwire
+        collectives "$ranks" openmpi-vader --mca pml ob1 --mca btl self,vader
+    done
+done
 echo "Microseconds: the middle (least..most) of $rounds rounds in turns, and how many times Bellwire's that is: above 1, Bellwire is ahead."
 for way in "pingpong:half a round trip" "bw:one of many in a row"; do
     table "fabric-near-${way%:*}" "Two processes of one host, ${way#*:}, by programs of libfabric and UCX"
     table "mpi-near-${way%:*}" "Two ranks of one host, ${way#*:}, by NetPIPE over Open MPI"
     table "fabric-far-${way%:*}" "Two hosts, ${way#*:}, by programs of libfabric and UCX"
     table "mpi-far-${way%:*}" "Two hosts, ${way#*:}, by NetPIPE over Open MPI"
+done
+for ranks in 2 3 4 8; do
+    for operation in allreduce alltoall bcast; do
+        table "$operation-$ranks" "$operation over Open MPI, $ranks ranks of one host"
+    done
 done

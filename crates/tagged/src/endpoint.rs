@@ -454,6 +454,9 @@ impl Endpoint {
             self.presence.expedite();
             return Ok(false);
         }
+        if self.receives.end_patience() {
+            return Ok(false);
+        }
         let is_busy = self.transport.has_waiting_control()
             || self.sends.has_unsent()
             || self.receives.fetches.has_unposted()

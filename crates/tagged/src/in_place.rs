@@ -14,21 +14,58 @@ use crate::segments::{Destination, Incoming};
 use crate::transport::{Outbox, PacketSink};
 use bellwire_ring::memory::View;
 
+/// Polls for which a message without a receive may stay in the device's memory.
+const PATIENCE: u8 = 4;
+
+/// For how many polls a message without a receive may stay in the device's memory, after another
+/// one has met its receive: a program often posts the next receive when it has seen that one. As
+/// an unexpected message it would be copied twice more.
+#[derive(Default)]
+pub(crate) struct Patience(u8);
+
+impl Patience {
+    /// A message has met its receive.
+    #[inline(always)]
+    fn renew(&mut self) {
+        self.0 = PATIENCE;
+    }
+
+    /// Another poll begins.
+    #[inline(always)]
+    fn poll(&mut self) {
+        self.0 = self.0.saturating_sub(1);
+    }
+
+    /// Messages stay no more. Returns whether some may have stayed.
+    pub(crate) fn end(&mut self) -> bool {
+        std::mem::take(&mut self.0) > 0
+    }
+}
+
 /// Receives packets in place.
 pub(crate) struct InPlace<'a, S> {
     mode: PeerMode,
     matching: &'a mut Matching,
+    patience: &'a mut Patience,
     sink: &'a mut S,
     taken: usize,
+    /// The last packet found no receive, and stays.
+    leaves: bool,
 }
 
 impl<'a, S> InPlace<'a, S> {
     #[inline(always)]
-    pub(crate) fn new(mode: PeerMode, matching: &'a mut Matching, sink: &'a mut S) -> Self {
-        InPlace { mode, matching, sink, taken: 0 }
+    pub(crate) fn new(
+        mode: PeerMode,
+        matching: &'a mut Matching,
+        patience: &'a mut Patience,
+        sink: &'a mut S,
+    ) -> Self {
+        patience.poll();
+        InPlace { mode, matching, patience, sink, taken: 0, leaves: false }
     }
 
-    /// How many packets were taken.
+    /// How many packets were taken or stay.
     #[inline(always)]
     pub(crate) fn taken(&self) -> usize {
         self.taken
@@ -48,6 +85,11 @@ impl<S: Sink> PacketSink for InPlace<'_, S> {
         let taken = self.take(peers, outbox, peer, immediate, bytes).is_some();
         self.taken += usize::from(taken);
         taken
+    }
+
+    #[inline(always)]
+    fn leaves(&mut self) -> bool {
+        std::mem::take(&mut self.leaves)
     }
 }
 
@@ -91,7 +133,9 @@ impl<S: Sink> InPlace<'_, S> {
         // The receive stays in the queue until its message is there, so that it is never moved.
         let tagged = Head::is_tagged(word);
         let posted = self.matching.posted(tagged);
-        let at = posted.find(|posted| posted.accepts(tag, peer))?;
+        let Some(at) = posted.find(|posted| posted.accepts(tag, peer)) else {
+            return self.leave();
+        };
         let receive = posted.at(at);
         let (into, token) = (receive.single()?, receive.token);
         let (address, room) = (into.address(), into.len());
@@ -101,6 +145,7 @@ impl<S: Sink> InPlace<'_, S> {
         if state.count_consumed(PeerState::units(bytes.len())) {
             outbox.push(peer, Control::Credit);
         }
+        self.patience.renew();
         let (kind, length) = (CompletionKind::Received, bytes.len());
         let (peer, tag) = (Some(peer), tagged.then_some(tag));
         if length > room {
@@ -152,7 +197,9 @@ impl<S: Sink> InPlace<'_, S> {
         envelope.length = bytes.len();
         // The receive stays in the queue until its message is there, so that it is never moved.
         let posted = self.matching.posted(envelope.tagged);
-        let at = posted.find(|posted| posted.accepts(envelope.tag, peer))?;
+        let Some(at) = posted.find(|posted| posted.accepts(envelope.tag, peer)) else {
+            return self.leave();
+        };
         let receive = posted.at(at);
         let (into, token) = (receive.single()?, receive.token);
         into.write_at(0, bytes);
@@ -177,7 +224,9 @@ impl<S: Sink> InPlace<'_, S> {
             return None;
         }
         let posted = self.matching.posted(envelope.tagged);
-        let at = posted.find(|posted| posted.accepts(envelope.tag, envelope.peer))?;
+        let Some(at) = posted.find(|posted| posted.accepts(envelope.tag, envelope.peer)) else {
+            return self.leave();
+        };
         posted.at(at).single()?;
         let matched = posted.take(at).into_matched();
         matched.into.write_at(0, bytes);
@@ -220,6 +269,15 @@ impl<S: Sink> InPlace<'_, S> {
         Some(())
     }
 
+    /// A message has no receive: it may stay.
+    #[cold]
+    fn leave(&mut self) -> Option<()> {
+        self.leaves = self.patience.0 > 0;
+        // There is still something to do.
+        self.taken += usize::from(self.leaves);
+        None
+    }
+
     /// The message is in place. Its sender's notification waits until the poll is over.
     fn complete(
         &mut self,
@@ -233,6 +291,7 @@ impl<S: Sink> InPlace<'_, S> {
         if let Some(receipt) = receipt {
             outbox.push(envelope.peer, receipt);
         }
+        self.patience.renew();
         self.sink.completed(envelope.received(token, length, address, Outcome::Success));
     }
 }

@@ -9,8 +9,9 @@
 //! - **Eager**: up to a packet less a few words, with a header before it. If it matches a posted
 //!   receive, it is copied from the device's memory to where it belongs. Otherwise it goes through
 //!   a buffer of the endpoint, which is one more copy.
-//! - **Segmented**: up to 32 KiB, the same way in several packets. The first one matches a receive.
-//! - **Offered** (rendezvous): longer ones. The sender registers its memory for this one message
+//! - **Segmented**: up to 128 KiB, the same way in several packets, unless the receiver is two such
+//!   messages behind. The first packet matches a receive.
+//! - **Offered** (rendezvous): others. The sender registers its memory for this one message
 //!   and sends the key. The endpoint with a matching receive fetches the bytes straight into the
 //!   program's memory and tells the sender.
 //!

@@ -4,17 +4,32 @@ use crate::completion::Peer;
 use crate::control::Control;
 use crate::envelope::Envelope;
 use crate::head::{Head, Kind, UNFINISHED};
-use crate::segments::{Incoming, UnsentSegments, WINDOW_BYTES};
+use crate::segments::{
+    Incoming, SEGMENTED_AHEAD_BYTES, SEGMENTED_BYTES, UnsentSegments, WINDOW_BYTES,
+};
 use bellwire::{
     Address, CompletionQueue, Function, FunctionAddress, QueuePair, QueuePairOptions, RemoteKey,
     Result, Status,
 };
 use std::collections::HashMap;
 use std::ops::{Index, IndexMut};
+use std::time::{Duration, Instant};
 
 /// Bytes of a unit of credit.
 const UNIT_BYTES: usize = 64;
 const WINDOW: u32 = (WINDOW_BYTES / UNIT_BYTES) as u32;
+/// The same for segmented messages. Each counts one unit more than its bytes.
+const SEGMENTED_WINDOW: u32 =
+    (SEGMENTED_AHEAD_BYTES / UNIT_BYTES + SEGMENTED_AHEAD_BYTES / SEGMENTED_BYTES) as u32;
+
+/// Messages after which a receiver that only listens returns credit: fewer than it consumes within
+/// [`CREDIT_WAIT`].
+const CREDIT_MESSAGES: u32 = 256;
+
+/// How long a message that lacks credit is refused before it is offered. A receiver that keeps up
+/// returns credit within some microseconds, and an offered message costs it as many. One that
+/// posts no receive for it must not stop its sender for long.
+const CREDIT_WAIT: Duration = Duration::from_micros(200);
 
 /// The number of the queue pair that every endpoint receives on: the first of its function.
 pub(crate) const MAILBOX: u32 = 1;
@@ -42,9 +57,13 @@ pub(crate) struct PeerState {
     /// Units that we have sent since we met, and those that the peer has consumed.
     sent: u32,
     returned: u32,
+    /// When a message lacked credit, and what was returned then.
+    starved: Option<(u32, Instant)>,
     /// Units of the peer that we have consumed, and the credit that we have returned to it.
     consumed: u32,
     advertised: u32,
+    /// Messages that we have consumed since.
+    unadvertised: u32,
     /// Units of the peer that wait here for a receive, and its offers.
     held: u32,
     offers: usize,
@@ -70,8 +89,10 @@ impl PeerState {
             incarnation: None,
             sent: 0,
             returned: 0,
+            starved: None,
             consumed: 0,
             advertised: 0,
+            unadvertised: 0,
             held: 0,
             offers: 0,
             monitored: false,
@@ -124,6 +145,21 @@ impl PeerState {
         self.sent.wrapping_sub(self.returned) + units <= WINDOW
     }
 
+    /// The same for a message that goes in segments.
+    pub(crate) fn may_send_segments(&self, units: u32) -> bool {
+        self.sent.wrapping_sub(self.returned) + units <= SEGMENTED_WINDOW
+    }
+
+    /// A message lacks credit. Returns whether it waits for more; otherwise it is offered.
+    #[cold]
+    pub(crate) fn awaits_credit(&mut self) -> bool {
+        let returned = self.returned;
+        let now = Instant::now();
+        let starved = self.starved.take().filter(|starved| starved.0 == returned);
+        let (_, since) = *self.starved.insert(starved.unwrap_or((returned, now)));
+        now - since < CREDIT_WAIT
+    }
+
     #[inline]
     pub(crate) fn count_sent(&mut self, units: u32) {
         self.sent = self.sent.wrapping_add(units);
@@ -134,7 +170,9 @@ impl PeerState {
     #[inline]
     pub(crate) fn count_consumed(&mut self, units: u32) -> bool {
         self.consumed = self.consumed.wrapping_add(units);
-        self.consumed.wrapping_sub(self.advertised) >= WINDOW / 2
+        self.unadvertised += 1;
+        self.unadvertised >= CREDIT_MESSAGES
+            || self.consumed.wrapping_sub(self.advertised) >= SEGMENTED_WINDOW / 2
     }
 
     /// Releases a message that came with its bytes. Returns the control message for its sender.
@@ -175,7 +213,7 @@ impl PeerState {
     /// The head of a message to this peer.
     #[inline]
     pub(crate) fn head(&mut self, kind: Kind, flags: u8, incarnation: u16) -> Head {
-        self.advertised = self.consumed;
+        (self.advertised, self.unadvertised) = (self.consumed, 0);
         let unfinished = if self.unsent.is_some() { UNFINISHED } else { 0 };
         Head { kind, flags: flags | unfinished, incarnation, credit: self.consumed }
     }
@@ -217,7 +255,8 @@ impl PeerState {
 
     /// Starts anew with another endpoint at the same address. Its incarnation is known already.
     pub(crate) fn reset(&mut self) {
-        (self.sent, self.returned, self.consumed, self.advertised) = (0, 0, 0, 0);
+        (self.sent, self.returned, self.consumed) = (0, 0, 0);
+        (self.advertised, self.unadvertised) = (0, 0);
         self.monitored = false;
     }
 
@@ -361,13 +400,43 @@ mod tests {
         assert!(!state.update(&Head { incarnation: 8, ..head(0) }), "another one");
     }
 
-    /// A receiver that only listens returns credit when half of the window is consumed.
+    /// Two of the longest segmented messages may be on their way, and no third one. Short messages
+    /// may go on.
+    #[test]
+    fn segmented_messages_are_two_ahead_at_most() {
+        let mut state = PeerState::new(FunctionAddress { node: 1, function: 2 });
+        let units = PeerState::units(SEGMENTED_BYTES);
+        for _ in 0..2 {
+            assert!(state.may_send_segments(units));
+            state.count_sent(units);
+        }
+        assert!(!state.may_send_segments(1) && state.may_send(1));
+        let credit = units;
+        assert!(state.update(&Head { kind: Kind::Credit, flags: 0, incarnation: 7, credit }));
+        assert!(state.may_send_segments(units));
+    }
+
+    /// A message that lacks credit waits a while, and again when some has been returned.
+    #[test]
+    fn credit_is_awaited_for_a_while() {
+        let mut state = PeerState::new(FunctionAddress { node: 1, function: 2 });
+        assert!(state.awaits_credit());
+        std::thread::sleep(CREDIT_WAIT);
+        assert!(!state.awaits_credit());
+        state.count_sent(1);
+        let head = Head { kind: Kind::Credit, flags: 0, incarnation: 7, credit: 1 };
+        assert!(state.update(&head));
+        assert!(state.awaits_credit());
+    }
+
+    /// A receiver that only listens returns credit when half of the window for segmented messages
+    /// is consumed, or many messages are.
     #[test]
     fn credit_is_told_in_time() {
         let mut state = PeerState::new(FunctionAddress { node: 1, function: 2 });
         let messages = (1..).find(|_| state.count_consumed(PeerState::units(0))).unwrap();
-        assert_eq!(messages, WINDOW / 2);
-        assert_eq!(state.head(Kind::Credit, 0, 1).credit, WINDOW / 2);
-        assert!(!state.count_consumed(1));
+        assert_eq!(messages, CREDIT_MESSAGES);
+        assert_eq!(state.head(Kind::Credit, 0, 1).credit, CREDIT_MESSAGES);
+        assert!(!state.count_consumed(SEGMENTED_WINDOW / 2 - 1) && state.count_consumed(1));
     }
 }

@@ -5,7 +5,7 @@ use crate::connection::PeerMode;
 use crate::control::Control;
 use crate::envelope::Envelope;
 use crate::fetch::Fetches;
-use crate::in_place::InPlace;
+use crate::in_place::{InPlace, Patience};
 use crate::matching::{Body, MatchCriteria, Matched, Matching, Offer, Peek, Target, Unexpected};
 use crate::memory::{Span, Spans};
 use crate::multi_receive::MultiReceives;
@@ -19,6 +19,7 @@ use bellwire_ring::memory::View;
 /// The receives of an endpoint, and the messages that have come.
 pub(crate) struct Receives {
     matching: Matching,
+    patience: Patience,
     buffers: MultiReceives,
     pub(crate) fetches: Fetches,
     /// For messages that match no receive of the endpoint's own.
@@ -29,8 +30,13 @@ pub(crate) struct Receives {
 impl Receives {
     /// `max_posted`: maximum number of posted receives of each kind.
     pub(crate) fn new(max_posted: usize) -> Receives {
-        let (matching, buffers) = (Matching::new(max_posted), MultiReceives::new());
-        Receives { matching, buffers, fetches: Fetches::new(), shared: None }
+        Receives {
+            matching: Matching::new(max_posted),
+            patience: Patience::default(),
+            buffers: MultiReceives::new(),
+            fetches: Fetches::new(),
+            shared: None,
+        }
     }
 
     #[inline]
@@ -185,7 +191,13 @@ impl Receives {
     /// Looks at packets in the device's memory.
     #[inline(always)]
     pub(crate) fn in_place<'a, S>(&'a mut self, mode: PeerMode, sink: &'a mut S) -> InPlace<'a, S> {
-        InPlace::new(mode, &mut self.matching, sink)
+        InPlace::new(mode, &mut self.matching, &mut self.patience, sink)
+    }
+
+    /// Before sleep: messages stay in the device's memory no more. Returns whether some may have
+    /// stayed.
+    pub(crate) fn end_patience(&mut self) -> bool {
+        self.patience.end()
     }
 
     /// A whole message has come. `None`: it is invalid, and is dropped.

@@ -14,9 +14,14 @@ use crate::envelope::Envelope;
 use crate::head::Head;
 use crate::matching::Matched;
 
-/// Longest message that is sent in segments, in bytes. Beyond that, one copy by the kernel takes
-/// less time than two of ours, and much less cache.
-pub const SEGMENTED_BYTES: usize = 32 << 10;
+/// Longest message that is sent in segments, in bytes. Two copies by two processors at once take
+/// less time than one by the kernel while all of it stays in the second-level cache.
+pub const SEGMENTED_BYTES: usize = 128 << 10;
+
+/// Bytes that a sender may be ahead of what it knows to be consumed, for a message to go in
+/// segments. Beyond that a message is offered: a receiver that is behind would copy twice, and from
+/// colder memory. Room for two of the longest.
+pub(crate) const SEGMENTED_AHEAD_BYTES: usize = 2 * SEGMENTED_BYTES;
 
 /// Credit window in bytes: what one sender may have at one receiver without a posted receive. Each
 /// message counts slightly more than its own bytes.

@@ -127,8 +127,11 @@ impl Sends {
         if length <= transport.eager_bytes() && transport.peer(message.to).may_send(units) {
             return self.send_eager(transport, message, length, units);
         }
-        if length <= SEGMENTED_BYTES && transport.peer(message.to).may_send(units) {
+        if length <= SEGMENTED_BYTES && transport.peer(message.to).may_send_segments(units) {
             return self.send_segmented(transport, message, units);
+        }
+        if length <= SEGMENTED_BYTES && transport.peer(message.to).awaits_credit() {
+            return Err(PostError::Again);
         }
         self.offer(transport, message)
     }

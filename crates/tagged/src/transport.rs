@@ -73,6 +73,9 @@ pub(crate) trait PacketSink {
         immediate: u64,
         bytes: View<'_>,
     ) -> bool;
+
+    /// Whether the packet that was just not taken stays in the device's memory until the next poll.
+    fn leaves(&mut self) -> bool;
 }
 
 /// The parts of the transport that a packet in place needs: all except its function, which shows
@@ -96,6 +99,11 @@ impl<S: PacketSink> Inbox for Mailbox<'_, S> {
         let Some(immediate) = immediate.filter(|_| queue_pair == self.pair) else { return false };
         let peer = self.peers.at(from.function_address());
         self.sink.packet(self.peers, self.outbox, peer, immediate, bytes)
+    }
+
+    #[inline]
+    fn leaves(&mut self) -> bool {
+        self.sink.leaves()
     }
 }
 

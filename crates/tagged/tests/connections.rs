@@ -136,7 +136,7 @@ fn a_request_is_accepted() {
     hall.settle();
     assert_eq!(into, first);
     // A long one, the other way.
-    let (mut long, mut into) = (pattern(100_000, 3), vec![0; 100_000]);
+    let (mut long, mut into) = (pattern(300_000, 3), vec![0; 300_000]);
     hall.world.receive(SERVER, any, &mut into, 3);
     hall.world.post(CLIENT, SERVER, &mut long, None, 4);
     hall.settle();

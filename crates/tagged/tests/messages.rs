@@ -59,7 +59,7 @@ fn messages_of_all_lengths_arrive() {
 /// fit are reported.
 #[test]
 fn parts_are_one_message() {
-    for total in [90, 9000, 90_000] {
+    for total in [90, 9000, 190_000] {
         let mut world = World::pair(true);
         let mut bytes = pattern(total, 5);
         let third = total / 3;
@@ -148,7 +148,7 @@ fn what_is_unexpected_is_bounded() {
 /// A delivery completes when a receive has the message, not when it has arrived.
 #[test]
 fn delivery_is_complete_when_it_is_received() {
-    for length in [8, 10_000, 50_000] {
+    for length in [8, 10_000, 150_000] {
         let mut world = World::pair(true);
         let (mut bytes, mut into) = (pattern(length, 1), vec![0; length]);
         assert_eq!(world.send(&mut bytes, None, 4, SendMode::Delivery), SendStatus::Pending);
@@ -244,7 +244,7 @@ fn receives_are_cancelled() {
 /// Short and long messages can be peeked at, claimed and dropped before they are received.
 #[test]
 fn messages_are_looked_at() {
-    for length in [16, 20_000, 50_000] {
+    for length in [16, 20_000, 150_000] {
         let mut world = World::pair(true);
         let (mut a, mut b, mut c) = (pattern(length, 1), pattern(length, 2), pattern(length, 3));
         let look = |world: &mut World, action, context| {
@@ -286,7 +286,7 @@ fn messages_are_looked_at() {
 fn the_end_of_a_peer_ends_what_waits_for_it() {
     let options = FabricOptions { patience: Duration::from_millis(50), ..FabricOptions::default() };
     let mut world = World::new(options, 2);
-    let mut bytes = pattern(50_000, 1);
+    let mut bytes = pattern(150_000, 1);
     world.send(&mut bytes, Some(1), 1, SendMode::Transmit);
     world.send(&mut bytes[..10], Some(1), 2, SendMode::Delivery);
     world.settle();
@@ -307,7 +307,7 @@ fn the_end_of_a_peer_ends_what_waits_for_it() {
 fn another_endpoint_at_an_address_begins_anew() {
     let options = FabricOptions { patience: Duration::from_millis(50), ..FabricOptions::default() };
     let mut world = World::new(options, 2);
-    let (mut long, mut word) = (pattern(50_000, 1), pattern(8, 2));
+    let (mut long, mut word) = (pattern(150_000, 1), pattern(8, 2));
     for _ in 0..2000 {
         world.post(1, 0, &mut word, Some(1), 0);
         world.turn();
@@ -411,7 +411,7 @@ fn every_order_is_kept() {
             match next(3) {
                 0 => {
                     let (from, tag) = (senders[next(2) as usize], next(3));
-                    let length = 8 + [0, 10, 300, 3000, 20_000, 40_000][next(6) as usize];
+                    let length = 8 + [0, 10, 300, 3000, 20_000, 140_000][next(6) as usize];
                     let mut bytes = pattern(length, step as u8);
                     bytes[..8].copy_from_slice(&(step as u64).to_le_bytes());
                     let mode = [SendMode::Transmit, SendMode::Delivery, SendMode::Inject]
@@ -425,7 +425,7 @@ fn every_order_is_kept() {
                 1 => {
                     let (from, tag) = (senders[next(2) as usize], next(3));
                     let peer = world.peer(1, from as u32);
-                    received.push((from, tag, vec![0; 41_000]));
+                    received.push((from, tag, vec![0; 141_000]));
                     let at = received.len() - 1;
                     let selection = MatchCriteria { source: Some(peer), tag: Some((tag, 0)) };
                     let mut into = std::mem::take(&mut received[at].2);
@@ -444,7 +444,7 @@ fn every_order_is_kept() {
                 for _ in count(&received)..count(&sent) {
                     let peer = world.peer(1, from as u32);
                     let selection = MatchCriteria { source: Some(peer), tag: Some((tag, 0)) };
-                    let mut into = vec![0; 41_000];
+                    let mut into = vec![0; 141_000];
                     world.receive(1, selection, &mut into, received.len() as u64);
                     received.push((from, tag, into));
                 }

@@ -8,7 +8,7 @@ use bellwire_testkit::loopback::FabricOptions;
 use std::time::{Duration, Instant};
 use world::{Side, World, any, message, pattern, span, token};
 
-const LENGTH: usize = 20_000;
+const LENGTH: usize = 9_000;
 
 /// Two sides with packets of 256 bytes and a link that has room for three.
 fn narrow() -> World {
@@ -41,7 +41,7 @@ fn a_receive_takes_over_what_is_coming() {
         let (mut bytes, mut into) = (pattern(LENGTH, 1), vec![0; LENGTH]);
         send_some(&mut world, &mut bytes, SendMode::Delivery);
         assert!(world.sides[0].done.is_empty());
-        let length = if way == "too short" { 9000 } else { LENGTH };
+        let length = if way == "too short" { 7000 } else { LENGTH };
         let Side { endpoint, done } = &mut world.sides[1];
         let sink = &mut |one| done.push(one);
         match way {
@@ -88,8 +88,13 @@ fn a_receive_takes_over_what_is_coming() {
 #[test]
 fn ends_that_find_no_room_come_later() {
     let mut world = narrow();
-    let mut bodies: Vec<_> = (0..20).map(|seed| pattern(LENGTH, seed)).collect();
+    let mut bodies: Vec<_> = (0..16).map(|seed| pattern(LENGTH, seed)).collect();
     let to = world.peer(0, 1);
+    // Short messages take descriptors, and hardly any credit.
+    let mut word = pattern(8, 0);
+    for _ in 0..600 {
+        world.post(0, 1, &mut word, Some(4), 0);
+    }
     let mut refused = 0;
     for (at, bytes) in bodies.iter_mut().enumerate() {
         let body = span(bytes).into();
@@ -107,7 +112,7 @@ fn ends_that_find_no_room_come_later() {
     // A queue of 1,024 descriptors has room for the packets of twelve messages.
     assert!(refused > 0);
     assert!(!world.sides[0].endpoint.arm().unwrap(), "an end is still to be sent");
-    for seed in 0..20 {
+    for seed in 0..16 {
         let mut into = vec![0; LENGTH];
         world.receive(1, any(3), &mut into, 100 + u64::from(seed));
         world.settle();

@@ -26,14 +26,14 @@ fn look(world: &mut World) {
 #[test]
 fn the_first_message_takes_the_oldest_receive() {
     let (mut world, shared) = world();
-    let mut into = vec![vec![0; 60_000]; 4];
+    let mut into = vec![vec![0; 160_000]; 4];
     for (context, into) in into.iter_mut().enumerate() {
         let tag = (context == 1).then_some((5, 0));
         shared.receive(tag, span(into).into(), token(context as u64)).unwrap();
     }
     let mut own = vec![0; 100];
     world.receive(2, MatchCriteria { source: None, tag: None }, &mut own, 9);
-    let lengths = [100, 50_000, 100, 100, 200];
+    let lengths = [100, 150_000, 100, 100, 200];
     let mut sent: Vec<_> = lengths.iter().map(|&length| pattern(length, length as u8)).collect();
     for (at, (to, tag)) in [(2, None), (1, None), (2, Some(5)), (2, None)].into_iter().enumerate() {
         let body = span(&mut sent[at]).into();
@@ -41,9 +41,9 @@ fn the_first_message_takes_the_oldest_receive() {
         world.settle();
     }
     assert_eq!(own, sent[0]);
-    assert_eq!(into[0][..50_000], sent[1]);
+    assert_eq!(into[0][..150_000], sent[1]);
     assert_eq!((&into[1][..100], &into[2][..100]), (&sent[2][..], &sent[3][..]));
-    assert_eq!((world.done(1, 0).length, world.done(2, 1).tag), (50_000, Some(5)));
+    assert_eq!((world.done(1, 0).length, world.done(2, 1).tag), (150_000, Some(5)));
     // The last receive is for any message, also of the other endpoint.
     world.post(0, 1, &mut sent[4], None, 101);
     world.settle();
@@ -55,13 +55,13 @@ fn the_first_message_takes_the_oldest_receive() {
 #[test]
 fn messages_may_be_early() {
     let (mut world, shared) = world();
-    let mut sent: Vec<_> = (0..3).map(|n| pattern(10 + n * 40_000, n as u8)).collect();
+    let mut sent: Vec<_> = (0..3).map(|n| pattern(10 + n * 140_000, n as u8)).collect();
     for bytes in &mut sent {
         world.send_from(0, 1, &span(bytes).into(), None, None, 100, SendMode::Inject);
     }
     world.settle();
     assert_eq!(world.sides[1].endpoint.unexpected(), 3);
-    let mut into = vec![vec![0; 100_000]; 3];
+    let mut into = vec![vec![0; 300_000]; 3];
     for (context, into) in into.iter_mut().enumerate() {
         shared.receive(None, span(into).into(), token(context as u64)).unwrap();
         // A late look at the shared receives changes no order.

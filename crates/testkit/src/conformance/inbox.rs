@@ -5,10 +5,13 @@ use super::bytes::{Random, assert_same, pattern};
 use super::stage::{A, B, Stage, accepted};
 use bellwire::{Address, CompletionQueue, Inbox, Message, Operation, QueuePair};
 use bellwire_ring::memory::View;
+use std::cell::Cell;
+use std::rc::Rc;
 
 /// An inbox that takes some of the messages that it is shown.
 pub struct Picky {
     takes: Box<dyn FnMut(usize) -> bool>,
+    leaves: Box<dyn FnMut() -> bool>,
     /// The messages that it has taken, until the check reads them.
     pub shown: Vec<Shown>,
 }
@@ -25,7 +28,13 @@ pub struct Shown {
 impl Picky {
     /// Takes a message if `takes` returns true for its length.
     pub fn new(takes: impl FnMut(usize) -> bool + 'static) -> Picky {
-        Picky { takes: Box::new(takes), shown: Vec::new() }
+        Picky { takes: Box::new(takes), leaves: Box::new(|| false), shown: Vec::new() }
+    }
+
+    /// Leaves a message that it does not take for the next poll, if `leaves` returns true.
+    pub fn leaving(mut self, leaves: impl FnMut() -> bool + 'static) -> Picky {
+        self.leaves = Box::new(leaves);
+        self
     }
 }
 
@@ -45,10 +54,15 @@ impl Inbox for Picky {
         }
         takes
     }
+
+    fn leaves(&mut self) -> bool {
+        (self.leaves)()
+    }
 }
 
 /// Short and long messages, taken in place or not, with receives posted early or late, are reported
-/// once, whole and in order. A message that the inbox does not take meets its receive as usual.
+/// once, whole and in order. A message that the inbox does not take meets its receive as usual, or
+/// stays for another poll.
 pub fn messages_keep_their_order(fixture: &dyn Fixture) {
     const MESSAGES: usize = 3_000;
     let mut stage = Stage::pair(fixture);
@@ -63,9 +77,18 @@ pub fn messages_keep_their_order(fixture: &dyn Fixture) {
     };
     let chosen: Vec<_> = (0..MESSAGES).map(&mut choose).collect();
     let mut choice = Random(72);
-    let mut inbox = Picky::new(move |length| {
+    let inbox = Picky::new(move |length| {
         assert!(length <= eager, "no message of {length} bytes is shown");
         choice.below(3) > 0
+    });
+    let (mut choice, left) = (Random(73), Rc::new(Cell::new(0)));
+    let mut inbox = inbox.leaving({
+        let left = left.clone();
+        move || {
+            let leaves = choice.below(2) > 0;
+            left.set(left.get() + usize::from(leaves));
+            leaves
+        }
     });
     let (mut sent, mut told, mut shown, mut waiting) = (0, 0, 0, 0);
     let mut patience = super::Patience::new();
@@ -104,6 +127,7 @@ pub fn messages_keep_their_order(fixture: &dyn Fixture) {
         patience.spend(|| format!("message {told} does not come; {}", stage.story()));
     }
     assert!((1..MESSAGES).contains(&shown), "{shown} were taken in place");
+    assert!(left.get() > 0, "no message stayed for another poll");
     let counters = stage.nodes[B].function.query(theirs).expect("it exists").counters;
     assert_eq!(counters.messages_received, MESSAGES as u64);
     assert_eq!(counters.bytes_received, chosen.iter().sum::<usize>() as u64);

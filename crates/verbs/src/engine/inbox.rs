@@ -46,6 +46,13 @@ pub trait Inbox {
         immediate: Option<u64>,
         bytes: View<'_>,
     ) -> bool;
+
+    /// Whether the message that was just not taken stays in its link until the next poll, with all
+    /// behind it. Then the program may know by then where it belongs. Say so for a few polls only:
+    /// the peer's other messages wait, too.
+    fn leaves(&mut self) -> bool {
+        false
+    }
 }
 
 /// The engine behind an inbox, which sees messages first.
@@ -57,28 +64,29 @@ pub(super) struct InboxSink<'a> {
 }
 
 impl InboxSink<'_> {
-    /// Offers a message, if nothing of its queue pair waits to be reported before it.
+    /// Offers a message, if nothing of its queue pair waits to be reported before it. `None`: it
+    /// goes to a receive.
     #[inline(always)]
-    fn is_taken(
+    fn offer(
         &mut self,
         from: FunctionAddress,
         header: &PacketHeader,
         payload: View<'_>,
-    ) -> bool {
+    ) -> Option<Verdict> {
         let core = &mut *self.core;
-        let Some(qp) = destination(&mut core.queue_pairs, from, header) else { return false };
+        let qp = destination(&mut core.queue_pairs, from, header)?;
         let is_next = qp.is_in_order()
             && !core.bypass.is_full()
             && core.completion_queues[self.queue].is_empty();
         if qp.receive_completions != self.queue || !(is_next || planted("shown-too-early")) {
-            return false;
+            return None;
         }
         let from = Address::new(from.node, from.function, header.source);
-        let taken = self.inbox.message(qp.handle, from, header.immediate(), payload);
-        if taken {
+        if self.inbox.message(qp.handle, from, header.immediate(), payload) {
             qp.inbox_taken.count(payload.len());
+            return Some(Verdict::Taken);
         }
-        taken
+        self.inbox.leaves().then(|| core.stalled())
     }
 }
 
@@ -92,8 +100,10 @@ impl Sink for InboxSink<'_> {
         payload: View<'_>,
     ) -> Verdict {
         let header = PacketHeader::from_words(words);
-        if header.kind == Kind::Send as u8 && self.is_taken(from, &header, payload) {
-            return Verdict::Taken;
+        if header.kind == Kind::Send as u8
+            && let Some(verdict) = self.offer(from, &header, payload)
+        {
+            return verdict;
         }
         if header.kind == Kind::Batch as u8 {
             let InboxSink { core, queue, inbox } = self;
