@@ -11,11 +11,12 @@
 //! | `transport`, `links` | one open function: the protocol between engine and network |
 //! | [`route`], `lookup`, `neighbour` | where nodes are, and how to ask |
 //! | `kinds` | the devices' names and settings |
-//! | `sleep`, `clock`, `memory` | waiting, time, memory of regions |
+//! | `sleep`, `clock`, `check_speed`, `memory` | waiting, time, check values, memory of regions |
 //! | [`pcapng`] | captures |
 //! | [`namespace`] | private network namespaces |
 
 mod batch;
+mod check_speed;
 mod choice;
 mod clock;
 mod eth_device;

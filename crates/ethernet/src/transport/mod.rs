@@ -14,6 +14,7 @@ mod readiness;
 #[cfg(test)]
 mod tests;
 
+use crate::check_speed;
 use crate::clock::Clock;
 use crate::frame_io::FrameIo;
 use crate::links::{Link, Links, State};
@@ -129,6 +130,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
             send_bytes: SEND_BYTES,
             ..Config::new(io.frame_bytes())
         };
+        check_speed::choose();
         let clock = Clock::new();
         let me = FunctionId { node: address.node, function: address.function };
         let secret = Secret::new([bellwire_device::random(), bellwire_device::random()]);

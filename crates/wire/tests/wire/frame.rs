@@ -1,6 +1,6 @@
 use bellwire_wire::WireError;
 use bellwire_wire::frame::challenge::ChallengeBody;
-use bellwire_wire::frame::check::{crc32c, is_sound, seal};
+use bellwire_wire::frame::check::{by_instruction, by_table, crc32c, is_sound, prefer_table, seal};
 use bellwire_wire::frame::finish::{CloseReason, RefuseBody, RefuseReason};
 use bellwire_wire::frame::header::{
     FLAG_ANSWER, FLAG_DISCARDS, FLAG_LOSE, FrameHeader, FrameKind, HEADER_BYTES, MAGIC,
@@ -55,6 +55,25 @@ fn golden_frame() {
     // RFC 3720, appendix B.4: 32 bytes of zeros, and the bytes 0 to 31.
     assert_eq!(crc32c(&[0; 32]), 0x8a91_36aa);
     assert_eq!(crc32c(&(0..32).collect::<Vec<u8>>()), 0x46dd_794e);
+}
+
+/// Tables and the processor's instruction give the same check value, of every length and from every
+/// address.
+#[test]
+fn tables_and_instruction_agree() {
+    let bytes: Vec<u8> = (0..500u32).map(|n| (n * n + n / 7) as u8).collect();
+    for start in 0..17 {
+        for end in start..bytes.len() {
+            let part = &bytes[start..end];
+            assert_eq!(by_table(part), by_instruction(part), "bytes {start} to {end}");
+        }
+    }
+    // RFC 3720, appendix B.4: 32 bytes of zeros, of ones, and the bytes 31 to 0.
+    assert_eq!(by_table(&[0; 32]), 0x8a91_36aa);
+    assert_eq!(by_table(&[0xff; 32]), 0x62a8_ab43);
+    assert_eq!(by_table(&(0..32).rev().collect::<Vec<u8>>()), 0x113f_db5c);
+    prefer_table();
+    assert_eq!(crc32c(&bytes), by_instruction(&bytes));
 }
 
 /// Every flip of one or two bits of a whole frame is noticed, by the header's parser or by the
