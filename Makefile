@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run install test test-mpi test-verbs bench bench-mpi bench-verbs simulate properties guesses lint docs clean unit robust evidence crash dissector perfetto report instructions canaries loom miri mutants sample
+.PHONY: help run install test test-mpi test-verbs bench bench-mpi bench-verbs reference-rxe simulate properties guesses lint docs clean unit robust evidence crash dissector perfetto report instructions canaries loom miri mutants sample
 
 # A fresh rustup puts cargo here before the shell knows of it.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -29,7 +29,7 @@ tests := cargo test --workspace --features $(probes)
 document := cargo doc --no-deps --workspace --exclude bellwire-cli
 
 help: ## list the targets
-	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /make \1\t/' | expand -t 16
+	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 20
 
 run: ## build Bellwire and measure the default device (two processes, under a minute)
 	@tools/need.sh cargo
@@ -135,6 +135,10 @@ bench-mpi: ## measure the libfabric provider beside libfabric's own, Open MPI's 
 bench-verbs: ## measure perftest over Bellwire beside our own API, raw UDP and TCP, in one run (two minutes)
 	@tools/need.sh cargo ip verbs
 	@tools/bench-verbs.sh
+
+reference-rxe: ## measure perftest over Bellwire, the kernel's rxe and TCP in an emulated guest (twenty minutes); as root, on Debian
+	@tools/need.sh cargo verbs guest
+	@tools/reference-rxe.sh $(if $(JSON),--json)
 
 bench: ## measure Bellwire beside its peers and the limits of the machine; the model beside BookSim2, given BOOKSIM2=its binary
 	@tools/need.sh cargo

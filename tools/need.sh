@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Usage: tools/need.sh TOOL ..., each one of: cargo fmt clippy miri mutants ip tshark chromium venv
-#        valgrind mpi mpi-programs ucx verbs pyverbs qperf sideway sockets
+#        valgrind mpi mpi-programs ucx verbs pyverbs qperf sideway sockets guest
 # Installs the named tools that are missing, by rustup, or by apt-get as root. For a tool that
 # cannot be installed it says what to do. Without cargo, fmt or clippy this fails. A check that
 # lacks another tool says by itself that it did not run.
@@ -130,6 +130,12 @@ for tool in "$@"; do
         sockets)
             need_package "command -v curl && test -x /usr/bin/python3" curl python3-minimal python3
             need_package "command -v nc && command -v iperf3" netcat-openbsd iperf3
+            ;;
+        guest)
+            need_package "command -v qemu-system-x86_64 && test -e /usr/share/seabios/bios-256k.bin" \
+                qemu-system-x86 seabios
+            need_package "command -v mmdebstrap && command -v cpio && PATH=\$PATH:/usr/sbin command -v depmod" \
+                mmdebstrap cpio kmod
             ;;
         ucx) need_package "command -v ucx_perftest && test -e /usr/include/ucp/api/ucp.h" ucx-utils libucx-dev ;;
         mpi-programs) need_package "command -v NPopenmpi && command -v hpcc" netpipe-openmpi hpcc ;;

@@ -19,6 +19,9 @@
 
 enum { SIZE = 1 << 20, DEPTH = 256 };
 
+/* The GID of IPv4: of Bellwire the only one, of the kernel's devices the second one. */
+static uint8_t gid_index;
+
 struct side {
     struct ibv_context *context;
     struct ibv_pd *pd;
@@ -70,7 +73,7 @@ static void open_side(struct side *side, const struct how *how)
     side->memory = calloc(1, SIZE);
     side->mr = ibv_reg_mr(side->pd, side->memory, SIZE, (int)how->mr_access);
     CHECK(side->mr);
-    CHECK(!ibv_query_gid(side->context, 1, 0, &side->gid));
+    CHECK(!ibv_query_gid(side->context, 1, gid_index, &side->gid));
 }
 
 static void create_qp(struct side *side, const struct how *how, struct ibv_srq *srq)
@@ -104,7 +107,11 @@ static void ready(struct side *side, const struct side *peer, const struct how *
         .rq_psn = 0xfffff0 + (uint32_t)how->wrong_psn,
         .max_dest_rd_atomic = 4,
         .min_rnr_timer = 1,
-        .ah_attr = { .is_global = 1, .port_num = 1, .grh = { .dgid = peer->gid, .hop_limit = 1 } },
+        .ah_attr = {
+            .is_global = 1,
+            .port_num = 1,
+            .grh = { .dgid = peer->gid, .sgid_index = gid_index, .hop_limit = 1 },
+        },
     };
     int rtr = IBV_QP_STATE, rts = IBV_QP_STATE | IBV_QP_SQ_PSN;
     if (how->type != IBV_QPT_UD)
