@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use rustix::param::clock_ticks_per_second;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{
+    Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, kill_process_group, prlimit, waitid,
+};
 
 use crate::tree::Program;
 
@@ -19,6 +21,10 @@ const PROPERTIES: [(&str, &str); 3] = [
     ("PROPTEST_MAX_SHRINK_ITERS", "0"),
     ("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "1"),
 ];
+
+/// The memory that a test may map, in bytes. A mutant of a constant can make a segment of any size,
+/// and would take all memory of the machine.
+const MAPPED_BYTES: u64 = 8 << 30;
 
 /// A test, what it takes, and what it reaches.
 #[derive(Clone, Debug)]
@@ -114,6 +120,8 @@ impl Program {
             .with_context(|| self.executable.display().to_string())?;
         let begin = Instant::now();
         let pid = Pid::from_child(&child);
+        let limit = Rlimit { current: Some(MAPPED_BYTES), maximum: Some(MAPPED_BYTES) };
+        prlimit(Some(pid), Resource::As, limit).context("a limit of memory")?;
         // It stays a zombie for now, so that its time can be read.
         let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         let mut pause = Duration::from_micros(500);
