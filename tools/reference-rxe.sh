@@ -85,7 +85,7 @@ tables() {
             print "costs has another weight than on a real machine. Cells show the median, and in brackets the least"
             print "and the most."
             print ""
-            print "[performance-verbs.md](performance-verbs.md) says what the figures are due to."
+            print "[performance-verbs.md](performance-verbs.md) says what the time goes into."
             print ""
             print "- " machine
             print "- " rounds " rounds; the veth pair has an MTU of 1500, so that rxe sends 1,024 bytes in a packet\n"

@@ -54,8 +54,8 @@ perftest_options() {
     for program in $perftests; do
         local options=("${all[@]}") more
         case "$program" in
-            # Atomics have one size. perftest 4.5 waits for completions of small requests that it did
-            # not ask for (mended in its 25.07).
+            # Atomics have one size. perftest 4.5 waits for completions of small requests that it
+            # did not ask for (mended in its 25.07).
             ib_atomic_*) unset 'options[-1]' 'options[-1]' ;;
         esac
         case "$program" in *_bw) options+=("${bandwidth[@]}") ;; esac

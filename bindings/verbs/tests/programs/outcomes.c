@@ -2,6 +2,7 @@
  * The second column is what the InfiniBand Architecture Specification, volume 1, has: its states of
  * queue pairs and its statuses of completions. The argument is the index of the GID. Each case is a
  * process of its own. */
+#define _GNU_SOURCE
 #include "pair.h"
 
 #include <arpa/inet.h>
