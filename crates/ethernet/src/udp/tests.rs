@@ -75,7 +75,7 @@ fn insist(from: &mut UdpIo, to: &mut UdpIo, what: u8) {
         send(from, to.address, what);
         let since = Instant::now();
         let mut came = false;
-        while !came && since.elapsed() < Duration::from_secs(2) {
+        while !came && since.elapsed() < Duration::from_millis(800) {
             to.receive(64, |who, bytes| came |= who == from.address && bytes == [what; 40]);
         }
         if came {
