@@ -61,7 +61,7 @@ tables() {
             if (json) {
                 printf "{\"machine\":\"%s\",\"rows\":[", machine
                 for (r = 1; r <= last; r++) {
-                    printf "%s{\"row\":\"%s\"", r > 1 ? "," : "", rows[r]
+                    printf "%s{\"row\":\"%s\"", (r > 1 ? "," : ""), rows[r]
                     for (w = 1; w <= names; w++) {
                         key = rows[r] SUBSEP who[w]
                         if (count[key]) printf ",\"%s\":{\"median\":%g,\"least\":%g,\"most\":%g,\"samples\":%d}", who[w], middle(key), value[key, 1], value[key, count[key]], count[key]
@@ -70,7 +70,7 @@ tables() {
                 }
                 while ((getline line < outcomes) > 0) {
                     split(line, part, "|")
-                    printf "%s{\"case\":\"%s\",\"specification\":\"%s\",\"rxe\":\"%s\",\"bellwire\":\"%s\"}", cases++ ? "," : "],\"outcomes\":[", part[1], part[2], part[3], part[4]
+                    printf "%s{\"case\":\"%s\",\"specification\":\"%s\",\"rxe\":\"%s\",\"bellwire\":\"%s\"}", (cases++ ? "," : "],\"outcomes\":["), part[1], part[2], part[3], part[4]
                 }
                 print "]}"
                 exit
