@@ -601,12 +601,19 @@ impl Adapter {
     pub fn progress(&mut self) -> usize {
         let before = self.state.packets;
         let mut done = 0;
+        let mut lost = None;
         for _ in 0..BUDGET {
-            match self.function.poll_with(self.queue, &mut self.state) {
+            let taken = self.function.poll_with(self.queue, &mut self.state);
+            // What comes next may be from another process at the address of the lost one.
+            lost = self.function.take_lost_peer();
+            match taken {
                 Ok(Some(completion)) => self.completed(completion),
                 _ => break,
             }
             done += 1;
+            if lost.is_some() {
+                break;
+            }
         }
         done += self.state.packets.wrapping_sub(before);
         done += self.state.take_multicasts();
@@ -614,9 +621,9 @@ impl Adapter {
             done += self.do_todo();
         }
         // What a lost peer had sent before has been taken by now.
-        while let Some((peer, why)) = self.function.take_lost_peer() {
+        while let Some((peer, why)) = lost.take().or_else(|| self.function.take_lost_peer()) {
             self.state.lose(peer, cause_of(why));
-            done += 1;
+            done += 1 + self.do_todo();
         }
         if !self.state.ready.is_empty() {
             self.run_ready();

@@ -221,6 +221,8 @@ pub(crate) enum Kept {
     WriteImmediate(Head),
 }
 
+/// Ticks in which all news of one process's end come.
+const DOUBT_TICKS: u32 = 2;
 /// The least time for a peer that was never heard: its process may have to wait for a processor.
 const LEAST_PATIENCE: Duration = Duration::from_millis(1250);
 
@@ -283,6 +285,8 @@ pub(crate) struct QueuePair {
     pub(crate) ignores_own: bool,
     /// The peer was heard since they are connected.
     pub(crate) met: bool,
+    /// The tick at which a process at the peer's address was found gone, before the peer was heard.
+    pub(crate) doubted: Option<u32>,
     /// When a request was first seen to wait for a peer that was never heard.
     pub(crate) silent_since: Option<Instant>,
     /// Registrations of offers to peers that must outlive their requests.
@@ -323,6 +327,7 @@ impl QueuePair {
             ignores_own: false,
             heard: false,
             met: false,
+            doubted: None,
             silent_since: None,
             leftovers: Vec::new(),
         }
@@ -387,9 +392,19 @@ impl QueuePair {
         (self.refused, self.established, self.stopped) = (None, false, false);
         (self.writing, self.draining, self.heard) = (false, false, false);
         (self.silent, self.tells_last) = (false, false);
-        (self.met, self.silent_since) = (false, None);
+        (self.met, self.doubted, self.silent_since) = (false, None, None);
         self.peer_left = false;
         self.sends.fetching = 0;
+    }
+
+    /// Whether the process that was found gone at the peer's address may have been there before the
+    /// peer. A new process has the address of one that was killed, and its first packet can be what
+    /// ends the link to that one. If a process is gone once more, it is the peer.
+    pub(crate) fn is_of_earlier_process(&mut self, ticks: u32) -> bool {
+        if self.heard || self.met || !self.is_reliable() {
+            return false;
+        }
+        ticks.wrapping_sub(*self.doubted.get_or_insert(ticks)) < DOUBT_TICKS
     }
 
     /// Whether a request has waited long enough for a peer that was never heard. The device below

@@ -402,13 +402,24 @@ impl State {
         self.fail(number);
     }
 
-    /// All queue pairs with this peer lose it.
+    /// A process at this address is gone: all queue pairs that are connected with it lose it.
     pub(crate) fn lose(&mut self, peer: FunctionAddress, cause: Cause) {
+        let ticks = self.ticks;
         self.todo.push_back(Todo::Forget(peer));
         for number in self.qps.numbers() {
             let Some(qp) = self.qps.get_mut(number) else { continue };
             let is_connected = qp.peer == Some(peer) && qp.state().receives();
             if !is_connected || qp.options.service == Service::Datagram {
+                continue;
+            }
+            if qp.is_of_earlier_process(ticks) {
+                // What was sent to that process is sent to the new one.
+                qp.asked = None;
+                if let Some(oldest) = qp.sends.oldest_sent() {
+                    qp.sends.rewind(oldest);
+                    self.trouble(number, cause);
+                }
+                self.list(number);
                 continue;
             }
             // A card learns nothing of a peer that has ended in order, and tries again for a while.

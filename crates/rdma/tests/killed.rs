@@ -8,9 +8,10 @@ use bellwire_rdma::{
 };
 use bellwire_testkit::crash::{Residue, steps_in};
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What anything may take before it counts as a hang.
@@ -26,6 +27,12 @@ const LONG: u32 = 100_000;
 /// Memory: what is sent, what is received, and what the peer uses.
 const PART: usize = 1 << 17;
 const MEMORY: usize = 3 * PART;
+
+/// Tests that count what is open in this process take turns with the others.
+fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// One side, with all that it has posted.
 struct Side {
@@ -65,24 +72,28 @@ impl Card {
     }
 }
 
+fn create(adapter: &mut Adapter, domain: Domain, queue: CqId) -> u32 {
+    let capacity =
+        Capacity { sends: 64, receives: 64, send_parts: 1, receive_parts: 1, inline_bytes: 64 };
+    let options = QueuePairOptions {
+        service: Service::ReliableConnection,
+        domain,
+        send_queue: queue,
+        receive_queue: queue,
+        shared: None,
+        capacity,
+        signal_all: true,
+        object: 1,
+    };
+    adapter.create_queue_pair(&options).unwrap()
+}
+
 impl Side {
     fn open(device: &str) -> Side {
         let mut adapter = Adapter::open(device).expect("a device");
         let domain = adapter.create_domain().unwrap();
         let queue = adapter.create_queue(1024, None, 0).unwrap();
-        let capacity =
-            Capacity { sends: 64, receives: 64, send_parts: 1, receive_parts: 1, inline_bytes: 64 };
-        let options = QueuePairOptions {
-            service: Service::ReliableConnection,
-            domain,
-            send_queue: queue,
-            receive_queue: queue,
-            shared: None,
-            capacity,
-            signal_all: true,
-            object: 1,
-        };
-        let number = adapter.create_queue_pair(&options).unwrap();
+        let number = create(&mut adapter, domain, queue);
         let mut memory = vec![0; MEMORY].into_boxed_slice();
         let (start, base) = (memory.as_mut_ptr(), memory.as_ptr() as u64);
         let all = Access::LOCAL_WRITE
@@ -105,6 +116,14 @@ impl Side {
             received,
             statuses,
         }
+    }
+
+    /// Another queue pair takes the place of the one before.
+    fn renew(&mut self) {
+        self.adapter.destroy_queue_pair(self.number).unwrap();
+        self.number = create(&mut self.adapter, self.domain, self.queue);
+        (self.posted, self.sent, self.receives, self.received) = (0, 0, 0, 0);
+        self.statuses.clear();
     }
 
     fn card(&self) -> Card {
@@ -298,6 +317,61 @@ fn survive(device: &str, step: &str, count: u32) -> (bool, Duration) {
     (killed, Duration::ZERO)
 }
 
+/// Reads the subject's card and tells it the own one, and connects with it.
+fn meet(side: &mut Side, child: &mut Child) -> Card {
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let card = output.by_ref().lines().map_while(Result::ok).find_map(|line| Card::parse(&line));
+    let peer = card.expect("the subject's card");
+    // The subject goes on to write.
+    child.stdout = Some(output.into_inner());
+    writeln!(child.stdin.take().unwrap(), "{}", side.card().line()).unwrap();
+    side.connect(peer);
+    peer
+}
+
+/// A process has the address of one that was killed before. This side, which stays, has not noticed
+/// the end of that one when it connects with the new one. All requests of both succeed.
+#[test]
+fn the_address_of_one_that_was_killed() {
+    let _turn = turn();
+    let [.., a, b] = std::process::id().to_be_bytes();
+    let shm = format!("shm:rdma-again-{}", std::process::id());
+    for device in [shm, format!("udp:127.{}.{b}.2", a | 128)] {
+        let mut side = Side::open(&device);
+        let deadline = Instant::now() + LIMIT;
+        for round in 0..3 {
+            let mut first = start(&device, "none", 1);
+            let peer = meet(&mut side, &mut first);
+            while side.received < 20 {
+                side.take();
+                side.top_up();
+                assert!(Instant::now() < deadline, "{device} {round}: {}", side.received);
+            }
+            first.kill().unwrap();
+            ended(first);
+            side.renew();
+            let mut second = start(&device, "none", 1);
+            let again = meet(&mut side, &mut second);
+            assert_eq!(peer.host, again.host);
+            // In some rounds this side is the first to send.
+            while second.try_wait().unwrap().is_none() || side.sent < REQUESTS / 2 {
+                if side.posted < REQUESTS / 2 && (round == 1 || side.received > 0) {
+                    side.post(again);
+                }
+                side.take();
+                side.top_up();
+                assert!(Instant::now() < deadline, "{device} {round}: {}", side.sent);
+            }
+            let failed = side.statuses.iter().find(|done| done.status != WorkStatus::Success);
+            assert_eq!(failed.map(|done| done.status), None, "{device} {round}");
+            assert!(side.received >= REQUESTS / 7 * 3, "{device} {round}: {}", side.received);
+            assert!(!ended(second), "{device} {round}");
+            side.renew();
+        }
+        side.close();
+    }
+}
+
 /// Whether the child was killed. It must not fail by itself.
 fn ended(mut child: Child) -> bool {
     use std::os::unix::process::ExitStatusExt;
@@ -342,9 +416,7 @@ fn a_peer_that_is_killed_over_udp() {
 }
 
 fn at_every_step(job: &str, device: &str, counts: &[u32]) {
-    // Both count what is open in this process.
-    static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
-    let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let _turn = turn();
     // Whatever a first run leaves in this process is the same in all.
     survive(device, "none", 1);
     let before = Residue::count(job);
