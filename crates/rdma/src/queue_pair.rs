@@ -407,11 +407,12 @@ impl QueuePair {
         ticks.wrapping_sub(*self.doubted.get_or_insert(ticks)) < DOUBT_TICKS
     }
 
-    /// Whether a request has waited long enough for a peer that was never heard. The device below
-    /// would wait until a function of that address opens.
+    /// Whether a request has waited long enough for a peer that was never heard, or that has ended
+    /// in order. The device below would wait until a function of that address opens.
     pub(crate) fn is_over(&mut self, now: Instant) -> bool {
         let waits = self.sends.unacknowledged > 0 || self.asked.is_some();
-        if self.met || !waits || !self.is_reliable() {
+        let is_there = self.met && !self.peer_left;
+        if is_there || !waits || !self.is_reliable() {
             return false;
         }
         let since = *self.silent_since.get_or_insert(now);
