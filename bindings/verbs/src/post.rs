@@ -106,11 +106,31 @@ fn datagram(qp: &Qp, wr: &SendWr) -> Option<Datagram> {
     })
 }
 
+/// Posts a request, which starts later.
 #[inline]
-fn post_one(adapter: &mut bellwire_rdma::Adapter, qp: &Qp, wr: &SendWr) -> Result<(), Refusal> {
+fn enqueue(adapter: &mut bellwire_rdma::Adapter, qp: &Qp, wr: &SendWr) -> Result<(), Refusal> {
+    // The frequent ones apart: their operations are then never in memory, where they would be
+    // stored in parts and loaded as a whole.
+    match wr.opcode {
+        0 => {
+            let [address, key, ..] = wr.wr;
+            let key = key as u32;
+            enqueue_as(Operation::Write { address, key, immediate: None }, adapter, qp, wr)
+        }
+        2 => enqueue_as(Operation::default(), adapter, qp, wr),
+        _ => enqueue_as(operation(wr)?, adapter, qp, wr),
+    }
+}
+
+#[inline(always)]
+fn enqueue_as(
+    operation: Operation,
+    adapter: &mut bellwire_rdma::Adapter,
+    qp: &Qp,
+    wr: &SendWr,
+) -> Result<(), Refusal> {
     // SAFETY: the list of a request during the call: ibv_post_send(3).
     let parts = unsafe { list(wr.sg_list, wr.num_sge) }?;
-    let operation = operation(wr)?;
     let request = |bytes| SendRequest {
         id: wr.wr_id,
         operation,
@@ -123,7 +143,7 @@ fn post_one(adapter: &mut bellwire_rdma::Adapter, qp: &Qp, wr: &SendWr) -> Resul
     let copies = wr.send_flags & flag::INLINE != 0
         && matches!(operation, Operation::Send { .. } | Operation::Write { .. });
     if !copies {
-        return adapter.post_send(qp.number(), &request(Bytes::Listed(parts)));
+        return adapter.enqueue(qp.number(), &request(Bytes::Listed(parts)));
     }
     if let [part] = parts {
         if part.length as usize > LIMITS.inline_bytes {
@@ -136,28 +156,31 @@ fn post_one(adapter: &mut bellwire_rdma::Adapter, qp: &Qp, wr: &SendWr) -> Resul
                 unsafe { std::slice::from_raw_parts(part.address as *const u8, length) }
             }
         };
-        return adapter.post_send(qp.number(), &request(Bytes::Inline(bytes)));
+        return adapter.enqueue(qp.number(), &request(Bytes::Inline(bytes)));
     }
     let mut copied = Copied::EMPTY;
     for part in parts {
         // SAFETY: as above.
         unsafe { copied.add(part.address as *const u8, part.length as usize) }?;
     }
-    adapter.post_send(qp.number(), &request(Bytes::Inline(copied.as_slice())))
+    adapter.enqueue(qp.number(), &request(Bytes::Inline(copied.as_slice())))
 }
 
 pub extern "C" fn post_send(qp: &Qp, mut wr: *const SendWr, bad_wr: *mut *const SendWr) -> c_int {
     let mut adapter = qp.context().lock();
+    let mut result = Ok(());
     // SAFETY: a list of requests that ends with null: ibv_post_send(3).
     while let Some(request) = unsafe { wr.as_ref() } {
-        if let Err(refusal) = post_one(&mut adapter, qp, request) {
+        result = enqueue(&mut adapter, qp, request);
+        if result.is_err() {
             // SAFETY: a place for a pointer, or null.
             unsafe { bad_wr.as_mut() }.into_iter().for_each(|bad| *bad = wr);
-            return errno::answer("ibv_post_send", Err(refusal));
+            break;
         }
         wr = request.next;
     }
-    0
+    adapter.start(qp.number());
+    errno::answer("ibv_post_send", result)
 }
 
 /// Posts a list of receives.
@@ -224,20 +247,16 @@ fn translate(done: &WorkCompletion) -> Wc {
 }
 
 pub extern "C" fn poll_cq(cq: &Cq, num_entries: c_int, wc: *mut Wc) -> c_int {
+    let most = num_entries.max(0) as usize;
     loop {
         let mut adapter = cq.context().lock();
-        let id = cq.id.get();
-        let mut count = 0;
-        while count < num_entries {
-            let next = if count == 0 { adapter.poll(id) } else { adapter.next(id) };
-            let Some(done) = next else { break };
+        let count = adapter.poll_each(cq.id.get(), most, |place, done| {
             // SAFETY: the program gives `num_entries` places: ibv_poll_cq(3).
-            unsafe { wc.add(count as usize).write(translate(&done)) };
-            count += 1;
-        }
+            unsafe { wc.add(place).write(translate(done)) };
+        });
         drop(adapter);
         if !cq.polled(count > 0) {
-            return count;
+            return count as c_int;
         }
     }
 }

@@ -1,10 +1,10 @@
 //! An adapter: one function of a device, and the objects that a program makes of it.
 
-use crate::completion::{Cause, WorkCompletion};
+use crate::completion::WorkCompletion;
 use crate::completion_queue::{CqId, WorkQueue};
 use crate::error::{Refusal, Result};
 use crate::events::{AsyncEvent, EventQueue};
-use crate::head::{Head, Opcode};
+use crate::head::Head;
 use crate::initiate::{cause_of, function_at};
 use crate::memory::{Access, Domain, Memory, Sge, random_word};
 use crate::multicast::Multicast;
@@ -18,7 +18,6 @@ use bellwire::{Completion, CompletionQueue, Device, Function, FunctionOptions};
 use bellwire_ring::canary::planted;
 use bellwire_ring::steps::step;
 use std::net::Ipv4Addr;
-use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -37,10 +36,9 @@ const TURNS: usize = 64;
 const DEVICE_LIMIT: Duration = Duration::from_secs(6);
 /// Idle polls between two readings of the clock.
 const POLLS_PER_CLOCK: u32 = 256;
-/// How often peers that are silent are asked.
-const TICK: Duration = Duration::from_millis(250);
-/// Ticks between two questions to a peer that nothing waits for.
-const IDLE_TICKS: u32 = 4;
+/// How long an acknowledgement waits for more messages. A receiver on a far core is faster than its
+/// sender, and would otherwise acknowledge each message.
+const ACK_DELAY: Duration = Duration::from_nanos(500);
 
 /// Most objects of each kind.
 #[derive(Clone, Copy, Debug)]
@@ -79,6 +77,8 @@ pub struct Adapter {
     mailbox: bellwire::QueuePair,
     pub(crate) state: State,
     idle_polls: u32,
+    /// When the first poll of a row without anything found that an acknowledgement is owed.
+    pub(crate) quiet_since: Option<Instant>,
 }
 
 impl Adapter {
@@ -126,7 +126,7 @@ impl Adapter {
             scratch: vec![0; packet_bytes.max(crate::initiate::DATAGRAM_BYTES as usize)].into(),
         };
         step("rdma-opened");
-        Ok(Adapter { function, queue, mailbox, state, idle_polls: 0 })
+        Ok(Adapter { function, queue, mailbox, state, idle_polls: 0, quiet_since: None })
     }
 
     /// The address of the host on this device; on `shm` and `eth`, the number of the node as one.
@@ -337,8 +337,7 @@ impl Adapter {
         let granted = std::mem::take(&mut qp.granted);
         self.state.memory.revoke(&mut self.function, number, &granted);
         let Some(qp) = self.state.qps.get_mut(number) else { return };
-        let offered = qp.sends.clear().into_iter().flat_map(|work| work.offered).collect();
-        crate::memory::withdraw(&mut self.function, offered);
+        crate::memory::withdraw(&mut self.function, qp.sends.clear());
     }
 
     /// Waits until the device uses no memory any more that requests or receives of a queue pair
@@ -499,6 +498,15 @@ impl Adapter {
     /// Posts a request.
     #[inline]
     pub fn post_send(&mut self, number: u32, request: &SendRequest<'_>) -> Result<()> {
+        self.enqueue(number, request)?;
+        self.start(number);
+        Ok(())
+    }
+
+    /// Posts a request that [`Adapter::start`] starts. Short messages that start together share a
+    /// packet.
+    #[inline(always)]
+    pub fn enqueue(&mut self, number: u32, request: &SendRequest<'_>) -> Result<()> {
         let qp = self.state.qps.get_mut(number).ok_or(GONE)?;
         let fits = match request.bytes {
             Bytes::Listed(parts) => parts.len() <= qp.options.capacity.send_parts.max(1),
@@ -521,12 +529,11 @@ impl Adapter {
         if matches!(qp.state(), QpState::Error | QpState::SendError) {
             qp.sends.flush(true);
         }
-        self.start(number);
         Ok(())
     }
 
     /// Posts a receive.
-    #[inline]
+    #[inline(always)]
     pub fn post_receive(&mut self, number: u32, id: u64, parts: &[Sge]) -> Result<()> {
         let qp = self.state.qps.get_mut(number).ok_or(GONE)?;
         if parts.len() > qp.options.capacity.receive_parts {
@@ -566,13 +573,41 @@ impl Adapter {
         Ok(())
     }
 
+    /// Takes up to `most` completions, oldest first; `take` reads each where it is. Makes progress
+    /// if there is none. Returns how many there were.
+    #[inline]
+    pub fn poll_each(
+        &mut self,
+        queue: CqId,
+        most: usize,
+        mut take: impl FnMut(usize, &WorkCompletion),
+    ) -> usize {
+        if !self.state.ready.is_empty() {
+            self.run_ready();
+        }
+        match self.state.queues.get(queue.0) {
+            None => return 0,
+            Some(ring) if ring.is_empty() => self.look(),
+            Some(_) => {}
+        }
+        let Some(ring) = self.state.queues.get_mut(queue.0) else { return 0 };
+        let mut count = 0;
+        while count < most
+            && let Some(done) = ring.front()
+        {
+            take(count, done);
+            ring.drop_front();
+            count += 1;
+        }
+        count
+    }
+
     /// The oldest completion. Makes progress if there is none.
     #[inline]
     pub fn poll(&mut self, queue: CqId) -> Option<WorkCompletion> {
-        if self.state.queues.get(queue.0)?.is_empty() {
-            self.look();
-        }
-        self.state.queues.get_mut(queue.0)?.pop()
+        let mut taken = None;
+        self.poll_each(queue, 1, |_, done| taken = Some(*done));
+        taken
     }
 
     /// The oldest completion, without progress.
@@ -585,11 +620,19 @@ impl Adapter {
     #[inline]
     pub fn look(&mut self) {
         if self.progress() > 0 {
+            self.quiet_since = None;
             return;
         }
-        if !self.state.owing.is_empty() {
-            self.state.settle();
-            self.flush();
+        match self.state.owes() {
+            None => {}
+            Some(true) => self.settle(),
+            Some(false) => {
+                let now = Instant::now();
+                let since = *self.quiet_since.get_or_insert(now);
+                if now.saturating_duration_since(since) >= ACK_DELAY {
+                    self.settle();
+                }
+            }
         }
         self.idle_polls = self.idle_polls.wrapping_add(1);
         if self.idle_polls.is_multiple_of(POLLS_PER_CLOCK) || !self.state.held.is_empty() {
@@ -635,7 +678,7 @@ impl Adapter {
     }
 
     /// Sends what waits.
-    fn flush(&mut self) {
+    pub(crate) fn flush(&mut self) {
         if self.state.peers.has_answers() {
             self.state.peers.flush(&mut self.function);
         }
@@ -647,7 +690,7 @@ impl Adapter {
             let Some(number) = self.state.ready.pop_front() else { break };
             if let Some(qp) = self.state.qps.get_mut(number) {
                 qp.listed = false;
-                self.start(number);
+                self.start_all(number);
             }
         }
         self.flush();
@@ -664,114 +707,6 @@ impl Adapter {
         // The buffer that just left made room.
         let posted = self.function.post_receive(self.mailbox, buffer, 0);
         debug_assert!(posted.is_ok(), "{posted:?}");
-    }
-}
-
-// Time.
-impl Adapter {
-    /// Does what is due by the clock.
-    pub fn keep_time(&mut self) {
-        let now = Instant::now();
-        let mut held = std::mem::take(&mut self.state.held);
-        held.retain(|&number| {
-            let Some(qp) = self.state.qps.get_mut(number) else { return false };
-            let waits = qp.hold_until.is_some_and(|until| until > now);
-            if !waits {
-                qp.hold_until = None;
-                self.state.list(number);
-            }
-            waits
-        });
-        self.state.held.append(&mut held);
-        if now.saturating_duration_since(self.state.last_tick) >= TICK {
-            self.state.last_tick = now;
-            self.state.ticks = self.state.ticks.wrapping_add(1);
-            self.probe(now);
-        }
-        self.run_ready();
-    }
-
-    /// Asks the peers that something waits for, and now and then the others.
-    fn probe(&mut self, now: Instant) {
-        let state = &mut self.state;
-        let also_idle = state.ticks.is_multiple_of(IDLE_TICKS);
-        for number in state.qps.numbers() {
-            let Some(qp) = state.qps.get_mut(number) else { continue };
-            let waits = qp.sends.unacknowledged > 0 || qp.asked.is_some();
-            let Some(peer) = qp.peer else { continue };
-            let heard = std::mem::take(&mut qp.heard);
-            qp.met |= heard;
-            if qp.is_over(now) {
-                state.give_up(number, Cause::Unreachable);
-                continue;
-            }
-            if heard || !qp.is_reliable() || !qp.state().receives() || !(waits || also_idle) {
-                continue;
-            }
-            let head = Head::new(Opcode::Probe, qp.attributes.peer, number);
-            state.peers.answer(peer, head, Vec::new());
-        }
-    }
-
-    /// Whether something waits for a time, so that a sleep must be short.
-    pub fn waits_for_time(&self) -> bool {
-        !self.state.held.is_empty() || !self.state.ready.is_empty() || !self.state.todo.is_empty()
-    }
-
-    /// Whether requests wait for peers.
-    pub fn waits_for_peers(&self) -> bool {
-        self.state.qps.iter().any(|qp| qp.state().receives())
-    }
-
-    /// Prepares a sleep at [`Adapter::wait_fd`]. `false`: there is something to do.
-    pub fn may_sleep(&mut self) -> bool {
-        if self.progress() > 0 {
-            return false;
-        }
-        self.settle();
-        self.keep_time();
-        self.function.arm().unwrap_or(false)
-    }
-
-    /// Sends the acknowledgements that peers wait for.
-    fn settle(&mut self) {
-        self.state.settle();
-        self.flush();
-    }
-
-    /// Tells all peers that their queue pairs here end in order, for the end of a program.
-    pub fn leave(&mut self) {
-        self.state.settle();
-        for number in self.state.qps.numbers() {
-            self.state.leave(number);
-        }
-        self.flush();
-        step("rdma-left");
-    }
-
-    /// Waits until peers have what was sent, for at most `limit`: what the device still holds ends
-    /// with the process.
-    pub fn finish(&mut self, limit: Duration) {
-        let begin = Instant::now();
-        let mut is_marked = false;
-        while begin.elapsed() < limit {
-            // The marks come behind all that waits.
-            if !is_marked && !self.state.peers.has_answers() {
-                self.state.marks = self.state.peers.mark(&mut self.function);
-                is_marked = true;
-            }
-            if is_marked && self.state.marks == 0 {
-                return;
-            }
-            if self.progress() == 0 {
-                std::thread::yield_now();
-            }
-        }
-    }
-
-    /// A descriptor that is readable when there is something to do, after [`Adapter::may_sleep`].
-    pub fn wait_fd(&self) -> BorrowedFd<'_> {
-        self.function.wait_fd()
     }
 }
 

@@ -4,12 +4,13 @@ use crate::completion::{Cause, WorkCompletion, WorkOpcode, WorkStatus, work_flag
 use crate::events::{AsyncEvent, EventKind};
 use crate::head::{Head, Opcode, Syndrome, Written, flag};
 use crate::initiate::MESSAGE_BYTES;
+use crate::list::records;
 use crate::memory::{Asker, RemoteMemory, Sge};
-use crate::queue_pair::{Arrival, Kept, QpState, Service, WINDOW, rnr_delay};
+use crate::queue_pair::{Arrival, KEPT, Kept, QpState, QueuePair, Service, rnr_delay};
 use crate::receive_queue::Receive;
-use crate::send_queue::is_before;
+use crate::send_queue::{Parts, is_before};
 use crate::state::{State, Todo};
-use bellwire::{Address, FunctionAddress, Inbox, QueuePair, RemoteKey};
+use bellwire::{Address, FunctionAddress, Inbox, RemoteKey};
 use bellwire_ring::canary::planted;
 use bellwire_ring::memory::View;
 use bellwire_ring::steps::step;
@@ -37,7 +38,13 @@ pub(crate) struct Arrived<'a> {
 
 impl Inbox for State {
     #[inline]
-    fn message(&mut self, _: QueuePair, from: Address, _: Option<u64>, bytes: View<'_>) -> bool {
+    fn message(
+        &mut self,
+        _: bellwire::QueuePair,
+        from: Address,
+        _: Option<u64>,
+        bytes: View<'_>,
+    ) -> bool {
         self.packet(from.function_address(), bytes);
         true
     }
@@ -48,18 +55,12 @@ impl State {
     #[inline]
     pub(crate) fn packet(&mut self, from: FunctionAddress, bytes: View<'_>) {
         self.packets += 1;
-        let mut copy = [0; Head::BYTES];
-        let start = bytes.part(0, Head::BYTES);
-        let start = start.or_else(|| planted("short-packet").then_some(bytes));
-        let Some(start) = start else { return };
-        start.read(0, &mut copy[..start.len()]);
-        let Some(head) = Head::parse(&copy) else { return };
-        let (_, body) = bytes.split_at(start.len());
+        let Some((head, body)) = Head::split(bytes) else { return };
         step("rdma-arrived");
         match head.opcode {
-            Opcode::Send | Opcode::Offer | Opcode::WriteImmediate => {
-                self.on_message(from, &head, body);
-            }
+            Opcode::Send => self.on_send(from, &head, body),
+            Opcode::List => self.on_list(from, head, body),
+            Opcode::Offer | Opcode::WriteImmediate => self.on_message(from, &head, body),
             Opcode::Datagram => self.on_datagram(from, &head, body),
             Opcode::Resolve => self.todo.push_back(Todo::Resolve(from, head)),
             _ => self.on_answer(from, &head, body),
@@ -90,6 +91,61 @@ impl State {
     // Messages of connections.
 
     #[inline]
+    fn on_send(&mut self, from: FunctionAddress, head: &Head, body: View<'_>) {
+        if !self.meets_receive(from, head, body) {
+            self.on_message(from, head, body);
+        }
+    }
+
+    /// The messages of a list, as if each had come alone.
+    fn on_list(&mut self, from: FunctionAddress, mut head: Head, list: View<'_>) {
+        head.opcode = Opcode::Send;
+        let own = head.flags & (flag::ACKS | flag::PATIENT | flag::ASKS);
+        for record in records(list) {
+            (head.flags, head.word) = (own | record.flags, record.word);
+            self.on_send(from, &head, record.body);
+            head.psn = head.psn.wrapping_add(1);
+        }
+    }
+
+    /// The fast path: a message goes straight into a receive of one part. `false`: this path does
+    /// not apply; what it acknowledges may have been taken.
+    #[inline(always)]
+    fn meets_receive(&mut self, from: FunctionAddress, head: &Head, body: View<'_>) -> bool {
+        let Some(qp) = self.qps.get_mut(head.to) else { return false };
+        if !qp.is_next(from, head) || head.has(flag::INVALIDATE) {
+            return false;
+        }
+        if head.has(flag::ACKS) && qp.sends.awaits(head.acked) {
+            self.acknowledged(head.to, head);
+        }
+        let State { qps, memory, queues, .. } = self;
+        let Some(qp) = qps.get_mut(head.to) else { return false };
+        let Some(Receive { id, parts: Parts::One(part) }) = qp.receives.front() else {
+            return false;
+        };
+        let (length, queue) = (body.len(), qp.options.receive_queue);
+        let filled = Sge { length: length as u32, ..*part };
+        let Some(ring) = queues.get_mut(queue.0).filter(|ring| ring.has_room()) else {
+            return false;
+        };
+        if length > part.length as usize {
+            return false;
+        }
+        let Ok(place) = memory.view(qp.options.domain, &filled, true) else { return false };
+        place.copy_from(body);
+        let done = completion(*id, head.to, head, length as u32, WorkOpcode::Receive);
+        qp.receives.drop_front();
+        step("rdma-received");
+        ring.push(done, head.has(flag::SOLICITED));
+        (qp.heard, qp.refused) = (true, None);
+        qp.expected = qp.expected.wrapping_add(1);
+        qp.delivered = qp.delivered.wrapping_add(1);
+        self.owe(head.to, head.has(flag::ASKS));
+        true
+    }
+
+    #[inline(never)]
     fn on_message(&mut self, from: FunctionAddress, head: &Head, body: View<'_>) {
         if !self.is_connected(from, head) {
             return self.refuse(from, head, Syndrome::NoQueuePair);
@@ -143,7 +199,7 @@ impl State {
         let number = head.to;
         let Some(qp) = self.qps.get(number) else { return };
         let has_receive = self.posted_receives(qp) > qp.unmatched();
-        let full = qp.arrivals.len() >= WINDOW as usize && !planted("keeps-all");
+        let full = qp.arrivals.len() >= KEPT && !planted("keeps-all");
         let unreliable = qp.options.service == Service::UnreliableConnection;
         let (code, delivered_now) = (qp.attributes.rnr_timer, qp.arrivals.is_empty());
         if full || !(has_receive || (head.has(flag::PATIENT) && !unreliable)) {
@@ -232,7 +288,7 @@ impl State {
 
     /// The domain of a queue pair's receives.
     #[inline]
-    pub(crate) fn receive_domain(&self, qp: &crate::queue_pair::QueuePair) -> crate::Domain {
+    pub(crate) fn receive_domain(&self, qp: &QueuePair) -> crate::Domain {
         let shared = qp.options.shared.and_then(|shared| self.shared.get(shared.0));
         shared.map_or(qp.options.domain, |shared| shared.domain)
     }
@@ -372,7 +428,11 @@ impl State {
         qp.sends.acknowledge(head.acked);
         if qp.sends.unacknowledged != before {
             (qp.trouble_since, qp.rnr_naks) = (None, 0);
-            self.list(number);
+            self.retire(number);
+            let waits = |qp: &mut QueuePair| qp.sends.has_waiting() || !qp.leftovers.is_empty();
+            if self.qps.get_mut(number).is_some_and(waits) {
+                self.list(number);
+            }
         }
     }
 
@@ -507,9 +567,6 @@ impl State {
         let known = known.filter(|known| is_own(known) || planted("foreign-answer"));
         match (known, syndrome) {
             (Some(known), _) => {
-                if qp.keys.len() >= KEYS {
-                    qp.keys.clear();
-                }
                 qp.keys.insert(head.word, known);
                 qp.trouble_since = None;
                 self.list(number);
@@ -551,10 +608,8 @@ impl State {
     }
 }
 
-/// Keys of one peer that are remembered.
-const KEYS: usize = 4096;
-
 /// The completion of a message.
+#[inline(always)]
 pub(crate) fn completion(
     id: u64,
     number: u32,

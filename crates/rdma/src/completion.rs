@@ -69,6 +69,7 @@ pub struct WorkCompletion {
 }
 
 impl WorkCompletion {
+    #[inline(always)]
     pub(crate) fn new(id: u64, status: WorkStatus, opcode: WorkOpcode, queue_pair: u32) -> Self {
         let (cause, length, word, source, flags) = (Cause::None, 0, 0, 0, 0);
         WorkCompletion { id, status, opcode, cause, length, word, queue_pair, source, flags }

@@ -42,9 +42,11 @@ impl WorkQueue {
     }
 
     /// Adds a completion. `false`: there was no room for the first time.
-    #[inline]
+    // Always inlined: a completion in memory would be loaded as a whole just after it was stored in
+    // parts.
+    #[inline(always)]
     pub(crate) fn push(&mut self, completion: WorkCompletion, solicited: bool) -> bool {
-        if self.ring.len() >= self.depth || self.overrun {
+        if !self.has_room() {
             return std::mem::replace(&mut self.overrun, true);
         }
         let failed = completion.status != crate::WorkStatus::Success;
@@ -61,6 +63,24 @@ impl WorkQueue {
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<WorkCompletion> {
         self.ring.pop_front()
+    }
+
+    /// The oldest completion, where it is.
+    #[inline]
+    pub(crate) fn front(&self) -> Option<&WorkCompletion> {
+        self.ring.front()
+    }
+
+    /// Drops the oldest completion, which was read.
+    #[inline]
+    pub(crate) fn drop_front(&mut self) {
+        self.ring.pop_front();
+    }
+
+    /// Whether the next completion is kept.
+    #[inline]
+    pub(crate) fn has_room(&self) -> bool {
+        self.ring.len() < self.depth && !self.overrun
     }
 
     #[inline]

@@ -1,6 +1,7 @@
 //! The head of each packet between two adapters.
 
 use bellwire_ring::canary::planted;
+use bellwire_ring::memory::View;
 
 /// What a packet is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,26 +29,29 @@ pub(crate) enum Opcode {
     Probe,
     /// The sender's queue pair ends in order; nothing is wrong.
     Leave,
+    /// Short messages, the first of which has number `psn`; their records follow the head.
+    List,
 }
 
 impl Opcode {
+    #[inline]
     fn parse(byte: u8) -> Option<Opcode> {
         use Opcode::*;
-        let all = [
-            Send,
-            Offer,
-            WriteImmediate,
-            Datagram,
-            Ack,
-            Nak,
-            Resolve,
-            Resolved,
-            Fatal,
-            Probe,
-            Leave,
-        ];
-        let known = all.into_iter().find(|&opcode| opcode as u8 == byte);
-        known.or(planted("opcode-unknown").then_some(Send))
+        Some(match byte {
+            1 => Send,
+            2 => Offer,
+            3 => WriteImmediate,
+            4 => Datagram,
+            5 => Ack,
+            6 => Nak,
+            7 => Resolve,
+            8 => Resolved,
+            9 => Fatal,
+            10 => Probe,
+            11 => Leave,
+            12 => List,
+            _ => return planted("opcode-unknown").then_some(Send),
+        })
     }
 }
 
@@ -63,6 +67,8 @@ pub(crate) mod flag {
     pub(crate) const ACKS: u8 = 8;
     /// The sender waits for a receive without limit, so the receiver may keep the message.
     pub(crate) const PATIENT: u8 = 16;
+    /// The sender asks for an acknowledgement soon: its program waits for a completion.
+    pub(crate) const ASKS: u8 = 32;
 }
 
 /// Why a message was not taken.
@@ -108,22 +114,23 @@ impl Syndrome {
     }
 }
 
-/// The head of a packet, little-endian:
+/// The head of a packet, little-endian. A message without an immediate value or a key has the first
+/// 16 bytes only, so that head and payload share a line of the lane; see [`Head::is_short`].
 ///
 /// ```text
-///  0        1       2          3      4        8
-///  opcode | flags | syndrome | zero | to QPN | from QPN
-///  12     16      20     24             32
-///  psn  | acked | word | extra (u64)  | payload ...
+///  0        1       2        5          8     12
+///  opcode | flags | to QPN | from QPN | psn | acked
+///  16     20         21     24
+///  word | syndrome | zero | extra (u64)  | payload ...
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Head {
     pub(crate) opcode: Opcode,
     pub(crate) flags: u8,
     pub(crate) syndrome: Option<Syndrome>,
-    /// The queue pair that the packet is for.
+    /// The queue pair that the packet is for; 24 bits.
     pub(crate) to: u32,
-    /// The sender's queue pair.
+    /// The sender's queue pair; 24 bits.
     pub(crate) from: u32,
     /// The number of a message of a connection; they are consecutive.
     pub(crate) psn: u32,
@@ -137,8 +144,10 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// Bytes.
+    /// Bytes of the longest head.
     pub(crate) const BYTES: usize = 32;
+    /// Bytes of a short head.
+    pub(crate) const SHORT_BYTES: usize = 16;
 
     pub(crate) fn new(opcode: Opcode, to: u32, from: u32) -> Head {
         let (flags, psn, acked, word, extra) = (0, 0, 0, 0, 0);
@@ -150,37 +159,90 @@ impl Head {
         self.flags & flag != 0
     }
 
-    #[inline]
-    pub(crate) fn emit(&self) -> [u8; Self::BYTES] {
-        let mut bytes = [0; Self::BYTES];
-        bytes[0] = self.opcode as u8;
-        bytes[1] = self.flags;
-        bytes[2] = self.syndrome.map_or(0, Syndrome::emit);
-        let words = [self.to, self.from, self.psn, self.acked, self.word];
-        for (place, word) in bytes[4..24].chunks_exact_mut(4).zip(words) {
-            place.copy_from_slice(&word.to_le_bytes());
-        }
-        bytes[24..].copy_from_slice(&self.extra.to_le_bytes());
-        bytes
+    /// Whether a head of this kind ends after [`Head::acked`].
+    #[inline(always)]
+    fn is_short(opcode: Opcode, flags: u8) -> bool {
+        matches!(opcode, Opcode::Send | Opcode::List)
+            && flags & (flag::IMMEDIATE | flag::INVALIDATE) == 0
     }
 
-    /// `None`: not the head of a packet.
-    #[inline]
-    pub(crate) fn parse(bytes: &[u8; Self::BYTES]) -> Option<Head> {
+    /// The first 16 bytes: all of a short head.
+    #[inline(always)]
+    pub(crate) fn words(&self) -> [u64; 2] {
+        const QPN: u64 = 0xff_ffff;
+        let first = self.opcode as u64
+            | u64::from(self.flags) << 8
+            | (u64::from(self.to) & QPN) << 16
+            | (u64::from(self.from) & QPN) << 40;
+        [first, u64::from(self.psn) | u64::from(self.acked) << 32]
+    }
+
+    /// The bytes behind them; `None`: the head is short.
+    #[inline(always)]
+    pub(crate) fn tail(&self) -> Option<[u8; Self::BYTES - Self::SHORT_BYTES]> {
+        if Self::is_short(self.opcode, self.flags) {
+            return None;
+        }
+        let syndrome = self.syndrome.map_or(0, Syndrome::emit);
+        let third = u64::from(self.word) | u64::from(syndrome) << 32;
+        let mut bytes = [0; Self::BYTES - Self::SHORT_BYTES];
+        bytes[..8].copy_from_slice(&third.to_le_bytes());
+        bytes[8..].copy_from_slice(&self.extra.to_le_bytes());
+        Some(bytes)
+    }
+
+    /// Writes the head to the front of `bytes`. Returns its length.
+    pub(crate) fn emit(&self, bytes: &mut [u8; Self::BYTES]) -> usize {
+        let [first, second] = self.words();
+        bytes[..8].copy_from_slice(&first.to_le_bytes());
+        bytes[8..16].copy_from_slice(&second.to_le_bytes());
+        let Some(tail) = self.tail() else { return Self::SHORT_BYTES };
+        bytes[Self::SHORT_BYTES..].copy_from_slice(&tail);
+        Self::BYTES
+    }
+
+    /// The head of a packet, and the payload behind it. `None`: not a packet.
+    #[inline(always)]
+    pub(crate) fn split<'v>(packet: View<'v>) -> Option<(Head, View<'v>)> {
+        const QPN: u32 = 0xff_ffff;
         let word = |at: usize| {
-            u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+            let mut word = [0; 8];
+            match packet.part(at, 8) {
+                Some(part) => part.read(0, &mut word),
+                // The planted fault takes what is missing as zeroes.
+                None if planted("short-packet") => {
+                    let at = at.min(packet.len());
+                    let there = (packet.len() - at).min(8);
+                    packet.read(at, &mut word[..there]);
+                }
+                None => return None,
+            }
+            Some(u64::from_le_bytes(word))
         };
-        Some(Head {
-            opcode: Opcode::parse(bytes[0])?,
-            flags: bytes[1],
-            syndrome: Syndrome::parse(bytes[2]),
-            to: word(4),
-            from: word(8),
-            psn: word(12),
-            acked: word(16),
-            word: word(20),
-            extra: u64::from(word(24)) | u64::from(word(28)) << 32,
-        })
+        let (first, second) = (word(0)?, word(8)?);
+        let (opcode, flags) = (Opcode::parse(first as u8)?, (first >> 8) as u8);
+        let mut head = Head {
+            opcode,
+            flags,
+            syndrome: None,
+            to: (first >> 16) as u32 & QPN,
+            from: (first >> 40) as u32,
+            psn: second as u32,
+            acked: (second >> 32) as u32,
+            word: 0,
+            extra: 0,
+        };
+        let length = if Self::is_short(opcode, flags) {
+            Self::SHORT_BYTES
+        } else {
+            let third = word(16)?;
+            head.word = third as u32;
+            head.syndrome = Syndrome::parse((third >> 32) as u8);
+            head.extra = word(24)?;
+            Self::BYTES
+        };
+        let (_, payload) = packet.split_at(length.min(packet.len()));
+        Some((head, payload))
     }
 }
 
@@ -228,15 +290,25 @@ mod tests {
         head.acked = 3;
         head.word = 0xdead_beef;
         head.extra = u64::MAX - 1;
+        let parse =
+            |bytes: &[u8]| Head::split(View::of(bytes)).map(|(head, rest)| (head, rest.len()));
+        let mut bytes = [0; Head::BYTES];
         for code in 0..32 {
             head.syndrome = Some(Syndrome::NotReady(code));
-            assert_eq!(Head::parse(&head.emit()), Some(head));
+            assert_eq!(head.emit(&mut bytes), Head::BYTES);
+            assert_eq!(parse(&bytes), Some((head, 0)));
         }
-        let mut bytes = head.emit();
-        bytes[0] = 0;
-        assert_eq!(Head::parse(&bytes), None);
-        bytes[0] = 12;
-        assert_eq!(Head::parse(&bytes), None);
+        assert_eq!(parse(&bytes[..Head::BYTES - 1]), None);
+        for opcode in [0, 13] {
+            bytes[0] = opcode;
+            assert_eq!(parse(&bytes), None);
+        }
+        let mut short = Head::new(Opcode::Send, 0xff_fffe, 0x12_3456);
+        (short.flags, short.psn, short.acked) = (flag::ACKS | flag::SOLICITED, 1 << 31, u32::MAX);
+        assert_eq!(short.emit(&mut bytes), Head::SHORT_BYTES);
+        assert_eq!(parse(&bytes), Some((short, Head::BYTES - Head::SHORT_BYTES)));
+        assert_eq!(parse(&bytes[..Head::SHORT_BYTES]), Some((short, 0)));
+        assert_eq!(parse(&bytes[..Head::SHORT_BYTES - 1]), None);
         let written = Written { key: 0x1234_5678, address: 1 << 63 | 5 };
         assert_eq!(Written::parse(&written.emit()), Some(written));
         assert_eq!(Written::parse(&written.emit()[1..]), None);

@@ -4,6 +4,7 @@ use crate::adapter::Adapter;
 use crate::arrive::local;
 use crate::completion::{Cause, WorkStatus};
 use crate::head::{Head, Opcode, Written, flag};
+use crate::list::{self, LIST_BYTES, Record};
 use crate::memory::{Access, RemoteMemory, Sge, offer};
 use crate::multicast::{Frame, GROUP_QUEUE_PAIR, Sent};
 use crate::queue_pair::{Service, WINDOW};
@@ -28,8 +29,10 @@ pub const DATAGRAM_BYTES: u64 = 4096;
 
 /// What became of a start.
 enum Started {
-    /// It is under way, or finished.
+    /// A message is under way, or the request is finished.
     Yes,
+    /// The device executes it, and may have its result already.
+    InDevice,
     /// The device has no room now.
     NoRoom,
     /// Something else happens first, and lists the queue pair again.
@@ -74,14 +77,28 @@ impl Context {
 }
 
 impl Adapter {
+    /// Starts requests that were posted. While the peer is behind, short messages wait for others
+    /// to share a packet with, at most until the next poll.
+    #[inline]
+    pub fn start(&mut self, number: u32) {
+        match self.state.qps.get_mut(number) {
+            Some(qp) if qp.coalesces() => self.state.list(number),
+            _ => self.start_all(number),
+        }
+    }
+
     /// Starts the waiting requests of a queue pair, and retires finished ones.
-    pub(crate) fn start(&mut self, number: u32) {
+    pub(crate) fn start_all(&mut self, number: u32) {
         loop {
             let Adapter { function, state, .. } = self;
             let Some(qp) = state.qps.get_mut(number) else { return };
             let Some(serial) = qp.next_request() else { break };
+            if qp.sends.follows(serial) && state.send_list(function, number) {
+                continue;
+            }
             match state.start_one(function, number, serial) {
                 Started::Yes => {}
+                Started::InDevice => self.take_results(),
                 Started::NoRoom => {
                     state.list(number);
                     break;
@@ -92,7 +109,6 @@ impl Adapter {
                     state.fail_at_peer(number, serial, status, cause);
                 }
             }
-            self.take_results();
         }
         self.state.retire(number);
         self.end_offers(number);
@@ -138,7 +154,7 @@ impl Adapter {
 }
 
 impl State {
-    #[inline]
+    #[inline(always)]
     fn start_one(&mut self, function: &mut Function, number: u32, serial: u32) -> Started {
         let Some(qp) = self.qps.get(number) else { return Started::Later };
         let Some(work) = qp.sends.get(serial) else { return Started::Later };
@@ -209,6 +225,10 @@ impl State {
         if work.solicited {
             head.flags |= flag::SOLICITED;
         }
+        let asks = (work.signaled || qp.options.signal_all) && qp.sends.may_ask();
+        if asks {
+            head.flags |= flag::ASKS;
+        }
         let mut is_write = false;
         match work.operation {
             Operation::Send { invalidate: Some(key), .. } => {
@@ -260,6 +280,9 @@ impl State {
                     qp.sends.psn = head.psn.wrapping_add(1);
                 }
                 qp.sends.sent_message(head.psn, !is_write);
+                if asks {
+                    qp.sends.asked();
+                }
                 if let Some(work) = qp.sends.get_mut(serial) {
                     (work.stage, work.psn) = (Stage::Sent, Some(head.psn));
                     // Registrations of an earlier attempt end with the request.
@@ -272,6 +295,64 @@ impl State {
                 refused(&error)
             }
         }
+    }
+
+    /// Sends the first waiting requests in one packet, if they are at least two short messages that
+    /// may leave now. `false`: nothing has changed.
+    fn send_list(&mut self, function: &mut Function, number: u32) -> bool {
+        let State { qps, memory, peers, scratch, body_bytes, .. } = self;
+        let Some(qp) = qps.get_mut(number) else { return false };
+        let (domain, sends) = (qp.options.domain, &qp.sends);
+        let Some(peer) = qp.peer.filter(|_| qp.options.service != Service::Datagram) else {
+            return false;
+        };
+        let limit = LIST_BYTES.min(*body_bytes);
+        let Some(list) = scratch.get_mut(..limit) else { return false };
+        let room = WINDOW.saturating_sub(sends.unacknowledged);
+        let (mut count, mut end, mut asks) = (0, 0, qp.options.signal_all);
+        for (serial, work) in sends.unstarted() {
+            let Operation::Send { immediate, invalidate: None } = work.operation else { break };
+            let is_next = work.stage == Stage::Waiting && work.psn.is_none() && !work.fence;
+            if !is_next || count == room || work.length() > list::MESSAGE_BYTES as u64 {
+                break;
+            }
+            let body = match (work.inline, &work.parts) {
+                (Some(length), _) => View::of(sends.inline(serial, length)),
+                (None, Parts::One(part)) => match memory.view(domain, part, false) {
+                    Ok(body) => body,
+                    Err(_) => break,
+                },
+                (None, Parts::None) => View::empty(),
+                (None, Parts::Many(_)) => break,
+            };
+            let flags = if work.solicited { flag::SOLICITED } else { 0 };
+            let flags = flags | if immediate.is_some() { flag::IMMEDIATE } else { 0 };
+            let record = Record { flags, word: immediate.unwrap_or_default(), body };
+            let Some(after) = record.emit(list, end) else { break };
+            (count, end) = (count + 1, after);
+            asks |= work.signaled;
+        }
+        if count < 2 {
+            return false;
+        }
+        let mut head = Head::new(Opcode::List, qp.attributes.peer, number);
+        (head.psn, head.acked, head.flags) = (qp.sends.psn, qp.delivered, flag::ACKS);
+        if qp.attributes.rnr_retry == 7 {
+            head.flags |= flag::PATIENT;
+        }
+        let asks = asks && qp.sends.may_ask();
+        if asks {
+            head.flags |= flag::ASKS;
+        }
+        if peers.send(function, peer, &head, View::of(&list[..end])).is_err() {
+            return false;
+        }
+        qp.owed = 0;
+        qp.sends.sent_next(count);
+        if asks {
+            qp.sends.asked();
+        }
+        true
     }
 
     fn send_datagram(&mut self, function: &mut Function, number: u32, serial: u32) -> Started {
@@ -362,7 +443,7 @@ impl State {
         if fetches && qp.sends.fetching >= u32::from(qp.attributes.reads.max(1)) {
             return Started::Later;
         }
-        let Some(remote) = qp.keys.get(&key) else {
+        let Some(remote) = qp.keys.get(key) else {
             let mut head = Head::new(Opcode::Resolve, qp.attributes.peer, number);
             head.word = key;
             return match peers.send(function, peer, &head, View::empty()) {
@@ -378,7 +459,7 @@ impl State {
             Ok(offset) => offset,
             Err(cause) => return Started::FailedAtPeer(WorkStatus::RemoteAccess, cause),
         };
-        let &RemoteMemory { key: remote, .. } = remote;
+        let RemoteMemory { key: remote, .. } = remote;
         let context = Context::Work(number, serial).emit();
         let slice: RemoteSlice = remote.slice(offset, length);
         let pair = match peers.pair(function, peer) {
@@ -446,7 +527,7 @@ impl State {
             work.stage = Stage::InDevice;
             qp.writing = matches!(work.operation, Operation::Write { immediate: Some(_), .. });
         }
-        Started::Yes
+        Started::InDevice
     }
 
     /// The device has executed a write, a read or an atomic.
@@ -509,7 +590,7 @@ impl State {
         let Some(qp) = self.qps.get_mut(number) else { return false };
         let Some(work) = qp.sends.get_mut(serial) else { return false };
         let Some(key) = work.operation.remote_key() else { return false };
-        qp.keys.remove(&key);
+        qp.keys.remove(key);
         if std::mem::replace(&mut work.asked_anew, true) || !qp.state().receives() {
             return false;
         }

@@ -9,7 +9,9 @@
 //! All queue pairs of an [`Adapter`] share one queue pair of the function, the mailbox. Each packet
 //! has a head that names two queue pairs.
 //! - **Short messages** follow their head. The receiver copies them from the device's memory into
-//!   the parts of a posted receive.
+//!   the parts of a posted receive. Those that are posted together share a packet (`list.rs`), and
+//!   so do those that are posted while the peer has many to take. They wait for each other until
+//!   the next poll at most.
 //! - **Long ones** are offered: the sender registers its list for this one message. The receiver
 //!   fetches it into the parts of a receive.
 //! - **Writes, reads and atomics** are puts, gets and atomics of `bellwire`. At its first use of an
@@ -26,7 +28,8 @@
 //! # When a request completes
 //! A request completes when its message is in the receive of the peer, as the peer's
 //! acknowledgement says. Acknowledgements travel with messages of the other direction, or alone:
-//! after 16 messages, or when the receiver finds nothing more. Requests retire in order.
+//! after 32 messages, or when the receiver has found nothing more for half a microsecond. Once in
+//! 32 messages a signaled one asks for an earlier acknowledgement. Requests retire in order.
 //!
 //! # Without a receive
 //! The receiver keeps up to 64 messages of a sender that waits without limit (`rnr_retry` 7). Other
@@ -47,17 +50,22 @@
 //! |---|---|
 //! | `context.rs` | an adapter that several threads use, and a thread that makes progress |
 //! | `adapter.rs` | the calls of a program |
+//! | `time.rs` | what is due by the clock, sleep, and the end |
 //! | `deliver.rs` | arrivals that need the function: fetches, answers about keys |
 //! | `initiate.rs` | requests start, and the device's results |
 //! | `arrive.rs` | packets, and acknowledgements |
+//! | `acknowledge.rs` | acknowledgements that are owed |
 //! | `multicast` | datagrams to groups, by IP multicast |
 //! | `state.rs` | all objects, and lists of what is to be done |
 //! | `queue_pair.rs`, `completion_queue.rs`, `memory.rs` | one object each |
-//! | `send_queue.rs`, `receive_queue.rs`, `peers.rs`, `events.rs` | one object each, too |
+//! | `send_queue.rs`, `receive_queue.rs`, `remote_keys.rs` | one object each, too |
+//! | `peers.rs`, `events.rs` | one object each, too |
 //! | `host.rs` | the devices of this host |
-//! | `request.rs`, `completion.rs`, `error.rs`, `head.rs`, `slab.rs` | what they are made of |
+//! | `request.rs`, `completion.rs`, `error.rs` | what they are made of |
+//! | `list.rs`, `head.rs`, `places.rs`, `slab.rs` | what they are made of |
 #![deny(unsafe_code)]
 
+mod acknowledge;
 #[allow(unsafe_code)]
 mod adapter;
 mod arrive;
@@ -71,25 +79,32 @@ mod head;
 #[allow(unsafe_code)]
 mod host;
 mod initiate;
+mod list;
 #[allow(unsafe_code)]
 mod memory;
 mod multicast;
 mod peers;
+mod places;
 mod queue_pair;
 mod receive_queue;
+mod remote_keys;
 mod request;
 mod send_queue;
 mod slab;
 mod state;
+mod time;
 
 /// Reads bytes as a packet and as what may follow its head, for fuzzers. What is read comes back
 /// from its bytes.
 #[doc(hidden)]
 pub fn parse(bytes: &[u8]) {
-    if let Some((start, _)) = bytes.split_first_chunk()
-        && let Some(head) = head::Head::parse(start)
-    {
-        assert_eq!(head::Head::parse(&head.emit()), Some(head));
+    let view = bellwire_ring::memory::View::of;
+    if let Some((head, body)) = head::Head::split(view(bytes)) {
+        let mut again = [0; head::Head::BYTES];
+        let length = head.emit(&mut again);
+        assert_eq!(head::Head::split(view(&again[..length])).map(|(head, _)| head), Some(head));
+        assert_eq!(body.len(), bytes.len() - length);
+        list::records(body).for_each(drop);
     }
     if let Some(written) = head::Written::parse(bytes) {
         assert_eq!(written.emit(), bytes);

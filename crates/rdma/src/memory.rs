@@ -57,6 +57,23 @@ pub struct Sge {
     pub key: u32,
 }
 
+impl Sge {
+    /// A copy, read field by field. A program has often just stored one of the fields, and a load
+    /// of the whole would wait until that store has left the store buffer. The stores before it may
+    /// wait for lines of another core.
+    #[inline(always)]
+    pub(crate) fn copied(&self) -> Sge {
+        // SAFETY: references to numbers. Volatile: the compiler would join the loads.
+        unsafe {
+            Sge {
+                address: std::ptr::read_volatile(&self.address),
+                length: std::ptr::read_volatile(&self.length),
+                key: std::ptr::read_volatile(&self.key),
+            }
+        }
+    }
+}
+
 /// Handle of a protection domain.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Domain(pub(crate) u32);

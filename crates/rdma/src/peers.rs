@@ -114,15 +114,29 @@ impl Peers {
     ) -> Result<(), Error> {
         let pair = self.pair(function, peer)?;
         let to = Address::new(peer.node, peer.function, MAILBOX);
-        let bytes = head.emit();
-        let message = Message::gathered(&bytes, body).to(to).context(PACKET).unsignaled();
+        // Words of a call, where the device can send at once. A head in memory would be stored in
+        // parts and loaded in others.
+        let tail = head.tail();
+        let rest = match &tail {
+            None => Some(body),
+            Some(tail) => body.is_empty().then(|| View::of(tail)),
+        };
+        if let Some(rest) = rest
+            && function.send_at_once(pair, head.words(), rest, to)
+        {
+            return Ok(());
+        }
+        let mut bytes = [0; Head::BYTES];
+        let length = head.emit(&mut bytes);
+        let message = Message::gathered(&bytes[..length], body).to(to).context(PACKET).unsignaled();
         function.post_send(pair, message).map_err(|refused| refused.error)
     }
 
     /// Sends each peer a packet that changes nothing, and whose completion says that it has all
     /// that was sent before. Returns how many there will be.
     pub(crate) fn mark(&mut self, function: &mut Function) -> usize {
-        let head = Head::new(Opcode::Leave, NOBODY, NOBODY).emit();
+        let mut head = [0; Head::BYTES];
+        Head::new(Opcode::Leave, NOBODY, NOBODY).emit(&mut head);
         let marked = |(peer, known): (&FunctionAddress, &Peer)| {
             let to = Address::new(peer.node, peer.function, MAILBOX);
             let message = Message::gathered(&head, View::empty()).to(to).context(PACKET);

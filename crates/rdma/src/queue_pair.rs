@@ -4,12 +4,13 @@ use crate::completion::WorkCompletion;
 use crate::completion_queue::CqId;
 use crate::error::{Refusal, Result};
 use crate::head::Head;
-use crate::memory::{Access, Domain, RemoteMemory};
+use crate::memory::{Access, Domain};
 use crate::receive_queue::{ReceiveQueue, SrqId};
+use crate::remote_keys::RemoteKeys;
 use crate::send_queue::SendQueue;
 use bellwire::{FunctionAddress, MemoryRegion, RemoteKey};
 use bellwire_ring::canary::planted;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
@@ -227,7 +228,16 @@ const DOUBT_TICKS: u32 = 2;
 const LEAST_PATIENCE: Duration = Duration::from_millis(1250);
 
 /// Messages of one queue pair that may wait for their acknowledgement.
-pub(crate) const WINDOW: u32 = 64;
+pub(crate) const WINDOW: u32 = 1024;
+
+/// Messages without an acknowledgement from which on a peer is behind.
+const BEHIND: u32 = 16;
+
+/// Short messages that wait for others at most, and this one.
+const TOGETHER: usize = 16;
+
+/// Most messages of a peer that are kept until they have a receive.
+pub(crate) const KEPT: usize = 64;
 
 /// A queue pair.
 pub(crate) struct QueuePair {
@@ -250,8 +260,8 @@ pub(crate) struct QueuePair {
     pub(crate) refused: Option<u32>,
     /// A message has arrived since it was ready to receive.
     pub(crate) established: bool,
-    /// Memory of the peer, by its keys.
-    pub(crate) keys: HashMap<u32, RemoteMemory>,
+    /// Memory of the peer.
+    pub(crate) keys: RemoteKeys,
     /// Keys of own memory that was granted to the peer.
     pub(crate) granted: Vec<u32>,
     /// The key that the peer was asked for.
@@ -309,7 +319,7 @@ impl QueuePair {
             owed: 0,
             refused: None,
             established: false,
-            keys: HashMap::new(),
+            keys: RemoteKeys::default(),
             granted: Vec::new(),
             asked: None,
             hold_until: None,
@@ -333,6 +343,7 @@ impl QueuePair {
         }
     }
 
+    #[inline]
     pub(crate) fn state(&self) -> QpState {
         self.attributes.state
     }
@@ -349,6 +360,18 @@ impl QueuePair {
     /// Whether the device fetches messages into receives.
     pub(crate) fn is_fetching(&self) -> bool {
         self.arrivals.iter().any(|kept| matches!(kept, Arrival::Fetching { .. }))
+    }
+
+    /// Whether a packet is the next message of the peer, and nothing waits before it.
+    #[inline(always)]
+    pub(crate) fn is_next(&self, from: FunctionAddress, head: &Head) -> bool {
+        head.psn == self.expected
+            && self.peer == Some(from)
+            && head.from == self.attributes.peer
+            && self.established
+            && self.state().receives()
+            && self.arrivals.is_empty()
+            && self.options.shared.is_none()
     }
 
     /// Arrivals that have no receive yet.
@@ -373,6 +396,17 @@ impl QueuePair {
             }
             _ => None,
         }
+    }
+
+    /// Whether the waiting requests are short messages that can wait for others to share a packet
+    /// with: the peer has many to take before them. [`crate::Adapter::start`] says how long.
+    #[inline]
+    pub(crate) fn coalesces(&self) -> bool {
+        self.sends.unacknowledged >= BEHIND
+            && self.state() == QpState::ReadyToSend
+            && self.options.service != Service::Datagram
+            && self.sends.waiting() < TOGETHER
+            && self.sends.ends_with_short_message()
     }
 
     /// Ends the requests of the send queue, as [`SendQueue::flush`] says.

@@ -23,7 +23,7 @@ impl ReceiveQueue {
     }
 
     /// `false`: it is full.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, id: u64, parts: &[Sge]) -> bool {
         let has_room = self.posted.len() < self.depth;
         if has_room {
@@ -35,6 +35,18 @@ impl ReceiveQueue {
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<Receive> {
         self.posted.pop_front()
+    }
+
+    /// The oldest receive, where it is.
+    #[inline]
+    pub(crate) fn front(&self) -> Option<&Receive> {
+        self.posted.front()
+    }
+
+    /// Drops the oldest receive, which is filled.
+    #[inline]
+    pub(crate) fn drop_front(&mut self) {
+        drop(self.posted.pop_front());
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -65,6 +65,12 @@ pub enum Operation {
     },
 }
 
+impl Default for Operation {
+    fn default() -> Self {
+        Operation::Send { immediate: None, invalidate: None }
+    }
+}
+
 impl Operation {
     /// The key of the peer's memory.
     pub(crate) fn remote_key(&self) -> Option<u32> {

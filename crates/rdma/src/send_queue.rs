@@ -2,15 +2,17 @@
 
 use crate::completion::{Cause, WorkOpcode, WorkStatus};
 use crate::memory::Sge;
+use crate::places::Places;
 use crate::request::{Bytes, Datagram, Operation, SendRequest};
 use bellwire::MemoryRegion;
 use bellwire_ring::canary::planted;
-use std::collections::VecDeque;
+use bellwire_ring::memory::View;
 
 /// Where a request stands.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) enum Stage {
     /// Not started, or to be started again.
+    #[default]
     Waiting,
     /// A message waits for its acknowledgement.
     Sent,
@@ -44,19 +46,20 @@ impl Stage {
 }
 
 /// The parts of a list. Most lists have one.
-#[derive(Clone, Debug)]
+#[derive(Clone, Default, Debug)]
 pub(crate) enum Parts {
+    #[default]
     None,
     One(Sge),
     Many(Box<[Sge]>),
 }
 
 impl Parts {
-    #[inline]
+    #[inline(always)]
     pub(crate) fn of(parts: &[Sge]) -> Parts {
         match parts {
             [] => Parts::None,
-            [one] => Parts::One(*one),
+            [one] => Parts::One(one.copied()),
             many => Parts::Many(many.into()),
         }
     }
@@ -78,6 +81,7 @@ impl Parts {
 }
 
 /// A request in the queue.
+#[derive(Default)]
 pub(crate) struct Work {
     pub(crate) id: u64,
     pub(crate) operation: Operation,
@@ -132,9 +136,24 @@ impl Work {
     }
 }
 
+/// Messages after which the next signaled one asks for an acknowledgement.
+const ASK_EVERY: u32 = 32;
+
+/// What is left of a request when its result is known.
+pub(crate) struct Retired {
+    pub(crate) id: u64,
+    pub(crate) status: WorkStatus,
+    pub(crate) cause: Cause,
+    pub(crate) signaled: bool,
+    pub(crate) opcode: WorkOpcode,
+    /// Bytes that came from the peer.
+    pub(crate) length: u32,
+    pub(crate) offered: Vec<MemoryRegion>,
+}
+
 /// Requests that have not retired, oldest first.
 pub(crate) struct SendQueue {
-    work: VecDeque<Work>,
+    work: Places<Work>,
     /// The serial number of the front. Serials count requests and wrap.
     front: u32,
     /// Place of the first request that may be waiting.
@@ -149,6 +168,10 @@ pub(crate) struct SendQueue {
     pub(crate) unacknowledged: u32,
     /// The number of the next message.
     pub(crate) psn: u32,
+    /// What the peer acknowledged last.
+    acked: u32,
+    /// The first message behind the last one that asked for an acknowledgement.
+    asked: u32,
     /// The last message that must be in its receive before a write, a read or an atomic starts.
     barrier: Option<u32>,
     /// Messages before this one find a receive, as the peer has promised.
@@ -158,7 +181,7 @@ pub(crate) struct SendQueue {
 impl SendQueue {
     pub(crate) fn new(depth: usize, inline_bytes: usize) -> SendQueue {
         SendQueue {
-            work: VecDeque::with_capacity(depth.min(256)),
+            work: Places::new(depth.min(256)),
             front: 0,
             next: 0,
             depth,
@@ -167,6 +190,8 @@ impl SendQueue {
             fetching: 0,
             unacknowledged: 0,
             psn: 0,
+            acked: 0,
+            asked: 0,
             barrier: None,
             promised: 0,
         }
@@ -174,7 +199,20 @@ impl SendQueue {
 
     /// Sets the number of the first message.
     pub(crate) fn begin(&mut self, psn: u32) {
-        (self.psn, self.promised, self.barrier) = (psn, psn, None);
+        (self.psn, self.acked, self.asked) = (psn, psn, psn);
+        (self.promised, self.barrier) = (psn, None);
+    }
+
+    /// Whether a message may ask for an acknowledgement: it is far behind the last that did.
+    #[inline]
+    pub(crate) fn may_ask(&self) -> bool {
+        self.psn.wrapping_sub(self.asked) >= ASK_EVERY
+    }
+
+    /// The last message that was sent asks for an acknowledgement.
+    #[inline]
+    pub(crate) fn asked(&mut self) {
+        self.asked = self.psn;
     }
 
     /// The peer has receives for the messages before `psn`.
@@ -192,6 +230,17 @@ impl SendQueue {
         if places_bytes || !is_promised {
             self.barrier = Some(psn);
         }
+    }
+
+    /// The first `count` waiting requests were sent as messages with the next numbers.
+    pub(crate) fn sent_next(&mut self, count: u32) {
+        let first = self.next;
+        for work in self.work.since_mut(first).take(count as usize) {
+            (work.stage, work.psn) = (Stage::Sent, Some(self.psn));
+            self.psn = self.psn.wrapping_add(1);
+        }
+        (self.next, self.barrier) = (first + count as usize, Some(self.psn.wrapping_sub(1)));
+        self.unacknowledged += count;
     }
 
     /// Whether a write, a read or an atomic must wait for a message before it.
@@ -215,32 +264,24 @@ impl SendQueue {
     }
 
     /// Adds a request. The caller has checked the room, and the length of inline bytes.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, request: &SendRequest<'_>) {
         let serial = self.front.wrapping_add(self.work.len() as u32);
-        let (parts, inline) = match request.bytes {
-            Bytes::Listed(parts) => (Parts::of(parts), None),
+        let at = self.slot(serial);
+        let work = self.work.add();
+        (work.id, work.operation) = (request.id, request.operation);
+        match request.bytes {
+            Bytes::Listed(parts) => (work.parts, work.inline) = (Parts::of(parts), None),
             Bytes::Inline(bytes) => {
-                let at = self.slot(serial);
-                self.inline[at..at + bytes.len()].copy_from_slice(bytes);
-                (Parts::None, Some(bytes.len() as u32))
+                View::of_mut(&mut self.inline[at..at + bytes.len()]).write(0, bytes);
+                (work.parts, work.inline) = (Parts::None, Some(bytes.len() as u32));
             }
-        };
-        self.work.push_back(Work {
-            id: request.id,
-            operation: request.operation,
-            parts,
-            inline,
-            signaled: request.signaled,
-            solicited: request.solicited,
-            fence: request.fence,
-            to: request.to,
-            stage: Stage::Waiting,
-            psn: None,
-            written: false,
-            asked_anew: false,
-            offered: Vec::new(),
-        });
+        }
+        (work.signaled, work.solicited) = (request.signaled, request.solicited);
+        (work.fence, work.to) = (request.fence, request.to);
+        (work.stage, work.psn) = (Stage::Waiting, None);
+        (work.written, work.asked_anew) = (false, false);
+        debug_assert!(work.offered.is_empty());
     }
 
     /// The first waiting request, by serial number.
@@ -274,12 +315,67 @@ impl SendQueue {
 
     /// Takes the oldest request out if its result is known.
     #[inline]
-    pub(crate) fn retire(&mut self) -> Option<(Work, WorkStatus, Cause)> {
-        let Stage::Done(status, cause) = self.work.front()?.stage else { return None };
-        let work = self.work.pop_front()?;
+    pub(crate) fn retire(&mut self) -> Option<Retired> {
+        // Read in place: a request has several lines.
+        let work = self.work.get_mut(0)?;
+        let Stage::Done(status, cause) = work.stage else { return None };
+        let length = match work.operation {
+            Operation::Read { .. } => work.parts.total() as u32,
+            Operation::CompareSwap { .. } | Operation::FetchAdd { .. } => 8,
+            _ => 0,
+        };
+        let (id, signaled, opcode) = (work.id, work.signaled, work.opcode());
+        let offered = std::mem::take(&mut work.offered);
+        if let Parts::Many(_) = work.parts {
+            work.parts = Parts::None;
+        }
+        self.work.drop_front();
         self.front = self.front.wrapping_add(1);
         self.next = self.next.saturating_sub(1);
-        Some((work, status, cause))
+        Some(Retired { id, status, cause, signaled, opcode, length, offered })
+    }
+
+    /// Requests that wait to be started, at most.
+    #[inline]
+    pub(crate) fn waiting(&self) -> usize {
+        self.work.len().saturating_sub(self.next)
+    }
+
+    /// Whether the last request is a message that fits into a list.
+    #[inline]
+    pub(crate) fn ends_with_short_message(&self) -> bool {
+        let last = self.work.len().checked_sub(1).and_then(|place| self.work.get(place));
+        last.is_some_and(|work| {
+            matches!(work.operation, Operation::Send { invalidate: None, .. })
+                && work.stage == Stage::Waiting
+                && work.length() <= crate::list::MESSAGE_BYTES as u64
+        })
+    }
+
+    /// Whether a request follows `serial`.
+    #[inline]
+    pub(crate) fn follows(&self, serial: u32) -> bool {
+        serial.wrapping_sub(self.front) as usize + 1 < self.work.len()
+    }
+
+    /// Whether requests wait to be started.
+    #[inline]
+    pub(crate) fn has_waiting(&mut self) -> bool {
+        self.next_waiting().is_some()
+    }
+
+    /// The requests from the first waiting one on.
+    #[inline]
+    pub(crate) fn unstarted(&self) -> impl Iterator<Item = (u32, &Work)> {
+        let first = self.front.wrapping_add(self.next as u32);
+        let numbers = (0..).map(move |place| first.wrapping_add(place));
+        numbers.zip(self.work.since(self.next))
+    }
+
+    /// Whether an acknowledgement of the messages before `acked` says anything new.
+    #[inline]
+    pub(crate) fn awaits(&self, acked: u32) -> bool {
+        self.unacknowledged > 0 && acked != self.acked
     }
 
     /// Messages before `acked` are in their receives.
@@ -287,10 +383,11 @@ impl SendQueue {
         if self.unacknowledged == 0 {
             return;
         }
+        self.acked = acked;
         if self.barrier.is_some_and(|psn| is_before(psn, acked)) {
             self.barrier = None;
         }
-        for work in &mut self.work {
+        for work in self.work.since_mut(0) {
             let Some(psn) = work.psn else { continue };
             if is_before(psn, acked) {
                 if work.stage == Stage::Sent {
@@ -305,19 +402,21 @@ impl SendQueue {
 
     /// The serial number of the message `psn`, if it waits for its acknowledgement.
     pub(crate) fn sent(&self, psn: u32) -> Option<u32> {
-        let place =
-            self.work.iter().position(|work| work.psn == Some(psn) && work.stage == Stage::Sent)?;
+        let place = self
+            .work
+            .since(0)
+            .position(|work| work.psn == Some(psn) && work.stage == Stage::Sent)?;
         Some(self.front.wrapping_add(place as u32))
     }
 
     /// The oldest message that waits for its acknowledgement.
     pub(crate) fn oldest_sent(&self) -> Option<u32> {
-        self.work.iter().find(|work| work.stage == Stage::Sent).and_then(|work| work.psn)
+        self.work.since(0).find(|work| work.stage == Stage::Sent).and_then(|work| work.psn)
     }
 
     /// Messages from `psn` on are to be sent again.
     pub(crate) fn rewind(&mut self, psn: u32) {
-        for (place, work) in self.work.iter_mut().enumerate() {
+        for (place, work) in self.work.since_mut(0).enumerate() {
             if work.stage == Stage::Sent && work.psn.is_some_and(|own| !is_before(own, psn)) {
                 work.stage = Stage::Waiting;
                 self.unacknowledged -= 1;
@@ -328,18 +427,18 @@ impl SendQueue {
 
     /// The oldest request without a result.
     pub(crate) fn oldest_unfinished(&self) -> Option<u32> {
-        let place = self.work.iter().position(|work| work.stage.result().is_none())?;
+        let place = self.work.since(0).position(|work| work.stage.result().is_none())?;
         Some(self.front.wrapping_add(place as u32))
     }
 
     /// Whether the device may read or write memory of a request.
     pub(crate) fn is_in_device(&self) -> bool {
-        self.work.iter().any(|work| work.stage.is_in_device())
+        self.work.since(0).any(|work| work.stage.is_in_device())
     }
 
     /// Whether no request is under way.
     pub(crate) fn is_idle(&self) -> bool {
-        !self.work.iter().any(|work| work.has_started() && !matches!(work.stage, Stage::Done(..)))
+        !self.work.since(0).any(|work| work.has_started() && !matches!(work.stage, Stage::Done(..)))
     }
 
     /// A request is to be started once more.
@@ -355,7 +454,7 @@ impl SendQueue {
     /// before has failed. Behind a failure nothing succeeds, also what was executed already. What
     /// the device still executes retires after that.
     pub(crate) fn flush(&mut self, mut has_failed: bool) {
-        for work in &mut self.work {
+        for work in self.work.since_mut(0) {
             if has_failed || work.stage.result().is_none() {
                 work.stage = work.stage.ended(WorkStatus::Flushed, Cause::Flushed);
             }
@@ -364,12 +463,15 @@ impl SendQueue {
         (self.unacknowledged, self.barrier) = (0, None);
     }
 
-    /// Takes all requests out.
-    pub(crate) fn clear(&mut self) -> Vec<Work> {
+    /// Drops all requests. Returns their registrations.
+    pub(crate) fn clear(&mut self) -> Vec<MemoryRegion> {
         self.front = self.front.wrapping_add(self.work.len() as u32);
         self.next = 0;
         (self.unacknowledged, self.barrier) = (0, None);
-        self.work.drain(..).collect()
+        let offered = self.work.since_mut(0).flat_map(|work| std::mem::take(&mut work.offered));
+        let offered = offered.collect();
+        self.work = Places::new(1);
+        offered
     }
 }
 
@@ -413,14 +515,14 @@ mod tests {
         assert_eq!(queue.next_waiting(), Some(0));
         assert!(queue.retire().is_none());
         queue.acknowledge(first.wrapping_add(2));
-        assert_eq!(queue.retire().unwrap().0.id, 0);
-        assert_eq!(queue.retire().unwrap().0.id, 1);
+        assert_eq!(queue.retire().unwrap().id, 0);
+        assert_eq!(queue.retire().unwrap().id, 1);
         assert!(queue.retire().is_none());
         assert_eq!((queue.next_waiting(), queue.unacknowledged), (Some(0), 0));
         queue.flush(false);
-        assert_eq!(queue.retire().unwrap().1, WorkStatus::Flushed);
-        assert_eq!(queue.retire().unwrap().0.id, 3);
-        assert!(queue.work.is_empty());
+        assert_eq!(queue.retire().unwrap().status, WorkStatus::Flushed);
+        assert_eq!(queue.retire().unwrap().id, 3);
+        assert_eq!(queue.work.len(), 0);
     }
 
     /// What was executed behind a failure is flushed with the rest; what was before it succeeds.
@@ -450,7 +552,7 @@ mod tests {
             }
             assert_eq!(held, stages.iter().filter(|stage| stage.is_in_device()).count());
             let statuses: Vec<WorkStatus> =
-                std::iter::from_fn(|| queue.retire()).map(|(_, status, _)| status).collect();
+                std::iter::from_fn(|| queue.retire()).map(|done| done.status).collect();
             let good = |status: &&WorkStatus| **status == WorkStatus::Success;
             assert_eq!(statuses.len(), 3);
             assert_eq!(statuses.iter().take_while(good).count(), successes, "{stages:?}");

@@ -4,7 +4,7 @@
 use crate::completion::{Cause, WorkCompletion, WorkOpcode, WorkStatus};
 use crate::completion_queue::{CqId, WorkQueue};
 use crate::events::{AsyncEvent, EventKind, EventQueue};
-use crate::head::{Head, Opcode, flag};
+use crate::head::Head;
 use crate::memory::Memory;
 use crate::multicast::Multicast;
 use crate::peers::Peers;
@@ -14,7 +14,6 @@ use crate::send_queue::Stage;
 use crate::slab::Slab;
 use bellwire::FunctionAddress;
 use bellwire_ring::canary::planted;
-use bellwire_ring::steps::step;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
@@ -95,9 +94,6 @@ pub(crate) enum Todo {
     Revoke(u32, Vec<u32>),
 }
 
-/// Messages without an acknowledgement after which one leaves at once.
-const ACK_EVERY: u32 = 16;
-
 pub(crate) struct State {
     pub(crate) address: FunctionAddress,
     /// The longest body of a packet, in bytes.
@@ -159,68 +155,6 @@ impl State {
         }
     }
 
-    /// One more message of the peer is in its receive.
-    #[inline]
-    pub(crate) fn delivered(&mut self, number: u32) {
-        let Some(qp) = self.qps.get_mut(number) else { return };
-        qp.delivered = qp.delivered.wrapping_add(1);
-        self.owe(number);
-    }
-
-    /// Owes the peer an acknowledgement, which later packets carry or which leaves alone.
-    #[inline]
-    pub(crate) fn owe(&mut self, number: u32) {
-        let Some(qp) = self.qps.get_mut(number) else { return };
-        qp.owed += 1;
-        if qp.owed >= ACK_EVERY {
-            self.acknowledge_now(number, false);
-        } else if !std::mem::replace(&mut qp.owes, true) {
-            self.owing.push(number);
-        }
-    }
-
-    /// Sends an acknowledgement of its own. It promises receives: messages before `word` find one.
-    pub(crate) fn acknowledge_now(&mut self, number: u32, is_answer: bool) {
-        let Some(qp) = self.qps.get(number) else { return };
-        let Some(peer) = qp.peer else { return };
-        // Those of a shared queue may go to another queue pair.
-        let is_shared = qp.options.shared.is_some();
-        let free = if is_shared { 0 } else { qp.receives.len().saturating_sub(qp.unmatched()) };
-        let mut head = Head::new(Opcode::Ack, qp.attributes.peer, number);
-        (head.flags, head.extra) = (flag::ACKS, u64::from(is_answer));
-        (head.psn, head.acked) = (qp.expected, qp.delivered);
-        head.word = qp.expected.wrapping_add(free as u32);
-        self.peers.answer(peer, head, Vec::new());
-        step("rdma-acknowledges");
-        self.qps.get_mut(number).into_iter().for_each(|qp| qp.owed = 0);
-    }
-
-    /// Tells the peer of a queue pair that it ends in order. The peer then keeps its receives, as
-    /// it would with a card.
-    pub(crate) fn leave(&mut self, number: u32) {
-        let Some(qp) = self.qps.get_mut(number) else { return };
-        if let Some(peer) = qp.peer.filter(|_| qp.is_reliable() && qp.state().receives()) {
-            let head = Head::new(Opcode::Leave, qp.attributes.peer, number);
-            self.peers.answer(peer, head, Vec::new());
-        }
-    }
-
-    /// Sends the acknowledgements that are owed. Returns how many.
-    pub(crate) fn settle(&mut self) -> usize {
-        let owing = std::mem::take(&mut self.owing);
-        for &number in &owing {
-            let Some(qp) = self.qps.get_mut(number) else { continue };
-            qp.owes = false;
-            if qp.owed > 0 {
-                self.acknowledge_now(number, false);
-            }
-        }
-        let count = owing.len();
-        self.owing = owing;
-        self.owing.clear();
-        count
-    }
-
     /// The next receive of a queue pair.
     #[inline]
     pub(crate) fn take_receive(&mut self, number: u32) -> Option<Receive> {
@@ -247,22 +181,19 @@ impl State {
     pub(crate) fn retire(&mut self, number: u32) {
         loop {
             let Some(qp) = self.qps.get_mut(number) else { return };
-            let Some((work, status, cause)) = qp.sends.retire() else { break };
-            let signaled = work.signaled || qp.options.signal_all;
-            let (queue, opcode) = (qp.options.send_queue, work.opcode());
-            qp.leftovers.extend(work.offered);
-            if qp.silent || (status == WorkStatus::Success && !signaled) {
+            let Some(done) = qp.sends.retire() else { break };
+            let queue = qp.options.send_queue;
+            if !done.offered.is_empty() {
+                qp.leftovers.extend(done.offered);
+            }
+            let is_wanted = done.signaled || qp.options.signal_all;
+            if qp.silent || (done.status == WorkStatus::Success && !is_wanted) {
                 continue;
             }
-            let mut completion = WorkCompletion::new(work.id, status, opcode, number);
-            completion.cause = cause;
-            completion.length = match work.operation {
-                crate::Operation::Read { .. } => work.parts.total() as u32,
-                crate::Operation::CompareSwap { .. } | crate::Operation::FetchAdd { .. } => 8,
-                _ => 0,
-            };
+            let mut completion = WorkCompletion::new(done.id, done.status, done.opcode, number);
+            (completion.cause, completion.length) = (done.cause, done.length);
             self.complete(queue, completion, false);
-            if status != WorkStatus::Success {
+            if done.status != WorkStatus::Success {
                 self.fail_sends(number);
             }
         }

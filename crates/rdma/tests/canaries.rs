@@ -8,7 +8,7 @@ use attacks::arena;
 use bellwire_testkit::cases;
 
 /// Fault, and the attack that notices it.
-const CANARIES: [(&str, &str); 31] = [
+const CANARIES: [(&str, &str); 32] = [
     ("key-unknown", "an_unknown_key"),
     ("key-foreign", "a_key_of_another_domain"),
     ("region-rights", "rights_of_the_region"),
@@ -24,6 +24,7 @@ const CANARIES: [(&str, &str); 31] = [
     ("any-state", "packets_for_a_failed_queue_pair"),
     ("opcode-unknown", "unknown_opcodes"),
     ("short-packet", "short_packets"),
+    ("record-cut", "lists_that_are_cut"),
     ("any-number", "wrong_numbers"),
     ("longer-than-receive", "a_message_longer_than_its_receive"),
     ("keeps-all", "a_flood_without_receives"),

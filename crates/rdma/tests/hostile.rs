@@ -119,18 +119,18 @@ fn random_packets_do_no_harm() {
         for byte in &mut bytes {
             *byte = random.next() as u8;
         }
-        bytes[0] = random.next() as u8 % 12;
+        bytes[0] = random.next() as u8 % 13;
         let nearly = random.next();
         if !nearly.is_multiple_of(8) {
-            bytes[4..8].copy_from_slice(&victim.number.to_le_bytes());
-            bytes[8..12].copy_from_slice(&peer.to_le_bytes());
+            bytes[2..5].copy_from_slice(&victim.number.to_le_bytes()[..3]);
+            bytes[5..8].copy_from_slice(&peer.to_le_bytes()[..3]);
         }
         if !nearly.is_multiple_of(4) {
             let psn = 5 + (random.next() % 50) as u32;
-            bytes[12..16].copy_from_slice(&psn.to_le_bytes());
+            bytes[8..12].copy_from_slice(&psn.to_le_bytes());
         }
         if nearly.is_multiple_of(3) {
-            bytes[20..24].copy_from_slice(&victim.key.to_le_bytes());
+            bytes[16..20].copy_from_slice(&victim.key.to_le_bytes());
         }
         match function.post_send(pair, Message::inline(&bytes).to(to).unsignaled()) {
             Ok(()) => packets += 1,

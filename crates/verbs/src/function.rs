@@ -347,6 +347,22 @@ impl Function {
         posted.map_err(|error| Refused::new(error, send))
     }
 
+    /// Sends an unsignaled message of `head`, little-endian, and `body`, if it can leave at once.
+    /// `false`: nothing has changed.
+    #[doc(hidden)]
+    #[inline]
+    pub fn send_at_once(
+        &mut self,
+        queue_pair: QueuePair,
+        head: [u64; 2],
+        body: View<'_>,
+        to: Address,
+    ) -> bool {
+        let from = Handle::from(queue_pair);
+        self.fork.is_same_process()
+            && self.transport.send_headed(&mut self.core, from, head, body, to.into())
+    }
+
     /// Posts messages in turn, with one ring of the doorbell. Short messages for the same
     /// destination share a packet where the device gains by it (`shm`, and `auto:` on one host).
     /// Receivers and completions see no difference from single calls of [`Function::post_send`]. A

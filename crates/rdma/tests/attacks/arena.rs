@@ -41,6 +41,7 @@ pub mod op {
     pub const RESOLVED: u8 = 8;
     pub const FATAL: u8 = 9;
     pub const PROBE: u8 = 10;
+    pub const LIST: u8 = 12;
 }
 
 /// Flags of packets.
@@ -67,30 +68,48 @@ pub struct Packet {
 }
 
 impl Packet {
+    /// Messages without a word have a short head.
+    fn is_short(&self) -> bool {
+        matches!(self.opcode, op::SEND | op::LIST)
+            && self.flags & (flag::IMMEDIATE | flag::INVALIDATE) == 0
+    }
+
     pub fn bytes(&self) -> Vec<u8> {
-        let mut bytes = vec![self.opcode, self.flags, self.syndrome, 0];
-        for word in [self.to, self.from, self.psn, self.acked, self.word] {
+        let mut bytes = vec![self.opcode, self.flags];
+        for number in [self.to, self.from] {
+            bytes.extend(&number.to_le_bytes()[..3]);
+        }
+        for word in [self.psn, self.acked] {
             bytes.extend(word.to_le_bytes());
         }
-        bytes.extend(self.extra.to_le_bytes());
+        if !self.is_short() {
+            bytes.extend(self.word.to_le_bytes());
+            bytes.extend([self.syndrome, 0, 0, 0]);
+            bytes.extend(self.extra.to_le_bytes());
+        }
         bytes.extend(&self.body);
         bytes
     }
 
     fn parse(bytes: &[u8]) -> Packet {
         let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
-        Packet {
+        let mut packet = Packet {
             opcode: bytes[0],
             flags: bytes[1],
-            syndrome: bytes[2],
-            to: word(4),
-            from: word(8),
-            psn: word(12),
-            acked: word(16),
-            word: word(20),
-            extra: u64::from_le_bytes(bytes[24..32].try_into().unwrap()),
-            body: bytes[32..].to_vec(),
+            to: word(2) & 0xff_ffff,
+            from: word(5) & 0xff_ffff,
+            psn: word(8),
+            acked: word(12),
+            ..Packet::default()
+        };
+        if packet.is_short() {
+            packet.body = bytes[16..].to_vec();
+        } else {
+            (packet.word, packet.syndrome) = (word(16), bytes[20]);
+            packet.extra = u64::from_le_bytes(bytes[24..32].try_into().unwrap());
+            packet.body = bytes[32..].to_vec();
         }
+        packet
     }
 }
 

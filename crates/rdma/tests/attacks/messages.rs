@@ -33,7 +33,7 @@ pub fn packets_of_strangers() {
         // The right function, another queue pair.
         arena.attack(&Packet { from: packet.from ^ 1, ..packet.clone() });
         // No queue pair of the victim's.
-        arena.attack(&Packet { to: packet.to ^ 1 << 24, ..packet.clone() });
+        arena.attack(&Packet { to: packet.to ^ 1 << 16, ..packet.clone() });
         arena.attack(&Packet { to: packet.to & 0xff_0000, ..packet });
         assert!(arena.completions().is_empty(), "opcode {opcode}");
         assert_eq!(arena.state(), QpState::ReadyToSend, "opcode {opcode}");
@@ -62,7 +62,7 @@ pub fn unknown_opcodes() {
     let mut arena = Arena::new();
     arena.receives(1);
     let packet = message(&mut arena, b"good");
-    for opcode in [0].into_iter().chain(12..=255) {
+    for opcode in [0].into_iter().chain(13..=255) {
         arena.send(&Packet { opcode, ..packet.clone() });
     }
     assert!(arena.completions().is_empty());
@@ -84,6 +84,49 @@ pub fn short_packets() {
     arena.attack(&packet);
     assert_eq!(arena.completions().len(), 1);
     goes_on(&mut arena);
+}
+
+/// The messages of a list are taken up to the one that is cut, and none is longer than its receive.
+pub fn lists_that_are_cut() {
+    let record = |length: u16, body: &[u8]| {
+        let mut record = length.to_le_bytes().to_vec();
+        record.extend([0, 0]);
+        record.extend(body);
+        record.resize(record.len().next_multiple_of(4), 0);
+        record
+    };
+    let whole = [record(3, b"one"), record(0, b""), record(5, b"three")].concat();
+    for cut in
+        [record(9, b"cut"), record(u16::MAX, b"cut"), vec![3, 0], record(4, b"four")[..7].into()]
+    {
+        let mut arena = Arena::new();
+        arena.receives(8);
+        let first = arena.packet(op::SEND).psn;
+        let body = [&whole[..], &cut].concat();
+        let packet = Packet { psn: first, body, ..arena.packet(op::LIST) };
+        arena.attack(&packet);
+        let done = arena.completions();
+        let lengths: Vec<u32> = done.iter().map(|done| done.length).collect();
+        assert_eq!(lengths, [3, 0, 5], "{done:?}");
+        assert_eq!(arena.byte(RECEIVES + 2 * RECEIVE), b't');
+        // The sender goes on behind them.
+        let psn = first.wrapping_add(3);
+        let packet = Packet { psn, body: b"next".into(), ..arena.packet(op::SEND) };
+        arena.attack(&packet);
+        assert_eq!(arena.completions().len(), 1);
+        arena.is_unharmed();
+    }
+    let mut arena = Arena::new();
+    arena.receives(8);
+    let first = arena.packet(op::SEND).psn;
+    let body = [record(3, b"one"), record(RECEIVE as u16 + 1, &[7; RECEIVE + 1]), whole].concat();
+    let packet = Packet { psn: first, body, ..arena.packet(op::LIST) };
+    arena.attack(&packet);
+    let done = arena.completions();
+    assert_eq!((done[0].status, done[1].status), (WorkStatus::Success, WorkStatus::LocalLength));
+    assert!(done[2..].iter().all(|done| done.status == WorkStatus::Flushed), "{done:?}");
+    assert_eq!(arena.byte(RECEIVES + RECEIVE), 0);
+    arena.is_unharmed();
 }
 
 /// A repeated message is taken once, and one from the future is not taken.

@@ -7,7 +7,7 @@ mod keys;
 mod messages;
 
 /// All attacks, by name.
-pub const ATTACKS: [(&str, fn()); 25] = [
+pub const ATTACKS: [(&str, fn()); 26] = [
     ("an_unknown_key", keys::an_unknown_key),
     ("a_key_of_another_domain", keys::a_key_of_another_domain),
     ("rights_of_the_region", keys::rights_of_the_region),
@@ -21,6 +21,7 @@ pub const ATTACKS: [(&str, fn()); 25] = [
     ("packets_for_a_failed_queue_pair", messages::packets_for_a_failed_queue_pair),
     ("unknown_opcodes", messages::unknown_opcodes),
     ("short_packets", messages::short_packets),
+    ("lists_that_are_cut", messages::lists_that_are_cut),
     ("wrong_numbers", messages::wrong_numbers),
     ("a_message_longer_than_its_receive", messages::a_message_longer_than_its_receive),
     ("a_flood_without_receives", messages::a_flood_without_receives),

@@ -57,6 +57,15 @@ pub trait DynTransport: Transport {
         to: Destination,
         report: Report,
     ) -> bool;
+    /// The same for an unsignaled message of two words and more bytes.
+    fn send_headed(
+        &mut self,
+        core: &mut Core,
+        from: Handle,
+        head: [u64; 2],
+        body: View<'_>,
+        to: Destination,
+    ) -> bool;
     /// The same for any message.
     fn send_at_once(&mut self, core: &mut Core, from: Handle, send: &mut Message<'_>) -> bool;
     /// Posts a message that cannot leave at once.
@@ -122,6 +131,20 @@ impl<T: Transport> DynTransport for T {
         report: Report,
     ) -> bool {
         core.sends_at_once(self, from, &mut Message::short(bytes, to, report))
+    }
+
+    fn send_headed(
+        &mut self,
+        core: &mut Core,
+        from: Handle,
+        head: [u64; 2],
+        body: View<'_>,
+        to: Destination,
+    ) -> bool {
+        let bytes = head.map(u64::to_le_bytes);
+        let mut message = Message::gathered(bytes.as_flattened(), body).unsignaled();
+        message.to = to;
+        core.sends_at_once(self, from, &mut message)
     }
 
     fn send_at_once(&mut self, core: &mut Core, from: Handle, send: &mut Message<'_>) -> bool {

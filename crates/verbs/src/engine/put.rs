@@ -215,6 +215,15 @@ impl Core {
         queue_pair: QueuePair,
         put: &mut Put<'_>,
     ) -> Result<()> {
+        // As for messages (`post_waiting_send`): otherwise a program that posts as many puts as
+        // complete would never return to the fast path.
+        let qp = self.queue_pairs.at(queue_pair.slot);
+        if qp.is_some_and(|qp| !qp.sends.is_empty())
+            && self.catch_up(transport, queue_pair.slot)
+            && self.puts_at_once(transport, queue_pair.into(), put)
+        {
+            return Ok(());
+        }
         let slot = self.room_to_post(queue_pair)?;
         let mut copy = None;
         let sources = match &put.source {

@@ -13,6 +13,8 @@ use bellwire_ring::memory::View;
 
 /// Most descriptors of one queue pair that start in one turn.
 const BURST: usize = 16;
+/// Puts up to this do not wait for `progress` once they can be carried out.
+const SHORT_PUT_BYTES: u64 = 4096;
 
 impl Core {
     /// The slot behind a handle, if one more descriptor may be posted to the queue pair.
@@ -76,15 +78,16 @@ impl Core {
         done
     }
 
-    /// Starts the messages that wait in a queue pair, as many as possible. Returns whether none
-    /// waits any more.
+    /// Starts the messages and short puts that wait in a queue pair, as many as possible. Returns
+    /// whether none waits any more.
     pub(super) fn catch_up<T: Transport>(&mut self, transport: &mut T, slot: u32) -> bool {
         loop {
             match self.queue_pairs[slot].sends.front() {
                 None => return true,
+                Some(Posted { work: Work::Message(_), .. }) => {}
+                Some(Posted { work: Work::Put(put), .. }) if put.total <= SHORT_PUT_BYTES => {}
                 // Other work may move much data; `progress` does that.
-                Some(oldest) if !matches!(oldest.work, Work::Message(_)) => return false,
-                Some(_) => {}
+                Some(_) => return false,
             }
             if self.advance(transport, slot, &mut 0) == 0 {
                 return false;
