@@ -28,8 +28,8 @@ pub fn crc32c(bytes: &[u8]) -> u32 {
     if PREFERS_TABLE.load(Ordering::Relaxed) { by_table(bytes) } else { by_instruction(bytes) }
 }
 
-/// From now on [`crc32c`] uses tables. For processes that have measured: an emulated processor has
-/// the instruction, and takes five times as long by it.
+/// From now on [`crc32c()`] uses tables. For processes that have measured: an emulated processor
+/// has the instruction, and takes five times as long by it.
 pub fn prefer_table() {
     PREFERS_TABLE.store(true, Ordering::Relaxed);
 }
