@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 const LIMIT: Duration = Duration::from_secs(60);
 /// Names the device for the subject.
 const DEVICE: &str = "BELLWIRE_TEST_DEVICE";
+/// Names how many messages the subject waits for before it ends in order.
+const MESSAGES: &str = "BELLWIRE_TEST_MESSAGES";
 /// Requests that the subject posts before it ends in order.
 const REQUESTS: u64 = 100;
 /// Requests that are posted ahead.
@@ -248,7 +250,9 @@ fn plays_the_subject() {
     let peer = Card::parse(&line).expect("the survivor's card");
     side.connect(peer);
     let deadline = Instant::now() + LIMIT;
-    while side.sent < REQUESTS && side.state() != QpState::Error {
+    let messages = std::env::var(MESSAGES).map_or(0, |count| count.parse().expect("a number"));
+    let is_done = |side: &Side| side.sent == REQUESTS && side.received >= messages;
+    while !is_done(&side) && side.state() != QpState::Error {
         assert!(Instant::now() < deadline, "{} requests ended", side.sent);
         if side.posted - side.sent < AHEAD && side.posted < REQUESTS {
             side.post(peer);
@@ -263,15 +267,18 @@ fn plays_the_subject() {
 
 /// Starts the subject, which kills itself at a passage of a step.
 fn start(device: &str, step: &str, count: u32) -> Child {
-    Command::new(std::env::current_exe().unwrap())
+    subject(device).env("BELLWIRE_STEP", format!("{step}:{count}:kill")).spawn().unwrap()
+}
+
+fn subject(device: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
         .args(["--exact", "plays_the_subject", "--ignored", "--nocapture"])
         .env(DEVICE, device)
-        .env("BELLWIRE_STEP", format!("{step}:{count}:kill"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap()
+        .stderr(Stdio::null());
+    command
 }
 
 /// One run. Returns whether the subject came to the step, and how long the survivor did not notice.
@@ -340,7 +347,7 @@ fn the_address_of_one_that_was_killed() {
         let mut side = Side::open(&device);
         let deadline = Instant::now() + LIMIT;
         for round in 0..3 {
-            let mut first = start(&device, "none", 1);
+            let mut first = subject(&device).spawn().unwrap();
             let peer = meet(&mut side, &mut first);
             while side.received < 20 {
                 side.take();
@@ -350,7 +357,8 @@ fn the_address_of_one_that_was_killed() {
             first.kill().unwrap();
             ended(first);
             side.renew();
-            let mut second = start(&device, "none", 1);
+            // It stays until the last request of this side, which is a message.
+            let mut second = subject(&device).env(MESSAGES, "22").spawn().unwrap();
             let again = meet(&mut side, &mut second);
             assert_eq!(peer.host, again.host);
             // In some rounds this side is the first to send.
