@@ -156,12 +156,16 @@ fn what_is_exchanged() {
 fn threads() {
     let memory = Memory::new();
     let (ends, end) = std::sync::mpsc::channel::<()>();
+    let (starts, started) = std::sync::mpsc::channel();
     let thread = std::thread::Builder::new().name("other".into());
     let thread = thread
         .spawn(move || {
+            starts.send(()).unwrap();
             let _ = end.recv();
         })
         .unwrap();
+    // Before that it has the name of this thread, which is one of Bellwire's.
+    started.recv().unwrap();
     let pages = memory.enter(LENGTH, true);
     assert!(memory.join(true).is_none(), "a store of a thread could be lost");
     drop(pages);
