@@ -6,7 +6,7 @@ use crate::head::{Head, Opcode, Syndrome, Written, flag};
 use crate::initiate::MESSAGE_BYTES;
 use crate::list::records;
 use crate::memory::{Asker, RemoteMemory, Sge};
-use crate::queue_pair::{Arrival, KEPT, Kept, QpState, QueuePair, Service, rnr_delay};
+use crate::queue_pair::{Arrival, KEPT, Kept, QpState, QueuePair, Service, WINDOW, rnr_delay};
 use crate::receive_queue::Receive;
 use crate::send_queue::{Parts, is_before};
 use crate::state::{State, Todo};
@@ -199,21 +199,23 @@ impl State {
         let number = head.to;
         let Some(qp) = self.qps.get(number) else { return };
         let has_receive = self.posted_receives(qp) > qp.unmatched();
-        let full = qp.arrivals.len() >= KEPT && !planted("keeps-all");
+        // With a receive for each, as many wait as a proper peer sends ahead.
+        let bound = if has_receive && !planted("keeps-few") { WINDOW as usize } else { KEPT };
+        let full = qp.arrivals.len() >= bound && !planted("keeps-all");
         let unreliable = qp.options.service == Service::UnreliableConnection;
         let (code, delivered_now) = (qp.attributes.rnr_timer, qp.arrivals.is_empty());
-        if full || !(has_receive || (head.has(flag::PATIENT) && !unreliable)) {
-            if unreliable && !full {
-                // UC drops what finds no receive, and its sender does not learn of it.
-                let Some(qp) = self.qps.get_mut(number) else { return };
-                qp.expected = qp.expected.wrapping_add(1);
-                if delivered_now {
-                    self.delivered(number);
-                } else if let Some(qp) = self.qps.get_mut(number) {
-                    qp.dropped += 1;
-                }
-                return;
+        if unreliable && !has_receive {
+            // UC drops what finds no receive, and its sender does not learn of it.
+            let Some(qp) = self.qps.get_mut(number) else { return };
+            qp.expected = qp.expected.wrapping_add(1);
+            if delivered_now {
+                self.delivered(number);
+            } else if let Some(qp) = self.qps.get_mut(number) {
+                qp.dropped += 1;
             }
+            return;
+        }
+        if full || !(has_receive || head.has(flag::PATIENT)) {
             let Some(qp) = self.qps.get_mut(number) else { return };
             // Each attempt gets an answer; messages behind it get none.
             qp.refused = Some(head.psn);

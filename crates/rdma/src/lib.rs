@@ -33,7 +33,8 @@
 //!
 //! # Without a receive
 //! The receiver keeps up to 64 messages of a sender that waits without limit (`rnr_retry` 7). Other
-//! senders get an RNR NAK, wait as long as it says, and send again from that message on.
+//! senders get an RNR NAK, wait as long as it says, and send again from that message on. Messages
+//! with a receive are no such case: up to 1,024 wait behind one that is still fetched.
 //!
 //! # When a peer is gone
 //! While something waits for a peer, it is asked each quarter of a second. The device reports that

@@ -236,7 +236,7 @@ const BEHIND: u32 = 16;
 /// Short messages that wait for others at most, and this one.
 const TOGETHER: usize = 16;
 
-/// Most messages of a peer that are kept until they have a receive.
+/// Most messages of a peer that are kept while they have no receive.
 pub(crate) const KEPT: usize = 64;
 
 /// A queue pair.

@@ -44,9 +44,10 @@ const CANARIES: [(&str, &str); 32] = [
 ];
 
 /// Fault, and the rule that it breaks.
-const BREACHES: [(&str, &str); 20] = [
+const BREACHES: [(&str, &str); 21] = [
     ("write-overtakes", "a_write_waits_for_the_message_before"),
     ("promise-assumed", "a_write_waits_for_a_value_before"),
+    ("keeps-few", "messages_with_receives_wait"),
     ("rnr-once-more", "attempts_without_a_receive"),
     ("rnr-at-once", "attempts_without_a_receive"),
     ("rnr-seven-ends", "attempts_without_end"),

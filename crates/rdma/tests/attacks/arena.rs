@@ -305,6 +305,15 @@ impl Arena {
         Packet { opcode, to, from, psn, ..Packet::default() }
     }
 
+    /// An offer of keys of the attacker's own function, with lengths of its choice.
+    pub fn offer(&mut self, lengths: &[u64]) -> Packet {
+        // The region ends with its function.
+        let (_, key) = self.attacker.region(4096);
+        let keys = lengths.iter().map(|&length| RemoteKey { length, ..key });
+        let body = keys.flat_map(|key| key.to_bytes()).collect();
+        Packet { body, ..self.packet(op::OFFER) }
+    }
+
     /// Sends bytes from the attacker's function.
     pub fn send_bytes(&mut self, bytes: &[u8]) {
         send(&mut self.attacker, &mut self.victim, self.to, bytes);

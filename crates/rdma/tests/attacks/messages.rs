@@ -181,16 +181,6 @@ pub fn a_flood_without_receives() {
     arena.is_unharmed();
 }
 
-/// An offer of keys of the attacker's own function, with lengths of its choice.
-fn offer(arena: &mut Arena, lengths: &[u64]) -> Packet {
-    let (region, key) = arena.attacker.region(4096);
-    let keys = lengths.iter().map(|&length| bellwire::RemoteKey { length, ..key });
-    let body = keys.flat_map(|key| key.to_bytes()).collect();
-    // The region outlives the packet: regions end with their function.
-    drop(region);
-    Packet { body, ..arena.packet(op::OFFER) }
-}
-
 /// Lengths whose sum wraps, or is longer than the receive, are refused; the memory stays.
 pub fn offers_that_lie_about_lengths() {
     for lengths in [
@@ -202,7 +192,7 @@ pub fn offers_that_lie_about_lengths() {
     ] {
         let mut arena = Arena::new();
         arena.receives(1);
-        let packet = offer(&mut arena, lengths);
+        let packet = arena.offer(lengths);
         arena.attack(&packet);
         let done = arena.completions();
         assert_eq!(done[0].status, WorkStatus::LocalLength, "{lengths:?}: {done:?}");
@@ -229,8 +219,8 @@ pub fn an_offer_of_foreign_memory() {
 pub fn offers_that_are_no_lists() {
     let mut arena = Arena::new();
     arena.receives(1);
-    let good = offer(&mut arena, &[1]);
-    let many = offer(&mut arena, &[0; 65]).body;
+    let good = arena.offer(&[1]);
+    let many = arena.offer(&[0; 65]).body;
     let cut = good.body[..23].to_vec();
     let longer = [&good.body[..], &[0]].concat();
     for body in [Vec::new(), cut, longer, many] {

@@ -10,9 +10,10 @@ mod windows;
 use bellwire_testkit::cases::Case;
 
 /// All rules, by name.
-pub const RULES: [Case; 13] = [
+pub const RULES: [Case; 14] = [
     ("a_write_waits_for_the_message_before", order::a_write_waits_for_the_message_before),
     ("a_write_waits_for_a_value_before", order::a_write_waits_for_a_value_before),
+    ("messages_with_receives_wait", retries::messages_with_receives_wait),
     ("attempts_without_a_receive", retries::attempts_without_a_receive),
     ("attempts_without_end", retries::attempts_without_end),
     ("the_receivers_timer", retries::the_receivers_timer),

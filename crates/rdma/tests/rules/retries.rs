@@ -60,6 +60,31 @@ fn refuse_all(arena: &mut Arena, syndrome: u8) -> (u32, WorkCompletion) {
     }
 }
 
+/// Messages behind one that is fetched wait for it, however many. As there is a receive for each,
+/// their sender gets no NAK, which could end its attempts.
+pub fn messages_with_receives_wait() {
+    const BEHIND: usize = 150;
+    let mut arena = Arena::new();
+    arena.receives(1 + BEHIND);
+    let offer = arena.offer(&[8]);
+    arena.send(&offer);
+    for _ in 0..BEHIND {
+        let packet = Packet { body: b"x".to_vec(), ..arena.packet(op::SEND) };
+        arena.send(&packet);
+    }
+    let deadline = Instant::now() + limit();
+    let mut done = Vec::new();
+    while done.len() <= BEHIND && arena.state() != QpState::Error {
+        assert!(Instant::now() < deadline, "{} messages came", done.len());
+        arena.settle();
+        assert!(arena.answers(NAK).is_empty(), "after {}", done.len());
+        done.extend(arena.completions());
+    }
+    let lengths = done.iter().map(|done| (done.status, done.length));
+    let expected = std::iter::once(8).chain([1; BEHIND]);
+    assert!(lengths.eq(expected.map(|length| (WorkStatus::Success, length))), "{done:?}");
+}
+
 /// Without a receive at its peer a message is tried `rnr_retry` times more, each time after what
 /// the peer's timer says.
 pub fn attempts_without_a_receive() {
