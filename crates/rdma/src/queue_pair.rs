@@ -431,6 +431,12 @@ impl QueuePair {
         self.sends.fetching = 0;
     }
 
+    /// Whether it is connected with a peer that was heard, and that has not ended it.
+    pub(crate) fn hears(&self, peer: FunctionAddress) -> bool {
+        let was_heard = self.heard || self.met;
+        self.peer == Some(peer) && self.state().receives() && was_heard && !self.peer_left
+    }
+
     /// Whether the process that was found gone at the peer's address may have been there before the
     /// peer. A new process has the address of one that was killed, and its first packet can be what
     /// ends the link to that one. If a process is gone once more, it is the peer.

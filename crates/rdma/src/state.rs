@@ -237,6 +237,8 @@ impl State {
         let oldest = qp.sends.oldest_unfinished();
         if let Some(peer) = qp.peer
             && matches!(cause, Cause::PeerGone | Cause::Unreachable)
+            // What other queue pairs have sent would be lost.
+            && !self.qps.iter().any(|other| other.number != number && other.hears(peer))
         {
             self.todo.push_back(Todo::Forget(peer));
         }

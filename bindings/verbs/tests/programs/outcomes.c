@@ -140,23 +140,13 @@ static void peer_destroyed(void)
 
 static void peer_killed(void)
 {
-    struct message {
-        uint32_t number;
-        union ibv_gid gid;
-    } mine, theirs;
     struct how how = USUAL;
     how.timeout = 12;
     int pipes[2][2];
     CHECK(!pipe(pipes[0]) && !pipe(pipes[1]));
     pid_t child = fork();
     int own = child == 0;
-    open_side(a, &how);
-    create_qp(a, &how, NULL);
-    mine = (struct message){ a->qp->qp_num, a->gid };
-    CHECK(write(pipes[own][1], &mine, sizeof mine) == sizeof mine);
-    CHECK(read(pipes[!own][0], &theirs, sizeof theirs) == sizeof theirs);
-    struct ibv_qp number = { .qp_num = theirs.number };
-    ready(a, &(struct side){ .qp = &number, .gid = theirs.gid }, &how);
+    make_half(a, &how, pipes, own);
     if (own) {
         CHECK(write(pipes[1][1], "", 1) == 1);
         for (;;)

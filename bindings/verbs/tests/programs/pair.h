@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define CHECK(condition) \
     do { \
@@ -138,6 +139,23 @@ static void make_pair(struct side sides[2], struct how how)
     }
     for (int i = 0; i < how.sides_ready; i++)
         ready(&sides[i], &sides[1 - i], &how);
+}
+
+/* A process and its child each have one side. They tell each other by pipes how to reach it, and
+   connect. */
+static void make_half(struct side *side, const struct how *how, int pipes[2][2], int is_child)
+{
+    struct message {
+        uint32_t number;
+        union ibv_gid gid;
+    } mine, theirs;
+    open_side(side, how);
+    create_qp(side, how, NULL);
+    mine = (struct message){ side->qp->qp_num, side->gid };
+    CHECK(write(pipes[is_child][1], &mine, sizeof mine) == sizeof mine);
+    CHECK(read(pipes[!is_child][0], &theirs, sizeof theirs) == sizeof theirs);
+    struct ibv_qp number = { .qp_num = theirs.number };
+    ready(side, &(struct side){ .qp = &number, .gid = theirs.gid }, how);
 }
 
 static void close_side(struct side *side)
