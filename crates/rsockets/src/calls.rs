@@ -1,5 +1,6 @@
 //! The calls of programs by number, which wait if they must.
 
+use crate::datagram::Received;
 use crate::mirror::Mirror;
 use crate::runtime::Runtime;
 use crate::socket::Socket;
@@ -46,21 +47,26 @@ pub fn forget_of_parent(number: RawFd) {
     }
 }
 
-/// A new socket of `AF_INET` or `AF_INET6`; `kind` is `SOCK_STREAM` with flags. Returns its number.
+/// A new socket of `AF_INET` or `AF_INET6`; `kind` is `SOCK_STREAM` or `SOCK_DGRAM`, with flags.
+/// Returns its number.
 ///
 /// # Errors
-/// `EAFNOSUPPORT`, `EPROTONOSUPPORT`: only streams are offered.
+/// `EAFNOSUPPORT`, `EPROTONOSUPPORT`: only streams and datagrams are offered.
 pub fn open(family: c_int, kind: c_int, protocol: c_int) -> io::Result<RawFd> {
     let flags = kind & (libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC);
     if family != libc::AF_INET && family != libc::AF_INET6 {
         return Err(error(libc::EAFNOSUPPORT));
     }
-    if kind & !flags != libc::SOCK_STREAM || !matches!(protocol, 0 | libc::IPPROTO_TCP) {
-        crate::log::say("only streams are offered");
-        return Err(error(libc::EPROTONOSUPPORT));
-    }
     let runtime = Runtime::current();
-    number(runtime, Socket::new(runtime, family)?, flags)
+    let socket = match (kind & !flags, protocol) {
+        (libc::SOCK_STREAM, 0 | libc::IPPROTO_TCP) => Socket::new(runtime, family)?,
+        (libc::SOCK_DGRAM, 0 | libc::IPPROTO_UDP) => Socket::of_datagrams(runtime, family)?,
+        _ => {
+            crate::log::say("only streams and datagrams are offered");
+            return Err(error(libc::EPROTONOSUPPORT));
+        }
+    };
+    number(runtime, socket, flags)
 }
 
 /// Gives a socket its number.
@@ -120,7 +126,7 @@ fn accept_ordinary(listener: RawFd, flags: c_int) -> Option<RawFd> {
 /// `EINPROGRESS`: a socket that does not block is on its way. Why it cannot be.
 pub fn connect(socket: &Arc<Socket>, to: SocketAddrV4) -> io::Result<()> {
     socket.begin_to_connect(to)?;
-    if socket.is_nonblocking() {
+    if socket.is_nonblocking() && !socket.is_of_datagrams() {
         return Err(error(libc::EINPROGRESS));
     }
     connected(socket, None)
@@ -245,6 +251,42 @@ pub fn receive(socket: &Arc<Socket>, parts: &mut [&mut [u8]], flags: c_int) -> i
         got += filled;
     }
     Ok(got)
+}
+
+/// Sends the parts as one datagram.
+///
+/// # Errors
+/// As [`Socket::send_datagram`].
+pub fn send_datagram(
+    socket: &Arc<Socket>,
+    parts: &[&[u8]],
+    to: Option<SocketAddrV4>,
+    flags: c_int,
+) -> io::Result<usize> {
+    if flags & libc::MSG_OOB != 0 {
+        return Err(error(libc::EOPNOTSUPP));
+    }
+    let returns = socket.is_nonblocking() || flags & libc::MSG_DONTWAIT != 0;
+    let until = deadline_in(socket.with_options(|options| options.send_timeout));
+    blocking(socket, POLLOUT, returns, until, || socket.send_datagram(parts, to))
+}
+
+/// Receives a datagram into the parts, or looks at it. `None`: it was shut.
+///
+/// # Errors
+/// As [`Socket::receive_datagram`]; `EOPNOTSUPP`: a flag that is not offered.
+pub fn receive_datagram(
+    socket: &Arc<Socket>,
+    parts: &mut [&mut [u8]],
+    flags: c_int,
+) -> io::Result<Option<Received>> {
+    if flags & (libc::MSG_OOB | libc::MSG_ERRQUEUE) != 0 {
+        return Err(error(libc::EOPNOTSUPP));
+    }
+    let returns = socket.is_nonblocking() || flags & libc::MSG_DONTWAIT != 0;
+    let until = deadline_in(socket.with_options(|options| options.receive_timeout));
+    let peeks = flags & libc::MSG_PEEK != 0;
+    blocking(socket, POLLIN, returns, until, || socket.receive_datagram(parts, peeks))
 }
 
 /// Makes `copy`, a duplicate that the kernel made of `number`, the same socket.

@@ -1,4 +1,4 @@
-//! Sockets over queue pairs: streams with the calls of rsocket(7), blocking or not.
+//! Sockets over queue pairs: streams and datagrams with the calls of rsocket(7), blocking or not.
 //!
 //! Connections are made by `bellwire-rdmacm`, and bytes travel over the reliable connections of
 //! `bellwire-rdma`. Both sides of a stream are of this crate.
@@ -31,6 +31,7 @@
 //! | `socket.rs`, `state.rs`, `listener.rs` | a socket, what is behind its lock, what waits at it |
 //! | `connection.rs` | a stream on a queue pair |
 //! | `stream.rs` | the stream without I/O |
+//! | `datagram` | datagrams, on queue pairs for datagrams |
 //! | `mirror.rs`, `options.rs`, `device.rs`, `area.rs`, `log.rs` | what they are made of |
 //! | `message.rs` | the formats |
 #![deny(unsafe_code)]
@@ -44,6 +45,8 @@ pub mod calls;
 pub mod canary;
 #[allow(unsafe_code)]
 mod connection;
+#[allow(unsafe_code)]
+pub mod datagram;
 #[allow(unsafe_code)]
 mod device;
 mod listener;

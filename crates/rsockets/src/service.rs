@@ -1,5 +1,6 @@
 //! The thread that sees to sockets while no call of the program does: those that epoll(7) watches,
-//! those with bytes that wait for credit, and closed ones whose bytes have not arrived.
+//! those with bytes that wait for credit, what comes by UDP to sockets of datagrams, and closed
+//! ones whose bytes have not arrived.
 
 use crate::socket::Socket;
 use rustix::event::epoll::{self, EventData, EventFlags};
@@ -35,6 +36,8 @@ struct Lists {
 
 /// The waker's number.
 const WAKER: u64 = 0;
+/// A number of a socket with this bit means its socket of UDP.
+const UDP: u64 = 1 << 63;
 
 impl Service {
     /// Starts the thread.
@@ -67,6 +70,22 @@ impl Service {
             let flags = EventFlags::IN | EventFlags::ET;
             epoll::add(&self.poller, beside, EventData::new_u64(data), flags)?;
         }
+        Ok(())
+    }
+
+    /// Looks at what comes by UDP to a socket of datagrams.
+    pub fn attend(&self, socket: &Arc<Socket>, udp: BorrowedFd<'_>) -> io::Result<()> {
+        let mut lists = self.lists();
+        lists.last += 1;
+        let data = lists.last;
+        lists.watched.insert(data, Arc::downgrade(socket));
+        // By edges: a process that was forked may keep it open for longer than the socket lasts.
+        epoll::add(
+            &self.poller,
+            udp,
+            EventData::new_u64(data | UDP),
+            EventFlags::IN | EventFlags::ET,
+        )?;
         Ok(())
     }
 
@@ -109,9 +128,11 @@ impl Service {
                 let _ = rustix::io::read(&self.waker, &mut [0; 8]);
             }
             for number in ready {
-                let socket = self.lists().watched.get(&number).and_then(Weak::upgrade);
-                if let Some(socket) = socket {
-                    socket.serve();
+                let socket = self.lists().watched.get(&(number & !UDP)).and_then(Weak::upgrade);
+                match socket {
+                    Some(socket) if number & UDP != 0 => socket.attend(),
+                    Some(socket) => socket.serve(),
+                    None => {}
                 }
             }
             self.tick();

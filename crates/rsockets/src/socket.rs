@@ -1,6 +1,7 @@
 //! One socket: its state, and each call of a program that does not wait.
 
 use crate::connection::Connection;
+use crate::datagram::{Datagrams, Received};
 use crate::listener::{Accepting, Asking};
 use crate::mirror::{Mirror, Shown};
 use crate::options::Options;
@@ -88,6 +89,8 @@ pub struct Socket {
     pub(crate) runtime: &'static Runtime,
     /// `AF_INET` or `AF_INET6`: how addresses are shown.
     pub family: c_int,
+    /// `SOCK_STREAM` or `SOCK_DGRAM`.
+    pub kind: c_int,
     pub(crate) channel: Arc<EventQueue<usize>>,
     inbox: Arc<Inbox>,
     nonblocking: AtomicBool,
@@ -95,21 +98,39 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// A new socket without a number.
+    /// A new socket for a stream, without a number.
     pub fn new(runtime: &'static Runtime, family: c_int) -> io::Result<Arc<Socket>> {
         let inbox = Arc::new(Inbox::new()?);
-        Ok(Socket::with(runtime, family, inbox, Inner::new(Options::new())))
+        let inner = Inner::new(Options::new());
+        Ok(Socket::with(runtime, (family, libc::SOCK_STREAM), inbox, inner))
+    }
+
+    /// A new socket of datagrams without a number.
+    pub fn of_datagrams(runtime: &'static Runtime, family: c_int) -> io::Result<Arc<Socket>> {
+        let inbox = Arc::new(Inbox::new()?);
+        let datagrams = Datagrams::new(runtime, inbox.channel.clone())?;
+        let mut inner = Inner::new(Options::new());
+        inner.phase = Phase::Datagrams;
+        inner.datagrams = Some(Box::new(datagrams));
+        let socket = Socket::with(runtime, (family, libc::SOCK_DGRAM), inbox, inner);
+        {
+            let inner = socket.inner();
+            let datagrams = inner.datagrams.as_ref().expect("just put there");
+            runtime.service()?.attend(&socket, datagrams.udp())?;
+        }
+        Ok(socket)
     }
 
     fn with(
         runtime: &'static Runtime,
-        family: c_int,
+        (family, kind): (c_int, c_int),
         inbox: Arc<Inbox>,
         inner: Inner,
     ) -> Arc<Socket> {
         Arc::new(Socket {
             runtime,
             family,
+            kind,
             channel: inbox.channel.clone(),
             inbox,
             nonblocking: AtomicBool::new(false),
@@ -131,7 +152,7 @@ impl Socket {
         inner.phase = Phase::Connected;
         inner.connection = Some(connection);
         (inner.local, inner.peer) = (Some(local), Some(peer));
-        Socket::with(runtime, family, inbox, inner)
+        Socket::with(runtime, (family, libc::SOCK_STREAM), inbox, inner)
     }
 
     /// The endpoint of one that a listener made.
@@ -211,6 +232,9 @@ impl Socket {
     /// `EADDRINUSE`, `EADDRNOTAVAIL`; `EINVAL`: it has one.
     pub fn bind(&self, address: SocketAddrV4) -> io::Result<()> {
         let mut inner = self.inner();
+        if let Some(datagrams) = &mut inner.datagrams {
+            return datagrams.bind(address);
+        }
         if inner.phase != Phase::Idle || inner.end.is_some() {
             return Err(error(libc::EINVAL));
         }
@@ -227,9 +251,12 @@ impl Socket {
     /// Lets others connect.
     ///
     /// # Errors
-    /// `EINVAL`: it is connected, or on its way.
+    /// `EINVAL`: it is connected, or on its way. `EOPNOTSUPP`: of datagrams.
     pub fn listen(&self, backlog: c_int) -> io::Result<()> {
         let mut inner = self.inner();
+        if inner.phase == Phase::Datagrams {
+            return Err(error(libc::EOPNOTSUPP));
+        }
         if inner.phase == Phase::Listening {
             return Ok(());
         }
@@ -252,10 +279,12 @@ impl Socket {
     /// A connection that has come.
     ///
     /// # Errors
-    /// `EAGAIN`: none. `EINVAL`: it does not listen.
+    /// `EAGAIN`: none. `EINVAL`: it does not listen. `EOPNOTSUPP`: of datagrams.
     pub fn accept(&self) -> io::Result<Arc<Socket>> {
-        if self.inner().phase != Phase::Listening {
-            return Err(error(libc::EINVAL));
+        match self.inner().phase {
+            Phase::Listening => {}
+            Phase::Datagrams => return Err(error(libc::EOPNOTSUPP)),
+            _ => return Err(error(libc::EINVAL)),
         }
         let accepting = self.inbox.accepting.get().ok_or_else(|| error(libc::EINVAL))?;
         let taken = accepting.take().ok_or_else(again);
@@ -263,7 +292,7 @@ impl Socket {
         taken
     }
 
-    /// Begins to connect.
+    /// Begins to connect. A socket of datagrams is connected then.
     ///
     /// # Errors
     /// `EISCONN`, `EALREADY`; `ENETUNREACH`: there is no way there. `ENODEV`.
@@ -271,6 +300,9 @@ impl Socket {
         let mut inner = self.look();
         match inner.phase {
             Phase::Idle => {}
+            Phase::Datagrams => {
+                return inner.datagrams.as_mut().map_or(Ok(()), |it| it.connect(to));
+            }
             Phase::Connecting => return Err(error(libc::EALREADY)),
             Phase::Connected => return Err(error(libc::EISCONN)),
             Phase::Listening => return Err(error(libc::EISCONN)),
@@ -303,7 +335,7 @@ impl Socket {
     pub fn finish_to_connect(&self) -> io::Result<()> {
         let mut inner = self.look();
         match inner.phase {
-            Phase::Connected => Ok(()),
+            Phase::Connected | Phase::Datagrams => Ok(()),
             Phase::Connecting => Err(again()),
             _ => Err(error(inner.error.take().unwrap_or(libc::ECONNABORTED))),
         }
@@ -311,7 +343,11 @@ impl Socket {
 
     /// Its own address.
     pub fn local(&self) -> SocketAddrV4 {
-        self.inner().local.unwrap_or(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0))
+        let inner = self.inner();
+        if let Some(datagrams) = &inner.datagrams {
+            return datagrams.local();
+        }
+        inner.local.unwrap_or(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0))
     }
 
     /// The peer's.
@@ -320,8 +356,12 @@ impl Socket {
     /// `ENOTCONN`.
     pub fn peer(&self) -> io::Result<SocketAddrV4> {
         let inner = self.look();
-        let is_connected = inner.phase == Phase::Connected;
-        inner.peer.filter(|_| is_connected).ok_or_else(|| error(libc::ENOTCONN))
+        let peer = match (inner.phase, &inner.datagrams) {
+            (Phase::Datagrams, Some(datagrams)) => datagrams.peer(),
+            (Phase::Connected, _) => inner.peer,
+            _ => None,
+        };
+        peer.ok_or_else(|| error(libc::ENOTCONN))
     }
 
     // Data.
@@ -363,6 +403,61 @@ impl Socket {
         result
     }
 
+    /// Whether it is one of datagrams.
+    pub fn is_of_datagrams(&self) -> bool {
+        self.kind == libc::SOCK_DGRAM
+    }
+
+    /// Sends the parts as one datagram, to the address or to that which it is connected to.
+    ///
+    /// # Errors
+    /// `EAGAIN`; `EPIPE`: it was shut. Those of [`Datagrams::send`].
+    pub fn send_datagram(&self, parts: &[&[u8]], to: Option<SocketAddrV4>) -> io::Result<usize> {
+        let mut inner = self.look();
+        if inner.shut_write {
+            return Err(error(libc::EPIPE));
+        }
+        let sizes = inner.options.sizes;
+        let Some(datagrams) = &mut inner.datagrams else { return Err(error(libc::ENOTCONN)) };
+        let result = datagrams.send(parts, to, sizes);
+        let has_room = datagrams.has_room();
+        if inner.watched && !has_room {
+            self.update(&mut inner);
+        }
+        result
+    }
+
+    /// Receives the oldest datagram into the parts, or looks at it. `None`: it was shut.
+    ///
+    /// # Errors
+    /// `EAGAIN`; `ECONNREFUSED`: nobody was there for an earlier one of its own.
+    pub fn receive_datagram(
+        &self,
+        parts: &mut [&mut [u8]],
+        peeks: bool,
+    ) -> io::Result<Option<Received>> {
+        let mut inner = self.look();
+        let is_shut = inner.shut_read;
+        let Some(datagrams) = &mut inner.datagrams else { return Err(error(libc::ENOTCONN)) };
+        let result = match datagrams.receive(parts, peeks) {
+            Err(_) if is_shut => Ok(None),
+            result => result.map(Some),
+        };
+        if inner.watched {
+            self.update(&mut inner);
+        }
+        result
+    }
+
+    /// Something has come by UDP.
+    pub fn attend(&self) {
+        let mut inner = self.look();
+        let sizes = inner.options.sizes;
+        let Some(datagrams) = &mut inner.datagrams else { return };
+        while datagrams.look_at_udp(sizes) {}
+        self.update(&mut inner);
+    }
+
     /// Ends one direction or both.
     ///
     /// # Errors
@@ -383,9 +478,11 @@ impl Socket {
             self.update(&mut inner);
             return Ok(());
         }
-        if inner.phase != Phase::Connected {
+        let peer = inner.datagrams.as_ref().and_then(|datagrams| datagrams.peer());
+        if inner.phase != Phase::Connected && peer.is_none() {
             return Err(error(libc::ENOTCONN));
         }
+        inner.shut_write |= writes;
         if let Some(connection) = &mut inner.connection {
             if reads {
                 connection.discard();
@@ -428,12 +525,20 @@ impl Socket {
 
     /// Bytes that wait to be read.
     pub fn unread_bytes(&self) -> usize {
-        self.look().stream().map_or(0, Stream::unread_bytes)
+        let inner = self.look();
+        match &inner.datagrams {
+            Some(datagrams) => datagrams.next_bytes().unwrap_or(0),
+            None => inner.stream().map_or(0, Stream::unread_bytes),
+        }
     }
 
     /// What went wrong since the program asked last: `SO_ERROR`.
     pub fn take_error(&self) -> c_int {
-        self.look().error.take().unwrap_or(0)
+        let mut inner = self.look();
+        if inner.datagrams.as_mut().is_some_and(|datagrams| datagrams.take_refused()) {
+            return libc::ECONNREFUSED;
+        }
+        inner.error.take().unwrap_or(0)
     }
 
     /// Whether others can connect to it.
@@ -443,7 +548,7 @@ impl Socket {
 
     /// Whether a connection stands, so that to wait a moment may be enough.
     pub fn is_busy(&self) -> bool {
-        self.inner().phase == Phase::Connected
+        matches!(self.inner().phase, Phase::Connected | Phase::Datagrams)
     }
 
     /// The options, to be read or set.
@@ -477,6 +582,7 @@ impl Socket {
                 if has_ready || inner.beside_is_ready() { POLLIN } else { 0 }
             }
             Phase::Connected => inner.stream_readiness(),
+            Phase::Datagrams => inner.datagram_readiness(),
         }
     }
 
@@ -485,15 +591,13 @@ impl Socket {
     pub fn prepare(&self) -> Option<(RawFd, Option<RawFd>)> {
         let mut inner = self.inner();
         let near = *inner.numbers.first()?;
-        if inner.connection.as_mut().is_some_and(Connection::arm) {
+        if inner.arm() {
             // What completed before that raises no event.
             inner.pump(&self.inbox);
         }
         inner.sleepers += 1;
         self.update(&mut inner);
-        if let Some(connection) = &inner.connection {
-            connection.sleeps();
-        }
+        inner.sleeps();
         let beside = inner.beside.as_ref().filter(|_| inner.phase == Phase::Listening);
         Some((near, beside.map(|beside| beside.as_raw_fd())))
     }
@@ -507,7 +611,7 @@ impl Socket {
         }
         inner.pump(&self.inbox);
         // Others sleep on: the event that this one took was theirs, too.
-        if inner.sleepers > 0 && inner.connection.as_mut().is_some_and(Connection::arm) {
+        if inner.sleepers > 0 && inner.arm() {
             inner.pump(&self.inbox);
         }
         self.update(&mut inner);
@@ -553,11 +657,9 @@ impl Socket {
         let mut inner = self.inner();
         self.channel.remove(|_| true);
         inner.pump(&self.inbox);
-        while inner.connection.as_mut().is_some_and(Connection::arm) && inner.pump(&self.inbox) {}
+        while inner.arm() && inner.pump(&self.inbox) {}
         self.update(&mut inner);
-        if let Some(connection) = &inner.connection {
-            connection.sleeps();
-        }
+        inner.sleeps();
     }
 
     /// If bytes wait for credit, somebody is to see to them while the program is elsewhere.
@@ -587,7 +689,7 @@ impl Socket {
             accepting.close();
         }
         let is_abort = inner.options.linger.is_some_and(|time| time.is_zero());
-        if inner.phase == Phase::Connected && !is_abort {
+        if matches!(inner.phase, Phase::Connected | Phase::Datagrams) && !is_abort {
             if let Some(connection) = &mut inner.connection {
                 connection.discard();
                 connection.end();

@@ -1,6 +1,7 @@
 //! What is behind a socket's lock, and what happens to it.
 
 use crate::connection::{Connection, Lost};
+use crate::datagram::Datagrams;
 use crate::mirror::Mirror;
 use crate::options::Options;
 use crate::socket::Inbox;
@@ -19,6 +20,8 @@ pub enum Phase {
     Listening,
     Connecting,
     Connected,
+    /// A socket of datagrams, connected or not.
+    Datagrams,
     /// It broke before it was connected, or was closed.
     Over,
 }
@@ -31,9 +34,12 @@ pub struct Inner {
     pub peer: Option<SocketAddrV4>,
     pub end: Option<Endpoint>,
     pub connection: Option<Connection>,
+    /// Of a socket of datagrams.
+    pub datagrams: Option<Box<Datagrams>>,
     /// What went wrong, until the program hears of it.
     pub error: Option<c_int>,
     pub shut_read: bool,
+    pub shut_write: bool,
     pub mirror: Option<Mirror>,
     /// The descriptors of the program.
     pub numbers: Vec<RawFd>,
@@ -67,8 +73,10 @@ impl Inner {
             peer: None,
             end: None,
             connection: None,
+            datagrams: None,
             error: None,
             shut_read: false,
+            shut_write: false,
             mirror: None,
             numbers: Vec::new(),
             sleepers: 0,
@@ -88,6 +96,9 @@ impl Inner {
         let mut any = !events.is_empty();
         for event in events {
             self.heard(event);
+        }
+        if let Some(datagrams) = &mut self.datagrams {
+            return datagrams.pump() | any;
         }
         let Some(connection) = &mut self.connection else { return any };
         let was_lost = connection.lost();
@@ -154,10 +165,33 @@ impl Inner {
     pub fn finish(&mut self) {
         self.phase = Phase::Over;
         self.connection = None;
+        self.datagrams = None;
         self.end = None;
     }
 
+    /// The next completion raises an event of the channel. `false`: it does already.
+    pub fn arm(&mut self) -> bool {
+        match (&mut self.datagrams, &mut self.connection) {
+            (Some(datagrams), _) => datagrams.arm(),
+            (None, Some(connection)) => connection.arm(),
+            (None, None) => false,
+        }
+    }
+
+    /// The program sleeps, so the device's thread makes progress.
+    pub fn sleeps(&self) {
+        if let Some(connection) = &self.connection {
+            connection.sleeps();
+        }
+        if let Some(datagrams) = &self.datagrams {
+            datagrams.sleeps();
+        }
+    }
+
     pub fn is_drained(&self) -> bool {
+        if let Some(datagrams) = &self.datagrams {
+            return datagrams.is_sent();
+        }
         match &self.connection {
             Some(it) => it.lost().is_some() || it.stream().is_none_or(Stream::is_delivered),
             None => true,
@@ -233,6 +267,21 @@ impl Inner {
         }
         if self.error.is_some() {
             ready |= POLLERR;
+        }
+        ready
+    }
+
+    pub fn datagram_readiness(&self) -> c_short {
+        let Some(datagrams) = &self.datagrams else { return POLLHUP };
+        let mut ready = 0;
+        if datagrams.next_bytes().is_some() || self.shut_read {
+            ready |= POLLIN;
+        }
+        if datagrams.has_room() {
+            ready |= POLLOUT;
+        }
+        if datagrams.is_refused() {
+            ready |= POLLIN | POLLOUT | POLLERR;
         }
         ready
     }

@@ -1,9 +1,15 @@
 //! Each check of a stream objects to the fault that is planted for it, and to nothing without it.
 
+#[allow(dead_code)]
+mod calls;
 #[path = "oracles/pair.rs"]
 mod pair;
+#[allow(dead_code)]
+#[path = "oracles/stranger.rs"]
+mod stranger;
 
 use bellwire_rsockets::canary::plant;
+use bellwire_rsockets::datagram::frame::Secret;
 use bellwire_rsockets::message::{Hello, Kind};
 use bellwire_rsockets::stream::Stream;
 use proptest::test_runner::{Config, TestRng, TestRunner};
@@ -48,5 +54,22 @@ fn checks_of_peers_are_the_only_ones() {
         plant(fault);
         assert!(!refuses(kinds), "{fault}: something else refuses");
     }
+    plant("");
+}
+
+/// A datagram with a seal of nobody's is heard if its check is gone, and so is an answer to no
+/// question.
+#[test]
+fn checks_of_strangers_are_the_only_ones() {
+    plant("");
+    stranger::seals_are_checked(true);
+    plant("token-unchecked");
+    stranger::seals_are_checked(false);
+    let secret = Secret::new().expect("the kernel has random bytes");
+    let address = "127.0.0.1:9".parse().expect("an address");
+    let wrong = secret.nonce(address) ^ 1;
+    assert!(!secret.has_asked(address, wrong));
+    plant("nonce-unchecked");
+    assert!(secret.has_asked(address, wrong));
     plant("");
 }

@@ -1,65 +1,24 @@
 //! Sockets of one process, which talk to each other by the calls of C.
 
+mod calls;
+
 use bellwire_rsockets::c;
-use libc::{c_int, sockaddr_in, socklen_t};
+use calls::{
+    LIMIT_MS, Number, bind, connect, good, last, open, option, pattern, poll, receive, send,
+};
+use libc::{c_int, socklen_t};
 use std::ffi::c_void;
 use std::io;
-use std::mem::zeroed;
 use std::time::Duration;
 
-/// What anything may take before it counts as a hang.
-const LIMIT_MS: c_int = 60_000;
-
-struct Number(c_int);
-
-impl Drop for Number {
-    fn drop(&mut self) {
-        c::rclose(self.0);
-    }
-}
-
-fn last() -> c_int {
-    io::Error::last_os_error().raw_os_error().unwrap_or(0)
-}
-
-fn good(result: c_int) -> c_int {
-    assert!(result >= 0, "{}", io::Error::last_os_error());
-    result
-}
-
-fn open(flags: c_int) -> Number {
-    Number(good(c::rsocket(libc::AF_INET, libc::SOCK_STREAM | flags, 0)))
-}
-
-fn at(port: u16) -> sockaddr_in {
-    // SAFETY: all its fields are numbers.
-    let mut at: sockaddr_in = unsafe { zeroed() };
-    at.sin_family = libc::AF_INET as libc::sa_family_t;
-    at.sin_port = port.to_be();
-    at.sin_addr.s_addr = u32::from_be_bytes([127, 0, 0, 1]).to_be();
-    at
-}
-
-const ADDRESS_BYTES: socklen_t = size_of::<sockaddr_in>() as socklen_t;
+const STREAM: c_int = libc::SOCK_STREAM;
 
 /// A listener and its port.
 fn listener(backlog: c_int) -> (Number, u16) {
-    let number = open(0);
-    let mut own = at(0);
-    let mut length = ADDRESS_BYTES;
-    // SAFETY: the address is as long as it says.
-    unsafe {
-        good(c::rbind(number.0, (&raw const own).cast(), length));
-        good(c::rgetsockname(number.0, (&raw mut own).cast(), &raw mut length));
-    }
+    let number = open(STREAM);
+    let port = bind(&number);
     good(c::rlisten(number.0, backlog));
-    (number, u16::from_be(own.sin_port))
-}
-
-fn connect(number: &Number, port: u16) -> c_int {
-    let to = at(port);
-    // SAFETY: the address is as long as it says.
-    unsafe { c::rconnect(number.0, (&raw const to).cast(), ADDRESS_BYTES) }
+    (number, port)
 }
 
 fn accept(listener: &Number) -> Number {
@@ -69,31 +28,10 @@ fn accept(listener: &Number) -> Number {
 
 fn pair() -> (Number, Number) {
     let (listener, port) = listener(1);
-    let client = open(0);
+    let client = open(STREAM);
     good(connect(&client, port));
     let server = accept(&listener);
     (client, server)
-}
-
-fn send(number: &Number, bytes: &[u8], flags: c_int) -> isize {
-    // SAFETY: the bytes are as many.
-    unsafe { c::rsend(number.0, bytes.as_ptr().cast(), bytes.len(), flags) }
-}
-
-fn receive(number: &Number, to: &mut [u8], flags: c_int) -> isize {
-    // SAFETY: the room is as long.
-    unsafe { c::rrecv(number.0, to.as_mut_ptr().cast::<c_void>(), to.len(), flags) }
-}
-
-fn poll(number: &Number, events: i16, timeout: c_int) -> i16 {
-    let mut fds = [libc::pollfd { fd: number.0, events, revents: 0 }];
-    // SAFETY: a list of one.
-    good(unsafe { c::rpoll(fds.as_mut_ptr(), 1, timeout) });
-    fds[0].revents
-}
-
-fn pattern(length: usize, seed: usize) -> Vec<u8> {
-    (0..length).map(|at| (at * 31 + at / 251 + seed) as u8).collect()
 }
 
 /// Both sides send and read large streams at once, by writes of any length, through small buffers.
@@ -240,23 +178,12 @@ fn an_abort_is_a_reset() {
 fn nobody_listens() {
     let (listener, port) = listener(1);
     drop(listener);
-    let client = open(0);
+    let client = open(STREAM);
     assert_eq!((connect(&client, port), last()), (-1, libc::ECONNREFUSED));
-    let client = open(libc::SOCK_NONBLOCK);
+    let client = open(STREAM | libc::SOCK_NONBLOCK);
     assert_eq!((connect(&client, port), last()), (-1, libc::EINPROGRESS));
     assert_ne!(poll(&client, libc::POLLOUT, LIMIT_MS) & libc::POLLERR, 0);
-    let (mut error, mut length): (c_int, socklen_t) = (0, 4);
-    // SAFETY: the option is a number.
-    good(unsafe {
-        c::rgetsockopt(
-            client.0,
-            libc::SOL_SOCKET,
-            libc::SO_ERROR,
-            (&raw mut error).cast(),
-            &raw mut length,
-        )
-    });
-    assert_eq!(error, libc::ECONNREFUSED);
+    assert_eq!(option(&client, libc::SOL_SOCKET, libc::SO_ERROR), libc::ECONNREFUSED);
 }
 
 /// The kernel tells epoll(7) of a socket what it is, at each edge.
@@ -304,7 +231,7 @@ impl Drop for Poller {
 #[test]
 fn peers_write_to_mapped_memory() {
     let (listener, port) = listener(1);
-    let client = open(0);
+    let client = open(STREAM);
     for number in [&listener, &client] {
         let one: c_int = 1;
         // SAFETY: the option is a number.
@@ -343,7 +270,7 @@ fn more_clients_than_the_backlog() {
     let clients: Vec<_> = (0..6)
         .map(|number: u8| {
             std::thread::spawn(move || {
-                let own = open(0);
+                let own = open(STREAM);
                 good(connect(&own, port));
                 assert_eq!(send(&own, &[number], 0), 1);
                 let mut answer = [0];
@@ -361,10 +288,12 @@ fn more_clients_than_the_backlog() {
     clients.into_iter().for_each(|client| client.join().expect("it does not panic"));
 }
 
-/// Datagrams are not offered, and say so.
+/// Other kinds and families are not offered, and say so.
 #[test]
-fn datagrams_are_refused() {
-    assert_eq!(c::rsocket(libc::AF_INET, libc::SOCK_DGRAM, 0), -1);
+fn other_sockets_are_refused() {
+    assert_eq!(c::rsocket(libc::AF_INET, libc::SOCK_SEQPACKET, 0), -1);
+    assert_eq!(last(), libc::EPROTONOSUPPORT);
+    assert_eq!(c::rsocket(libc::AF_INET, libc::SOCK_DGRAM, libc::IPPROTO_TCP), -1);
     assert_eq!(last(), libc::EPROTONOSUPPORT);
     assert_eq!(c::rsocket(libc::AF_UNIX, libc::SOCK_STREAM, 0), -1);
     assert_eq!(last(), libc::EAFNOSUPPORT);

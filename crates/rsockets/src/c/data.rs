@@ -1,10 +1,13 @@
 //! Calls that move bytes.
 
-use super::{answer, bytes, room};
+use super::{address, answer, bytes, give, room};
 use crate::calls;
+use crate::socket::Socket;
 use crate::state::error;
 use libc::{c_int, c_void, iovec, msghdr, sockaddr, socklen_t, ssize_t};
 use std::io;
+use std::net::SocketAddrV4;
+use std::sync::Arc;
 
 /// `recv(2)`
 ///
@@ -18,29 +21,61 @@ pub unsafe extern "C" fn rrecv(
 ) -> ssize_t {
     // SAFETY: the caller's promise.
     let to = unsafe { room(to, length) };
-    let got = calls::find(socket).and_then(|socket| calls::receive(&socket, &mut [to], flags));
-    answer(got.map(|got| got as ssize_t))
+    let got = calls::find(socket).and_then(|socket| receive(&socket, &mut [to], flags));
+    answer(got.map(|got| got.count as ssize_t))
+}
+
+/// What a call of a program has received.
+struct Got {
+    /// What the call returns.
+    count: usize,
+    /// Of a datagram.
+    from: Option<SocketAddrV4>,
+    /// A datagram had more bytes than there was room for.
+    truncated: bool,
+}
+
+fn receive(socket: &Arc<Socket>, parts: &mut [&mut [u8]], flags: c_int) -> io::Result<Got> {
+    if !socket.is_of_datagrams() {
+        let count = calls::receive(socket, parts, flags)?;
+        return Ok(Got { count, from: None, truncated: false });
+    }
+    Ok(match calls::receive_datagram(socket, parts, flags)? {
+        Some(got) => {
+            let count = if flags & libc::MSG_TRUNC != 0 { got.whole } else { got.copied };
+            Got { count, from: Some(got.from), truncated: got.copied < got.whole }
+        }
+        None => Got { count: 0, from: None, truncated: false },
+    })
 }
 
 /// `recvfrom(2)`. A stream gives no address.
 ///
 /// # Safety
-/// `to` has `length` bytes; `from_length` is null or a length.
+/// `to` has `length` bytes; `from` is null, or has `*from_length` bytes.
 pub unsafe extern "C" fn rrecvfrom(
     socket: c_int,
     to: *mut c_void,
     length: usize,
     flags: c_int,
-    _from: *mut sockaddr,
+    from: *mut sockaddr,
     from_length: *mut socklen_t,
 ) -> ssize_t {
     // SAFETY: the caller's promise.
-    unsafe {
-        if let Some(from_length) = from_length.as_mut() {
-            *from_length = 0;
+    let to = unsafe { room(to, length) };
+    let got = calls::find(socket).and_then(|socket| {
+        let got = receive(&socket, &mut [to], flags)?;
+        // SAFETY: the caller's promise.
+        unsafe {
+            match (got.from, from_length.as_mut()) {
+                (Some(at), _) => give(at, socket.family, from, from_length),
+                (None, Some(from_length)) => *from_length = 0,
+                (None, None) => {}
+            }
         }
-        rrecv(socket, to, length, flags)
-    }
+        Ok(got.count as ssize_t)
+    });
+    answer(got)
 }
 
 /// The parts of a list.
@@ -61,16 +96,16 @@ unsafe fn parts<'a>(list: *const iovec, count: usize) -> io::Result<&'a [iovec]>
 /// # Safety
 /// `list` has `count` parts, each with as many bytes as it says.
 unsafe fn receive_list(
-    socket: c_int,
+    socket: &Arc<Socket>,
     list: *const iovec,
     count: usize,
     flags: c_int,
-) -> io::Result<ssize_t> {
+) -> io::Result<Got> {
     // SAFETY: the caller's promise.
     let mut parts: Vec<&mut [u8]> = unsafe {
         parts(list, count)?.iter().map(|part| room(part.iov_base, part.iov_len)).collect()
     };
-    Ok(calls::receive(&calls::find(socket)?, &mut parts, flags)? as ssize_t)
+    receive(socket, &mut parts, flags)
 }
 
 /// # Safety
@@ -80,8 +115,16 @@ unsafe fn send_list(
     list: *const iovec,
     count: usize,
     flags: c_int,
+    to: Option<SocketAddrV4>,
 ) -> io::Result<ssize_t> {
     let socket = calls::find(socket)?;
+    if socket.is_of_datagrams() {
+        // SAFETY: the caller's promise.
+        let parts: Vec<&[u8]> = unsafe {
+            parts(list, count)?.iter().map(|part| bytes(part.iov_base, part.iov_len)).collect()
+        };
+        return Ok(calls::send_datagram(&socket, &parts, to, flags)? as ssize_t);
+    }
     let mut sent = 0;
     // SAFETY: the caller's promise.
     for part in unsafe { parts(list, count) }? {
@@ -104,9 +147,24 @@ pub unsafe extern "C" fn rrecvmsg(socket: c_int, message: *mut msghdr, flags: c_
     // SAFETY: the caller's promise.
     answer(match unsafe { message.as_mut() } {
         Some(message) => {
-            (message.msg_namelen, message.msg_controllen, message.msg_flags) = (0, 0, 0);
-            // SAFETY: the caller's promise.
-            unsafe { receive_list(socket, message.msg_iov, message.msg_iovlen, flags) }
+            calls::find(socket).and_then(|socket| {
+                // SAFETY: the caller's promise.
+                let got =
+                    unsafe { receive_list(&socket, message.msg_iov, message.msg_iovlen, flags) }?;
+                (message.msg_controllen, message.msg_flags) = (0, 0);
+                match got.from {
+                    Some(at) => {
+                        let name = message.msg_name.cast();
+                        // SAFETY: the caller's promise.
+                        unsafe { give(at, socket.family, name, &raw mut message.msg_namelen) };
+                    }
+                    None => message.msg_namelen = 0,
+                }
+                if got.truncated {
+                    message.msg_flags |= libc::MSG_TRUNC;
+                }
+                Ok(got.count as ssize_t)
+            })
         }
         None => Err(error(libc::EFAULT)),
     })
@@ -124,27 +182,38 @@ pub unsafe extern "C" fn rsend(
 ) -> ssize_t {
     // SAFETY: the caller's promise.
     let from = unsafe { bytes(from, length) };
-    let sent = calls::find(socket).and_then(|socket| calls::send(&socket, from, flags));
+    let sent = calls::find(socket).and_then(|socket| match socket.is_of_datagrams() {
+        true => calls::send_datagram(&socket, &[from], None, flags),
+        false => calls::send(&socket, from, flags),
+    });
     answer(sent.map(|sent| sent as ssize_t))
 }
 
 /// `sendto(2)`. A stream takes no address.
 ///
 /// # Safety
-/// `from` has `length` bytes.
+/// `from` has `length` bytes; `to` is null, or has `to_length` bytes.
 pub unsafe extern "C" fn rsendto(
     socket: c_int,
     from: *const c_void,
     length: usize,
     flags: c_int,
     to: *const sockaddr,
-    _to_length: socklen_t,
+    to_length: socklen_t,
 ) -> ssize_t {
-    if !to.is_null() {
-        return answer(calls::find(socket).and(Err(error(libc::EISCONN))));
+    if to.is_null() {
+        // SAFETY: the caller's promise.
+        return unsafe { rsend(socket, from, length, flags) };
     }
-    // SAFETY: the caller's promise.
-    unsafe { rsend(socket, from, length, flags) }
+    let sent = calls::find(socket).and_then(|socket| {
+        if !socket.is_of_datagrams() {
+            return Err(error(libc::EISCONN));
+        }
+        // SAFETY: the caller's promise.
+        let (from, to) = unsafe { (bytes(from, length), address(to, to_length)?) };
+        calls::send_datagram(&socket, &[from], Some(to), flags)
+    });
+    answer(sent.map(|sent| sent as ssize_t))
 }
 
 /// `sendmsg(2)`, without control messages.
@@ -157,8 +226,20 @@ pub unsafe extern "C" fn rsendmsg(socket: c_int, message: *const msghdr, flags: 
         Some(message) if message.msg_controllen > 0 && !message.msg_control.is_null() => {
             Err(error(libc::EOPNOTSUPP))
         }
-        // SAFETY: the caller's promise.
-        Some(message) => unsafe { send_list(socket, message.msg_iov, message.msg_iovlen, flags) },
+        Some(message) => {
+            let name = message.msg_name.cast_const().cast();
+            // SAFETY: the caller's promise.
+            let to = match unsafe { address(name, message.msg_namelen) } {
+                Ok(to) => Ok(Some(to)),
+                Err(_) if name.is_null() || message.msg_namelen == 0 => Ok(None),
+                Err(error) => Err(error),
+            };
+            to.and_then(|to| {
+                let (list, count) = (message.msg_iov, message.msg_iovlen);
+                // SAFETY: the caller's promise.
+                unsafe { send_list(socket, list, count, flags, to) }
+            })
+        }
         None => Err(error(libc::EFAULT)),
     })
 }
@@ -179,7 +260,9 @@ pub unsafe extern "C" fn rread(socket: c_int, to: *mut c_void, length: usize) ->
 pub unsafe extern "C" fn rreadv(socket: c_int, list: *const iovec, count: c_int) -> ssize_t {
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     // SAFETY: the caller's promise.
-    answer(unsafe { receive_list(socket, list, count, 0) })
+    let got =
+        calls::find(socket).and_then(|socket| unsafe { receive_list(&socket, list, count, 0) });
+    answer(got.map(|got| got.count as ssize_t))
 }
 
 /// `write(2)`
@@ -198,5 +281,5 @@ pub unsafe extern "C" fn rwrite(socket: c_int, from: *const c_void, length: usiz
 pub unsafe extern "C" fn rwritev(socket: c_int, list: *const iovec, count: c_int) -> ssize_t {
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     // SAFETY: the caller's promise.
-    answer(unsafe { send_list(socket, list, count, 0) })
+    answer(unsafe { send_list(socket, list, count, 0, None) })
 }

@@ -114,7 +114,8 @@ fn option(socket: &Arc<Socket>, level: c_int, name: c_int) -> io::Result<Vec<u8>
             return Ok(time(socket.with_options(|options| options.send_timeout)));
         }
         (libc::SOL_SOCKET, libc::SO_ERROR) => socket.take_error(),
-        (libc::SOL_SOCKET, libc::SO_TYPE) => libc::SOCK_STREAM,
+        (libc::SOL_SOCKET, libc::SO_TYPE) => socket.kind,
+        (libc::SOL_SOCKET, libc::SO_PROTOCOL) if socket.is_of_datagrams() => libc::IPPROTO_UDP,
         (libc::SOL_SOCKET, libc::SO_PROTOCOL) => libc::IPPROTO_TCP,
         (libc::SOL_SOCKET, libc::SO_DOMAIN) => socket.family,
         (libc::SOL_SOCKET, libc::SO_ACCEPTCONN) => c_int::from(socket.is_listening()),
