@@ -152,7 +152,9 @@ has_members() {
 
 # stream ARGUMENT...: rstream of rdmacm-utils. `-T s` is for TCP.
 stream() { pair udp "rstream $*" "rstream -s $address $*"; }
-# datagrams SERVER CLIENT: udpong of rdmacm-utils, with the options of each side.
+# datagrams SERVER CLIENT: udpong of rdmacm-utils, with the options of each side. Its echo, and so all
+# sizes, is left out: once an answer takes more than a millisecond, it asks with an old number and
+# never ends.
 datagrams() { pair udp "udpong $1" "udpong -s $address $2"; }
 # copies: rcopy takes a file to its server, which writes it where it is told.
 copies() {
@@ -382,7 +384,7 @@ check "rdma_xclient and rdma_xserver" pair udp rdma_xserver "rdma_xclient -s $ad
 check "rstream" stream -S 1000 -C 10 -I 20
 check "rstream -T n -T v" stream -S 100000 -C 10 -I 4 -T n -T v
 check "rstream -T a" stream -S 64 -C 10 -I 20 -T a
-check "udpong" datagrams "" "-S 1000 -C 200 -T e"
+check "udpong" datagrams "" "-S 1000 -C 200"
 check "riostream" pair udp "riostream -S 10000 -C 10 -I 20 -T v" \
     "riostream -s $address -S 10000 -C 10 -I 20 -T v"
 check "http.server and curl by --sockets" web
@@ -430,11 +432,10 @@ if [ "$how" = full ]; then
     check "rstream -S all" stream -S all
     check "riostream -S all" pair udp "riostream -S all" "riostream -s $address -S all"
     limit_s=100
-    check "udpong, all sizes" datagrams "" ""
-    for options in "-T a" "-T b" "-T n" "-T a -T e" "-T b -T e" "-B 8192" "-B 8192 -T e"; do
-        check "udpong $options" datagrams "${options% -T e}" "-S 2000 -C 500 $options"
+    for options in "-T a" "-T b" "-T n" "-B 8192"; do
+        check "udpong $options" datagrams "$options" "-S 2000 -C 500 $options"
     done
-    check "udpong -b" datagrams "-b 127.0.0.1" "-S 64 -C 500 -T e"
+    check "udpong -b" datagrams "-b 127.0.0.1" "-S 64 -C 500"
     check "rstream -b" pair udp "rstream -b 127.0.0.1 -S 1000 -C 5 -I 5" \
         "rstream -s $address -S 1000 -C 5 -I 5"
     for options in "-I 5 -C 10" "-B 8192 -S 30000 -C 5 -I 5" \
@@ -484,7 +485,7 @@ if [ "$how" = full ]; then
         check "rping between two namespaces" pair udp "rping -s -a $address -V -C 100" \
             "rping -c -a $address -V -C 100"
         check "rstream between two namespaces" stream -I 20 -C 10
-        check "udpong between two namespaces" datagrams "-b $address" "-S 1400 -C 200 -T e"
+        check "udpong between two namespaces" datagrams "-b $address" "-S 1400 -C 200"
         check "riostream between two namespaces" pair udp "riostream -S 10000 -C 10 -I 20 -T v" \
             "riostream -s $address -S 10000 -C 10 -I 20 -T v"
         check "http.server and curl by --sockets between two namespaces" web
