@@ -152,9 +152,9 @@ has_members() {
 
 # stream ARGUMENT...: rstream of rdmacm-utils. `-T s` is for TCP.
 stream() { pair udp "rstream $*" "rstream -s $address $*"; }
-# datagrams SERVER CLIENT: udpong of rdmacm-utils, with the options of each side. Its echo, and so all
-# sizes, is left out: once an answer takes more than a millisecond, it asks with an old number and
-# never ends.
+# datagrams SERVER CLIENT: udpong of rdmacm-utils, with the options of each side. Its echo, and so
+# all sizes, is left out: once an answer takes more than a millisecond, it asks with an old number
+# and never ends.
 datagrams() { pair udp "udpong $1" "udpong -s $address $2"; }
 # copies: rcopy takes a file to its server, which writes it where it is told.
 copies() {

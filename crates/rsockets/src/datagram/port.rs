@@ -18,7 +18,7 @@ const WHOLE: usize = DATAGRAM_BYTES as usize;
 const ROUTE_HEADER: usize = 40;
 /// Bytes of a place that receives, in whole cache lines.
 const ROOM: usize = (ROUTE_HEADER + WHOLE).next_multiple_of(64);
-/// A completion of a send has this bit and the number of its place, and one of a receive the latter.
+/// A completion has the number of its place, and one of a send this bit too.
 const SEND: u64 = 1 << 32;
 
 /// The most bytes of a program's datagram.
