@@ -4,7 +4,7 @@
 //! The socket's abstract name belongs to the network namespace and vanishes with its process
 //! (unix(7)). The name also shows that a function has an owner.
 
-use crate::socket;
+use crate::socket::{self, Name};
 use std::collections::VecDeque;
 use std::io;
 use std::mem::{offset_of, size_of};
@@ -15,6 +15,7 @@ const WAITING: usize = 256;
 
 pub(crate) struct Local {
     socket: OwnedFd,
+    _name: Name,
     interface: u32,
     buffer: Box<[u8]>,
     waiting: VecDeque<(u8, Vec<u8>)>,
@@ -28,10 +29,10 @@ impl Local {
     pub fn open(interface: u32, function: u8, frame_bytes: usize) -> io::Result<Local> {
         let socket = socket::open(libc::AF_UNIX, libc::SOCK_DGRAM, 0)?;
         let (address, length) = name(interface, function);
-        socket::bind_anew(socket.as_fd(), &address, length)?;
+        let name = socket::bind_anew(socket.as_fd(), &address, length)?;
         socket::enlarge_buffers(socket.as_fd(), 4 << 20);
         let buffer = vec![0; frame_bytes].into_boxed_slice();
-        Ok(Local { socket, interface, buffer, waiting: VecDeque::new() })
+        Ok(Local { socket, _name: name, interface, buffer, waiting: VecDeque::new() })
     }
 
     /// Sends a frame to a function of the same interface. It is lost if the function is not open,

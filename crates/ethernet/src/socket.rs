@@ -4,6 +4,7 @@
 use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A new socket, closed on exec and non-blocking.
@@ -64,11 +65,39 @@ pub(crate) fn bind<T>(fd: BorrowedFd<'_>, address: &T, length: usize) -> io::Res
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Like [`bind`], for an address whose socket was closed just now. When another thread starts a
-/// process, that process holds copies of all descriptors for a moment, and with them the address.
-pub(crate) fn bind_anew<T>(fd: BorrowedFd<'_>, address: &T, length: usize) -> io::Result<()> {
-    let moment = Duration::from_millis(100);
-    retry(moment, &[libc::EADDRINUSE], || bind(fd, address, length))
+/// Like [`bind`], for an address whose socket may have been closed just now. When another thread
+/// starts a process, that process holds copies of all descriptors until it executes its program,
+/// and with them the address. On a busy machine that lasts: an address that this process had is
+/// waited for longer.
+pub(crate) fn bind_anew<T>(fd: BorrowedFd<'_>, address: &T, length: usize) -> io::Result<Name> {
+    assert!(length <= size_of::<T>());
+    // SAFETY: an address of a socket has no padding, and `length` bytes are there.
+    let bytes = unsafe { std::slice::from_raw_parts(std::ptr::from_ref(address).cast(), length) };
+    let moment = if was_ours(bytes) { OURS } else { Duration::from_millis(100) };
+    retry(moment, &[libc::EADDRINUSE], || bind(fd, address, length))?;
+    Ok(Name(Box::from(bytes)))
+}
+
+/// An address that a socket of this process is bound to, as long as this exists.
+pub(crate) struct Name(Box<[u8]>);
+
+/// How long an address may stay taken after a socket of this process had it.
+const OURS: Duration = Duration::from_secs(5);
+
+/// Names that ended in the last [`OURS`].
+static ENDED: Mutex<Vec<(Box<[u8]>, Instant)>> = Mutex::new(Vec::new());
+
+fn was_ours(name: &[u8]) -> bool {
+    let ended = ENDED.lock().unwrap_or_else(PoisonError::into_inner);
+    ended.iter().any(|(ours, since)| **ours == *name && since.elapsed() < OURS)
+}
+
+impl Drop for Name {
+    fn drop(&mut self) {
+        let mut ended = ENDED.lock().unwrap_or_else(PoisonError::into_inner);
+        ended.retain(|(name, since)| *name != self.0 && since.elapsed() < OURS);
+        ended.push((std::mem::take(&mut self.0), Instant::now()));
+    }
 }
 
 /// Repeats a call that fails with one of the errors `busy`, every millisecond for at most `moment`.
@@ -194,6 +223,32 @@ mod tests {
         assert!(since.elapsed() >= moment && calls.get() > 1, "{} calls", calls.get());
         let ended = retry(long, &busy, || Err::<(), _>(io::Error::other("no number")));
         ended.expect_err("it has no number");
+    }
+
+    /// An address that this process had is waited for longer than a moment. Here a copy of its
+    /// descriptor takes the place of the one that a process holds when another thread starts it.
+    #[test]
+    fn own_addresses_are_waited_for() {
+        let open = || open(libc::AF_UNIX, libc::SOCK_DGRAM, 0).expect("a socket");
+        let text = format!("\0bellwire-socket-{}", std::process::id());
+        // SAFETY: zeros are a valid address.
+        let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
+        address.sun_family = libc::AF_UNIX as u16;
+        for (to, from) in address.sun_path.iter_mut().zip(text.bytes()) {
+            *to = from as libc::c_char;
+        }
+        let length = std::mem::offset_of!(libc::sockaddr_un, sun_path) + text.len();
+        let (first, second) = (open(), open());
+        let name = bind_anew(first.as_fd(), &address, length).expect("free");
+        bind_anew(second.as_fd(), &address, length).map(drop).expect_err("it has an owner");
+        let copy = first.try_clone().expect("a copy");
+        drop((first, name));
+        let gone = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(300));
+            drop(copy);
+        });
+        bind_anew(second.as_fd(), &address, length).map(drop).expect("free again");
+        gone.join().expect("no panic");
     }
 
     /// A socket is closed on exec, does not block, and has buffers as large as it may.

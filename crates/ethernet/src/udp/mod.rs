@@ -17,7 +17,7 @@ mod thief;
 use crate::batch::{BATCH_FRAMES, Batch, Staged};
 use crate::frame_io::{FrameIo, IoCounters, is_for_later};
 use crate::pcapng::{Direction, LinkType};
-use crate::socket;
+use crate::socket::{self, Name};
 use address::{from_native, headers, to_native};
 use bellwire_wire::frame::FRAME_OVERHEAD_BYTES;
 use bellwire_wire::frame::header::FrameHeader;
@@ -49,6 +49,7 @@ const CONTROL_BYTES: usize = 64;
 /// UDP of one function.
 pub struct UdpIo {
     socket: OwnedFd,
+    _name: Name,
     connected: ConnectedSocket,
     address: SocketAddr,
     frame_bytes: usize,
@@ -90,12 +91,13 @@ impl UdpIo {
         let (native, length) = to_native(address);
         let coalesces = prepare(socket.as_fd(), address)?;
         reports::ask(socket.as_fd(), address)?;
-        socket::bind_anew(socket.as_fd(), &native, length)?;
+        let name = socket::bind_anew(socket.as_fd(), &native, length)?;
         let headers = if address.is_ipv4() { HEADERS.0 } else { HEADERS.1 };
         let frame_bytes = mtu.saturating_sub(headers).clamp(1024, LONGEST);
         let buffers = vec![0; RECEIVE_DATAGRAMS * BUFFER_BYTES].into_boxed_slice();
         Ok(UdpIo {
             socket,
+            _name: name,
             connected: ConnectedSocket::new(),
             address,
             frame_bytes,

@@ -436,6 +436,23 @@ mod tests {
         XdpIo::open(&interface, 1, Mode::Generic).expect("when the kernel has let go of it");
     }
 
+    /// The hook is free when its owner closes, though a process that is just being started still has
+    /// copies of the descriptors.
+    #[test]
+    fn copies_do_not_keep_the_hook() {
+        enter_new_namespace()
+            .and_then(|()| ip("link add copy0 type veth peer name copy1\nlink set copy0 up"))
+            .expect("NOT RUN: making a network namespace needs root, and ip of iproute2");
+        let interface = Interface::find("copy0").expect("it was just made");
+        let attach = |function| Attached::attach(&interface, function, Mode::Generic.hook());
+        let first = attach(0).expect("a free hook");
+        let copies = first.copies().expect("copies");
+        attach(1).map(drop).expect_err("it has an owner");
+        drop(first);
+        attach(1).map(drop).expect("free again");
+        drop(copies);
+    }
+
     /// Received frames are handed out where the kernel wrote them: each in a chunk of its own, with
     /// no copy in between.
     // shows: H-20, H-21

@@ -8,8 +8,8 @@
 //!
 //! Our address is the one that the interface had when the program was made.
 //!
-//! The program is attached by a link, which the kernel removes with its last descriptor: at exit,
-//! and after a crash as well.
+//! The program is attached by a link, which its owner detaches. The kernel removes it with its last
+//! descriptor as well, thus after a crash.
 
 use crate::interface::Interface;
 use crate::link_header::{FUNCTION_OFFSET, Mac};
@@ -29,10 +29,12 @@ pub enum Hook {
 
 /// A program that is attached to an interface until this is dropped.
 pub(super) struct Attached {
-    _link: OwnedFd,
+    link: OwnedFd,
     _program: OwnedFd,
     /// Sockets by queue.
     sockets: OwnedFd,
+    /// The process that attached it.
+    process: u32,
 }
 
 impl Attached {
@@ -46,7 +48,7 @@ impl Attached {
         let sockets = create_map(interface.queues)?;
         let program = load(&instructions(sockets.as_raw_fd(), function, interface.mac))?;
         let link = create_link(&program, interface.index, hook)?;
-        Ok(Attached { _link: link, _program: program, sockets })
+        Ok(Attached { link, _program: program, sockets, process: std::process::id() })
     }
 
     /// Directs frames of `queue` to `socket` from now on.
@@ -63,10 +65,24 @@ impl Attached {
     }
 }
 
+/// The hook is free at once. Closing the descriptor is not enough: a process that another thread
+/// starts just now holds a copy until it executes its program.
+impl Drop for Attached {
+    fn drop(&mut self) {
+        // A child that was forked shares the link, and does not own it.
+        if self.process == std::process::id() {
+            let detach = LinkDetach { link: self.link.as_raw_fd() as u32 };
+            // A kernel before 5.9 does not know the call; there the last descriptor has to go.
+            let _ = bpf(BPF_LINK_DETACH, &detach);
+        }
+    }
+}
+
 const BPF_MAP_CREATE: i32 = 0;
 const BPF_MAP_UPDATE_ELEM: i32 = 2;
 const BPF_PROG_LOAD: i32 = 5;
 const BPF_LINK_CREATE: i32 = 28;
+const BPF_LINK_DETACH: i32 = 34;
 const BPF_MAP_TYPE_XSKMAP: u32 = 17;
 const BPF_PROG_TYPE_XDP: u32 = 6;
 const BPF_XDP: u32 = 37;
@@ -117,6 +133,11 @@ struct LinkCreate {
     interface: u32,
     attach_kind: u32,
     flags: u32,
+}
+
+#[repr(C)]
+struct LinkDetach {
+    link: u32,
 }
 
 /// `struct bpf_insn`: operation, registers (source in the high four bits), offset, number.
@@ -254,6 +275,13 @@ mod tests {
     /// socket.
     const COMPARES: [usize; 2] = [13, 14];
     const NO_SOCKET: usize = 18;
+
+    impl Attached {
+        /// What a process that is started holds for a moment.
+        pub fn copies(&self) -> io::Result<[OwnedFd; 3]> {
+            Ok([self.link.try_clone()?, self._program.try_clone()?, self.sockets.try_clone()?])
+        }
+    }
 
     #[repr(C)]
     struct TestRun {
