@@ -436,8 +436,8 @@ mod tests {
         XdpIo::open(&interface, 1, Mode::Generic).expect("when the kernel has let go of it");
     }
 
-    /// The hook is free when its owner closes, though a process that is just being started still has
-    /// copies of the descriptors.
+    /// The hook is free when its owner closes, though a process that is just being started still
+    /// has copies of the descriptors.
     #[test]
     fn copies_do_not_keep_the_hook() {
         enter_new_namespace()
