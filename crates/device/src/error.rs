@@ -190,6 +190,9 @@ pub enum Error {
         "this function was opened before fork(): a child must open its own (exec, or open the device after forking)"
     )]
     Forked,
+    /// The function was closed, by this thread or another.
+    #[error("this function is closed: open it anew")]
+    Closed,
     /// The operating system refused a call.
     #[error("{what}: {cause}")]
     System {

@@ -16,6 +16,7 @@ static PAGE: Mutex<Option<&'static AtomicU64>> = Mutex::new(None);
 static EPOCHS: AtomicU64 = AtomicU64::new(0);
 
 /// Remembers the process that made it.
+#[derive(Debug)]
 pub(crate) struct ForkGuard {
     page: &'static AtomicU64,
     epoch: u64,

@@ -698,6 +698,18 @@ impl Function {
         }
     }
 
+    /// The longest time to sleep at [`Function::wait_fd`]; `None`: for ever. It is short while
+    /// something waits for a peer, or for a deadline.
+    #[must_use]
+    pub fn sleep_limit(&self) -> Option<Duration> {
+        self.core.waits_for_peers().then_some(SHORT_SLEEP)
+    }
+
+    /// Sleeps inside of the device until there is something to do, at most for `limit`.
+    pub(crate) fn sleep_in_device(&mut self, limit: Duration) -> Result<()> {
+        self.transport.sleep(Some(limit))
+    }
+
     // Connections
 
     /// Asks a listener for a connection and waits for the answer. Returns the peer's private data.
@@ -858,7 +870,7 @@ impl Function {
             match patience.after_empty_poll(done > 0, || self.transport.now()) {
                 Next::Poll => {}
                 Next::Sleep(left) => {
-                    let limit = if self.core.waits_for_peers() { SHORT_SLEEP } else { left };
+                    let limit = self.sleep_limit().unwrap_or(left);
                     self.transport.sleep(Some(left.min(limit)))?;
                 }
                 Next::GiveUp(waited_ms) => return Err(Error::TimedOut { waited_ms }),

@@ -39,8 +39,8 @@
 //!
 //! # Threads
 //! A [`Device`] is shared freely. A [`Function`] may move between threads but only one drives it at
-//! a time, so its data path needs no lock. Two threads open two functions, or share a
-//! `Mutex<Function>`.
+//! a time, so its data path needs no lock. Two threads open two functions, or share one by a
+//! [`SharedFunction`].
 
 // A refused post returns its descriptor, so its error is as large as the descriptor. Success stays
 // small.
@@ -62,6 +62,7 @@ mod function;
 mod function_options;
 mod queue_pair;
 mod receive_queue;
+mod shared;
 mod shared_receive;
 pub mod stat;
 mod table;
@@ -83,5 +84,6 @@ pub use engine::Inbox;
 pub use function::Function;
 pub use function_options::{FunctionOptions, Limits};
 pub use queue_pair::{ConnectionState, QueuePairOptions, QueuePairState};
+pub use shared::{Driving, SharedFunction};
 pub use shared_receive::SharedReceiveQueue;
 pub use wait::{ADAPTIVE_SPIN, Wait};
