@@ -10,6 +10,7 @@
 //! - [`goal`]: schedules of message-passing programs;
 //! - [`hpcl`]: the cluster of the HPCL/Ethernet paper: gigabit NICs, a switch, Linux with TCP/IP,
 //!   and HPCL beside it;
+//! - [`load`]: a load for a model, read from text and run;
 //! - [`markup`]: escapes text for drawings and pages;
 //! - [`myvia`]: MyVIA, Berkeley VIA, GM and M-VIA, with their NICs, hosts and networks;
 //! - [`network`]: switches and networks of them;
@@ -33,6 +34,7 @@ pub mod experiment;
 pub mod form;
 pub mod goal;
 pub mod hpcl;
+pub mod load;
 pub mod markup;
 pub mod myvia;
 pub mod network;

@@ -2,12 +2,11 @@
 
 use super::records::Records;
 use super::{in_file, read_file};
-use crate::command::{Outcome, WrongUsage, print_json, show};
+use crate::command::Outcome::{self as Ended, Done};
+use crate::command::{WrongUsage, print_json, sentence, show};
 use anyhow::Result;
-use bellwire_model::chpp::Config;
-use bellwire_model::chpp::workload::SchedulePlan;
-use bellwire_model::goal::{self, Schedule};
-use bellwire_model::{chpp, network};
+use bellwire_model::load::{Load, Outcome};
+use bellwire_model::{chpp, goal, network};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::{Path, PathBuf};
 
@@ -38,7 +37,7 @@ enum Example {
     Goal,
 }
 
-pub fn run(Arguments { config, example, json, records }: &Arguments) -> Result<Outcome> {
+pub fn run(Arguments { config, example, json, records }: &Arguments) -> Result<Ended> {
     if let Some(example) = example {
         print!(
             "{}",
@@ -49,87 +48,51 @@ pub fn run(Arguments { config, example, json, records }: &Arguments) -> Result<O
                 Example::Goal => goal::EXAMPLE,
             }
         );
-        return Ok(Outcome::Done);
+        return Ok(Done);
     }
     let Some(file) = config else { return Err(WrongUsage::error("give a file, or --example")) };
     let text = read_file(file)?;
-    let is_program = text.lines().any(|line| line.trim_start().starts_with("num_ranks"));
-    if is_program || file.extension().is_some_and(|extension| extension == "goal") {
-        return program(file, &text, None, *json, records);
-    }
-    if has_table(&text, "schedule") {
-        let (plan, config) = SchedulePlan::read(&text).map_err(in_file(file))?;
-        let goal = file.parent().unwrap_or(Path::new("")).join(&plan.schedule.goal);
-        let text = read_file(&goal)?;
-        return program(&goal, &text, Some((plan, config)), *json, records);
-    }
-    match has_table(&text, "chpp") {
-        true => machine(file, &text, *json, records),
-        false => fabric(file, &text, *json, records),
-    }
-}
-
-/// Runs a schedule, on the machine of a plan or on one with a node for each rank, up to the model's
-/// limit of nodes.
-fn program(
-    file: &Path,
-    text: &str,
-    plan: Option<(SchedulePlan, Config)>,
-    json: bool,
-    records: &Records,
-) -> Result<Outcome> {
-    let schedule = Schedule::read(text).map_err(in_file(file))?;
-    let (config, eager, seed) = match plan {
-        Some((plan, config)) => (config, plan.schedule.eager.count(), plan.seed),
-        None => {
-            let mut config = Config::prototype();
-            config.crossbar.ports = schedule.ranks.len().clamp(2, 16);
-            config.crossbar.channels = 4;
-            (config, 1024, 0)
-        }
+    // The schedule that a plan names, for errors in it.
+    let mut schedule = file.clone();
+    let load = match file.extension().is_some_and(|extension| extension == "goal") {
+        true => Load::program(&text, None),
+        false => Load::read(&text, |goal| {
+            schedule = file.parent().unwrap_or(Path::new("")).join(goal);
+            read_file(&schedule).map_err(|error| sentence(&error))
+        }),
     };
-    let mut execution =
-        chpp::workload::Execution::new(&config, schedule, eager, seed).map_err(in_file(file))?;
-    records.prepare(&mut execution.machine);
-    let outcome = with_bar(|share| execution.run(share));
-    records.write(&execution.machine)?;
-    show(&outcome.map_err(in_file(file))?, json)?;
-    Ok(Outcome::Done)
-}
-
-/// Whether a file has this table. An unreadable file has none; the real parser gives the reason.
-fn has_table(text: &str, name: &str) -> bool {
-    toml::from_str::<toml::Table>(text).is_ok_and(|table| table.contains_key(name))
-}
-
-fn machine(file: &Path, text: &str, json: bool, records: &Records) -> Result<Outcome> {
-    let (_, mut workload) = chpp::workload::Plan::read(text).map_err(in_file(file))?;
-    records.prepare(&mut workload.machine);
-    let report = with_bar(|share| workload.run(share));
+    let mut load = load.map_err(|error| {
+        let place = if error.in_schedule { &schedule } else { file };
+        in_file(place)(error)
+    })?;
+    match load.machine() {
+        Some(machine) => records.prepare(machine),
+        None if !records.is_empty() => {
+            let why = "traces, waveforms and captures are made of a machine, [chpp], not of a network of routers alone";
+            return Err(WrongUsage::error(format!("{}: {why}", file.display())));
+        }
+        None => {}
+    }
+    let outcome = with_bar(|share| load.run(share));
     // Also after a deadlock: then the records matter most.
-    records.write(&workload.machine)?;
-    show(&report.map_err(in_file(file))?, json)?;
-    Ok(Outcome::Done)
-}
-
-fn fabric(file: &Path, text: &str, json: bool, records: &Records) -> Result<Outcome> {
-    let (_, mut experiment) = network::Plan::read(text).map_err(in_file(file))?;
-    if !records.is_empty() {
-        let why = "traces, waveforms and captures are made of a machine, [chpp], not of a network of routers alone";
-        return Err(WrongUsage::error(format!("{}: {why}", file.display())));
+    if let Some(machine) = load.machine() {
+        records.write(machine)?;
     }
-    let report = with_bar(|share| experiment.run_telling(share)).map_err(in_file(file))?;
-    if json {
-        print_json(&report)?;
-    } else {
-        println!("{}", experiment.fabric().topology().name());
-        print!("{report}");
-        println!(
-            "fairness     {:.3} (least through most delivered from a terminal)",
-            report.fairness()
-        );
+    let outcome = outcome.map_err(in_file(&schedule))?;
+    match (&load, outcome) {
+        (Load::Network(experiment), Outcome::Network(report)) if !*json => {
+            println!("{}", experiment.fabric().topology().name());
+            print!("{report}");
+            println!(
+                "fairness     {:.3} (least through most delivered from a terminal)",
+                report.fairness()
+            );
+        }
+        (_, Outcome::Machine(report)) => show(&report, *json)?,
+        (_, Outcome::Program(outcome)) => show(&outcome, *json)?,
+        (_, Outcome::Network(report)) => print_json(&report)?,
     }
-    Ok(Outcome::Done)
+    Ok(Done)
 }
 
 /// Runs with a progress bar on standard error, if that is a terminal. `run` tells the bar which

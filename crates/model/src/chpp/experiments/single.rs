@@ -146,6 +146,9 @@ pub fn single_on(
                 .to_owned(),
         );
     }
+    if kind.is_nap() && bytes > 2048 {
+        return Err(format!("a NAP carries 2048 bytes at most, not {bytes}; use put or get"));
+    }
     let mut machine = Machine::new(config, 1).map_err(|error| error.to_string())?;
     machine.open_journal();
     prepare(&mut machine);
