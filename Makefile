@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run install test test-mpi test-verbs bench bench-mpi bench-verbs reference-rxe simulate properties guesses lint docs clean unit robust evidence crash dissector perfetto report instructions canaries loom miri mutants sample
+.PHONY: help run install test test-mpi test-verbs python bench bench-python bench-mpi bench-verbs reference-rxe simulate properties guesses lint docs clean unit robust evidence crash dissector perfetto report instructions canaries loom miri mutants sample
 
 # A fresh rustup puts cargo here before the shell knows of it.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -53,6 +53,8 @@ test: lint unit dissector perfetto report instructions ## run every check that t
 	@tools/test-mpi.sh short
 	@tools/need.sh verbs pyverbs sockets
 	@tools/test-verbs.sh short
+	@tools/need.sh venv
+	@tools/python.sh short
 	@echo "make test: done"
 
 lint: ## formatting, clippy, documentation and the width of prose, all without a warning
@@ -129,6 +131,14 @@ test-mpi: ## run programs of libfabric and MPI over Bellwire: Open MPI, MPICH, N
 test-verbs: ## run programs of RDMA over Bellwire: the ping-pongs of ibverbs-utils, perftest, rdmacm-utils, pyverbs, UCX, libfabric, Open MPI, qperf, sideway, programs of sockets, ours in C
 	@tools/need.sh cargo ip mpi verbs pyverbs ucx qperf sideway sockets
 	@tools/test-verbs.sh full
+
+python: ## build a wheel of the Python package and test it with each CPython that is found; types, stubs, notebooks
+	@tools/need.sh cargo venv
+	@tools/python.sh full
+
+bench-python: ## measure the Python package beside our own API, mpi4py, pyzmq, pipes and shared memory, in one run (two minutes)
+	@tools/need.sh cargo venv mpi
+	@tools/bench-python.sh
 
 bench-mpi: ## measure the libfabric provider beside libfabric's own, Open MPI's and UCX, in one run (ten minutes)
 	@tools/need.sh cargo ip mpi mpi-programs ucx venv

@@ -1,0 +1,93 @@
+//! An object that lends a region's memory to Python by the buffer protocol.
+//!
+//! It is made by hand, because PyO3 offers the protocol in the stable ABI from Python 3.11 on only.
+//! The interpreter takes the slot from 3.9 on.
+
+use crate::held::{PyBuffer_FillInfo, RawBuffer};
+use bellwire::MemoryRegion;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use std::ffi::{c_int, c_void};
+
+/// The object: what every Python object begins with, and a handle of the region.
+#[repr(C)]
+struct Exporter {
+    head: ffi::PyObject,
+    region: *mut MemoryRegion,
+}
+
+/// A memoryview of a region's bytes. It keeps them mapped, also after the region has ended.
+pub fn memoryview(py: Python<'_>, region: &MemoryRegion) -> PyResult<Py<PyAny>> {
+    let kind = kind(py)?.as_ptr().cast::<ffi::PyTypeObject>();
+    // SAFETY: the type was made below. A new object is ours alone, and gets its region before
+    // anybody else sees it.
+    unsafe {
+        let object = ffi::PyType_GenericAlloc(kind, 0);
+        let object: Bound<'_, PyAny> = Bound::from_owned_ptr_or_err(py, object)?;
+        let exporter = object.as_ptr().cast::<Exporter>();
+        (*exporter).region = Box::into_raw(Box::new(region.clone()));
+        let view = ffi::PyMemoryView_FromObject(object.as_ptr());
+        Ok(Bound::from_owned_ptr_or_err(py, view)?.unbind())
+    }
+}
+
+fn kind(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+    static KIND: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let kind = KIND.get_or_try_init(py, || -> PyResult<Py<PyAny>> {
+        // `Py_bf_getbuffer`, which old headers show outside of the stable ABI only.
+        const GET_BUFFER: c_int = 1;
+        let slot = |slot, function: *mut c_void| ffi::PyType_Slot { slot, pfunc: function };
+        let mut slots = [
+            slot(GET_BUFFER, get_buffer as *mut c_void),
+            slot(ffi::Py_tp_dealloc, deallocate as *mut c_void),
+            slot(0, std::ptr::null_mut()),
+        ];
+        let mut spec = ffi::PyType_Spec {
+            name: c"bellwire._bellwire._Exporter".as_ptr(),
+            basicsize: size_of::<Exporter>() as c_int,
+            itemsize: 0,
+            flags: ffi::Py_TPFLAGS_DEFAULT as _,
+            slots: slots.as_mut_ptr(),
+        };
+        // SAFETY: the description is complete, and the interpreter copies it.
+        let kind = unsafe { ffi::PyType_FromSpec(&mut spec) };
+        // SAFETY: a new reference, or null with an exception.
+        Ok(unsafe { Bound::from_owned_ptr_or_err(py, kind) }?.unbind())
+    })?;
+    Ok(kind.bind(py))
+}
+
+/// `getbufferproc`.
+unsafe extern "C" fn get_buffer(
+    object: *mut ffi::PyObject,
+    view: *mut RawBuffer,
+    flags: c_int,
+) -> c_int {
+    // SAFETY: the interpreter calls this on objects of this type, which hold a region.
+    unsafe {
+        let region = (*object.cast::<Exporter>()).region;
+        let Some(region) = region.as_ref() else {
+            // A program called the type itself.
+            ffi::PyErr_SetString(ffi::PyExc_BufferError, c"this object has no memory".as_ptr());
+            return -1;
+        };
+        let start = region.view().as_ptr().cast();
+        PyBuffer_FillInfo(view, object, start, region.len() as isize, 0, flags)
+    }
+}
+
+/// `destructor`: views hold references, so none is left.
+unsafe extern "C" fn deallocate(object: *mut ffi::PyObject) {
+    // SAFETY: the interpreter calls this once, on an object of this type. An object whose creation
+    // failed has no region. Objects of a type from `PyType_FromSpec` hold a reference to it.
+    unsafe {
+        let region = (*object.cast::<Exporter>()).region;
+        if !region.is_null() {
+            drop(Box::from_raw(region));
+        }
+        let kind = ffi::Py_TYPE(object);
+        ffi::PyObject_Free(object.cast());
+        ffi::Py_DECREF(kind.cast());
+    }
+}

@@ -1,0 +1,338 @@
+//! Devices and functions.
+
+use crate::completion_queue::CompletionQueue;
+use crate::connection::Listener;
+use crate::errors;
+use crate::held::{Access, Held};
+use crate::queue_pair::{QueuePair, SharedReceiveQueue};
+use crate::region::{self, MemoryRegion};
+use crate::shared::{self, Shared};
+use bellwire::{DeviceOptions, FunctionOptions, QueuePairOptions, Rights};
+use pyo3::exceptions::PyBufferError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use std::sync::Arc;
+
+/// A device that this process has opened: one node among those of the same name.
+///
+/// `Device("shm:job", node=1)` is the same as `Device("shm:job?node=1")`. Any setting of a device
+/// can be given both ways.
+#[pyclass(frozen, module = "bellwire")]
+pub struct Device(bellwire::Device);
+
+#[pymethods]
+impl Device {
+    /// Opens the device `name`, for instance `shm:job`.
+    #[new]
+    #[pyo3(signature = (name, **settings))]
+    fn new(py: Python<'_>, name: &str, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Device> {
+        let mut options = DeviceOptions::default();
+        for (key, value) in settings.into_iter().flatten() {
+            options = options.setting(&key.extract::<String>()?, value.str()?.to_string_lossy());
+        }
+        let opened = py.detach(|| bellwire::Device::open_with(name, &options));
+        opened.map(Device).map_err(|error| errors::of(py, &error))
+    }
+
+    /// The name that it was opened by, without settings.
+    #[getter]
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    /// Our node number.
+    #[getter]
+    fn node(&self) -> u32 {
+        self.0.node()
+    }
+
+    /// One line: what carries the messages, and how.
+    fn describe(&self) -> String {
+        self.0.describe()
+    }
+
+    /// The virtual time in picoseconds, on devices that simulate time; `None` on others.
+    #[getter]
+    fn virtual_time_ps(&self) -> Option<u64> {
+        self.0.virtual_time().map(|time| time.now_ps)
+    }
+
+    /// A hash of all events so far, on devices that simulate time: equal hashes mean identical
+    /// runs.
+    #[getter]
+    fn trace_hash(&self) -> Option<u64> {
+        self.0.virtual_time().map(|time| time.trace_hash)
+    }
+
+    /// The number of the node at `host`, a host name or an address, on `udp` and `eth`. Its
+    /// function must be open there.
+    #[pyo3(signature = (host, function = 0, *, timeout = 10.0))]
+    fn lookup(&self, py: Python<'_>, host: &str, function: u8, timeout: f64) -> PyResult<u32> {
+        let timeout = shared::timeout(Some(timeout))?;
+        let found = py.detach(|| self.0.lookup(host, function, timeout));
+        found.map_err(|error| errors::of(py, &error))
+    }
+
+    /// Opens a function. It can be open only once at a time.
+    #[pyo3(signature = (number = 0, *, weight = None, outstanding = None, backlog_bytes = None))]
+    fn open_function(
+        slf: &Bound<'_, Self>,
+        number: u8,
+        weight: Option<u8>,
+        outstanding: Option<usize>,
+        backlog_bytes: Option<usize>,
+    ) -> PyResult<Function> {
+        let (py, device) = (slf.py(), &slf.get().0);
+        let mut options = FunctionOptions::default();
+        if let Some(weight) = weight {
+            options = options.weight(weight);
+        }
+        if let Some(operations) = outstanding {
+            options = options.outstanding(operations);
+        }
+        if let Some(bytes) = backlog_bytes {
+            options = options.backlog_bytes(bytes);
+        }
+        let is_virtual = device.virtual_time().is_some();
+        let shared = py.detach(|| {
+            let function = device.open_function_with(number, &options)?;
+            Shared::new(function, is_virtual)
+        });
+        let shared = shared.map_err(|error| errors::of(py, &error))?;
+        shared.note(py);
+        Ok(Function { shared, device: slf.clone().unbind() })
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    /// Functions stay open: each has an end of its own.
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) {}
+
+    fn __repr__(&self) -> String {
+        format!("<Device {}, node {}>", self.0.name(), self.0.node())
+    }
+}
+
+/// The kinds of devices, each with the forms of its names.
+#[pyfunction]
+pub fn kinds(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let kinds = PyDict::new(py);
+    for (name, forms) in bellwire::Device::kinds() {
+        kinds.set_item(name, PyTuple::new(py, forms)?)?;
+    }
+    Ok(kinds)
+}
+
+/// One function of a device: its queue pairs, completion queues and memory.
+///
+/// Threads may share it. As a context manager it is closed at the end.
+#[pyclass(frozen, module = "bellwire")]
+pub struct Function {
+    shared: Arc<Shared>,
+    device: Py<Device>,
+}
+
+impl Function {
+    fn options(
+        completions: &Bound<'_, CompletionQueue>,
+        receives: Option<&Bound<'_, CompletionQueue>>,
+        (send_depth, receive_depth): (usize, usize),
+        shared: Option<&Bound<'_, SharedReceiveQueue>>,
+    ) -> QueuePairOptions {
+        let mut options = QueuePairOptions::new(completions.get().native())
+            .send_depth(send_depth)
+            .receive_depth(receive_depth);
+        if let Some(receives) = receives {
+            options = options.receive_completions(receives.get().native());
+        }
+        if let Some(shared) = shared {
+            options = options.shared_receive(shared.get().queue);
+        }
+        options
+    }
+}
+
+#[pymethods]
+impl Function {
+    /// The device.
+    #[getter]
+    fn device(&self, py: Python<'_>) -> Py<Device> {
+        self.device.clone_ref(py)
+    }
+
+    /// Our node number.
+    #[getter]
+    fn node(&self) -> u32 {
+        self.shared.address.node
+    }
+
+    /// The function's number.
+    #[getter]
+    fn number(&self) -> u8 {
+        self.shared.address.function
+    }
+
+    /// Every limit of the function, by name.
+    #[getter]
+    fn limits<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let limits = self.shared.limits;
+        let rows = PyDict::new(py);
+        for (name, value) in [
+            ("eager_bytes", limits.eager_bytes),
+            ("message_bytes", limits.message_bytes),
+            ("packet_bytes", limits.packet_bytes),
+            ("queue_pairs", limits.queue_pairs),
+            ("completion_queues", limits.completion_queues),
+            ("shared_receive_queues", limits.shared_receive_queues),
+            ("listeners", limits.listeners),
+            ("regions", limits.regions),
+            ("links", limits.links),
+            ("chain_entries", limits.chain_entries),
+            ("private_data_bytes", limits.private_data_bytes),
+            ("queue_depth", limits.queue_depth),
+            ("outstanding", limits.outstanding),
+        ] {
+            rows.set_item(name, value)?;
+        }
+        Ok(rows)
+    }
+
+    /// The counters of the function and its device since it was opened, by name.
+    fn counters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let counters = self.shared.call(py, |function| Ok(function.counters()))?;
+        let rows = PyDict::new(py);
+        for (name, count) in counters.function.rows().chain(counters.device) {
+            rows.set_item(name, count)?;
+        }
+        Ok(rows)
+    }
+
+    /// A completion queue for `depth` completions, 1 to 1,048,576. It never overflows: each post
+    /// reserves an entry.
+    #[pyo3(signature = (depth = 64))]
+    fn create_completion_queue(&self, py: Python<'_>, depth: usize) -> PyResult<CompletionQueue> {
+        let queue = self.shared.call(py, |function| function.create_completion_queue(depth))?;
+        Ok(CompletionQueue::new(self.shared.clone(), queue))
+    }
+
+    /// A receive queue that several queue pairs share, for `depth` receives, 1 to 65,536.
+    #[pyo3(signature = (depth = 256))]
+    fn create_shared_receive_queue(
+        &self,
+        py: Python<'_>,
+        depth: usize,
+    ) -> PyResult<SharedReceiveQueue> {
+        let queue = self.shared.call(py, |function| function.create_shared_receive_queue(depth))?;
+        Ok(SharedReceiveQueue { shared: self.shared.clone(), queue })
+    }
+
+    /// A queue pair. Its number, which peers send to, is the lowest that was never used, counted
+    /// from 1. Receives complete in `receive_completions`, if it is given.
+    #[pyo3(signature = (completions, *, receive_completions = None, send_depth = 256, receive_depth = 256, shared_receive = None))]
+    fn create_queue_pair(
+        &self,
+        completions: &Bound<'_, CompletionQueue>,
+        receive_completions: Option<&Bound<'_, CompletionQueue>>,
+        send_depth: usize,
+        receive_depth: usize,
+        shared_receive: Option<&Bound<'_, SharedReceiveQueue>>,
+    ) -> PyResult<QueuePair> {
+        let py = completions.py();
+        let depths = (send_depth, receive_depth);
+        let options = Function::options(completions, receive_completions, depths, shared_receive);
+        let pair = self.shared.call(py, |function| function.create_queue_pair(&options))?;
+        let receives = receive_completions.unwrap_or(completions).clone().unbind();
+        Ok(QueuePair::new(self.shared.clone(), pair, completions.clone().unbind(), receives))
+    }
+
+    /// A member of channel `number`. It receives from members of the same channel on any node, and
+    /// sends to them with `Address.channel`.
+    #[pyo3(signature = (number, completions, *, receive_completions = None, send_depth = 256, receive_depth = 256, shared_receive = None))]
+    #[allow(clippy::too_many_arguments)]
+    fn open_channel(
+        &self,
+        number: u16,
+        completions: &Bound<'_, CompletionQueue>,
+        receive_completions: Option<&Bound<'_, CompletionQueue>>,
+        send_depth: usize,
+        receive_depth: usize,
+        shared_receive: Option<&Bound<'_, SharedReceiveQueue>>,
+    ) -> PyResult<QueuePair> {
+        let py = completions.py();
+        let depths = (send_depth, receive_depth);
+        let options = Function::options(completions, receive_completions, depths, shared_receive);
+        let pair = self.shared.call(py, |function| function.open_channel(number, &options))?;
+        let receives = receive_completions.unwrap_or(completions).clone().unbind();
+        Ok(QueuePair::new(self.shared.clone(), pair, completions.clone().unbind(), receives))
+    }
+
+    /// A region of `length` zeroed bytes, which peers with its key access without an intermediate
+    /// copy.
+    #[pyo3(signature = (length, rights = None))]
+    fn allocate_region(
+        &self,
+        py: Python<'_>,
+        length: usize,
+        rights: Option<u8>,
+    ) -> PyResult<MemoryRegion> {
+        let rights = region::rights(rights)?;
+        let region = self.shared.call(py, |function| function.allocate_region(length, rights))?;
+        Ok(MemoryRegion::new(self.shared.clone(), region, None, true))
+    }
+
+    /// Registers memory that the program brings: an array, a `bytearray`, `mmap`, a tensor in the
+    /// processor's memory. It is used in place, and cannot be resized until the region has ended.
+    #[pyo3(signature = (buffer, rights = None))]
+    fn register(&self, buffer: &Bound<'_, PyAny>, rights: Option<u8>) -> PyResult<MemoryRegion> {
+        let (py, rights) = (buffer.py(), region::rights(rights)?);
+        let writes = rights.intersects(Rights::REMOTE_WRITE | Rights::REMOTE_ATOMIC);
+        let (held, is_writable) = match Held::of(buffer, Access::Write) {
+            Ok(held) => (held, true),
+            Err(error) if writes => return Err(error),
+            Err(_) => (Held::of(buffer, Access::Read)?, false),
+        };
+        let Some(start) = held.start() else {
+            return Err(PyBufferError::new_err("a region has at least one byte"));
+        };
+        let region = self.shared.call(py, |function| {
+            // SAFETY: the object lends the memory until `held` is dropped, which happens after the
+            // region was deregistered, or after the function has ended.
+            unsafe { function.register_foreign(start, held.len(), rights) }
+        })?;
+        let brought = Some((buffer.clone().unbind(), held));
+        Ok(MemoryRegion::new(self.shared.clone(), region, brought, is_writable))
+    }
+
+    /// Makes progress: receives what has arrived and sends what waits. Returns the number of things
+    /// done.
+    fn progress(&self, py: Python<'_>) -> PyResult<usize> {
+        self.shared.call(py, |function| function.progress())
+    }
+
+    /// Accepts connection requests on `number`.
+    fn listen(&self, py: Python<'_>, number: u32) -> PyResult<Listener> {
+        let listener = self.shared.call(py, |function| function.listen(number))?;
+        Ok(Listener { shared: self.shared.clone(), listener })
+    }
+
+    /// Closes the function. Peers see its end. Calls that wait in other threads end with `Closed`.
+    fn close(&self, py: Python<'_>) {
+        self.shared.close(py);
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
+        self.shared.close(py);
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Function {}>", self.shared.address)
+    }
+}

@@ -1,0 +1,165 @@
+//! The models: runs, explanations and the papers' experiments, as JSON for `bellwire.model`.
+
+use crate::errors;
+use bellwire_model::chpp::experiments::Kind;
+use bellwire_model::chpp::experiments::single::{other, single_on};
+use bellwire_model::chpp::{self, Config, picture};
+use bellwire_model::load::Load;
+use bellwire_model::system::{SYSTEMS, System};
+use bellwire_model::{goal, network};
+use pyo3::prelude::*;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+/// The functions of the module.
+pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(_model_systems, module)?)?;
+    module.add_function(wrap_pyfunction!(_model_parameters, module)?)?;
+    module.add_function(wrap_pyfunction!(_model_example, module)?)?;
+    module.add_function(wrap_pyfunction!(_model_run, module)?)?;
+    module.add_function(wrap_pyfunction!(_model_explain, module)?)?;
+    module.add_function(wrap_pyfunction!(_model_experiment, module)?)
+}
+
+fn wrong(py: Python<'_>, why: impl ToString) -> PyErr {
+    errors::new(py, "ModelError", why.to_string())
+}
+
+fn json(py: Python<'_>, object: &impl serde::Serialize) -> PyResult<String> {
+    serde_json::to_string(object).map_err(|error| wrong(py, error))
+}
+
+fn system(py: Python<'_>, name: &str) -> PyResult<&'static System> {
+    System::named(name).ok_or_else(|| {
+        let names: Vec<&str> = SYSTEMS.iter().map(|system| system.name).collect();
+        wrong(py, format!("there is no model \"{name}\"; there are {}", names.join(", ")))
+    })
+}
+
+type Experiments = Vec<(&'static str, &'static str)>;
+
+/// Of each system: name, paper, title, and its experiments with their titles.
+#[pyfunction]
+fn _model_systems() -> Vec<(&'static str, &'static str, &'static str, Experiments)> {
+    let experiments = |system: &System| {
+        system.experiments.iter().map(|experiment| (experiment.id, experiment.title)).collect()
+    };
+    SYSTEMS.iter().map(|s| (s.name, s.paper, s.title, experiments(s))).collect()
+}
+
+#[pyfunction]
+fn _model_parameters(py: Python<'_>, name: &str) -> PyResult<&'static str> {
+    Ok(system(py, name)?.parameters)
+}
+
+#[pyfunction]
+fn _model_example(py: Python<'_>, name: &str) -> PyResult<&'static str> {
+    match name {
+        "chpp" => Ok(chpp::workload::EXAMPLE),
+        "network" => Ok(network::EXAMPLE),
+        "schedule" => Ok(chpp::workload::SCHEDULE_EXAMPLE),
+        "goal" => Ok(goal::EXAMPLE),
+        _ => Err(wrong(
+            py,
+            format!("there is no example \"{name}\"; there are chpp, network, schedule, goal"),
+        )),
+    }
+}
+
+/// Runs a plan or a program, and returns its report. `schedule` gives the text of the program that
+/// a plan names. `progress` is told the share done; if it raises, or a signal handler does, the run
+/// ends.
+#[pyfunction]
+#[pyo3(signature = (text, schedule, progress = None))]
+fn _model_run(
+    py: Python<'_>,
+    text: &str,
+    schedule: &Bound<'_, PyAny>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let mut raised = None;
+    let read = Load::read(text, |path| {
+        let text = schedule.call1((path,)).and_then(|text| text.extract::<String>());
+        text.map_err(|error| {
+            let why = error.to_string();
+            raised = Some(error);
+            why
+        })
+    });
+    if let Some(error) = raised {
+        return Err(error);
+    }
+    let mut load = read.map_err(|error| wrong(py, error))?;
+    let mut raised = None;
+    let outcome = py.detach(|| {
+        let told = |share: f64| {
+            let told = Python::try_attach(|py| {
+                py.check_signals()?;
+                progress.as_ref().map_or(Ok(()), |call| call.call1(py, (share,)).map(drop))
+            });
+            if let Some(Err(error)) = told {
+                raised = Some(error);
+                // A run has no other way to end early. Its state goes with it.
+                resume_unwind(Box::new(()));
+            }
+        };
+        catch_unwind(AssertUnwindSafe(|| load.run(told)))
+    });
+    match (outcome, raised) {
+        (_, Some(error)) => Err(error),
+        (Ok(outcome), None) => json(py, &outcome.map_err(|error| wrong(py, error))?),
+        (Err(panic), None) => resume_unwind(panic),
+    }
+}
+
+/// Title, drawing, and of each interval: stage, cause of a wait, start and length in picoseconds.
+type Explained = (String, String, Vec<(String, Option<String>, u64, u64)>);
+
+#[pyfunction]
+#[pyo3(signature = (op, length, config = None))]
+fn _model_explain(
+    py: Python<'_>,
+    op: &str,
+    length: u64,
+    config: Option<&str>,
+) -> PyResult<Explained> {
+    let kind = match op {
+        "nap-immediate" => Kind::NapImmediate,
+        "nap-indirect" => Kind::NapIndirect,
+        "put" => Kind::Put,
+        "get" => Kind::Get,
+        _ => {
+            return Err(wrong(
+                py,
+                format!(
+                    "there is no operation \"{op}\"; there are nap-immediate, nap-indirect, put, get"
+                ),
+            ));
+        }
+    };
+    let config = match config {
+        None => Config::prototype(),
+        Some(text) => Config::parse(text).map_err(|error| wrong(py, error))?,
+    };
+    let run = py.detach(|| single_on(&config, kind, length, |_| {}).map(|(run, _)| run));
+    let explanation = run.map_err(|error| wrong(py, error))?.explanation;
+    let title = format!("{}, {length} B, from node 0 to node {}", kind.name(), other(&config));
+    let svg = picture::svg(&title, &explanation);
+    let rows = explanation.intervals.iter().map(|interval| {
+        let cause = interval.cause.map(|cause| cause.to_string());
+        (interval.stage.to_string(), cause, interval.start.ps(), interval.length.ps())
+    });
+    Ok((title, svg, rows.collect()))
+}
+
+/// Runs an experiment of a paper, and returns its report.
+#[pyfunction]
+fn _model_experiment(py: Python<'_>, name: &str, id: &str) -> PyResult<String> {
+    let experiments = system(py, name)?.experiments;
+    let experiment = experiments.iter().find(|experiment| experiment.id == id);
+    let experiment = experiment.ok_or_else(|| {
+        let names: Vec<&str> = experiments.iter().map(|experiment| experiment.id).collect();
+        wrong(py, format!("there is no experiment \"{id}\"; there are {}", names.join(", ")))
+    })?;
+    let report = py.detach(|| experiment.run());
+    json(py, &report.map_err(|error| wrong(py, format!("{id}: {error}")))?)
+}

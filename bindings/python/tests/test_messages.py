@@ -1,0 +1,321 @@
+"""Messages, puts, gets, atomics and connections."""
+
+from __future__ import annotations
+
+import mmap
+import os
+
+import numpy as np
+import pytest
+
+import bellwire
+from bellwire import Operation, Rights, Status
+from conftest import DEADLINE_S, End, ended, job
+
+
+def test_three_lines_move_an_array_between_two_processes(program):
+    """The first example of the documentation works as it stands there."""
+    name = job()
+    receiver = program(
+        """
+        import sys, bellwire, numpy
+        pair = bellwire.open_queue_pair(sys.argv[1] + "?node=1")
+        array = numpy.empty(1_000_000)
+        pair.receive(array, timeout=60)
+        print(array.sum())
+        """,
+        name,
+    )
+    pair = bellwire.open_queue_pair(name + "?node=0")
+    pair.send(np.arange(1_000_000, dtype=float), to="1.0.1", timeout=DEADLINE_S)
+    assert float(ended(receiver)) == sum(range(1_000_000))
+
+
+@pytest.mark.parametrize("length", [0, 1, 8, 4096, 100_000, 3_000_000])
+@pytest.mark.parametrize("memory", [bytearray, "numpy", "mmap", "region", "slice"])
+def test_every_memory_carries_every_length(ends, length, memory):
+    """Any memory sends and receives any length, and the completion returns the posted object."""
+    here, there = ends
+    data = np.random.default_rng(7).integers(0, 256, length, dtype=np.uint8).tobytes()
+
+    def make(end: End, content: bytes):
+        size = len(content) + 64
+        if memory is bytearray:
+            buffer = bytearray(content)
+            return buffer, buffer
+        if memory == "numpy":
+            array = np.frombuffer(bytearray(content), np.uint8)
+            return array, array
+        if memory == "mmap":
+            pages = mmap.mmap(-1, size)
+            pages[: len(content)] = content
+            view = memoryview(pages)[: len(content)]
+            return view, view
+        region = end.function.allocate_region(size)
+        region.view()[5 : 5 + len(content)] = content
+        part = region[5 : 5 + len(content)]
+        return part, part.view()
+
+    target, received = make(there, bytes(length))
+    source, _ = make(here, data)
+    there.pair.post_receive(target, context="in")
+    here.pair.post_send(source, to=there.address, immediate=5, context=["out"])
+    # One thread drives both ends, so each gets its turns.
+    sent = done = None
+    while sent is None or done is None:
+        sent = sent or here.completions.poll()
+        done = done or there.completions.poll()
+    assert (sent.status, sent.operation, sent.context) == (Status.SUCCESS, Operation.SEND, ["out"])
+    assert (done.operation, done.context, done.length) == (Operation.RECEIVE, "in", length)
+    assert done.immediate == 5 and done.peer == here.address and done.ok
+    assert done.buffer is target and sent.buffer is source
+    assert bytes(received) == data and bytes(done.view()) == data
+    assert done.array().tobytes() == data
+
+
+def test_a_number_of_bytes_is_a_new_bytearray(ends):
+    """A receive of a number of bytes returns them in a bytearray, and as an array without a copy."""
+    here, there = ends
+    there.pair.post_receive(64)
+    here.pair.post_send(np.arange(4, dtype=np.int32), to=str(there.address))
+    done = there.done()
+    assert isinstance(done.buffer, bytearray) and len(done.buffer) == 64
+    array = done.array(np.int32)
+    assert array.tolist() == [0, 1, 2, 3]
+    done.buffer[0] = 9
+    assert array[0] == 9
+
+
+class Tensor:
+    """An array of which only DLPack is left, as of a library without the buffer protocol."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+
+    def __dlpack__(self, **options: object) -> object:
+        return self.array.__dlpack__(**options)
+
+
+def test_tensors_travel_by_dlpack(ends):
+    """A tensor is sent and received in place; one that is not contiguous is refused."""
+    here, there = ends
+    target = np.zeros((300, 100), np.float32)
+    source = np.random.default_rng(1).random((300, 100), np.float32)
+    there.pair.post_receive(Tensor(target))
+    here.pair.post_send(Tensor(source), to=there.address)
+    done = there.done(here)
+    assert done.length == source.nbytes and (target == source).all()
+    with pytest.raises(BufferError, match="contiguous"):
+        here.pair.post_send(Tensor(source[:, ::2]), to=there.address)
+
+
+def test_puts_gets_and_atomics(ends):
+    """One-sided operations reach a peer's memory, and an event tells the peer."""
+    here, there = ends
+    memory = np.zeros(1 << 16, np.uint8)
+    with there.function.register(memory, Rights.ALL) as region:
+        key = bellwire.RemoteKey.from_bytes(region.remote_key.to_bytes())
+        assert key == region.remote_key and len(key) == memory.nbytes
+        here.pair.post_put(b"abc", key[8:11], event=there.pair.number, immediate=4)
+        here.done(there)
+        event = there.done(here)
+        assert (event.operation, event.immediate, event.length) == (Operation.REMOTE_PUT, 4, 3)
+        assert memory[8:11].tobytes() == b"abc" and event.buffer is None
+        # Two sources, one destination.
+        here.pair.post_put([bytearray(b"12"), np.full(20_000, 7, np.uint8)], key[100:20_102])
+        done = here.done(there)
+        assert len(done.buffers) == 2 and memory[102] == 7
+        back = [bytearray(2), np.zeros(20_000, np.uint8)]
+        here.pair.post_get(key[100:20_102], back, context=back)
+        done = here.done(there)
+        assert done.context is back and back[0] == b"12" and back[1].all()
+        here.pair.post_fetch_add(key.at(0), 5)
+        here.pair.post_compare_swap(key.at(0), 5, 9)
+        values = []
+        while len(values) < 2:
+            there.function.progress()
+            values += [done.value for done in here.completions.drain()]
+        assert values == [0, 5] and region.load_u64(0) == 9
+    here.pair.post_put(b"late", key[0:4])
+    while not (done := here.completions.poll()):
+        there.function.progress()
+    assert done.status is Status.WRONG_KEY
+    with pytest.raises(bellwire.NotPermitted, match="key") as failed:
+        done.check()
+    assert failed.value.completion is done and isinstance(failed.value, PermissionError)
+
+
+def test_connections(program):
+    """A queue pair is connected by a listener, and sends without an address then."""
+    name = job()
+    client = program(
+        """
+        import sys, bellwire
+        with bellwire.Device(sys.argv[1], node=0).open_function() as function:
+            completions = function.create_completion_queue()
+            pair = function.create_queue_pair(completions)
+            try:
+                pair.connect("1.0.7", b"version 0", timeout=60)
+            except bellwire.Rejected as error:
+                assert "version 1 only" in str(error), error
+            assert pair.connect("1.0.7", b"version 1", timeout=60) == b"welcome"
+            pair.send(b"by connection", timeout=60)
+        """,
+        name,
+    )
+    end = End(name, node=1)
+    with end.function.listen(7) as listener:
+        request = listener.wait_request(DEADLINE_S)
+        assert request.private_data == b"version 0"
+        request.reject(b"version 1 only")
+        with pytest.raises(ValueError, match="answered"):
+            request.reject()
+        request = listener.wait_request(DEADLINE_S)
+        end.pair.post_receive(64)
+        request.accept(end.pair, b"welcome")
+        assert bytes(end.done().view()) == b"by connection"
+        assert end.pair.peer == request.peer
+    ended(client)
+
+
+def test_channels_and_shared_receives(ends):
+    """Members of a channel reach each other, and queue pairs share receives."""
+    here, there = ends
+    shared = there.function.create_shared_receive_queue(8)
+    member = there.function.open_channel(5, there.completions, shared_receive=shared)
+    other = here.function.open_channel(5, here.completions)
+    shared.post_receive(16, context=1)
+    shared.post_receive(16, context=2)
+    other.post_send(b"all", to=bellwire.Address.channel(1, 0, 5))
+    done = there.done()
+    assert done.context == 1 and done.queue_pair == member.number and done.peer == other.address
+    with pytest.raises(bellwire.ChannelTaken):
+        here.function.open_channel(5, here.completions)
+    member.destroy()
+    assert shared.destroy() == [(bytearray(16), 2)]
+
+
+def test_udp_in_two_processes(program):
+    """The same program runs over UDP: only the device's name differs."""
+    # Addresses of loopback that no other test uses.
+    host = f"127.{os.getpid() % 250 + 2}.{os.getpid() // 250 % 250}"
+    server = program(
+        """
+        import sys, bellwire
+        function = bellwire.Device("udp:" + sys.argv[1]).open_function()
+        completions = function.create_completion_queue()
+        pair = function.create_queue_pair(completions)
+        pair.post_receive(200_000)
+        print(function.node, flush=True)
+        done = completions.wait(60).check()
+        pair.send(done.view()[::1], to=done.peer, timeout=60)
+        """,
+        f"{host}.1",
+    )
+    node = int(server.stdout.readline())
+    end = End(f"udp:{host}.2")
+    data = os.urandom(150_000)
+    end.pair.post_receive(200_000)
+    end.pair.send(data, to=bellwire.Address(node, 0, 1), timeout=DEADLINE_S)
+    assert bytes(end.done().view()) == data
+    # The acknowledgement leaves while this side makes progress.
+    while server.poll() is None:
+        end.function.progress()
+    ended(server)
+
+
+def test_the_cycle_model_carries_messages():
+    """Two nodes of the cycle model exchange a message in virtual time, the same in each run."""
+
+    def run() -> tuple:
+        name = f"model:chpp:python-{os.getpid()}"
+        import threading
+
+        ends = [End(name, node=node, programs=2) for node in (0, 1)]
+        seen = []
+
+        def other() -> None:
+            seen.append(bytes(ends[1].pair.receive(64, timeout=1.0).view()))
+            ends[1].function.close()
+
+        thread = threading.Thread(target=other)
+        thread.start()
+        ends[0].pair.send(b"virtual", to=ends[1].address, timeout=1.0)
+        device = ends[0].device
+        ends[0].function.close()
+        thread.join(DEADLINE_S)
+        return seen, device.virtual_time_ps is not None
+
+    assert run() == ([b"virtual"], True)
+
+
+def test_errors_have_kinds_and_sentences(ends):
+    """Each error is an exception of its kind with the library's sentence."""
+    here, there = ends
+    with pytest.raises(bellwire.BadDeviceName, match="names no device") as error:
+        bellwire.Device("nothing:x")
+    assert isinstance(error.value, (bellwire.Error, ValueError))
+    with pytest.raises(bellwire.BadDeviceName, match="no setting"):
+        bellwire.Device("shm:job", colour="red")
+    with pytest.raises(bellwire.BadFunction, match="open already"):
+        here.device.open_function()
+    with pytest.raises(bellwire.BadDestination):
+        here.pair.post_send(b"x")
+    with pytest.raises(bellwire.TimedOut, match="nothing happened") as error:
+        here.completions.wait(0.01)
+    assert isinstance(error.value, TimeoutError)
+    with pytest.raises(ValueError, match="is not an address"):
+        here.pair.post_send(b"x", to="1.0")
+    with pytest.raises(TypeError, match="no memory"):
+        here.pair.post_send("text", to="1.0.1")
+    with pytest.raises((BufferError, ValueError), match="contiguous"):
+        here.pair.post_send(np.zeros((4, 4))[:, 1], to="1.0.1")
+    with pytest.raises(BufferError):
+        here.pair.post_receive(b"immutable")
+    with pytest.raises(bellwire.OutOfRange):
+        here.function.create_completion_queue(0)
+    narrow = here.function.create_queue_pair(here.completions, receive_depth=1)
+    narrow.post_receive(8)
+    with pytest.raises(bellwire.QueueFull, match="poll its completions"):
+        narrow.post_receive(8)
+    narrow.destroy()
+    with pytest.raises(bellwire.NoSuchQueuePair):
+        narrow.destroy()
+    there.pair.post_receive(2)
+    here.pair.post_send(b"longer", to=there.address)
+    with pytest.raises(bellwire.Truncated) as failed:
+        there.done()
+    assert bytes(failed.value.completion.view()) == b"lo"
+
+
+def test_a_silent_send_has_no_completion(ends):
+    """An unsignaled send of any length completes without a trace, and gives its memory back."""
+    here, there = ends
+    data = bytearray(500_000)
+    there.pair.post_receive(500_000)
+    here.pair.post_send(data, to=there.address, signaled=False)
+    while not there.completions.poll():
+        assert here.completions.poll() is None
+    for _ in range(1000):
+        assert here.completions.poll() is None
+        try:
+            data.append(1)
+            break
+        except BufferError:
+            there.function.progress()
+    assert len(data) == 500_001
+
+
+def test_a_send_may_wait_beside_others(ends):
+    """`send` takes only its own completion; those of others stay for the queue, in order."""
+    here, there = ends
+    for context in range(3):
+        there.pair.post_receive(8)
+        here.pair.post_send(b"x", to=there.address, context=context)
+    there.pair.post_receive(8)
+    here.pair.send(b"mine", to=there.address, timeout=DEADLINE_S)
+    assert [here.done().context for _ in range(3)] == [0, 1, 2]
+    with pytest.raises(bellwire.TimedOut):
+        here.pair.receive(8, timeout=0.01)
+    there.pair.send(b"late", to=here.address, timeout=DEADLINE_S)
+    assert bytes(here.done().view()) == b"late"

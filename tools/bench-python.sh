@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Usage: tools/bench-python.sh
+# Measures a ping-pong between two Python processes over Bellwire, beside our own API without Python
+# (`bellwire perf`), mpi4py, pyzmq, multiprocessing.Pipe and shared memory, in one run. The rounds
+# of all contenders alternate. Prints the median of the rounds, in microseconds one way.
+set -euo pipefail
+. "$(dirname "$0")/ran.sh"
+
+top="$PWD/bindings/python"
+target="$(realpath -m "${CARGO_TARGET_DIR:-target}")"
+tools="$target/python"
+[ -x "$tools/bin/python" ] || python3 -m venv "$tools"
+"$tools/bin/python" -m pip install -q maturin numpy pyzmq mpi4py >&2
+folder="$(mktemp -d)"
+trap 'rm -rf "$folder"' EXIT
+if [ -z "${WHEEL:-}" ]; then
+    cargo build -q --release -p bellwire-cli >&2
+    PATH="$tools/bin:$PATH" maturin build -q --release --manifest-path "$top/Cargo.toml" --out "$folder/wheels" >&2
+    WHEEL="$(echo "$folder"/wheels/*.whl)"
+fi
+"$tools/bin/python" -m pip install -q --no-deps --target "$folder/package" "$WHEEL" >&2
+export PYTHONPATH="$folder/package"
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+
+# one CONTENDER BYTES: one round.
+one() {
+    local rounds=4000
+    [ "$2" -le 4096 ] || rounds=300
+    case "$1" in
+        native)
+            "${BELLWIRE:-$target/release/bellwire}" perf --quick --ops send --sizes "$2" --wait spin --json |
+                "$tools/bin/python" "$top/bench/native.py" "$2"
+            ;;
+        mpi) mpirun --oversubscribe -n 2 "$tools/bin/python" "$top/bench/pingpong.py" mpi "$2" $rounds ;;
+        *) "$tools/bin/python" "$top/bench/pingpong.py" "$1" "$2" $rounds ;;
+    esac
+}
+contenders="native bellwire bellwire-allocated mpi zmq pipe shared-memory"
+for bytes in ${SIZES:-8 1048576}; do
+    for round in $(seq "${ROUNDS:-3}"); do
+        for contender in $contenders; do
+            printf '%s %s\n' "$contender" "$(one "$contender" "$bytes" 2>"$folder/log" || { tail -n 3 "$folder/log" >&2; echo nan; })" >>"$folder/$bytes"
+        done
+    done
+    printf '\n%s B, us one way: median of the rounds (all rounds)\n' "$bytes"
+    for contender in $contenders; do
+        sed -n "s/^$contender //p" "$folder/$bytes" | sort -g >"$folder/sorted"
+        printf '%-20s %10s   (%s)\n' "$contender" "$(sed -n "$(((${ROUNDS:-3} + 1) / 2))p" "$folder/sorted")" "$(paste -sd' ' "$folder/sorted")"
+    done
+done
