@@ -34,6 +34,8 @@ mod holder;
 mod inbound;
 mod key;
 mod lanes;
+#[cfg(test)]
+mod lanes_tests;
 mod layout;
 mod link;
 mod links;

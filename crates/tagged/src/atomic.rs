@@ -332,4 +332,24 @@ mod tests {
         assert_eq!(AtomicRequest::from_word(1 << 32 | 1 << 20), None);
         assert_eq!((AtomicOp::from_number(19), Datatype::from_number(10)), (None, None));
     }
+
+    /// Four operations are for integers only, and the last seven compare.
+    #[test]
+    fn operations_have_their_types() {
+        let undefined = |datatype| {
+            let all = AtomicOp::ALL.iter().copied();
+            all.filter(|op| !op.is_defined_for(datatype)).collect::<Vec<_>>()
+        };
+        use AtomicOp::{And, Or, SwapMasked, Xor};
+        for &datatype in Datatype::ALL {
+            let is_float = matches!(datatype, Datatype::F32 | Datatype::F64);
+            let expected = if is_float { vec![Or, And, Xor, SwapMasked] } else { vec![] };
+            assert_eq!(undefined(datatype), expected, "{datatype:?}");
+        }
+        let compare = AtomicOp::ALL.iter().filter(|op| op.compares()).count();
+        assert!(compare == 7 && !AtomicOp::Write.compares());
+        let bytes: Vec<u8> = (1..=8).collect();
+        assert_eq!(bits_of(&bytes, 3, 2), 0x0807);
+        assert_eq!(bits_of(&bytes, 1, 4), 0x0807_0605);
+    }
 }

@@ -202,6 +202,12 @@ mod tests {
                 assert_eq!(Head::is_tagged(word), flags & TAGGED != 0);
             }
         }
+        // Segments may follow a segment, and a head that says so and begins no other message.
+        let leaves =
+            |kind, flags| Head { kind, flags, incarnation: 0, credit: 0 }.leaves_unfinished();
+        assert!(leaves(Kind::Segment, 0) && leaves(Kind::Credit, UNFINISHED | DATA));
+        assert!(!leaves(Kind::Eager, 0) && !leaves(Kind::Eager, SEGMENTED));
+        assert!(!leaves(Kind::Eager, SEGMENTED | UNFINISHED) && !leaves(Kind::Credit, DATA));
         assert_eq!((Head::from_word(0), Head::from_word(15)), (None, None));
         assert_eq!(Reader(&[0; 7]).word(), None);
         assert_eq!(Reader(&[1; 23]).key(), None);

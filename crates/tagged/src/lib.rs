@@ -76,6 +76,8 @@ mod envelope;
 mod fetch;
 mod head;
 mod in_place;
+#[cfg(test)]
+mod in_place_tests;
 mod initiator;
 mod matching;
 mod memory;

@@ -227,3 +227,48 @@ impl Matching {
         self.unexpected.iter_mut().flat_map(|unexpected| unexpected.drain(gone)).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As many receives of each kind wait as there is room for. A receive knows its tag, and its
+    /// only destination.
+    #[test]
+    fn receives_find_room() {
+        let mut matching = Matching::new(1);
+        let criteria = MatchCriteria { source: None, tag: Some((5, 1)) };
+        let post = |matching: &mut Matching, criteria| {
+            matching.post(criteria, Target::Spans(Spans::empty()), Token::default()).is_ok()
+        };
+        assert!(matching.has_room(true) && post(&mut matching, criteria));
+        assert!(!matching.has_room(true) && !post(&mut matching, criteria));
+        assert!(post(&mut matching, MatchCriteria { tag: None, ..criteria }));
+        let (tagged, posted) = matching.remove_posted(|_| true).expect("it waits");
+        assert!(tagged && posted.tag() == 5 && posted.single().is_some());
+        let buffer = Posted::new(criteria, Target::MultiReceive(1), Token::default());
+        assert!(buffer.single().is_none());
+    }
+
+    /// Of a peer that is gone, messages whose bytes are here may stay. Those of others do.
+    #[test]
+    fn messages_of_a_peer_are_removed() {
+        let mut matching = Matching::new(1);
+        let keep = |matching: &mut Matching, peer, here| {
+            let (tagged, tag, data, operation) = (false, 0, None, None);
+            let envelope = Envelope { peer, tagged, tag, data, length: 1, operation };
+            let bytes: Box<[u8]> = vec![0].into();
+            matching
+                .keep(envelope, if here { Body::Buffered(bytes) } else { Body::Partial(bytes) });
+        };
+        let (one, other) = (Peer(0), Peer(1));
+        for peer in [one, other] {
+            keep(&mut matching, peer, true);
+            keep(&mut matching, peer, false);
+        }
+        assert_eq!(matching.remove_unexpected(one, false).len(), 1);
+        assert_eq!(matching.unexpected_count(), 3);
+        assert_eq!(matching.remove_unexpected(one, true).len(), 1);
+        assert_eq!(matching.unexpected_count(), 2);
+    }
+}

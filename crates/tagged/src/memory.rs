@@ -235,3 +235,46 @@ impl From<Span> for Spans {
         Spans { one, more: None }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn span(bytes: &mut [u8]) -> Span {
+        // SAFETY: the tests keep their bytes.
+        unsafe { Span::new(bytes.as_mut_ptr(), bytes.len()) }
+    }
+
+    /// Spans know their length, and whether they are one.
+    #[test]
+    fn spans_know_their_lengths() {
+        let (mut a, mut b) = ([1, 2, 3], [4, 5]);
+        let (one, other) = (span(&mut a), span(&mut b));
+        assert!(!one.is_empty() && span(&mut []).is_empty());
+        let both = Spans::of(&[one, other]);
+        assert!(both.len() == 5 && !both.is_empty() && Spans::empty().is_empty());
+        assert_eq!(both.address(), one.address());
+        assert_eq!(Spans::from(other).as_one().map(Span::address), Some(other.address()));
+        assert!(both.as_one().is_none());
+        // Up to four spans are one message.
+        assert!(Spans::of(&[one; MAX_SPANS]).check_count("it").is_ok());
+        assert!(Spans::of(&[one; MAX_SPANS + 1]).check_count("it").is_err());
+    }
+
+    /// Parts of several spans are read and written across their borders.
+    #[test]
+    fn parts_cross_borders() {
+        let (mut a, mut b) = ([1, 2, 3], [4, 5]);
+        let both = Spans::of(&[span(&mut a), span(&mut b)]);
+        let mut part = [0; 3];
+        both.read_from(1, &mut part);
+        assert_eq!(part, [2, 3, 4]);
+        let mut scratch = [0; 8];
+        assert_eq!(both.segment(2, 3, &mut scratch).to_vec(), [3, 4, 5]);
+        both.write_at(2, View::of(&[7, 8, 9, 9]));
+        let (copy, whole) = both.copied();
+        assert_eq!((&copy[..], whole.len()), (&[1, 2, 7, 8, 9][..], 5));
+        let one = Spans::from(whole);
+        assert_eq!(one.segment(1, 2, &mut scratch).to_vec(), [2, 7]);
+    }
+}

@@ -81,3 +81,34 @@ impl MultiReceives {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::completion::Peer;
+
+    /// A buffer whose receive was cancelled lasts until its last message is complete.
+    #[test]
+    fn a_cancelled_buffer_lasts_until_its_last_message() {
+        let mut buffers = MultiReceives::new();
+        let mut bytes = [0; 64];
+        // SAFETY: the test keeps the bytes.
+        let span = unsafe { Span::new(bytes.as_mut_ptr(), 64) };
+        let idle = buffers.add(span, 8, Token::default());
+        buffers.cancel(idle);
+        assert_eq!(buffers.0.len(), 0);
+        let busy = buffers.add(span, 8, Token::default());
+        let (matched, has_ended) = buffers.match_next(busy, 10);
+        assert!(!has_ended && matched.into.len() == 10);
+        buffers.cancel(busy);
+        assert_eq!(buffers.0.len(), 1);
+        let (peer, tagged, tag, data, operation) = (Peer(0), false, 0, None, None);
+        let envelope = Envelope { peer, tagged, tag, data, length: 10, operation };
+        let mut done = Vec::new();
+        buffers.complete(&envelope, 10, matched, Outcome::Success, &mut |one| done.push(one));
+        let kinds: Vec<_> = done.iter().map(|one| one.kind).collect();
+        assert_eq!(kinds, [CompletionKind::Received, CompletionKind::BufferReleased]);
+        assert_eq!(buffers.0.len(), 0);
+        buffers.cancel(busy);
+    }
+}

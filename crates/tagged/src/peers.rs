@@ -439,4 +439,79 @@ mod tests {
         assert_eq!(state.head(Kind::Credit, 0, 1).credit, CREDIT_MESSAGES);
         assert!(!state.count_consumed(SEGMENTED_WINDOW / 2 - 1) && state.count_consumed(1));
     }
+
+    /// Messages and offers that wait for a receive have a limit, and make room when they go.
+    #[test]
+    fn what_waits_has_a_limit() {
+        let mut state = PeerState::new(FunctionAddress { node: 1, function: 2 });
+        assert!(state.reserve(WINDOW - 10) && !state.reserve(11) && state.reserve(10));
+        state.release(4);
+        assert!(!state.reserve(5) && state.reserve(4));
+        state.release(WINDOW);
+        assert!(state.reserve(WINDOW));
+        let offers = (0..).find(|_| !state.reserve_offer());
+        assert_eq!(offers, Some(MAX_OPERATIONS));
+        state.release_offer();
+        assert!(state.reserve_offer() && !state.reserve_offer());
+    }
+
+    /// Keys of a peer's memory are kept until they prove wrong, or are too many.
+    #[test]
+    fn keys_are_cached() {
+        let mut state = PeerState::new(FunctionAddress { node: 1, function: 2 });
+        let memory = RemoteKey { node: 1, function: 2, index: 3, key: 4, length: 5 };
+        let known = |state: &PeerState| {
+            (0..=MAX_CACHED_KEYS as u64).filter(|&key| state.cached_memory(key).is_some()).count()
+        };
+        for key in 0..MAX_CACHED_KEYS as u64 {
+            state.cache_memory(key, memory);
+        }
+        assert_eq!(known(&state), MAX_CACHED_KEYS);
+        state.forget_memory(7);
+        assert!(state.cached_memory(7).is_none() && known(&state) == MAX_CACHED_KEYS - 1);
+        state.cache_memory(7, memory);
+        state.cache_memory(MAX_CACHED_KEYS as u64, memory);
+        assert_eq!(known(&state), 1);
+        state.forget_all_memory();
+        assert_eq!(known(&state), 0);
+    }
+
+    /// An endpoint that is expected is no other one. With another one all counts begin anew.
+    #[test]
+    fn another_endpoint_begins_anew() {
+        let mut state = PeerState::new(FunctionAddress { node: 1, function: 2 });
+        state.expect(7);
+        assert!(state.has_incarnation(7));
+        let head = |incarnation| Head { kind: Kind::Credit, flags: 0, incarnation, credit: 0 };
+        assert!(state.update(&head(7)) && !state.update(&head(8)));
+        state.count_sent(WINDOW);
+        state.count_consumed(5);
+        state.monitored = true;
+        assert!(!state.may_send(1));
+        state.reset();
+        assert!(state.may_send(WINDOW) && !state.monitored);
+        assert_eq!(state.head(Kind::Credit, 3, 1).credit, 0);
+        assert_eq!(state.head(Kind::Credit, 3, 1).flags, 3);
+        state.unsent = Some(UnsentSegments::new(vec![1].into(), 1));
+        assert_eq!(state.head(Kind::Credit, 3, 1).flags, 3 | UNFINISHED);
+    }
+
+    /// Peers have numbers in the order in which they come. Only those whose messages lack segments
+    /// are awaited.
+    #[test]
+    fn peers_are_numbered() {
+        let mut peers = Peers::new();
+        let address = |node| FunctionAddress { node, function: 0 };
+        let numbers = [3, 4, 3, 3, 4].map(|node| peers.at(address(node)));
+        assert_eq!(numbers.map(|peer| peer.0), [0, 1, 0, 0, 1]);
+        for peer in [Peer(0), Peer(1)] {
+            let (tagged, tag, data, operation) = (false, 0, None, None);
+            let envelope = Envelope { peer, tagged, tag, data, length: 10, operation };
+            let destination = crate::segments::Destination::Discarded;
+            peers.begin_incoming(Incoming::new(envelope, 4, destination));
+        }
+        assert_eq!(peers.incoming(), [Peer(0), Peer(1)]);
+        assert!(peers.end_incoming(Peer(0)).is_some() && peers.end_incoming(Peer(0)).is_none());
+        assert_eq!(peers.incoming(), [Peer(1)]);
+    }
 }

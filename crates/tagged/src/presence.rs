@@ -40,3 +40,24 @@ impl Presence {
         due
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The work is due after 1,024 idle polls, or at once if that is asked for. A probe is due a
+    /// quarter of a second after the last one.
+    #[test]
+    fn work_is_due_now_and_then() {
+        let mut presence = Presence::new();
+        assert_eq!((1..=5000).find(|_| presence.count_idle_poll()), Some(1024));
+        assert_eq!((1..=5000).find(|_| presence.count_idle_poll()), Some(1024));
+        assert!(!presence.count_idle_poll());
+        presence.expedite();
+        assert!(presence.count_idle_poll() && !presence.count_idle_poll());
+        presence.probed = Instant::now();
+        assert!(!presence.is_probe_due());
+        presence.probed -= PROBE_INTERVAL;
+        assert!(presence.is_probe_due() && !presence.is_probe_due());
+    }
+}

@@ -100,3 +100,35 @@ impl Incoming {
         self.received
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::completion::Peer;
+
+    /// A message begins with some of its bytes and not with all, within the window. Each segment is
+    /// the next one, and none goes beyond the end.
+    #[test]
+    fn segments_follow_each_other() {
+        let can_begin = [(2, 1), (2, 2), (2, 0), (WINDOW_BYTES, 1), (WINDOW_BYTES + 1, 1)]
+            .map(|(whole, first)| Incoming::can_begin(whole, first));
+        assert_eq!(can_begin, [true, false, false, true, false]);
+        let (peer, tagged, tag, data, operation) = (Peer(0), false, 0, None, None);
+        let envelope = Envelope { peer, tagged, tag, data, length: 10, operation };
+        let mut incoming = Incoming::new(envelope, 4, Destination::Discarded);
+        let is_next = [(4, 6), (4, 7), (5, 1), (3, 1)].map(|(at, n)| incoming.is_next(at, n));
+        assert_eq!(is_next, [true, false, false, false]);
+        assert!(!incoming.advance(5) && incoming.received() == 9 && incoming.advance(1));
+    }
+
+    /// What found no room is sent in order, from its place in the message.
+    #[test]
+    fn the_rest_is_sent_in_order() {
+        let mut unsent = UnsentSegments::new(vec![1, 2, 3, 4, 5].into(), 100);
+        assert_eq!(unsent.next(2), Some((100, &[1, 2][..])));
+        unsent.advance(2);
+        assert_eq!(unsent.next(9), Some((102, &[3, 4, 5][..])));
+        unsent.advance(3);
+        assert_eq!(unsent.next(9), None);
+    }
+}

@@ -47,7 +47,7 @@ pub(crate) struct Transport {
 }
 
 /// Control messages that found no room.
-pub(crate) struct Outbox(VecDeque<(Peer, Control)>);
+pub(crate) struct Outbox(pub(crate) VecDeque<(Peer, Control)>);
 
 impl Outbox {
     /// Queues a control message until [`Transport::flush_outbox`] sends it.
