@@ -107,6 +107,7 @@ mod tests {
         assert_eq!(gate_index(Address::CHANNEL_BASE), QUEUE_PAIRS);
         assert_eq!(gate_index(Address::CHANNEL_BASE + 65_535), GATES - 1);
         assert_eq!(gate_index(Address::CHANNEL_BASE + 65_536), GATES);
+        assert_eq!(gate_index(Address::CHANNEL_BASE + 65_537), GATES);
         assert_eq!(gate_index(u32::MAX), GATES);
     }
 

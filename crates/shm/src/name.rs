@@ -134,6 +134,45 @@ mod tests {
         }
     }
 
+    /// Root, the own user, and whom the job names may connect. Jobs of two users have names apart.
+    #[test]
+    fn a_job_admits_whom_it_names() {
+        let own = rustix::process::geteuid().as_raw();
+        let (other, group) = (own + 5, 77);
+        let job = |access| Job::new("job", access).expect("a good name");
+        let admitted = |access| {
+            [(own, 1), (0, 1), (other, 1), (other, group)]
+                .map(|(user, group)| job(access).admits(user, group))
+        };
+        let modes = [AccessMode::Owner, AccessMode::Group(group), AccessMode::Everyone];
+        assert_eq!(admitted(modes[0]), [true, true, false, false]);
+        assert_eq!(admitted(modes[1]), [true, true, false, true]);
+        assert_eq!(admitted(modes[2]), [true; 4]);
+        assert_eq!(modes.map(|access| job(access).refuses(other)), [true, false, false]);
+        assert_eq!(modes.map(|access| job(access).refuses(own)), [false; 3]);
+        assert!(is_own(own) && !is_own(other));
+        let names = modes.map(|access| job(access).node_socket(7));
+        let any = "bellwire.shm/any/job/7";
+        assert_eq!(names, [&format!("bellwire.shm/{own}/job/7"), any, any]);
+    }
+
+    /// A function that listens is listed, with the name of its job.
+    #[test]
+    fn listening_functions_are_listed() {
+        let name = format!("listed-{}", std::process::id());
+        let job = Job::new(&name, AccessMode::Everyone).expect("a good name");
+        let address = FunctionAddress { node: 3, function: 4 };
+        let is_listed = || {
+            let all = listening().expect("the kernel lists sockets");
+            all.contains(&Listening { scope: "any".into(), job: name.clone(), address })
+        };
+        assert!(!is_listed());
+        let listener = crate::socket::listen(&job.function_socket(address)).expect("a free name");
+        assert!(is_listed());
+        drop(listener);
+        assert!(!is_listed());
+    }
+
     #[test]
     fn socket_table_lines_are_understood() {
         let line =

@@ -149,3 +149,60 @@ impl Regions {
         (Control::Answer { index, key, length, writable }, fd)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::{BOARD_BYTES, board_of};
+
+    fn regions() -> Regions {
+        let board = mapping::create("test", BOARD_BYTES, 0, Sharing::ReadWrite).expect("memory");
+        Regions::new(board_of(&board.memory))
+    }
+
+    fn key(index: u16) -> RemoteKey {
+        RemoteKey { node: 1, function: 2, index, key: 77, length: 100 }
+    }
+
+    /// Only a right to change memory makes it writable, and only the right key maps it.
+    #[test]
+    fn peers_map_what_they_may() {
+        let mut regions = regions();
+        let rights = [
+            (Rights::REMOTE_READ, false),
+            (Rights::REMOTE_WRITE, true),
+            (Rights::REMOTE_ATOMIC | Rights::REMOTE_READ, true),
+        ];
+        for (index, (rights, is_writable)) in (0..).zip(rights) {
+            let memory = regions.allocate(100, rights).expect("memory");
+            regions.export(key(index), &memory, rights);
+            let (answer, fd) = regions.answer(index, 77);
+            let (length, writable) = (100, is_writable);
+            assert_eq!(answer, Control::Answer { index, key: 77, length, writable });
+            let mapped = |writable| mapping::adopt(fd.as_ref().expect("a segment"), 4096, writable);
+            assert!(mapped(false).is_ok() && mapped(true).is_ok() == is_writable);
+        }
+        let none = |index, key| Control::Answer { index, key, length: 0, writable: false };
+        let (answer, fd) = regions.answer(1, 78);
+        assert_eq!((answer, fd.is_none(), regions.wrong_keys), (none(1, 78), true, 1));
+        regions.retract(key(1), std::iter::empty::<u32>);
+        assert_eq!((regions.answer(1, 77).0, regions.wrong_keys), (none(1, 77), 2));
+        // Memory that the program brought is not mapped.
+        let brought = Memory::from_vec(vec![0; 100]);
+        regions.export(key(1), &brought, Rights::REMOTE_WRITE);
+        assert_eq!((regions.answer(1, 77).0, regions.wrong_keys), (none(1, 77), 3));
+    }
+
+    /// Withdrawn memory stays while peers let the kernel copy to or from it.
+    #[test]
+    fn memory_in_use_is_kept() {
+        let mut regions = regions();
+        let memory = regions.allocate(100, Rights::REMOTE_WRITE).expect("memory");
+        regions.export(key(3), &memory, Rights::REMOTE_WRITE);
+        regions.retract(key(3), || [5, 6].into_iter());
+        regions.review_quarantine(|link, index| link == 6 && index == 3);
+        assert_eq!(regions.quarantine.iter().map(|held| held.link).collect::<Vec<_>>(), [6]);
+        regions.review_quarantine(|_, _| false);
+        assert!(regions.quarantine.is_empty());
+    }
+}

@@ -130,6 +130,10 @@ mod tests {
     use super::*;
     use crate::control::{Introduction, VERSION};
 
+    fn is_closed_by_exec(fd: &OwnedFd) -> bool {
+        rustix::io::fcntl_getfd(fd).expect("flags").contains(rustix::io::FdFlags::CLOEXEC)
+    }
+
     /// Messages arrive with their descriptors, and whatever else comes is told apart.
     #[test]
     fn messages_carry_descriptors() {
@@ -146,12 +150,18 @@ mod tests {
         );
         assert_eq!(credentials(&near), Ok(own));
         assert!(matches!(receive(&far), Received::Nothing));
+        for socket in [&near, &far, &listener] {
+            assert!(is_closed_by_exec(socket));
+            let flags = rustix::fs::fcntl_getfl(socket).expect("flags");
+            assert!(flags.contains(rustix::fs::OFlags::NONBLOCK));
+        }
         let hello =
             Control::Hello(Introduction { version: VERSION, node: 7, ..Introduction::default() });
         for fds in [&[][..], &[near.as_fd()], &[near.as_fd(), far.as_fd(), listener.as_fd()]] {
             send(&near, hello, fds).expect("room");
             let Received::Message(message, got) = receive(&far) else { panic!("a message") };
             assert_eq!((message, got.len()), (hello, fds.len()));
+            assert!(got.iter().all(is_closed_by_exec));
         }
         send(&near, Control::Kick, &[]).expect("room");
         let Received::Message(message, _) = receive(&far) else { panic!("a message") };

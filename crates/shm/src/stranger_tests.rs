@@ -273,3 +273,33 @@ fn a_flood_makes_the_listener_rest() {
     host.replies(&mut peer, Reply::Welcome);
     assert_eq!(host.counter("links"), 1);
 }
+
+/// Both sides connect at once: the attempt of the lower address stands, and the other one is told
+/// so.
+#[test]
+fn attempts_that_cross_make_one_link() {
+    let mut host = Host::new();
+    host.it.link(FROM, LONG).expect("an attempt");
+    let mut higher = host.intruder();
+    hello(&higher, introduction());
+    host.replies(&mut higher, Reply::Other);
+    assert_eq!((host.counter("refused_links"), host.counter("links")), (0, 1));
+    let lower = FunctionAddress { node: 0, function: 0 };
+    host.it.link(lower, LONG).expect("an attempt");
+    let mut first = host.intruder();
+    hello(&first, Introduction { node: lower.node, function: lower.function, ..introduction() });
+    host.replies(&mut first, Reply::Welcome);
+    assert_eq!((host.counter("refused_links"), host.counter("links")), (0, 2));
+    assert!(host.downs.0.is_empty());
+}
+
+/// An attempt that nobody answers ends with its patience, and is told once.
+#[test]
+fn an_attempt_has_an_end() {
+    let mut host = Host::new();
+    let link = host.it.link(FROM, Duration::from_millis(50)).expect("an attempt");
+    host.until("it is told", |host| !host.downs.0.is_empty());
+    assert_eq!(host.downs.0, [(link, FROM, Status::Unreachable)]);
+    host.it.close(link);
+    assert_eq!((host.counter("links"), host.counter("violations")), (0, 0));
+}

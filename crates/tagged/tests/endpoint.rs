@@ -1,0 +1,242 @@
+//! What an endpoint says of itself, and what it does without room, on the in-process fabric.
+
+mod world;
+
+use bellwire::{FunctionAddress, Rights};
+use bellwire_tagged::*;
+use bellwire_testkit::loopback::FabricOptions;
+use world::{Side, World, any, pattern, span, token};
+
+const KEY: u64 = 5;
+const LONG: usize = SEGMENTED_BYTES + 1;
+
+/// Few regions: what needs more must wait.
+fn scarce() -> FabricOptions {
+    FabricOptions { regions: 4, direct_brought: false, ..FabricOptions::default() }
+}
+
+fn address(node: u32) -> FunctionAddress {
+    FunctionAddress { node, function: 0 }
+}
+
+/// Lengths follow from the packets of the device.
+#[test]
+fn an_endpoint_knows_its_limits() {
+    for (packet_bytes, eager, operand) in [(1024, 992, 492), (8192, 8160, OPERAND_BYTES)] {
+        let options = FabricOptions { packet_bytes, ..FabricOptions::default() };
+        let world = World::new(options, 2);
+        let endpoint = &world.sides[1].endpoint;
+        assert_eq!(endpoint.address(), address(1));
+        assert_eq!(endpoint.operand_bytes() - operand, endpoint.eager_bytes() - eager);
+        assert_eq!((endpoint.eager_bytes(), endpoint.inject_bytes()), (eager, 16 << 10));
+    }
+}
+
+/// Each completion says all that there is to know.
+#[test]
+fn completions_are_complete() {
+    let mut world = World::pair(true);
+    let mut bytes = pattern(LONG, 1);
+    let (to, from) = (world.peer(0, 1), world.peer(1, 0));
+    let body = span(&mut bytes).into();
+    let sent = world.send_from(0, 1, &body, Some(9), Some(77), 1, SendMode::Transmit);
+    assert_eq!(sent, SendStatus::Pending);
+    assert!(world.sides[0].endpoint.is_waiting_for_peers());
+    world.settle();
+    assert!(world.sides[0].endpoint.is_waiting_for_peers(), "nobody has received it");
+    let look = |world: &mut World, tag, action| {
+        let Side { endpoint, done } = &mut world.sides[1];
+        endpoint.peek(any(tag), action, token(2), &mut |one| done.push(one));
+        done.pop().expect("a look is reported at once")
+    };
+    let none = look(&mut world, 8, Peek::Look);
+    assert_eq!((none.outcome, none.tag, none.peer), (Outcome::NoMessage, Some(8), None));
+    let peeked = look(&mut world, 9, Peek::Claim);
+    let told = (peeked.kind, peeked.peer, peeked.tag, peeked.data, peeked.length);
+    assert_eq!(told, (CompletionKind::Peeked, Some(from), Some(9), Some(77), LONG));
+    let Side { endpoint, done } = &mut world.sides[1];
+    endpoint.receive_claimed(true, None, token(2), &mut |one| done.push(one)).unwrap();
+    world.settle();
+    let dropped = world.done(1, 2);
+    assert_eq!((dropped.kind, dropped.outcome), (CompletionKind::Received, Outcome::Success));
+    let done = world.done(0, 1);
+    assert_eq!(
+        (done.kind, done.outcome, done.peer),
+        (CompletionKind::Sent, Outcome::Success, Some(to))
+    );
+    assert_eq!((done.tag, done.data, done.length), (Some(9), Some(77), LONG));
+    assert!(!world.sides[0].endpoint.is_waiting_for_peers());
+
+    world.receive(1, any(3), &mut [0; 8], 4);
+    let Side { endpoint, done } = &mut world.sides[1];
+    assert!(endpoint.cancel(4, &mut |one| done.push(one)));
+    assert_eq!((world.done(1, 4).outcome, world.done(1, 4).tag), (Outcome::Cancelled, Some(3)));
+
+    let mut memory = vec![0; 100];
+    let rights = Rights::REMOTE_READ | Rights::REMOTE_WRITE;
+    world.sides[1].endpoint.expose(KEY, span(&mut memory), rights).unwrap();
+    let target = RemoteAddress { peer: to, key: KEY, offset: 10 };
+    let Side { endpoint, done } = &mut world.sides[0];
+    let mut part = pattern(50, 2);
+    let body = span(&mut part).into();
+    endpoint.write(target, &body, Some(8), false, token(5), &mut |one| done.push(one)).unwrap();
+    world.settle();
+    let done = world.done(0, 5);
+    assert_eq!((done.kind, done.peer), (CompletionKind::AccessCompleted, Some(to)));
+    assert_eq!((done.length, done.address), (50, part.as_ptr() as usize));
+    let told = world.sides[1].done.iter().find(|one| one.kind == CompletionKind::Written);
+    let told = told.expect("the owner is told");
+    assert_eq!((told.peer, told.data, told.length), (Some(from), Some(8), 50));
+}
+
+/// Progress counts what it does, at most 32 packets at a time.
+#[test]
+fn progress_is_counted() {
+    let mut world = World::pair(true);
+    let mut bytes = vec![1; 8];
+    world.post(0, 1, &mut bytes, Some(1), 0);
+    world.settle();
+    assert_eq!((world.sides[1].endpoint.unexpected(), world.turn()), (1, 0));
+    for _ in 0..40 {
+        world.post(0, 1, &mut bytes, Some(1), 0);
+    }
+    let turn = |world: &mut World| world.sides[1].endpoint.progress(&mut |_| ()).unwrap();
+    let (mut counts, mut total) = (Vec::new(), 0);
+    while total < 40 {
+        counts.push(turn(&mut world));
+        total += counts[counts.len() - 1];
+        assert_eq!(world.sides[1].endpoint.unexpected(), 1 + total);
+        assert!(counts.len() < 100, "{counts:?}");
+    }
+    assert!(counts.iter().all(|&count| count <= 32) && turn(&mut world) == 0, "{counts:?}");
+    // One that meets its receive in the device's memory counts as well.
+    world.receive(1, any(2), &mut [0; 8], 1);
+    world.post(0, 1, &mut bytes, Some(2), 0);
+    assert_eq!((turn(&mut world), turn(&mut world)), (1, 0));
+}
+
+/// A sleeper is told whether there is something to do.
+#[test]
+fn an_idle_endpoint_can_sleep() {
+    let mut world = World::pair(true);
+    let (mut bytes, mut into) = (vec![1; 8], vec![0; 8]);
+    world.post(0, 1, &mut bytes, Some(1), 0);
+    world.settle();
+    let arm = |world: &mut World| world.sides[1].endpoint.arm().unwrap();
+    assert!((0..3).any(|_| arm(&mut world)), "nothing is to do");
+    world.settle();
+    // After a message has met its receive, the next one may stay for a while: not asleep.
+    world.receive(1, any(2), &mut into, 1);
+    world.post(0, 1, &mut bytes, Some(2), 0);
+    let Side { endpoint, done } = &mut world.sides[1];
+    while done.is_empty() {
+        endpoint.progress(&mut |one| done.push(one)).unwrap();
+    }
+    assert!(!arm(&mut world));
+}
+
+/// Packets that find no room in the link stay here until both sides make progress.
+#[test]
+fn packets_wait_for_room() {
+    let mut world = World::pair(true);
+    let mut bytes = vec![1; 8];
+    let to = world.peer(0, 1);
+    assert!(!world.sides[0].endpoint.has_unsent_packets(to));
+    for _ in 0..200 {
+        world.post(0, 1, &mut bytes, Some(1), 0);
+    }
+    assert!(world.sides[0].endpoint.has_unsent_packets(to));
+    world.settle();
+    assert!(!world.sides[0].endpoint.has_unsent_packets(to));
+    assert_eq!(world.sides[1].endpoint.unexpected(), 200);
+}
+
+/// Takes turns until a side waits for peers, and has something to do that finds no room.
+fn until_busy(world: &mut World, side: usize) {
+    for _ in 0..50 {
+        world.turn();
+        let endpoint = &mut world.sides[side].endpoint;
+        // The first call ends the time for which messages may stay.
+        if !endpoint.arm().unwrap() && !endpoint.arm().unwrap() && endpoint.is_waiting_for_peers() {
+            return;
+        }
+    }
+    panic!("it never waits for room");
+}
+
+/// Offered messages from three senders, three of each, to a receiver with room for four.
+fn scarce_fetches(bytes: &mut [u8], into: &mut [Vec<u8>]) -> World {
+    let mut world = World::new(scarce(), 4);
+    for (at, into) in into.iter_mut().enumerate() {
+        world.receive(1, any(at as u64), into, at as u64);
+    }
+    for (at, from) in [0, 2, 3].into_iter().cycle().take(9).enumerate() {
+        world.post(from, 1, bytes, Some(at as u64), 0);
+    }
+    until_busy(&mut world, 1);
+    world
+}
+
+/// Messages whose receiver has no region for them are fetched later.
+#[test]
+fn fetches_wait_for_room() {
+    let (mut bytes, mut into) = (pattern(LONG, 3), vec![vec![0; LONG]; 9]);
+    let mut world = scarce_fetches(&mut bytes, &mut into);
+    world.settle();
+    for at in 0..9 {
+        assert_eq!(world.done(1, at).outcome, Outcome::Success);
+        assert_eq!(into[at as usize], bytes);
+    }
+    assert!(!world.sides[1].endpoint.is_waiting_for_peers());
+    assert!((0..3).any(|_| world.sides[1].endpoint.arm().unwrap()));
+}
+
+/// Reads that find no region wait, and go on when there is one.
+#[test]
+fn accesses_wait_for_room() {
+    let mut world = World::new(scarce(), 2);
+    let mut memory = pattern(LONG, 1);
+    let endpoint = &mut world.sides[1].endpoint;
+    endpoint.expose(KEY, span(&mut memory), Rights::REMOTE_READ).unwrap();
+    let from = RemoteAddress { peer: world.peer(0, 1), key: KEY, offset: 0 };
+    let mut into = vec![vec![0; LONG]; 10];
+    for (at, into) in (0..).zip(&mut into) {
+        let Side { endpoint, done } = &mut world.sides[0];
+        let into = span(into).into();
+        endpoint.read(from, &into, token(at), &mut |one| done.push(one)).unwrap();
+    }
+    until_busy(&mut world, 0);
+    world.settle();
+    for (at, into) in (0..).zip(&into) {
+        assert_eq!((world.done(0, at).outcome, into), (Outcome::Success, &memory));
+    }
+    assert!(!world.sides[0].endpoint.is_waiting_for_peers());
+    assert_eq!(world.fabric.exports(address(0)), 0, "lent");
+}
+
+/// Receipts that find no room wait for it, and their sender gets all of them.
+#[test]
+fn receipts_wait_for_room() {
+    let mut world = World::pair(true);
+    let (mut bytes, mut into) = (vec![1; 8], vec![0; 8]);
+    let count = 1300;
+    for at in 0..count {
+        world.receive(1, any(1), &mut into, at);
+        let to = world.peer(0, 1);
+        let body = span(&mut bytes).into();
+        let (tag, mode) = (Some(1), SendMode::Delivery);
+        let message = TaggedMessage { to, tag, data: None, body: &body, token: token(at), mode };
+        assert_eq!(world.sides[0].endpoint.send(message).unwrap(), SendStatus::Pending);
+        // Only the receiver makes progress: its receipts fill the link, and then its queue.
+        let Side { endpoint, done } = &mut world.sides[1];
+        for _ in 0..4 {
+            endpoint.progress(&mut |one| done.push(one)).unwrap();
+        }
+    }
+    if world.sides[1].done.len() == count as usize {
+        assert!(!world.sides[1].endpoint.arm().unwrap(), "receipts wait");
+    }
+    world.settle();
+    assert_eq!((world.sides[0].done.len(), world.sides[1].done.len()), (1300, 1300));
+    assert!(world.sides[0].done.iter().all(|done| done.outcome == Outcome::Success));
+}
