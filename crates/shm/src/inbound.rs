@@ -263,10 +263,10 @@ impl Inbound {
 
     /// Begins to park the lane. Returns the fences that come before [`Inbound::try_park`].
     pub fn begin_park(&mut self) -> Option<Fences> {
-        /// A lane that stays parked needs an empty small chunk while its sender still has room in
-        /// the old one. Parking it anew gives it one.
-        const ROOM_LINES: usize = GEOMETRY.small_lines / 2;
-        if self.receiver.room_lines() < ROOM_LINES {
+        // A lane that stays parked needs an empty small chunk while its sender still has room in
+        // the old one. Parking it anew gives it one.
+        let room_lines = GEOMETRY.small_lines / 2;
+        if self.receiver.room_lines() < room_lines {
             self.unpark();
         }
         (self.receiver.state() == LaneState::Active).then(|| {

@@ -350,6 +350,31 @@ impl Drop for CompletionRing {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A ring has as much room as is neither used nor reserved.
+    #[test]
+    fn room_is_what_is_left() {
+        let mut ring = CompletionRing::new(5);
+        assert_eq!((ring.depth(), ring.room(), ring.is_empty()), (5, 5, true));
+        assert!(ring.reserve() && ring.reserve());
+        assert_eq!((ring.depth(), ring.room()), (5, 3));
+        ring.push_reserved(numbered(1));
+        ring.push(numbered(2));
+        assert_eq!((ring.room(), ring.has_room(), ring.is_empty()), (2, true, false));
+        assert!(ring.reserve() && ring.reserve() && !ring.reserve());
+        assert_eq!((ring.room(), ring.has_room()), (0, false));
+        ring.release();
+        assert_eq!(ring.room(), 1);
+        let taken = ring.take().map(|taken| taken.completion().context);
+        assert_eq!((taken, ring.room()), (Some(1), 2));
+    }
+
+    fn numbered(context: u64) -> Completion {
+        use bellwire_device::{Address, Operation, QueuePair, Status};
+        let queue_pair = QueuePair { number: 1, slot: 2, generation: 3 };
+        let (operation, status) = (Operation::Send, Status::Success);
+        Completion::new(queue_pair, Address::new(4, 5, 6), operation, status, context, 7)
+    }
     use bellwire_device::{Address, Operation, QueuePair, Status};
 
     fn completion(context: u64) -> Completion {

@@ -171,3 +171,35 @@ impl Counters {
         self.function.rows().chain(self.total.rows())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each kind of descriptor has counters of its own, for descriptors and bytes.
+    #[test]
+    fn each_kind_is_counted() {
+        let mut counters = QueuePairCounters::default();
+        let kinds = [Operation::Send, Operation::Put, Operation::Get, Operation::CompareSwap];
+        for (number, kind) in (1..).zip(kinds) {
+            for _ in 0..number {
+                counters.count_success(kind, 10 * number);
+            }
+        }
+        let expected = QueuePairCounters {
+            messages_sent: 1,
+            bytes_sent: 10,
+            puts: 2,
+            put_bytes: 40,
+            gets: 3,
+            get_bytes: 90,
+            atomics: 4,
+            ..QueuePairCounters::default()
+        };
+        assert_eq!(counters, expected);
+        let mut twice = counters;
+        twice.add(&counters);
+        let doubled: Vec<_> = expected.rows().map(|(name, value)| (name, 2 * value)).collect();
+        assert_eq!(twice.rows().collect::<Vec<_>>(), doubled);
+    }
+}

@@ -494,3 +494,34 @@ impl From<PartialPost> for Error {
         partial.error
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bellwire_device::RemoteKey;
+
+    /// Short descriptors are taken apart into what they were made of. Others stay whole.
+    #[test]
+    fn short_descriptors_come_apart() {
+        let report = |context, signaled| Report { context, signaled };
+        let is =
+            |got: &Report, context, signaled| (got.context, got.signaled) == (context, signaled);
+        let to = Address::new(1, 2, 3);
+        let message = || Message::short(&[1, 2], to.into(), report(7, false));
+        assert_eq!(message().len(), 2);
+        let parts = message().into_short().ok().expect("it is short");
+        assert!(parts.0 == [1, 2] && is(&parts.2, 7, false));
+        assert!(message().immediate(3).into_short().is_err());
+        let (head, body) = ([0; 5], [0; 9]);
+        let gathered = Message::gathered(&head, View::of(&body));
+        assert_eq!(gathered.len(), 14);
+        assert!(gathered.into_short().is_err());
+        let key = RemoteKey { node: 1, function: 2, index: 3, key: 4, length: 50 };
+        let put = || Put::short(&[1, 2], key.slice(10, 2), report(8, true));
+        let parts = put().into_short().ok().expect("it is short");
+        assert!(parts.0 == [1, 2] && parts.1 == key.slice(10, 2) && is(&parts.2, 8, true));
+        let parts = Put::short(&[1], key.slice(0, 1), report(9, false)).into_short().ok();
+        assert!(is(&parts.expect("it is short").2, 9, false));
+        assert!(put().event(1, None).into_short().is_err());
+    }
+}

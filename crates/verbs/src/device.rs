@@ -237,4 +237,24 @@ mod tests {
         let told = Device::open_with("udp:127.0.0.1", &options).expect_err("a mode").to_string();
         assert!(told.contains("udp has no setting \"mode\""), "{told}");
     }
+
+    /// The node that is asked for last counts.
+    #[test]
+    fn options_tell_the_node() {
+        assert_eq!(DeviceOptions::default().setting("port", 4).node_asked(), None);
+        let options = DeviceOptions::default().node(1).node(7).setting("port", 4);
+        assert_eq!(options.node_asked(), Some(7));
+    }
+
+    /// A device says what it is.
+    #[test]
+    fn a_device_says_what_it_is() {
+        let name = format!("shm:says-{}", std::process::id());
+        let device = Device::open(&format!("{name}?node=5&functions=3")).unwrap();
+        assert_eq!((device.name(), device.node()), (&name[..], 5));
+        assert!(device.describe().len() > 10, "{}", device.describe());
+        assert_eq!(format!("{device:?}"), format!("Device {{ name: {name:?}, node: 5 }}"));
+        assert!(device.virtual_time().is_none());
+        assert!(device.open_function(2).is_ok() && device.open_function(3).is_err());
+    }
 }
