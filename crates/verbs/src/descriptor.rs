@@ -509,7 +509,7 @@ mod tests {
         let to = Address::new(1, 2, 3);
         let message = || Message::short(&[1, 2], to.into(), report(7, false));
         assert_eq!(message().len(), 2);
-        let parts = message().into_short().ok().expect("it is short");
+        let Ok(parts) = message().into_short() else { panic!("it is short") };
         assert!(parts.0 == [1, 2] && is(&parts.2, 7, false));
         assert!(message().immediate(3).into_short().is_err());
         let (head, body) = ([0; 5], [0; 9]);
@@ -518,10 +518,10 @@ mod tests {
         assert!(gathered.into_short().is_err());
         let key = RemoteKey { node: 1, function: 2, index: 3, key: 4, length: 50 };
         let put = || Put::short(&[1, 2], key.slice(10, 2), report(8, true));
-        let parts = put().into_short().ok().expect("it is short");
+        let Ok(parts) = put().into_short() else { panic!("it is short") };
         assert!(parts.0 == [1, 2] && parts.1 == key.slice(10, 2) && is(&parts.2, 8, true));
-        let parts = Put::short(&[1], key.slice(0, 1), report(9, false)).into_short().ok();
-        assert!(is(&parts.expect("it is short").2, 9, false));
+        let unsignaled = Put::short(&[1], key.slice(0, 1), report(9, false));
+        assert!(unsignaled.into_short().is_ok_and(|parts| is(&parts.2, 9, false)));
         assert!(put().event(1, None).into_short().is_err());
     }
 }
