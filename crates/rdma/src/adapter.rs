@@ -106,6 +106,7 @@ impl Adapter {
         let address = function.address();
         let state = State {
             address,
+            strangers: Default::default(),
             body_bytes: packet_bytes.saturating_sub(Head::BYTES),
             domains: Slab::new(LIMITS.domains),
             queues: Slab::new(LIMITS.completion_queues),

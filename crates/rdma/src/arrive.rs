@@ -2,7 +2,7 @@
 
 use crate::completion::{Cause, WorkCompletion, WorkOpcode, WorkStatus, work_flag};
 use crate::events::{AsyncEvent, EventKind};
-use crate::head::{Head, Opcode, Syndrome, Written, flag};
+use crate::head::{Head, NO_ANSWER, Opcode, Syndrome, VERSION, Written, flag, other_version};
 use crate::initiate::MESSAGE_BYTES;
 use crate::list::records;
 use crate::memory::{Asker, RemoteMemory, Sge};
@@ -22,6 +22,9 @@ const GRH_BYTES: usize = 40;
 const OFFERED_PARTS: usize = 64;
 /// Pause before a peer that does not receive yet is tried again.
 const TRY_AGAIN: Duration = Duration::from_millis(1);
+
+/// Peers of other builds that are named on standard error.
+const MOST_STRANGERS: usize = 64;
 
 /// A datagram that has come.
 pub(crate) struct Arrived<'a> {
@@ -55,7 +58,7 @@ impl State {
     #[inline]
     pub(crate) fn packet(&mut self, from: FunctionAddress, bytes: View<'_>) {
         self.packets += 1;
-        let Some((head, body)) = Head::split(bytes) else { return };
+        let Some((head, body)) = Head::split(bytes) else { return self.no_packet(from, bytes) };
         step("rdma-arrived");
         match head.opcode {
             Opcode::Send => self.on_send(from, &head, body),
@@ -65,6 +68,25 @@ impl State {
             Opcode::Resolve => self.todo.push_back(Todo::Resolve(from, head)),
             _ => self.on_answer(from, &head, body),
         }
+    }
+
+    /// What is no packet is dropped. A peer of another build is told, by a packet that changes
+    /// nothing in any version, and loses its connections.
+    #[cold]
+    fn no_packet(&mut self, from: FunctionAddress, bytes: View<'_>) {
+        let Some((version, number)) = other_version(bytes) else { return };
+        if number != NO_ANSWER {
+            let head = Head::new(Opcode::Leave, 0, 0);
+            self.peers.answer(from, head, Vec::new());
+        }
+        if self.strangers.len() < MOST_STRANGERS && self.strangers.insert((from, version)) {
+            let host = std::net::Ipv4Addr::from(from.node);
+            eprintln!(
+                "bellwire: the peer at {host} is of another build of Bellwire: its messages have \
+                 version {version}, and {VERSION} is known here. Install one build at both sides"
+            );
+        }
+        self.refuse_build(from);
     }
 
     /// The queue pair that is connected to the sender of a packet.

@@ -114,4 +114,6 @@ pub enum Cause {
     Protocol = 15,
     /// The program's memory could not be used by the device.
     Device = 16,
+    /// The peer is of another build, whose messages are not understood.
+    OtherBuild = 17,
 }

@@ -3,12 +3,16 @@
 use bellwire_ring::canary::planted;
 use bellwire_ring::memory::View;
 
-/// What a packet is.
+/// The version of all that adapters tell each other: heads, lists, and what follows a head. It is
+/// raised with each change of these, from 1 to 15 and then again. Adapters without it had 0.
+pub(crate) const VERSION: u8 = 1;
+
+/// What a packet is. The upper half of the byte is the version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum Opcode {
     /// A whole message; its bytes follow the head.
-    Send = 1,
+    Send = VERSION << 4 | 1,
     /// A message that the receiver fetches; the keys of its parts follow the head.
     Offer,
     /// The immediate value of an RDMA write whose bytes are in place; a [`Written`] follows.
@@ -37,7 +41,9 @@ impl Opcode {
     #[inline]
     fn parse(byte: u8) -> Option<Opcode> {
         use Opcode::*;
-        Some(match byte {
+        const OWN: u8 = VERSION << 4;
+        let number = byte ^ OWN;
+        Some(match number {
             1 => Send,
             2 => Offer,
             3 => WriteImmediate,
@@ -50,9 +56,23 @@ impl Opcode {
             10 => Probe,
             11 => Leave,
             12 => List,
+            16.. if planted("any-version") => return Opcode::parse(OWN | (byte & 0xf)),
             _ => return planted("opcode-unknown").then_some(Send),
         })
     }
+}
+
+/// [`Opcode::Leave`] in every version: it wants no answer.
+pub(crate) const NO_ANSWER: u8 = 11;
+
+/// The version of a packet of another build, which is no packet here, and the number of its opcode.
+#[cold]
+pub(crate) fn other_version(packet: View<'_>) -> Option<(u8, u8)> {
+    let mut byte = [0];
+    packet.part(0, 1)?.read(0, &mut byte);
+    let version = byte[0] >> 4;
+    // Without a version a byte counted up to 12.
+    (version != VERSION && byte != [0]).then_some((version, byte[0] & 0xf))
 }
 
 /// Bits of [`Head::flags`].
@@ -116,6 +136,8 @@ impl Syndrome {
 
 /// The head of a packet, little-endian. A message without an immediate value or a key has the first
 /// 16 bytes only, so that head and payload share a line of the lane; see [`Head::is_short`].
+///
+/// The upper half of the opcode is [`VERSION`].
 ///
 /// ```text
 ///  0        1       2        5          8     12
@@ -299,10 +321,22 @@ mod tests {
             assert_eq!(parse(&bytes), Some((head, 0)));
         }
         assert_eq!(parse(&bytes[..Head::BYTES - 1]), None);
-        for opcode in [0, 13] {
+        let own = VERSION << 4;
+        for opcode in [0, 1, own, own | 13, own ^ 0x11, 0xf1] {
             bytes[0] = opcode;
             assert_eq!(parse(&bytes), None);
         }
+        for (byte, version) in [
+            (0, None),
+            (own, None),
+            (own | 13, None),
+            (1, Some((0, 1))),
+            (0xfb, Some((15, NO_ANSWER))),
+        ] {
+            assert_eq!(other_version(View::of(&[byte])), version);
+        }
+        assert_eq!(other_version(View::of(&[])), None);
+        assert_eq!(Opcode::Leave as u8 & 0xf, NO_ANSWER);
         let mut short = Head::new(Opcode::Send, 0xff_fffe, 0x12_3456);
         (short.flags, short.psn, short.acked) = (flag::ACKS | flag::SOLICITED, 1 << 31, u32::MAX);
         assert_eq!(short.emit(&mut bytes), Head::SHORT_BYTES);

@@ -14,7 +14,7 @@ use crate::send_queue::Stage;
 use crate::slab::Slab;
 use bellwire::FunctionAddress;
 use bellwire_ring::canary::planted;
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -96,6 +96,8 @@ pub(crate) enum Todo {
 
 pub(crate) struct State {
     pub(crate) address: FunctionAddress,
+    /// Peers of other builds, with their versions.
+    pub(crate) strangers: HashSet<(FunctionAddress, u8)>,
     /// The longest body of a packet, in bytes.
     pub(crate) body_bytes: usize,
     /// Objects of each protection domain, apart from memory.
@@ -333,6 +335,22 @@ impl State {
             self.events.push(AsyncEvent { kind, object });
         }
         self.fail(number);
+    }
+
+    /// The process at this address is of another build: no queue pair can be connected with it.
+    pub(crate) fn refuse_build(&mut self, peer: FunctionAddress) {
+        for number in self.qps.numbers() {
+            let Some(qp) = self.qps.get(number) else { continue };
+            let is_connected = qp.peer == Some(peer) && qp.state().receives();
+            if !is_connected || qp.options.service == Service::Datagram {
+                continue;
+            }
+            if let Some(serial) = qp.sends.oldest_unfinished() {
+                self.finish(number, serial, WorkStatus::RemoteOperation, Cause::OtherBuild);
+                self.retire(number);
+            }
+            self.fail(number);
+        }
     }
 
     /// A process at this address is gone: all queue pairs that are connected with it lose it.

@@ -8,7 +8,7 @@ use attacks::arena;
 use bellwire_testkit::cases;
 
 /// Fault, and the attack that notices it.
-const CANARIES: [(&str, &str); 32] = [
+const CANARIES: [(&str, &str); 33] = [
     ("key-unknown", "an_unknown_key"),
     ("key-foreign", "a_key_of_another_domain"),
     ("region-rights", "rights_of_the_region"),
@@ -23,6 +23,7 @@ const CANARIES: [(&str, &str); 32] = [
     ("any-queue-pair", "packets_of_strangers"),
     ("any-state", "packets_for_a_failed_queue_pair"),
     ("opcode-unknown", "unknown_opcodes"),
+    ("any-version", "packets_of_another_build"),
     ("short-packet", "short_packets"),
     ("record-cut", "lists_that_are_cut"),
     ("any-number", "wrong_numbers"),

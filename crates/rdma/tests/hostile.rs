@@ -119,7 +119,8 @@ fn random_packets_do_no_harm() {
         for byte in &mut bytes {
             *byte = random.next() as u8;
         }
-        bytes[0] = random.next() as u8 % 13;
+        // The upper half is the version.
+        bytes[0] = 1 << 4 | random.next() as u8 % 13;
         let nearly = random.next();
         if !nearly.is_multiple_of(8) {
             bytes[2..5].copy_from_slice(&victim.number.to_le_bytes()[..3]);

@@ -30,6 +30,9 @@ const BYSTANDER: u32 = 9;
 /// The Q_Key of datagrams.
 pub const Q_KEY: u32 = 0x1234;
 
+/// The version of packets, in the upper half of the opcode's byte.
+pub const VERSION: u8 = 1 << 4;
+
 /// Opcodes of packets.
 pub mod op {
     pub const SEND: u8 = 1;
@@ -41,6 +44,7 @@ pub mod op {
     pub const RESOLVED: u8 = 8;
     pub const FATAL: u8 = 9;
     pub const PROBE: u8 = 10;
+    pub const LEAVE: u8 = 11;
     pub const LIST: u8 = 12;
 }
 
@@ -75,7 +79,7 @@ impl Packet {
     }
 
     pub fn bytes(&self) -> Vec<u8> {
-        let mut bytes = vec![self.opcode, self.flags];
+        let mut bytes = vec![self.opcode ^ VERSION, self.flags];
         for number in [self.to, self.from] {
             bytes.extend(&number.to_le_bytes()[..3]);
         }
@@ -94,7 +98,7 @@ impl Packet {
     fn parse(bytes: &[u8]) -> Packet {
         let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
         let mut packet = Packet {
-            opcode: bytes[0],
+            opcode: bytes[0] ^ VERSION,
             flags: bytes[1],
             to: word(2) & 0xff_ffff,
             from: word(5) & 0xff_ffff,
@@ -378,6 +382,12 @@ impl Arena {
             .partition(|answer| answer.to == peer && answer.opcode == opcode);
         self.attacker.answers = others;
         wanted
+    }
+
+    /// The answers to the stranger's or the attacker's queue pair 0.
+    pub fn answers_to_nobody(&self, stranger: bool) -> usize {
+        let hand = if stranger { &self.stranger } else { &self.attacker };
+        hand.answers.iter().filter(|answer| answer.opcode == op::LEAVE && answer.to == 0).count()
     }
 
     /// Asks for the memory of a key. Returns the device's key, if the victim gives one.

@@ -1,7 +1,9 @@
 //! Lies in the heads of messages.
 
 use super::arena::{Arena, MEMORY, Packet, RECEIVE, RECEIVES, flag, op};
-use bellwire_rdma::{Access, QpState, WorkStatus};
+use bellwire_rdma::{Access, Cause, Operation, QpState, WorkStatus};
+
+const SEND: Operation = Operation::Send { immediate: None, invalidate: None };
 
 /// A message that the victim's queue pair takes.
 fn message(arena: &mut Arena, body: &[u8]) -> Packet {
@@ -62,13 +64,36 @@ pub fn unknown_opcodes() {
     let mut arena = Arena::new();
     arena.receives(1);
     let packet = message(&mut arena, b"good");
-    for opcode in [0].into_iter().chain(13..=255) {
+    for opcode in [0, 13, 14, 15] {
         arena.send(&Packet { opcode, ..packet.clone() });
     }
     assert!(arena.completions().is_empty());
     arena.attack(&packet);
     assert_eq!(arena.completions().len(), 1);
     goes_on(&mut arena);
+}
+
+/// A peer of another build is told so, and its queue pairs fail by a cause of their own. Its
+/// packets are not read as if they were of this build; those of strangers harm nobody.
+pub fn packets_of_another_build() {
+    const OTHER: u8 = 0x30;
+    let mut arena = Arena::new();
+    arena.receives(1);
+    let packet = message(&mut arena, b"other");
+    arena.send_as_stranger(&Packet { opcode: op::SEND ^ OTHER, ..packet.clone() });
+    arena.until("the stranger is told", |arena| arena.answers_to_nobody(true) == 1);
+    arena.is_unharmed();
+    arena.post(7, SEND, 0, 8);
+    // One that wants no answer gets none, so that two builds do not answer each other for ever.
+    arena.send(&Packet { opcode: op::LEAVE ^ OTHER, ..packet.clone() });
+    arena.until("the queue pair fails", |arena| arena.state() == QpState::Error);
+    arena.send(&Packet { opcode: op::SEND ^ OTHER, ..packet });
+    arena.until("the attacker is told", |arena| arena.answers_to_nobody(false) > 0);
+    assert_eq!(arena.answers_to_nobody(false), 1);
+    let done = arena.completions();
+    let all: Vec<_> = done.iter().map(|done| (done.id, done.status, done.cause)).collect();
+    let flushed = (0, WorkStatus::Flushed, Cause::Flushed);
+    assert_eq!(all, [(7, WorkStatus::RemoteOperation, Cause::OtherBuild), flushed]);
 }
 
 /// Packets shorter than a head are dropped.

@@ -7,7 +7,7 @@ mod keys;
 mod messages;
 
 /// All attacks, by name.
-pub const ATTACKS: [(&str, fn()); 26] = [
+pub const ATTACKS: [(&str, fn()); 27] = [
     ("an_unknown_key", keys::an_unknown_key),
     ("a_key_of_another_domain", keys::a_key_of_another_domain),
     ("rights_of_the_region", keys::rights_of_the_region),
@@ -20,6 +20,7 @@ pub const ATTACKS: [(&str, fn()); 26] = [
     ("packets_of_strangers", messages::packets_of_strangers),
     ("packets_for_a_failed_queue_pair", messages::packets_for_a_failed_queue_pair),
     ("unknown_opcodes", messages::unknown_opcodes),
+    ("packets_of_another_build", messages::packets_of_another_build),
     ("short_packets", messages::short_packets),
     ("lists_that_are_cut", messages::lists_that_are_cut),
     ("wrong_numbers", messages::wrong_numbers),
