@@ -77,6 +77,8 @@ pub struct Adapter {
     mailbox: bellwire::QueuePair,
     pub(crate) state: State,
     idle_polls: u32,
+    /// The program's last poll found nothing: it is about to look again.
+    pub(crate) looks_again: bool,
     /// When the first poll of a row without anything found that an acknowledgement is owed.
     pub(crate) quiet_since: Option<Instant>,
 }
@@ -127,7 +129,15 @@ impl Adapter {
             scratch: vec![0; packet_bytes.max(crate::initiate::DATAGRAM_BYTES as usize)].into(),
         };
         step("rdma-opened");
-        Ok(Adapter { function, queue, mailbox, state, idle_polls: 0, quiet_since: None })
+        Ok(Adapter {
+            function,
+            queue,
+            mailbox,
+            state,
+            idle_polls: 0,
+            looks_again: false,
+            quiet_since: None,
+        })
     }
 
     /// The address of the host on this device; on `shm` and `eth`, the number of the node as one.
@@ -600,6 +610,7 @@ impl Adapter {
             ring.drop_front();
             count += 1;
         }
+        self.looks_again = count == 0;
         count
     }
 

@@ -4,6 +4,7 @@
 //! A program that polls makes its own progress; then the thread only checks that.
 
 use crate::adapter::Adapter;
+use crate::attend::Attention;
 use crate::error::Result;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use std::os::fd::{AsFd, OwnedFd};
@@ -134,12 +135,20 @@ impl Drop for Context {
 impl Shared {
     fn run(&self) {
         let mut turns = 0;
+        // Without it the thread looks once in a pause.
+        let mut attention = Attention::new(&self.wake, &self.descriptor);
         while !self.ends.load(Ordering::Relaxed) {
             let seen = self.turns.load(Ordering::Relaxed);
             let is_active = seen != turns && !self.asleep.swap(false, Ordering::Relaxed);
             turns = seen;
-            if is_active {
+            if is_active && !attention.is_on() {
                 self.pause([None, None], PAUSE);
+                continue;
+            }
+            if is_active {
+                if attention.sleep(PAUSE) {
+                    attention.looked(self.stand_in());
+                }
                 continue;
             }
             let (ready, limit, groups) = {
@@ -149,10 +158,21 @@ impl Shared {
                 let limit = if adapter.waits_for_time() { SHORT_SLEEP } else { LONG_SLEEP };
                 (ready, limit, adapter.group_fd())
             };
-            if ready {
-                self.pause([Some(&self.descriptor), groups.as_deref()], limit);
+            if ready && self.pause([Some(&self.descriptor), groups.as_deref()], limit) {
+                attention.rouse();
             }
         }
+    }
+
+    /// A packet has come. Takes it, unless the program is about to. Returns whether it did.
+    fn stand_in(&self) -> bool {
+        // Who has the lock makes progress.
+        let Ok(mut adapter) = self.adapter.try_lock() else { return false };
+        if adapter.looks_again {
+            return false;
+        }
+        while !adapter.may_sleep() {}
+        true
     }
 
     fn wake(&self) {
@@ -160,23 +180,27 @@ impl Shared {
     }
 
     /// Sleeps until the program or a peer wakes the thread.
-    fn pause(&self, others: [Option<&OwnedFd>; 2], limit: Duration) {
+    /// Returns whether a peer did.
+    fn pause(&self, others: [Option<&OwnedFd>; 2], limit: Duration) -> bool {
         let [first, second] = others;
-        wait([Some(&self.wake), first, second], limit);
+        let woken = wait([Some(&self.wake), first, second], limit);
         let mut count = [0; 8];
         let _ = rustix::io::read(self.wake.as_fd(), &mut count);
+        woken == [false, true]
     }
 }
 
-/// Sleeps until one of the descriptors is readable.
-fn wait<const N: usize>(descriptors: [Option<&OwnedFd>; N], limit: Duration) {
+/// Sleeps until one of the descriptors is readable. Returns whether the first one is, and whether
+/// any is.
+fn wait<const N: usize>(descriptors: [Option<&OwnedFd>; N], limit: Duration) -> [bool; 2] {
     let limit = rustix::time::Timespec {
         tv_sec: limit.as_secs() as i64,
         tv_nsec: i64::from(limit.subsec_nanos()),
     };
     let mut fds: Vec<PollFd<'_>> =
         descriptors.into_iter().flatten().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
-    let _ = poll(&mut fds, Some(&limit));
+    let count = poll(&mut fds, Some(&limit)).unwrap_or(0);
+    [fds.first().is_some_and(|first| !first.revents().is_empty()), count > 0]
 }
 
 #[cfg(test)]

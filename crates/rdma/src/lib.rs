@@ -50,6 +50,7 @@
 //! | file | what |
 //! |---|---|
 //! | `context.rs` | an adapter that several threads use, and a thread that makes progress |
+//! | `attend.rs` | when that thread looks although the program calls now and then |
 //! | `adapter.rs` | the calls of a program |
 //! | `time.rs` | what is due by the clock, sleep, and the end |
 //! | `deliver.rs` | arrivals that need the function: fetches, answers about keys |
@@ -70,6 +71,7 @@ mod acknowledge;
 #[allow(unsafe_code)]
 mod adapter;
 mod arrive;
+mod attend;
 mod completion;
 mod completion_queue;
 mod context;
