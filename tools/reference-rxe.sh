@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Usage: [ROUNDS=3] [LIMIT=SECONDS] tools/reference-rxe.sh [--json]
+# Usage: [ROUNDS=3] [LIMIT=SECONDS] [ROWS=PATTERN] tools/reference-rxe.sh [--json]
 # Measures Debian's perftest, unmodified, over Bellwire and over the kernel's rxe, and TCP beside,
 # in an emulated guest (tools/rxe/guest.sh), as root. All spin, on two pinned processors, unless a
 # row says asleep; qperf, which measures TCP, sleeps. Prints tables, or one JSON object. A whole run
 # also writes docs/performance-rxe.md. A run that is cut off goes on where it stopped; with LIMIT it
-# stops by itself.
+# stops by itself. With ROWS it measures the rows whose name matches the pattern, as "write, 8 B*".
 set -euo pipefail
 cd "$(dirname "$0")/.."
 rounds="${ROUNDS:-3}" limit="${LIMIT:-3600}" json=
@@ -28,6 +28,7 @@ if [ "$(cat "$share/programs" 2>/dev/null)" != "$programs" ]; then
 fi
 rm -f "$share/later" "$share/trouble"
 echo "$rounds" >"$share/rounds"
+echo "${ROWS:-*}" >"$share/rows"
 # The guest begins after ten seconds, and ends its last figure.
 echo $((limit > 60 ? limit - 60 : limit)) >"$share/seconds"
 touch "$share/figures"
@@ -117,6 +118,7 @@ if [ -e "$share/later" ]; then
     echo "reference-rxe: stopped after $limit s; run it again for the other figures" >&2
     exit 1
 fi
+[ "${ROWS:-*}" = "*" ] || exit 0
 tables "" >docs/performance-rxe.md
 # The next run measures anew.
 rm -f "$share/programs"
