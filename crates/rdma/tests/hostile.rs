@@ -120,7 +120,7 @@ fn random_packets_do_no_harm() {
             *byte = random.next() as u8;
         }
         // The upper half is the version.
-        bytes[0] = 1 << 4 | random.next() as u8 % 13;
+        bytes[0] = 0x10 | (random.next() as u8 % 13);
         let nearly = random.next();
         if !nearly.is_multiple_of(8) {
             bytes[2..5].copy_from_slice(&victim.number.to_le_bytes()[..3]);
