@@ -296,4 +296,56 @@ mod tests {
         assert!(files_of(std::process::id()).unwrap().len() > before);
         assert!(files_of(u32::MAX).is_err());
     }
+
+    /// Pages for a snapshot are there before it is written, and half as many for its growth.
+    #[test]
+    fn a_snapshot_has_pages() {
+        let mut file = MappedFile::new().unwrap();
+        let pages = |file: &MappedFile| {
+            let blocks = rustix::fs::fstat(&file.fd).unwrap().st_blocks as usize * 512;
+            assert_eq!(file.backed, blocks);
+            blocks / 4096
+        };
+        for (length, expected) in [(3000, 2), (8192, 2), (8193, 4), (100, 4), (16_384, 4)] {
+            file.put(&format!("{{{}", "x".repeat(length - 1)));
+            assert_eq!(pages(&file), expected, "{length} bytes");
+        }
+    }
+
+    /// Snapshots are due at once, and then a tenth of a second later. Each has a serial number, and
+    /// lists its queue pairs.
+    #[test]
+    fn snapshots_are_written_now_and_then() {
+        let mut stat = Stat::new("shm:job");
+        assert!(stat.is_due());
+        let address = FunctionAddress { node: 7, function: 1 };
+        let state = |number| QueuePairState {
+            address: bellwire_device::Address::new(7, 1, number),
+            connection: ConnectionState::Unconnected,
+            posted_sends: 3,
+            posted_receives: 4,
+            backlog_messages: 5,
+            last_error: None,
+            counters: crate::QueuePairCounters::default(),
+        };
+        let count = |counters: &mut Counters| counters.function.links_opened = 9;
+        let rows = [("doorbells", 6), ("grants", 8)];
+        for serial in 1..=2 {
+            stat.write(address, count, &rows, [state(1), state(2)].into_iter());
+            let fd = stat.file.as_ref().unwrap().fd.as_raw_fd();
+            let text = read(Path::new(&format!("/proc/self/fd/{fd}"))).unwrap().unwrap();
+            assert!(text.starts_with(&format!("{{\"serial\":{serial},\"format\":2,")), "{text}");
+            assert!(text.contains("\"device\":{\"doorbells\":6,\"grants\":8}"), "{text}");
+            let pairs = text.split_once("\"queue_pairs\":[{").expect("a list").1;
+            let one = "\"posted_sends\":3,\"posted_receives\":4,\"backlog_messages\":5,";
+            assert_eq!((pairs.matches(one).count(), pairs.matches("},{").count()), (2, 1));
+            assert!(pairs.ends_with("}}]}"), "{text}");
+        }
+        stat.last = Some(Instant::now());
+        assert!(!stat.is_due());
+        stat.last = Some(Instant::now() - INTERVAL);
+        assert!(stat.is_due());
+        stat.file = None;
+        assert!(!stat.is_due());
+    }
 }

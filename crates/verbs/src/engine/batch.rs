@@ -195,3 +195,44 @@ impl Core {
         Verdict::Taken
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Records stand side by side, each filled up to four bytes with zeroes, and are read back.
+    #[test]
+    fn records_are_read_as_they_were_written() {
+        let mut batch = [0xff; 48];
+        let end = add(&mut batch, 0, None, &[1, 2], View::of(&[3, 4, 5]));
+        assert_eq!(end, Some(12));
+        assert_eq!(batch[..12], [5, 0, 0, 0, 1, 2, 3, 4, 5, 0, 0, 0]);
+        let end = add(&mut batch, 12, Some(0x0102), &[], View::of(&[9; 8]));
+        assert_eq!(end, Some(32));
+        let flag = PacketFlags::IMMEDIATE.bits();
+        let second = [&[8, 0, flag, 0, 2, 1, 0, 0, 0, 0, 0, 0][..], &[9; 8]].concat();
+        assert_eq!((&batch[12..32], batch[32]), (&second[..], 0xff));
+        assert_eq!(add(&mut batch, 32, None, &[], View::of(&[7; 13])), None, "no room");
+        assert_eq!(add(&mut batch, 32, None, &[], View::of(&[7; 12])), Some(48));
+
+        let batch = View::of(&batch);
+        let (flags, _, payload, end) = record(batch, 0).expect("a record");
+        assert_eq!((flags, payload.to_vec(), end), (PacketFlags::empty(), vec![1, 2, 3, 4, 5], 12));
+        let (flags, immediate, payload, end) = record(batch, 12).expect("a record");
+        assert_eq!((flags, immediate), (PacketFlags::IMMEDIATE, 0x0102));
+        assert_eq!((payload.to_vec(), end), (vec![9; 8], 32));
+        assert!(record(View::of(&[5, 0, 0, 0, 1, 2, 3, 4]), 0).is_none(), "cut short");
+        assert!(record(View::of(&[0, 0, flag, 0, 1]), 0).is_none(), "cut short");
+        let (.., end) = record(View::of(&[0, 0, flag, 0, 1, 0, 0, 0, 0, 0, 0, 0]), 0).expect("one");
+        assert_eq!(end, 12);
+    }
+
+    /// The longest record has 256 bytes.
+    #[test]
+    fn records_have_a_longest() {
+        let (mut batch, body) = ([0; BATCH_BYTES], [1; RECORD_BYTES]);
+        assert_eq!(add(&mut batch, 0, None, &[], View::of(&body)), Some(260));
+        assert_eq!(add(&mut batch, 0, None, &[1], View::of(&body)), None);
+        assert_eq!(add(&mut batch, 0, Some(7), &[1], View::of(&body[1..])), Some(268));
+    }
+}

@@ -175,3 +175,69 @@ impl Table<QueuePairContext> {
         self.find_mut(handle.slot, handle.generation).ok_or_else(|| Error::NoSuchQueuePair)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::CompletionQueue;
+
+    fn context() -> QueuePairContext {
+        let queue = CompletionQueue { slot: 1, generation: 2 };
+        QueuePairContext::new(&QueuePairOptions::new(queue), None)
+    }
+
+    /// What took a fast path is counted as all others are.
+    #[test]
+    fn fast_paths_count() {
+        let mut context = context();
+        context.tally.sends_posted = 100;
+        context.tally.messages_arrived = 200;
+        context.fast_sends.count(5);
+        context.fast_sends.count(6);
+        for length in [10, 20, 30] {
+            context.fast_receives.count(length);
+        }
+        for _ in 0..4 {
+            context.fast_puts.count(7);
+        }
+        for _ in 0..5 {
+            context.inbox_taken.count(100);
+        }
+        let expected = QueuePairCounters {
+            sends_posted: 106,
+            sends_completed: 6,
+            messages_sent: 2,
+            bytes_sent: 11,
+            puts: 4,
+            put_bytes: 28,
+            receives_completed: 3,
+            messages_arrived: 208,
+            messages_received: 8,
+            bytes_received: 560,
+            ..QueuePairCounters::default()
+        };
+        assert_eq!(context.counters(), expected);
+        assert_eq!(context.fast_path_arrivals(), 8);
+    }
+
+    /// Messages that wait come before those that arrive now.
+    #[test]
+    fn what_waits_breaks_the_order() {
+        let mut context = context();
+        assert!(context.is_in_order());
+        context.backlogged = true;
+        assert!(!context.is_in_order());
+        context.backlogged = false;
+        let source = Address::new(1, 2, 3);
+        let operation = Completion::new(
+            context.handle,
+            source,
+            bellwire_device::Operation::Receive,
+            Status::Success,
+            0,
+            0,
+        );
+        context.held.push_back(Held { source, state: HeldState::Done(operation) });
+        assert!(!context.is_in_order());
+    }
+}
