@@ -53,6 +53,8 @@ test: lint unit dissector perfetto report instructions ## run every check that t
 	@tools/test-mpi.sh short
 	@tools/need.sh verbs pyverbs sockets
 	@tools/test-verbs.sh short
+	@tools/need.sh venv
+	@tools/python.sh short
 	@echo "make test: done"
 
 lint: ## formatting, clippy, documentation and the width of prose, all without a warning

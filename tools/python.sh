@@ -13,7 +13,7 @@ target="$(realpath -m "${CARGO_TARGET_DIR:-target}")"
 tools="$target/python"
 packages="pytest numpy mypy pyarrow polars nbclient ipykernel matplotlib"
 has_packages() {
-    "$tools/bin/python" -c 'import pytest, numpy, mypy, pyarrow, polars,, nbclient, ipykernel, matplotlib' 2>/dev/null
+    "$tools/bin/python" -c 'import pytest, numpy, mypy, pyarrow, polars, nbclient, ipykernel, matplotlib' 2>/dev/null
 }
 has_packages || { python3 -m venv "$tools" && "$tools/bin/python" -m pip install -q $packages; } >&2 || true
 if ! has_packages; then
@@ -28,7 +28,7 @@ passed=0 failed=0
 check() {
     local what="$1"
     shift
-    if timeout -k 5 600 "$@" >"$folder/log" 2>&1; then
+    if timeout -k 5 600 bash -c '"$@"' - "$@" >"$folder/log" 2>&1; then
         passed=$((passed + 1))
         printf 'test python %s ... ok\n' "$what"
     else
@@ -60,6 +60,9 @@ canary() {
     sed -i 's/def poll(self) -> /def poll(self, wrong: int) -> /' "$folder/wrong/bellwire/_bellwire.pyi"
     ! (cd "$folder" && PYTHONPATH="$folder/wrong" "$tools/bin/python" -m mypy.stubtest bellwire)
 }
+# `timeout` starts another shell.
+export -f stubs notebooks canary
+export top tools folder
 
 if [ "$how" = short ]; then
     extension="$(built bellwire-python deps/lib_bellwire.so)"
