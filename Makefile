@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run install test test-mpi test-verbs python bench bench-python bench-mpi bench-verbs reference-rxe simulate properties guesses lint docs clean unit robust evidence crash dissector perfetto report instructions canaries loom miri mutants sample
+.PHONY: help run install test test-mpi test-verbs python bench bench-python bench-mpi bench-verbs verbs-start reference-rxe simulate properties guesses lint docs clean unit robust evidence crash dissector perfetto report instructions canaries loom miri mutants sample
 
 # A fresh rustup puts cargo here before the shell knows of it.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -139,6 +139,10 @@ python: ## build a wheel of the Python package and test it with each CPython tha
 bench-python: ## measure the Python package beside our own API, mpi4py, pyzmq, pipes and shared memory, in one run (two minutes)
 	@tools/need.sh cargo venv mpi
 	@tools/bench-python.sh
+
+verbs-start: ## run the commands of docs/verbs-start.md as they stand there, as root on Debian (two minutes and a build)
+	@tools/need.sh cargo ip verbs
+	@tools/verbs-start.sh
 
 bench-mpi: ## measure the libfabric provider beside libfabric's own, Open MPI's and UCX, in one run (ten minutes)
 	@tools/need.sh cargo ip mpi mpi-programs ucx venv
