@@ -39,12 +39,14 @@ def test_a_coroutine_awaits_completions(ends):
 
 
 def test_a_sleeping_task_uses_no_processor(program):
-    """A task that waits sleeps: no thread polls for it, and the message wakes it."""
+    """Tasks that wait sleep: nothing polls for them, and the message wakes them."""
     name = job()
     process = program(
         """
         import asyncio, sys, threading, time, bellwire
-        pair = bellwire.open_queue_pair(sys.argv[1], node=1)
+        function = bellwire.Device(sys.argv[1], node=1).open_function()
+        quiet = function.create_completion_queue()
+        pair = function.create_queue_pair(function.create_completion_queue())
         pair.receive(1, timeout=60)
 
         async def next_of(queue):
@@ -53,8 +55,10 @@ def test_a_sleeping_task_uses_no_processor(program):
         async def run():
             pair.post_receive(64)
             print("asleep", flush=True)
+            other = asyncio.ensure_future(next_of(quiet))
             before = time.process_time()
             done = await asyncio.wait_for(next_of(pair.receive_completions), 60)
+            other.cancel()
             assert threading.active_count() == 1
             return bytes(done.view()), time.process_time() - before
 

@@ -22,14 +22,14 @@ async def next_completion(queue: CompletionQueue) -> Completion:
         done = queue.poll()
         if done is not None:
             return done
+        limit = queue.sleep_limit()
+        # Other tasks that were woken look first: each look wakes those that sleep already.
+        await asyncio.sleep(0)
         if queue.begin_sleep():
             try:
-                await _sleep(queue.fileno(), queue.sleep_limit())
+                await _sleep(queue.fileno(), limit)
             finally:
                 queue.end_sleep()
-        else:
-            # Progress was made: other tasks may want a turn before the next look.
-            await asyncio.sleep(0)
 
 
 async def next_or_stop(queue: CompletionQueue) -> Completion:
