@@ -34,6 +34,9 @@ pub mod experiment;
 pub mod form;
 pub mod goal;
 pub mod hpcl;
+#[cfg(test)]
+#[path = "../tests/model/limit.rs"]
+mod limit;
 pub mod load;
 pub mod markup;
 pub mod myvia;

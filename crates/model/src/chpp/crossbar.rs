@@ -482,29 +482,31 @@ mod tests {
     /// beside the first, and one for the same output after it.
     #[test]
     fn packets_take_input_and_output() {
-        let mut bench = bench(9);
-        inject(&mut bench, (0, 0), (1, 0, 3), 8);
-        inject(&mut bench, (0, 0), (1, 0, 3), 8);
-        inject(&mut bench, (2, 1), (0, 0, 1), 8);
-        assert!(!bench.model.crossbar.has_room(0, 0));
-        assert_eq!(bench.model.crossbar.inside(0, 0), 2);
-        assert!(bench.model.crossbar.has_room(2, 1) && bench.model.crossbar.has_room(0, 1));
-        bench.run(at(10));
-        assert!(bench.model.crossbar.input_busy(0) && !bench.model.crossbar.input_busy(1));
-        assert!(bench.model.crossbar.output_busy(1) && !bench.model.crossbar.output_busy(2));
-        // A packet that crosses keeps its place until it is through.
-        assert!(!bench.model.crossbar.has_room(0, 0));
-        bench.run(at(30));
-        assert!(bench.model.crossbar.has_room(0, 0) && !bench.model.crossbar.input_busy(2));
-        bench.run(Time::NEVER);
-        let mut grants = bench.model.grants.clone();
-        grants.sort_unstable();
-        assert_eq!(grants, [(8, 0, 1, 32), (8, 2, 0, 24), (24, 0, 1, 48)]);
-        let mut crossed = bench.model.crossed.clone();
-        crossed.sort_unstable();
-        assert_eq!(crossed, [(16, 2, Some(1)), (24, 0, Some(0)), (40, 0, Some(0))]);
-        assert_eq!(bench.model.crossbar.crossed, [1, 2, 0]);
-        assert_eq!(bench.model.crossbar.outputs[1].busy(), Span::from_ns(32));
+        crate::limit::limited(|| {
+            let mut bench = bench(9);
+            inject(&mut bench, (0, 0), (1, 0, 3), 8);
+            inject(&mut bench, (0, 0), (1, 0, 3), 8);
+            inject(&mut bench, (2, 1), (0, 0, 1), 8);
+            assert!(!bench.model.crossbar.has_room(0, 0));
+            assert_eq!(bench.model.crossbar.inside(0, 0), 2);
+            assert!(bench.model.crossbar.has_room(2, 1) && bench.model.crossbar.has_room(0, 1));
+            bench.run(at(10));
+            assert!(bench.model.crossbar.input_busy(0) && !bench.model.crossbar.input_busy(1));
+            assert!(bench.model.crossbar.output_busy(1) && !bench.model.crossbar.output_busy(2));
+            // A packet that crosses keeps its place until it is through.
+            assert!(!bench.model.crossbar.has_room(0, 0));
+            bench.run(at(30));
+            assert!(bench.model.crossbar.has_room(0, 0) && !bench.model.crossbar.input_busy(2));
+            bench.run(Time::NEVER);
+            let mut grants = bench.model.grants.clone();
+            grants.sort_unstable();
+            assert_eq!(grants, [(8, 0, 1, 32), (8, 2, 0, 24), (24, 0, 1, 48)]);
+            let mut crossed = bench.model.crossed.clone();
+            crossed.sort_unstable();
+            assert_eq!(crossed, [(16, 2, Some(1)), (24, 0, Some(0)), (40, 0, Some(0))]);
+            assert_eq!(bench.model.crossbar.crossed, [1, 2, 0]);
+            assert_eq!(bench.model.crossbar.outputs[1].busy(), Span::from_ns(32));
+        });
     }
 
     /// A head that has not come asks for nothing, and one behind it waits; another channel of the
@@ -552,14 +554,16 @@ mod tests {
     /// One place that comes back 10 ns after a packet is through: a packet of a beat every 8 + 10.
     #[test]
     fn a_place_is_a_loop() {
-        let mut bench = bench(1);
-        bench.model.returns = Some(Span::from_ns(10));
-        inject(&mut bench, (0, 0), (0, 0, 1), 0);
-        inject(&mut bench, (0, 0), (0, 0, 1), 0);
-        inject(&mut bench, (1, 0), (0, 0, 1), 0);
-        bench.run(Time::NEVER);
-        let times: Vec<u64> = bench.model.grants.iter().map(|it| it.0).collect();
-        assert_eq!(times, [0, 18, 36]);
+        crate::limit::limited(|| {
+            let mut bench = bench(1);
+            bench.model.returns = Some(Span::from_ns(10));
+            inject(&mut bench, (0, 0), (0, 0, 1), 0);
+            inject(&mut bench, (0, 0), (0, 0, 1), 0);
+            inject(&mut bench, (1, 0), (0, 0, 1), 0);
+            bench.run(Time::NEVER);
+            let times: Vec<u64> = bench.model.grants.iter().map(|it| it.0).collect();
+            assert_eq!(times, [0, 18, 36]);
+        });
     }
 
     /// Inputs take turns at an output, and channels at an input.

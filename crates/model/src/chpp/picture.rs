@@ -265,14 +265,18 @@ mod tests {
     /// Canary: an extra picosecond, a wait without its cause, and a gap are noticed.
     #[test]
     fn wrong_pictures_are_noticed() {
-        let mut run = single(&Config::prototype(), Kind::Put, 4096).unwrap().explanation;
-        let right = svg("put", &run);
-        assert!(right.contains("waits for memory"));
-        check(&right).unwrap();
-        assert!(check(&right.replace(">waits for memory<", "><")).unwrap_err().contains("say so"));
-        run.total += Span::from_ps(1);
-        assert!(check(&svg("put", &run)).unwrap_err().contains("add up"));
-        run.intervals[3].start += Span::from_ps(1);
-        assert!(check(&svg("put", &run)).unwrap_err().contains("does not begin"));
+        crate::limit::limited(|| {
+            let mut run = single(&Config::prototype(), Kind::Put, 4096).unwrap().explanation;
+            let right = svg("put", &run);
+            assert!(right.contains("waits for memory"));
+            check(&right).unwrap();
+            assert!(
+                check(&right.replace(">waits for memory<", "><")).unwrap_err().contains("say so")
+            );
+            run.total += Span::from_ps(1);
+            assert!(check(&svg("put", &run)).unwrap_err().contains("add up"));
+            run.intervals[3].start += Span::from_ps(1);
+            assert!(check(&svg("put", &run)).unwrap_err().contains("does not begin"));
+        });
     }
 }

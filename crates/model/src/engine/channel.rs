@@ -328,15 +328,17 @@ mod tests {
     /// Canary: the audit catches a lost item and a lost credit.
     #[test]
     fn losses_are_caught() {
-        let timing =
-            Timing { latency: Span::from_ns(10), beat: Span::from_ns(4), ..Timing::default() };
-        let (mut pair, end) = saturated(timing, 8, 2, Span::from_ns(30));
-        pair.channel.credits = pair.channel.credits.wrapping_sub(1);
-        let error = pair.channel.audit(end).unwrap_err();
-        assert!(error.law.contains("credits"), "{error}");
-        let (mut pair, end) = saturated(timing, 8, 2, Span::from_ns(30));
-        pair.channel.inside.pop_front().expect("it is full");
-        assert!(pair.channel.audit(end).is_err());
+        crate::limit::limited(|| {
+            let timing =
+                Timing { latency: Span::from_ns(10), beat: Span::from_ns(4), ..Timing::default() };
+            let (mut pair, end) = saturated(timing, 8, 2, Span::from_ns(30));
+            pair.channel.credits = pair.channel.credits.wrapping_sub(1);
+            let error = pair.channel.audit(end).unwrap_err();
+            assert!(error.law.contains("credits"), "{error}");
+            let (mut pair, end) = saturated(timing, 8, 2, Span::from_ns(30));
+            pair.channel.inside.pop_front().expect("it is full");
+            assert!(pair.channel.audit(end).is_err());
+        });
     }
 
     /// An item that can never be sent is a mistake in the model: `offer` panics.

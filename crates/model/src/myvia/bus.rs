@@ -188,17 +188,19 @@ mod tests {
     /// A long DMA and processor writes alternate, so no write waits longer than one burst.
     #[test]
     fn masters_take_turns() {
-        let mut simulation = rig(7);
-        let Simulation { model: rig, schedule } = &mut simulation;
-        rig.bus.ask(schedule, Master::Nic, Direction::Read, 64 * 8, RigEvent::Grant);
-        rig.bus.ask(schedule, Master::Host, Direction::Write, 16, RigEvent::Grant);
-        simulation.run(Time::NEVER);
-        let rig = &simulation.model;
-        let writes: Vec<Time> =
-            rig.finished.iter().filter(|end| end.0 == Master::Host).map(|end| end.1).collect();
-        let (burst, write) = ((9 + 16) * 20_000, (4 + 4) * 20_000);
-        assert_eq!(writes.len(), 8);
-        assert!(writes.windows(2).all(|pair| pair[1].since(pair[0]).ps() == burst + write));
-        assert_eq!(rig.bus.server.busy(), simulation.now().since(Time::ZERO));
+        crate::limit::limited(|| {
+            let mut simulation = rig(7);
+            let Simulation { model: rig, schedule } = &mut simulation;
+            rig.bus.ask(schedule, Master::Nic, Direction::Read, 64 * 8, RigEvent::Grant);
+            rig.bus.ask(schedule, Master::Host, Direction::Write, 16, RigEvent::Grant);
+            simulation.run(Time::NEVER);
+            let rig = &simulation.model;
+            let writes: Vec<Time> =
+                rig.finished.iter().filter(|end| end.0 == Master::Host).map(|end| end.1).collect();
+            let (burst, write) = ((9 + 16) * 20_000, (4 + 4) * 20_000);
+            assert_eq!(writes.len(), 8);
+            assert!(writes.windows(2).all(|pair| pair[1].since(pair[0]).ps() == burst + write));
+            assert_eq!(rig.bus.server.busy(), simulation.now().since(Time::ZERO));
+        });
     }
 }

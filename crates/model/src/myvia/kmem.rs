@@ -202,19 +202,24 @@ mod tests {
     /// Three pages at page 5 are pieces of 1 and 2, because blocks are aligned; so are three at 8.
     #[test]
     fn pieces_are_aligned() {
-        let mut kmem = Kmem::new(0);
-        kmem.give_back(5, 3);
-        assert_eq!(
-            (kmem.free_pages, kmem.free[0].clone(), kmem.free[1].clone()),
-            (3, [5].into(), [6].into())
-        );
-        kmem.give_back(8, 3);
-        assert_eq!((kmem.free[0].clone(), kmem.free[1].clone()), ([5, 10].into(), [6, 8].into()));
-        // What is free beside a buddy grows with it.
-        kmem.give_back(4, 1);
-        assert_eq!((kmem.free[0].clone(), kmem.free[2].clone()), ([10].into(), [4].into()));
-        // No block is larger than 2^31 pages, also if all of memory is one run.
-        let kmem = Kmem::new(1 << 32);
-        assert_eq!((kmem.largest_free(), kmem.free[31].len()), (1 << 31, 2));
+        crate::limit::limited(|| {
+            let mut kmem = Kmem::new(0);
+            kmem.give_back(5, 3);
+            assert_eq!(
+                (kmem.free_pages, kmem.free[0].clone(), kmem.free[1].clone()),
+                (3, [5].into(), [6].into())
+            );
+            kmem.give_back(8, 3);
+            assert_eq!(
+                (kmem.free[0].clone(), kmem.free[1].clone()),
+                ([5, 10].into(), [6, 8].into())
+            );
+            // What is free beside a buddy grows with it.
+            kmem.give_back(4, 1);
+            assert_eq!((kmem.free[0].clone(), kmem.free[2].clone()), ([10].into(), [4].into()));
+            // No block is larger than 2^31 pages, also if all of memory is one run.
+            let kmem = Kmem::new(1 << 32);
+            assert_eq!((kmem.largest_free(), kmem.free[31].len()), (1 << 31, 2));
+        });
     }
 }

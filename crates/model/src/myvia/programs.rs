@@ -361,17 +361,19 @@ mod tests {
     /// The time of one way is a tenth of the whole.
     #[test]
     fn a_ping_pong_counts_its_rounds() {
-        let mut running = machine("myvia-a");
-        let mut program = PingPong::begin(&mut running, Lengths::Fixed(100), 5).unwrap();
-        assert_eq!((offsets(&running, 0), offsets(&running, 1)), (vec![100, 0], vec![100]));
-        assert_eq!((program.bytes, program.rounds_left, program.ended), (100, 5, None));
-        running.run_program(&mut program, Time::NEVER);
-        assert_eq!((program.bytes, program.rounds_left, program.faults), (500, 0, 0));
-        let took = program.ended.expect("it ended").since(Time::ZERO);
-        let setup = Setup::paper("myvia-a").unwrap();
-        let one_way = ping_pong(&setup, Lengths::Fixed(100), 5, 1).unwrap();
-        assert_eq!(one_way, took / 10);
-        assert!(one_way > Span::from_ns(1000), "{one_way}");
+        crate::limit::limited(|| {
+            let mut running = machine("myvia-a");
+            let mut program = PingPong::begin(&mut running, Lengths::Fixed(100), 5).unwrap();
+            assert_eq!((offsets(&running, 0), offsets(&running, 1)), (vec![100, 0], vec![100]));
+            assert_eq!((program.bytes, program.rounds_left, program.ended), (100, 5, None));
+            running.run_program(&mut program, Time::NEVER);
+            assert_eq!((program.bytes, program.rounds_left, program.faults), (500, 0, 0));
+            let took = program.ended.expect("it ended").since(Time::ZERO);
+            let setup = Setup::paper("myvia-a").unwrap();
+            let one_way = ping_pong(&setup, Lengths::Fixed(100), 5, 1).unwrap();
+            assert_eq!(one_way, took / 10);
+            assert!(one_way > Span::from_ns(1000), "{one_way}");
+        });
     }
 
     /// What is refused, or ends badly, is a fault, and no sends are answered.

@@ -360,39 +360,44 @@ mod tests {
     /// this and names each wait. With the dateline the same load goes through.
     #[test]
     fn a_deadlock_is_found_and_explained() {
-        let ring = Topology::ring(8).unwrap();
-        let config = FabricConfig { buffer_beats: 2, ..FabricConfig::default() };
-        let all_one_way = |source: u32, _: &mut Random| (source + 3) % 8;
-        let mut bench = loaded(Fabric::build(ring.clone(), config.clone(), 1), 10, 16, all_one_way);
-        assert_eq!(bench.run(Time::NEVER), Ended::Quiet);
-        assert!(bench.model.fabric.stands_still());
-        bench.model.fabric.audit().unwrap();
-        let mut waits = Waits::default();
-        bench.model.fabric.waits(&mut waits, |terminal| format!("terminal {terminal}"));
-        let cycle = waits.cycle().expect("a deadlock").to_string();
-        assert!(cycle.contains("router 0, input") && cycle.contains("waits for"), "{cycle}");
+        crate::limit::limited(|| {
+            let ring = Topology::ring(8).unwrap();
+            let config = FabricConfig { buffer_beats: 2, ..FabricConfig::default() };
+            let all_one_way = |source: u32, _: &mut Random| (source + 3) % 8;
+            let mut bench =
+                loaded(Fabric::build(ring.clone(), config.clone(), 1), 10, 16, all_one_way);
+            assert_eq!(bench.run(Time::NEVER), Ended::Quiet);
+            assert!(bench.model.fabric.stands_still());
+            bench.model.fabric.audit().unwrap();
+            let mut waits = Waits::default();
+            bench.model.fabric.waits(&mut waits, |terminal| format!("terminal {terminal}"));
+            let cycle = waits.cycle().expect("a deadlock").to_string();
+            assert!(cycle.contains("router 0, input") && cycle.contains("waits for"), "{cycle}");
 
-        let config = FabricConfig { vcs: 2, ..config };
-        let mut bench = loaded(Fabric::new(ring, config, 1).unwrap(), 10, 16, all_one_way);
-        bench.run(Time::NEVER);
-        assert!(!bench.model.fabric.stands_still() && bench.model.fabric.packets_inside() == 0);
+            let config = FabricConfig { vcs: 2, ..config };
+            let mut bench = loaded(Fabric::new(ring, config, 1).unwrap(), 10, 16, all_one_way);
+            bench.run(Time::NEVER);
+            assert!(!bench.model.fabric.stands_still() && bench.model.fabric.packets_inside() == 0);
+        });
     }
 
     /// A terminal that takes nothing out stops its senders once its room is full. It loses nothing,
     /// and the waits name it.
     #[test]
     fn a_slow_terminal_holds_its_senders_back() {
-        let config = FabricConfig { sink_beats: 3, ..FabricConfig::default() };
-        let fabric = Fabric::new(Topology::crossbar(4).unwrap(), config, 1).unwrap();
-        let mut bench = loaded(fabric, 5, 1, |_, _| 2);
-        bench.model.takes = |_| false;
-        assert_eq!(bench.run(Time::NEVER), Ended::Quiet);
-        assert_eq!(bench.model.fabric.counters().packets_out, 3);
-        bench.model.fabric.audit().unwrap();
-        let mut waits = Waits::default();
-        bench.model.fabric.waits(&mut waits, |terminal| format!("the program at {terminal}"));
-        assert!(waits.all().iter().any(|wait| wait.holder == "the program at 2"), "{waits:?}");
-        assert_eq!(waits.cycle(), None);
+        crate::limit::limited(|| {
+            let config = FabricConfig { sink_beats: 3, ..FabricConfig::default() };
+            let fabric = Fabric::new(Topology::crossbar(4).unwrap(), config, 1).unwrap();
+            let mut bench = loaded(fabric, 5, 1, |_, _| 2);
+            bench.model.takes = |_| false;
+            assert_eq!(bench.run(Time::NEVER), Ended::Quiet);
+            assert_eq!(bench.model.fabric.counters().packets_out, 3);
+            bench.model.fabric.audit().unwrap();
+            let mut waits = Waits::default();
+            bench.model.fabric.waits(&mut waits, |terminal| format!("the program at {terminal}"));
+            assert!(waits.all().iter().any(|wait| wait.holder == "the program at 2"), "{waits:?}");
+            assert_eq!(waits.cycle(), None);
+        });
     }
 
     /// Deliveries on a crossbar of four under all-to-all traffic, where terminal 0 takes nothing.
@@ -426,12 +431,17 @@ mod tests {
     // shows: C-42, C-43
     #[test]
     fn a_blocked_output_holds_up_who_shares_its_channel() {
-        let (one, two, four) =
-            (beside_a_blocked_output(1), beside_a_blocked_output(2), beside_a_blocked_output(4));
-        // About 600 of 800 packets go to the other three outputs, and about 400 to the two outputs
-        // on the other channel.
-        assert!(one < 60, "{one}");
-        assert!((380..480).contains(&two), "{two}");
-        assert!((570..640).contains(&four), "{four}");
+        crate::limit::limited(|| {
+            let (one, two, four) = (
+                beside_a_blocked_output(1),
+                beside_a_blocked_output(2),
+                beside_a_blocked_output(4),
+            );
+            // About 600 of 800 packets go to the other three outputs, and about 400 to the two outputs
+            // on the other channel.
+            assert!(one < 60, "{one}");
+            assert!((380..480).contains(&two), "{two}");
+            assert!((570..640).contains(&four), "{four}");
+        });
     }
 }

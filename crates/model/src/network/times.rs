@@ -95,24 +95,31 @@ fn crossbar(ports: usize, config: FabricConfig, seed: u64) -> Fabric {
 /// for these three in each router: 9 more. The source sends its last beat in cycle 3.
 #[test]
 fn a_packet_alone_takes_its_lines_and_pipelines() {
-    for (switching, at) in
-        [(Switching::Wormhole, 38), (Switching::CutThrough, 38), (Switching::StoreAndForward, 47)]
-    {
-        let config = FabricConfig {
-            switching,
-            pipeline_cycles: 5,
-            link_cycles: 7,
-            terminal_cycles: 3,
-            ..FabricConfig::default()
-        };
-        let bench = run(row(3, config), 0, &[(0, 2, 4, 0)]);
-        assert_eq!(bench.delivered, [(at, 0, 2, 0)], "{switching:?}");
-        assert_eq!(bench.departed, [(3, 0)]);
-        let counters = bench.fabric.counters();
-        assert_eq!((counters.packets_in, counters.packets_out), (1, 1));
-        assert_eq!((counters.beats_in, counters.beats_out, counters.hops), (4, 4, 12));
-        assert_eq!((counters.lost_requests, counters.vc_contests, counters.vcs_beside), (0, 0, 0));
-    }
+    crate::limit::limited(|| {
+        for (switching, at) in [
+            (Switching::Wormhole, 38),
+            (Switching::CutThrough, 38),
+            (Switching::StoreAndForward, 47),
+        ] {
+            let config = FabricConfig {
+                switching,
+                pipeline_cycles: 5,
+                link_cycles: 7,
+                terminal_cycles: 3,
+                ..FabricConfig::default()
+            };
+            let bench = run(row(3, config), 0, &[(0, 2, 4, 0)]);
+            assert_eq!(bench.delivered, [(at, 0, 2, 0)], "{switching:?}");
+            assert_eq!(bench.departed, [(3, 0)]);
+            let counters = bench.fabric.counters();
+            assert_eq!((counters.packets_in, counters.packets_out), (1, 1));
+            assert_eq!((counters.beats_in, counters.beats_out, counters.hops), (4, 4, 12));
+            assert_eq!(
+                (counters.lost_requests, counters.vc_contests, counters.vcs_beside),
+                (0, 0, 0)
+            );
+        }
+    });
 }
 
 /// A loop of credits. The link's is 4 (link) + 2 (pipeline) + 2 (credit) = 8 cycles for a buffer of
@@ -120,28 +127,30 @@ fn a_packet_alone_takes_its_lines_and_pipelines() {
 /// 10; so beats come in groups of 4, every 8 cycles. The terminal's loop, 1 + 2 + 2, is shorter.
 #[test]
 fn a_link_carries_its_credits_in_each_loop() {
-    let config = FabricConfig {
-        buffer_beats: 4,
-        link_cycles: 4,
-        credit_cycles: 2,
-        ..FabricConfig::default()
-    };
-    let one = (0, 1, 1, 0);
-    let bench = run(row(2, config.clone()), 0, &[one; 12]);
-    let expected: Vec<u64> = (0..12).map(|at| 10 + at / 4 * 8 + at % 4).collect();
-    assert_eq!(cycles(&bench), expected);
-    // The same beats in one packet: its last beat comes when the last single one does.
-    let bench = run(row(2, config.clone()), 0, &[(0, 1, 12, 0)]);
-    assert_eq!(cycles(&bench), [10 + 2 * 8 + 3]);
-    // In the first router beats 4 and 8 come in cycles 8 and 16, when all credits are away. They
-    // leave in 11 and 19, and each of the three behind them a cycle later, when its credit is back.
-    let waited: u64 = bench.fabric.stats.iter().map(|stats| stats.credit_wait).sum();
-    assert_eq!(waited, (3 + 3) + (3 + 3));
-    // Cut-through asks for room for a whole packet of 3. The second leaves its terminal when two
-    // credits are back, in cycle 6, and is here in 9. In 12 two credits of the link are back, too.
-    let config = FabricConfig { switching: Switching::CutThrough, ..config };
-    let bench = run(row(2, config), 0, &[(0, 1, 3, 0); 2]);
-    assert_eq!(cycles(&bench), [12, 21]);
+    crate::limit::limited(|| {
+        let config = FabricConfig {
+            buffer_beats: 4,
+            link_cycles: 4,
+            credit_cycles: 2,
+            ..FabricConfig::default()
+        };
+        let one = (0, 1, 1, 0);
+        let bench = run(row(2, config.clone()), 0, &[one; 12]);
+        let expected: Vec<u64> = (0..12).map(|at| 10 + at / 4 * 8 + at % 4).collect();
+        assert_eq!(cycles(&bench), expected);
+        // The same beats in one packet: its last beat comes when the last single one does.
+        let bench = run(row(2, config.clone()), 0, &[(0, 1, 12, 0)]);
+        assert_eq!(cycles(&bench), [10 + 2 * 8 + 3]);
+        // In the first router beats 4 and 8 come in cycles 8 and 16, when all credits are away. They
+        // leave in 11 and 19, and each of the three behind them a cycle later, when its credit is back.
+        let waited: u64 = bench.fabric.stats.iter().map(|stats| stats.credit_wait).sum();
+        assert_eq!(waited, (3 + 3) + (3 + 3));
+        // Cut-through asks for room for a whole packet of 3. The second leaves its terminal when two
+        // credits are back, in cycle 6, and is here in 9. In 12 two credits of the link are back, too.
+        let config = FabricConfig { switching: Switching::CutThrough, ..config };
+        let bench = run(row(2, config), 0, &[(0, 1, 3, 0); 2]);
+        assert_eq!(cycles(&bench), [12, 21]);
+    });
 }
 
 /// A terminal takes a packet when it comes: its loop is the line (3) and the credit's way (2). One
@@ -149,19 +158,21 @@ fn a_link_carries_its_credits_in_each_loop() {
 /// in 6.
 #[test]
 fn a_terminal_returns_credits_when_it_takes() {
-    let config = FabricConfig {
-        sink_beats: 1,
-        buffer_beats: 0,
-        pipeline_cycles: 0,
-        terminal_cycles: 3,
-        credit_cycles: 2,
-        ..FabricConfig::default()
-    };
-    for (delay, round) in [(0, 5), (4, 9)] {
-        let fabric = Fabric::new(Topology::crossbar(2).unwrap(), config.clone(), 1).unwrap();
-        let bench = run(fabric, delay, &[(0, 1, 1, 0); 4]);
-        assert_eq!(cycles(&bench), [6, 6 + round, 6 + 2 * round, 6 + 3 * round]);
-    }
+    crate::limit::limited(|| {
+        let config = FabricConfig {
+            sink_beats: 1,
+            buffer_beats: 0,
+            pipeline_cycles: 0,
+            terminal_cycles: 3,
+            credit_cycles: 2,
+            ..FabricConfig::default()
+        };
+        for (delay, round) in [(0, 5), (4, 9)] {
+            let fabric = Fabric::new(Topology::crossbar(2).unwrap(), config.clone(), 1).unwrap();
+            let bench = run(fabric, delay, &[(0, 1, 1, 0); 4]);
+            assert_eq!(cycles(&bench), [6, 6 + round, 6 + 2 * round, 6 + 3 * round]);
+        }
+    });
 }
 
 /// Four inputs ask for one output. With one virtual channel they take turns for it: 3 of 4
@@ -194,37 +205,41 @@ fn inputs_take_turns() {
 /// several; the lowest input goes first where the policy is strict.
 #[test]
 fn inputs_are_served_by_policy() {
-    let packets: Vec<_> = (0..32).map(|at| (at % 2, 0, 1, 0)).collect();
-    for (vcs, seed) in [(1, 0), (1, 1), (2, 2), (2, 3)] {
-        let inputs = |policy, weights: &[u32]| {
-            let (allocation, weights) = (Allocation::Policy(policy), weights.to_vec());
-            let config = FabricConfig { vcs, allocation, weights, ..FabricConfig::default() };
-            let bench = run(crossbar(2, config, seed), 0, &packets);
-            bench.delivered.iter().map(|it| it.1).collect::<Vec<u32>>()
-        };
-        let weighted = inputs(Policy::Weighted, &[3, 1]);
-        for four in weighted[..16].chunks(4) {
-            assert_eq!(four.iter().filter(|&&input| input == 0).count(), 3, "{weighted:?}");
+    crate::limit::limited(|| {
+        let packets: Vec<_> = (0..32).map(|at| (at % 2, 0, 1, 0)).collect();
+        for (vcs, seed) in [(1, 0), (1, 1), (2, 2), (2, 3)] {
+            let inputs = |policy, weights: &[u32]| {
+                let (allocation, weights) = (Allocation::Policy(policy), weights.to_vec());
+                let config = FabricConfig { vcs, allocation, weights, ..FabricConfig::default() };
+                let bench = run(crossbar(2, config, seed), 0, &packets);
+                bench.delivered.iter().map(|it| it.1).collect::<Vec<u32>>()
+            };
+            let weighted = inputs(Policy::Weighted, &[3, 1]);
+            for four in weighted[..16].chunks(4) {
+                assert_eq!(four.iter().filter(|&&input| input == 0).count(), 3, "{weighted:?}");
+            }
+            let fair = inputs(Policy::Weighted, &[]);
+            assert!(fair.chunks(2).all(|two| two[0] != two[1]), "{fair:?}");
+            let strict = inputs(Policy::Strict, &[]);
+            let first = strict[..16].iter().filter(|&&input| input == 0).count();
+            // With one channel the other input may have it when a packet is at the front again.
+            assert!(first >= if vcs == 1 { 8 } else { 15 }, "{strict:?}");
         }
-        let fair = inputs(Policy::Weighted, &[]);
-        assert!(fair.chunks(2).all(|two| two[0] != two[1]), "{fair:?}");
-        let strict = inputs(Policy::Strict, &[]);
-        let first = strict[..16].iter().filter(|&&input| input == 0).count();
-        // With one channel the other input may have it when a packet is at the front again.
-        assert!(first >= if vcs == 1 { 8 } else { 15 }, "{strict:?}");
-    }
+    });
 }
 
 /// A packet holds its virtual channel to its end: with one, packets of 3 beats come one after the
 /// other; with two, their beats alternate.
 #[test]
 fn packets_hold_their_channel() {
-    let packets = [(0, 0, 3, 0), (1, 0, 3, 0)];
-    for (vcs, last) in [(1, [4, 7]), (2, [6, 7])] {
-        let config = FabricConfig { vcs, ..FabricConfig::default() };
-        let bench = run(crossbar(2, config, 1), 0, &packets);
-        assert_eq!(cycles(&bench), last, "{vcs} channels");
-    }
+    crate::limit::limited(|| {
+        let packets = [(0, 0, 3, 0), (1, 0, 3, 0)];
+        for (vcs, last) in [(1, [4, 7]), (2, [6, 7])] {
+            let config = FabricConfig { vcs, ..FabricConfig::default() };
+            let bench = run(crossbar(2, config, 1), 0, &packets);
+            assert_eq!(cycles(&bench), last, "{vcs} channels");
+        }
+    });
 }
 
 /// Two channels of one input take turns at its output, and two lanes at its terminal. Packets of 2
@@ -321,86 +336,88 @@ impl Oracle {
 /// 1999), PIM (Anderson et al. 1993) and by policy, in one round and in three.
 #[test]
 fn matches_are_those_of_the_algorithms() {
-    let policy = Allocation::Policy;
-    for (allocation, iterations, seed) in [
-        (Allocation::Islip, 1, 1),
-        (Allocation::Islip, 3, 2),
-        (Allocation::Islip, 4, 5),
-        (Allocation::Pim, 1, 3),
-        (Allocation::Pim, 3, 4),
-        (policy(Policy::RoundRobin), 1, 5),
-        (policy(Policy::RoundRobin), 3, 6),
-        (policy(Policy::Strict), 2, 7),
-        (policy(Policy::Random), 2, 8),
-    ] {
-        let config = FabricConfig {
-            vcs: 4,
-            select: Select::Destination,
-            allocation,
-            iterations,
-            ..FabricConfig::default()
-        };
-        let mut fabric = crossbar(4, config, seed);
-        let pointer = |of: fn(&super::parts::Port) -> u8| {
-            [0, 1, 2, 3].map(|port| u32::from(of(&fabric.ports[port])))
-        };
-        let mut oracle = Oracle {
-            allocation,
-            iterations,
-            waiting: [[0; 4]; 4],
-            fresh: [[false; 4]; 4],
-            grant: pointer(|port| port.grant_turn),
-            accept: pointer(|port| port.accept_turn),
-            random: fabric.random.clone(),
-        };
-        // Packets are in their queues from the beginning: terminals send one in each cycle, and the
-        // first match is made when all have come.
-        let mut schedule = Schedule::new(1, CYCLE);
-        let mut random = Random::new(seed);
-        let mut loads = Vec::new();
-        for source in 0..4 {
-            for _ in 0..30 {
-                let destination = random.below(4) as u32;
-                loads.push((source, destination));
-            }
-        }
-        for (tag, &(source, destination)) in (0..).zip(&loads) {
-            let injection = Injection { source, destination, beats: 1, class: 0, tag };
-            fabric.inject(&mut schedule, injection, Step::Tick);
-        }
-        let mut bench = Simulation {
-            model: Bench { fabric, delay: 0, delivered: Vec::new(), departed: Vec::new() },
-            schedule,
-        };
-        bench.run(Time::NEVER);
-        // In cycle c the terminals' packets of cycle c - 1 are in the queues.
-        let order = |source: usize, bench: &Simulation<Bench>| {
-            let mut left: Vec<(u64, u64)> = bench.model.departed.clone();
-            left.retain(|&(_, tag)| loads[tag as usize].0 as usize == source);
-            left
-        };
-        let departures = [0, 1, 2, 3].map(|source| order(source, &bench));
-        for cycle in 1..200 {
-            for (source, departures) in departures.iter().enumerate() {
-                for &(left, tag) in departures {
-                    if left + 1 == cycle {
-                        let output = loads[tag as usize].1 as usize;
-                        oracle.fresh[source][output] |= oracle.waiting[source][output] == 0;
-                        oracle.waiting[source][output] += 1;
-                    }
+    crate::limit::limited(|| {
+        let policy = Allocation::Policy;
+        for (allocation, iterations, seed) in [
+            (Allocation::Islip, 1, 1),
+            (Allocation::Islip, 3, 2),
+            (Allocation::Islip, 4, 5),
+            (Allocation::Pim, 1, 3),
+            (Allocation::Pim, 3, 4),
+            (policy(Policy::RoundRobin), 1, 5),
+            (policy(Policy::RoundRobin), 3, 6),
+            (policy(Policy::Strict), 2, 7),
+            (policy(Policy::Random), 2, 8),
+        ] {
+            let config = FabricConfig {
+                vcs: 4,
+                select: Select::Destination,
+                allocation,
+                iterations,
+                ..FabricConfig::default()
+            };
+            let mut fabric = crossbar(4, config, seed);
+            let pointer = |of: fn(&super::parts::Port) -> u8| {
+                [0, 1, 2, 3].map(|port| u32::from(of(&fabric.ports[port])))
+            };
+            let mut oracle = Oracle {
+                allocation,
+                iterations,
+                waiting: [[0; 4]; 4],
+                fresh: [[false; 4]; 4],
+                grant: pointer(|port| port.grant_turn),
+                accept: pointer(|port| port.accept_turn),
+                random: fabric.random.clone(),
+            };
+            // Packets are in their queues from the beginning: terminals send one in each cycle, and the
+            // first match is made when all have come.
+            let mut schedule = Schedule::new(1, CYCLE);
+            let mut random = Random::new(seed);
+            let mut loads = Vec::new();
+            for source in 0..4 {
+                for _ in 0..30 {
+                    let destination = random.below(4) as u32;
+                    loads.push((source, destination));
                 }
             }
-            let expected = oracle.cycle();
-            let mut got: Vec<(usize, usize)> = bench
-                .model
-                .delivered
-                .iter()
-                .filter(|it| it.0 == cycle + 1)
-                .map(|it| (it.1 as usize, it.2 as usize))
-                .collect();
-            got.sort_unstable();
-            assert_eq!(got, expected, "{allocation:?}, {iterations} rounds, cycle {cycle}");
+            for (tag, &(source, destination)) in (0..).zip(&loads) {
+                let injection = Injection { source, destination, beats: 1, class: 0, tag };
+                fabric.inject(&mut schedule, injection, Step::Tick);
+            }
+            let mut bench = Simulation {
+                model: Bench { fabric, delay: 0, delivered: Vec::new(), departed: Vec::new() },
+                schedule,
+            };
+            bench.run(Time::NEVER);
+            // In cycle c the terminals' packets of cycle c - 1 are in the queues.
+            let order = |source: usize, bench: &Simulation<Bench>| {
+                let mut left: Vec<(u64, u64)> = bench.model.departed.clone();
+                left.retain(|&(_, tag)| loads[tag as usize].0 as usize == source);
+                left
+            };
+            let departures = [0, 1, 2, 3].map(|source| order(source, &bench));
+            for cycle in 1..200 {
+                for (source, departures) in departures.iter().enumerate() {
+                    for &(left, tag) in departures {
+                        if left + 1 == cycle {
+                            let output = loads[tag as usize].1 as usize;
+                            oracle.fresh[source][output] |= oracle.waiting[source][output] == 0;
+                            oracle.waiting[source][output] += 1;
+                        }
+                    }
+                }
+                let expected = oracle.cycle();
+                let mut got: Vec<(usize, usize)> = bench
+                    .model
+                    .delivered
+                    .iter()
+                    .filter(|it| it.0 == cycle + 1)
+                    .map(|it| (it.1 as usize, it.2 as usize))
+                    .collect();
+                got.sort_unstable();
+                assert_eq!(got, expected, "{allocation:?}, {iterations} rounds, cycle {cycle}");
+            }
+            assert_eq!(bench.model.delivered.len(), 120);
         }
-        assert_eq!(bench.model.delivered.len(), 120);
-    }
+    });
 }

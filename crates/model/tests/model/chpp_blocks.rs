@@ -60,21 +60,23 @@ fn random_traffic_is_byte_exact() {
 // shows: B-01, B-04, B-05
 #[test]
 fn settings_change_times_and_no_bytes() {
-    let set = |change: fn(&mut Config)| {
-        let mut config = Config::prototype();
-        config.host.processors = 4;
-        change(&mut config);
-        let (machine, traffic) = random_traffic(&config, 11, 400, false);
-        assert_eq!((traffic.checked, traffic.mismatches), (400, 0));
-        machine.audit().unwrap();
-        let reads: u64 = machine.nodes().iter().map(|node| node.port.reads_sent[0]).sum();
-        (machine.now(), reads)
-    };
-    let (plain, reads) = set(|_| {});
-    assert!(reads >= 400);
-    assert_eq!(set(|config| config.nic.submission = Start::Descriptor).1, 0);
-    assert_ne!(set(|config| config.nic.packet_header = "94 B".parse().unwrap()).0, plain);
-    assert_ne!(set(|config| config.nic.conversion = true).0, plain);
+    crate::limit::limited(|| {
+        let set = |change: fn(&mut Config)| {
+            let mut config = Config::prototype();
+            config.host.processors = 4;
+            change(&mut config);
+            let (machine, traffic) = random_traffic(&config, 11, 400, false);
+            assert_eq!((traffic.checked, traffic.mismatches), (400, 0));
+            machine.audit().unwrap();
+            let reads: u64 = machine.nodes().iter().map(|node| node.port.reads_sent[0]).sum();
+            (machine.now(), reads)
+        };
+        let (plain, reads) = set(|_| {});
+        assert!(reads >= 400);
+        assert_eq!(set(|config| config.nic.submission = Start::Descriptor).1, 0);
+        assert_ne!(set(|config| config.nic.packet_header = "94 B".parse().unwrap()).0, plain);
+        assert_ne!(set(|config| config.nic.conversion = true).0, plain);
+    });
 }
 
 /// The same configuration and seed give the same trace hash; another seed gives another.
@@ -339,27 +341,29 @@ fn channels_follow_the_destination() {
 // shows: C-43, B-03
 #[test]
 fn voq_has_no_head_of_line_blocking() {
-    let arrived = |channels: usize| {
-        let mut config = Config::prototype();
-        config.crossbar.channels = channels;
-        config.crossbar.channel_packets = 4;
-        config.host.ring_entries = 2;
-        let mut machine = Machine::new(&config, 1).unwrap();
-        let mut api = machine.api();
-        // Node 1 does not read its rings: its receive buffer fills with NAPs, and so does the
-        // channel to it.
-        api.consumes(1, 0, 0, false);
-        for node in [1, 2, 3] {
-            for _ in 0..8 {
-                let ends = (endpoint(0), endpoint(node));
-                post_free(&mut api, Kind::NapImmediate, ends, 16).unwrap();
+    crate::limit::limited(|| {
+        let arrived = |channels: usize| {
+            let mut config = Config::prototype();
+            config.crossbar.channels = channels;
+            config.crossbar.channel_packets = 4;
+            config.host.ring_entries = 2;
+            let mut machine = Machine::new(&config, 1).unwrap();
+            let mut api = machine.api();
+            // Node 1 does not read its rings: its receive buffer fills with NAPs, and so does the
+            // channel to it.
+            api.consumes(1, 0, 0, false);
+            for node in [1, 2, 3] {
+                for _ in 0..8 {
+                    let ends = (endpoint(0), endpoint(node));
+                    post_free(&mut api, Kind::NapImmediate, ends, 16).unwrap();
+                }
             }
-        }
-        let _ = machine.run_program(&mut (), Time::from_ps(200_000_000));
-        machine.nodes()[2..].iter().map(|node| node.receiver.counters.naps).sum::<u64>()
-    };
-    assert_eq!(arrived(4), 16);
-    assert_eq!(arrived(1), 0);
+            let _ = machine.run_program(&mut (), Time::from_ps(200_000_000));
+            machine.nodes()[2..].iter().map(|node| node.receiver.counters.naps).sum::<u64>()
+        };
+        assert_eq!(arrived(4), 16);
+        assert_eq!(arrived(1), 0);
+    });
 }
 
 /// The prototype's configuration is complete; a wrong one is refused with the name of the faulty

@@ -164,36 +164,40 @@ fn a_put_gives_an_event_only_if_asked() {
 // shows: C-28, C-30
 #[test]
 fn chains_are_recut() {
-    let mut machine = machine();
-    let mut api = machine.api();
-    let (near, far) = (api.free_memory(0, 0), api.free_memory(1, 0));
-    let lengths = |base: u64, lengths: &[u64]| -> Vec<Entry> {
-        lengths
+    crate::limit::limited(|| {
+        let mut machine = machine();
+        let mut api = machine.api();
+        let (near, far) = (api.free_memory(0, 0), api.free_memory(1, 0));
+        let lengths = |base: u64, lengths: &[u64]| -> Vec<Entry> {
+            lengths
+                .iter()
+                .enumerate()
+                .map(|(at, &length)| Entry { address: base + at as u64 * 8192 + at as u64, length })
+                .collect()
+        };
+        let sources = lengths(near, &[1000, 0, 3, 4096, 901]);
+        let destinations = lengths(far, &[1, 2999, 3000]);
+        let mut expected = Vec::new();
+        for (at, entry) in sources.iter().enumerate() {
+            let memory = api.memory_mut(entry.address, entry.length as usize).unwrap();
+            (0..)
+                .zip(&mut *memory)
+                .for_each(|(byte_at, byte)| *byte = pattern(at * 10_000 + byte_at));
+            expected.extend_from_slice(memory);
+        }
+        let to = (endpoint(1), api.key(endpoint(1)));
+        let descriptor = DescriptorRepr { queue_pair: 2, ..put(to, &sources, &destinations) };
+        api.post(0, 0, &descriptor).unwrap();
+        machine.run_to_end(&mut ()).unwrap();
+        let api = machine.api();
+        let got: Vec<u8> = destinations
             .iter()
-            .enumerate()
-            .map(|(at, &length)| Entry { address: base + at as u64 * 8192 + at as u64, length })
-            .collect()
-    };
-    let sources = lengths(near, &[1000, 0, 3, 4096, 901]);
-    let destinations = lengths(far, &[1, 2999, 3000]);
-    let mut expected = Vec::new();
-    for (at, entry) in sources.iter().enumerate() {
-        let memory = api.memory_mut(entry.address, entry.length as usize).unwrap();
-        (0..).zip(&mut *memory).for_each(|(byte_at, byte)| *byte = pattern(at * 10_000 + byte_at));
-        expected.extend_from_slice(memory);
-    }
-    let to = (endpoint(1), api.key(endpoint(1)));
-    let descriptor = DescriptorRepr { queue_pair: 2, ..put(to, &sources, &destinations) };
-    api.post(0, 0, &descriptor).unwrap();
-    machine.run_to_end(&mut ()).unwrap();
-    let api = machine.api();
-    let got: Vec<u8> = destinations
-        .iter()
-        .flat_map(|entry| api.memory(entry.address, entry.length as usize).unwrap().to_vec())
-        .collect();
-    assert_eq!(got, expected);
-    let counters = machine.nodes()[0].descriptors.counters;
-    assert_eq!((counters.doorbells, counters.read), (1, 1));
+            .flat_map(|entry| api.memory(entry.address, entry.length as usize).unwrap().to_vec())
+            .collect();
+        assert_eq!(got, expected);
+        let counters = machine.nodes()[0].descriptors.counters;
+        assert_eq!((counters.doorbells, counters.read), (1, 1));
+    });
 }
 
 /// Lists of unequal totals are refused with an event, and no memory changes.

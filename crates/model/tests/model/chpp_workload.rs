@@ -140,14 +140,16 @@ fn the_mix_runs() {
 /// Linked controllers run from the same file.
 #[test]
 fn linked_controllers_run() {
-    let links = "# links = {";
-    let report = run(&[
-        (links, "links = {"),
-        ("ports = 4, channels = 4", "ports = 2, channels = 2"),
-        (ARRIVAL, "{ random = { load = \"300 MB/s\" } }"),
-    ]);
-    assert!(report.delivered_from.len() == 8 && report.settled, "{report}");
-    assert!(report.throughput_gb_s.holds(0.3, 3.0), "{report}");
+    crate::limit::limited(|| {
+        let links = "# links = {";
+        let report = run(&[
+            (links, "links = {"),
+            ("ports = 4, channels = 4", "ports = 2, channels = 2"),
+            (ARRIVAL, "{ random = { load = \"300 MB/s\" } }"),
+        ]);
+        assert!(report.delivered_from.len() == 8 && report.settled, "{report}");
+        assert!(report.throughput_gb_s.holds(0.3, 3.0), "{report}");
+    });
 }
 
 /// An error in a file names the line, the fault and the remedy.

@@ -131,15 +131,20 @@ fn pio_takes_six_steps() {
 // shows: D-11
 #[test]
 fn dma_takes_nine_steps() {
-    let start = start(&Config::paper(), Submission::Dma).unwrap();
-    assert_eq!(
-        steps(&start),
-        "DataPrepared DescriptorPrepared DoorbellRung PrefetchEntered DescriptorReadBegins \
+    crate::limit::limited(|| {
+        let start = start(&Config::paper(), Submission::Dma).unwrap();
+        assert_eq!(
+            steps(&start),
+            "DataPrepared DescriptorPrepared DoorbellRung PrefetchEntered DescriptorReadBegins \
          DescriptorCame DataReadBegins DataCame Sent"
-    );
-    let bus = &start.machine.model.bus;
-    assert_eq!((bus.down.packets(Traffic::Doorbell), bus.down.packets(Traffic::PioWrite)), (1, 0));
-    assert_eq!(bus.up.packets(Traffic::DescriptorRead), 1);
+        );
+        let bus = &start.machine.model.bus;
+        assert_eq!(
+            (bus.down.packets(Traffic::Doorbell), bus.down.packets(Traffic::PioWrite)),
+            (1, 0)
+        );
+        assert_eq!(bus.up.packets(Traffic::DescriptorRead), 1);
+    });
 }
 
 /// The 16 stores of a descriptor leave as two bursts. Their latency, reading out included, is
@@ -148,27 +153,29 @@ fn dma_takes_nine_steps() {
 // shows: D-12
 #[test]
 fn stores_are_combined() {
-    let mut config = Config::paper();
-    config.bus.header = Bytes::new(24);
-    let begin = |config: &Config, words| {
-        let mut machine = machine(config, &[Load { messages: 1, words, ..Load::SATURATED }]);
-        machine.model.processes[0].credits = machine.model.credits.request(0);
-        run(&mut machine, END);
-        let down = &machine.model.bus.down;
-        (
-            machine.model.ports[0].latency.mean(),
-            down.packets(Traffic::PioWrite),
-            down.bytes(Traffic::PioWrite),
-        )
-    };
-    let (whole, packets, bytes) = begin(&config, 4);
-    assert_eq!((packets, bytes), (2, 128 + 2 * 24));
-    // A descriptor of one word leaves as a single packet. Its reading out also takes fewer cycles.
-    let (single, ..) = begin(&config, 1);
-    assert!(whole < 1.07 * single, "{whole} ps against {single} ps");
-    config.bus.burst = Bytes::new(8);
-    let (_, packets, bytes) = begin(&config, 4);
-    assert_eq!((packets, bytes), (16, 128 + 16 * 24));
+    crate::limit::limited(|| {
+        let mut config = Config::paper();
+        config.bus.header = Bytes::new(24);
+        let begin = |config: &Config, words| {
+            let mut machine = machine(config, &[Load { messages: 1, words, ..Load::SATURATED }]);
+            machine.model.processes[0].credits = machine.model.credits.request(0);
+            run(&mut machine, END);
+            let down = &machine.model.bus.down;
+            (
+                machine.model.ports[0].latency.mean(),
+                down.packets(Traffic::PioWrite),
+                down.bytes(Traffic::PioWrite),
+            )
+        };
+        let (whole, packets, bytes) = begin(&config, 4);
+        assert_eq!((packets, bytes), (2, 128 + 2 * 24));
+        // A descriptor of one word leaves as a single packet. Its reading out also takes fewer cycles.
+        let (single, ..) = begin(&config, 1);
+        assert!(whole < 1.07 * single, "{whole} ps against {single} ps");
+        config.bus.burst = Bytes::new(8);
+        let (_, packets, bytes) = begin(&config, 4);
+        assert_eq!((packets, bytes), (16, 128 + 16 * 24));
+    });
 }
 
 /// In any mix of loads, words in the buffer plus unspent credits never exceed the granted words.
@@ -249,28 +256,32 @@ fn a_hog_makes_others_use_dma_until_it_is_done() {
 // shows: D-20
 #[test]
 fn bursts_are_absorbed_up_to_the_queue() {
-    let mut config = Config::paper();
-    config.host.queue = 500;
-    let mut machine = machine(&config, &[Load { messages: 2000, ..Load::SATURATED }]);
-    machine.stop_engine(true);
-    run(&mut machine, Time::from_ps(1 << 30));
-    assert_eq!(machine.model.processes[0].posted, 1024 / 4 + 500);
-    assert_eq!(machine.model.queues[0].most, 500);
-    machine.stop_engine(false);
-    run(&mut machine, END);
-    assert_eq!(machine.model.ports[0].latency.count(), 2000);
+    crate::limit::limited(|| {
+        let mut config = Config::paper();
+        config.host.queue = 500;
+        let mut machine = machine(&config, &[Load { messages: 2000, ..Load::SATURATED }]);
+        machine.stop_engine(true);
+        run(&mut machine, Time::from_ps(1 << 30));
+        assert_eq!(machine.model.processes[0].posted, 1024 / 4 + 500);
+        assert_eq!(machine.model.queues[0].most, 500);
+        machine.stop_engine(false);
+        run(&mut machine, END);
+        assert_eq!(machine.model.ports[0].latency.count(), 2000);
+    });
 }
 
 /// Descriptors of one to four words, 32 to 128 B, are submitted in both ways and leave whole; the
 /// machine compares each word.
 #[test]
 fn descriptors_of_all_sizes_go_through() {
-    for submission in [Submission::PioAndDma, Submission::Pio, Submission::Dma] {
-        let load = Load { words: 0, messages: 3000, ..Load::SATURATED };
-        let mut machine = machine(&by(submission), &[load; 6]);
-        run(&mut machine, END);
-        assert_eq!(machine.model.latencies_ns.len(), 18_000);
-    }
+    crate::limit::limited(|| {
+        for submission in [Submission::PioAndDma, Submission::Pio, Submission::Dma] {
+            let load = Load { words: 0, messages: 3000, ..Load::SATURATED };
+            let mut machine = machine(&by(submission), &[load; 6]);
+            run(&mut machine, END);
+            assert_eq!(machine.model.latencies_ns.len(), 18_000);
+        }
+    });
 }
 
 /// 16, 32 and 64 ports run on the same design and get equal service.
@@ -292,22 +303,24 @@ fn ports_are_many() {
 // shows: B-11
 #[test]
 fn pio_alone_polls() {
-    let mut config = by(Submission::Pio);
-    config.nic.depth = 64;
-    let mut machine = machine(&config, &[Load::SATURATED; 8]);
-    machine.stop_engine(true);
-    let until = Time::from_ps(60_000_000);
-    run(&mut machine, until);
-    let reads: u64 = machine.model.processes.iter().map(|process| process.reads).sum();
-    assert!(reads > 700, "60 us of eight processes, a read of 600 ns after the other: {reads}");
-    let submitted: u64 =
-        machine.model.processes.iter().map(|process| u64::from(process.posted)).sum();
-    assert_eq!(submitted, 64 / 4);
-    assert_eq!(machine.model.bus.up.packets(Traffic::DescriptorRead), 0);
-    // It polls as long as necessary, and then continues.
-    machine.stop_engine(false);
-    run(&mut machine, Time::from_ps(120_000_000));
-    assert!(machine.model.processes.iter().all(|process| process.posted > 20));
+    crate::limit::limited(|| {
+        let mut config = by(Submission::Pio);
+        config.nic.depth = 64;
+        let mut machine = machine(&config, &[Load::SATURATED; 8]);
+        machine.stop_engine(true);
+        let until = Time::from_ps(60_000_000);
+        run(&mut machine, until);
+        let reads: u64 = machine.model.processes.iter().map(|process| process.reads).sum();
+        assert!(reads > 700, "60 us of eight processes, a read of 600 ns after the other: {reads}");
+        let submitted: u64 =
+            machine.model.processes.iter().map(|process| u64::from(process.posted)).sum();
+        assert_eq!(submitted, 64 / 4);
+        assert_eq!(machine.model.bus.up.packets(Traffic::DescriptorRead), 0);
+        // It polls as long as necessary, and then continues.
+        machine.stop_engine(false);
+        run(&mut machine, Time::from_ps(120_000_000));
+        assert!(machine.model.processes.iter().all(|process| process.posted > 20));
+    });
 }
 
 /// With DMA alone a process never stops before its queue is full and requests no credits; each
@@ -315,14 +328,16 @@ fn pio_alone_polls() {
 // shows: B-12
 #[test]
 fn dma_alone_reads_each_descriptor() {
-    let mut machine =
-        machine(&by(Submission::Dma), &[Load { messages: 900, ..Load::SATURATED }; 4]);
-    run(&mut machine, END);
-    let bus = &machine.model.bus;
-    assert_eq!(bus.up.packets(Traffic::DescriptorRead), 3600);
-    assert_eq!(bus.down.packets(Traffic::Doorbell), 3600);
-    assert_eq!(bus.down.packets(Traffic::PioRead), 0);
-    assert!(machine.model.processes.iter().all(|process| process.asked == Span::ZERO));
+    crate::limit::limited(|| {
+        let mut machine =
+            machine(&by(Submission::Dma), &[Load { messages: 900, ..Load::SATURATED }; 4]);
+        run(&mut machine, END);
+        let bus = &machine.model.bus;
+        assert_eq!(bus.up.packets(Traffic::DescriptorRead), 3600);
+        assert_eq!(bus.down.packets(Traffic::Doorbell), 3600);
+        assert_eq!(bus.down.packets(Traffic::PioRead), 0);
+        assert!(machine.model.processes.iter().all(|process| process.asked == Span::ZERO));
+    });
 }
 
 /// The same configuration, loads and seed give the same run.

@@ -170,24 +170,26 @@ fn channels_are_apart() {
 // shows: H-02, H-03
 #[test]
 fn both_ways_at_once() {
-    const ROUNDS: usize = 200;
-    let mut running = Machine::new(&of(2), 3).unwrap();
-    let program = |peer: u16| {
-        let write = Call::Write { to: peer, bytes: 1000 };
-        let read = Call::Read { from: peer, bytes: 1000 };
-        let send = Call::Send { to: peer, bytes: 500 };
-        [write, send, Call::Receive, read].repeat(ROUNDS)
-    };
-    running.begin([program(1), program(0)]);
-    finish(&mut running);
-    for node in 0..2 {
-        let counted = running.counted(node);
-        assert_eq!((counted.sent, counted.received), (2 * ROUNDS as u64, 2 * ROUNDS as u64));
-        // Each message and its acknowledgement.
-        assert_eq!(counted.frames_in_link_layer, 2 * ROUNDS as u64);
-        assert!(counted.frames_to_network_layer >= ROUNDS as u64);
-        assert_eq!(counted.frames_unclaimed, 0);
-    }
+    crate::limit::limited(|| {
+        const ROUNDS: usize = 200;
+        let mut running = Machine::new(&of(2), 3).unwrap();
+        let program = |peer: u16| {
+            let write = Call::Write { to: peer, bytes: 1000 };
+            let read = Call::Read { from: peer, bytes: 1000 };
+            let send = Call::Send { to: peer, bytes: 500 };
+            [write, send, Call::Receive, read].repeat(ROUNDS)
+        };
+        running.begin([program(1), program(0)]);
+        finish(&mut running);
+        for node in 0..2 {
+            let counted = running.counted(node);
+            assert_eq!((counted.sent, counted.received), (2 * ROUNDS as u64, 2 * ROUNDS as u64));
+            // Each message and its acknowledgement.
+            assert_eq!(counted.frames_in_link_layer, 2 * ROUNDS as u64);
+            assert!(counted.frames_to_network_layer >= ROUNDS as u64);
+            assert_eq!(counted.frames_unclaimed, 0);
+        }
+    });
 }
 
 /// The module is loaded and unloaded while TCP runs. Without it HPCL's frames are unclaimed and its
@@ -195,32 +197,34 @@ fn both_ways_at_once() {
 // shows: H-03, H-05
 #[test]
 fn the_module_comes_and_goes() {
-    let mut running = Machine::new(&of(2), 4).unwrap();
-    let exchange = |running: &mut Machine, over| {
-        running.begin(ping_pong(over, 100, 20));
-        running.finish(MOST)
-    };
-    exchange(&mut running, Over::Hpcl).unwrap();
-    let bytes = |running: &Machine| {
-        running.model.nodes[1].module.as_ref().map_or(0, |module| module.bytes())
-    };
-    assert!(bytes(&running) > 0);
-    running.unload(1);
-    assert_eq!(bytes(&running), 0);
-    running.connect(CHANNEL, 0, 1).unwrap();
-    exchange(&mut running, Over::Tcp).unwrap();
-    running.settle(Span::from_ns(3_000_000_000));
-    assert!(running.model.nodes[1].counters.frames_unclaimed > 0);
+    crate::limit::limited(|| {
+        let mut running = Machine::new(&of(2), 4).unwrap();
+        let exchange = |running: &mut Machine, over| {
+            running.begin(ping_pong(over, 100, 20));
+            running.finish(MOST)
+        };
+        exchange(&mut running, Over::Hpcl).unwrap();
+        let bytes = |running: &Machine| {
+            running.model.nodes[1].module.as_ref().map_or(0, |module| module.bytes())
+        };
+        assert!(bytes(&running) > 0);
+        running.unload(1);
+        assert_eq!(bytes(&running), 0);
+        running.connect(CHANNEL, 0, 1).unwrap();
+        exchange(&mut running, Over::Tcp).unwrap();
+        running.settle(Span::from_ns(3_000_000_000));
+        assert!(running.model.nodes[1].counters.frames_unclaimed > 0);
 
-    running.unload(0);
-    for node in 0..2 {
-        running.load(node);
-        running.open(node, CHANNEL).unwrap();
-    }
-    running.connect(CHANNEL, 0, 1).unwrap();
-    running.settle(Span::from_ns(3_000_000_000));
-    exchange(&mut running, Over::Hpcl).unwrap();
-    exchange(&mut running, Over::Tcp).unwrap();
+        running.unload(0);
+        for node in 0..2 {
+            running.load(node);
+            running.open(node, CHANNEL).unwrap();
+        }
+        running.connect(CHANNEL, 0, 1).unwrap();
+        running.settle(Span::from_ns(3_000_000_000));
+        exchange(&mut running, Over::Hpcl).unwrap();
+        exchange(&mut running, Over::Tcp).unwrap();
+    });
 }
 
 /// A frame captured at the switch is an Ethernet header, the complete protocol header, and the
@@ -228,32 +232,34 @@ fn the_module_comes_and_goes() {
 // shows: H-06
 #[test]
 fn a_caught_frame() {
-    let mut running = Machine::new(&of(2), 5).unwrap();
-    let caught = Rc::new(RefCell::new(Vec::<Frame>::new()));
-    let net = caught.clone();
-    running.model.switch.lose_if = Some(Box::new(move |frame| {
-        net.borrow_mut().push(frame.clone());
-        false
-    }));
-    running.begin(ping_pong(Over::Hpcl, 300, 1));
-    finish(&mut running);
-    let frames = caught.borrow();
-    let data = |frame: &&Frame| match &frame.payload {
-        Payload::Hpcl(bytes) => FrameHeader::parse(bytes).unwrap().kind == FrameKind::Data,
-        Payload::Ip(_) => false,
-    };
-    let frame = frames.iter().find(data).expect("a message");
-    assert_eq!((frame.from, frame.to), (0, 1));
-    let Payload::Hpcl(bytes) = &frame.payload else { unreachable!("it is one of HPCL's") };
-    let body = &bytes[HEADER_BYTES..bytes.len() - 4];
-    let (section, rest) = Section::split(body).unwrap().expect("a section");
-    assert_eq!((section.kind, rest.len()), (SectionKind::Requests, 0));
-    let (words, header) = PacketWords::parse(section.bytes).unwrap().expect("a packet");
-    assert_eq!((words.payload_bytes(), section.bytes.len() - header), (300, 300));
-    assert_eq!(frame.memory_bytes(), ETHERNET_BYTES + FRAME_OVERHEAD_BYTES + 4 + header + 300);
-    let ethernet = frame.ethernet_header();
-    assert_eq!(ethernet[12..], ETHERTYPE.to_be_bytes());
-    assert_ne!(ethernet[..6], ethernet[6..12]);
+    crate::limit::limited(|| {
+        let mut running = Machine::new(&of(2), 5).unwrap();
+        let caught = Rc::new(RefCell::new(Vec::<Frame>::new()));
+        let net = caught.clone();
+        running.model.switch.lose_if = Some(Box::new(move |frame| {
+            net.borrow_mut().push(frame.clone());
+            false
+        }));
+        running.begin(ping_pong(Over::Hpcl, 300, 1));
+        finish(&mut running);
+        let frames = caught.borrow();
+        let data = |frame: &&Frame| match &frame.payload {
+            Payload::Hpcl(bytes) => FrameHeader::parse(bytes).unwrap().kind == FrameKind::Data,
+            Payload::Ip(_) => false,
+        };
+        let frame = frames.iter().find(data).expect("a message");
+        assert_eq!((frame.from, frame.to), (0, 1));
+        let Payload::Hpcl(bytes) = &frame.payload else { unreachable!("it is one of HPCL's") };
+        let body = &bytes[HEADER_BYTES..bytes.len() - 4];
+        let (section, rest) = Section::split(body).unwrap().expect("a section");
+        assert_eq!((section.kind, rest.len()), (SectionKind::Requests, 0));
+        let (words, header) = PacketWords::parse(section.bytes).unwrap().expect("a packet");
+        assert_eq!((words.payload_bytes(), section.bytes.len() - header), (300, 300));
+        assert_eq!(frame.memory_bytes(), ETHERNET_BYTES + FRAME_OVERHEAD_BYTES + 4 + header + 300);
+        let ethernet = frame.ethernet_header();
+        assert_eq!(ethernet[12..], ETHERTYPE.to_be_bytes());
+        assert_ne!(ethernet[..6], ethernet[6..12]);
+    });
 }
 
 /// The sender of a burst is never more than Nasy messages ahead of the receiver's acknowledgements,
@@ -327,34 +333,36 @@ fn burst_without(lost: impl Fn(&Frame, &FrameHeader, u32) -> bool + 'static) -> 
 // shows: H-14, H-17, H-18
 #[test]
 fn losses_are_made_good() {
-    let mut middle = burst_without(|frame, _, sent| frame.from == 0 && sent == 20);
-    assert_eq!(protocol(&mut middle, 0).timeouts, 0);
-    assert!(protocol(&mut middle, 0).loses_received >= 1);
-    assert!(protocol(&mut middle, 1).frames_dropped >= 1, "nothing early is kept");
+    crate::limit::limited(|| {
+        let mut middle = burst_without(|frame, _, sent| frame.from == 0 && sent == 20);
+        assert_eq!(protocol(&mut middle, 0).timeouts, 0);
+        assert!(protocol(&mut middle, 0).loses_received >= 1);
+        assert!(protocol(&mut middle, 1).frames_dropped >= 1, "nothing early is kept");
 
-    let mut last = burst_without(|frame, _, sent| frame.from == 0 && sent == 40);
-    assert_eq!(protocol(&mut last, 0).timeouts, 1);
+        let mut last = burst_without(|frame, _, sent| frame.from == 0 && sent == 40);
+        assert_eq!(protocol(&mut last, 0).timeouts, 1);
 
-    let mut answer = burst_without(|frame, header, sent| {
-        frame.from == 1 && sent == 40 && header.kind == FrameKind::Acknowledge
+        let mut answer = burst_without(|frame, header, sent| {
+            frame.from == 1 && sent == 40 && header.kind == FrameKind::Acknowledge
+        });
+        let sender = protocol(&mut answer, 0);
+        assert!(sender.frames_resent <= 8);
+        assert_eq!(answer.counted(1).received, 40);
+
+        // After a single message, its acknowledgement is the only one.
+        let mut running = Machine::new(&of(2), 8).unwrap();
+        let mut is_lost = false;
+        running.model.switch.lose_if = Some(Box::new(move |frame| {
+            let lost = !is_lost && frame.from == 1;
+            is_lost |= lost;
+            lost
+        }));
+        running.begin([vec![Call::Send { to: 1, bytes: 64 }], vec![Call::Receive]]);
+        finish(&mut running);
+        assert_eq!(protocol(&mut running, 0).timeouts, 1);
+        assert_eq!(protocol(&mut running, 1).frames_repeated, 1);
+        assert_eq!(running.counted(1).received, 1);
     });
-    let sender = protocol(&mut answer, 0);
-    assert!(sender.frames_resent <= 8);
-    assert_eq!(answer.counted(1).received, 40);
-
-    // After a single message, its acknowledgement is the only one.
-    let mut running = Machine::new(&of(2), 8).unwrap();
-    let mut is_lost = false;
-    running.model.switch.lose_if = Some(Box::new(move |frame| {
-        let lost = !is_lost && frame.from == 1;
-        is_lost |= lost;
-        lost
-    }));
-    running.begin([vec![Call::Send { to: 1, bytes: 64 }], vec![Call::Receive]]);
-    finish(&mut running);
-    assert_eq!(protocol(&mut running, 0).timeouts, 1);
-    assert_eq!(protocol(&mut running, 1).frames_repeated, 1);
-    assert_eq!(running.counted(1).received, 1);
 }
 
 /// A receiver that computes lets its ring fill: the sender stops, nothing is lost, and it continues
@@ -513,48 +521,51 @@ fn doubling_every_time_doubles_the_result() {
 /// a message lost from a ring, and an extra copy.
 #[test]
 fn planted_faults_are_caught() {
-    let found = |plant: &mut dyn FnMut(&mut Machine) -> bool, law: &str| {
-        let mut running = Machine::new(&of(3), 13).unwrap();
-        let sends = |to| vec![Call::Send { to, bytes: 1400 }; 100];
-        let receives = [Call::Compute { time: Span::from_ns(50_000) }, Call::Receive].repeat(200);
-        running.begin([receives, sends(0), sends(0)]);
-        while !plant(&mut running) {
-            running.audit().unwrap();
-            assert!(running.step(Time::NEVER));
-        }
-        running.settle(Span::from_ns(1_000));
-        let error = running.audit().expect_err(law);
-        assert!(error.to_string().contains(law), "{error}");
-    };
-    found(&mut |running| running.model.switch.forget_one(), "found there");
-    found(
-        &mut |running| {
-            running.model.nodes[0].nic.forget_a_buffer();
-            true
-        },
-        "do not make the ring",
-    );
-    found(
-        &mut |running| {
-            let module = running.model.nodes[0].module.as_mut().unwrap();
-            module.channel(CHANNEL).unwrap().forget_one()
-        },
-        "found there",
-    );
-    found(
-        &mut |running| {
-            running.model.nodes[1].counters.copies_from_user += 1;
-            true
-        },
-        "no copy between user and kernel",
-    );
-    found(
-        &mut |running| {
-            running.model.nodes[0].counters.copies_to_ring += 1;
-            true
-        },
-        "one copy into the ring",
-    );
+    crate::limit::limited(|| {
+        let found = |plant: &mut dyn FnMut(&mut Machine) -> bool, law: &str| {
+            let mut running = Machine::new(&of(3), 13).unwrap();
+            let sends = |to| vec![Call::Send { to, bytes: 1400 }; 100];
+            let receives =
+                [Call::Compute { time: Span::from_ns(50_000) }, Call::Receive].repeat(200);
+            running.begin([receives, sends(0), sends(0)]);
+            while !plant(&mut running) {
+                running.audit().unwrap();
+                assert!(running.step(Time::NEVER));
+            }
+            running.settle(Span::from_ns(1_000));
+            let error = running.audit().expect_err(law);
+            assert!(error.to_string().contains(law), "{error}");
+        };
+        found(&mut |running| running.model.switch.forget_one(), "found there");
+        found(
+            &mut |running| {
+                running.model.nodes[0].nic.forget_a_buffer();
+                true
+            },
+            "do not make the ring",
+        );
+        found(
+            &mut |running| {
+                let module = running.model.nodes[0].module.as_mut().unwrap();
+                module.channel(CHANNEL).unwrap().forget_one()
+            },
+            "found there",
+        );
+        found(
+            &mut |running| {
+                running.model.nodes[1].counters.copies_from_user += 1;
+                true
+            },
+            "no copy between user and kernel",
+        );
+        found(
+            &mut |running| {
+                running.model.nodes[0].counters.copies_to_ring += 1;
+                true
+            },
+            "one copy into the ring",
+        );
+    });
 }
 
 /// With dynamic buffers each message is copied three times and needs two allocated buffers, sender

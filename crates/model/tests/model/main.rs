@@ -17,6 +17,7 @@ mod damq_pd_experiments;
 mod goal;
 mod hpcl;
 mod hpcl_experiments;
+mod limit;
 mod loggp;
 mod myvia;
 mod myvia_experiments;

@@ -286,13 +286,15 @@ fn lanai9_chains_data_and_status() {
 // shows: M-25
 #[test]
 fn status_and_record_come_once() {
-    for name in ["myvia-a", "berkeley-a", "myvia-b", "berkeley-b"] {
-        let running = fixed(&paper(name), 10_000, 40);
-        for node in &running.model.nodes {
-            let counts = &node.agent.counts;
-            assert_eq!((counts.status_words, counts.records), (40, 40), "{name}");
+    crate::limit::limited(|| {
+        for name in ["myvia-a", "berkeley-a", "myvia-b", "berkeley-b"] {
+            let running = fixed(&paper(name), 10_000, 40);
+            for node in &running.model.nodes {
+                let counts = &node.agent.counts;
+                assert_eq!((counts.status_words, counts.records), (40, 40), "{name}");
+            }
         }
-    }
+    });
 }
 
 /// Host, send and receive DMA of one NIC are busy at the same time when messages go in both
@@ -359,35 +361,37 @@ fn bursts_overflow_into_host_memory() {
 /// the sender continues. A message that is too long ends the receive with that status.
 #[test]
 fn a_receive_is_posted_first() {
-    struct Noted(Vec<Completion>);
-    impl Program for Noted {
-        fn completed(&mut self, completion: &Completion, _: &mut HostApi<'_>) {
-            self.0.push(*completion);
+    crate::limit::limited(|| {
+        struct Noted(Vec<Completion>);
+        impl Program for Noted {
+            fn completed(&mut self, completion: &Completion, _: &mut HostApi<'_>) {
+                self.0.push(*completion);
+            }
         }
-    }
-    for name in ALL {
-        let mut running = Machine::new(&paper(name), 2, 1).unwrap();
-        let (near, far) = running.model.connect(0, 1);
-        let regions = [0, 1].map(|host| running.model.register(host, 16_384).unwrap());
-        let mut program = Noted(Vec::new());
-        running.api().send(0, near, regions[0], 0, 1000).unwrap();
-        finish(&mut running, &mut program);
-        assert_eq!((program.0.len(), program.0[0].side), (1, Side::Send), "{name}");
-        let node = &running.model.nodes[1];
-        assert_eq!(node.agent.counts.dropped + node.processor.counts.dropped, 1, "{name}");
-        running.api().receive(1, far, regions[1], 0, 6000).unwrap();
-        running.api().receive(1, far, regions[1], 0, 6000).unwrap();
-        finish(&mut running, &mut program);
-        running.api().send(0, near, regions[0], 0, 5000).unwrap();
-        running.api().send(0, near, regions[0], 0, 7000).unwrap();
-        finish(&mut running, &mut program);
-        program.0.retain(|one| one.side == Side::Receive);
-        program.0.sort_by_key(|one| one.number);
-        let ends: Vec<(u64, u32, Status)> =
-            program.0.iter().map(|one| (one.message, one.length, one.status)).collect();
-        assert_eq!(ends, [(1, 5000, Status::Success), (2, 7000, Status::TooLong)], "{name}");
-        running.model.audit(running.schedule.now()).unwrap();
-    }
+        for name in ALL {
+            let mut running = Machine::new(&paper(name), 2, 1).unwrap();
+            let (near, far) = running.model.connect(0, 1);
+            let regions = [0, 1].map(|host| running.model.register(host, 16_384).unwrap());
+            let mut program = Noted(Vec::new());
+            running.api().send(0, near, regions[0], 0, 1000).unwrap();
+            finish(&mut running, &mut program);
+            assert_eq!((program.0.len(), program.0[0].side), (1, Side::Send), "{name}");
+            let node = &running.model.nodes[1];
+            assert_eq!(node.agent.counts.dropped + node.processor.counts.dropped, 1, "{name}");
+            running.api().receive(1, far, regions[1], 0, 6000).unwrap();
+            running.api().receive(1, far, regions[1], 0, 6000).unwrap();
+            finish(&mut running, &mut program);
+            running.api().send(0, near, regions[0], 0, 5000).unwrap();
+            running.api().send(0, near, regions[0], 0, 7000).unwrap();
+            finish(&mut running, &mut program);
+            program.0.retain(|one| one.side == Side::Receive);
+            program.0.sort_by_key(|one| one.number);
+            let ends: Vec<(u64, u32, Status)> =
+                program.0.iter().map(|one| (one.message, one.length, one.status)).collect();
+            assert_eq!(ends, [(1, 5000, Status::Success), (2, 7000, Status::TooLong)], "{name}");
+            running.model.audit(running.schedule.now()).unwrap();
+        }
+    });
 }
 
 /// Invalid posts are refused with a reason and change nothing.
@@ -631,20 +635,24 @@ fn a_seed_fixes_the_history() {
 /// a picosecond).
 #[test]
 fn slower_clocks_double_all_times() {
-    for name in ["myvia-a", "myvia-b", "berkeley-b"] {
-        let setup = paper(name);
-        let mut slow = setup.clone();
-        for clock in [&mut slow.host.clock, &mut slow.bus.clock, &mut slow.nic.clock] {
-            *clock = Frequency::from_hz(clock.hz() / 2);
+    crate::limit::limited(|| {
+        for name in ["myvia-a", "myvia-b", "berkeley-b"] {
+            let setup = paper(name);
+            let mut slow = setup.clone();
+            for clock in [&mut slow.host.clock, &mut slow.bus.clock, &mut slow.nic.clock] {
+                *clock = Frequency::from_hz(clock.hz() / 2);
+            }
+            slow.wire.rate = Rate::from_bytes_per_second(slow.wire.rate.bytes_per_second() / 2);
+            let Setup { wire, nic, software, .. } = &mut slow;
+            for span in
+                [&mut wire.cable, &mut wire.switch, &mut nic.dma_start, &mut software.interrupt]
+            {
+                *span = *span * 2;
+            }
+            let time =
+                |setup: &Setup| ping_pong(setup, Lengths::Fixed(1000), 10, 1).unwrap().as_ns();
+            let ratio = time(&slow) / time(&setup);
+            assert!((ratio - 2.0).abs() < 0.001, "{name}: {ratio}");
         }
-        slow.wire.rate = Rate::from_bytes_per_second(slow.wire.rate.bytes_per_second() / 2);
-        let Setup { wire, nic, software, .. } = &mut slow;
-        for span in [&mut wire.cable, &mut wire.switch, &mut nic.dma_start, &mut software.interrupt]
-        {
-            *span = *span * 2;
-        }
-        let time = |setup: &Setup| ping_pong(setup, Lengths::Fixed(1000), 10, 1).unwrap().as_ns();
-        let ratio = time(&slow) / time(&setup);
-        assert!((ratio - 2.0).abs() < 0.001, "{name}: {ratio}");
-    }
+    });
 }

@@ -69,19 +69,21 @@ fn one_line_chooses_the_link() {
 /// link's layers and Serdes take less than the 166 ns of the PCIe wires.
 #[test]
 fn the_delay_is_that_of_the_direct_link() {
-    let latency = |kind| {
-        let mut config = linked(Shape::FullyConnected { routers: 2 }, 1, 16);
-        config.link = kind;
-        let mut machine = Machine::new(&config, 1).unwrap();
-        machine.open_journal();
-        let mut api = machine.api();
-        let places = (api.free_memory(0, 0), api.free_memory(1, 0));
-        let put = post(&mut api, Kind::Put, (endpoint(0), endpoint(1)), places, 1).unwrap();
-        machine.run_to_end(&mut ()).unwrap();
-        let latency = machine.operations()[put as usize].latency().unwrap();
-        assert_eq!(machine.explain(put).unwrap().accounted(), latency);
-        latency
-    };
-    let (pcie, smp) = (latency(LinkKind::Pcie), latency(LinkKind::Smp));
-    assert!(smp < pcie && pcie.saturating_sub(smp) < Span::from_ns(80), "{smp} {pcie}");
+    crate::limit::limited(|| {
+        let latency = |kind| {
+            let mut config = linked(Shape::FullyConnected { routers: 2 }, 1, 16);
+            config.link = kind;
+            let mut machine = Machine::new(&config, 1).unwrap();
+            machine.open_journal();
+            let mut api = machine.api();
+            let places = (api.free_memory(0, 0), api.free_memory(1, 0));
+            let put = post(&mut api, Kind::Put, (endpoint(0), endpoint(1)), places, 1).unwrap();
+            machine.run_to_end(&mut ()).unwrap();
+            let latency = machine.operations()[put as usize].latency().unwrap();
+            assert_eq!(machine.explain(put).unwrap().accounted(), latency);
+            latency
+        };
+        let (pcie, smp) = (latency(LinkKind::Pcie), latency(LinkKind::Smp));
+        assert!(smp < pcie && pcie.saturating_sub(smp) < Span::from_ns(80), "{smp} {pcie}");
+    });
 }

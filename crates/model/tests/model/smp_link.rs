@@ -98,24 +98,26 @@ fn flipped_bits_are_survived() {
 // shows: S-21
 #[test]
 fn a_bad_tail_is_nullified() {
-    for (receive, lengths) in [
-        (Receive::CutThrough, Lengths::Random),
-        (Receive::CutThrough, Lengths::Fixed(128)),
-        (Receive::StoreAndForward, Lengths::Random),
-    ] {
-        let config = Config { receive, bit_errors: 1e-5, ..Config::recommended() };
-        let mut running = Machine::new(&config, 11);
-        stimulate_all(&mut running, lengths, 3_000);
-        assert_eq!(running.run(FOREVER), Ended::Quiet);
-        is_sound(&running);
-        for end in [0, 1].map(|end| running.model.link.end(end)) {
-            let nullified = end.receive.nullified;
-            // A bad packet that still waits for the exit when its end arrives is dropped in its
-            // buffer.
-            assert!(nullified < end.counters.damaged, "{nullified} of {:?}", end.counters);
-            assert_eq!(nullified > 10, receive == Receive::CutThrough, "{nullified}");
+    crate::limit::limited(|| {
+        for (receive, lengths) in [
+            (Receive::CutThrough, Lengths::Random),
+            (Receive::CutThrough, Lengths::Fixed(128)),
+            (Receive::StoreAndForward, Lengths::Random),
+        ] {
+            let config = Config { receive, bit_errors: 1e-5, ..Config::recommended() };
+            let mut running = Machine::new(&config, 11);
+            stimulate_all(&mut running, lengths, 3_000);
+            assert_eq!(running.run(FOREVER), Ended::Quiet);
+            is_sound(&running);
+            for end in [0, 1].map(|end| running.model.link.end(end)) {
+                let nullified = end.receive.nullified;
+                // A bad packet that still waits for the exit when its end arrives is dropped in its
+                // buffer.
+                assert!(nullified < end.counters.damaged, "{nullified} of {:?}", end.counters);
+                assert_eq!(nullified > 10, receive == Receive::CutThrough, "{nullified}");
+            }
         }
-    }
+    });
 }
 
 /// Canary: the checker notices a network layer that accepts packets marked bad.
@@ -134,15 +136,17 @@ fn an_ignored_mark_is_noticed() {
 // shows: S-16, S-18
 #[test]
 fn a_cut_is_survived() {
-    let mut running = Machine::new(&Config::recommended(), 4);
-    stimulate_all(&mut running, Lengths::Random, 500);
-    running.run(Time::from_ps(5_000_000));
-    running.model.link.disturb(1, [Chance::new(0.5); 8], &mut running.schedule);
-    running.run(Time::from_ps(60_000_000));
-    assert!(running.missing() > 0 && running.model.link.end(0).counters.retrained > 0);
-    running.model.link.disturb(1, [Chance::NEVER; 8], &mut running.schedule);
-    assert_eq!(running.run(FOREVER), Ended::Quiet);
-    is_sound(&running);
+    crate::limit::limited(|| {
+        let mut running = Machine::new(&Config::recommended(), 4);
+        stimulate_all(&mut running, Lengths::Random, 500);
+        running.run(Time::from_ps(5_000_000));
+        running.model.link.disturb(1, [Chance::new(0.5); 8], &mut running.schedule);
+        running.run(Time::from_ps(60_000_000));
+        assert!(running.missing() > 0 && running.model.link.end(0).counters.retrained > 0);
+        running.model.link.disturb(1, [Chance::NEVER; 8], &mut running.schedule);
+        assert_eq!(running.run(FOREVER), Ended::Quiet);
+        is_sound(&running);
+    });
 }
 
 /// A receiver that takes no requests stops channel 0 exactly when its buffer is full, and channel 1
@@ -225,38 +229,40 @@ fn a_full_replay_buffer_stops_both_channels() {
 // shows: S-03, S-18
 #[test]
 fn a_link_comes_up_from_reset() {
-    let config = Config { channels: 1, ..Config::recommended() };
-    let train = |roles: [Role; 2], wires| {
-        let mut schedule = Schedule::new(1, config.cycle());
-        let ports = roles.map(|role| Port::new(role, &config));
-        let link =
-            Link::train(&config, ports, wires, 0, |_, event| BenchEvent(event), &mut schedule);
-        link.map(|link| Machine::on(link, schedule))
-    };
-    let delay = |mut running: Machine| {
-        running.run(FOREVER);
-        running.stimulate(0, 0, Lengths::Fixed(128), 1);
-        running.run(FOREVER);
-        is_sound(&running);
-        running.model.link.end(1).receive.delays.mean() / 1000.0
-    };
-    let whole = train([Role::Rc, Role::Ep], 0xff).unwrap();
-    assert!(whole.model.link.up_at() > Time::ZERO);
-    // The network layer starts its 512 B when the header has arrived, after 4 ns of it; it ends
-    // later than the arrival of the whole packet.
-    let whole_ns = 245.0 - 127.0 + config.pass(512).as_ns();
-    assert!((delay(whole) - whole_ns).abs() < 0.01);
-    let half = train([Role::Ep, Role::Rc], 0xf0).unwrap();
-    assert_eq!(half.model.link.choice().width(), 4);
-    // 131 DW of frame take 131 ns more, and the network layer is then not the bottleneck.
-    assert_eq!(delay(half), 245.0 + 131.0);
-    assert_eq!(train([Role::Rc, Role::Rc], 0xff).err(), Some(Failure::TwoRcs));
-    assert_eq!(train([Role::Ep, Role::Ep], 0xff).err(), Some(Failure::TwoEps));
-    // Packets offered while the link trains wait for it.
-    let mut early = train([Role::Rc, Role::Ep], 0xff).unwrap();
-    early.stimulate(0, 0, Lengths::Fixed(16), 50);
-    early.run(FOREVER);
-    is_sound(&early);
+    crate::limit::limited(|| {
+        let config = Config { channels: 1, ..Config::recommended() };
+        let train = |roles: [Role; 2], wires| {
+            let mut schedule = Schedule::new(1, config.cycle());
+            let ports = roles.map(|role| Port::new(role, &config));
+            let link =
+                Link::train(&config, ports, wires, 0, |_, event| BenchEvent(event), &mut schedule);
+            link.map(|link| Machine::on(link, schedule))
+        };
+        let delay = |mut running: Machine| {
+            running.run(FOREVER);
+            running.stimulate(0, 0, Lengths::Fixed(128), 1);
+            running.run(FOREVER);
+            is_sound(&running);
+            running.model.link.end(1).receive.delays.mean() / 1000.0
+        };
+        let whole = train([Role::Rc, Role::Ep], 0xff).unwrap();
+        assert!(whole.model.link.up_at() > Time::ZERO);
+        // The network layer starts its 512 B when the header has arrived, after 4 ns of it; it ends
+        // later than the arrival of the whole packet.
+        let whole_ns = 245.0 - 127.0 + config.pass(512).as_ns();
+        assert!((delay(whole) - whole_ns).abs() < 0.01);
+        let half = train([Role::Ep, Role::Rc], 0xf0).unwrap();
+        assert_eq!(half.model.link.choice().width(), 4);
+        // 131 DW of frame take 131 ns more, and the network layer is then not the bottleneck.
+        assert_eq!(delay(half), 245.0 + 131.0);
+        assert_eq!(train([Role::Rc, Role::Rc], 0xff).err(), Some(Failure::TwoRcs));
+        assert_eq!(train([Role::Ep, Role::Ep], 0xff).err(), Some(Failure::TwoEps));
+        // Packets offered while the link trains wait for it.
+        let mut early = train([Role::Rc, Role::Ep], 0xff).unwrap();
+        early.stimulate(0, 0, Lengths::Fixed(16), 50);
+        early.run(FOREVER);
+        is_sound(&early);
+    });
 }
 
 /// With layers that take no time, the delay is 25 + 25 ns of Serdes and the wire time.

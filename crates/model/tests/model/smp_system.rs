@@ -31,31 +31,35 @@ fn registers(start: u64, length: u64, target: u8, target_start: u64) -> Register
 // shows: S-01, S-05, S-08
 #[test]
 fn all_pairs_exchange_blocks_and_messages() {
-    let sharing = Sharing { lines: 32, capacity: 12, accesses: 500, waiting: 4 };
-    let mut running = system(4, &Config::recommended(), sharing, 1);
-    (0..4).for_each(|node| fill(&mut running, node));
-    // Sources are below 64 KiB, targets above, with one place per pair.
-    for node in 0..4u8 {
-        for target in (0..4).filter(|target| *target != node) {
-            let to = 0x1_0000 * (1 + u64::from(node));
-            running.start(node, registers(0x400 * u64::from(target), 3_000, target, to)).unwrap();
+    crate::limit::limited(|| {
+        let sharing = Sharing { lines: 32, capacity: 12, accesses: 500, waiting: 4 };
+        let mut running = system(4, &Config::recommended(), sharing, 1);
+        (0..4).for_each(|node| fill(&mut running, node));
+        // Sources are below 64 KiB, targets above, with one place per pair.
+        for node in 0..4u8 {
+            for target in (0..4).filter(|target| *target != node) {
+                let to = 0x1_0000 * (1 + u64::from(node));
+                running
+                    .start(node, registers(0x400 * u64::from(target), 3_000, target, to))
+                    .unwrap();
+            }
         }
-    }
-    assert_eq!(running.run(FOREVER), Ended::Quiet);
-    running.audit().unwrap();
-    let nodes = &running.model.nodes;
-    for (at, node) in nodes.iter().enumerate() {
-        assert_eq!(node.interrupts.len(), 3);
-        for (from, sender) in nodes.iter().enumerate().filter(|(from, _)| *from != at) {
-            let place = 0x1_0000 * (1 + from);
-            let sent = &sender.memory[0x400 * at..][..3_000];
-            assert!(node.memory[place..place + 3_000] == *sent, "{from} to {at}");
-            assert!(node.messages[from] > 0, "{from} has said nothing to {at}");
+        assert_eq!(running.run(FOREVER), Ended::Quiet);
+        running.audit().unwrap();
+        let nodes = &running.model.nodes;
+        for (at, node) in nodes.iter().enumerate() {
+            assert_eq!(node.interrupts.len(), 3);
+            for (from, sender) in nodes.iter().enumerate().filter(|(from, _)| *from != at) {
+                let place = 0x1_0000 * (1 + from);
+                let sent = &sender.memory[0x400 * at..][..3_000];
+                assert!(node.memory[place..place + 3_000] == *sent, "{from} to {at}");
+                assert!(node.messages[from] > 0, "{from} has said nothing to {at}");
+            }
         }
-    }
-    let links = &running.model.links;
-    assert_eq!(links.len(), 6);
-    assert!(links.iter().all(|link| (0..2).all(|end| link.end(end).sent()[0] >= 7)));
+        let links = &running.model.links;
+        assert_eq!(links.len(), 6);
+        assert!(links.iter().all(|link| (0..2).all(|end| link.end(end).sent()[0] >= 7)));
+    });
 }
 
 /// A block is cut into packets of the largest payload. It raises one interrupt, not before its last
@@ -90,20 +94,22 @@ fn blocks_are_cut_sent_in_order_and_told() {
 // shows: S-05
 #[test]
 fn nonsense_in_the_registers_is_refused() {
-    let mut running = system(4, &Config::recommended(), QUIET, 1);
-    let mut start = |registers| running.start(0, registers).unwrap_err();
-    assert_eq!(start(registers(0, 0, 1, 0)), Refused::Misaligned);
-    assert_eq!(start(registers(2, 8, 1, 0)), Refused::Misaligned);
-    assert_eq!(start(registers(0, u64::MAX - 3, 1, 8)), Refused::OutOfMemory);
-    assert_eq!(start(registers(0, 8, 0, 0)), Refused::NoTarget(0));
-    assert_eq!(start(registers(0, 8, 4, 0)), Refused::NoTarget(4));
-    for _ in 0..3 {
-        running.start(0, registers(0, 50_000, 1, 0)).unwrap();
-    }
-    assert_eq!(running.start(0, registers(0, 8, 1, 0)), Err(Refused::Busy));
-    running.run(FOREVER);
-    running.audit().unwrap();
-    assert!(Machine::new(5, &Config::recommended(), QUIET, 1).is_err(), "three interfaces");
+    crate::limit::limited(|| {
+        let mut running = system(4, &Config::recommended(), QUIET, 1);
+        let mut start = |registers| running.start(0, registers).unwrap_err();
+        assert_eq!(start(registers(0, 0, 1, 0)), Refused::Misaligned);
+        assert_eq!(start(registers(2, 8, 1, 0)), Refused::Misaligned);
+        assert_eq!(start(registers(0, u64::MAX - 3, 1, 8)), Refused::OutOfMemory);
+        assert_eq!(start(registers(0, 8, 0, 0)), Refused::NoTarget(0));
+        assert_eq!(start(registers(0, 8, 4, 0)), Refused::NoTarget(4));
+        for _ in 0..3 {
+            running.start(0, registers(0, 50_000, 1, 0)).unwrap();
+        }
+        assert_eq!(running.start(0, registers(0, 8, 1, 0)), Err(Refused::Busy));
+        running.run(FOREVER);
+        running.audit().unwrap();
+        assert!(Machine::new(5, &Config::recommended(), QUIET, 1).is_err(), "three interfaces");
+    });
 }
 
 /// Two processors move three blocks over their three links in the time of one block over one link:
