@@ -437,8 +437,8 @@ mod tests {
                 beside_a_blocked_output(2),
                 beside_a_blocked_output(4),
             );
-            // About 600 of 800 packets go to the other three outputs, and about 400 to the two outputs
-            // on the other channel.
+            // About 600 of 800 packets go to the other three outputs, and about 400 to the two
+            // outputs on the other channel.
             assert!(one < 60, "{one}");
             assert!((380..480).contains(&two), "{two}");
             assert!((570..640).contains(&four), "{four}");

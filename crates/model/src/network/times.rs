@@ -141,12 +141,14 @@ fn a_link_carries_its_credits_in_each_loop() {
         // The same beats in one packet: its last beat comes when the last single one does.
         let bench = run(row(2, config.clone()), 0, &[(0, 1, 12, 0)]);
         assert_eq!(cycles(&bench), [10 + 2 * 8 + 3]);
-        // In the first router beats 4 and 8 come in cycles 8 and 16, when all credits are away. They
-        // leave in 11 and 19, and each of the three behind them a cycle later, when its credit is back.
+        // In the first router beats 4 and 8 come in cycles 8 and 16, when all credits are away.
+        // They leave in 11 and 19, and each of the three behind them a cycle later, when its credit
+        // is back.
         let waited: u64 = bench.fabric.stats.iter().map(|stats| stats.credit_wait).sum();
         assert_eq!(waited, (3 + 3) + (3 + 3));
-        // Cut-through asks for room for a whole packet of 3. The second leaves its terminal when two
-        // credits are back, in cycle 6, and is here in 9. In 12 two credits of the link are back, too.
+        // Cut-through asks for room for a whole packet of 3. The second leaves its terminal when
+        // two credits are back, in cycle 6, and is here in 9. In 12 two credits of the link are
+        // back, too.
         let config = FabricConfig { switching: Switching::CutThrough, ..config };
         let bench = run(row(2, config), 0, &[(0, 1, 3, 0); 2]);
         assert_eq!(cycles(&bench), [12, 21]);
@@ -369,8 +371,8 @@ fn matches_are_those_of_the_algorithms() {
                 accept: pointer(|port| port.accept_turn),
                 random: fabric.random.clone(),
             };
-            // Packets are in their queues from the beginning: terminals send one in each cycle, and the
-            // first match is made when all have come.
+            // Packets are in their queues from the beginning: terminals send one in each cycle, and
+            // the first match is made when all have come.
             let mut schedule = Schedule::new(1, CYCLE);
             let mut random = Random::new(seed);
             let mut loads = Vec::new();

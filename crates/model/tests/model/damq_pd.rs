@@ -169,7 +169,8 @@ fn stores_are_combined() {
         };
         let (whole, packets, bytes) = begin(&config, 4);
         assert_eq!((packets, bytes), (2, 128 + 2 * 24));
-        // A descriptor of one word leaves as a single packet. Its reading out also takes fewer cycles.
+        // A descriptor of one word leaves as a single packet. Its reading out also takes fewer
+        // cycles.
         let (single, ..) = begin(&config, 1);
         assert!(whole < 1.07 * single, "{whole} ps against {single} ps");
         config.bus.burst = Bytes::new(8);
