@@ -33,14 +33,19 @@ pub fn of(refusal: &Refusal) -> c_int {
 }
 
 /// The result of a call that returns 0 or an error. The reason goes to the log if it is asked for.
+#[inline(always)]
 pub fn answer(what: &str, result: Result<(), Refusal>) -> c_int {
     match result {
         Ok(()) => 0,
-        Err(refusal) => {
-            crate::log::refused(what, &refusal);
-            set(of(&refusal))
-        }
+        Err(refusal) => refused(what, &refusal),
     }
+}
+
+#[cold]
+#[inline(never)]
+fn refused(what: &str, refusal: &Refusal) -> c_int {
+    crate::log::refused(what, refusal);
+    set(of(refusal))
 }
 
 /// The result of a call that returns a new object or null.
@@ -48,8 +53,7 @@ pub fn object<T>(what: &str, result: Result<T, Refusal>) -> *mut T {
     match result {
         Ok(object) => Box::into_raw(Box::new(object)),
         Err(refusal) => {
-            crate::log::refused(what, &refusal);
-            set(of(&refusal));
+            refused(what, &refusal);
             null_mut()
         }
     }

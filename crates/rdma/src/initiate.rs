@@ -110,7 +110,10 @@ impl Adapter {
                 }
             }
         }
-        self.state.retire(number);
+        let Some(qp) = self.state.qps.get(number) else { return };
+        if qp.draining || qp.sends.has_result() {
+            self.state.retire(number);
+        }
         self.end_offers(number);
     }
 
@@ -286,7 +289,9 @@ impl State {
                 if let Some(work) = qp.sends.get_mut(serial) {
                     (work.stage, work.psn) = (Stage::Sent, Some(head.psn));
                     // Registrations of an earlier attempt end with the request.
-                    work.offered.extend(offered);
+                    if !offered.is_empty() {
+                        work.offered.extend(offered);
+                    }
                 }
                 Started::Yes
             }

@@ -41,7 +41,7 @@ impl<T: Default> Places<T> {
     }
 
     /// Adds an entry, and returns its place. It still has what was there before.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn add(&mut self) -> &mut T {
         if self.length == self.slots.len() {
             self.grow();

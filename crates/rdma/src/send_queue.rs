@@ -148,7 +148,6 @@ pub(crate) struct Retired {
     pub(crate) opcode: WorkOpcode,
     /// Bytes that came from the peer.
     pub(crate) length: u32,
-    pub(crate) offered: Vec<MemoryRegion>,
 }
 
 /// Requests that have not retired, oldest first.
@@ -313,9 +312,37 @@ impl SendQueue {
         &self.inline[at..at + length as usize]
     }
 
-    /// Takes the oldest request out if its result is known.
+    /// Whether the oldest request has its result.
     #[inline]
-    pub(crate) fn retire(&mut self) -> Option<Retired> {
+    pub(crate) fn has_result(&self) -> bool {
+        self.work.get(0).is_some_and(|work| matches!(work.stage, Stage::Done(..)))
+    }
+
+    /// Drops the oldest requests that have succeeded, and whose completions nobody wants.
+    #[inline]
+    pub(crate) fn drop_silent(&mut self) {
+        let is_silent = |work: &Work| {
+            work.stage == Stage::Done(WorkStatus::Success, Cause::None)
+                && !work.signaled
+                && work.offered.is_empty()
+                && !matches!(work.parts, Parts::Many(_))
+        };
+        while self.work.get(0).is_some_and(is_silent) {
+            self.drop_front();
+        }
+    }
+
+    #[inline(always)]
+    fn drop_front(&mut self) {
+        self.work.drop_front();
+        self.front = self.front.wrapping_add(1);
+        self.next = self.next.saturating_sub(1);
+    }
+
+    /// Takes the oldest request out if its result is known. What it had registered goes to
+    /// `leftovers`.
+    #[inline]
+    pub(crate) fn retire(&mut self, leftovers: &mut Vec<MemoryRegion>) -> Option<Retired> {
         // Read in place: a request has several lines.
         let work = self.work.get_mut(0)?;
         let Stage::Done(status, cause) = work.stage else { return None };
@@ -325,14 +352,14 @@ impl SendQueue {
             _ => 0,
         };
         let (id, signaled, opcode) = (work.id, work.signaled, work.opcode());
-        let offered = std::mem::take(&mut work.offered);
+        if !work.offered.is_empty() {
+            leftovers.append(&mut work.offered);
+        }
         if let Parts::Many(_) = work.parts {
             work.parts = Parts::None;
         }
-        self.work.drop_front();
-        self.front = self.front.wrapping_add(1);
-        self.next = self.next.saturating_sub(1);
-        Some(Retired { id, status, cause, signaled, opcode, length, offered })
+        self.drop_front();
+        Some(Retired { id, status, cause, signaled, opcode, length })
     }
 
     /// Requests that wait to be started, at most.
@@ -513,15 +540,15 @@ mod tests {
         assert!(queue.is_full() && queue.next_waiting().is_none());
         queue.rewind(first.wrapping_add(2));
         assert_eq!(queue.next_waiting(), Some(0));
-        assert!(queue.retire().is_none());
+        assert!(queue.retire(&mut Vec::new()).is_none());
         queue.acknowledge(first.wrapping_add(2));
-        assert_eq!(queue.retire().unwrap().id, 0);
-        assert_eq!(queue.retire().unwrap().id, 1);
-        assert!(queue.retire().is_none());
+        assert_eq!(queue.retire(&mut Vec::new()).unwrap().id, 0);
+        assert_eq!(queue.retire(&mut Vec::new()).unwrap().id, 1);
+        assert!(queue.retire(&mut Vec::new()).is_none());
         assert_eq!((queue.next_waiting(), queue.unacknowledged), (Some(0), 0));
         queue.flush(false);
-        assert_eq!(queue.retire().unwrap().status, WorkStatus::Flushed);
-        assert_eq!(queue.retire().unwrap().id, 3);
+        assert_eq!(queue.retire(&mut Vec::new()).unwrap().status, WorkStatus::Flushed);
+        assert_eq!(queue.retire(&mut Vec::new()).unwrap().id, 3);
         assert_eq!(queue.work.len(), 0);
     }
 
@@ -551,8 +578,9 @@ mod tests {
                 }
             }
             assert_eq!(held, stages.iter().filter(|stage| stage.is_in_device()).count());
-            let statuses: Vec<WorkStatus> =
-                std::iter::from_fn(|| queue.retire()).map(|done| done.status).collect();
+            let statuses: Vec<WorkStatus> = std::iter::from_fn(|| queue.retire(&mut Vec::new()))
+                .map(|done| done.status)
+                .collect();
             let good = |status: &&WorkStatus| **status == WorkStatus::Success;
             assert_eq!(statuses.len(), 3);
             assert_eq!(statuses.iter().take_while(good).count(), successes, "{stages:?}");

@@ -183,11 +183,11 @@ impl State {
     pub(crate) fn retire(&mut self, number: u32) {
         loop {
             let Some(qp) = self.qps.get_mut(number) else { return };
-            let Some(done) = qp.sends.retire() else { break };
-            let queue = qp.options.send_queue;
-            if !done.offered.is_empty() {
-                qp.leftovers.extend(done.offered);
+            if !qp.options.signal_all {
+                qp.sends.drop_silent();
             }
+            let Some(done) = qp.sends.retire(&mut qp.leftovers) else { break };
+            let queue = qp.options.send_queue;
             let is_wanted = done.signaled || qp.options.signal_all;
             if qp.silent || (done.status == WorkStatus::Success && !is_wanted) {
                 continue;
@@ -200,8 +200,10 @@ impl State {
             }
         }
         let Some(qp) = self.qps.get_mut(number) else { return };
-        let is_idle = qp.sends.is_idle() || planted("drained-early");
-        if qp.state() == QpState::SendDrained && qp.draining && is_idle {
+        if qp.state() == QpState::SendDrained
+            && qp.draining
+            && (qp.sends.is_idle() || planted("drained-early"))
+        {
             qp.draining = false;
             let (kind, object) = (EventKind::SendQueueDrained, qp.options.object);
             if qp.attributes.drained_event {
