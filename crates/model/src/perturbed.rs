@@ -18,6 +18,10 @@
 //! ["host.spare"]                       # no change: it moves nothing
 //! why = "..."
 //!
+//! ["host.kind"]                        # it cannot be changed alone
+//! why = "..."
+//! alone = "is refused"
+//!
 //! [elsewhere]                          # experiments without a figure here
 //! submission = "Its parameters are those of another model."
 //! ```
@@ -25,7 +29,7 @@
 //! A change is `half`, `double` or `to` a value. A figure that a change does not name stays the
 //! same; a name may end in `*`, and the longest name that fits counts. What may be expected of a
 //! figure is in [`Expected`]. A parameter without a change moves nothing: its double, its half and
-//! every other choice are tried.
+//! every other choice are tried. If all of them are refused, the row must say so.
 //!
 //! A figure is a short measurement: a [`Probe`] takes it, of a configuration of its own. The check
 //! fails for a parameter without a table, a table without a parameter, a choice without a change,
@@ -175,9 +179,17 @@ struct Expectations {
 struct Row {
     /// Why its figures move, or why it moves nothing.
     why: String,
+    /// Every other value is refused unless another parameter changes too.
+    alone: Option<Refused>,
     /// What must follow from each change.
     #[serde(flatten)]
     changes: BTreeMap<String, BTreeMap<String, Expected>>,
+}
+
+#[derive(Debug, PartialEq, Deserialize)]
+enum Refused {
+    #[serde(rename = "is refused")]
+    IsRefused,
 }
 
 impl Row {
@@ -299,7 +311,14 @@ pub fn perturbed<C: Parameters>(
     for (parameter, row) in &expectations.parameters {
         let path: Vec<String> = parameter.split('.').map(str::to_owned).collect();
         if row.changes.is_empty() {
-            found.changes.push(unmoved(parameter, &path, row, probes, &bases));
+            let unmoved = unmoved(parameter, &path, row, probes, &bases);
+            if unmoved.figures.is_empty() != row.alone.is_some() {
+                found.faults.push(format!(
+                    "{parameter}: its row must say that it `is refused` alone if, and only if, no \
+                     other value is valid"
+                ));
+            }
+            found.changes.push(unmoved);
         }
         for change in row.changes.keys() {
             let mut moved = Vec::new();
@@ -340,6 +359,9 @@ fn unmoved<C: Parameters>(
         let Some(value) = base.value(path) else { continue };
         let mut others = neighbours(value);
         others.extend(other_choices::<C>(&base.text, path));
+        if let (true, Value::String(text)) = (others.is_empty(), value) {
+            others.push(Value::String(format!("not {text}")));
+        }
         let mut last = Vec::new();
         for config in others.into_iter().filter_map(|other| base.with::<C>(path, other)) {
             last = base.compare(probe, row, "any", &config);
@@ -514,10 +536,11 @@ fn faults<C: Parameters>(
 pub fn section<C>(file: &str, probes: &[Probe<C>]) -> Result<String, String> {
     let Expectations { parameters, elsewhere } = read(file)?;
     let mut page = format!("{HEADING}\n\n{OPENING}\n| figure | moved by |\n|---|---|\n");
-    let mut still = String::new();
-    for (parameter, Row { why, changes }) in &parameters {
+    let (mut still, mut refused) = (String::new(), String::new());
+    for (parameter, Row { why, alone, changes }) in &parameters {
         if changes.is_empty() {
-            let _ = writeln!(still, "| `{parameter}` | {} |", why.trim());
+            let list = if alone.is_some() { &mut refused } else { &mut still };
+            let _ = writeln!(list, "| `{parameter}` | {} |", why.trim());
         }
     }
     for figure in probes.iter().flat_map(|probe| probe.figures) {
@@ -527,6 +550,9 @@ pub fn section<C>(file: &str, probes: &[Probe<C>]) -> Result<String, String> {
     }
     if !still.is_empty() {
         let _ = write!(page, "\n{STILL}\n\n| moves nothing | why |\n|---|---|\n{still}");
+    }
+    if !refused.is_empty() {
+        let _ = write!(page, "\n| cannot be changed alone | why |\n|---|---|\n{refused}");
     }
     if !elsewhere.is_empty() {
         page.push_str("\n| experiment without a figure here | why |\n|---|---|\n");

@@ -5,6 +5,7 @@ use bellwire_model::damq_pd::Config;
 use bellwire_model::damq_pd::experiments::EXPERIMENTS;
 use bellwire_model::damq_pd::experiments::perturbed::{EXPECTED, PROBES};
 use bellwire_model::hpcl;
+use bellwire_model::myvia;
 use bellwire_model::perturbed::{Probe, perturbed, with_section};
 use bellwire_model::system::{perturbations, perturbed_models};
 
@@ -87,6 +88,25 @@ fn gaps_in_the_expectations_are_told() {
     ] {
         let told = told(from, to);
         assert!(told.iter().any(|line| line.contains(told_of)), "{told_of}: {told:?}");
+    }
+}
+
+/// Canary: a row that says that its parameter cannot be changed alone, though it can, is told; so is
+/// one that does not say so, though every other value is refused.
+#[test]
+fn parameters_that_were_not_tried_are_told() {
+    let landing = "half = { \"sweep: DMA alone, 4 ports\" = \"x0.5 within 3\" }\n\n[\"nic.tags\"]";
+    let told = told(landing, "alone = \"is refused\"\n\n[\"nic.tags\"]");
+    let rule = |told: &[String], of: &str| {
+        told.iter().any(|line| line.starts_with(&format!("{of}: its row must say")))
+    };
+    assert!(rule(&told, "nic.landing"), "{told:?}");
+    use myvia::experiments::perturbed::{EXPECTED, PROBES};
+    let [first, ..] = PROBES;
+    let silent = EXPECTED.replacen("alone = \"is refused\"\n", "", 1);
+    for (file, is_told) in [(silent.as_str(), true), (EXPECTED, false)] {
+        let told = perturbed(file, &[], std::slice::from_ref(&first)).unwrap().contradictions();
+        assert_eq!(rule(&told, "system.queues"), is_told, "{told:?}");
     }
 }
 
