@@ -91,12 +91,12 @@ fn gaps_in_the_expectations_are_told() {
     }
 }
 
-/// Canary: a row that says that its parameter cannot be changed alone, though it can, is told; so is
-/// one that does not say so, though every other value is refused.
+/// Canary: a row that says that its parameter cannot be changed alone, though it can, is told. So
+/// is one that does not say so, though every other value is refused.
 #[test]
 fn parameters_that_were_not_tried_are_told() {
-    let landing = "half = { \"sweep: DMA alone, 4 ports\" = \"x0.5 within 3\" }\n\n[\"nic.tags\"]";
-    let told = told(landing, "alone = \"is refused\"\n\n[\"nic.tags\"]");
+    let changes = "half = { \"sweep: DMA alone, 4 ports\" = \"x0.5 within 3\" }\n\n[\"nic.tags\"]";
+    let told = told(changes, "alone = \"is refused\"\n\n[\"nic.tags\"]");
     let rule = |told: &[String], of: &str| {
         told.iter().any(|line| line.starts_with(&format!("{of}: its row must say")))
     };
