@@ -1,14 +1,18 @@
 #!/usr/bin/env bash
-# Usage: [ROUNDS=5] [FABTESTS=PREFIX] tools/bench-mpi.sh
+# Usage: [ROUNDS=5] [PARTS="near far window collectives"] [SIZES="8 1024 ..."] [FABTESTS=PREFIX]
+#     tools/bench-mpi.sh
 # Measures the provider beside its peers, in turns of one run: messages there and back, and many in
 # a row. The two processes are on one host and, as root, on two hosts (network namespaces). Programs
 # of libfabric measure, and programs of MPI (NetPIPE through Open MPI). Collective operations are
-# measured with 2, 3, 4 and 8 ranks on one host. Takes twelve minutes. FABTESTS
-# is the place of libfabric's own tests (the first of several): their tagged benchmarks replace
-# fi_pingpong.
+# measured with 2, 3, 4 and 8 ranks on one host. Takes twelve minutes. PARTS and SIZES choose what
+# is measured: messages on one host and on two, small ones of which 64 are sent at once, collective
+# operations. FABTESTS is the place of libfabric's own tests (the first of several): their tagged
+# benchmarks replace fi_pingpong.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 rounds="${ROUNDS:-5}"
+parts=" ${PARTS:-near far window collectives} "
+sizes="${SIZES:-8 1024 4096 65536 1048576 4194304}"
 environment="${CARGO_TARGET_DIR:-$PWD/target}/mpi"
 
 # The first call prepares, and has a second one measure, whose processes and namespaces end with it.
@@ -18,8 +22,10 @@ if [ "${1:-}" != --measure ]; then
     trap '[ -z "$child" ] || kill -KILL "$child" 2>/dev/null || true; rm -rf "$folder"' EXIT
     trap 'exit 130' INT TERM HUP
     cp "${environment%/mpi}/release/libbellwire_fi.so" "$folder/libbellwire-fi.so"
-    mpicc -O2 bindings/libfabric/tests/programs/collectives.c -o "$folder/collectives" ||
-        echo "NOT RUN: collective operations: apt-get install libopenmpi-dev"
+    for program in collectives window; do
+        mpicc -O2 "bindings/libfabric/tests/programs/$program.c" -o "$folder/$program" ||
+            echo "NOT RUN: $program: apt-get install libopenmpi-dev"
+    done
     { [ -d "$environment" ] || python3 -m venv "$environment"; } >/dev/null 2>&1 &&
         "$environment/bin/pip" install -q libucx-cu12 >/dev/null 2>&1 ||
         echo "NOT RUN: the newest UCX: its wheel, libucx-cu12, cannot be installed"
@@ -78,19 +84,30 @@ ucx() {
     [ "$3" = pingpong ] || test=tag_bw
     UCX_TLS="$2" pair "$1" ucx_perftest -t "$test" -s "$4" -n "$5" -w 100 -f | awk 'NF == 8 && $1 ~ /^[0-9]+$/ { time = $4 } END { print time }'
 }
-# netpipe HOST WAY BYTES FLAGS...: by NetPIPE, with flags of mpirun.
-netpipe() {
-    local bytes="$3" stream= flags=() first=("${ahead[@]}")
+# launch HOST: sets `command` to what starts two ranks of MPI, the second one on HOST.
+launch() {
+    command=(timeout 20 "${near[@]}" "${ahead[@]}" mpirun --oversubscribe -n 2)
     if [ "$1" = far ]; then
         # Bound, both ranks would have the first processor of their host, which is one and the same.
-        flags=(--bind-to none --host 10.99.0.1:1,10.99.0.2:1 --mca plm_rsh_agent "$folder/agent" --mca oob_tcp_if_include eth0 --mca btl_tcp_if_include eth0)
-        first=()
+        command=(timeout 20 "${near[@]}" mpirun --oversubscribe -n 2 --bind-to none --host 10.99.0.1:1,10.99.0.2:1
+            --mca plm_rsh_agent "$folder/agent" --mca oob_tcp_if_include eth0 --mca btl_tcp_if_include eth0)
     fi
+}
+# many HOST WAY BYTES FLAGS...: 64 messages at once, with flags of mpirun.
+many() {
+    local bytes="$3" command
+    launch "$1"
+    shift 3
+    "${command[@]}" "$@" "$folder/window" 0.3 "$bytes" 2>/dev/null | awk '{ print $2 }' || true
+}
+# netpipe HOST WAY BYTES FLAGS...: by NetPIPE, with flags of mpirun.
+netpipe() {
+    local bytes="$3" stream= command
+    launch "$1"
     [ "$2" = pingpong ] || stream=-s
     shift 3
     rm -f "$folder/np"
-    timeout 20 "${near[@]}" "${first[@]}" mpirun --oversubscribe -n 2 "${flags[@]}" "$@" \
-        NPopenmpi $stream -p 0 -l "$bytes" -u "$bytes" -o "$folder/np" >/dev/null 2>&1 || true
+    "${command[@]}" "$@" NPopenmpi $stream -p 0 -l "$bytes" -u "$bytes" -o "$folder/np" >/dev/null 2>&1 || true
     awk '$1 == '"$bytes"' { print $3 * 1e6 }' "$folder/np" 2>/dev/null || true
 }
 
@@ -99,7 +116,7 @@ collectives() {
     local ranks="$1" name="$2" operation bytes time
     shift 2
     timeout 60 "${near[@]}" "${ahead[@]}" mpirun --oversubscribe -n "$ranks" "$@" "$folder/collectives" 0.05 \
-        8 1024 16384 65536 131072 1048576 2>/dev/null |
+        ${SIZES:-8 1024 16384 65536 131072 1048576} 2>/dev/null |
         while read -r operation bytes time; do echo "$time" | note "$operation-$ranks" "$bytes" "$name"; done || true
 }
 
@@ -125,6 +142,7 @@ by_fabric() {
 }
 by_mpi() {
     local into="mpi-$1-$2 $3" run=(netpipe "${@:1:3}")
+    [ "$2" != window ] || run[0]=many
     local ucx=(--mca pml ucx --mca pml_ucx_tls any --mca pml_ucx_devices any --mca osc ^ucx --mca btl self -x UCX_LOG_LEVEL)
     "${run[@]}" --mca pml cm --mca mtl ofi --mca btl self -x FI_PROVIDER_PATH -x FI_PROVIDER=bellwire | note $into bellwire
     if [ "$1" = near ]; then
@@ -176,10 +194,15 @@ table() {
 touch "$folder/times"
 for round in $(seq "$rounds"); do
     for host in $hosts; do
+        if [[ "$parts" = *" window "* ]] && [ -x "$folder/window" ]; then
+            for bytes in 8 1024; do by_mpi $host window $bytes; done
+        fi
+        [[ "$parts" = *" $host "* ]] || continue
         # Over a network, fewer take as long.
         [ "$host" = near ] && share=1 || share=10
         for size in 8:10000 1024:10000 4096:10000 65536:2000 1048576:300 4194304:60; do
             bytes="${size%:*}" count="$((${size#*:} / share))"
+            [[ " $sizes " = *" $bytes "* ]] || continue
             by_fabric $host pingpong "$bytes" "$count"
             [ -z "$mpi" ] || by_mpi $host pingpong "$bytes"
             if [ "$bytes" -ge 65536 ]; then
@@ -190,7 +213,7 @@ for round in $(seq "$rounds"); do
     done
 done
 for round in $(seq "$rounds"); do
-    [ -x "$folder/collectives" ] || break
+    [[ "$parts" = *" collectives "* ]] && [ -x "$folder/collectives" ] || break
     for ranks in 2 3 4 8; do
         collectives "$ranks" bellwire --mca pml cm --mca mtl ofi --mca btl self -x FI_PROVIDER_PATH -x FI_PROVIDER=bellwire
         collectives "$ranks" openmpi-vader --mca pml ob1 --mca btl self,vader
@@ -202,6 +225,9 @@ for way in "pingpong:half a round trip" "bw:one of many in a row"; do
     table "mpi-near-${way%:*}" "Two ranks of one host, ${way#*:}, by NetPIPE over Open MPI"
     table "fabric-far-${way%:*}" "Two hosts, ${way#*:}, by programs of libfabric and UCX"
     table "mpi-far-${way%:*}" "Two hosts, ${way#*:}, by NetPIPE over Open MPI"
+done
+for host in near:one far:two; do
+    table "mpi-${host%:*}-window" "Two ranks of ${host#*:} host(s), one of 64 at once, over Open MPI"
 done
 for ranks in 2 3 4 8; do
     for operation in allreduce alltoall bcast; do

@@ -28,7 +28,20 @@ enum Reach {
     ByPacket { key: u64, stamp: u64 },
 }
 
+/// Numbers of regions: mapped, reached by the kernel's copies, and by packets.
+type Ways = [u64; 3];
+
 impl Reach {
+    /// Its place in [`Ways`].
+    fn way(&self) -> Option<usize> {
+        match self {
+            Reach::Asked { .. } => None,
+            Reach::Mapped { .. } => Some(0),
+            Reach::Attached { .. } => Some(1),
+            Reach::ByPacket { .. } => Some(2),
+        }
+    }
+
     fn identity(&self) -> (u64, u64) {
         match *self {
             Reach::Asked { key, stamp }
@@ -63,26 +76,36 @@ pub struct RemoteRegions {
     board: Board<Segment>,
     /// The regions that were used, by index.
     used: Vec<Option<Reach>>,
+    /// Counted whenever `used` changes: its table is long, and the counters are read often.
+    ways: Ways,
 }
 
 impl RemoteRegions {
     /// The regions that `board` shows, of the peer in process `pid`; 0 if that is unknown.
     pub fn new(peer: Introduction, pid: i32, board: Board<Segment>) -> RemoteRegions {
-        RemoteRegions { peer, pid, process: None, board, used: Vec::new() }
+        RemoteRegions { peer, pid, process: None, board, used: Vec::new(), ways: [0; 3] }
     }
 
-    /// The regions that were used: mapped, reached by the kernel's copies, and by packets.
-    pub fn by_way(&self) -> [u64; 3] {
-        let mut counts = [0; 3];
-        for reach in self.used.iter().flatten() {
-            match reach {
-                Reach::Asked { .. } => {}
-                Reach::Mapped { .. } => counts[0] += 1,
-                Reach::Attached { .. } => counts[1] += 1,
-                Reach::ByPacket { .. } => counts[2] += 1,
+    /// The regions that were used.
+    pub fn by_way(&self) -> Ways {
+        self.ways
+    }
+
+    /// Enters how the region at an index is reached, and forgets how that was before.
+    fn set(&mut self, slot: usize, reach: Option<Reach>) {
+        if self.used.len() <= slot {
+            if reach.is_none() {
+                return;
             }
+            self.used.resize_with(slot + 1, || None);
         }
-        counts
+        let before = std::mem::replace(&mut self.used[slot], reach);
+        if let Some(way) = before.and_then(|reach| reach.way()) {
+            self.ways[way] -= 1;
+        }
+        if let Some(way) = self.used[slot].as_ref().and_then(Reach::way) {
+            self.ways[way] += 1;
+        }
     }
 
     /// The fast path: the part of the region, if it is mapped, its key still valid, and the access
@@ -161,9 +184,7 @@ impl RemoteRegions {
         let (index, slot) = (key.index, usize::from(key.index));
         let hash = KeyHash::of(key);
         let Some(region) = hash.unmask(self.board.notice(slot)) else {
-            if let Some(used) = self.used.get_mut(slot) {
-                *used = None;
-            }
+            self.set(slot, None);
             *message = Some(Control::WrongKey { index });
             return Err(Direct::Refused(Status::WrongKey));
         };
@@ -183,10 +204,7 @@ impl RemoteRegions {
                 None => Reach::ByPacket { key, stamp },
             }
         };
-        if self.used.len() <= slot {
-            self.used.resize_with(slot + 1, || None);
-        }
-        self.used[slot] = Some(reach);
+        self.set(slot, Some(reach));
         if region.mappable { Err(Direct::Pending) } else { Ok(()) }
     }
 
@@ -196,8 +214,9 @@ impl RemoteRegions {
         (index, key, length, writable): (u16, u64, u64, bool),
         fd: Option<OwnedFd>,
     ) {
-        let Some(Some(reach)) = self.used.get_mut(usize::from(index)) else { return };
-        let Reach::Asked { key: asked, stamp } = *reach else { return };
+        let slot = usize::from(index);
+        let Some(Some(Reach::Asked { key: asked, stamp })) = self.used.get(slot) else { return };
+        let (asked, stamp) = (*asked, *stamp);
         if asked != key {
             return;
         }
@@ -211,6 +230,6 @@ impl RemoteRegions {
             let memory = mapping::adopt(&fd, length, writable).ok()?;
             Some(Reach::Mapped { key, stamp, rights: region.rights, memory: memory.prefix(length) })
         });
-        *reach = mapped.unwrap_or(Reach::ByPacket { key, stamp });
+        self.set(slot, Some(mapped.unwrap_or(Reach::ByPacket { key, stamp })));
     }
 }

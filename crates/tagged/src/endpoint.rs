@@ -418,6 +418,9 @@ impl Endpoint {
             // Do not poll again: it would delay a lone message by its own cost.
             next = if done < BURST { self.transport.next_completion()? } else { None };
         }
+        if done > 0 {
+            self.sends.end_burst();
+        }
         if self.transport.has_waiting_control() {
             done += self.transport.flush_outbox();
         }

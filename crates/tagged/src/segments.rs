@@ -10,6 +10,7 @@
 //! and sent later. Until then all heads to this receiver carry a flag. A head without it, while
 //! segments are missing, shows that a link lost them.
 
+use crate::completion::Peer;
 use crate::envelope::Envelope;
 use crate::head::Head;
 use crate::matching::Matched;
@@ -23,12 +24,54 @@ pub const SEGMENTED_BYTES: usize = 128 << 10;
 /// colder memory. Room for two of the longest.
 pub(crate) const SEGMENTED_AHEAD_BYTES: usize = 2 * SEGMENTED_BYTES;
 
+/// Bytes that a burst may send in segments before messages to a further peer are offered.
+const BURST_BYTES: usize = 128 << 10;
+
+/// Longest message that goes in segments whatever the burst has sent, in bytes.
+const ALWAYS_SEGMENTED_BYTES: usize = 32 << 10;
+
 /// Credit window in bytes: what one sender may have at one receiver without a posted receive. Each
 /// message counts slightly more than its own bytes.
 pub const WINDOW_BYTES: usize = 512 << 10;
 
 /// Bytes before those of each later segment: head, offset.
 pub(crate) const SEGMENT_HEAD_BYTES: usize = Head::BYTES + 8;
+
+/// What an endpoint has sent in segments since something came.
+///
+/// A program that sends long messages to many peers at once fills more memory than the second-level
+/// cache holds, before any of them is read. Two copies take longer there than one by the kernel.
+#[derive(Clone, Copy)]
+pub(crate) struct Burst {
+    /// The peer of the last message, and the bytes that it was sent since another one was.
+    last: (Peer, usize),
+    /// Bytes before those.
+    others: usize,
+}
+
+impl Burst {
+    pub(crate) const fn new() -> Burst {
+        Burst { last: (Peer(u32::MAX), 0), others: 0 }
+    }
+
+    /// Bytes for other peers than `to`.
+    fn for_others(&self, to: Peer) -> usize {
+        self.others + if self.last.0 == to { 0 } else { self.last.1 }
+    }
+
+    /// Whether a message of `length` bytes to `to` should not go in segments.
+    pub(crate) fn forbids(&self, to: Peer, length: usize) -> bool {
+        length > ALWAYS_SEGMENTED_BYTES && self.for_others(to) >= BURST_BYTES
+    }
+
+    /// A message of `length` bytes went in segments.
+    pub(crate) fn add(&mut self, to: Peer, length: usize) {
+        if self.last.0 != to {
+            *self = Burst { last: (to, 0), others: self.for_others(to) };
+        }
+        self.last.1 += length;
+    }
+}
 
 /// The rest of a message that found no room, at its sender.
 pub(crate) struct UnsentSegments {
@@ -104,7 +147,6 @@ impl Incoming {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::completion::Peer;
 
     /// A message begins with some of its bytes and not with all, within the window. Each segment is
     /// the next one, and none goes beyond the end.
@@ -130,5 +172,24 @@ mod tests {
         assert_eq!(unsent.next(9), Some((102, &[3, 4, 5][..])));
         unsent.advance(3);
         assert_eq!(unsent.next(9), None);
+    }
+
+    /// Long messages to one peer go on in segments. After a burst those to further peers do not,
+    /// and short ones do.
+    #[test]
+    fn a_burst_to_many_peers_ends_segments() {
+        let mut burst = Burst::new();
+        for _ in 0..10 {
+            assert!(!burst.forbids(Peer(0), SEGMENTED_BYTES));
+            burst.add(Peer(0), SEGMENTED_BYTES);
+        }
+        assert!(burst.forbids(Peer(1), ALWAYS_SEGMENTED_BYTES + 1));
+        assert!(!burst.forbids(Peer(1), ALWAYS_SEGMENTED_BYTES));
+        let mut burst = Burst::new();
+        burst.add(Peer(0), BURST_BYTES / 2);
+        burst.add(Peer(1), BURST_BYTES / 2);
+        assert!(
+            !burst.forbids(Peer(1), SEGMENTED_BYTES) && burst.forbids(Peer(2), SEGMENTED_BYTES)
+        );
     }
 }

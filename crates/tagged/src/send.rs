@@ -6,7 +6,7 @@ use crate::completion::{
 use crate::head::{ACKNOWLEDGE, DATA, Kind, SEGMENTED, TAGGED};
 use crate::memory::Spans;
 use crate::peers::PeerState;
-use crate::segments::{SEGMENT_HEAD_BYTES, SEGMENTED_BYTES, UnsentSegments};
+use crate::segments::{Burst, SEGMENT_HEAD_BYTES, SEGMENTED_BYTES, UnsentSegments};
 use crate::slots::Slots;
 use crate::transport::{COUNTED_AS_SENT, Transport};
 use bellwire::{MemoryRegion, RemoteKey, Rights, Status};
@@ -89,13 +89,19 @@ pub(crate) struct Sends {
     pending: Slots<PendingSend>,
     /// Peers that the rest of a segmented message must still be sent to.
     unsent: VecDeque<Peer>,
+    burst: Burst,
     max_pending: usize,
 }
 
 impl Sends {
     /// `first`: peers may repeat the numbers of an endpoint that was here before.
     pub(crate) fn new(max_pending: usize, first: u32) -> Sends {
-        Sends { pending: Slots::from(first), unsent: VecDeque::new(), max_pending }
+        Sends {
+            pending: Slots::from(first),
+            unsent: VecDeque::new(),
+            burst: Burst::new(),
+            max_pending,
+        }
     }
 
     #[inline(always)]
@@ -127,11 +133,14 @@ impl Sends {
         if length <= transport.eager_bytes() && transport.peer(message.to).may_send(units) {
             return self.send_eager(transport, message, length, units);
         }
-        if length <= SEGMENTED_BYTES && transport.peer(message.to).may_send_segments(units) {
-            return self.send_segmented(transport, message, units);
-        }
-        if length <= SEGMENTED_BYTES && transport.peer(message.to).awaits_credit() {
-            return Err(PostError::Again);
+        if length <= SEGMENTED_BYTES && !self.burst.forbids(message.to, length) {
+            if transport.peer(message.to).may_send_segments(units) {
+                self.burst.add(message.to, length);
+                return self.send_segmented(transport, message, units);
+            }
+            if transport.peer(message.to).awaits_credit() {
+                return Err(PostError::Again);
+            }
         }
         self.offer(transport, message)
     }
@@ -206,6 +215,12 @@ impl Sends {
             at += length;
         }
         Ok(status)
+    }
+
+    /// Something has come.
+    #[inline(always)]
+    pub(crate) fn end_burst(&mut self) {
+        self.burst = Burst::new();
     }
 
     /// Whether segments wait for room.

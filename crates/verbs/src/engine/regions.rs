@@ -8,11 +8,15 @@ use std::collections::VecDeque;
 #[cfg(test)]
 mod guesses;
 
+/// Free indices before one is reused, so that a dead key's index is reused late. Not all indices
+/// take turns: each touches tables of this side and of its peers, which should stay in the cache.
+const REUSE_AFTER: usize = 64;
+
 /// Regions by index. A key names index and secret; all bits of the secret are compared (C-09).
 pub(crate) struct Regions {
     owner: FunctionAddress,
     entries: Vec<Entry>,
-    /// Free indices, oldest first, so that a dead key's index is reused late.
+    /// Free indices, oldest first.
     free: VecDeque<u16>,
     limit: usize,
     secrets: Secrets,
@@ -44,7 +48,8 @@ impl Regions {
     /// A new key for `length` bytes, with its index reserved. [`Regions::release`] frees it.
     pub(crate) fn reserve(&mut self, length: usize) -> Result<RemoteKey> {
         let key = self.secrets.next()?;
-        let index = if self.entries.len() < self.limit {
+        let has_room = self.entries.len() < self.limit;
+        let index = if has_room && self.free.len() < REUSE_AFTER {
             self.entries.push(Entry::Lent);
             self.entries.len() - 1
         } else {
