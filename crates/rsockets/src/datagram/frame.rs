@@ -137,7 +137,7 @@ impl Hello {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Seal {
-    /// From the receiver, which had it from [`Secret::token`].
+    /// From the receiver, which had it from [`Secret::seal`].
     pub token: u64,
     /// The address of the sender, as the receiver sees it.
     pub from: SocketAddrV4,
