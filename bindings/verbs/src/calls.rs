@@ -279,8 +279,7 @@ pub extern "C" fn ibv_get_cq_event(
     cq: &mut *const Cq,
     cq_context: &mut Opaque,
 ) -> c_int {
-    channel.context().sleeps();
-    match channel.queue.pop() {
+    match channel.context().next_event(&channel.queue) {
         Ok(object) => {
             *cq = object as *const Cq;
             // SAFETY: an event is removed before its queue ends.

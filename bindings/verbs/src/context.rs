@@ -169,9 +169,14 @@ impl ContextObject {
         self.rdma.doze(limit);
     }
 
-    /// The program may sleep now.
-    pub fn sleeps(&self) {
-        self.rdma.sleeps();
+    /// The program may sleep at the descriptor of a channel next.
+    pub fn may_sleep(&self) {
+        self.rdma.may_sleep();
+    }
+
+    /// The oldest event of a channel; waits for one.
+    pub fn next_event(&self, channel: &EventQueue<usize>) -> std::io::Result<usize> {
+        self.rdma.next_event(channel)
     }
 
     /// Drops the asynchronous events of an object that ends.

@@ -158,6 +158,6 @@ pub extern "C" fn req_notify(cq: &Cq, solicited_only: c_int) -> c_int {
     let context = cq.context();
     let result = context.lock().arm(cq.id.get(), solicited_only != 0);
     // The program may sleep at the descriptor, without any further call.
-    context.sleeps();
+    context.may_sleep();
     errno::answer("ibv_req_notify_cq", result)
 }

@@ -1,14 +1,15 @@
 //! An adapter that several threads use, and a thread that makes progress while the program does
 //! not.
 //!
-//! A program that polls makes its own progress; then the thread only checks that.
+//! A program that polls makes its own progress, and so does one that waits for an event
+//! (`wait.rs`); then the thread only checks that.
 
 use crate::adapter::Adapter;
 use crate::attend::Attention;
 use crate::error::Result;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
-use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -26,22 +27,43 @@ const LINGER: Duration = Duration::from_millis(500);
 
 /// An adapter behind a lock. Dropping it ends the thread, and then the adapter.
 pub struct Context {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
 
-struct Shared {
-    adapter: Mutex<Adapter>,
+/// Who waits for the function's descriptor.
+pub(crate) mod dozer {
+    pub(crate) const NOBODY: u8 = 0;
+    /// The thread.
+    pub(crate) const THREAD: u8 = 1;
+    /// A thread of the program.
+    pub(crate) const PROGRAM: u8 = 2;
+}
+
+pub(crate) struct Shared {
+    pub(crate) adapter: Mutex<Adapter>,
     /// Locks by the program.
     turns: AtomicU64,
     ends: AtomicBool,
     /// The program sleeps, so the thread takes over at once.
     asleep: AtomicBool,
-    /// The thread waits for the function's descriptor. Changed only under the lock.
-    dozing: AtomicBool,
+    /// A value of [`dozer`]. Somebody is entered only under the lock.
+    pub(crate) dozer: AtomicU8,
+    /// Wakes the thread.
     wake: OwnedFd,
+    /// Wakes the program's thread that waits for the function's descriptor.
+    pub(crate) stir: OwnedFd,
+    /// A thread of the program waits for an event, and makes progress.
+    pub(crate) watched: AtomicBool,
+    /// Threads of the program that wait for an event, and do not.
+    pub(crate) others: AtomicU32,
+    /// The thread leaves the progress to that.
+    resting: AtomicBool,
+    /// The thread made progress since the program slept here. So the program sleeps elsewhere, such
+    /// as at the descriptor of a channel.
+    pub(crate) was_needed: AtomicBool,
     /// A copy of the function's own, for sleepers without the lock.
-    descriptor: OwnedFd,
+    pub(crate) descriptor: OwnedFd,
 }
 
 impl Context {
@@ -49,14 +71,19 @@ impl Context {
     pub fn open(name: &str) -> Result<Context> {
         let adapter = Adapter::open(name)?;
         let descriptor = adapter.wait_fd().try_clone_to_owned()?;
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let shared = Arc::new(Shared {
             adapter: Mutex::new(adapter),
             turns: AtomicU64::new(0),
             ends: AtomicBool::new(false),
             asleep: AtomicBool::new(false),
-            dozing: AtomicBool::new(false),
-            wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-                .map_err(std::io::Error::from)?,
+            dozer: AtomicU8::new(dozer::NOBODY),
+            wake: eventfd(0, flags).map_err(std::io::Error::from)?,
+            stir: eventfd(0, flags).map_err(std::io::Error::from)?,
+            watched: AtomicBool::new(false),
+            others: AtomicU32::new(0),
+            resting: AtomicBool::new(false),
+            was_needed: AtomicBool::new(true),
             descriptor,
         });
         let theirs = shared.clone();
@@ -79,11 +106,11 @@ impl Context {
         // Relaxed: only the guard's holder writes, and a stale value delays the thread once.
         let turns = self.shared.turns.load(Ordering::Relaxed);
         self.shared.turns.store(turns.wrapping_add(1), Ordering::Relaxed);
-        // The call may take what the descriptor tells, and nothing arms the function again. The
-        // thread would sleep on, so it looks after the program from now on.
-        if self.shared.dozing.load(Ordering::Relaxed) {
-            self.shared.dozing.store(false, Ordering::Relaxed);
-            self.shared.wake();
+        // The call may take what the descriptor tells, and nothing arms the function again. Who
+        // waits there would sleep on.
+        match self.shared.dozer.load(Ordering::Relaxed) {
+            dozer::NOBODY => {}
+            who => self.shared.rouse(who),
         }
         guard
     }
@@ -104,11 +131,20 @@ impl Context {
             (adapter.may_sleep(), adapter.group_fd())
         };
         if ready {
-            wait([Some(&self.shared.descriptor), groups.as_deref()], limit);
+            let _ = wait(&[&self.shared.descriptor], groups.as_deref(), limit);
         }
     }
 
-    /// The program may sleep now, so the thread makes progress.
+    /// The program may sleep at the descriptor of a channel next, without a further call.
+    pub fn may_sleep(&self) {
+        // If it sleeps here each time, the thread would be woken in vain. If it does not this time,
+        // the thread finds that out.
+        if self.shared.was_needed.load(Ordering::Relaxed) {
+            self.sleeps();
+        }
+    }
+
+    /// The program sleeps now, so the thread makes progress.
     pub fn sleeps(&self) {
         self.shared.asleep.store(true, Ordering::Relaxed);
         self.shared.wake();
@@ -141,24 +177,43 @@ impl Shared {
             let seen = self.turns.load(Ordering::Relaxed);
             let is_active = seen != turns && !self.asleep.swap(false, Ordering::Relaxed);
             turns = seen;
-            if is_active && !attention.is_on() {
-                self.pause([None, None], PAUSE);
-                continue;
-            }
             if is_active {
-                if attention.sleep(PAUSE) {
+                // Who waits for an event takes the packets itself.
+                if !attention.is_on() || self.watched.load(Ordering::Relaxed) {
+                    self.pause(PAUSE);
+                } else if attention.sleep(PAUSE) {
                     attention.looked(self.stand_in());
+                } else {
+                    self.hear();
                 }
                 continue;
             }
+            // SeqCst: `end_watch` stores and loads the two the other way round, so that one of both
+            // sees the other.
+            self.resting.store(true, Ordering::SeqCst);
+            if self.watched.load(Ordering::SeqCst) {
+                self.pause(LONG_SLEEP);
+                continue;
+            }
+            self.resting.store(false, Ordering::Relaxed);
             let (ready, limit, groups) = {
                 let mut adapter = self.adapter.lock().unwrap_or_else(PoisonError::into_inner);
-                let ready = adapter.may_sleep();
-                self.dozing.store(ready, Ordering::Relaxed);
-                let limit = if adapter.waits_for_time() { SHORT_SLEEP } else { LONG_SLEEP };
-                (ready, limit, adapter.group_fd())
+                // A thread of the program waits for the descriptor.
+                if self.dozer.load(Ordering::Relaxed) == dozer::PROGRAM {
+                    continue;
+                }
+                let prepared = prepare(&mut adapter);
+                let who = if prepared.0 { dozer::THREAD } else { dozer::NOBODY };
+                self.dozer.store(who, Ordering::Relaxed);
+                prepared
             };
-            if ready && self.pause([Some(&self.descriptor), groups.as_deref()], limit) {
+            if !ready {
+                self.was_needed.store(true, Ordering::Relaxed);
+                continue;
+            }
+            let woken = wait(&[&self.wake, &self.descriptor], groups.as_deref(), limit);
+            self.hear();
+            if woken == Ok(Woken { by_first: false, by_other: true }) {
                 attention.rouse();
             }
         }
@@ -175,32 +230,72 @@ impl Shared {
         true
     }
 
-    fn wake(&self) {
-        let _ = rustix::io::write(self.wake.as_fd(), &1u64.to_ne_bytes());
+    /// The program's thread that made progress does so no more.
+    pub(crate) fn end_watch(&self) {
+        self.watched.store(false, Ordering::SeqCst);
+        if self.resting.load(Ordering::SeqCst) {
+            self.resting.store(false, Ordering::Relaxed);
+            self.wake();
+        }
     }
 
-    /// Sleeps until the program or a peer wakes the thread.
-    /// Returns whether a peer did.
-    fn pause(&self, others: [Option<&OwnedFd>; 2], limit: Duration) -> bool {
-        let [first, second] = others;
-        let woken = wait([Some(&self.wake), first, second], limit);
-        let mut count = [0; 8];
-        let _ = rustix::io::read(self.wake.as_fd(), &mut count);
-        woken == [false, true]
+    #[cold]
+    fn rouse(&self, who: u8) {
+        self.dozer.store(dozer::NOBODY, Ordering::Relaxed);
+        let descriptor = if who == dozer::THREAD { &self.wake } else { &self.stir };
+        let _ = rustix::io::write(descriptor, &1u64.to_ne_bytes());
+    }
+
+    fn wake(&self) {
+        let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
+    }
+
+    /// Sleeps until the program wakes the thread.
+    fn pause(&self, limit: Duration) {
+        let _ = wait(&[&self.wake], None, limit);
+        self.hear();
+    }
+
+    /// The thread knows that it was woken, if it was.
+    fn hear(&self) {
+        let _ = rustix::io::read(&self.wake, &mut [0; 8]);
     }
 }
 
-/// Sleeps until one of the descriptors is readable. Returns whether the first one is, and whether
-/// any is.
-fn wait<const N: usize>(descriptors: [Option<&OwnedFd>; N], limit: Duration) -> [bool; 2] {
+/// Prepares a sleep: whether one is due, for how long at most, and the descriptor of groups.
+pub(crate) fn prepare(adapter: &mut Adapter) -> (bool, Duration, Option<Arc<OwnedFd>>) {
+    let ready = adapter.may_sleep();
+    let limit = if adapter.waits_for_time() { SHORT_SLEEP } else { LONG_SLEEP };
+    (ready, limit, adapter.group_fd())
+}
+
+/// What ended a sleep. Neither: its time is over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Woken {
+    /// The first descriptor.
+    pub by_first: bool,
+    /// Another one.
+    pub by_other: bool,
+}
+
+/// Sleeps until one of the descriptors is readable.
+///
+/// # Errors
+/// `Interrupted`.
+pub(crate) fn wait(
+    descriptors: &[&OwnedFd],
+    groups: Option<&OwnedFd>,
+    limit: Duration,
+) -> rustix::io::Result<Woken> {
     let limit = rustix::time::Timespec {
         tv_sec: limit.as_secs() as i64,
         tv_nsec: i64::from(limit.subsec_nanos()),
     };
-    let mut fds: Vec<PollFd<'_>> =
-        descriptors.into_iter().flatten().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
-    let count = poll(&mut fds, Some(&limit)).unwrap_or(0);
-    [fds.first().is_some_and(|first| !first.revents().is_empty()), count > 0]
+    let all = descriptors.iter().copied().chain(groups);
+    let mut fds: Vec<PollFd<'_>> = all.map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
+    poll(&mut fds, Some(&limit))?;
+    let mut ready = fds.iter().map(|fd| !fd.revents().is_empty());
+    Ok(Woken { by_first: ready.next().unwrap_or(false), by_other: ready.any(|is| is) })
 }
 
 #[cfg(test)]
@@ -268,7 +363,9 @@ mod tests {
             adapter.attach(receiver, group).unwrap();
             adapter.arm(queue, false).unwrap();
         }
-        until("the receiver's thread waits", || contexts[1].shared.dozing.load(Ordering::Relaxed));
+        until("the receiver's thread waits", || {
+            contexts[1].shared.dozer.load(Ordering::Relaxed) == dozer::THREAD
+        });
         let request = SendRequest {
             id: 6,
             operation: Operation::Send { immediate: None, invalidate: None },
@@ -289,7 +386,7 @@ mod tests {
     fn a_call_wakes_the_thread() {
         let context = Context::open(&format!("shm:rdma-context-{}", std::process::id()))
             .expect("shared memory");
-        let dozes = || context.shared.dozing.load(Ordering::Relaxed);
+        let dozes = || context.shared.dozer.load(Ordering::Relaxed) == dozer::THREAD;
         for call in 0..20 {
             until(&format!("the thread waits before call {call}"), dozes);
             let adapter = context.lock();

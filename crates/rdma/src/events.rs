@@ -51,6 +51,20 @@ impl<T> EventQueue<T> {
         self.fd.as_raw_fd()
     }
 
+    pub(crate) fn descriptor(&self) -> &OwnedFd {
+        &self.fd
+    }
+
+    /// Whether an event waits.
+    pub(crate) fn has_events(&self) -> bool {
+        !self.events().is_empty()
+    }
+
+    /// Whether the program has set `O_NONBLOCK`.
+    pub(crate) fn is_nonblocking(&self) -> io::Result<bool> {
+        Ok(rustix::fs::fcntl_getfl(&self.fd)?.contains(rustix::fs::OFlags::NONBLOCK))
+    }
+
     fn events(&self) -> MutexGuard<'_, VecDeque<T>> {
         self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -49,6 +49,7 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `wait.rs` | threads of a program that wait for events |
 //! | `context.rs` | an adapter that several threads use, and a thread that makes progress |
 //! | `attend.rs` | when that thread looks although the program calls now and then |
 //! | `adapter.rs` | the calls of a program |
@@ -96,6 +97,8 @@ mod send_queue;
 mod slab;
 mod state;
 mod time;
+#[allow(unsafe_code)]
+mod wait;
 
 /// Reads bytes as a packet and as what may follow its head, for fuzzers. What is read comes back
 /// from its bytes.

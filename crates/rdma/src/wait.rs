@@ -1,0 +1,333 @@
+//! Threads of the program that wait for an event of a completion channel.
+//!
+//! The first makes the progress of all, and sleeps at the descriptors of channel and function. So a
+//! packet wakes the thread that waits for it, and no other one.
+
+use crate::context::{Context, dozer, prepare, wait};
+use crate::events::EventQueue;
+use std::io;
+use std::sync::atomic::Ordering;
+
+impl Context {
+    /// Takes the oldest event of a channel. Waits for one, unless the program has set `O_NONBLOCK`.
+    ///
+    /// # Errors
+    /// `WouldBlock`; `Interrupted`, if a read would end with it.
+    pub fn next_event(&self, channel: &EventQueue<usize>) -> io::Result<usize> {
+        if channel.has_events() {
+            return channel.pop();
+        }
+        if channel.is_nonblocking()? {
+            // A program that asks again and again leaves no time to the thread.
+            self.lock().look();
+            return channel.pop();
+        }
+        let shared = &*self.shared;
+        // SeqCst: see `Shared::run`.
+        if shared.watched.swap(true, Ordering::SeqCst) {
+            shared.others.fetch_add(1, Ordering::Relaxed);
+            let event = channel.pop();
+            shared.others.fetch_sub(1, Ordering::Relaxed);
+            return event;
+        }
+        let watch = Watch(self);
+        watch.sleep(channel)?;
+        drop(watch);
+        channel.pop()
+    }
+}
+
+/// The right to make the progress of all that wait.
+struct Watch<'c>(&'c Context);
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        self.0.shared.end_watch();
+        // The thread makes their progress from now on.
+        if self.0.shared.others.load(Ordering::Relaxed) > 0 {
+            self.0.sleeps();
+        }
+    }
+}
+
+impl Watch<'_> {
+    /// Sleeps until the channel has an event.
+    fn sleep(&self, channel: &EventQueue<usize>) -> io::Result<()> {
+        let shared = &*self.0.shared;
+        loop {
+            let (ready, limit, groups) = {
+                let mut adapter = self.0.lock();
+                let prepared = prepare(&mut adapter);
+                if channel.has_events() {
+                    return Ok(());
+                }
+                if prepared.0 {
+                    shared.dozer.store(dozer::PROGRAM, Ordering::Relaxed);
+                }
+                prepared
+            };
+            if !ready {
+                continue;
+            }
+            shared.was_needed.store(false, Ordering::Relaxed);
+            let places = [&shared.stir, channel.descriptor(), &shared.descriptor];
+            let woken = wait(&places, groups.as_deref(), limit);
+            // Only this thread leaves the place, or a call of another one that wakes it.
+            if shared.dozer.load(Ordering::Relaxed) == dozer::PROGRAM {
+                shared.dozer.store(dozer::NOBODY, Ordering::Relaxed);
+            }
+            match woken {
+                Ok(woken) if woken.by_first => {
+                    let _ = rustix::io::read(&shared.stir, &mut [0; 8]);
+                }
+                Ok(_) => {}
+                Err(_) if handlers_interrupt() => return Err(io::ErrorKind::Interrupted.into()),
+                Err(_) => {}
+            }
+            if channel.has_events() {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Whether a signal that a handler has taken ends a read. poll(2) ends in any case, and does not
+/// say which signal it was.
+fn handlers_interrupt() -> bool {
+    // Their handlers report faults of a thread, and none is awaited here.
+    let faults = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP];
+    (1..=libc::SIGRTMAX()).filter(|signal| !faults.contains(signal)).any(|signal| {
+        // SAFETY: all zeroes are a `sigaction`, which sigaction(2) fills, or refuses the signal.
+        let (found, action) = unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            (libc::sigaction(signal, std::ptr::null(), &mut action) == 0, action)
+        };
+        let has_handler =
+            action.sa_sigaction != libc::SIG_DFL && action.sa_sigaction != libc::SIG_IGN;
+        found && has_handler && action.sa_flags & libc::SA_RESTART == 0
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Access, Attributes, Bytes, CqId, Datagram, Mask, Operation, QpState, QueuePairOptions,
+        SendRequest, Service, Sge,
+    };
+    use std::net::Ipv4Addr;
+    use std::os::unix::thread::JoinHandleExt;
+    use std::sync::atomic::AtomicBool;
+    use std::sync::{Arc, mpsc};
+    use std::time::{Duration, Instant};
+
+    const LIMIT: Duration = Duration::from_secs(60);
+    const BYTES: usize = 64;
+
+    /// A queue pair for datagrams, whose completions raise events.
+    struct Side {
+        number: u32,
+        queue: CqId,
+        channel: Arc<EventQueue<usize>>,
+    }
+
+    /// A queue pair with 16 receives.
+    fn side(context: &Context, object: usize) -> Side {
+        let channel = Arc::new(EventQueue::new().unwrap());
+        let mut adapter = context.lock();
+        let domain = adapter.create_domain().unwrap();
+        let queue = adapter.create_queue(64, Some(channel.clone()), object).unwrap();
+        let capacity = crate::Capacity {
+            sends: 16,
+            receives: 16,
+            send_parts: 1,
+            receive_parts: 1,
+            inline_bytes: 16,
+        };
+        let options = QueuePairOptions {
+            service: Service::Datagram,
+            domain,
+            send_queue: queue,
+            receive_queue: queue,
+            shared: None,
+            capacity,
+            signal_all: false,
+            object,
+        };
+        let number = adapter.create_queue_pair(&options).unwrap();
+        for (state, mask) in [
+            (QpState::Init, Mask::PKEY_INDEX | Mask::PORT | Mask::QKEY),
+            (QpState::ReadyToReceive, Mask::empty()),
+            (QpState::ReadyToSend, Mask::SEND_PSN),
+        ] {
+            let new = Attributes { state, ..Attributes::new() };
+            adapter.modify(number, Mask::STATE | mask, &new).unwrap();
+        }
+        let place = Box::leak(Box::new([0u8; BYTES]));
+        let base = place.as_ptr() as u64;
+        // SAFETY: the bytes are never freed.
+        let key = unsafe {
+            adapter.register(domain, place.as_mut_ptr(), BYTES, base, Access::LOCAL_WRITE)
+        };
+        let part = Sge { address: base, length: BYTES as u32, key: key.unwrap() };
+        for _ in 0..16 {
+            adapter.post_receive(number, 1, &[part]).unwrap();
+        }
+        adapter.arm(queue, false).unwrap();
+        drop(adapter);
+        Side { number, queue, channel }
+    }
+
+    /// Sends a datagram without an event of its own.
+    fn send(from: &Context, side: &Side, to: (Ipv4Addr, u32)) {
+        let request = SendRequest {
+            id: 6,
+            operation: Operation::default(),
+            bytes: Bytes::Inline(b"wake"),
+            signaled: false,
+            solicited: false,
+            fence: false,
+            to: Some(Datagram { host: to.0, queue_pair: to.1, key: 0 }),
+        };
+        let mut adapter = from.lock();
+        adapter.post_send(side.number, &request).unwrap();
+        while adapter.progress() > 0 {}
+    }
+
+    fn until(what: &str, condition: impl Fn() -> bool) {
+        let started = Instant::now();
+        while !condition() {
+            assert!(started.elapsed() < LIMIT, "{what}");
+            std::thread::yield_now();
+        }
+    }
+
+    fn contexts(name: &str) -> Vec<[Context; 2]> {
+        let job = format!("shm:rdma-{name}-{}", std::process::id());
+        let open = |device: &str| [(); 2].map(|()| Context::open(device).expect("a device"));
+        [&job, "udp:127.0.0.1"].map(open).into()
+    }
+
+    fn dozes(context: &Context) -> bool {
+        context.shared.dozer.load(Ordering::Relaxed) == dozer::PROGRAM
+    }
+
+    /// A packet wakes the thread that waits for its event, again and again, also after calls of
+    /// another thread, which take what the descriptor tells.
+    #[test]
+    fn packets_wake_the_thread_that_waits() {
+        for [near, far] in contexts("wait") {
+            let (sender, receiver) = (side(&near, 1), side(&far, 2));
+            let to = (far.lock().host(), receiver.number);
+            std::thread::scope(|scope| {
+                let (tells, told) = mpsc::channel();
+                let (far, receiver) = (&far, &receiver);
+                let waits = scope.spawn(move || {
+                    for _ in 0..12 {
+                        assert_eq!(far.next_event(&receiver.channel).unwrap(), 2);
+                        let mut adapter = far.lock();
+                        assert!(adapter.next(receiver.queue).is_some());
+                        adapter.arm(receiver.queue, false).unwrap();
+                        drop(adapter);
+                        tells.send(()).unwrap();
+                    }
+                });
+                for message in 0..12 {
+                    until("the program waits", || dozes(far));
+                    if message % 2 == 1 {
+                        far.lock().progress();
+                        until("it waits again", || dozes(far));
+                    }
+                    send(&near, &sender, to);
+                    told.recv_timeout(LIMIT).expect("a lost wake-up");
+                }
+                waits.join().unwrap();
+            });
+        }
+    }
+
+    /// Two threads wait for events of two queues. Each gets its own, whichever comes first.
+    #[test]
+    fn each_thread_gets_its_event() {
+        for [near, far] in contexts("waits") {
+            let sender = side(&near, 1);
+            let receivers = [side(&far, 2), side(&far, 3)];
+            let host = far.lock().host();
+            for order in [[0, 1], [1, 0]] {
+                std::thread::scope(|scope| {
+                    let (tells, told) = mpsc::channel();
+                    for (place, receiver) in receivers.iter().enumerate() {
+                        let (tells, far) = (tells.clone(), &far);
+                        scope.spawn(move || {
+                            assert_eq!(far.next_event(&receiver.channel).unwrap(), 2 + place);
+                            far.lock().arm(receiver.queue, false).unwrap();
+                            tells.send(place).unwrap();
+                        });
+                    }
+                    let others = || far.shared.others.load(Ordering::Relaxed);
+                    until("both wait", || dozes(&far) && others() == 1);
+                    for place in order {
+                        send(&near, &sender, (host, receivers[place].number));
+                        assert_eq!(told.recv_timeout(LIMIT), Ok(place));
+                    }
+                });
+            }
+        }
+    }
+
+    /// A channel that does not block says so. It makes progress before, so that a program which
+    /// asks again and again gets its event.
+    #[test]
+    fn a_channel_that_does_not_block() {
+        for [near, far] in contexts("nowait") {
+            let (sender, receiver) = (side(&near, 1), side(&far, 2));
+            let channel = &receiver.channel;
+            rustix::fs::fcntl_setfl(channel.descriptor(), rustix::fs::OFlags::NONBLOCK).unwrap();
+            let blocked = |result: io::Result<usize>| {
+                result.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+            };
+            assert!(blocked(far.next_event(channel)));
+            send(&near, &sender, (far.lock().host(), receiver.number));
+            until("the event comes", || !blocked(far.next_event(channel)));
+        }
+    }
+
+    static HANDLED: AtomicBool = AtomicBool::new(false);
+
+    extern "C" fn note(_: libc::c_int) {
+        HANDLED.store(true, Ordering::Relaxed);
+    }
+
+    /// A signal ends the wait if its handler would end a read, and only then.
+    #[test]
+    fn signals_end_a_wait_as_they_end_a_read() {
+        let [near, far] = contexts("signal").remove(0);
+        let (sender, receiver) = (side(&near, 1), side(&far, 2));
+        let to = (far.lock().host(), receiver.number);
+        let (far, receiver) = (Arc::new(far), Arc::new(receiver));
+        for flags in [libc::SA_RESTART, 0] {
+            HANDLED.store(false, Ordering::Relaxed);
+            // SAFETY: a handler that only stores to an atomic.
+            unsafe {
+                let mut action: libc::sigaction = std::mem::zeroed();
+                action.sa_sigaction = note as *const () as usize;
+                action.sa_flags = flags;
+                assert_eq!(libc::sigaction(libc::SIGURG, &action, std::ptr::null_mut()), 0);
+            }
+            let (own, channel) = (far.clone(), receiver.clone());
+            let waits = std::thread::spawn(move || own.next_event(&channel.channel));
+            until("the program waits", || dozes(&far));
+            // SAFETY: the thread has not been joined.
+            unsafe { libc::pthread_kill(waits.as_pthread_t(), libc::SIGURG) };
+            until("the handler runs", || HANDLED.load(Ordering::Relaxed));
+            if flags != 0 {
+                send(&near, &sender, to);
+            }
+            let result = waits.join().unwrap().map_err(|error| error.kind());
+            let wanted = if flags == 0 { Err(io::ErrorKind::Interrupted) } else { Ok(2) };
+            assert_eq!(result, wanted);
+        }
+        // SAFETY: the default is to ignore it.
+        unsafe { libc::signal(libc::SIGURG, libc::SIG_DFL) };
+    }
+}
