@@ -66,8 +66,6 @@ lint: ## formatting, clippy, documentation and the width of prose, all without a
 	cargo clippy --workspace --all-targets --features $(probes) -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(document)
 
-# Most tests wait for processes, timers and peers: a thread a processor idles half the time.
-unit canaries crash: export RUST_TEST_THREADS ?= $(shell echo $$((4 * $$(nproc))))
 unit: ## unit, conformance and project tests; processes killed and stopped at every step, and hostile peers
 	@tools/need.sh cargo ip
 	$(tests) --no-fail-fast
