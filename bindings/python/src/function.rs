@@ -153,6 +153,18 @@ impl Function {
         }
         options
     }
+
+    /// What `make` makes, whose results go to these queues.
+    fn pair(
+        &self,
+        completions: &Bound<'_, CompletionQueue>,
+        receives: Option<&Bound<'_, CompletionQueue>>,
+        make: impl FnOnce(&mut bellwire::Function) -> bellwire::Result<bellwire::QueuePair>,
+    ) -> PyResult<QueuePair> {
+        let pair = self.shared.call(completions.py(), make)?;
+        let receives = receives.unwrap_or(completions).clone().unbind();
+        Ok(QueuePair::new(self.shared.clone(), pair, completions.clone().unbind(), receives))
+    }
 }
 
 #[pymethods]
@@ -231,7 +243,10 @@ impl Function {
 
     /// A queue pair. Its number, which peers send to, is the lowest that was never used, counted
     /// from 1. Receives complete in `receive_completions`, if it is given.
-    #[pyo3(signature = (completions, *, receive_completions = None, send_depth = 256, receive_depth = 256, shared_receive = None))]
+    #[pyo3(signature = (
+        completions, *, receive_completions = None, send_depth = 256, receive_depth = 256,
+        shared_receive = None
+    ))]
     fn create_queue_pair(
         &self,
         completions: &Bound<'_, CompletionQueue>,
@@ -240,17 +255,17 @@ impl Function {
         receive_depth: usize,
         shared_receive: Option<&Bound<'_, SharedReceiveQueue>>,
     ) -> PyResult<QueuePair> {
-        let py = completions.py();
         let depths = (send_depth, receive_depth);
         let options = Function::options(completions, receive_completions, depths, shared_receive);
-        let pair = self.shared.call(py, |function| function.create_queue_pair(&options))?;
-        let receives = receive_completions.unwrap_or(completions).clone().unbind();
-        Ok(QueuePair::new(self.shared.clone(), pair, completions.clone().unbind(), receives))
+        self.pair(completions, receive_completions, |function| function.create_queue_pair(&options))
     }
 
     /// A member of channel `number`. It receives from members of the same channel on any node, and
     /// sends to them with `Address.channel`.
-    #[pyo3(signature = (number, completions, *, receive_completions = None, send_depth = 256, receive_depth = 256, shared_receive = None))]
+    #[pyo3(signature = (
+        number, completions, *, receive_completions = None, send_depth = 256, receive_depth = 256,
+        shared_receive = None
+    ))]
     #[allow(clippy::too_many_arguments)]
     fn open_channel(
         &self,
@@ -261,12 +276,11 @@ impl Function {
         receive_depth: usize,
         shared_receive: Option<&Bound<'_, SharedReceiveQueue>>,
     ) -> PyResult<QueuePair> {
-        let py = completions.py();
         let depths = (send_depth, receive_depth);
         let options = Function::options(completions, receive_completions, depths, shared_receive);
-        let pair = self.shared.call(py, |function| function.open_channel(number, &options))?;
-        let receives = receive_completions.unwrap_or(completions).clone().unbind();
-        Ok(QueuePair::new(self.shared.clone(), pair, completions.clone().unbind(), receives))
+        self.pair(completions, receive_completions, |function| {
+            function.open_channel(number, &options)
+        })
     }
 
     /// A region of `length` zeroed bytes, which peers with its key access without an intermediate

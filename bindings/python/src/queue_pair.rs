@@ -240,7 +240,9 @@ impl QueuePair {
     /// Posts a one-sided write: local buffers, one or a list, to parts of a peer's regions, one or
     /// a list. With `event` a completion `REMOTE_PUT` appears at queue pair `event` of the target
     /// when all bytes are there, with the value `immediate`.
-    #[pyo3(signature = (sources, destinations, *, event = None, immediate = None, context = None, signaled = true))]
+    #[pyo3(signature = (
+        sources, destinations, *, event = None, immediate = None, context = None, signaled = true
+    ))]
     fn post_put(
         &self,
         sources: &Bound<'_, PyAny>,

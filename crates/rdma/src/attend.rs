@@ -45,7 +45,7 @@ impl Attention {
     }
 
     /// A packet came while the program did not look for a pause.
-    pub(crate) fn rouse(&mut self) {
+    pub(crate) fn turn_on(&mut self) {
         if self.poller.is_some() {
             self.left = PATIENCE;
         }
@@ -85,7 +85,7 @@ mod tests {
         let mut attention = Attention::new(&wake, &function);
         attention.looked(false);
         assert!(!attention.is_on());
-        attention.rouse();
+        attention.turn_on();
         // One in four is for the thread.
         for _ in 0..1000 {
             (0..3).for_each(|_| attention.looked(false));

@@ -52,7 +52,7 @@ pub(crate) struct Shared {
     /// Wakes the thread.
     wake: OwnedFd,
     /// Wakes the program's thread that waits for the function's descriptor.
-    pub(crate) stir: OwnedFd,
+    pub(crate) wake_program: OwnedFd,
     /// A thread of the program waits for an event, and makes progress.
     pub(crate) watched: AtomicBool,
     /// Threads of the program that wait for an event, and do not.
@@ -79,7 +79,7 @@ impl Context {
             asleep: AtomicBool::new(false),
             dozer: AtomicU8::new(dozer::NOBODY),
             wake: eventfd(0, flags).map_err(std::io::Error::from)?,
-            stir: eventfd(0, flags).map_err(std::io::Error::from)?,
+            wake_program: eventfd(0, flags).map_err(std::io::Error::from)?,
             watched: AtomicBool::new(false),
             others: AtomicU32::new(0),
             resting: AtomicBool::new(false),
@@ -110,7 +110,7 @@ impl Context {
         // waits there would sleep on.
         match self.shared.dozer.load(Ordering::Relaxed) {
             dozer::NOBODY => {}
-            who => self.shared.rouse(who),
+            who => self.shared.wake_dozer(who),
         }
         guard
     }
@@ -184,7 +184,7 @@ impl Shared {
                 } else if attention.sleep(PAUSE) {
                     attention.looked(self.stand_in());
                 } else {
-                    self.hear();
+                    self.clear_wake();
                 }
                 continue;
             }
@@ -212,9 +212,9 @@ impl Shared {
                 continue;
             }
             let woken = wait(&[&self.wake, &self.descriptor], groups.as_deref(), limit);
-            self.hear();
+            self.clear_wake();
             if woken == Ok(Woken { by_first: false, by_other: true }) {
-                attention.rouse();
+                attention.turn_on();
             }
         }
     }
@@ -240,9 +240,9 @@ impl Shared {
     }
 
     #[cold]
-    fn rouse(&self, who: u8) {
+    fn wake_dozer(&self, who: u8) {
         self.dozer.store(dozer::NOBODY, Ordering::Relaxed);
-        let descriptor = if who == dozer::THREAD { &self.wake } else { &self.stir };
+        let descriptor = if who == dozer::THREAD { &self.wake } else { &self.wake_program };
         let _ = rustix::io::write(descriptor, &1u64.to_ne_bytes());
     }
 
@@ -253,11 +253,11 @@ impl Shared {
     /// Sleeps until the program wakes the thread.
     fn pause(&self, limit: Duration) {
         let _ = wait(&[&self.wake], None, limit);
-        self.hear();
+        self.clear_wake();
     }
 
-    /// The thread knows that it was woken, if it was.
-    fn hear(&self) {
+    /// Takes back what has woken the thread, if anything has.
+    fn clear_wake(&self) {
         let _ = rustix::io::read(&self.wake, &mut [0; 8]);
     }
 }
@@ -301,83 +301,21 @@ pub(crate) fn wait(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Instant;
-
-    fn until(what: &str, condition: impl Fn() -> bool) {
-        let started = Instant::now();
-        while !condition() {
-            assert!(started.elapsed() < Duration::from_secs(60), "{what}");
-            std::thread::yield_now();
-        }
-    }
+    use crate::testing::{Side, until};
 
     /// A datagram to a group wakes the thread, which gives it to its queue pair.
     #[test]
     fn a_group_wakes_the_thread() {
-        use crate::{
-            Attributes, Bytes, Capacity, Datagram, GROUP_QUEUE_PAIR, Mask, Operation, QpState,
-            QueuePairOptions, SendRequest, Service,
-        };
         let contexts = [(); 2].map(|()| Context::open("udp:127.0.0.1").expect("UDP"));
         let [.., high, low] = std::process::id().to_be_bytes();
         let group = std::net::Ipv4Addr::new(239, high, low, 0);
-        let channel = Arc::new(crate::EventQueue::new().unwrap());
-        let sides = contexts.each_ref().map(|context| {
-            let mut adapter = context.lock();
-            let domain = adapter.create_domain().unwrap();
-            let queue = adapter.create_queue(16, Some(channel.clone()), 1).unwrap();
-            let capacity = Capacity {
-                sends: 4,
-                receives: 4,
-                send_parts: 1,
-                receive_parts: 1,
-                inline_bytes: 64,
-            };
-            let options = QueuePairOptions {
-                service: Service::Datagram,
-                domain,
-                send_queue: queue,
-                receive_queue: queue,
-                shared: None,
-                capacity,
-                signal_all: true,
-                object: 1,
-            };
-            let number = adapter.create_queue_pair(&options).unwrap();
-            for (state, mask) in [
-                (QpState::Init, Mask::PKEY_INDEX | Mask::PORT | Mask::QKEY),
-                (QpState::ReadyToReceive, Mask::empty()),
-                (QpState::ReadyToSend, Mask::SEND_PSN),
-            ] {
-                let new = Attributes { state, ..Attributes::new() };
-                adapter.modify(number, Mask::STATE | mask, &new).unwrap();
-            }
-            (number, queue)
-        });
-        let [(sender, _), (receiver, queue)] = sides;
-        {
-            let mut adapter = contexts[1].lock();
-            // A receive without parts has no room for a route header, so its completion is an
-            // error. Here it only has to come.
-            adapter.post_receive(receiver, 5, &[]).unwrap();
-            adapter.attach(receiver, group).unwrap();
-            adapter.arm(queue, false).unwrap();
-        }
-        until("the receiver's thread waits", || {
-            contexts[1].shared.dozer.load(Ordering::Relaxed) == dozer::THREAD
-        });
-        let request = SendRequest {
-            id: 6,
-            operation: Operation::Send { immediate: None, invalidate: None },
-            bytes: Bytes::Inline(b"wake"),
-            signaled: true,
-            solicited: false,
-            fence: false,
-            to: Some(Datagram { host: group, queue_pair: GROUP_QUEUE_PAIR, key: 0 }),
-        };
-        contexts[0].lock().post_send(sender, &request).unwrap();
-        assert_eq!(channel.pop().unwrap(), 1);
-        assert_eq!(contexts[1].lock().next(queue).map(|done| done.id), Some(5));
+        let [sender, receiver] = [Side::new(&contexts[0], 1), Side::new(&contexts[1], 2)];
+        contexts[1].lock().attach(receiver.number, group).unwrap();
+        let waits = || contexts[1].shared.dozer.load(Ordering::Relaxed) == dozer::THREAD;
+        until("the receiver's thread waits", waits);
+        sender.send(&contexts[0], (group, crate::GROUP_QUEUE_PAIR));
+        assert_eq!(receiver.channel.pop().unwrap(), 2);
+        assert!(contexts[1].lock().next(receiver.queue).is_some());
     }
 
     /// A call of the program may take the descriptor's news away, so it wakes the thread, which

@@ -96,6 +96,9 @@ mod request;
 mod send_queue;
 mod slab;
 mod state;
+#[cfg(test)]
+#[allow(unsafe_code)]
+mod testing;
 mod time;
 #[allow(unsafe_code)]
 mod wait;

@@ -70,7 +70,7 @@ impl Watch<'_> {
                 continue;
             }
             shared.was_needed.store(false, Ordering::Relaxed);
-            let places = [&shared.stir, channel.descriptor(), &shared.descriptor];
+            let places = [&shared.wake_program, channel.descriptor(), &shared.descriptor];
             let woken = wait(&places, groups.as_deref(), limit);
             // Only this thread leaves the place, or a call of another one that wakes it.
             if shared.dozer.load(Ordering::Relaxed) == dozer::PROGRAM {
@@ -78,7 +78,7 @@ impl Watch<'_> {
             }
             match woken {
                 Ok(woken) if woken.by_first => {
-                    let _ = rustix::io::read(&shared.stir, &mut [0; 8]);
+                    let _ = rustix::io::read(&shared.wake_program, &mut [0; 8]);
                 }
                 Ok(_) => {}
                 Err(_) if handlers_interrupt() => return Err(io::ErrorKind::Interrupted.into()),
@@ -111,96 +111,10 @@ fn handlers_interrupt() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        Access, Attributes, Bytes, CqId, Datagram, Mask, Operation, QpState, QueuePairOptions,
-        SendRequest, Service, Sge,
-    };
-    use std::net::Ipv4Addr;
+    use crate::testing::{LIMIT, Side, until};
     use std::os::unix::thread::JoinHandleExt;
     use std::sync::atomic::AtomicBool;
     use std::sync::{Arc, mpsc};
-    use std::time::{Duration, Instant};
-
-    const LIMIT: Duration = Duration::from_secs(60);
-    const BYTES: usize = 64;
-
-    /// A queue pair for datagrams, whose completions raise events.
-    struct Side {
-        number: u32,
-        queue: CqId,
-        channel: Arc<EventQueue<usize>>,
-    }
-
-    /// A queue pair with 16 receives.
-    fn side(context: &Context, object: usize) -> Side {
-        let channel = Arc::new(EventQueue::new().unwrap());
-        let mut adapter = context.lock();
-        let domain = adapter.create_domain().unwrap();
-        let queue = adapter.create_queue(64, Some(channel.clone()), object).unwrap();
-        let capacity = crate::Capacity {
-            sends: 16,
-            receives: 16,
-            send_parts: 1,
-            receive_parts: 1,
-            inline_bytes: 16,
-        };
-        let options = QueuePairOptions {
-            service: Service::Datagram,
-            domain,
-            send_queue: queue,
-            receive_queue: queue,
-            shared: None,
-            capacity,
-            signal_all: false,
-            object,
-        };
-        let number = adapter.create_queue_pair(&options).unwrap();
-        for (state, mask) in [
-            (QpState::Init, Mask::PKEY_INDEX | Mask::PORT | Mask::QKEY),
-            (QpState::ReadyToReceive, Mask::empty()),
-            (QpState::ReadyToSend, Mask::SEND_PSN),
-        ] {
-            let new = Attributes { state, ..Attributes::new() };
-            adapter.modify(number, Mask::STATE | mask, &new).unwrap();
-        }
-        let place = Box::leak(Box::new([0u8; BYTES]));
-        let base = place.as_ptr() as u64;
-        // SAFETY: the bytes are never freed.
-        let key = unsafe {
-            adapter.register(domain, place.as_mut_ptr(), BYTES, base, Access::LOCAL_WRITE)
-        };
-        let part = Sge { address: base, length: BYTES as u32, key: key.unwrap() };
-        for _ in 0..16 {
-            adapter.post_receive(number, 1, &[part]).unwrap();
-        }
-        adapter.arm(queue, false).unwrap();
-        drop(adapter);
-        Side { number, queue, channel }
-    }
-
-    /// Sends a datagram without an event of its own.
-    fn send(from: &Context, side: &Side, to: (Ipv4Addr, u32)) {
-        let request = SendRequest {
-            id: 6,
-            operation: Operation::default(),
-            bytes: Bytes::Inline(b"wake"),
-            signaled: false,
-            solicited: false,
-            fence: false,
-            to: Some(Datagram { host: to.0, queue_pair: to.1, key: 0 }),
-        };
-        let mut adapter = from.lock();
-        adapter.post_send(side.number, &request).unwrap();
-        while adapter.progress() > 0 {}
-    }
-
-    fn until(what: &str, condition: impl Fn() -> bool) {
-        let started = Instant::now();
-        while !condition() {
-            assert!(started.elapsed() < LIMIT, "{what}");
-            std::thread::yield_now();
-        }
-    }
 
     fn contexts(name: &str) -> Vec<[Context; 2]> {
         let job = format!("shm:rdma-{name}-{}", std::process::id());
@@ -217,7 +131,7 @@ mod tests {
     #[test]
     fn packets_wake_the_thread_that_waits() {
         for [near, far] in contexts("wait") {
-            let (sender, receiver) = (side(&near, 1), side(&far, 2));
+            let (sender, receiver) = (Side::new(&near, 1), Side::new(&far, 2));
             let to = (far.lock().host(), receiver.number);
             std::thread::scope(|scope| {
                 let (tells, told) = mpsc::channel();
@@ -238,7 +152,7 @@ mod tests {
                         far.lock().progress();
                         until("it waits again", || dozes(far));
                     }
-                    send(&near, &sender, to);
+                    sender.send(&near, to);
                     told.recv_timeout(LIMIT).expect("a lost wake-up");
                 }
                 waits.join().unwrap();
@@ -250,8 +164,8 @@ mod tests {
     #[test]
     fn each_thread_gets_its_event() {
         for [near, far] in contexts("waits") {
-            let sender = side(&near, 1);
-            let receivers = [side(&far, 2), side(&far, 3)];
+            let sender = Side::new(&near, 1);
+            let receivers = [Side::new(&far, 2), Side::new(&far, 3)];
             let host = far.lock().host();
             for order in [[0, 1], [1, 0]] {
                 std::thread::scope(|scope| {
@@ -267,7 +181,7 @@ mod tests {
                     let others = || far.shared.others.load(Ordering::Relaxed);
                     until("both wait", || dozes(&far) && others() == 1);
                     for place in order {
-                        send(&near, &sender, (host, receivers[place].number));
+                        sender.send(&near, (host, receivers[place].number));
                         assert_eq!(told.recv_timeout(LIMIT), Ok(place));
                     }
                 });
@@ -280,14 +194,14 @@ mod tests {
     #[test]
     fn a_channel_that_does_not_block() {
         for [near, far] in contexts("nowait") {
-            let (sender, receiver) = (side(&near, 1), side(&far, 2));
+            let (sender, receiver) = (Side::new(&near, 1), Side::new(&far, 2));
             let channel = &receiver.channel;
             rustix::fs::fcntl_setfl(channel.descriptor(), rustix::fs::OFlags::NONBLOCK).unwrap();
             let blocked = |result: io::Result<usize>| {
                 result.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
             };
             assert!(blocked(far.next_event(channel)));
-            send(&near, &sender, (far.lock().host(), receiver.number));
+            sender.send(&near, (far.lock().host(), receiver.number));
             until("the event comes", || !blocked(far.next_event(channel)));
         }
     }
@@ -302,7 +216,7 @@ mod tests {
     #[test]
     fn signals_end_a_wait_as_they_end_a_read() {
         let [near, far] = contexts("signal").remove(0);
-        let (sender, receiver) = (side(&near, 1), side(&far, 2));
+        let (sender, receiver) = (Side::new(&near, 1), Side::new(&far, 2));
         let to = (far.lock().host(), receiver.number);
         let (far, receiver) = (Arc::new(far), Arc::new(receiver));
         for flags in [libc::SA_RESTART, 0] {
@@ -321,7 +235,7 @@ mod tests {
             unsafe { libc::pthread_kill(waits.as_pthread_t(), libc::SIGURG) };
             until("the handler runs", || HANDLED.load(Ordering::Relaxed));
             if flags != 0 {
-                send(&near, &sender, to);
+                sender.send(&near, to);
             }
             let result = waits.join().unwrap().map_err(|error| error.kind());
             let wanted = if flags == 0 { Err(io::ErrorKind::Interrupted) } else { Ok(2) };

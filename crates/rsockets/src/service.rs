@@ -111,14 +111,17 @@ impl Service {
     }
 
     fn run(&self) {
+        // Sockets of UDP that may have more than one look takes. All others have their turn first.
+        let mut more: Vec<u64> = Vec::new();
         loop {
             let ticks = {
                 let lists = self.lists();
-                !lists.behind.is_empty() || !lists.closed.is_empty()
+                !lists.behind.is_empty() || !lists.closed.is_empty() || !more.is_empty()
             };
-            let tick = rustix::time::Timespec { tv_sec: 0, tv_nsec: TICK.as_nanos() as i64 };
+            let tick = if more.is_empty() { TICK } else { Duration::ZERO };
+            let tick = rustix::time::Timespec { tv_sec: 0, tv_nsec: tick.as_nanos() as i64 };
             let mut events = [const { MaybeUninit::uninit() }; 64];
-            let ready: Vec<u64> =
+            let mut ready: Vec<u64> =
                 match epoll::wait(&self.poller, &mut events, ticks.then_some(&tick)) {
                     Ok((ready, _)) => ready.iter().map(|event| event.data.u64()).collect(),
                     // Interrupted.
@@ -127,12 +130,16 @@ impl Service {
             if ready.contains(&WAKER) {
                 let _ = rustix::io::read(&self.waker, &mut [0; 8]);
             }
+            ready.append(&mut more);
+            ready.sort_unstable();
+            ready.dedup();
             for number in ready {
                 let socket = self.lists().watched.get(&(number & !UDP)).and_then(Weak::upgrade);
-                match socket {
-                    Some(socket) if number & UDP != 0 => socket.attend(),
-                    Some(socket) => socket.serve(),
-                    None => {}
+                let Some(socket) = socket else { continue };
+                if number & UDP == 0 {
+                    socket.serve();
+                } else if socket.attend() {
+                    more.push(number);
                 }
             }
             self.tick();

@@ -449,13 +449,14 @@ impl Socket {
         result
     }
 
-    /// Something has come by UDP.
-    pub fn attend(&self) {
+    /// Something has come by UDP. Returns whether more may be there.
+    pub fn attend(&self) -> bool {
         let mut inner = self.look();
         let sizes = inner.options.sizes;
-        let Some(datagrams) = &mut inner.datagrams else { return };
-        while datagrams.look_at_udp(sizes) {}
+        let Some(datagrams) = &mut inner.datagrams else { return false };
+        let more = datagrams.look_at_udp(sizes);
         self.update(&mut inner);
+        more
     }
 
     /// Ends one direction or both.

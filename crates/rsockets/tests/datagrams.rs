@@ -5,6 +5,7 @@ mod calls;
 mod stranger;
 
 use bellwire_rsockets::c;
+use bellwire_rsockets::datagram::frame::Ask;
 use calls::{
     ADDRESS_BYTES, LIMIT_MS, Number, at, bind, connect, good, last, open, option, pattern, poll,
     receive, send,
@@ -231,6 +232,23 @@ fn what_has_no_room_is_dropped() {
     assert!(last_number.is_some());
     assert_eq!(send_to(&client, b"on", port), 2);
     assert_eq!(receive(&server, &mut room, 0), 2);
+}
+
+/// More frames of UDP than one look takes are all heard, in order.
+#[test]
+fn many_questions_at_once() {
+    let (server, port) = bound();
+    let stranger = Stranger::new();
+    for number in 0..200 {
+        let frame = Ask { nonce: 5, data: Some(&[number]) }.emit();
+        stranger.udp.send_to(&frame, ("127.0.0.1", port)).expect("sent");
+    }
+    let mut room = [0; 9];
+    for number in 0..200 {
+        assert_ne!(poll(&server, libc::POLLIN, LIMIT_MS), 0);
+        assert_eq!(receive_from(&server, &mut room, 0), (1, stranger.port()));
+        assert_eq!(room[0], number);
+    }
 }
 
 /// What a stranger with a queue pair of its own sends is heard with the seal that its address was

@@ -99,6 +99,11 @@ impl SharedFunction {
             Ok(state) => state,
             Err(_) => self.lock_later(),
         };
+        self.driving(state)
+    }
+
+    #[inline]
+    fn driving<'a>(&'a self, state: MutexGuard<'a, State>) -> Result<Driving<'a>> {
         let driving = Driving { shared: self, state, kicks: true };
         if driving.state.function.is_some() { Ok(driving) } else { Err(Error::Closed) }
     }
@@ -144,8 +149,7 @@ impl SharedFunction {
     pub fn try_lock(&self) -> Result<Option<Driving<'_>>> {
         self.fork.check()?;
         let Ok(state) = self.state.try_lock() else { return Ok(None) };
-        let driving = Driving { shared: self, state, kicks: true };
-        if driving.state.function.is_some() { Ok(Some(driving)) } else { Err(Error::Closed) }
+        self.driving(state).map(Some)
     }
 
     /// Whether this is the process that shared the function.
@@ -234,7 +238,7 @@ impl SharedFunction {
             }
             let limit = driving.sleep_limit().map_or(timeout - waited, |l| l.min(timeout - waited));
             driving.kicks = std::mem::take(&mut news);
-            driving.state.begin_sleep();
+            driving.state.sleepers += 1;
             drop(driving);
             let interrupted = self.sleep(limit)?;
             let stops = interrupted && stop();
@@ -267,7 +271,7 @@ impl SharedFunction {
             return Ok(false);
         }
         driving.kicks = false;
-        driving.state.begin_sleep();
+        driving.state.sleepers += 1;
         Ok(true)
     }
 
@@ -284,8 +288,7 @@ impl SharedFunction {
             // Takes one count. It cannot block: `kicked` was the count.
             let _ = read(&self.kick, &mut [0u8; 8]);
         }
-        let driving = Driving { shared: self, state, kicks: true };
-        if driving.state.function.is_some() { Ok(driving) } else { Err(Error::Closed) }
+        self.driving(state)
     }
 
     /// Yields until the threads that want the lock have had it, or for a moment if they are slow.
@@ -319,12 +322,6 @@ impl SharedFunction {
             state.kicked = state.sleepers;
             let _ = write(&self.kick, &more.to_ne_bytes());
         }
-    }
-}
-
-impl State {
-    fn begin_sleep(&mut self) {
-        self.sleepers += 1;
     }
 }
 

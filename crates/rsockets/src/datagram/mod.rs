@@ -104,7 +104,7 @@ impl Datagrams {
 
     // Addresses.
 
-    /// Takes an address, and the sizes that the program has set.
+    /// Takes an address.
     pub fn bind(&mut self, to: SocketAddrV4) -> io::Result<()> {
         rustix::net::bind(&self.udp, &to)?;
         Ok(())
@@ -339,7 +339,7 @@ impl Datagrams {
         self.refused
     }
 
-    /// What waits for the program, which it has asked for.
+    /// Whether an error waited for the program. It waits no more.
     pub fn take_refused(&mut self) -> bool {
         std::mem::take(&mut self.refused)
     }
