@@ -1,6 +1,7 @@
 //! A limit for tests whose loops a fault may keep from ending.
 
 use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
@@ -27,4 +28,18 @@ pub fn limited(test: fn()) {
     if let Err(panic) = runner.join() {
         std::panic::resume_unwind(panic);
     }
+}
+
+/// Canary: a test that does not end fails.
+#[test]
+fn a_test_without_end_is_noticed() {
+    static ENDS: AtomicBool = AtomicBool::new(false);
+    fn endless() {
+        while !ENDS.load(Relaxed) {
+            std::hint::spin_loop();
+        }
+    }
+    let told = std::panic::catch_unwind(|| limited(endless)).expect_err("it is noticed");
+    ENDS.store(true, Relaxed);
+    assert_eq!(told.downcast_ref(), Some(&"the test does not end"));
 }
