@@ -263,6 +263,7 @@ def test_errors_have_kinds_and_sentences(ends):
         here.pair.post_send(b"x")
     with pytest.raises(bellwire.TimedOut, match="nothing happened") as error:
         here.completions.wait(0.01)
+    assert f"{error.type.__module__}.{error.type.__name__}" == "bellwire.TimedOut"
     assert isinstance(error.value, TimeoutError)
     with pytest.raises(ValueError, match="is not an address"):
         here.pair.post_send(b"x", to="1.0")

@@ -191,3 +191,7 @@ class Flushed(DescriptorFailed):
 
 class ProtocolViolation(DescriptorFailed, ConnectionError):
     """The peer broke the protocol and its link was closed."""
+
+# A traceback names them as a program does.
+for _name in __all__:
+    globals()[_name].__module__ = "bellwire"
