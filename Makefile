@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run install test test-mpi test-verbs python bench bench-python bench-mpi bench-verbs verbs-start reference-rxe simulate properties guesses lint docs clean unit robust evidence crash dissector perfetto report instructions canaries loom miri mutants sample
+.PHONY: help run install test test-mpi test-verbs python bench bench-python bench-mpi bench-verbs verbs-start reference-rxe simulate properties guesses lint docs clean unit robust evidence crash dissector manual perfetto report instructions canaries loom miri mutants sample
 
 # A fresh rustup puts cargo here before the shell knows of it.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -39,14 +39,14 @@ run: ## build Bellwire and measure the default device (two processes, under a mi
 	@echo "Next: what the models give beside the five papers, as one page that opens offline (a minute):"
 	@echo "    $(target)/release/bellwire paper all --html report.html"
 
-install: ## install the command, the libfabric provider, libibverbs for `bellwire run`, and the C library libvipl with its papers under PREFIX (/usr/local), below DESTDIR
+install: ## install the command with its manual and completions, the libfabric provider, libibverbs for `bellwire run`, and the C library libvipl under PREFIX (/usr/local), below DESTDIR
 	@tools/need.sh cargo
 	cargo build --release -p bellwire-cli -p bellwire-libfabric -p bellwire-verbs -p bellwire-sysfs -p bellwire-sockets -p bellwire-vipl
 	@tools/install.sh $(target)/release $(or $(PREFIX),/usr/local) $(DESTDIR)
 
 # Tells scripts that all is built already, and how.
 test: export TESTS := $(tests)
-test: lint unit dissector perfetto report instructions ## run every check that the project has
+test: lint unit manual dissector perfetto report instructions ## run every check that the project has
 	@tools/together.sh loom miri
 	@$(MAKE) --no-print-directory evidence sample
 	@tools/need.sh mpi
@@ -84,6 +84,10 @@ evidence: ## see that each test which stands for a row of the papers, or for a p
 crash: ## of the unit tests, those that kill and stop processes at every step, and let hostile peers loose
 	@tools/need.sh cargo
 	$(tests) --test crash --test hostile --no-fail-fast
+
+manual: ## have groff, zsh and fish read the manual pages and completions that the command writes
+	@tools/need.sh cargo manual
+	@tools/manual.sh
 
 dissector: ## have tshark read frames of every kind with the project's dissector
 	@tools/need.sh cargo tshark

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Usage: tools/install.sh BUILT PREFIX [DESTDIR]
-# Installs the C library, and the command and the libfabric provider if they were built. BUILT is
-# the folder that holds libvipl.so and libvipl.a.
+# Installs the C library, and the command with its manual, the libfabric provider and the libraries
+# of `bellwire run` if they were built. BUILT is the folder that holds libvipl.so and libvipl.a.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 built=$1 prefix=$2 root=${3:-}
@@ -44,4 +44,14 @@ if [ -f "$built/libibverbs.so" ]; then
 fi
 if [ -f "$built/bellwire" ]; then
     install -D -m 755 "$built/bellwire" "$root$prefix/bin/bellwire"
+    # The command writes its own manual and completions.
+    written=$(mktemp -d)
+    trap 'rm -rf "$written"' EXIT
+    "$built/bellwire" write-manual "$written"
+    share=$root$prefix/share
+    install -D -m 644 -t "$share/man/man1" "$written"/man1/*
+    install -D -m 644 "$written/bash/bellwire.bash" "$share/bash-completion/completions/bellwire"
+    install -D -m 644 -t "$share/zsh/site-functions" "$written/zsh/_bellwire"
+    install -D -m 644 -t "$share/fish/vendor_completions.d" "$written/fish/bellwire.fish"
+    echo "installed bellwire, bellwire(1) and completions for bash, zsh and fish under $root$prefix"
 fi

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Usage: tools/need.sh TOOL ..., each one of: cargo fmt clippy miri mutants ip tshark chromium venv
-#        valgrind mpi mpi-programs ucx verbs pyverbs qperf sideway sockets guest
+# Usage: tools/need.sh TOOL ..., each one of: cargo fmt clippy miri mutants ip manual tshark
+#        chromium venv valgrind mpi mpi-programs ucx verbs pyverbs qperf sideway sockets guest
 # Installs the named tools that are missing, by rustup, or by apt-get as root. For a tool that
 # cannot be installed it says what to do. Without cargo, fmt or clippy this fails. A check that
 # lacks another tool says by itself that it did not run.
@@ -113,6 +113,7 @@ for tool in "$@"; do
         fmt) need_component fmt rustfmt rustfmt ;;
         clippy) need_component clippy clippy rust-clippy ;;
         ip) need_package "command -v ip" iproute2 ;;
+        manual) need_package "command -v groff && command -v zsh && command -v fish" groff-base zsh fish ;;
         tshark) need_package "command -v tshark" tshark ;;
         chromium) need_package "command -v chromium || command -v chromium-browser || command -v google-chrome" chromium ;;
         venv) need_package "python3 -c 'import ensurepip'" python3-venv ;;

@@ -40,6 +40,7 @@ enum What {
     Model(crate::model::Arguments),
     ReadFromParent(crate::doctor::Reader),
     WriteCopy(crate::copy::Writer),
+    WriteManual(crate::manual::Arguments),
 }
 
 /// The result of a command that ran to its end.
@@ -84,6 +85,7 @@ impl Command {
             What::Model(arguments) => crate::model::run(&arguments),
             What::ReadFromParent(reader) => crate::doctor::read_from_parent(&reader),
             What::WriteCopy(writer) => crate::copy::write_copy(&writer),
+            What::WriteManual(arguments) => crate::manual::run(&arguments),
         };
         match outcome {
             Ok(Outcome::Done) => ExitCode::SUCCESS,

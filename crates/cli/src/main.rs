@@ -9,6 +9,7 @@ mod doctor;
 mod executable;
 mod host;
 mod list;
+mod manual;
 mod model;
 mod paper;
 mod perf;
