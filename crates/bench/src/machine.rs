@@ -25,6 +25,8 @@ pub struct Machine {
     pub linux: String,
     /// The setting for transparent huge pages of private memory.
     pub huge_pages: String,
+    /// The day of the measurement (UTC), as 2026-11-23.
+    pub date: String,
 }
 
 impl Machine {
@@ -53,6 +55,7 @@ impl Machine {
             caches: caches(cpus[0]),
             linux: release.split('.').take(2).collect::<Vec<_>>().join("."),
             huge_pages: chosen(&huge_pages).unwrap_or("unknown").to_string(),
+            date: today(),
         }
     }
 
@@ -63,6 +66,7 @@ impl Machine {
             format!("{}, {} CPUs ({kind}), {} GiB", self.processor, self.cpus, self.memory_gib),
             format!("caches of one CPU: {}", self.caches.join(", ")),
             format!("measured on CPUs {} and {}", self.measured_on[0], self.measured_on[1]),
+            format!("measured on {}", self.date),
             format!("Linux {}, transparent huge pages: {}", self.linux, self.huge_pages),
         ]
     }
@@ -99,6 +103,13 @@ fn caches(cpu: usize) -> Vec<String> {
             Some(format!("L{level} {} {size}", kind.to_lowercase()))
         })
         .collect()
+}
+
+/// Today's date (UTC), by the system's own command.
+fn today() -> String {
+    let said = std::process::Command::new("date").args(["-u", "+%F"]).output();
+    let day = said.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_string());
+    day.ok().filter(|day| !day.is_empty()).unwrap_or_else(|| "an unknown day".to_string())
 }
 
 /// The word in brackets of a setting such as `always [madvise] never`.

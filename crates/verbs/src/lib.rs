@@ -87,3 +87,8 @@ pub use queue_pair::{ConnectionState, QueuePairOptions, QueuePairState};
 pub use shared::{Driving, SharedFunction};
 pub use shared_receive::SharedReceiveQueue;
 pub use wait::{ADAPTIVE_SPIN, Wait};
+
+/// The program of README.md is one.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
