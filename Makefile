@@ -11,7 +11,7 @@ target := $(or $(CARGO_TARGET_DIR),target)
 
 # Crates with planted faults (feature `canaries`, tests/canaries.rs), with models of their
 # concurrency (`--cfg loom`), and with unsafe code that Miri can execute.
-CANARY_PACKAGES = bellwire-cli bellwire-model bellwire-protocol bellwire-rdma bellwire-rdmacm bellwire-ring bellwire-rsockets bellwire-testkit bellwire-simulator
+CANARY_PACKAGES = bellwire-cli bellwire-keys bellwire-model bellwire-protocol bellwire-rdma bellwire-rdmacm bellwire-ring bellwire-rsockets bellwire-testkit bellwire-simulator
 LOOM_PACKAGES += bellwire-ring
 MIRI_PACKAGES += bellwire-ring
 
@@ -185,10 +185,11 @@ properties: ## draw other cases of the properties, 20,000 of each, from SEED on 
 	@echo "SEED=$$PROPTEST_RNG_SEED"
 	cargo test --release -p bellwire-protocol -p bellwire-wire --tests --no-fail-fast
 
-guesses: ## guess the token of a link, and the keys of memory, 10^9 times
+guesses: ## guess the token of a link, the keys of memory and of sealed frames, 10^9 times
 	@tools/need.sh cargo
 	cargo test --release -p bellwire --lib guesses -- --ignored
 	cargo test --release -p bellwire-simulator --test guesses -- --ignored
+	cargo test --release -p bellwire-keys --test guesses -- --ignored
 
 docs: ## write the generated pages, and the API documentation into target/doc
 	@tools/need.sh cargo

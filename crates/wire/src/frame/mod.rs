@@ -23,12 +23,14 @@
 //! - [`open`] and [`finish`] are the bodies of the frames that begin and end a link
 //! - [`challenge`] makes the sender of an Open prove its address
 //! - [`seek`] finds the place of a node on a plain Ethernet
+//! - [`keyed`] carries all of these between devices with a key
 //! - [`check`] is the check value
 
 pub mod challenge;
 pub mod check;
 pub mod finish;
 pub mod header;
+pub mod keyed;
 pub mod open;
 pub mod record;
 pub mod section;
