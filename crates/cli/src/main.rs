@@ -8,6 +8,7 @@ mod cpu;
 mod doctor;
 mod executable;
 mod host;
+mod key;
 mod list;
 mod manual;
 mod model;

@@ -7,13 +7,14 @@ use support::{bellwire, run};
 /// Every command explains itself, with examples, and exits with 0.
 #[test]
 fn every_command_explains_itself() {
-    let commands: [&[&str]; 10] = [
+    let commands: [&[&str]; 11] = [
         &["perf"],
         &["copy"],
         &["stat"],
         &["doctor"],
         &["list"],
         &["run"],
+        &["key"],
         &["paper", "rows"],
         &["paper", "chpp"],
         &["model", "explain"],

@@ -4,6 +4,7 @@
 use crate::choice::{self, Choice, IoKind, Wire};
 use crate::eth_io::EthIo;
 use crate::interface::Interface;
+use crate::keyed_io::KeyedIo;
 use crate::link_header::{EVERY_FUNCTION, Mac};
 use crate::local::Local;
 use crate::lookup::Lookup;
@@ -13,9 +14,10 @@ use crate::packet::PacketIo;
 use crate::pcapng::{Capture, LinkType};
 use crate::route::{HopRoute, MacRoute, SharedNeighbours};
 use crate::transport::{EthernetTransport, unavailable};
-use crate::udp_device::open_capture;
+use crate::udp_device::{describe_key, open_capture, read_key};
 use crate::xdp::XdpIo;
 use bellwire_device::{Error, FunctionAddress, NodeInfo};
+use bellwire_keys::KeyFile;
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::path::PathBuf;
@@ -32,8 +34,10 @@ pub struct EthOptions {
     pub io: Option<IoKind>,
     /// A packet socket that the caller hands over, for one function.
     pub socket: Option<i32>,
-    /// Capture sent and received frames to this file.
+    /// Capture sent and received frames to this file, before they are sealed.
     pub capture: Option<PathBuf>,
+    /// Talk only to peers with this key, or whose keys this file lists, and only sealed.
+    pub key: Option<PathBuf>,
 }
 
 /// One opening of `eth:INTERFACE`.
@@ -43,6 +47,7 @@ pub struct EthDevice {
     node: u32,
     io: Option<IoKind>,
     capture: Option<Arc<Capture>>,
+    key: Option<KeyFile>,
     socket: Mutex<Option<OwnedFd>>,
 }
 
@@ -59,11 +64,11 @@ struct Port {
 /// A function of the device, by its frame I/O.
 pub enum EthFunction {
     /// By AF_PACKET.
-    Packet(Box<EthernetTransport<EthIo<PacketIo>, MacRoute>>),
+    Packet(Box<EthernetTransport<KeyedIo<EthIo<PacketIo>>, MacRoute>>),
     /// By AF_XDP.
-    Xdp(Box<EthernetTransport<EthIo<XdpIo>, MacRoute>>),
+    Xdp(Box<EthernetTransport<KeyedIo<EthIo<XdpIo>>, MacRoute>>),
     /// Over several interfaces.
-    MultiInterface(Box<EthernetTransport<MultiInterfaceIo, HopRoute>>),
+    MultiInterface(Box<EthernetTransport<KeyedIo<MultiInterfaceIo>, HopRoute>>),
 }
 
 impl EthDevice {
@@ -98,6 +103,7 @@ impl EthDevice {
             crate::socket::open(libc::AF_PACKET, libc::SOCK_RAW, 0)
                 .map_err(|error| no_right(&device, "a packet socket cannot be made", &error))?;
         }
+        let key = read_key(&device, options.key.as_deref())?;
         let capture = open_capture(&device, options.capture.as_ref(), LinkType::Ethernet)?;
         Ok(EthDevice {
             name: device,
@@ -105,6 +111,7 @@ impl EthDevice {
             ports,
             io: options.io,
             capture,
+            key,
             socket: Mutex::new(socket),
         })
     }
@@ -141,7 +148,7 @@ impl EthDevice {
                 known: self.ports.iter().map(|port| port.known.clone()).collect(),
                 own: (self.node, self.ports.iter().map(|port| port.interface.mac).collect()),
             };
-            let io = MultiInterfaceIo::new(opened.collect());
+            let io = KeyedIo::new(MultiInterfaceIo::new(opened.collect()), self.key.as_ref());
             let transport = EthernetTransport::new(address, io, route, capture)?;
             return Ok(EthFunction::MultiInterface(Box::new(transport)));
         }
@@ -150,11 +157,11 @@ impl EthDevice {
         let route = MacRoute { known: known.clone(), own: (self.node, interface.mac) };
         Ok(match wire {
             Wire::Packet(wire) => {
-                let io = EthIo::new(*wire, local, interface);
+                let io = KeyedIo::new(EthIo::new(*wire, local, interface), self.key.as_ref());
                 EthFunction::Packet(Box::new(EthernetTransport::new(address, io, route, capture)?))
             }
             Wire::Xdp(wire) => {
-                let io = EthIo::new(*wire, local, interface);
+                let io = KeyedIo::new(EthIo::new(*wire, local, interface), self.key.as_ref());
                 EthFunction::Xdp(Box::new(EthernetTransport::new(address, io, route, capture)?))
             }
         })
@@ -206,7 +213,8 @@ impl NodeInfo for EthDevice {
 
     fn describe(&self) -> String {
         let ports: Vec<String> = self.ports.iter().map(|port| port.describe(self.io)).collect();
-        format!("Ethernet, node {}: {}", self.node, ports.join(" + "))
+        let key = describe_key(self.key.as_ref());
+        format!("Ethernet{key}, node {}: {}", self.node, ports.join(" + "))
     }
 
     fn lookup(&self, name: &str, function: u8, patience: Duration) -> Result<u32, Error> {
@@ -227,6 +235,7 @@ impl NodeInfo for EthDevice {
             lookup.share(stations.len() as u32);
             let io = PacketIo::open(interface, EVERY_FUNCTION)
                 .map_err(|error| no_right(&self.name, "a packet socket cannot be made", &error))?;
+            let io = KeyedIo::new(io, self.key.as_ref());
             if let Some((node, place)) = lookup.ask(io, self.node, EVERY_FUNCTION, *mac) {
                 known.lock().found(node, place);
                 return Ok(node);

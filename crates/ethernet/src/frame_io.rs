@@ -63,6 +63,14 @@ pub trait FrameIo: Send {
 
     /// The counters.
     fn counters(&self) -> IoCounters;
+
+    /// Whether altered frames are dropped already, so that frames need no check value.
+    fn drops_altered(&self) -> bool {
+        false
+    }
+
+    /// Adds what is counted only with a key.
+    fn key_rows(&self, _rows: &mut Vec<(&'static str, u64)>) {}
 }
 
 bellwire_protocol::counters! {

@@ -8,8 +8,17 @@ use std::path::PathBuf;
 const NO_WEIGHTS: &str =
     "16, the default, on eth and udp, where the kernel serves all functions alike; shm has weights";
 
+/// Names the key file of network devices, unless the device's name does.
+const KEY_VARIABLE: &str = "BELLWIRE_KEY";
+
 fn capture(settings: &mut Settings) -> Result<Option<PathBuf>, Error> {
     settings.take("pcap", "a capture is a file")
+}
+
+/// The key file: a setting, or an environment variable, so that programs need no change.
+fn key(settings: &mut Settings) -> Result<Option<PathBuf>, Error> {
+    let given = settings.take("key", "a key is a file that `bellwire key new` has made")?;
+    Ok(given.or_else(|| std::env::var_os(KEY_VARIABLE).map(PathBuf::from)))
 }
 
 impl DeviceKind for EthDevice {
@@ -25,7 +34,7 @@ impl DeviceKind for EthDevice {
             _ => None,
         })?;
         let socket = settings.take("fd", "a descriptor is a number")?;
-        Ok(EthOptions { node, io, socket, capture: capture(settings)? })
+        Ok(EthOptions { node, io, socket, capture: capture(settings)?, key: key(settings)? })
     }
 
     fn open(interface: &str, options: EthOptions) -> Result<Self, Error> {
@@ -55,7 +64,7 @@ impl DeviceKind for UdpDevice {
     fn options(_: &str, settings: &mut Settings) -> Result<UdpOptions, Error> {
         let node = settings.node()?;
         let port = settings.take("port", "ports are 0 to 65535")?;
-        Ok(UdpOptions { node, port, capture: capture(settings)? })
+        Ok(UdpOptions { node, port, capture: capture(settings)?, key: key(settings)? })
     }
 
     fn open(address: &str, options: UdpOptions) -> Result<Self, Error> {

@@ -5,6 +5,7 @@
 //! | [`frame_io`] | what carries frames: one small trait |
 //! | [`udp`], [`packet`], [`xdp`] | three implementations of it |
 //! | `batch`, `socket`, [`link_header`], [`interface`] | what these have in common |
+//! | [`keyed_io`] | carries them sealed, if the device has a key |
 //! | [`EthDevice`], [`UdpDevice`] | the devices; `choice` measures AF_XDP and AF_PACKET |
 //! | [`eth_io`], `local` | a function of an interface, and its path to other functions there |
 //! | [`multi_interface`] | a function of several interfaces |
@@ -23,6 +24,7 @@ mod eth_device;
 pub mod eth_io;
 pub mod frame_io;
 pub mod interface;
+pub mod keyed_io;
 mod kinds;
 pub mod link_header;
 mod links;

@@ -1,15 +1,17 @@
 //! The device `udp:ADDRESS`.
 
 use crate::interface;
+use crate::keyed_io::KeyedIo;
 use crate::lookup::Lookup;
 use crate::pcapng::{Capture, LinkType};
 use crate::route::{IpRoute, PORT, SharedNeighbours, is_host};
 use crate::transport::{EthernetTransport, unavailable};
 use crate::udp::UdpIo;
 use bellwire_device::{Error, FunctionAddress, NodeInfo};
+use bellwire_keys::KeyFile;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,8 +24,10 @@ pub struct UdpOptions {
     /// The port of function 0, with the other functions on the ports after it; `None`: [`PORT`].
     /// All nodes must agree.
     pub port: Option<u16>,
-    /// Capture sent and received frames to this file.
+    /// Capture sent and received frames to this file, before they are sealed.
     pub capture: Option<PathBuf>,
+    /// Talk only to peers with this key, or whose keys this file lists, and only sealed.
+    pub key: Option<PathBuf>,
 }
 
 /// One opening of `udp:ADDRESS`.
@@ -34,10 +38,11 @@ pub struct UdpDevice {
     mtu: usize,
     known: SharedNeighbours<SocketAddr>,
     capture: Option<Arc<Capture>>,
+    key: Option<KeyFile>,
 }
 
 /// A function of it.
-pub type UdpFunction = EthernetTransport<UdpIo, IpRoute>;
+pub type UdpFunction = EthernetTransport<KeyedIo<UdpIo>, IpRoute>;
 
 impl UdpDevice {
     /// Opens the device at `address`: an IP address of this host, or a name of one.
@@ -56,6 +61,7 @@ impl UdpDevice {
             ),
             _ => Error::BadDeviceName { name: name.clone(), why: error.to_string() },
         })?;
+        let key = read_key(&name, options.key.as_deref())?;
         let capture = open_capture(&name, options.capture.as_ref(), LinkType::Ip)?;
         let own = match ip {
             IpAddr::V4(ip) => ip.into(),
@@ -71,7 +77,7 @@ impl UdpDevice {
         }
         let port = options.port.unwrap_or(PORT);
         let mtu = interface::mtu_of(ip).unwrap_or(1500);
-        Ok(UdpDevice { ip, node, port, mtu, known: SharedNeighbours::default(), capture })
+        Ok(UdpDevice { ip, node, port, mtu, known: SharedNeighbours::default(), capture, key })
     }
 
     /// Returns a test whether a node is known to be on another host: by [`UdpDevice::lookup`], or
@@ -101,6 +107,7 @@ impl UdpDevice {
                     _ => Error::System { what: "open a UDP socket", cause: error },
                 }
             })?;
+        let io = KeyedIo::new(io, self.key.as_ref());
         let address = FunctionAddress { node: self.node, function };
         let own = (self.node, self.ip);
         let route = IpRoute { known: self.known.clone(), port: self.port, own };
@@ -115,8 +122,12 @@ impl NodeInfo for UdpDevice {
 
     fn describe(&self) -> String {
         format!(
-            "UDP at {}, node {}: ports {}.., MTU {} bytes, sendmmsg and recvmmsg with segmentation by the kernel where it has it",
-            self.ip, self.node, self.port, self.mtu
+            "UDP at {}, node {}: ports {}.., MTU {} bytes, sendmmsg and recvmmsg with segmentation by the kernel where it has it{}",
+            self.ip,
+            self.node,
+            self.port,
+            self.mtu,
+            describe_key(self.key.as_ref())
         )
     }
 
@@ -131,6 +142,7 @@ impl NodeInfo for UdpDevice {
             let to = SocketAddr::new(ip, port);
             let io = UdpIo::open(SocketAddr::new(self.ip, 0), 1500)
                 .map_err(|cause| Error::System { what: "open a UDP socket", cause })?;
+            let io = KeyedIo::new(io, self.key.as_ref());
             if let Some((node, _)) = lookup.ask(io, self.node, 0, to) {
                 self.known.lock().found(node, to);
                 return Ok(node);
@@ -176,6 +188,26 @@ pub(crate) fn open_capture(
             &error,
             "another file after pcap=",
         )),
+    }
+}
+
+/// Reads the requested key file.
+pub(crate) fn read_key(device: &str, path: Option<&Path>) -> Result<Option<KeyFile>, Error> {
+    path.map(KeyFile::read).transpose().map_err(|error| Error::DeviceUnavailable {
+        device: device.to_owned(),
+        why: error.to_string(),
+        hint: "a file that `bellwire key new` has made after key= (or in BELLWIRE_KEY)".into(),
+    })
+}
+
+/// What a device with a key says of itself.
+pub(crate) fn describe_key(key: Option<&KeyFile>) -> String {
+    match key {
+        None => String::new(),
+        Some(KeyFile::Shared(_)) => ", sealed under a shared key".into(),
+        Some(KeyFile::Private { peers, .. }) => {
+            format!(", sealed, for {} listed keys", peers.len())
+        }
     }
 }
 

@@ -697,8 +697,10 @@ fn linked(hosts: &[Namespace; 2]) -> (Both<Packet, Packet>, LinkId) {
     (both, link)
 }
 
-type Packet =
-    EthernetTransport<crate::eth_io::EthIo<crate::packet::PacketIo>, crate::route::MacRoute>;
+type Packet = EthernetTransport<
+    crate::keyed_io::KeyedIo<crate::eth_io::EthIo<crate::packet::PacketIo>>,
+    crate::route::MacRoute,
+>;
 
 /// What is settled is not looked at again: neither a link that was found, nor one that answers.
 #[test]
@@ -858,8 +860,12 @@ fn both_wires_carry_frames() {
     let link = both.a.link(both.b.address(), PATIENCE).expect("a link");
     let since = Instant::now();
     // More than questions for places, of which there is one in a second.
-    while both.a.io.frames_sent().into_iter().any(|frames| frames < 200) {
-        assert!(since.elapsed() < LONG, "{:?} frames by the wires", both.a.io.frames_sent());
+    while both.a.io.carrier().frames_sent().into_iter().any(|frames| frames < 200) {
+        assert!(
+            since.elapsed() < LONG,
+            "{:?} frames by the wires",
+            both.a.io.carrier().frames_sent()
+        );
         both.send(link, &[1; 32], &[2; 4000]);
     }
 }

@@ -67,6 +67,8 @@ pub struct Config {
     pub keep_alive_ns: u64,
     /// Unanswered probes after which the peer is dead.
     pub keep_alive_probes: u32,
+    /// Whether frames have a check value. Without it, what carries them must drop altered ones.
+    pub has_check: bool,
     /// Versions spoken, lowest and highest. Other than [`VERSIONS`] only in tests.
     pub versions: [u8; 2],
     /// Features offered, and those that we demand.
@@ -97,6 +99,7 @@ impl Config {
             retries: 60,
             keep_alive_ns: 1_000_000_000,
             keep_alive_probes: 20,
+            has_check: true,
             versions: VERSIONS,
             features: [FEATURES, 0],
         }

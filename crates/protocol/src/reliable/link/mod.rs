@@ -26,7 +26,7 @@ mod sender;
 mod stream;
 mod writer;
 
-use bellwire_wire::frame::check::{CHECK_BYTES, seal};
+use bellwire_wire::frame::check::CHECK_BYTES;
 use bellwire_wire::frame::finish::CLOSE_BYTES;
 use bellwire_wire::frame::header::{
     FLAG_ANSWER, FLAG_DISCARDS, FLAG_LOSE, FrameHeader, FrameKind, HELD_BACK_UNIT_NS,
@@ -390,7 +390,7 @@ impl Link {
     }
 
     /// Writes the next sequenced frame, or an acknowledgement, from our function `from`; `None` if
-    /// none is to be sent now.
+    /// none is to be sent now. The check value is still to be written.
     #[inline]
     pub fn transmit(
         &mut self,
@@ -450,7 +450,6 @@ impl Link {
         if planted("reliable-corrupt-before-check") && sequence % 16 == 15 {
             frame[length - CHECK_BYTES - 1] ^= 0x40;
         }
-        seal(frame).ok()?;
         self.sender.arm_timeout(now_ns);
         Some(Transmit { path: self.paths.id(path), length })
     }
