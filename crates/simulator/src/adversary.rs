@@ -7,7 +7,8 @@
 //!
 //! **On the path** it also reads every frame, delays, drops and repeats it, and forwards it from
 //! another address. It makes up or alters every kind of frame except those with packets, which
-//! without keys cannot be told from the peer's. It may end links. It may not pass for a peer at
+//! without keys cannot be told from the peer's. With keys it alters all of them. It may end links.
+//! It may not pass for a peer at
 //! another address, make others send to strangers, or fill tables. When it stops, everything must
 //! go on.
 
@@ -18,6 +19,7 @@ use bellwire_wire::frame::challenge::ChallengeBody;
 use bellwire_wire::frame::check::{CHECK_BYTES, seal};
 use bellwire_wire::frame::finish::{CloseReason, RefuseBody, RefuseReason};
 use bellwire_wire::frame::header::{FrameHeader, FrameKind, HEADER_BYTES};
+use bellwire_wire::frame::keyed::KEYED;
 use bellwire_wire::frame::open::OpenBody;
 use bellwire_wire::frame::seek::SeekBody;
 use bellwire_wire::frame::{FRAME_OVERHEAD_BYTES, FunctionId};
@@ -364,6 +366,12 @@ impl Adversary {
 
     /// Alters a frame that carries no packets and gives it a right check value.
     fn alter(&mut self, bytes: &mut [u8]) {
+        if bytes.get(1).is_some_and(|kind| kind & 0xf == KEYED) {
+            // With a key it may alter everything.
+            let at = self.chance.below(bytes.len() as u64) as usize;
+            bytes[at] ^= 1 << self.chance.below(8);
+            return;
+        }
         let Ok(header) = FrameHeader::parse(bytes) else { return };
         let bytes = &mut bytes[..header.length as usize];
         let body = HEADER_BYTES..bytes.len() - CHECK_BYTES;

@@ -26,6 +26,7 @@ pub mod oracle;
 pub mod program;
 pub mod race;
 pub mod scenario;
+mod sealing;
 pub mod world;
 
 pub use scenario::Scenario;

@@ -3,6 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use bellwire_wire::frame::keyed::SEALED_OVERHEAD_BYTES;
+
 use crate::chance::Chance;
 use crate::device::{self, Place};
 use crate::scenario::{Scenario, Weather};
@@ -60,6 +62,8 @@ pub struct Network {
     pub weather: Weather,
     /// The longest frame that it carries now.
     pub mtu: usize,
+    /// Bytes that a seal adds to each frame; they do not count for the MTU.
+    overhead: usize,
     /// Whether frames from one function to another disappear.
     pub cut: Vec<Vec<bool>>,
     /// Whether frames by an interface disappear.
@@ -84,11 +88,13 @@ impl Network {
     pub fn new(scenario: &Scenario) -> Self {
         let count = scenario.functions.len();
         let longest = scenario.functions.iter().map(|(_, config)| config.frame_bytes);
-        let longest = longest.max().unwrap_or(0);
+        let overhead = if scenario.has_key { SEALED_OVERHEAD_BYTES } else { 0 };
+        let longest = longest.max().unwrap_or(0) + overhead;
         Network {
             chance: Chance::new(scenario.seed ^ 0x4e7),
             weather: Weather::default(),
             mtu: longest,
+            overhead,
             cut: vec![vec![false; count]; count],
             dead: [false; 3],
             traffic: Traffic::default(),
@@ -136,7 +142,10 @@ impl Network {
         self.traffic.bytes += length as u64;
         let frame = &mut self.frames[place as usize];
         (frame.to, frame.from, frame.length) = (to, device::place(from, interface as u32), length);
-        if length > self.mtu || self.cut[from][to] || self.dead[interface] {
+        if length > self.mtu.saturating_add(self.overhead)
+            || self.cut[from][to]
+            || self.dead[interface]
+        {
             self.traffic.lost += 1;
             return self.release(place);
         }

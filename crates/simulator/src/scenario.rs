@@ -3,7 +3,7 @@
 
 use bellwire_protocol::reliable::{Config, FunctionId};
 
-use crate::chance::Chance;
+use crate::chance::{Chance, scatter};
 use crate::race::Race;
 
 /// Most functions in one world where any two may talk.
@@ -70,6 +70,8 @@ pub struct Scenario {
     pub race: Option<Race>,
     /// The adversary, if there is one.
     pub attack: Option<Attack>,
+    /// All functions share a key.
+    pub has_key: bool,
     /// After the faults no program sends or asks anything new: a dead peer shows only by its
     /// silence.
     pub is_silent: bool,
@@ -161,6 +163,7 @@ impl Scenario {
             race: None,
             is_silent: chance.hits(300),
             attack: None,
+            has_key: scatter(seed ^ 0x6b65_7973).is_multiple_of(8),
         };
         scenario.attack = chance.pick(&[
             None,
@@ -215,6 +218,7 @@ impl Scenario {
             pause_ns: 500,
             frames: u64::MAX,
             attack: None,
+            has_key: false,
             race: Some(Race { joins_ns: 20 * MS, watched_from_ns: 40 * MS, ends_ns: 80 * MS }),
             is_silent: true,
             ..Scenario::new(seed)

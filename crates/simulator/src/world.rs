@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use bellwire_protocol::Secret;
 use bellwire_protocol::discovery::SeekOutcome;
 use bellwire_protocol::discovery::seek::{self, SeekFrame};
-use bellwire_protocol::reliable::{Channel, Endpoint, GateState, PeerId};
+use bellwire_protocol::reliable::{Channel, Config, Endpoint, GateState, PeerId};
 use bellwire_wire::frame::seek::SeekBody;
 
 use crate::adversary::{Adversary, Fate, Forged};
@@ -15,6 +15,7 @@ use crate::network::{Network, Traffic};
 use crate::oracle::Oracle;
 use crate::program::{Program, Taker, Turn, fold};
 use crate::scenario::{Scenario, Weather};
+use crate::sealing::Sealing;
 
 /// Everything must finish within this time after the faults stopped, in ns. The longest wait adds
 /// up: a closed link lingers (5 s), after a peer is found dead (6 s), after an unanswered request.
@@ -87,6 +88,8 @@ struct Function {
     stalled_until_ns: u64,
     /// Pending answers to seeks for its place: destination, answer, function.
     answers: Vec<(device::Place, SeekBody, u8)>,
+    /// With a key, what goes in and out is sealed.
+    sealing: Option<Sealing>,
 }
 
 struct World<'a> {
@@ -162,6 +165,8 @@ impl<'a> World<'a> {
         let (address, config) = self.scenario.functions[index];
         let seed = scatter(self.scenario.seed ^ (index as u64) << 32 ^ life as u64);
         let secret = Secret::from_seed(seed);
+        let sealing = self.scenario.has_key.then(|| Sealing::new(self.scenario.seed, seed));
+        let config = Config { has_check: sealing.is_none(), ..config };
         let endpoint = Endpoint::new(config, address, 1000 + life as u64, secret);
         Function {
             device: Device::new(self.scenario, address.node, config.frame_bytes, secret),
@@ -169,6 +174,7 @@ impl<'a> World<'a> {
             program: Program::new(index, life, self.scenario, self.now_ns, scatter(seed)),
             stalled_until_ns: 0,
             answers: Vec::new(),
+            sealing,
         }
     }
 
@@ -249,6 +255,9 @@ impl<'a> World<'a> {
         let seen = fold(self.outcome.hash, self.now_ns ^ (check as u64) << 32 ^ index as u64);
         self.outcome.hash = seen;
         let device = &mut function.device;
+        let is_sealed = function.sealing.is_some();
+        let opened = function.sealing.as_mut().map(|it| it.open(from, bytes, self.now_ns));
+        let bytes = opened.as_deref().unwrap_or(bytes);
         if let Some(seek) = seek::parse(bytes) {
             let Device { discovery, directory, .. } = device;
             if let SeekOutcome::Asked(answer, to) =
@@ -256,7 +265,12 @@ impl<'a> World<'a> {
             {
                 function.answers.push((from, answer, to));
             }
-        } else if let Some(path) = device.path_of_sender(from, bytes, endpoint) {
+        } else if bytes.is_empty() {
+            // It was not opened.
+        } else if let Some(path) = match is_sealed {
+            true => Some(device.path_of(from, endpoint)),
+            false => device.path_of_sender(from, bytes, endpoint),
+        } {
             let (now_ns, oracle, scenario) = (self.now_ns, &mut self.oracle, self.scenario);
             let is_calm = self.calm_since_ns.is_some();
             let mut turn = Turn { now_ns, oracle, device, scenario, is_calm };
@@ -267,6 +281,7 @@ impl<'a> World<'a> {
         }
         self.network.release(place);
         function.program.wake(self.now_ns);
+        self.carry_requests(index)?;
         if self.scenario.batch_ns == 0 {
             self.turn(index)
         } else {
@@ -344,8 +359,39 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    /// Carries a frame of a function to its destination, past the adversary.
+    /// Carries a frame of a function to its destination, sealed if there is a key.
     fn carry(
+        &mut self,
+        place: u32,
+        from: usize,
+        to: device::Place,
+        length: usize,
+    ) -> Result<(), String> {
+        let Some(sealing) = &mut self.functions[from].sealing else {
+            return self.pass(place, from, to, length);
+        };
+        let buffer = self.network.buffer(place);
+        match sealing.seal(to, buffer, length, self.now_ns) {
+            Some(length) => self.pass(place, from, to, length)?,
+            None => self.network.release(place),
+        }
+        self.carry_requests(from)
+    }
+
+    /// Carries what a function sends to get a session.
+    fn carry_requests(&mut self, from: usize) -> Result<(), String> {
+        while let Some((to, bytes)) =
+            self.functions[from].sealing.as_mut().and_then(Sealing::poll_transmit)
+        {
+            let place = self.network.reserve();
+            self.network.buffer(place)[..bytes.len()].copy_from_slice(&bytes);
+            self.pass(place, from, to, bytes.len())?;
+        }
+        Ok(())
+    }
+
+    /// Carries a frame as it is on the wire, past the adversary.
+    fn pass(
         &mut self,
         place: u32,
         from: usize,
