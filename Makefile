@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run install test test-mpi test-verbs python crates bench bench-python bench-mpi bench-verbs verbs-start reference-rxe picture simulate properties guesses lint docs clean unit robust evidence crash dissector manual perfetto report instructions canaries loom miri mutants sample
+.PHONY: help run install test test-mpi test-verbs python crates site bench bench-python bench-mpi bench-verbs verbs-start reference-rxe picture simulate properties guesses lint docs clean unit robust evidence crash dissector manual perfetto report instructions canaries loom miri mutants sample
 
 # A fresh rustup puts cargo here before the shell knows of it.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -55,6 +55,8 @@ test: lint unit manual dissector perfetto report instructions ## run every check
 	@tools/test-verbs.sh short
 	@tools/need.sh venv
 	@tools/python.sh short
+	@tools/need.sh site
+	@tools/site.sh
 	@tools/crates.sh short
 	@echo "make test: done"
 
@@ -148,6 +150,10 @@ bench-python: ## measure the Python package beside our own API, mpi4py, pyzmq, p
 crates: ## check the crates that a user depends on: packed, each built by itself, by the oldest Rust (some minutes)
 	@tools/need.sh cargo msrv
 	@tools/crates.sh
+
+site: ## build the documentation site in target/site/html: pages and references, all links checked, opened in headless Chromium
+	@tools/need.sh cargo venv site
+	@tools/site.sh
 
 verbs-start: ## run the commands of docs/verbs-start.md as they stand there, as root on Debian (two minutes and a build)
 	@tools/need.sh cargo ip verbs

@@ -76,11 +76,12 @@ need_deny() {
 
 # need_site: what builds the documentation site, in a folder of its own.
 need_site() {
+    need_package "test -x /usr/bin/chromium && test -x /usr/bin/chromedriver" chromium chromium-driver
     local folder="${CARGO_TARGET_DIR:-target}/site-tools"
-    [ -x "$folder/bin/mkdocs" ] && [ -x "$folder/bin/pdoc" ] && return
+    if "$folder/bin/python" -c 'import material, pdoc, selenium' 2>/dev/null; then return; fi
     { python3 -m venv "$folder" &&
-        "$folder/bin/python" -m pip install -q "mkdocs<2" "mkdocs-material>=9.6,<10" "pdoc>=15,<17"; } >/dev/null 2>&1 ||
-        printf 'bellwire: pip could not install mkdocs-material and pdoc\n' >&2
+        "$folder/bin/python" -m pip install -q "mkdocs<2" "mkdocs-material>=9.6,<10" "pdoc>=15,<17" "selenium>=4,<5"; } >/dev/null 2>&1 ||
+        printf 'bellwire: pip could not install mkdocs-material, pdoc and selenium\n' >&2
 }
 
 # need_msrv: the oldest toolchain that Bellwire promises to be built by.

@@ -6,7 +6,7 @@ is a `TimeoutError`, `OutOfRange` a `ValueError`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Optional
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from bellwire._bellwire import Completion
@@ -169,7 +169,7 @@ class ModelError(Error, ValueError):
 class DescriptorFailed(Error):
     """A descriptor finished with a status that is not a success."""
 
-    completion: Optional[Completion] = None
+    completion: Completion | None = None
     """The completion, with the buffers of the descriptor."""
 
 
