@@ -207,9 +207,14 @@ impl Campaign {
         });
         let mut hung = Vec::new();
         let mut verdict = Verdict::Unreached;
-        let mut tries = self.scope.tries(package);
-        while let Some(index) = order.pop().filter(|_| tries > 0) {
-            tries -= 1;
+        let (mut tries, mut cases) = (self.scope.tries(package), self.scope.cases(package));
+        while let Some(index) = order.pop() {
+            let is_its_own = tests[index].program.package == *package;
+            let left = if is_its_own { &mut tries } else { &mut cases };
+            if *left == 0 {
+                continue;
+            }
+            *left -= 1;
             match tests[index].run(id)? {
                 Ended::Failed => return Ok((Verdict::Caught(tests[index].label()), Some(index))),
                 Ended::Passed => verdict = Verdict::Missed,

@@ -24,9 +24,13 @@ struct Limits {
     /// Whether its tests may look at a clock.
     #[serde(default = "yes")]
     clock: bool,
-    /// How many tests are tried on a mutant, the most promising first; all without it.
+    /// How many of the package's own tests are tried on a mutant, the most promising first; all
+    /// without it.
     #[serde(default)]
     tries: Option<usize>,
+    /// The same for cases of conformance.
+    #[serde(default)]
+    cases: Option<usize>,
     /// Sources whose mutants are not followed.
     #[serde(default)]
     outside: Vec<Outside>,
@@ -106,9 +110,14 @@ impl Scope {
         self.0.get(package).is_none_or(|limits| limits.clock)
     }
 
-    /// How many tests are tried on a mutant of this package.
+    /// How many tests of this package are tried on a mutant of it.
     pub fn tries(&self, package: &str) -> usize {
         self.0.get(package).and_then(|limits| limits.tries).unwrap_or(usize::MAX)
+    }
+
+    /// How many cases of conformance are tried on a mutant of this package.
+    pub fn cases(&self, package: &str) -> usize {
+        self.0.get(package).and_then(|limits| limits.cases).unwrap_or(usize::MAX)
     }
 
     /// Parts of the names, as in the ledger, of tests that are not run.
