@@ -1,10 +1,11 @@
 //! A function that several threads, or the tasks of an event loop, drive.
 
 use crate::fork::ForkGuard;
-use crate::wait::ADAPTIVE_SPIN;
+use crate::wait::{Next, Patience};
 use crate::{Error, Function, Result, Wait};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
 use rustix::io::{Errno, read, write};
+use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -51,8 +52,6 @@ struct State {
     kicked: u32,
 }
 
-/// Polls between two reads of the clock.
-const POLLS_PER_CLOCK_READ: u32 = 32;
 /// How often a thread that polls asks whether it should stop.
 const STOP_PERIOD: Duration = Duration::from_millis(10);
 /// How long a thread that polls stays aside for others.
@@ -185,10 +184,11 @@ impl SharedFunction {
         mut look: impl FnMut(&mut Function, bool) -> Result<Option<R>>,
     ) -> Result<Option<R>> {
         let mut driving = self.lock()?;
-        let mut clock: Option<(Instant, Instant)> = None;
+        // Virtual time passes in sleeps only.
+        let mut patience = Patience::new(if self.is_virtual { Wait::Block } else { how }, timeout);
+        let mut asked: Option<Instant> = None;
         // Whether progress was made that a sleeper does not know of.
         let mut news = false;
-        let mut polls = 0u32;
         loop {
             let others_sleep = driving.state.sleepers > 0;
             if others_sleep {
@@ -203,20 +203,19 @@ impl SharedFunction {
                 self.let_others_in();
                 (driving, news) = (self.lock()?, false);
             }
-            polls = polls.wrapping_add(1);
-            let sleeps = how == Wait::Block || self.is_virtual;
-            if !sleeps && clock.is_some() && !polls.is_multiple_of(POLLS_PER_CLOCK_READ) {
-                std::hint::spin_loop();
-                continue;
+            let looked = Cell::new(None);
+            let next = patience.after_empty_poll(false, || {
+                let now = driving.now();
+                looked.set(Some(now));
+                now
+            });
+            if let Next::GiveUp(waited_ms) = next {
+                return Err(Error::TimedOut { waited_ms });
             }
-            let now = driving.now();
-            let (started, asked) = clock.get_or_insert((now, now));
-            let waited = now.saturating_duration_since(*started);
-            if waited >= timeout {
-                return Err(Error::TimedOut { waited_ms: waited.as_millis() as u64 });
-            }
-            if now.saturating_duration_since(*asked) >= STOP_PERIOD {
-                *asked = now;
+            if let Some(now) = looked.get()
+                && now.saturating_duration_since(*asked.get_or_insert(now)) >= STOP_PERIOD
+            {
+                asked = Some(now);
                 // Without the lock: `stop` may wait for another one.
                 driving.kicks = std::mem::take(&mut news);
                 drop(driving);
@@ -225,18 +224,16 @@ impl SharedFunction {
                 }
                 driving = self.lock()?;
             }
+            let Next::Sleep(left) = next else { continue };
             if self.is_virtual {
-                driving.pass_time(timeout - waited)?;
-                continue;
-            }
-            if how == Wait::Spin || (how == Wait::Adaptive && waited < ADAPTIVE_SPIN) {
+                driving.pass_time(left)?;
                 continue;
             }
             if !driving.arm()? {
                 news = true;
                 continue;
             }
-            let limit = driving.sleep_limit().map_or(timeout - waited, |l| l.min(timeout - waited));
+            let limit = driving.sleep_limit().map_or(left, |limit| limit.min(left));
             driving.kicks = std::mem::take(&mut news);
             driving.state.sleepers += 1;
             drop(driving);
