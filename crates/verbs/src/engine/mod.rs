@@ -289,14 +289,10 @@ impl Core {
     }
 
     fn has_deferred_work(&self) -> bool {
-        let deferred = self.teardowns.len()
-            | self.retry_backlog as usize
-            | self.fetching.len()
-            | self.connecting.len()
-            | self.links.outgoing.len()
-            | self.pending.len()
-            | self.gates.len();
-        deferred != 0
+        self.waits_for_peers()
+            || self.retry_backlog
+            || !self.teardowns.is_empty()
+            || !self.gates.is_empty()
     }
 
     /// Does the work that waits for the transport or for a free resource. Returns how much it did.

@@ -98,11 +98,8 @@ impl QueuePairContext {
             Route::Connected { peer, .. } => {
                 peer.queue_pair == source && peer.function_address() == from
             }
-            Route::Unconnected => match self.channel {
-                None => source < Address::CHANNEL_BASE,
-                // Only members of the same channel exchange messages.
-                Some(_) => source == self.handle.number,
-            },
+            // Only members of the same channel exchange messages.
+            Route::Unconnected => source == self.handle.number,
             Route::Connecting | Route::Disconnected { .. } => false,
         }
     }
