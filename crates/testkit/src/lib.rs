@@ -65,6 +65,7 @@ pub mod loopback;
 pub mod mapping;
 pub mod network;
 pub mod stranger;
+pub mod watchdog;
 
 /// The main function of a second process that was started for this kind of tests; `false` if there
 /// is no such kind.

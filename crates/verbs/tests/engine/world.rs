@@ -2,10 +2,13 @@
 
 use bellwire::*;
 pub use bellwire_testkit::loopback::{Fabric, FabricOptions};
+use bellwire_testkit::watchdog::Watchdog;
 use std::time::Duration;
 
 /// Longest time that a test waits for an expected event.
 pub const LONG: Duration = Duration::from_secs(20);
+/// Most that a test computes with one world.
+const LIMIT: Duration = Duration::from_secs(4);
 
 /// One node with one function, one completion queue and one queue pair.
 pub struct Side {
@@ -20,6 +23,7 @@ pub struct Side {
 pub struct World {
     pub fabric: Fabric,
     pub sides: Vec<Side>,
+    _watchdog: Watchdog,
 }
 
 impl World {
@@ -31,7 +35,7 @@ impl World {
     pub fn with(options: FabricOptions, nodes: u32, function: &FunctionOptions) -> World {
         let fabric = Fabric::new(options);
         let sides = (0..nodes).map(|node| Side::new(&fabric, node, function)).collect();
-        World { fabric, sides }
+        World { fabric, sides, _watchdog: Watchdog::new(LIMIT) }
     }
 
     pub fn pair() -> World {
