@@ -106,3 +106,27 @@ impl<T> std::ops::IndexMut<u32> for Table<T> {
         self.at_mut(slot).expect("a slot that is taken")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A full table gives the object back. A slot is used again only then, the one that was freed
+    /// first, and its old handle finds nothing.
+    #[test]
+    fn slots_are_used_again_when_none_is_new() {
+        let mut table = Table::new(3);
+        let handles: Vec<_> = (0..3).map(|n| table.insert(n).expect("room")).collect();
+        assert_eq!(handles.iter().map(|handle| handle.0).collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!(table.insert(9), Err(9));
+        for place in [1, 0] {
+            let (slot, generation) = handles[place];
+            assert_eq!(table.remove(slot, generation), Some(place as i32));
+        }
+        let (slot, generation) = table.insert(7).expect("a slot is free");
+        assert_eq!(slot, 1);
+        assert_eq!(table.find(slot, handles[1].1), None, "the old handle is stale");
+        assert_eq!(table.find_mut(slot, generation), Some(&mut 7));
+        assert_eq!(table.iter().collect::<Vec<_>>(), [(1, &7), (2, &2)]);
+    }
+}

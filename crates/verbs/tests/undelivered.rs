@@ -88,14 +88,19 @@ fn a_peer_that_goes_away_fails_what_is_in_flight() {
 /// When the program destroys the queue pair, they complete as flushed.
 #[test]
 fn a_destroyed_queue_pair_flushes_what_is_in_flight() {
-    let [mut near, far] = three_in_flight(2);
+    let [mut near, mut far] = three_in_flight(2);
+    let options = QueuePairOptions::new(near.completions);
+    let other = near.function.create_queue_pair(&options).expect("a pair");
+    let send = Message::inline(b"and this?").to(far.address()).context(9);
+    near.function.post_send(other, send).expect("room");
     near.function.destroy_queue_pair(near.pair).expect("it exists");
     for context in 1..4 {
         assert_eq!(near.sent(|| ()), (context, Status::Flushed));
     }
     let total = near.function.counters().total;
     assert_eq!((total.messages_sent, total.sends_failed), (1, 3));
-    drop(far);
+    // The message of another queue pair is still in flight.
+    assert_eq!(near.sent(|| drop(far.poll())), (9, Status::Success));
 }
 
 /// They complete as delivered once the peer polls again.
@@ -104,5 +109,28 @@ fn a_peer_that_polls_again_completes_them() {
     let [mut near, mut far] = three_in_flight(3);
     for context in 1..4 {
         assert_eq!(near.sent(|| drop(far.poll())), (context, Status::Success));
+    }
+}
+
+/// A program that polls with an inbox hears of deliveries, too.
+#[test]
+fn a_poll_with_an_inbox_completes_them() {
+    struct Nobody;
+    impl Inbox for Nobody {
+        fn message(&mut self, _: QueuePair, _: Address, _: Option<u64>, _: View<'_>) -> bool {
+            false
+        }
+    }
+    let [mut near, mut far] = three_in_flight(4);
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let mut next = 1;
+    while next < 4 {
+        far.poll();
+        let Side { function, completions, .. } = &mut near;
+        if let Some(done) = function.poll_with(*completions, &mut Nobody).expect("a queue") {
+            assert_eq!((done.context, done.status), (next, Status::Success));
+            next += 1;
+        }
+        assert!(Instant::now() < deadline, "no completion");
     }
 }

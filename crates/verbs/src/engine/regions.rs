@@ -168,3 +168,78 @@ fn splitmix(state: &mut u64) -> u64 {
     let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^ mixed >> 31
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bellwire_ring::memory::Memory;
+
+    const OWNER: FunctionAddress = FunctionAddress { node: 1, function: 0 };
+
+    /// The generator gives the published numbers of splitmix64 from seed 0, and a simulated
+    /// device's keys are those numbers.
+    #[test]
+    fn seeded_keys_are_splitmix64() {
+        let published = [0xe220_a839_7b1d_cdaf, 0x6e78_9e6a_a1b9_65f4, 0x06c4_5d18_8009_454f_u64];
+        let mut state = 0;
+        assert_eq!([(); 3].map(|()| splitmix(&mut state)), published);
+        let mut regions = Regions::new(OWNER, 8, Some(0));
+        assert_eq!([(); 3].map(|()| regions.reserve(8).expect("room").key), published);
+    }
+
+    /// The kernel's words make keys, many at a time, and none comes twice.
+    #[test]
+    fn keys_differ_beyond_one_filling_of_the_pool() {
+        let mut secrets = Secrets::new(None);
+        let keys: std::collections::HashSet<u64> =
+            (0..1_000).map(|_| secrets.next().expect("random words")).collect();
+        assert_eq!(keys.len(), 1_000);
+    }
+
+    /// A word of zeros is no secret: memory that nobody registered holds it, too.
+    #[test]
+    fn zero_is_no_secret() {
+        let mut secrets = Secrets { pool: [0; 512], used: 0, seed: Some(0) };
+        assert_eq!(secrets.next().expect("the next filling"), 0xe220_a839_7b1d_cdaf);
+    }
+
+    /// There are as many indices as regions may be. The index of a dead key comes again after 64
+    /// others, or when there is no new one.
+    #[test]
+    fn indices_are_used_again_late() {
+        let mut few = Regions::new(OWNER, 3, Some(1));
+        let keys: Vec<RemoteKey> = (0..3).map(|_| few.reserve(8).expect("room")).collect();
+        assert_eq!(keys.iter().map(|key| key.index).collect::<Vec<_>>(), [0, 1, 2]);
+        assert!(matches!(few.reserve(8), Err(Error::Exhausted { limit: 3, .. })));
+        few.release(keys[1]);
+        assert_eq!(few.reserve(8).expect("one is free").index, 1);
+
+        let mut many = Regions::new(OWNER, 1_000, Some(1));
+        let mut next = || {
+            let key = many.reserve(8).expect("room");
+            many.release(key);
+            key.index
+        };
+        let used: Vec<u16> = (0..130).map(|_| next()).collect();
+        assert_eq!(used, (0..64).chain(0..64).chain(0..2).collect::<Vec<u16>>());
+    }
+
+    /// A request may end where its region ends, and no byte later. Nothing at the end is inside.
+    #[test]
+    fn bounds_are_exact() {
+        let mut regions = Regions::new(OWNER, 8, None);
+        let key = regions.reserve(100).expect("room");
+        let memory = Memory::from_vec(vec![0; 100]);
+        regions.enter(MemoryRegion::new(memory, Rights::REMOTE_READ, key), true);
+        let check = |offset, length| {
+            let request = Request { key: key.key, index: key.index.into(), offset, length };
+            regions.check(request, Rights::REMOTE_READ).map(drop)
+        };
+        for (offset, length) in [(0, 100), (40, 60), (99, 1), (100, 0)] {
+            assert_eq!(check(offset, length), Ok(()), "{length} at {offset}");
+        }
+        for (offset, length) in [(0, 101), (40, 61), (100, 1), (101, 0), (u64::MAX, 1)] {
+            assert_eq!(check(offset, length), Err(Status::OutOfBounds), "{length} at {offset}");
+        }
+    }
+}

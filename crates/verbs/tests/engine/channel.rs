@@ -86,3 +86,38 @@ fn different_numbers_never_meet() {
     assert!(world.sides[1].done.is_empty());
     assert_eq!(world.sides[1].function.query(other).unwrap().counters.messages_refused, 1);
 }
+
+/// Also with a link to the peer, members send to their own channel only, the first one included,
+/// and others to no channel. The errors say which it was.
+#[test]
+fn channels_are_kept_apart_on_a_link_that_is_up() {
+    let mut world = World::pair();
+    let members = [0, 1].map(|side| open(&mut world, side, 0));
+    let ordinary = world.sides[1].address();
+    world.sides[1].function.post_receive(members[1], vec![0; 8], 7).unwrap();
+    let a = &mut world.sides[0];
+    for context in 0..2 {
+        let hello = Message::inline(b"member").to(Address::channel(1, 0, 0)).context(context);
+        a.function.post_send(members[0], hello).unwrap();
+    }
+    world.settle();
+    assert_eq!(world.sides[1].take().context, 7);
+    let a = &mut world.sides[0];
+    let mut refused = |from: QueuePair, to: Address| {
+        let refused = a.function.post_send(from, Message::inline(b"x").to(to)).unwrap_err();
+        let sends = [(to, b"1"), (to, b"2")].map(|(to, bytes)| Message::inline(bytes).to(to));
+        assert_eq!(a.function.post_sends(from, &mut { sends }).unwrap_err().posted, 0);
+        refused.to_string()
+    };
+    let pair = a.qp;
+    for to in [ordinary, Address::channel(1, 0, 1)] {
+        let said = refused(members[0], to);
+        assert!(said.contains("only to its own number"), "{said}");
+    }
+    for number in 0..2 {
+        let said = refused(pair, Address::channel(1, 0, number));
+        assert!(said.contains("open the channel first"), "{said}");
+    }
+    world.settle();
+    assert!(world.sides[1].done.is_empty());
+}

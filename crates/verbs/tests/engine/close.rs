@@ -192,3 +192,148 @@ fn objects_are_counted_and_come_back() {
     side.function.destroy_completion_queue(side.cq).unwrap();
     assert!(matches!(side.function.poll(side.cq), Err(Error::NoSuchCompletionQueue)));
 }
+
+/// The end of a queue pair leaves others alone: what waits to be sent, a channel, and the GO for
+/// senders that were stopped. Counters keep what it did.
+#[test]
+fn destroying_a_queue_pair_leaves_others_alone() {
+    let options = FunctionOptions::default().backlog_bytes(64 << 10);
+    let mut world = World::with(FabricOptions::default(), 2, &options);
+    let (from, to) = (world.sides[0].address(), world.sides[1].address());
+    let mut other = [0, 1].map(|side: usize| {
+        let Side { function, cq, .. } = &mut world.sides[side];
+        function.create_queue_pair(&QueuePairOptions::new(*cq)).unwrap()
+    });
+    let members = [0, 1].map(|side: usize| {
+        let Side { function, cq, .. } = &mut world.sides[side];
+        function.open_channel(3, &QueuePairOptions::new(*cq)).unwrap()
+    });
+    // The first queue pair of the second side stops its sender, and is read again.
+    const COUNT: u64 = 250;
+    (0..COUNT).for_each(|number| world.sides[0].send(to, &pattern(900, number), number));
+    world.settle();
+    assert_eq!(world.sides[1].state().counters.stops, 1);
+    (0..COUNT).for_each(|number| world.sides[1].receive(900, number));
+    let taken = world.sides[1].function.counters().function.packets_taken;
+    let b = &mut world.sides[1];
+    b.function.destroy_queue_pair(other[1]).unwrap();
+    assert_eq!(b.function.counters().function.packets_taken, taken);
+    world.settle();
+    assert_eq!(world.sides[1].take_all(Operation::Receive).len() as u64, COUNT);
+
+    // A message of the first side waits while another queue pair of it ends.
+    world.sides[1].receive(8, 1);
+    world.fabric.hold_requests(Some(from.function_address()));
+    world.sides[0].send(to, b"waits", 7);
+    let a = &mut world.sides[0];
+    a.function.post_send(other[0], Message::inline(b"flushed").to(to)).unwrap();
+    a.function.destroy_queue_pair(other[0]).unwrap();
+    world.fabric.hold_requests(None);
+    world.settle();
+    assert_eq!(bytes(world.sides[1].take()), b"waits");
+
+    // And so does a channel, and what its members have taken is counted after its end, too.
+    let b = &mut world.sides[1];
+    other[1] = b.function.create_queue_pair(&QueuePairOptions::new(b.cq)).unwrap();
+    b.function.destroy_queue_pair(other[1]).unwrap();
+    b.function.post_receive(members[1], vec![0; 8], 9).unwrap();
+    let a = &mut world.sides[0];
+    let channel = Message::inline(b"member").to(Address::channel(1, 0, 3));
+    a.function.post_send(members[0], channel).unwrap();
+    world.settle();
+    let b = &mut world.sides[1];
+    assert_eq!(b.take().context, 9);
+    let before = b.function.counters();
+    b.function.destroy_queue_pair(b.qp).unwrap();
+    let after = b.function.counters();
+    assert_eq!(after.function.packets_taken, before.function.packets_taken);
+    assert_eq!(after.total.messages_received, before.total.messages_received);
+}
+
+/// A queue pair that cannot be made, because there are too many, keeps no shared receive queue.
+#[test]
+fn a_queue_pair_that_is_refused_uses_nothing() {
+    let mut world = World::new(FabricOptions { queue_pairs: 2, ..Default::default() }, 1);
+    let a = &mut world.sides[0];
+    let shared = a.function.create_shared_receive_queue(4).unwrap();
+    let options = QueuePairOptions::new(a.cq).shared_receive(shared);
+    let refused = a.function.create_queue_pair(&options).unwrap_err();
+    assert!(matches!(refused, Error::Exhausted { what: "queue pairs", limit: 1, .. }));
+    a.function.destroy_shared_receive_queue(shared).unwrap();
+}
+
+/// The ends of the first 64 peers are kept for a program that asks later.
+#[test]
+fn lost_peers_are_remembered() {
+    let mut world = World::pair();
+    let to = world.sides[1].address().function_address();
+    for node in 100..166 {
+        let mut peer = world.fabric.transport(FunctionAddress { node, function: 0 });
+        let link = bellwire_device::Transport::link(&mut peer, to, LONG).unwrap();
+        let empty = bellwire_ring::memory::View::empty();
+        let header = bellwire_device::PacketHeader::new(bellwire_device::Kind::Send, 9, 1, 0);
+        bellwire_device::Transport::send(&mut peer, link, header, &[], empty).unwrap();
+        world.turn();
+        drop(peer);
+        world.turn();
+        world.turn();
+    }
+    let lost = std::iter::from_fn(|| world.sides[1].function.take_lost_peer());
+    let mut lost: Vec<u32> = lost
+        .map(|(peer, why)| {
+            assert_eq!(why, Status::PeerGone);
+            peer.node
+        })
+        .collect();
+    lost.sort_unstable();
+    assert!(lost.into_iter().eq(100..164));
+    assert_eq!(world.sides[1].function.counters().function.no_such_queue_pairs, 66);
+}
+
+/// After the end of a link its number may be another peer's. Nothing goes to that peer instead,
+/// neither from a queue pair that has sent before nor from a new one.
+#[test]
+fn the_number_of_a_link_that_ended_misleads_nobody() {
+    let mut world = World::new(FabricOptions::default(), 3);
+    let addresses = [0, 1, 2].map(|side: usize| world.sides[side].address());
+    (1..3).for_each(|side| (0..3).for_each(|_| world.sides[side].receive(8, 0)));
+    world.sides[0].send(addresses[1], b"before", 0);
+    world.settle();
+    let [a, b, _] = addresses.map(|address| address.function_address());
+    world.fabric.cut(a, b, Status::PeerGone);
+    world.settle();
+    world.sides[0].receive(8, 0);
+    world.sides[2].send(addresses[0], b"link", 0);
+    world.settle();
+    let a = &mut world.sides[0];
+    let new = a.function.create_queue_pair(&QueuePairOptions::new(a.cq)).unwrap();
+    a.send(addresses[1], b"after", 0);
+    a.function.post_send(new, Message::inline(b"and new").to(addresses[1])).unwrap();
+    world.settle();
+    let received = world.sides[1].take_all(Operation::Receive).into_iter().map(bytes);
+    assert_eq!(received.collect::<Vec<_>>(), [&b"before"[..], b"after", b"and new"]);
+    assert!(world.sides[2].take_all(Operation::Receive).is_empty());
+    let opened = world.sides[0].function.counters().function;
+    assert_eq!((opened.links_opened, opened.links_lost), (2, 1));
+}
+
+/// Answers for one peer go on when the link to another ends.
+#[test]
+fn the_end_of_a_link_keeps_answers_for_others() {
+    let narrow = FabricOptions { packet_bytes: 64, link_packets: 2, ..by_packets() };
+    let mut world = World::new(narrow, 3);
+    let region = world.sides[1].function.allocate_region(1_000, Rights::all()).unwrap();
+    region.write(0, &pattern(1_000, 1));
+    let [b, c] = [1, 2].map(|side: usize| world.sides[side].address());
+    world.sides[1].receive(8, 0);
+    world.sides[2].send(b, b"link", 0);
+    world.settle();
+    let a = &mut world.sides[0];
+    a.function.post_get(a.qp, Get::new(region.remote_key(), vec![0; 1_000])).unwrap();
+    (0..3).for_each(|_| _ = world.sides[1].turn());
+    assert!(world.sides[1].function.sleep_limit().is_some(), "answers wait");
+    world.fabric.cut(b.function_address(), c.function_address(), Status::PeerGone);
+    world.sides[1].turn();
+    world.settle();
+    assert_eq!(bytes(world.sides[0].take()), pattern(1_000, 1));
+}

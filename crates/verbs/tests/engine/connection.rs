@@ -357,3 +357,173 @@ fn nothing_overtakes_an_acceptance() {
         world.check_counters();
     }
 }
+
+/// Asks side `to` for a connection of a new queue pair of side `from`.
+fn ask(world: &mut World, from: usize, to: u32, listener: u32) -> QueuePair {
+    let side = &mut world.sides[from];
+    let pair = side.function.create_queue_pair(&QueuePairOptions::new(side.cq)).unwrap();
+    side.function.start_connect(pair, Address::new(to, 0, listener), b"", LONG).unwrap();
+    pair
+}
+
+/// A request whose link ends before the answer is made again, over a new link. The end of another
+/// link repeats nothing.
+#[test]
+fn a_request_outlives_its_link() {
+    let mut world = World::new(FabricOptions::default(), 3);
+    let addresses = [0, 1, 2].map(|node| FunctionAddress { node, function: 0 });
+    let listener = world.sides[1].function.listen(5).unwrap();
+    let third = world.sides[2].address();
+    world.sides[0].send(third, b"link", 0);
+    ask(&mut world, 0, 1, 5);
+    world.settle();
+    world.fabric.cut(addresses[0], addresses[2], Status::PeerGone);
+    world.settle();
+    // Longer than until a request is made again.
+    std::thread::sleep(Duration::from_millis(8));
+    world.settle();
+    let b = &mut world.sides[1];
+    assert!(b.function.next_request(listener).unwrap().is_some());
+    assert!(b.function.next_request(listener).unwrap().is_none(), "it was asked once");
+
+    world.fabric.cut(addresses[0], addresses[1], Status::PeerGone);
+    let request = (0..1_000).find_map(|_| {
+        std::thread::sleep(Duration::from_millis(1));
+        world.turn();
+        world.sides[1].function.next_request(listener).unwrap()
+    });
+    let b = &mut world.sides[1];
+    b.function.accept(request.expect("it is asked again"), b.qp, b"").unwrap();
+    world.settle();
+    assert!(matches!(world.sides[1].state().connection, ConnectionState::Connected { .. }));
+}
+
+/// An acceptance of a request that was given up connects nothing, though the same queue pair has
+/// asked again meanwhile.
+#[test]
+fn an_answer_belongs_to_its_request() {
+    let mut world = World::pair();
+    let (a, b) = world.both();
+    let listener = b.function.listen(5).unwrap();
+    let to = Address::new(1, 0, 5);
+    a.function.start_connect(a.qp, to, b"first", LONG).unwrap();
+    a.function.disconnect(a.qp).unwrap();
+    // A queue pair whose connection ended asks again.
+    a.function.start_connect(a.qp, to, b"second", LONG).unwrap();
+    world.settle();
+    let b = &mut world.sides[1];
+    let first = b.function.next_request(listener).unwrap().expect("it was sent");
+    let second = b.function.next_request(listener).unwrap().expect("it was sent");
+    assert_eq!(
+        (&first.private_data[..], &second.private_data[..]),
+        (&b"first"[..], &b"second"[..])
+    );
+    let other = b.function.create_queue_pair(&QueuePairOptions::new(b.cq)).unwrap();
+    b.function.accept(first, other, b"late").unwrap();
+    world.settle();
+    assert!(matches!(world.sides[0].state().connection, ConnectionState::Connecting { .. }));
+    let (a, b) = world.both();
+    let refused = b.function.query(other).unwrap().connection;
+    assert_eq!(refused, ConnectionState::Disconnected { why: Status::PeerGone });
+    b.function.accept(second, b.qp, b"in time").unwrap();
+    a.function.progress().unwrap();
+    let outcome = a.function.poll_connection(a.qp).unwrap();
+    assert_eq!(outcome, ConnectionProgress::Connected(b"in time".to_vec()));
+    assert_eq!(a.state().connection, ConnectionState::Connected { peer: b.address() });
+}
+
+/// A queue pair with something posted neither asks nor accepts.
+#[test]
+fn a_busy_queue_pair_is_not_connected() {
+    let mut world = World::pair();
+    let (from, to) = (world.sides[0].address(), world.sides[1].address());
+    world.fabric.hold_requests(Some(from.function_address()));
+    let a = &mut world.sides[0];
+    a.send(to, b"waits", 1);
+    let busy = a.function.start_connect(a.qp, to, b"", LONG).unwrap_err();
+    assert!(matches!(busy, Error::WrongState { state: "busy", .. }), "{busy}");
+    world.fabric.hold_requests(None);
+    world.settle();
+    connect(&mut world);
+}
+
+/// A listener keeps 64 requests. The peer of a further one is told to ask again.
+#[test]
+fn a_listener_keeps_a_bounded_number_of_requests() {
+    let mut world = World::new(FabricOptions { link_packets: 100, ..Default::default() }, 2);
+    let listener = world.sides[1].function.listen(5).unwrap();
+    for _ in 0..66 {
+        ask(&mut world, 0, 1, 5);
+    }
+    world.sides[0].function.progress().unwrap();
+    let b = &mut world.sides[1];
+    // One call takes as many packets as there can be requests.
+    b.function.progress().unwrap();
+    b.function.progress().unwrap();
+    assert_eq!(b.function.counters().function.connections_refused, 2);
+    let kept = std::iter::from_fn(|| b.function.next_request(listener).unwrap());
+    assert_eq!(kept.count(), 64);
+}
+
+/// The requests of a peer go with its link, and no others. An answer to one of them says that
+/// nobody is there.
+#[test]
+fn requests_go_with_their_peer() {
+    let mut world = World::new(FabricOptions::default(), 3);
+    let listener = world.sides[1].function.listen(5).unwrap();
+    ask(&mut world, 0, 1, 5);
+    ask(&mut world, 0, 1, 5);
+    world.settle();
+    let b = &mut world.sides[1];
+    let taken = [(); 2].map(|()| b.function.next_request(listener).unwrap().expect("it was sent"));
+    ask(&mut world, 0, 1, 5);
+    ask(&mut world, 2, 1, 5);
+    world.settle();
+    drop(world.sides.remove(0));
+    world.settle();
+    let b = &mut world.sides[0];
+    let left = b.function.next_request(listener).unwrap().expect("the other peer's");
+    assert_eq!(left.peer.node, 2);
+    assert!(b.function.next_request(listener).unwrap().is_none());
+    // A new link has the number of the one that ended.
+    let to = b.address();
+    world.sides.push(Side::new(&world.fabric, 60, &FunctionOptions::default()));
+    world.sides[2].send(to, b"link", 0);
+    world.settle();
+    let b = &mut world.sides[0];
+    let [first, second] = taken;
+    assert!(matches!(b.function.reject(first, b""), Err(Error::Unreachable { .. })));
+    assert!(matches!(b.function.accept(second, b.qp, b""), Err(Error::Unreachable { .. })));
+    assert_eq!(b.state().connection, ConnectionState::Unconnected);
+}
+
+/// A connection lasts while links to others end.
+#[test]
+fn the_end_of_another_link_ends_no_connection() {
+    let mut world = World::new(FabricOptions::default(), 3);
+    let third = world.sides[2].address();
+    world.sides[0].send(third, b"link", 0);
+    connect(&mut world);
+    let own = world.sides[0].address().function_address();
+    world.fabric.cut(own, third.function_address(), Status::PeerGone);
+    world.settle();
+    for side in &world.sides[..2] {
+        assert!(matches!(side.state().connection, ConnectionState::Connected { .. }));
+    }
+}
+
+/// A request that is given up has no outcome, and others go on until their deadline.
+#[test]
+fn giving_up_one_request_keeps_the_others() {
+    let mut world = World::pair();
+    let to = Address::new(1, 0, 9);
+    let a = &mut world.sides[0];
+    let other = a.function.create_queue_pair(&QueuePairOptions::new(a.cq)).unwrap();
+    for pair in [a.qp, other] {
+        a.function.start_connect(pair, to, b"", SHORT).unwrap();
+    }
+    a.function.disconnect(other).unwrap();
+    assert!(matches!(a.function.poll_connection(other), Err(Error::WrongState { .. })));
+    assert!(matches!(failure(a), Error::Unreachable { .. }));
+    assert_eq!(a.state().connection, ConnectionState::Unconnected);
+}

@@ -113,6 +113,7 @@ fn a_short_receive_keeps_what_fits() {
         assert_eq!(bytes(received), pattern(700, 1)[..300]);
         assert_eq!(world.sides[1].state().counters.messages_truncated, 1);
         assert_eq!(world.sides[1].state().last_error, Some(Status::Truncated));
+        assert_eq!(world.sides[1].state().counters.receives_failed, 1);
     }
 }
 
@@ -224,4 +225,29 @@ fn a_function_can_send_to_itself() {
     let received = world.sides[0].take_all(Operation::Receive);
     assert_eq!(received.iter().map(|one| one.length).collect::<Vec<_>>(), [5, 5000]);
     assert_eq!(world.sides[0].take_all(Operation::Send).len(), 2);
+}
+
+/// A message that just fits a packet needs no receive to complete, though it has to wait for its
+/// link. Nor does one whose bytes are in the descriptor.
+#[test]
+fn the_longest_eager_message_completes_without_a_receive() {
+    for is_inline in [false, true] {
+        let mut world = World::pair();
+        let (a, b) = world.both();
+        let data = pattern(a.function.limits().eager_bytes, 1);
+        let message = match is_inline {
+            true => Message::inline(&data),
+            false => Message::buffer(data.clone()),
+        };
+        a.function.post_send(a.qp, message.to(b.address())).unwrap();
+        world.settle();
+        assert_eq!(world.sides[0].take().status, Status::Success);
+        world.sides[1].receive(data.len(), 1);
+        assert!(
+            bytes({
+                world.settle();
+                world.sides[1].take()
+            }) == data
+        );
+    }
 }

@@ -130,6 +130,7 @@ fn events_wait_for_room_in_the_completion_queue() {
         seen.push(event.immediate().unwrap());
     }
     assert_eq!(seen, (0..10).collect::<Vec<_>>());
+    assert_eq!(world.sides[1].function.query(pair).unwrap().counters.events_received, 10);
     assert!(world.sides[1].function.poll(small).unwrap().is_none());
     world.check_counters();
 }
@@ -279,4 +280,102 @@ fn messages_wait_in_their_link_while_others_are_taken() {
     assert_eq!((poll(b), backlogged(b)), (None, 1));
     b.receive(8, 3);
     assert_eq!(poll(b), Some(3));
+}
+
+/// Receives of a shared queue whose completions had no room go on when there is some, without a
+/// further post.
+#[test]
+fn shared_receives_go_on_when_completions_have_room() {
+    let mut world = World::pair();
+    let b = &mut world.sides[1];
+    let small = b.function.create_completion_queue(1).unwrap();
+    let shared = b.function.create_shared_receive_queue(8).unwrap();
+    let options = QueuePairOptions::new(small).shared_receive(shared);
+    let pair = b.function.create_queue_pair(&options).unwrap();
+    (0..3).for_each(|n| b.function.post_shared_receive(shared, vec![0; 8], n).unwrap());
+    // Another queue pair has a message in the backlog, too, and gets its receive meanwhile.
+    let (other, to) = (b.address(), Address::new(1, 0, pair.number));
+    (0..3u8).for_each(|number| world.sides[0].send(to, &[number], 0));
+    world.sides[0].send(other, b"other", 0);
+    world.settle();
+    world.sides[1].receive(8, 9);
+    world.settle();
+    assert_eq!(world.sides[1].take().context, 9);
+    for number in 0..3u8 {
+        let b = &mut world.sides[1];
+        let received = b.function.next_completion(small).unwrap().expect("a message");
+        assert_eq!(bytes(received), [number]);
+        world.settle();
+    }
+    world.check_counters();
+}
+
+/// A receive that a long message fills counts until it is complete.
+#[test]
+fn a_receive_under_way_still_counts() {
+    let mut world = World::new(FabricOptions { pending_every: 1, ..Default::default() }, 2);
+    let b = &mut world.sides[1];
+    let pair = b.function.create_queue_pair(&QueuePairOptions::new(b.cq).receive_depth(2)).unwrap();
+    let to = Address::new(1, 0, pair.number);
+    for context in 0..2 {
+        b.function.post_receive(pair, vec![0; 3000], context).unwrap();
+    }
+    world.sides[0].send(to, &pattern(3000, 1), 1);
+    world.turn();
+    world.turn();
+    let b = &mut world.sides[1];
+    let state = b.function.query(pair).unwrap();
+    assert_eq!((state.posted_receives, state.counters.messages_unfinished), (2, 1));
+    refuses!(
+        b.function.post_receive(pair, vec![0; 8], 2),
+        Error::QueueFull { queue: "receive queue", depth: 2 }
+    );
+}
+
+/// Of more long messages than can arrive at once, the further ones wait in the backlog.
+#[test]
+fn long_messages_beyond_the_limit_wait() {
+    let options = FunctionOptions::default().outstanding(1024);
+    let fabric = FabricOptions { pending_every: 1, link_packets: 400, ..Default::default() };
+    let mut world = World::with(FabricOptions { regions: 400, ..fabric }, 2, &options);
+    for Side { function, cq, qp, .. } in &mut world.sides {
+        let deep = QueuePairOptions::new(*cq).send_depth(300).receive_depth(300);
+        *qp = function.create_queue_pair(&deep).unwrap();
+    }
+    let to = world.sides[1].address();
+    for number in 0..260 {
+        world.sides[1].receive(2000, number);
+        world.sides[0].send(to, &pattern(2000, number), number);
+    }
+    (0..20).for_each(|_| _ = world.turn());
+    let state = world.sides[1].state();
+    assert_eq!((state.counters.messages_unfinished, state.backlog_messages), (256, 4));
+    assert_eq!(state.posted_receives, 260);
+    world.check_counters();
+}
+
+/// An unsignaled message that had to wait gives its completion entry to an event that waits for
+/// one.
+#[test]
+fn a_silent_message_frees_its_entry_for_an_event() {
+    let mut world = World::pair();
+    let (from, to) = (world.sides[0].address(), world.sides[1].address());
+    let a = &mut world.sides[0];
+    let small = a.function.create_completion_queue(1).unwrap();
+    let pair = a.function.create_queue_pair(&QueuePairOptions::new(small)).unwrap();
+    let region = a.function.allocate_region(8, Rights::REMOTE_WRITE).unwrap();
+    world.fabric.hold_requests(Some(from.function_address()));
+    let a = &mut world.sides[0];
+    a.function.post_send(pair, Message::inline(b"waits").to(to).unsignaled()).unwrap();
+    assert_eq!(a.function.query(pair).unwrap().counters.sends_waited, 1);
+    let b = &mut world.sides[1];
+    let put = Put::new(vec![1; 8], region.remote_key()).event(pair.number, Some(6));
+    b.function.post_put(b.qp, put).unwrap();
+    world.settle();
+    assert!(world.sides[0].function.next_completion(small).unwrap().is_none());
+    world.fabric.hold_requests(None);
+    world.settle();
+    let event = world.sides[0].function.next_completion(small).unwrap().expect("its turn");
+    assert_eq!(event.immediate(), Some(6));
+    world.check_counters();
 }

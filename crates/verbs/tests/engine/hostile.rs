@@ -313,3 +313,64 @@ fn a_put_without_room_for_its_event_waits() {
     assert_eq!((events[0].immediate(), events[0].length), (Some(77), 8));
     world.check_counters();
 }
+
+/// An acceptance that names the right request is taken from the function that was asked, and from
+/// no other.
+#[test]
+fn a_stranger_accepts_nothing() {
+    let mut world = World::pair();
+    let listener = world.sides[1].function.listen(5).unwrap();
+    let a = &mut world.sides[0];
+    a.function.start_connect(a.qp, Address::new(1, 0, 5), b"", LONG).unwrap();
+    world.settle();
+    for request in 0..3 {
+        let mut hostile = world.fabric.transport(FunctionAddress { node: 50, function: 0 });
+        let link =
+            hostile.link(FunctionAddress { node: 0, function: 0 }, Duration::from_secs(1)).unwrap();
+        world.settle();
+        for kind in [Kind::Accept, Kind::Reject] {
+            let header = PacketHeader::new(kind, 1, 1, request);
+            hostile.send(link, header, &[], View::empty()).unwrap();
+        }
+        world.settle();
+        let a = &mut world.sides[0];
+        assert_eq!(a.function.poll_connection(a.qp).unwrap(), ConnectionProgress::Waiting);
+    }
+    let (a, b) = world.both();
+    let request = b.function.next_request(listener).unwrap().expect("it waits");
+    b.function.accept(request, b.qp, b"").unwrap();
+    a.function.progress().unwrap();
+    assert!(matches!(a.state().connection, ConnectionState::Connected { .. }));
+}
+
+/// What peers ask of memory is counted by kind, and why it is refused, too.
+#[test]
+fn served_and_refused_requests_are_counted() {
+    let mut world = World::new(by_packets(), 2);
+    let region = world.sides[1].function.allocate_region(64, Rights::all()).unwrap();
+    let key = region.remote_key();
+    for _ in 0..2 {
+        let a = &mut world.sides[0];
+        a.function.post_put(a.qp, Put::new(vec![1; 8], key.slice(0, 8))).unwrap();
+        a.function.post_get(a.qp, Get::new(key.slice(0, 8), vec![0; 8])).unwrap();
+        a.function.post_atomic(a.qp, Atomic::fetch_add(key.at(8), 1)).unwrap();
+    }
+    world.settle();
+    let mut hostile = world.fabric.transport(FunctionAddress { node: 50, function: 0 });
+    let link = link(&mut hostile);
+    world.settle();
+    let mut header = PacketHeader::new(Kind::Atomic, 0, 0, 1);
+    (header.aux, _) = bellwire_device::AtomicOperation::FetchAdd(1).to_packet();
+    let words = [key.key, u64::from(key.index), 9, 1, 0];
+    let head: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    for _ in 0..3 {
+        hostile.send(link, header, &head, View::empty()).unwrap();
+    }
+    world.settle();
+    let counters = world.sides[1].function.counters().function;
+    let served = (counters.served_puts, counters.served_gets, counters.served_atomics);
+    assert_eq!(served, (2, 2, 2));
+    assert_eq!((counters.misaligned, counters.violations), (3, 0));
+    assert_eq!(world.sides[1].function.counters().function.links_opened, 2);
+    assert_eq!(region.load_u64(8), 2);
+}

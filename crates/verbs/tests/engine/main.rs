@@ -9,6 +9,7 @@ macro_rules! refuses {
     }};
 }
 
+mod at_once;
 mod atomic;
 mod channel;
 mod chaos;
@@ -19,10 +20,14 @@ mod flow;
 mod fork;
 mod get;
 mod hostile;
+mod hostile_transfers;
+mod in_turns;
+mod inbox;
 mod memory;
 mod put;
 mod random;
 mod rendezvous;
 mod steps;
+mod together;
 mod waiting;
 mod world;

@@ -105,9 +105,17 @@ fn bad_chains_move_nothing() {
     let many = vec![key.slice(0, 0); 1025];
     let refused = refuse(Put::new(vec![vec![]; 1], many));
     assert!(matches!(refused.error, Error::BadChain(_)));
+    let huge = a.function.allocate_region((1 << 30) + 1, Rights::empty()).unwrap();
+    let sources = vec![huge.slice(0, (1 << 30) + 1); 1024];
+    let everything = RemoteKey { length: u64::MAX, ..key };
+    let put = Put::new(sources, everything.slice(0, (1 << 40) + 1024));
+    refuses!(a.function.post_put(a.qp, put), Error::TooLong { maximum: 0x100_0000_0000, .. });
     world.settle();
     assert_eq!(part(&region, 0, 100), [0; 100]);
     assert!(world.sides[0].done.is_empty());
+    // As many entries as there may be are fine.
+    let a = &mut world.sides[0];
+    a.function.post_put(a.qp, Put::new(vec![vec![]; 1], vec![key.slice(0, 0); 1024])).unwrap();
 }
 
 /// Puts with a wrong key, bounds that only the owner knows, or missing rights change nothing and

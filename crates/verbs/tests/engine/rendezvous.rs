@@ -158,3 +158,28 @@ fn without_a_free_key_packets_do() {
     assert!(bytes(world.sides[1].take()) == pattern(5000, 1));
     drop(region);
 }
+
+/// A long message that its receive cannot hold is counted as received, truncated and failed.
+#[test]
+fn a_truncated_long_message_is_counted() {
+    for options in ways() {
+        let mut world = World::new(options, 2);
+        let to = world.sides[1].address();
+        world.sides[1].receive(2_000, 1);
+        world.sides[1].receive(5_000, 2);
+        world.sides[0].send(to, &pattern(5_000, 1), 3);
+        world.sides[0].send(to, &pattern(5_000, 2), 4);
+        world.settle();
+        let state = world.sides[1].state();
+        let counters = state.counters;
+        assert_eq!((counters.messages_received, counters.bytes_received), (2, 7_000));
+        assert_eq!((counters.messages_truncated, counters.receives_failed), (1, 1));
+        assert_eq!(state.last_error, Some(Status::Truncated));
+        let short = world.sides[1].take();
+        assert_eq!((short.status, short.length), (Status::Truncated, 2_000));
+        assert!(bytes(short) == pattern(5_000, 1)[..2_000]);
+        assert!(bytes(world.sides[1].take()) == pattern(5_000, 2));
+        assert_eq!(world.sides[0].take().status, Status::Truncated);
+        world.check_counters();
+    }
+}
