@@ -88,4 +88,37 @@ mod tests {
         assert!(!process.write(8, View::of(b"nowhere")));
         assert!(process.write(8, View::empty()), "nothing was left to copy");
     }
+
+    /// A kernel that copies five bytes at a time, and none any more once it was asked for long.
+    unsafe extern "C" fn in_parts(
+        calls_left: libc::pid_t,
+        local: *const libc::iovec,
+        _: libc::c_ulong,
+        remote: *const libc::iovec,
+        _: libc::c_ulong,
+        _: libc::c_ulong,
+    ) -> isize {
+        static CALLS: std::sync::atomic::AtomicI32 = std::sync::atomic::AtomicI32::new(0);
+        if CALLS.fetch_add(1, std::sync::atomic::Ordering::Relaxed) >= calls_left {
+            return -1;
+        }
+        // SAFETY: both describe live memory of this test, as those of the caller do.
+        unsafe {
+            let length = (*local).iov_len.min(5);
+            assert_eq!((*local).iov_len, (*remote).iov_len);
+            std::ptr::copy((*remote).iov_base, (*local).iov_base, length);
+            length as isize
+        }
+    }
+
+    /// A copy that the kernel makes in parts goes on where the last part ended.
+    #[test]
+    fn partial_copies_go_on() {
+        let there = *b"words of another process";
+        let address = there.as_ptr() as u64;
+        let mut here = [0; 24];
+        assert!(Process(5).transfer(address, View::of_mut(&mut here), in_parts));
+        assert_eq!(here, there);
+        assert!(!Process(5).transfer(address, View::of_mut(&mut here), in_parts));
+    }
 }

@@ -176,3 +176,17 @@ impl DeviceKind for ShmDevice {
         Ok(visitor.visit(self.open_function(function, weight)?))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first name that another user holds is told, and more of them are counted.
+    #[test]
+    fn squatters_are_told_and_counted() {
+        let said = |nodes| Squatted { first: (3, 7), nodes }.to_string();
+        let one = "user 7, who is not admitted, holds the name of node 3";
+        assert_eq!(said(1), one);
+        assert_eq!(said(3), format!("{one}; users who are not admitted hold 2 more"));
+    }
+}

@@ -116,6 +116,7 @@ fn pair() -> ([Node; 2], [LinkId; 2]) {
     let back = nodes[1].it.link(back, PATIENCE).expect("it is there");
     until(&mut nodes, "it is up there", |[_, b]| b.it.is_up(back));
     assert_eq!(nodes.each_ref().map(|it| it.counter("links")), [1, 1]);
+    assert_eq!(nodes[0].counter("went_to_host_memory"), 0);
     (nodes, [link, back])
 }
 
@@ -389,6 +390,87 @@ fn an_open_gate_wakes_a_sleeper() {
     assert_eq!(nodes[1].counter("kicks"), before + 1);
     sleep_until_readable(nodes[0].it.wait_fd(), Some(LONG)).expect("a wait");
     assert_eq!(nodes[0].it.watch_gate(link, QUEUE_PAIR), Some(Gate::Open));
+}
+
+/// A sleep without a message lasts as long as it may, once all is at rest.
+#[test]
+fn an_undisturbed_sleep_lasts() {
+    let (mut nodes, _) = pair();
+    let limit = Duration::from_millis(400);
+    // The first ones may end early: there are pages to give back, and peers to tell.
+    let lasts = (0..100).any(|_| {
+        nodes.iter_mut().for_each(|node| _ = node.poll());
+        let since = Instant::now();
+        nodes[1].it.sleep(Some(limit)).expect("a sleep");
+        since.elapsed() >= limit
+    });
+    assert!(lasts, "each sleep ends early");
+}
+
+/// A peer that opens its function later is found, without another request.
+#[test]
+fn a_peer_may_come_later() {
+    let job = job();
+    let mut nodes = [open(&job, 0, 16)];
+    let late = FunctionAddress { node: 1, function: 3 };
+    let link = nodes[0].it.link(late, PATIENCE).expect("a link");
+    let since = Instant::now();
+    until(&mut nodes, "time passes", |_| since.elapsed() > Duration::from_millis(20));
+    let [first] = nodes;
+    let mut nodes = [first, open(&job, 1, 16)];
+    until(&mut nodes, "it is found", |[a, _]| a.it.is_up(link));
+}
+
+/// The key of nobody's memory. Each use of it is told to the owner, by a control message.
+fn guess(owner: &Node) -> RemoteKey {
+    key_of(owner, 1, 77, 8)
+}
+
+/// Control messages that find no room in the socket leave once there is some. None is lost.
+#[test]
+fn control_messages_wait_for_room() {
+    const GUESSES: u64 = 5_000;
+    let (mut nodes, [link, _]) = pair();
+    let key = guess(&nodes[1]);
+    for _ in 0..GUESSES {
+        let put = nodes[0].it.put(link, key, 0, View::of(b"!"));
+        assert_eq!(put, Direct::Refused(Status::WrongKey));
+    }
+    // More than the socket holds, and the owner has not looked yet.
+    assert_eq!(nodes[1].it.wrong_keys(), 0);
+    until(&mut nodes, "the owner counts them", |[_, b]| b.it.wrong_keys() >= GUESSES);
+    (0..1_000).for_each(|_| nodes.iter_mut().for_each(|node| _ = node.poll()));
+    assert_eq!(nodes[1].it.wrong_keys(), GUESSES);
+    assert!(nodes.iter().all(|node| node.heard.down.is_empty()));
+}
+
+/// A peer that reads none of many thousands of control messages loses its link.
+#[test]
+fn a_peer_that_never_listens_is_given_up() {
+    let (mut nodes, [link, _]) = pair();
+    let key = guess(&nodes[1]);
+    for _ in 0..20_000 {
+        _ = nodes[0].it.put(link, key, 0, View::of(b"!"));
+    }
+    let since = Instant::now();
+    while nodes[0].heard.down.is_empty() {
+        nodes[0].poll();
+        assert!(since.elapsed() < LONG, "its messages pile up");
+    }
+    let peer = nodes[1].address();
+    assert_eq!(nodes[0].heard.down, [(link, peer, Status::ProtocolViolation)]);
+    assert_eq!(nodes[0].counter("violations"), 1);
+}
+
+/// An engine gets the rows that monitoring shows.
+#[test]
+fn the_engine_gets_all_counters() {
+    let (nodes, _) = pair();
+    let mut rows = vec![("before", 1)];
+    nodes[0].it.counters(&mut rows);
+    assert_eq!(rows[0], ("before", 1));
+    assert_eq!(rows[1..], nodes[0].it.counter_rows());
+    assert!(rows.contains(&("links", 1)));
 }
 
 const ALL: Rights = Rights::all();
