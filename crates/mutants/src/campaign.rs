@@ -139,18 +139,20 @@ impl Campaign {
         }
         let tests = self.explore()?;
         let survivors = Mutex::new(BTreeSet::new());
-        let catches = Mutex::new(HashMap::new());
+        let labels: Vec<String> = tests.iter().map(Test::label).collect();
+        let catches = Mutex::new(catches(&ledgers.lock().expect("no panic"), &labels));
         let ids: Vec<u32> = (1..=u32::try_from(self.mutants.len())?)
             .filter(|id| !self.unviable.contains(id))
             .collect();
         in_parallel(&ids, "mutants", |&id| {
             let mutant = &self.mutants[id as usize - 1];
             let none = || vec![0; tests.len()];
+            let file = || mutant.file.clone();
             let so_far =
-                catches.lock().expect("no panic").entry(&mutant.file).or_insert_with(none).clone();
+                catches.lock().expect("no panic").entry(file()).or_insert_with(none).clone();
             let (verdict, by) = self.judge(id, &tests, &so_far)?;
             if let Some(by) = by {
-                catches.lock().expect("no panic").entry(&mutant.file).or_insert_with(none)[by] += 1;
+                catches.lock().expect("no panic").entry(file()).or_insert_with(none)[by] += 1;
                 return enter(mutant, verdict);
             }
             if is_last(&mutant.package) {
@@ -191,7 +193,7 @@ impl Campaign {
 
     /// Runs the tests that reach a mutant until one fails, and says which did. Those of its own
     /// module come first, then the cheapest: each takes its time divided by `catches`, what it
-    /// caught in this file so far.
+    /// caught in this file so far, in earlier runs, too.
     fn judge(&self, id: u32, tests: &[Test], catches: &[u32]) -> Result<(Verdict, Option<usize>)> {
         let package = &self.mutants[id as usize - 1].package;
         let counts = |index: &usize| {
@@ -231,6 +233,27 @@ impl Campaign {
         }
         Ok((hung.first().map_or(verdict, |&index| Verdict::Hangs(tests[index].label())), None))
     }
+}
+
+/// How many mutants of each file each test has caught so far, by the ledgers. `tests` are the names
+/// that these have for them. A test that no ledger names counts like the best of each file: it may
+/// be there for what the others miss.
+fn catches(ledgers: &BTreeMap<String, Ledger>, tests: &[String]) -> HashMap<String, Vec<u32>> {
+    let numbers: HashMap<&String, usize> = tests.iter().zip(0..).collect();
+    let mut catches: HashMap<String, Vec<u32>> = HashMap::new();
+    for (key, verdict) in ledgers.values().flat_map(|ledger| &ledger.verdicts) {
+        let Verdict::Caught(by) = verdict else { continue };
+        let Some((file, _)) = key.split_once(": ") else { continue };
+        let Some(&number) = numbers.get(by) else { continue };
+        catches.entry(file.to_owned()).or_insert_with(|| vec![0; tests.len()])[number] += 1;
+    }
+    let is_new = |number: &usize| catches.values().all(|counts| counts[*number] == 0);
+    let new: Vec<usize> = (0..tests.len()).filter(is_new).collect();
+    for counts in catches.values_mut() {
+        let best = counts.iter().copied().max().unwrap_or(0);
+        new.iter().for_each(|&number| counts[number] = best);
+    }
+    catches
 }
 
 /// How many modules a source file and a test have in common, from the top of their crate on. A
@@ -453,6 +476,21 @@ mod tests {
         assert_eq!(kinship("crates/model/src/chpp/node.rs", "chpp_blocks::few_tags"), 1);
         assert_eq!(kinship("crates/model/src/damq_pd/bus.rs", "damq_pd::pio"), 1);
         assert_eq!(kinship("crates/ring/src/lane/mod.rs", "lane::sender::sends"), 1);
+    }
+
+    /// What earlier runs say of tests counts, but for tests that are gone. A new test counts like
+    /// the best.
+    #[test]
+    fn the_ledger_says_what_tests_catch() {
+        let path = std::env::temp_dir().join(format!("catches-{}.tsv", std::process::id()));
+        let lines = "caught\ta.rs: x\tp/p other\ncaught\ta.rs: y\tp/p other\n\
+                     caught\ta.rs: z\tp/p gone\nmissed\tb.rs: x\t\ncaught\tc.rs: x\tp/p old\n";
+        fs::write(&path, lines).expect("a file");
+        let ledgers = BTreeMap::from([("p".to_owned(), Ledger::open(&path).expect("a ledger"))]);
+        let tests = ["p/p old", "p/p other", "p/p new"].map(str::to_owned);
+        let expected = [("a.rs".to_owned(), vec![0, 2, 2]), ("c.rs".to_owned(), vec![1, 0, 1])];
+        assert_eq!(catches(&ledgers, &tests), HashMap::from(expected));
+        fs::remove_file(path).expect("the file was made here");
     }
 
     const SOURCE: &str = "\
