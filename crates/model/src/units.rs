@@ -25,7 +25,7 @@ impl Time {
     /// The beginning of every run.
     pub const ZERO: Time = Time(0);
     /// Later than any event.
-    pub const NEVER: Time = Time(u64::MAX >> 1);
+    pub const NEVER: Time = Time(i64::MAX as u64);
 
     /// The moment `ps` picoseconds after the beginning of the run.
     pub const fn from_ps(ps: u64) -> Time {
@@ -284,6 +284,9 @@ struct Kind {
     most: u128,
 }
 
+/// The largest quantity that is read: 2^62.
+const MOST: u128 = 4_611_686_018_427_387_904;
+
 const SPAN: Kind = Kind {
     what: "time",
     example: "4 ns",
@@ -296,7 +299,7 @@ const SPAN: Kind = Kind {
     ],
     prints: [0, 1, 2, 3],
     zero: true,
-    most: 1 << 62,
+    most: MOST,
 };
 
 const FREQUENCY: Kind = Kind {
@@ -316,13 +319,13 @@ const BYTES: Kind = Kind {
         ("kB", 1_000),
         ("MB", 1_000_000),
         ("GB", 1_000_000_000),
-        ("KiB", 1 << 10),
-        ("MiB", 1 << 20),
-        ("GiB", 1 << 30),
+        ("KiB", 1_024),
+        ("MiB", 1_048_576),
+        ("GiB", 1_073_741_824),
     ],
     prints: [0, 4, 5, 6],
     zero: true,
-    most: 1 << 62,
+    most: MOST,
 };
 
 const RATE: Kind = Kind {
@@ -333,13 +336,13 @@ const RATE: Kind = Kind {
         ("kB/s", 1_000),
         ("MB/s", 1_000_000),
         ("GB/s", 1_000_000_000),
-        ("KiB/s", 1 << 10),
-        ("MiB/s", 1 << 20),
-        ("GiB/s", 1 << 30),
+        ("KiB/s", 1_024),
+        ("MiB/s", 1_048_576),
+        ("GiB/s", 1_073_741_824),
     ],
     prints: [0, 1, 2, 3],
     zero: false,
-    most: 1 << 62,
+    most: MOST,
 };
 
 /// Reads a decimal number and a unit, exactly, without floats.

@@ -485,8 +485,8 @@ impl Host {
     }
 
     /// Operations of each function that wait for software to start them.
-    pub fn queues(&self) -> impl Iterator<Item = &dyn Watched> {
-        self.functions.iter().map(|state| &state.waiting as &dyn Watched)
+    pub fn queues(&self) -> Vec<&dyn Watched> {
+        self.functions.iter().map(|state| &state.waiting as &dyn Watched).collect()
     }
 
     /// Operations that wait for software to start them.

@@ -351,14 +351,15 @@ impl Io {
     }
 
     /// The occupancy of each node's accesses in flight and of each channel, with its name.
-    pub fn occupancies(&self) -> impl Iterator<Item = (String, &Occupancy)> {
+    pub fn occupancies(&self) -> Vec<(String, &Occupancy)> {
         let sources = self
             .sources
             .iter()
             .enumerate()
             .map(|(node, source)| (format!("I/O accesses of node {node}"), &source.occupancy));
         let channels = self.crossbars.iter().flat_map(Crossbar::occupancies);
-        sources.chain(channels.map(|(name, occupancy)| (format!("I/O: {name}"), occupancy)))
+        let channels = channels.map(|(name, occupancy)| (format!("I/O: {name}"), occupancy));
+        sources.chain(channels).collect()
     }
 
     /// Checks Little's law on the accesses of each node and on every channel.

@@ -292,7 +292,7 @@ impl Machine {
         }
         let channels = self.model.controllers.crossbars.iter().flat_map(Crossbar::occupancies);
         all.extend(channels.map(|(name, occupancy)| QueueUse::of(name, occupancy, now)));
-        let io = self.model.io.occupancies();
+        let io = self.model.io.occupancies().into_iter();
         all.extend(io.map(|(name, occupancy)| QueueUse::of(name, occupancy, now)));
         all.retain(|queue| queue.came > 0);
         all.sort_by(|a, b| b.mean.total_cmp(&a.mean).then_with(|| a.queue.cmp(&b.queue)));

@@ -552,7 +552,7 @@ impl Node {
     pub fn queues(&self) -> Vec<(String, &dyn Watched)> {
         let node = self.number;
         let mut queues: Vec<(String, &dyn Watched)> = Vec::new();
-        for (function, queue) in self.host.queues().enumerate() {
+        for (function, queue) in self.host.queues().into_iter().enumerate() {
             queues
                 .push((format!("operations of function {node}.{function} before software"), queue));
         }

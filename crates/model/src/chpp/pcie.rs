@@ -201,19 +201,27 @@ pub fn first_request(address: u64, length: u64, most: u64) -> Run {
 
 /// Cuts the data of a read into completions of at most `payload` bytes that end at multiples of
 /// `boundary`, a power of two (2.3.1.1).
-pub fn cut_completions(
-    mut address: u64,
-    mut length: u64,
+pub fn cut_completions(address: u64, length: u64, boundary: u64, payload: u64) -> Completions {
+    Completions { left: Run { address, length }, boundary, payload }
+}
+
+/// The completions of a read that are still to be sent.
+pub struct Completions {
+    left: Run,
     boundary: u64,
     payload: u64,
-) -> impl Iterator<Item = Run> {
-    std::iter::from_fn(move || {
-        let most = payload.max(boundary) - (address & (boundary - 1));
+}
+
+impl Iterator for Completions {
+    type Item = Run;
+
+    fn next(&mut self) -> Option<Run> {
+        let Run { address, length } = self.left;
+        let most = self.payload.max(self.boundary) - (address & (self.boundary - 1));
         let run = Run { address, length: length.min(most) };
-        address += run.length;
-        length -= run.length;
+        self.left = Run { address: address + run.length, length: length - run.length };
         (run.length > 0).then_some(run)
-    })
+    }
 }
 
 /// Bytes of the DWs that a run touches: the bytes on the wires.

@@ -370,3 +370,35 @@ impl DescriptorBuffer {
             && self.overflows == 0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A buffer of 4 words into which 5 are written: the last finds no room, and the buffer is
+    /// found to be wrong.
+    #[test]
+    fn words_without_room_are_counted() {
+        let mut buffer = DescriptorBuffer::new(Organisation::DamqPd, 1, 4, 4);
+        let word = PortWord { port: 0, way: Way::Pio, word: Word::new(0, false) };
+        for words in 0..5 {
+            buffer.cycle(Some(word), false);
+            assert_eq!((buffer.has_input(), buffer.inside(Way::Pio)), (true, words));
+            assert!(buffer.is_conserved() && buffer.check().is_ok());
+        }
+        buffer.cycle(None, false);
+        assert_eq!((buffer.has_input(), buffer.inside(Way::Pio), buffer.overflows), (false, 4, 1));
+        assert!(!buffer.is_conserved());
+        assert_eq!(buffer.check(), Err("1 words found no room".to_owned()));
+    }
+
+    /// Canary: an address that is neither free nor in use.
+    #[test]
+    fn a_lost_address_is_found() {
+        let mut buffer = DescriptorBuffer::new(Organisation::DamqPd, 1, 4, 4);
+        assert!(buffer.is_conserved());
+        buffer.free.take(0, Way::Pio);
+        assert!(!buffer.is_conserved());
+        assert!(buffer.check().unwrap_err().contains("0 words in lists, 0 counted, 7 free"));
+    }
+}

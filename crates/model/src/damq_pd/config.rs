@@ -189,3 +189,23 @@ impl Parameters for Config {
         self.check().is_ok()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A part of a port must hold the least grant, and a read takes the way there and back.
+    #[test]
+    fn limits_belong_to_what_is_possible() {
+        let of = |change: fn(&mut Config)| {
+            let mut config = Config::paper();
+            change(&mut config);
+            config.is_valid()
+        };
+        assert!(of(|it| (it.nic.organisation, it.credits.least) = (Organisation::Samq, 256)));
+        assert!(!of(|it| (it.nic.organisation, it.credits.least) = (Organisation::Samq, 257)));
+        assert!(of(|it| it.credits.least = 257));
+        assert!(of(|it| it.bus.dma_read = Span::from_ns(500)));
+        assert!(!of(|it| it.bus.dma_read = Span::from_ns(499)));
+    }
+}

@@ -110,3 +110,25 @@ impl CreditManager {
         if self.parts.len() == 1 { (0, u16::from(port)) } else { (usize::from(port), 0) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first port gets all 8 words. The second is refused, also when it asks again, until half
+    /// of them have left the buffer.
+    #[test]
+    fn grants_and_refusals_are_counted() {
+        let mut manager = CreditManager::shared(GrantPolicy::All, 8, 4, 2);
+        assert_eq!((manager.request(0), manager.request(1), manager.request(1)), (8, 0, 0));
+        assert_eq!((manager.grants, manager.refusals, manager.free()), (1, 2, 0));
+        for _ in 0..3 {
+            manager.freed(0);
+            assert_eq!(manager.offer(0), None);
+        }
+        manager.freed(0);
+        assert_eq!((manager.offer(0), manager.offer(0)), (Some(1), None));
+        assert_eq!((manager.grants, manager.held(0), manager.held(1)), (2, 4, 4));
+        assert_eq!((manager.request(1), manager.grants, manager.refusals), (4, 2, 2));
+    }
+}

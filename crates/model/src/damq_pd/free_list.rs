@@ -77,18 +77,15 @@ impl FreeList {
 
     /// How many addresses are free.
     pub fn free(&self) -> usize {
-        self.all().map(|ring| ring.free()).sum()
+        let own: usize = self.own.iter().map(Ring::free).sum();
+        own + self.shared.free() + self.landing.free()
     }
 
     /// All free addresses.
-    pub fn addresses(&self) -> impl Iterator<Item = u16> {
-        self.all().flat_map(|ring| {
-            (0..ring.free()).map(|at| self.addresses[ring.place(ring.taken.wrapping_add(at))])
-        })
-    }
-
-    fn all(&self) -> impl Iterator<Item = &Ring> {
-        self.own.iter().chain([&self.shared, &self.landing])
+    pub fn addresses(&self) -> Vec<u16> {
+        let rings = self.own.iter().chain([&self.shared, &self.landing]);
+        let place = |ring: &Ring, at| self.addresses[ring.place(ring.taken.wrapping_add(at))];
+        rings.flat_map(|ring| (0..ring.free()).map(move |at| place(ring, at))).collect()
     }
 
     #[inline]

@@ -20,7 +20,6 @@ mod order;
 mod prefetch;
 mod process;
 mod word;
-mod write_combining;
 
 pub use arbiter::OutputArbiter;
 pub use buffer::{DescriptorBuffer, List, Run};
@@ -35,7 +34,6 @@ pub use order::Order;
 pub use prefetch::Prefetcher;
 pub use process::{Load, Message, Process, State};
 pub use word::{PortWord, Way, Word};
-pub use write_combining::bursts;
 
 /// One place for every value of an 8-bit port number: no index is out of bounds, so none needs a
 /// check.

@@ -38,7 +38,8 @@ impl Load {
         Load { gap: Span::ZERO, burst: 1, start: Span::ZERO, words: LONGEST, messages: u32::MAX };
 
     /// A program that posts nothing.
-    pub const IDLE: Load = Load { messages: 0, ..Load::SATURATED };
+    pub const IDLE: Load =
+        Load { gap: Span::ZERO, burst: 1, start: Span::ZERO, words: LONGEST, messages: 0 };
 }
 
 /// State of a process.

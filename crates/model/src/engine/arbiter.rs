@@ -83,7 +83,7 @@ impl Arbiter {
 
     /// Counts `chosen` as served.
     pub fn serve(&mut self, chosen: usize) {
-        self.next = (chosen as u32 + 1) % 64;
+        self.next = chosen as u32 + 1;
         if self.policy == Policy::Weighted {
             self.left[chosen] = self.left[chosen].saturating_sub(1);
         }
@@ -99,6 +99,26 @@ impl Arbiter {
 #[inline]
 pub(crate) fn first_from(bits: u64, from: u32) -> usize {
     ((bits.rotate_right(from).trailing_zeros() + from) & 63) as usize
+}
+
+/// The set bits, lowest first.
+#[inline]
+pub(crate) fn ones(bits: u64) -> Ones {
+    Ones(bits)
+}
+
+/// The set bits that are left.
+pub(crate) struct Ones(u64);
+
+impl Iterator for Ones {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        let lowest = (self.0 != 0).then(|| self.0.trailing_zeros() as usize)?;
+        self.0 &= self.0 - 1;
+        Some(lowest)
+    }
 }
 
 /// The `n`th set bit, counted from zero.

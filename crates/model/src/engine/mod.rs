@@ -135,7 +135,7 @@ mod times;
 mod waits;
 
 pub use arbiter::{Arbiter, Policy};
-pub(crate) use arbiter::{first_from, nth_set};
+pub(crate) use arbiter::{first_from, nth_set, ones};
 pub use channel::{Channel, Take, Timing};
 pub use pool::{Handle, Pool};
 pub use random::{Chance, Failures, Random};

@@ -82,6 +82,7 @@ mod tests {
     fn records_are_recycled() {
         let mut pool = Pool::default();
         let (a, b) = (pool.put("a"), pool.put("b"));
+        assert!(!pool.is_empty());
         assert_eq!((pool[a], pool.len()), ("a", 2));
         assert_eq!(pool.take(a), "a");
         let c = pool.put("c");

@@ -174,6 +174,18 @@ mod tests {
         let mut random = Random { state: [1, 2, 3, 4] };
         let words: [u64; 4] = std::array::from_fn(|_| random.word());
         assert_eq!(words, [41_943_041, 58_720_359, 3_588_806_011_781_223, 3_591_011_842_654_386]);
+        let words: [u64; 3] = std::array::from_fn(|_| random.word());
+        let next =
+            [9_228_616_714_210_784_205, 9_973_669_472_204_895_162, 14_011_001_112_246_962_877];
+        assert_eq!(words, next);
+    }
+
+    /// Seeds are mixed as SplitMix64 mixes them: its first three words for the seed 0.
+    #[test]
+    fn seeds_are_mixed() {
+        let state = Random::new(0).state;
+        let words = [0xe220_a839_7b1d_cdaf, 0x6e78_9e6a_a1b9_65f4, 0x06c4_5d18_8009_454f];
+        assert_eq!(state[..3], words);
     }
 
     /// The means of the distributions are right within five standard errors.

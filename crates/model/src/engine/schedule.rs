@@ -240,6 +240,21 @@ mod tests {
         (0..50).for_each(|number| schedule.at(Time::from_ps(4_000), Number(number)));
         let order = std::iter::from_fn(|| schedule.next(Time::NEVER)).map(|event| event.0);
         assert!(order.eq(0..50));
+        // Also if many moments share a slot, and their events come mixed.
+        let moment = |number: u64| Time::from_ps(8_000 + number * 7 % 3);
+        (0..200).for_each(|number| schedule.at(moment(number), Number(number)));
+        let mut expected: Vec<u64> = (0..200).collect();
+        expected.sort_by_key(|&number| moment(number));
+        let order = std::iter::from_fn(|| schedule.next(Time::NEVER)).map(|event| event.0);
+        assert!(order.eq(expected));
+        // Also if some were scheduled long before, and others when their moment was near.
+        let moment = Time::from_ps(1 << 40);
+        (0..50).for_each(|number| schedule.at(moment, Number(number)));
+        schedule.at(Time::from_ps((1 << 40) - 10), Number(99));
+        assert_eq!(schedule.next(Time::NEVER), Some(Number(99)));
+        (50..100).for_each(|number| schedule.at(moment, Number(number)));
+        let order = std::iter::from_fn(|| schedule.next(Time::NEVER)).map(|event| event.0);
+        assert!(order.eq(0..100));
     }
 
     /// An event in the past is refused.

@@ -70,11 +70,9 @@ impl<A> Cpu<A> {
         self.work[level as usize].push_back(step);
     }
 
-    /// Whether a level has no work.
+    /// Whether no step of a level waits.
     pub fn is_idle(&self, level: Level) -> bool {
         self.work[level as usize].is_empty()
-            && self.current.as_ref().is_none_or(|current| current.0 != level)
-            && self.stalled.is_none_or(|stalled| stalled.0 != level)
     }
 
     /// Whether it executes a step or waits for the bus.

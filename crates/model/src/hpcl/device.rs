@@ -5,7 +5,7 @@
 //! The context holds the state machine of the real devices in HPCL's setting, so the model measures
 //! the protocol that real wires carry.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque, btree_map};
 
 use bellwire_protocol::Secret;
 use bellwire_protocol::canary::planted;
@@ -409,7 +409,7 @@ impl Module {
     }
 
     /// All channels.
-    pub fn channels(&mut self) -> impl Iterator<Item = &mut Channel> {
+    pub fn channels(&mut self) -> btree_map::ValuesMut<'_, u8, Channel> {
         self.channels.values_mut()
     }
 

@@ -7,6 +7,8 @@
 //!                                   |--- IP --> queue --soft interrupt--> TCP/IP --> socket
 //! ```
 
+use bellwire_wire::frame::FRAME_OVERHEAD_BYTES;
+
 use super::config::{Buffers, HandOver};
 use super::cpu::Level;
 use super::device::{Brought, Channel, Module};
@@ -175,7 +177,8 @@ impl Node {
         let Some(frame) = self.outgoing.pop_front() else { return };
         let in_place = self.config.hpcl.buffers == Buffers::Fixed;
         let pieces = match &frame.payload {
-            Payload::Hpcl(bytes) if in_place && bytes.len() > HEADER_ONLY_BYTES => 2,
+            // Without a message: header, check value, and the report of a gap.
+            Payload::Hpcl(bytes) if in_place && bytes.len() > FRAME_OVERHEAD_BYTES + 8 => 2,
             Payload::Hpcl(_) | Payload::Ip(_) => 1,
         };
         if self.nic.post(frame, pieces, &mut self.bus, schedule).is_err() {
@@ -196,6 +199,3 @@ impl Node {
         self.module.as_mut()?.channel(CHANNEL).ok()
     }
 }
-
-/// The longest protocol frame without a message: header, check value, and the report of a gap.
-const HEADER_ONLY_BYTES: usize = bellwire_wire::frame::FRAME_OVERHEAD_BYTES + 8;

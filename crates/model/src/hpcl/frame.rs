@@ -6,12 +6,12 @@ use super::tcp::Segment;
 pub const HEADER_BYTES: usize = 14;
 /// The check value at the end.
 pub const CHECK_BYTES: usize = 4;
-/// Preamble and interframe gap.
-pub const BETWEEN_BYTES: usize = 8 + 12;
+/// Preamble (8) and interframe gap (12).
+pub const BETWEEN_BYTES: usize = 20;
 /// The smallest payload.
 pub const LEAST_BYTES: usize = 46;
-/// IP's and TCP's headers.
-pub const TCP_IP_BYTES: usize = 20 + 20;
+/// IP's and TCP's headers, of 20 bytes each.
+pub const TCP_IP_BYTES: usize = 40;
 /// The EtherType of HPCL frames; frames of TCP/IP have IP's.
 pub const ETHERTYPE: u16 = 0x88b5;
 

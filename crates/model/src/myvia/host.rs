@@ -339,3 +339,20 @@ impl Local<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::HostCounts;
+
+    /// All interrupts are those of the three causes.
+    #[test]
+    fn interrupts_are_added() {
+        let counts = HostCounts {
+            refill_interrupts: 2,
+            miss_interrupts: 30,
+            frame_interrupts: 400,
+            ..HostCounts::default()
+        };
+        assert_eq!(counts.interrupts(), 432);
+    }
+}

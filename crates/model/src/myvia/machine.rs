@@ -245,11 +245,13 @@ impl Hardware {
     }
 
     /// All routes: source, destination, ports (M-07).
-    pub fn routes(&self) -> impl Iterator<Item = (u8, u8, &[u8])> {
-        self.nodes.iter().zip(0..).flat_map(|(node, from)| {
+    pub fn routes(&self) -> Vec<(u8, u8, &[u8])> {
+        let nodes = self.nodes.iter().zip(0..);
+        let routes = nodes.flat_map(|(node, from)| {
             let known = node.routes.iter().zip(0..);
             known.filter_map(move |(route, to)| Some((from, to, route.as_deref()?)))
-        })
+        });
+        routes.collect()
     }
 
     /// Recomputes all routes: the shortest over cables that are up, none to unreachable hosts
@@ -519,6 +521,95 @@ mod tests {
     use super::*;
 
     use crate::engine::Pool;
+
+    /// Two hosts with a VI each.
+    fn two(name: &str, change: impl FnOnce(&mut Setup)) -> (Machine, RegionId) {
+        let mut setup = Setup::paper(name).unwrap();
+        change(&mut setup);
+        let mut running = Machine::new(&setup, 2, 1).unwrap();
+        running.model.connect(0, 1);
+        let region = running.model.register(0, 1 << 20).unwrap();
+        (running, region)
+    }
+
+    /// The processor's work to post a send, which is the time of the first event.
+    fn posting(name: &str, length: u32, change: impl FnOnce(&mut Setup)) -> Span {
+        let (mut running, region) = two(name, change);
+        running.api().send(0, 0, region, 0, length).unwrap();
+        assert!(running.step(Time::NEVER));
+        running.now() - Time::ZERO
+    }
+
+    /// A descriptor for a ring on the NIC takes a translation of each piece, one for the kernel a
+    /// trap and the work of each frame, and one in host memory neither.
+    #[test]
+    fn posting_takes_the_work_of_its_queue() {
+        let setup = Setup::paper("myvia-a").unwrap();
+        let software = &setup.software;
+        let cycles = |pieces| setup.host_cycles(software.post + software.translate * pieces);
+        let one_by_one = |it: &mut Setup| it.system.largest_dma = crate::units::Bytes::new(4096);
+        assert_eq!(posting("myvia-a", 4096, one_by_one), cycles(1));
+        assert_eq!(posting("myvia-a", 3 * 4096, one_by_one), cycles(3));
+        let setup = Setup::paper("m-via-gigabit").unwrap();
+        let (software, packet) = (&setup.software, setup.system.packet.count() as u32);
+        let cycles =
+            |frames| setup.host_cycles(software.post + software.trap + software.frame * frames);
+        for (length, frames) in [(0, 1), (packet, 1), (packet + 1, 2), (5 * packet, 5)] {
+            assert_eq!(posting("m-via-gigabit", length, |_| {}), cycles(frames), "{length} B");
+        }
+        let setup = Setup::paper("berkeley-a").unwrap();
+        let post = setup.host_cycles(setup.software.post);
+        assert_eq!(posting("berkeley-a", 20_000, |_| {}), post);
+    }
+
+    /// Canary: each law of the audit is broken once.
+    #[test]
+    fn broken_laws_are_found() {
+        let found = |plant: fn(&mut Hardware)| {
+            let (mut running, region) = two("myvia-a", |_| {});
+            running.api().send(0, 0, region, 0, 9_000).unwrap();
+            let mut jobs = 0;
+            while jobs == 0 {
+                assert!(running.step(Time::NEVER));
+                jobs = running.model.nodes[0].agent.jobs();
+            }
+            running.model.audit(running.now()).unwrap();
+            plant(&mut running.model);
+            running.model.audit(running.now()).unwrap_err()
+        };
+        let lost = "descriptors were lost";
+        assert!(found(|it| it.nodes[0].vis[0].queues[0].counts.direct += 1).contains(lost));
+        assert!(found(|it| it.nodes[0].vis[0].queues[1].counts.overflowed += 1).contains(lost));
+        let outstanding = found(|it| it.nodes[1].vis[0].outstanding[1] = 1);
+        assert_eq!(outstanding, "host 1: 0 operations are known, 1 outstanding");
+        assert!(found(|it| it.nodes[0].agent.lose_a_buffer()).contains("do not add up"));
+    }
+
+    /// A small ring of 2 that asks for a refill only when it is empty runs dry while the big one
+    /// has descriptors, and is measured to be so (M-16).
+    #[test]
+    fn a_dry_ring_is_measured() {
+        let (mut running, region) =
+            two("myvia-a", |it| (it.system.small_ring, it.system.low_mark) = (2, 0));
+        for _ in 0..20 {
+            running.api().send(0, 0, region, 0, 64).unwrap();
+        }
+        let (mut since, mut dry) = (None, Span::ZERO);
+        while running.step(Time::NEVER) {
+            let queue = &running.model.nodes[0].vis[0].queues[0];
+            let is_dry = queue.small_len() == 0 && queue.big_len() > 0;
+            match since {
+                None if is_dry => since = Some(running.now()),
+                Some(began) if !is_dry => {
+                    dry += running.now() - began;
+                    since = None;
+                }
+                _ => {}
+            }
+        }
+        assert!(dry > Span::ZERO);
+        assert_eq!(running.model.nodes[0].vis[0].dry, dry);
+    }
 
     /// An event's word in the trace is the host, and above it the kind, the step and the job or
     /// cable, in bytes of their own.

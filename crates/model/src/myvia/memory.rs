@@ -5,6 +5,8 @@
 //! its own memory, which can fill up (B-15). Or the NIC reads a cache of the table, and interrupts
 //! the host on a miss (B-14).
 
+use std::ops::RangeInclusive;
+
 use super::kmem::{Kmem, PAGE};
 use crate::engine::Random;
 
@@ -140,9 +142,9 @@ impl Registered {
     }
 
     /// The pages of a range, as keys of the translation cache: region and page in it.
-    pub fn pages(region: RegionId, offset: u64, length: u32) -> impl Iterator<Item = u64> {
-        let last = (offset + u64::from(length.max(1)) - 1) / PAGE;
-        (offset / PAGE..=last).map(move |page| u64::from(region) << 32 | page)
+    pub fn pages(region: RegionId, offset: u64, length: u32) -> RangeInclusive<u64> {
+        let key = |at: u64| (u64::from(region) << 32) | (at / PAGE);
+        key(offset)..=key(offset + u64::from(length.max(1)) - 1)
     }
 }
 

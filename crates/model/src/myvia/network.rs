@@ -136,9 +136,10 @@ impl Network {
     }
 
     /// All cables with their state (M-07), in the order of [`Network::new`].
-    pub fn links(&self) -> impl Iterator<Item = Link> {
+    pub fn links(&self) -> Vec<Link> {
         // Each cable is two adjacent entries, one per direction.
-        self.cables.chunks(2).map(|pair| Link { ends: [pair[0].from, pair[0].to], up: pair[0].up })
+        let link = |pair: &[Cable]| Link { ends: [pair[0].from, pair[0].to], up: pair[0].up };
+        self.cables.chunks(2).map(link).collect()
     }
 
     /// Takes a cable down or up; false if there is none between these places. A packet whose head

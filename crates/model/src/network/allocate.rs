@@ -5,7 +5,7 @@ use bellwire_protocol::canary::planted;
 use super::config::Allocation;
 use super::fabric::{Fabric, set};
 use super::parts::State;
-use crate::engine::{Policy, first_from, nth_set};
+use crate::engine::{Policy, first_from, nth_set, ones};
 
 /// Grants to each of 64 inputs: a bit set of outputs.
 type Grants = [u64; 64];
@@ -16,11 +16,8 @@ impl Fabric {
         let mut grants: Grants = [0; 64];
         let mut matches: Vec<(u8, u8)> = std::mem::take(&mut self.matches);
         for word in 0..self.active_routers.len() {
-            let mut bits = self.active_routers[word];
-            self.active_routers[word] = 0;
-            while bits != 0 {
-                let router = word as u32 * 64 + bits.trailing_zeros();
-                bits &= bits - 1;
+            for bit in ones(std::mem::take(&mut self.active_routers[word])) {
+                let router = word as u32 * 64 + bit as u32;
                 if self.routers[router as usize].waited != 0 {
                     self.allocate_vcs(router);
                 }
@@ -47,10 +44,8 @@ impl Fabric {
     /// Allocates free virtual channels of each output to waiting heads, in turn.
     fn allocate_vcs(&mut self, router_number: u32) {
         let router = self.routers[router_number as usize];
-        let mut outputs = router.waited;
-        while outputs != 0 {
-            let output = outputs.trailing_zeros();
-            outputs &= outputs - 1;
+        for output in ones(router.waited) {
+            let output = output as u32;
             let port_number = router.first_port + output;
             let port = self.ports[port_number as usize];
             if port.free_vcs == 0 {
@@ -62,14 +57,11 @@ impl Fabric {
                 let input = self.next_for_vc(port_number, inputs);
                 inputs &= !(1 << input);
                 let pair = router.pair(input, output);
-                let mut waiting = self.pairs[pair].waiting;
-                while waiting != 0 {
-                    let vc = waiting.trailing_zeros();
-                    waiting &= waiting - 1;
-                    let queue = (router.first_port + input) << self.vc_shift | vc;
+                for vc in ones(self.pairs[pair].waiting.into()) {
+                    let queue = (router.first_port + input) << self.vc_shift | vc as u32;
                     if self.give_vc(queue, port_number) {
                         self.pairs[pair].waiting &= !(1 << vc);
-                        self.ports[port_number as usize].wait_turn = ((input + 1) % 64) as u8;
+                        self.ports[port_number as usize].wait_turn = (input + 1) as u8;
                         if self.config.allocation == Allocation::Policy(Policy::Weighted) {
                             self.charge(port_number, input, port.waiting);
                         }
@@ -114,7 +106,6 @@ impl Fabric {
         queue.out_vc = out_vc;
         queue.to = self.ports[port as usize].to << self.vc_shift | vc;
         queue.state = State::Moving;
-        let occupied = queue.occupied;
         let beside =
             self.ports[port as usize].free_vcs.count_ones() + 1 < u32::from(self.config.vcs);
         self.counters.vcs_beside += u64::from(beside);
@@ -122,7 +113,8 @@ impl Fabric {
         out.owner = number;
         let stats = &mut self.stats[number as usize];
         stats.vc_wait += self.cycle - stats.since;
-        if occupied > 0 && out.credits > 0 {
+        // Its first beat is here.
+        if out.credits > 0 {
             self.ready(number);
         } else {
             stats.since = self.cycle;
@@ -146,27 +138,24 @@ impl Fabric {
         for round in 0..self.config.iterations {
             // Grant: each unmatched output grants to one unmatched input.
             let mut granted = 0u64;
-            let mut bits = outputs;
-            while bits != 0 {
-                let output = bits.trailing_zeros();
-                bits &= bits - 1;
-                let port = &self.ports[first..last][output as usize];
+            for output in ones(outputs) {
+                let port = &self.ports[first..last][output];
                 let requests = port.requests & !taken;
                 if requests == 0 {
                     outputs &= !(1 << output);
                     continue;
                 }
-                if round == 0 && requests & (requests - 1) != 0 {
+                if round == 0 {
                     lost += u64::from(requests.count_ones()) - 1;
                 }
                 let input = if ISLIP {
                     first_from(requests, port.grant_turn.into())
                 } else {
-                    self.grant(router.first_port + output, requests)
+                    self.grant(router.first_port + output as u32, requests)
                 };
                 if ISLIP && planted("network-pointers-run") {
                     // Canary: a pointer moves with each grant, accepted or not.
-                    self.ports[first + output as usize].grant_turn = ((input + 1) % 64) as u8;
+                    self.ports[first + output].grant_turn = (input + 1) as u8;
                 }
                 let before = if granted >> input & 1 == 0 { 0 } else { grants[input & 63] };
                 grants[input & 63] = before | 1 << output;
@@ -176,9 +165,8 @@ impl Fabric {
                 break;
             }
             // Accept: each input with grants accepts one.
-            while granted != 0 {
-                let input = granted.trailing_zeros();
-                granted &= granted - 1;
+            for input in ones(granted) {
+                let input = input as u32;
                 let offers = grants[input as usize & 63];
                 let output = if ISLIP {
                     let ports = &mut self.ports[first..last];
@@ -187,8 +175,8 @@ impl Fabric {
                     if round == 0 {
                         // Pointers move only on an accepted grant: this desynchronises iSLIP's
                         // pointers.
-                        ports[output as usize].grant_turn = ((input + 1) % 64) as u8;
-                        ports[input as usize].accept_turn = ((output + 1) % 64) as u8;
+                        ports[output as usize].grant_turn = (input + 1) as u8;
+                        ports[input as usize].accept_turn = (output + 1) as u8;
                     }
                     output
                 } else {
@@ -215,7 +203,7 @@ impl Fabric {
         match self.config.allocation {
             Allocation::Pim | Allocation::Policy(Policy::Random) => self.by_lot(requests),
             Allocation::Islip | Allocation::Policy(Policy::RoundRobin) => {
-                self.ports[port as usize].grant_turn = ((in_turn + 1) % 64) as u8;
+                self.ports[port as usize].grant_turn = (in_turn + 1) as u8;
                 in_turn
             }
             Allocation::Policy(Policy::Strict) => requests.trailing_zeros() as usize,
@@ -233,7 +221,7 @@ impl Fabric {
             return self.by_lot(grants) as u32;
         }
         let output = first_from(grants, u32::from(self.ports[port as usize].accept_turn)) as u32;
-        self.ports[port as usize].accept_turn = ((output + 1) % 64) as u8;
+        self.ports[port as usize].accept_turn = (output + 1) as u8;
         output
     }
 
@@ -246,17 +234,9 @@ impl Fabric {
         let router = self.routers[self.ports[port as usize].router as usize];
         let output = port - router.first_port;
         let turn = u32::from(self.ports[port as usize].grant_turn);
-        let mut best = (u64::MAX, 0);
-        let mut bits = requests.rotate_right(turn);
-        while bits != 0 {
-            let input = (bits.trailing_zeros() + turn) % 64;
-            bits &= bits - 1;
-            let had = self.served[router.pair(input, output)];
-            if had < best.0 {
-                best = (had, input);
-            }
-        }
-        best.1
+        let inputs = ones(requests.rotate_right(turn)).map(|at| (at as u32 + turn) % 64);
+        let least = inputs.min_by_key(|&input| self.served[router.pair(input, output)]);
+        least.expect("an input asks")
     }
 
     /// Charges an input for one turn, in inverse proportion to its weight.
@@ -272,7 +252,7 @@ impl Fabric {
             let had = &mut self.served[router.pair(idle, output)];
             *had = (*had).max(floor);
         }
-        self.ports[port as usize].grant_turn = ((input + 1) % 64) as u8;
+        self.ports[port as usize].grant_turn = (input + 1) as u8;
     }
 
     /// The virtual channel of the input that sends to this output; channels take turns.
@@ -283,7 +263,7 @@ impl Fabric {
         let port_number = router.first_port + u32::from(input);
         let turn = &mut self.ports[port_number as usize].pick_turn;
         let vc = (ready.rotate_right(u32::from(*turn)).trailing_zeros() + u32::from(*turn)) % 32;
-        *turn = ((vc + 1) % 32) as u8;
+        *turn = (vc + 1) as u8;
         port_number << self.vc_shift | vc
     }
 }

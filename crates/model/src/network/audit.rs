@@ -73,7 +73,7 @@ impl Fabric {
     fn audit_beats(&self, on_links: &[u32]) -> Result<(), Imbalance> {
         let mut sources = 0;
         for lane in &self.lanes {
-            let packets = self.packets.list(lane.head).map(|place| place.packet);
+            let packets = self.packets.list(lane.head).into_iter().map(|place| place.packet);
             let mut beats = packets.map(|packet| u64::from(self.packets.packet(packet).beats));
             // A part of the first may have left.
             let first = beats.next().map_or(0, |_| u64::from(lane.left));

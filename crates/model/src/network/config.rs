@@ -146,7 +146,7 @@ pub(super) fn demand(
 /// The longest delay: each of its cycles has a slot.
 pub const MOST_CYCLES: u32 = 4096;
 /// The largest buffer; 0 is a buffer without limit.
-pub const MOST_BEATS: u32 = 1 << 24;
+pub const MOST_BEATS: u32 = 16_777_216;
 
 impl FabricConfig {
     /// The time of one cycle.
@@ -211,5 +211,22 @@ impl FabricConfig {
             "is \"destination\", but on rings the channel is decided by the dateline; take \"free\""
                 .to_owned()
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What cannot be is refused, and the limits themselves are possible.
+    #[test]
+    fn impossible_routers_are_refused() {
+        let class = |first_vc, vcs| vec![Class { first_vc, vcs }];
+        let of = |vcs, classes| FabricConfig { vcs, classes, ..FabricConfig::default() };
+        assert!(of(2, class(0, 2)).is_valid() && of(3, class(1, 2)).is_valid());
+        assert!(!of(2, class(2, 1)).is_valid() && !of(2, class(0, 0)).is_valid());
+        assert!(!of(2, class(2, 2)).is_valid() && of(1, class(0, 1)).is_valid());
+        assert!(!FabricConfig { iterations: 0, ..FabricConfig::default() }.is_valid());
+        assert_eq!(FabricConfig::default().place("vcs"), "router.vcs");
     }
 }

@@ -7,9 +7,9 @@ use super::parts::{State, UNLIMITED};
 use super::routing::Way;
 
 /// Flags in the upper bits of a beat's packet number.
-pub(super) const HEAD: u32 = 1 << 31;
-pub(super) const TAIL: u32 = 1 << 30;
-pub(super) const NUMBER: u32 = TAIL - 1;
+pub(super) const HEAD: u32 = 0x8000_0000;
+pub(super) const TAIL: u32 = 0x4000_0000;
+pub(super) const NUMBER: u32 = 0x3fff_ffff;
 
 #[derive(Clone, Copy)]
 pub(super) struct Beat {

@@ -1,5 +1,8 @@
 //! A fixed delay in cycles, without an event per item.
 
+use std::iter::Flatten;
+use std::slice::Iter;
+
 /// A ring of lists, one per coming cycle.
 pub(super) struct Delay<T> {
     slots: Vec<Vec<T>>,
@@ -50,7 +53,31 @@ impl<T> Delay<T> {
     }
 
     /// All items in the delay line.
-    pub fn iter(&self) -> impl Iterator<Item = &T> {
+    pub fn iter(&self) -> Flatten<Iter<'_, Vec<T>>> {
         self.slots.iter().flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Delay;
+
+    /// A line for 5 cycles gives what is put for a cycle in that cycle, and says what comes next.
+    #[test]
+    fn items_come_in_their_cycle() {
+        let mut line = Delay::new(5);
+        assert_eq!((line.next(0), line.iter().count()), (None, 0));
+        line.put(3, 'a');
+        line.put(5, 'b');
+        line.put(3, 'c');
+        assert_eq!((line.next(0), line.next(3), line.next(4)), (Some(3), Some(3), Some(5)));
+        assert_eq!(line.iter().collect::<String>(), "acb");
+        let items = line.take(3);
+        assert_eq!(items, ['a', 'c']);
+        line.recycle(3, items);
+        assert_eq!((line.next(0), line.take(4)), (Some(5), vec![]));
+        line.put(10, 'd');
+        assert_eq!((line.take(5), line.next(6), line.take(10)), (vec!['b'], Some(10), vec!['d']));
+        assert_eq!((line.next(6), line.iter().count()), (None, 0));
     }
 }

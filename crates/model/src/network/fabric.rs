@@ -142,10 +142,8 @@ impl Fabric {
             first_pair += ports * ports;
         }
         let router_ports = first_port;
-        let all = (router_ports + terminals) as usize;
         let free_vcs = if vcs == 32 { u32::MAX } else { (1 << vcs) - 1 };
-        let mut ports = Vec::with_capacity(all);
-        let mut out_vcs = Vec::with_capacity(all << vc_shift);
+        let (mut ports, mut out_vcs) = (Vec::new(), Vec::new());
         for (number, router) in routers.iter().enumerate() {
             for leads in topology.ports(number) {
                 let (other, latency, credits) = match *leads {
@@ -185,9 +183,6 @@ impl Fabric {
             ports.push(Port {
                 free_vcs,
                 to: routers[router as usize].first_port + u32::from(at),
-                latency: config.terminal_cycles + config.pipeline_cycles,
-                from: NONE,
-                router: NONE,
                 vc_turn: random.below(u64::from(vcs)) as u8,
                 ..Port::default()
             });
@@ -200,10 +195,6 @@ impl Fabric {
                 let vc = queue & (stride - 1);
                 Queue {
                     head: NONE,
-                    tail: NONE,
-                    packet: NONE,
-                    out_vc: NONE,
-                    to: NONE,
                     // An unconnected port receives nothing and returns no credits.
                     back: if port.from == NONE { NONE } else { port.from << vc_shift | vc },
                     router,
@@ -217,14 +208,7 @@ impl Fabric {
             Select::Destination => vcs,
             Select::Free => config.classes.len().max(1) as u32,
         };
-        let lane = Lane {
-            head: NONE,
-            tail: NONE,
-            packet: NONE,
-            out_vc: NONE,
-            to: NONE,
-            ..Lane::default()
-        };
+        let lane = Lane { head: NONE, out_vc: NONE, ..Lane::default() };
         let longest = config.link_cycles.max(config.terminal_cycles) + config.pipeline_cycles;
         Fabric {
             vc_shift,

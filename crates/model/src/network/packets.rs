@@ -104,8 +104,8 @@ impl Packets {
     }
 
     /// The places of a list from its head.
-    pub fn list(&self, head: u32) -> impl Iterator<Item = &Place> {
+    pub fn list(&self, head: u32) -> Vec<&Place> {
         let place = |at: u32| (at != NONE).then(|| &self.places[at as usize]);
-        std::iter::successors(place(head), move |at| place(at.next))
+        std::iter::successors(place(head), |at| place(at.next)).collect()
     }
 }

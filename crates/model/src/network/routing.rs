@@ -297,6 +297,22 @@ mod tests {
         });
     }
 
+    /// A coordinate fits into a byte, and a table of routes into memory.
+    #[test]
+    fn routes_have_limits() {
+        let cube = |radix| Routes::refuses(&Topology::torus(radix, 1).unwrap());
+        assert_eq!(cube(255), None);
+        assert!(cube(256).unwrap().contains("radix of 256"));
+        assert!(cube(300).unwrap().contains("radix of 300"));
+        let row = |routers: usize| {
+            let links: Vec<(usize, usize)> = (1..routers).map(|at| (at - 1, at)).collect();
+            Routes::refuses(&Topology::from_links("row", routers, 1, &links).unwrap())
+        };
+        assert_eq!(row(4096), None);
+        assert!(row(4097).unwrap().contains("4096 is the most"));
+        assert!(row(5000).unwrap().contains("5000 routers"));
+    }
+
     /// Canary: without the dateline the same walk finds a ring's cycle of waits.
     #[test]
     fn a_ring_without_dateline_is_caught() {

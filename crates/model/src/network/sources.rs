@@ -6,16 +6,14 @@ use super::fabric::Fabric;
 use super::packets::NONE;
 use super::parts::UNLIMITED;
 use super::routing::DatelineClass;
+use crate::engine::ones;
 
 impl Fabric {
     /// Each terminal sends a beat if it can.
     pub(super) fn send_from_sources(&mut self) {
         for word in 0..self.active_sources.len() {
-            let mut bits = self.active_sources[word];
-            while bits != 0 {
-                let bit = bits.trailing_zeros();
-                bits &= bits - 1;
-                let terminal = word as u32 * 64 + bit;
+            for bit in ones(self.active_sources[word]) {
+                let terminal = word as u32 * 64 + bit as u32;
                 if !self.send_from(terminal) {
                     // A credit or another packet sets it again.
                     self.active_sources[word] &= !(1 << bit);
@@ -26,13 +24,11 @@ impl Fabric {
 
     fn send_from(&mut self, terminal: u32) -> bool {
         let source = self.sources[terminal as usize];
-        let mut lanes = source.lanes;
-        while lanes != 0 {
-            let turned = lanes.rotate_right(u32::from(source.turn));
-            let lane = (turned.trailing_zeros() + u32::from(source.turn)) % 32;
-            lanes &= !(1 << lane);
+        let turn = u32::from(source.turn);
+        for at in ones(source.lanes.rotate_right(turn).into()) {
+            let lane = (at as u32 + turn) % 32;
             if self.send_from_lane(terminal, lane) {
-                self.sources[terminal as usize].turn = ((lane + 1) % 32) as u8;
+                self.sources[terminal as usize].turn = (lane + 1) as u8;
                 return true;
             }
         }
@@ -116,7 +112,7 @@ impl Fabric {
         }
         let turn = u32::from(self.ports[port as usize].vc_turn);
         let vc = (candidates.rotate_right(turn).trailing_zeros() + turn) % 32;
-        self.ports[port as usize].vc_turn = ((vc + 1) % 32) as u8;
+        self.ports[port as usize].vc_turn = (vc + 1) as u8;
         Some(vc)
     }
 }

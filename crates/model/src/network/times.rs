@@ -146,6 +146,10 @@ fn a_link_carries_its_credits_in_each_loop() {
         // is back.
         let waited: u64 = bench.fabric.stats.iter().map(|stats| stats.credit_wait).sum();
         assert_eq!(waited, (3 + 3) + (3 + 3));
+        // A credit's way of 3 cycles makes the loop 9.
+        let slow = FabricConfig { credit_cycles: 3, ..config.clone() };
+        let expected: Vec<u64> = (0..12).map(|at| 10 + at / 4 * 9 + at % 4).collect();
+        assert_eq!(cycles(&run(row(2, slow), 0, &[one; 12])), expected);
         // Cut-through asks for room for a whole packet of 3. The second leaves its terminal when
         // two credits are back, in cycle 6, and is here in 9. In 12 two credits of the link are
         // back, too.
@@ -195,6 +199,9 @@ fn inputs_take_turns() {
             (contests, beside, lost),
             "{vcs} channels"
         );
+        // They wait 0, 1, 2 and 3 cycles for the only channel.
+        let waited: u64 = bench.fabric.stats.iter().map(|stats| stats.vc_wait).sum();
+        assert_eq!(waited, if vcs == 1 { 6 } else { 0 });
         for seed in 0..8 {
             let bench = run(crossbar(4, config.clone(), seed), 0, &packets);
             let inputs: Vec<u32> = bench.delivered.iter().map(|it| it.1).collect();
@@ -242,6 +249,126 @@ fn packets_hold_their_channel() {
             assert_eq!(cycles(&bench), last, "{vcs} channels");
         }
     });
+}
+
+/// An input that asked for nothing has saved up no turns: 16 packets of input 0 alone, and then the
+/// turns of equal inputs alternate from the first on. With weights 1 and 2 the input that comes
+/// late has two turns of three.
+#[test]
+fn idle_inputs_save_up_no_turns() {
+    let alone = [(0, 0, 1, 0); 16];
+    let both: Vec<_> = (0..16).map(|at| (at % 2, 0, 1, 0)).collect();
+    for (weights, late) in [(vec![], 4), (vec![1, 2], 6)] {
+        for seed in 0..4 {
+            let config = FabricConfig {
+                vcs: 2,
+                allocation: Allocation::Policy(Policy::Weighted),
+                weights: weights.clone(),
+                ..FabricConfig::default()
+            };
+            let first = run(crossbar(3, config, seed), 0, &alone);
+            let bench = run(first.fabric, 0, &both);
+            let inputs: Vec<u32> = bench.delivered[..9].iter().map(|it| it.1).collect();
+            let of_late = inputs.iter().filter(|&&input| input == 1).count();
+            assert!((late..=late + 1).contains(&of_late), "{weights:?} {inputs:?}");
+        }
+    }
+}
+
+/// Two classes share one channel, each with a lane at the terminal. A packet holds the channel to
+/// its end: packets of 3 beats leave in cycles 2 and 5, and not with their beats in turns.
+#[test]
+fn classes_may_share_a_channel() {
+    let class = super::Class { first_vc: 0, vcs: 1 };
+    let config = FabricConfig { vcs: 1, classes: vec![class; 2], ..FabricConfig::default() };
+    let bench = run(crossbar(2, config, 1), 0, &[(0, 1, 3, 0), (0, 1, 3, 1)]);
+    let departed: Vec<u64> = bench.departed.iter().map(|it| it.0).collect();
+    assert_eq!((departed, cycles(&bench)), (vec![2, 5], vec![4, 7]));
+}
+
+/// Terminal 1 has 2 packets in the lane of destination 0 and one in that of destination 1. They
+/// wait until their last beats have left, one beat in a cycle. The fabric works in cycles 0 to 5,
+/// and after the last beat has left, it crosses and is delivered.
+#[test]
+fn terminals_count_what_waits() {
+    let config = FabricConfig { vcs: 2, select: Select::Destination, ..FabricConfig::default() };
+    let mut fabric = crossbar(2, config, 1);
+    assert_eq!((fabric.config().vcs, fabric.topology().terminals()), (2, 2));
+    let mut schedule = Schedule::new(1, CYCLE);
+    for (tag, destination) in (0..).zip([0, 0, 1]) {
+        let injection = Injection { source: 1, destination, beats: 2, class: 0, tag };
+        fabric.inject(&mut schedule, injection, Step::Tick);
+    }
+    let model = Bench { fabric, delay: 0, delivered: Vec::new(), departed: Vec::new() };
+    let mut bench = Simulation { model, schedule };
+    let mut waiting = Vec::new();
+    while bench.step(Time::NEVER) {
+        waiting.push([0, 1].map(|terminal| bench.model.fabric.waiting(terminal)));
+    }
+    let departed: Vec<u64> = bench.model.departed.iter().map(|it| it.0).collect();
+    let left = |cycle| 3 - departed.iter().filter(|&&at| at <= cycle).count() as u32;
+    assert_eq!(waiting, (0..8).map(|cycle| [0, left(cycle)]).collect::<Vec<_>>());
+    assert_eq!((departed.len(), departed[2]), (3, 5));
+    assert_eq!(bench.model.fabric.counters().cycles, 8);
+    let ports = bench.model.fabric.router_ports() as usize;
+    assert_eq!([0, 1].map(|terminal| bench.model.fabric.sent(ports + terminal)), [0, 6]);
+}
+
+/// A fabric that sleeps until a beat comes at the end of a long link wakes for a packet that is
+/// injected earlier. That one takes its line (1), the pipeline (2), and the last line (1).
+#[test]
+fn an_injection_wakes_the_fabric() {
+    let config = FabricConfig { link_cycles: 40, ..FabricConfig::default() };
+    let mut bench = Simulation {
+        model: Bench {
+            fabric: row(2, config),
+            delay: 0,
+            delivered: Vec::new(),
+            departed: Vec::new(),
+        },
+        schedule: Schedule::new(1, CYCLE),
+    };
+    let of = |source, tag| Injection { source, destination: 1, beats: 1, class: 0, tag };
+    bench.model.fabric.inject(&mut bench.schedule, of(0, 0), Step::Tick);
+    bench.run(Time::ZERO + CYCLE * 20);
+    bench.model.fabric.inject(&mut bench.schedule, of(1, 1), Step::Tick);
+    bench.run(Time::NEVER);
+    // The first takes 1 + 2, 40 + 2, and 1.
+    assert_eq!(bench.model.delivered, [(24, 1, 1, 1), (46, 0, 1, 0)]);
+}
+
+/// On rings a class of 5 channels from 1 on has 3 for packets that will cross the dateline, and 2
+/// for those that have. No other class's channel is among them.
+#[test]
+fn halves_of_a_class_are_its_own() {
+    use super::routing::DatelineClass;
+    let classes = vec![super::Class { first_vc: 1, vcs: 5 }];
+    let config = FabricConfig { vcs: 16, classes, ..FabricConfig::default() };
+    let fabric = crossbar(2, config, 1);
+    let (source, destination) = (0, 1);
+    let packet =
+        super::packets::Packet { source, destination, beats: 1, class: 0, tag: 0, born: 0 };
+    let allowed = |class| fabric.allowed(&packet, class);
+    assert_eq!(allowed(DatelineClass::Any), 0b11_1110);
+    assert_eq!(allowed(DatelineClass::Before), 0b00_1110);
+    assert_eq!(allowed(DatelineClass::After), 0b11_0000);
+}
+
+/// The first turns are drawn, each below its limit: no input, output or channel has an advantage.
+#[test]
+fn first_turns_are_drawn() {
+    let config = FabricConfig { vcs: 8, ..FabricConfig::default() };
+    let mut seen = [[0_u32; 8]; 5];
+    for seed in 0..40 {
+        let fabric = crossbar(8, config.clone(), seed);
+        for port in &fabric.ports[..8] {
+            let turns =
+                [port.grant_turn, port.accept_turn, port.vc_turn, port.wait_turn, port.pick_turn];
+            seen.iter_mut().zip(turns).for_each(|(seen, turn)| seen[usize::from(turn)] += 1);
+        }
+    }
+    // 40 of 320 are expected of each.
+    assert!(seen.iter().flatten().all(|count| (15..80).contains(count)), "{seen:?}");
 }
 
 /// Two channels of one input take turns at its output, and two lanes at its terminal. Packets of 2

@@ -73,7 +73,8 @@ impl Topology {
     /// # Errors
     /// No port, or more than [`MOST_PORTS`].
     pub fn crossbar(ports: usize) -> Result<Topology, TopologyError> {
-        Topology::with_terminals(format!("crossbar of {ports}"), 1, ports, Shape::Single)?.checked()
+        Topology::with_terminals(format!("crossbar of {ports}"), 1, ports, Shape::Single)?
+            .connected()
     }
 
     /// A ring of routers with one terminal each.
@@ -142,7 +143,7 @@ impl Topology {
                 topology.ports[router].push(Leads::Router(other as u32, back as u8));
             }
         }
-        topology.checked()
+        topology.connected()
     }
 
     /// Any graph: `routers` routers with `terminals` terminals each, and bidirectional links.
@@ -173,7 +174,7 @@ impl Topology {
             topology.ports[a].push(Leads::Router(b as u32, port_b));
             topology.ports[b].push(Leads::Router(a as u32, port_a));
         }
-        topology.checked()
+        topology.connected()
     }
 
     /// A readable name.
@@ -304,15 +305,11 @@ impl Topology {
                 stride *= radix;
             }
         }
-        topology.checked()
+        topology.connected()
     }
 
-    fn checked(self) -> Result<Topology, TopologyError> {
-        if let Some(router) =
-            (0..self.routers()).find(|&router| self.ports[router].len() > MOST_PORTS)
-        {
-            return Err(TopologyError::TooManyPorts { router, ports: self.ports[router].len() });
-        }
+    /// All routers must be connected.
+    fn connected(self) -> Result<Topology, TopologyError> {
         match self.distances(0).iter().position(Option::is_none) {
             Some(router) => Err(TopologyError::Apart(router)),
             None => Ok(self),
@@ -369,6 +366,40 @@ mod tests {
         close(Topology::mesh(4, 3), 3.0 * 15.0 / 12.0);
         close(Topology::hypercube(6), 3.0);
         close(Topology::fully_connected(8), 7.0 / 8.0);
+    }
+
+    /// Networks have the names of their sizes.
+    #[test]
+    fn networks_have_names() {
+        let name = |topology: Result<Topology, TopologyError>| topology.unwrap().name().to_owned();
+        assert_eq!(name(Topology::ring(5)), "ring of 5");
+        assert_eq!(name(Topology::hypercube(3)), "hypercube of 3 dimensions");
+        assert_eq!(name(Topology::mesh(3, 2)), "mesh, 3-ary 2-cube");
+        assert_eq!(name(Topology::crossbar(4)), "crossbar of 4");
+    }
+
+    /// The largest networks are built, and those that are one larger are not.
+    #[test]
+    fn limits_belong_to_what_is_possible() {
+        let said = |topology: Result<Topology, TopologyError>| topology.unwrap_err().to_string();
+        assert_eq!(Topology::crossbar(MOST_PORTS).unwrap().terminals(), 64);
+        assert_eq!(Topology::fully_connected(MOST_PORTS).unwrap().ports(63).len(), 64);
+        // 2^20 terminals are possible, but these routers have no links.
+        assert_eq!(
+            Topology::from_links("x", 1 << 14, 64, &[]).unwrap_err(),
+            TopologyError::Apart(1)
+        );
+        assert!(said(Topology::from_links("x", (1 << 14) + 1, 64, &[])).contains("1048576"));
+        assert!(said(Topology::mesh(2, 0)).contains("take 1 to 20"));
+        assert!(said(Topology::mesh(3, 20)).contains("3 to the power of 20"));
+        assert!(said(Topology::mesh(3, 21)).contains("take 1 to 20"));
+        let links = |count| vec![(0, 1); count];
+        assert_eq!(Topology::from_links("x", 2, 1, &links(63)).unwrap().ports(1).len(), 64);
+        assert!(
+            said(Topology::from_links("x", 2, 1, &links(64))).contains("router 0 would have 65")
+        );
+        let wrong = said(Topology::from_links("x", 3, 1, &[(0, 1), (4, 1)]));
+        assert_eq!(wrong, "link 2: there is no router 4, the last is 2");
     }
 
     /// An impossible network is refused with the fault and the remedy.

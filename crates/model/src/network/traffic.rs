@@ -259,6 +259,81 @@ mod tests {
         assert_eq!(share(1, 65536), 1.0);
     }
 
+    /// Bands begin above the limit of the band below: 4096 B itself is never drawn, and 1 B is. The
+    /// mean is that of the bands, whose octaves are equally likely.
+    #[test]
+    fn the_mix_has_its_bands() {
+        let mut random = Random::new(3);
+        let mut drawn = [0_u32; 4098];
+        let mut longest = 0;
+        for _ in 0..1_000_000 {
+            let bytes = Sizes::draw_bytes(&mut random) as usize;
+            longest = longest.max(bytes);
+            if let Some(count) = drawn.get_mut(bytes) {
+                *count += 1;
+            }
+        }
+        assert!(drawn[1] > 6_000 && drawn[127] > 0 && drawn[4097] > 0, "{}", drawn[1]);
+        assert_eq!((drawn[0], drawn[4096]), (0, 0));
+        assert!((65_500..=65_536).contains(&longest), "{longest}");
+        let octaves = |low: f64, count: i32, above: f64| {
+            let mean = |octave| low * 2_f64.powi(octave) * 1.5 - 0.5 + above;
+            (0..count).map(mean).sum::<f64>() / f64::from(count)
+        };
+        let mean = 0.05 * octaves(1.0, 7, 0.0)
+            + 0.82 * octaves(128.0, 5, 0.0)
+            + 0.05 * octaves(4096.0, 1, 1.0)
+            + 0.08 * octaves(8192.0, 3, 1.0);
+        let sizes = Sizes::Mix { beat: Bytes::new(1), packet_beats: 10 };
+        assert!((sizes.mean_beats() / mean - 1.0).abs() < 0.02, "{} {mean}", sizes.mean_beats());
+        assert_eq!(Sizes::Beats(7).mean_beats(), 7.0);
+    }
+
+    /// A message becomes packets of the most beats, and a last one with the rest.
+    #[test]
+    fn messages_are_cut() {
+        let (mut random, mut same) = (Random::new(4), Random::new(4));
+        let sizes = Sizes::Mix { beat: Bytes::new(16), packet_beats: 10 };
+        assert_eq!(sizes.most_beats(), 10);
+        let mut packets = Vec::new();
+        for _ in 0..200 {
+            sizes.draw(&mut random, &mut packets);
+            let beats = Sizes::draw_bytes(&mut same).div_ceil(16);
+            let (last, others) = packets.split_last().unwrap();
+            assert!(others.iter().all(|&it| it == 10) && (1..=10).contains(last), "{packets:?}");
+            assert_eq!(10 * others.len() as u64 + u64::from(*last), beats);
+        }
+    }
+
+    /// Impossible traffic is refused with the remedy, and the limits themselves are possible.
+    #[test]
+    fn impossible_traffic_is_refused() {
+        let check = |change: fn(&mut Traffic), terminals| {
+            let mut traffic = Traffic::uniform(0.5, 4);
+            change(&mut traffic);
+            traffic.check(terminals).map_err(|error| error.to_string())
+        };
+        assert_eq!(check(|it| it.arrival = Arrival::Random { load: 1.0 }, 1), Ok(()));
+        assert_eq!(check(|it| it.pattern = Pattern::AllToAll, 2), Ok(()));
+        assert_eq!(check(|it| it.sizes = Sizes::Beats(1), 2), Ok(()));
+        type Change = fn(&mut Traffic);
+        let refused: [(Change, &str); 6] = [
+            (|it| it.arrival = Arrival::Random { load: 0.0 }, "must be above 0"),
+            (|it| it.arrival = Arrival::Random { load: 1.01 }, "must be above 0"),
+            (|it| it.arrival = Arrival::Closed { window: 0 }, "take 1 or more"),
+            (|it| it.pattern = Pattern::AllToAll, "one terminal only"),
+            (|it| it.sizes = Sizes::Beats(0), "packets of 0 beats"),
+            (
+                |it| it.sizes = Sizes::Mix { beat: Bytes::new(16), packet_beats: 0 },
+                "packets of 0 beats",
+            ),
+        ];
+        for (change, says) in refused {
+            let said = check(change, 1).unwrap_err();
+            assert!(said.contains(says), "{said}");
+        }
+    }
+
     /// A permutation and a shift reach each terminal once. All-to-all visits every other terminal
     /// before it repeats one.
     #[test]

@@ -634,9 +634,9 @@ impl<E: Event> Link<E> {
     }
 }
 
-/// The longest payload and 28 bytes of overhead: the standard's basis for acknowledgement timeouts
-/// (3.5.3.1).
-const PATIENCE_BYTES: usize = 512 + 28;
+/// The longest payload (512) and 28 bytes of overhead: the standard's basis for acknowledgement
+/// timeouts (3.5.3.1).
+const PATIENCE_BYTES: usize = 540;
 
 /// STP, as the lanes carry it.
 const FIRST_SYMBOL: u8 = 0xfb;
@@ -719,6 +719,99 @@ impl End {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    use crate::engine::Waits;
+    use crate::smp::bench::{Lengths, Machine};
+    use crate::smp::network::NetworkPacket;
+    use bellwire_wire::link::network::{Class, NetworkHeader};
+
+    /// A link over which 3 packets of 8 DW went, and none the other way.
+    fn used() -> Machine {
+        let mut running = Machine::new(&Config::recommended(), 1);
+        running.stimulate(0, 0, Lengths::Fixed(8), 3);
+        running.run(Time::NEVER);
+        running
+    }
+
+    /// Canary: each law of the audit is broken once.
+    #[test]
+    fn broken_laws_are_found() {
+        let found = |plant: fn(&mut Machine)| {
+            let mut running = used();
+            running.model.link.audit(running.schedule.now()).unwrap();
+            plant(&mut running);
+            running.model.link.audit(running.schedule.now()).unwrap_err().to_string()
+        };
+        let agree = "packets sent and packets received do not agree";
+        assert!(found(|it| it.model.link.ends[0].send.sent[0] += 1).contains(agree));
+        assert!(found(|it| it.model.link.ends[1].counters.refused = 1).contains(agree));
+        assert!(found(|it| it.model.link.config.headers += 1).contains("the capacity"));
+        assert!(found(|it| it.model.link.config.data -= 1).contains("the capacity"));
+    }
+
+    /// Each frame and each byte of a TLP is counted at its sender; nothing is repeated. The other
+    /// end sends an update of credits for each packet, 16 times the last one again, and
+    /// acknowledges all frames at once.
+    #[test]
+    fn ends_count_what_they_send() {
+        let running = used();
+        let header = NetworkHeader {
+            class: Class::Block,
+            operation: 0,
+            target: 1,
+            source: 0,
+            tag: 1,
+            address: 1,
+        };
+        let packet = NetworkPacket { header, channel: 0, data: vec![0; 16] };
+        let bytes = packet.to_tlp(running.model.link.config.header).unwrap().len() as u64;
+        let counted = [0, 1].map(|end| running.model.link.end(end).counters);
+        let sent = counted.map(|it| (it.frames, it.repeated, it.tlp_bytes));
+        assert_eq!(sent, [(3, 0, 3 * bytes), (0, 0, 0)]);
+        assert_eq!(counted.map(|it| it.link_packets), [0, 3 + 16 + 1]);
+        assert_eq!(counted.map(|it| (it.damaged, it.refused, it.retrained)), [(0, 0, 0); 2]);
+        let config = Config::recommended();
+        let full = (config.headers, config.data);
+        let link = &running.model.link;
+        assert_eq!([link.end(0).credits(0), link.end(1).credits(0)], [full; 2]);
+    }
+
+    /// A link is quiet again when the last packet is acknowledged, and not before.
+    #[test]
+    fn a_link_is_quiet_when_all_is_acknowledged() {
+        let mut running = Machine::new(&Config::recommended(), 1);
+        assert!(running.model.link.is_quiet());
+        running.stimulate(0, 0, Lengths::Fixed(8), 3);
+        let mut quiet_at = None;
+        assert!(!running.model.link.is_quiet());
+        while running.step(Time::NEVER) {
+            let is_quiet = running.model.link.is_quiet();
+            assert!(is_quiet || quiet_at.is_none(), "it was quiet at {quiet_at:?}");
+            if is_quiet && quiet_at.is_none() {
+                quiet_at = Some(running.now());
+                assert_eq!((running.model.compared, running.missing()), (3, 0));
+            }
+        }
+        assert!(quiet_at.unwrap() > running.model.last_arrival);
+    }
+
+    /// An end whose peer takes nothing waits for it, and the other does not.
+    #[test]
+    fn a_blocked_end_is_named() {
+        let mut running = Machine::new(&Config::recommended(), 1);
+        running.block(1, 0, true);
+        running.stimulate(0, 0, Lengths::Fixed(8), 500);
+        running.run(Time::NEVER);
+        assert!(!running.model.link.is_quiet());
+        let mut waits = Waits::default();
+        running.model.link.waits(["near", "far"], &mut waits);
+        let told: Vec<String> = waits.all().iter().map(ToString::to_string).collect();
+        assert_eq!(told.len(), 1);
+        assert!(told[0].starts_with("near") && told[0].contains("far"), "{told:?}");
+        running.block(1, 0, false);
+        running.run(Time::NEVER);
+        assert!(running.model.link.is_quiet() && running.missing() == 0);
+    }
 
     /// An event's word in the trace is its kind, and above it the end and the channel.
     #[test]

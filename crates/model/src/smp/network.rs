@@ -8,14 +8,14 @@ use bellwire_wire::link::{DW_BYTES, MAX_DATA_DW};
 use super::config::Header;
 
 /// Length of the network header in DW, in both forms, as the paper counts (4.1).
-pub const HEADER_DW: usize = STANDARD_BYTES / DW_BYTES;
+pub const HEADER_DW: usize = 4;
 
 /// The longest packet of the coherence unit in DW, header counted (S-32; 4.2).
 pub const LONGEST_COHERENCE_DW: usize = 16;
 
-/// The longest data of a packet of the block unit, in bytes. With the header it is the paper's
-/// longest packet of 128 DW.
-pub const LONGEST_BLOCK_BYTES: usize = MAX_DATA_DW * DW_BYTES;
+/// The longest data of a packet of the block unit, in bytes: 124 DW. With the header it is the
+/// paper's longest packet of 128 DW.
+pub const LONGEST_BLOCK_BYTES: usize = 496;
 
 /// A packet as the units see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,6 +112,8 @@ mod tests {
     // shows: S-09, S-10, S-11
     #[test]
     fn packets_come_back() {
+        assert_eq!(HEADER_DW * DW_BYTES, STANDARD_BYTES);
+        assert_eq!(LONGEST_BLOCK_BYTES, MAX_DATA_DW * DW_BYTES);
         for dwords in 0..=MAX_DATA_DW {
             let packet = packet(Class::Block, dwords);
             for (form, beyond) in [(Header::Standard, 5), (Header::Optimised, 1)] {

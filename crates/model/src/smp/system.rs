@@ -18,7 +18,7 @@ use super::lmu::{Lmu, Way, links_of};
 use super::network::NetworkPacket;
 
 /// Bytes of a node's memory that block transfers can reach.
-pub const MEMORY_BYTES: usize = 1 << 20;
+pub const MEMORY_BYTES: usize = 1_048_576;
 
 /// Time for a message inside a node, from its cache to its directory or back.
 const INSIDE: Span = Span::from_ns(8);
@@ -400,6 +400,66 @@ impl Model for System {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Two processors that did 20 accesses each.
+    fn done() -> Machine {
+        let sharing = Sharing { lines: 8, capacity: 4, accesses: 20, waiting: 2 };
+        let mut running = Machine::new(2, &Config::recommended(), sharing, 1).unwrap();
+        running.run(Time::NEVER);
+        running
+    }
+
+    /// Canary: the audit finds a fault, each unit that has not come to rest, and a lost packet.
+    #[test]
+    fn unfinished_work_is_found() {
+        crate::limit::limited(|| {
+            let found = |plant: fn(&mut Machine)| {
+                let mut running = done();
+                running.audit().unwrap();
+                plant(&mut running);
+                running.audit().unwrap_err()
+            };
+            assert_eq!(found(|it| it.model.fault = Some("planted".to_owned())), "planted");
+            for plant in [
+                (|it| it.model.nodes[1].accesses_left = 1) as fn(&mut Machine),
+                |it| it.model.nodes[1].waiting = 1,
+                |it| {
+                    let block = Registers { start: 0, length: 8, target: 1, target_start: 0 };
+                    it.model.nodes[0].lbt.start(block, 0, 2, MEMORY_BYTES as u64).unwrap();
+                },
+            ] {
+                assert!(found(plant).contains("has not come to rest"));
+            }
+        });
+    }
+
+    /// Each access is counted once when it is done.
+    #[test]
+    fn accesses_are_counted() {
+        crate::limit::limited(|| {
+            let running = done();
+            let done: Vec<u64> = running.model.nodes.iter().map(|it| it.accesses_done).collect();
+            assert_eq!(done, [20, 20]);
+            assert!(running.model.nodes.iter().all(|it| it.accesses_left == 0 && it.waiting == 0));
+        });
+    }
+
+    /// A packet for another node is a fault.
+    #[test]
+    fn a_packet_for_another_node_is_a_fault() {
+        let mut running = done();
+        let mut packet = {
+            let block = Registers { start: 0, length: 8, target: 1, target_start: 0 };
+            let mut lbt = Lbt::default();
+            lbt.start(block, 0, 2, MEMORY_BYTES as u64).unwrap();
+            lbt.next(0, &[0; 8], |_| true).unwrap().0
+        };
+        packet.header.target = 3;
+        let tlp = packet.to_tlp(running.model.config.header).unwrap();
+        running.model.links[0].offer(&mut running.schedule, 0, packet.channel, tlp).unwrap();
+        running.run(Time::NEVER);
+        assert!(running.audit().unwrap_err().contains("node 1 gets"));
+    }
 
     /// An event's word in the trace is that of its link with the link's number above, or its kind
     /// above the node's number.

@@ -177,6 +177,9 @@ mod tests {
                 student_t(degrees)
             );
         }
+        // The sum of the series' four terms for one degree of freedom, by hand: 1.959964, 2.372271,
+        // 2.822499 and 2.555850.
+        assert!((student_t(1.0) - 9.710_584).abs() < 1e-5, "{}", student_t(1.0));
         let found = over_seeds(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]);
         assert!((found.mean - 4.5).abs() < 1e-12 && (found.half_width - 2.048).abs() < 2e-3);
         assert_eq!(over_seeds(&[0.1; 9]), Estimate { mean: 0.1, half_width: 0.0 });

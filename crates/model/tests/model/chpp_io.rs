@@ -61,6 +61,66 @@ fn plain_loads_and_stores_pass() {
     assert!(api.load(0, base, 0).is_none() && api.store(0, base + 4090, &[0; 16]).is_none());
 }
 
+/// A load of 8 B: a request of 24 B over the wires (6 ns and 166), a beat through the crossbar
+/// (16), the request to the device (172), its latency (200), an answer of 28 B (173), two beats
+/// (20), and the answer to the host (173). What comes over wires waits for an edge of 4 ns. Answers
+/// follow each other in 12. A device holds two requests: the third crosses when the first answer
+/// has, in 748. A store of 9 B has 36 B on the wires (175 twice) and two beats (20). The times are
+/// those of both controllers, each with two nodes and two devices.
+#[test]
+fn accesses_take_the_times_of_their_way() {
+    let mut config = config();
+    (config.crossbar.ports, config.io.buffer) = (2, 2);
+    let links = bellwire_model::chpp::config::LinksConfig {
+        topology: bellwire_model::network::Shape::Mesh { radix: 2, dimensions: 1 },
+        channel_packets: 32,
+        latency: config.pcie.latency,
+    };
+    config.links = Some(links);
+    for (node, device) in [(0, 0), (1, 1), (2, 3), (3, 2), (3, 3)] {
+        let done = |ask: &dyn Fn(&mut HostApi<'_>, u64)| -> Vec<u64> {
+            let mut machine = Machine::new(&config, 1).unwrap();
+            let base = machine.api().device(device).unwrap();
+            ask(&mut machine.api(), base);
+            machine.run_to_end(&mut ()).unwrap();
+            machine.audit().unwrap();
+            let api = machine.api();
+            let ends = (0..).map_while(|it| api.access(it)).map(|it| it.done.unwrap().ps() / 1000);
+            ends.collect()
+        };
+        let loads = done(&|api, base| {
+            for _ in 0..3 {
+                api.load(node, base + 64, 8).unwrap();
+            }
+        });
+        let third = 748 + 16 + 172 + 200 + 173 + 3 + 20 + 173;
+        assert_eq!(loads, [929, 929 + 12, third], "node {node}, device {device}");
+        let stored = done(&|api, base| {
+            api.store(node, base + 64, &[7; 9]).unwrap();
+        });
+        assert_eq!(stored, [176 + 20 + 175], "node {node}, device {device}");
+        let other = (node + 2) % 4;
+        let mut machine = Machine::new(&config, 1).unwrap();
+        let base = machine.api().device(device).unwrap();
+        assert_eq!(machine.api().load(other, base, 8), None, "it is another controller's");
+    }
+}
+
+/// A device that takes nothing keeps loads waiting, and the report names their node.
+#[test]
+fn waiting_accesses_are_named() {
+    let mut machine = Machine::new(&config(), 1).unwrap();
+    let base = machine.api().device(0).unwrap();
+    machine.api().device_takes(0, false);
+    machine.api().load(2, base, 8).unwrap();
+    machine.api().load(2, base, 8).unwrap();
+    let Err(Standstill::Starved(waits)) = machine.run_to_end(&mut ()) else { panic!("it waits") };
+    assert_eq!(waits.len(), 1);
+    assert!(waits[0].starts_with("node 2") && waits[0].contains("2 accesses"), "{waits:?}");
+    machine.api().device_takes(0, true);
+    machine.run_to_end(&mut ()).unwrap();
+}
+
 /// A node, and the next of the four.
 fn to_next(node: usize) -> (Endpoint, Endpoint) {
     (endpoint(node as u8), endpoint((node as u8 + 1) % 4))

@@ -204,23 +204,26 @@ fn chains_are_recut() {
 // shows: C-29
 #[test]
 fn unequal_sums_are_refused() {
-    let mut machine = machine();
-    let mut api = machine.api();
-    let (near, far) = (api.free_memory(0, 0), api.free_memory(1, 0));
-    api.memory_mut(near, 200).unwrap().fill(0x11);
-    let sources = [Entry { address: near, length: 128 }];
-    let destinations = [Entry { address: far, length: 128 }];
-    let descriptor = put((endpoint(1), api.key(endpoint(1))), &sources, &destinations);
-    let mut bytes = vec![0; descriptor.buffer_len()];
-    descriptor.emit(&mut bytes).unwrap();
-    // The format refuses to write such a descriptor, so the test patches the source entry's length.
-    bytes[16 + 8] = 127;
-    api.post_bytes(0, 0, Primitive::Put, 128, bytes);
-    let mut recorder = Recorder::default();
-    machine.run_to_end(&mut recorder).unwrap();
-    assert_eq!(recorder.notices.len(), 1);
-    assert_eq!(recorder.notices[0].event.status, Status::UnequalSums);
-    assert!(machine.api().memory(far, 200).unwrap().iter().all(|byte| *byte == 0));
+    crate::limit::limited(|| {
+        let mut machine = machine();
+        let mut api = machine.api();
+        let (near, far) = (api.free_memory(0, 0), api.free_memory(1, 0));
+        api.memory_mut(near, 200).unwrap().fill(0x11);
+        let sources = [Entry { address: near, length: 128 }];
+        let destinations = [Entry { address: far, length: 128 }];
+        let descriptor = put((endpoint(1), api.key(endpoint(1))), &sources, &destinations);
+        let mut bytes = vec![0; descriptor.buffer_len()];
+        descriptor.emit(&mut bytes).unwrap();
+        // The format refuses to write such a descriptor, so the test patches the source entry's
+        // length.
+        bytes[16 + 8] = 127;
+        api.post_bytes(0, 0, Primitive::Put, 128, bytes);
+        let mut recorder = Recorder::default();
+        machine.run_to_end(&mut recorder).unwrap();
+        assert_eq!(recorder.notices.len(), 1);
+        assert_eq!(recorder.notices[0].event.status, Status::UnequalSums);
+        assert!(machine.api().memory(far, 200).unwrap().iter().all(|byte| *byte == 0));
+    });
 }
 
 /// A GET packet carries the descriptor as its payload, the far side answers with PUT packets, and
@@ -330,16 +333,19 @@ impl Program for Rendezvous {
 // shows: C-23, C-24
 #[test]
 fn two_naps_agree_and_one_ends() {
-    let mut machine = machine();
-    let mut api = machine.api();
-    let (near, bytes) = (api.free_memory(0, 0), 50_000);
-    let source = api.memory_mut(near, bytes).unwrap();
-    fill(source);
-    let expected = source.to_vec();
-    Rendezvous::nap(&mut api, 0, 1, bytes as u64);
-    let mut program = Rendezvous { bytes: bytes as u64, seen: Vec::new(), at_the_end: Vec::new() };
-    machine.run_to_end(&mut program).unwrap();
-    let (nap, put) = (Primitive::Nap, Primitive::Put);
-    assert_eq!(program.seen, [(1, nap), (0, nap), (1, put), (0, nap)]);
-    assert_eq!(program.at_the_end, expected);
+    crate::limit::limited(|| {
+        let mut machine = machine();
+        let mut api = machine.api();
+        let (near, bytes) = (api.free_memory(0, 0), 50_000);
+        let source = api.memory_mut(near, bytes).unwrap();
+        fill(source);
+        let expected = source.to_vec();
+        Rendezvous::nap(&mut api, 0, 1, bytes as u64);
+        let mut program =
+            Rendezvous { bytes: bytes as u64, seen: Vec::new(), at_the_end: Vec::new() };
+        machine.run_to_end(&mut program).unwrap();
+        let (nap, put) = (Primitive::Nap, Primitive::Put);
+        assert_eq!(program.seen, [(1, nap), (0, nap), (1, put), (0, nap)]);
+        assert_eq!(program.at_the_end, expected);
+    });
 }

@@ -231,10 +231,10 @@ fn wrong_waveforms_are_refused() {
 }
 
 /// A capture reader's view of a frame: the interface's name and link type, picoseconds, bytes.
-type Captured = (String, i32, u64, Vec<u8>);
+pub type Captured = (String, i32, u64, Vec<u8>);
 
 /// Reads a capture with an independent parser.
-fn read_capture(bytes: &[u8]) -> Result<Vec<Captured>, String> {
+pub fn read_capture(bytes: &[u8]) -> Result<Vec<Captured>, String> {
     use pcap_parser::{Block, PcapNGOption, parse_block_le};
     let (mut left, mut interfaces, mut frames) = (bytes, Vec::new(), Vec::new());
     while !left.is_empty() {
@@ -269,73 +269,82 @@ fn read_capture(bytes: &[u8]) -> Result<Vec<Captured>, String> {
 /// The data written into the receiver's memory is the sent data.
 #[test]
 fn captures_hold_what_went_over_the_links() {
-    let bytes = 1000;
-    let (_, machine) =
-        single_on(&Config::prototype(), Kind::Put, bytes, Machine::capture_frames).unwrap();
-    let frames = read_capture(&bellwire_model::chpp::record::frames::capture(&machine)).unwrap();
-    assert!(frames.windows(2).all(|pair| pair[0].2 <= pair[1].2), "in the order of time");
-    let sent: Vec<u8> =
-        (0..bytes as usize).map(bellwire_model::chpp::experiments::single::pattern).collect();
+    crate::limit::limited(|| {
+        let bytes = 1000;
+        let (_, machine) =
+            single_on(&Config::prototype(), Kind::Put, bytes, Machine::capture_frames).unwrap();
+        let frames =
+            read_capture(&bellwire_model::chpp::record::frames::capture(&machine)).unwrap();
+        assert!(frames.windows(2).all(|pair| pair[0].2 <= pair[1].2), "in the order of time");
+        let sent: Vec<u8> =
+            (0..bytes as usize).map(bellwire_model::chpp::experiments::single::pattern).collect();
 
-    for wire in ["interface 0 to controller", "controller to interface 1"] {
-        let mut carried = Vec::new();
-        for (_, link, _, bytes) in frames.iter().filter(|frame| frame.0 == wire) {
-            assert_eq!(*link, 147);
-            let packet = bellwire_wire::packet::PacketRepr::parse(bytes).unwrap();
-            carried.extend_from_slice(packet.payload);
+        for wire in ["interface 0 to controller", "controller to interface 1"] {
+            let mut carried = Vec::new();
+            for (_, link, _, bytes) in frames.iter().filter(|frame| frame.0 == wire) {
+                assert_eq!(*link, 147);
+                let packet = bellwire_wire::packet::PacketRepr::parse(bytes).unwrap();
+                carried.extend_from_slice(packet.payload);
+            }
+            assert_eq!(carried, sent, "{wire}");
         }
-        assert_eq!(carried, sent, "{wire}");
-    }
-    // Reads that interface 0 sent: tag, and number of DWs.
-    let dwords = |frame: &[u8]| (usize::from(frame[2]) & 3) << 8 | usize::from(frame[3]);
-    let mut asked = std::collections::VecDeque::new();
-    for (wire, _, _, frame) in &frames {
-        if wire == "interface 0 to host" && frame[0] == 0x20 {
-            assert_eq!(frame.len(), 16);
-            asked.push_back((frame[6], dwords(frame)));
+        // Reads that interface 0 sent: tag, and number of DWs.
+        let dwords = |frame: &[u8]| (usize::from(frame[2]) & 3) << 8 | usize::from(frame[3]);
+        let mut asked = std::collections::VecDeque::new();
+        for (wire, _, _, frame) in &frames {
+            if wire == "interface 0 to host" && frame[0] == 0x20 {
+                assert_eq!(frame.len(), 16);
+                asked.push_back((frame[6], dwords(frame)));
+            }
         }
-    }
-    assert_eq!(asked.len(), 1 + 8, "the descriptor, and 1000 B in pieces of 128");
-    let mut left: HashMap<u8, usize> = asked.iter().copied().collect();
-    for (wire, _, _, frame) in &frames {
-        if wire == "host 0 to interface" && frame[0] == 0x4a {
-            let tag = frame[10];
-            assert_eq!(frame.len(), 12 + 4 * dwords(frame));
-            let count = usize::from(frame[6]) << 8 | usize::from(frame[7]);
-            assert_eq!(count.div_ceil(4), left[&tag], "bytes of this and all later completions");
-            *left.get_mut(&tag).unwrap() -= dwords(frame);
+        assert_eq!(asked.len(), 1 + 8, "the descriptor, and 1000 B in pieces of 128");
+        let mut left: HashMap<u8, usize> = asked.iter().copied().collect();
+        for (wire, _, _, frame) in &frames {
+            if wire == "host 0 to interface" && frame[0] == 0x4a {
+                let tag = frame[10];
+                assert_eq!(frame.len(), 12 + 4 * dwords(frame));
+                let count = usize::from(frame[6]) << 8 | usize::from(frame[7]);
+                assert_eq!(
+                    count.div_ceil(4),
+                    left[&tag],
+                    "bytes of this and all later completions"
+                );
+                *left.get_mut(&tag).unwrap() -= dwords(frame);
+            }
         }
-    }
-    assert!(left.values().all(|dwords| *dwords == 0), "{left:?}");
-    // Writes of interface 1: data, and the event of 32 B.
-    let mut written = Vec::new();
-    for (wire, _, _, frame) in &frames {
-        if wire == "interface 1 to host" && frame[0] == 0x60 {
-            written.extend_from_slice(&frame[16..]);
+        assert!(left.values().all(|dwords| *dwords == 0), "{left:?}");
+        // Writes of interface 1: data, and the event of 32 B.
+        let mut written = Vec::new();
+        for (wire, _, _, frame) in &frames {
+            if wire == "interface 1 to host" && frame[0] == 0x60 {
+                written.extend_from_slice(&frame[16..]);
+            }
         }
-    }
-    assert_eq!(written[..sent.len()], sent[..]);
-    assert_eq!(written.len(), sent.len() + 32);
-    // The doorbell: a store into the window of function 0 of node 0.
-    let doorbell = frames.iter().find(|frame| frame.3[0] == 0x60).unwrap();
-    assert_eq!(
-        (doorbell.0.as_str(), &doorbell.3[8..16]),
-        ("host 0 to interface", &[0, 0, 1, 0, 0, 0, 0, 0][..])
-    );
+        assert_eq!(written[..sent.len()], sent[..]);
+        assert_eq!(written.len(), sent.len() + 32);
+        // The doorbell: a store into the window of function 0 of node 0.
+        let doorbell = frames.iter().find(|frame| frame.3[0] == 0x60).unwrap();
+        assert_eq!(
+            (doorbell.0.as_str(), &doorbell.3[8..16]),
+            ("host 0 to interface", &[0, 0, 1, 0, 0, 0, 0, 0][..])
+        );
+    });
 }
 
 /// Canary: a capture is refused if it is truncated or its frames name an undeclared interface.
 #[test]
 fn wrong_captures_are_refused() {
-    let (_, machine) =
-        single_on(&Config::prototype(), Kind::Put, 64, Machine::capture_frames).unwrap();
-    let right = bellwire_model::chpp::record::frames::capture(&machine);
-    read_capture(&right).unwrap();
-    assert!(read_capture(&right[..right.len() - 3]).is_err());
-    let mut stray = right.clone();
-    let frame = bellwire_wire::pcapng::packet;
-    frame(&mut stray, (99, 0), None, (&[], &[1, 2, 3]));
-    assert!(read_capture(&stray).unwrap_err().contains("no interface"));
+    crate::limit::limited(|| {
+        let (_, machine) =
+            single_on(&Config::prototype(), Kind::Put, 64, Machine::capture_frames).unwrap();
+        let right = bellwire_model::chpp::record::frames::capture(&machine);
+        read_capture(&right).unwrap();
+        assert!(read_capture(&right[..right.len() - 3]).is_err());
+        let mut stray = right.clone();
+        let frame = bellwire_wire::pcapng::packet;
+        frame(&mut stray, (99, 0), None, (&[], &[1, 2, 3]));
+        assert!(read_capture(&stray).unwrap_err().contains("no interface"));
+    });
 }
 
 /// Recording does not change the history.

@@ -211,30 +211,10 @@ fn descriptor_bytes(kind: Kind, bytes: u64) -> u64 {
     repr.buffer_len() as u64
 }
 
-/// Every kind of operation, with lengths around each limit, in settings that differ from the
-/// prototype in each parameter of the path.
-#[test]
-fn one_operation_takes_the_times_of_its_blocks() {
-    let settings: [fn(&mut Config); 14] = [
-        |_| {},
-        |config| config.nic.clock = "200 MHz".parse().unwrap(),
-        |config| config.nic.bus = "8 B".parse().unwrap(),
-        |config| config.nic.descriptor_path = "4 B".parse().unwrap(),
-        |config| (config.nic.module_cycles, config.nic.header_cycles) = (7, 3),
-        |config| config.nic.engine_cycles = 5,
-        |config| config.nic.put_payload = "256 B".parse().unwrap(),
-        |config| config.nic.packet_header = "94 B".parse().unwrap(),
-        |config| config.nic.conversion = true,
-        |config| config.nic.nap_in_one_piece = false,
-        |config| config.pcie.latency = "231 ns".parse().unwrap(),
-        |config| config.pcie.lanes = 4,
-        |config| {
-            config.host.memory_latency = "97 ns".parse().unwrap();
-            config.host.memory_rate = "1.6 GB/s".parse().unwrap();
-        },
-        |config| config.pcie.max_payload = "64 B".parse().unwrap(),
-    ];
-    for (number, change) in settings.into_iter().enumerate() {
+/// Runs every kind of operation, with lengths around each limit, in settings that change the
+/// prototype.
+fn agree(settings: &[fn(&mut Config)]) {
+    for (number, change) in settings.iter().enumerate() {
         let mut config = Config::prototype();
         // Acknowledgements and updates have a test of their own.
         config.pcie.ack_limit = "0 B".parse().unwrap();
@@ -256,4 +236,47 @@ fn one_operation_takes_the_times_of_its_blocks() {
             }
         }
     }
+}
+
+/// An operation of the prototype takes the times of its blocks.
+#[test]
+fn one_operation_takes_the_times_of_its_blocks() {
+    agree(&[|_| {}]);
+}
+
+/// So it does if a parameter of the interface is another.
+#[test]
+fn blocks_take_the_times_of_their_parameters() {
+    agree(&[
+        |config| config.nic.clock = "200 MHz".parse().unwrap(),
+        |config| config.nic.bus = "8 B".parse().unwrap(),
+        |config| config.nic.descriptor_path = "4 B".parse().unwrap(),
+        |config| (config.nic.module_cycles, config.nic.header_cycles) = (7, 3),
+        |config| config.nic.engine_cycles = 5,
+    ]);
+}
+
+/// And if packets are others: longer, converted, or not gathered.
+#[test]
+fn packets_take_the_times_of_their_form() {
+    agree(&[
+        |config| config.nic.put_payload = "256 B".parse().unwrap(),
+        |config| config.nic.packet_header = "94 B".parse().unwrap(),
+        |config| config.nic.conversion = true,
+        |config| config.nic.nap_in_one_piece = false,
+    ]);
+}
+
+/// And if the bus or the host is another.
+#[test]
+fn buses_and_hosts_take_their_times() {
+    agree(&[
+        |config| config.pcie.latency = "231 ns".parse().unwrap(),
+        |config| config.pcie.lanes = 4,
+        |config| {
+            config.host.memory_latency = "97 ns".parse().unwrap();
+            config.host.memory_rate = "1.6 GB/s".parse().unwrap();
+        },
+        |config| config.pcie.max_payload = "64 B".parse().unwrap(),
+    ]);
 }

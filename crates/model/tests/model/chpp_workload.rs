@@ -247,3 +247,13 @@ fn parameter() -> impl Strategy<Value = (String, String)> {
         .collect();
     proptest::sample::select(names)
 }
+
+/// A run tells its progress in hundredths of its time.
+#[test]
+fn progress_is_told() {
+    let (_, mut workload) = Plan::read(&changed(&[(TIME, "time = \"100 us\"")])).unwrap();
+    let mut told = Vec::new();
+    workload.run(|done| told.push(done)).unwrap();
+    let expected: Vec<f64> = (1..=100).map(|part| f64::from(part) / 100.0).collect();
+    assert_eq!(told, expected);
+}

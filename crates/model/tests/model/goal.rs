@@ -359,3 +359,29 @@ fn piece() -> impl Strategy<Value = String> {
         any::<u64>().prop_map(|number| number.to_string()),
     ]
 }
+
+/// An outcome names the times of 16 ranks, and how many more there are.
+#[test]
+fn an_outcome_is_printed() {
+    let mut outcome = run(&two("send 64b to 1", "recv 64b from 0"), 1024).unwrap();
+    let told = outcome.to_string();
+    assert!(told.contains("messages     1 eager, 0 rendezvous; 64 B, all as sent"), "{told}");
+    assert!(!told.contains("more"), "{told}");
+    outcome.rank_times = vec![Span::from_ns(5); 16];
+    assert!(!outcome.to_string().contains("more"));
+    outcome.rank_times = vec![Span::from_ns(5); 19];
+    assert!(outcome.to_string().contains(", and 3 more\n"), "{outcome}");
+}
+
+/// A run tells from time to time the share of its operations that are over: never less than before,
+/// and all of them at the end.
+#[test]
+fn progress_is_told() {
+    let calculations = "calc 400000\n".repeat(8);
+    let schedule = Schedule::read(&two(&calculations, &calculations)).unwrap();
+    let mut told = Vec::new();
+    Execution::new(&machine(4), schedule, 1024, 1).unwrap().run(|done| told.push(done)).unwrap();
+    assert!(told.len() > 3 && told.is_sorted(), "{told:?}");
+    assert!(told.iter().all(|done| (0.0..=1.0).contains(done) && (done * 16.0).fract() == 0.0));
+    assert!(told.iter().any(|done| *done > 0.0 && *done < 1.0) && told.ends_with(&[1.0]));
+}

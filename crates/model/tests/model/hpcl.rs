@@ -5,7 +5,8 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use bellwire_model::hpcl::config::{Buffers, Config};
+use bellwire_model::hpcl::config::{Buffers, Config, HandOver, Receive, Rings};
+use bellwire_model::hpcl::counters::Counters as Counted;
 use bellwire_model::hpcl::device::{Channel, Message, Module, Refused, longest_message};
 use bellwire_model::hpcl::experiments::measure::{bandwidth, round_trip};
 use bellwire_model::hpcl::frame::{ETHERTYPE, Frame, HEADER_BYTES as ETHERNET_BYTES, Payload};
@@ -618,4 +619,266 @@ fn what_cannot_be_is_told() {
     running.begin([vec![Call::Receive], vec![Call::Receive]]);
     let error = running.finish(Span::from_ns(1_000_000)).unwrap_err();
     assert!(error.contains("node 0 in call 1 of 1: Receive"), "{error}");
+}
+
+/// One message of 100 B, or one write, over an idle cluster whose system calls all take the same
+/// time.
+fn one(change: fn(&mut Config), calls: [Vec<Call>; 2]) -> Machine {
+    let mut config = of(2);
+    config.host.system_call_spread = Span::ZERO;
+    change(&mut config);
+    let mut running = Machine::new(&config, 17).unwrap();
+    running.settle(Span::from_ns(1_000_000_000));
+    running.begin(calls);
+    running.settle(Span::from_ns(1_000_000_000));
+    running
+}
+
+/// All that two nodes count for one message of 100 B. Its frame and the two acknowledgements come
+/// by interrupt or to a reaping process, which calls again after each reap. The sender's call takes
+/// library (50), system call (450), protocol (400) and driver (700); with dynamic buffers an
+/// allocation (300) and a copy (100 and 83.334) besides. A write takes the socket layer (400), a
+/// copy with checksum (100, 83.334 and 50), and TCP's output (1200) instead of the protocol.
+#[test]
+fn all_that_happens_is_counted() {
+    crate::limit::limited(|| {
+        let message = || [vec![Call::Send { to: 1, bytes: 100 }], vec![Call::Receive]];
+        let (to, from, bytes) = (1, 0, 100);
+        let stream = || [vec![Call::Write { to, bytes }], vec![Call::Read { from, bytes }]];
+        let counters = Counted::default;
+        let hpcl = [
+            Counted {
+                system_calls: 1,
+                interrupts: 3,
+                frames_by_interrupt: 2,
+                frames_in_link_layer: 2,
+                sent: 1,
+                network_buffers: 2,
+                ..counters()
+            },
+            Counted {
+                system_calls: 8,
+                interrupts: 2,
+                reaps: 8,
+                frames_reaped: 1,
+                frames_by_interrupt: 1,
+                frames_in_link_layer: 2,
+                received: 1,
+                copies_to_ring: 1,
+                bytes_copied: 100,
+                network_buffers: 2,
+                looks: 16,
+                checks: 16,
+                ..counters()
+            },
+        ];
+        let dynamic = [
+            Counted { copies_from_user: 1, bytes_copied: 100, allocations: 1, ..hpcl[0] },
+            Counted { copies_to_user: 1, bytes_copied: 200, allocations: 1, ..hpcl[1] },
+        ];
+        let interrupted = [
+            hpcl[0],
+            Counted {
+                system_calls: 1,
+                interrupts: 3,
+                reaps: 0,
+                frames_reaped: 0,
+                frames_by_interrupt: 2,
+                wake_ups: 1,
+                looks: 2,
+                checks: 2,
+                ..hpcl[1]
+            },
+        ];
+        let soft = |it, system_calls, soft_interrupts| Counted {
+            system_calls,
+            soft_interrupts,
+            frames_by_soft_interrupt: 2,
+            frames_in_link_layer: 0,
+            ..it
+        };
+        let tcp = Counted {
+            system_calls: 1,
+            interrupts: 5,
+            frames_by_interrupt: 3,
+            soft_interrupts: 1,
+            frames_in_link_layer: 2,
+            frames_to_network_layer: 1,
+            bytes_copied: 100,
+            network_buffers: 3,
+            ..counters()
+        };
+        let written = [
+            Counted { sent: 1, copies_from_user: 1, segments_sent: 1, ..tcp },
+            Counted {
+                received: 1,
+                copies_to_user: 1,
+                wake_ups: 1,
+                acknowledgements_sent: 1,
+                ..tcp
+            },
+        ];
+        let plain: fn(&mut Config) = |_| {};
+        for (change, calls, sender_ps, expected) in [
+            (plain, message(), 1_600_000, hpcl),
+            (|it| it.hpcl.buffers = Buffers::Dynamic, message(), 2_083_334, dynamic),
+            (|it| it.hpcl.receive = Receive::Interrupt, message(), 1_600_000, interrupted),
+            (
+                |it| it.hpcl.hand_over = HandOver::SoftInterrupt,
+                message(),
+                1_600_000,
+                [soft(hpcl[0], 1, 1), soft(hpcl[1], 9, 2)],
+            ),
+            (plain, stream(), 3_033_334, written),
+        ] {
+            let running = one(change, calls);
+            let (began, returned) = running.returned(0);
+            assert_eq!(returned, [began + Span::from_ps(sender_ps)]);
+            assert!(running.model.nodes[0].busy() > Span::from_ps(sender_ps));
+            assert_eq!([0, 1].map(|node| running.counted(node)), expected);
+        }
+    });
+}
+
+/// A ring for all peers has 64 slots of a frame, and one for each of four nodes four times as
+/// many. Beside them stand 8 send buffers, in a power of two of bytes.
+#[test]
+fn a_mapping_has_its_rings_and_buffers() {
+    for (rings, count) in [(Rings::Channel, 1), (Rings::Connection, 4)] {
+        let mut config = of(4);
+        config.hpcl.rings = rings;
+        let mut running = Machine::bare(&config, 18).unwrap();
+        running.load(0);
+        let mapping = running.open(0, CHANNEL).unwrap();
+        let bytes = u64::from(count) * 64 * 1500 + 16_384;
+        assert_eq!((mapping.rings, mapping.bytes), (count, bytes));
+        assert_eq!(running.model.nodes[0].module.as_ref().unwrap().bytes(), bytes);
+    }
+    assert_eq!([&[0, 0, 7][..], &[]].map(Module::number_of), [7, 0]);
+}
+
+/// With a ring for each connection, a poll looks at those of lower nodes first. Messages of two
+/// nodes wait in their own rings, and the peak is the sum of both.
+#[test]
+fn a_poll_looks_at_rings_in_order() {
+    for (rings, found, none) in [(Rings::Channel, 1, 1), (Rings::Connection, 3, 4)] {
+        let mut config = of(4);
+        (config.hpcl.rings, config.host.system_call_spread) = (rings, Span::ZERO);
+        let mut running = Machine::new(&config, 19).unwrap();
+        let send = Call::Send { to: 0, bytes: 50 };
+        running.begin([vec![], vec![], vec![send; 2], vec![send]]);
+        let channel = |running: &mut Machine| -> (bool, u64) {
+            running.model.nodes[0].module.as_mut().unwrap().channel(CHANNEL).unwrap().poll()
+        };
+        assert_eq!(channel(&mut running), (false, none));
+        finish_without_receiving(&mut running);
+        assert_eq!(channel(&mut running), (true, found));
+        let module = running.model.nodes[0].module.as_mut().unwrap();
+        assert_eq!(module.channel(CHANNEL).unwrap().most_waiting(), 3);
+        // A look at a ring takes 60 ns.
+        running.begin([vec![Call::Receive], vec![], vec![], vec![]]);
+        running.finish(MOST).unwrap();
+        let (began, returned) = running.returned(0);
+        assert_eq!(returned, [began + Span::from_ns(50 + 450 + 60 * found)]);
+    }
+}
+
+/// A call without the module ends its program, and the run says why.
+#[test]
+fn a_call_without_the_module_ends_the_program() {
+    let mut running = Machine::bare(&of(2), 24).unwrap();
+    running.begin([vec![Call::Send { to: 1, bytes: 8 }; 2], vec![]]);
+    let error = running.finish(MOST).unwrap_err();
+    assert_eq!(error, format!("node 0: {}", Refused::NoModule));
+    assert!(running.returned(0).1.is_empty());
+}
+
+fn finish_without_receiving(running: &mut Machine) {
+    running.finish(MOST).unwrap();
+    running.settle(Span::from_ns(500_000_000));
+    running.audit().unwrap();
+}
+
+/// A message waits for its acknowledgement, is accounted for meanwhile, and has a deadline later
+/// than now. Without one there is no deadline in the past.
+#[test]
+fn unacknowledged_messages_are_accounted_for() {
+    let mut pair = Pair::new(&of(2));
+    let later = Time::ZERO + Span::from_ns(1_000);
+    assert_eq!(pair.end(0).unacknowledged(1), 0);
+    pair.end(0).send(1, b"one").unwrap();
+    pair.end(0).send(1, b"two").unwrap();
+    assert_eq!((pair.end(0).unacknowledged(1), pair.end(0).unacknowledged(3)), (2, 0));
+    while pair.end(0).transmit(later).is_some() {}
+    assert!(pair.end(0).deadline().unwrap() > later);
+    pair.end(0).audit(later).unwrap();
+}
+
+/// System calls take up to half of the spread more or less: within 100 ns of the mean, and all over
+/// that range. The rest of a send takes 1150 ns.
+#[test]
+fn system_calls_spread() {
+    let mut config = of(2);
+    config.host.system_call_spread = Span::from_ns(200);
+    let took = |seed| {
+        let mut running = Machine::new(&config, seed).unwrap();
+        running.settle(Span::from_ns(1_000_000_000));
+        running.begin([vec![Call::Send { to: 1, bytes: 8 }], vec![]]);
+        running.finish(MOST).unwrap();
+        let (began, returned) = running.returned(0);
+        (returned[0] - began).ps() / 1_000
+    };
+    let took: Vec<u64> = (0..24).map(took).collect();
+    assert!(took.iter().all(|ns| (1_500..=1_700).contains(ns)), "{took:?}");
+    assert!(took.iter().any(|ns| *ns < 1_540) && took.iter().any(|ns| *ns > 1_660), "{took:?}");
+}
+
+/// A sender with a window of one sleeps until each acknowledgement, a writer until a third of its
+/// buffer is free, and a reader until something has come.
+#[test]
+fn processes_sleep_until_it_is_their_turn() {
+    crate::limit::limited(|| {
+        let mut config = of(2);
+        (config.hpcl.window, config.hpcl.receive) = (1, Receive::Interrupt);
+        let mut running = Machine::new(&config, 21).unwrap();
+        running.begin([vec![Call::Send { to: 1, bytes: 100 }; 4], vec![Call::Receive; 4]]);
+        finish(&mut running);
+        assert_eq!((running.counted(0).wake_ups, running.counted(0).sent), (3, 4));
+        let mut running = Machine::new(&of(2), 22).unwrap();
+        let bytes = 400_000;
+        let late = Call::Compute { time: Span::from_ns(1_000_000) };
+        let read = Call::Read { from: 0, bytes };
+        running.begin([vec![Call::Write { to: 1, bytes }], vec![late, read]]);
+        running.finish(MOST).unwrap();
+        let [writer, reader] = [0, 1].map(|node| running.counted(node));
+        // Each wake-up brings a copy, and each but the first is of a third at least.
+        assert_eq!((writer.copies_from_user, writer.system_calls), (writer.wake_ups + 1, 1));
+        let thirds = (400_000 - 65_536) / (65_536 / 3) + 1;
+        assert!((7..=1 + thirds).contains(&writer.copies_from_user), "{writer:?}");
+        assert_eq!(reader.copies_to_user, reader.wake_ups + 1);
+        assert_eq!(reader.system_calls, reader.copies_to_user);
+        assert_eq!((writer.bytes_copied, reader.bytes_copied), (400_000, 400_000));
+    });
+}
+
+/// With fixed buffers a message goes from two places, header and data: its descriptors take two
+/// cycles of the bus more than one of a copy in dynamic buffers. That copy takes an allocation
+/// (300) and its own time (100 and 83.334).
+#[test]
+fn a_message_in_place_has_two_descriptors() {
+    let arrival = |buffers| {
+        let mut config = of(2);
+        (config.host.system_call_spread, config.hpcl.buffers) = (Span::ZERO, buffers);
+        let mut running = Machine::new(&config, 23).unwrap();
+        running.settle(Span::from_ns(1_000_000_000));
+        let (before, began) = (running.model.nodes[1].nic.received, running.now());
+        running.begin([vec![Call::Send { to: 1, bytes: 100 }], vec![]]);
+        while running.model.nodes[1].nic.received == before {
+            assert!(running.step(Time::NEVER));
+        }
+        running.now() - began
+    };
+    let cycles = Config::paper().pci.clock.period() * 2;
+    let copied = Span::from_ps(300_000 + 183_334);
+    assert_eq!(arrival(Buffers::Fixed) + copied, arrival(Buffers::Dynamic) + cycles);
 }

@@ -520,11 +520,11 @@ fn routes_go_round_a_link_that_is_down() {
         (port(2, 1), port(1, 3)),
     ];
     let mut running = Machine::wired(&paper("myvia-b"), 2, &cables, 1).unwrap();
-    let ends: Vec<_> = running.model.network.links().map(|link| link.ends).collect();
+    let ends: Vec<_> = running.model.network.links().iter().map(|link| link.ends).collect();
     assert_eq!(ends, cables.map(|(one, other)| [one, other]));
-    assert!(running.model.network.links().all(|link| link.up));
+    assert!(running.model.network.links().iter().all(|link| link.up));
     let listed = |running: &Machine| -> Vec<(u8, u8, Vec<u8>)> {
-        let routes = running.model.routes().filter(|(from, to, _)| from != to);
+        let routes = running.model.routes().into_iter().filter(|(from, to, _)| from != to);
         routes.map(|(from, to, ports)| (from, to, ports.to_vec())).collect()
     };
     assert_eq!(listed(&running), [(0, 1, vec![2, 0]), (1, 0, vec![2, 0])]);
@@ -535,7 +535,7 @@ fn routes_go_round_a_link_that_is_down() {
     );
     // Its ends may be named in either order.
     assert!(running.model.network.set_link([direct[1], direct[0]], false));
-    let down: Vec<_> = running.model.network.links().filter(|link| !link.up).collect();
+    let down: Vec<_> = running.model.network.links().into_iter().filter(|link| !link.up).collect();
     assert_eq!(down.len(), 1);
     assert_eq!(down[0].ends, direct);
     let window = |running: &mut Machine, messages: u64| {
