@@ -20,6 +20,7 @@
 //! - [`smp`]: the direct link of the SMP paper, and the units that use it;
 //! - [`stats`]: what a run measures, and how far to trust it;
 //! - [`system`]: the list of modelled systems;
+//! - [`trial`]: a system with any parameters under a load, for sweeps;
 //! - [`units`]: times, frequencies, sizes and rates, in code and in TOML.
 //!
 //! Time is in whole picoseconds, and no float decides an order. So one seed gives one trace hash on
@@ -47,5 +48,6 @@ pub mod sensitivity;
 pub mod smp;
 pub mod stats;
 pub mod system;
+pub mod trial;
 pub mod units;
 mod vcd;

@@ -19,8 +19,13 @@ pub trait Parameters: Serialize + DeserializeOwned {
     /// The built-in file. The comment behind each value begins with its source.
     const FILE: &'static str;
 
+    /// Why the values do not fit together; nothing if they do.
+    fn refusal(&self) -> Option<String>;
+
     /// Whether the values fit together.
-    fn is_valid(&self) -> bool;
+    fn is_valid(&self) -> bool {
+        self.refusal().is_none()
+    }
 
     /// Where the file has the parameter that the struct has at `path`, such as `nic.clock`.
     fn place(&self, path: &str) -> String {

@@ -2,6 +2,7 @@
 
 use crate::experiment::{Experiment, Sensitivity};
 use crate::perturbed::{self, Perturbed};
+use crate::trial::Trial;
 use crate::{chpp, damq_pd, hpcl, myvia, network, smp};
 
 /// A modelled system of a paper.
@@ -17,6 +18,8 @@ pub struct System {
     pub parameters: &'static str,
     /// The experiments of its paper.
     pub experiments: &'static [Experiment],
+    /// Its loads with any parameters, for sweeps.
+    pub loads: &'static [Trial],
     /// Varies its parameters in a short run.
     pub sensitivity: fn() -> Result<Sensitivity, String>,
     /// What must follow when a parameter changes, and what does.
@@ -93,6 +96,7 @@ pub static SYSTEMS: [System; 5] = [
         title: "the interface, host and controller of cHPP",
         parameters: chpp::config::PROTOTYPE,
         experiments: &chpp::experiments::EXPERIMENTS,
+        loads: &chpp::loads::LOADS,
         sensitivity: chpp::experiments::sensitivity,
         perturbations: perturbations!(chpp, "docs/model-chpp.md"),
         explains: true,
@@ -103,6 +107,7 @@ pub static SYSTEMS: [System; 5] = [
         title: "the descriptor interface of DAMQ-PD",
         parameters: damq_pd::config::PAPER,
         experiments: &damq_pd::experiments::EXPERIMENTS,
+        loads: &damq_pd::loads::LOADS,
         sensitivity: damq_pd::experiments::sensitivity,
         perturbations: perturbations!(damq_pd, "docs/model-damq-pd.md"),
         explains: false,
@@ -113,6 +118,7 @@ pub static SYSTEMS: [System; 5] = [
         title: "MyVIA, Berkeley VIA, GM and M-VIA",
         parameters: myvia::config::PAPER,
         experiments: &myvia::experiments::EXPERIMENTS,
+        loads: &myvia::loads::LOADS,
         sensitivity: myvia::experiments::sensitivity,
         perturbations: perturbations!(myvia, "docs/model-myvia.md"),
         explains: false,
@@ -123,6 +129,7 @@ pub static SYSTEMS: [System; 5] = [
         title: "the direct link between processors",
         parameters: smp::config::RECOMMENDED,
         experiments: &smp::experiments::EXPERIMENTS,
+        loads: &smp::loads::LOADS,
         sensitivity: smp::experiments::sensitivity,
         perturbations: perturbations!(smp, "docs/model-smp.md"),
         explains: false,
@@ -133,6 +140,7 @@ pub static SYSTEMS: [System; 5] = [
         title: "the cluster of HPCL/Ethernet",
         parameters: hpcl::config::CLUSTER,
         experiments: &hpcl::experiments::EXPERIMENTS,
+        loads: &hpcl::loads::LOADS,
         sensitivity: hpcl::experiments::sensitivity,
         perturbations: perturbations!(hpcl, "docs/model-hpcl.md"),
         explains: false,

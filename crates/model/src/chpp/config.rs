@@ -516,8 +516,8 @@ impl PcieConfig {
 impl Parameters for Config {
     const FILE: &'static str = PROTOTYPE;
 
-    fn is_valid(&self) -> bool {
-        self.check().is_ok()
+    fn refusal(&self) -> Option<String> {
+        self.check().err().map(|why| why.to_string())
     }
 }
 

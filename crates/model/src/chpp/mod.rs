@@ -32,6 +32,7 @@ pub mod host;
 pub mod io;
 pub mod journal;
 mod links;
+pub mod loads;
 pub mod machine;
 mod memory;
 pub mod node;

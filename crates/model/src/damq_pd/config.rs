@@ -185,8 +185,8 @@ impl Config {
 impl Parameters for Config {
     const FILE: &'static str = PAPER;
 
-    fn is_valid(&self) -> bool {
-        self.check().is_ok()
+    fn refusal(&self) -> Option<String> {
+        self.check().err().map(|why| why.to_string())
     }
 }
 

@@ -13,6 +13,7 @@ pub mod experiments;
 mod free_list;
 mod host_queue;
 mod journal;
+pub mod loads;
 mod machine;
 #[cfg(test)]
 mod oracle_tests;

@@ -282,8 +282,8 @@ impl Host {
 impl Parameters for Config {
     const FILE: &'static str = CLUSTER;
 
-    fn is_valid(&self) -> bool {
-        self.check().is_ok()
+    fn refusal(&self) -> Option<String> {
+        self.check().err().map(|why| why.to_string())
     }
 }
 

@@ -24,6 +24,7 @@ mod driver;
 pub mod experiments;
 pub mod frame;
 mod library;
+pub mod loads;
 pub mod machine;
 pub mod nic;
 pub mod node;

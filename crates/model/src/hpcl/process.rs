@@ -1,5 +1,7 @@
 //! The programs of the tests: the calls of a node's process.
 
+use serde::{Deserialize, Serialize};
+
 use super::device::Refused;
 use crate::units::{Span, Time};
 
@@ -37,7 +39,8 @@ pub enum Call {
 }
 
 /// The transport of the paper's programs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Over {
     /// HPCL.
     Hpcl,

@@ -436,8 +436,8 @@ fn part<'a, T>(
 impl Parameters for Setup {
     const FILE: &'static str = PAPER;
 
-    fn is_valid(&self) -> bool {
-        self.check().is_ok()
+    fn refusal(&self) -> Option<String> {
+        self.check().err().map(|why| why.to_string())
     }
 
     /// The file has named parts, such as `[host.a]`; a setup names one of each.

@@ -25,6 +25,7 @@ pub mod experiments;
 mod host;
 pub mod journal;
 pub mod kmem;
+pub mod loads;
 mod machine;
 pub mod memory;
 pub mod network;

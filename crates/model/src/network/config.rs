@@ -114,9 +114,9 @@ impl Default for FabricConfig {
 impl Parameters for FabricConfig {
     const FILE: &'static str = EXAMPLE;
 
-    fn is_valid(&self) -> bool {
+    fn refusal(&self) -> Option<String> {
         // How many channels a route needs depends on the topology, which refuses too few.
-        self.check(1).is_ok()
+        self.check(1).err().map(|why| why.to_string())
     }
 
     fn place(&self, path: &str) -> String {

@@ -25,6 +25,7 @@ pub mod lanes;
 pub mod lbt;
 pub mod link;
 pub mod lmu;
+pub mod loads;
 pub mod network;
 pub mod system;
 pub mod training;

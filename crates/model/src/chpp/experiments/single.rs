@@ -140,6 +140,20 @@ pub fn single_on(
     bytes: u64,
     prepare: impl FnOnce(&mut Machine),
 ) -> Result<(Single, Machine), String> {
+    single_of(config, kind, bytes, 1, prepare)
+}
+
+/// The same with a seed, which only orders events of one moment.
+///
+/// # Errors
+/// Those of [`single`].
+pub fn single_of(
+    config: &Config,
+    kind: Kind,
+    bytes: u64,
+    seed: u64,
+    prepare: impl FnOnce(&mut Machine),
+) -> Result<(Single, Machine), String> {
     if config.nodes() < 2 {
         return Err(
             "one operation goes from one node to another; give the crossbar at least 2 ports"
@@ -149,7 +163,7 @@ pub fn single_on(
     if kind.is_nap() && bytes > 2048 {
         return Err(format!("a NAP carries 2048 bytes at most, not {bytes}; use put or get"));
     }
-    let mut machine = Machine::new(config, 1).map_err(|error| error.to_string())?;
+    let mut machine = Machine::new(config, seed).map_err(|error| error.to_string())?;
     machine.open_journal();
     prepare(&mut machine);
     let mut api = machine.api();

@@ -186,6 +186,15 @@ impl Plan {
         Ok((plan, workload))
     }
 
+    /// Prepares the run of a plan on a machine whose parameters were read elsewhere.
+    ///
+    /// # Errors
+    /// A sentence that names the impossible value.
+    pub fn prepare(&self, config: &Config) -> Result<Workload, String> {
+        self.check(config).map_err(|(parameter, why)| format!("`{parameter}` {why}"))?;
+        Workload::new(config, self)
+    }
+
     fn check(&self, config: &Config) -> Result<(), (&'static str, String)> {
         let Plan { traffic, run, .. } = self;
         let nodes = config.nodes();

@@ -15,6 +15,8 @@ pub struct Measured {
     pub mean_ns: f64,
     /// The 99th percentile of that time, in ns.
     pub p99_ns: f64,
+    /// The trace hash.
+    pub trace_hash: u64,
 }
 
 /// A run's length, in ns of virtual time.
@@ -64,6 +66,7 @@ pub fn measure(
         dma_share: by_dma as f64 / all.max(1) as f64,
         mean_ns: sum as f64 / latencies.len().max(1) as f64,
         p99_ns: latencies.get(place).copied().unwrap_or(0).into(),
+        trace_hash: machine.trace_hash(),
     })
 }
 

@@ -74,7 +74,7 @@ pub fn round_trips(config: &Config, over: Over) -> Result<Vec<(f64, f64)>, Strin
 /// # Errors
 /// The fault.
 pub fn round_trip_among(config: &Config, over: Over, bytes: u32) -> Result<RoundTrip, String> {
-    trips(Machine::new(config, 1)?, over, bytes)
+    trips(Machine::new(config, 1)?, over, bytes, WARM_UP, ROUNDS)
 }
 
 /// The same between two nodes whose NICs, once the nodes are linked, keep a minimum gap between
@@ -92,21 +92,28 @@ pub fn round_trip_with_gap(
     for node in &mut running.model.nodes {
         node.nic.set_interrupt_gap(gap);
     }
-    trips(running, over, bytes)
+    trips(running, over, bytes, WARM_UP, ROUNDS)
 }
 
-fn trips(mut running: Machine, over: Over, bytes: u32) -> Result<RoundTrip, String> {
-    running.begin(ping_pong(over, bytes, ROUNDS));
+/// A pingpong of `rounds` round trips, of which the first `warm_up` do not count.
+pub(in crate::hpcl) fn trips(
+    mut running: Machine,
+    over: Over,
+    bytes: u32,
+    warm_up: usize,
+    rounds: usize,
+) -> Result<RoundTrip, String> {
+    running.begin(ping_pong(over, bytes, rounds));
     running.finish(MOST)?;
     running.settle(Span::from_ns(1_000_000));
     running.audit().map_err(|error| error.to_string())?;
     let (_, returned) = running.returned(0);
-    let (first, last) = (returned[2 * WARM_UP - 1], returned[2 * ROUNDS - 1]);
-    let us = (last - first).as_ns() / 1e3 / (ROUNDS - WARM_UP) as f64;
+    let (first, last) = (returned[2 * warm_up - 1], returned[2 * rounds - 1]);
+    let us = (last - first).as_ns() / 1e3 / (rounds - warm_up) as f64;
     Ok(RoundTrip {
         us,
         counters: running.counted(0).plus(&running.counted(1)),
-        rounds: ROUNDS as u64,
+        rounds: rounds as u64,
         trace_hash: running.schedule.trace_hash(),
     })
 }
