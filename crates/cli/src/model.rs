@@ -4,6 +4,7 @@ mod explain;
 mod records;
 mod run;
 mod sensitivity;
+mod sweep;
 
 use crate::command::Outcome;
 use anyhow::{Context, Result, anyhow};
@@ -88,6 +89,26 @@ Exit codes:
   0  all predictions are met
   1  a prediction is not met; its line begins with `!`, and standard error says how many")]
     Sensitivity(sensitivity::Arguments),
+    /// Runs a model once for each point of a grid, a list or a sample of its parameters
+    ///
+    /// The file names a model, a load, axes and seeds. All cores run points. The results are a
+    /// Parquet file with one row a point: parameters, seed, figures, trace hash, version, and the
+    /// reason if the point failed. A journal beside it keeps what has ended: the same command goes
+    /// on after a kill, and repeats no point.
+    #[command(after_help = "\
+Examples:
+  bellwire model sweep --list                      the loads of each model
+  bellwire model sweep --example > sweep.toml      a sweep that explains itself
+  bellwire model sweep sweep.toml                  runs it, or what is missing of it
+  bellwire model sweep sweep.toml --points 0..100  a part, for one task of an array job
+  bellwire model sweep sweep.toml --join sweep.*-*.parquet
+  duckdb -c \"select * from 'sweep.parquet'\"
+
+Exit codes:
+  0  all points have results
+  1  some points failed, and their rows say why; or the sweep could not be run
+  2  wrong usage")]
+    Sweep(sweep::Arguments),
 }
 
 /// Runs the chosen command.
@@ -104,6 +125,7 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
             Ok(Outcome::Done)
         }
         What::Sensitivity(arguments) => sensitivity::run(arguments),
+        What::Sweep(arguments) => sweep::run(arguments),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The report: all experiments of all papers and the scoreboard, as one self-contained page.
 //!
+//! - [`frame`] is what every page has around its content;
 //! - [`chart`] draws figures and values as SVG, and keeps the table behind each drawing;
 //! - `overview` sums up each paper;
 //! - `section` is a paper with its experiments;
@@ -11,16 +12,17 @@
 //! light and dark.
 
 pub mod chart;
+pub mod frame;
 mod overview;
 mod scoreboard;
 mod section;
 mod words;
 
-use std::fmt::Write;
-
 use crate::experiments::Ran;
 use crate::{Board, Paper};
-use chart::{Chart, DARK, LIGHT};
+use chart::Chart;
+
+pub use section::chart as write_chart;
 
 /// The content of the page.
 pub struct Page<'a> {
@@ -61,54 +63,23 @@ pub fn html(page: &Page<'_>) -> String {
 }
 
 fn write(out: &mut String, page: &Page<'_>) -> std::fmt::Result {
-    head(out)?;
-    contents(out, page.papers)?;
-    writeln!(out, "<main id=\"content\">")?;
+    let link = |place: &dyn std::fmt::Display, text: &str| (place.to_string(), text.to_owned());
+    let mut links = vec![link(&"overview", "Overview")];
+    links.extend(page.papers.iter().map(|ran| link(&ran.paper, ran.paper.title())));
+    links.push(link(&"rows", "Feature rows"));
+    let title = "Bellwire: five papers, reproduced";
+    frame::open(out, title, "Five papers, reproduced", ("Papers", &links))?;
     overview::write(out, page)?;
     for ran in page.papers {
         section::write(out, ran)?;
     }
     scoreboard::write(out, page)?;
     let version = env!("CARGO_PKG_VERSION");
-    writeln!(
-        out,
-        "</main>\n<footer><p>Written by <code>bellwire paper all --html</code>, version {version}. The models are deterministic: whoever runs the \
-         command again gets the same page.</p></footer>\n\
-         <p id=\"told\" class=\"unseen\" aria-live=\"polite\"></p>\n<div id=\"tip\" aria-hidden=\"true\" hidden=\"hidden\"></div>\n\
-         <script>//<![CDATA[\n{}//]]></script>\n</body>\n</html>",
-        include_str!("page.js")
-    )
-}
-
-fn head(out: &mut String) -> std::fmt::Result {
-    // The policy makes the browser itself prevent any download.
-    writeln!(
-        out,
-        "<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'\"/>\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n<meta name=\"color-scheme\" content=\"light dark\"/>\n\
-         <title>Bellwire: five papers, reproduced</title>\n<style>\n\
-         :root {{ {LIGHT} }}\n\
-         @media (prefers-color-scheme: dark) {{ :root:not([data-theme=light]) {{ {DARK} }} }}\n\
-         :root[data-theme=dark] {{ {DARK} }}\n\
-         @media print {{ :root, :root:not([data-theme=light]) {{ {LIGHT} }} }}\n\
-         {}{}</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#content\">To the content</a>",
-        include_str!("page.css"),
-        chart::STYLE
-    )
-}
-
-/// Title, choice of theme, and the table of contents.
-fn contents(out: &mut String, papers: &[Ran]) -> std::fmt::Result {
-    writeln!(
-        out,
-        "<header><h1>Five papers, reproduced</h1>\n<button type=\"button\" id=\"theme\" hidden=\"hidden\">Dark</button></header>\n\
-         <nav aria-label=\"Papers\"><ul>\n<li><a href=\"#overview\">Overview</a></li>"
-    )?;
-    for Ran { paper, .. } in papers {
-        writeln!(out, "<li><a href=\"#{paper}\">{}</a></li>", paper.title())?;
-    }
-    writeln!(out, "<li><a href=\"#rows\">Feature rows</a></li>\n</ul></nav>")
+    let footer = format!(
+        "Written by <code>bellwire paper all --html</code>, version {version}. The models are deterministic: whoever runs the \
+         command again gets the same page."
+    );
+    frame::close(out, &footer)
 }
 
 /// The id of an experiment's part of the page.

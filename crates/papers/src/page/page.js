@@ -103,8 +103,19 @@
     });
   }
 
-  // Looking for rows.
+  // On paper, numbers cannot be opened.
+  let opened = [];
+  addEventListener('beforeprint', () => {
+    opened = Array.from(document.querySelectorAll('details:not([open])'));
+    for (const details of opened) details.open = true;
+  });
+  addEventListener('afterprint', () => {
+    for (const details of opened) details.open = false;
+  });
+
+  // Looking for rows, on a page that has them.
   const search = byId('search');
+  if (!search) return;
   const words = byId('words');
   const state = byId('state');
   const rows = Array.from(document.querySelectorAll('.board tbody tr'));
@@ -134,15 +145,5 @@
       narrow();
       row.scrollIntoView();
     }
-  });
-
-  // On paper, numbers cannot be opened.
-  let opened = [];
-  addEventListener('beforeprint', () => {
-    opened = Array.from(document.querySelectorAll('details:not([open])'));
-    for (const details of opened) details.open = true;
-  });
-  addEventListener('afterprint', () => {
-    for (const details of opened) details.open = false;
   });
 }());

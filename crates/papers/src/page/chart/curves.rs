@@ -13,7 +13,7 @@ const TOP: f64 = 26.0;
 const PLOT: f64 = 210.0;
 const BOTTOM: f64 = TOP + PLOT;
 const RIGHT: f64 = WIDTH - 16.0;
-const HEIGHT: f64 = BOTTOM + 44.0;
+pub(super) const HEIGHT: f64 = BOTTOM + 44.0;
 
 /// Draws a figure. Curves of one name share a colour, whatever their origin, so model and paper can
 /// be compared.
@@ -35,7 +35,10 @@ pub fn curves(figure: &Figure) -> Chart {
         .collect();
     let mut body = frame.drawn(x, y);
     for (at, (curve, key)) in series.iter().zip(&keys).enumerate() {
-        body.push_str(&frame.curve(figure, curve, key, at));
+        // Single points of a paper make no curve.
+        let is_curve = !matches!(curve.origin, Origin::Published | Origin::Calibrated)
+            || curve.points.len() > 2;
+        body.push_str(&frame.series(figure, curve, key, at, is_curve));
     }
     let table = table(figure);
     Chart { title: title.clone(), keys, has_curves: true, table, body, height: HEIGHT }
@@ -55,14 +58,14 @@ fn extent(curve: &Series) -> impl Iterator<Item = f64> {
 }
 
 /// The axes, and the corner of the plot.
-struct Frame {
+pub(super) struct Frame {
     x: Scale,
     y: Scale,
     left: f64,
 }
 
 impl Frame {
-    fn new<X: Iterator<Item = f64>, Y: Iterator<Item = f64>>(
+    pub(super) fn new<X: Iterator<Item = f64>, Y: Iterator<Item = f64>>(
         x_axis: &Axis,
         y_axis: &Axis,
         x: impl Fn() -> X,
@@ -82,7 +85,7 @@ impl Frame {
     }
 
     /// Lines, numbers and labels.
-    fn drawn(&self, x: &Axis, y: &Axis) -> String {
+    pub(super) fn drawn(&self, x: &Axis, y: &Axis) -> String {
         let left = self.left;
         let mut out = format!(
             "<g aria-hidden=\"true\"><text x=\"4\" y=\"14\">{}</text>\n",
@@ -116,7 +119,15 @@ impl Frame {
         out
     }
 
-    fn curve(&self, figure: &Figure, curve: &Series, key: &Key, number_of: usize) -> String {
+    /// Points with their tooltips, and the line through them if they are a curve.
+    pub(super) fn series(
+        &self,
+        figure: &Figure,
+        curve: &Series,
+        key: &Key,
+        number_of: usize,
+        is_curve: bool,
+    ) -> String {
         let Series { name, origin, points, .. } = curve;
         let mut path = String::new();
         let mut marks = String::new();
@@ -147,9 +158,6 @@ impl Frame {
             }
             marks.push_str(&point(&said, &(shapes + &mark(*origin, x, y))));
         }
-        // Single points of a paper make no curve.
-        let is_curve =
-            !matches!(origin, Origin::Published | Origin::Calibrated) || points.len() > 2;
         let line = match is_curve {
             true => format!("<path class=\"curve\" d=\"{path}\"/>\n"),
             false => String::new(),

@@ -8,6 +8,7 @@ mod curves;
 mod mark;
 mod pairs;
 pub mod scale;
+mod scatter;
 
 use bellwire_model::experiment::{Origin, Report};
 use bellwire_model::markup::escaped;
@@ -16,6 +17,7 @@ use std::fmt::Write;
 pub use curves::curves;
 use mark::{colour, mark, origin_name};
 use scale::Tick;
+pub use scatter::scatter;
 
 /// Width of every drawing.
 pub const WIDTH: f64 = 420.0;
