@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run install test test-mpi test-verbs python crates site bench bench-python bench-mpi bench-verbs verbs-start reference-rxe picture simulate properties guesses lint docs clean unit robust evidence crash dissector manual perfetto report instructions canaries loom miri mutants sample
+.PHONY: help run install test test-mpi test-slurm test-verbs python crates site bench bench-python bench-sweep bench-mpi bench-verbs verbs-start reference-rxe picture simulate properties guesses lint docs clean unit robust evidence crash dissector manual perfetto report instructions canaries loom miri mutants sample
 
 # A fresh rustup puts cargo here before the shell knows of it.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -154,6 +154,14 @@ crates: ## check the crates that a user depends on: packed, each built by itself
 site: ## build the documentation site in target/site/html: pages and references, all links checked, opened in headless Chromium
 	@tools/need.sh cargo venv site
 	@tools/site.sh
+
+test-slurm: ## run a sweep as an array job on a SLURM of its own, a task of which is requeued; as root, on Debian
+	@tools/need.sh cargo slurm
+	@tools/slurm.sh
+
+bench-sweep: ## measure a sweep of 10,000 points beside a plain loop, on this machine, on Dask and on Ray (three minutes)
+	@tools/need.sh cargo venv
+	@tools/bench-sweep.sh
 
 verbs-start: ## run the commands of docs/verbs-start.md as they stand there, as root on Debian (two minutes and a build)
 	@tools/need.sh cargo ip verbs

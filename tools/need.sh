@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Usage: tools/need.sh TOOL ..., each one of: cargo fmt clippy deny miri mutants ip manual
 #        tshark chromium venv valgrind mpi mpi-programs ucx verbs pyverbs qperf sideway sockets
-#        guest package msrv site
+#        guest package msrv site slurm
 # Installs the named tools that are missing, by rustup, or by apt-get as root. For a tool that
 # cannot be installed it says what to do. Without cargo, fmt or clippy this fails. A check that
 # lacks another tool says by itself that it did not run.
@@ -173,6 +173,7 @@ for tool in "$@"; do
         pyverbs) need_pyverbs ;;
         qperf) need_package "command -v qperf" qperf ;;
         sideway) need_sideway ;;
+        slurm) need_package "PATH=\$PATH:/usr/sbin command -v slurmctld && command -v sbatch" slurm-wlm munge ;;
         deny) need_deny ;;
         site) need_site ;;
         msrv) need_msrv ;;

@@ -20,6 +20,10 @@ if ! has_packages; then
     [ "$how" = short ] || { printf 'error: python: pip cannot install %s\n' "$packages" >&2; exit 1; }
     not_run "python" "pip cannot install $packages (needs python3-venv and a package index)"
 fi
+# Sweeps on clusters, and readers of their results. A test that lacks one is skipped, and said.
+clusters="pandas duckdb distributed ray"
+"$tools/bin/python" -c 'import pandas, duckdb, distributed, ray' 2>/dev/null ||
+    "$tools/bin/python" -m pip install -q $clusters >&2 || true
 
 folder="$(mktemp -d)"
 trap 'rm -rf "$folder"' EXIT
@@ -92,6 +96,7 @@ else
         "$folder/$python/bin/python" -m pip install -q "$wheel" pytest numpy >&2
         # Tables need more, which old versions may lack.
         "$folder/$python/bin/python" -m pip install -q pyarrow polars >&2 || true
+        "$folder/$python/bin/python" -m pip install -q $clusters >&2 || true
         suite "$folder/$python/bin/python" "$python"
     done
     check "from the sources" "$tools/bin/python" -m pip install -q --no-deps --force-reinstall --target "$folder/sources" "$top"

@@ -18,6 +18,7 @@ mod post;
 mod queue_pair;
 mod region;
 mod shared;
+mod sweep;
 
 use pyo3::prelude::*;
 
@@ -41,5 +42,6 @@ fn _bellwire(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<region::RemoteSlice>()?;
     module.add_function(wrap_pyfunction!(function::kinds, module)?)?;
     module.add_function(wrap_pyfunction!(shared::_close_all, module)?)?;
-    model::add(module)
+    model::add(module)?;
+    sweep::add(module)
 }

@@ -81,6 +81,7 @@ from bellwire._errors import (
     VersionMismatch,
     WrongState,
 )
+from bellwire._sweep import sweep
 
 __all__ = [
     "Address",
@@ -140,6 +141,7 @@ __all__ = [
     "kinds",
     "model",
     "open_queue_pair",
+    "sweep",
 ]
 
 

@@ -219,6 +219,8 @@ def _key(key: str) -> str:
 def _value(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(map(_value, value)) + "]"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_key(key)} = {_value(of)}" for key, of in value.items()) + "}"
     if isinstance(value, (bool, int, float, str)):
         return json.dumps(value, ensure_ascii=False)
     raise TypeError(f"{type(value).__name__} has no form in TOML")
