@@ -120,6 +120,18 @@ fn a_long_message_is_fetched_in_slices() {
     world.check_counters();
 }
 
+/// A long message that cannot be fetched is asked for instead, which counts as well.
+#[test]
+fn asking_for_a_long_message_is_progress() {
+    let mut world = World::new(FabricOptions { direct_brought: false, ..Default::default() }, 2);
+    let (a, b) = world.both();
+    b.receive(3_000, 1);
+    a.send(b.address(), &pattern(3_000, 1), 2);
+    assert_eq!(b.function.progress().unwrap(), 3, "the offer, the attempt and the request");
+    world.settle();
+    assert!(bytes(world.sides[1].take()) == pattern(3_000, 1));
+}
+
 /// Of six long messages a turn fetches a slice of four.
 #[test]
 fn a_turn_fetches_four_slices() {

@@ -238,3 +238,23 @@ fn a_message_does_not_overtake_a_put() {
         assert!(part(&region, 0, 20_000) == pattern(20_000, 4));
     }
 }
+
+/// A put that is posted while a message of its queue pair waits is carried out after it.
+#[test]
+fn a_put_waits_for_what_was_posted_before() {
+    let mut world = World::pair();
+    let (from, to) = (world.sides[0].address(), world.sides[1].address());
+    let region = world.sides[1].function.allocate_region(8, Rights::REMOTE_WRITE).unwrap();
+    world.sides[1].receive(8, 0);
+    world.fabric.hold_requests(Some(from.function_address()));
+    let a = &mut world.sides[0];
+    a.send(to, b"first", 1);
+    a.function.post_put(a.qp, Put::new(vec![7; 8], region.remote_key()).context(2)).unwrap();
+    assert_eq!(part(&region, 0, 8), [0; 8]);
+    world.fabric.hold_requests(None);
+    world.settle();
+    assert_eq!(part(&region, 0, 8), [7; 8]);
+    let done: Vec<u64> = world.sides[0].done.iter().map(|done| done.context).collect();
+    assert_eq!(done, [1, 2]);
+    world.check_counters();
+}
