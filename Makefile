@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run install test test-mpi test-slurm test-verbs python crates site bench bench-python bench-sweep bench-mpi bench-verbs verbs-start reference-rxe picture simulate properties guesses lint docs clean unit robust evidence crash dissector manual perfetto report instructions canaries loom miri mutants sample
+.PHONY: help run install test test-mpi test-slurm test-verbs python crates site package bench bench-python bench-sweep bench-mpi bench-verbs verbs-start reference-rxe picture simulate properties guesses lint docs clean unit robust evidence crash dissector manual perfetto report instructions canaries loom miri mutants sample
 
 # A fresh rustup puts cargo here before the shell knows of it.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -162,6 +162,10 @@ test-slurm: ## run a sweep as an array job on a SLURM of its own, a task of whic
 bench-sweep: ## measure a sweep of 10,000 points beside a plain loop, on this machine, on Dask and on Ray (three minutes)
 	@tools/need.sh cargo venv
 	@tools/bench-sweep.sh
+
+package: ## make Debian packages and a Python wheel in target/packages, install them into a new root and use them (a release build and some minutes)
+	@tools/need.sh cargo venv ip package
+	@tools/package.sh
 
 verbs-start: ## run the commands of docs/verbs-start.md as they stand there, as root on Debian (two minutes and a build)
 	@tools/need.sh cargo ip verbs

@@ -1,12 +1,14 @@
 #!/bin/bash
-# Usage: tools/install.sh BUILT PREFIX [DESTDIR]
+# Usage: [LIBDIR=FOLDER] tools/install.sh BUILT PREFIX [DESTDIR]
 # Installs the C library, and the command with its manual, the libfabric provider and the libraries
 # of `bellwire run` if they were built. BUILT is the folder that holds libvipl.so and libvipl.a.
+# LIBDIR is where libraries for others go, in place of PREFIX/lib.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 built=$1 prefix=$2 root=${3:-}
 vipl=$here/bindings/vipl
-lib=$root$prefix/lib include=$root$prefix/include man=$root$prefix/share/man/man3
+libdir=${LIBDIR:-$prefix/lib}
+lib=$root$libdir private=$root$prefix/lib/bellwire include=$root$prefix/include man=$root$prefix/share/man/man3
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' "$here/Cargo.toml" | head -1)
 
 install -d "$lib/pkgconfig" "$include" "$man"
@@ -22,23 +24,23 @@ if command -v strip >/dev/null; then
 fi
 install -m 644 "$vipl/include/vipl.h" "$include/vipl.h"
 install -m 644 "$vipl/vipl.3" "$man/vipl.3"
-sed -e "s|@PREFIX@|$prefix|g" -e "s|@VERSION@|$version|g" "$vipl/vipl.pc.in" > "$lib/pkgconfig/vipl.pc"
+sed -e "s|@PREFIX@|$prefix|g" -e "s|@LIBDIR@|${libdir/#"$prefix"/\${prefix\}}|g" -e "s|@VERSION@|$version|g" "$vipl/vipl.pc.in" > "$lib/pkgconfig/vipl.pc"
 chmod 644 "$lib/pkgconfig/vipl.pc"
 echo "installed libvipl.so.1.0.0, vipl.h, vipl.pc and vipl(3) under $root$prefix"
 
 # Providers are loaded by name, from the folder that FI_PROVIDER_PATH names.
 if [ -f "$built/libbellwire_fi.so" ]; then
     install -D -m 755 "$built/libbellwire_fi.so" "$lib/libfabric/libbellwire-fi.so"
-    echo "installed the libfabric provider: export FI_PROVIDER_PATH=$prefix/lib/libfabric FI_PROVIDER=bellwire"
+    echo "installed the libfabric provider: export FI_PROVIDER_PATH=$libdir/libfabric FI_PROVIDER=bellwire"
 fi
 # In a folder of its own, which `bellwire run` names: it must never stand in for the system's.
 if [ -f "$built/libibverbs.so" ]; then
-    install -D -m 755 "$built/libibverbs.so" "$lib/bellwire/libibverbs.so.1"
-    ln -sf libibverbs.so.1 "$lib/bellwire/librdmacm.so.1"
+    install -D -m 755 "$built/libibverbs.so" "$private/libibverbs.so.1"
+    ln -sf libibverbs.so.1 "$private/librdmacm.so.1"
     # To be preloaded. A build of tests does not have all of them.
     for preloaded in sysfs sockets; do
         library="$built/libbellwire_$preloaded.so"
-        if [ -f "$library" ]; then install -m 755 "$library" "$lib/bellwire/"; fi
+        if [ -f "$library" ]; then install -m 755 "$library" "$private/"; fi
     done
     echo "installed libibverbs.so.1 and librdmacm.so.1 in $prefix/lib/bellwire: bellwire run -- ibv_devinfo"
 fi
