@@ -72,11 +72,11 @@ lint: ## formatting, clippy, documentation, width of prose, licences of dependen
 	@tools/deny.sh
 
 unit: ## unit, conformance and project tests; processes killed and stopped at every step, and hostile peers
-	@tools/need.sh cargo ip
+	@tools/need.sh cargo ip nft
 	$(tests) --no-fail-fast
 
 robust: ## run the unit tests 5 times beside two busy loops per processor, and 5 times on one processor (hours)
-	@tools/need.sh cargo ip
+	@tools/need.sh cargo ip nft
 	$(tests) --no-run
 	@tools/robust.sh
 

@@ -46,6 +46,11 @@ if [ -f "$built/libibverbs.so" ]; then
 fi
 if [ -f "$built/bellwire" ]; then
     install -D -m 755 "$built/bellwire" "$root$prefix/bin/bellwire"
+    # Only an administrator turns these on: docs/agent.md.
+    install -d "$lib/systemd/system"
+    install -m 644 "$here/tools/systemd/bellwire-agent.socket" "$lib/systemd/system/"
+    sed -e "s|@PREFIX@|$prefix|g" "$here/tools/systemd/bellwire-agent.service.in" \
+        > "$lib/systemd/system/bellwire-agent.service"
     # The command writes its own manual and completions.
     written=$(mktemp -d)
     trap 'rm -rf "$written"' EXIT

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Usage: tools/need.sh TOOL ..., each one of: cargo fmt clippy deny miri mutants ip manual
+# Usage: tools/need.sh TOOL ..., each one of: cargo fmt clippy deny miri mutants ip nft manual
 #        tshark chromium venv valgrind mpi mpi-programs ucx verbs pyverbs qperf sideway sockets
 #        guest package msrv site slurm
 # Installs the named tools that are missing, by rustup, or by apt-get as root. For a tool that
@@ -144,6 +144,7 @@ for tool in "$@"; do
         clippy) need_component clippy clippy rust-clippy ;;
         ip) need_package "command -v ip" iproute2 ;;
         manual) need_package "command -v groff && command -v zsh && command -v fish" groff-base zsh fish ;;
+        nft) need_package "PATH=\$PATH:/usr/sbin command -v nft" nftables ;;
         tshark) need_package "command -v tshark" tshark ;;
         chromium) need_package "command -v chromium || command -v chromium-browser || command -v google-chrome" chromium ;;
         venv) need_package "python3 -c 'import ensurepip'" python3-venv ;;

@@ -1,6 +1,7 @@
 //! The `bellwire` command: measures, copies, diagnoses and lists. Each command has a file or folder
 //! of its own.
 
+mod agent;
 mod child;
 mod command;
 mod copy;

@@ -46,6 +46,10 @@ impl Choice {
         Choice { io: IoKind::Packet, mode: None, why: "its socket was handed in".into() }
     }
 
+    pub fn by_agent() -> Choice {
+        Choice { io: IoKind::Packet, mode: None, why: "the agent gave its socket".into() }
+    }
+
     pub fn beside() -> Choice {
         let why = "another function of this device has AF_XDP, which takes one function".into();
         Choice { io: IoKind::Packet, mode: None, why }

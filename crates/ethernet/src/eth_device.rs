@@ -1,6 +1,7 @@
 //! The device `eth:INTERFACE`, or `eth:ONE+ANOTHER` for several interfaces that carry the same
 //! channels (H-29).
 
+use crate::agent::{self, AgentClient, Trouble};
 use crate::choice::{self, Choice, IoKind, Wire};
 use crate::eth_io::EthIo;
 use crate::interface::Interface;
@@ -34,6 +35,9 @@ pub struct EthOptions {
     pub io: Option<IoKind>,
     /// A packet socket that the caller hands over, for one function.
     pub socket: Option<i32>,
+    /// Where the agent listens that gives packet sockets; `None`: [`agent::PATH`], and only if this
+    /// process may not make any.
+    pub agent: Option<PathBuf>,
     /// Capture sent and received frames to this file, before they are sealed.
     pub capture: Option<PathBuf>,
     /// Talk only to peers with this key, or whose keys this file lists, and only sealed.
@@ -49,6 +53,8 @@ pub struct EthDevice {
     capture: Option<Arc<Capture>>,
     key: Option<KeyFile>,
     socket: Mutex<Option<OwnedFd>>,
+    /// Gives this process its packet sockets.
+    agent: Option<AgentClient>,
 }
 
 /// One interface of a device.
@@ -99,9 +105,16 @@ impl EthDevice {
         // SAFETY: the program hands this descriptor over. If the number is wrong, the first call on
         // it fails.
         let socket = options.socket.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
-        if socket.is_none() {
-            crate::socket::open(libc::AF_PACKET, libc::SOCK_RAW, 0)
-                .map_err(|error| no_right(&device, "a packet socket cannot be made", &error))?;
+        let agent = if socket.is_some() {
+            None
+        } else {
+            let names = ports.iter().map(|port| &*port.interface.name);
+            agent_for(&device, options.agent.as_ref(), names)?
+        };
+        if agent.is_some() && options.io == Some(IoKind::Xdp) {
+            let hint = "io=packet, or the rights for AF_XDP: docs/network.md";
+            let error = io::Error::from(io::ErrorKind::Unsupported);
+            return Err(unavailable(&device, "the agent gives no AF_XDP", &error, hint));
         }
         let key = read_key(&device, options.key.as_deref())?;
         let capture = open_capture(&device, options.capture.as_ref(), LinkType::Ethernet)?;
@@ -113,6 +126,7 @@ impl EthDevice {
             capture,
             key,
             socket: Mutex::new(socket),
+            agent,
         })
     }
 
@@ -189,11 +203,13 @@ impl EthDevice {
                 })?;
                 (Wire::Packet(Box::new(wire)), Choice::handed_in())
             }
+            None if self.agent.is_some() => {
+                let wire = self.packet(interface, function)?;
+                (Wire::Packet(Box::new(wire)), Choice::by_agent())
+            }
             None if self.io == Some(IoKind::Xdp) && hook.strong_count() > 0 => {
                 // This device has the requested AF_XDP already; its other functions use AF_PACKET.
-                let wire = PacketIo::open(interface, function)
-                    .map_err(|error| no_right(&self.name, "AF_PACKET is not available", &error))?;
-                (Wire::Packet(Box::new(wire)), Choice::beside())
+                (Wire::Packet(Box::new(self.packet(interface, function)?)), Choice::beside())
             }
             None => choice::open(interface, function, self.io)
                 .map_err(|(what, error)| no_right(&self.name, &what, &error))?,
@@ -204,6 +220,41 @@ impl EthDevice {
         *port.choice.lock().unwrap_or_else(PoisonError::into_inner) = Some(choice);
         Ok((wire, local))
     }
+
+    /// AF_PACKET of a function, by our own right or by the agent's.
+    fn packet(&self, interface: &Interface, function: u8) -> Result<PacketIo, Error> {
+        let refused = |error| no_right(&self.name, "AF_PACKET is not available", &error);
+        let Some(agent) = &self.agent else {
+            return PacketIo::open(interface, function).map_err(refused);
+        };
+        let socket = agent
+            .packet_socket(interface, function)
+            .map_err(|trouble| trouble.into_error(&self.name, function))?;
+        PacketIo::over(socket, interface).map_err(refused)
+    }
+}
+
+/// The agent of a device of these interfaces: the one at `path`, or the usual one if this process
+/// may not make packet sockets. `None`: it may.
+fn agent_for<'n>(
+    device: &str,
+    path: Option<&PathBuf>,
+    names: impl Iterator<Item = &'n str>,
+) -> Result<Option<AgentClient>, Error> {
+    let client = |path: PathBuf| {
+        let client = AgentClient { path };
+        client.serves(names).map(|()| Some(client))
+    };
+    if let Some(path) = path {
+        return client(path.clone()).map_err(|trouble| trouble.into_error(device, 0));
+    }
+    let Err(error) = crate::socket::open(libc::AF_PACKET, libc::SOCK_RAW, 0) else {
+        return Ok(None);
+    };
+    client(agent::PATH.into()).map_err(|trouble| match trouble {
+        Trouble::Missing(_) => no_right(device, "a packet socket cannot be made", &error),
+        other => other.into_error(device, 0),
+    })
 }
 
 impl NodeInfo for EthDevice {
@@ -213,8 +264,11 @@ impl NodeInfo for EthDevice {
 
     fn describe(&self) -> String {
         let ports: Vec<String> = self.ports.iter().map(|port| port.describe(self.io)).collect();
+        let agent = self.agent.as_ref();
+        let agent =
+            agent.map_or(String::new(), |it| format!("; the agent at {}", it.path.display()));
         let key = describe_key(self.key.as_ref());
-        format!("Ethernet{key}, node {}: {}", self.node, ports.join(" + "))
+        format!("Ethernet{key}, node {}: {}{agent}", self.node, ports.join(" + "))
     }
 
     fn lookup(&self, name: &str, function: u8, patience: Duration) -> Result<u32, Error> {
@@ -233,9 +287,7 @@ impl NodeInfo for EthDevice {
             let Port { interface, known, .. } = &self.ports[*port];
             lookup.guess = mac.node();
             lookup.share(stations.len() as u32);
-            let io = PacketIo::open(interface, EVERY_FUNCTION)
-                .map_err(|error| no_right(&self.name, "a packet socket cannot be made", &error))?;
-            let io = KeyedIo::new(io, self.key.as_ref());
+            let io = KeyedIo::new(self.packet(interface, EVERY_FUNCTION)?, self.key.as_ref());
             if let Some((node, place)) = lookup.ask(io, self.node, EVERY_FUNCTION, *mac) {
                 known.lock().found(node, place);
                 return Ok(node);
@@ -283,7 +335,7 @@ impl Port {
 /// An error whose usual cause is a missing privilege.
 pub(crate) fn no_right(device: &str, what: &str, error: &io::Error) -> Error {
     let hint = if error.kind() == io::ErrorKind::PermissionDenied {
-        "sudo setcap cap_net_raw,cap_net_admin,cap_bpf+ep PROGRAM (cap_net_raw alone is enough for io=packet), or hand in a packet socket with fd=N"
+        "sudo setcap cap_net_raw,cap_net_admin,cap_bpf+ep PROGRAM (cap_net_raw alone is enough for io=packet), or let `bellwire agent` give it sockets (docs/agent.md)"
     } else {
         "without io=, so that the device may choose another"
     };

@@ -34,7 +34,9 @@ impl DeviceKind for EthDevice {
             _ => None,
         })?;
         let socket = settings.take("fd", "a descriptor is a number")?;
-        Ok(EthOptions { node, io, socket, capture: capture(settings)?, key: key(settings)? })
+        let agent = settings.take("agent", "an agent listens at a path")?;
+        let key = key(settings)?;
+        Ok(EthOptions { node, io, socket, agent, capture: capture(settings)?, key })
     }
 
     fn open(interface: &str, options: EthOptions) -> Result<Self, Error> {
@@ -96,9 +98,10 @@ mod tests {
     #[test]
     fn settings_become_options() {
         let eth = |text: &str| EthDevice::options("near", &mut given(text));
-        let all = eth("node=7&io=xdp&fd=9&pcap=/tmp/frames").expect("all are known");
+        let all = eth("node=7&io=xdp&fd=9&agent=/run/it&pcap=/tmp/frames").expect("all are known");
         assert_eq!((all.node, all.io, all.socket), (Some(7), Some(IoKind::Xdp), Some(9)));
         assert_eq!(all.capture, Some(PathBuf::from("/tmp/frames")));
+        assert_eq!(all.agent, Some(PathBuf::from("/run/it")));
         let packet = eth("io=packet").expect("it is known");
         assert_eq!((packet.io, packet.node), (Some(IoKind::Packet), None));
         assert_eq!((packet.socket, packet.capture), (None, None));

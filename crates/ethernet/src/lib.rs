@@ -7,6 +7,7 @@
 //! | `batch`, `socket`, [`link_header`], [`interface`] | what these have in common |
 //! | [`keyed_io`] | carries them sealed, if the device has a key |
 //! | [`EthDevice`], [`UdpDevice`] | the devices; `choice` measures AF_XDP and AF_PACKET |
+//! | [`agent`] | sockets for programs without privileges |
 //! | [`eth_io`], `local` | a function of an interface, and its path to other functions there |
 //! | [`multi_interface`] | a function of several interfaces |
 //! | `transport`, `links` | one open function: the protocol between engine and network |
@@ -16,6 +17,7 @@
 //! | [`pcapng`] | captures |
 //! | [`namespace`] | private network namespaces |
 
+pub mod agent;
 mod batch;
 mod check_speed;
 mod choice;

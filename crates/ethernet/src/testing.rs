@@ -1,10 +1,39 @@
 //! For tests only: access for the fuzzers to private parsers, and helpers for
 //! [namespaces](crate::namespace).
 
+use crate::agent::{AgentClient, Request, Want};
+use crate::interface::Interface;
 use crate::link_header::{self, Mac};
+use bellwire_device::Error;
 use bellwire_protocol::discovery::seek;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 
 pub use crate::namespace::{enter_new_namespace, ip};
+
+/// The agent at `path`, for programs that follow no rule of the device.
+pub struct AskedAgent(pub PathBuf);
+
+impl AskedAgent {
+    /// Asks once for a socket of `function` on the interface called `name`, without its name.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn packet_socket(&self, name: &str, function: u8) -> Result<OwnedFd, Error> {
+        let interface = Interface::find(name)
+            .map_err(|cause| Error::System { what: "find an interface", cause })?;
+        let client = AgentClient { path: self.0.clone() };
+        client
+            .ask_for_packet(&interface, function)
+            .map_err(|trouble| trouble.into_error("eth", function))
+    }
+
+    /// The request for it, as it is sent.
+    pub fn request(name: &str, index: u32, function: u8) -> Vec<u8> {
+        let interface = name.to_owned();
+        Request { want: Want::Packet, function, index, interface }.to_bytes().to_vec()
+    }
+}
 
 /// Feeds bytes to the parsers that see frames of strangers before the protocol does. These parse
 /// the Ethernet header, and questions and answers about nodes' places, whose check value is

@@ -1,5 +1,6 @@
 //! Runs one check in a process of its own, optionally with a planted fault.
 
+use crate::agent;
 use crate::attack::{From, Numbers, amplify, here, places, steal};
 use crate::conformance::child::{Process, told};
 use crate::conformance::{Fixture, Named, Stage, find, patience, process, run, stage};
@@ -41,6 +42,14 @@ pub const ATTACKS: [(&str, fn()); 7] = [
     ("many addresses", || places::addresses(Carrier::Udp, places::ALL_NAMES)),
 ];
 
+/// Checks of an agent, which run as root and become other users.
+pub const AGENTS: [(&str, fn()); 4] = [
+    ("refusals of an agent", agent::life::refusals_help),
+    ("limits of an agent", agent::life::limits_hold),
+    ("two lives of an agent", agent::life::programs_outlive_the_agent),
+    ("a hostile program of an agent", agent::hostile::the_kernel_restricts_programs),
+];
+
 /// Whether a check succeeds, optionally with a fault: `TOPIC::CHECK` of the conformance suite on
 /// the shared-memory device, or one of the checks above.
 pub fn succeeds(check: &str, fault: Option<&str>) -> bool {
@@ -48,7 +57,8 @@ pub fn succeeds(check: &str, fault: Option<&str>) -> bool {
     // find that a peer is gone.
     let needs_time =
         [NO_DELIVERY_IS_GUESSED, A_BYSTANDER_KEEPS_OUT, ALL_BY_XDP, "many silent connections"];
-    let is_slow = needs_time.contains(&check) || ATTACKS.iter().any(|(known, _)| *known == check);
+    let apart = ATTACKS.iter().map(|it| it.0).chain(AGENTS.iter().map(|it| it.0));
+    let is_slow = needs_time.into_iter().chain(apart).any(|known| known == check);
     let limit = if is_slow { "30000" } else { "4000" };
     let mut environment = vec![(CHECK, check), (patience::LIMIT, limit)];
     environment.extend(fault.map(|fault| (CANARY, fault)));
@@ -65,6 +75,7 @@ pub fn play() {
         name if let Some((_, check)) = STRANGERS.iter().find(|(known, _)| *known == name) => {
             check()
         }
+        name if let Some((_, check)) = AGENTS.iter().find(|(known, _)| *known == name) => check(),
         name if let Some((_, attack)) = ATTACKS.iter().find(|(known, _)| *known == name) => {
             // The victim runs in this thread, where the protocol looks for the fault.
             let _planted = crate::plant_from_environment();

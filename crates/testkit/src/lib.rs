@@ -10,11 +10,12 @@
 //! | peers that overwrite memory, lie and send garbage | `hostile` | `--test hostile` |
 //! | a station that sends anything to `udp` and `eth` | [`attack`] | `--test attack` |
 //! | another user, who takes names or keeps silent | [`stranger`] | `--test stranger` |
+//! | programs whose sockets are an agent's | [`agent`] | `--test agent` |
 //! | bytes from outside, and the fuzzers' corpus | [`fuzz`] | `--test corpus` |
 //! | planted faults that must be noticed | `tests/canaries.rs` | `--test canaries` |
 //!
 //! Run each with `cargo test -p bellwire-testkit`. Crash and hostile tests need `--features steps`,
-//! canaries need `--features canaries`, and strangers and attacks need root.
+//! canaries need `--features canaries`, and strangers, attacks and agents need root.
 //!
 //! # Scenarios
 //!
@@ -52,6 +53,7 @@
 //! `BELLWIRE_LONG=1` makes crash and hostile tests thorough: more passages, 100,000 connections,
 //! minutes of attacks. `BELLWIRE_SEED` repeats an attack.
 
+pub mod agent;
 pub mod attack;
 pub mod cases;
 #[cfg(feature = "canaries")]
@@ -74,6 +76,7 @@ pub fn play(kind: &str) -> bool {
         "process" => conformance::process::play(),
         "crash" => crash::play(),
         "stranger" => stranger::play(),
+        "agent" => agent::play(),
         #[cfg(feature = "steps")]
         "hostile" => hostile::play(),
         #[cfg(feature = "canaries")]

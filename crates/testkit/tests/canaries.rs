@@ -160,3 +160,18 @@ fn a_believed_answer() {
 fn endless_places() {
     notices("many addresses", "discovery-endless-places");
 }
+
+/// Faults of an agent, and of the sockets that it gives. `tests/agent.rs` has the same checks
+/// without a fault.
+#[test]
+fn faults_of_an_agent() {
+    for (check, fault) in [
+        ("refusals of an agent", "agent-everybody-admitted"),
+        ("limits of an agent", "agent-no-limit"),
+        ("two lives of an agent", "agent-given-twice"),
+        ("a hostile program of an agent", "agent-filter-unlocked"),
+        ("a hostile program of an agent", "agent-unmarked"),
+    ] {
+        assert!(!succeeds(check, Some(fault)), "{check} does not notice {fault}");
+    }
+}

@@ -227,7 +227,14 @@ fn eth() -> DeviceReport {
     for name in names {
         let name = format!("eth:{name}");
         match Device::open(&name) {
-            Ok(_) => usable.push(name),
+            Ok(device) => {
+                // What follows the interface's description: who gives the sockets.
+                let describe = device.describe();
+                usable.push(match describe.split_once("; ") {
+                    Some((_, by)) => format!("{name} ({by})"),
+                    None => name,
+                });
+            }
             Err(Error::DeviceUnavailable { why, hint, .. }) => {
                 refused.get_or_insert((format!("{name}: {why}"), Some(hint)));
             }

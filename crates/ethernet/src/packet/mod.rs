@@ -6,7 +6,7 @@
 //! was measured to be slower. A filter in the kernel separates the functions, so that several
 //! processes share an interface.
 
-mod filter;
+pub(crate) mod filter;
 mod ring;
 
 use crate::batch::{BATCH_FRAMES, Batch, Staged};
@@ -16,6 +16,7 @@ use crate::link_header::{self, LINK_HEADER_BYTES, Mac};
 use crate::memory;
 use crate::pcapng::{Direction, LinkType};
 use crate::socket;
+use bellwire_ring::canary::planted;
 use bellwire_wire::frame::ETHERTYPE;
 use ring::Ring;
 use std::io;
@@ -52,20 +53,17 @@ impl PacketIo {
         interface: &Interface,
         function: u8,
     ) -> io::Result<PacketIo> {
-        let fd = socket.as_fd();
-        filter::attach(fd, function)?;
-        // Ignores our own outgoing frames. Kernels without the option show these only to sockets of
-        // all protocols.
-        let _ = socket::set(fd, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1i32);
-        let ring = Ring::map(fd, interface.mtu + LINK_HEADER_BYTES)?;
-        socket::enlarge_buffers(fd, 4 << 20);
-        // SAFETY: zeros are a valid address.
-        let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
-        address.sll_family = libc::AF_PACKET as u16;
-        // Only our EtherType, so that frames of others do not even reach our filter (H-03).
-        address.sll_protocol = ETHERTYPE.to_be();
-        address.sll_ifindex = interface.index as i32;
-        socket::bind(fd, &address, size_of::<libc::sockaddr_ll>())?;
+        let user = rustix::process::geteuid().as_raw();
+        filter::attach(socket.as_fd(), interface.index, function, user)?;
+        set_up(socket.as_fd());
+        let io = Self::over(socket, interface)?;
+        bind(io.socket.as_fd(), interface)?;
+        Ok(io)
+    }
+
+    /// Frames of a socket that has its filter, and perhaps its binding.
+    pub(crate) fn over(socket: OwnedFd, interface: &Interface) -> io::Result<PacketIo> {
+        let ring = Ring::map(socket.as_fd(), interface.mtu + LINK_HEADER_BYTES)?;
         Ok(PacketIo {
             socket,
             ring,
@@ -131,6 +129,50 @@ impl PacketIo {
         // end of this function.
         unsafe { socket::send_many(self.socket.as_fd(), headers.as_mut_ptr().cast(), count) }
     }
+}
+
+/// A packet socket for another process: for `function` of `interface`, on behalf of `user`. Its
+/// filter is locked, and `mark` is on all that it sends.
+pub(crate) fn socket_for(
+    interface: &Interface,
+    function: u8,
+    user: u32,
+    mark: u32,
+) -> io::Result<OwnedFd> {
+    let socket = socket::open(libc::AF_PACKET, libc::SOCK_RAW, 0)?;
+    let fd = socket.as_fd();
+    filter::attach(fd, interface.index, function, user)?;
+    if !planted(FILTER_UNLOCKED) {
+        socket::set(fd, libc::SOL_SOCKET, libc::SO_LOCK_FILTER, &1i32)?;
+    }
+    if !planted(UNMARKED) {
+        socket::set(fd, libc::SOL_SOCKET, libc::SO_MARK, &mark)?;
+    }
+    set_up(fd);
+    bind(fd, interface)?;
+    Ok(socket)
+}
+
+// Planted faults, for the canaries.
+const FILTER_UNLOCKED: &str = "agent-filter-unlocked";
+const UNMARKED: &str = "agent-unmarked";
+
+/// Sets what nothing depends on.
+fn set_up(fd: BorrowedFd<'_>) {
+    // Ignores our own outgoing frames. Kernels without the option show these only to sockets of all
+    // protocols.
+    let _ = socket::set(fd, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1i32);
+    socket::enlarge_buffers(fd, 4 << 20);
+}
+
+fn bind(fd: BorrowedFd<'_>, interface: &Interface) -> io::Result<()> {
+    // SAFETY: zeros are a valid address.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    // Only our EtherType, so that frames of others do not even reach our filter (H-03).
+    address.sll_protocol = ETHERTYPE.to_be();
+    address.sll_ifindex = interface.index as i32;
+    socket::bind(fd, &address, size_of::<libc::sockaddr_ll>())
 }
 
 impl FrameIo for PacketIo {
