@@ -11,9 +11,14 @@ tools="$target/python"
 "$tools/bin/python" -m pip install -q maturin pyarrow distributed ray >&2
 folder="$(mktemp -d)"
 trap 'rm -rf "$folder"' EXIT
-cargo build -q --release -p bellwire-cli -p bellwire-sweep --examples --bins >&2
-PATH="$tools/bin:$PATH" maturin build -q --release --manifest-path "$top/Cargo.toml" --out "$folder/wheels" >&2
-"$tools/bin/python" -m pip install -q --no-deps --target "$folder/package" "$folder"/wheels/*.whl >&2
+# BIN and PACKAGE name what is built already: a folder of the command and examples, and one of the
+# Python package.
+if [ -z "${BIN:-}" ]; then
+    cargo build -q --release -p bellwire-cli -p bellwire-sweep --examples --bins >&2
+    PATH="$tools/bin:$PATH" maturin build -q --release --manifest-path "$top/Cargo.toml" --out "$folder/wheels" >&2
+    "$tools/bin/python" -m pip install -q --no-deps --target "$folder/package" "$folder"/wheels/*.whl >&2
+    BIN="$target/release" PACKAGE="$folder/package"
+fi
 
 cat >"$folder/sweep.toml" <<'TOML'
 model = "chpp"
@@ -30,25 +35,31 @@ TOML
 
 rounds="${ROUNDS:-3}"
 cores="$(nproc)"
-# seconds: of a run of the command, which begins anew.
-seconds() {
+TIMEFORMAT='%R %U %S'
+# timed FILE COMMAND...: notes the time and the processor's time of a run that begins anew.
+timed() {
+    local file="$1"
+    shift
     rm -f "$folder/sweep.parquet"
-    "$@" "$target/release/bellwire" model sweep "$folder/sweep.toml" --json |
-        "$tools/bin/python" -c 'import json, sys; told = json.load(sys.stdin); assert told["failed"] == 0; print(told["seconds"])'
+    { time "$@" >"$folder/told" 2>&1; } 2>>"$folder/$file"
 }
 for _ in $(seq "$rounds"); do
-    "$target/release/examples/plain_loop" "$folder/sweep.toml" | cut -d' ' -f2 >>"$folder/loop"
-    seconds taskset -c 0 >>"$folder/one"
-    seconds env >>"$folder/all"
+    timed loop taskset -c 0 "$BIN/examples/plain_loop" "$folder/sweep.toml"
+    timed one taskset -c 0 "$BIN/bellwire" model sweep "$folder/sweep.toml"
+    timed all "$BIN/bellwire" model sweep "$folder/sweep.toml"
 done
-# line WHAT FILE CORES: the median of the rounds.
+# line WHAT FILE CORES: the medians of the rounds. The processor's time is the one to compare where
+# the machine has other work.
 line() {
-    sort -g "$folder/$2" | awk -v what="$1" -v cores="$3" '{ of[NR] = $1 } END {
-        median = of[int((NR + 1) / 2)]
-        printf "%-28s %8.2f s %9.0f points/s/core\n", what, median, 10000 / median / cores }'
+    local seconds cpu
+    seconds="$(cut -d' ' -f1 "$folder/$2" | sort -g | sed -n "$(((rounds + 1) / 2))p")"
+    cpu="$(awk '{ print $2 + $3 }' "$folder/$2" | sort -g | sed -n "$(((rounds + 1) / 2))p")"
+    awk -v what="$1" -v cores="$3" -v seconds="$seconds" -v cpu="$cpu" 'BEGIN {
+        printf "%-28s %8.2f s %9.0f points/s/core %8.2f s of processors %9.0f points/s of them\n",
+            what, seconds, 10000 / seconds / cores, cpu, 10000 / cpu }'
 }
 printf '10000 points of chpp, median of %s rounds\n' "$rounds"
 line "plain loop" loop 1
 line "bellwire model sweep, 1 core" one 1
 line "bellwire model sweep, $cores cores" all "$cores"
-PYTHONPATH="$folder/package" "$tools/bin/python" "$top/bench/sweep.py" "$folder/sweep.toml" "$cores" "$rounds"
+PYTHONPATH="$PACKAGE" "$tools/bin/python" "$top/bench/sweep.py" "$folder/sweep.toml" "$cores" "$rounds"
