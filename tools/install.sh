@@ -47,10 +47,11 @@ fi
 if [ -f "$built/bellwire" ]; then
     install -D -m 755 "$built/bellwire" "$root$prefix/bin/bellwire"
     # Only an administrator turns these on: docs/agent.md.
-    install -d "$lib/systemd/system"
-    install -m 644 "$here/tools/systemd/bellwire-agent.socket" "$lib/systemd/system/"
+    units=$root$prefix/lib/systemd/system
+    install -d "$units"
+    install -m 644 "$here/tools/systemd/bellwire-agent.socket" "$units/"
     sed -e "s|@PREFIX@|$prefix|g" "$here/tools/systemd/bellwire-agent.service.in" \
-        > "$lib/systemd/system/bellwire-agent.service"
+        > "$units/bellwire-agent.service"
     # The command writes its own manual and completions.
     written=$(mktemp -d)
     trap 'rm -rf "$written"' EXIT
