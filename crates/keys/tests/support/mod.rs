@@ -171,7 +171,7 @@ impl World {
         self.restarts += 1;
         let mut entropy = Chance(self.seed ^ self.restarts << 40 ^ (number as u64) << 56);
         let private = |number: usize| -> Key { [(number + 1) as u8; KEY_BYTES] };
-        let keys = if self.seed % 2 == 0 {
+        let keys = if self.seed.is_multiple_of(2) {
             Keys::shared(&[self.seed as u8; KEY_BYTES])
         } else {
             let others = (0..FRIENDS).filter(|&other| other != number);
