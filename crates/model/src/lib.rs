@@ -3,6 +3,7 @@
 //! Read from the top down:
 //!
 //! - [`chpp`]: the network interface of the cHPP paper with its host, controller and experiments;
+//! - [`cycle`]: hardware blocks, one call a cycle, as the gates under `hardware/` have them;
 //! - [`damq_pd`]: the descriptor interface of the DAMQ-PD paper with its host and experiments;
 //! - [`engine`]: the event core, how a hardware block is written, connected and run;
 //! - [`experiment`]: an experiment of a paper, and its report;
@@ -21,7 +22,8 @@
 //! - [`stats`]: what a run measures, and how far to trust it;
 //! - [`system`]: the list of modelled systems;
 //! - [`trial`]: a system with any parameters under a load, for sweeps;
-//! - [`units`]: times, frequencies, sizes and rates, in code and in TOML.
+//! - [`units`]: times, frequencies, sizes and rates, in code and in TOML;
+//! - [`vcd`]: waveforms as value change dumps.
 //!
 //! Time is in whole picoseconds, and no float decides an order. So one seed gives one trace hash on
 //! every machine and build.
@@ -29,6 +31,7 @@
 #![forbid(unsafe_code)]
 
 pub mod chpp;
+pub mod cycle;
 pub mod damq_pd;
 pub mod engine;
 pub mod experiment;
@@ -50,4 +53,4 @@ pub mod stats;
 pub mod system;
 pub mod trial;
 pub mod units;
-mod vcd;
+pub mod vcd;

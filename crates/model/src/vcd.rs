@@ -7,7 +7,7 @@ use crate::units::Time;
 
 /// A dump under construction: first its signals, scope by scope, then their values, moment by
 /// moment.
-pub(crate) struct Dump {
+pub struct Dump {
     text: String,
     declared: usize,
     now: Option<Time>,
@@ -17,7 +17,7 @@ pub(crate) struct Dump {
 
 /// A signal of a dump.
 #[derive(Clone, Copy)]
-pub(crate) struct Var(usize);
+pub struct Var(usize);
 
 impl Dump {
     /// A dump without signals; `comment` is for human readers.
@@ -49,8 +49,12 @@ impl Dump {
 
     /// A number, at most `most`.
     pub fn number(&mut self, name: &str, most: u64) -> Var {
+        self.vector(name, bits(most).len())
+    }
+
+    /// Digits, `width` of them.
+    pub fn vector(&mut self, name: &str, width: usize) -> Var {
         let var = self.next();
-        let width = bits(most).len();
         self.line(format_args!("$var wire {width} {} {name} [{}:0] $end", code(var), width - 1));
         var
     }
@@ -87,6 +91,11 @@ impl Dump {
             Some(value) => self.line(format_args!("b{} {}", bits(value), code(var))),
             None => self.line(format_args!("bx {}", code(var))),
         }
+    }
+
+    /// Changes a vector to binary `digits`.
+    pub fn set_vector(&mut self, var: Var, digits: &str) {
+        self.line(format_args!("b{digits} {}", code(var)));
     }
 
     /// The text; it ends at `until`, if given.

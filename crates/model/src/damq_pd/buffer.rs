@@ -5,6 +5,8 @@
 //! part in arbitration in `t + 2`. It is read in `t + 3` at the earliest and leaves in `t + 4`.
 //! Each stage works every cycle, so writes go back to back, and so do reads (D-04, D-05). Credits
 //! guarantee room for each word (D-13): the buffer itself cannot refuse one.
+//!
+//! `hardware/damq_pd` has the same in gates, cycle for cycle; `ports` ties both together.
 
 use super::EVERY_PORT;
 use super::arbiter::OutputArbiter;
@@ -86,6 +88,9 @@ pub struct DescriptorBuffer {
     input: Option<(PortWord, u32)>,
     /// Whether pointers are a cycle late, as in DAMQ-PF (B-10).
     late_pointers: bool,
+    /// A port whose PIO list has a new head while the port waits for DMA descriptors. The head's
+    /// ticket comes out of the address queue a cycle later, and decides only then.
+    undecided: Option<u8>,
     ports: usize,
     /// Words written into the memory, by way of submission.
     pub written: [u64; 2],
@@ -140,6 +145,7 @@ impl DescriptorBuffer {
             register: None,
             input: None,
             late_pointers: organisation == Organisation::DamqPf,
+            undecided: None,
             ports,
             written: [0; 2],
             read: [0; 2],
@@ -158,6 +164,7 @@ impl DescriptorBuffer {
     pub fn cycle(&mut self, input: Option<PortWord>, ready: bool) -> Option<PortWord> {
         let leaves = self.register;
         // From output to input, so that each stage sees the register values of the previous cycle.
+        let undecided = self.undecided.take();
         self.register = self.take();
         #[cfg(test)]
         if self.fault == Some(Fault::Twice) && self.register.is_none() {
@@ -167,6 +174,10 @@ impl DescriptorBuffer {
             self.arbitrate();
         }
         self.put();
+        if let Some(port) = undecided {
+            self.update(port);
+        }
+        self.free.clock();
         debug_assert!(
             input.is_none_or(|write| usize::from(write.port) < self.ports),
             "no such port"
@@ -232,7 +243,13 @@ impl DescriptorBuffer {
         match way {
             Way::Dma => self.order.left(port),
             Way::Pio if list.is_empty() => {}
-            Way::Pio => self.order.heads(port, list.head),
+            Way::Pio => {
+                self.order.heads(port, list.head);
+                if !self.order.settled(port) {
+                    self.undecided = Some(port);
+                    return;
+                }
+            }
         }
         self.update(port);
     }
@@ -312,7 +329,7 @@ impl DescriptorBuffer {
     #[inline]
     fn update(&mut self, port: u8) {
         // While a descriptor is read, its end decides which list is next.
-        let reading = self.run.is_some_and(|run| run.port == port);
+        let reading = self.run.is_some_and(|run| run.port == port) || self.undecided == Some(port);
         let way = self.turn(port);
         let eligible = !reading && self.lists[port as usize][way as usize].whole > 0;
         self.arbiter.set(port, way, eligible);

@@ -3,6 +3,9 @@
 //!
 //! DAMQ-PD and DAMQ-PF have one FIFO for all virtual ports, SAMQ has one per port (B-09).
 //! Descriptors that the prefetcher fetches have their own words, and their own FIFO.
+//!
+//! A memory is read a cycle after it is written, and needs that cycle: an address that is given in
+//! cycle `t` can be taken from `t + 2` on. Credits come back later than that, so no word waits.
 
 use std::ops::Range;
 
@@ -18,6 +21,8 @@ pub struct FreeList {
     own: Vec<Ring>,
     /// For words that come by DMA.
     landing: Ring,
+    /// Addresses that were given in this cycle and in the one before; they cannot be taken yet.
+    returning: [Option<(u8, Way, u16)>; 2],
 }
 
 /// A FIFO with room for all addresses of its part of the memory.
@@ -50,7 +55,7 @@ impl FreeList {
             (lay(0..depth), Vec::new())
         };
         let landing = lay(depth..depth + landing);
-        FreeList { addresses: addresses.into(), shared, own, landing }
+        FreeList { addresses: addresses.into(), shared, own, landing, returning: [None; 2] }
     }
 
     /// Takes the address that has been free longest; `None` if this port and way have none.
@@ -65,9 +70,23 @@ impl FreeList {
         Some(self.addresses[place])
     }
 
-    /// Makes an address free.
+    /// Makes an address free; at most one in a cycle.
     #[inline]
     pub fn give(&mut self, port: u8, way: Way, address: u16) {
+        debug_assert!(self.returning[0].is_none(), "one address a cycle");
+        self.returning[0] = Some((port, way, address));
+    }
+
+    /// Ends a cycle.
+    #[inline]
+    pub fn clock(&mut self) {
+        if let Some((port, way, address)) = self.returning[1] {
+            self.shelve(port, way, address);
+        }
+        self.returning = [None, self.returning[0]];
+    }
+
+    fn shelve(&mut self, port: u8, way: Way, address: u16) {
         let ring = self.ring(port, way);
         debug_assert!(ring.free() <= ring.mask, "more is free than there is");
         let place = ring.place(ring.given);
@@ -78,14 +97,23 @@ impl FreeList {
     /// How many addresses are free.
     pub fn free(&self) -> usize {
         let own: usize = self.own.iter().map(Ring::free).sum();
-        own + self.shared.free() + self.landing.free()
+        let returning = self.returning.iter().flatten().count();
+        own + self.shared.free() + self.landing.free() + returning
+    }
+
+    /// How many addresses of this way are free; not for SAMQ, which has some for each port.
+    pub fn free_for(&self, way: Way) -> usize {
+        let ring = if way == Way::Dma { &self.landing } else { &self.shared };
+        let returning = self.returning.iter().flatten().filter(|(_, given, _)| *given == way);
+        ring.free() + returning.count()
     }
 
     /// All free addresses.
     pub fn addresses(&self) -> Vec<u16> {
         let rings = self.own.iter().chain([&self.shared, &self.landing]);
         let place = |ring: &Ring, at| self.addresses[ring.place(ring.taken.wrapping_add(at))];
-        rings.flat_map(|ring| (0..ring.free()).map(move |at| place(ring, at))).collect()
+        let shelved = rings.flat_map(|ring| (0..ring.free()).map(move |at| place(ring, at)));
+        shelved.chain(self.returning.iter().flatten().map(|&(_, _, address)| address)).collect()
     }
 
     #[inline]

@@ -18,6 +18,7 @@ mod machine;
 #[cfg(test)]
 mod oracle_tests;
 mod order;
+pub mod ports;
 mod prefetch;
 mod process;
 mod word;

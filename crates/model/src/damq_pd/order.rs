@@ -61,6 +61,13 @@ impl Order {
         self.ports[port as usize].head = self.tickets[address as usize];
     }
 
+    /// Whether all DMA descriptors that the port has rung for have left: then every ticket may go.
+    #[inline]
+    pub fn settled(&self, port: u8) -> bool {
+        let Port { rung, left, .. } = self.ports[port as usize];
+        rung == left
+    }
+
     /// A DMA descriptor of the port has left.
     #[inline]
     pub fn left(&mut self, port: u8) {

@@ -1,0 +1,11 @@
+//! Blocks as gates have them: one call is one cycle, and every port is a field.
+//!
+//! A block has a struct `In`, a struct `Out` and `fn cycle(&mut self, In) -> Out`. `Out` is what
+//! stands at the outputs in that cycle, before the clock edge that ends it. Names of files, structs
+//! and ports are those of the modules under `hardware/`, which run in lock-step with these blocks.
+//! docs/hardware.md says how.
+
+mod ports;
+pub mod stream_fifo;
+
+pub use ports::{Packer, Ports, Signal, Value, hexadecimal, packed_struct};

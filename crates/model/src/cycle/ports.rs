@@ -1,0 +1,185 @@
+//! The signals of a block: a struct whose fields have widths in bits.
+//!
+//! The same list gives the fields in Rust, the packed struct in SystemVerilog, and the names in a
+//! waveform or in a difference. So a layout is never typed twice.
+
+/// A signal in the packed form of its block's ports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Signal {
+    /// Its name, in Rust and in SystemVerilog.
+    pub name: &'static str,
+    /// Its width in bits.
+    pub width: usize,
+}
+
+/// A struct of signals; made by [`ports!`](crate::ports).
+pub trait Ports: Copy {
+    /// The signals, from the lowest bit up.
+    const SIGNALS: &'static [Signal];
+
+    /// Bits of all signals.
+    const BITS: usize = {
+        let (mut at, mut bits) = (0, 0);
+        while at < Self::SIGNALS.len() {
+            bits += Self::SIGNALS[at].width;
+            at += 1;
+        }
+        bits
+    };
+
+    /// Words of 64 bits of a packed struct, at least two: simulators then see an array of words,
+    /// whatever the block.
+    const WORDS: usize = if Self::BITS > 128 { Self::BITS.div_ceil(64) } else { 2 };
+
+    /// Writes all signals into `words`, which has [`WORDS`](Self::WORDS) zeros.
+    fn pack(&self, words: &mut [u64]);
+}
+
+/// Writes signals one behind the other.
+pub struct Packer<'a> {
+    words: &'a mut [u64],
+    at: usize,
+}
+
+impl<'a> Packer<'a> {
+    /// A packer at the lowest bit of `words`.
+    pub fn new(words: &'a mut [u64]) -> Packer<'a> {
+        Packer { words, at: 0 }
+    }
+
+    /// Appends the low `width` bits of `value`; at most 64.
+    ///
+    /// # Panics
+    /// In debug builds if `value` is wider.
+    #[inline]
+    pub fn push(&mut self, value: u64, width: usize) {
+        debug_assert!(width == 64 || value >> width == 0, "{value} is wider than {width} bits");
+        let (word, shift) = (self.at / 64, self.at % 64);
+        self.words[word] |= value << shift;
+        if shift + width > 64 {
+            self.words[word + 1] |= value >> (64 - shift);
+        }
+        self.at += width;
+    }
+}
+
+/// A Rust type that can be a signal.
+pub trait Value: Copy {
+    /// Appends it as `width` bits.
+    fn push(self, packer: &mut Packer<'_>, width: usize);
+}
+
+macro_rules! unsigned {
+    ($($of:ty)*) => { $(
+        impl Value for $of {
+            #[inline]
+            fn push(self, packer: &mut Packer<'_>, width: usize) {
+                packer.push(u64::from(self), width);
+            }
+        }
+    )* };
+}
+
+unsigned!(bool u8 u16 u32 u64);
+
+impl<const N: usize> Value for [u64; N] {
+    #[inline]
+    fn push(self, packer: &mut Packer<'_>, width: usize) {
+        debug_assert_eq!(width, 64 * N, "an array is as wide as its words");
+        for word in self {
+            packer.push(word, 64);
+        }
+    }
+}
+
+/// Reads `width` bits from bit `at` on, the highest digit first, as hexadecimal.
+pub fn hexadecimal(words: &[u64], at: usize, width: usize) -> String {
+    let bit = |index: usize| (words[index / 64] >> (index % 64) & 1) as u32;
+    (0..width.div_ceil(4))
+        .rev()
+        .map(|digit| {
+            let low = digit * 4;
+            let bits = (low..(low + 4).min(width)).rev();
+            let value = bits.fold(0, |value, index| value << 1 | bit(at + index));
+            char::from_digit(value, 16).expect("four bits")
+        })
+        .collect()
+}
+
+/// The packed struct in SystemVerilog: the first signal has the lowest bits.
+pub fn packed_struct<P: Ports>(name: &str) -> String {
+    let capital = name[..1].to_uppercase() + &name[1..];
+    let mut text = format!("  localparam int unsigned {capital}Bits = {};\n", 64 * P::WORDS);
+    text += "  typedef struct packed {\n";
+    if 64 * P::WORDS > P::BITS {
+        text += &format!("    logic [{}:0] padding;\n", 64 * P::WORDS - P::BITS - 1);
+    }
+    for Signal { name, width } in P::SIGNALS.iter().rev() {
+        text += &match width {
+            1 => format!("    logic {name};\n"),
+            _ => format!("    logic [{}:0] {name};\n", width - 1),
+        };
+    }
+    text + &format!("  }} {name}_t;\n")
+}
+
+/// Defines structs of signals: each field has a type and, behind `=`, its width in bits.
+#[macro_export]
+macro_rules! ports {
+    ($($(#[$about:meta])* pub struct $name:ident {
+        $($(#[$what:meta])* $field:ident: $of:ty = $width:expr,)*
+    })*) => { $(
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct $name {
+            $($(#[$what])* pub $field: $of,)*
+        }
+
+        impl $crate::cycle::Ports for $name {
+            const SIGNALS: &'static [$crate::cycle::Signal] =
+                &[$($crate::cycle::Signal { name: stringify!($field), width: $width },)*];
+
+            #[inline]
+            fn pack(&self, words: &mut [u64]) {
+                let mut packer = $crate::cycle::Packer::new(words);
+                $($crate::cycle::Value::push(self.$field, &mut packer, $width);)*
+            }
+        }
+    )* };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    crate::ports! {
+        /// Signals that cross words.
+        pub struct Some {
+            /// One bit.
+            valid: bool = 1,
+            /// Crosses into the second word.
+            data: u64 = 64,
+            /// In the second word.
+            port: u8 = 6,
+        }
+    }
+
+    /// Signals lie one behind the other from the lowest bit up, in Rust as in SystemVerilog, and
+    /// one that crosses into the next word is whole.
+    #[test]
+    fn signals_are_packed_from_the_lowest_bit_up() {
+        let mut words = [0; Some::WORDS];
+        Some { valid: true, data: 0xfedc_ba98_7654_3210, port: 0x2a }.pack(&mut words);
+        assert_eq!(words, [0xfdb9_7530_eca8_6421, 0x55]);
+        assert_eq!(hexadecimal(&words, 0, 1), "1");
+        assert_eq!(hexadecimal(&words, 1, 64), "fedcba9876543210");
+        assert_eq!(hexadecimal(&words, 65, 6), "2a");
+        assert_eq!((Some::BITS, Some::WORDS), (71, 2));
+        assert_eq!(
+            packed_struct::<Some>("some"),
+            "  localparam int unsigned SomeBits = 128;\n  typedef struct packed {\n    \
+             logic [56:0] padding;\n    logic [5:0] port;\n    logic [63:0] data;\n    \
+             logic valid;\n  } some_t;\n"
+        );
+    }
+}

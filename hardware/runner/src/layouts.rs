@@ -1,0 +1,42 @@
+//! The packages of ports in SystemVerilog, written from the model's structs.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use bellwire_model::cycle::{Ports, packed_struct, stream_fifo};
+use bellwire_model::damq_pd;
+
+/// Names and texts of all packages.
+fn packages() -> Vec<(&'static str, String)> {
+    vec![
+        ("damq_pd", package::<damq_pd::ports::In, damq_pd::ports::Out>("damq_pd")),
+        ("stream_fifo", package::<stream_fifo::In, stream_fifo::Out>("stream_fifo")),
+    ]
+}
+
+/// The package of a block's ports.
+fn package<In: Ports, Out: Ports>(block: &str) -> String {
+    format!(
+        "// Written by `hardware layouts` from the model's structs of `{block}`; change those.\n\
+         package {block}_ports;\n\n{}\n{}\nendpackage\n",
+        packed_struct::<In>("in"),
+        packed_struct::<Out>("out")
+    )
+}
+
+/// Writes all packages below `root`, or with `check` compares them with what is there.
+///
+/// # Errors
+/// A file that cannot be written, or that differs.
+pub fn layouts(root: &Path, check: bool) -> Result<()> {
+    for (block, text) in packages() {
+        let path = root.join(format!("hardware/{block}/test/{block}_ports.sv"));
+        if !check {
+            fs::write(&path, &text).with_context(|| format!("cannot write {}", path.display()))?;
+        } else if fs::read_to_string(&path).unwrap_or_default() != text {
+            bail!("{} is not what the model says; run `hardware layouts`", path.display());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,168 @@
+//! What is done with the RTL under `hardware/`: layouts, lint, lock-step with the model, proofs,
+//! planted faults, synthesis. docs/hardware.md explains each.
+
+#![forbid(unsafe_code)]
+
+mod bench;
+mod block;
+mod layouts;
+mod lint;
+mod loads;
+mod lockstep;
+mod mutate;
+mod prove;
+mod simulation;
+mod synthesize;
+mod tools;
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use clap::{Parser, Subcommand};
+
+use block::{Block, blocks, numbers};
+use simulation::{Recipe, Simulation};
+use tools::{Tools, in_parallel};
+
+#[derive(Parser)]
+#[command(about = "Runs, proves and synthesizes the RTL of Bellwire")]
+struct Arguments {
+    /// The repository
+    #[arg(long, default_value = ".")]
+    root: PathBuf,
+    /// The virtual environment that `tools/need.sh hardware` makes
+    #[arg(long, default_value = "target/hardware/tools")]
+    tools: PathBuf,
+    /// Where to build
+    #[arg(long, default_value = "target/hardware")]
+    out: PathBuf,
+    /// Only these blocks
+    #[arg(long = "block", global = true)]
+    only: Vec<String>,
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Write the packages of ports from the model's structs
+    Layouts {
+        /// Compare only
+        #[arg(long)]
+        check: bool,
+    },
+    /// Check all sources with Verilator and Verible
+    Lint,
+    /// Run gates and model side by side, and compare every output in every cycle
+    Lockstep {
+        /// Cycles for each block, shared by its configurations
+        #[arg(long, default_value_t = 1_000_000)]
+        cycles: u64,
+        /// The first seed
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+    /// Prove the properties of all blocks, without bound
+    Prove,
+    /// Plant a fault for each property, and see that the property notices it
+    Faults,
+    /// Mutate the gates, and see that lock-step notices
+    Mutants {
+        /// Mutants of each block
+        #[arg(long, default_value_t = 300)]
+        count: usize,
+        /// Cycles for each mutant and seed
+        #[arg(long, default_value_t = 100_000)]
+        cycles: u64,
+    },
+    /// Measure areas, and compare them with hardware/areas.toml
+    Synthesize {
+        /// Write the file instead
+        #[arg(long)]
+        write: bool,
+    },
+}
+
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    if let Action::Layouts { check } = arguments.action {
+        return layouts::layouts(&arguments.root, check);
+    }
+    let tools = Tools::find(&arguments.root, &arguments.out, &arguments.tools)?;
+    let mut all = blocks(&tools.root)?;
+    if let Some(missing) =
+        arguments.only.iter().find(|name| all.iter().all(|block| block.name != **name))
+    {
+        bail!("there is no block {missing} below hardware/");
+    }
+    all.retain(|block| arguments.only.is_empty() || arguments.only.contains(&block.name));
+    match arguments.action {
+        Action::Layouts { .. } => {}
+        Action::Lint => {
+            lint::lint(&tools, &all)?;
+            passed("lint", all.len());
+        }
+        Action::Lockstep { cycles, seed } => lockstep_all(&tools, &all, cycles, seed)?,
+        Action::Prove => report("proofs", prove::prove(&tools, &all, false)?),
+        Action::Faults => report("planted faults", prove::prove(&tools, &all, true)?),
+        Action::Mutants { count, cycles } => {
+            let lines = mutate::mutate(&tools, &all, count, cycles)?;
+            lines.iter().for_each(|line| println!("{line}"));
+            passed("mutants", lines.len());
+        }
+        Action::Synthesize { write } => {
+            let areas = synthesize::synthesize(&tools, &all, write)?;
+            areas.iter().for_each(|area| println!("{area}"));
+            passed("areas", areas.len());
+        }
+    }
+    Ok(())
+}
+
+fn report(what: &str, proved: Vec<prove::Proved>) {
+    for prove::Proved { what, seconds } in &proved {
+        println!("{what}: {seconds:.1} s");
+    }
+    passed(what, proved.len());
+}
+
+/// A line in the form of `cargo test`, which .ci/run adds up.
+fn passed(what: &str, count: usize) {
+    println!("== hardware: {what}");
+    println!("test result: ok. {count} passed; 0 failed");
+}
+
+/// Runs every configuration of every block.
+fn lockstep_all(tools: &Tools, blocks: &[Block], cycles: u64, seed: u64) -> Result<()> {
+    let mut jobs = Vec::new();
+    for block in blocks {
+        let share = cycles.div_ceil(block.lockstep.len().max(1) as u64);
+        jobs.extend(block.lockstep.iter().map(|parameters| (block, numbers(parameters), share)));
+    }
+    let done = in_parallel(&jobs, |(block, parameters, share)| -> Result<String> {
+        let name = parameters.iter().map(|(name, value)| format!("{name}={value}"));
+        let name = format!("{} {}", block.name, name.collect::<Vec<_>>().join(" "));
+        let recipe = Recipe {
+            top: format!("{}_bench", block.top),
+            sources: block.with_bench(),
+            parameters: parameters.clone(),
+            mutants: false,
+        };
+        let program = recipe.build(tools)?;
+        let mut bench = loads::load(&block.name, parameters, seed)?;
+        let mut simulation = Simulation::start(&program, 0)?;
+        let vcd = tools.out.join(format!("{}.vcd", block.name));
+        let started = Instant::now();
+        lockstep::lockstep(&mut *bench, &mut simulation, *share, Some(&vcd)).with_context(
+            || format!("{name}, seed {seed}; the last cycles are in {}", vcd.display()),
+        )?;
+        let rate = *share as f64 / started.elapsed().as_secs_f64() / 1e6;
+        Ok(format!("{name}, seed {seed}: {share} cycles, {rate:.2} Mcycles/s"))
+    });
+    for line in done {
+        println!("{}", line?);
+    }
+    passed("lock-step", jobs.len());
+    Ok(())
+}

