@@ -99,11 +99,13 @@ impl Job<'_> {
             let place = folder.join(&name);
             fs::create_dir_all(&place)?;
             fs::write(place.join(file), planted)?;
-            // The search for the shortest run that fails names the property itself.
             text =
                 text.replace(&*fault.file.to_string_lossy(), &place.join(file).to_string_lossy());
-            // Invariants only help induction, and would often fail first.
-            text = text.replace("-D INVARIANTS ", "");
+            // The property itself must notice it, and not another one that fails first. An instance
+            // has its name before the label.
+            let others = format!("* */{0} */*.{0} %u %d", fault.property);
+            text =
+                text.replace("[files]", &format!("chformal -assert -remove {others}\n\n[files]"));
             text = settle(&text, "mode", "bmc");
             text = settle(&text, "depth", &fault.cycles.to_string());
         }
