@@ -75,10 +75,37 @@ impl Elsewhere {
             }
         };
         // Both sides must agree on these settings.
-        let settings = name.split_once('?').map_or("", |(_, settings)| settings);
-        let port = settings.split('&').find(|setting| setting.starts_with("port="));
-        let port = port.map(|port| format!("?{port}")).unwrap_or_default();
-        let device = format!("{auto}{kind}:{other}{port}");
+        let settings = name.split_once('?').map_or("", |(_, settings)| settings).split('&');
+        let agreed: Vec<&str> = settings
+            .filter_map(|setting| match setting.split_once('=') {
+                Some(("port", _)) => Some(setting),
+                Some(("key", _)) => Some("key=ITS-KEY"),
+                _ => None,
+            })
+            .collect();
+        let device = match &agreed[..] {
+            [] => format!("{auto}{kind}:{other}"),
+            agreed => format!("'{auto}{kind}:{other}?{}'", agreed.join("&")),
+        };
         Elsewhere { place: "On the other host", device, us }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The other side is told what both must agree on, in a form for a shell, and no key file of
+    /// this host.
+    #[test]
+    fn the_other_side_is_told_what_to_agree_on() {
+        let device = Device::open("udp:127.0.0.1").expect("loopback is there");
+        for (name, other) in [
+            ("udp:127.0.0.1", "udp:ITS-ADDRESS"),
+            ("udp:127.0.0.1?node=3", "udp:ITS-ADDRESS"),
+            ("udp:127.0.0.1?key=a.key&port=50000", "'udp:ITS-ADDRESS?key=ITS-KEY&port=50000'"),
+        ] {
+            assert_eq!(Elsewhere::of(&device, name).device, other);
+        }
     }
 }

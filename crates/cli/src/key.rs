@@ -11,12 +11,12 @@ use std::path::PathBuf;
 #[command(
     arg_required_else_help = true,
     after_help = "\
-A device with a key talks only to peers with the same shared key, or to peers whose public keys are listed. All else is dropped
-without an answer. docs/keys.md explains which kind of key to choose.
+A device with a key talks only to peers with the same shared key, or whose public keys are listed.
+All else is dropped without an answer. docs/keys.md explains which kind of key to choose.
 
 Examples:
-  bellwire key new --shared cluster.key            one file for all hosts; copy it over a safe way (scp)
-  bellwire perf --device 'udp:10.0.0.1?key=cluster.key' --listen
+  bellwire key new --shared cluster.key            one file for all hosts; copy it by scp
+  bellwire perf 'udp:10.0.0.1?key=cluster.key' --listen
   BELLWIRE_KEY=cluster.key mpirun ...              programs that know nothing of keys
 
   bellwire key new near.key                        a private key; prints the public one

@@ -56,7 +56,7 @@ impl Lookup {
             peer: Address::new(self.guess, self.function, 0),
             waited_ms: self.since.elapsed().as_millis() as u64,
             tried: format!(
-                "\"{}\" was looked up and tried as follows: {tried}. See that the peer has this function open and polls it",
+                "\"{}\" was looked up and tried as follows: {tried}. See that the peer has this function open and polls it, and that both have a key or neither has",
                 self.name
             ),
         }
