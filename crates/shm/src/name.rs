@@ -102,10 +102,19 @@ pub struct Listening {
 /// All functions that listen on this host, of any job and user.
 pub fn listening() -> std::io::Result<Vec<Listening>> {
     let table = std::fs::read_to_string("/proc/net/unix")?;
-    let mut found: Vec<_> = table.lines().filter_map(parse_line).collect();
+    let mut found: Vec<_> = table.lines().filter(is_accepting).filter_map(parse_line).collect();
     found.sort();
     found.dedup();
     Ok(found)
+}
+
+/// Whether a line of the kernel's table is of a socket that accepts connections. One that is bound
+/// and does not listen yet has its name, and so has each connection that it has accepted.
+fn is_accepting(line: &&str) -> bool {
+    /// `__SO_ACCEPTCON` of linux/net.h.
+    const ACCEPTS: u32 = 1 << 16;
+    let flags = line.split_ascii_whitespace().nth(3);
+    flags.and_then(|flags| u32::from_str_radix(flags, 16).ok()).is_some_and(|f| f & ACCEPTS != 0)
 }
 
 pub(crate) fn parse_line(line: &str) -> Option<Listening> {
@@ -167,10 +176,16 @@ mod tests {
             all.contains(&Listening { scope: "any".into(), job: name.clone(), address })
         };
         assert!(!is_listed());
-        let listener = crate::socket::listen(&job.function_socket(address)).expect("a free name");
+        let socket = job.function_socket(address);
+        let bound = crate::socket::reserve(&socket).expect("a free name");
+        assert!(!is_listed(), "it does not listen yet");
+        drop(bound);
+        let listener = crate::socket::listen(&socket).expect("a free name");
         assert!(is_listed());
+        let _asking = crate::socket::connect(&socket).expect("it listens");
+        let _accepted = crate::socket::accept(&listener).expect("it was asked");
         drop(listener);
-        assert!(!is_listed());
+        assert!(!is_listed(), "a connection is no listener");
     }
 
     #[test]
