@@ -55,6 +55,8 @@ test: lint unit manual dissector perfetto report instructions ## run every check
 	@tools/test-verbs.sh short
 	@tools/need.sh venv
 	@tools/python.sh short
+	@tools/need.sh hardware
+	@tools/hardware.sh short
 	@tools/need.sh site
 	@tools/site.sh
 	@tools/crates.sh short

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Usage: tools/hardware.sh short|full [BLOCK ...]
 # Checks the RTL under hardware/: layouts, lint, lock-step with the model, proofs, planted faults,
-# areas. `full` runs 10^8 cycles of each block in lock-step, and optimizes the runner.
+# areas. `full` runs 10^8 cycles of each block in lock-step, proofs of minutes, and an optimized
+# runner.
 # If the tools cannot be installed, this says NOT RUN and succeeds.
 set -euo pipefail
 . "$(dirname "$0")/ran.sh"
@@ -16,9 +17,11 @@ if [ "$form" = full ]; then
     cargo build -q --release -p bellwire-hardware
     runner="${CARGO_TARGET_DIR:-target}/release/hardware"
     cycles=100000000
+    long=(--long)
 else
     runner="$(built bellwire-hardware hardware)"
     cycles=1000000
+    long=()
 fi
 
 hardware() {
@@ -31,6 +34,6 @@ for block in "$@"; do blocks+=(--block "$block"); done
 hardware layouts --check
 hardware lint
 hardware lockstep --cycles "$cycles"
-hardware prove
+hardware prove "${long[@]}"
 hardware faults
 hardware synthesize

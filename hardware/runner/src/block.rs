@@ -39,6 +39,9 @@ pub struct Block {
 pub struct Proof {
     /// The file of SymbiYosys.
     pub sby: PathBuf,
+    /// It takes minutes: run only if asked for.
+    #[serde(default)]
+    pub long: bool,
 }
 
 /// Faults to plant.

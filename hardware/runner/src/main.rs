@@ -64,7 +64,11 @@ enum Action {
         seed: u64,
     },
     /// Prove the properties of all blocks, without bound
-    Prove,
+    Prove {
+        /// Also those that take minutes
+        #[arg(long)]
+        long: bool,
+    },
     /// Plant a fault for each property, and see that the property notices it
     Faults,
     /// Mutate the gates, and see that lock-step notices
@@ -104,8 +108,8 @@ fn main() -> Result<()> {
             passed("lint", all.len());
         }
         Action::Lockstep { cycles, seed } => lockstep_all(&tools, &all, cycles, seed)?,
-        Action::Prove => report("proofs", prove::prove(&tools, &all, false)?),
-        Action::Faults => report("planted faults", prove::prove(&tools, &all, true)?),
+        Action::Prove { long } => report("proofs", prove::prove(&tools, &all, false, long)?),
+        Action::Faults => report("planted faults", prove::prove(&tools, &all, true, false)?),
         Action::Mutants { count, cycles } => {
             let lines = mutate::mutate(&tools, &all, count, cycles)?;
             lines.iter().for_each(|line| println!("{line}"));

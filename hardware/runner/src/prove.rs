@@ -25,14 +25,15 @@ struct Job<'a> {
     fault: Option<Fault>,
 }
 
-/// Runs all proofs of the blocks, and with `faults` plants each fault.
+/// Runs all proofs of the blocks, without `long` only those that take seconds. With `faults` it
+/// plants each fault.
 ///
 /// # Errors
 /// All proofs that failed, and all faults that were not noticed by their property.
-pub fn prove(tools: &Tools, blocks: &[Block], faults: bool) -> Result<Vec<Proved>> {
+pub fn prove(tools: &Tools, blocks: &[Block], faults: bool, long: bool) -> Result<Vec<Proved>> {
     let mut jobs = Vec::new();
     for block in blocks {
-        for proof in &block.proof {
+        for proof in block.proof.iter().filter(|proof| long || !proof.long) {
             let text = fs::read_to_string(tools.root.join(&proof.sby))
                 .with_context(|| format!("cannot read {}", proof.sby.display()))?;
             let tasks = tasks(&text);
