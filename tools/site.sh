@@ -30,7 +30,10 @@ check() {
 printf '== site: pages\n'
 rm -rf "$site"
 mkdir -p "$SITE_PAGES/docs" "$SITE_PAGES/crates/verbs/examples"
-for page in *.md docs/*; do cp "$page" "$SITE_PAGES/$page"; done
+for page in *.md docs/* hardware/*/README.md; do
+    mkdir -p "$SITE_PAGES/$(dirname "$page")"
+    cp "$page" "$SITE_PAGES/$page"
+done
 # What pages link to outside of them.
 cp crates/verbs/examples/first.rs "$SITE_PAGES/crates/verbs/examples/"
 
