@@ -21,6 +21,7 @@ use crate::socket::{self, Name};
 use address::{from_native, headers, to_native};
 use bellwire_wire::frame::FRAME_OVERHEAD_BYTES;
 use bellwire_wire::frame::header::FrameHeader;
+use bellwire_wire::frame::keyed::KeyedHeader;
 use connected_socket::{Change, ConnectedSocket};
 use std::io;
 use std::mem::{MaybeUninit, size_of};
@@ -362,7 +363,7 @@ impl UdpIo {
             // The peer's frames say their length. To ask the kernel by a control message costs 120
             // ns more in each poll.
             let bytes = &buffer[..length];
-            let first = FrameHeader::parse(bytes).map_or(length, |header| header.length.into());
+            let first = length_of_frame(bytes).unwrap_or(length);
             let segment = (FRAME_OVERHEAD_BYTES..length).contains(&first).then_some(first);
             frames += split(bytes, segment, &mut self.counters, peer, take);
         }
@@ -533,6 +534,15 @@ impl Received {
             return 0;
         }
         split(bytes, read_segment(message, self), counters, from, take)
+    }
+}
+
+/// The length of the first of some frames, sealed or not.
+#[inline]
+fn length_of_frame(bytes: &[u8]) -> Option<usize> {
+    match FrameHeader::parse(bytes) {
+        Ok(header) => Some(header.length.into()),
+        Err(_) => KeyedHeader::parse(bytes).ok().map(|header| header.length.into()),
     }
 }
 

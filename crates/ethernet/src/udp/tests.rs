@@ -2,6 +2,7 @@ use super::connected_socket::{Change, ConnectedSocket};
 use super::*;
 use crate::testing::within_limit;
 use bellwire_wire::frame::header::{FrameKind, HEADER_BYTES};
+use bellwire_wire::frame::keyed::{KEYED_HEADER_BYTES, KeyedStep};
 use std::time::{Duration, Instant};
 
 fn pair(first: &str, second: &str, mtu: usize) -> [UdpIo; 2] {
@@ -103,27 +104,46 @@ fn a_connected_peer_among_many_loses_its_socket() {
     assert!(b.connected.is_open(), "it is alone again");
 }
 
-/// The connected socket separates coalesced frames by the length in the first one. Bytes that
-/// are no frame arrive as they were sent.
+/// The connected socket separates coalesced frames by the length in the first one, sealed or not.
+/// Bytes that are no frame arrive as they were sent.
 #[test]
 fn a_connected_socket_separates_frames() {
     let [mut a, mut b] = pair("127.0.0.1:0", "127.0.0.1:0", 1500);
     (0..100).for_each(|number| insist(&mut a, &mut b, number));
     assert!(b.connected.socket_to(a.address).is_some());
-    for lengths in [vec![100; 30], vec![1472; 40], vec![700, 700, 36], vec![36], vec![1472]] {
+    let all = [vec![100; 30], vec![1472; 40], vec![700, 700, 40], vec![40], vec![1472]];
+    for (lengths, sealed) in all.iter().flat_map(|lengths| [(lengths, false), (lengths, true)]) {
         for (number, &length) in lengths.iter().enumerate() {
             let room = a.room().expect("room");
             let header = FrameHeader::new(FrameKind::Data, 0, 0, number as u64);
             let header = FrameHeader { length: length as u16, ..header };
             header.emit(room).expect("room");
             room[HEADER_BYTES..length].fill(number as u8);
+            if sealed {
+                let header = KeyedHeader {
+                    step: KeyedStep::Sealed,
+                    function: 0,
+                    from: 0,
+                    length: length as u16,
+                    tags: 0,
+                    session: 1,
+                    counter: number as u64,
+                };
+                room[..KEYED_HEADER_BYTES].copy_from_slice(&header.emit());
+            }
             a.stage(b.address, length);
         }
         assert!(a.flush());
         for (number, (from, bytes)) in collect(&mut b, lengths.len()).iter().enumerate() {
-            let header = FrameHeader::parse(bytes).expect("a frame");
             assert_eq!((*from, bytes.len()), (a.address, lengths[number]));
-            assert_eq!((header.length as usize, header.token), (bytes.len(), number as u64));
+            let told = if sealed {
+                let header = KeyedHeader::parse(bytes).expect("a sealed frame");
+                (header.length.into(), header.counter)
+            } else {
+                let header = FrameHeader::parse(bytes).expect("a frame");
+                (header.length.into(), header.token)
+            };
+            assert_eq!(told, (bytes.len(), number as u64));
         }
     }
     assert!(b.counters().frames_coalesced <= a.counters().frames_segmented);
