@@ -143,6 +143,16 @@ pub fn word(choice: &impl clap::ValueEnum) -> String {
     choice.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
+/// A device name, quoted for a shell if necessary.
+pub fn quoted(name: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
+    if name.chars().all(plain) {
+        name.to_owned()
+    } else {
+        format!("'{}'", name.replace('\'', r"'\''"))
+    }
+}
+
 /// Writes a requested file; the error names it.
 pub fn write_file(file: &Path, content: impl AsRef<[u8]>) -> Result<()> {
     std::fs::write(file, content).with_context(|| format!("cannot write {}", file.display()))

@@ -1,5 +1,6 @@
 //! Finding the other side of a command that runs on two hosts, or in two terminals of one.
 
+use crate::command::quoted;
 use anyhow::{Result, anyhow, bail, ensure};
 use bellwire::{Device, Error};
 use std::time::Duration;
@@ -83,10 +84,11 @@ impl Elsewhere {
                 _ => None,
             })
             .collect();
-        let device = match &agreed[..] {
-            [] => format!("{auto}{kind}:{other}"),
-            agreed => format!("'{auto}{kind}:{other}?{}'", agreed.join("&")),
-        };
+        let mut device = format!("{auto}{kind}:{other}");
+        if !agreed.is_empty() {
+            device += &format!("?{}", agreed.join("&"));
+        }
+        let device = quoted(&device);
         Elsewhere { place: "On the other host", device, us }
     }
 }

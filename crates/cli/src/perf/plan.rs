@@ -1,7 +1,7 @@
 //! The plan of the measurements, with every default filled in.
 
 use super::order::{Op, WaitMode};
-use crate::command::{WrongUsage, word};
+use crate::command::{WrongUsage, quoted, word};
 use crate::units;
 use anyhow::Result;
 use std::str::FromStr;
@@ -165,9 +165,7 @@ impl Plan {
             "bellwire perf {} --ops {} --sizes {} --pairs {} --wait {}",
             quoted(&self.device),
             list(self.ops.iter().map(word).collect()),
-            list(
-                self.sizes.iter().map(|&size| units::bytes(size as u64).replace(' ', "")).collect()
-            ),
+            list(self.sizes.iter().map(|&size| exact(size)).collect()),
             self.pairs,
             word(&self.wait),
         );
@@ -186,14 +184,10 @@ impl Plan {
     }
 }
 
-/// A device name, quoted for a shell if necessary.
-fn quoted(name: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
-    if name.chars().all(plain) {
-        name.to_owned()
-    } else {
-        format!("'{}'", name.replace('\'', r"'\''"))
-    }
+/// A size as `--sizes` takes it, with its unit if that loses nothing.
+fn exact(size: usize) -> String {
+    let text = units::bytes(size as u64).replace(' ', "");
+    if units::parse_bytes(&text) == Ok(size) { text } else { size.to_string() }
 }
 
 #[cfg(test)]
@@ -204,6 +198,13 @@ mod tests {
 
     fn wishes() -> Wishes {
         Wishes { ops: vec![], sizes: None, pairs: 1, wait: None, cpus: vec![], quick: true }
+    }
+
+    /// What the printed command says of a size is that size.
+    #[test]
+    fn sizes_are_printed_exactly() {
+        let printed = [8, 1200, 1228, 4096, 100 << 20].map(exact);
+        assert_eq!(printed, ["8B", "1200", "1228", "4KiB", "100MiB"]);
     }
 
     /// Lists and ranges of sizes are parsed; sizes that cannot be measured are refused.
