@@ -217,9 +217,9 @@ impl Campaign {
                 continue;
             }
             *left -= 1;
-            match tests[index].run(id)? {
+            match tests[index].judge(id)? {
                 Ended::Failed => return Ok((Verdict::Caught(tests[index].label()), Some(index))),
-                Ended::Passed => verdict = Verdict::Missed,
+                Ended::Passed | Ended::Unsteady => verdict = Verdict::Missed,
                 Ended::Hung => {
                     hung.push(index);
                     // What hangs one test hangs others, and each costs the whole limit.
@@ -289,7 +289,7 @@ fn selection(packages: &[String], features: &str) -> Vec<String> {
 }
 
 /// Builds each mutant alone, runs all tests that `selection` has but for slow ones, and enters the
-/// verdicts. A test that fails without a mutant catches none.
+/// verdicts.
 fn judge_alone(
     top: &Path,
     mutants: &[&Mutant],
@@ -307,22 +307,14 @@ fn judge_alone(
     let Alone::Programs(programs) = tree.build_alone(selection, &target)? else {
         bail!("the tests do not build without a mutant");
     };
-    let mut unsound = BTreeSet::new();
-    for program in programs {
-        let (ended, failed) = program.run_all(slow, &record)?;
-        ensure!(ended != Ended::Hung, "{} does not end without a mutant", program.label());
-        unsound.extend(failed);
-    }
-    for test in &unsound {
-        eprintln!("left out: {test} does not pass here");
-    }
+    let sound = kept(programs, &folder.join("sound"))?;
     let bar = progress(mutants.len(), "built alone")?;
     for mutant in mutants {
         tree.put_alone(top, mutant)?;
         let verdict = match tree.build_alone(selection, &target)? {
             Alone::Asserted => Verdict::Caught("an assertion of the compiler".to_owned()),
             Alone::Unviable => Verdict::Unviable,
-            Alone::Programs(programs) => judge_programs(&programs, slow, &unsound, &record)?,
+            Alone::Programs(programs) => judge_programs(&programs, &sound, slow, &record)?,
         };
         ledger.add(&mutant.key, verdict)?;
         bar.inc(1);
@@ -331,21 +323,37 @@ fn judge_alone(
     Ok(())
 }
 
-/// Runs all tests with the mutant that is compiled in, until a program has one that fails.
+/// Copies programs to `folder`, where no later build replaces them. They are found by their labels.
+fn kept(programs: Vec<Program>, folder: &Path) -> Result<HashMap<String, Program>> {
+    std::fs::create_dir_all(folder)?;
+    let keep = |program: Program| {
+        let copy = folder.join(program.executable.file_name().context("a program")?);
+        std::fs::copy(&program.executable, &copy).context("a copy of a program")?;
+        Ok((program.label(), Program { executable: copy, ..program }))
+    };
+    programs.into_iter().map(keep).collect()
+}
+
+/// Runs all tests with the mutant that is compiled in, until a program has one that fails, and
+/// passes right afterwards in the program without a mutant.
 fn judge_programs(
     programs: &[Program],
+    sound: &HashMap<String, Program>,
     slow: &[&str],
-    unsound: &BTreeSet<String>,
     record: &Path,
 ) -> Result<Verdict> {
     let mut verdict = Verdict::Missed;
     for program in programs {
+        let label = program.label();
+        let sound = sound.get(&label).with_context(|| format!("{label} without a mutant"))?;
         let (ended, failed) = program.run_all(slow, record)?;
-        if let Some(test) = failed.into_iter().find(|test| !unsound.contains(test)) {
-            return Ok(Verdict::Caught(test));
+        for name in failed {
+            if sound.passes(&name)? {
+                return Ok(Verdict::Caught(format!("{label} {name}")));
+            }
         }
         if ended == Ended::Hung {
-            verdict = Verdict::Hangs(program.label());
+            verdict = Verdict::Hangs(label);
         }
     }
     Ok(verdict)
@@ -409,12 +417,13 @@ pub fn sample(top: &Path, count: usize, day: u64, features: &str) -> Result<bool
                 test.ok_or("fails without it, too")
             }
         };
-        let verdict = test.map(|test| test.run(id));
+        let verdict = test.map(|test| test.judge(id));
         let why = match verdict {
             Err(why) => why,
             Ok(ended) => match ended? {
                 Ended::Failed => return Ok(()),
                 Ended::Passed => "passes with it",
+                Ended::Unsteady => "fails without it, too",
                 Ended::Hung => "does not end with it",
             },
         };
@@ -498,6 +507,7 @@ pub struct Bare;
 pub fn add(a: u32, b: u32) -> u32 { a + b }
 pub fn large(a: u32) -> bool { a > 3 }
 pub fn alone() -> u32 { 4 }
+pub fn loose(a: u32) -> u32 { a & 7 }
 pub const fn one() -> u32 { 1 }
 pub fn bare() -> Bare { Bare }
 pub const PRODUCT: u32 = 2 * 3;
@@ -510,10 +520,16 @@ pub fn few() -> impl Iterator<Item = u32> { 0..3 }
 #[test] fn multiplies() { assert_eq!(PRODUCT, 6); }
 #[test] fn counts() { assert_eq!(few().count(), 3); }
 #[test] fn fails_always() { panic!(); }
+#[test] fn is_unsteady() {
+    assert_eq!(loose(3), 3);
+    let marks = std::path::Path::new(env!(\"CARGO_MANIFEST_DIR\")).join(\"marks\");
+    std::fs::create_dir(marks).unwrap();
+}
 ";
 
     /// Canary: what a test sees is caught, and what it does not is told apart. A test that fails
-    /// without a mutant, too, catches none.
+    /// without a mutant, too, catches none: neither one that always fails, nor one that passes at
+    /// first and fails from then on, as under load.
     #[test]
     fn each_verdict_is_given_where_it_is_due() {
         let top = std::env::temp_dir().join(format!("mutants-{}", std::process::id()));
@@ -540,6 +556,7 @@ pub fn few() -> impl Iterator<Item = u32> { 0..3 }
             of("4", 0, "0", Genre::FnValue),
             of("1", 0, "0", Genre::FnValue),
             of("Bare", 2, "Default::default()", Genre::FnValue),
+            of("&", 0, "|", Genre::BinaryOperator),
         ];
         let keys: Vec<String> = mutants.iter().map(|it| it.key.clone()).collect();
         let campaign = Campaign::build(&top, mutants, &["fixture".to_owned()], "");
@@ -573,7 +590,14 @@ pub fn few() -> impl Iterator<Item = u32> { 0..3 }
         let caught = Verdict::Caught("fixture/fixture adds".to_owned());
         assert_eq!(
             verdicts,
-            [caught.clone(), Verdict::Missed, Verdict::Unreached, caught, Verdict::Unviable,]
+            [
+                caught.clone(),
+                Verdict::Missed,
+                Verdict::Unreached,
+                caught,
+                Verdict::Unviable,
+                Verdict::Missed,
+            ]
         );
         fs::remove_dir_all(top).expect("the folder was made here");
     }

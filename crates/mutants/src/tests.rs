@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -40,11 +40,17 @@ pub struct Test {
     pub reaches: Vec<u32>,
 }
 
+/// For a test without a mutant.
+const EXPLORED: Limits = Limits { takes: Duration::from_secs(120), computes: None };
+const NO_MUTANT: (&str, &str) = ("MUTANT", "0");
+
 /// How a test ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
     Passed,
     Failed,
+    /// It fails, and right afterwards without the mutant, too.
+    Unsteady,
     /// It had to be stopped.
     Hung,
 }
@@ -55,6 +61,28 @@ struct Limits {
     takes: Duration,
     /// The processor's time; none for a test that may wait in a loop, until a limit of its own.
     computes: Option<Duration>,
+}
+
+/// What a test starts. It ends with this process, even if that is killed: the leader of the group
+/// reads from a pipe that then closes.
+struct Group(Child);
+
+impl Group {
+    fn begin() -> Result<Self> {
+        let mut leader = Command::new("sh");
+        leader.args(["-c", "read -r _; kill -KILL 0"]).stdin(Stdio::piped()).process_group(0);
+        Ok(Self(leader.spawn().context("sh")?))
+    }
+
+    fn id(&self) -> Pid {
+        Pid::from_child(&self.0)
+    }
+
+    fn end(mut self) -> Result<()> {
+        kill_process_group(self.id(), Signal::KILL)?;
+        self.0.wait()?;
+        Ok(())
+    }
 }
 
 /// How a run ended, and the processor's time that it took, but for that of its children.
@@ -104,6 +132,7 @@ impl Program {
         output: Stdio,
         limits: Limits,
     ) -> Result<Run> {
+        let group = Group::begin()?;
         let mut child = Command::new(&self.executable)
             .args(arguments)
             .current_dir(&self.folder)
@@ -114,8 +143,7 @@ impl Program {
             .stdin(Stdio::null())
             .stdout(output)
             .stderr(Stdio::null())
-            // So that its children end with it.
-            .process_group(0)
+            .process_group(group.id().as_raw_nonzero().get())
             .spawn()
             .with_context(|| self.executable.display().to_string())?;
         let begin = Instant::now();
@@ -136,8 +164,7 @@ impl Program {
             std::thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_millis(20));
         };
-        // It fails if nothing of the group is left.
-        let _ = kill_process_group(pid, Signal::KILL);
+        group.end()?;
         let status = child.wait()?;
         let ended = match (has_ended, status.success()) {
             (false, _) => Ended::Hung,
@@ -154,8 +181,8 @@ impl Program {
     }
 
     /// Runs all its tests, with the mutant that is compiled in, but for slow ones. Returns how that
-    /// ended, and which failed by their own account. `record` is a file for what the program
-    /// prints.
+    /// ended, and the names of those that failed by their own account. `record` is a file for what
+    /// the program prints.
     ///
     /// # Errors
     /// The program cannot be started, or the record not be written.
@@ -167,11 +194,17 @@ impl Program {
         let limits = Limits { takes: Duration::from_secs(300), computes: None };
         let ended = self.run(&arguments, None, File::create(record)?.into(), limits)?.ended;
         let said = fs::read_to_string(record)?;
-        let failed = |line: &str| {
-            let name = line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?;
-            Some(format!("{} {name}", self.label()))
-        };
+        let failed =
+            |line: &str| Some(line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?.to_owned());
         Ok((ended, said.lines().filter_map(failed).collect()))
+    }
+
+    /// Whether a test passes without a mutant.
+    ///
+    /// # Errors
+    /// The program cannot be started.
+    pub fn passes(&self, name: &str) -> Result<bool> {
+        Ok(self.run_test(name, NO_MUTANT, EXPLORED)?.ended == Ended::Passed)
     }
 
     /// Runs a test without a mutant, and finds out what it takes and which of `count` mutants it
@@ -189,8 +222,7 @@ impl Program {
         File::create(reach)?.set_len(u64::from(count) + 1)?;
         let begin = Instant::now();
         let record = reach.to_str().context("a path that is not UTF-8")?;
-        let limits = Limits { takes: Duration::from_secs(120), computes: None };
-        let Run { ended, computes } = self.run_test(name, ("MUTANT_REACH", record), limits)?;
+        let Run { ended, computes } = self.run_test(name, ("MUTANT_REACH", record), EXPLORED)?;
         let takes = begin.elapsed();
         let bytes = fs::read(reach)?;
         let reaches = (1..=count).filter(|&id| bytes[id as usize] != 0).collect();
@@ -206,11 +238,19 @@ impl Program {
 }
 
 impl Test {
-    /// Runs it with a mutant, for at most many times of what it takes without.
+    /// Runs it with a mutant. A failure counts only if it passes right afterwards without: on a
+    /// busy machine its own limits may run out, whatever the mutant does.
     ///
     /// # Errors
     /// The program cannot be started.
-    pub fn run(&self, mutant: u32) -> Result<Ended> {
+    pub fn judge(&self, mutant: u32) -> Result<Ended> {
+        let ended = self.run(mutant)?;
+        let is_steady = ended != Ended::Failed || self.program.passes(&self.name)?;
+        Ok(if is_steady { ended } else { Ended::Unsteady })
+    }
+
+    /// Runs it with a mutant, for at most many times of what it takes without.
+    fn run(&self, mutant: u32) -> Result<Ended> {
         let computes = Duration::from_secs(1) + self.computes * 10;
         let limits = Limits {
             takes: Duration::from_secs(10) + self.takes * 20,
@@ -233,4 +273,61 @@ fn processor_time(pid: Pid) -> Result<Duration> {
     let fields = stat.rsplit_once(") ").map(|(_, rest)| rest.split(' ').skip(11).take(2));
     let ticks = fields.context(path)?.map(str::parse::<u64>).sum::<Result<u64, _>>()?;
     Ok(Duration::from_millis(1_000 * ticks / clock_ticks_per_second()))
+}
+
+#[cfg(test)]
+mod groups {
+    use super::*;
+
+    const STARTED: &str = "MUTANTS_TEST_STARTED";
+
+    /// Not a test of its own: a campaign that runs a test without an end.
+    #[test]
+    #[ignore = "the next test starts it"]
+    fn runs_a_test_without_an_end() {
+        let Ok(started) = std::env::var(STARTED) else { return };
+        // The test has a child, which does not end either.
+        let script =
+            format!("sleep 3600 & echo $$ $! > {started}; mv {started} {started}.done; wait");
+        let program = Program {
+            package: "fixture".to_owned(),
+            target: "fixture".to_owned(),
+            executable: "/bin/sh".into(),
+            folder: "/".into(),
+        };
+        let _ = program.run(&["-c", &script], None, Stdio::null(), EXPLORED);
+    }
+
+    /// A campaign that is killed leaves neither tests nor their children behind.
+    #[test]
+    fn a_killed_campaign_ends_its_tests() {
+        let started = std::env::temp_dir().join(format!("started-{}", std::process::id()));
+        let done = started.with_extension("done");
+        let mut campaign = Command::new(std::env::current_exe().expect("this program"))
+            .args(["--exact", "tests::groups::runs_a_test_without_an_end", "--ignored"])
+            .env(STARTED, &started)
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("a campaign");
+        let wait_until = |what: &str, is: &dyn Fn() -> bool| {
+            let deadline = Instant::now() + Duration::from_secs(60);
+            while !is() {
+                assert!(Instant::now() < deadline, "{what}");
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        };
+        wait_until("the test starts", &|| done.exists());
+        campaign.kill().expect("it runs");
+        campaign.wait().expect("it was started here");
+        let pids = fs::read_to_string(&done).expect("two numbers");
+        fs::remove_file(&done).expect("the file was made here");
+        // Whoever inherits them may not have reaped them yet.
+        let has_ended = |pid: &str| match fs::read_to_string(format!("/proc/{pid}/stat")) {
+            Ok(stat) => stat.contains(") Z "),
+            Err(_) => true,
+        };
+        for pid in pids.split_whitespace() {
+            wait_until("the test and its child end", &|| has_ended(pid));
+        }
+    }
 }
