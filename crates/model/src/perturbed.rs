@@ -92,8 +92,6 @@ pub enum Expected {
     Down,
     /// `moves`: it changes by more than its noise; physics does not say in which direction.
     Moves,
-    /// `open`: physics does not say whether it changes, or whether it can be measured.
-    Open,
     /// `fails`: it cannot be measured, because the run does not end.
     Fails,
     /// `+12.5` or `-12.5`: it changes by this much, in its unit, and within this many percent of
@@ -119,7 +117,6 @@ impl TryFrom<String> for Expected {
             _ if size == "up" => Expected::Up,
             _ if size == "down" => Expected::Down,
             _ if size == "moves" => Expected::Moves,
-            _ if size == "open" => Expected::Open,
             _ if size == "fails" => Expected::Fails,
             ("x", factor) => Expected::Times(number(factor).map_err(|_| fault())?, within),
             ("+" | "-", _) => Expected::By(number(size).map_err(|_| fault())?, within),
@@ -137,7 +134,6 @@ impl fmt::Display for Expected {
             Expected::Up => return f.write_str("up"),
             Expected::Down => return f.write_str("down"),
             Expected::Moves => return f.write_str("moves"),
-            Expected::Open => return f.write_str("open"),
             Expected::Fails => return f.write_str("fails"),
         };
         if within == WITHIN { Ok(()) } else { write!(f, " within {within} %") }
@@ -153,7 +149,6 @@ impl Expected {
             Expected::Up => change > noise,
             Expected::Down => change < -noise,
             Expected::Moves => change.abs() > noise,
-            Expected::Open => true,
             Expected::Fails => after.is_nan(),
             Expected::By(size, within) => (change - size).abs() <= within / 100.0 * size.abs(),
             Expected::Times(factor, within) => {
@@ -203,15 +198,9 @@ impl Row {
         named.max_by_key(|(name, _)| name.len()).map_or(Expected::Same, |(_, expected)| *expected)
     }
 
-    /// Whether some change moves a figure, or may move it.
+    /// Whether some change moves a figure.
     fn moves(&self, figure: &str) -> bool {
         self.changes.keys().any(|change| self.expected(change, figure) != Expected::Same)
-    }
-
-    /// Whether some change must move a figure.
-    fn surely_moves(&self, figure: &str) -> bool {
-        let stays = |expected| matches!(expected, Expected::Same | Expected::Open);
-        self.changes.keys().any(|change| !stays(self.expected(change, figure)))
     }
 }
 
@@ -544,7 +533,7 @@ pub fn section<C>(file: &str, probes: &[Probe<C>]) -> Result<String, String> {
         }
     }
     for figure in probes.iter().flat_map(|probe| probe.figures) {
-        let moving = parameters.iter().filter(|(_, row)| row.surely_moves(figure.name));
+        let moving = parameters.iter().filter(|(_, row)| row.moves(figure.name));
         let moving: Vec<String> = moving.map(|(parameter, _)| format!("`{parameter}`")).collect();
         let _ = writeln!(page, "| {} | {} |", figure.name, moving.join(", "));
     }

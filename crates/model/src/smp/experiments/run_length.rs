@@ -56,8 +56,21 @@ pub fn run_length(config: &Config, length_dw: usize) -> Result<RunLength, String
 /// # Errors
 /// A sentence, if packets are lost.
 pub fn run_lengths(config: &Config, lengths: Lengths, packets: u64) -> Result<RunLength, String> {
+    run_lengths_of(config, lengths, packets, 1)
+}
+
+/// The same with a seed for what is drawn: errors of bits, and lengths of a mix.
+///
+/// # Errors
+/// As [`run_lengths`].
+pub fn run_lengths_of(
+    config: &Config,
+    lengths: Lengths,
+    packets: u64,
+    seed: u64,
+) -> Result<RunLength, String> {
     config.check().map_err(|error| error.to_string())?;
-    let mut running = Machine::new(config, 1);
+    let mut running = Machine::new(config, seed);
     for channel in 0..config.channels {
         running.stimulate(0, channel, lengths, packets);
     }
