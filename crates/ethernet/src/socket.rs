@@ -251,6 +251,29 @@ mod tests {
         gone.join().expect("no panic");
     }
 
+    /// A name is remembered for a while once its socket has ended, once, and no longer.
+    #[test]
+    fn ended_names_are_remembered_for_a_while() {
+        let name =
+            |what: &str| -> Box<[u8]> { format!("name of a test: {what}").as_bytes().into() };
+        let count = |name: &[u8]| {
+            let ended = ENDED.lock().unwrap_or_else(PoisonError::into_inner);
+            ended.iter().filter(|(it, _)| **it == *name).count()
+        };
+        let long_ago = Instant::now().checked_sub(OURS * 2).expect("the host runs for longer");
+        ENDED.lock().unwrap_or_else(PoisonError::into_inner).push((name("old"), long_ago));
+        let [first, second] = ["first", "second"].map(|what| Name(name(what)));
+        assert!(!was_ours(&name("first")), "it lives");
+        drop(first);
+        assert!(was_ours(&name("first")));
+        assert!(!was_ours(&name("old")) && !was_ours(&name("second")));
+        assert_eq!(count(&name("old")), 0, "it is forgotten");
+        drop(Name(name("first")));
+        drop(second);
+        assert!(was_ours(&name("first")) && was_ours(&name("second")));
+        assert_eq!(count(&name("first")), 1);
+    }
+
     /// A socket is closed on exec, does not block, and has buffers as large as it may.
     #[test]
     fn sockets_are_set_up() {

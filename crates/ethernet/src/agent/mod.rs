@@ -28,3 +28,6 @@ pub(crate) use message::{Request, Want};
 pub const PATH: &str = "/run/bellwire/agent.sock";
 /// Sockets that one user may have from the agent at once; root has no limit.
 pub const SOCKETS_OF_USER: usize = 32;
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,11 @@
 use super::connected_socket::{Change, ConnectedSocket};
 use super::*;
+use crate::keyed_io::KeyedIo;
 use crate::testing::within_limit;
+use bellwire_keys::KeyFile;
+use bellwire_wire::frame::check::seal;
 use bellwire_wire::frame::header::{FrameKind, HEADER_BYTES};
-use bellwire_wire::frame::keyed::{KEYED_HEADER_BYTES, KeyedStep};
+use bellwire_wire::frame::keyed::{KEYED_HEADER_BYTES, KeyedStep, SEALED_OVERHEAD_BYTES};
 use std::time::{Duration, Instant};
 
 fn pair(first: &str, second: &str, mtu: usize) -> [UdpIo; 2] {
@@ -503,5 +506,146 @@ fn runs_to_several_peers_are_one_call() {
         );
         let segmented = if a.segments { 2 } else { 0 };
         assert_eq!(after.frames_segmented - before.frames_segmented, segmented);
+    });
+}
+
+/// Places of this host where nobody receives.
+fn closed(count: usize) -> Vec<SocketAddr> {
+    let open = || std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
+    // All at once, so that they differ.
+    let sockets: Vec<_> = (0..count).map(|_| open()).collect();
+    sockets.iter().map(|socket| socket.local_addr().expect("it is bound")).collect()
+}
+
+/// A place where nobody receives is told once for all datagrams that go there, by the common
+/// socket. Frames to others leave all the same.
+#[test]
+fn refusals_name_their_places() {
+    within_limit(|| {
+        let [mut a, mut b] = pair("127.0.0.1:0", "127.0.0.1:0", 1500);
+        for place in closed(3) {
+            (0..5).for_each(|number| send(&mut a, place, number));
+            while a.refused.is_empty() {
+                a.receive(64, |_, _| panic!("nobody sends"));
+            }
+            send(&mut a, b.address, 7);
+            assert_eq!(collect(&mut b, 1), [(a.address, vec![7; 40])]);
+            assert_eq!((a.take_refused(), a.take_refused()), (Some(place), None));
+        }
+        let counters = a.counters();
+        assert_eq!((counters.send_failed, counters.frames_sent), (0, 18), "{counters:?}");
+    });
+}
+
+/// As many places are remembered as are promised, and no more.
+#[test]
+fn refusals_are_bounded() {
+    within_limit(|| {
+        let [a, _] = pair("127.0.0.1:0", "127.0.0.1:0", 1500);
+        let (mut a, places) = (a, closed(REFUSED + 3));
+        for _ in 0..2 {
+            places.iter().for_each(|&place| a.note_refusal(place));
+        }
+        let mut a = KeyedIo::new(a, None);
+        let told: Vec<SocketAddr> = std::iter::from_fn(|| a.take_refused()).collect();
+        assert_eq!(told.len(), REFUSED);
+        assert!(told.iter().rev().eq(&places[..REFUSED]));
+    });
+}
+
+/// A wake-up of the common socket has it read at the next poll, also behind a key.
+#[test]
+fn a_wake_up_goes_to_its_socket() {
+    let [mut a, _] = pair("127.0.0.1:0", "127.0.0.1:0", 1500);
+    a.incoming.turn = 5;
+    let mut a = KeyedIo::new(a, Some(&KeyFile::Shared([7; 32])));
+    a.wake(1);
+    assert_eq!(a.carrier().incoming.turn, 5, "the connected one is read anyway");
+    a.wake(0);
+    assert_eq!(a.carrier().incoming.turn, 0);
+}
+
+/// The connected socket tells that its peer has gone, whether frames go there or not.
+#[test]
+fn a_connected_peer_that_has_gone_is_told() {
+    within_limit(|| {
+        for sends_on in [true, false] {
+            let [mut a, mut b] = pair("127.0.0.1:0", "127.0.0.1:0", 1500);
+            (0..100).for_each(|number| insist(&mut a, &mut b, number));
+            assert!(b.connected.socket_to(a.address).is_some());
+            let gone = a.address;
+            drop(a);
+            send(&mut b, gone, 1);
+            while b.refused.is_empty() {
+                if sends_on {
+                    send(&mut b, gone, 2);
+                } else {
+                    b.receive(64, |_, _| panic!("nobody sends"));
+                }
+            }
+            assert_eq!((b.take_refused(), b.take_refused()), (Some(gone), None));
+        }
+    });
+}
+
+/// With a key a frame arrives sealed, and as it was. One without the key gets nothing through, and
+/// each side counts it. The room for a frame is shorter by what a seal takes.
+#[test]
+fn frames_are_sealed_with_a_key() {
+    within_limit(|| {
+        let key = KeyFile::Shared([7; 32]);
+        let [plain, with_key] = [None, Some(&key)].map(|key| move |io| KeyedIo::new(io, key));
+        let [a, b] = pair("127.0.0.1:0", "127.0.0.1:0", 1500);
+        let (to_a, to_b, bytes) = (a.address, b.address, a.frame_bytes());
+        let (mut a, mut b) = (with_key(a), with_key(b));
+        assert_eq!(a.frame_bytes() + SEALED_OVERHEAD_BYTES, bytes);
+        assert!(a.drops_altered());
+        let mut frame = vec![9; 60];
+        let header = FrameHeader { length: 60, ..FrameHeader::new(FrameKind::Data, 0, 0, 5) };
+        header.emit(&mut frame).expect("room");
+        seal(&mut frame).expect("room");
+        let stage = |io: &mut KeyedIo<UdpIo>, to| {
+            io.room().expect("room")[..60].copy_from_slice(&frame);
+            io.stage(to, 60);
+            assert!(io.flush());
+        };
+        let mut got = Vec::new();
+        let mut take = |io: &mut KeyedIo<UdpIo>| {
+            io.receive(64, |from, bytes: &[u8]| got.push((from, bytes.to_vec())))
+        };
+        let mut received = 0;
+        let since = Instant::now();
+        while a.key_counters().expect("a key").frames_sealed == 0 {
+            stage(&mut a, to_b);
+            received += take(&mut b) + take(&mut a);
+            assert!(since.elapsed() < Duration::from_secs(6), "no session");
+        }
+        assert!(received >= 2, "the handshake's frames count as received: {received}");
+        while take(&mut b) == 0 {}
+        let counters = b.key_counters().expect("a key");
+        assert!(counters.frames_opened > 0, "{counters:?}");
+        // The check value is not sent.
+        let end = frame.len() - 4;
+        assert!(got.iter().all(|(from, bytes)| *from == to_a && bytes[..end] == frame[..end]));
+        assert_eq!(got.len() as u64, counters.frames_opened);
+        let mut rows = Vec::new();
+        b.key_rows(&mut rows);
+        assert!(
+            rows.len() > 3 && rows.contains(&("frames_opened", counters.frames_opened)),
+            "{rows:?}"
+        );
+        let told = b.capture_header(to_a, Direction::Sent, &frame);
+        assert_eq!(told, headers(to_b, to_a, 60));
+
+        let [other, _] = pair("127.0.0.1:0", "127.0.0.1:0", 1500);
+        let mut other = plain(other);
+        assert!(!other.drops_altered() && other.key_counters().is_none());
+        assert_eq!(other.frame_bytes(), bytes);
+        stage(&mut other, to_b);
+        let (before, since) = (counters.frames_plain, Instant::now());
+        while b.key_counters().expect("a key").frames_plain == before {
+            b.receive(64, |_, _| panic!("it has no key"));
+            assert!(since.elapsed() < Duration::from_secs(6), "it is not counted");
+        }
     });
 }
