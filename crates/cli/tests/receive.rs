@@ -233,7 +233,9 @@ fn two_copies_at_a_time_both_succeed() {
             let listener = Listener::start(&device, &into);
             let senders = sources.clone().map(|source| {
                 let mut command = bellwire();
-                command.args(["copy", "--device", &device, "--connect", at]).arg(source);
+                command.args(["copy", "--device", &device]).arg(source);
+                command.args(["--connect", at]);
+                command.args(device.starts_with("udp:").then_some("--plain"));
                 std::thread::spawn(move || run(&mut command))
             });
             let [first, second] = senders.map(|sender| sender.join().expect("no panic"));

@@ -1,6 +1,7 @@
 //! The settings in a device's name: `shm:job?node=3&mode=0660&group=100`.
 
-use crate::{Error, Result};
+use crate::{Error, KeySource, Result};
+use std::path::PathBuf;
 use std::str::FromStr;
 
 /// Settings that a device takes one after the other. Those that it has taken are those that it
@@ -10,6 +11,8 @@ pub struct Settings {
     /// The device's name, for errors.
     name: String,
     given: Vec<(String, String)>,
+    /// A key that is no text in the device's name.
+    key: Option<KeySource>,
     known: Vec<&'static str>,
 }
 
@@ -28,7 +31,7 @@ pub enum AccessMode {
 impl Settings {
     /// No settings, of the device `name`.
     pub fn new(name: &str) -> Settings {
-        Settings { name: name.to_owned(), given: Vec::new(), known: Vec::new() }
+        Settings { name: name.to_owned(), given: Vec::new(), key: None, known: Vec::new() }
     }
 
     /// Adds `KEY=VALUE&KEY=VALUE`.
@@ -48,6 +51,21 @@ impl Settings {
     /// Adds a setting. It overrides earlier ones with this key.
     pub fn set(&mut self, key: &str, value: impl Into<String>) {
         self.given.push((key.to_owned(), value.into()));
+    }
+
+    /// Adds a source of keys. A `key=FILE` overrides it.
+    pub fn set_key(&mut self, key: KeySource) {
+        self.key = Some(key);
+    }
+
+    /// Takes `key`, for a device that can seal what it sends.
+    ///
+    /// # Errors
+    /// As [`Settings::take`].
+    pub fn key(&mut self) -> Result<Option<KeySource>> {
+        let named = self.take::<PathBuf>("key", "a key is a file that `bellwire key new` has made");
+        let given = self.key.take();
+        Ok(named?.map(KeySource::File).or(given))
     }
 
     /// Takes setting `key`; `None` if it is not given. `values` says what values it has.
@@ -109,7 +127,9 @@ impl Settings {
     /// # Errors
     /// [`Error::BadDeviceName`] with the settings that the device has.
     pub fn finish(self, kind: &str) -> Result<()> {
-        let Some((key, _)) = self.given.first() else { return Ok(()) };
+        let named = self.given.first().map(|(key, _)| key.as_str());
+        // A program that gives a key must not get a device that does without.
+        let Some(key) = named.or(self.key.as_ref().map(|_| "key")) else { return Ok(()) };
         let known = self.known.join(", ");
         Err(self.bad(format!("{kind} has no setting \"{key}\"; it has {known}")))
     }
@@ -141,6 +161,30 @@ mod tests {
         assert!(told.contains("port=7: true or false"), "{told}");
         assert!(some.finish("shm").is_ok());
         assert!(Settings::new("shm:job").parse("node").is_err());
+    }
+
+    /// A file that the name gives overrides a source of keys, and a device without keys refuses
+    /// either.
+    #[test]
+    fn keys_are_taken_or_refused() {
+        let with_source = |text: &str| {
+            let mut settings = settings(text);
+            settings.set_key(KeySource::text("shared"));
+            settings
+        };
+        let mut some = with_source("key=/a");
+        assert!(matches!(some.key().unwrap(), Some(KeySource::File(path)) if path == *"/a"));
+        some.finish("udp").expect("both are taken");
+        let mut some = with_source("node=1");
+        let told = some.clone().finish("shm").unwrap_err().to_string();
+        assert!(told.contains("no setting"), "{told}");
+        let Some(KeySource::Callback(ask)) = some.key().unwrap() else { panic!("no source") };
+        assert_eq!(ask().unwrap(), "shared");
+        assert_eq!(some.node().unwrap(), Some(1));
+        let mut known = with_source("node=1");
+        known.node().unwrap();
+        let told = known.finish("shm").unwrap_err().to_string();
+        assert!(told.contains("shm has no setting \"key\"; it has node"), "{told}");
     }
 
     /// A mode and a group go together.

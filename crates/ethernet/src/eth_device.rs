@@ -17,7 +17,7 @@ use crate::route::{HopRoute, MacRoute, SharedNeighbours};
 use crate::transport::{EthernetTransport, unavailable};
 use crate::udp_device::{describe_key, open_capture, read_key};
 use crate::xdp::XdpIo;
-use bellwire_device::{Error, FunctionAddress, NodeInfo};
+use bellwire_device::{Error, FunctionAddress, KeySource, NodeInfo};
 use bellwire_keys::KeyFile;
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -41,7 +41,7 @@ pub struct EthOptions {
     /// Capture sent and received frames to this file, before they are sealed.
     pub capture: Option<PathBuf>,
     /// Talk only to peers with this key, or whose keys this file lists, and only sealed.
-    pub key: Option<PathBuf>,
+    pub key: Option<KeySource>,
 }
 
 /// One opening of `eth:INTERFACE`.
@@ -116,7 +116,7 @@ impl EthDevice {
             let error = io::Error::from(io::ErrorKind::Unsupported);
             return Err(unavailable(&device, "the agent gives no AF_XDP", &error, hint));
         }
-        let key = read_key(&device, options.key.as_deref())?;
+        let key = read_key(&device, options.key.as_ref())?;
         let capture = open_capture(&device, options.capture.as_ref(), LinkType::Ethernet)?;
         Ok(EthDevice {
             name: device,

@@ -1,7 +1,7 @@
 //! The settings of `eth` and `udp`, and how their functions are opened by name.
 
 use crate::{EthDevice, EthFunction, EthOptions, IoKind, UdpDevice, UdpOptions};
-use bellwire_device::{DeviceKind, Error, Settings, TransportVisitor, refuse_weight};
+use bellwire_device::{DeviceKind, Error, KeySource, Settings, TransportVisitor, refuse_weight};
 use std::path::PathBuf;
 
 /// Each function has its own socket, perhaps in different processes, and the kernel schedules them.
@@ -15,10 +15,10 @@ fn capture(settings: &mut Settings) -> Result<Option<PathBuf>, Error> {
     settings.take("pcap", "a capture is a file")
 }
 
-/// The key file: a setting, or an environment variable, so that programs need no change.
-fn key(settings: &mut Settings) -> Result<Option<PathBuf>, Error> {
-    let given = settings.take("key", "a key is a file that `bellwire key new` has made")?;
-    Ok(given.or_else(|| std::env::var_os(KEY_VARIABLE).map(PathBuf::from)))
+/// The key: a setting, or an environment variable, so that programs need no change.
+fn key(settings: &mut Settings) -> Result<Option<KeySource>, Error> {
+    let variable = || std::env::var_os(KEY_VARIABLE).map(|path| KeySource::File(path.into()));
+    Ok(settings.key()?.or_else(variable))
 }
 
 impl DeviceKind for EthDevice {

@@ -7,11 +7,11 @@ use crate::pcapng::{Capture, LinkType};
 use crate::route::{IpRoute, PORT, SharedNeighbours, is_host};
 use crate::transport::{EthernetTransport, unavailable};
 use crate::udp::UdpIo;
-use bellwire_device::{Error, FunctionAddress, NodeInfo};
+use bellwire_device::{Error, FunctionAddress, KeySource, NodeInfo};
 use bellwire_keys::KeyFile;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ pub struct UdpOptions {
     /// Capture sent and received frames to this file, before they are sealed.
     pub capture: Option<PathBuf>,
     /// Talk only to peers with this key, or whose keys this file lists, and only sealed.
-    pub key: Option<PathBuf>,
+    pub key: Option<KeySource>,
 }
 
 /// One opening of `udp:ADDRESS`.
@@ -61,7 +61,7 @@ impl UdpDevice {
             ),
             _ => Error::BadDeviceName { name: name.clone(), why: error.to_string() },
         })?;
-        let key = read_key(&name, options.key.as_deref())?;
+        let key = read_key(&name, options.key.as_ref())?;
         let capture = open_capture(&name, options.capture.as_ref(), LinkType::Ip)?;
         let own = match ip {
             IpAddr::V4(ip) => ip.into(),
@@ -191,11 +191,19 @@ pub(crate) fn open_capture(
     }
 }
 
-/// Reads the requested key file.
-pub(crate) fn read_key(device: &str, path: Option<&Path>) -> Result<Option<KeyFile>, Error> {
-    path.map(KeyFile::read).transpose().map_err(|error| Error::DeviceUnavailable {
+/// Reads the requested key.
+pub(crate) fn read_key(device: &str, source: Option<&KeySource>) -> Result<Option<KeyFile>, Error> {
+    let read = |source: &KeySource| match source {
+        KeySource::File(path) => KeyFile::read(path).map_err(|error| error.to_string()),
+        KeySource::Callback(ask) => {
+            let text = ask().map_err(|error| format!("the program gives no key: {error}"))?;
+            let parsed = KeyFile::parse(&text);
+            parsed.map_err(|error| format!("what the program gives is no key: {error}"))
+        }
+    };
+    source.map(read).transpose().map_err(|why| Error::DeviceUnavailable {
         device: device.to_owned(),
-        why: error.to_string(),
+        why,
         hint: "a file that `bellwire key new` has made after key= (or in BELLWIRE_KEY)".into(),
     })
 }

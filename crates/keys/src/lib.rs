@@ -13,6 +13,7 @@
 //! |---|---|
 //! | [`KeyFile`], [`Keys`] | what a program knows: a shared key, or its own and its peers' |
 //! | `key_store` | key files on disk, the only I/O here |
+//! | [`Pairing`] | two programs with a short code agree on a shared key |
 //! | `tags` | tags by which handshakes and questions show that their sender knows a key |
 //! | `handshake` | two messages of Noise, which make the keys of a session |
 //! | `cipher`, `window` | seals frames, and opens each once |
@@ -27,6 +28,7 @@ mod handshake;
 mod key_file;
 mod key_store;
 mod keys;
+mod pairing;
 mod peer;
 mod session;
 mod sessions;
@@ -37,5 +39,6 @@ pub use cipher::Suite;
 pub use key_file::{KeyFile, KeyFileError, parse_key, print_key};
 pub use key_store::KeyStoreError;
 pub use keys::{KEY_BYTES, Key, Keys, public_of};
+pub use pairing::{Code, PAIRING_BYTES, Paired, Pairing, Side};
 pub use session::Limits;
 pub use sessions::{Counters, Entropy, PEERS, Sessions};

@@ -2,6 +2,7 @@
 
 mod support;
 
+use bellwire_keys::{Code, Pairing, Side};
 use bellwire_protocol::canary::plant;
 use support::run;
 
@@ -34,4 +35,24 @@ fn planted_faults_are_caught() {
         }
     }
     assert!(missed.is_empty(), "{missed:?}");
+}
+
+/// Whether a sender with another code gets the listener's key.
+fn a_wrong_code_opens() -> bool {
+    let near = Pairing::begin(&Code::new([1; 5]), Side::Sender);
+    let far = Pairing::begin(&Code::new([2; 5]), Side::Listener);
+    let (ours, theirs) = (*near.message(), *far.message());
+    let near = near.finish(&theirs).expect("a message");
+    let far = far.finish(&ours).expect("a message");
+    far.confirm(&near.proof()).is_some()
+}
+
+/// A listener that leaves out the code or the proof lets everybody in, and the check notices it.
+#[test]
+fn a_code_that_does_not_count_is_noticed() {
+    assert!(!a_wrong_code_opens());
+    for fault in ["pairing-any-code", "pairing-no-proof"] {
+        let _planted = plant(fault);
+        assert!(a_wrong_code_opens(), "{fault}");
+    }
 }

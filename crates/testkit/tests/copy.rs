@@ -44,14 +44,14 @@ impl Drop for Folder {
 /// The receiving side on host 1.
 fn listen(network: &Network, destination: &Path) -> Running {
     let mut command = bellwire();
-    command.args(["copy", "--device", &network.device(1), "--listen"]).arg(destination);
+    command.args(["copy", "--device", &network.device(1), "--plain", "--listen"]).arg(destination);
     network.hosts[1].run(|| Running::listener(&mut command))
 }
 
 /// The command of the sending side on host 0.
 fn connect(network: &Network, source: &Path) -> std::process::Command {
     let mut command = bellwire();
-    command.args(["copy", "--json", "--device", &network.device(0), "--connect"]);
+    command.args(["copy", "--json", "--device", &network.device(0), "--plain", "--connect"]);
     command.arg(ip_of(1).to_string()).arg(source);
     command
 }

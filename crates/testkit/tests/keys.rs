@@ -1,13 +1,16 @@
 //! Network devices with a key: peers with the key are served as without one, and nobody else is
 //! answered. `crates/keys/tests` shows what an adversary on the path cannot do.
 
-use bellwire::{Device, DeviceOptions, Message, Result, Status};
+use bellwire::{
+    Device, DeviceOptions, Function, FunctionOptions, KeySource, Message, Result, Status,
+};
 use bellwire_ethernet::testing::{enter_new_namespace, ip};
 use bellwire_keys::{KeyFile, public_of};
 use bellwire_testkit::conformance::{self, Fixture, Node, Patience, Stage};
-use bellwire_testkit::network::{Carrier, assert_frames_by, assert_way};
+use bellwire_testkit::network::{Carrier, Network, assert_frames_by, assert_way};
 use std::net::{Ipv4Addr, UdpSocket};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 
 /// Key files, which vanish with this.
@@ -187,6 +190,89 @@ fn eth_does_what_devices_do() {
             );
         }
     }
+}
+
+/// Two hosts at both ends of a veth pair, under a shared key. A sealed frame has to fit its MTU of
+/// 1,500 bytes.
+struct Wired {
+    files: Files,
+    network: Network,
+}
+
+impl Fixture for Wired {
+    fn open(&self, options: &DeviceOptions) -> Result<Device> {
+        let key = self.files.shared(1);
+        self.network.open(&options.clone().setting("key", key.display()))
+    }
+
+    fn open_function(&self, device: &Device, options: &FunctionOptions) -> Result<Function> {
+        // The host has an address that ends with its number, from 1 on. Its socket belongs there.
+        let number = device.node() as u8 - 1;
+        self.network.hosts[usize::from(number)].run(|| device.open_function_with(0, options))
+    }
+
+    fn delivers_later(&self) -> bool {
+        true
+    }
+
+    fn assert_way(&self, node: &Node) {
+        self.network.assert_way(node);
+    }
+}
+
+/// What devices must do, with a key over a wire: small packets share frames, and long ones take
+/// several. Over loopback no frame is full.
+#[test]
+fn udp_does_it_over_a_wire() {
+    for check in [
+        conformance::message::every_size_and_memory,
+        conformance::onesided::put_every_size_and_memory,
+        conformance::onesided::get_every_size_and_memory,
+        conformance::order::short_and_long_messages,
+        conformance::flow::floods_both_ways,
+    ] {
+        let network = Network::pair(Carrier::Udp);
+        conformance::run(check, &Wired { files: Files::new(), network });
+    }
+}
+
+/// A key comes from memory or by a callback as from a file. A callback is asked once for an
+/// opening, and its error refuses the device.
+#[test]
+fn keys_come_from_memory_and_callbacks() {
+    let network = udp();
+    let open = |key: KeySource| {
+        let number = network.nodes.fetch_add(1, Ordering::Relaxed);
+        let options = DeviceOptions::default().setting("port", network.port).key(key);
+        Device::open_with(&format!("udp:{}.0.{}", self::network(), 1 + number), &options)
+    };
+    let text = KeyFile::Shared([1; 32]).print();
+    let asked = Arc::new(AtomicU32::new(0));
+    let (count, answer) = (asked.clone(), text.clone());
+    let callback = KeySource::callback(move || {
+        count.fetch_add(1, Ordering::Relaxed);
+        Ok(answer.clone())
+    });
+    let ways = [KeySource::text(text), callback, KeySource::File(network.files.shared(1))];
+    let nodes: Vec<Node> = ways
+        .into_iter()
+        .map(|key| Node::of(open(key).expect("a device"), 0, &Default::default()))
+        .collect();
+    let mut stage = network.stage(nodes);
+    assert_eq!(status_of_a_message(&mut stage), Status::Success);
+    stage.nodes.swap(1, 2);
+    assert_eq!(status_of_a_message(&mut stage), Status::Success);
+    assert_eq!(asked.load(Ordering::Relaxed), 1);
+
+    let refused = |key: KeySource| open(key).expect_err("it is refused").to_string();
+    let told = refused(KeySource::callback(|| Err(std::io::Error::other("the store is locked"))));
+    assert!(told.contains("the store is locked"), "{told}");
+    let told = refused(KeySource::text("shared 12"));
+    assert!(told.contains("line 1 is none of"), "{told}");
+    // A device that cannot seal does not open without a word.
+    let options = DeviceOptions::default().key(KeySource::text("shared 12"));
+    let told = Device::open_with("shm:keyed", &options).expect_err("it is refused").to_string();
+    assert!(told.contains("shm has no setting \"key\""), "{told}");
 }
 
 /// Sends a message from node 0 to node 1, and returns what became of it. Node 1 is polled

@@ -3,7 +3,7 @@
 use crate::claims::Number;
 use crate::devices::{DeviceBackend, KINDS, Kind, Opening};
 use crate::{AccessMode, Error, Function, FunctionOptions, Result, VirtualTime};
-use bellwire_device::Settings;
+use bellwire_device::{KeySource, Settings};
 use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +21,7 @@ pub struct Device {
 #[must_use]
 pub struct DeviceOptions {
     settings: Vec<(String, String)>,
+    key: Option<KeySource>,
 }
 
 impl DeviceOptions {
@@ -52,6 +53,14 @@ impl DeviceOptions {
         self
     }
 
+    /// Seals all that an `eth`, `udp` or `auto` device sends by its network, and talks only to
+    /// peers with the key: from a file, from memory, or by a callback. Other devices refuse it.
+    /// docs/keys.md explains the kinds of keys.
+    pub fn key(mut self, key: KeySource) -> Self {
+        self.key = Some(key);
+        self
+    }
+
     /// The requested node. For tests that choose an address for it.
     #[doc(hidden)]
     pub fn node_asked(&self) -> Option<u32> {
@@ -64,6 +73,9 @@ impl DeviceOptions {
         let mut settings = Settings::new(name);
         for (key, value) in &self.settings {
             settings.set(key, value);
+        }
+        if let Some(key) = &self.key {
+            settings.set_key(key.clone());
         }
         let Some((bare, own)) = name.split_once('?') else { return Ok((name, settings)) };
         settings.parse(own)?;

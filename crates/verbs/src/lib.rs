@@ -69,8 +69,9 @@ mod table;
 mod wait;
 
 pub use bellwire_device::{
-    AccessMode, Address, Buffer, Completion, Error, FunctionAddress, MemoryRegion, Operation,
-    QueuePair, RegionSlice, RemoteAt, RemoteKey, RemoteSlice, Result, Rights, Status, VirtualTime,
+    AccessMode, Address, Buffer, Completion, Error, FunctionAddress, KeyCallback, KeySource,
+    MemoryRegion, Operation, QueuePair, RegionSlice, RemoteAt, RemoteKey, RemoteSlice, Result,
+    Rights, Status, VirtualTime,
 };
 pub use bellwire_ring::memory::View;
 pub use completion_queue::CompletionQueue;

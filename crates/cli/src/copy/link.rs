@@ -1,13 +1,16 @@
 //! The sender's connection to the receiver: one queue pair, for messages and for the PUTs of the
 //! data. Also the constants that both sides share.
 
+use super::door::Door;
 use super::keep_alive::Alive;
 use super::message::Hash;
 use super::turns::Answer;
 use crate::host::asked;
 use crate::talk::{Queue, is_timeout, post_text, refusal, successful};
 use anyhow::{Context, Result, anyhow, bail};
-use bellwire::{Address, Buffer, Device, Error, Function, Put, RemoteSlice, Wait};
+use bellwire::{
+    Address, Buffer, Device, DeviceOptions, Error, Function, KeySource, Put, RemoteSlice, Wait,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
@@ -24,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(3600);
 pub const ACQUAINTANCE: Duration = Duration::from_secs(10);
 
 /// Time between two requests of a sender that waits in line.
-const AGAIN: Duration = Duration::from_millis(500);
+pub const AGAIN: Duration = Duration::from_millis(500);
 
 /// Longest message in bytes: two paths of 4 KiB, which JSON expands up to four times.
 pub const MESSAGE_BYTES: usize = 48 << 10;
@@ -37,23 +40,24 @@ pub const RECEIVES: usize = 32;
 
 /// The functions of both sides. They differ because the processes of a host share a node, except on
 /// `shm`.
-const SENDER: u8 = 0;
+pub const SENDER: u8 = 0;
 pub const RECEIVER: u8 = 1;
+/// Where a listener takes codes.
+pub const PAIRING: u8 = 2;
 /// If another copy has its function, a side takes one from here on, below [`FUNCTIONS`].
-const FURTHER: u8 = 2;
+const FURTHER: u8 = 3;
 const FUNCTIONS: u8 = 64;
 pub const NUMBER: u32 = 1;
 /// The greeting; its number is the version of the messages.
 pub const HELLO: &[u8] = b"bellwire copy 3";
 
 /// Opens a device with functions for many copies, unless the name sets their number.
-pub fn open_device(name: &str) -> Result<Device> {
-    let settings = name.split_once('?').map_or("", |(_, settings)| settings);
-    if settings.split('&').any(|setting| setting.starts_with("functions=")) {
-        return Ok(Device::open(name)?);
+pub fn open_device(name: &str, key: Option<KeySource>) -> Result<Device> {
+    let mut options = DeviceOptions::default().functions(FUNCTIONS);
+    if let Some(key) = key {
+        options = options.key(key);
     }
-    let sign = if name.contains('?') { '&' } else { '?' };
-    Ok(Device::open(&format!("{name}{sign}functions={FUNCTIONS}"))?)
+    Ok(Device::open_with(name, &options)?)
 }
 
 /// Opens the function `first`, or another one if a copy on this host has it.
@@ -97,6 +101,8 @@ impl Link {
         device: &Device,
         to: (u32, u8),
         name: &str,
+        door: &Door,
+        greeting: &[u8],
         mut waiting: impl FnMut(&str),
     ) -> Result<Link> {
         let mut function = open_function(device, SENDER)?;
@@ -107,14 +113,14 @@ impl Link {
         let alive = Alive::keep(function)?;
         let to = Address::new(to.0, to.1, NUMBER);
         loop {
-            let connected = alive.function().connect(queue.pair, to, HELLO, ACQUAINTANCE);
+            let connected = alive.function().connect(queue.pair, to, greeting, ACQUAINTANCE);
             match connected {
                 Ok(_) => return Ok(Link { alive, queue, outstanding: 0, spare: Vec::new() }),
                 Err(Error::Rejected { reason, .. }) => match not_yet(&reason) {
                     Some(why) => waiting(&format!("{name} {why}")),
                     None => return Err(not_taken(name, &reason)),
                 },
-                Err(error) => return Err(asked(error, name, "`bellwire copy --listen`")),
+                Err(error) => return Err(asked(error, name, door.listener())),
             }
             std::thread::sleep(AGAIN);
         }
@@ -229,6 +235,8 @@ fn not_taken(name: &str, reason: &str) -> anyhow::Error {
     let own = refusal(HELLO);
     if reason == told(Answer::Over) {
         anyhow!("{name} has what it listened for, and takes no more: start --listen there again")
+    } else if reason == own {
+        anyhow!("{name} takes the copy of a sender with its code, and no other")
     } else if reason.starts_with("this is bellwire copy ") {
         anyhow!(
             "on {name} {reason}, but here {own}: use the same version of Bellwire on both sides"

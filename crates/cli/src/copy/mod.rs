@@ -8,12 +8,14 @@
 //! | `listen` | the receiving side that the user starts |
 //! | `reception`, `turns` | all senders of a receiving side, and when each is served |
 //! | `message` | the messages, and the hash of a tree; `nonsense`: arbitrary messages |
+//! | `door`, `pairing` | who may send, and the exchange of a code |
 //! | `link`, `keep_alive` | the connection between them |
 //! | `place`, `part` | where the copy ends up, and where it is made |
 //! | `names` | the memory that names take |
 //! | `report` | the report at the end |
 
 mod canary;
+mod door;
 mod keep_alive;
 mod link;
 mod listen;
@@ -22,6 +24,7 @@ mod names;
 #[cfg(test)]
 mod nonsense;
 mod origin;
+mod pairing;
 mod part;
 mod place;
 mod receiver;
@@ -36,6 +39,8 @@ use crate::command::{Outcome, WrongUsage, printable};
 use crate::host::node_of;
 use anyhow::{Context, Result, ensure};
 use bellwire::Device;
+use bellwire_keys::Code;
+use door::Door;
 use indicatif::{ProgressBar, ProgressStyle};
 use link::{ACQUAINTANCE, Link, RECEIVER, open_device, open_function};
 use place::Destination;
@@ -65,10 +70,13 @@ Files that cannot be read, or that change while they are copied, are reported; t
 Not copied: owners, times, hard links between files (each becomes a file), holes, named pipes, sockets and devices. All names
 together may take 1 GiB, about five million files.
 
---listen serves 8 senders at a time, 4 of one node. 64 others, 16 of one node, wait in the order in which they asked. It ends when a
+Between hosts --listen prints a code of one use, and CODE lets in one copy, encrypted. Each wrong code is counted and slows the next. A
+copy that fails costs its code: the listener prints another. --key FILE on both sides takes the place of the code; a key in the
+device's name or in BELLWIRE_KEY does the same. --plain asks for neither and encrypts nothing. shm needs none of them.
+
+With --key, --plain and shm, --listen serves 8 senders at a time, 4 of one node. 64 others, 16 of one node, wait in the order in which they asked. It ends when a
 copy is complete and those who asked before that have been served: with 1 if a sender could not read all of its copy. If a sender
-gives up or dies, it waits for the next one. Whoever reaches the device can send: nothing is encrypted, and nobody is asked for a
-password. From other hosts no set-user-ID bits and no lone symbolic links are taken, and nothing is replaced but a DEST that is a
+gives up or dies, it waits for the next one. From other hosts no set-user-ID bits and no lone symbolic links are taken, and nothing is replaced but a DEST that is a
 file.
 
 A sender has 10 s to say what it sends. While others wait for its place, it loses the place when it sends less than 64 KiB in 10 s; a
@@ -81,17 +89,14 @@ Examples:
   bellwire copy --json big.file copy | jq -r .blake3     (as b3sum prints it)
 On two hosts, with the addresses 10.0.0.1 and 10.0.0.2:
   bellwire copy --listen /mnt/backup --device udp:10.0.0.1
-  bellwire copy project --connect 10.0.0.1 --device udp:10.0.0.2")]
+  bellwire copy project --connect 10.0.0.1 7KQM-2XRD --device udp:10.0.0.2")]
 pub struct Arguments {
     /// File, folder or symbolic link
     #[arg(value_name = "SRC", required_unless_present = "listen")]
     source: Option<PathBuf>,
-    /// Its new name, or a folder to put it into
-    #[arg(
-        value_name = "DEST",
-        required_unless_present_any = ["listen", "connect"],
-        conflicts_with = "connect"
-    )]
+    /// Its new name, or a folder to put it into. With --connect: the code that --listen prints;
+    /// without it you are asked
+    #[arg(value_name = "DEST|CODE", required_unless_present_any = ["listen", "connect"])]
     destination: Option<PathBuf>,
     /// Wait for --connect on other hosts or in other terminals, and write their copies to DEST
     #[arg(long, value_name = "DEST", conflicts_with_all = ["source", "destination", "connect"])]
@@ -100,6 +105,13 @@ pub struct Arguments {
     /// number
     #[arg(long, value_name = "HOST")]
     connect: Option<String>,
+    /// Key file of both sides, in place of a code
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// Neither code nor key: whoever reaches the listener can send, and who sees the traffic can
+    /// read and alter it
+    #[arg(long)]
+    plain: bool,
     /// The device that carries the data [default: shm:copy-PID; with --listen or --connect
     /// shm:copy]
     #[arg(long)]
@@ -110,14 +122,30 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Result<Outcome> {
-    let Arguments { source, destination, listen, connect, device, json } = arguments;
+    let Arguments { source, destination, listen, connect, key, plain, device, json } = arguments;
+    if (key.is_some() || *plain) && listen.is_none() && connect.is_none() {
+        return Err(WrongUsage::error("--key and --plain go with --listen or --connect"));
+    }
     let device = device.clone().unwrap_or_else(|| match listen.is_some() || connect.is_some() {
         true => "shm:copy".into(),
         false => format!("shm:copy-{}", std::process::id()),
     });
-    match (source, destination, listen, connect) {
-        (_, _, Some(destination), _) => listen::listen(destination, &device, *json),
-        (Some(source), _, _, Some(host)) => send(source, &To::Host(host), &device, *json),
+    let door = || Door::find(&device, key.as_deref(), *plain);
+    match (source, destination, listen, connect.as_deref()) {
+        (_, _, Some(destination), _) => listen::listen(destination, &device, &door()?, *json),
+        (Some(source), code, _, Some(host)) => {
+            let door = door()?;
+            let code = match &door {
+                Door::Code => Some(code_of(code.as_deref())?),
+                _ if code.is_some() => {
+                    return Err(WrongUsage::error(
+                        "a code goes neither with a key nor with --plain nor with shm: leave it out",
+                    ));
+                }
+                _ => None,
+            };
+            send(source, &To::Host { host, door, code }, &device, *json)
+        }
         (Some(source), Some(destination), ..) => {
             send(source, &To::Place(destination), &device, *json)
         }
@@ -130,7 +158,24 @@ enum To<'a> {
     /// On this host.
     Place(&'a Path),
     /// To the host of this name; the receiver there knows the destination.
-    Host(&'a str),
+    Host { host: &'a str, door: Door, code: Option<Code> },
+}
+
+/// The code that the user gives: in the command, or when asked. A command can be seen by other
+/// users of the host.
+fn code_of(given: Option<&Path>) -> Result<Code> {
+    let text = match given {
+        Some(code) => code.to_string_lossy().into_owned(),
+        None => {
+            let mut line = String::new();
+            eprint!("The code that --listen prints there: ");
+            std::io::stdin().read_line(&mut line).context("cannot read the code")?;
+            line
+        }
+    };
+    Code::parse(text.trim()).ok_or_else(|| {
+        WrongUsage::error("a code has eight letters and digits: `bellwire copy --listen` prints it")
+    })
 }
 
 fn send(source: &Path, to: &To<'_>, device: &str, json: bool) -> Result<Outcome> {
@@ -144,7 +189,7 @@ fn send(source: &Path, to: &To<'_>, device: &str, json: bool) -> Result<Outcome>
             refuse_into_itself(source, &target)?;
             report.destination = Some(target);
         }
-        To::Host(host) => {
+        To::Host { host, .. } => {
             report.host = Some(host.to_owned());
             // No set-user-ID and set-group-ID bits: their owner on this host has no rights on the
             // other.
@@ -160,17 +205,19 @@ fn send(source: &Path, to: &To<'_>, device: &str, json: bool) -> Result<Outcome>
 }
 
 fn transfer(source: Source<'_>, to: &To<'_>, name: &str) -> Result<Sent> {
-    let device = open_device(name)?;
     // The child lives until `_child` is dropped.
-    let (link, _child) = match *to {
-        To::Host(host) => (find(&device, host)?, None),
+    let (link, _child) = match to {
+        To::Host { host, door, code } => (find(name, host, door, code.as_ref())?, None),
         To::Place(destination) => {
+            let device = open_device(name, None)?;
             let arguments: [OsString; 3] = ["write-copy".into(), name.into(), destination.into()];
             let mut child = Child::start(arguments)?;
             let said = child.line().context("the receiving side did not start")?;
             let address = address_of(&said);
             let address = address.with_context(|| format!("the receiving side said {said:?}"))?;
-            (Link::connect(&device, address, "this host", |_| ())?, Some(child))
+            let link =
+                Link::connect(&device, address, "this host", &Door::Kernel, link::HELLO, |_| ())?;
+            (link, Some(child))
         }
     };
     let bar = progress_bar(source.tree.bytes)?;
@@ -180,11 +227,15 @@ fn transfer(source: Source<'_>, to: &To<'_>, name: &str) -> Result<Sent> {
 }
 
 /// Connects to the receiver that listens on `host`, once it is our turn.
-fn find(device: &Device, host: &str) -> Result<Link> {
+fn find(name: &str, host: &str, door: &Door, code: Option<&Code>) -> Result<Link> {
+    if *door == Door::Open {
+        door::warn_of_plain();
+    }
+    let device = door.open(name)?;
     let spinner = ProgressBar::new_spinner().with_message(format!("Looking for {host}"));
     spinner.enable_steady_tick(Duration::from_millis(200));
     let mut is_told = false;
-    let waiting = |why: &str| {
+    let mut waiting = |why: &str| {
         let why = printable(why);
         // Without a terminal, print the reason once.
         if spinner.is_hidden() && !is_told {
@@ -193,10 +244,26 @@ fn find(device: &Device, host: &str) -> Result<Link> {
         is_told = true;
         spinner.set_message(why);
     };
-    let found = node_of(device, host, RECEIVER, ACQUAINTANCE, "`bellwire copy --listen`")
-        .and_then(|node| Link::connect(device, (node, RECEIVER), host, waiting));
+    let found = match code {
+        None => connect(&device, host, door, link::HELLO, &mut waiting),
+        Some(code) => pairing::prove(&device, host, code, &mut waiting).and_then(|key| {
+            let greeting = door::greeting(Some(&key));
+            connect(&door::open_sealed(name, &key)?, host, door, &greeting, &mut waiting)
+        }),
+    };
     spinner.finish_and_clear();
     found
+}
+
+fn connect(
+    device: &Device,
+    host: &str,
+    door: &Door,
+    greeting: &[u8],
+    waiting: &mut impl FnMut(&str),
+) -> Result<Link> {
+    let node = node_of(device, host, RECEIVER, ACQUAINTANCE, door.listener())?;
+    Link::connect(device, (node, RECEIVER), host, door, greeting, waiting)
 }
 
 /// A bar that counts bytes; hidden if standard error is no terminal.
@@ -239,12 +306,13 @@ pub struct Writer {
 /// process, which reports them to the user.
 pub fn write_copy(writer: &Writer) -> Result<Outcome> {
     follow_parent()?;
-    let device = open_device(&writer.device)?;
+    let device = open_device(&writer.device, None)?;
     let function = open_function(&device, RECEIVER)?;
     let address = function.address();
     let destination = Destination::of_user(&writer.destination);
     let bar = || Ok(ProgressBar::hidden());
-    let mut reception = Reception::open(function, turns::ALONE, destination, bar)?;
+    let mut reception =
+        Reception::open(function, turns::ALONE, destination, door::greeting(None), bar)?;
     println!("node {} function {}", address.node, address.function);
     let (started, mut outcome) = (Instant::now(), None);
     while outcome.is_none() || !reception.is_idle() {

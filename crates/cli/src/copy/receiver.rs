@@ -16,6 +16,7 @@ use indicatif::ProgressBar;
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{ErrorKind, Read};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -412,16 +413,43 @@ fn prune(place: &Path, folder: &Path, names: &Names) -> Result<()> {
 
 /// Opens a file for writing; keeps the content that an earlier attempt may have left.
 fn open_file(path: &Path) -> std::io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).mode(0o600);
+    // If somebody swaps it: a link is not followed, and a pipe blocks nobody.
+    options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
     match fs::symlink_metadata(path) {
-        Ok(metadata) if metadata.is_file() => {
-            fs::set_permissions(path, Permissions::from_mode(0o600))?;
-        }
+        Ok(metadata) if metadata.is_file() => match options.open(path) {
+            // An earlier attempt had set its final permissions.
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => make_writable(path)?,
+            opened => {
+                let file = opened?;
+                ensure_file(&file)?;
+                file.set_permissions(Permissions::from_mode(0o600))?;
+                return Ok(file);
+            }
+        },
         Ok(_) => clear(path)?,
         Err(_) => {}
     }
+    let file = options.open(path)?;
+    ensure_file(&file)?;
+    Ok(file)
+}
+
+/// Makes the file at `path` writable, and not what a link in its place points to.
+fn make_writable(path: &Path) -> std::io::Result<()> {
     let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
-    options.open(path)
+    let pinned = options.read(true).custom_flags(libc::O_PATH | libc::O_NOFOLLOW).open(path)?;
+    ensure_file(&pinned)?;
+    let name = format!("/proc/self/fd/{}", pinned.as_raw_fd());
+    fs::set_permissions(name, Permissions::from_mode(0o600))
+}
+
+fn ensure_file(file: &File) -> std::io::Result<()> {
+    match file.metadata()?.is_file() {
+        true => Ok(()),
+        false => Err(std::io::Error::other("something else was put into its place")),
+    }
 }
 
 /// Runs `work`. While the disc is full, removes leftovers of strangers and retries.

@@ -9,10 +9,13 @@ use super::walk::{Failure, Tree, absolute};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use bellwire::RemoteKey;
 use indicatif::ProgressBar;
-use std::ffi::OsString;
-use std::fs::{File, Metadata, OpenOptions};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
+use rustix::io::Errno;
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, Metadata};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 #[derive(Default)]
@@ -137,10 +140,9 @@ impl<'a> Sender<'a> {
                 None
             }
             Kind::File { size } => {
-                let place = absolute(self.source, &entry.path);
                 let path = entry.path.clone();
                 let announced = *size;
-                match open(&place) {
+                match open(self.source, &entry.path) {
                     Ok((file, metadata)) => {
                         let kind = Kind::File { size: metadata.size() };
                         let entry = Entry { path, mode: metadata.mode() & self.modes, kind };
@@ -292,14 +294,36 @@ impl<'a> Sender<'a> {
 
 const CHANGED: &str = "it changed while it was copied: copy it again when nobody writes to it";
 
-/// Opens a file for reading; does not follow a path that has become a link.
-fn open(place: &Path) -> Result<(File, Metadata)> {
+/// Opens the file at `path` below `source` for reading. A link that somebody has put in the place
+/// of the file, or of a folder on the way to it, is not followed.
+fn open(source: &Path, path: &OsStr) -> Result<(File, Metadata)> {
     // A named pipe in the file's place must not block us.
-    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(place)?;
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = if path.is_empty() {
+        openat(CWD, source, flags, Mode::empty())
+    } else {
+        let top = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let top = openat(CWD, source, top, Mode::empty())?;
+        let inside = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        match openat2(&top, path, flags, Mode::empty(), inside) {
+            // A kernel before 5.6, or a container that forbids the call.
+            Err(Errno::NOSYS | Errno::PERM) => step_by_step(top, Path::new(path), flags),
+            opened => opened,
+        }
+    };
+    let file = File::from(file?);
     let metadata = file.metadata()?;
     ensure!(metadata.is_file(), "it is no longer a file");
     Ok((file, metadata))
+}
+
+/// Opens a file below `top` folder by folder, none of which may be a link.
+fn step_by_step(mut top: OwnedFd, path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    let folder = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    for part in path.parent().into_iter().flat_map(Path::components) {
+        top = openat(&top, part.as_os_str(), folder, Mode::empty())?;
+    }
+    openat(&top, path.file_name().unwrap_or_default(), flags, Mode::empty())
 }
 
 /// Whether a file has grown past its former end, or has another modification time.
@@ -319,5 +343,51 @@ fn understood(message: ToSender) -> Result<ToSender> {
     match message {
         ToSender::Failed { why } => bail!("{why}"),
         message => Ok(message),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    /// A link that is swapped in after the listing, for a file or for a folder on the way to it, is
+    /// not followed, whichever way the kernel offers.
+    #[test]
+    fn links_swapped_meanwhile_are_not_followed() {
+        let place = std::env::temp_dir().join(format!("bellwire-swap-{}", std::process::id()));
+        let (source, secret) = (place.join("from"), place.join("secret"));
+        fs::create_dir_all(source.join("a/b")).expect("folders");
+        fs::create_dir_all(secret.join("b")).expect("folders");
+        fs::write(source.join("a/b/file"), "ours").expect("a file");
+        fs::write(secret.join("b/file"), "not for you").expect("a file");
+        let both = |path: &str| {
+            let folder = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let top = openat(CWD, &source, folder, Mode::empty()).expect("a folder");
+            let by_hand = step_by_step(top, Path::new(path), OFlags::RDONLY | OFlags::NOFOLLOW);
+            let opened = open(&source, OsStr::new(path)).is_ok();
+            assert_eq!(opened, by_hand.is_ok(), "{path}");
+            opened
+        };
+        assert!(both("a/b/file"));
+        assert!(!both("a/b/../../../secret/b/none"));
+        let swap = |old: &str, target: &Path| {
+            let old = source.join(old);
+            fs::rename(&old, place.join("away")).expect("ours");
+            symlink(target, &old).expect("a link");
+            let followed = both("a/b/file");
+            fs::remove_file(&old).expect("ours");
+            fs::rename(place.join("away"), &old).expect("ours");
+            followed
+        };
+        assert!(!swap("a", &secret), "a folder above it");
+        assert!(!swap("a/b", &secret.join("b")), "its folder");
+        assert!(!swap("a/b/file", &secret.join("b/file")), "the file");
+        assert!(both("a/b/file"));
+        let alone = place.join("alone");
+        symlink(secret.join("b/file"), &alone).expect("a link");
+        assert!(open(&alone, OsStr::new("")).is_err());
+        fs::remove_dir_all(&place).expect("ours");
     }
 }

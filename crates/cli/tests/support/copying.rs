@@ -2,9 +2,10 @@
 
 use super::{DEADLINE, Running, bellwire, wait};
 use bellwire::{
-    Address, CompletionQueue, Device, Error, Function, Message, Put, QueuePair, QueuePairOptions,
-    RemoteKey, Wait,
+    Address, CompletionQueue, Device, DeviceOptions, Error, Function, KeySource, Message, Put,
+    QueuePair, QueuePairOptions, RemoteKey, Wait,
 };
+use bellwire_keys::{Code, KeyFile, Pairing, Side};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -13,6 +14,10 @@ use std::thread::JoinHandle;
 
 /// A sender's greeting.
 pub const VERSION: &[u8] = b"bellwire copy 3";
+
+/// The function of a listener that takes copies, and the one that takes codes.
+pub const RECEIVER: u8 = 1;
+pub const PAIRING: u8 = 2;
 
 /// A listener, and its standard error.
 pub struct Listener {
@@ -31,6 +36,8 @@ impl Listener {
     pub fn start_with(device: &str, destination: &Path, fault: Option<&str>) -> Listener {
         let mut command = bellwire();
         command.args(["copy", "--json", "--device", device, "--listen"]).arg(destination);
+        // Who listens on a network without a code or a key says so.
+        command.args(device.starts_with("udp:").then_some("--plain"));
         command.envs(fault.map(|fault| ("BELLWIRE_CANARY", fault)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = Running(command.spawn().expect("it starts"));
@@ -66,15 +73,46 @@ pub struct Stranger {
 impl Stranger {
     /// Asks node 0 for a connection, with the greeting `who`.
     pub fn connect(device: &str, who: &[u8]) -> Result<Stranger, Error> {
-        let device = Device::open(device)?;
+        let to = Address::new(0, RECEIVER, 1);
+        Self::connect_to(&Device::open(device)?, to, who).map(|(stranger, _)| stranger)
+    }
+
+    /// Asks for a connection. Returns what the listener has answered, too.
+    pub fn connect_to(
+        device: &Device,
+        to: Address,
+        who: &[u8],
+    ) -> Result<(Stranger, Vec<u8>), Error> {
         let mut function = device.open_function(0)?;
         let queue = function.create_completion_queue(256)?;
         let pair = function.create_queue_pair(&QueuePairOptions::new(queue))?;
         for _ in 0..32 {
             function.post_receive(pair, vec![0; 48 << 10], 0).map_err(Error::from)?;
         }
-        function.connect(pair, Address::new(0, 1, 1), who, DEADLINE)?;
-        Ok(Stranger { function, pair, queue, key: None, origin: 7 })
+        let answer = function.connect(pair, to, who, DEADLINE)?;
+        Ok((Stranger { function, pair, queue, key: None, origin: 7 }, answer))
+    }
+
+    /// Proves `code` to the listener on `device`, whose node we share, and connects under the key
+    /// that follows.
+    pub fn paired(device: &str, code: &Code) -> Stranger {
+        let plain = Device::open(device).expect("loopback");
+        let node = plain.node();
+        let pairing = Pairing::begin(code, Side::Sender);
+        let request = [b"bellwire pairing 1:", &pairing.message()[..]].concat();
+        let at = Address::new(node, PAIRING, 1);
+        let (mut stranger, answer) = Stranger::connect_to(&plain, at, &request).expect("accepted");
+        let paired = pairing.finish(&answer).expect("a message of the exchange");
+        stranger.say(&json!({ "Proof": paired.proof() }).to_string());
+        let proof = serde_json::from_value(stranger.hear()["Proof"].clone()).expect("a proof");
+        let key = paired.confirm(&proof).expect("the right code");
+        let shown = blake3::derive_key("bellwire copy 3: greeting after a code", &key);
+        let key = KeyFile::Shared(key);
+        drop(stranger);
+        let options = DeviceOptions::default().key(KeySource::text(key.print()));
+        let sealed = Device::open_with(device, &options).expect("loopback");
+        let at = Address::new(node, RECEIVER, 1);
+        Stranger::connect_to(&sealed, at, &[VERSION, &shown].concat()).expect("accepted").0
     }
 
     /// Connects, as soon as there is a place.

@@ -66,13 +66,18 @@ pub use patience::Patience;
 pub use stage::{Node, Stage};
 
 use crate::loopback::{Fabric, FabricOptions};
-use bellwire::{Buffer, Device, DeviceOptions, Result};
+use bellwire::{Buffer, Device, DeviceOptions, Function, FunctionOptions, Result};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Provides the nodes of a check: one network that nobody else uses.
 pub trait Fixture: Sync {
     /// Opens a further node.
     fn open(&self, options: &DeviceOptions) -> Result<Device>;
+
+    /// Opens function 0 of such a node.
+    fn open_function(&self, device: &Device, options: &FunctionOptions) -> Result<Function> {
+        device.open_function_with(0, options)
+    }
 
     /// The name by which other processes open further nodes, if they can.
     fn name(&self) -> Option<&str> {

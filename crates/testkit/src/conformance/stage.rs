@@ -39,14 +39,19 @@ impl Node {
     /// Function 0 of a new node, with options.
     pub fn open_with(fixture: &dyn Fixture, options: &FunctionOptions) -> Node {
         let device = fixture.open(&DeviceOptions::default()).expect("a node opens");
-        let node = Self::of(device, 0, options);
+        let function = fixture.open_function(&device, options).expect("a function opens");
+        let node = Self::with(device, function);
         fixture.assert_opened(&node.device);
         node
     }
 
     /// Function `number` of a node that is open.
     pub fn of(device: Device, number: u8, options: &FunctionOptions) -> Node {
-        let mut function = device.open_function_with(number, options).expect("a function opens");
+        let function = device.open_function_with(number, options).expect("a function opens");
+        Self::with(device, function)
+    }
+
+    fn with(device: Device, mut function: Function) -> Node {
         let completions = function.create_completion_queue(COMPLETIONS).expect("a queue");
         let options = QueuePairOptions::new(completions);
         let queue_pair = function.create_queue_pair(&options).expect("a queue pair");
