@@ -1,13 +1,13 @@
 //! Fails if a test that stands for something is not run: one with a `shows:` line, or one that
-//! PROMISES.md or PROTOCOL.md names. It also fails if a promise names none. The arguments are the
-//! commands that run all tests, with `+` between them; `make evidence` gives them.
+//! PROMISES.md, PROTOCOL.md or docs/security.md names. It also fails if a promise names none. The
+//! arguments are the commands that run all tests, with `+` between them: `make evidence` does it.
 
 use std::error::Error;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use bellwire_papers::promises::{attacks, promises};
+use bellwire_papers::promises::{attacks, audit, promises};
 use bellwire_papers::runs::Runs;
 use bellwire_papers::{checkout, scan};
 
@@ -30,6 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let page = |name: &str| fs::read_to_string(top.join(name)).map_err(|e| format!("{name}: {e}"));
     faults.extend(promises(&page("PROMISES.md")?, &runs));
     faults.extend(attacks(&page("PROTOCOL.md")?, &runs));
+    faults.extend(audit(&page("docs/security.md")?, &runs));
     for fault in &faults {
         eprintln!("error: {fault}");
     }

@@ -1,5 +1,6 @@
 //! Pages that promise something by naming the tests that show it, as `path/to/file.rs::name`
-//! between backticks: PROMISES.md, and the part of PROTOCOL.md about who can do what.
+//! between backticks: PROMISES.md, the part of PROTOCOL.md about who can do what, and the tables of
+//! docs/security.md.
 
 use crate::runs::Runs;
 
@@ -38,6 +39,31 @@ pub fn attacks(page: &str, runs: &Runs) -> Vec<String> {
         }
         found.extend(not_run(item, runs));
     }
+    found
+}
+
+/// The faults of docs/security.md, as sentences: a row about an attacker that names no test, unless
+/// it says why there is none, or one that is not run.
+pub fn audit(page: &str, runs: &Runs) -> Vec<String> {
+    let mut found = Vec::new();
+    let is_row = |line: &&str| line.starts_with("| ") && line.ends_with(" |");
+    // The first row of a table has the titles of its columns.
+    let (mut tables, mut before) = (0, "");
+    for line in page.lines() {
+        let is_title = is_row(&line) && !before.starts_with('|');
+        tables += usize::from(is_title);
+        if is_row(&line) && !is_title {
+            let is_shown = named_tests(line).next().is_some();
+            if !is_shown && !line.contains("No test: ") {
+                found.push(format!("the row \"{line}\" names no test"));
+            }
+        }
+        before = line;
+    }
+    if tables == 0 {
+        found.push("no table says who can do what".to_owned());
+    }
+    found.extend(not_run(page, runs));
     found
 }
 
@@ -86,6 +112,26 @@ mod tests {
             "\n## 2. A\n`crates/x/tests/t.rs::good`\n",
         ] {
             assert_eq!(promises(bad, &runs()).len(), 1, "{bad}");
+        }
+    }
+
+    /// Canary: a row of the audit without a test, or with one that is not run, is noticed.
+    #[test]
+    fn false_rows_of_the_audit_are_noticed() {
+        let page = |row: &str| format!("# It\n\n| who | what | test |\n|---|---|---|\n{row}\n");
+        for good in [
+            "| he | cannot | `crates/x/tests/t.rs::good` |",
+            "| he | can | No test: every network can |",
+        ] {
+            assert_eq!(audit(&page(good), &runs()), Vec::<String>::new());
+        }
+        for bad in [
+            page("| he | cannot | surely |"),
+            page("| he | cannot | `crates/x/tests/t.rs::slow` |"),
+            page("| he | cannot | `crates/x/tests/t.rs::gone` |"),
+            "# It\n\nNothing.\n".to_owned(),
+        ] {
+            assert_eq!(audit(&bad, &runs()).len(), 1, "{bad}");
         }
     }
 
