@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run install test test-mpi test-slurm test-verbs python crates site package bench bench-python bench-sweep bench-mpi bench-verbs verbs-start reference-rxe picture simulate properties guesses lint docs clean unit robust evidence crash dissector manual perfetto report instructions canaries loom miri mutants sample hardware
+.PHONY: help run install test test-mpi test-slurm test-verbs python crates site package bench bench-python bench-sweep bench-mpi bench-verbs verbs-start reference-rxe picture simulate properties guesses lint docs clean unit robust evidence crash dissector manual perfetto report instructions canaries loom miri sanitize mutants sample hardware
 
 # A fresh rustup puts cargo here before the shell knows of it.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -132,6 +132,10 @@ loom: ## model-check the concurrent parts in every interleaving
 miri: ## execute the unsafe parts under Miri
 	@tools/need.sh cargo miri
 	@CARGO_TARGET_DIR="$(target)/miri" tools/miri.sh $(MIRI_PACKAGES)
+
+sanitize: ## run the tests of unsafe code under the address sanitizer (half an hour, for a night)
+	@tools/need.sh cargo miri
+	@tools/sanitize.sh
 
 hardware: ## check the RTL under hardware/: 10^8 cycles of each block beside the model, proofs, planted faults, areas
 	@tools/need.sh cargo hardware

@@ -117,11 +117,12 @@ impl<'a> View<'a> {
     /// The part from `offset`, `length` bytes long, or `None` if it does not lie inside.
     #[inline(always)]
     pub fn part(&self, offset: usize, length: usize) -> Option<View<'a>> {
-        if offset > self.len() || length > self.len() - offset {
+        let end = self.len() + usize::from(crate::canary::planted("part-beyond-end"));
+        if offset > end || length > end - offset {
             return None;
         }
         // SAFETY: offset <= length of this window, so the result points into the window or one past
-        // its end.
+        // its end. (A planted fault breaks this: the sanitizer has to notice it.)
         let start = unsafe { self.start.add(offset) };
         Some(Self::with(start, length, self.extent & (WRITABLE | STREAMING)))
     }

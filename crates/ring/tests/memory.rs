@@ -267,3 +267,17 @@ fn zeroed_memory() {
     assert!(Memory::zeroed(0).is_some_and(|memory| memory.is_empty()));
     assert!(Memory::zeroed(usize::MAX).is_none());
 }
+
+/// A read that ends one byte beyond memory is refused before it happens. With the planted fault
+/// `part-beyond-end` it happens, and the address sanitizer must report it (tools/sanitize.sh).
+#[test]
+fn a_read_beyond_the_end_is_refused() {
+    let memory = std::hint::black_box(vec![7_u8; 24].into_boxed_slice());
+    let read = || {
+        let mut into = [0; 24];
+        View::of(&memory).read(1, &mut into);
+        // A read whose result nobody uses is left out by the compiler.
+        std::hint::black_box(into)
+    };
+    assert!(std::panic::catch_unwind(read).is_err());
+}
