@@ -104,9 +104,10 @@ perfetto: ## have Perfetto's own schema read a trace of the model
 	@tools/need.sh cargo venv
 	@tools/perfetto.sh
 
-report: ## have headless Chromium open the page of all papers
+report: ## have headless Chromium open the page of all papers, and that of a sweep
 	@tools/need.sh cargo chromium
 	@tools/report.sh
+	@tools/sweep-page.sh
 
 instructions: ## count the instructions of the small path, which docs/data-path.md promises within 3 %
 	@tools/need.sh cargo valgrind
@@ -153,8 +154,8 @@ python: ## build a wheel of the Python package and test it with each CPython tha
 	@tools/need.sh cargo venv
 	@tools/python.sh full
 
-bench-python: ## measure the Python package beside our own API, mpi4py, pyzmq, pipes and shared memory, in one run (two minutes)
-	@tools/need.sh cargo venv mpi
+bench-python: ## measure the Python package beside our own API, mpi4py, pyzmq, pipes, shared memory and Ray, in one run (four minutes)
+	@tools/need.sh cargo venv mpi torch
 	@tools/bench-python.sh
 
 crates: ## check the crates that a user depends on: packed, each built by itself, by the oldest Rust (some minutes)

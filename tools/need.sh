@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Usage: tools/need.sh TOOL ..., each one of: cargo fmt clippy deny miri mutants ip nft manual
 #        tshark chromium venv valgrind mpi mpi-programs ucx verbs pyverbs qperf sideway sockets
-#        guest package msrv site hardware slurm
+#        guest package msrv site hardware slurm torch
 # Installs the named tools that are missing, by rustup, or by apt-get as root. For a tool that
 # cannot be installed it says what to do. Without cargo, fmt or clippy this fails. A check that
 # lacks another tool says by itself that it did not run.
@@ -203,6 +203,7 @@ for tool in "$@"; do
             need_package "command -v lintian" lintian
             need_package "command -v mmdebstrap" mmdebstrap
             ;;
+        torch) need_package "/usr/bin/python3 -c 'import torch'" python3-torch ;;
         miri) need_miri ;;
         mutants) need_mutants ;;
         *) stop "tools/need.sh does not know \`$tool\`" ;;

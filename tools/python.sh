@@ -73,9 +73,10 @@ if [ "$how" = short ]; then
     if [ -n "${TESTS:-}" ]; then
         ${TESTS/cargo test/cargo build} --quiet >&2
     else
-        cargo build -q -p bellwire-python >&2
+        cargo build -q -p bellwire-python -p bellwire-cli >&2
     fi
     extension="$target/debug/lib_bellwire.so"
+    export BELLWIRE="$target/debug/bellwire"
     mkdir -p "$folder/package"
     cp -r "$top/python/bellwire" "$folder/package/"
     cp "$extension" "$folder/package/bellwire/_bellwire.abi3.so"
@@ -90,14 +91,22 @@ else
     PATH="$tools/bin:$PATH" maturin build -q --release --manifest-path "$top/Cargo.toml" --out "$folder/wheels" >&2
     wheel="$(echo "$folder"/wheels/bellwire-*-cp39-abi3-*.whl)"
     printf 'python: %s\n' "$(basename "$wheel")"
-    for python in python3.9 python3.10 python3.11 python3.12 python3.13 python3.14; do
-        "$python" -c 'import ensurepip' 2>/dev/null || continue
-        "$python" -m venv "$folder/$python"
-        "$folder/$python/bin/python" -m pip install -q "$wheel" pytest numpy >&2
+    # The command hands sweeps to the package.
+    cargo build -q --release -p bellwire-cli >&2
+    export BELLWIRE="$target/release/bellwire"
+    for version in 3.9 3.10 3.11 3.12 3.13 3.14; do
+        # That of the system, or the newest one of pyenv.
+        python=
+        for found in "$(command -v "python$version")" $(ls -d "${PYENV_ROOT:-$HOME/.pyenv}/versions/$version".*/bin/python 2>/dev/null | sort -rV); do
+            "$found" -c 'import ensurepip' 2>/dev/null && python="$found" && break
+        done
+        [ -n "$python" ] || { printf 'NOT RUN: python: there is no CPython %s with ensurepip\n' "$version"; continue; }
+        "$python" -m venv "$folder/$version"
+        "$folder/$version/bin/python" -m pip install -q "$wheel" pytest numpy >&2
         # Tables need more, which old versions may lack.
-        "$folder/$python/bin/python" -m pip install -q pyarrow polars >&2 || true
-        "$folder/$python/bin/python" -m pip install -q $clusters >&2 || true
-        suite "$folder/$python/bin/python" "$python"
+        "$folder/$version/bin/python" -m pip install -q pyarrow polars >&2 || true
+        "$folder/$version/bin/python" -m pip install -q $clusters >&2 || true
+        suite "$folder/$version/bin/python" "CPython $version"
     done
     check "from the sources" "$tools/bin/python" -m pip install -q --no-deps --force-reinstall --target "$folder/sources" "$top"
     export PYTHONPATH="$folder/sources" MYPY_CACHE_DIR="$folder/mypy"

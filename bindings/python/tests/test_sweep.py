@@ -16,6 +16,7 @@ import pytest
 import bellwire
 
 pyarrow = pytest.importorskip("pyarrow")
+import pyarrow.parquet
 
 DEADLINE_S = 120.0
 
@@ -154,14 +155,37 @@ def dask():
     cluster.close()
 
 
+def command_on(engine, tmp_path, *more):
+    """What `bellwire model sweep --engine` tells, and the rows that it writes."""
+    command = os.environ.get("BELLWIRE")
+    if not command:
+        pytest.skip("BELLWIRE does not name a command")
+    file, out = tmp_path / "sweep.toml", tmp_path / "command.parquet"
+    file.write_text(bellwire.model._read(SMALL)[0])
+    # The command starts `python3`, which must be this one.
+    path = os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"]
+    arguments = [command, "model", "sweep", file, "--out", out, "--engine", engine, "--json", *more]
+    told = subprocess.run(
+        arguments, env={**os.environ, "PATH": path}, capture_output=True, text=True, timeout=DEADLINE_S
+    )
+    # Half of the points are refused, and the exit code says so.
+    assert told.returncode == 1 and told.stdout, told.stderr
+    return json.loads(told.stdout), pyarrow.parquet.read_table(out).to_pydict()
+
+
 def test_dask_gives_the_same_rows(dask, tmp_path, expected):
-    """The same points on three worker processes of Dask, one of which is killed in the middle."""
+    """The same points on three worker processes of Dask, one of which is killed in the middle, and
+    again by the command."""
     pids = lambda: list(dask.run(os.getpid).values())
     assert len(set(pids()) - {os.getpid()}) == 3
     killed, progress = kill_once(pids)
     results = bellwire.sweep(SMALL, tmp_path / "results.parquet", client=dask, progress=progress)
     assert killed and hashes(results) == hashes(expected)
     assert results["round_trip_us"] == expected["round_trip_us"]
+    address = dask.scheduler.address.replace("tcp://", "dask://")
+    told, rows = command_on(address, tmp_path)
+    assert (told["points"], told["kept"], told["threads"]) == (POINTS, 0, 0)
+    assert hashes(rows) == hashes(expected) and rows["round_trip_us"] == expected["round_trip_us"]
 
 
 @pytest.fixture
@@ -188,11 +212,15 @@ def workers_of_ray():
 
 
 def test_ray_gives_the_same_rows(ray, tmp_path, expected):
-    """The same points on three worker processes of Ray, one of which is killed in the middle."""
+    """The same points on three worker processes of Ray, one of which is killed in the middle, and
+    again by the command."""
     killed, progress = kill_once(workers_of_ray)
     results = bellwire.sweep(SMALL, tmp_path / "results.parquet", client=ray, progress=progress)
     assert killed and hashes(results) == hashes(expected)
     assert results["round_trip_us"] == expected["round_trip_us"]
+    told, rows = command_on("ray:" + ray.get_runtime_context().gcs_address, tmp_path)
+    assert (told["points"], told["kept"], told["threads"]) == (POINTS, 0, 0)
+    assert hashes(rows) == hashes(expected) and rows["round_trip_us"] == expected["round_trip_us"]
 
 
 DASK = """

@@ -64,6 +64,11 @@ fn parts_join_to_the_whole() {
         run(command.args(parts))
     };
     join(&parts[..2]).failed("have 30 of 40 points, and no result of point 30");
+    fs::write(&joined, "a letter").unwrap();
+    join(&parts).failed("joined.parquet is no Parquet file; give --out another name");
+    fs::remove_file(&joined).unwrap();
+    join(std::slice::from_ref(&file))
+        .failed("small.toml is no Parquet file; leave it out of --join");
     join(&parts).done();
     assert_eq!(rows(&joined), expected);
     let beyond = of(&file, &["--points", "40..50"]);
@@ -178,7 +183,14 @@ fn mistakes_are_told() {
     of(&file, &[]).done();
     let other = sweep(&folder, &SWEEP.replace("125 us", "126 us"));
     of(&other, &[]).failed("has the results of another sweep");
-    of(&other, &["--out", "/nowhere/a.parquet"]).failed("cannot write /nowhere/a.parquet.journal");
+    of(&other, &["--out", "/nowhere/a.parquet"]).failed(
+        "cannot write /nowhere/a.parquet.journal: No such file or directory (os error 2)\n",
+    );
+    let elsewhere = folder.path().join("other.parquet");
+    of(&other, &["--out", elsewhere.to_str().unwrap(), "--html", "/nowhere/a.html"])
+        .failed("the results are in");
+    let half = sweep(&folder, "model = \"hpcl\"\nload = \"round-trip\n");
+    of(&half, &[]).failed("small.toml: line 2: invalid basic string, expected `\"`\n");
     assert_eq!(of(&other, &["--points", "5..5"]).code, 2);
     assert_eq!(run(bellwire().args(["model", "sweep"])).code, 2);
 }
@@ -264,5 +276,59 @@ fn the_documented_example_runs() {
     {
         assert!(page.contains(column), "{column}");
         assert!(first.contains(&format!("{column}: ")), "{column} in {first}");
+    }
+}
+
+/// The rows that an engine's `python3` prints are kept, and what goes wrong there is told. Points
+/// that came stay, and the same command goes on with the others.
+#[test]
+fn an_engine_runs_points() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new("sweep-engine");
+    let file = sweep(&folder, SWEEP);
+    of(&file, &[]).done();
+    let expected = rows(&folder.path().join("small.parquet"));
+    let out = folder.path().join("on-engine.parquet");
+    let python = folder.path().join("python3");
+    let on_engine = |script: &str| {
+        fs::write(&python, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&python, fs::Permissions::from_mode(0o755)).unwrap();
+        let path = format!("{}:/usr/bin:/bin", folder.path().display());
+        let mut command = bellwire();
+        command.env("PATH", path).args(["model", "sweep"]).arg(&file).arg("--out").arg(&out);
+        run(command.args(["--engine", "dask://nowhere:8786", "--json"]))
+    };
+    let row = |point: u64| {
+        let hash = expected[point as usize].split("trace_hash: \"").nth(1).unwrap();
+        let figure = expected[point as usize].split("round_trip_us: ").nth(1).unwrap();
+        let figure = figure.split(',').next().unwrap();
+        format!(
+            "echo '{{\"point\":{point},\"figures\":[{figure}],\"trace_hash\":\"{}\"}}'",
+            &hash[..16]
+        )
+    };
+    on_engine("echo of the cluster; exit 0").failed("printed `of the cluster`, which is no row");
+    let missing = "echo warning >&2; echo no package bellwire >&2; exit 1";
+    on_engine(missing).failed("dask://nowhere:8786: no package bellwire; 40 points are left");
+    on_engine("kill -9 $$").failed("python3 ended (signal: 9 (SIGKILL)); 40 points are left");
+    on_engine(&format!("{}\n{}", row(3), row(3))).failed("gave point 3 twice, or unasked");
+    on_engine(&row(5)).failed("38 points are left");
+    let rest: Vec<String> = (0..40).filter(|point| ![3, 5].contains(point)).map(row).collect();
+    let told = on_engine(&rest.join("\n")).done().json();
+    assert_eq!([&told["points"], &told["kept"], &told["threads"]], [40, 2, 0]);
+    assert_eq!(rows(&out), expected);
+    // Nothing is left to run, so no engine is asked.
+    assert_eq!(on_engine("exit 1").done().json()["kept"], 40);
+
+    let mut alone = bellwire();
+    alone.env("PATH", "/nowhere").args(["model", "sweep"]).arg(&file);
+    alone.arg("--out").arg(folder.path().join("none.parquet"));
+    let alone = run(alone.args(["--engine", "ray:auto"]));
+    alone.failed("cannot start python3, whose package `bellwire` hands points to Dask and Ray");
+    for wrong in ["dask://", "dask://host", "spark://host:1", "ray:here", "host:1", "dask://a/b:1"]
+    {
+        let refused = of(&file, &["--engine", wrong]);
+        assert_eq!(refused.code, 2, "{wrong}");
+        assert!(refused.stderr.contains("write dask://HOST:PORT"), "{}", refused.stderr);
     }
 }

@@ -39,7 +39,7 @@ struct Head {
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
     /// The file cannot be read or written.
-    #[error("cannot write {}: {error}; the {kept} points that ended are kept, so the same command goes on from there", path.display())]
+    #[error("cannot write {}: {error}{}", path.display(), goes_on(*kept))]
     Io {
         /// The file.
         path: PathBuf,
@@ -65,6 +65,16 @@ pub enum JournalError {
     /// Another process writes it.
     #[error("{} is in use: the same sweep runs already", .0.display())]
     InUse(PathBuf),
+}
+
+/// What is left after an error, if anything is.
+fn goes_on(kept: usize) -> String {
+    match kept {
+        0 => String::new(),
+        _ => format!(
+            "; the {kept} points that ended are kept, so the same command goes on from there"
+        ),
+    }
 }
 
 impl Journal {

@@ -76,7 +76,7 @@ impl Sweep {
     }
 
     fn of(text: &str) -> Result<Sweep, String> {
-        let plan: Plan = toml::from_str(text).map_err(|error| one_line(&error.to_string()))?;
+        let plan: Plan = toml::from_str(text).map_err(|error| in_line(text, &error))?;
         let system = System::named(&plan.model).ok_or_else(|| {
             let names: Vec<&str> = SYSTEMS.iter().map(|system| system.name).collect();
             format!("there is no model \"{}\"; there are {}", plan.model, names.join(", "))
@@ -462,12 +462,22 @@ fn is_section(path: &str, defaults: &Table) -> bool {
 
 /// A hash of the content of a file, whatever its order, its comments and its limit.
 fn identity(text: &str) -> Result<String, String> {
-    let mut table: Table = toml::from_str(text).map_err(|error| one_line(&error.to_string()))?;
+    let mut table: Table = toml::from_str(text).map_err(|error| in_line(text, &error))?;
     for key in ["limit", "minimise", "maximise"] {
         table.remove(key);
     }
     let text = toml::to_string(&table).map_err(|error| one_line(&error.to_string()))?;
     Ok(blake3::hash(text.as_bytes()).to_hex()[..32].to_owned())
+}
+
+/// Why a text cannot be read, and in which of its lines.
+fn in_line(text: &str, error: &toml::de::Error) -> String {
+    let why = one_line(error.message());
+    let before = error.span().and_then(|span| text.get(..span.start));
+    match before.filter(|before| !before.is_empty()) {
+        Some(before) => format!("line {}: {why}", before.matches('\n').count() + 1),
+        None => why,
+    }
 }
 
 fn one_line(text: &str) -> String {

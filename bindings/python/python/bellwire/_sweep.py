@@ -102,7 +102,7 @@ def _on_dask(client: Any, text: str, missing: List[int], keep: Callable[[List[st
 
     batches = _batches(missing, sum(client.nthreads().values()))
     # Not pure: what a former call computed may have been lost with its scheduler.
-    futures = client.map(_run, [text] * len(batches), batches, pure=False, retries=RETRIES)
+    futures = client.map(_run, [text] * len(batches), batches, version=_bellwire.__version__, pure=False, retries=RETRIES)
     try:
         for future, rows in as_completed(futures, with_results=True):
             keep(rows)
@@ -114,7 +114,7 @@ def _on_dask(client: Any, text: str, missing: List[int], keep: Callable[[List[st
 def _on_ray(ray: Any, text: str, missing: List[int], keep: Callable[[List[str]], None]) -> None:
     batches = _batches(missing, int(ray.cluster_resources().get("CPU", 1)))
     run = ray.remote(max_retries=RETRIES)(_run)
-    pending = [run.remote(text, batch) for batch in batches]
+    pending = [run.remote(text, batch, _bellwire.__version__) for batch in batches]
     try:
         while pending:
             ended, pending = ray.wait(pending)
@@ -125,8 +125,12 @@ def _on_ray(ray: Any, text: str, missing: List[int], keep: Callable[[List[str]],
             ray.cancel(left)
 
 
-def _run(text: str, points: List[int]) -> List[str]:
-    """What a worker does: the rows of some points."""
+def _run(text: str, points: List[int], version: str) -> List[str]:
+    """What a worker does: the rows of some points, for a driver of this version."""
+    if version != _bellwire.__version__:
+        raise RuntimeError(
+            f"a worker has bellwire {_bellwire.__version__}, and the driver {version}; install the same one"
+        )
     sweep = _opened.get(text)
     if sweep is None:
         _opened.clear()

@@ -1,5 +1,6 @@
 //! `bellwire model sweep`: a run of a model for each point of a grid, a list or a sample.
 
+mod engine;
 mod page;
 mod results;
 
@@ -8,6 +9,7 @@ use crate::command::{Outcome, WrongUsage, print_json, write_file};
 use anyhow::{Context, Result, anyhow};
 use bellwire_model::system::SYSTEMS;
 use bellwire_sweep::{EXAMPLE, Journal, Row, Sweep};
+use engine::Engine;
 use indicatif::{ProgressBar, ProgressStyle};
 use results::Found;
 use serde::Serialize;
@@ -27,6 +29,10 @@ pub struct Arguments {
     /// Runs only these points, such as 0..100, the last one excluded: a part of an array job
     #[arg(long, value_name = "FIRST..END", value_parser = points, conflicts_with = "join")]
     points: Option<Range<u64>>,
+    /// Runs the points on a cluster, by the Python package: dask://HOST:PORT, ray://HOST:PORT,
+    /// ray:HOST:PORT or ray:auto
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "join")]
+    engine: Option<Engine>,
     /// Runs nothing, and joins the results of all parts
     #[arg(long, value_name = "PART", num_args = 1..)]
     join: Vec<PathBuf>,
@@ -56,6 +62,7 @@ struct Told<'a> {
     kept: u64,
     failed: u64,
     seconds: f64,
+    /// Of this machine.
     threads: usize,
 }
 
@@ -80,15 +87,19 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
     let began = Instant::now();
     let (rows, kept, threads) = if arguments.join.is_empty() {
         sweep.within_limit(&points).map_err(super::in_file(file))?;
-        complete(&sweep, &points, &out)?
+        complete(&sweep, &points, &out, arguments.engine.as_ref())?
     } else {
+        // A file of something else is not overwritten.
+        results::find(&out, &sweep, &points)?;
         let rows = results::join(&sweep, &arguments.join)?;
         results::write(&out, &sweep, &points, rows.iter())?;
         let kept = rows.len() as u64;
         (rows, kept, 0)
     };
     if let Some(file) = &arguments.html {
-        write_file(file, page::html(&sweep, &rows))?;
+        write_file(file, page::html(&sweep, &rows)).with_context(|| {
+            format!("the results are in {}, but there is no page", out.display())
+        })?;
     }
     let failed = rows.iter().filter(|row| row.error.is_some()).count() as u64;
     let told = Told {
@@ -106,7 +117,12 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
 
 /// The rows of these points: from the results if they are whole, else by running what is missing.
 /// Also returns how many were there before, and the threads that ran the others.
-fn complete(sweep: &Sweep, points: &Range<u64>, out: &Path) -> Result<(Vec<Row>, u64, usize)> {
+fn complete(
+    sweep: &Sweep,
+    points: &Range<u64>,
+    out: &Path,
+    engine: Option<&Engine>,
+) -> Result<(Vec<Row>, u64, usize)> {
     match results::find(out, sweep, points)? {
         Found::Rows(rows) => {
             let kept = rows.len() as u64;
@@ -124,10 +140,9 @@ fn complete(sweep: &Sweep, points: &Range<u64>, out: &Path) -> Result<(Vec<Row>,
     let mut journal = Journal::open(&Journal::beside(out), sweep, points.clone())?;
     let missing = journal.missing();
     let kept = points.end - points.start - missing.len() as u64;
-    let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
     let bar = bar(kept + missing.len() as u64, kept);
     let mut failed = None;
-    bellwire_sweep::run(sweep, &missing, threads, |row| {
+    let keep = |row| {
         bar.inc(1);
         match journal.append(row) {
             Ok(()) => ControlFlow::Continue(()),
@@ -136,11 +151,20 @@ fn complete(sweep: &Sweep, points: &Range<u64>, out: &Path) -> Result<(Vec<Row>,
                 ControlFlow::Break(())
             }
         }
-    });
+    };
+    let (threads, ran) = match engine {
+        Some(engine) if !missing.is_empty() => (0, engine.run(sweep, &missing, keep)),
+        _ => {
+            let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+            bellwire_sweep::run(sweep, &missing, threads, keep);
+            (threads, Ok(()))
+        }
+    };
     bar.finish_and_clear();
     if let Some(error) = failed {
         return Err(error.into());
     }
+    ran?;
     results::write(out, sweep, points, journal.rows())?;
     let rows = journal.rows().cloned().collect();
     journal.remove().with_context(|| format!("cannot remove the journal of {}", out.display()))?;
@@ -167,10 +191,16 @@ fn tell(told: &Told<'_>, rows: &[Row], json: bool) -> Result<()> {
     let ran = points - kept;
     match ran {
         0 => println!("{points} points, all of them from before"),
-        _ => println!(
-            "{points} points, {kept} of them from before; {ran} in {seconds:.1} s on {threads} cores, {:.0} a second",
-            ran as f64 / seconds
-        ),
+        _ => {
+            let on = match threads {
+                0 => "the cluster".to_owned(),
+                _ => format!("{threads} cores"),
+            };
+            println!(
+                "{points} points, {kept} of them from before; {ran} in {seconds:.1} s on {on}, {:.0} a second",
+                ran as f64 / seconds
+            );
+        }
     }
     if let Some(row) = rows.iter().find(|row| row.error.is_some()) {
         let why = row.error.as_deref().unwrap_or_default();

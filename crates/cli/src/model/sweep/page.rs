@@ -75,7 +75,7 @@ fn write(out: &mut String, sweep: &Sweep, rows: &[Row]) -> std::fmt::Result {
     writeln!(
         out,
         "<section id=\"file\"><h2>The sweep</h2>\n<pre class=\"scroll\"><code>{}</code></pre></section>",
-        escaped(sweep.text())
+        sweep.text().lines().map(escaped).collect::<Vec<_>>().join("\n")
     )?;
     let footer = format!(
         "Written by <code>bellwire model sweep --html</code>, version {}. The model is deterministic: the same file gives the \

@@ -142,7 +142,7 @@ pub fn find(file: &Path, sweep: &Sweep, points: &Range<u64>) -> Result<Found> {
     if !file.try_exists().with_context(|| format!("cannot look at {}", file.display()))? {
         return Ok(Found::Nothing);
     }
-    let (found, rows) = read(file, sweep)?;
+    let (found, rows) = read(file, sweep, IN_THE_WAY)?;
     if found != *points {
         bail!(
             "{} has the points {}..{} of this sweep, not {}..{}; give --out another name, or remove it",
@@ -160,7 +160,7 @@ pub fn find(file: &Path, sweep: &Sweep, points: &Range<u64>) -> Result<Found> {
 pub fn join(sweep: &Sweep, parts: &[PathBuf]) -> Result<Vec<Row>> {
     let mut joined: BTreeMap<u64, Row> = BTreeMap::new();
     for part in parts {
-        for row in read(part, sweep)?.1 {
+        for row in read(part, sweep, NO_PART)?.1 {
             let point = row.point;
             match joined.get(&point) {
                 Some(other) if *other != row => bail!(
@@ -184,32 +184,33 @@ pub fn join(sweep: &Sweep, parts: &[PathBuf]) -> Result<Vec<Row>> {
     Ok(joined.into_values().collect())
 }
 
-/// Reads the results of some points of this sweep.
-fn read(file: &Path, sweep: &Sweep) -> Result<(Range<u64>, Vec<Row>)> {
+/// What to do with a file that is where the results should be.
+const IN_THE_WAY: &str = "give --out another name, or remove it";
+/// What to do with a file that is no part.
+const NO_PART: &str = "leave it out of --join";
+
+/// Reads the results of some points of this sweep. `advice`: what to do with a file of something
+/// else.
+fn read(file: &Path, sweep: &Sweep, advice: &str) -> Result<(Range<u64>, Vec<Row>)> {
     let name = file.display();
     let opened = File::open(file).with_context(|| format!("cannot open {name}"))?;
     let reader = SerializedFileReader::new(opened);
-    let reader = reader.ok().with_context(|| {
-        format!("{name} is there, and is no Parquet file; give --out another name, or remove it")
-    })?;
+    let reader = reader.ok().with_context(|| format!("{name} is no Parquet file; {advice}"))?;
     let metadata = reader.metadata().file_metadata().key_value_metadata();
     let value = |key: &str| {
         let found = metadata.into_iter().flatten().find(|of| of.key == key);
         found.and_then(|of| of.value.clone())
     };
     let Some(identity) = value("bellwire.identity") else {
-        bail!(
-            "{name} is there, and has no results of a sweep; give --out another name, or remove it"
-        )
+        bail!("{name} has no results of a sweep; {advice}")
     };
     if identity != sweep.identity() {
-        bail!("{name} has the results of another sweep; give --out another name, or remove it");
+        bail!("{name} has the results of another sweep; {advice}");
     }
     let version = value("bellwire.version").unwrap_or_default();
     if version != VERSION {
         bail!(
-            "{name} is of version {version}, and this is {VERSION}, whose results may differ; \
-             give --out another name, or remove it"
+            "{name} is of version {version}, and this is {VERSION}, whose results may differ; {advice}"
         );
     }
     let points = value("bellwire.points").and_then(|points| super::points(&points).ok());
