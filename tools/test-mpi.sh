@@ -74,6 +74,22 @@ ranks() {
     mpi "$ranks" "$@" "$folder/$program" >"$folder/said" && [ "$(good "$folder/said")" = "$ranks" ]
 }
 alone() { FI_BELLWIRE_DEVICE="shm:test-mpi-$$" ranks 2 exchange; }
+# key NUMBER: a key file.
+key() {
+    (umask 077 && printf 'shared %064d\n' "$1" >"$folder/$1.key")
+    printf '%s' "$folder/$1.key"
+}
+# keyed KEY KEY: two ranks over UDP, each with the key file of this number.
+keyed() {
+    export FI_BELLWIRE_DEVICE=udp:127.0.0.1
+    mpi 1 env BELLWIRE_KEY="$(key "$1")" "$folder/exchange" : \
+        -n 1 env BELLWIRE_KEY="$(key "$2")" "$folder/exchange" >"$folder/said" &&
+        [ "$(good "$folder/said")" = 2 ]
+}
+# stranger: a rank with another key is not heard, so no rank gets bytes, and both wait.
+stranger() {
+    ! timeout -k 5 10 bash -c 'keyed 1 2' && [ "$(good "$folder/said")" = 0 ]
+}
 # The others end by themselves, and neither a process nor a file stays.
 killed() {
     local files
@@ -134,7 +150,7 @@ export -f wheels ring nowhere fabtests hosts far wired
 environment="${CARGO_TARGET_DIR:-$PWD/target}/mpi"
 tools="$PWD/tools"
 export environment programs tools not_offered
-export -f good alone mpi layouts listed pingpong ranks killed canary netpipe challenge fails
+export -f key keyed stranger good alone mpi layouts listed pingpong ranks killed canary netpipe challenge fails
 export folder
 # `timeout` runs programs, not functions.
 run() { local what="$1"; shift; check "$what" bash -c "$*"; }
@@ -154,6 +170,8 @@ run "one rank of Open MPI, which sends to itself" ranks 1 exchange
 run "two ranks of Open MPI" ranks 2 exchange
 run "four ranks of Open MPI" ranks 4 exchange
 run "two ranks of Open MPI over shared memory alone" alone
+run "two ranks of Open MPI over UDP with a key" keyed 1 1
+run "a rank with another key does not get in" stranger
 run "two ranks of Open MPI, of four threads each" ranks 2 threads
 run "without the provider, nothing runs (canary)" fails canary
 run "a rank is killed, and the others end" killed

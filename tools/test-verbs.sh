@@ -113,10 +113,28 @@ pair() {
 between() { pair tcp "$*" "$* $address"; }
 # on_shm COMMAND...: on a device of shared memory alone.
 on_shm() { BELLWIRE_DEVICE="shm:verbs-$$" "$@"; }
+# run_apart FUNCTION...: in a shell of its own, so that what it exports ends with it.
+run_apart() { ("$@"); }
 # on_loopback COMMAND...: datagrams to groups leave the host otherwise.
 on_loopback() { BELLWIRE_DEVICE=auto:udp:127.0.0.1 "$@"; }
 # connected PROGRAM ARGUMENT...: perftest, connected by librdmacm.
 connected() { pair udp "$* -R" "$* -R $address"; }
+
+# key NUMBER: a key file.
+key() {
+    (umask 077 && printf 'shared %064d\n' "$1" >"$folder/$1.key")
+    printf '%s' "$folder/$1.key"
+}
+# keyed KEY KEY: a ping-pong over UDP, whose server and client have the key files of these numbers.
+keyed() {
+    export BELLWIRE_DEVICE=udp:127.0.0.1
+    pair tcp "env BELLWIRE_KEY=$(key "$1") ibv_rc_pingpong -g 0 -c -n 100" \
+        "env BELLWIRE_KEY=$(key "$2") ibv_rc_pingpong -g 0 -c -n 100 $address"
+}
+# stranger: the client's requests come to nobody, so they end in an error.
+stranger() {
+    ! limit_s=30 keyed 1 2 && grep -rqs 'Failed status' "$folder/server" "$folder/log"
+}
 
 # mckeys COUNT BIND ARGUMENT...: mckey sends to a group with that many receivers, in namespaces if
 # they are set. A receiver that misses a datagram does not end.
@@ -368,6 +386,8 @@ for kind in rc ud; do
     check "ibv_${kind}_pingpong over shm" on_shm between ibv_${kind}_pingpong -g 0 -c
 done
 check "rping over shm" on_shm pair udp "rping -s -a $address -C 20" "rping -c -a $address -C 20"
+check "ibv_rc_pingpong over UDP with a key" run_apart keyed 1 1
+check "a client with another key does not get in" run_apart stranger
 check "ibv_rc_pingpong -j -N" between ibv_rc_pingpong -g 0 -c -j -N
 check "ibv_rc_pingpong of long messages" between ibv_rc_pingpong -g 0 -c -s 300000 -n 100
 for program in ib_send_lat ib_write_lat ib_read_lat ib_atomic_lat ib_send_bw ib_write_bw ib_read_bw \
