@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Usage: tools/bench-python.sh
 # Measures a ping-pong between two Python processes over Bellwire, beside our own API without Python
-# (`bellwire perf`), mpi4py, pyzmq, multiprocessing.Pipe and shared memory, in one run. The rounds
-# of all contenders alternate. Prints the median of the rounds, in microseconds one way.
+# (`bellwire perf`), mpi4py, pyzmq, multiprocessing.Pipe, shared memory and Ray's object store, in
+# one run. The memory is NumPy's, PyTorch's, or the library's. The rounds of all contenders
+# alternate. Prints the median of the rounds, in microseconds one way. What is missing says NOT RUN.
 set -euo pipefail
 . "$(dirname "$0")/ran.sh"
 
@@ -10,7 +11,7 @@ top="$PWD/bindings/python"
 target="$(realpath -m "${CARGO_TARGET_DIR:-target}")"
 tools="$target/python"
 [ -x "$tools/bin/python" ] || python3 -m venv "$tools"
-"$tools/bin/python" -m pip install -q maturin numpy pyzmq mpi4py >&2
+"$tools/bin/python" -m pip install -q maturin numpy pyzmq mpi4py ray >&2
 folder="$(mktemp -d)"
 trap 'rm -rf "$folder"' EXIT
 if [ -z "${WHEEL:-}" ]; then
@@ -35,7 +36,11 @@ one() {
         *) "$tools/bin/python" "$top/bench/pingpong.py" "$1" "$2" $rounds ;;
     esac
 }
-contenders="native bellwire bellwire-allocated mpi zmq pipe shared-memory"
+contenders="native bellwire bellwire-allocated bellwire-torch mpi zmq pipe shared-memory ray"
+if ! "$tools/bin/python" -c 'import torch' 2>/dev/null && ! /usr/bin/python3 -c 'import torch' 2>/dev/null; then
+    echo "NOT RUN: bench-python: tensors of PyTorch (Debian: python3-torch)"
+    contenders="${contenders/ bellwire-torch/}"
+fi
 for bytes in ${SIZES:-8 1048576}; do
     for round in $(seq "${ROUNDS:-3}"); do
         for contender in $contenders; do

@@ -1,32 +1,41 @@
-//! An object that lends a region's memory to Python by the buffer protocol.
+//! An object that lends memory to Python by the buffer protocol: a region's, or a tensor's.
 //!
 //! It is made by hand, because PyO3 offers the protocol in the stable ABI from Python 3.11 on only.
 //! The interpreter takes the slot from 3.9 on.
 
-use crate::held::{PyBuffer_FillInfo, RawBuffer};
+use crate::held::{Held, PyBuffer_FillInfo, RawBuffer};
 use bellwire::MemoryRegion;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use std::ffi::{c_int, c_void};
+use std::ptr::{NonNull, null_mut};
 
-/// The object: what every Python object begins with, and a handle of the region.
+/// The object: what every Python object begins with, and what it lends.
 #[repr(C)]
 struct Exporter {
     head: ffi::PyObject,
-    region: *mut MemoryRegion,
+    lent: *mut Lent,
 }
 
-/// A memoryview of a region's bytes. It keeps them mapped, also after the region has ended.
-pub fn memoryview(py: Python<'_>, region: &MemoryRegion) -> PyResult<Py<PyAny>> {
+/// Memory that stays while a view of it does.
+pub enum Lent {
+    /// Bytes of a region. They stay mapped, also after the region has ended.
+    Region(MemoryRegion),
+    /// Bytes of a tensor, and whether they may be written.
+    Tensor(Held, bool),
+}
+
+/// A memoryview of the bytes.
+pub fn memoryview(py: Python<'_>, lent: Lent) -> PyResult<Py<PyAny>> {
     let kind = kind(py)?.as_ptr().cast::<ffi::PyTypeObject>();
-    // SAFETY: the type was made below. A new object is ours alone, and gets its region before
+    // SAFETY: the type was made below. A new object is ours alone, and gets its memory before
     // anybody else sees it.
     unsafe {
         let object = ffi::PyType_GenericAlloc(kind, 0);
         let object: Bound<'_, PyAny> = Bound::from_owned_ptr_or_err(py, object)?;
         let exporter = object.as_ptr().cast::<Exporter>();
-        (*exporter).region = Box::into_raw(Box::new(region.clone()));
+        (*exporter).lent = Box::into_raw(Box::new(lent));
         let view = ffi::PyMemoryView_FromObject(object.as_ptr());
         Ok(Bound::from_owned_ptr_or_err(py, view)?.unbind())
     }
@@ -41,7 +50,7 @@ fn kind(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
         let mut slots = [
             slot(GET_BUFFER, get_buffer as *mut c_void),
             slot(ffi::Py_tp_dealloc, deallocate as *mut c_void),
-            slot(0, std::ptr::null_mut()),
+            slot(0, null_mut()),
         ];
         let mut spec = ffi::PyType_Spec {
             name: c"bellwire._bellwire._Exporter".as_ptr(),
@@ -64,27 +73,33 @@ unsafe extern "C" fn get_buffer(
     view: *mut RawBuffer,
     flags: c_int,
 ) -> c_int {
-    // SAFETY: the interpreter calls this on objects of this type, which hold a region.
+    // SAFETY: the interpreter calls this on objects of this type, which hold their memory.
     unsafe {
-        let region = (*object.cast::<Exporter>()).region;
-        let Some(region) = region.as_ref() else {
+        let lent = (*object.cast::<Exporter>()).lent;
+        let Some(lent) = lent.as_ref() else {
             // A program called the type itself.
             ffi::PyErr_SetString(ffi::PyExc_BufferError, c"this object has no memory".as_ptr());
             return -1;
         };
-        let start = region.view().as_ptr().cast();
-        PyBuffer_FillInfo(view, object, start, region.len() as isize, 0, flags)
+        let (start, length, is_writable) = match lent {
+            Lent::Region(region) => (region.view().as_ptr(), region.len(), true),
+            Lent::Tensor(held, is_writable) => {
+                (held.start().map_or(null_mut(), NonNull::as_ptr), held.len(), *is_writable)
+            }
+        };
+        let read_only = c_int::from(!is_writable);
+        PyBuffer_FillInfo(view, object, start.cast(), length as isize, read_only, flags)
     }
 }
 
 /// `destructor`: views hold references, so none is left.
 unsafe extern "C" fn deallocate(object: *mut ffi::PyObject) {
     // SAFETY: the interpreter calls this once, on an object of this type. An object whose creation
-    // failed has no region. Objects of a type from `PyType_FromSpec` hold a reference to it.
+    // failed has no memory. Objects of a type from `PyType_FromSpec` hold a reference to it.
     unsafe {
-        let region = (*object.cast::<Exporter>()).region;
-        if !region.is_null() {
-            drop(Box::from_raw(region));
+        let lent = (*object.cast::<Exporter>()).lent;
+        if !lent.is_null() {
+            drop(Box::from_raw(lent));
         }
         let kind = ffi::Py_TYPE(object);
         ffi::PyObject_Free(object.cast());

@@ -294,11 +294,12 @@ impl Function {
     ) -> PyResult<MemoryRegion> {
         let rights = region::rights(rights)?;
         let region = self.shared.call(py, |function| function.allocate_region(length, rights))?;
-        Ok(MemoryRegion::new(self.shared.clone(), region, None, true))
+        Ok(MemoryRegion::new(self.shared.clone(), region, None, None, true))
     }
 
     /// Registers memory that the program brings: an array, a `bytearray`, `mmap`, a tensor in the
     /// processor's memory. It is used in place, and cannot be resized until the region has ended.
+    /// With rights, peers on this host map its whole pages, unless other threads run meanwhile.
     #[pyo3(signature = (buffer, rights = None))]
     fn register(&self, buffer: &Bound<'_, PyAny>, rights: Option<u8>) -> PyResult<MemoryRegion> {
         let (py, rights) = (buffer.py(), region::rights(rights)?);
@@ -311,13 +312,26 @@ impl Function {
         let Some(start) = held.start() else {
             return Err(PyBufferError::new_err("a region has at least one byte"));
         };
-        let region = self.shared.call(py, |function| {
-            // SAFETY: the object lends the memory until `held` is dropped, which happens after the
-            // region was deregistered, or after the function has ended.
-            unsafe { function.register_foreign(start, held.len(), rights) }
+        let (region, pages) = self.shared.call(py, |function| {
+            // SAFETY: the object lends the memory until `held` is dropped, which happens after both
+            // regions were deregistered, or after the function has ended.
+            unsafe {
+                // Peers reach it faster if they can map its pages.
+                let pages = match rights.is_empty() {
+                    true => None,
+                    false => Some(function.register_for_long(start, held.len(), rights)?),
+                };
+                match function.register_foreign(start, held.len(), rights) {
+                    Ok(region) => Ok((region, pages)),
+                    Err(error) => {
+                        pages.map_or(Ok(()), |pages| function.deregister_foreign(&pages))?;
+                        Err(error)
+                    }
+                }
+            }
         })?;
         let brought = Some((buffer.clone().unbind(), held));
-        Ok(MemoryRegion::new(self.shared.clone(), region, brought, is_writable))
+        Ok(MemoryRegion::new(self.shared.clone(), region, pages, brought, is_writable))
     }
 
     /// Makes progress: receives what has arrived and sends what waits. Returns the number of things

@@ -54,6 +54,12 @@ pub enum Access {
     Write,
 }
 
+/// Whether an object lends its memory by the buffer protocol.
+pub fn has_buffer(object: &Bound<'_, PyAny>) -> bool {
+    // SAFETY: the object is alive.
+    unsafe { PyObject_CheckBuffer(object.as_ptr()) != 0 }
+}
+
 /// Memory that an object lends. Dropping it gives the memory back.
 pub struct Held {
     start: *mut u8,
@@ -76,8 +82,7 @@ impl Held {
     /// written.
     pub fn of(object: &Bound<'_, PyAny>, access: Access) -> PyResult<Held> {
         let py = object.py();
-        // SAFETY: the object is alive.
-        if unsafe { PyObject_CheckBuffer(object.as_ptr()) } == 0 {
+        if !has_buffer(object) {
             return Held::of_tensor(object, access);
         }
         let flags = if access == Access::Write { WRITABLE } else { SIMPLE };

@@ -1,8 +1,8 @@
 //! Registered memory, and keys of peers' memory.
 
 use crate::errors;
-use crate::exporter;
-use crate::held::Held;
+use crate::exporter::{self, Lent};
+use crate::held::{Access, Held, has_buffer};
 use crate::shared::Shared;
 use bellwire::Rights;
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
@@ -19,6 +19,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct MemoryRegion {
     shared: Arc<Shared>,
     region: bellwire::MemoryRegion,
+    /// The same bytes, registered so that peers may map them.
+    pages: Option<bellwire::MemoryRegion>,
     /// What the program brought, and what keeps it; `None` for memory of the library.
     brought: Option<Py<PyAny>>,
     is_writable: bool,
@@ -40,12 +42,13 @@ impl MemoryRegion {
     pub fn new(
         shared: Arc<Shared>,
         region: bellwire::MemoryRegion,
+        pages: Option<bellwire::MemoryRegion>,
         brought: Option<(Py<PyAny>, Held)>,
         is_writable: bool,
     ) -> MemoryRegion {
         let (brought, held) = brought.unzip();
         let state = Mutex::new(State { has_ended: false, held });
-        MemoryRegion { shared, region, brought, is_writable, state }
+        MemoryRegion { shared, region, pages, brought, is_writable, state }
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
@@ -61,14 +64,18 @@ impl MemoryRegion {
     }
 
     fn memory<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        match &self.brought {
-            None => Ok(exporter::memoryview(py, &self.region)?.into_bound(py)),
-            Some(brought) if self.state().has_ended => {
-                // The function no longer keeps it, but the object is the program's as ever.
-                PyMemoryView::from(brought.bind(py))?.call_method1("cast", ("B",))
-            }
-            Some(brought) => PyMemoryView::from(brought.bind(py))?.call_method1("cast", ("B",)),
+        let Some(brought) = &self.brought else {
+            let lent = Lent::Region(self.region.clone());
+            return Ok(exporter::memoryview(py, lent)?.into_bound(py));
+        };
+        // Also when the region has ended: the object is the program's as ever.
+        let brought = brought.bind(py);
+        if has_buffer(brought) {
+            return PyMemoryView::from(brought)?.call_method1("cast", ("B",));
         }
+        let access = if self.is_writable { Access::Write } else { Access::Read };
+        let lent = Lent::Tensor(Held::of(brought, access)?, self.is_writable);
+        Ok(exporter::memoryview(py, lent)?.into_bound(py))
     }
 }
 
@@ -133,7 +140,11 @@ impl MemoryRegion {
         if self.state().has_ended {
             return Ok(());
         }
-        match self.shared.call(py, |function| function.deregister_foreign(&self.region)) {
+        let end = |function: &mut bellwire::Function| {
+            function.deregister_foreign(&self.region)?;
+            self.pages.iter().try_for_each(|pages| function.deregister_foreign(pages))
+        };
+        match self.shared.call(py, end) {
             Ok(()) => {}
             // The end of the function ended the region.
             Err(error) if errors::is(py, &error, &["NoSuchRegion", "Closed", "Forked"]) => {}
@@ -173,7 +184,9 @@ impl Drop for MemoryRegion {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         if !state.has_ended && self.shared.function.is_same_process() {
             let held = state.held.take();
-            self.shared.books().dead.push((self.region.clone(), held));
+            let mut books = self.shared.books();
+            books.dead.extend(self.pages.take().map(|pages| (pages, None)));
+            books.dead.push((self.region.clone(), held));
         }
     }
 }
@@ -281,7 +294,7 @@ impl RemoteKey {
     /// The inverse of `to_bytes`.
     #[staticmethod]
     fn from_bytes(data: &Bound<'_, PyAny>) -> PyResult<RemoteKey> {
-        let held = Held::of(data, crate::held::Access::Read)?;
+        let held = Held::of(data, Access::Read)?;
         // SAFETY: the interpreter's lock is held, and the bytes are copied at once.
         let key = bellwire::RemoteKey::from_bytes(unsafe { held.bytes() });
         key.map(RemoteKey).ok_or_else(|| PyValueError::new_err("these bytes are no key"))

@@ -107,6 +107,13 @@ def test_tensors_travel_by_dlpack(ends):
     assert done.length == source.nbytes and (target == source).all()
     with pytest.raises(BufferError, match="contiguous"):
         here.pair.post_send(Tensor(source[:, ::2]), to=there.address)
+    # A registered one has a view of its bytes, which keeps them.
+    region = here.function.register(Tensor(target), Rights.REMOTE_READ)
+    view, array = region.view(), np.asarray(region[4:8])
+    region.deregister()
+    assert view.nbytes == target.nbytes and not view.readonly
+    view[4:8] = b"\x00\x00\x80\x3f"
+    assert target[0, 1] == 1.0 and array[3] == 0x3F
 
 
 def test_puts_gets_and_atomics(ends):
@@ -143,6 +150,54 @@ def test_puts_gets_and_atomics(ends):
     with pytest.raises(bellwire.NotPermitted, match="key") as failed:
         done.check()
     assert failed.value.completion is done and isinstance(failed.value, PermissionError)
+
+
+def test_peers_map_the_pages_of_a_registered_array(program):
+    """An array that NumPy allocated is reached byte by byte as a mapping, and beside its whole pages,
+    where it shares pages with others, all the same. At the end its pages are the program's again."""
+    owner = program(
+        """
+        import os
+        os.environ["OPENBLAS_NUM_THREADS"] = "1"  # Another thread may run just then.
+        import sys, bellwire, numpy
+        function = bellwire.Device(sys.argv[1], node=1).open_function()
+        pair = function.create_queue_pair(function.create_completion_queue())
+        array = numpy.arange(1 << 18, dtype="u4")
+        region = function.register(array, bellwire.Rights.ALL)
+        pair.send(region.remote_key.to_bytes(), to="0.0.1", timeout=60)
+        maps = lambda: open("/proc/self/maps").read().count("bellwire pages")
+        pair.receive(8, timeout=60)
+        changed = [int(at) for at in numpy.nonzero(array != numpy.arange(1 << 18, dtype="u4"))[0]]
+        print(array.__array_interface__["data"][0] % 4096, maps(), changed, int(array[4]))
+        region.deregister()
+        print(maps(), int(array[4]), flush=True)
+        """,
+        name := job(),
+    )
+    pair = bellwire.open_queue_pair(name, node=0)
+    pair.receive(key := bytearray(bellwire.RemoteKey.BYTES), timeout=DEADLINE_S)
+    key = bellwire.RemoteKey.from_bytes(key)
+
+    def ends(completions):
+        return completions.wait(DEADLINE_S).check()
+
+    expected = np.arange(1 << 18, dtype="u4").tobytes()
+    # All of it, both sides of each end of the whole pages, and bytes that lie beside them.
+    for begin, length in ((0, 1 << 20), (0, 5000), (4000, 200), (0, 8), ((1 << 20) - 5000, 5000), ((1 << 20) - 8, 8)):
+        part = bytearray(length)
+        pair.post_get(key[begin : begin + length], part)
+        ends(pair.completions)
+        assert part == expected[begin : begin + length], (begin, length)
+    for number in (0, 1, 4, 1019, 1023, (1 << 18) - 1):
+        pair.post_put(b"\xff\xff\xff\xff", key[4 * number : 4 * number + 4])
+        ends(pair.completions)
+    pair.post_fetch_add(key.at(16), 1)
+    ends(pair.completions)
+    pair.send(b"look now", to="1.0.1", timeout=DEADLINE_S)
+    first, second = ended(owner).splitlines()
+    offset, mapped, changed = first.split(" ", 2)
+    assert mapped == "1" and second == "0 0", (first, second)
+    assert changed == "[0, 1, 4, 5, 1019, 1023, 262143] 0", offset
 
 
 def test_connections(program):

@@ -20,38 +20,54 @@ impl Process {
     pub fn probe(pid: i32, address: u64, value: u64) -> Option<Process> {
         let mut word = [0; 8];
         let process = Process(pid);
-        let copied = pid > 0 && process.read(address, View::of_mut(&mut word));
+        let copied = pid > 0 && process.read(&[(address, View::of_mut(&mut word))]);
         (copied && u64::from_le_bytes(word) == value).then_some(process)
     }
 
-    /// Copies from `address` there to `into` here. `false`: nothing or only a part was copied.
-    pub fn read(self, address: u64, into: View<'_>) -> bool {
-        self.transfer(address, into, libc::process_vm_readv)
+    /// Copies from each address there to the view beside it. `false`: nothing or only a part was
+    /// copied.
+    pub fn read(self, parts: &[Part<'_>]) -> bool {
+        self.transfer(parts, libc::process_vm_readv)
     }
 
-    /// Copies `from` here to `address` there. `false`: nothing or only a part was copied.
-    pub fn write(self, address: u64, from: View<'_>) -> bool {
-        self.transfer(address, from, libc::process_vm_writev)
+    /// Copies each view to the address beside it. `false`: nothing or only a part was copied.
+    pub fn write(self, parts: &[Part<'_>]) -> bool {
+        self.transfer(parts, libc::process_vm_writev)
     }
 
-    fn transfer(self, address: u64, here: View<'_>, call: Transfer) -> bool {
+    fn transfer(self, parts: &[Part<'_>], call: Transfer) -> bool {
+        let vector = |start: *mut libc::c_void, iov_len| libc::iovec { iov_base: start, iov_len };
         let mut done = 0;
-        while done < here.len() {
-            let rest = here.part(done, here.len() - done).expect("done <= length");
-            let local = libc::iovec { iov_base: rest.as_ptr().cast(), iov_len: rest.len() };
-            let remote =
-                libc::iovec { iov_base: (address as usize + done) as *mut _, iov_len: rest.len() };
-            // SAFETY: `local` describes a live view. The kernel checks `remote` against the other
+        loop {
+            let (mut local, mut remote) = (Vec::new(), Vec::new());
+            let mut before = done;
+            for (address, here) in parts {
+                let skip = before.min(here.len());
+                before -= skip;
+                let rest = here.part(skip, here.len() - skip).expect("skip <= length");
+                if !rest.is_empty() {
+                    let there = (*address as usize).wrapping_add(skip) as *mut libc::c_void;
+                    local.push(vector(rest.as_ptr().cast(), rest.len()));
+                    remote.push(vector(there, rest.len()));
+                }
+            }
+            let count = local.len() as libc::c_ulong;
+            if count == 0 {
+                return true;
+            }
+            // SAFETY: `local` describes live views. The kernel checks `remote` against the other
             // process's mappings.
-            let copied = unsafe { call(self.0, &local, 1, &remote, 1, 0) };
+            let copied = unsafe { call(self.0, local.as_ptr(), count, remote.as_ptr(), count, 0) };
             if copied <= 0 {
                 return false;
             }
             done += copied as usize;
         }
-        true
     }
 }
+
+/// An address in the other process, and the bytes here.
+pub type Part<'a> = (u64, View<'a>);
 
 type Transfer = unsafe extern "C" fn(
     libc::pid_t,
@@ -81,12 +97,14 @@ mod tests {
         assert_eq!(Process::probe(0, address, word), None);
         assert_eq!(Process::probe(-own, address, word), None);
         let mut here = [0; 24];
-        assert!(process.read(address, View::of_mut(&mut here)));
+        assert!(process.read(&[(address, View::of_mut(&mut here))]));
         assert_eq!(here, there);
-        assert!(process.write(address + 9, View::of(b"the other")));
+        assert!(
+            process.write(&[(address + 9, View::of(b"the")), (address + 12, View::of(b" other"))])
+        );
         assert_eq!(&there, b"words of the otherrocess");
-        assert!(!process.write(8, View::of(b"nowhere")));
-        assert!(process.write(8, View::empty()), "nothing was left to copy");
+        assert!(!process.write(&[(8, View::of(b"nowhere"))]));
+        assert!(process.write(&[(8, View::empty())]), "nothing was left to copy");
     }
 
     /// A kernel that copies five bytes at a time, and none any more once it was asked for long.
@@ -117,8 +135,12 @@ mod tests {
         let there = *b"words of another process";
         let address = there.as_ptr() as u64;
         let mut here = [0; 24];
-        assert!(Process(5).transfer(address, View::of_mut(&mut here), in_parts));
+        let all = View::of_mut(&mut here);
+        let parts = [0..7, 7..7, 7..24].map(|of: std::ops::Range<usize>| {
+            (address + of.start as u64, all.part(of.start, of.len()).expect("inside"))
+        });
+        assert!(Process(6).transfer(&parts, in_parts));
+        assert!(!Process(6).transfer(&parts, in_parts));
         assert_eq!(here, there);
-        assert!(!Process(5).transfer(address, View::of_mut(&mut here), in_parts));
     }
 }

@@ -1,10 +1,11 @@
 //! The way to a peer that has answered: the lane to it, its gates and its regions.
 
+use crate::attach::Part;
 use crate::bell::PeerBell;
 use crate::control::{Control, Introduction};
 use crate::layout::{self, GEOMETRY, HOST_BYTES, Side, gate_index};
 use crate::mapping;
-use crate::remote_regions::RemoteRegions;
+use crate::remote_regions::{Bytes, RemoteRegions};
 use bellwire_device::{Direct, Gate, PacketHeader, RemoteKey, Rights, Status, random};
 use bellwire_ring::board::Board;
 use bellwire_ring::canary::planted;
@@ -192,11 +193,11 @@ impl Outbound {
             key,
             Rights::REMOTE_WRITE,
             (offset, from.len()),
-            |there| {
-                there.deposit(from);
+            |there, at| {
+                there.deposit(from.part(at, there.len()).expect("a piece of it"));
                 Direct::Done(0)
             },
-            |process, address| process.write(address, from),
+            |process, address, beside| process.write(&parts(from, address, beside)),
         )
     }
 
@@ -212,11 +213,11 @@ impl Outbound {
             key,
             Rights::REMOTE_READ,
             (offset, into.len()),
-            |there| {
-                into.copy_from(there);
+            |there, at| {
+                into.part(at, there.len()).expect("a piece of it").copy_from(there);
                 Direct::Done(0)
             },
-            |process, address| process.read(address, into),
+            |process, address, beside| process.read(&parts(into, address, beside)),
         )
     }
 
@@ -226,16 +227,16 @@ impl Outbound {
         &mut self,
         key: RemoteKey,
         offset: u64,
-        change: impl FnOnce(View<'_>) -> Option<u64>,
+        mut change: impl FnMut(View<'_>) -> Option<u64>,
     ) -> (Direct, Option<Control>) {
         self.regions.access(
             &self.sender,
             key,
             Rights::REMOTE_ATOMIC,
             (offset, 8),
-            |there| change(there).map_or(Direct::Refused(Status::Misaligned), Direct::Done),
+            |there, _| change(there).map_or(Direct::Refused(Status::Misaligned), Direct::Done),
             // A processor's atomic needs a mapping; the kernel's copies are not atomic.
-            |_, _| false,
+            |_, _, _| false,
         )
     }
 
@@ -246,4 +247,13 @@ impl Outbound {
         let lane = layout::lane_memory(&self.pair, self.side, own_pool);
         lane.control.word(LINE_WORDS).store(intent, bellwire_ring::sync::Ordering::SeqCst);
     }
+}
+
+/// Some bytes of `here`, which as a whole is at `address` in the peer's process.
+fn parts<'a>(here: View<'a>, address: u64, bytes: &[Bytes; 2]) -> [Part<'a>; 2] {
+    let part = |of: &Bytes| {
+        let here = here.part(of.start, of.len()).expect("bytes of it");
+        (address.wrapping_add(of.start as u64), here)
+    };
+    [part(&bytes[0]), part(&bytes[1])]
 }

@@ -2,8 +2,10 @@
 //! the same address. Peers then write and read it by stores and loads, and not by a system call.
 //!
 //! - **Whole pages only**, anonymous and private, so that peers see nothing else of the program.
-//! - **One thread.** A store of another thread between copy and exchange would be lost. Threads of
-//!   this library do not count. A program with more keeps its pages; the kernel copies for peers.
+//!   The kernel copies what a region has beside its whole pages.
+//! - **One thread runs.** A store of another one between copy and exchange would be lost. Threads
+//!   of this library do not count, nor threads that sleep until this one wakes them. While others
+//!   run, the program keeps its pages, and the kernel copies for peers.
 //! - **Given back** when the last registration ends: the pages are the program's alone again, so
 //!   peers that still map the memfd reach nothing.
 //! - **In a child** of a fork the pages are private copies, as they would have been. The parent
@@ -64,6 +66,13 @@ fn spans() -> MutexGuard<'static, Vec<Span>> {
     TABLE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The whole pages inside of `length` bytes at `start`, as offset and length.
+pub fn whole_pages(start: usize, length: usize) -> Option<(usize, usize)> {
+    let first = start.checked_next_multiple_of(PAGE_BYTES)?;
+    let end = start.checked_add(length)? / PAGE_BYTES * PAGE_BYTES;
+    (first < end).then(|| (first - start, end - first))
+}
+
 /// One registration of a span. Its pages are given back with the last one.
 pub struct Pages {
     start: usize,
@@ -71,12 +80,13 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// Registers `length` bytes at `start`, and exchanges them if that is possible. `writable`:
-    /// peers may write.
+    /// Registers `length` bytes at `start`, and exchanges the whole pages of them if that is
+    /// possible. `writable`: peers may write.
     ///
     /// # Safety
     /// The bytes are mapped and the program's, until the result is dropped.
     pub unsafe fn enter(start: usize, length: usize, writable: bool) -> Pages {
+        let (start, length) = span_of(start, length);
         let pages = Pages { start, length };
         let mut spans = spans();
         if let Some(known) = spans.iter_mut().find(|span| span.is(start, length)) {
@@ -85,7 +95,7 @@ impl Pages {
         }
         let overlaps =
             |span: &Span| start < span.start + span.length && span.start < start + length;
-        let free = spans.len() < SPANS && !spans.iter().any(overlaps);
+        let free = length > 0 && spans.len() < SPANS && !spans.iter().any(overlaps);
         // SAFETY: the caller's promise.
         let memfd = if free { unsafe { exchange(start, length, writable) } } else { None };
         spans.push(Span { start, length, memfd, writable, users: 1 });
@@ -94,6 +104,7 @@ impl Pages {
 
     /// The memfd of an exchanged span, for peers that may write, or not, and one more registration.
     pub fn join(start: usize, length: usize, writable: bool) -> Option<(OwnedFd, Pages)> {
+        let (start, length) = span_of(start, length);
         let mut spans = spans();
         let is_it = |span: &&mut Span| span.is(start, length) && span.writable == writable;
         let span = spans.iter_mut().find(is_it)?;
@@ -119,17 +130,25 @@ impl Drop for Pages {
     }
 }
 
+/// Where the span of some bytes begins, and its length: their whole pages, or none.
+fn span_of(start: usize, length: usize) -> (usize, usize) {
+    if planted("pages-in-part") {
+        let first = start / PAGE_BYTES * PAGE_BYTES;
+        return (first, (start + length).next_multiple_of(PAGE_BYTES) - first);
+    }
+    let (offset, length) = whole_pages(start, length).unwrap_or((0, 0));
+    (start + offset, length)
+}
+
 /// Exchanges the pages. `None`: nothing has changed.
 ///
 /// # Safety
 /// As for [`Pages::enter`].
 unsafe fn exchange(start: usize, length: usize, writable: bool) -> Option<OwnedFd> {
-    let whole = start.is_multiple_of(PAGE_BYTES) && length.is_multiple_of(PAGE_BYTES);
     let private = |part: &Mapping| {
         part.private && part.inode == 0 && !part.stack || planted("pages-of-others")
     };
-    let whole = whole || planted("pages-in-part");
-    if !whole || length > LONGEST || !is_alone() || !covers(start, length, private) {
+    if length > LONGEST || !is_alone() || !covers(start, length, private) {
         return None;
     }
     prepare_for_forks();
@@ -244,19 +263,65 @@ unsafe fn map(memfd: &OwnedFd, start: usize, length: usize, kind: c_int, at: usi
     unsafe { libc::mmap(place, length, protection, kind, fd, at as i64) != libc::MAP_FAILED }
 }
 
-/// Whether the program has one thread, apart from those of this library.
+/// Whether no other thread of the program runs. It has none apart from those of this library, or
+/// all others sleep in private futexes without a time limit: only a thread that runs can wake them.
 fn is_alone() -> bool {
-    let Ok(threads) = fs::read_dir("/proc/self/task") else { return false };
     if planted("pages-beside-threads") {
         return true;
     }
-    let mut others = 0;
-    for thread in threads {
-        let Ok(thread) = thread else { return false };
-        let name = fs::read_to_string(thread.path().join("comm"));
-        others += usize::from(!name.is_ok_and(|name| name.starts_with(OWN_THREADS)));
+    // One that was awake for a moment has slept once more when the second look finds it asleep. So
+    // if both looks agree, all slept at the moment between them, and nobody can wake any but we.
+    let first = others_asleep();
+    first.is_some() && first == others_asleep()
+}
+
+/// The other threads of the program, and how often each has gone to sleep. `None` if one is not
+/// asleep for good.
+fn others_asleep() -> Option<Vec<(i32, u64)>> {
+    let mut program = Vec::new();
+    for thread in fs::read_dir("/proc/self/task").ok()? {
+        let thread = thread.ok()?.path();
+        let name = fs::read_to_string(thread.join("comm"));
+        if !name.is_ok_and(|name| name.starts_with(OWN_THREADS)) {
+            program.push(thread);
+        }
     }
-    others == 1
+    if program.len() == 1 {
+        return Some(Vec::new());
+    }
+    let own = rustix::thread::gettid().as_raw_nonzero().get();
+    let mut others = Vec::new();
+    for thread in program {
+        let number = thread.file_name()?.to_str()?.parse().ok()?;
+        if number == own {
+            continue;
+        }
+        let read = |file: &str| fs::read_to_string(thread.join(file));
+        let is_asleep = read("syscall").is_ok_and(|call| waits_for_good(&call));
+        let status = read("status").ok().filter(|_| is_asleep)?;
+        let slept = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+        others.push((number, slept?.trim().parse().ok()?));
+    }
+    others.sort_unstable();
+    Some(others)
+}
+
+/// Whether a line of /proc/self/task/*/syscall is a wait in a private futex without a time limit.
+fn waits_for_good(call: &str) -> bool {
+    const WAIT_BITSET: u64 = 9;
+    let mut words = call.split_ascii_whitespace();
+    let number = words.next().and_then(|word| word.parse().ok());
+    let mut argument = || {
+        let word = words.next()?.strip_prefix("0x")?;
+        u64::from_str_radix(word, 16).ok()
+    };
+    let [_, operation, _, limit] = [argument(), argument(), argument(), argument()];
+    let flags = (libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME) as u64;
+    let waits = operation.is_some_and(|of| {
+        of & libc::FUTEX_PRIVATE_FLAG as u64 != 0
+            && [libc::FUTEX_WAIT as u64, WAIT_BITSET].contains(&(of & !flags))
+    });
+    number == Some(libc::SYS_futex) && waits && limit == Some(0)
 }
 
 /// A line of /proc/self/maps.
@@ -372,8 +437,10 @@ mod tests {
     use super::*;
     use std::sync::mpsc::channel;
     use std::thread;
+    use std::time::Duration;
 
     const PAGE: usize = PAGE_BYTES;
+    const DAY: Option<Duration> = Some(Duration::from_secs(86_400));
 
     /// Runs a test in a child, which has one thread, and fails if it does not end in some seconds.
     fn alone(test: fn()) {
@@ -480,7 +547,7 @@ mod tests {
     }
 
     /// Parts of pages, pages that another span has, and those of a program with other threads stay
-    /// as they are; threads of this library do not count.
+    /// as they are. Threads of this library do not count, nor those that sleep for good.
     #[test]
     fn some_pages_stay() {
         alone(|| {
@@ -495,22 +562,60 @@ mod tests {
             assert!(!is_exchanged(at + PAGE, 2 * PAGE) && !is_exchanged(at + 3 * PAGE, PAGE));
             assert!(is_exchanged(at + PAGE, PAGE) && is_exchanged(at + 4 * PAGE, PAGE));
             assert!(is_alone());
-            for (name, exchanges) in [("bellwire-1", true), ("other", false)] {
+            // Bytes around a page share that page.
+            assert!(is_exchanged(at + 6 * PAGE - 16, PAGE + 32));
+            for (name, limit, exchanges) in
+                [("bellwire-1", DAY, true), ("sleeps", None, true), ("wakes", DAY, false)]
+            {
                 let (go, waits) = channel::<()>();
-                let (told, ready) = channel();
-                let work = move || {
-                    told.send(()).expect("the test waits");
-                    let _ = waits.recv();
+                let work = move || match limit {
+                    Some(limit) => _ = waits.recv_timeout(limit),
+                    None => _ = waits.recv(),
                 };
                 let thread = thread::Builder::new().name(name.to_owned()).spawn(work);
                 let thread = thread.expect("a thread");
-                ready.recv().expect("it has its name");
-                assert_eq!(is_alone(), exchanges, "{name}");
-                assert_eq!(is_exchanged(at + 6 * PAGE, PAGE), exchanges);
+                // It takes a moment until it has its name, and sleeps.
+                while is_alone() != exchanges {
+                    thread::yield_now();
+                }
+                assert_eq!(is_exchanged(at + 6 * PAGE, PAGE), exchanges, "{name}");
                 drop(go);
                 thread.join().expect("it ends");
             }
         });
+    }
+
+    /// Only a wait in a private futex without a time limit lasts until this process ends it.
+    #[test]
+    fn waits_are_told_apart() {
+        let futex = libc::SYS_futex;
+        for (call, expected) in [
+            (format!("{futex} 0x7f00 0x80 0x2 0x0 0x0 0x0 0x7ffe 0x7f01"), true),
+            (format!("{futex} 0x7f00 0x189 0x0 0x0 0x0 0xffffffff 0x7ffe 0x7f01"), true),
+            (format!("{futex} 0x7f00 0x189 0x0 0x7ff0 0x0 0xffffffff 0x7ffe 0x7f01"), false),
+            (format!("{futex} 0x7f00 0x109 0x0 0x0 0x0 0xffffffff 0x7ffe 0x7f01"), false),
+            (format!("{futex} 0x7f00 0x0 0x2 0x0 0x0 0x0 0x7ffe 0x7f01"), false),
+            (format!("{futex} 0x7f00 0x81 0x1 0x0 0x0 0x0 0x7ffe 0x7f01"), false),
+            (format!("{futex}"), false),
+            ("1 0x7f00 0x80 0x2 0x0 0x0 0x0 0x7ffe 0x7f01".to_owned(), false),
+            ("running".to_owned(), false),
+            (String::new(), false),
+        ] {
+            assert_eq!(waits_for_good(&call), expected, "{call}");
+        }
+    }
+
+    /// The whole pages inside of some bytes.
+    #[test]
+    fn whole_pages_are_inside() {
+        let inside = |start, length| whole_pages(start, length);
+        assert_eq!(inside(PAGE, 2 * PAGE), Some((0, 2 * PAGE)));
+        assert_eq!(inside(PAGE + 16, 2 * PAGE), Some((PAGE - 16, PAGE)));
+        assert_eq!(inside(PAGE - 1, 2 * PAGE), Some((1, PAGE)));
+        assert_eq!(inside(PAGE + 1, 2 * PAGE - 2), None);
+        assert_eq!(inside(PAGE, PAGE - 1), None);
+        assert_eq!(inside(usize::MAX - 5, 3), None);
+        assert_eq!(inside(PAGE, usize::MAX), None);
     }
 
     /// Pages are given back also while another thread runs, and only those that are still mapped,

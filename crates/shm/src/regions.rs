@@ -3,7 +3,7 @@
 use crate::control::Control;
 use crate::key::{KeyHash, RegionInfo};
 use crate::mapping::{self, Sharing};
-use crate::pages::Pages;
+use crate::pages::{Pages, whole_pages};
 use bellwire_device::{Error, RemoteKey, Rights};
 use bellwire_ring::board::Board;
 use bellwire_ring::canary::planted;
@@ -21,7 +21,7 @@ struct Export {
     segment: Option<OwnedFd>,
     writable: bool,
     /// Memory of the program that peers map.
-    _pages: Option<Pages>,
+    pages: Option<Pages>,
 }
 
 /// A withdrawn region. A peer has announced that the kernel copies to or from it. The memory must
@@ -109,7 +109,7 @@ impl Regions {
             self.exports.resize_with(slot + 1, || None);
         }
         let (memory, writable) = (memory.clone(), is_writable(rights));
-        self.exports[slot] = Some(Export { key, memory, segment, writable, _pages: pages });
+        self.exports[slot] = Some(Export { key, memory, segment, writable, pages });
     }
 
     /// Ends an export. `busy` returns the links whose peers let the kernel copy to or from it now,
@@ -144,7 +144,13 @@ impl Regions {
             return (Control::Answer { index, key, length: 0, writable: false }, None);
         };
         let fd = segment.try_clone().ok();
-        let length = if fd.is_some() { export.memory.len() as u64 } else { 0 };
+        // Of memory that the program brought, only whole pages can be mapped.
+        let (start, whole) = (export.memory.view().as_ptr() as usize, export.memory.len());
+        let length = match (&fd, &export.pages) {
+            (None, _) => 0,
+            (_, None) => whole as u64,
+            (_, Some(_)) => whole_pages(start, whole).map_or(0, |(_, length)| length as u64),
+        };
         let writable = fd.is_some() && export.writable;
         (Control::Answer { index, key, length, writable }, fd)
     }

@@ -4,6 +4,7 @@ use crate::attach::Process;
 use crate::control::{Control, Introduction};
 use crate::key::{KeyHash, RegionInfo};
 use crate::mapping;
+use crate::pages::whole_pages;
 use bellwire_device::{Direct, RemoteKey, Rights, Status};
 use bellwire_ring::board::Board;
 use bellwire_ring::canary::planted;
@@ -20,8 +21,9 @@ pub type Range = (u64, usize);
 enum Reach {
     /// We asked to map it.
     Asked { key: u64, stamp: u64 },
-    /// It is mapped.
-    Mapped { key: u64, stamp: u64, rights: Rights, memory: Memory },
+    /// It is mapped, or its whole pages are: the bytes from `offset` on. The kernel copies what is
+    /// beside them.
+    Mapped { key: u64, stamp: u64, region: RegionInfo, memory: Memory, offset: usize },
     /// The kernel copies for us.
     Attached { key: u64, stamp: u64, region: RegionInfo, process: Process },
     /// Only its owner can access it.
@@ -65,6 +67,41 @@ fn allow(rights: Rights, needed: Rights, whole: u64, range: Range) -> Result<(),
         return Err(Direct::Refused(Status::OutOfBounds));
     }
     Ok(())
+}
+
+/// The peer's process, if the kernel lets us reach its memory.
+fn reachable(known: &mut Option<Option<Process>>, pid: i32, peer: Introduction) -> Option<Process> {
+    *known.get_or_insert_with(|| Process::probe(pid, peer.probe_address, peer.probe_value))
+}
+
+/// A part of a region, in up to three pieces.
+struct Pieces<'a> {
+    /// What is mapped, and where it begins in the part.
+    mapped: Option<(View<'a>, usize)>,
+    /// The bytes of the part before what is mapped, and behind it; all of them if nothing is.
+    beside: [Bytes; 2],
+}
+
+/// Some bytes of a part.
+pub type Bytes = std::ops::Range<usize>;
+
+impl<'a> Pieces<'a> {
+    /// `pages`: what is mapped of the region, and where it begins there.
+    fn of(part: Bytes, pages: Option<(View<'a>, usize)>) -> Pieces<'a> {
+        let length = part.len();
+        let nothing = Pieces { mapped: None, beside: [0..length, length..length] };
+        let Some((view, offset)) = pages else { return nothing };
+        if length == 0 {
+            return Pieces { mapped: Some((View::empty(), 0)), ..nothing };
+        }
+        let (first, end) = (part.start.max(offset), part.end.min(offset + view.len()));
+        if first >= end {
+            return nothing;
+        }
+        let inside = view.part(first - offset, end - first).expect("both are inside");
+        let (before, behind) = (first - part.start, end - part.start);
+        Pieces { mapped: Some((inside, before)), beside: [0..before, behind..length] }
+    }
 }
 
 /// The regions of one peer.
@@ -114,20 +151,23 @@ impl RemoteRegions {
     pub fn mapped(&self, key: RemoteKey, needed: Rights, range: Range) -> Option<View<'_>> {
         let slot = usize::from(key.index);
         let reach = self.used.get(slot)?.as_ref()?;
-        let Reach::Mapped { key: known, stamp, rights, memory } = reach else { return None };
+        let Reach::Mapped { key: known, stamp, region, memory, offset } = reach else {
+            return None;
+        };
         if (*known, *stamp) != (key.key, self.board.stamp(slot)) {
             return None;
         }
-        // A part that does not lie inside is refused on the slow path, with the reason.
-        if !rights.contains(needed) {
+        // A part that does not lie inside takes the slow path, which may refuse it with the reason.
+        if !region.rights.contains(needed) {
             return None;
         }
-        memory.view().part(range.0 as usize, range.1)
+        memory.view().part((range.0 as usize).wrapping_sub(*offset), range.1)
     }
 
     /// Runs `mapped` on the part of the region, or `attached` with its address in the peer's
-    /// process. `sender` marks the region while the kernel copies. The second result is a message
-    /// for the peer.
+    /// process. If only pages inside are mapped, both run, and are told on which bytes of the part.
+    /// `sender` marks the region while the kernel copies. The second result is a message for the
+    /// peer.
     #[cold]
     pub fn access(
         &mut self,
@@ -135,38 +175,64 @@ impl RemoteRegions {
         key: RemoteKey,
         needed: Rights,
         range: Range,
-        mapped: impl FnOnce(View<'_>) -> Direct,
-        attached: impl FnOnce(Process, u64) -> bool,
+        mut mapped: impl FnMut(View<'_>, usize) -> Direct,
+        mut attached: impl FnMut(Process, u64, &[Bytes; 2]) -> bool,
     ) -> (Direct, Option<Control>) {
-        let slot = usize::from(key.index);
         let mut message = None;
-        let access = || match self.reach(key, &mut message)? {
-            Reach::Mapped { rights, memory, .. } => {
-                allow(*rights, needed, memory.len() as u64, range)?;
-                let part = memory.view().part(range.0 as usize, range.1);
-                Ok(mapped(part.expect("checked above")))
-            }
-            Reach::Attached { stamp, region, process, .. } => {
-                let (stamp, region, process) = (*stamp, *region, *process);
-                allow(region.rights, needed, region.length, range)?;
-                sender.mark_busy(slot as u16);
-                step("attach-busy");
-                if self.board.stamp(slot) != stamp {
-                    sender.mark_idle();
-                    return Err(Direct::Refused(Status::WrongKey));
+        let mut access = || {
+            self.reach(key, &mut message)?;
+            let slot = usize::from(key.index);
+            let (stamp, region, pages, process) = match self.used[slot].as_ref() {
+                Some(Reach::Mapped { stamp, region, memory, offset, .. }) => {
+                    (*stamp, *region, Some((memory.view(), *offset)), None)
                 }
-                let copied = attached(process, region.address + range.0);
-                sender.mark_idle();
-                Ok(if copied { Direct::Done(0) } else { Direct::ByPacket })
+                Some(Reach::Attached { stamp, region, process, .. }) => {
+                    (*stamp, *region, None, Some(*process))
+                }
+                _ => return Ok(Direct::ByPacket),
+            };
+            allow(region.rights, needed, region.length, range)?;
+            let start = range.0 as usize;
+            let Pieces { mapped: pages, beside } = Pieces::of(start..start + range.1, pages);
+            if let Some((part, at)) = pages
+                && beside.iter().all(Bytes::is_empty)
+            {
+                return Ok(mapped(part, at));
             }
-            Reach::ByPacket { .. } | Reach::Asked { .. } => Ok(Direct::ByPacket),
+            let Some(process) =
+                process.or_else(|| reachable(&mut self.process, self.pid, self.peer))
+            else {
+                return Ok(Direct::ByPacket);
+            };
+            sender.mark_busy(slot as u16);
+            step("attach-busy");
+            if self.board.stamp(slot) != stamp {
+                sender.mark_idle();
+                return Err(Direct::Refused(Status::WrongKey));
+            }
+            let address = region.address.wrapping_add(range.0);
+            let mut by_kernel = || match attached(process, address, &beside) {
+                true => Direct::Done(0),
+                false => Direct::ByPacket,
+            };
+            // The last byte is copied last: whoever watches it knows that all are there.
+            let is_mapped_last = beside[1].is_empty();
+            let mut direct = if is_mapped_last { by_kernel() } else { Direct::Done(0) };
+            if let (Direct::Done(_), Some((part, at))) = (direct, pages) {
+                direct = mapped(part, at);
+            }
+            if !is_mapped_last && matches!(direct, Direct::Done(_)) {
+                direct = by_kernel();
+            }
+            sender.mark_idle();
+            Ok(direct)
         };
         let (Ok(direct) | Err(direct)) = access();
         (direct, message)
     }
 
-    /// How the region of `key` is reached, if its key is valid now.
-    fn reach(&mut self, key: RemoteKey, message: &mut Option<Control>) -> Result<&Reach, Direct> {
+    /// Finds how the region of `key` is reached, if its key is valid now.
+    fn reach(&mut self, key: RemoteKey, message: &mut Option<Control>) -> Result<(), Direct> {
         let slot = usize::from(key.index);
         let identity = (key.key, self.board.stamp(slot));
         let known = self.used.get(slot).and_then(Option::as_ref).is_some_and(|reach| {
@@ -175,7 +241,7 @@ impl RemoteRegions {
         if !known {
             self.find(key, message)?;
         }
-        Ok(self.used[slot].as_ref().expect("found above"))
+        Ok(())
     }
 
     /// The first use of a key, or the first after its region changed.
@@ -198,8 +264,7 @@ impl RemoteRegions {
             *message = Some(Control::Ask { index, key });
             Reach::Asked { key, stamp }
         } else {
-            let (pid, address, value) = (self.pid, self.peer.probe_address, self.peer.probe_value);
-            match *self.process.get_or_insert_with(|| Process::probe(pid, address, value)) {
+            match reachable(&mut self.process, self.pid, self.peer) {
                 Some(process) => Reach::Attached { key, stamp, region, process },
                 None => Reach::ByPacket { key, stamp },
             }
@@ -226,10 +291,42 @@ impl RemoteRegions {
         let remote = RemoteKey { node, function, index, key, length };
         let region = KeyHash::of(remote).unmask(self.board.notice(index.into()));
         let mapped = fd.zip(region).and_then(|(fd, region)| {
-            let length = usize::try_from(region.length).ok()?;
-            let memory = mapping::adopt(&fd, length, writable).ok()?;
-            Some(Reach::Mapped { key, stamp, rights: region.rights, memory: memory.prefix(length) })
+            let whole = usize::try_from(region.length).ok()?;
+            // Less than all is what lies in whole pages.
+            let (offset, length) = match length == region.length {
+                true => (0, whole),
+                false => whole_pages(usize::try_from(region.address).ok()?, whole)?,
+            };
+            let memory = mapping::adopt(&fd, length, writable).ok()?.prefix(length);
+            Some(Reach::Mapped { key, stamp, region, memory, offset })
         });
         self.set(slot, Some(mapped.unwrap_or(Reach::ByPacket { key, stamp })));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A part of a region is reached in order: before the pages, in them, behind them.
+    #[test]
+    fn parts_divide_into_pieces() {
+        let memory = Memory::from_vec(vec![0; 100]);
+        // Bytes 10 to 110 are mapped.
+        let of = |part| {
+            let Pieces { mapped, beside } = Pieces::of(part, Some((memory.view(), 10)));
+            let [before, behind] = beside;
+            (before, mapped.map(|(view, at)| (at, view.len())), behind)
+        };
+        assert_eq!(of(0..120), (0..10, Some((10, 100)), 110..120));
+        assert_eq!(of(10..110), (0..0, Some((0, 100)), 100..100));
+        assert_eq!(of(30..31), (0..0, Some((0, 1)), 1..1));
+        assert_eq!(of(9..11), (0..1, Some((1, 1)), 2..2));
+        assert_eq!(of(109..111), (0..0, Some((0, 1)), 1..2));
+        assert_eq!(of(0..10), (0..10, None, 10..10));
+        assert_eq!(of(110..120), (0..10, None, 10..10));
+        assert_eq!(of(3..3), (0..0, Some((0, 0)), 0..0));
+        let nothing = Pieces::of(3..9, None);
+        assert!(nothing.mapped.is_none() && nothing.beside == [0..6, 6..6]);
     }
 }

@@ -141,18 +141,20 @@ fn given_back_with_the_last() {
     assert_ne!(peer.load(AT), 100, "a peer sees it after the end");
 }
 
-/// Only anonymous private memory in whole pages is exchanged.
+/// Only anonymous private memory is exchanged, and of it only whole pages.
 fn what_is_exchanged() {
     let memory = Memory::new();
     let part = memory.enter(LENGTH - 1, true);
-    assert!(Pages::join(memory.0 as usize, LENGTH - 1, true).is_none(), "a part of a page");
-    drop(part);
+    let (memfd, joined) = Pages::join(memory.0 as usize, LENGTH - 1, true).expect("exchanged");
+    let bytes = std::fs::File::from(memfd).metadata().unwrap().len();
+    assert_eq!(bytes as usize, LENGTH - PAGE, "a part of a page");
+    drop((part, joined));
     let shared = Memory::map(None, LENGTH, libc::MAP_SHARED | libc::MAP_ANONYMOUS, -1);
     let _pages = shared.enter(LENGTH, true);
     assert!(shared.join(true).is_none(), "memory that the program shares with others");
 }
 
-/// A program with a second thread keeps its pages.
+/// A program with a second thread keeps its pages, if that may wake by itself.
 fn threads() {
     let memory = Memory::new();
     let (ends, end) = std::sync::mpsc::channel::<()>();
@@ -161,7 +163,7 @@ fn threads() {
     let thread = thread
         .spawn(move || {
             starts.send(()).unwrap();
-            let _ = end.recv();
+            let _ = end.recv_timeout(std::time::Duration::from_secs(86_400));
         })
         .unwrap();
     // Before that it has the name of this thread, which is one of Bellwire's.

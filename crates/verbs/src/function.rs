@@ -237,8 +237,9 @@ impl Function {
     /// As [`Function::register_foreign`] without rights, for memory that stays registered for long
     /// and that peers will reach by other regions of the same bytes, with `rights`. On one host the
     /// device may exchange its pages for pages that peers can map; bytes and addresses stay. Then
-    /// peers reach it without a system call. That takes anonymous memory in whole pages, and a
-    /// program of one thread.
+    /// peers reach it without a system call, except what lies in no whole page of its own. That
+    /// takes anonymous memory, and a program whose other threads sleep until this one wakes them. A
+    /// signal handler of such a thread must not store there meanwhile.
     ///
     /// # Safety
     /// As for [`Function::register_foreign`]. A child of this process gets copies of the pages.
