@@ -202,4 +202,16 @@ mod tests {
         let doubled: Vec<_> = expected.rows().map(|(name, value)| (name, 2 * value)).collect();
         assert_eq!(twice.rows().collect::<Vec<_>>(), doubled);
     }
+
+    /// A snapshot names each counter once: those of the function, and the sums.
+    #[test]
+    fn snapshots_name_each_counter_once() {
+        let function = FunctionCounters { links_lost: 3, ..FunctionCounters::default() };
+        let total = QueuePairCounters { puts: 5, ..QueuePairCounters::default() };
+        let rows: Vec<_> = Counters { function, total, ..Counters::default() }.rows().collect();
+        let names: std::collections::BTreeSet<&str> = rows.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names.len(), rows.len(), "{rows:?}");
+        assert!(rows.contains(&("links_lost", 3)) && rows.contains(&("puts", 5)), "{rows:?}");
+        assert_eq!(rows.iter().map(|(_, value)| value).sum::<u64>(), 8);
+    }
 }

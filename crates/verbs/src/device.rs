@@ -193,6 +193,17 @@ impl std::fmt::Debug for Device {
 mod tests {
     use super::*;
 
+    /// Each kind tells the forms of its names, and these begin with the kind.
+    #[test]
+    fn kinds_tell_their_names() {
+        let kinds: Vec<_> = Device::kinds().collect();
+        assert!(kinds.iter().any(|(name, _)| *name == "shm"), "{kinds:?}");
+        for (name, forms) in kinds {
+            let is_its = |form: &&str| form.split(':').next() == Some(name);
+            assert!(!forms.is_empty() && forms.iter().all(is_its), "{name}: {forms:?}");
+        }
+    }
+
     #[test]
     fn names_with_settings_are_understood_or_refused_with_a_reason() {
         let good = "shm:job?node=3&functions=16&mode=0660&group=100";
