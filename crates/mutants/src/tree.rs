@@ -158,12 +158,12 @@ impl Tree {
     /// Builds the test programs with the mutant that is put in alone.
     ///
     /// # Errors
-    /// cargo cannot be run.
+    /// cargo cannot be run, or fails for another reason than the sources, such as a full disk.
     pub fn build_alone(&self, selection: &[String], target: &Path) -> Result<Alone> {
         let cargo = self.cargo(&["test", "--no-run"], selection, target)?;
-        if cargo.failure.is_none() {
-            return Ok(Alone::Programs(cargo.programs));
-        }
+        let Some(failure) = cargo.failure else { return Ok(Alone::Programs(cargo.programs)) };
+        let points = |error: &Value| error["spans"].as_array().is_some_and(|it| !it.is_empty());
+        ensure!(cargo.errors.iter().any(points), "{failure}");
         // An overflow in a constant is no assertion: the mutant does not compile.
         let asserts = |error: &Value| error.to_string().contains("evaluation panicked");
         Ok(if cargo.errors.iter().any(asserts) { Alone::Asserted } else { Alone::Unviable })
