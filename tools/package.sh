@@ -73,10 +73,10 @@ suppressed=
     suppressed=bogus-mail-host,bogus-mail-host-in-debian-changelog
     echo "NOT RUN: package: the maintainer's address: set DEBEMAIL for packages that others get"
 }
-lint() { lintian --allow-root --fail-on error ${suppressed:+--suppress-tags "$suppressed"} "$@"; }
+lint() { lintian --allow-root --fail-on error,warning ${suppressed:+--suppress-tags "$suppressed"} "$@"; }
 export -f lint
 export suppressed
-check "lintian finds no error" lint "${debs[@]/#/$out/}"
+check "lintian finds no error and no warning" lint "${debs[@]/#/$out/}"
 sed 's/^/lintian: /' "$out/log"
 planted="$(mktemp -d)"
 dpkg-deb -R "$out/${debs[0]}" "$planted/tree"
