@@ -242,7 +242,8 @@ impl State {
         if let Some(peer) = qp.peer
             && matches!(cause, Cause::PeerGone | Cause::Unreachable)
             // What other queue pairs have sent would be lost.
-            && !self.qps.iter().any(|other| other.number != number && other.hears(peer))
+            && (planted("forgets-for-all")
+                || !self.qps.iter().any(|other| other.number != number && other.hears(peer)))
         {
             self.todo.push_back(Todo::Forget(peer));
         }

@@ -45,7 +45,7 @@ const CANARIES: [(&str, &str); 33] = [
 ];
 
 /// Fault, and the rule that it breaks.
-const BREACHES: [(&str, &str); 21] = [
+const BREACHES: [(&str, &str); 22] = [
     ("write-overtakes", "a_write_waits_for_the_message_before"),
     ("promise-assumed", "a_write_waits_for_a_value_before"),
     ("keeps-few", "messages_with_receives_wait"),
@@ -67,6 +67,7 @@ const BREACHES: [(&str, &str); 21] = [
     ("region-ends-early", "what_a_window_needs"),
     ("flushed-early", "a_fetch_ends_before_its_flush"),
     ("flushed-early", "a_read_ends_before_its_flush"),
+    ("forgets-for-all", "one_that_gives_up_fails_alone"),
 ];
 
 /// Every planted fault is noticed.

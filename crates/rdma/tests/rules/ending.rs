@@ -1,9 +1,9 @@
 //! A request or a receive completes as flushed when the device uses its memory no more: from then
-//! on the memory is the program's.
+//! on the memory is the program's. What ends one queue pair ends no other.
 
 use super::super::arena::limit;
 use super::pair::Pair;
-use bellwire_rdma::{Operation, WorkStatus};
+use bellwire_rdma::{Cause, Operation, WorkStatus};
 use std::time::{Duration, Instant};
 
 /// Bytes that the device fetches in many packets.
@@ -89,4 +89,35 @@ pub fn a_fetch_ends_before_its_queue_pair() {
     let b = peer.join().unwrap();
     assert!(a.take().is_empty(), "a queue pair that is destroyed completes nothing");
     stays(&mut Pair { a, b });
+}
+
+/// A queue pair that has waited long enough for a peer that ended in order fails alone. What
+/// another one has begun with the same process goes on.
+pub fn one_that_gives_up_fails_alone() {
+    let mut pair = Pair::new("udp", false);
+    pair.learn_key();
+    let (first, of_b) = pair.renew();
+    pair.learn_key();
+    pair.b.adapter.destroy_queue_pair(of_b).unwrap();
+    // What `b` tells last comes before the answer to this.
+    pair.learn_key();
+    // From here on `b` does nothing.
+    let (address, key) = (pair.b.at(0), pair.b.key);
+    pair.a.post(2, Operation::Read { address, key }, 0, LONG);
+    let other = std::mem::replace(&mut pair.a.number, first);
+    pair.a.send(1, 8);
+    let deadline = Instant::now() + limit();
+    let done = loop {
+        assert!(Instant::now() < deadline, "nobody is given up");
+        pair.a.adapter.look();
+        pair.a.adapter.keep_time();
+        if let Some(done) = pair.a.take().pop() {
+            break done;
+        }
+    };
+    assert_eq!((done.id, done.status), (1, WorkStatus::RetryExceeded), "{done:?}");
+    assert_eq!(done.cause, Cause::Unreachable);
+    pair.a.number = other;
+    let done = pair.completions_of_a(1);
+    assert_eq!((done[0].id, done[0].status), (2, WorkStatus::Success), "{done:?}");
 }

@@ -10,7 +10,7 @@ mod windows;
 use bellwire_testkit::cases::Case;
 
 /// All rules, by name.
-pub const RULES: [Case; 14] = [
+pub const RULES: [Case; 15] = [
     ("a_write_waits_for_the_message_before", order::a_write_waits_for_the_message_before),
     ("a_write_waits_for_a_value_before", order::a_write_waits_for_a_value_before),
     ("messages_with_receives_wait", retries::messages_with_receives_wait),
@@ -25,4 +25,5 @@ pub const RULES: [Case; 14] = [
     ("a_fetch_ends_before_its_flush", ending::a_fetch_ends_before_its_flush),
     ("a_read_ends_before_its_flush", ending::a_read_ends_before_its_flush),
     ("a_fetch_ends_before_its_queue_pair", ending::a_fetch_ends_before_its_queue_pair),
+    ("one_that_gives_up_fails_alone", ending::one_that_gives_up_fails_alone),
 ];

@@ -15,6 +15,7 @@ const SHARED: usize = 16;
 
 pub struct Side {
     pub adapter: Adapter,
+    domain: Domain,
     pub queue: CqId,
     pub number: u32,
     pub shared: Option<SrqId>,
@@ -48,6 +49,14 @@ impl Pair {
         a.connect(&b);
         b.connect(&a);
         Pair { a, b }
+    }
+
+    /// Another pair of queue pairs takes the place of the one before, whose numbers are returned.
+    pub fn renew(&mut self) -> (u32, u32) {
+        let before = (self.a.renew(), self.b.renew());
+        self.a.connect(&self.b);
+        self.b.connect(&self.a);
+        before
     }
 
     /// Drives both until `condition`.
@@ -95,7 +104,12 @@ impl Side {
         let all = Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ;
         // SAFETY: the memory outlives the adapter, and only it uses the memory meanwhile.
         let key = unsafe { adapter.register(domain, start, MEMORY, base, all) }.unwrap();
-        Side { adapter, queue, number, shared, key, memory }
+        Side { adapter, domain, queue, number, shared, key, memory }
+    }
+
+    fn renew(&mut self) -> u32 {
+        let number = create(&mut self.adapter, self.domain, self.queue, self.shared);
+        std::mem::replace(&mut self.number, number)
     }
 
     fn connect(&mut self, peer: &Side) {
