@@ -353,7 +353,7 @@ pub fn silent_connections() {
     /// The number of packets each way.
     const PACKETS: u64 = 100;
     /// The stranger goes on until this many connections were closed.
-    const CLOSED: u64 = 5_000;
+    const CLOSED: u64 = 1_000;
 
     let job = job(AccessMode::Everyone);
     let open = |node| ShmDevice::open(&job.name, job.access, Some(node)).expect("a free node");
