@@ -4,12 +4,13 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use bellwire_model::cycle::{Ports, packed_struct, stream_fifo};
+use bellwire_model::cycle::{Ports, cdc_fifo_gray, packed_struct, stream_fifo};
 use bellwire_model::damq_pd;
 
 /// Names and texts of all packages.
 fn packages() -> Vec<(&'static str, String)> {
     vec![
+        ("cdc_fifo_gray", package::<cdc_fifo_gray::In, cdc_fifo_gray::Out>("cdc_fifo_gray")),
         ("damq_pd", package::<damq_pd::ports::In, damq_pd::ports::Out>("damq_pd")),
         ("stream_fifo", package::<stream_fifo::In, stream_fifo::Out>("stream_fifo")),
     ]

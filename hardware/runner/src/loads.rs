@@ -1,5 +1,6 @@
 //! Random loads of all blocks.
 
+mod cdc_fifo_gray;
 mod damq_pd;
 mod stream_fifo;
 
@@ -21,6 +22,7 @@ pub fn load(block: &str, parameters: &[(String, u64)], seed: u64) -> Result<Box<
             let [ports, depth, landing] = ["Ports", "Depth", "Landing"].map(number);
             Box::new(damq_pd::DamqLoad::new(ports, depth, landing, seed))
         }
+        "cdc_fifo_gray" => Box::new(cdc_fifo_gray::CdcFifoGrayLoad::new(number("Depth"), seed)),
         "stream_fifo" => Box::new(stream_fifo::StreamFifoLoad::new(number("Depth"), seed)),
         _ => bail!("no load for {block} in hardware/runner/src/loads.rs"),
     })

@@ -5,6 +5,7 @@
 //! and ports are those of the modules under `hardware/`, which run in lock-step with these blocks.
 //! docs/hardware.md says how.
 
+pub mod cdc_fifo_gray;
 mod ports;
 pub mod stream_fifo;
 
