@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Usage: tools/robust.sh [RUNS [COMMAND ARGUMENT...]]
 # Runs a command (`make unit`) several times (5) beside two busy loops per processor, and as often
-# held to one processor. Each run has a log in target/robust. Fails if one of the runs failed.
+# held to one processor, as many at once as there are processors. Each run has a log in
+# target/robust. Fails if one of the runs failed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -26,7 +27,13 @@ stop_loops() {
     loops=()
 }
 trap stop_loops EXIT
-trap 'exit 130' INT TERM HUP
+# Whoever ends this script ends what it runs.
+end_all() {
+    mapfile -t running < <(jobs -p)
+    kill "${running[@]}" 2>/dev/null || true
+    exit 130
+}
+trap end_all INT TERM HUP
 
 # A loop ends by itself soon after this script, however that ends.
 busy_loop() {
@@ -44,33 +51,43 @@ start_loops() {
     done
 }
 
-# several NAME COMMAND...: the runs of one setting.
-several() {
-    local name="$1" run log begin status
-    shift
-    for ((run = 1; run <= runs; run++)); do
-        log="$logs/$name-$run.log"
-        begin=$SECONDS
-        status=0
-        "$@" >"$log" 2>&1 </dev/null || status=$?
-        [ "$status" = 0 ] || failed=$((failed + 1))
-        # test result: ok. 11 passed; 0 failed; ...
-        awk -v what="$name, run $run of $runs" -v status="$status" -v s=$((SECONDS - begin)) \
-            -v log_file="$log" '
-            /^test result: / { passed += $4; failed += $6 }
-            END {
-                printf "%s: %s (%d tests passed, %d failed, %d s): %s\n", what,
-                    status ? "FAILED" : "passed", passed, failed, s, log_file
-            }' "$log"
-    done
+# one NAME RUN COMMAND...: a run, and what became of it in a line.
+one() {
+    local name="$1" run="$2" begin=$SECONDS status=0
+    shift 2
+    local log="$logs/$name-$run.log"
+    trap end_all TERM
+    # A process group, which ends as a whole.
+    timeout 0 "$@" >"$log" 2>&1 </dev/null &
+    wait $! || status=$?
+    # test result: ok. 11 passed; 0 failed; ...
+    awk -v what="$name, run $run of $runs" -v status="$status" -v s=$((SECONDS - begin)) \
+        -v log_file="$log" '
+        /^test result: / { passed += $4; failed += $6 }
+        END {
+            printf "%s: %s (%d tests passed, %d failed, %d s): %s\n", what,
+                status ? "FAILED" : "passed", passed, failed, s, log_file
+        }' "$log"
+    return "$status"
 }
 
 start_loops
-several beside-busy-loops "$@"
+for ((run = 1; run <= runs; run++)); do
+    one beside-busy-loops "$run" "$@" || failed=$((failed + 1))
+done
 stop_loops
-# The first processor that this process may use.
-first="$(sed -n 's/^Cpus_allowed_list:[^0-9]*\([0-9]*\).*/\1/p' /proc/self/status)"
-several on-one-processor taskset -c "$first" "$@"
+
+# The processors that this process may use.
+mapfile -t processors < <(taskset -c -p $$ | sed 's/.*: //; s/,/\n/g' |
+    awk -F- '{ for (at = $1; at <= ($2 == "" ? $1 : $2); at++) print at }')
+for ((run = 1; run <= runs; run += ${#processors[@]})); do
+    held=()
+    for processor in "${processors[@]:0:runs - run + 1}"; do
+        one on-one-processor $((run + ${#held[@]})) taskset -c "$processor" "$@" &
+        held+=($!)
+    done
+    for id in "${held[@]}"; do wait "$id" || failed=$((failed + 1)); done
+done
 
 printf '%d of %d runs failed\n' "$failed" $((2 * runs))
 [ "$failed" = 0 ]

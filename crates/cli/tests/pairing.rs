@@ -139,7 +139,7 @@ fn wrong_codes_are_counted_and_slowed() {
         output.failed(&format!("It has counted {count} wrong"));
         assert!(output.stderr.contains("the code is wrong"), "{}", output.stderr);
         assert!(output.stderr.contains(&format!("the next in {pause}")), "{}", output.stderr);
-        listener.says(&format!("gave a wrong code, the {count}. one"));
+        listener.says(&format!("gave a wrong code, number {count} so far"));
         assert!(is_empty(&into));
     }
     send(&device, &source, &code).done();

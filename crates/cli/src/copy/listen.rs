@@ -65,7 +65,7 @@ fn listen_for_code(destination: &Path, name: &str, json: bool) -> Result<Outcome
         let guest = porch.wait_for(&code, |Wrong { node, count, pause }| {
             let pause_s = pause.as_secs_f64();
             eprintln!(
-                "bellwire: node {node} gave a wrong code, the {count}. one; the next is taken in {pause_s} s"
+                "bellwire: node {node} gave a wrong code, number {count} so far; the next is taken in {pause_s} s"
             );
         })?;
         let sealed = open_sealed(name, &guest.key)?;
