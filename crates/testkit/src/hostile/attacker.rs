@@ -4,6 +4,7 @@ use super::Attack;
 use super::victim::{ATTACKER_NODE, VICTIM_NODE};
 use crate::conformance::bytes::Random;
 use crate::conformance::child::{DEVICE, told};
+use crate::conformance::patience;
 use bellwire::{FunctionAddress, Status};
 use bellwire_device::{LinkId, PacketFlags, PacketHeader, Sink, Transport, Verdict};
 use bellwire_ring::memory::View;
@@ -103,42 +104,57 @@ fn write(part: View<'_>, style: usize, random: &mut Random) {
     part.write(at, &value.to_le_bytes());
 }
 
+/// How long a link may refuse all packets before the attacker tries another one.
+const REFUSED: Duration = Duration::from_millis(250);
+
 /// A sink that takes everything.
-struct Abyss;
+#[derive(Default)]
+struct Abyss {
+    /// The victim has closed a link.
+    is_closed: bool,
+}
 
 impl Sink for Abyss {
     fn packet(&mut self, _: LinkId, _: FunctionAddress, _: [u64; 3], _: View<'_>) -> Verdict {
         Verdict::Taken
     }
 
-    fn link_down(&mut self, _: LinkId, _: FunctionAddress, _: Status) {}
+    fn link_down(&mut self, _: LinkId, _: FunctionAddress, _: Status) {
+        self.is_closed = true;
+    }
 }
 
-/// Sends packets that a proper engine would not send, over proper links of the device.
+/// Sends packets that a proper engine would not send, over proper links of the device: until the
+/// time has passed and some were sent.
 fn packets(job: &str, random: &mut Random, until: Instant) {
     let mut sent = 0u64;
-    while Instant::now() < until {
+    let last = until + patience::limit();
+    let goes_on = |sent| Instant::now() < until || sent <= 100;
+    while goes_on(sent) {
+        assert!(Instant::now() < last, "only {sent} packets left the attacker");
         let device = ShmDevice::open(job, Default::default(), Some(ATTACKER_NODE));
         let Ok(device) = device else { continue };
         let mut transport = device.open_function(0, 16).expect("a function");
         let link = transport.link(VICTIM, Duration::from_secs(1)).expect("a link");
-        let mut refusals = 0;
-        while Instant::now() < until && refusals < 2_000 {
+        let mut abyss = Abyss::default();
+        let mut since = Instant::now();
+        while goes_on(sent) && !abyss.is_closed && since.elapsed() < REFUSED {
             let (header, payload) = packet(random);
             let limit = transport.limits().packet_bytes;
             let payload = &payload[..payload.len().min(limit)];
+            let mut is_refused = false;
             // Earlier packets decide what a random packet means, so some are sent many times.
             for _ in 0..1 + random.below(3) {
                 match transport.send(link, header, &[], View::of(payload)) {
                     Ok(_) => {
-                        refusals = 0;
+                        since = Instant::now();
                         sent += 1;
                     }
-                    Err(_) => refusals += 1,
+                    Err(_) => is_refused = true,
                 }
             }
-            if random.below(8) == 0 || refusals > 0 {
-                transport.poll(&mut Abyss, 64);
+            if random.below(8) == 0 || is_refused {
+                transport.poll(&mut abyss, 64);
             }
             if random.below(500) == 0 {
                 let number = random.below(8) as u32;
@@ -147,7 +163,6 @@ fn packets(job: &str, random: &mut Random, until: Instant) {
             }
         }
     }
-    assert!(sent > 100, "only {sent} packets left the attacker");
 }
 
 /// A packet of any kind, sometimes with plausible fields.
