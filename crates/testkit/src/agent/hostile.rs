@@ -55,7 +55,7 @@ pub(super) fn play() {
     nothing_by_fanout(&socket, &observers, &given);
     // A socket can leave a fanout only with its end.
     drop(socket);
-    socket = given(FUNCTION);
+    socket = super::life::freed(FUNCTION);
     only_proper_frames_leave(&socket, &observers);
     memory_is_not_limited(&socket);
 }
