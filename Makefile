@@ -73,8 +73,8 @@ lint: ## formatting, clippy, documentation, width of prose, licences of dependen
 	RUSTDOCFLAGS="-D warnings" $(document)
 	@tools/deny.sh
 
-# Most tests wait for a clock, a peer or a process, so eight share two processors well.
-unit crash: export RUST_TEST_THREADS ?= $(shell n=$$(nproc); echo $$((n > 8 ? n : 8)))
+# Most tests wait for a clock, a peer or a process, so four share two processors well.
+unit crash: export RUST_TEST_THREADS ?= $(shell n=$$(nproc); echo $$((n > 4 ? n : 4)))
 unit: ## unit, conformance and project tests; processes killed and stopped at every step, and hostile peers
 	@tools/need.sh cargo ip nft
 	$(tests) --no-fail-fast
