@@ -24,6 +24,14 @@ struct Bridged {
     nodes: AtomicU32,
     /// The device name of another process's node.
     other: String,
+    /// The namespace.
+    made_in: String,
+}
+
+/// This thread's network namespace.
+fn here() -> String {
+    let link = std::fs::read_link("/proc/thread-self/ns/net").expect("procfs");
+    link.to_string_lossy().into_owned()
 }
 
 impl Bridged {
@@ -34,7 +42,7 @@ impl Bridged {
             })
             .expect("NOT RUN: making a network namespace needs root, and ip of iproute2");
         let other = format!("eth:n999?io={way}");
-        Bridged { way, mtu, nodes: AtomicU32::new(0), other }
+        Bridged { way, mtu, nodes: AtomicU32::new(0), other, made_in: here() }
     }
 
     /// Makes interface `n` followed by the number.
@@ -61,7 +69,16 @@ impl Fixture for Bridged {
         let node = self.nodes.fetch_add(1, Ordering::Relaxed);
         self.plug_in(node);
         let options = options.clone().setting("io", self.way);
-        Device::open_with(&format!("eth:n{node}"), &options)
+        let device = Device::open_with(&format!("eth:n{node}"), &options);
+        // Twice an interface was not found that ip(8) had just made. If it happens again, this
+        // tells whether the interface or this thread is elsewhere.
+        if let Err(Error::DeviceUnavailable { why, .. }) = &device
+            && why.contains("No such device")
+        {
+            let links = std::fs::read_to_string("/proc/thread-self/net/dev");
+            panic!("{why}: in {}, made in {}, with {links:?}", here(), self.made_in);
+        }
+        device
     }
 
     fn name(&self) -> Option<&str> {
