@@ -13,7 +13,7 @@ always_comb begin
   assume (out_rst == !runs);
 end
 
-// One word, chosen freely, is followed from its entry until it leaves. Numbers wrap as the counts do.
+// One word, chosen freely, is followed from its entry until it leaves. Numbers wrap as counts do.
 (* anyconst *) logic [CountWidth-1:0] chosen;
 (* anyseq *) logic is_it;
 logic [Width-1:0] followed;
@@ -21,7 +21,7 @@ logic has_entered, has_left;
 wire inside = has_entered && !has_left;
 wire at_output = inside && out_valid && read == CountWidth'(chosen + 1'b1);
 
-// What the writing side would know of the reading side with counts caught whole, one and two edges ago.
+// The count of the reading side at the last two edges of the writing side.
 logic [CountWidth-1:0] read_caught, read_known;
 always_ff @(posedge in_clk) begin
   if (in_rst) {has_entered, read_caught, read_known} <= '0;

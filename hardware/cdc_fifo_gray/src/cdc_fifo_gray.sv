@@ -1,8 +1,8 @@
 // A FIFO between two clocks, whose counters cross in Gray code.
 //
-// Each side counts its words, and shows the other side the count in Gray code: one bit changes with a
-// word. So a count that is caught while it changes is the old or the new one. An old count is on the
-// safe side: there seem to be fewer words, or fewer places.
+// Each side counts its words, and shows the other side the count in Gray code. One bit changes with
+// each word, so a count that is stored while it changes is the old or the new one. An old count is
+// safe: the other side sees fewer words, or fewer free places.
 //
 // Both resets are active together, for at least one edge of either clock.
 module cdc_fifo_gray #(
@@ -30,8 +30,8 @@ module cdc_fifo_gray #(
 
   logic [Width-1:0] words[Depth];
 
-  // Words that entered, and words that left the memory for the output. The Gray codes are registers of
-  // their own: behind a gate they could show a third value for a moment.
+  // Words that entered, and words that left the memory for the output. The Gray codes are registers
+  // of their own: behind a gate they could show a third value for a moment.
   logic [CountWidth-1:0] written, written_next, written_gray, written_seen;
   logic [CountWidth-1:0] read, read_next, read_gray, read_seen;
 
@@ -43,7 +43,7 @@ module cdc_fifo_gray #(
     gray = count ^ (count >> 1);
   endfunction
 
-  // The side that writes. It is full if the counts differ by `Depth`, so by their highest bit alone.
+  // The side that writes. It is full if the counts differ by `Depth`: by their highest bit alone.
   localparam logic [CountWidth-1:0] Full = gray(CountWidth'(Depth));
   logic enters;
   assign in_ready = written_gray != (read_seen ^ Full);

@@ -1,8 +1,8 @@
 // Brings a value from another clock, by two registers.
 //
-// The first register may be caught while its input changes; it then settles to the old or to the new
-// value, each bit for itself. So of `in` at most one bit changes in a cycle of its clock. Tools for
-// boards are to keep both registers close together, and to exempt `in` from timing.
+// `in` may change at the edge that stores it. Each bit then settles to the old or the new value. So
+// at most one bit of `in` may change in a cycle of its clock. Tools for boards are to keep both
+// registers close together, and to exempt `in` from timing.
 module cdc_sync #(
     parameter int unsigned Width = 1
 ) (
