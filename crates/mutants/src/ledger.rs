@@ -51,7 +51,7 @@ impl Verdict {
 
 /// The verdicts by the names of the mutants, in a file.
 pub struct Ledger {
-    path: PathBuf,
+    pub path: PathBuf,
     pub verdicts: BTreeMap<String, Verdict>,
 }
 

@@ -1,6 +1,6 @@
 //! How many mutants are caught, and why the others are not.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -14,17 +14,17 @@ use crate::{LEDGERS, PACKAGES, ledger_path};
 /// What each package must reach, in percent.
 const GOAL: f64 = 90.0;
 
-/// Why mutants may survive: each reason with its mutants.
-#[derive(Deserialize)]
-struct Survivors {
+/// Why mutants of a package survive: each reason with its mutants.
+#[derive(Deserialize, Default)]
+struct Reasons {
     #[serde(default)]
     reason: Vec<Reason>,
 }
 
 #[derive(Deserialize)]
 struct Reason {
-    /// `equivalent`, `log text` or `speed only`, and a sentence that says why.
     kind: Kind,
+    /// A sentence that a reader can check.
     why: String,
     mutants: Vec<String>,
 }
@@ -32,12 +32,45 @@ struct Reason {
 #[derive(Clone, Copy, Deserialize, Debug, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 enum Kind {
+    /// Nothing that anyone can see differs.
     Equivalent,
+    /// Only words for a reader differ.
     LogText,
+    /// Only time or memory differs.
     SpeedOnly,
+    /// A test would need what a test cannot have. It counts as missed.
+    Untested,
 }
 
-#[derive(Serialize)]
+impl Reasons {
+    /// Those of a package; none if it has no file of them.
+    fn read(top: &Path, package: &str) -> Result<Self> {
+        let path = top.join(LEDGERS).join(format!("{package}.reasons.toml"));
+        if !path.exists() {
+            return Ok(Self::default());
+        }
+        let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        toml::from_str(&text).with_context(|| path.display().to_string())
+    }
+
+    /// The kind of each mutant's reason; `faults` gets what is wrong with the reasons.
+    fn by_mutant(&self, faults: &mut Vec<String>) -> BTreeMap<&str, Kind> {
+        let mut kinds = BTreeMap::new();
+        for reason in &self.reason {
+            if reason.why.trim().is_empty() {
+                faults.push(format!("a {:?} reason says nothing", reason.kind));
+            }
+            for mutant in &reason.mutants {
+                if kinds.insert(mutant.as_str(), reason.kind).is_some() {
+                    faults.push(format!("two reasons for {mutant}"));
+                }
+            }
+        }
+        kinds
+    }
+}
+
+#[derive(Serialize, Default)]
 struct Line {
     package: &'static str,
     mutants: usize,
@@ -52,27 +85,12 @@ struct Line {
 }
 
 /// Prints the state of all ledgers, whole or not. Returns whether each is whole and reaches its
-/// goal, and all reasons are for mutants that survive.
+/// goal, and each mutant that survives has a reason, and no other.
 ///
 /// # Errors
 /// A ledger or the list of reasons cannot be read.
 pub fn report(top: &Path, json: bool) -> Result<bool> {
-    let path = top.join(LEDGERS).join("survivors.toml");
-    let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-    let survivors: Survivors = toml::from_str(&text).with_context(|| path.display().to_string())?;
-    let mut excused = BTreeMap::new();
     let mut faults = Vec::new();
-    for reason in &survivors.reason {
-        if reason.why.trim().is_empty() {
-            faults.push(format!("a {:?} reason says nothing", reason.kind));
-        }
-        for mutant in &reason.mutants {
-            if excused.insert(mutant.as_str(), reason.kind).is_some() {
-                faults.push(format!("two reasons for {mutant}"));
-            }
-        }
-    }
-    let mut used = BTreeSet::new();
     let mut lines = Vec::new();
     for package in PACKAGES {
         let whole = ledger_path(top, package);
@@ -82,44 +100,9 @@ pub fn report(top: &Path, json: bool) -> Result<bool> {
             faults.push(format!("{package}: its ledger is not whole"));
             Ledger::open(&part_of(&whole))?
         };
-        let mut line = Line {
-            package,
-            mutants: ledger.verdicts.len(),
-            caught: 0,
-            percent: 0.0,
-            missed: 0,
-            unreached: 0,
-            hangs: 0,
-            excused: 0,
-            unviable: 0,
-        };
-        for (key, verdict) in &ledger.verdicts {
-            let is_excused = excused.contains_key(key.as_str());
-            match verdict {
-                Verdict::Caught(_) => line.caught += 1,
-                Verdict::Unviable => line.unviable += 1,
-                _ if is_excused => {
-                    used.insert(key.clone());
-                    line.excused += 1;
-                }
-                Verdict::Missed | Verdict::Passed => line.missed += 1,
-                Verdict::Unreached => line.unreached += 1,
-                Verdict::Hangs(_) => line.hangs += 1,
-            }
-        }
-        let of = line.mutants - line.unviable - line.excused;
-        line.percent = 100.0 * line.caught as f64 / of.max(1) as f64;
-        if line.percent < GOAL {
-            faults.push(format!("{package}: {:.1} % of {of} are caught", line.percent));
-        }
-        lines.push(line);
+        let reasons = Reasons::read(top, package)?;
+        lines.push(judge(package, &ledger, &reasons, &mut faults));
     }
-    faults.extend(
-        excused
-            .keys()
-            .filter(|key| !used.contains(**key))
-            .map(|key| format!("a reason for a mutant that does not survive: {key}")),
-    );
     if json {
         println!("{}", serde_json::to_string_pretty(&lines)?);
     } else {
@@ -145,4 +128,115 @@ pub fn report(top: &Path, json: bool) -> Result<bool> {
         eprintln!("error: {fault}");
     }
     Ok(faults.is_empty())
+}
+
+/// Counts what became of a package's mutants; `faults` gets what must not be so.
+fn judge(
+    package: &'static str,
+    ledger: &Ledger,
+    reasons: &Reasons,
+    faults: &mut Vec<String>,
+) -> Line {
+    let mut line = Line { package, mutants: ledger.verdicts.len(), ..Line::default() };
+    let mut kinds = reasons.by_mutant(faults);
+    let mut unjudged = 0;
+    for (key, verdict) in &ledger.verdicts {
+        match verdict {
+            Verdict::Caught(_) => {
+                line.caught += 1;
+                continue;
+            }
+            Verdict::Unviable => {
+                line.unviable += 1;
+                continue;
+            }
+            _ => {}
+        }
+        unjudged += usize::from(*verdict == Verdict::Passed);
+        let kind = kinds.remove(key.as_str());
+        match (kind, verdict) {
+            (Some(Kind::Equivalent | Kind::LogText | Kind::SpeedOnly), _) => line.excused += 1,
+            (_, Verdict::Unreached) => line.unreached += 1,
+            (_, Verdict::Hangs(_)) => line.hangs += 1,
+            _ => line.missed += 1,
+        }
+        if kind.is_none() {
+            faults.push(format!("it survives without a reason: {key}"));
+        }
+    }
+    let of = line.mutants - line.unviable - line.excused;
+    line.percent = 100.0 * line.caught as f64 / of.max(1) as f64;
+    if line.percent < GOAL {
+        faults.push(format!("{package}: {:.1} % of {of} are caught", line.percent));
+    }
+    if unjudged > 0 {
+        faults
+            .push(format!("{package}: conformance has not judged {unjudged}; run `make mutants`"));
+    }
+    faults.extend(
+        kinds.keys().map(|key| format!("a reason for a mutant that does not survive: {key}")),
+    );
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line_and_faults(verdicts: &[(&str, Verdict)], reasons: &str) -> (Line, Vec<String>) {
+        let mut ledger = Ledger { path: Path::new("unused").into(), verdicts: BTreeMap::new() };
+        for (key, verdict) in verdicts {
+            ledger.verdicts.insert((*key).to_owned(), verdict.clone());
+        }
+        let reasons = toml::from_str(reasons).expect("TOML");
+        let mut faults = Vec::new();
+        (judge("bellwire-wire", &ledger, &reasons, &mut faults), faults)
+    }
+
+    fn caught() -> Verdict {
+        Verdict::Caught("a test".to_owned())
+    }
+
+    #[test]
+    fn a_survivor_needs_a_reason() {
+        let verdicts = [("one", caught()), ("other", Verdict::Missed)];
+        let (line, faults) = line_and_faults(&verdicts, "");
+        assert_eq!((line.caught, line.missed), (1, 1));
+        assert_eq!(faults.len(), 2);
+        assert_eq!(faults[0], "it survives without a reason: other");
+        assert_eq!(faults[1], "bellwire-wire: 50.0 % of 2 are caught");
+        let (line, faults) = line_and_faults(
+            &verdicts,
+            "[[reason]]\nkind = \"equivalent\"\nwhy = \"Both are zero.\"\nmutants = [\"other\"]",
+        );
+        assert_eq!((line.percent, line.excused, line.missed), (100.0, 1, 0));
+        assert_eq!(faults, [""; 0]);
+    }
+
+    #[test]
+    fn what_cannot_be_tested_counts_as_missed() {
+        let (line, faults) = line_and_faults(
+            &[("one", Verdict::Unreached)],
+            "[[reason]]\nkind = \"untested\"\nwhy = \"It needs a full disk.\"\nmutants = [\"one\"]",
+        );
+        assert_eq!((line.unreached, line.excused), (1, 0));
+        assert_eq!(faults, ["bellwire-wire: 0.0 % of 1 are caught"]);
+    }
+
+    #[test]
+    fn a_reason_needs_a_survivor_and_words() {
+        let (_, faults) = line_and_faults(
+            &[("one", caught())],
+            "[[reason]]\nkind = \"log-text\"\nwhy = \" \"\nmutants = [\"one\"]",
+        );
+        assert_eq!(faults[0], "a LogText reason says nothing");
+        assert_eq!(faults[1], "a reason for a mutant that does not survive: one");
+    }
+
+    #[test]
+    fn what_conformance_has_not_judged_is_told() {
+        let verdicts = [("one", caught()), ("two", Verdict::Passed)];
+        let (_, faults) = line_and_faults(&verdicts, "");
+        assert!(faults.iter().any(|it| it.contains("has not judged 1")), "{faults:?}");
+    }
 }
