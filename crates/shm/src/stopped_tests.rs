@@ -12,7 +12,7 @@ use bellwire_device::{
 use bellwire_ring::memory::View;
 use std::time::{Duration, Instant};
 
-const WATCHDOG: Duration = Duration::from_secs(15);
+const WATCHDOG: Duration = Duration::from_secs(8);
 const CHUNKS: u64 = 128;
 
 /// Counts the packets of each node, and checks their order.

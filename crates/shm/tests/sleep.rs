@@ -8,7 +8,7 @@ use bellwire_shm::{ShmDevice, ShmTransport};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-const WATCHDOG: Duration = Duration::from_secs(60);
+const WATCHDOG: Duration = Duration::from_secs(8);
 
 /// Checks that packets come in order and whole.
 #[derive(Default)]

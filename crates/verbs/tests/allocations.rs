@@ -5,7 +5,7 @@ use bellwire::*;
 use std::time::{Duration, Instant};
 
 /// Longest wait for anything that happens in this thread.
-const WAIT: Duration = Duration::from_secs(20);
+const WAIT: Duration = Duration::from_secs(8);
 
 /// Two functions of one job of shared memory, driven by one thread. The first has memory of its
 /// own, and the second has memory that the first may write.

@@ -56,7 +56,7 @@ fn the_example_carries_every_operation() {
     function.post_get(pair, Get::new(key.slice(0, 8), vec![0; 8])).expect("room");
     function.post_atomic(pair, Atomic::fetch_add(key.at(8), 4)).expect("room");
     for _ in 0..7 {
-        let done = function.wait(queue, Wait::Block, Duration::from_secs(30)).expect("in time");
+        let done = function.wait(queue, Wait::Block, Duration::from_secs(8)).expect("in time");
         assert_eq!(done.status, Status::Success, "{done:?}");
     }
     assert_eq!((region.load_u64(0), region.load_u64(8)), (0x0303_0303_0303_0303, 4));

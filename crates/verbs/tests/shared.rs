@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(8);
 
 fn open(job: &str, node: u32) -> (Function, CompletionQueue, QueuePair) {
     let name = format!("shm:shared-{job}-{}?node={node}", std::process::id());

@@ -6,7 +6,7 @@ use bellwire_testkit::watchdog::Watchdog;
 use std::time::Duration;
 
 /// Longest time that a test waits for an expected event.
-pub const LONG: Duration = Duration::from_secs(20);
+pub const LONG: Duration = Duration::from_secs(8);
 /// Most that a test computes with one world.
 const LIMIT: Duration = Duration::from_secs(4);
 
