@@ -468,3 +468,40 @@ fn adopt(fds: &[OwnedFd]) -> Option<(Memory, Memory)> {
         mapping::adopt(board, BOARD_BYTES, false).ok()?,
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::local::Node;
+    use crate::name::Job;
+    use bellwire_device::AccessMode;
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+    /// A function has a limited number of links. One more is an error here, and a refusal there.
+    #[test]
+    fn links_are_limited() {
+        let name = format!("limited-{}", std::process::id());
+        let job = Job::new(&name, AccessMode::Owner).expect("a good name");
+        let node = Arc::new(Node { job, number: 1, _socket: None });
+        let local = Arc::new(Local::open(node, 0, 16).expect("memory"));
+        let mut connector = Connector::open(local.clone()).expect("a free name");
+        let (mut links, mut lanes) = (Links::default(), Lanes::new(local.doorbell()));
+        let peer = |node| FunctionAddress { node, function: 7 };
+        for node in 0..LINKS as u32 {
+            assert_eq!(links.insert(Link::awaiting(peer(node))), Some(node));
+        }
+        let more = peer(LINKS as u32);
+        let refused = connector.connect(&mut links, &mut lanes, more, Duration::from_secs(8));
+        assert!(matches!(refused, Err(Error::Exhausted { what: "links", .. })), "{refused:?}");
+        assert_eq!(connector.refused_links, 0);
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let both = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None);
+        let (connection, far) = both.expect("two sockets");
+        let FunctionAddress { node, function } = more;
+        let peer = Introduction { version: VERSION, node, function, ..Introduction::default() };
+        connector.welcome(&mut links, &mut lanes, Hello { connection, peer, fds: Vec::new() });
+        let Received::Message(told, _) = socket::receive(&far) else { panic!("no answer") };
+        assert_eq!(told, Control::Refuse(Refused::Full, VERSION));
+        assert_eq!((connector.refused_links, links.count()), (1, LINKS));
+    }
+}

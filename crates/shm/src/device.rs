@@ -189,4 +189,37 @@ mod tests {
         assert_eq!(said(1), one);
         assert_eq!(said(3), format!("{one}; users who are not admitted hold 2 more"));
     }
+
+    /// A name's settings say which node is asked for, and who may come.
+    #[test]
+    fn settings_are_read() {
+        let mut settings = Settings::new("shm:job");
+        settings.set("node", "3");
+        settings.set("mode", "0666");
+        let options = ShmDevice::options("job", &mut settings).expect("good ones");
+        assert_eq!(options, (Some(3), AccessMode::Everyone));
+    }
+
+    /// A process that may open no more files is told how to change that.
+    #[test]
+    fn a_limit_of_files_is_told() {
+        let mut alone = crate::testing::begin_alone("device::tests::opens_no_file", "device");
+        assert!(alone.wait().expect("it was started here").success());
+    }
+
+    /// Not a test of its own: the process of the one before.
+    #[test]
+    #[ignore = "another test starts it"]
+    fn opens_no_file() {
+        use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+        if crate::testing::role().is_none() {
+            return;
+        }
+        let limit = getrlimit(Resource::Nofile);
+        setrlimit(Resource::Nofile, Rlimit { current: Some(0), ..limit }).expect("a lower one");
+        let refused = ShmDevice::open("no-files", AccessMode::Owner, None).err();
+        setrlimit(Resource::Nofile, limit).expect("the former one");
+        let Some(Error::DeviceUnavailable { hint, .. }) = refused else { panic!("{refused:?}") };
+        assert_eq!(hint, "ulimit -n 4096");
+    }
 }

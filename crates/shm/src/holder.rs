@@ -233,6 +233,11 @@ mod tests {
     /// Truncated answers, and answers with wrong lengths, cause no panic.
     #[test]
     fn broken_answers_are_survived() {
+        let mut short = answer(5, 7, &[]);
+        short.truncate(HEADER_BYTES + MESSAGE_BYTES - 1);
+        let length = (short.len() as u32).to_ne_bytes();
+        short[..4].copy_from_slice(&length);
+        Holders::default().take(&short);
         let whole = answer(5, 7, &[(NAME, b"\0bellwire.shm/1/j/0"), (UID, &[0; 4])]);
         for cut in 0..whole.len() {
             Holders::default().take(&whole[..cut]);
@@ -255,5 +260,12 @@ mod tests {
         assert_eq!(holders.user_of(&name("listens")), own);
         assert_eq!(holders.user_of(&name("bound")), own, "needs unix_diag of Linux 5.3");
         assert_eq!(holders.user_of(&name("free")), None);
+        // Names that were taken since are asked for anew, and one that listens tells by itself.
+        let mut before = Holders::default();
+        assert_eq!(before.user_of(&name("bound")), None);
+        assert_eq!(before.user_of(&name("listens")), own);
+        assert_eq!(before.user_of_taken(&name("free")), None);
+        let mut before = Holders::default();
+        assert_eq!(before.user_of_taken(&name("bound")), own);
     }
 }

@@ -502,3 +502,22 @@ fn more_than_eight_idle_lanes_are_parked() {
     world.lanes.park_idle();
     assert_eq!((world.lanes.parks, &world.lanes.polled[..]), (8, &[8][..]));
 }
+
+/// A lane whose link is over delivers what it has, and gets no more credit.
+#[test]
+fn an_ended_lane_is_emptied() {
+    within_limit(|| {
+        let mut world = World::new(&[1]);
+        world.activate(0);
+        let mut sent = 0;
+        while world.send(0, 1_000).is_ok() {
+            sent += 1;
+        }
+        world.lanes.end(0);
+        let grants = world.lanes.grants;
+        let taken = std::iter::repeat_with(|| world.serve(1_000)).take_while(|&taken| taken > 0);
+        assert_eq!(taken.sum::<usize>(), sent);
+        assert_eq!(world.lanes.grants, grants);
+        assert_eq!(world.lanes.undelivered(0), Undelivered::Nothing);
+    });
+}

@@ -45,9 +45,8 @@ pub struct Links {
 impl Links {
     /// The regions of peers in use: mapped, reached by the kernel's copies, and by packets.
     pub fn regions_by_way(&self) -> [u64; 3] {
-        let ups = self.slots.iter().flatten().filter_map(|link| link.up());
-        let add = |[a, b, c]: [u64; 3], [d, e, f]: [u64; 3]| [a + d, b + e, c + f];
-        ups.map(|up| up.regions.by_way()).fold([0; 3], add)
+        let ups = || self.slots.iter().flatten().filter_map(|link| link.up());
+        std::array::from_fn(|way| ups().map(|up| up.regions.by_way()[way]).sum())
     }
 
     // The table.
@@ -411,5 +410,79 @@ impl Links {
             self.slots[number as usize] = None;
             self.free.push(number);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::{POOL_SEGMENT_BYTES, doorbell_of};
+    use crate::mapping::{Sharing, create};
+    use crate::socket;
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+    const PEER: FunctionAddress = FunctionAddress { node: 1, function: 2 };
+
+    /// One link that is set up over a socket, the other end of that, and no lanes.
+    fn one() -> (Links, Lanes, OwnedFd) {
+        let pool = create("test", POOL_SEGMENT_BYTES, 0, Sharing::ReadWrite).expect("memory");
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let both = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None);
+        let (near, far) = both.expect("two sockets");
+        let mut link = Link::awaiting(PEER);
+        link.await_welcome(near);
+        let mut links = Links::default();
+        assert_eq!(links.insert(link), Some(0));
+        (links, Lanes::new(doorbell_of(&pool.memory)), far)
+    }
+
+    /// Control messages leave at once while the socket has room. Those that find none leave later,
+    /// and that is urgent. A peer that has too many of them waiting loses its link.
+    #[test]
+    fn control_messages_wait_and_are_limited() {
+        let (mut links, mut lanes, far) = one();
+        let (mut sent, mut got) = (0, 0);
+        links.send_control(0, Control::Kick, None);
+        assert!(!links.urgent && !links.unsent, "it has left");
+        sent += 1;
+        while !links.urgent {
+            links.send_control(0, Control::Kick, None);
+            sent += 1;
+            assert!(sent < 100_000, "a socket has an end");
+        }
+        for waiting in [1, UNSENT] {
+            while links.get_mut(0).expect("it is there").flush() < waiting {
+                links.send_control(0, Control::Kick, None);
+                sent += 1;
+            }
+            links.begin_check(&mut lanes);
+            assert!(links.urgent && links.get(0).expect("it is there").down().is_none());
+        }
+        while links.urgent {
+            while let Received::Message(..) = socket::receive(&far) {
+                got += 1;
+            }
+            links.begin_check(&mut lanes);
+        }
+        while let Received::Message(..) = socket::receive(&far) {
+            got += 1;
+        }
+        assert_eq!((got, links.unsent), (sent, false));
+        while links.get_mut(0).expect("it is there").flush() <= UNSENT {
+            links.send_control(0, Control::Kick, None);
+        }
+        links.begin_check(&mut lanes);
+        let down = links.get(0).expect("it is there").down();
+        assert_eq!((down, links.violations), (Some(Status::ProtocolViolation), 1));
+    }
+
+    /// The death of an earlier peer that had the link's number does it no harm.
+    #[test]
+    fn a_death_may_be_about_an_earlier_link() {
+        let (mut links, mut lanes, _far) = one();
+        links.see_death(&mut lanes, 0);
+        links.see_death(&mut lanes, 1);
+        assert!(!links.urgent && links.get(0).expect("it is there").socket.is_some());
+        assert!(links.is_setting_up());
     }
 }

@@ -25,6 +25,9 @@ pub struct Job {
 /// Longest job name, in bytes: a socket name has 108.
 pub const JOB_BYTES: usize = 48;
 
+/// `__SO_ACCEPTCON` of linux/net.h.
+const ACCEPTS: u32 = 1 << 16;
+
 /// The prefix of all names.
 pub(crate) const PREFIX: &str = "bellwire.shm";
 
@@ -66,7 +69,11 @@ impl Job {
 
     /// Whether a process of this user and group may connect.
     pub fn admits(&self, user: u32, group: u32) -> bool {
-        let own = rustix::process::geteuid().as_raw();
+        self.admits_to(rustix::process::geteuid().as_raw(), user, group)
+    }
+
+    /// Whether a process of this user and group may connect to one of user `own`.
+    fn admits_to(&self, own: u32, user: u32, group: u32) -> bool {
         match self.access {
             AccessMode::Everyone => true,
             AccessMode::Group(allowed) => user == own || user == 0 || group == allowed,
@@ -111,8 +118,6 @@ pub fn listening() -> std::io::Result<Vec<Listening>> {
 /// Whether a line of the kernel's table is of a socket that accepts connections. One that is bound
 /// and does not listen yet has its name, and so has each connection that it has accepted.
 fn is_accepting(line: &&str) -> bool {
-    /// `__SO_ACCEPTCON` of linux/net.h.
-    const ACCEPTS: u32 = 1 << 16;
     let flags = line.split_ascii_whitespace().nth(3);
     flags.and_then(|flags| u32::from_str_radix(flags, 16).ok()).is_some_and(|f| f & ACCEPTS != 0)
 }
@@ -150,10 +155,11 @@ mod tests {
         let (other, group) = (own + 5, 77);
         let job = |access| Job::new("job", access).expect("a good name");
         let admitted = |access| {
-            [(own, 1), (0, 1), (other, 1), (other, group)]
-                .map(|(user, group)| job(access).admits(user, group))
+            [(7, 1), (0, 1), (9, 1), (9, group)]
+                .map(|(user, group)| job(access).admits_to(7, user, group))
         };
         let modes = [AccessMode::Owner, AccessMode::Group(group), AccessMode::Everyone];
+        assert!(job(modes[0]).admits(own, 1) && !job(modes[0]).admits(other, 1));
         assert_eq!(admitted(modes[0]), [true, true, false, false]);
         assert_eq!(admitted(modes[1]), [true, true, false, true]);
         assert_eq!(admitted(modes[2]), [true; 4]);

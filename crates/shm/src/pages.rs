@@ -435,28 +435,13 @@ fn still_mapped(span: &Span) -> Vec<(OwnedFd, usize, usize, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::alone;
     use std::sync::mpsc::channel;
     use std::thread;
     use std::time::Duration;
 
     const PAGE: usize = PAGE_BYTES;
     const DAY: Option<Duration> = Some(Duration::from_secs(86_400));
-
-    /// Runs a test in a child, which has one thread, and fails if it does not end in some seconds.
-    fn alone(test: fn()) {
-        // SAFETY: the child runs the test and ends at once; no other test holds the table's lock.
-        unsafe {
-            let child = libc::fork();
-            if child == 0 {
-                libc::alarm(8);
-                let passes = std::panic::catch_unwind(test).is_ok();
-                libc::_exit(i32::from(!passes));
-            }
-            let mut status = -1;
-            assert_eq!(libc::waitpid(child, &mut status, 0), child);
-            assert_eq!(status, 0, "how the child ended, as wait(2) says it");
-        }
-    }
 
     /// Private anonymous pages, each filled with its number.
     fn anonymous(pages: usize) -> usize {

@@ -211,4 +211,33 @@ mod tests {
         regions.review_quarantine(|_, _| false);
         assert!(regions.quarantine.is_empty());
     }
+
+    /// Memory of the program is mapped once it was shared with the same rights, until that ends.
+    /// Memory of ours is mapped as before.
+    #[test]
+    fn shared_memory_is_mapped() {
+        crate::testing::alone(|| {
+            let (mut regions, rights) = (regions(), Rights::REMOTE_WRITE);
+            let brought = Memory::from_vec(vec![0; 1 << 20]);
+            let start = brought.view().as_ptr() as usize;
+            let whole = whole_pages(start, brought.len()).expect("hundreds of pages").1 as u64;
+            let mapped = |regions: &mut Regions, index, memory: &Memory, rights| {
+                regions.export(key(index), memory, rights);
+                match regions.answer(index, 77) {
+                    (Control::Answer { length, .. }, fd) if fd.is_some() == (length > 0) => length,
+                    other => panic!("{other:?}"),
+                }
+            };
+            regions.share(key(0), &brought, rights);
+            assert_eq!(mapped(&mut regions, 1, &brought, rights), whole);
+            assert_eq!(mapped(&mut regions, 2, &brought, Rights::REMOTE_READ), 0);
+            let ours = regions.allocate(100, rights).expect("memory");
+            assert_eq!(mapped(&mut regions, 3, &ours, rights), 100);
+            regions.retract(key(1), std::iter::empty::<u32>);
+            assert_eq!(mapped(&mut regions, 1, &brought, rights), whole);
+            regions.retract(key(1), std::iter::empty::<u32>);
+            regions.unshare(key(0));
+            assert_eq!(mapped(&mut regions, 1, &brought, rights), 0);
+        });
+    }
 }

@@ -182,4 +182,43 @@ mod tests {
         drop(listener);
         assert_eq!(connect(&name).expect_err("nobody listens"), Errno::CONNREFUSED);
     }
+
+    /// A message with more descriptors than any of ours has is none.
+    #[test]
+    fn too_many_descriptors_are_garbage() {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let both = rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None);
+        let (near, far) = both.expect("two sockets");
+        let (bytes, length) = Control::Kick.to_bytes();
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(16))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        let fds = [near.as_fd(); 16];
+        assert!(ancillary.push(SendAncillaryMessage::ScmRights(&fds)));
+        let bytes = [IoSlice::new(&bytes[..length])];
+        rustix::net::sendmsg(&near, &bytes, &mut ancillary, SendFlags::empty()).expect("room");
+        assert!(matches!(receive(&far), Received::Garbage));
+    }
+
+    /// The end of a peer does not end a program that heeds SIGPIPE, as programs in C do.
+    #[test]
+    fn a_closed_socket_raises_no_signal() {
+        let mut alone = crate::testing::begin_alone("socket::tests::heeds_signals", "socket");
+        assert!(alone.wait().expect("it was started here").success());
+    }
+
+    /// Not a test of its own: the process of the one before.
+    #[test]
+    #[ignore = "another test starts it"]
+    fn heeds_signals() {
+        if crate::testing::role().is_none() {
+            return;
+        }
+        // SAFETY: the default action, which Rust's runtime has replaced.
+        unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let both = rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None);
+        let (near, far) = both.expect("two sockets");
+        drop(far);
+        assert_eq!(send(&near, Control::Kick, &[]), Err(Errno::PIPE));
+    }
 }

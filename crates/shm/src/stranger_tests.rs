@@ -3,26 +3,32 @@
 use crate::control::{Control, Introduction, Refused, VERSION};
 use crate::layout::{GATES, GEOMETRY, LINKS, REGIONS};
 use crate::name::Job;
-use crate::pending_peers::{BURST, PENDING_OF_USER};
+use crate::pending_peers::{BURST, PENDING_OF_USER, TICK};
 use crate::socket;
-use crate::testing::{Intruder, Reply};
+use crate::testing::{self, Intruder, Reply};
 use crate::transport::ShmTransport;
 use crate::{NODES, ShmDevice};
-use bellwire_device::{AccessMode, FunctionAddress, LinkId, Sink, Status, Transport, Verdict};
+use bellwire_device::{
+    AccessMode, Error, FunctionAddress, LinkId, NodeInfo, Sink, Status, Transport, Verdict,
+};
+use bellwire_ring::lane::Sent;
 use bellwire_ring::memory::View;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 const LONG: Duration = Duration::from_secs(8);
+/// A user who runs no test.
+const ANOTHER: u32 = 65_533;
 const FROM: FunctionAddress = FunctionAddress { node: NODES - 1, function: 2 };
 
-/// Takes all packets, and notes the links that go down.
+/// Notes the links that go down, and takes and counts all packets.
 #[derive(Default)]
-struct Downs(Vec<(LinkId, FunctionAddress, Status)>);
+struct Downs(Vec<(LinkId, FunctionAddress, Status)>, usize);
 
 impl Sink for Downs {
     fn packet(&mut self, _: LinkId, _: FunctionAddress, _: [u64; 3], _: View<'_>) -> Verdict {
+        self.1 += 1;
         Verdict::Taken
     }
 
@@ -124,6 +130,7 @@ fn a_silent_connection_may_still_become_a_peer() {
     host.until("all go", |host| host.counter("silent_connections") == 0);
     assert_eq!(host.counter("silent_connections_closed"), 1 + PENDING_OF_USER as u64);
     host.replies(&mut silent[PENDING_OF_USER], Reply::Closed);
+    assert_eq!(host.counter("listener_pauses"), 0, "so few are no burst");
 }
 
 /// What is no proper Hello makes no link, and is counted.
@@ -223,9 +230,13 @@ fn improper_messages_end_a_link() {
         // Its lane stays reserved until it has hung up.
         host.it.close(host.downs.0[0].0);
         assert_eq!(host.counter("links"), 1);
+        // Until then nothing that it says counts.
+        say(&peer, Control::Ask { index: 3, key: 77 }, &[]);
+        rustix::io::write(peer.socket(), b"no message").expect("room");
         drop(peer);
         host.until("it is forgotten", |host| host.counter("links") == 0);
         assert_eq!(host.downs.0.len(), 1);
+        assert_eq!((host.counter("violations"), host.it.wrong_keys()), (1, 0));
     }
 }
 
@@ -256,10 +267,14 @@ fn a_flood_makes_the_listener_rest() {
     let mut host = Host::new();
     let name =
         Job::new(&host.job, AccessMode::Owner).expect("a name").function_socket(host.it.address());
-    let mut flood = Vec::new();
+    let (mut flood, mut last) = (Vec::new(), None);
     host.until("it rests", |host| {
-        // All within a tick, unless the machine is busy: then more of them.
-        flood.extend((0..2 * BURST).filter_map(|_| socket::connect(&name).ok()));
+        // All within a tick, unless the machine is busy: then some time later again. They are far
+        // fewer than a tick accepts, and the last check finds the queue empty.
+        if last.is_none_or(|last: Instant| last.elapsed() >= 2 * TICK) {
+            last = Some(Instant::now());
+            flood.extend((0..=2 * BURST).filter_map(|_| socket::connect(&name).ok()));
+        }
         host.counter("listener_pauses") >= 1
     });
     drop(flood);
@@ -302,4 +317,114 @@ fn an_attempt_has_an_end() {
     assert_eq!(host.downs.0, [(link, FROM, Status::Unreachable)]);
     host.it.close(link);
     assert_eq!((host.counter("links"), host.counter("violations")), (0, 0));
+}
+
+/// A packet of a peer that ends before it can ring is delivered, before its end is told.
+#[test]
+fn a_packet_without_a_bell_is_delivered() {
+    let mut host = Host::new();
+    let mut peer = host.intruder();
+    hello(&peer, introduction());
+    host.replies(&mut peer, Reply::Welcome);
+    let mut sender = peer.sender().expect("it is welcome");
+    let sent = sender.send([0; 3], &[], View::empty(), false, || true);
+    assert_eq!(sent, Ok(Sent::Ring), "nobody polls the lane");
+    for _ in 0..1_000 {
+        host.it.poll(&mut host.downs, 64);
+    }
+    assert_eq!(host.downs.1, 0);
+    drop(peer);
+    host.until("its end is told", |host| !host.downs.0.is_empty());
+    assert_eq!(host.downs.1, 1);
+}
+
+/// A user whom the job does not admit is refused, in both roles, and its nodes are skipped.
+#[test]
+fn other_users_are_refused() {
+    let mut host = Host::new();
+    let job = Job::new(&host.job, AccessMode::Owner).expect("a name");
+    let squatted = Job::new(&format!("{}-squat", host.job), AccessMode::Owner).expect("a name");
+    let names = [
+        squatted.node_socket(0),
+        squatted.node_socket(1),
+        job.function_socket(FROM),
+        job.function_socket(host.it.address()),
+    ];
+    let mut other = testing::begin_alone("stranger_tests::is_another_user", &names.join(" "));
+    host.until("it is refused", |host| {
+        let ended = other.try_wait().expect("it was started here");
+        assert!(ended.is_none(), "NOT RUN: becoming another user needs root");
+        host.counter("refused_links") == 1
+    });
+    assert_eq!((host.counter("links"), host.counter("silent_connections")), (0, 0));
+    let link = host.it.link(FROM, LONG).expect("an attempt");
+    host.until("it is told", |host| !host.downs.0.is_empty());
+    assert_eq!(host.downs.0, [(link, FROM, Status::Unreachable)]);
+    assert_eq!(host.counter("refused_links"), 2);
+    let device = ShmDevice::open(&squatted.name, AccessMode::Owner, None).expect("a free node");
+    let said = device.describe();
+    assert!(device.node() == 2 && said.contains("hold 1 more"), "{said}");
+    let held = ShmDevice::open(&squatted.name, AccessMode::Owner, Some(1)).err();
+    assert!(matches!(held, Some(Error::NameHeld { user: ANOTHER, .. })), "{held:?}");
+    other.kill().and_then(|()| other.wait()).expect("it was started here");
+}
+
+/// Not a test of its own: the other user of the one before.
+#[test]
+#[ignore = "another test starts it"]
+fn is_another_user() {
+    let Some(names) = testing::role() else { return };
+    // SAFETY: system calls on this process alone.
+    let is_other = unsafe {
+        libc::setgroups(0, std::ptr::null()) == 0
+            && libc::setresgid(ANOTHER, ANOTHER, ANOTHER) == 0
+            && libc::setresuid(ANOTHER, ANOTHER, ANOTHER) == 0
+    };
+    assert!(is_other, "it needs root");
+    let names: Vec<&str> = names.split(' ').collect();
+    let _nodes = [0, 1].map(|node: usize| socket::reserve(names[node]).expect("a free name"));
+    let _function = socket::listen(names[2]).expect("a free name");
+    let _connection = socket::connect(names[3]).expect("somebody listens");
+    std::thread::sleep(2 * LONG);
+}
+
+/// Another process may link to us, and not in our name. Its death is noticed although its child has
+/// copies of its sockets.
+#[test]
+fn the_death_of_another_process_is_noticed() {
+    let mut host = Host::new();
+    let mut child = testing::begin_alone("stranger_tests::is_another_process", &host.job);
+    host.until("it is gone", |host| !host.downs.0.is_empty());
+    let (_, from, why) = host.downs.0[0];
+    assert_eq!((from, why), (FunctionAddress { node: 1, function: 2 }, Status::PeerGone));
+    assert_eq!((host.counter("refused_links"), host.counter("violations")), (1, 0));
+    assert!(child.wait().expect("it was started here").success());
+}
+
+/// Not a test of its own: the other process of the one before.
+#[test]
+#[ignore = "another test starts it"]
+fn is_another_process() {
+    let Some(job) = testing::role() else { return };
+    let to = FunctionAddress { node: 0, function: 1 };
+    let mut intruder = Intruder::connect(&job, to).expect("memory").expect("somebody listens");
+    hello(&intruder, Introduction { node: to.node, function: to.function, ..introduction() });
+    let since = Instant::now();
+    while intruder.read() != Reply::Closed {
+        assert!(since.elapsed() < LONG, "it is not refused");
+    }
+    let device = ShmDevice::open(&job, AccessMode::Owner, Some(1)).expect("a node");
+    let mut it = device.open_function(2, 16).expect("a function");
+    let link = it.link(to, LONG).expect("a link");
+    while !it.is_up(link) {
+        it.poll(&mut Downs::default(), 64);
+        assert!(since.elapsed() < LONG, "no link comes up");
+    }
+    // SAFETY: the child sleeps, and ends. It has copies of all descriptors meanwhile.
+    unsafe {
+        if libc::fork() == 0 {
+            libc::sleep(2 * LONG.as_secs() as u32);
+        }
+        libc::_exit(0)
+    }
 }

@@ -4,12 +4,16 @@
 //! Nothing here is part of the device; it exists only in tests, and with the feature `steps`.
 
 use crate::control::{Control, Introduction, VERSION};
+#[cfg(test)]
+use crate::layout::{self, Side};
 use crate::layout::{BOARD_BYTES, GATES, GEOMETRY, PAIR_BYTES, POOL_SEGMENT_BYTES, REGIONS};
-use crate::mapping::{self, Segment, Sharing};
+use crate::mapping::{self, Segment as Mapped, Sharing};
 use crate::name::Job;
 use crate::socket::{self, Received};
 use bellwire_device::{AccessMode, Error, FunctionAddress};
 use bellwire_ring::memory::{Memory, View};
+#[cfg(test)]
+use bellwire_ring::{lane::LaneSender, segment::Segment, sync::Fences};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// Bytes of the segments that come with a Hello, in order: the pair's memory, the pool, the board.
@@ -18,7 +22,7 @@ pub const SEGMENT_BYTES: [usize; 3] = [PAIR_BYTES, POOL_SEGMENT_BYTES, BOARD_BYT
 /// One end of a link, or of the attempt to make one.
 pub struct Intruder {
     socket: OwnedFd,
-    own: [Segment; 3],
+    own: [Mapped; 3],
     /// The peer's pool with its doorbell, once it has welcomed us.
     theirs: Option<Memory>,
 }
@@ -93,8 +97,51 @@ impl Intruder {
         self.own.iter().map(|segment| segment.memory.view()).collect()
     }
 
+    /// The way of packets to the peer.
+    #[cfg(test)]
+    pub fn sender(&self) -> Option<LaneSender<Segment>> {
+        let pool = layout::pool_of(self.theirs.as_ref()?);
+        let lane = layout::lane_memory(&self.own[0].memory, Side::Connecting, pool);
+        Some(LaneSender::new(lane, GEOMETRY, Fences::Symmetric, 1))
+    }
+
     /// The peer's doorbell and pool, which all its senders share.
     pub fn shared_memory(&self) -> Option<View<'_>> {
         self.theirs.as_ref().map(Memory::view)
+    }
+}
+
+/// The variable that says what an ignored test does in a process of its own.
+#[cfg(test)]
+const ROLE: &str = "BELLWIRE_SHM_TEST";
+
+/// Starts an ignored test in a process of its own.
+#[cfg(test)]
+pub fn begin_alone(test: &str, role: &str) -> std::process::Child {
+    let mut command = std::process::Command::new(std::env::current_exe().expect("this program"));
+    command.args(["--exact", test, "--ignored"]).env(ROLE, role);
+    command.stdout(std::process::Stdio::null()).spawn().expect("a process")
+}
+
+/// What this process does, if a test has started it.
+#[cfg(test)]
+pub fn role() -> Option<String> {
+    std::env::var(ROLE).ok()
+}
+
+/// Runs a test in a child, which has one thread, and fails if it does not end in some seconds.
+#[cfg(test)]
+pub fn alone(test: fn()) {
+    // SAFETY: the child runs the test and ends at once; no other test holds a lock that it takes.
+    unsafe {
+        let child = libc::fork();
+        if child == 0 {
+            libc::alarm(8);
+            let passes = std::panic::catch_unwind(test).is_ok();
+            libc::_exit(i32::from(!passes));
+        }
+        let mut status = -1;
+        assert_eq!(libc::waitpid(child, &mut status, 0), child);
+        assert_eq!(status, 0, "how the child ended, as wait(2) says it");
     }
 }

@@ -220,4 +220,36 @@ mod tests {
             assert!(Arc::ptr_eq(&first.watcher, &later.watcher));
         }
     }
+
+    /// The thread ends with the last function.
+    #[test]
+    fn the_thread_ends_with_the_last_function() {
+        let mut alone = crate::testing::begin_alone("watch::tests::is_alone", "watch");
+        assert!(alone.wait().expect("it was started here").success());
+    }
+
+    /// Not a test of its own: the process of the one before.
+    #[test]
+    #[ignore = "another test starts it"]
+    fn is_alone() {
+        if crate::testing::role().is_none() {
+            return;
+        }
+        let threads = || {
+            let all = std::fs::read_dir("/proc/self/task").expect("procfs").flatten();
+            let names = all.filter_map(|thread| std::fs::read(thread.path().join("comm")).ok());
+            names.filter(|name| name.starts_with(b"bellwire-watch")).count()
+        };
+        for _ in 0..2 {
+            let (one, other) = (watched(), watched());
+            assert_eq!(threads(), 1);
+            drop(one);
+            assert_eq!(threads(), 1);
+            drop(other);
+            let since = Instant::now();
+            while threads() > 0 {
+                assert!(since.elapsed() < Duration::from_secs(8), "it goes on");
+            }
+        }
+    }
 }

@@ -407,6 +407,50 @@ fn an_undisturbed_sleep_lasts() {
     assert!(lasts, "each sleep ends early");
 }
 
+/// Pages that a burst has used are given back. Then nothing ends a sleep early any more.
+#[test]
+fn a_sleep_lasts_after_a_burst() {
+    let (mut nodes, [link, _]) = pair();
+    while nodes[0].it.send(link, header(0), b"", View::of(&[1; 4000])).is_ok() {}
+    assert!(nodes[0].counter("went_to_host_memory") > 0);
+    until(&mut nodes, "all arrive", |[_, b]| b.poll() == 0);
+    let limit = Duration::from_millis(400);
+    let lasts = (0..100).any(|_| {
+        nodes.iter_mut().for_each(|node| _ = node.poll());
+        let since = Instant::now();
+        nodes[0].it.sleep(Some(limit)).expect("a sleep");
+        since.elapsed() >= limit
+    });
+    assert!(lasts, "each sleep ends early");
+}
+
+/// Before a sender whose lane was full sleeps, it tells the receiver, and looks once more: there
+/// may be room by now. It does so anew after the receiver has made room.
+#[test]
+fn a_refused_sender_tells_before_it_sleeps() {
+    let (mut nodes, [link, _]) = pair();
+    until(&mut nodes, "all is at rest", |[a, _]| a.it.arm());
+    for round in 0..3 {
+        while nodes[0].it.send(link, header(0), b"", View::of(&[1; 4000])).is_ok() {}
+        assert!(!nodes[0].it.arm(), "it has told nobody, in round {round}");
+        let kicks = nodes[1].counter("kicks") + nodes[1].counter("grants");
+        while nodes[1].poll() > 0 {}
+        assert!(nodes[1].counter("kicks") + nodes[1].counter("grants") > kicks);
+        (0..1_000).for_each(|_| nodes.iter_mut().for_each(|node| _ = node.poll()));
+    }
+}
+
+/// A packet that comes alone counts as others do.
+#[test]
+fn single_packets_are_counted() {
+    let (mut nodes, [link, _]) = pair();
+    for number in 1..=100 {
+        nodes[0].it.send(link, header(number), b"", View::of(b"alone")).expect("room");
+        until(&mut nodes, "it arrives", |[_, b]| b.heard.packets.len() as u64 == number);
+        assert_eq!(nodes[1].counter("packets_received"), number);
+    }
+}
+
 /// A peer that opens its function later is found, without another request.
 #[test]
 fn a_peer_may_come_later() {
@@ -747,4 +791,44 @@ fn nodes_have_one_owner() {
     assert!(matches!(again, Some(Error::BadFunction { function: 1, .. })), "{again:?}");
     drop(function);
     shared[1].open_function(1, 16).expect("it is free again");
+}
+
+/// Runs a test in a child, which has one thread, and fails if it does not end in some seconds.
+fn alone(test: fn()) {
+    // SAFETY: the child runs the test and ends at once; no other test holds a lock that it takes.
+    unsafe {
+        let child = libc::fork();
+        if child == 0 {
+            libc::alarm(LONG.as_secs() as u32);
+            let passes = std::panic::catch_unwind(test).is_ok();
+            libc::_exit(i32::from(!passes));
+        }
+        let mut status = -1;
+        assert_eq!(libc::waitpid(child, &mut status, 0), child);
+        assert_eq!(status, 0, "how the child ended, as wait(2) says it");
+    }
+}
+
+/// Memory of the program is mapped while it is shared, and otherwise copied by the kernel.
+#[test]
+fn shared_memory_of_the_program_is_mapped() {
+    alone(|| {
+        let (mut nodes, [link, _]) = pair();
+        let memory = Memory::from_vec(vec![0; 1 << 20]);
+        let long = key_of(&nodes[1], 5, 76, memory.len());
+        let by_way = |nodes: &mut [Node; 2], index| {
+            let key = key_of(&nodes[1], index, 77, memory.len());
+            nodes[1].it.export(key, &memory, ALL).expect("room");
+            let put = access(nodes, |a| a.put(link, key, 5000, View::of(b"words")));
+            assert_eq!(put, Direct::Done(0));
+            let by_way = ["regions_mapped", "regions_attached"].map(|row| nodes[0].counter(row));
+            nodes[1].it.retract(key);
+            by_way
+        };
+        assert_eq!(by_way(&mut nodes, 0), [0, 1]);
+        nodes[1].it.share(long, &memory, ALL);
+        assert_eq!(by_way(&mut nodes, 1), [1, 1]);
+        nodes[1].it.unshare(long);
+        assert_eq!(by_way(&mut nodes, 2), [1, 2]);
+    });
 }
