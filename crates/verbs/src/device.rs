@@ -280,4 +280,24 @@ mod tests {
         assert!(device.virtual_time().is_none());
         assert!(device.open_function(2).is_ok() && device.open_function(3).is_err());
     }
+
+    /// A key is asked for beside all other settings, and `shm` has none.
+    #[test]
+    fn a_key_is_one_of_the_options() {
+        let options = DeviceOptions::default().node(3).key(KeySource::text("secret"));
+        assert_eq!(options.node_asked(), Some(3));
+        let refused = Device::open_with("shm:sealed", &options);
+        assert!(refused.is_err(), "{refused:?}");
+    }
+
+    /// A device that is dropped lets go of its node.
+    #[test]
+    fn a_dropped_device_is_closed() {
+        let name = format!("shm:dropped-{}?node=5", std::process::id());
+        for _ in 0..2 {
+            let device = Device::open(&name).expect("the node is free");
+            Device::open(&name).expect_err("it is taken");
+            drop(device);
+        }
+    }
 }

@@ -95,3 +95,20 @@ pub struct Limits {
     /// Operations in flight at peers (C-33).
     pub outstanding: usize,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The limits themselves are allowed.
+    #[test]
+    fn options_have_limits() {
+        let of = FunctionOptions::default;
+        let good = [of(), of().weight(1), of().outstanding(1), of().outstanding(1024)];
+        assert!(good.iter().all(|options| options.check().is_ok()));
+        assert!(of().backlog_bytes(1 << 31).check().is_ok());
+        let bad = [of().weight(0), of().outstanding(0), of().outstanding(1025)];
+        assert!(bad.iter().all(|options| options.check().is_err()));
+        assert!(of().backlog_bytes((1 << 31) + 1).check().is_err());
+    }
+}

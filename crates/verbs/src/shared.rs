@@ -364,3 +364,223 @@ impl Drop for Driving<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Completion, CompletionQueue, Device, Message, QueuePair, QueuePairOptions};
+    use std::sync::atomic::AtomicBool;
+    use std::thread;
+
+    /// Longest wait for anything.
+    const LONG: Duration = Duration::from_secs(8);
+
+    /// A shared function of a node that no other test has, its queue, and a pair with a receive
+    /// and a link to itself.
+    fn shared(test: &str) -> (SharedFunction, CompletionQueue, QueuePair) {
+        let device = Device::open(&format!("shm:driven-{test}-{}", std::process::id())).unwrap();
+        let mut function = device.open_function(0).unwrap();
+        let queue = function.create_completion_queue(64).unwrap();
+        let pair = function.create_queue_pair(&QueuePairOptions::new(queue)).unwrap();
+        function.post_receive(pair, vec![0; 8], 6).unwrap();
+        let to = function.query(pair).unwrap().address;
+        function.post_send(pair, Message::inline(b"link").to(to).unsignaled()).unwrap();
+        assert_eq!(function.wait(queue, Wait::Spin, LONG).unwrap().context, 6);
+        function.post_receive(pair, vec![0; 8], 7).unwrap();
+        (SharedFunction::new(function, false).unwrap(), queue, pair)
+    }
+
+    /// Sends a message from the queue pair to itself. It is taken in by the next progress.
+    fn send(shared: &SharedFunction, pair: QueuePair) {
+        let mut driving = shared.lock().unwrap();
+        let to = driving.query(pair).unwrap().address;
+        driving.post_send(pair, Message::inline(b"message").to(to).unsignaled()).unwrap();
+    }
+
+    fn look(queue: CompletionQueue) -> impl Fn(&mut Function, bool) -> Result<Option<Completion>> {
+        move |function, progress| match progress {
+            true => function.poll(queue),
+            false => function.next_completion(queue),
+        }
+    }
+
+    #[track_caller]
+    fn until(what: &str, mut is: impl FnMut() -> bool) {
+        let since = Instant::now();
+        while !is() {
+            assert!(since.elapsed() < LONG, "{what}");
+            thread::yield_now();
+        }
+    }
+
+    /// Without the wake-up that a lock by a user of the function brings.
+    fn sleepers(shared: &SharedFunction) -> u32 {
+        shared.state.lock().unwrap().sleepers
+    }
+
+    fn is_readable(shared: &SharedFunction) -> bool {
+        let mut fds = [PollFd::new(&shared.events, PollFlags::IN)];
+        poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap() > 0
+    }
+
+    /// Begins a sleep of an event loop that waits for something else.
+    fn begin(shared: &SharedFunction) {
+        until("nothing is left to do", || shared.begin_sleep(|_| Ok(false)).unwrap());
+    }
+
+    /// The lock is had at once if it is free, and is waited for otherwise.
+    #[test]
+    fn the_lock_is_waited_for() {
+        let (shared, ..) = shared("lock");
+        assert_eq!(shared.wanted.load(Ordering::Relaxed), 0);
+        assert!(shared.try_lock().unwrap().is_some() && shared.is_same_process());
+        let held = shared.lock().unwrap();
+        thread::scope(|scope| {
+            assert!(scope.spawn(|| shared.try_lock().unwrap().is_none()).join().unwrap());
+            let waiter = scope.spawn(|| shared.wait_until_free().unwrap());
+            until("it waits", || shared.wanted.load(Ordering::Relaxed) == 1);
+            assert!(!waiter.is_finished());
+            drop(held);
+            waiter.join().unwrap();
+        });
+        assert_eq!(shared.wanted.load(Ordering::Relaxed), 0);
+    }
+
+    /// A thread that polls stays aside for a while at each look at which another wants the lock.
+    #[test]
+    fn a_poller_stays_aside() {
+        let (shared, ..) = shared("aside");
+        let want = shared.want();
+        let (begin, mut looks) = (Instant::now(), 0);
+        let found = shared.wait_for(
+            Wait::Spin,
+            LONG,
+            || false,
+            |_, _| {
+                looks += 1;
+                Ok((looks == 20).then_some(()))
+            },
+        );
+        assert_eq!(found.unwrap(), Some(()));
+        assert!(begin.elapsed() >= 19 * LET_IN);
+        drop(want);
+    }
+
+    /// All ways of waiting get their message. `Block` sleeps until it comes. A signal that ends the
+    /// sleep only has `stop` asked.
+    #[test]
+    fn a_wait_sleeps_and_gets_its_message() {
+        extern "C" fn nothing(_: libc::c_int) {}
+        // SAFETY: the handler does nothing, and no other test uses the signal.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as usize;
+            assert_eq!(libc::sigaction(libc::SIGUSR2, &raw const action, std::ptr::null_mut()), 0);
+        }
+        let (shared, queue, pair) = shared("sleeps");
+        send(&shared, pair);
+        let done = shared.wait_for(Wait::Spin, LONG, || false, look(queue)).unwrap();
+        assert_eq!(done.expect("a message").context, 7);
+        shared.lock().unwrap().post_receive(pair, vec![0; 8], 8).unwrap();
+
+        let (asked, stops) = (AtomicU32::new(0), AtomicBool::new(false));
+        let asks = || asked.load(Ordering::Relaxed);
+        let stop = || {
+            asked.fetch_add(1, Ordering::Relaxed);
+            stops.load(Ordering::Relaxed)
+        };
+        thread::scope(|scope| {
+            let wait = || {
+                let (tell, told) = std::sync::mpsc::channel();
+                let shared = &shared;
+                let waiter = scope.spawn(move || {
+                    // SAFETY: the number of the calling thread.
+                    tell.send(unsafe { libc::pthread_self() }).unwrap();
+                    shared.wait_for(Wait::Block, LONG, stop, look(queue)).unwrap()
+                });
+                let it = told.recv().unwrap();
+                until("it sleeps", || sleepers(shared) == 1);
+                (waiter, it)
+            };
+            // SAFETY: the thread has not been joined yet.
+            let signal = |thread| unsafe { libc::pthread_kill(thread, libc::SIGUSR2) };
+
+            let (waiter, it) = wait();
+            let before = asks();
+            thread::sleep(3 * STOP_PERIOD);
+            assert_eq!((asks(), waiter.is_finished()), (before, false), "it sleeps undisturbed");
+            // The first ones may come before it is in the kernel.
+            until("a signal has it ask", || {
+                signal(it);
+                asks() > before
+            });
+            until("it sleeps again", || sleepers(&shared) == 1);
+            assert!(!waiter.is_finished());
+            send(&shared, pair);
+            assert_eq!(waiter.join().unwrap().expect("a message").context, 8);
+
+            let (waiter, it) = wait();
+            stops.store(true, Ordering::Relaxed);
+            until("it stops", || {
+                signal(it);
+                waiter.is_finished()
+            });
+            assert!(waiter.join().unwrap().is_none());
+        });
+        assert_eq!(sleepers(&shared), 0);
+    }
+
+    /// An event loop does not sleep while what it waits for is there, or there is something to do.
+    #[test]
+    fn an_event_loop_sleeps_when_there_is_nothing_to_do() {
+        let (shared, queue, pair) = shared("loop");
+        begin(&shared);
+        drop(shared.end_sleep().unwrap());
+        assert!(!shared.begin_sleep(|_| Ok(true)).unwrap(), "it is there");
+        send(&shared, pair);
+        assert!(!shared.begin_sleep(|_| Ok(false)).unwrap(), "there is something to do");
+        assert!(shared.lock().unwrap().next_completion(queue).unwrap().is_some());
+        begin(&shared);
+        assert!(!is_readable(&shared));
+        send(&shared, pair);
+        assert!(is_readable(&shared));
+        drop(shared.end_sleep().unwrap());
+    }
+
+    /// Each sleeper is told once. What one of them has taken is not the next one's.
+    #[test]
+    fn sleepers_are_told_one_by_one() {
+        let (shared, ..) = shared("one");
+        begin(&shared);
+        drop(shared.lock().unwrap());
+        begin(&shared);
+        assert_eq!(sleepers(&shared), 2);
+        drop(shared.lock().unwrap());
+        drop(shared.end_sleep().unwrap());
+        assert!(is_readable(&shared), "the second has not looked");
+        begin(&shared);
+        drop(shared.end_sleep().unwrap());
+        assert!(is_readable(&shared), "a third one leaves that to the second");
+        drop(shared.end_sleep().unwrap());
+        assert!(!is_readable(&shared), "all have looked");
+    }
+
+    /// On a simulated device a wait has time pass, and nobody sleeps outside of the device.
+    #[test]
+    fn virtual_time_passes_in_waits() {
+        let name = format!("model:chpp:driven-{}", std::process::id());
+        let device = Device::open(&name).unwrap();
+        let mut function = device.open_function(0).unwrap();
+        let queue = function.create_completion_queue(4).unwrap();
+        let shared = SharedFunction::new(function, true).unwrap();
+        let (ended, has_ended) = std::sync::mpsc::channel();
+        thread::spawn(move || {
+            let wait = shared.wait_for(Wait::Spin, 50 * VIRTUAL_STEP, || false, look(queue));
+            let slept = shared.begin_sleep(|_| Ok(false));
+            ended.send((wait.map(drop), slept)).unwrap();
+        });
+        let (wait, slept) = has_ended.recv_timeout(LONG).expect("it ends");
+        assert!(matches!(wait, Err(Error::TimedOut { waited_ms: 1 })), "{wait:?}");
+        assert!(matches!(slept, Ok(false)));
+    }
+}

@@ -24,10 +24,9 @@ use std::time::{Duration, Instant, SystemTime};
 pub const FILE_NAME: &str = "bellwire stat";
 /// Version of the snapshot's format.
 const FORMAT: u32 = 2;
-/// Size of the file. Memory is used for as much of it as a snapshot ever took.
+/// Size of the file: more than the longest snapshot takes. Memory is used for as much of it as a
+/// snapshot ever took.
 const FILE_BYTES: usize = 1 << 20;
-/// Queue pairs are listed until a snapshot has this length. One takes less than 4 KiB.
-const FULL_BYTES: usize = FILE_BYTES - 4096;
 /// The head of a snapshot, up to its serial number: it differs from that of any other.
 const HEAD_BYTES: usize = r#"{"serial":18446744073709551615,"#.len();
 /// Time between two snapshots.
@@ -159,9 +158,6 @@ impl Stat {
         let _ =
             write!(out, ",\"queue_pairs_open\":{},\"queue_pairs\":[", counters.queue_pairs.len());
         for (place, state) in queue_pairs.take(LISTED).enumerate() {
-            if out.len() > FULL_BYTES {
-                break;
-            }
             let comma = if place > 0 { "," } else { "" };
             let _ = write!(out, "{comma}{{\"address\":\"{}\",\"connection\":\"", state.address);
             let _ = match state.connection {
@@ -291,9 +287,9 @@ mod tests {
 
     #[test]
     fn our_own_file_is_found() {
-        let before = files_of(std::process::id()).unwrap().len();
-        let _stat = Stat::new("shm:job");
-        assert!(files_of(std::process::id()).unwrap().len() > before);
+        let stat = Stat::new("shm:job");
+        let (own, fd) = (std::process::id(), stat.file.as_ref().unwrap().fd.as_raw_fd());
+        assert!(files_of(own).unwrap().contains(&format!("/proc/{own}/fd/{fd}").into()));
         assert!(files_of(u32::MAX).is_err());
     }
 
@@ -347,5 +343,30 @@ mod tests {
         assert!(stat.is_due());
         stat.file = None;
         assert!(!stat.is_due());
+    }
+
+    /// The longest snapshot fits into the file twice: all numbers are the largest, and there are as
+    /// many queue pairs as it lists.
+    #[test]
+    fn the_longest_snapshot_fits() {
+        const WORDS: usize = size_of::<crate::QueuePairCounters>() / 8;
+        // SAFETY: counters are words, and each value of these is one.
+        let most: crate::QueuePairCounters = unsafe { std::mem::transmute([u64::MAX; WORDS]) };
+        let address = bellwire_device::Address::new(u32::MAX, u8::MAX, u32::MAX);
+        let state = |_| QueuePairState {
+            address,
+            connection: ConnectionState::Connecting { to: address },
+            posted_sends: usize::MAX,
+            posted_receives: usize::MAX,
+            backlog_messages: usize::MAX,
+            last_error: Some(bellwire_device::Status::ProtocolViolation),
+            counters: most,
+        };
+        let mut stat = Stat::new(&"x".repeat(1_000));
+        let rows = [("a_counter_of_the_device_with_a_long_name", u64::MAX); 1_000];
+        let from = FunctionAddress { node: u32::MAX, function: u8::MAX };
+        stat.write(from, |_| (), &rows, (0..2 * LISTED).map(state));
+        assert_eq!(stat.text.matches("\"posted_sends\"").count(), LISTED);
+        assert!(stat.text.len() < FILE_BYTES / 2, "{} bytes", stat.text.len());
     }
 }

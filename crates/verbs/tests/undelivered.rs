@@ -134,3 +134,27 @@ fn a_poll_with_an_inbox_completes_them() {
         assert!(Instant::now() < deadline, "no completion");
     }
 }
+
+/// A send queue holds what is in flight, and counts it. Memory in flight stays registered.
+#[test]
+fn what_is_in_flight_is_posted() {
+    let [mut near, mut far] = three_in_flight(5);
+    let state = near.function.query(near.pair).expect("it exists");
+    assert_eq!((state.posted_sends, state.counters.sends_posted), (3, 4));
+    let options = QueuePairOptions::new(near.completions).send_depth(2);
+    let pair = near.function.create_queue_pair(&options).expect("a pair");
+    let region = near.function.allocate_region(8, Rights::empty()).expect("memory");
+    for context in 4..6 {
+        let send = Message::buffer(region.slice(0, 8)).to(far.address()).context(context);
+        near.function.post_send(pair, send).expect("room");
+    }
+    let more = Message::inline(b"more").to(far.address());
+    let full = near.function.post_send(pair, more).expect_err("two are in flight").error;
+    assert!(matches!(full, Error::QueueFull { queue: "send queue", depth: 2 }), "{full}");
+    let used = near.function.deregister(region.clone());
+    assert!(matches!(used, Err(Error::InUse { .. })), "{used:?}");
+    for context in 1..6 {
+        assert_eq!(near.sent(|| drop(far.poll())), (context, Status::Success));
+    }
+    near.function.deregister(region).expect("nothing uses it");
+}

@@ -180,6 +180,17 @@ mod tests {
     /// device's keys are those numbers.
     #[test]
     fn seeded_keys_are_splitmix64() {
+        let (done, is_done) = std::sync::mpsc::channel();
+        let runner = std::thread::spawn(move || {
+            check_seeded_keys();
+            done.send(()).expect("somebody waits");
+        });
+        let limit = std::time::Duration::from_secs(8);
+        assert!(is_done.recv_timeout(limit).is_ok() || runner.is_finished(), "it does not end");
+        runner.join().expect("the keys are right");
+    }
+
+    fn check_seeded_keys() {
         let published = [0xe220_a839_7b1d_cdaf, 0x6e78_9e6a_a1b9_65f4, 0x06c4_5d18_8009_454f_u64];
         let mut state = 0;
         assert_eq!([(); 3].map(|()| splitmix(&mut state)), published);

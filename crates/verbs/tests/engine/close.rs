@@ -337,3 +337,54 @@ fn the_end_of_a_link_keeps_answers_for_others() {
     world.settle();
     assert_eq!(bytes(world.sides[0].take()), pattern(1_000, 1));
 }
+
+/// What is remembered of a link ends with it: its number may lead to another peer next.
+#[test]
+fn a_link_that_has_ended_is_forgotten() {
+    let mut world = World::new(FabricOptions::default(), 3);
+    let [first, b, c] = [0, 1, 2].map(|side: usize| world.sides[side].address());
+    (1..3).for_each(|side| (0..4).for_each(|number| world.sides[side].receive(8, number)));
+    let a = &mut world.sides[0];
+    let other = a.function.create_queue_pair(&QueuePairOptions::new(a.cq)).unwrap();
+    for _ in 0..2 {
+        world.sides[0].send(b, b"before", 1);
+        world.settle();
+    }
+    world.fabric.cut(first.function_address(), b.function_address(), Status::PeerGone);
+    world.settle();
+    for _ in 0..2 {
+        let a = &mut world.sides[0];
+        a.function.post_send(other, Message::inline(b"other").to(c)).unwrap();
+        world.settle();
+    }
+    world.sides[0].send(b, b"after", 2);
+    world.settle();
+    let mut heard = |side: usize| -> Vec<Vec<u8>> {
+        world.sides[side].take_all(Operation::Receive).into_iter().map(bytes).collect()
+    };
+    assert_eq!(heard(1), [&b"before"[..], b"before", b"after"]);
+    assert_eq!(heard(2), [b"other", b"other"]);
+}
+
+/// Answers go on to one peer when the link to another ends.
+#[test]
+fn answers_to_others_go_on() {
+    let options = FabricOptions { packet_bytes: 64, link_packets: 2, ..by_packets() };
+    let mut world = World::new(options, 3);
+    let [b, c] = [1, 2].map(|side: usize| world.sides[side].address());
+    let region = world.sides[1].function.allocate_region(1_000, Rights::REMOTE_READ).unwrap();
+    region.write(0, &pattern(1_000, 1));
+    world.sides[1].receive(8, 1);
+    world.sides[2].send(b, b"link", 1);
+    world.settle();
+    let a = &mut world.sides[0];
+    a.function.post_get(a.qp, Get::new(region.remote_key(), vec![0; 1_000])).unwrap();
+    for _ in 0..4 {
+        world.sides[0].turn();
+        world.sides[1].turn();
+    }
+    assert!(world.sides[0].done.is_empty(), "most of it is still to come");
+    world.fabric.cut(b.function_address(), c.function_address(), Status::PeerGone);
+    world.settle();
+    assert!(bytes(world.sides[0].take()) == pattern(1_000, 1));
+}

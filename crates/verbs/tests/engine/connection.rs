@@ -2,7 +2,7 @@
 
 use crate::world::*;
 use bellwire::*;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const SHORT: Duration = Duration::from_millis(40);
 
@@ -526,4 +526,101 @@ fn giving_up_one_request_keeps_the_others() {
     assert!(matches!(a.function.poll_connection(other), Err(Error::WrongState { .. })));
     assert!(matches!(failure(a), Error::Unreachable { .. }));
     assert_eq!(a.state().connection, ConnectionState::Unconnected);
+}
+
+/// A request is sent again when its link is lost, and not when another one is.
+#[test]
+fn a_request_is_repeated_when_its_link_is_lost() {
+    let mut world = World::new(FabricOptions::default(), 3);
+    let [a, b, c] = [0, 1, 2].map(|side: usize| world.sides[side].address().function_address());
+    let third = world.sides[2].address();
+    world.sides[0].send(third, b"link", 0);
+    world.settle();
+    let listener = world.sides[1].function.listen(4).unwrap();
+    let first = &mut world.sides[0];
+    first.function.start_connect(first.qp, Address::new(1, 0, 4), b"", LONG).unwrap();
+    let requests = |world: &mut World, wanted: usize| {
+        let (since, mut count) = (Instant::now(), 0);
+        // At least for some times the delay after which a request is sent again.
+        while since.elapsed() < SHORT || (count < wanted && since.elapsed() < LONG) {
+            world.turn();
+            count += usize::from(world.sides[1].function.next_request(listener).unwrap().is_some());
+        }
+        count
+    };
+    assert_eq!(requests(&mut world, 1), 1);
+    world.fabric.cut(a, c, Status::PeerGone);
+    assert_eq!(requests(&mut world, 0), 0, "another link");
+    world.fabric.cut(a, b, Status::PeerGone);
+    assert_eq!(requests(&mut world, 1), 1);
+}
+
+/// A program may give a request up. Those of other queue pairs go on.
+#[test]
+fn a_request_may_be_given_up() {
+    let mut world = World::new(FabricOptions::default(), 1);
+    let a = &mut world.sides[0];
+    let other = a.function.create_queue_pair(&QueuePairOptions::new(a.cq)).unwrap();
+    let nobody = Address::new(77, 0, 1);
+    a.function.start_connect(a.qp, nobody, b"", LONG).unwrap();
+    a.function.start_connect(other, nobody, b"", SHORT).unwrap();
+    a.function.disconnect(a.qp).unwrap();
+    assert!(matches!(a.function.poll_connection(a.qp), Err(Error::WrongState { .. })));
+    let since = Instant::now();
+    let ended = loop {
+        match a.function.poll_connection(other) {
+            Ok(ConnectionProgress::Waiting) => assert!(since.elapsed() < LONG, "it never ends"),
+            ended => break ended,
+        }
+    };
+    assert!(matches!(ended, Err(Error::Unreachable { .. })), "{ended:?}");
+    a.function.start_connect(a.qp, nobody, b"", SHORT).unwrap();
+}
+
+/// A request whose link has ended cannot be accepted on the next link of the same number.
+#[test]
+fn a_request_belongs_to_its_link() {
+    let mut world = World::new(FabricOptions::default(), 3);
+    let [a, b] = [0, 1].map(|side: usize| world.sides[side].address().function_address());
+    let listener = world.sides[1].function.listen(4).unwrap();
+    let first = &mut world.sides[0];
+    first.function.start_connect(first.qp, Address::new(1, 0, 4), b"", LONG).unwrap();
+    world.settle();
+    let request = world.sides[1].function.poll_request(listener).unwrap().expect("a request");
+    let first = &mut world.sides[0];
+    first.function.destroy_queue_pair(first.qp).unwrap();
+    world.fabric.cut(a, b, Status::PeerGone);
+    let second = world.sides[1].address();
+    for _ in 0..10 {
+        world.sides[1].turn();
+    }
+    world.sides[2].send(second, b"link", 0);
+    for _ in 0..10 {
+        world.sides[2].turn();
+        world.sides[1].turn();
+    }
+    assert_eq!(world.sides[1].state().backlog_messages, 1, "the next link is there");
+    let it = &mut world.sides[1];
+    let accepted = it.function.accept(request, it.qp, b"");
+    assert!(matches!(accepted, Err(Error::Unreachable { .. })), "{accepted:?}");
+}
+
+/// A put on a connection raises events at its peer only.
+#[test]
+fn a_connection_raises_events_at_its_peer_only() {
+    let mut world = World::pair();
+    connect(&mut world);
+    let b = &mut world.sides[1];
+    let other = b.function.create_queue_pair(&QueuePairOptions::new(b.cq)).unwrap();
+    let region = b.function.allocate_region(8, Rights::REMOTE_WRITE).unwrap();
+    let put = |to: QueuePair| Put::new(vec![1; 8], region.remote_key()).event(to.number, Some(5));
+    let (near, far) = (put(b.qp), put(other));
+    let a = &mut world.sides[0];
+    refuses!(a.function.post_put(a.qp, far), Error::BadDestination(_));
+    a.function.post_put(a.qp, near).unwrap();
+    world.settle();
+    assert_eq!(world.sides[0].take().status, Status::Success);
+    let event = world.sides[1].take();
+    assert_eq!((event.operation, event.immediate()), (Operation::RemotePut, Some(5)));
+    assert_eq!(world.sides[1].state().counters.events_received, 1);
 }

@@ -379,3 +379,136 @@ fn a_silent_message_frees_its_entry_for_an_event() {
     assert_eq!(event.immediate(), Some(6));
     world.check_counters();
 }
+
+/// An event waits for the completion entry of an unsignaled send, which is free once that has left.
+#[test]
+fn an_unsignaled_send_makes_room() {
+    let mut world = World::pair();
+    let (to, from) = (world.sides[0].address(), world.sides[1].address().function_address());
+    world.sides[0].receive(8, 1);
+    let b = &mut world.sides[1];
+    let small = b.function.create_completion_queue(1).unwrap();
+    let pair = b.function.create_queue_pair(&QueuePairOptions::new(small)).unwrap();
+    let region = b.function.allocate_region(8, Rights::REMOTE_WRITE).unwrap();
+    world.fabric.hold_requests(Some(from));
+    let send = Message::inline(b"waits").to(to).unsignaled();
+    world.sides[1].function.post_send(pair, send).unwrap();
+    let a = &mut world.sides[0];
+    let put = Put::new(vec![1; 8], region.remote_key()).event(pair.number, Some(5));
+    a.function.post_put(a.qp, put).unwrap();
+    world.settle();
+    let b = &mut world.sides[1];
+    assert!(b.function.next_completion(small).unwrap().is_none());
+    assert_eq!(b.function.query(pair).unwrap().backlog_messages, 1);
+    world.fabric.hold_requests(None);
+    world.settle();
+    let b = &mut world.sides[1];
+    let event = b.function.next_completion(small).unwrap().expect("there is room now");
+    assert_eq!((event.operation, event.immediate()), (Operation::RemotePut, Some(5)));
+    assert_eq!(b.function.query(pair).unwrap().counters.events_received, 1);
+    world.check_counters();
+}
+
+/// A receive takes a message out of the backlog, and the event behind that waits for the entry of
+/// its completion.
+#[test]
+fn an_event_waits_behind_a_message() {
+    let mut world = World::pair();
+    let b = &mut world.sides[1];
+    let small = b.function.create_completion_queue(1).unwrap();
+    let pair = b.function.create_queue_pair(&QueuePairOptions::new(small)).unwrap();
+    let region = b.function.allocate_region(8, Rights::REMOTE_WRITE).unwrap();
+    let a = &mut world.sides[0];
+    a.send(Address::new(1, 0, pair.number), b"first", 1);
+    let put = Put::new(vec![1; 8], region.remote_key()).event(pair.number, Some(5));
+    a.function.post_put(a.qp, put).unwrap();
+    world.settle();
+    let b = &mut world.sides[1];
+    assert_eq!(b.function.query(pair).unwrap().backlog_messages, 2);
+    b.function.post_receive(pair, vec![0; 8], 7).unwrap();
+    world.settle();
+    let b = &mut world.sides[1];
+    let first = b.function.next_completion(small).unwrap().expect("the message");
+    assert_eq!((first.context, bytes(first)), (7, b"first".to_vec()));
+    world.settle();
+    let b = &mut world.sides[1];
+    let event = b.function.next_completion(small).unwrap().expect("the event");
+    assert_eq!(event.immediate(), Some(5));
+    world.check_counters();
+}
+
+/// A message waits for a completion entry although there is a shared receive.
+#[test]
+fn a_shared_receive_waits_for_room() {
+    let mut world = World::pair();
+    let (a, b) = world.both();
+    let small = b.function.create_completion_queue(1).unwrap();
+    let shared = b.function.create_shared_receive_queue(4).unwrap();
+    let options = QueuePairOptions::new(small).shared_receive(shared);
+    let pair = b.function.create_queue_pair(&options).unwrap();
+    b.function.post_shared_receive(shared, vec![0; 8], 7).unwrap();
+    a.receive(8, 1);
+    b.function.post_send(pair, Message::inline(b"fills").to(a.address())).unwrap();
+    world.settle();
+    world.sides[0].send(Address::new(1, 0, pair.number), b"waits", 1);
+    world.settle();
+    let b = &mut world.sides[1];
+    let sent = b.function.next_completion(small).unwrap().expect("the send");
+    assert_eq!(sent.operation, Operation::Send);
+    assert!(b.function.next_completion(small).unwrap().is_none());
+    world.settle();
+    let b = &mut world.sides[1];
+    let received = b.function.next_completion(small).unwrap().expect("the message");
+    assert_eq!((received.context, bytes(received)), (7, b"waits".to_vec()));
+    world.check_counters();
+}
+
+/// 256 long messages arrive at once. One more waits for one of them, and comes in its order.
+#[test]
+fn long_messages_wait_for_each_other() {
+    const MOST: u64 = 256;
+    let options = FunctionOptions::default().outstanding(300);
+    let fabric = FabricOptions { link_packets: 1024, ..by_packets() };
+    let mut world = World::with(fabric, 2, &options);
+    let (a, b) = world.both();
+    let deep = |cq| QueuePairOptions::new(cq).send_depth(300).receive_depth(300);
+    let from = a.function.create_queue_pair(&deep(a.cq)).unwrap();
+    let to = b.function.create_queue_pair(&deep(b.cq)).unwrap();
+    for number in 0..=MOST {
+        b.function.post_receive(to, vec![0; 1_100], number).unwrap();
+        let address = Address::new(1, 0, to.number);
+        let message = Message::buffer(pattern(1_100, number)).to(address);
+        a.function.post_send(from, message).unwrap();
+    }
+    (0..30).for_each(|_| _ = a.function.progress().unwrap());
+    (0..10).for_each(|_| _ = b.function.progress().unwrap());
+    assert_eq!(b.function.query(to).unwrap().backlog_messages, 1);
+    world.settle();
+    for number in 0..=MOST {
+        let received = world.sides[1].take();
+        assert_eq!(received.context, number);
+        assert!(bytes(received) == pattern(1_100, number));
+    }
+    world.check_counters();
+}
+
+/// A short message that leaves at once needs no place in the send queue.
+#[test]
+fn a_message_that_leaves_at_once_needs_no_place() {
+    let mut world = World::pair();
+    let to = world.sides[1].address();
+    (0..2).for_each(|_| world.sides[0].send(to, b"link", 0));
+    world.settle();
+    let a = &mut world.sides[0];
+    let options = QueuePairOptions::new(a.cq).send_depth(1);
+    let pair = a.function.create_queue_pair(&options).unwrap();
+    a.function.post_send(pair, Message::buffer(vec![1; 3_000]).to(to)).unwrap();
+    let long = a.function.post_send(pair, Message::buffer(vec![1; 3_000]).to(to));
+    assert!(matches!(long.unwrap_err().error, Error::QueueFull { queue: "send queue", depth: 1 }));
+    a.function.post_send(pair, Message::inline(b"short").to(to)).unwrap();
+    world.settle();
+    (0..4).for_each(|number| world.sides[1].receive(3_000, number));
+    world.settle();
+    let lengths: Vec<usize> = world.sides[1].done.iter().map(|done| done.length).collect();
+    assert_eq!(lengths, [4, 4, 3_000, 5]);
+}

@@ -246,3 +246,34 @@ fn numbers_of_channels_send_to_members_only() {
     hostile.say(&mut world, PacketHeader::new(Kind::Send, 1, 3, 0), &[], b"proper");
     assert_eq!(bytes(world.sides[1].take()), b"proper");
 }
+
+/// A put fails if any of its pieces does, also while other puts fail. A piece that raises an event
+/// is the last.
+#[test]
+fn pieces_of_puts_are_checked() {
+    let mut world = World::new(by_packets(), 2);
+    let region = world.sides[1].function.allocate_region(8, Rights::REMOTE_WRITE).unwrap();
+    let key = region.remote_key();
+    let mut hostile = Hostile::new(&mut world, 50);
+    let mut piece = |operation, secret: u64, flags| {
+        let mut header = PacketHeader::new(Kind::Put, 0, 3, operation);
+        header.flags = flags;
+        let words = [secret, key.index.into(), 0, 8];
+        hostile.say(&mut world, header, &words, b"12345678");
+        (flags == PacketFlags::LAST).then(|| hostile.hear(Kind::Done).0)
+    };
+    let (none, last) = (PacketFlags::empty(), PacketFlags::LAST);
+    for operation in [1, 2] {
+        piece(operation, key.key ^ 1, none);
+    }
+    let good = piece(3, key.key, last).expect("an answer").aux;
+    for operation in [1, 2] {
+        let answer = piece(operation, key.key, last).expect("an answer");
+        assert_eq!(answer.argument, operation);
+        assert_ne!(answer.aux, good, "put {operation}");
+    }
+    let mut header = PacketHeader::new(Kind::Put, world.sides[1].qp.number, 3, 4);
+    header.flags = PacketFlags::EVENT;
+    hostile.say(&mut world, header, &[key.key, key.index.into(), 0, 8, 0, 8], b"12345678");
+    assert_eq!(violations(&world), 1);
+}

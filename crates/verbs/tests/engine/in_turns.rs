@@ -242,3 +242,25 @@ fn sleep_is_short_while_something_waits() {
     assert_eq!(world.sides[0].function.sleep_limit(), None, "the sender has its offer out");
     world.check_counters();
 }
+
+/// Each packet that a turn sends counts, be it a request or an answer.
+#[test]
+fn requests_and_answers_are_progress() {
+    let mut world = World::new(by_packets(), 2);
+    let region = world.sides[1].function.allocate_region(8, Rights::REMOTE_WRITE).unwrap();
+    for round in 0..2 {
+        let a = &mut world.sides[0];
+        a.function.post_put(a.qp, Put::new(vec![1; 8], region.remote_key())).unwrap();
+        if round > 0 {
+            let (a, b) = world.both();
+            assert_eq!(b.function.progress().unwrap(), 2, "the put, and its answer");
+            assert_eq!(a.function.progress().unwrap(), 2, "the answer, and what it ends");
+        }
+        world.settle();
+    }
+    let (a, b) = world.both();
+    b.function.listen(4).unwrap();
+    a.function.start_connect(a.qp, Address::new(1, 0, 4), b"", LONG).unwrap();
+    assert_eq!(a.function.progress().unwrap(), 1, "the request");
+    assert_eq!(b.function.progress().unwrap(), 1);
+}

@@ -167,3 +167,23 @@ fn memory_of_somebody_else_is_used_in_place() {
     assert_eq!(theirs[50..50_000], pattern(100_000, 7)[50..50_000]);
     assert_eq!(theirs[90_000..], pattern(10_000, 5));
 }
+
+/// A function that is closed lets go of the buffers of its receives and of its completions.
+#[test]
+fn a_closed_function_keeps_no_buffers() {
+    let mut world = World::new(FabricOptions::default(), 1);
+    let Side { mut function, cq, qp, .. } = world.sides.remove(0);
+    let own = function.query(qp).unwrap().address;
+    let regions = [(); 2].map(|()| function.allocate_region(64, Rights::empty()).unwrap());
+    let [received, sent] = &regions;
+    for number in 0..4 {
+        function.post_send(qp, Message::buffer(sent.slice(0, 8)).to(own)).unwrap();
+        function.post_receive(qp, received.slice(0, 8), number).unwrap();
+        function.post_receive(qp, received.slice(0, 8), number).unwrap();
+    }
+    (0..10).for_each(|_| _ = function.progress().unwrap());
+    assert!(function.next_completion(cq).unwrap().is_some(), "some are left");
+    assert!(regions.iter().all(MemoryRegion::is_shared));
+    drop(function);
+    assert!(!regions.iter().any(MemoryRegion::is_shared));
+}

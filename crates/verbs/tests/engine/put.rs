@@ -110,8 +110,11 @@ fn bad_chains_move_nothing() {
     let everything = RemoteKey { length: u64::MAX, ..key };
     let put = Put::new(sources, everything.slice(0, (1 << 40) + 1024));
     refuses!(a.function.post_put(a.qp, put), Error::TooLong { maximum: 0x100_0000_0000, .. });
+    let sources = vec![huge.slice(0, 1 << 30); 1024];
+    a.function.post_put(a.qp, Put::new(sources, everything.slice(0, 1 << 40))).unwrap();
     world.settle();
     assert_eq!(part(&region, 0, 100), [0; 100]);
+    assert_eq!(world.sides[0].take().status, Status::OutOfBounds, "its length was none too many");
     assert!(world.sides[0].done.is_empty());
     // As many entries as there may be are fine.
     let a = &mut world.sides[0];
@@ -257,4 +260,72 @@ fn a_put_waits_for_what_was_posted_before() {
     let done: Vec<u64> = world.sides[0].done.iter().map(|done| done.context).collect();
     assert_eq!(done, [1, 2]);
     world.check_counters();
+}
+
+/// A long put that the end of its peer interrupts tells how much has certainly moved.
+#[test]
+fn an_interrupted_put_tells_what_has_moved() {
+    const SLICE: usize = 1 << 20;
+    let mut world = World::pair();
+    let region = world.sides[1].function.allocate_region(4 * SLICE, Rights::REMOTE_WRITE).unwrap();
+    let there = world.sides[1].address().function_address();
+    let a = &mut world.sides[0];
+    a.function.post_put(a.qp, Put::new(vec![7; 4 * SLICE], region.remote_key())).unwrap();
+    for _ in 0..10 {
+        if part(&region, SLICE, 1) == [7] {
+            break;
+        }
+        a.function.progress().unwrap();
+    }
+    assert_eq!(part(&region, 2 * SLICE, 1), [0], "half of it has not moved");
+    world.fabric.kill(there);
+    world.settle();
+    let done = world.sides[0].take();
+    assert_eq!((done.status, done.length), (Status::PeerGone, 2 * SLICE));
+}
+
+/// Bytes inside a descriptor may be as many as a packet carries, also if packets carry them.
+#[test]
+fn inline_bytes_fill_a_packet() {
+    let mut world = World::new(by_packets(), 2);
+    let longest = world.sides[0].function.limits().eager_bytes;
+    let region = world.sides[1].function.allocate_region(4096, Rights::REMOTE_WRITE).unwrap();
+    let data = pattern(longest + 1, 1);
+    let key = region.remote_key();
+    let a = &mut world.sides[0];
+    let put = Put::inline(&data, key.slice(0, longest as u64 + 1));
+    refuses!(a.function.post_put(a.qp, put), Error::TooLong { .. });
+    let put = Put::inline(&data[..longest], key.slice(0, longest as u64));
+    a.function.post_put(a.qp, put).unwrap();
+    world.settle();
+    assert_eq!(world.sides[0].take().status, Status::Success);
+    assert!(part(&region, 0, longest) == data[..longest]);
+}
+
+/// A put behind a message that waits is done once that has left, and as it is posted.
+#[test]
+fn a_put_behind_a_message_is_done() {
+    let mut world = World::pair();
+    let region = world.sides[1].function.allocate_region(8, Rights::REMOTE_WRITE).unwrap();
+    let (to, from) = (world.sides[1].address(), world.sides[0].address().function_address());
+    (0..2).for_each(|_| world.sides[0].send(to, b"link", 0));
+    world.settle();
+    for is_held in [false, true] {
+        region.write(0, &[0; 8]);
+        world.fabric.hold_requests(Some(from));
+        let a = &mut world.sides[0];
+        a.done.clear();
+        a.send(to, b"first", 1);
+        if !is_held {
+            world.fabric.hold_requests(None);
+        }
+        let a = &mut world.sides[0];
+        a.function.post_put(a.qp, Put::new(vec![7; 8], region.remote_key()).context(2)).unwrap();
+        assert_eq!(part(&region, 0, 8), if is_held { [0; 8] } else { [7; 8] });
+        world.fabric.hold_requests(None);
+        world.settle();
+        let contexts: Vec<u64> = world.sides[0].done.iter().map(|done| done.context).collect();
+        assert_eq!((contexts, part(&region, 0, 8)), (vec![1, 2], vec![7; 8]));
+        world.check_counters();
+    }
 }

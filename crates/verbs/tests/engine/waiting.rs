@@ -106,3 +106,23 @@ fn a_busy_receiver_still_does_its_deferred_work() {
     let done = b.function.poll(aside).unwrap().expect("it has arrived");
     assert_eq!(bytes(done), long);
 }
+
+/// A thread that waits in `Block` sleeps in the kernel, and does not poll until its deadline.
+#[test]
+fn a_blocking_wait_sleeps() {
+    let sleeps = || {
+        // SAFETY: the kernel fills in what is ours.
+        let usage = unsafe {
+            let mut usage: libc::rusage = std::mem::zeroed();
+            assert_eq!(libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage), 0);
+            usage
+        };
+        usage.ru_nvcsw
+    };
+    let mut world = World::pair();
+    let side = &mut world.sides[0];
+    let before = sleeps();
+    let ended = side.function.wait(side.cq, Wait::Block, Duration::from_millis(5));
+    assert!(matches!(ended, Err(Error::TimedOut { .. })));
+    assert!(sleeps() > before);
+}
