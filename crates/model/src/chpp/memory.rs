@@ -5,6 +5,7 @@
 //! read then takes the memory's latency.
 
 use super::config::{Distribution, HostConfig};
+use super::zeroed::ZeroedBytes;
 use crate::engine::{Random, Server, Service};
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -15,7 +16,7 @@ pub const NODE_SHIFT: u32 = 36;
 /// The memory of one host.
 pub struct HostMemory {
     base: u64,
-    bytes: Vec<u8>,
+    bytes: ZeroedBytes,
     latency: Span,
     jitter: Span,
     distribution: Distribution,
@@ -29,7 +30,7 @@ impl HostMemory {
     pub fn new(node: usize, length: u64, host: &HostConfig, random: Random) -> HostMemory {
         HostMemory {
             base: (node as u64) << NODE_SHIFT,
-            bytes: vec![0; length as usize],
+            bytes: ZeroedBytes::new(length as usize),
             latency: host.memory_latency,
             jitter: host.memory_jitter,
             distribution: host.memory_distribution,
@@ -47,13 +48,13 @@ impl HostMemory {
     /// The bytes at a global address, or nothing if not all of them exist.
     pub fn slice(&self, address: u64, length: usize) -> Option<&[u8]> {
         let start = usize::try_from(address.checked_sub(self.base)?).ok()?;
-        self.bytes.get(start..start.checked_add(length)?)
+        self.bytes.get(start, length)
     }
 
     /// The same for writing.
     pub fn slice_mut(&mut self, address: u64, length: usize) -> Option<&mut [u8]> {
         let start = usize::try_from(address.checked_sub(self.base)?).ok()?;
-        self.bytes.get_mut(start..start.checked_add(length)?)
+        self.bytes.get_mut(start, length)
     }
 
     /// Serves a read that arrives at `time`; calls must come in order of arrival. It ends when the

@@ -48,6 +48,7 @@ mod submission;
 mod tags;
 mod upload;
 pub mod workload;
+mod zeroed;
 
 pub use config::{Config, ConfigError};
 pub use machine::{Machine, Operation};
