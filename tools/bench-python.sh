@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Usage: tools/bench-python.sh
-# Measures a ping-pong between two Python processes over Bellwire, beside our own API without Python
-# (`bellwire perf`), mpi4py, pyzmq, multiprocessing.Pipe, shared memory and Ray's object store, in
-# one run. The memory is NumPy's, PyTorch's, or the library's. The rounds of all contenders
-# alternate. Prints the median of the rounds, in microseconds one way. What is missing says NOT RUN.
+# Measures a ping-pong between two Python processes over Bellwire, beside the same without Python
+# (crates/verbs/examples/ping_pong.rs), mpi4py, pyzmq, multiprocessing.Pipe, shared memory and Ray's
+# object store, in one run. The memory is NumPy's, PyTorch's, or the library's. The rounds of all
+# contenders alternate. Prints the median of the rounds, in microseconds one way. What is missing
+# says NOT RUN.
 set -euo pipefail
 . "$(dirname "$0")/ran.sh"
 
@@ -14,8 +15,9 @@ tools="$target/python"
 "$tools/bin/python" -m pip install -q maturin numpy pyzmq mpi4py ray >&2
 folder="$(mktemp -d)"
 trap 'rm -rf "$folder"' EXIT
+native="${NATIVE:-$target/release/examples/ping_pong}"
+[ -n "${NATIVE:-}" ] || cargo build -q --release -p bellwire --example ping_pong >&2
 if [ -z "${WHEEL:-}" ]; then
-    cargo build -q --release -p bellwire-cli >&2
     PATH="$tools/bin:$PATH" maturin build -q --release --manifest-path "$top/Cargo.toml" --out "$folder/wheels" >&2
     WHEEL="$(echo "$folder"/wheels/*.whl)"
 fi
@@ -29,8 +31,14 @@ one() {
     [ "$2" -le 4096 ] || rounds=300
     case "$1" in
         native)
-            "${BELLWIRE:-$target/release/bellwire}" perf --quick --ops send --sizes "$2" --wait spin --json |
-                "$tools/bin/python" "$top/bench/native.py" "$2"
+            local cores first last other status=0
+            cores="$(taskset -c -p $$ | sed 's/.*: //')"
+            first="${cores%%[,-]*}" last="${cores##*[,-]}"
+            taskset -c "$last" "$native" "bench-$$" 1 "$2" $rounds &
+            other=$!
+            taskset -c "$first" "$native" "bench-$$" 0 "$2" $rounds || status=$?
+            wait "$other" || status=$?
+            return "$status"
             ;;
         mpi) mpirun --oversubscribe -n 2 "$tools/bin/python" "$top/bench/pingpong.py" mpi "$2" $rounds ;;
         *) "$tools/bin/python" "$top/bench/pingpong.py" "$1" "$2" $rounds ;;

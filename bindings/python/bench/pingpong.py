@@ -29,7 +29,7 @@ def bellwire(side: int, length: int, place: str, memory: str = "numpy") -> Sides
     rights = bellwire.Rights.REMOTE_READ
     if memory == "allocated":
         source, target = function.allocate_region(length, rights), function.allocate_region(length)
-        lent, out, into = source, numpy.asarray(source), numpy.asarray(target)
+        out, into = numpy.asarray(source), numpy.asarray(target)
     else:
         # Threads of NumPy's and PyTorch's libraries run for a moment before they sleep, and memory
         # that is registered meanwhile is not mapped by the peer.
@@ -38,9 +38,6 @@ def bellwire(side: int, length: int, place: str, memory: str = "numpy") -> Sides
         lent, taken = arrays(length)
         source, target = function.register(lent, rights), function.register(taken)
         out, into = numpy.asarray(source), numpy.asarray(target)
-    if length <= 64:
-        # Short arrays are copied into the descriptor.
-        source = lent
     peer = bellwire.Address(1 - side)
     spin = bellwire.Wait.SPIN
     pair.post_receive(target)

@@ -1,6 +1,7 @@
 //! Completions.
 
 use crate::address::Address;
+use crate::enums;
 use crate::errors;
 use bellwire::Status;
 use pyo3::prelude::*;
@@ -58,33 +59,20 @@ fn failure(py: Python<'_>, done: &Py<Completion>) -> PyErr {
     raised
 }
 
-/// The members of an enumeration of `bellwire._enums`, in order.
-fn members<'py>(
-    py: Python<'py>,
-    cache: &'static PyOnceLock<Vec<Py<PyAny>>>,
-    name: &str,
-) -> PyResult<&'py [Py<PyAny>]> {
-    let members = cache.get_or_try_init(py, || -> PyResult<Vec<Py<PyAny>>> {
-        let class = py.import("bellwire._enums")?.getattr(name)?;
-        class.try_iter()?.map(|member| Ok(member?.unbind())).collect()
-    })?;
-    Ok(members)
-}
-
 #[pymethods]
 impl Completion {
     /// The finished operation.
     #[getter]
     fn operation(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         static MEMBERS: PyOnceLock<Vec<Py<PyAny>>> = PyOnceLock::new();
-        Ok(members(py, &MEMBERS, "Operation")?[self.operation as usize].clone_ref(py))
+        Ok(enums::members(py, &MEMBERS, "Operation")?[self.operation as usize].clone_ref(py))
     }
 
     /// The result.
     #[getter]
     fn status(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         static MEMBERS: PyOnceLock<Vec<Py<PyAny>>> = PyOnceLock::new();
-        Ok(members(py, &MEMBERS, "Status")?[self.status as usize].clone_ref(py))
+        Ok(enums::members(py, &MEMBERS, "Status")?[self.status as usize].clone_ref(py))
     }
 
     /// Whether it succeeded.

@@ -1,10 +1,13 @@
 //! Completion queues.
 
 use crate::completion::Completion;
+use crate::enums;
 use crate::errors;
 use crate::shared::{self, Shared};
 use bellwire::Wait;
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::PyList;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
@@ -32,14 +35,14 @@ impl CompletionQueue {
 
 /// How to wait, from the program's `Wait`; `ADAPTIVE` if it gave none.
 pub fn how(given: Option<&Bound<'_, PyAny>>) -> PyResult<Wait> {
+    const ALL: [Wait; 3] = [Wait::Spin, Wait::Adaptive, Wait::Block];
+    static MEMBERS: PyOnceLock<Vec<Py<PyAny>>> = PyOnceLock::new();
     let Some(given) = given else { return Ok(Wait::Adaptive) };
-    let value = given.getattr("value").and_then(|value| value.extract::<u8>());
-    match value {
-        Ok(0) => Ok(Wait::Spin),
-        Ok(1) => Ok(Wait::Adaptive),
-        Ok(2) => Ok(Wait::Block),
-        _ => Err(pyo3::exceptions::PyTypeError::new_err("how to wait is a member of Wait")),
-    }
+    // Each is one object, and to ask it for its value runs code of Python.
+    let mut members = enums::members(given.py(), &MEMBERS, "Wait")?.iter();
+    let which = members.position(|member| given.is(member));
+    let how = which.and_then(|which| ALL.get(which));
+    how.copied().ok_or_else(|| PyTypeError::new_err("how to wait is a member of Wait"))
 }
 
 #[pymethods]

@@ -9,6 +9,7 @@ mod books;
 mod completion;
 mod completion_queue;
 mod connection;
+mod enums;
 mod errors;
 mod exporter;
 mod function;

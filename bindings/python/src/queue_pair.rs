@@ -26,6 +26,10 @@ pub struct QueuePair {
     receives: Py<CompletionQueue>,
 }
 
+/// Bytes of a region that are sent without a completion and without a note of the program's object.
+/// A failure then has no `buffer`, as with other short memory.
+const SHORT: usize = 64;
+
 /// The options that all posts have.
 struct Options<'a, 'py> {
     context: Option<Bound<'py, PyAny>>,
@@ -54,6 +58,19 @@ impl QueuePair {
         let Options { context, signaled, to, immediate, claimed } = options;
         let to = to.map(address::of).transpose()?;
         let data_of = Data::of(data, Access::Read)?;
+        let is_plain = !signaled && context.is_none();
+        if let Data::Part(part) = &data_of
+            && is_plain
+            && part.len() <= SHORT
+        {
+            // The library keeps the region for as long as it needs it.
+            return self.shared.call(py, |function| {
+                let buffer = Message::buffer(part.clone());
+                let posted =
+                    function.post_send(self.pair, addressed(buffer, to, immediate).unsignaled());
+                posted.map(|()| 0).map_err(|refused| refused.error)
+            });
+        }
         let inline = match &data_of {
             Data::Held(held) if held.len() <= self.shared.limits.eager_bytes => Some(held),
             _ => None,
@@ -61,7 +78,7 @@ impl QueuePair {
         if let Some(held) = inline {
             let bytes = held.copied_if(self.shared.is_virtual);
             let bytes = &*bytes;
-            if !signaled && context.is_none() {
+            if is_plain {
                 return self.shared.call(py, |function| {
                     let message = addressed(Message::inline(bytes), to, immediate).unsignaled();
                     let posted = function.post_send(self.pair, message);
@@ -159,14 +176,22 @@ fn receive_posting(
     claimed: bool,
 ) -> PyResult<Posting> {
     let py = buffer.py();
-    let buffer = match buffer.extract::<usize>() {
-        Ok(length) => PyByteArray::new_with(py, length, |_| Ok(()))?.into_any(),
-        Err(_) => buffer.clone(),
+    let buffer = match length_of(buffer) {
+        Some(length) => PyByteArray::new_with(py, length, |_| Ok(()))?.into_any(),
+        None => buffer.clone(),
     };
     let data = Data::of(&buffer, Access::Write)?;
     let mut posting = posting(py, context, vec![buffer.unbind()], true, claimed);
     posting.data.push(data);
     Ok(posting)
+}
+
+/// The number of bytes, if it is a number. Python makes an exception to say that it is none, which
+/// costs as much as the post; so what has no `__index__` is not asked.
+fn length_of(buffer: &Bound<'_, PyAny>) -> Option<usize> {
+    // SAFETY: the object is alive.
+    let may_be = unsafe { pyo3::ffi::PyIndex_Check(buffer.as_ptr()) != 0 };
+    if may_be { buffer.extract().ok() } else { None }
 }
 
 /// One object, or a list of them.

@@ -362,6 +362,54 @@ def test_a_silent_send_has_no_completion(ends):
     assert len(data) == 500_001
 
 
+@pytest.mark.parametrize("length", [0, 1, 64, 65, 5000])
+@pytest.mark.parametrize("lent", [True, False])
+def test_a_silent_send_of_a_region_leaves_it_free(ends, length, lent):
+    """An unsignaled send of a part of a region arrives, and the region can end afterwards."""
+    here, there = ends
+    data = bytes(range(1, 256)) * 20
+    if lent:
+        region = here.function.register(bytearray(data), Rights.REMOTE_READ)
+    else:
+        region = here.function.allocate_region(len(data), Rights.REMOTE_READ)
+        region.view()[:] = data
+    there.pair.post_receive(length)
+    here.pair.post_send(region[7 : 7 + length], to=there.address, signaled=False)
+    while (done := there.completions.poll()) is None:
+        assert here.completions.poll() is None
+    assert bytes(done.view()) == data[7 : 7 + length]
+    for _ in range(1000):
+        assert here.completions.poll() is None
+        try:
+            region.deregister()
+            break
+        except bellwire.InUse:
+            there.function.progress()
+    with pytest.raises(bellwire.NoSuchRegion):
+        here.pair.post_send(region, to=there.address, signaled=False)
+
+
+def test_a_silent_send_that_fails_is_told(ends):
+    """A short unsignaled send of a region whose peer is not there completes with the reason."""
+    here, there = ends
+    region = here.function.allocate_region(8)
+    here.pair.post_send(region, to=bellwire.Address(there.address.node, 0, 99), signaled=False)
+    with pytest.raises(bellwire.NoSuchQueuePair) as failed:
+        here.done()
+    assert failed.value.completion.buffer is None
+
+
+def test_how_to_wait_is_a_member_of_wait(ends):
+    """Numbers and members of other enumerations are refused."""
+    here, _ = ends
+    for wrong in (0, "SPIN", Status.SUCCESS, bellwire.Wait):
+        with pytest.raises(TypeError, match="member of Wait"):
+            here.completions.wait(0, wrong)
+    for how in bellwire.Wait:
+        with pytest.raises(bellwire.TimedOut):
+            here.completions.wait(0.001, how)
+
+
 def test_a_send_may_wait_beside_others(ends):
     """`send` takes only its own completion; those of others stay for the queue, in order."""
     here, there = ends
