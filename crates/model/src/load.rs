@@ -137,6 +137,9 @@ mod tests {
         assert!(matches!(read(workload::EXAMPLE, &none), Ok(Load::Machine(_))));
         assert!(matches!(read(network::EXAMPLE, &none), Ok(Load::Network(_))));
         assert!(matches!(read(goal::EXAMPLE, &none), Ok(Load::Program(_))));
+        let has_machine = |text| read(text, &none).is_ok_and(|mut it| it.machine().is_some());
+        assert!(has_machine(workload::EXAMPLE) && has_machine(goal::EXAMPLE));
+        assert!(!has_machine(network::EXAMPLE));
         let plan = chpp::workload::SCHEDULE_EXAMPLE;
         let program = |_: &Path| Ok(goal::EXAMPLE.to_owned());
         assert!(matches!(read(plan, &program), Ok(Load::Program(_))));

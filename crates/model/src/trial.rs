@@ -233,6 +233,24 @@ mod tests {
         );
     }
 
+    /// A system that cannot be is refused before it runs, in a sentence that names the parameter.
+    #[test]
+    fn impossible_systems_are_refused() {
+        let wrong: [(&str, &str, Value); 5] = [
+            ("chpp", "nic.functions", 0.into()),
+            ("damq-pd", "nic.ports", 0.into()),
+            ("myvia", "bus.width", "3 B".into()),
+            ("smp", "lanes", 3.into()),
+            ("hpcl", "nodes", 1.into()),
+        ];
+        assert_eq!(wrong.len(), SYSTEMS.len());
+        for (system, path, value) in wrong {
+            let system = crate::system::System::named(system).unwrap();
+            let why = (system.loads[0].run)(&[change(path, value)], 1).unwrap_err();
+            assert!(why.contains(path.rsplit('.').next().unwrap()), "{}: {why}", system.name);
+        }
+    }
+
     /// The name of a setup chooses among the paper's systems.
     #[test]
     fn a_name_chooses_a_system() {

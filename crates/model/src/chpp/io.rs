@@ -409,3 +409,22 @@ fn device_of(address: u64) -> Option<usize> {
 fn dwords(bytes: &[u8]) -> u64 {
     (bytes.len() as u64).next_multiple_of(4)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Queues have the names of their nodes. Canary: an access that nobody asked for is noticed.
+    #[test]
+    fn accesses_are_accounted_for() {
+        let mut config = Config::prototype();
+        config.io.devices = 1;
+        let mut io = Io::new(&config, 1, &mut Random::new(1));
+        let names: Vec<String> = io.occupancies().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names[..2], ["I/O accesses of node 0", "I/O accesses of node 1"]);
+        assert!(names.len() > 4 && names[4..].iter().all(|name| name.starts_with("I/O: ")));
+        assert!(io.audit(Time::ZERO).is_ok());
+        io.sources[1].occupancy.enter(Time::ZERO);
+        assert!(io.audit(Time::ZERO).is_err());
+    }
+}

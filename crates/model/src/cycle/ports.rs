@@ -18,18 +18,11 @@ pub trait Ports: Copy {
     const SIGNALS: &'static [Signal];
 
     /// Bits of all signals.
-    const BITS: usize = {
-        let (mut at, mut bits) = (0, 0);
-        while at < Self::SIGNALS.len() {
-            bits += Self::SIGNALS[at].width;
-            at += 1;
-        }
-        bits
-    };
+    const BITS: usize;
 
     /// Words of 64 bits of a packed struct, at least two: simulators then see an array of words,
     /// whatever the block.
-    const WORDS: usize = if Self::BITS > 128 { Self::BITS.div_ceil(64) } else { 2 };
+    const WORDS: usize;
 
     /// Writes all signals into `words`, which has [`WORDS`](Self::WORDS) zeros.
     fn pack(&self, words: &mut [u64]);
@@ -138,6 +131,8 @@ macro_rules! ports {
         impl $crate::cycle::Ports for $name {
             const SIGNALS: &'static [$crate::cycle::Signal] =
                 &[$($crate::cycle::Signal { name: stringify!($field), width: $width },)*];
+            const BITS: usize = 0 $(+ $width)*;
+            const WORDS: usize = if Self::BITS > 128 { Self::BITS.div_ceil(64) } else { 2 };
 
             #[inline]
             fn pack(&self, words: &mut [u64]) {
@@ -162,6 +157,28 @@ mod tests {
             /// In the second word.
             port: u8 = 6,
         }
+    }
+
+    crate::ports! {
+        /// Signals that fill their words.
+        pub struct Full {
+            /// All of the first word.
+            first: u64 = 64,
+            /// The others.
+            others: [u64; 2] = 128,
+        }
+    }
+
+    /// Words that the signals fill have no padding, and what fills a word stays out of the next.
+    #[test]
+    fn full_words_have_no_padding() {
+        assert_eq!((Full::BITS, Full::WORDS), (192, 3));
+        let mut words = [0; 3];
+        Full { first: u64::MAX, others: [1, 2] }.pack(&mut words);
+        assert_eq!(words, [u64::MAX, 1, 2]);
+        let text = "  localparam int unsigned FullBits = 192;\n  typedef struct packed {\n    \
+                    logic [127:0] others;\n    logic [63:0] first;\n  } full_t;\n";
+        assert_eq!(packed_struct::<Full>("full"), text);
     }
 
     /// Signals lie one behind the other from the lowest bit up, in Rust as in SystemVerilog, and

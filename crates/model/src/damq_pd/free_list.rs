@@ -137,3 +137,38 @@ impl Ring {
         self.begin + (count & self.mask)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(list: &FreeList) -> [usize; 3] {
+        [list.free(), list.free_for(Way::Pio), list.free_for(Way::Dma)]
+    }
+
+    /// An address that was given can be taken from the cycle after the next on. Until then it
+    /// counts as free.
+    #[test]
+    fn an_address_returns_after_two_cycles() {
+        let mut list = FreeList::new(Organisation::DamqPd, 2, 1, 3);
+        assert_eq!((counts(&list), list.addresses()), ([4, 1, 3], vec![0, 1, 2, 3]));
+        assert_eq!((list.take(0, Way::Pio), list.take(1, Way::Pio)), (Some(0), None));
+        assert_eq!(counts(&list), [3, 0, 3]);
+        list.give(0, Way::Pio, 0);
+        assert_eq!((counts(&list), list.addresses()), ([4, 1, 3], vec![1, 2, 3, 0]));
+        list.clock();
+        assert_eq!((counts(&list), list.take(1, Way::Pio)), ([4, 1, 3], None));
+        list.clock();
+        assert_eq!((counts(&list), list.take(1, Way::Pio)), ([4, 1, 3], Some(0)));
+    }
+
+    /// In SAMQ each port has a part of the words that come by PIO.
+    #[test]
+    fn ports_of_samq_have_their_own() {
+        let mut list = FreeList::new(Organisation::Samq, 2, 4, 2);
+        assert_eq!((list.take(1, Way::Pio), list.take(0, Way::Pio)), (Some(2), Some(0)));
+        assert_eq!((list.free(), list.addresses()), (4, vec![1, 3, 4, 5]));
+        assert_eq!((list.take(1, Way::Pio), list.take(1, Way::Pio)), (Some(3), None));
+        assert_eq!(list.take(1, Way::Dma), Some(4));
+    }
+}

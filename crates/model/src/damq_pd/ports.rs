@@ -93,3 +93,77 @@ impl DescriptorBuffer {
         out
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::damq_pd::config::Organisation;
+
+    /// A word at the inputs, with a doorbell before it if `bell`.
+    fn word(bits: u64, word_way: bool, bell: bool) -> In {
+        In {
+            bell_valid: bell,
+            bell_port: 1,
+            word_valid: true,
+            word_port: 1,
+            word_way,
+            word_last: true,
+            word_data: spread(bits),
+            ready: true,
+        }
+    }
+
+    /// The bits that the model does not keep are the parity and the rotations of those that it
+    /// does.
+    #[test]
+    fn a_word_is_spread_over_256_bits() {
+        let odd = [1 << 63 | 1, !(0b11 << 16), 0b11 << 33, !(0b11 << 50)];
+        assert_eq!(spread(1), odd);
+        assert_eq!(spread(3), [3, !(3 << 17), 3 << 34, !(3 << 51)]);
+    }
+
+    /// A word is written in the cycle after it comes, selected in the next, and leaves two later.
+    /// The counts are those of the registers. A word for which the memory has no room is an
+    /// overflow.
+    #[test]
+    fn the_outputs_follow_a_word() {
+        let mut buffer = DescriptorBuffer::new(Organisation::DamqPd, 2, 4, 2);
+        let rest = Out { free_pio: 4, free_dma: 2, ..Out::default() };
+        assert_eq!(buffer.clock(word(7, true, true)), rest);
+        let nothing = In { ready: true, ..In::default() };
+        assert_eq!(buffer.clock(nothing), rest);
+        let inside = Out { inside_dma: 1, free_dma: 1, ..rest };
+        assert_eq!(buffer.clock(nothing), Out { selected: true, ..inside });
+        assert_eq!(buffer.clock(nothing), inside);
+        let left = Out { valid: true, port: 1, way: true, last: true, data: spread(7), ..rest };
+        assert_eq!(buffer.clock(nothing), left);
+
+        let waits = |last| In { word_last: last, ready: false, ..word(0, false, false) };
+        assert_eq!(buffer.clock(waits(false)), rest);
+        for words in 0..4 {
+            let full = Out { inside_pio: words, free_pio: 4 - words, ..rest };
+            assert_eq!(buffer.clock(waits(false)), full);
+        }
+        let overflow = Out { inside_pio: 4, free_pio: 0, overflow: true, ..rest };
+        assert_eq!(buffer.clock(nothing), overflow);
+    }
+
+    /// While a port waits for a DMA descriptor, the ticket behind a PIO descriptor that ends
+    /// decides a cycle later. Without one, descriptors follow back to back.
+    #[test]
+    fn a_ticket_decides_a_cycle_later() {
+        let leave = |inputs: &[In]| -> Vec<(usize, u64)> {
+            let mut buffer = DescriptorBuffer::new(Organisation::DamqPd, 2, 4, 2);
+            let nothing = In { ready: true, ..In::default() };
+            let inputs = inputs.iter().chain(std::iter::repeat(&nothing));
+            let outs = inputs.take(12).map(|&input| buffer.clock(input)).enumerate();
+            outs.filter(|(_, out)| out.valid).map(|(cycle, out)| (cycle, out.data[2])).collect()
+        };
+        let place = |bits: u64| spread(bits)[2];
+        let by_pio = [word(1, false, false), word(2, false, false)];
+        assert_eq!(leave(&by_pio), [(4, place(1)), (5, place(2))]);
+        // The second waits for the DMA descriptor whose doorbell came before it.
+        let mixed = [word(1, false, false), word(2, false, true), word(3, true, false)];
+        assert_eq!(leave(&mixed), [(4, place(1)), (7, place(3)), (8, place(2))]);
+    }
+}

@@ -142,6 +142,14 @@ mod tests {
         shares
     }
 
+    /// The set bits come once each, the lowest first.
+    #[test]
+    fn bits_come_lowest_first() {
+        let first = |bits| ones(bits).take(4).collect::<Vec<usize>>();
+        assert_eq!(first(0), [0; 0]);
+        assert_eq!(first(1 << 63 | 0b1101), [0, 2, 3, 63]);
+    }
+
     /// Under saturation each policy gives the shares that it promises.
     #[test]
     fn shares_are_as_promised() {

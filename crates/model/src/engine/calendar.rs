@@ -293,4 +293,30 @@ mod tests {
             }
         });
     }
+
+    /// An event is due at its moment and not before, in whichever part of the calendar it waits.
+    /// Slots have two moments; 4096 are on the wheel.
+    #[test]
+    fn an_event_is_due_at_its_moment() {
+        let key = |moment| Key { moment, tie_break: 0 };
+        let mut calendar = Calendar::new(1);
+        calendar.push(key(20_000), 'a');
+        // Beyond the wheel a slot counts as a whole.
+        let quiet = [19_999, 20_000, 20_001, 40_000].map(|moment| calendar.is_quiet_until(moment));
+        assert_eq!(quiet, [true, false, false, false]);
+        calendar.push(key(20_001), 'b');
+        assert_eq!(calendar.pop(20_000), Some((key(20_000), 'a')));
+        // In the current slot each moment counts.
+        let quiet = [20_000, 20_001, 20_002].map(|moment| calendar.is_quiet_until(moment));
+        assert_eq!(quiet, [true, false, false]);
+        assert_eq!(calendar.pop(20_000), None);
+        assert_eq!(calendar.pop(20_001), Some((key(20_001), 'b')));
+        // Once around the wheel, and one slot more.
+        for (moment, event) in [(20_002 + 2 * 4096, 'd'), (20_004, 'c')] {
+            calendar.push(key(moment), event);
+        }
+        let events: Vec<char> =
+            std::iter::from_fn(|| calendar.pop(u64::MAX / 2)).map(|(_, event)| event).collect();
+        assert_eq!(events, ['c', 'd']);
+    }
 }

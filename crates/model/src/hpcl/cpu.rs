@@ -109,3 +109,26 @@ impl<A> Cpu<A> {
         Some(level)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Work of a higher level goes first, and a level is idle when none of its steps waits.
+    #[test]
+    fn levels_go_in_their_order() {
+        let mut cpu = Cpu::default();
+        let levels = [Level::Process, Level::Soft, Level::Hard];
+        for (number, level) in levels.into_iter().enumerate() {
+            assert!(cpu.is_idle(level));
+            cpu.later(level, Step { time: Span::from_ns(1), act: number });
+            assert!(!cpu.is_idle(level));
+        }
+        for number in (0..3).rev() {
+            assert_eq!(cpu.begin(), Some(Span::from_ns(1)));
+            assert!(cpu.is_idle(levels[number]));
+            assert_eq!(cpu.end(), Some((levels[number], number)));
+        }
+        assert_eq!(cpu.begin(), None);
+    }
+}

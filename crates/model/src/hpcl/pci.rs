@@ -143,5 +143,10 @@ mod tests {
             assert_eq!(bus.done(&mut schedule), Some(job));
         }
         assert!(bus.audit(schedule.now()).is_ok());
+
+        // Canary: a transaction vanishes.
+        bus.ask(Job::StoreFrame, 64, &mut schedule);
+        bus.queue.lose();
+        assert!(bus.audit(schedule.now()).is_err());
     }
 }

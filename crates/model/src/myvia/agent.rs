@@ -619,8 +619,8 @@ impl Local<'_> {
         agent.began[Unit::ReceiveDma as usize] = self.schedule.now();
         agent.counts.packets_received += 1;
         let (worm, flow) = self.network.accept(self.schedule, worm);
-        let (entered, serial) = (self.schedule.now(), agent.serial());
-        let mut came = Job { buffer: Some(buffer), entered, serial, ..worm.packet };
+        let serial = agent.serial();
+        let mut came = Job { buffer: Some(buffer), serial, ..worm.packet };
         if self.setup.system.pipeline == Pipeline::Hardware {
             // Into a kernel buffer.
             came.extents = vec![super::memory::Extent { address: 0, length }];

@@ -190,6 +190,7 @@ mod tests {
     #[test]
     fn what_is_not_needed_is_given_back() {
         let mut kmem = Kmem::new(33);
+        assert_eq!(kmem.allocate(0), None);
         assert_eq!((kmem.allocate(30), kmem.free_pages), (Some(0), 3));
         assert_eq!(
             (kmem.allocate(2), kmem.allocate(1), kmem.allocate(1)),

@@ -249,7 +249,7 @@ impl Program for Window {
                 if self.ended.is_some() {
                     self.ended = Some(api.now());
                 }
-                self.post_receive(api, completion.number + WINDOW);
+                self.post_receive(api, completion.number);
             }
             Side::Send => {
                 self.sent += 1;

@@ -258,6 +258,32 @@ mod tests {
         });
     }
 
+    /// The small ring is closed from the first descriptor in the big one until the handler has
+    /// emptied that. It is asked for once, at the mark, and moves what the small ring has room for.
+    #[test]
+    fn the_small_ring_opens_when_the_big_one_is_empty() {
+        let mut rings = Rings::new(2, 1, 1);
+        for number in 0..2 {
+            assert_eq!(rings.place(), Place::Small);
+            rings.put_small(number);
+        }
+        assert_eq!(rings.place(), Place::Big);
+        assert!(rings.put_big(2) && rings.is_closed());
+        assert_eq!(rings.place(), Place::Nowhere);
+        assert!(!rings.can_refill() && !rings.can_open() && !rings.ask());
+        rings.flag_came();
+        assert!(!rings.ask(), "two are above the mark");
+        assert_eq!(rings.take(), Some(0));
+        assert!(rings.ask() && !rings.ask() && rings.counts.interrupts == 1);
+        assert!(rings.can_refill() && !rings.can_open());
+        rings.refill();
+        assert!(!rings.can_refill() && rings.can_open());
+        rings.open();
+        rings.handler_ended();
+        assert!(!rings.is_closed() && !rings.ask());
+        assert_eq!((rings.take(), rings.place()), (Some(1), Place::Small));
+    }
+
     /// Canary: the test catches a user agent that ignores the flag.
     #[test]
     fn ignoring_the_flag_is_caught() {

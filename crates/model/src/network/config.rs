@@ -227,6 +227,8 @@ mod tests {
         assert!(!of(2, class(2, 1)).is_valid() && !of(2, class(0, 0)).is_valid());
         assert!(!of(2, class(2, 2)).is_valid() && of(1, class(0, 1)).is_valid());
         assert!(!FabricConfig { iterations: 0, ..FabricConfig::default() }.is_valid());
+        let why = of(2, class(0, 0)).refusal().unwrap();
+        assert!(why.contains("has one of 0 channels from 0"), "{why}");
         assert_eq!(FabricConfig::default().place("vcs"), "router.vcs");
     }
 }

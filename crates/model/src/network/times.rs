@@ -122,6 +122,14 @@ fn a_packet_alone_takes_its_lines_and_pipelines() {
     });
 }
 
+/// Terminals and routers beyond the 64th work as the others do.
+#[test]
+fn routers_beyond_a_word_work() {
+    let first = run(row(2, FabricConfig::default()), 0, &[(1, 0, 4, 0)]);
+    let later = run(row(72, FabricConfig::default()), 0, &[(70, 69, 4, 0)]);
+    assert_eq!(cycles(&later), cycles(&first));
+}
+
 /// A loop of credits. The link's is 4 (link) + 2 (pipeline) + 2 (credit) = 8 cycles for a buffer of
 /// 4 beats. The first beat is sent in cycle 0, crosses in 3, crosses again in 9 and is delivered in
 /// 10; so beats come in groups of 4, every 8 cycles. The terminal's loop, 1 + 2 + 2, is shorter.
@@ -237,6 +245,26 @@ fn inputs_are_served_by_policy() {
     });
 }
 
+/// Weights are those of the inputs of each router: of the second, the terminal has weight 3, and
+/// the link from the first has weight 1.
+#[test]
+fn each_router_has_its_weights() {
+    let packets: Vec<_> = (0..64).map(|at| (at % 2, 1, 1, 0)).collect();
+    for (vcs, seed) in [(1, 0), (2, 1), (2, 2)] {
+        let config = FabricConfig {
+            vcs,
+            allocation: Allocation::Policy(Policy::Weighted),
+            weights: vec![3, 1],
+            ..FabricConfig::default()
+        };
+        let topology = Topology::from_links("row", 2, 1, &[(0, 1)]).unwrap();
+        let bench = run(Fabric::new(topology, config, seed).unwrap(), 0, &packets);
+        let sources: Vec<u32> = bench.delivered.iter().map(|it| it.1).collect();
+        let of_terminal = sources[8..32].iter().filter(|&&source| source == 1).count();
+        assert!((17..=19).contains(&of_terminal), "{vcs} channels: {sources:?}");
+    }
+}
+
 /// A packet holds its virtual channel to its end: with one, packets of 3 beats come one after the
 /// other; with two, their beats alternate.
 #[test]
@@ -291,9 +319,9 @@ fn classes_may_share_a_channel() {
 /// and after the last beat has left, it crosses and is delivered.
 #[test]
 fn terminals_count_what_waits() {
-    let config = FabricConfig { vcs: 2, select: Select::Destination, ..FabricConfig::default() };
+    let config = FabricConfig { vcs: 3, select: Select::Destination, ..FabricConfig::default() };
     let mut fabric = crossbar(2, config, 1);
-    assert_eq!((fabric.config().vcs, fabric.topology().terminals()), (2, 2));
+    assert_eq!((fabric.config().vcs, fabric.topology().terminals()), (3, 2));
     let mut schedule = Schedule::new(1, CYCLE);
     for (tag, destination) in (0..).zip([0, 0, 1]) {
         let injection = Injection { source: 1, destination, beats: 2, class: 0, tag };
@@ -318,23 +346,25 @@ fn terminals_count_what_waits() {
 /// injected earlier. That one takes its line (1), the pipeline (2), and the last line (1).
 #[test]
 fn an_injection_wakes_the_fabric() {
-    let config = FabricConfig { link_cycles: 40, ..FabricConfig::default() };
-    let mut bench = Simulation {
-        model: Bench {
-            fabric: row(2, config),
-            delay: 0,
-            delivered: Vec::new(),
-            departed: Vec::new(),
-        },
-        schedule: Schedule::new(1, CYCLE),
-    };
-    let of = |source, tag| Injection { source, destination: 1, beats: 1, class: 0, tag };
-    bench.model.fabric.inject(&mut bench.schedule, of(0, 0), Step::Tick);
-    bench.run(Time::ZERO + CYCLE * 20);
-    bench.model.fabric.inject(&mut bench.schedule, of(1, 1), Step::Tick);
-    bench.run(Time::NEVER);
-    // The first takes 1 + 2, 40 + 2, and 1.
-    assert_eq!(bench.model.delivered, [(24, 1, 1, 1), (46, 0, 1, 0)]);
+    crate::limit::limited(|| {
+        let config = FabricConfig { link_cycles: 40, ..FabricConfig::default() };
+        let mut bench = Simulation {
+            model: Bench {
+                fabric: row(2, config),
+                delay: 0,
+                delivered: Vec::new(),
+                departed: Vec::new(),
+            },
+            schedule: Schedule::new(1, CYCLE),
+        };
+        let of = |source, tag| Injection { source, destination: 1, beats: 1, class: 0, tag };
+        bench.model.fabric.inject(&mut bench.schedule, of(0, 0), Step::Tick);
+        bench.run(Time::ZERO + CYCLE * 20);
+        bench.model.fabric.inject(&mut bench.schedule, of(1, 1), Step::Tick);
+        bench.run(Time::NEVER);
+        // The first takes 1 + 2, 40 + 2, and 1.
+        assert_eq!(bench.model.delivered, [(24, 1, 1, 1), (46, 0, 1, 0)]);
+    });
 }
 
 /// On rings a class of 5 channels from 1 on has 3 for packets that will cross the dateline, and 2

@@ -206,12 +206,11 @@ impl Sizes {
         match *self {
             Sizes::Beats(beats) => packets.push(beats),
             Sizes::Mix { beat, packet_beats } => {
-                let mut beats = Sizes::draw_bytes(random).div_ceil(beat.count());
-                while beats > 0 {
-                    let now = beats.min(u64::from(packet_beats));
-                    packets.push(now as u16);
-                    beats -= now;
-                }
+                let beats = Sizes::draw_bytes(random).div_ceil(beat.count());
+                let most = u64::from(packet_beats);
+                packets.resize((beats / most) as usize, packet_beats);
+                packets
+                    .extend(std::num::NonZero::new((beats % most) as u16).map(|rest| rest.get()));
             }
         }
     }

@@ -201,3 +201,47 @@ impl Model for Bench {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Packets of a stimulus are numbered, go to the other end, and have every length up to the
+    /// longest. A header alone is the shortest.
+    #[test]
+    fn a_stimulus_makes_packets() {
+        let (lengths, random) = (Lengths::Coherence, Random::new(3));
+        let mut stimulus = Stimulus { lengths, left: 0, random, next: None, serial: 0 };
+        let mut seen = Vec::new();
+        for number in 1..=500 {
+            let packet = stimulus.packet(1, 0);
+            let NetworkHeader { source, target, tag, address, .. } = packet.header;
+            assert_eq!((source, target, tag, address), (1, 0, number as u8, number));
+            seen.push(packet.data.len());
+        }
+        seen.sort_unstable();
+        seen.dedup();
+        let expected = (0..=LONGEST_COHERENCE_DW - HEADER_DW).map(|dw| dw * DW_BYTES);
+        assert!(seen.iter().copied().eq(expected), "{seen:?}");
+    }
+
+    /// Canary: a damaged packet is noticed, whatever its tag was. The first has tag 1.
+    #[test]
+    fn damage_is_noticed() {
+        for number in 0..2 {
+            let mut running = Machine::new(&Config::recommended(), 1);
+            running.model.damage = Some(number);
+            running.stimulate(0, 0, Lengths::Fixed(8), 3);
+            running.run(Time::NEVER);
+            assert_eq!((running.model.compared, running.model.mismatches), (3, 1), "{number}");
+        }
+    }
+
+    /// Events of a link have their own words in the trace.
+    #[test]
+    fn events_are_told_apart() {
+        let events = [LinkEvent::Up, LinkEvent::Line { end: 0 }, LinkEvent::Timer { end: 1 }];
+        let [up, line, timer] = events.map(|event| BenchEvent(event).trace());
+        assert!(up != line && line != timer && timer != up);
+    }
+}

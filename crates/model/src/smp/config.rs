@@ -239,6 +239,14 @@ mod tests {
         config.is_valid()
     }
 
+    /// 2 KiB are 128 credits of 16 B. Other types have 4 of them, and 40 headers leave 84 for data.
+    #[test]
+    fn data_gets_the_rest_of_the_buffer() {
+        let config = Config::recommended().with_optimised_credits(2, 40);
+        assert_eq!((config.headers, config.data), (40, 84));
+        assert_eq!(config.receive_buffer(), Bytes::new(2048));
+    }
+
     /// Each limit holds, and what lies beside it does not.
     #[test]
     fn limits_are_exact() {

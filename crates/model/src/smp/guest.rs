@@ -162,6 +162,7 @@ mod tests {
                 let (end, channel) = (random.below(2) as u8, random.below(2) as u8);
                 let Simulation { model, schedule } = &mut simulation;
                 model.carrier.send(schedule, end, channel, &bytes);
+                assert!(!model.carrier.is_quiet());
                 sent.push(Carried { end: 1 - end, channel, bytes });
             }
             let ended = simulation.run(Time::from_ps(1_000_000_000_000));

@@ -62,11 +62,6 @@ impl Lanes {
         self.symbol * bytes as u64 / u64::from(self.width)
     }
 
-    /// Lanes in use.
-    pub fn width(&self) -> u8 {
-        self.width
-    }
-
     /// Carries the bytes over the lanes: bit errors may flip bits.
     pub fn carry(&mut self, bytes: &mut [u8]) {
         let Some(errors) = &mut self.errors else { return };
@@ -143,10 +138,11 @@ mod tests {
             Lanes::with_errors(&config(), 8, 5_000_000_000, chances, &mut Random::new(8));
         let mut wrong = [0u32; 8];
         for _ in 0..20_000 {
-            let mut bytes = [0u8; 83];
+            // A set bit is flipped like one that is not set.
+            let mut bytes = [0xa5_u8; 83];
             lanes.carry(&mut bytes);
             for (at, byte) in bytes.iter().enumerate() {
-                wrong[at % 8] += byte.count_ones();
+                wrong[at % 8] += (byte ^ 0xa5).count_ones();
             }
         }
         // 83 bytes put 10 symbols on lane 5: 1.6 million bits.

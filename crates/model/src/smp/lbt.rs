@@ -157,3 +157,37 @@ impl Lbt {
         self.transfers.iter().all(Option::is_none)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONGEST: u64 = LONGEST_BLOCK_BYTES as u64;
+
+    /// Transfers send in turns, and each tells its last packet.
+    #[test]
+    fn transfers_take_turns() {
+        let mut lbt = Lbt::default();
+        let registers = Registers { start: 0, length: 2 * LONGEST, target: 1, target_start: 0 };
+        let memory = [0; 3 * LONGEST_BLOCK_BYTES];
+        for number in 0..2 {
+            assert_eq!(lbt.start(registers, 0, 2, 3 * LONGEST), Ok(number));
+        }
+        let packets = std::iter::from_fn(|| lbt.next(0, &memory, |_| true)).take(5);
+        let packets = packets.map(|(packet, is_last)| (packet.header.tag, is_last));
+        let turns = [(0, false), (1, false), (0, true), (1, true)];
+        assert_eq!(packets.collect::<Vec<_>>(), turns);
+    }
+
+    /// A block must lie in the memory of both nodes.
+    #[test]
+    fn both_ends_must_lie_in_memory() {
+        let starts = |start, target_start| {
+            let registers = Registers { start, length: 8, target: 1, target_start };
+            Lbt::default().start(registers, 0, 2, 64).map(drop)
+        };
+        assert_eq!(starts(56, 56), Ok(()));
+        assert_eq!(starts(60, 0), Err(Refused::OutOfMemory));
+        assert_eq!(starts(0, 60), Err(Refused::OutOfMemory));
+    }
+}

@@ -400,6 +400,7 @@ impl Model for System {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::smp::cc::Fault;
 
     /// Two processors that did 20 accesses each.
     fn done() -> Machine {
@@ -441,6 +442,33 @@ mod tests {
             let done: Vec<u64> = running.model.nodes.iter().map(|it| it.accesses_done).collect();
             assert_eq!(done, [20, 20]);
             assert!(running.model.nodes.iter().all(|it| it.accesses_left == 0 && it.waiting == 0));
+        });
+    }
+
+    /// Canary: caches that keep what they should give up are seen as soon as another may write.
+    #[test]
+    fn two_owners_are_a_fault() {
+        crate::limit::limited(|| {
+            let sharing = Sharing { lines: 4, capacity: 4, accesses: 50, waiting: 2 };
+            let mut running = Machine::new(2, &Config::recommended(), sharing, 1).unwrap();
+            for (at, node) in (0..).zip(&mut running.model.nodes) {
+                node.cc = Unit::new(at, 2, 4, 4, Some(Fault::KeepsInvalidated));
+            }
+            running.run(Time::NEVER);
+            let told = running.audit().unwrap_err();
+            assert!(told.contains("one node may write while another has a copy"), "{told}");
+        });
+    }
+
+    /// A third of the accesses are writes.
+    #[test]
+    fn a_third_of_the_accesses_are_writes() {
+        crate::limit::limited(|| {
+            let sharing = Sharing { lines: 64, capacity: 64, accesses: 600, waiting: 1 };
+            let mut running = Machine::new(2, &Config::recommended(), sharing, 1).unwrap();
+            running.run(Time::NEVER);
+            let writes = running.model.golden.fresh() - 2;
+            assert!((300..500).contains(&writes), "{writes} of 1200");
         });
     }
 

@@ -335,6 +335,15 @@ mod tests {
         assert_eq!(other.outcome(), Some(Err(Failure::TwoRcs)));
     }
 
+    /// The RC proposes lanes that both ends hear.
+    #[test]
+    fn both_ends_hear_the_proposed_lanes() {
+        let mut end = Trainer::new(Role::Rc, 0x0f, FAST);
+        (end.state, end.heard, end.heard_hz) = (State::Configure(None), 0x0f, FAST);
+        end.hear(set(Kind::Ready(0x03)), 1);
+        assert_eq!(end.send(), set(Kind::Propose(Choice { lanes: 0x03, rate_hz: FAST })));
+    }
+
     /// A state lasts a hundred sets at most.
     #[test]
     fn patience_ends() {

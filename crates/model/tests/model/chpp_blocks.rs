@@ -160,11 +160,13 @@ fn opposing_gets_need_their_own_channel() {
 #[test]
 fn wrong_keys_and_unknown_types_are_dropped() {
     let mut config = Config::prototype();
-    config.nic.functions = 4;
+    (config.nic.functions, config.nic.queue_pairs) = (4, 2);
     let mut machine = Machine::new(&config, 1).unwrap();
     let mut api = machine.api();
     let target = api.free_memory(1, 0);
     let right = api.key(endpoint(1));
+    // That of the queue pair behind the last one of function 0.
+    let next = api.key(Endpoint::new(1, 1, 0).unwrap());
     let packet = |magic: u8, destination: Endpoint| {
         let header = HeaderRepr {
             primitive: Primitive::Put,
@@ -183,13 +185,48 @@ fn wrong_keys_and_unknown_types_are_dropped() {
     };
     assert!(api.inject(0, 1, &packet(right ^ 0x80, endpoint(1))));
     assert!(api.inject(0, 1, &packet(right, Endpoint::new(1, 7, 0).unwrap())));
+    assert!(api.inject(0, 1, &packet(right, Endpoint::new(1, 4, 0).unwrap())));
+    assert!(api.inject(0, 1, &packet(next, Endpoint::new(1, 0, 2).unwrap())));
     let mut unknown = packet(right, endpoint(1));
     unknown[2] = 0x10;
     assert!(api.inject(0, 1, &unknown));
     machine.run_to_end(&mut ()).unwrap();
     let counters = machine.nodes()[1].receiver.counters;
-    assert_eq!((counters.refused, counters.unknown, counters.events, counters.bytes), (2, 1, 0, 0));
+    assert_eq!((counters.refused, counters.unknown, counters.events, counters.bytes), (4, 1, 0, 0));
     assert_eq!(machine.api().memory(target, 8).unwrap(), [0; 8]);
+}
+
+/// A PUT without data has its event. A GET whose descriptor makes no sense is counted where it
+/// comes, and not answered.
+#[test]
+fn packets_without_data_pass() {
+    let mut machine = Machine::new(&Config::prototype(), 1).unwrap();
+    let mut api = machine.api();
+    let magic = api.key(endpoint(1));
+    api.post(0, 0, &support::put((endpoint(1), magic), &[], &[])).unwrap();
+    let mut notices: Vec<Notice> = Vec::new();
+    machine.run_to_end(&mut notices).unwrap();
+    let rings: Vec<RingKind> = notices.iter().map(|notice| notice.ring).collect();
+    assert!(rings.contains(&RingKind::Receive) && rings.len() == 2, "{rings:?}");
+    assert!(notices.iter().all(|notice| notice.event.status == Status::Success));
+
+    let header = HeaderRepr {
+        primitive: Primitive::Get,
+        traffic_class: 0,
+        requester_id: 0,
+        magic,
+        source: endpoint(0),
+        destination: endpoint(1),
+        wants_event: false,
+        span: ByteSpan::new(0, 16).unwrap(),
+    };
+    let packet = PacketRepr { header, payload: &[0xff; 16], tail: Tail::EMPTY };
+    let mut bytes = vec![0; packet.buffer_len()];
+    packet.emit(&mut bytes).unwrap();
+    assert!(machine.api().inject(0, 1, &bytes));
+    machine.run_to_end(&mut notices).unwrap();
+    let counters = machine.nodes()[1].descriptors.counters;
+    assert_eq!((counters.refused, counters.remote_gets, notices.len()), (1, 0, 2));
 }
 
 /// A function cannot reach another's descriptors, sources or targets. Each attempt ends with an
@@ -219,6 +256,7 @@ fn functions_are_isolated() {
     // The second was sent: only its receiver can count that it arrived nowhere.
     errors.sort_by_key(|status| status.code());
     assert_eq!(errors, [Status::Success, Status::SourceFault]);
+    assert_eq!(machine.nodes()[0].descriptors.counters.refused, 1);
     assert_eq!(machine.nodes()[1].receiver.counters.outside, 1);
     let api = machine.api();
     assert!(

@@ -66,18 +66,18 @@ fn plain_loads_and_stores_pass() {
 /// (20), and the answer to the host (173). What comes over wires waits for an edge of 4 ns. Answers
 /// follow each other in 12. A device holds two requests: the third crosses when the first answer
 /// has, in 748. A store of 9 B has 36 B on the wires (175 twice) and two beats (20). The times are
-/// those of both controllers, each with two nodes and two devices.
+/// those of both controllers, each with two nodes and three devices.
 #[test]
 fn accesses_take_the_times_of_their_way() {
     let mut config = config();
-    (config.crossbar.ports, config.io.buffer) = (2, 2);
+    (config.crossbar.ports, config.io.devices, config.io.buffer) = (2, 3, 2);
     let links = bellwire_model::chpp::config::LinksConfig {
         topology: bellwire_model::network::Shape::Mesh { radix: 2, dimensions: 1 },
         channel_packets: 32,
         latency: config.pcie.latency,
     };
     config.links = Some(links);
-    for (node, device) in [(0, 0), (1, 1), (2, 3), (3, 2), (3, 3)] {
+    for (node, device) in [(0, 0), (1, 2), (2, 3), (3, 5), (3, 4)] {
         let done = |ask: &dyn Fn(&mut HostApi<'_>, u64)| -> Vec<u64> {
             let mut machine = Machine::new(&config, 1).unwrap();
             let base = machine.api().device(device).unwrap();
@@ -119,6 +119,38 @@ fn waiting_accesses_are_named() {
     assert!(waits[0].starts_with("node 2") && waits[0].contains("2 accesses"), "{waits:?}");
     machine.api().device_takes(0, true);
     machine.run_to_end(&mut ()).unwrap();
+}
+
+/// The laws hold while accesses are under way.
+#[test]
+fn accesses_under_way_are_accounted_for() {
+    let mut machine = Machine::new(&config(), 1).unwrap();
+    let base = machine.api().device(0).unwrap();
+    for node in [1, 1, 3] {
+        machine.api().load(node, base, 8).unwrap();
+    }
+    while machine.step_program(&mut (), Time::NEVER) {
+        machine.audit().unwrap();
+    }
+}
+
+/// A device that stands still has two requests, and the port of the node two more. The other six
+/// stay in the host.
+#[test]
+fn requests_wait_for_room() {
+    let mut config = config();
+    config.io.buffer = 2;
+    let mut machine = Machine::new(&config, 1).unwrap();
+    let base = machine.api().device(0).unwrap();
+    machine.api().device_takes(0, false);
+    for _ in 0..10 {
+        machine.api().load(2, base, 8).unwrap();
+    }
+    machine.run_to_end(&mut ()).unwrap_err();
+    assert_eq!(machine.nodes()[2].port.down.packets, 4);
+    machine.api().device_takes(0, true);
+    machine.run_to_end(&mut ()).unwrap();
+    assert_eq!(machine.nodes()[2].port.down.packets, 10);
 }
 
 /// A node, and the next of the four.

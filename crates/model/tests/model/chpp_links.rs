@@ -8,7 +8,7 @@ use bellwire_model::chpp::experiments::single::{endpoint, post_free};
 use bellwire_model::chpp::{Config, Machine};
 use bellwire_model::engine::Standstill;
 use bellwire_model::network::Shape;
-use bellwire_model::units::{Bytes, Span};
+use bellwire_model::units::{Bytes, Span, Time};
 
 /// Controllers with `nodes` nodes each, linked as `topology`.
 fn linked(topology: Shape, nodes: usize) -> Config {
@@ -163,4 +163,24 @@ fn impossible_links_are_refused() {
     let text = bellwire_model::chpp::config::PROTOTYPE.to_owned()
         + "\n[links]\ntopology = { links = { routers = 3, terminals = 1, links = [[0, 1], [1, 2]] } }\nchannel_packets = 8\nlatency = \"166 ns\"\n";
     assert_eq!(Config::parse(&text).unwrap().nodes(), 12);
+}
+
+/// Places and credits of links are accounted for at every moment, also those of GETs. A channel has
+/// the name of its controller.
+#[test]
+fn links_are_accounted_for_at_every_moment() {
+    let mut config = linked(Shape::FullyConnected { routers: 2 }, 2);
+    config.links.as_mut().unwrap().channel_packets = 2;
+    let mut machine = Machine::new(&config, 1).unwrap();
+    let name = machine.controllers().channel_name(3, 0);
+    assert_eq!(name, "channel 0 of input 1 of controller 1");
+    for (from, to) in [(0, 3), (3, 0), (1, 2)] {
+        for kind in [Kind::Put, Kind::Get] {
+            post_free(&mut machine.api(), kind, (endpoint(from), endpoint(to)), 1000).unwrap();
+        }
+    }
+    while machine.step_program(&mut (), Time::NEVER) {
+        machine.audit().unwrap();
+    }
+    assert!(machine.operations().iter().all(|operation| operation.finished.is_some()));
 }

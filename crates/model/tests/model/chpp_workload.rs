@@ -37,6 +37,33 @@ fn the_example_carries_what_is_offered() {
     assert_ne!(run(&[("seed = 1", "seed = 2")]).trace_hash, report.trace_hash);
 }
 
+/// A node has a place for its own data, and one for that of each other node: of a PUT from there,
+/// or of its own GET.
+#[test]
+fn data_has_places_of_its_own() {
+    for kind in ["\"put\"", "\"get\""] {
+        let text = changed(&[
+            ("\"put\"", kind),
+            (SIZES, "{ bytes = \"128 B\" }"),
+            (TIME, "time = \"30 us\""),
+        ]);
+        let (_, mut workload) = Plan::read(&text).unwrap();
+        let mut api = workload.machine.api();
+        let free = [0, 1, 2, 3].map(|node| api.free_memory(node, 0));
+        for (node, free) in (1..).zip(free) {
+            api.memory_mut(free, 128).unwrap().fill(node);
+        }
+        workload.run(|_| {}).unwrap();
+        let api = workload.machine.api();
+        for (node, free) in free.into_iter().enumerate() {
+            for other in (0..4).filter(|&other| other != node) {
+                let place = api.memory(free + 128 * (1 + other as u64), 128).unwrap();
+                assert!(place.iter().all(|&byte| byte == 1 + other as u8), "{kind} {node} {other}");
+            }
+        }
+    }
+}
+
 /// A run reports fill and stay time of every queue in use: descriptors, doorbells, tags, commands,
 /// packers, ports, channels, receive buffers, slots and rings. Fill is rate times stay (Little), up
 /// to the items still inside at the end. Canary: twice the stay does not fit.

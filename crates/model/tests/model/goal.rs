@@ -1,10 +1,10 @@
 //! Schedules of message-passing programs: the reader is strict, and the schedule runs on the
 //! modelled interface as MPI would run it.
 
-use bellwire_model::chpp::Config;
 use bellwire_model::chpp::experiments::Kind;
 use bellwire_model::chpp::experiments::single::single;
 use bellwire_model::chpp::workload::{Execution, Outcome};
+use bellwire_model::chpp::{Config, Machine};
 use bellwire_model::goal::{EXAMPLE, Schedule, Work};
 use bellwire_model::units::Span;
 use proptest::prelude::*;
@@ -306,6 +306,50 @@ fn ranks_are_functions() {
     let outcome = run(&text, 1000).unwrap();
     assert_eq!(outcome.eager + outcome.rendezvous, 32 * 31);
     assert!(outcome.eager > 0 && outcome.rendezvous > 0);
+}
+
+/// A processor writes an eager message in 200 ns and goes on, if the interface has a place for its
+/// descriptor. If not, the send ends with its event. The event frees the place.
+#[test]
+fn a_send_ends_when_it_is_written() {
+    let time = |depth: usize, rank_0: &str| {
+        let mut config = machine(2);
+        config.nic.doorbell_depth = depth;
+        let text = two(rank_0, "recv 8b from 0\nrecv 8b from 0");
+        run_on(&config, &text, 1024).unwrap().rank_times[0]
+    };
+    let apart = "a: send 8b to 1\nb: calc 100000\nc: send 8b to 1\nd: calc 100\n\
+                 b requires a\nc requires b\nd requires c";
+    for depth in [1, 64] {
+        assert_eq!(time(depth, apart), Span::from_ns(200 + 100_000 + 200 + 100), "{depth}");
+    }
+    let together = "send 8b to 1\nsend 8b to 1";
+    assert_eq!(time(2, together), Span::from_ns(2 * 200));
+    assert!(time(1, together) > Span::from_ns(1000));
+}
+
+/// A rank sends at most what its window has room for, and receives in half of the window: of three
+/// messages of a quarter, the last takes the place of an earlier one.
+#[test]
+fn messages_have_room() {
+    let mut config = machine(2);
+    config.host.window = "4 MiB".parse().unwrap();
+    (config.host.ring_entries, config.host.slots) = (16, 160);
+    let mut empty = Machine::new(&config, 1).unwrap();
+    let api = empty.api();
+    let room = api.window(0, 0) + (2 << 20) - api.free_memory(0, 0);
+    let fits = |bytes: u64| {
+        let text = two(&format!("send {bytes}b to 1"), &format!("recv {bytes}b from 0"));
+        Execution::new(&config, Schedule::read(&text).unwrap(), 1024, 1).map(|_| ())
+    };
+    assert_eq!(fits(room), Ok(()));
+    assert!(fits(room + 1).unwrap_err().contains("leave no room"));
+
+    config.host.slots = 16;
+    (config.nic.slot_cache, config.nic.slot_batch) = (16, 8);
+    let each = |what: &str| format!("{what}\n").repeat(3);
+    let text = two(&each("send 1048576b to 1"), &each("recv 1048576b from 0"));
+    assert_eq!(run_on(&config, &text, 1024).unwrap().bytes, 3 << 20);
 }
 
 proptest! {

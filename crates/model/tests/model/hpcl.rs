@@ -761,36 +761,40 @@ fn a_mapping_has_its_rings_and_buffers() {
 /// nodes wait in their own rings, and the peak is the sum of both.
 #[test]
 fn a_poll_looks_at_rings_in_order() {
-    for (rings, found, none) in [(Rings::Channel, 1, 1), (Rings::Connection, 3, 4)] {
-        let mut config = of(4);
-        (config.hpcl.rings, config.host.system_call_spread) = (rings, Span::ZERO);
-        let mut running = Machine::new(&config, 19).unwrap();
-        let send = Call::Send { to: 0, bytes: 50 };
-        running.begin([vec![], vec![], vec![send; 2], vec![send]]);
-        let channel = |running: &mut Machine| -> (bool, u64) {
-            running.model.nodes[0].module.as_mut().unwrap().channel(CHANNEL).unwrap().poll()
-        };
-        assert_eq!(channel(&mut running), (false, none));
-        finish_without_receiving(&mut running);
-        assert_eq!(channel(&mut running), (true, found));
-        let module = running.model.nodes[0].module.as_mut().unwrap();
-        assert_eq!(module.channel(CHANNEL).unwrap().most_waiting(), 3);
-        // A look at a ring takes 60 ns.
-        running.begin([vec![Call::Receive], vec![], vec![], vec![]]);
-        running.finish(MOST).unwrap();
-        let (began, returned) = running.returned(0);
-        assert_eq!(returned, [began + Span::from_ns(50 + 450 + 60 * found)]);
-    }
+    crate::limit::limited(|| {
+        for (rings, found, none) in [(Rings::Channel, 1, 1), (Rings::Connection, 3, 4)] {
+            let mut config = of(4);
+            (config.hpcl.rings, config.host.system_call_spread) = (rings, Span::ZERO);
+            let mut running = Machine::new(&config, 19).unwrap();
+            let send = Call::Send { to: 0, bytes: 50 };
+            running.begin([vec![], vec![], vec![send; 2], vec![send]]);
+            let channel = |running: &mut Machine| -> (bool, u64) {
+                running.model.nodes[0].module.as_mut().unwrap().channel(CHANNEL).unwrap().poll()
+            };
+            assert_eq!(channel(&mut running), (false, none));
+            finish_without_receiving(&mut running);
+            assert_eq!(channel(&mut running), (true, found));
+            let module = running.model.nodes[0].module.as_mut().unwrap();
+            assert_eq!(module.channel(CHANNEL).unwrap().most_waiting(), 3);
+            // A look at a ring takes 60 ns.
+            running.begin([vec![Call::Receive], vec![], vec![], vec![]]);
+            running.finish(MOST).unwrap();
+            let (began, returned) = running.returned(0);
+            assert_eq!(returned, [began + Span::from_ns(50 + 450 + 60 * found)]);
+        }
+    });
 }
 
 /// A call without the module ends its program, and the run says why.
 #[test]
 fn a_call_without_the_module_ends_the_program() {
-    let mut running = Machine::bare(&of(2), 24).unwrap();
-    running.begin([vec![Call::Send { to: 1, bytes: 8 }; 2], vec![]]);
-    let error = running.finish(MOST).unwrap_err();
-    assert_eq!(error, format!("node 0: {}", Refused::NoModule));
-    assert!(running.returned(0).1.is_empty());
+    crate::limit::limited(|| {
+        let mut running = Machine::bare(&of(2), 24).unwrap();
+        running.begin([vec![Call::Send { to: 1, bytes: 8 }; 2], vec![]]);
+        let error = running.finish(MOST).unwrap_err();
+        assert_eq!(error, format!("node 0: {}", Refused::NoModule));
+        assert!(running.returned(0).1.is_empty());
+    });
 }
 
 fn finish_without_receiving(running: &mut Machine) {
@@ -881,4 +885,18 @@ fn a_message_in_place_has_two_descriptors() {
     let cycles = Config::paper().pci.clock.period() * 2;
     let copied = Span::from_ps(300_000 + 183_334);
     assert_eq!(arrival(Buffers::Fixed) + copied, arrival(Buffers::Dynamic) + cycles);
+}
+
+/// A frame that finds no descriptors is counted, and sent again. A message in place takes both of
+/// them, so that of four messages at once only the first is posted.
+#[test]
+fn a_full_transmit_ring_loses_frames() {
+    crate::limit::limited(|| {
+        let send = Call::Send { to: 1, bytes: 100 };
+        let calls = [vec![send; 4], vec![Call::Receive; 4]];
+        let running = one(|config| config.nic.transmit_descriptors = 2, calls);
+        let [sender, receiver] = [0, 1].map(|node: usize| &running.model.nodes[node].counters);
+        assert!(sender.frames_not_posted > 0);
+        assert_eq!((sender.sent, receiver.received), (4, 4));
+    });
 }

@@ -22,6 +22,7 @@ mod limit;
 mod loggp;
 mod myvia;
 mod myvia_experiments;
+mod myvia_times;
 mod networks;
 mod oracle;
 mod perturbed;

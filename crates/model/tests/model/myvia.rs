@@ -337,24 +337,30 @@ fn a_write_of_the_descriptor_is_the_doorbell() {
 // shows: M-13, M-14, M-15
 #[test]
 fn bursts_overflow_into_host_memory() {
-    let setup = paper("myvia-a");
-    let mut running = Machine::new(&setup, 2, 1).unwrap();
-    let mut program = window_of(&mut running, 64, 900);
-    program.unfinished = 900;
-    let (running, _) = run_window(running, &mut program).unwrap();
-    assert_eq!((program.received, program.faults), (900, 0));
-    let vi = &running.model.nodes[0].vis[0];
-    let counts = vi.queues[0].counts;
-    assert_eq!((counts.direct + counts.refilled, counts.taken), (900, 900));
-    assert!(
-        counts.overflowed > 850 && counts.refilled == counts.overflowed && counts.most_big > 800
-    );
-    // Each handler finds the ring at or below the mark and fills it.
-    let room = (setup.system.small_ring - setup.system.low_mark) as u64;
-    assert!(counts.interrupts <= counts.refilled / room + 2);
-    assert_eq!(vi.dry, Span::ZERO);
-    let calm = fixed(&setup, 64, 10);
-    assert_eq!(calm.model.nodes[0].processor.counts.interrupts(), 0);
+    crate::limit::limited(|| {
+        let setup = paper("myvia-a");
+        let mut running = Machine::new(&setup, 2, 1).unwrap();
+        let mut program = window_of(&mut running, 64, 900);
+        program.unfinished = 900;
+        let (running, _) = run_window(running, &mut program).unwrap();
+        assert_eq!((program.received, program.faults), (900, 0));
+        let vi = &running.model.nodes[0].vis[0];
+        let counts = vi.queues[0].counts;
+        assert_eq!((counts.direct + counts.refilled, counts.taken), (900, 900));
+        assert!(
+            counts.overflowed > 850
+                && counts.refilled == counts.overflowed
+                && counts.most_big > 800
+        );
+        // Each handler finds the ring at or below the mark and fills it.
+        let room = (setup.system.small_ring - setup.system.low_mark) as u64;
+        assert!(counts.interrupts <= counts.refilled / room + 2);
+        assert_eq!(vi.dry, Span::ZERO);
+        let asked = running.model.nodes[0].processor.counts.refill_interrupts;
+        assert!(asked > 0 && asked == counts.interrupts);
+        let calm = fixed(&setup, 64, 10);
+        assert_eq!(calm.model.nodes[0].processor.counts.interrupts(), 0);
+    });
 }
 
 /// With a receive posted first, a message is delivered. Without one it is dropped and counted, and
@@ -458,14 +464,16 @@ fn contiguous_memory_takes_one_dma() {
 // shows: M-24
 #[test]
 fn buffers_have_the_length_of_the_message() {
-    let flow =
-        window(&paper("myvia-a"), Lengths::Mix(Random::new(3), 65_536), Places::Reused, 300, 1)
-            .unwrap();
-    for node in &flow.running.model.nodes {
-        assert_eq!(node.agent.buffers.given, 300);
-        assert!(node.agent.buffers.most_bytes <= 2 * 65_536 + 16);
-        assert_eq!(node.agent.buffers.used_bytes, 0);
-    }
+    crate::limit::limited(|| {
+        let flow =
+            window(&paper("myvia-a"), Lengths::Mix(Random::new(3), 65_536), Places::Reused, 300, 1)
+                .unwrap();
+        for node in &flow.running.model.nodes {
+            assert_eq!(node.agent.buffers.given, 300);
+            assert!(node.agent.buffers.most_bytes <= 2 * 65_536 + 16);
+            assert_eq!(node.agent.buffers.used_bytes, 0);
+        }
+    });
 }
 
 /// Packets take the route that their source wrote: by default the shortest over several switches,
@@ -586,6 +594,7 @@ fn a_link_that_goes_down_loses_what_comes_to_it() {
         let soon = running.schedule.now() + Span::from_ns(1000);
         assert_eq!(running.run_program(&mut program, soon), Ended::TimeUp);
     }
+    assert!(running.model.network.under_way() > 0);
     program.may_lose = true;
     assert!(running.model.network.set_link(between, false));
     finish(&mut running, &mut program);

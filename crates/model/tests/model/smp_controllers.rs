@@ -4,10 +4,10 @@
 use crate::oracle::random_traffic;
 use bellwire_model::chpp::config::{LinkKind, LinksConfig};
 use bellwire_model::chpp::experiments::Kind;
-use bellwire_model::chpp::experiments::single::{endpoint, post, single};
+use bellwire_model::chpp::experiments::single::{endpoint, post, post_free, single};
 use bellwire_model::chpp::{Config, Machine};
 use bellwire_model::network::Shape;
-use bellwire_model::units::{Bytes, Span};
+use bellwire_model::units::{Bytes, Span, Time};
 
 fn linked(topology: Shape, nodes: usize, channel_packets: usize) -> Config {
     let mut config = Config::prototype();
@@ -86,4 +86,23 @@ fn the_delay_is_that_of_the_direct_link() {
         let (pcie, smp) = (latency(LinkKind::Pcie), latency(LinkKind::Smp));
         assert!(smp < pcie && pcie.saturating_sub(smp) < Span::from_ns(80), "{smp} {pcie}");
     });
+}
+
+/// Places and credits of the links are accounted for while packets are on them, and the links tell
+/// how long they were busy.
+#[test]
+fn packets_on_links_are_accounted_for() {
+    let mut machine =
+        Machine::new(&linked(Shape::FullyConnected { routers: 2 }, 1, 16), 1).unwrap();
+    for kind in [Kind::Put, Kind::Get] {
+        post_free(&mut machine.api(), kind, (endpoint(0), endpoint(1)), 1000).unwrap();
+    }
+    let mut most = 0;
+    while machine.step_program(&mut (), Time::NEVER) {
+        machine.audit().unwrap();
+        most = most.max(machine.controllers().carried().unwrap().under_way());
+    }
+    let carried = machine.controllers().carried().unwrap();
+    assert!(most > 1 && carried.under_way() == 0, "{most}");
+    assert!(carried.busy((0, 1)) > Span::ZERO && carried.busy((1, 1)) > Span::ZERO);
 }

@@ -66,3 +66,18 @@ pub(super) fn matches(receive: Work, message: &Message) -> bool {
 pub(super) fn content(rank: usize, at: usize) -> u8 {
     (at.wrapping_add(rank.wrapping_mul(0x1_0001)).wrapping_mul(0x9e37_79b9) >> 13) as u8
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The bytes of a rank's data differ from place to place, and from those of another rank.
+    #[test]
+    fn places_and_ranks_have_bytes_of_their_own() {
+        let of = |rank| (0..1000).map(|at| content(rank, at)).collect::<Vec<u8>>();
+        let (one, other) = (of(0), of(1));
+        assert!((0..=u8::MAX).all(|byte| one.contains(&byte)));
+        let equal = one.iter().zip(&other).filter(|(one, other)| one == other).count();
+        assert!(equal < 20, "{equal}");
+    }
+}

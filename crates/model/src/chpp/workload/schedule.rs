@@ -21,7 +21,6 @@ use std::fmt;
 use bellwire_wire::descriptor::{DescriptorRepr, Work as Moves};
 use bellwire_wire::endpoint::Endpoint;
 use bellwire_wire::entry::{Chain, Entry};
-use bellwire_wire::primitive::Primitive;
 
 use super::message::{ANSWERS, ASKS, DATA, EAGER, Message, content, matches};
 use super::report::Limit;
@@ -29,6 +28,7 @@ use super::room::Room;
 use crate::chpp::config::{Config, Start};
 use crate::chpp::host::{Notice, RingKind};
 use crate::chpp::machine::{Busy, HostApi, Machine, Program};
+use crate::engine::Ended;
 use crate::goal::{Schedule, Work};
 use crate::units::{Span, Time};
 
@@ -230,8 +230,9 @@ impl Execution {
             let ended = machine.run_program(ranks, until).map_err(|stopped| stopped.to_string())?;
             let over = ranks.ranks.iter().flat_map(|rank| &rank.operations);
             done(over.filter(|operation| operation.over.is_some()).count() as f64 / all);
-            if ended == crate::engine::Ended::Quiet {
-                break;
+            match ended {
+                Ended::Quiet => break,
+                Ended::TimeUp => {}
             }
         }
         done(1.0);
@@ -608,7 +609,7 @@ impl Program for Ranks {
                 let told = api.memory(address, 8).and_then(|bytes| bytes.try_into().ok());
                 self.answered(rank, message, u64::from_le_bytes(told.unwrap_or_default()), api);
             }
-            DATA if notice.event.primitive == Primitive::Put => {
+            DATA => {
                 // The event describes the last packet; the message ends where that packet ends.
                 let (_, base) = self.memory(rank, api);
                 let end = address + notice.event.length;

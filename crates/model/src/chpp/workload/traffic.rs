@@ -218,3 +218,26 @@ pub(super) fn mean_bytes(sizes: &Sizes) -> f64 {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Bytes;
+
+    /// The mean length is that of all messages, or of the mix within five percent.
+    #[test]
+    fn lengths_have_their_mean() {
+        assert_eq!(mean_bytes(&Sizes::Bytes(Bytes::new(100))), 100.0);
+        // Bands of one factor of two have a mean of 1.5 of their beginning: 127/7 for the first
+        // seven, 31/5 of 128 for the next five, 4096, and 7/3 of 8192.
+        let bands = [
+            (5.0, 127.0 / 7.0),
+            (82.0, 128.0 * 31.0 / 5.0),
+            (5.0, 4096.0),
+            (8.0, 8192.0 * 7.0 / 3.0),
+        ];
+        let mean: f64 = bands.iter().map(|(percent, begin)| 1.5 * percent / 100.0 * begin).sum();
+        let ratio = mean_bytes(&Sizes::Mix) / mean;
+        assert!((ratio - 1.0).abs() < 0.05, "{ratio}");
+    }
+}
