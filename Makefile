@@ -21,7 +21,7 @@ MIRI_PACKAGES += bellwire-ring
 # Property tests draw the same cases each time, so that they fail only where something changed.
 # `make properties` draws others.
 export PROPTEST_RNG_SEED ?= 19
-probes := bellwire-testkit/steps,bellwire-rdma/steps,bellwire-rdmacm/steps$(subst $(subst ,, ),,$(CANARY_PACKAGES:%=,%/canaries))
+probes := bellwire-ring/steps,bellwire-testkit/steps,bellwire-rdma/steps,bellwire-rdmacm/steps$(subst $(subst ,, ),,$(CANARY_PACKAGES:%=,%/canaries))
 tests := cargo test --workspace --features $(probes)
 
 # The command has the name of the library, so their pages would overwrite each other. The library's

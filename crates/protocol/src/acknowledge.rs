@@ -281,6 +281,32 @@ mod tests {
         assert_eq!(waits, [Some(DELAY_NS), Some(0), Some(0)]);
     }
 
+    /// Only what our user sends in time is a response. A lone acknowledgement is none, and neither
+    /// is data that goes after the longest delay while nothing was waited for.
+    #[test]
+    fn only_a_response_in_time_is_one() {
+        let mut unanswered = Acknowledge::new(16, DELAY_NS);
+        let mut late = Acknowledge::new(16, DELAY_NS);
+        for at in 1..100 {
+            assert_eq!(turn(&mut unanswered, at * 100_000, None), Some(0));
+            late.want();
+            late.arrived(at * 100_000);
+            assert!(late.due, "turn {at}");
+            late.went(true, at * 100_000 + DELAY_NS + 1);
+        }
+    }
+
+    /// Quick responses make the wait short again after slow ones.
+    #[test]
+    fn a_slow_response_is_forgotten() {
+        let mut acknowledge = Acknowledge::new(16, DELAY_NS);
+        for at in 1..120 {
+            let answer_ns = if at < 20 { 20_000 } else { 100 };
+            turn(&mut acknowledge, at * 100_000, Some(answer_ns));
+        }
+        assert_eq!(turn(&mut acknowledge, 20_000_000, None), Some(LEAST_ANSWER_NS));
+    }
+
     /// HPCL's setting acknowledges each frame at once.
     #[test]
     fn without_a_delay_nothing_waits() {

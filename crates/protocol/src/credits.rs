@@ -298,3 +298,22 @@ impl CreditManager {
         state.extents -= 1;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Canary: the checker notices a wrong count of a lane's extents, and more of them than are
+    /// allowed.
+    #[test]
+    fn wrong_counts_are_noticed() {
+        let mut credits = CreditManager::new(8, 2, 2);
+        assert!(credits.want(0).is_some());
+        assert_eq!(credits.check(), Ok(()));
+        credits.lanes[0].extents += 1;
+        assert!(credits.check().is_err());
+        credits.lanes[0].extents -= 1;
+        credits.max_extents = 0;
+        assert!(credits.check().is_err());
+    }
+}

@@ -348,3 +348,27 @@ impl<H: Copy + Default> Damq<H> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Canary: the checker notices a message that ends elsewhere, and wrong counts of messages.
+    #[test]
+    fn wrong_messages_are_noticed() {
+        let mut damq = Damq::<u8>::new(16, 8, 1);
+        for length in [40, 1] {
+            damq.push(0, 0, length, |_, piece| piece.fill(0)).expect("room");
+        }
+        assert_eq!(damq.check(), Ok(()));
+        let first = damq.queues[0].head as usize;
+        let last = damq.messages[first].last;
+        damq.messages[first].last = damq.queues[0].tail;
+        assert!(damq.check().is_err());
+        damq.messages[first].last = last;
+        for messages in [1, 3] {
+            damq.queues[0].messages = messages;
+            assert!(damq.check().is_err(), "{messages} messages");
+        }
+    }
+}

@@ -144,3 +144,26 @@ impl Drr {
         state.account_bytes += self.quantum_bytes as i64 * state.weight.get() as i64;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use super::*;
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    /// A flow in debt is served again after as many turns as pay for it.
+    #[test]
+    fn a_debt_is_paid_off() {
+        let (ended, end) = channel();
+        std::thread::spawn(move || {
+            let mut drr = Drr::new(1, 10);
+            drr.wake(0);
+            drr.charge(0, 1_000);
+            assert_eq!((drr.select(), drr.flows[0].account_bytes), (Some(0), 10));
+            ended.send(()).expect("the test waits");
+        });
+        end.recv_timeout(Duration::from_secs(8)).expect("the flow is served");
+    }
+}

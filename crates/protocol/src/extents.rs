@@ -217,3 +217,34 @@ fn masks(extent: Extent) -> impl Iterator<Item = (usize, u64)> {
         Some((word, (u64::MAX << low) & (u64::MAX >> (64 - high))))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use super::*;
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    /// Every search ends: for runs within a word, across words, of any length, and for none.
+    #[test]
+    fn every_search_ends() {
+        let (ended, end) = channel();
+        std::thread::spawn(move || {
+            let mut pool = ExtentPool::new(200);
+            for free in [1, 2, 3, 5, 63, 64, 65, 130] {
+                assert_eq!(pool.take(200), Some(Extent { first: 0, count: 200 }));
+                assert_eq!(pool.take_up_to(1), None);
+                pool.give(Extent { first: 10, count: free }).expect("it was taken");
+                pool.give(Extent { first: 150, count: 2 }).expect("it was taken");
+                assert_eq!(pool.take(free + 2), None);
+                let most = 1 << free.max(2).ilog2();
+                let first = if free == 1 { 150 } else { 10 };
+                assert_eq!(pool.take_up_to(200), Some(Extent { first, count: most }), "{free}");
+                pool = ExtentPool::new(200);
+            }
+            ended.send(()).expect("the test waits");
+        });
+        end.recv_timeout(Duration::from_secs(8)).expect("all searches end");
+    }
+}

@@ -279,3 +279,20 @@ impl Rations {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Canary: the checker notices a waiting list that is not the same from both ends.
+    #[test]
+    fn a_knot_is_noticed() {
+        let mut rations = Rations::new(GrantPolicy::All, 8, 1, 4);
+        for lane in 0..4 {
+            rations.want(lane);
+        }
+        assert_eq!((rations.waiting, rations.check()), (3, Ok(())));
+        rations.lanes[2].before = 3;
+        assert!(rations.check().is_err());
+    }
+}

@@ -4,16 +4,16 @@
 //! the calls compile to nothing. With it, the environment variable `BELLWIRE_CANARY` names the one
 //! fault of this process.
 
-/// Whether this fault is planted.
-#[cfg(not(feature = "canaries"))]
-#[inline(always)]
-pub const fn planted(_fault: &str) -> bool {
-    false
-}
+use std::sync::OnceLock;
 
 /// Whether this fault is planted.
-#[cfg(feature = "canaries")]
+#[inline(always)]
 pub fn planted(fault: &str) -> bool {
-    static NAME: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
-    NAME.get_or_init(|| std::env::var("BELLWIRE_CANARY").ok()).as_deref() == Some(fault)
+    cfg!(feature = "canaries") && named() == Some(fault)
+}
+
+/// The fault of this process.
+fn named() -> Option<&'static str> {
+    static NAME: OnceLock<Option<String>> = OnceLock::new();
+    NAME.get_or_init(|| std::env::var("BELLWIRE_CANARY").ok()).as_deref()
 }

@@ -86,6 +86,8 @@ impl Geometry {
 
 /// Words of a packet's header: tag and three words that belong to the engine.
 pub const HEADER_WORDS: usize = 4;
+/// What a packet's lines are rounded up with, in bytes.
+const ROUNDED_UP: usize = HEADER_WORDS * 8 + LINE_BYTES - 1;
 
 /// Grants that can be open at once.
 pub const GRANTS: usize = 16;
@@ -121,7 +123,6 @@ const LINK_HOST: u64 = 1 << 8;
 #[inline(always)]
 fn lines_for(payload: usize) -> usize {
     // An addition and a shift; `div_ceil` would also test the remainder.
-    const ROUNDED_UP: usize = HEADER_WORDS * 8 + LINE_BYTES - 1;
     (payload + ROUNDED_UP) / LINE_BYTES
 }
 

@@ -8,6 +8,8 @@ use crate::sync::AtomicU64;
 pub const LINE_BYTES: usize = 64;
 /// Words of a cache line.
 pub const LINE_WORDS: usize = LINE_BYTES / 8;
+/// Words of the first two lines.
+const FRONT_WORDS: usize = 2 * LINE_WORDS;
 
 /// Words that a peer shares. The real implementation is [`Segment`]; the model checker has its own.
 pub trait Words {
@@ -30,7 +32,7 @@ pub trait Words {
     unsafe fn line(&self, index: usize) -> &[AtomicU64; LINE_WORDS];
 
     /// The words of the first two lines, which every segment has.
-    fn front(&self) -> &[AtomicU64; 2 * LINE_WORDS];
+    fn front(&self) -> &[AtomicU64; FRONT_WORDS];
 
     /// Prefetches the line with this index for writing. No effect but on time.
     fn prefetch_for_write(&self, index: usize);
@@ -54,7 +56,7 @@ pub use real::Segment;
 
 #[cfg(not(loom))]
 mod real {
-    use super::{LINE_BYTES, LINE_WORDS, Words};
+    use super::{FRONT_WORDS, LINE_BYTES, LINE_WORDS, Words};
     use crate::memory::{Memory, View};
     use crate::sync::AtomicU64;
 
@@ -125,7 +127,7 @@ mod real {
         }
 
         #[inline(always)]
-        fn front(&self) -> &[AtomicU64; 2 * LINE_WORDS] {
+        fn front(&self) -> &[AtomicU64; FRONT_WORDS] {
             // SAFETY: as in `word`; `new` makes no segment of fewer lines.
             unsafe { &*self.base.cast() }
         }
@@ -224,7 +226,7 @@ pub use model::ModelSegment;
 #[cfg(test)]
 #[cfg(loom)]
 mod model {
-    use super::{LINE_WORDS, Words};
+    use super::{FRONT_WORDS, LINE_WORDS, Words};
     use crate::memory::View;
     use crate::sync::{AtomicU64, Ordering};
     use std::sync::Arc;
@@ -259,8 +261,8 @@ mod model {
             &self.0[index]
         }
 
-        fn front(&self) -> &[AtomicU64; 2 * LINE_WORDS] {
-            self.0[..2 * LINE_WORDS].try_into().expect("two lines")
+        fn front(&self) -> &[AtomicU64; FRONT_WORDS] {
+            self.0[..FRONT_WORDS].try_into().expect("two lines")
         }
 
         unsafe fn line(&self, index: usize) -> &[AtomicU64; LINE_WORDS] {

@@ -296,6 +296,17 @@ mod tests {
         assert_eq!(owed, [Some((700, false)), None, None, None]);
     }
 
+    /// The table grows to the page of the highest index that was written. Reading adds none.
+    #[test]
+    fn the_table_has_the_pages_that_it_needs() {
+        let mut gates = LinkGates::new();
+        assert!(gates.is_unasked(4_000) && gates.table.pages.is_empty());
+        gates.told(4_000, GateState::Open);
+        gates.told(0, GateState::Open);
+        assert_eq!(gates.table.pages.len(), 8);
+        assert_eq!(gates.table.pages.iter().flatten().count(), 2);
+    }
+
     /// A gate is unasked until we ask for it or are told. What we are told is news if it is a
     /// change.
     #[test]

@@ -371,6 +371,7 @@ fn early_frames_are_reported_by_their_bits() {
     assert_eq!((counters.frames_in_order, counters.frames_repeated), (11, 2));
     up.sequence = FIRST.wrapping_add(11);
     bench.data(&mut up, &requests(&[11]));
+    assert!(bench.wait()[0].body.is_empty(), "a repetition is told once");
     let numbers: Vec<u8> = bench.user.packets.iter().map(|packet| packet.1[0]).collect();
     assert_eq!(numbers, (0..12).collect::<Vec<_>>());
 }
@@ -559,6 +560,21 @@ fn a_silent_peer_is_probed_until_it_is_dead() {
     assert!(bench.wait().is_empty());
     assert_eq!(ended(&mut bench, &up), Some(DownReason::Dead));
     assert_eq!(bench.counters().probes_sent, 6);
+}
+
+/// What the peer's host says by one path makes us ask the peer only if there is no other path.
+#[test]
+fn a_refusal_by_one_path_of_two_is_no_sign() {
+    for (paths, probes) in [(1, 1), (2, 0)] {
+        let mut bench = Bench::new(Config::new(1500));
+        let up = bench.up();
+        if paths == 2 {
+            bench.endpoint.add_path(up.peer, PathId(10));
+        }
+        bench.now_ns += 500 * MS;
+        bench.endpoint.refused(PATH, bench.now_ns);
+        assert_eq!(bench.sent().len(), probes, "{paths} paths");
+    }
 }
 
 /// The smaller window of the two sides bounds the frames in flight, and each acknowledged frame
