@@ -105,6 +105,8 @@ mod tests {
         let packet = eth("io=packet").expect("it is known");
         assert_eq!((packet.io, packet.node), (Some(IoKind::Packet), None));
         assert_eq!((packet.socket, packet.capture), (None, None));
+        let with_key = eth("key=/tmp/key").expect("it is known").key;
+        assert!(matches!(with_key, Some(KeySource::File(path)) if path.as_os_str() == "/tmp/key"));
         for bad in ["io=udp", "io=", "fd=x", "node=-1"] {
             eth(bad).expect_err(bad);
         }

@@ -315,6 +315,8 @@ mod tests {
         assert_eq!(far.each_mut().map(collect), expected);
         assert_eq!(near.counters().send_full, 0);
         assert!(near.counters().frames_sent >= 24);
+        near.lost = 2;
+        assert_eq!(near.counters().send_full, 2);
         assert_eq!(hop(1).to_string(), format!("{} by interface 1", macs[1]));
     }
 

@@ -227,6 +227,19 @@ mod tests {
         UdpDevice::open(address, options).err().expect("it is refused")
     }
 
+    /// A key that cannot be read refuses the device, and a device tells what kind it has.
+    #[test]
+    fn keys_are_read_and_told() {
+        let missing = KeySource::File("/no/such/key".into());
+        for source in [missing, KeySource::text("nonsense")] {
+            let refused = read_key("udp:near", Some(&source)).err().expect("it is refused");
+            assert!(refused.to_string().contains("key"), "{refused}");
+        }
+        assert!(read_key("udp:near", None).expect("none is asked for").is_none());
+        assert_eq!(describe_key(None), "");
+        assert!(describe_key(Some(&KeyFile::Shared([7; 32]))).contains("a shared key"));
+    }
+
     /// A device has one certain address of this host, and the number that belongs to it.
     #[test]
     fn addresses_are_checked() {

@@ -169,3 +169,15 @@ impl From<Error> for PostError {
 pub(crate) fn is_no_room(error: &Error) -> bool {
     matches!(error, Error::QueueFull { .. } | Error::Exhausted { .. })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A call is worth another try only if it lacked room.
+    #[test]
+    fn only_a_lack_of_room_passes() {
+        let error = Error::TooLong { length: 2, maximum: 1, what: "a message" };
+        assert!(matches!(PostError::from(error), PostError::Failed(Error::TooLong { .. })));
+    }
+}

@@ -141,6 +141,11 @@ fn a_plain_message_is_copied_to_its_receive() {
     };
     assert_eq!((world.done[1], second), (truncated, [4; 4]));
     assert!(world.outbox.0.is_empty());
+    // One with a tag has it in the report.
+    world.post(true, span(&mut second).into(), 3);
+    assert_eq!(world.poll(&packet(head(Kind::Eager, TAGGED, 9), &[], &[5; 10])), TAKEN);
+    let tagged = TaggedCompletion { token: token(3), tag: Some(5), ..truncated };
+    assert_eq!((world.done[2], second), (tagged, [5; 4]));
 }
 
 /// A message that just fits is whole.

@@ -266,7 +266,8 @@ mod tests {
             keep(&mut matching, peer, true);
             keep(&mut matching, peer, false);
         }
-        assert_eq!(matching.remove_unexpected(one, false).len(), 1);
+        let [gone] = &matching.remove_unexpected(one, false)[..] else { panic!("one is gone") };
+        assert!(matches!(gone.body, Body::Partial(_)), "its bytes are not all here");
         assert_eq!(matching.unexpected_count(), 3);
         assert_eq!(matching.remove_unexpected(one, true).len(), 1);
         assert_eq!(matching.unexpected_count(), 2);

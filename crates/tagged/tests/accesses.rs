@@ -2,7 +2,7 @@
 
 mod world;
 
-use bellwire::{Address, Message, QueuePairOptions, Rights, Status};
+use bellwire::{Address, Error, Message, QueuePairOptions, Rights, Status};
 use bellwire_tagged::*;
 use bellwire_testkit::loopback::FabricOptions;
 use world::{Side, World, packet, pattern, random, span, token};
@@ -185,27 +185,126 @@ fn no_change_is_lost() {
     assert_eq!(memory[..8], [0; 8]);
 }
 
+/// Numbers are read, written if they equal what is given, and changed several at a time, each by
+/// an operand of its own.
+#[test]
+fn numbers_are_read_compared_and_changed() {
+    let mut world = World::pair(true);
+    let bytes_of = |numbers: &[u32]| numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
+    let mut memory: Vec<u8> = bytes_of(&[1, 2, 3, 4, 5]);
+    world.expose(&mut memory, both());
+    let mut change = |op, operands: &[u32], compared: &[u32]| {
+        let (mut operands, mut compared): (Vec<u8>, Vec<u8>) =
+            (bytes_of(operands), bytes_of(compared));
+        let mut was = vec![0; 12];
+        let into = Spans::from(span(&mut was));
+        let [operands, compared] = [&mut operands, &mut compared].map(|it| Spans::from(span(it)));
+        let with = Operands { operands: &operands, compared: &compared };
+        let request = AtomicRequest { op, datatype: Datatype::U32, count: 3, fetch: true };
+        let target = world.target(KEY, 4);
+        world.sides[0].done.clear();
+        world.sides[0].endpoint.atomic(target, request, with, Some(&into), token(1)).unwrap();
+        assert_eq!(world.outcome(), Outcome::Success, "{op:?}");
+        was
+    };
+    let read = change(AtomicOp::Read, &[], &[]);
+    assert_eq!(read, bytes_of(&[2, 3, 4]));
+    assert_eq!(change(AtomicOp::Sum, &[10, 20, 30], &[]), read);
+    assert_eq!(change(AtomicOp::SwapEqual, &[7, 8, 9], &[12, 0, 34]), bytes_of(&[12, 23, 34]));
+    assert_eq!(memory, bytes_of(&[1, 7, 23, 9, 5]));
+}
+
+/// An access to memory that nobody monitors ends without its owner's program, which hears nothing.
+#[test]
+fn an_owner_that_does_not_monitor_is_not_asked() {
+    let mut world = World::pair(true);
+    let mut memory = pattern(5000, 1);
+    world.expose(&mut memory, both());
+    let mut bytes = vec![0; 5000];
+    assert_eq!(world.read(0, &mut bytes), Outcome::Success);
+    let from = world.target(KEY, 0);
+    let into = span(&mut bytes).into();
+    let Side { endpoint, done } = &mut world.sides[0];
+    done.clear();
+    endpoint.read(from, &into, token(2), &mut |one| done.push(one)).unwrap();
+    for _ in 0..1000 {
+        endpoint.progress(&mut |one| done.push(one)).unwrap();
+    }
+    assert_eq!(world.done(0, 2).outcome, Outcome::Success);
+    let mut ears = Ears::default();
+    let mut one = 1_u64.to_le_bytes();
+    let one = Spans::from(span(&mut one));
+    let with = Operands { operands: &one, compared: &one };
+    world.sides[0].endpoint.atomic(from, sum(false), with, None, token(3)).unwrap();
+    for _ in 0..1000 {
+        world.sides[1].endpoint.progress(&mut ears).unwrap();
+        let Side { endpoint, done } = &mut world.sides[0];
+        endpoint.progress(&mut |one| done.push(one)).unwrap();
+    }
+    assert_eq!(world.done(0, 3).outcome, Outcome::Success);
+    assert!(ears.0.is_empty());
+}
+
+/// A report of an access counts only from a peer that may access the memory so, and all of it.
+#[test]
+fn reports_are_believed_within_rights_and_bounds() {
+    const ACCESSED: u64 = 7;
+    const DATA: u64 = 2 << 8;
+    const READ: u64 = 16 << 8;
+    for (flags, length, is_told) in [(DATA, 8, 0), (DATA | READ, 65, 0), (DATA | READ, 64, 1)] {
+        let mut world = World::pair(true);
+        let mut memory = vec![3; 64];
+        world.expose(&mut memory, Rights::REMOTE_READ);
+        let mut function = world.fabric.device(7).open_function(0).unwrap();
+        let queue = function.create_completion_queue(64).unwrap();
+        let pair = function.create_queue_pair(&QueuePairOptions::new(queue)).unwrap();
+        let report = packet(&[ACCESSED | flags | 9 << 16, 1, KEY, 5, length]);
+        let send = Message::inline(&report).to(Address::new(1, 0, 1)).immediate(0).unsignaled();
+        function.post_send(pair, send).unwrap();
+        for _ in 0..1000 {
+            function.progress().unwrap();
+            world.turn();
+        }
+        assert_eq!(world.sides[1].done.len(), is_told, "{flags:x} {length}");
+    }
+}
+
 /// Invalid requests are refused at once: too long, bitwise changes of floating-point numbers,
 /// operands of another length.
 #[test]
 fn nonsense_is_refused_at_once() {
     let mut world = World::pair(true);
     let target = world.target(KEY, 0);
-    let mut bytes = vec![0; OPERAND_BYTES + 8];
+    let longest = world.sides[0].endpoint.operand_bytes();
+    assert!(longest < OPERAND_BYTES && longest.is_multiple_of(4), "packets are short");
+    let mut bytes = vec![0; longest + 4];
     let all = &Spans::from(span(&mut bytes));
     let with = Operands { operands: all, compared: all };
     let request = |op, datatype, count| AtomicRequest { op, datatype, count, fetch: false };
     for request in [
-        request(AtomicOp::Sum, Datatype::U64, OPERAND_BYTES / 8 + 1),
+        request(AtomicOp::Sum, Datatype::U32, longest / 4 + 1),
         request(AtomicOp::Sum, Datatype::U64, usize::MAX),
         request(AtomicOp::Xor, Datatype::F64, 1),
         request(AtomicOp::Sum, Datatype::U64, 1),
         request(AtomicOp::Sum, Datatype::U64, 0),
     ] {
         let refused = world.sides[0].endpoint.atomic(target, request, with, None, token(1));
-        assert!(matches!(refused, Err(PostError::Failed(_))), "{request:?}");
+        let is_long = request.count > longest / 4;
+        match refused {
+            Err(PostError::Failed(Error::TooLong { maximum, .. })) => {
+                assert!(is_long && maximum == longest, "{request:?}");
+            }
+            Err(PostError::Failed(_)) => assert!(!is_long, "{request:?}"),
+            other => panic!("{request:?}: {other:?}"),
+        }
     }
     assert!(!world.sides[0].endpoint.is_waiting_for_peers());
+    // The longest one goes.
+    let whole = request(AtomicOp::Sum, Datatype::U32, longest / 4);
+    let operands = &Spans::from(span(&mut bytes[..longest]));
+    let with = Operands { operands, compared: operands };
+    world.sides[0].endpoint.atomic(target, whole, with, None, token(1)).unwrap();
+    assert_eq!(world.outcome(), WRONG_KEY);
 }
 
 /// When the owner is gone, accesses end with that status, also those that wait for its answers.
@@ -303,12 +402,13 @@ fn an_owner_that_monitors_hears_of_every_access() {
         let (mut bytes, mut ears) = (pattern(60_000, 1), Ears::default());
         let target = world.target(KEY, 0);
         let outside = world.target(KEY, 20_000);
+        let beyond = world.target(KEY, 69_993);
         let all: Spans = span(&mut bytes).into();
         let mut eight = pattern(8, 2);
         let few: Spans = span(&mut eight).into();
         let none = Spans::of(&[]);
         let with = Operands { operands: &few, compared: &none };
-        for step in 0..7 {
+        for step in 0..8 {
             let heard = ears.0.len();
             let Side { endpoint, done } = &mut world.sides[0];
             done.clear();
@@ -320,7 +420,8 @@ fn an_owner_that_monitors_hears_of_every_access() {
                 3 => endpoint.atomic(target, sum(false), with, None, token(1)),
                 4 => endpoint.atomic(target, sum(true), with, Some(&few), token(1)),
                 5 => endpoint.write(target, &none, None, false, token(1), sink),
-                _ => endpoint.write(outside, &all, None, false, token(1), sink),
+                6 => endpoint.write(outside, &all, None, false, token(1), sink),
+                _ => endpoint.atomic(beyond, sum(false), with, None, token(1)),
             }
             .unwrap();
             for _ in 0..100_000 {
@@ -331,7 +432,7 @@ fn an_owner_that_monitors_hears_of_every_access() {
                 }
                 world.sides[1].endpoint.progress(&mut ears).unwrap();
             }
-            let refused = step == 6;
+            let refused = step >= 6;
             assert_eq!(world.done(0, 1).outcome != Outcome::Success, refused, "step {step}");
             let access = match step {
                 2 => MemoryAccess::Read,

@@ -6,7 +6,7 @@ use bellwire::FunctionAddress;
 use bellwire_tagged::*;
 use bellwire_testkit::loopback::FabricOptions;
 use std::time::{Duration, Instant};
-use world::{World, pattern};
+use world::{Side, World, pattern, span, token};
 
 /// What an endpoint was told of connections.
 #[derive(PartialEq, Debug)]
@@ -50,8 +50,12 @@ struct Hall {
 
 impl Hall {
     fn new() -> Hall {
+        Hall::over(FabricOptions::default())
+    }
+
+    fn over(options: FabricOptions) -> Hall {
         let patience = Duration::from_millis(50);
-        let mut world = World::new(FabricOptions { patience, ..FabricOptions::default() }, 4);
+        let mut world = World::new(FabricOptions { patience, ..options }, 4);
         for restricted in [CLIENT, LISTENER, SERVER] {
             world.sides[restricted].endpoint.restrict_to_peer();
         }
@@ -60,9 +64,11 @@ impl Hall {
     }
 
     fn settle(&mut self) {
-        let mut quiet = 0;
+        let (mut quiet, mut turns) = (0, 0);
         // Periodic work is done only after a thousand idle polls.
         while quiet < 1500 {
+            turns += 1;
+            assert!(turns < 200_000, "it never comes to rest");
             let mut done = 0;
             for (side, told) in self.world.sides.iter_mut().zip(&mut self.told) {
                 done += side.endpoint.progress(&mut Ears(&mut side.done, told)).unwrap();
@@ -100,14 +106,17 @@ impl Hall {
     }
 
     fn connected() -> Hall {
-        let mut hall = Hall::new();
-        let request = hall.ask(b"");
-        hall.endpoint(SERVER).accept(&request, b"").unwrap();
-        hall.settle();
+        Hall::new().connect()
+    }
+
+    fn connect(mut self) -> Hall {
+        let request = self.ask(b"");
+        self.endpoint(SERVER).accept(&request, b"").unwrap();
+        self.settle();
         for end in [CLIENT, SERVER] {
-            assert_eq!(hall.told[end].pop(), Some(Told::Connected(vec![])));
+            assert_eq!(self.told[end].pop(), Some(Told::Connected(vec![])));
         }
-        hall
+        self
     }
 }
 
@@ -193,6 +202,34 @@ fn a_connection_ends_in_order() {
     assert_eq!(hall.world.done(SERVER, 2).outcome, Outcome::Cancelled);
     assert_eq!((&hall.told[CLIENT], &hall.told[SERVER]), (&vec![Told::Ended], &vec![Told::Ended]));
     assert_eq!(hall.endpoint(SERVER).connected(), None);
+}
+
+/// Messages that wait to be fetched fail when their receiver ends the connection.
+#[test]
+fn the_end_of_a_connection_ends_fetches() {
+    const LONG: usize = SEGMENTED_BYTES + 1;
+    let options = FabricOptions { regions: 4, direct_brought: false, ..FabricOptions::default() };
+    let mut hall = Hall::over(options).connect();
+    let (mut bytes, mut into) = (pattern(LONG, 1), vec![vec![0; LONG]; 4]);
+    for _ in 0..4 {
+        hall.world.post(CLIENT, SERVER, &mut bytes, None, 100);
+    }
+    hall.settle();
+    assert_eq!(hall.endpoint(SERVER).unexpected(), 4);
+    for (at, into) in (0..).zip(&mut into) {
+        // Two regions each, so that two fetches wait.
+        let (a, b) = into.split_at_mut(1000);
+        let spans = Spans::of(&[span(a), span(b)]);
+        let any = MatchCriteria { source: None, tag: None };
+        let Side { endpoint, done } = &mut hall.world.sides[SERVER];
+        endpoint.receive(any, spans, token(at), &mut |one| done.push(one)).unwrap();
+    }
+    hall.disconnect(SERVER);
+    let flushed = Outcome::Failed(bellwire::Status::Flushed);
+    let failed = hall.world.sides[SERVER].done.iter().filter(|done| done.outcome == flushed);
+    assert_eq!(failed.count(), 2, "{:?}", hall.world.sides[SERVER].done);
+    hall.settle();
+    assert_eq!(hall.world.sides[SERVER].done.len(), 4);
 }
 
 /// A stranger's messages, and its control messages about the connection, change nothing.

@@ -2,9 +2,10 @@
 
 mod world;
 
-use bellwire::{FunctionAddress, Rights};
+use bellwire::{FunctionAddress, Rights, Status};
 use bellwire_tagged::*;
 use bellwire_testkit::loopback::FabricOptions;
+use std::time::{Duration, Instant};
 use world::{Side, World, any, pattern, span, token};
 
 const KEY: u64 = 5;
@@ -124,6 +125,12 @@ fn an_idle_endpoint_can_sleep() {
     world.settle();
     let arm = |world: &mut World| world.sides[1].endpoint.arm().unwrap();
     assert!((0..3).any(|_| arm(&mut world)), "nothing is to do");
+    world.post(0, 1, &mut bytes, Some(3), 0);
+    for _ in 0..10 {
+        let Side { endpoint, done } = &mut world.sides[0];
+        endpoint.progress(&mut |one| done.push(one)).unwrap();
+    }
+    assert!(!arm(&mut world), "a message is there");
     world.settle();
     // After a message has met its receive, the next one may stay for a while: not asleep.
     world.receive(1, any(2), &mut into, 1);
@@ -175,6 +182,136 @@ fn scarce_fetches(bytes: &mut [u8], into: &mut [Vec<u8>]) -> World {
     }
     until_busy(&mut world, 1);
     world
+}
+
+/// Whatever progress does is counted, also if it only goes on with what waited.
+#[test]
+fn what_waited_is_counted() {
+    let (mut bytes, mut into) = (pattern(LONG, 3), vec![vec![0; LONG]; 9]);
+    let mut world = World::new(scarce(), 4);
+    for (at, into) in into.iter_mut().enumerate() {
+        world.receive(1, any(at as u64), into, at as u64);
+    }
+    for (at, from) in [0, 2, 3].into_iter().cycle().take(9).enumerate() {
+        world.post(from, 1, &mut bytes, Some(at as u64), 0);
+    }
+    let counted = counted(&mut world, 1);
+    // Nine offers, nine fetches, and five of these that waited for one of four regions.
+    assert_eq!((counted, world.sides[1].done.len()), (23, 9));
+
+    let mut world = World::new(scarce(), 2);
+    let endpoint = &mut world.sides[1].endpoint;
+    endpoint.expose(KEY, span(&mut bytes), Rights::REMOTE_READ).unwrap();
+    let from = RemoteAddress { peer: world.peer(0, 1), key: KEY, offset: 0 };
+    for (at, into) in (0..).zip(&mut into) {
+        let Side { endpoint, done } = &mut world.sides[0];
+        endpoint.read(from, &span(into).into(), token(at), &mut |one| done.push(one)).unwrap();
+    }
+    // Nine keys, nine reads, and five of these that waited.
+    assert_eq!((self::counted(&mut world, 0), world.sides[0].done.len()), (23, 9));
+}
+
+/// Takes turns until all rest. Returns what progress of one side has counted.
+fn counted(world: &mut World, side: usize) -> usize {
+    let (mut counted, mut quiet) = (0, 0);
+    while quiet < 500 {
+        let mut all = 0;
+        for (at, Side { endpoint, done }) in world.sides.iter_mut().enumerate() {
+            let one = endpoint.progress(&mut |one| done.push(one)).unwrap();
+            counted += if at == side { one } else { 0 };
+            all += one;
+        }
+        quiet = if all == 0 { quiet + 1 } else { 0 };
+    }
+    counted
+}
+
+/// When one of several senders ends, its messages that wait to be fetched fail, and those of the
+/// others come.
+#[test]
+fn the_end_of_a_sender_spares_the_others() {
+    let (mut bytes, mut into) = (pattern(LONG, 3), vec![vec![0; LONG]; 9]);
+    let mut world = scarce_fetches(&mut bytes, &mut into);
+    world.fabric.kill(address(3));
+    world.sides.pop();
+    until_done(&mut world, 1, 9);
+    for at in 0..9 {
+        let is_whole = world.done(1, at).outcome == Outcome::Success;
+        assert!(is_whole || at % 3 == 2, "{at}: {:?}", world.done(1, at));
+    }
+}
+
+/// When one of two owners ends, accesses to its memory fail, and those to the other's go on.
+#[test]
+fn the_end_of_an_owner_spares_the_others() {
+    let mut world = World::new(scarce(), 3);
+    let mut memory = pattern(LONG, 1);
+    for owner in [1, 2] {
+        let endpoint = &mut world.sides[owner].endpoint;
+        endpoint.expose(KEY, span(&mut memory), Rights::REMOTE_READ).unwrap();
+    }
+    let mut into = vec![vec![0; LONG]; 12];
+    for (at, into) in (0..).zip(&mut into) {
+        let from = RemoteAddress { peer: world.peer(0, 1 + at % 2), key: KEY, offset: 0 };
+        let Side { endpoint, done } = &mut world.sides[0];
+        let token = token(u64::from(at));
+        endpoint.read(from, &span(into).into(), token, &mut |one| done.push(one)).unwrap();
+    }
+    until_busy(&mut world, 0);
+    // One to the owner that stays waits for its answer.
+    let unknown = RemoteAddress { peer: world.peer(0, 1), key: KEY + 1, offset: 0 };
+    let mut last = vec![0; 8];
+    let Side { endpoint, done } = &mut world.sides[0];
+    let sink = &mut |one| done.push(one);
+    endpoint.read(unknown, &span(&mut last).into(), token(12), sink).unwrap();
+    world.fabric.kill(address(2));
+    world.sides.pop();
+    until_done(&mut world, 0, 13);
+    for at in 0..12 {
+        let is_read = world.done(0, at).outcome == Outcome::Success;
+        assert!(is_read || at % 2 == 1, "{at}: {:?}", world.done(0, at));
+    }
+    assert_eq!(world.done(0, 12).outcome, Outcome::Failed(Status::WrongKey));
+}
+
+/// Takes turns until so many operations of a side are done.
+fn until_done(world: &mut World, side: usize, count: usize) {
+    let deadline = Instant::now() + Duration::from_secs(8);
+    while world.sides[side].done.len() < count {
+        assert!(Instant::now() < deadline, "{:?}", world.sides[side].done);
+        world.turn();
+    }
+}
+
+/// After a burst of long messages to one peer, one to a further peer is offered until something
+/// comes.
+#[test]
+fn a_burst_ends_when_something_comes() {
+    let mut world = World::new(FabricOptions::default(), 4);
+    let mut bytes = pattern(SEGMENTED_BYTES, 1);
+    let mut send = |world: &mut World, to| {
+        let body = span(&mut bytes).into();
+        world.send_from(0, to, &body, Some(1), None, 1, SendMode::Transmit)
+    };
+    assert_eq!(send(&mut world, 1), SendStatus::Complete);
+    assert_eq!(send(&mut world, 2), SendStatus::Pending);
+    let Side { endpoint, done } = &mut world.sides[0];
+    assert_eq!(endpoint.progress(&mut |one| done.push(one)).unwrap(), 0);
+    assert_eq!(send(&mut world, 2), SendStatus::Pending, "nothing has come");
+    let mut word = pattern(8, 1);
+    world.post(3, 0, &mut word, Some(2), 0);
+    while world.sides[0].endpoint.unexpected() == 0 {
+        world.turn();
+    }
+    assert_eq!(send(&mut world, 2), SendStatus::Complete);
+}
+
+/// An empty span cannot be exposed.
+#[test]
+fn nothing_is_not_exposed() {
+    let mut world = World::pair(true);
+    let none = world.sides[1].endpoint.expose(KEY, span(&mut []), Rights::REMOTE_READ);
+    assert!(matches!(none, Err(PostError::Failed(_))));
 }
 
 /// Messages whose receiver has no region for them are fetched later.
@@ -234,9 +371,9 @@ fn receipts_wait_for_room() {
         }
     }
     if world.sides[1].done.len() == count as usize {
-        assert!(!world.sides[1].endpoint.arm().unwrap(), "receipts wait");
+        assert!((0..3).all(|_| !world.sides[1].endpoint.arm().unwrap()), "receipts wait");
     }
-    world.settle();
+    assert!(counted(&mut world, 1) > 200, "each receipt that waited is counted");
     assert_eq!((world.sides[0].done.len(), world.sides[1].done.len()), (1300, 1300));
     assert!(world.sides[0].done.iter().all(|done| done.outcome == Outcome::Success));
 }

@@ -81,6 +81,78 @@ fn parts_are_one_message() {
     }
 }
 
+/// A message ends in the middle of a receive of several parts, and its own parts end elsewhere.
+#[test]
+fn parts_may_be_longer_than_the_message() {
+    for total in [90, 9000, 190_000] {
+        let mut world = World::pair(true);
+        let mut bytes = pattern(total, 5);
+        let (a, b) = bytes.split_at_mut(total / 3);
+        let body = Spans::of(&[span(a), span(b)]);
+        let (mut one, mut two) = (vec![0; total / 2], vec![0; total]);
+        let into = Spans::of(&[span(&mut one), span(&mut two)]);
+        let Side { endpoint, done } = &mut world.sides[1];
+        endpoint.receive(any(1), into, token(9), &mut |one| done.push(one)).unwrap();
+        // Another receive is shorter than the first part.
+        let mut few = vec![0; total / 4];
+        world.receive(1, any(2), &mut few, 10);
+        for tag in [1, 2] {
+            world.send_from(0, 1, &body, Some(tag), None, tag, SendMode::Transmit);
+        }
+        world.settle();
+        assert_eq!((world.done(1, 9).outcome, world.done(1, 9).length), (Outcome::Success, total));
+        assert_eq!([&one[..], &two[..total - total / 2]].concat(), bytes);
+        assert!(two[total - total / 2..].iter().all(|byte| *byte == 0));
+        assert_eq!(few, bytes[..total / 4]);
+    }
+}
+
+/// The numbers of operations begin with what the endpoint drew at random, so that a late answer to
+/// an earlier endpoint at its address is nobody's.
+#[test]
+fn operations_are_numbered_from_the_incarnation() {
+    let mut world = World::pair(true);
+    let mut function = world.fabric.device(7).open_function(0).unwrap();
+    let queue = function.create_completion_queue(64).unwrap();
+    let pair = function.create_queue_pair(&QueuePairOptions::new(queue)).unwrap();
+    function.post_receive(pair, vec![0; 1024], 0).unwrap();
+    let mut bytes = pattern(8, 1);
+    world.send_from(0, 7, &span(&mut bytes).into(), Some(1), None, 1, SendMode::Delivery);
+    let mut turns = 0;
+    let done = loop {
+        world.turn();
+        if let Some(done) = function.poll(queue).unwrap() {
+            break done;
+        }
+        turns += 1;
+        assert!(turns < 100_000, "nothing comes");
+    };
+    let buffer = done.buffer.expect("the packet");
+    let (words, _) = buffer.as_slice().expect("bytes").as_chunks::<8>();
+    let [head, operation] = [0, 1].map(|at| u64::from_le_bytes(words[at]));
+    assert_eq!(operation >> 48, head >> 16 & 0xffff);
+}
+
+/// Who is not connected with us cannot end what waits for it by the end of a connection.
+#[test]
+fn only_the_connected_peer_disconnects() {
+    const DISCONNECT: u64 = 13;
+    let mut world = World::pair(true);
+    let mut function = world.fabric.device(7).open_function(0).unwrap();
+    let queue = function.create_completion_queue(64).unwrap();
+    let pair = function.create_queue_pair(&QueuePairOptions::new(queue)).unwrap();
+    let mut bytes = pattern(8, 1);
+    world.send_from(0, 7, &span(&mut bytes).into(), Some(1), None, 1, SendMode::Delivery);
+    let packet = packet(&[DISCONNECT | 9 << 16]);
+    let send = Message::inline(&packet).to(Address::new(0, 0, 1)).immediate(0).unsignaled();
+    function.post_send(pair, send).unwrap();
+    for _ in 0..1000 {
+        function.progress().unwrap();
+        world.turn();
+    }
+    assert!(world.sides[0].done.is_empty() && world.sides[0].endpoint.is_waiting_for_peers());
+}
+
 /// A receive takes the oldest message from its sender whose tag matches under its mask. Messages
 /// without tags match only receives without.
 #[test]

@@ -89,3 +89,24 @@ fn messages_may_be_early() {
     world.settle();
     assert_eq!((world.done(2, 10).length, world.done(2, 12).length), (3, 3));
 }
+
+/// A shared receive takes no message of another tag, and none that was claimed.
+#[test]
+fn what_is_not_meant_for_a_shared_receive_stays() {
+    let (mut world, shared) = world();
+    let (mut bytes, mut into) = (pattern(10, 1), vec![0; 10]);
+    for tag in [5, 6] {
+        world.post(0, 1, &mut bytes, Some(tag), 0);
+    }
+    world.settle();
+    let world::Side { endpoint, done } = &mut world.sides[1];
+    endpoint.peek(world::any(5), Peek::Claim, token(1), &mut |one| done.push(one));
+    done.clear();
+    shared.receive(Some((5, 0)), span(&mut into).into(), token(2)).unwrap();
+    look(&mut world);
+    world.settle();
+    assert!(world.sides[1].done.is_empty(), "{:?}", world.sides[1].done);
+    world.post(0, 1, &mut bytes, Some(5), 0);
+    world.settle();
+    assert_eq!(world.done(1, 2).tag, Some(5));
+}

@@ -305,3 +305,21 @@ fn listen(path: &Path, group: u32) -> io::Result<OwnedFd> {
     rustix::net::listen(&bound, BACKLOG)?;
     Ok(bound)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixListener;
+
+    /// The socket of another program is no agent's: it stays.
+    #[test]
+    fn a_foreign_socket_stays() {
+        let path = std::env::temp_dir().join(format!("bellwire-foreign-{}", std::process::id()));
+        let other = UnixListener::bind(&path).expect("a socket");
+        let refused = listen(&path, 0).expect_err("it is taken");
+        assert_eq!(refused.kind(), io::ErrorKind::AddrInUse);
+        assert!(path.exists());
+        drop(other);
+        std::fs::remove_file(&path).expect("it is still there");
+    }
+}

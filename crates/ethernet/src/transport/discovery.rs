@@ -261,3 +261,6 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         nodes.into_iter().for_each(|node| self.seek(node));
     }
 }
+
+#[cfg(test)]
+mod tests;

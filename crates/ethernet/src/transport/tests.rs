@@ -11,23 +11,23 @@ use std::os::fd::AsFd;
 use std::time::Instant;
 
 /// Longest wait for anything: one thread does it all, so nothing here takes a hundredth of it.
-const LONG: Duration = Duration::from_secs(8);
-const PATIENCE: Duration = Duration::from_secs(7);
+pub(super) const LONG: Duration = Duration::from_secs(8);
+pub(super) const PATIENCE: Duration = Duration::from_secs(7);
 /// A queue pair.
-const QUEUE_PAIR: u32 = 7;
+pub(super) const QUEUE_PAIR: u32 = 7;
 
 /// What an engine would hear.
-struct Heard {
+pub(super) struct Heard {
     verdict: Verdict,
     offered: usize,
-    packets: Vec<(LinkId, FunctionAddress, PacketHeader, Vec<u8>)>,
+    pub(super) packets: Vec<(LinkId, FunctionAddress, PacketHeader, Vec<u8>)>,
     delivered: Vec<(LinkId, u64)>,
-    down: Vec<(LinkId, FunctionAddress, Status)>,
+    pub(super) down: Vec<(LinkId, FunctionAddress, Status)>,
     ticks: usize,
 }
 
 impl Heard {
-    fn new() -> Heard {
+    pub(super) fn new() -> Heard {
         let (packets, delivered, down) = (Vec::new(), Vec::new(), Vec::new());
         Heard { verdict: Verdict::Taken, offered: 0, packets, delivered, down, ticks: 0 }
     }
@@ -64,20 +64,20 @@ impl Sink for Heard {
 }
 
 /// Two functions and what their engines hear.
-struct Both<A, B> {
-    a: A,
-    b: B,
-    at_a: Heard,
-    at_b: Heard,
+pub(super) struct Both<A, B> {
+    pub(super) a: A,
+    pub(super) b: B,
+    pub(super) at_a: Heard,
+    pub(super) at_b: Heard,
 }
 
 impl<A: Transport, B: Transport> Both<A, B> {
-    fn new(a: A, b: B) -> Both<A, B> {
+    pub(super) fn new(a: A, b: B) -> Both<A, B> {
         Both { a, b, at_a: Heard::new(), at_b: Heard::new() }
     }
 
     /// Polls both until it is so.
-    fn until(&mut self, what: &str, is: impl Fn(&mut Self) -> bool) {
+    pub(super) fn until(&mut self, what: &str, is: impl Fn(&mut Self) -> bool) {
         let since = Instant::now();
         while !is(self) {
             self.a.poll(&mut self.at_a, 64);
@@ -253,7 +253,7 @@ fn two_functions_over_udp() {
 }
 
 /// Two hosts with this many wires between them.
-fn hosts(wires: usize) -> [Namespace; 2] {
+pub(super) fn hosts(wires: usize) -> [Namespace; 2] {
     let [near, far] = [(); 2]
         .map(|()| Namespace::new().expect("NOT RUN: a namespace needs root, and ip of iproute2"));
     for number in 0..wires {
@@ -266,7 +266,12 @@ fn hosts(wires: usize) -> [Namespace; 2] {
     [near, far]
 }
 
-fn eth(host: &Namespace, name: &str, io: IoKind, function: u8) -> (EthDevice, EthFunction) {
+pub(super) fn eth(
+    host: &Namespace,
+    name: &str,
+    io: IoKind,
+    function: u8,
+) -> (EthDevice, EthFunction) {
     let options = EthOptions { io: Some(io), ..EthOptions::default() };
     host.run(|| {
         let device = EthDevice::open(name, &options).expect("its interfaces");
@@ -470,18 +475,55 @@ fn the_last_packet_arrives() {
     let mut both = Both::new(udp("127.0.0.1", 1), udp("127.0.0.2", 1));
     let link = both.a.link(both.b.address(), PATIENCE).expect("a link");
     both.until("it is up", |it| it.a.is_up(link));
-    for number in 0..200u32 {
-        both.send(link, &number.to_le_bytes(), &[0; 1000]);
+    // The last of them wait for the window.
+    for number in 0..40u32 {
+        both.send(link, &number.to_le_bytes(), &[0; 60_000]);
     }
     let Both { a, mut b, mut at_b, .. } = both;
     let leaving = std::thread::spawn(|| drop(a));
     let since = Instant::now();
-    while at_b.packets.len() < 200 || at_b.down.is_empty() {
+    while at_b.packets.len() < 40 || at_b.down.is_empty() {
         b.poll(&mut at_b, 64);
-        assert!(since.elapsed() < LONG, "{} of 200 arrive", at_b.packets.len());
+        assert!(since.elapsed() < LONG, "{} of 40 arrive", at_b.packets.len());
     }
     leaving.join().expect("it goes");
     assert_eq!(at_b.down[0].2, Status::PeerGone);
+}
+
+/// A function whose peer is silent waits for it for a while, and not for ever.
+#[test]
+fn a_silent_peer_is_left() {
+    let hosts = hosts(1);
+    let (mut both, link) = linked(&hosts);
+    hosts[1].run(|| ip("link set far0 down")).expect("here").expect("it goes down");
+    let header = PacketHeader::new(Kind::Send, QUEUE_PAIR, 3, 99);
+    both.a.send(link, header, b"lost", View::empty()).expect("room");
+    let Both { a, b, .. } = both;
+    let (left, leaves) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        drop(a);
+        left.send(()).expect("the test waits");
+    });
+    leaves.recv_timeout(LONG).expect("it leaves");
+    drop(b);
+}
+
+/// A poll counts each packet that it delivers, and one more if there were frames.
+#[test]
+fn polls_count_what_they_deliver() {
+    let (mut both, link) = linked(&hosts(1));
+    both.until("nothing is left to do", |it| it.b.poll(&mut it.at_b, 64) == 0);
+    let header = PacketHeader::new(Kind::Send, QUEUE_PAIR, 3, 99);
+    for _ in 0..5 {
+        both.a.send(link, header, b"word", View::empty()).expect("room");
+    }
+    both.a.pump(both.a.clock.now_ns());
+    let (mut counted, since) = (0, Instant::now());
+    while both.at_b.packets.len() < 5 {
+        counted += both.b.poll(&mut both.at_b, 64);
+        assert!(since.elapsed() < LONG, "{} of 5 arrive", both.at_b.packets.len());
+    }
+    assert!(counted > 5, "{counted}");
 }
 
 /// Each reason of the protocol has its status.
@@ -686,7 +728,7 @@ fn unread_frames_are_looked_for_now_and_then() {
 }
 
 /// Two functions by AF_PACKET, once a link between them is up.
-fn linked(hosts: &[Namespace; 2]) -> (Both<Packet, Packet>, LinkId) {
+pub(super) fn linked(hosts: &[Namespace; 2]) -> (Both<Packet, Packet>, LinkId) {
     let (_near, a) = eth(&hosts[0], "near0", IoKind::Packet, 1);
     let (_far, b) = eth(&hosts[1], "far0", IoKind::Packet, 9);
     let (EthFunction::Packet(a), EthFunction::Packet(b)) = (a, b) else { panic!("AF_PACKET") };
@@ -697,7 +739,7 @@ fn linked(hosts: &[Namespace; 2]) -> (Both<Packet, Packet>, LinkId) {
     (both, link)
 }
 
-type Packet = EthernetTransport<
+pub(super) type Packet = EthernetTransport<
     crate::keyed_io::KeyedIo<crate::eth_io::EthIo<crate::packet::PacketIo>>,
     crate::route::MacRoute,
 >;
@@ -708,6 +750,7 @@ fn settled_links_are_left_alone() {
     let (mut both, _) = linked(&hosts(1));
     both.until("its place is believed", |it| it.a.links.unanswered.is_empty());
     assert_eq!(both.a.links.unsettled, []);
+    assert!(!both.a.unsent, "the kernel has all frames");
 }
 
 /// On a quiet line a packet leaves at once. On a busy one it waits for others, until the line has

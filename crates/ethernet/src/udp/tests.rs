@@ -72,6 +72,49 @@ fn a_connected_socket_takes_nothing_from_others() {
     }
 }
 
+/// A connected peer that is silent is there. One that has gone is reported, to whoever only polls,
+/// too.
+#[test]
+fn only_a_peer_that_has_gone_is_refused() {
+    let [mut a, mut b] = pair("127.0.0.1:0", "127.0.0.1:0", 1500);
+    (0..100).for_each(|number| insist(&mut a, &mut b, number));
+    assert!(b.connected.socket_to(a.address).is_some());
+    for _ in 0..100 {
+        b.receive(64, |_, _| panic!("nobody sends"));
+    }
+    assert_eq!(b.take_refused(), None);
+    let refuses = |io: &mut UdpIo, gone: SocketAddr| {
+        send(io, gone, 1);
+        let since = Instant::now();
+        loop {
+            io.receive(64, |_, _| panic!("nobody sends"));
+            if let Some(place) = io.take_refused() {
+                return assert_eq!(place, gone);
+            }
+            assert!(since.elapsed() < Duration::from_secs(8), "it is not told");
+        }
+    };
+    let gone = a.address;
+    drop(a);
+    refuses(&mut b, gone);
+    let [mut c, d] = pair("127.0.0.1:0", "127.0.0.1:0", 1500);
+    let gone = d.address;
+    drop(d);
+    refuses(&mut c, gone);
+}
+
+/// What the connected socket has is received before it closes.
+#[test]
+fn a_socket_that_closes_is_read_first() {
+    let [mut a, mut b] = pair("127.0.0.1:0", "127.0.0.1:0", 1500);
+    (0..100).for_each(|number| insist(&mut a, &mut b, number));
+    assert!(b.connected.socket_to(a.address).is_some());
+    (0..40).for_each(|number| send(&mut a, b.address, number));
+    let mut got = 0;
+    b.change_connected(Change::Close, &mut |_, _| got += 1);
+    assert_eq!((got, b.connected.is_open()), (40, false));
+}
+
 /// Sends until the datagram arrives. A change of the connected socket may lose a datagram that
 /// the kernel has not assigned to a socket yet; UDP permits that.
 fn insist(from: &mut UdpIo, to: &mut UdpIo, what: u8) {

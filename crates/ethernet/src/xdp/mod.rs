@@ -487,6 +487,7 @@ mod tests {
             }
         }
         assert_eq!(far.counters().frames_past_xdp, 0);
+        assert_eq!(near.free.len(), RING_ENTRIES as usize, "all frames have left");
         let chunk = far.umem.chunk_bytes;
         let memory = far.umem.registration().addr as usize;
         let end = memory + chunk * far.umem.chunks;
@@ -494,6 +495,8 @@ mod tests {
         let chunks: std::collections::BTreeSet<_> =
             places.iter().take(FRAMES).map(|place| (place - memory) / chunk).collect();
         assert_eq!(chunks.len(), FRAMES, "a chunk for each frame");
+        // The others are for sending.
+        assert!(chunks.iter().all(|&chunk| chunk < RING_ENTRIES as usize), "{chunks:?}");
     }
 
     /// Frames of all lengths arrive whole and in order, more of them than rings have entries. Both
@@ -558,6 +561,7 @@ mod tests {
         let bytes = (0..COUNT).map(|number| frame(number).0 as u64).sum::<u64>();
         let (sent, got) = (near.counters(), far.counters());
         assert_eq!(sent.frames_sent - before.frames_sent, COUNT as u64);
+        assert!(sent.send_calls > before.send_calls);
         assert_eq!(sent.copies - before.copies, COUNT as u64);
         assert_eq!(sent.bytes_sent - before.bytes_sent, bytes);
         assert_eq!(got.frames_received - heard.frames_received, COUNT as u64);
@@ -565,6 +569,51 @@ mod tests {
         assert_eq!(got.bytes_received - heard.bytes_received, bytes);
         assert_eq!((got.receive_lost, sent.send_failed, got.frames_past_xdp), (0, 0, 0));
         assert!(!far.is_ready());
+    }
+
+    /// Frames beyond what the rings hold are lost, and that is counted.
+    #[test]
+    fn full_rings_lose_frames_and_count_them() {
+        enter_new_namespace()
+            .and_then(|()| {
+                ip("link add wire0 type veth peer name wire1\nlink set wire0 up\nlink set wire1 up")
+            })
+            .expect("NOT RUN: making a network namespace needs root, and ip of iproute2");
+        let [near, far] = ["wire0", "wire1"].map(|name| Interface::find(name).expect("just made"));
+        let to = far.mac;
+        let [mut near, far] = [near, far]
+            .map(|interface| XdpIo::open(&interface, 1, Mode::Generic).expect("a queue"));
+        let since = Instant::now();
+        while far.counters().receive_lost == 0 {
+            assert!(since.elapsed() < Duration::from_secs(8), "nothing is lost");
+            for _ in 0..256 {
+                let Some(room) = near.room() else { break };
+                room[..60].fill(0);
+                room[FUNCTION_OFFSET - LINK_HEADER_BYTES] = 1;
+                near.stage(to, 60);
+                near.flush();
+            }
+        }
+    }
+
+    /// The program is at the hook that was asked for, and at no other.
+    #[test]
+    fn the_hook_is_the_one_that_was_asked_for() {
+        enter_new_namespace()
+            .and_then(|()| ip("link add wire0 type veth peer name wire1"))
+            .expect("NOT RUN: making a network namespace needs root, and ip of iproute2");
+        let wire = Interface::find("wire0").expect("it was just made");
+        // The loopback, whose driver has no hook, is the first of a namespace.
+        let loopback =
+            Interface { index: 1, ..Interface::find("wire0").expect("it was just made") };
+        for hook in [Hook::Generic, Hook::Driver] {
+            let _attached = Attached::attach(&wire, 0, hook).expect("a free hook");
+            let shown = std::process::Command::new("ip").args(["link", "show", "wire0"]).output();
+            let shown = String::from_utf8(shown.expect("ip").stdout).expect("text");
+            assert_eq!(shown.contains("xdpgeneric"), hook == Hook::Generic, "{shown}");
+        }
+        Attached::attach(&loopback, 0, Hook::Driver).map(drop).expect_err("no hook");
+        Attached::attach(&loopback, 0, Hook::Generic).expect("the link layer's");
     }
 
     /// An interface whose frames do not fit in a page has no AF_XDP. Each mode has its name and
@@ -577,6 +626,22 @@ mod tests {
         let interface = Interface::find("wire0").expect("it was just made");
         let refused = XdpIo::open(&interface, 1, Mode::Generic).err().expect("too long");
         assert_eq!(refused.kind(), io::ErrorKind::Unsupported);
+        // The link's header is part of what has to fit.
+        let longest = |bytes: usize| umem::chunk_bytes(bytes + LINK_HEADER_BYTES);
+        let mtu = (1500..2048).find(|&mtu| longest(mtu) != longest(1500)).expect("a longer chunk");
+        ip(&format!("link set wire0 mtu {mtu}")).expect("it can change");
+        let interface = Interface::find("wire0").expect("it was just made");
+        let opened = XdpIo::open(&interface, 1, Mode::Generic).expect("a queue");
+        assert_eq!(Some(opened.umem.chunk_bytes), longest(mtu));
+        drop(opened);
+        // Each of two queues has as many chunks to receive as there are to send.
+        ip("link add many0 numrxqueues 2 numtxqueues 2 type veth peer name many1").expect("a wire");
+        let interface = Interface::find("many0").expect("it was just made");
+        assert_eq!(interface.queues, 2);
+        let opened = XdpIo::open(&interface, 1, Mode::Generic).expect("two queues");
+        let to_send = (2048..3072).map(|chunk| chunk * opened.umem.chunk_bytes as u64);
+        assert!(opened.free.iter().copied().eq(to_send), "{:?}", opened.free);
+        drop(opened);
         let all = [Mode::ZeroCopy, Mode::Native, Mode::Generic];
         assert_eq!(all.map(Mode::hook), [Hook::Driver, Hook::Driver, Hook::Generic]);
         assert_eq!(all.map(Mode::name), ["zero-copy", "native (one copy)", "generic (one copy)"]);
@@ -586,6 +651,7 @@ mod tests {
     /// function alone are counted as such. What an interface refuses that is down counts as failed.
     #[test]
     fn frames_beside_the_program_are_received() {
+        const AT: usize = FUNCTION_OFFSET - LINK_HEADER_BYTES;
         enter_new_namespace()
             .and_then(|()| {
                 ip("link add wire0 type veth peer name wire1\nlink set wire0 up\nlink set wire1 up")
@@ -603,7 +669,8 @@ mod tests {
         let new = Mac([2, 0, 0, 0, 0, 0x77]);
         let send = |near: &mut XdpIo, function: u8| {
             let room = near.room().expect("room");
-            room[..60].fill(function);
+            room[..60].fill(0xee);
+            room[AT] = function;
             near.stage(new, 60);
             near.flush()
         };
@@ -624,7 +691,7 @@ mod tests {
                 assert!(since.elapsed() < Duration::from_secs(8), "nothing comes");
             }
             assert_eq!(
-                far.receive(64, |from, bytes| assert_eq!((from, bytes[9]), (own, function))),
+                far.receive(64, |from, bytes| assert_eq!((from, bytes[AT]), (own, function))),
                 1
             );
             let passed = far.counters().frames_past_xdp - past;

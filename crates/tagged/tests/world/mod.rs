@@ -84,7 +84,7 @@ impl World {
 
     pub fn settle(&mut self) {
         let mut quiet = 0;
-        for _ in 0..1_000_000 {
+        for _ in 0..200_000 {
             quiet = if self.turn() == 0 { quiet + 1 } else { 0 };
             // The engine may be at work without any completion.
             if quiet == 500 {
