@@ -9,7 +9,8 @@ use crate::testing::{self, Intruder, Reply};
 use crate::transport::ShmTransport;
 use crate::{NODES, ShmDevice};
 use bellwire_device::{
-    AccessMode, Error, FunctionAddress, LinkId, NodeInfo, Sink, Status, Transport, Verdict,
+    AccessMode, Error, FunctionAddress, LinkId, NodeInfo, RemoteKey, Rights, Sink, Status,
+    Transport, Verdict,
 };
 use bellwire_ring::lane::Sent;
 use bellwire_ring::memory::View;
@@ -336,6 +337,36 @@ fn a_packet_without_a_bell_is_delivered() {
     drop(peer);
     host.until("its end is told", |host| !host.downs.0.is_empty());
     assert_eq!(host.downs.1, 1);
+}
+
+/// Memory that the kernel copies to for a peer stays after its region has ended, until the peer is
+/// done with it.
+#[test]
+fn memory_that_a_peer_uses_is_kept() {
+    testing::alone(|| {
+        let mut host = Host::new();
+        let mut peer = host.intruder();
+        hello(&peer, introduction());
+        host.replies(&mut peer, Reply::Welcome);
+        let sender = peer.sender().expect("it is welcome");
+        let FunctionAddress { node, function } = host.it.address();
+        let key = RemoteKey { node, function, index: 3, key: 77, length: 5000 };
+        let memory = host.it.allocate(5000, Rights::REMOTE_WRITE).expect("memory");
+        host.it.export(key, &memory, Rights::REMOTE_WRITE).expect("room");
+        let begin = format!("{:x}-", memory.view().as_ptr() as usize);
+        drop(memory);
+        let is_mapped = || {
+            let maps = std::fs::read_to_string("/proc/self/maps").expect("procfs");
+            maps.lines().any(|line| line.starts_with(&begin) && line.contains("bellwire region"))
+        };
+        sender.mark_busy(3);
+        host.it.retract(key);
+        let since = Instant::now();
+        host.until("time passes", |_| since.elapsed() > Duration::from_millis(20));
+        assert!(is_mapped());
+        sender.mark_idle();
+        host.until("it is given back", |_| !is_mapped());
+    });
 }
 
 /// A user whom the job does not admit is refused, in both roles, and its nodes are skipped.

@@ -105,7 +105,7 @@ fn a_poller_tells_a_sleeper() {
     thread::scope(|scope| {
         let sleeper = scope.spawn(|| {
             for context in 0..50 {
-                let done = shared.wait_for(Wait::Block, PATIENCE, || false, look(queue));
+                let done = shared.wait_for(Wait::Block, Duration::MAX, || false, look(queue));
                 let is_next = done.is_ok_and(|done| done.unwrap().context == context);
                 assert!(is_next, "message {context}");
                 taken.store(context + 1, Ordering::Relaxed);
@@ -113,18 +113,20 @@ fn a_poller_tells_a_sleeper() {
         });
         scope.spawn(|| {
             let stop = || over.load(Ordering::Relaxed);
-            shared.wait_for(Wait::Spin, Duration::MAX, stop, look(other_queue)).unwrap();
+            drop(shared.wait_for(Wait::Spin, Duration::MAX, stop, look(other_queue)));
         });
+        let since = Instant::now();
         for number in 0..50u64 {
             // Long enough for the one to fall asleep and for the other to take over.
             thread::sleep(Duration::from_millis(1));
             far.post_send(far_pair, Message::inline(&number.to_le_bytes()).to(to)).unwrap();
-            far.wait(far_queue, Wait::Adaptive, PATIENCE).unwrap();
-            while taken.load(Ordering::Relaxed) <= number && !sleeper.is_finished() {
-                far.progress().unwrap();
+            while taken.load(Ordering::Relaxed) <= number && since.elapsed() < PATIENCE {
+                far.poll(far_queue).unwrap();
             }
         }
         over.store(true, Ordering::Relaxed);
+        // Whoever still sleeps wakes up and fails.
+        shared.close();
         sleeper.join().unwrap();
     });
 }
