@@ -140,6 +140,11 @@ mod tests {
         let name = format!("bellwire-socket-test-{}", std::process::id());
         let listener = listen(&name).expect("a free name");
         assert_eq!(reserve(&name).expect_err("it is taken"), Errno::ADDRINUSE);
+        let is_blocking = |socket: &OwnedFd| {
+            let flags = rustix::fs::fcntl_getfl(socket).expect("flags");
+            !flags.contains(rustix::fs::OFlags::NONBLOCK)
+        };
+        assert!(is_closed_by_exec(&listener) && !is_blocking(&listener));
         assert_eq!(accept(&listener).expect_err("nobody has come"), Errno::AGAIN);
         let near = connect(&name).expect("it listens");
         let far = accept(&listener).expect("it has come");
@@ -150,11 +155,7 @@ mod tests {
         );
         assert_eq!(credentials(&near), Ok(own));
         assert!(matches!(receive(&far), Received::Nothing));
-        for socket in [&near, &far, &listener] {
-            assert!(is_closed_by_exec(socket));
-            let flags = rustix::fs::fcntl_getfl(socket).expect("flags");
-            assert!(flags.contains(rustix::fs::OFlags::NONBLOCK));
-        }
+        assert!([&near, &far].into_iter().all(|it| is_closed_by_exec(it) && !is_blocking(it)));
         let hello =
             Control::Hello(Introduction { version: VERSION, node: 7, ..Introduction::default() });
         for fds in [&[][..], &[near.as_fd()], &[near.as_fd(), far.as_fd(), listener.as_fd()]] {

@@ -197,11 +197,13 @@ impl SharedFunction {
             if let Some(found) = look(&mut driving, !others_sleep)? {
                 return Ok(Some(found));
             }
+            // Whether others have had the function since that look.
+            let mut let_go = false;
             if self.wanted.load(Ordering::Relaxed) > 0 {
                 driving.kicks = news;
                 drop(driving);
                 self.let_others_in();
-                (driving, news) = (self.lock()?, false);
+                (driving, news, let_go) = (self.lock()?, false, true);
             }
             let looked = Cell::new(None);
             let next = patience.after_empty_poll(false, || {
@@ -222,11 +224,15 @@ impl SharedFunction {
                 if stop() {
                     return Ok(None);
                 }
-                driving = self.lock()?;
+                (driving, let_go) = (self.lock()?, true);
             }
             let Next::Sleep(left) = next else { continue };
             if self.is_virtual {
                 driving.pass_time(left)?;
+                continue;
+            }
+            if let_go {
+                // They took in what they found, and told only those that slept.
                 continue;
             }
             if !driving.arm()? {
@@ -450,20 +456,24 @@ mod tests {
     #[test]
     fn a_poller_stays_aside() {
         let (shared, ..) = shared("aside");
-        let want = shared.want();
-        let (begin, mut looks) = (Instant::now(), 0);
-        let found = shared.wait_for(
-            Wait::Spin,
-            LONG,
-            || false,
-            |_, _| {
-                looks += 1;
-                Ok((looks == 20).then_some(()))
-            },
-        );
-        assert_eq!(found.unwrap(), Some(()));
-        assert!(begin.elapsed() >= 19 * LET_IN);
-        drop(want);
+        let (ended, has_ended) = std::sync::mpsc::channel();
+        thread::spawn(move || {
+            let _want = shared.want();
+            let (begin, mut looks) = (Instant::now(), 0);
+            let found = shared.wait_for(
+                Wait::Spin,
+                LONG,
+                || false,
+                |_, _| {
+                    looks += 1;
+                    Ok((looks == 20).then_some(()))
+                },
+            );
+            ended.send((found.unwrap(), begin.elapsed())).unwrap();
+        });
+        let (found, took) = has_ended.recv_timeout(LONG).expect("it ends");
+        assert_eq!(found, Some(()));
+        assert!(took >= 19 * LET_IN);
     }
 
     /// All ways of waiting get their message. `Block` sleeps until it comes. A signal that ends the

@@ -93,6 +93,7 @@ fn different_numbers_never_meet() {
 fn channels_are_kept_apart_on_a_link_that_is_up() {
     let mut world = World::pair();
     let members = [0, 1].map(|side| open(&mut world, side, 0));
+    open(&mut world, 1, 1);
     let ordinary = world.sides[1].address();
     world.sides[1].function.post_receive(members[1], vec![0; 8], 7).unwrap();
     let a = &mut world.sides[0];

@@ -590,17 +590,18 @@ fn a_request_belongs_to_its_link() {
     let first = &mut world.sides[0];
     first.function.destroy_queue_pair(first.qp).unwrap();
     world.fabric.cut(a, b, Status::PeerGone);
-    let second = world.sides[1].address();
     for _ in 0..10 {
         world.sides[1].turn();
     }
-    world.sides[2].send(second, b"link", 0);
+    let third = &mut world.sides[2];
+    third.function.start_connect(third.qp, Address::new(1, 0, 4), b"", LONG).unwrap();
     for _ in 0..10 {
         world.sides[2].turn();
         world.sides[1].turn();
     }
-    assert_eq!(world.sides[1].state().backlog_messages, 1, "the next link is there");
     let it = &mut world.sides[1];
+    let next = it.function.next_request(listener).unwrap().expect("the next link is there");
+    assert_eq!(next.peer.node, 2);
     let accepted = it.function.accept(request, it.qp, b"");
     assert!(matches!(accepted, Err(Error::Unreachable { .. })), "{accepted:?}");
 }

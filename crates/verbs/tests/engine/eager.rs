@@ -251,3 +251,22 @@ fn the_longest_eager_message_completes_without_a_receive() {
         );
     }
 }
+
+/// Each message counts as a packet: with a receive or without one, alone or in a batch.
+#[test]
+fn packets_are_counted() {
+    let mut world = World::pair();
+    let to = world.sides[1].address();
+    let taken = |world: &World| world.sides[1].function.counters().function.packets_taken;
+    world.sides[1].receive(8, 1);
+    for number in 1..=3 {
+        world.sides[0].send(to, b"alone", number);
+        world.settle();
+        assert_eq!(taken(&world), number);
+    }
+    let a = &mut world.sides[0];
+    let mut sends = [(); 3].map(|()| Message::inline(b"batch").to(to));
+    a.function.post_sends(a.qp, &mut sends).unwrap();
+    world.settle();
+    assert_eq!(taken(&world), 6);
+}

@@ -132,6 +132,20 @@ fn asking_for_a_long_message_is_progress() {
     assert!(bytes(world.sides[1].take()) == pattern(3_000, 1));
 }
 
+/// A long message that its sender has withdrawn is tried and answered, which counts as well.
+#[test]
+fn a_withdrawn_message_is_progress() {
+    let mut world = World::pair();
+    let (a, b) = world.both();
+    a.send(b.address(), &pattern(3_000, 1), 2);
+    a.function.progress().unwrap();
+    a.function.destroy_queue_pair(a.qp).unwrap();
+    b.receive(3_000, 1);
+    assert_eq!(b.function.progress().unwrap(), 3, "the offer, the attempt and the answer");
+    let ended = b.function.next_completion(b.cq).unwrap().expect("its end");
+    assert_eq!(ended.status, Status::PeerGone);
+}
+
 /// Of six long messages a turn fetches a slice of four.
 #[test]
 fn a_turn_fetches_four_slices() {

@@ -328,4 +328,14 @@ fn a_put_behind_a_message_is_done() {
         assert_eq!((contexts, part(&region, 0, 8)), (vec![1, 2], vec![7; 8]));
         world.check_counters();
     }
+    // One that would not be taken without the message is not taken behind it.
+    let (large, long) =
+        (world.sides[1].function.allocate_region(4096, Rights::REMOTE_WRITE).unwrap(), [1; 1025]);
+    world.fabric.hold_requests(Some(from));
+    let a = &mut world.sides[0];
+    a.send(to, b"first", 1);
+    world.fabric.hold_requests(None);
+    let put = Put::inline(&long, large.remote_key().slice(0, 1025));
+    refuses!(a.function.post_put(a.qp, put), Error::TooLong { maximum: 1024, .. });
+    assert_eq!(part(&large, 0, 8), [0; 8]);
 }
