@@ -4,7 +4,7 @@ use super::*;
 use crate::IoKind;
 use crate::eth_device::{EthDevice, EthFunction, EthOptions};
 use crate::namespace::{Namespace, ip};
-use crate::testing::enter_new_namespace;
+use crate::testing::{enter_new_namespace, within_limit};
 use crate::udp_device::{UdpDevice, UdpFunction, UdpOptions};
 use bellwire_device::{Kind, NodeInfo, Verdict};
 use std::os::fd::AsFd;
@@ -547,6 +547,10 @@ fn reasons_have_a_status() {
 /// A host is found by its name or address, and a device knows which nodes are elsewhere.
 #[test]
 fn hosts_are_found_by_name() {
+    within_limit(find_hosts);
+}
+
+fn find_hosts() {
     namespace();
     let device = UdpDevice::open("127.0.0.1", &UdpOptions::default()).expect("loopback");
     let options = UdpOptions { node: Some(42), ..UdpOptions::default() };
@@ -648,6 +652,10 @@ fn one_function_has_af_xdp() {
 /// elsewhere.
 #[test]
 fn stations_are_found_by_address() {
+    within_limit(find_stations);
+}
+
+fn find_stations() {
     let [near, far] = hosts(1);
     for (host, name, address) in [(&near, "near0", "10.0.0.1"), (&far, "far0", "10.0.0.2")] {
         let command = format!("address add {address}/24 dev {name}");
