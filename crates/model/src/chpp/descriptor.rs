@@ -339,7 +339,7 @@ fn command(
 
 impl Command {
     /// A command that moves nothing.
-    fn empty(transfer: Transfer) -> Command {
+    pub(super) fn empty(transfer: Transfer) -> Command {
         Command {
             transfer,
             is_remote: false,

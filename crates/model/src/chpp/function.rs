@@ -70,3 +70,18 @@ impl Layout {
         address >= self.base && address <= end && length <= end - address
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A run lies in the window if its first byte does and its last one.
+    #[test]
+    fn runs_lie_in_the_window() {
+        let layout = Layout::new(&Config::prototype(), 1, 2);
+        let (base, end) = (layout.base, layout.base + layout.length);
+        assert!(layout.holds(base, layout.length) && layout.holds(end - 8, 8));
+        assert!(!layout.holds(base, layout.length + 1) && !layout.holds(end - 8, 9));
+        assert!(!layout.holds(base - 1, 8) && !layout.holds(end + 1, 0));
+    }
+}

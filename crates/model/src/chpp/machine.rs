@@ -711,3 +711,21 @@ impl Model for Hardware {
         self.io.waits(waits);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Canary: a descriptor that vanishes from its queue is noticed.
+    #[test]
+    fn a_vanished_descriptor_is_noticed() {
+        let mut machine = Machine::new(&Config::prototype(), 1).unwrap();
+        assert!(machine.audit().is_ok());
+        let (from, to) = (Endpoint::new(0, 0, 0).unwrap(), Endpoint::new(1, 0, 0).unwrap());
+        let get = super::super::descriptor::RemoteGet { operation: 0, bytes: Vec::new(), from, to };
+        machine.model.nodes[1].descriptors.remote.push(Time::ZERO, get);
+        assert!(machine.audit().is_ok());
+        machine.model.nodes[1].descriptors.remote.lose();
+        assert!(machine.audit().is_err());
+    }
+}

@@ -251,3 +251,25 @@ fn advance(command: &mut Command, length: u64) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bellwire_wire::entry::Move;
+
+    /// A packet of a PUT begins at any address and has 4096 B of words: from byte 1 of a word on,
+    /// 4095 B of data.
+    #[test]
+    fn a_packet_has_its_capacity() {
+        let of = |destination, length| {
+            let source = bellwire_wire::endpoint::Endpoint::new(0, 0, 0).unwrap();
+            let mut command = Command::empty(Transfer::new(0, source, 0));
+            command.moves.push(Move { source: 0, destination, length });
+            next_move(&command, 4096)
+        };
+        assert_eq!(of(8, 5000), (8, 4096));
+        assert_eq!(of(9, 5000), (9, 4095));
+        assert_eq!(of(11, 5000), (11, 4093));
+        assert_eq!(of(11, 100), (11, 100));
+    }
+}

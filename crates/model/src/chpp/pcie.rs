@@ -232,6 +232,16 @@ pub fn dword_bytes(run: Run) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// On idle wires a DLLP goes out when it is due, at its very time, too.
+    #[test]
+    fn a_due_dllp_goes_out() {
+        let at = Time::from_ps;
+        let mut recurring = Recurring { interval: Span::from_ps(10), next: at(100) };
+        assert_eq!((recurring.due(at(100), at(50)), recurring.next), (0, at(100)));
+        assert_eq!((recurring.due(at(100), at(115)), recurring.next), (2, at(120)));
+        assert_eq!((recurring.due(at(130), at(50)), recurring.next), (0, at(140)));
+    }
     use crate::chpp::config::Config;
 
     /// Requests must not cross multiples of this (2.2.7).

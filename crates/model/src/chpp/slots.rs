@@ -92,6 +92,31 @@ impl SlotCache {
 mod tests {
     use super::*;
 
+    /// A read ends where the list ends, and brings no more than the cache has room for.
+    #[test]
+    fn a_refill_has_its_limits() {
+        let run = |at: u64, count: u64| Some(Run { address: 8 * at, length: 8 * count });
+        let mut slots = SlotCache::new(0, 6, 4, 100, 0..6);
+        slots.posted = 100;
+        for _ in 0..2 {
+            slots.cached.pop(Time::ZERO);
+        }
+        // Two are left to the end of the list, and there is room for two.
+        assert_eq!(slots.refill(), run(4, 2));
+        let answer: Vec<u8> = [4_u64, 5].iter().flat_map(|slot| slot.to_le_bytes()).collect();
+        slots.refilled(&answer, Time::ZERO);
+        for _ in 0..2 {
+            slots.cached.pop(Time::ZERO);
+        }
+        assert_eq!(slots.refill(), run(0, 2), "there is room for two");
+        let mut slots = SlotCache::new(0, 5, 4, 100, 0..5);
+        slots.posted = 100;
+        for _ in 0..4 {
+            slots.cached.pop(Time::ZERO);
+        }
+        assert_eq!(slots.refill(), run(4, 1), "the list ends");
+    }
+
     /// A cache of 8 of a list of 10 addresses, refilled by 3: from half full on, not beyond the end
     /// of the list, and as far as software has listed addresses.
     // shows: C-20

@@ -61,3 +61,17 @@ impl Prefetcher {
         self.landing += 1;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two tags are two descriptors, however many ports have rung.
+    #[test]
+    fn tags_run_out() {
+        let mut prefetcher = Prefetcher::new(4, 2, 100);
+        (0..4).for_each(|port| prefetcher.ring(port));
+        let chosen = [(); 3].map(|()| prefetcher.choose(|_| 1));
+        assert_eq!(chosen, [Some(0), Some(1), None]);
+    }
+}

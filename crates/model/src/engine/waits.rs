@@ -118,14 +118,17 @@ mod tests {
     fn a_cycle_is_found_and_explained() {
         crate::limit::limited(|| {
             let mut waits = Waits::default();
+            assert!(waits.is_empty());
             waits.add("x", "a", "the door");
+            assert!(!waits.is_empty());
             waits.add("a", "b", "a credit");
             waits.add("a", "z", "a tag");
             waits.add("b", "c", "a slot");
             waits.add("c", "a", "the bus");
             let cycle = waits.cycle().expect("a, b and c wait for each other");
             let said = cycle.to_string();
-            assert_eq!(cycle.waits.len(), 3);
+            let waiters: Vec<&str> = cycle.waits.iter().map(|wait| &*wait.waiter).collect();
+            assert_eq!(waiters, ["a", "b", "c"]);
             assert!(said.contains("a waits for a credit, held by b"), "{said}");
             assert!(said.contains("c waits for the bus, held by a"), "{said}");
             assert!(!said.contains('x'));

@@ -230,3 +230,26 @@ impl Node {
         schedule.after(Span::ZERO, ClusterEvent::Finished(self.number));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::hpcl::config::Config;
+    use crate::hpcl::machine::Machine;
+    use crate::hpcl::process::Call;
+    use crate::units::Span;
+
+    /// Canary: a message that is not the expected one is counted.
+    #[test]
+    fn another_message_is_a_mismatch() {
+        crate::limit::limited(|| {
+            let config = Config { nodes: 2, ..Config::paper() };
+            let mut running = Machine::new(&config, 25).unwrap();
+            running.begin([vec![Call::Send { to: 1, bytes: 100 }], vec![Call::Receive]]);
+            running.model.nodes[1].process.received_from[0] = 7;
+            // The run says that it failed.
+            let _ = running.finish(Span::from_ns(1_000_000_000));
+            let counters = &running.model.nodes[1].counters;
+            assert_eq!((counters.received, counters.mismatches), (1, 1));
+        });
+    }
+}

@@ -303,6 +303,34 @@ fn idle_inputs_save_up_no_turns() {
     }
 }
 
+/// Nor do they with so many channels that an input could be served in every cycle.
+#[test]
+fn many_channels_give_no_turns_either() {
+    let alone = [(0, 0, 1, 0); 16];
+    let both: Vec<_> = (0..16).map(|at| (at % 2, 0, 1, 0)).collect();
+    let allocation = Allocation::Policy(Policy::Weighted);
+    let config = FabricConfig { vcs: 8, allocation, ..FabricConfig::default() };
+    let first = run(crossbar(3, config, 1), 0, &alone);
+    let bench = run(first.fabric, 0, &both);
+    let of_late = bench.delivered[..8].iter().filter(|it| it.1 == 1).count();
+    assert!(of_late <= 6, "{of_late} of 8");
+}
+
+/// Two classes share two channels, each with a lane at the terminal. A lane takes a channel that
+/// the other does not hold: no packet is cut into by another.
+#[test]
+fn lanes_take_free_channels() {
+    let class = super::Class { first_vc: 0, vcs: 2 };
+    let config = FabricConfig { vcs: 2, classes: vec![class; 2], ..FabricConfig::default() };
+    let packets: Vec<_> = (0..24).map(|at| (0, 1, 3 + at / 8, (at % 2) as u8)).collect();
+    for seed in 0..4 {
+        let bench = run(crossbar(2, config.clone(), seed), 0, &packets);
+        let mut tags: Vec<u64> = bench.delivered.iter().map(|it| it.3).collect();
+        tags.sort_unstable();
+        assert_eq!(tags, (0..24).collect::<Vec<u64>>());
+    }
+}
+
 /// Two classes share one channel, each with a lane at the terminal. A packet holds the channel to
 /// its end: packets of 3 beats leave in cycles 2 and 5, and not with their beats in turns.
 #[test]

@@ -165,7 +165,12 @@ mod tests {
                 assert!(!model.carrier.is_quiet());
                 sent.push(Carried { end: 1 - end, channel, bytes });
             }
-            let ended = simulation.run(Time::from_ps(1_000_000_000_000));
+            let limit = Time::from_ps(1_000_000_000_000);
+            while simulation.model.came.len() < 300 {
+                assert!(!simulation.model.carrier.is_quiet());
+                assert!(simulation.step(limit));
+            }
+            let ended = simulation.run(limit);
             assert_eq!(ended, Ended::Quiet);
             let (now, pair) = (simulation.now(), simulation.model);
             assert!(pair.carrier.is_quiet());

@@ -721,7 +721,7 @@ mod tests {
     use super::*;
 
     use crate::engine::Waits;
-    use crate::smp::bench::{Lengths, Machine};
+    use crate::smp::bench::{BenchEvent, Lengths, Machine};
     use crate::smp::network::NetworkPacket;
     use bellwire_wire::link::network::{Class, NetworkHeader};
 
@@ -811,6 +811,56 @@ mod tests {
         running.block(1, 0, false);
         running.run(Time::NEVER);
         assert!(running.model.link.is_quiet() && running.missing() == 0);
+    }
+
+    /// The other end is named where it is the second that waits.
+    #[test]
+    fn either_end_may_wait() {
+        let mut running = Machine::new(&Config::recommended(), 1);
+        running.block(0, 0, true);
+        running.stimulate(1, 0, Lengths::Fixed(8), 500);
+        running.run(Time::NEVER);
+        let mut waits = Waits::default();
+        running.model.link.waits(["near", "far"], &mut waits);
+        assert!(waits.all()[0].to_string().starts_with("far"), "{:?}", waits.all());
+        assert_eq!((waits.all().len(), waits.all()[0].holder.as_str()), (1, "near"));
+    }
+
+    /// Training lasts as long as its 26 ordered sets.
+    #[test]
+    fn a_link_is_up_after_its_sets() {
+        let config = Config::recommended();
+        let mut schedule = Schedule::new(1, config.cycle());
+        let port = |role| Port { role, lanes: 0xff, fastest_hz: 5_000_000_000 };
+        let ports = [port(Role::Rc), port(Role::Ep)];
+        let link = Link::train(&config, ports, 0xff, 0, |_, it| BenchEvent(it), &mut schedule);
+        let link = link.unwrap();
+        assert_eq!(link.up_at, Time::ZERO + ORDERED_SET * 26);
+    }
+
+    /// Damage is counted once. A frame without its first symbol is no frame: nothing asks for it
+    /// again. One with another error is asked for.
+    #[test]
+    fn damage_is_counted() {
+        let mut running = used();
+        let sent = running.model.link.end(1).counters.link_packets;
+        let (left, took) = (running.now(), Span::from_ns(10));
+        for (first, asked) in [(!FIRST_SYMBOL, 0), (FIRST_SYMBOL, 1)] {
+            let mut bytes = vec![0; 40];
+            bytes[0] = first;
+            let before = running.model.link.end(1).counters;
+            running.model.link.ends[1].frames.push_back(Flying { bytes, left, took });
+            running.model.link.frame_comes(&mut running.schedule, 1);
+            running.run(Time::NEVER);
+            let after = running.model.link.end(1).counters;
+            assert_eq!(after.damaged, before.damaged + 1);
+            assert_eq!(after.link_packets, before.link_packets + asked);
+        }
+        assert_eq!(running.model.link.end(1).counters.link_packets, sent + 1);
+        let bytes = [0xff; DLLP_BYTES];
+        running.model.link.ends[0].link_packets.push_back((left, bytes));
+        running.model.link.link_packet_comes(&mut running.schedule, 0);
+        assert_eq!(running.model.link.end(0).counters.damaged, 1);
     }
 
     /// An event's word in the trace is its kind, and above it the end and the channel.

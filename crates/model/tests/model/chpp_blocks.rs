@@ -1,15 +1,18 @@
 //! Blocks of the modelled cHPP interface, under load and at their limits.
 
+use crate::chpp_records::read_capture;
 use crate::oracle::{Traffic, random_traffic};
 use crate::support;
 use bellwire_model::chpp::config::{Arbitration, LinkKind, Start};
 use bellwire_model::chpp::experiments::Kind;
 use bellwire_model::chpp::experiments::single::{endpoint, post, post_free};
 use bellwire_model::chpp::host::{Notice, RingKind};
+use bellwire_model::chpp::record::frames::capture;
 use bellwire_model::chpp::{Config, Machine};
 use bellwire_model::engine::{Policy, Standstill};
 use bellwire_model::stats::Watched;
 use bellwire_model::units::{Span, Time};
+use bellwire_wire::descriptor::DescriptorRepr;
 use bellwire_wire::endpoint::Endpoint;
 use bellwire_wire::entry::Entry;
 use bellwire_wire::event::Status;
@@ -464,4 +467,23 @@ fn inputs_share_an_output_as_the_policy_says() {
     assert!(near(weighted[2], 0.5) && near(weighted[1], 0.25), "{weighted:?}");
     let strict = shares(Policy::Strict, &[]);
     assert!(strict[1] > 0.5 && strict[3] < 0.2, "{strict:?}");
+}
+
+/// A packet has the traffic class of its descriptor.
+#[test]
+fn packets_have_the_class_of_their_descriptor() {
+    let mut machine = Machine::new(&Config::prototype(), 1).unwrap();
+    machine.capture_frames();
+    let mut api = machine.api();
+    let sources = [Entry { address: api.free_memory(0, 0), length: 8 }];
+    let destinations = [Entry { address: api.free_memory(1, 0), length: 8 }];
+    let to = (endpoint(1), api.key(endpoint(1)));
+    let descriptor = support::put(to, &sources, &destinations);
+    api.post(0, 0, &DescriptorRepr { traffic_class: 5, ..descriptor }).unwrap();
+    machine.run_to_end(&mut ()).unwrap();
+    let frames = read_capture(&capture(&machine)).unwrap();
+    let packets = frames.iter().filter_map(|frame| PacketRepr::parse(&frame.3).ok());
+    let is_it = |it: &PacketRepr<'_>| it.header.destination == endpoint(1) && it.payload.len() == 8;
+    let classes: Vec<u8> = packets.filter(is_it).map(|it| it.header.traffic_class).collect();
+    assert!(!classes.is_empty() && classes.iter().all(|&class| class == 5), "{classes:?}");
 }

@@ -84,6 +84,11 @@ fn accesses_take_the_times_of_their_way() {
             ask(&mut machine.api(), base);
             machine.run_to_end(&mut ()).unwrap();
             machine.audit().unwrap();
+            let answers = machine.nodes().iter().map(|it| it.port.up.packets).collect::<Vec<_>>();
+            let api = machine.api();
+            let loads = (0..).map_while(|it| api.access(it)).filter(|it| it.is_load).count();
+            let due = (0..4).map(|it| if it == node { loads as u64 } else { 0 });
+            assert!(due.eq(answers), "the answers come to the node that asked");
             let api = machine.api();
             let ends = (0..).map_while(|it| api.access(it)).map(|it| it.done.unwrap().ps() / 1000);
             ends.collect()
@@ -266,4 +271,25 @@ fn a_device_that_stands_still_does_not_stop_dma() {
     machine.run_to_end(&mut ()).unwrap();
     machine.audit().unwrap();
     assert!(machine.io().accesses().iter().all(|access| access.done.is_some()));
+}
+
+/// A program is told of each access that has ended, when it has.
+#[test]
+fn a_program_is_told_of_its_accesses() {
+    struct Told(Vec<u32>);
+    impl Program for Told {
+        fn notified(&mut self, _: &Notice, _: &mut HostApi<'_>) {}
+        fn accessed(&mut self, access: u32, api: &mut HostApi<'_>) {
+            assert!(api.access(access).unwrap().done.is_some());
+            self.0.push(access);
+        }
+    }
+    let mut machine = Machine::new(&config(), 1).unwrap();
+    let base = machine.api().device(0).unwrap();
+    let mut told = Told(Vec::new());
+    for expected in [vec![0], vec![0, 1]] {
+        machine.api().load(0, base, 8).unwrap();
+        machine.run_to_end(&mut told).unwrap();
+        assert_eq!(told.0, expected);
+    }
 }

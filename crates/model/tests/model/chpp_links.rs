@@ -1,10 +1,12 @@
 //! Several modelled cHPP controllers, linked in many topologies.
 
+use crate::chpp_records::read_capture;
 use crate::oracle::random_traffic;
 use crate::support::latency;
 use bellwire_model::chpp::config::{LinkKind, LinksConfig};
 use bellwire_model::chpp::experiments::Kind;
 use bellwire_model::chpp::experiments::single::{endpoint, post_free};
+use bellwire_model::chpp::record::frames::capture;
 use bellwire_model::chpp::{Config, Machine};
 use bellwire_model::engine::Standstill;
 use bellwire_model::network::Shape;
@@ -158,6 +160,11 @@ fn slow_links_hold_up_the_crossbar() {
 fn impossible_links_are_refused() {
     let said = |topology, nodes| linked(topology, nodes).check().unwrap_err().to_string();
     assert!(said(Shape::Ring { routers: 5 }, 4).contains("take fewer"));
+    let mut many = linked(Shape::Ring { routers: 4 }, 1);
+    many.io.devices = 5;
+    assert!(many.check().unwrap_err().to_string().contains("io.devices"));
+    many.io.devices = 4;
+    assert!(many.check().is_ok());
     assert!(said(Shape::Torus { radix: 2, dimensions: 2 }, 1).contains("hypercube"));
     assert!(said(Shape::Crossbar { ports: 4 }, 1).contains("crossbar.ports"));
     let text = bellwire_model::chpp::config::PROTOTYPE.to_owned()
@@ -172,8 +179,9 @@ fn links_are_accounted_for_at_every_moment() {
     let mut config = linked(Shape::FullyConnected { routers: 2 }, 2);
     config.links.as_mut().unwrap().channel_packets = 2;
     let mut machine = Machine::new(&config, 1).unwrap();
-    let name = machine.controllers().channel_name(3, 0);
-    assert_eq!(name, "channel 0 of input 1 of controller 1");
+    let name = |node| machine.controllers().channel_name(node, 0);
+    assert_eq!(name(3), "channel 0 of input 1 of controller 1");
+    assert_eq!(name(2), "channel 0 of input 0 of controller 1");
     for (from, to) in [(0, 3), (3, 0), (1, 2)] {
         for kind in [Kind::Put, Kind::Get] {
             post_free(&mut machine.api(), kind, (endpoint(from), endpoint(to)), 1000).unwrap();
@@ -183,4 +191,29 @@ fn links_are_accounted_for_at_every_moment() {
         machine.audit().unwrap();
     }
     assert!(machine.operations().iter().all(|operation| operation.finished.is_some()));
+}
+
+/// Packets between opposite controllers of a ring go either way, by their pair of nodes. What
+/// passes a link is in the capture.
+#[test]
+fn opposite_controllers_have_two_ways() {
+    let mut machine = Machine::new(&linked(Shape::Ring { routers: 8 }, 1), 1).unwrap();
+    machine.capture_frames();
+    for node in 0..8 {
+        let ends = (endpoint(node), endpoint((node + 4) % 8));
+        post_free(&mut machine.api(), Kind::Put, ends, 8).unwrap();
+    }
+    machine.run_to_end(&mut ()).unwrap();
+    let mut used = [0; 2];
+    machine.controllers().busy(|name, busy| {
+        for (at, step) in [1, 7].into_iter().enumerate() {
+            let is_so =
+                |near| name == format!("link from controller {near} to {}", (near + step) % 8);
+            used[at] += u32::from(busy > Span::ZERO && (0..8).any(is_so));
+        }
+    });
+    assert!(used.iter().all(|&links| links > 0), "{used:?}");
+    let frames = read_capture(&capture(&machine)).unwrap();
+    let between = frames.iter().filter(|frame| frame.0.contains("to controller ")).count();
+    assert_eq!(between, 8 * 4, "each packet passes four links");
 }

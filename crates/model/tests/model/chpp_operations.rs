@@ -156,6 +156,10 @@ fn a_put_gives_an_event_only_if_asked() {
         assert!(machine.api().memory(far, 300).unwrap().iter().all(|byte| *byte == 0x5c));
         assert_eq!(recorder.received().count(), usize::from(wants_event));
         assert!(recorder.received().all(|notice| notice.event.tail == tail));
+        // Without an event the operation is over when its last byte has landed, which is earlier.
+        let operation = machine.operations()[0];
+        let end = operation.finished.or(operation.landed).unwrap().0;
+        assert_eq!(operation.latency(), Some(end - operation.started));
     }
 }
 
@@ -246,6 +250,7 @@ fn a_get_comes_back_as_puts() {
     );
     assert_eq!((nodes[1].packer.packets, nodes[0].receiver.counters.puts), (8, 8));
     assert_eq!(nodes[0].data.counters.reads, 0);
+    assert_eq!(nodes[0].descriptors.counters.gets, 1);
 }
 
 /// Invalid descriptors have one event and no other effect: random bytes, a missing node, odd

@@ -562,3 +562,99 @@ fn a_port_counts_what_is_under_way() {
     assert_eq!(seen[0], [0, 1, 2, 0, 1, 0]);
     assert_eq!(uploads, [false, true, false]);
 }
+
+/// Send events wait while their ring is full, and the interface does not look for ever. Two records
+/// are written, and three events wait.
+#[test]
+fn a_full_send_ring_holds_events_back() {
+    crate::limit::limited(|| {
+        let mut config = Config::prototype();
+        config.host.ring_entries = 2;
+        let mut machine = Machine::new(&config, 1).unwrap();
+        machine.api().consumes(0, 0, 0, false);
+        for _ in 0..5 {
+            let ends = (endpoint(0), endpoint(1));
+            post_free(&mut machine.api(), Kind::NapImmediate, ends, 16).unwrap();
+        }
+        machine.run_to_end(&mut ()).unwrap_err();
+        assert_eq!(machine.nodes()[0].host.unread(0, 0, RingKind::Send), 2);
+        machine.api().consumes(0, 0, 0, true);
+        let mut notices: Vec<Notice> = Vec::new();
+        machine.run_to_end(&mut notices).unwrap();
+        assert_eq!(notices.iter().filter(|it| it.ring == RingKind::Send).count(), 5);
+    });
+}
+
+/// Queues keep their limits while memory is slow: descriptors being read, commands of either end,
+/// and bytes of data on their way.
+#[test]
+fn queues_keep_their_limits() {
+    let mut config = Config::prototype();
+    config.host.memory_latency = "5 us".parse().unwrap();
+    (config.nic.descriptors_in_flight, config.nic.command_depth) = (2, 1);
+    config.nic.reorder = "2048 B".parse().unwrap();
+    let mut machine = Machine::new(&config, 1).unwrap();
+    for function in 0..6 {
+        let ends = (Endpoint::new(0, function, 0).unwrap(), endpoint(1));
+        for kind in [Kind::Put, Kind::Get] {
+            post_free(&mut machine.api(), kind, ends, 4096).unwrap();
+        }
+    }
+    let (mut descriptors, mut commands, mut reads) = (0, [0; 2], 0);
+    while machine.step_program(&mut (), Time::NEVER) {
+        let nodes = machine.nodes();
+        descriptors = descriptors.max(nodes[0].descriptors.jobs.len());
+        commands = [0, 1].map(|node: usize| commands[node].max(nodes[node].data.commands.len()));
+        if nodes[0].data.counters.completions == 0 {
+            reads = nodes[0].data.counters.reads;
+        }
+    }
+    assert_eq!((descriptors, commands), (2, [1, 1]));
+    // 16 reads of 128 B, before the first has come.
+    assert_eq!(reads, 16);
+}
+
+/// The words of a stored descriptor are free again when it is extracted: of a buffer of 16 words,
+/// each of 20 descriptors in a row gets some. One that is longer than the buffer is read, and frees
+/// none.
+#[test]
+fn words_of_descriptors_are_free_again() {
+    let mut config = Config::prototype();
+    (config.nic.submission, config.nic.descriptor_words) = (Start::DamqPd, 16);
+    let mut machine = Machine::new(&config, 1).unwrap();
+    for _ in 0..20 {
+        for bytes in [60, 1000] {
+            let ends = (endpoint(0), endpoint(1));
+            post_free(&mut machine.api(), Kind::NapImmediate, ends, bytes).unwrap();
+            machine.run_to_end(&mut ()).unwrap();
+        }
+    }
+    assert_eq!(machine.nodes()[0].host.submission.counts, [20, 20]);
+}
+
+/// Local descriptors and those of remote GETs are extracted in turns.
+#[test]
+fn remote_gets_have_their_turns() {
+    let mut config = Config::prototype();
+    config.nic.descriptor_path = "1 B".parse().unwrap();
+    let mut machine = Machine::new(&config, 1).unwrap();
+    for _ in 0..12 {
+        post_free(&mut machine.api(), Kind::NapImmediate, (endpoint(1), endpoint(0)), 1000)
+            .unwrap();
+        post_free(&mut machine.api(), Kind::Get, (endpoint(0), endpoint(1)), 8).unwrap();
+    }
+    let of = |machine: &Machine| machine.nodes()[1].descriptors.counters;
+    // How many of the others there are when there are eight of one kind.
+    let mut others = [None; 2];
+    while machine.step_program(&mut (), Time::NEVER) {
+        let (local, remote) = (of(&machine).extracted, of(&machine).remote_gets);
+        if local == 8 {
+            others[0].get_or_insert(remote);
+        }
+        if remote == 8 {
+            others[1].get_or_insert(local);
+        }
+    }
+    assert!(others.iter().all(|other| other.is_some_and(|count| count >= 3)), "{others:?}");
+    assert_eq!((of(&machine).extracted, of(&machine).remote_gets), (12, 12));
+}

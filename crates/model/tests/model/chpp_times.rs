@@ -4,6 +4,8 @@
 use bellwire_model::chpp::Config;
 use bellwire_model::chpp::experiments::Kind;
 use bellwire_model::chpp::experiments::single::{endpoint, single};
+use bellwire_model::chpp::journal::{Interval, Stage};
+use bellwire_model::units::Span;
 use bellwire_wire::descriptor::{DescriptorRepr, Work};
 use bellwire_wire::entry::{Chain, Entry};
 use bellwire_wire::tail::Tail;
@@ -214,6 +216,10 @@ fn descriptor_bytes(kind: Kind, bytes: u64) -> u64 {
 /// Runs every kind of operation, with lengths around each limit, in settings that change the
 /// prototype.
 fn agree(settings: &[fn(&mut Config)]) {
+    agree_at(settings, &[1, 4, 5, 63, 100, 128, 129, 200, 256, 300, 640, 1000]);
+}
+
+fn agree_at(settings: &[fn(&mut Config)], lengths: &[u64]) {
     for (number, change) in settings.iter().enumerate() {
         let mut config = Config::prototype();
         // Acknowledgements and updates have a test of their own.
@@ -229,12 +235,31 @@ fn agree(settings: &[fn(&mut Config)]) {
             config: &config,
         };
         for kind in Kind::ALL {
-            for bytes in [1, 4, 5, 63, 100, 128, 129, 200, 256, 300, 640, 1000] {
+            for &bytes in lengths {
                 let got = single(&config, kind, bytes).unwrap().latency.ps();
                 let expected = rules.latency(kind, bytes);
                 assert_eq!(got, expected, "setting {number}, {kind:?} of {bytes} B");
             }
         }
+    }
+}
+
+/// A last packet of one byte leaves when its own byte has come.
+#[test]
+fn a_short_last_packet_takes_its_time() {
+    agree_at(&[|_| {}], &[129]);
+}
+
+/// The parts of an operation are told where they are: the module that reads data takes its 16 ns,
+/// and memory and dispatch have their time, also for a packet that is full.
+#[test]
+fn modules_are_told_with_their_time() {
+    let explained = single(&Config::prototype(), Kind::Put, 128).unwrap().explanation;
+    let reads = (Stage::DataRead, None, Span::from_ns(16));
+    let is_it = |it: &Interval| (it.stage, it.cause, it.length) == reads;
+    assert!(explained.intervals.iter().any(is_it), "{explained}");
+    for stage in [Stage::DataMemory, Stage::Dispatch] {
+        assert!(explained.time_in(stage) > Span::ZERO, "{stage:?}: {explained}");
     }
 }
 

@@ -1,6 +1,9 @@
 //! The machine under synthetic traffic: plans are read, runs are measured, and impossible values
 //! are refused.
 
+use bellwire_model::chpp::Config;
+use bellwire_model::chpp::experiments::Kind;
+use bellwire_model::chpp::experiments::single::single;
 use bellwire_model::chpp::workload::{EXAMPLE, Plan, Report};
 use proptest::prelude::*;
 
@@ -283,4 +286,20 @@ fn progress_is_told() {
     workload.run(|done| told.push(done)).unwrap();
     let expected: Vec<f64> = (1..=100).map(|part| f64::from(part) / 100.0).collect();
     assert_eq!(told, expected);
+}
+
+/// In a closed loop of one message per node and no contention, each takes the latency of one alone,
+/// and a node sends the next one when it is over.
+#[test]
+fn a_loop_of_one_takes_the_latency_of_one() {
+    let report = run(&[
+        (ARRIVAL, "{ closed = { window = 1 } }"),
+        (PATTERN, "pattern = { shift = 1 }"),
+        (SIZES, "{ bytes = \"64 B\" }"),
+        (TIME, "time = \"200 us\"\nwarm_up = \"150 us\""),
+    ]);
+    let alone = single(&Config::prototype(), Kind::Put, 64).unwrap().latency.as_ns();
+    let mean = report.latency_ns.mean;
+    assert!((mean / alone - 1.0).abs() < 0.05, "{mean} and {alone}");
+    assert!((report.throughput_gb_s.mean * mean / 64.0 - 1.0).abs() < 0.05, "{report}");
 }

@@ -900,3 +900,24 @@ fn a_full_transmit_ring_loses_frames() {
         assert_eq!((sender.sent, receiver.received), (4, 4));
     });
 }
+
+/// A peer that never answers is gone: its link ends, and what waited for it has failed.
+#[test]
+fn a_silent_peer_is_gone() {
+    crate::limit::limited(|| {
+        let mut pair = Pair::new(&of(2));
+        pair.end(0).send(1, b"lost").unwrap();
+        let mut now = Time::ZERO;
+        for _ in 0..500 {
+            while pair.end(0).transmit(now).is_some() {}
+            let Some(due) = pair.end(0).deadline() else { break };
+            now = now.max(due);
+        }
+        // The news is read with the next frame, whatever it is.
+        let frame = Frame { from: 1, to: 0, payload: Payload::Hpcl(vec![0; 64].into()) };
+        pair.end(0).handle(&frame, now);
+        assert_eq!(pair.end(0).send(1, b"more"), Err(Refused::NoPeer));
+        assert_eq!(pair.end(0).endpoint.counters().packets_failed, 1);
+        pair.end(0).audit(now).unwrap();
+    });
+}

@@ -2,6 +2,7 @@
 
 use bellwire_model::engine::Ended;
 use bellwire_model::myvia::config::Translation;
+use bellwire_model::myvia::journal::Use;
 use bellwire_model::myvia::pipeline::Step;
 use bellwire_model::myvia::programs::{Lengths, PingPong, Places, Window, run_window};
 use bellwire_model::myvia::{Completion, HostApi, Machine, Program, Setup, Side};
@@ -218,6 +219,8 @@ fn a_window_ends_with_its_last_send() {
 fn descriptors_have_physical_addresses() {
     let mut running = Machine::new(&paper("myvia-b"), 2, 1).unwrap();
     let (_, vi) = running.model.connect(0, 1);
+    // Another region lies before it, so that places in the region are no addresses.
+    running.model.register(1, 16_384).unwrap();
     let region = running.model.register(1, 16_384).unwrap();
     running.api().receive(1, vi, region, 5000, 64).unwrap();
     finish(&mut running);
@@ -321,4 +324,50 @@ fn a_dry_ring_is_timed() {
     let dry = running.model.nodes[0].vis[usize::from(near)].dry;
     let off = if dry > seen { dry - seen } else { seen - dry };
     assert!(times > 0 && off <= look * times, "{dry} and not {seen} in {times}");
+}
+
+/// Host 1 of three, to which both others send 20 messages of 1000 B at once.
+fn crowded(setup: &Setup) -> Machine {
+    let mut running = Machine::new(setup, 3, 1).unwrap();
+    running.model.journal.open();
+    let ends = [0, 2].map(|host| (host, running.model.connect(host, 1)));
+    let regions = [0, 1, 2].map(|host| running.model.register(host, 4096).unwrap());
+    for (_, (_, far)) in ends {
+        for _ in 0..20 {
+            running.api().receive(1, far, regions[1], 0, 1000).unwrap();
+        }
+    }
+    finish(&mut running);
+    for (host, (near, _)) in ends {
+        for _ in 0..20 {
+            running.api().send(host, near, regions[usize::from(host)], 0, 1000).unwrap();
+        }
+    }
+    finish(&mut running);
+    running
+}
+
+/// Of a crowd of packets each has a number of its own. Serial firmware looks for the receive of one
+/// when it has read that of the one before, and the only buffer of LANai4 is free when the firmware
+/// has noticed that its packet is delivered.
+#[test]
+fn a_crowd_goes_one_by_one() {
+    let running = crowded(&paper("berkeley-b"));
+    let (matched, parsed) =
+        (times(&running, 1, Step::Match), times(&running, 1, Step::ReceiveParse));
+    assert_eq!((matched.len(), parsed.len()), (40, 40));
+    assert!((0..39).all(|number| parsed[number].1 <= matched[number + 1].0));
+    let came = |it: &&Use| it.host == 1 && it.step == Step::Arrive;
+    let mut numbers: Vec<u64> =
+        running.model.journal.uses().iter().filter(came).map(|it| it.job).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    assert_eq!(numbers.len(), 40);
+
+    let mut setup = paper("myvia-a");
+    setup.system.receive_buffers = 1;
+    let running = crowded(&setup);
+    let (came, delivered) = (times(&running, 1, Step::Arrive), times(&running, 1, Step::Delivered));
+    assert_eq!((came.len(), delivered.len()), (40, 40));
+    assert!((0..39).all(|number| delivered[number].1 <= came[number + 1].0));
 }
