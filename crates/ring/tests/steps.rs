@@ -12,6 +12,7 @@ const PLAN: &str = "BELLWIRE_STEP";
 fn ended(plan: &str) -> (bool, ExitStatus) {
     let mut command = Command::new(std::env::current_exe().expect("this program"));
     command.args(["--exact", "passes_steps", "--ignored"]).env(PLAN, plan).stdout(Stdio::null());
+    #[expect(clippy::zombie_processes, reason = "waitpid tells of stops, too")]
     let child = command.spawn().expect("a process");
     let (pid, mut status, mut has_stopped) = (child.id() as i32, 0, false);
     loop {
