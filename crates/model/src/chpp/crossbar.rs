@@ -583,6 +583,20 @@ mod tests {
         assert!(freed.windows(2).all(|two| two[1] == (two[0] + 1) % 3), "{freed:?}");
     }
 
+    /// Outputs take turns to choose first. So an input with packets for all of them serves them in
+    /// turn, whatever the order of its channels.
+    #[test]
+    fn outputs_take_turns_to_choose() {
+        let mut bench = bench(9);
+        for (channel, output) in [(0, 2), (1, 0), (2, 1)] {
+            inject(&mut bench, (0, channel), (output, 0, 1), 0);
+            inject(&mut bench, (0, channel), (output, 0, 1), 0);
+        }
+        bench.run(Time::NEVER);
+        let outputs: Vec<usize> = bench.model.grants.iter().map(|it| it.2).collect();
+        assert_eq!(outputs, [0, 1, 2, 0, 1, 2]);
+    }
+
     /// Wires that are busy until 60 ns, which a packet reaches 16 ns after its start, keep their
     /// output until 44. Wires that end before a packet can reach them keep nothing.
     #[test]

@@ -306,6 +306,46 @@ mod tests {
         }
     }
 
+    /// Four credits, of which one is back after 110 ns and three after 120. A sender that wants all
+    /// and then one is woken for both, each time once.
+    struct Starved {
+        channel: Channel<(), PairEvent>,
+        woken: Vec<u64>,
+    }
+
+    impl Model for Starved {
+        type Event = PairEvent;
+        fn handle(&mut self, event: PairEvent, schedule: &mut Schedule<PairEvent>) {
+            let now_ns = schedule.now().ps() / 1000;
+            match event {
+                PairEvent::Arrival => {}
+                PairEvent::Room => self.woken.push(now_ns),
+                PairEvent::Taken if now_ns < 30 => assert!(self.channel.take(schedule).is_some()),
+                PairEvent::Taken => {
+                    for wanted in [4, 1, 4] {
+                        assert!(self.channel.offer(schedule, wanted, ()).is_err());
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_nearer_wake_up_is_ordered() {
+        let timing = Timing { credit_latency: Span::from_ns(100), ..Timing::default() };
+        let channel = Channel::new("line", timing, 4, PairEvent::Arrival, PairEvent::Room);
+        let model = Starved { channel, woken: Vec::new() };
+        let mut simulation = Simulation { model, schedule: Schedule::new(1, Span::from_ns(4)) };
+        let Simulation { model, schedule } = &mut simulation;
+        assert!(model.channel.offer(schedule, 1, ()).is_ok());
+        assert!(model.channel.offer(schedule, 3, ()).is_ok());
+        for ns in [10, 20, 30] {
+            schedule.at(Time::from_ps(ns * 1000), PairEvent::Taken);
+        }
+        simulation.run(Time::NEVER);
+        assert_eq!(simulation.model.woken, [110, 120]);
+    }
+
     /// `Take::Head` items arrive before `Take::Tail` items.
     #[test]
     fn heads_come_before_tails() {
