@@ -356,12 +356,14 @@ impl State {
         let Some(listener) = self.ends.get(&number) else { return };
         let (unanswered, backlog) = (listener.unanswered.clone(), listener.backlog);
         let phase = |child: &u32| self.ends.get(child).map(|it| it.phase);
+        // Also those that the program hears of at the end of this turn.
         let asked = unanswered
             .iter()
             .filter(|child| matches!(phase(child), Some(Phase::Asked | Phase::Gone)))
             .count();
+        let mut places = backlog.saturating_sub(asked);
         for child in unanswered {
-            if self.requests.len() + asked >= backlog {
+            if places == 0 {
                 return;
             }
             if let Some(end) = self.ends.get_mut(&child)
@@ -369,6 +371,7 @@ impl State {
             {
                 end.phase = Phase::Asked;
                 self.requests.push((number, child, offer));
+                places -= 1;
             }
         }
     }

@@ -3,8 +3,8 @@
 use bellwire_rdmacm::{Endpoint, Event, Manager, Offer, REQUEST_LIMIT, STRANGERS, Sink, reason};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpStream, UdpSocket};
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const TCP: u16 = 0x0106;
@@ -246,6 +246,42 @@ fn strangers_get_nothing() {
     assert!(is_ended(&mut silent));
     assert!(begin.elapsed() > REQUEST_LIMIT / 2, "not at once");
     still_works(&listener);
+}
+
+/// Requests that come in one turn of the manager each take one place of the backlog. The manager's
+/// thread is in the listener's sink while they come, so that it finds both at once.
+#[test]
+fn requests_that_come_together_take_a_place_each() {
+    let manager = Manager::new().expect("a manager");
+    let (heard, events) = channel();
+    let (go, hold) = channel::<()>();
+    let hold = Mutex::new(hold);
+    let sink: Sink = Arc::new(move |event| {
+        let _ = heard.send(event);
+        // Without a sender nothing is held any more.
+        let _ = hold.lock().expect("no panic").recv();
+    });
+    let end = manager.endpoint(TCP, sink);
+    let at = end.bind(any_port()).expect("a free port");
+    end.listen(3).expect("bound");
+    let listener = Side { end, events, at };
+    let conversation = conversation_of(&listener);
+    let mut streams = [(); 2].map(|()| TcpStream::connect(conversation).expect("it listens"));
+    // Its stream comes after those two, so they are accepted when its request is heard.
+    let active = Manager::new().expect("a manager");
+    let client = Side::new(&active, TCP);
+    client.end.connect(at, offer(b"")).expect("bound");
+    let mut requests = vec![listener.next()];
+    let mut request = b"BWCM\x01\x01\x00\x28".to_vec();
+    request.extend([0; 30]);
+    request.extend(TCP.to_be_bytes());
+    request.extend([0; 8]);
+    for stream in &mut streams {
+        stream.write_all(&request).expect("sent");
+    }
+    drop(go);
+    requests.extend([listener.next(), listener.next()]);
+    assert!(requests.iter().all(|event| matches!(event, Event::Request { .. })), "{requests:?}");
 }
 
 /// A listener takes as many unanswered requests as its backlog says; the next one waits for an

@@ -296,7 +296,6 @@ fn memory_has_the_size_of_the_setup() {
 
 /// The time in which the small ring is empty and the big one is not: what looks at the rings every
 /// 20 ns sees the same, but for one look at either end of each such time.
-// shows: M-16
 #[test]
 fn a_dry_ring_is_timed() {
     let mut setup = paper("myvia-b");
