@@ -600,6 +600,7 @@ fn number_of(bits: u64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::units::Rate;
 
     /// A port that has posted `messages` of 1 word until `ns`, each with 64 B of data.
     fn sending(messages: u32, ns: u64) -> Machine {
@@ -647,6 +648,48 @@ mod tests {
             machine.run_before(Time::NEVER).unwrap();
             assert_eq!(machine.model.latencies_ns, [260, 260 + 200 - 4, 260 + 400 - 8]);
             assert_eq!((machine.model.ports[0].sent, machine.model.data_reads), (3, 64));
+        });
+    }
+
+    /// Doorbells of 8 B at 64 GB/s come after 250.125 and 250.25 ns, within one cycle. Their
+    /// descriptors are asked for in that one and in the next.
+    #[test]
+    fn descriptors_are_asked_for_cycle_by_cycle() {
+        crate::limit::limited(|| {
+            let mut config = Config::paper();
+            (config.nic.ports, config.host.submission) = (2, Submission::Dma);
+            config.bus.rate = Rate::from_bytes_per_second(64_000_000_000);
+            let load = Load { messages: 1, words: 1, ..Load::SATURATED };
+            let mut machine = Machine::new(&config, &[load; 2], 1).unwrap();
+            machine.model.journal.open();
+            machine.run_before(Time::NEVER).unwrap();
+            let begins = [0, 1].map(|port| {
+                let steps = machine.model.journal.steps(port, 0);
+                let asked = steps.iter().find(|it| it.step == Step::DescriptorReadBegins);
+                asked.unwrap().at.ps()
+            });
+            assert_eq!(begins, [252_000, 254_000]);
+        });
+    }
+
+    /// An interface whose engine stands still keeps the words and sleeps. It sends them when the
+    /// engine goes on.
+    #[test]
+    fn a_stopped_engine_sleeps() {
+        crate::limit::limited(|| {
+            let mut config = Config::paper();
+            config.nic.ports = 1;
+            let load = Load { messages: 3, words: 1, ..Load::SATURATED };
+            let mut machine = Machine::new(&config, &[load], 1).unwrap();
+            machine.model.processes[0].credits = machine.model.credits.request(0);
+            machine.stop_engine(true);
+            let end = Time::ZERO + Span::from_ns(10_000);
+            assert_eq!(machine.run_before(end).unwrap(), Ended::Quiet);
+            let inside = machine.model.buffer.inside(Way::Pio);
+            assert_eq!((machine.model.left_over(), inside), (3, 3));
+            machine.stop_engine(false);
+            assert_eq!(machine.run_before(end).unwrap(), Ended::Quiet);
+            assert_eq!((machine.model.left_over(), machine.model.ports[0].sent), (0, 3));
         });
     }
 

@@ -199,3 +199,68 @@ impl Node {
         self.module.as_mut()?.channel(CHANNEL).ok()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use crate::hpcl::config::Config;
+    use crate::hpcl::machine::Machine;
+    use crate::units::Rate;
+
+    /// Two nodes with the module, of which the test runs the first by hand.
+    fn bare(change: impl FnOnce(&mut Config)) -> Machine {
+        let mut config = Config { nodes: 2, ..Config::paper() };
+        change(&mut config);
+        let mut running = Machine::bare(&config, 1).unwrap();
+        running.load(0);
+        running
+    }
+
+    fn frame(bytes: usize) -> Frame {
+        Frame { from: 0, to: 1, payload: Payload::Hpcl(vec![0; bytes].into()) }
+    }
+
+    /// A frame without a message is one piece, also with the report of a gap. A message is a second
+    /// piece: of two such frames a ring of two descriptors takes one.
+    #[test]
+    fn a_message_is_a_piece_of_its_own() {
+        const BARE: usize = FRAME_OVERHEAD_BYTES;
+        for (bytes, refused) in [(BARE, 0), (BARE + 8, 0), (BARE + 9, 1)] {
+            let mut running = bare(|config| config.nic.transmit_descriptors = 2);
+            let node = &mut running.model.nodes[0];
+            for _ in 0..2 {
+                node.outgoing.push_back(frame(bytes));
+                node.post(&mut running.schedule);
+            }
+            assert_eq!(node.counters.frames_not_posted, refused, "{bytes} B");
+        }
+    }
+
+    /// A frame that already waits for the driver is not charged again.
+    #[test]
+    fn a_waiting_frame_is_charged_once() {
+        let mut running = bare(|_| ());
+        let node = &mut running.model.nodes[0];
+        node.outgoing.push_back(frame(100));
+        node.transmit_hpcl(Level::Process, &mut running.schedule);
+        assert!(node.cpu.is_idle(Level::Process));
+    }
+
+    /// Two messages of 1000 B in all take 100 ns and a nanosecond for each byte, and with dynamic
+    /// buffers 300 ns each besides.
+    #[test]
+    fn copies_to_the_ring_are_charged() {
+        for (buffers, ns) in [(Buffers::Fixed, 1100), (Buffers::Dynamic, 1700)] {
+            let mut running = bare(|config| {
+                config.hpcl.buffers = buffers;
+                config.host.copy_start = Span::from_ns(100);
+                config.host.copy_rate = Rate::from_bytes_per_second(1_000_000_000);
+                config.host.allocation = Span::from_ns(300);
+            });
+            let node = &mut running.model.nodes[0];
+            node.account(Level::Soft, Brought { messages: 2, bytes: 1000, kept: 0 });
+            assert_eq!(node.cpu.begin(), Some(Span::from_ns(ns)), "{buffers:?}");
+        }
+    }
+}

@@ -233,10 +233,12 @@ impl Node {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
     use crate::hpcl::config::Config;
     use crate::hpcl::machine::Machine;
-    use crate::hpcl::process::Call;
-    use crate::units::Span;
+    use crate::hpcl::tcp::Segment;
+    use crate::units::{Bytes, Time};
 
     /// Canary: a message that is not the expected one is counted.
     #[test]
@@ -250,6 +252,62 @@ mod tests {
             let _ = running.finish(Span::from_ns(1_000_000_000));
             let counters = &running.model.nodes[1].counters;
             assert_eq!((counters.received, counters.mismatches), (1, 1));
+        });
+    }
+
+    /// A call can go on with a message in a ring, with fewer messages in flight than the window
+    /// has, with a third of the send buffer free, or with a byte to read.
+    #[test]
+    fn calls_wait_for_their_turn() {
+        crate::limit::limited(|| {
+            let mut config = Config { nodes: 2, ..Config::paper() };
+            config.hpcl.window = 3;
+            config.tcp.send_buffer = Bytes::new(9000);
+            let mut running = Machine::new(&config, 26).unwrap();
+            let node = &mut running.model.nodes[0];
+            let ready = |node: &mut Node, call| {
+                node.process.calls = vec![call];
+                node.is_ready()
+            };
+            let send = Call::Send { to: 1, bytes: 8 };
+            for in_flight in 0..3 {
+                assert!(ready(node, send), "{in_flight} of 3");
+                node.channel().unwrap().send(1, b"message").unwrap();
+            }
+            assert!(!ready(node, send) && !ready(node, Call::Receive));
+            let write = Call::Write { to: 1, bytes: 8 };
+            node.sockets[1].write(6000);
+            assert!(ready(node, write));
+            node.sockets[1].write(1);
+            assert!(!ready(node, write));
+            let read = Call::Read { from: 1, bytes: 8 };
+            assert!(!ready(node, read));
+            let segment = Segment { sequence: 0, bytes: 1, acknowledged: 0, window_end: 0 };
+            node.sockets[1].handle(&segment, Time::ZERO);
+            assert!(ready(node, read));
+            assert!(!ready(node, Call::Compute { time: Span::ZERO }));
+        });
+    }
+
+    /// A reap is needless if the process waits for a message and one is in the ring.
+    #[test]
+    fn needless_reaps_are_counted() {
+        crate::limit::limited(|| {
+            let config = Config { nodes: 2, ..Config::paper() };
+            let mut running = Machine::new(&config, 27).unwrap();
+            running.begin([vec![Call::Send { to: 1, bytes: 8 }], vec![]]);
+            running.settle(Span::from_ns(1_000_000_000));
+            let send = Call::Send { to: 0, bytes: 8 };
+            for (node, call, needless) in
+                [(1, send, 0), (1, Call::Receive, 1), (0, Call::Receive, 0)]
+            {
+                let node = &mut running.model.nodes[node];
+                let before = node.counters;
+                (node.process.calls, node.process.at) = (vec![call], 0);
+                node.reap();
+                let counted = node.counters.since(&before);
+                assert_eq!((counted.reaps, counted.needless_reaps), (1, needless), "{call:?}");
+            }
         });
     }
 }

@@ -658,3 +658,42 @@ fn remote_gets_have_their_turns() {
     assert!(others.iter().all(|other| other.is_some_and(|count| count >= 3)), "{others:?}");
     assert_eq!((of(&machine).extracted, of(&machine).remote_gets), (12, 12));
 }
+
+/// A waiting GET and the packets of a PUT alternate at the crossbar, which has room for one. At
+/// first nothing leaves: the receiver is stuck behind a full event ring. Meanwhile the data of the
+/// PUT and all descriptors come, so that later each turn is that of a packet that has crossed.
+#[test]
+fn gets_and_puts_take_turns() {
+    let mut config = Config::prototype();
+    (config.crossbar.channels, config.crossbar.get_channel) = (1, false);
+    (config.crossbar.channel_packets, config.nic.descriptors_in_flight) = (1, 9);
+    config.host.ring_entries = 2;
+    let mut machine = Machine::new(&config, 1).unwrap();
+    machine.api().consumes(1, 0, 0, false);
+    for _ in 0..3 {
+        let ends = (endpoint(2), endpoint(1));
+        post_free(&mut machine.api(), Kind::NapImmediate, ends, 8).unwrap();
+    }
+    machine.run_to_end(&mut ()).unwrap_err();
+    let ends = (endpoint(0), endpoint(1));
+    for (kind, count, bytes) in [(Kind::Put, 1, 4096), (Kind::Get, 8, 8)] {
+        for _ in 0..count {
+            post_free(&mut machine.api(), kind, ends, bytes).unwrap();
+        }
+        machine.run_to_end(&mut ()).unwrap_err();
+    }
+    let node = &machine.nodes()[0];
+    assert_eq!((node.data.counters.bytes, node.descriptors.counters.read), (4096, 9));
+    machine.api().consumes(1, 0, 0, true);
+    // For each GET that has gone, the packets of the PUT before it.
+    let mut before = Vec::new();
+    while machine.step_program(&mut (), Time::NEVER) {
+        let node = &machine.nodes()[0];
+        let gets = node.descriptors.counters.gets;
+        if gets > before.len() as u64 {
+            before.push(node.packer.packets - gets);
+        }
+    }
+    assert_eq!(before.len(), 8);
+    assert!(before.windows(2).all(|two| two[1] == two[0] + 1), "{before:?}");
+}
