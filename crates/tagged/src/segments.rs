@@ -183,8 +183,8 @@ mod tests {
             assert!(!burst.forbids(Peer(0), SEGMENTED_BYTES));
             burst.add(Peer(0), SEGMENTED_BYTES);
         }
-        assert!(burst.forbids(Peer(1), ALWAYS_SEGMENTED_BYTES + 1));
-        assert!(!burst.forbids(Peer(1), ALWAYS_SEGMENTED_BYTES));
+        assert!(burst.forbids(Peer(1), (32 << 10) + 1));
+        assert!(!burst.forbids(Peer(1), 32 << 10));
         let mut burst = Burst::new();
         burst.add(Peer(0), BURST_BYTES / 2);
         burst.add(Peer(1), BURST_BYTES / 2);

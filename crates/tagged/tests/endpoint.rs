@@ -16,6 +16,11 @@ fn scarce() -> FabricOptions {
     FabricOptions { regions: 4, direct_brought: false, ..FabricOptions::default() }
 }
 
+/// As above, and nothing is fetched without its owner's progress.
+fn scarce_packets() -> FabricOptions {
+    FabricOptions { direct_allocated: false, ..scarce() }
+}
+
 fn address(node: u32) -> FunctionAddress {
     FunctionAddress { node, function: 0 }
 }
@@ -274,6 +279,67 @@ fn the_end_of_an_owner_spares_the_others() {
     assert_eq!(world.done(0, 12).outcome, Outcome::Failed(Status::WrongKey));
 }
 
+/// When another endpoint takes the place of one of two owners, accesses to that one fail, also
+/// those that wait for room. Those to the other go on.
+#[test]
+fn another_owner_spares_accesses_to_others() {
+    let mut world = World::new(scarce_packets(), 3);
+    let mut memory = pattern(LONG, 1);
+    for owner in [1, 2] {
+        let endpoint = &mut world.sides[owner].endpoint;
+        endpoint.expose(KEY, span(&mut memory), Rights::REMOTE_READ).unwrap();
+    }
+    let mut into = vec![vec![0; LONG]; 12];
+    let mut read = |world: &mut World, owner, key, at: usize| {
+        let from = RemoteAddress { peer: world.peer(0, owner), key, offset: 0 };
+        let into = span(&mut into[at]).into();
+        let Side { endpoint, done } = &mut world.sides[0];
+        endpoint.read(from, &into, token(at as u64), &mut |one| done.push(one)).unwrap();
+    };
+    read(&mut world, 1, KEY, 0);
+    read(&mut world, 2, KEY, 1);
+    world.settle();
+    world.sides[0].done.clear();
+    // Two wait for an answer, four to the first have all regions, and four wait for one.
+    read(&mut world, 1, KEY + 1, 2);
+    read(&mut world, 2, KEY + 1, 3);
+    for (at, owner) in [1, 1, 1, 1, 2, 1, 2, 1].into_iter().enumerate() {
+        read(&mut world, owner, KEY, 4 + at);
+    }
+    let _other = world.replace_last(0);
+    assert_eq!(world.failed(0), [3, 8, 10]);
+    world.settle();
+    assert_eq!(world.done(0, 2).outcome, Outcome::Failed(Status::WrongKey));
+    for at in [4, 5, 6, 7, 9, 11] {
+        assert_eq!(world.done(0, at).outcome, Outcome::Success, "{at}");
+        assert_eq!(into[at as usize], memory, "{at}");
+    }
+}
+
+/// When another endpoint takes the place of one of two senders, its messages that wait to be
+/// fetched fail, and those of the others come.
+#[test]
+fn another_sender_spares_messages_of_others() {
+    let mut world = World::new(scarce_packets(), 4);
+    let (mut bytes, mut into) = (pattern(LONG, 3), vec![vec![0; LONG]; 8]);
+    for (at, from) in [0, 0, 0, 0, 3, 2, 3, 2].into_iter().enumerate() {
+        world.post(from, 1, &mut bytes, Some(at as u64), 0);
+    }
+    world.settle();
+    assert_eq!(world.sides[1].endpoint.unexpected(), 8);
+    // The first four have all regions.
+    for (at, into) in (0..).zip(&mut into) {
+        world.receive(1, any(at), into, at);
+    }
+    let _other = world.replace_last(1);
+    assert_eq!(world.failed(1), [4, 6]);
+    world.settle();
+    for at in [0, 1, 2, 3, 5, 7] {
+        assert_eq!(world.done(1, at).outcome, Outcome::Success, "{at}");
+        assert_eq!(into[at as usize], bytes, "{at}");
+    }
+}
+
 /// Takes turns until so many operations of a side are done.
 fn until_done(world: &mut World, side: usize, count: usize) {
     let deadline = Instant::now() + Duration::from_secs(8);
@@ -351,29 +417,63 @@ fn accesses_wait_for_room() {
     assert_eq!(world.fabric.exports(address(0)), 0, "lent");
 }
 
-/// Receipts that find no room wait for it, and their sender gets all of them.
-#[test]
-fn receipts_wait_for_room() {
-    let mut world = World::pair(true);
+/// Messages that the second side acknowledges: more than the way back holds, which are 64 in the
+/// link and 1,024 in the queue.
+const RECEIPTS: u64 = 1300;
+
+/// The second side receives messages, and makes progress alone. So its last receipts find no room.
+fn withhold_receipts(world: &mut World) {
     let (mut bytes, mut into) = (vec![1; 8], vec![0; 8]);
-    let count = 1300;
-    for at in 0..count {
+    let (to, body) = (world.peer(0, 1), span(&mut bytes).into());
+    let before = world.sides[1].done.len();
+    for at in 0..RECEIPTS {
         world.receive(1, any(1), &mut into, at);
-        let to = world.peer(0, 1);
-        let body = span(&mut bytes).into();
         let (tag, mode) = (Some(1), SendMode::Delivery);
         let message = TaggedMessage { to, tag, data: None, body: &body, token: token(at), mode };
         assert_eq!(world.sides[0].endpoint.send(message).unwrap(), SendStatus::Pending);
-        // Only the receiver makes progress: its receipts fill the link, and then its queue.
-        let Side { endpoint, done } = &mut world.sides[1];
         for _ in 0..4 {
+            let Side { endpoint, done } = &mut world.sides[1];
             endpoint.progress(&mut |one| done.push(one)).unwrap();
         }
     }
-    if world.sides[1].done.len() == count as usize {
-        assert!((0..3).all(|_| !world.sides[1].endpoint.arm().unwrap()), "receipts wait");
+    assert_eq!(world.sides[1].done.len() - before, RECEIPTS as usize);
+}
+
+/// All receipts have come.
+fn are_delivered(world: &World) -> bool {
+    let done = &world.sides[0].done;
+    done.len() == RECEIPTS as usize && done.iter().all(|one| one.outcome == Outcome::Success)
+}
+
+/// Receipts that find no room wait for it, and their sender gets all of them. Their receiver does
+/// not sleep before.
+#[test]
+fn receipts_wait_for_room() {
+    let mut world = World::pair(true);
+    withhold_receipts(&mut world);
+    // The queue before them empties meanwhile.
+    for _ in 0..100 {
+        assert!(!world.sides[1].endpoint.arm().unwrap(), "receipts wait");
+        let Side { endpoint, done } = &mut world.sides[0];
+        endpoint.progress(&mut |one| done.push(one)).unwrap();
     }
     assert!(counted(&mut world, 1) > 200, "each receipt that waited is counted");
-    assert_eq!((world.sides[0].done.len(), world.sides[1].done.len()), (1300, 1300));
-    assert!(world.sides[0].done.iter().all(|done| done.outcome == Outcome::Success));
+    assert!(are_delivered(&world));
+}
+
+/// Receipts that wait for one peer come, although another one ends meanwhile.
+#[test]
+fn the_end_of_a_peer_spares_receipts_of_others() {
+    let mut world = World::new(FabricOptions::default(), 3);
+    let mut bytes = vec![1; 8];
+    world.post(2, 1, &mut bytes, Some(2), 0);
+    world.settle();
+    let body = span(&mut bytes).into();
+    let sent = world.send_from(1, 2, &body, Some(2), None, RECEIPTS, SendMode::Delivery);
+    assert_eq!(sent, SendStatus::Pending);
+    withhold_receipts(&mut world);
+    let _other = world.replace_last(1);
+    assert!(matches!(world.done(1, RECEIPTS).outcome, Outcome::Failed(_)), "it is noticed");
+    world.settle();
+    assert!(are_delivered(&world));
 }

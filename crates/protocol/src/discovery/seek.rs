@@ -66,6 +66,7 @@ mod tests {
             let mut frame = [0; FRAME_BYTES + 6];
             emit(what, 3, 255, &mut frame);
             assert_eq!(parse(&frame), Some((what, 3)));
+            assert_eq!(frame[4..6], [60, 0], "a header, 24 bytes and a check value");
             assert_eq!(parse(&frame[..FRAME_BYTES]), Some((what, 3)));
             assert_eq!(parse(&frame[..FRAME_BYTES - 1]), None);
             for at in 0..FRAME_BYTES {

@@ -1,6 +1,10 @@
 //! Gates of queue pairs, known at the peer.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use bellwire_protocol::reliable::{Config, Event, GateState};
+use bellwire_wire::frame::header::FrameKind;
 
 use super::net::Net;
 
@@ -46,4 +50,26 @@ pub fn changes_of_gates_reach_those_who_asked() {
         net.run_for(1_000_000);
         assert_eq!(net.nodes[1].endpoint.counters().frames_sent, before);
     }
+}
+
+/// Thirty-two pieces of news share a frame, and further ones go in the next.
+#[test]
+pub fn news_share_a_frame() {
+    let mut net = Net::new(&[Config::new(1500); 2], 1);
+    let peer = net.link(0, 1);
+    net.run_until(Net::is_quiet);
+    let lengths = Rc::new(RefCell::new(Vec::new()));
+    let tapped = lengths.clone();
+    net.tap = Box::new(move |_, from, _, frame| {
+        if from == 0 && frame[1] & 0xf == FrameKind::Data as u8 {
+            tapped.borrow_mut().push(frame.len());
+        }
+    });
+    let is_known = |net: &Net| {
+        let known = (0..40).filter(|&pair| net.nodes[0].endpoint.gate(peer, pair).is_some());
+        known.count() == 40
+    };
+    net.run_until(is_known);
+    // Around 5 bytes for each are a header, a section's header and a check value.
+    assert_eq!(*lengths.borrow(), [36 + 4 + 32 * 5, 36 + 4 + 8 * 5]);
 }

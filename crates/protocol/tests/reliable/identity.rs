@@ -196,3 +196,49 @@ pub fn a_new_address_is_tried_with_care() {
     let strangers = to_stranger.get();
     assert!((1..8).contains(&strangers), "{strangers} frames to a stranger");
 }
+
+/// A Close of 37 bytes and a repeated Accept of 108 go where the peer was last heard, if as many
+/// bytes came from there.
+#[test]
+pub fn answers_are_not_longer_than_what_came() {
+    for (kind, count, to) in [
+        (FrameKind::Close, 1, 1),
+        (FrameKind::Close, 2, 2),
+        (FrameKind::Accept, 2, 1),
+        (FrameKind::Accept, 3, 2),
+    ] {
+        let mut net = Net::new(&[Config::new(1500); 3], 1);
+        let frames = Rc::new(RefCell::new(Vec::new()));
+        let tapped = frames.clone();
+        net.tap = Box::new(move |_, from, to, frame| {
+            tapped.borrow_mut().push((from, to, frame.to_vec()));
+        });
+        net.link(1, 0);
+        let back = net.peer_of(0, function(1)).unwrap();
+        net.send(0, back, b"to be acknowledged").unwrap();
+        net.run_until(Net::is_quiet);
+        let seen = frames.take();
+        let last = |kind| {
+            let is_it = |frame: &[u8]| frame[1] & 0xf == kind as u8;
+            let found = seen.iter().rfind(|(from, _, frame)| *from == 1 && is_it(frame));
+            &found.expect("one was sent").2
+        };
+        let (open, acknowledge) = (last(FrameKind::Open), last(FrameKind::Acknowledge));
+        assert_eq!((open.len(), acknowledge.len()), (108, 36));
+        net.nodes[2].is_asleep = true;
+        if kind == FrameKind::Accept {
+            net.hand(0, Net::path(1, 0), open);
+        }
+        for _ in 0..count {
+            net.hand(0, Net::path(2, 0), acknowledge);
+        }
+        if kind == FrameKind::Close {
+            net.close(0, back);
+        }
+        net.run_for(1_000_000);
+        let seen = frames.take();
+        let of_kind = |it: &&(usize, usize, Vec<u8>)| it.0 == 0 && it.2[1] & 0xf == kind as u8;
+        let went = seen.iter().find(of_kind).map(|it| it.1);
+        assert_eq!(went, Some(to), "{kind:?} after {count} frames of 36 bytes");
+    }
+}

@@ -26,6 +26,26 @@ fn bells() {
     }
 }
 
+/// The summary and the sleeper have a line each, and the bits of all lanes fill the other lines.
+/// Processes share these words.
+#[test]
+fn words_of_bells() {
+    let words = segment(DOORBELL_LINES);
+    let doorbell = Doorbell::new(words.clone());
+    let set = || -> Vec<usize> {
+        let all = 0..DOORBELL_LINES * LINE_WORDS;
+        all.filter(|&word| words.word(word).load(Ordering::Relaxed) != 0).collect()
+    };
+    for (lane, word) in [(0, 16), (63, 16), (64, 17), (4095, 79)] {
+        doorbell.ring(lane);
+        assert_eq!(set(), [0, word], "lane {lane}");
+        doorbell.answer(|_| ());
+    }
+    assert!(doorbell.prepare_sleep());
+    assert_eq!(set(), [8]);
+    assert_eq!(words.lines(), 10);
+}
+
 /// The words of a doorbell, each look counted: an endless answer fails instead of hanging.
 struct Counted(Segment, AtomicUsize);
 

@@ -384,6 +384,22 @@ fn a_busy_region_is_seen() {
     assert_eq!(receiver.busy_region(), None);
 }
 
+/// What a sender says of itself is in a line that only senders write.
+#[test]
+fn words_of_a_sender() {
+    let memory = memory();
+    let (sender, _receiver) = ends(&memory, 0);
+    let words_of = |line: usize| {
+        [0, 1, 2, 3, 4, 5, 6, 7].map(|at| word(&memory.control, line * LINE_WORDS + at))
+    };
+    let of_receiver = || [0, 2, 3, 4, 5].map(words_of);
+    let before = of_receiver();
+    sender.mark_busy(3);
+    sender.announce_waiting();
+    assert_eq!(words_of(1), [0, 4, 1, 0, 0, 0, 0, 0]);
+    assert_eq!(of_receiver(), before);
+}
+
 /// The pages of host chunks are asked for once and before they are used, and can go when neither
 /// side uses one. Without them the lane is full.
 #[test]

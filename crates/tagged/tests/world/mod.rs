@@ -1,7 +1,7 @@
 //! Endpoints on the in-process fabric, driven in turns by one thread.
 #![allow(dead_code)] // Each test uses what it needs.
 
-use bellwire::FunctionAddress;
+use bellwire::{Address, Function, FunctionAddress, Message, QueuePairOptions};
 use bellwire_tagged::*;
 use bellwire_testkit::loopback::{Fabric, FabricOptions};
 
@@ -94,6 +94,29 @@ impl World {
         panic!("it never comes to rest");
     }
 
+    /// Ends the last side. Another endpoint takes its place, and side `to` alone hears of that.
+    pub fn replace_last(&mut self, to: usize) -> Function {
+        const CREDIT: u64 = 4;
+        let node = self.sides.len() as u32 - 1;
+        self.sides.pop();
+        let mut function = self.fabric.device(node).open_function(0).unwrap();
+        let queue = function.create_completion_queue(64).unwrap();
+        let pair = function.create_queue_pair(&QueuePairOptions::new(queue)).unwrap();
+        // One of them may be the incarnation that was there, which is random.
+        for incarnation in [9, 10] {
+            let bytes = packet(&[CREDIT | incarnation << 16]);
+            let to = Address::new(to as u32, 0, 1);
+            let send = Message::inline(&bytes).to(to).immediate(0).unsignaled();
+            function.post_send(pair, send).unwrap();
+        }
+        for _ in 0..100 {
+            function.progress().unwrap();
+            let Side { endpoint, done } = &mut self.sides[to];
+            endpoint.progress(&mut |one| done.push(one)).unwrap();
+        }
+        function
+    }
+
     pub fn peer(&mut self, of: usize, at: u32) -> Peer {
         self.sides[of].endpoint.peer(FunctionAddress { node: at, function: 0 })
     }
@@ -142,6 +165,15 @@ impl World {
         let Side { endpoint, done } = &mut self.sides[at];
         let sink = &mut |one| done.push(one);
         endpoint.receive(selection, span(into).into(), token(context), sink).unwrap();
+    }
+
+    /// Contexts of the operations of a side that have failed, in order. None has succeeded.
+    pub fn failed(&self, at: usize) -> Vec<u64> {
+        let done = &self.sides[at].done;
+        assert!(done.iter().all(|one| matches!(one.outcome, Outcome::Failed(_))), "{done:?}");
+        let mut contexts: Vec<u64> = done.iter().map(|one| one.token.context).collect();
+        contexts.sort_unstable();
+        contexts
     }
 
     /// What has completed at a side, by context.

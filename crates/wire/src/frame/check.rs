@@ -102,3 +102,23 @@ pub fn is_sound(frame: &[u8]) -> bool {
         .split_last_chunk::<CHECK_BYTES>()
         .is_some_and(|(content, check)| crc32c(content).to_le_bytes() == *check)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An entry of the tables is what a byte changes that has zeros behind it. The processor
+    /// computes the tables here, as the compiler does for [`by_table`].
+    #[test]
+    fn entries_are_what_a_byte_changes() {
+        for (zeros, table) in tables().iter().enumerate() {
+            for byte in 0..=255 {
+                let mut bytes = [0; STEP];
+                let before = by_instruction(&bytes[..=zeros]);
+                bytes[0] = byte;
+                let change = before ^ by_instruction(&bytes[..=zeros]);
+                assert_eq!(table[usize::from(byte)], change, "{byte} before {zeros} zeros");
+            }
+        }
+    }
+}

@@ -164,4 +164,34 @@ mod tests {
             }
         }
     }
+
+    /// A header without tags is a whole frame. What is refused is named.
+    #[test]
+    fn faults_are_named() {
+        let header = KeyedHeader {
+            step: KeyedStep::Reply,
+            function: 3,
+            from: 4,
+            length: 24,
+            tags: 0,
+            session: 1,
+            counter: 0,
+        };
+        let mut frame = header.emit();
+        assert_eq!(KeyedHeader::parse(&frame), Ok(header));
+        for length in 0..24 {
+            let truncated = WireError::Truncated { format: "keyed frame", length, needed: 24 };
+            assert_eq!(KeyedHeader::parse(&frame[..length]), Err(truncated));
+        }
+        frame[..2].copy_from_slice(&[0xb2, 0x34]);
+        let unknown = WireError::UnknownCode { field: "first bytes", code: 0x34b2 };
+        assert_eq!(KeyedHeader::parse(&frame), Err(unknown));
+    }
+
+    /// A sealed frame has a header of 24 bytes and a seal of 16 more than the frame in it, and 4
+    /// bytes of check value less.
+    #[test]
+    fn a_seal_takes_36_bytes() {
+        assert_eq!(SEALED_OVERHEAD_BYTES, 36);
+    }
 }
