@@ -235,3 +235,29 @@ impl DataUnit {
         self.commands.is_empty() && self.entries.is_empty() && self.stream.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The packer has the bytes of a read 32 ns after they came, and not when earlier ones came.
+    #[test]
+    fn bytes_are_ready_when_they_came() {
+        let at = |ns: u64| Time::ZERO + Span::from_ns(ns);
+        let mut data = DataUnit::new(&Config::prototype());
+        for _ in 0..2 {
+            data.in_use += 128;
+            let entry = ReorderEntry { expected: 128, early: Vec::new(), passed: 0 };
+            data.entries.push(at(0), entry);
+        }
+        let mut taken = Vec::new();
+        for (read, ns) in [(0, 100), (1, 500)] {
+            assert_eq!(data.ready(128), None);
+            data.completion(read, &[read as u8; 128], at(ns), Span::from_ns(32));
+            assert_eq!(data.ready(128), Some(at(ns + 32)));
+            data.take(128, &mut taken);
+        }
+        assert_eq!(taken, [[0; 128], [1; 128]].concat());
+        assert!(data.is_idle() && data.in_use == 0);
+    }
+}

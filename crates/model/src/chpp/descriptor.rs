@@ -236,7 +236,6 @@ pub fn extract_local(
     (own, ports): (Endpoint, usize),
     layouts: &[Layout],
     recycled: Option<Box<Command>>,
-    now: Time,
 ) -> Extract {
     let &Job { operation, function, address, ref bytes, .. } = job;
     let mut transfer = Transfer::new(operation, own, address);
@@ -261,7 +260,7 @@ pub fn extract_local(
         transfer.length = bytes.len() as u64;
         return Extract::Get(GetRequest { transfer, magic, traffic_class, bytes: Vec::new() });
     }
-    match command(&repr, transfer, magic, &layouts[function], recycled, now) {
+    match command(&repr, transfer, magic, &layouts[function], recycled) {
         Ok(command) => Extract::Command(command),
         Err(status) => Extract::Refused(transfer, status),
     }
@@ -274,7 +273,6 @@ pub fn extract_remote(
     ports: usize,
     layouts: &[Layout],
     recycled: Option<Box<Command>>,
-    now: Time,
 ) -> Option<Box<Command>> {
     let repr = DescriptorRepr::parse(&get.bytes).ok()?;
     let Work::Get { return_magic, .. } = repr.work else { return None };
@@ -284,7 +282,7 @@ pub fn extract_remote(
     let layout = layouts.get(usize::from(get.to.function()))?;
     let transfer = Transfer::new(get.operation, get.to, 0);
     let transfer = Transfer { destination: get.from, primitive: Primitive::Put, ..transfer };
-    let mut command = command(&repr, transfer, return_magic, layout, recycled, now).ok()?;
+    let mut command = command(&repr, transfer, return_magic, layout, recycled).ok()?;
     command.is_remote = true;
     Some(command)
 }
@@ -296,7 +294,6 @@ fn command(
     magic: u8,
     layout: &Layout,
     recycled: Option<Box<Command>>,
-    now: Time,
 ) -> Result<Box<Command>, Status> {
     let mut command = recycled.unwrap_or_else(|| Box::new(Command::empty(transfer)));
     // Reuse the memory of its lists.
@@ -331,7 +328,6 @@ fn command(
         moves,
         is_immediate: matches!(repr.work, Work::NapImmediate(_)),
         immediate,
-        extracted: now,
         ..Command::empty(Transfer { length, tail: repr.tail, ..transfer })
     };
     Ok(command)

@@ -324,14 +324,14 @@ impl Node {
 
     /// The extract module has finished a descriptor.
     fn extracted(&mut self, cx: &mut Context) {
-        let (now, ports) = (cx.now(), cx.controllers.nodes());
+        let ports = cx.controllers.nodes();
         match self.descriptors.extracting.take() {
             Some(Extracting::Local(job)) => {
                 self.descriptors.counters.extracted += 1;
                 self.host.submission.extracted(job.function, job.stored_words);
                 let place = (self.own(job.function), ports);
                 let recycled = self.data.spare_commands.pop();
-                let mut extract = extract_local(&job, place, &self.layouts, recycled, now);
+                let mut extract = extract_local(&job, place, &self.layouts, recycled);
                 match &mut extract {
                     Extract::Get(get) => get.bytes = job.bytes,
                     _ => cx.recycle(job.bytes),
@@ -340,7 +340,7 @@ impl Node {
             }
             Some(Extracting::Remote(get)) => {
                 let recycled = self.data.spare_commands.pop();
-                match extract_remote(&get, ports, &self.layouts, recycled, now) {
+                match extract_remote(&get, ports, &self.layouts, recycled) {
                     Some(command) => {
                         self.descriptors.counters.remote_gets += 1;
                         self.descriptors.held_remote = Some(command);

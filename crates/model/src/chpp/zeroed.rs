@@ -138,18 +138,20 @@ mod tests {
 
     #[test]
     fn little_is_kept() {
-        forget();
-        let mut large = ZeroedBytes::new((KEPT_PAGES as usize + 1) * PAGE);
-        large.get_mut(0, KEPT_PAGES as usize * PAGE).expect("inside");
-        drop(large);
-        assert_eq!(kept(), 1, "so many pages are kept");
-        let mut large = ZeroedBytes::new((KEPT_PAGES as usize + 1) * PAGE);
-        large.get_mut(0, KEPT_PAGES as usize * PAGE + 1).expect("inside");
-        drop(large);
-        assert_eq!(kept(), 0, "a page more is too much");
-        drop((1..=KEPT + 3).map(ZeroedBytes::new).collect::<Vec<_>>());
-        assert_eq!(kept(), KEPT);
-        let lengths = KEPT_HERE.with_borrow(|kept| kept.iter().map(|it| it.bytes.len()).min());
-        assert_eq!(lengths, Some(4), "the oldest go first");
+        crate::limit::limited(|| {
+            forget();
+            let mut large = ZeroedBytes::new((KEPT_PAGES as usize + 1) * PAGE);
+            large.get_mut(0, KEPT_PAGES as usize * PAGE).expect("inside");
+            drop(large);
+            assert_eq!(kept(), 1, "so many pages are kept");
+            let mut large = ZeroedBytes::new((KEPT_PAGES as usize + 1) * PAGE);
+            large.get_mut(0, KEPT_PAGES as usize * PAGE + 1).expect("inside");
+            drop(large);
+            assert_eq!(kept(), 0, "a page more is too much");
+            drop((1..=KEPT + 3).map(ZeroedBytes::new).collect::<Vec<_>>());
+            assert_eq!(kept(), KEPT);
+            let lengths = KEPT_HERE.with_borrow(|kept| kept.iter().map(|it| it.bytes.len()).min());
+            assert_eq!(lengths, Some(4), "the oldest go first");
+        });
     }
 }

@@ -351,4 +351,25 @@ mod tests {
             assert!(running.model.later_cycles > 10, "{}", running.model.later_cycles);
         });
     }
+
+    /// Three rounds of a strict policy. In the first all outputs grant to input 0, which takes
+    /// output 0. In the second nobody is left for output 3, and outputs 1 and 2 grant to input 1,
+    /// which takes output 1. In the third input 2 gets output 2.
+    #[test]
+    fn outputs_without_requests_stop_no_others() {
+        let config = FabricConfig {
+            allocation: Allocation::Policy(Policy::Strict),
+            iterations: 3,
+            ..FabricConfig::default()
+        };
+        let mut fabric = Fabric::build(Topology::crossbar(4).expect("four ports"), config, 1);
+        fabric.routers[0].outputs = 0b1111;
+        for (output, requests) in [0b001, 0b111, 0b111, 0b001].into_iter().enumerate() {
+            fabric.ports[output].requests = requests;
+            fabric.ports[output].accept_turn = output as u8;
+        }
+        let mut matches = Vec::new();
+        fabric.allocate_switch::<false>(0, &mut [0; 64], &mut matches);
+        assert_eq!(matches, [(0, 0), (1, 1), (2, 2)]);
+    }
 }

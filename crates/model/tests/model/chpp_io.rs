@@ -69,46 +69,50 @@ fn plain_loads_and_stores_pass() {
 /// those of both controllers, each with two nodes and three devices.
 #[test]
 fn accesses_take_the_times_of_their_way() {
-    let mut config = config();
-    (config.crossbar.ports, config.io.devices, config.io.buffer) = (2, 3, 2);
-    let links = bellwire_model::chpp::config::LinksConfig {
-        topology: bellwire_model::network::Shape::Mesh { radix: 2, dimensions: 1 },
-        channel_packets: 32,
-        latency: config.pcie.latency,
-    };
-    config.links = Some(links);
-    for (node, device) in [(0, 0), (1, 2), (2, 3), (3, 5), (3, 4)] {
-        let done = |ask: &dyn Fn(&mut HostApi<'_>, u64)| -> Vec<u64> {
+    crate::limit::limited(|| {
+        let mut config = config();
+        (config.crossbar.ports, config.io.devices, config.io.buffer) = (2, 3, 2);
+        let links = bellwire_model::chpp::config::LinksConfig {
+            topology: bellwire_model::network::Shape::Mesh { radix: 2, dimensions: 1 },
+            channel_packets: 32,
+            latency: config.pcie.latency,
+        };
+        config.links = Some(links);
+        for (node, device) in [(0, 0), (1, 2), (2, 3), (3, 5), (3, 4)] {
+            let done = |ask: &dyn Fn(&mut HostApi<'_>, u64)| -> Vec<u64> {
+                let mut machine = Machine::new(&config, 1).unwrap();
+                let base = machine.api().device(device).unwrap();
+                ask(&mut machine.api(), base);
+                machine.run_to_end(&mut ()).unwrap();
+                machine.audit().unwrap();
+                let answers =
+                    machine.nodes().iter().map(|it| it.port.up.packets).collect::<Vec<_>>();
+                let api = machine.api();
+                let loads = (0..).map_while(|it| api.access(it)).filter(|it| it.is_load).count();
+                let due = (0..4).map(|it| if it == node { loads as u64 } else { 0 });
+                assert!(due.eq(answers), "the answers come to the node that asked");
+                let api = machine.api();
+                let ends =
+                    (0..).map_while(|it| api.access(it)).map(|it| it.done.unwrap().ps() / 1000);
+                ends.collect()
+            };
+            let loads = done(&|api, base| {
+                for _ in 0..3 {
+                    api.load(node, base + 64, 8).unwrap();
+                }
+            });
+            let third = 748 + 16 + 172 + 200 + 173 + 3 + 20 + 173;
+            assert_eq!(loads, [929, 929 + 12, third], "node {node}, device {device}");
+            let stored = done(&|api, base| {
+                api.store(node, base + 64, &[7; 9]).unwrap();
+            });
+            assert_eq!(stored, [176 + 20 + 175], "node {node}, device {device}");
+            let other = (node + 2) % 4;
             let mut machine = Machine::new(&config, 1).unwrap();
             let base = machine.api().device(device).unwrap();
-            ask(&mut machine.api(), base);
-            machine.run_to_end(&mut ()).unwrap();
-            machine.audit().unwrap();
-            let answers = machine.nodes().iter().map(|it| it.port.up.packets).collect::<Vec<_>>();
-            let api = machine.api();
-            let loads = (0..).map_while(|it| api.access(it)).filter(|it| it.is_load).count();
-            let due = (0..4).map(|it| if it == node { loads as u64 } else { 0 });
-            assert!(due.eq(answers), "the answers come to the node that asked");
-            let api = machine.api();
-            let ends = (0..).map_while(|it| api.access(it)).map(|it| it.done.unwrap().ps() / 1000);
-            ends.collect()
-        };
-        let loads = done(&|api, base| {
-            for _ in 0..3 {
-                api.load(node, base + 64, 8).unwrap();
-            }
-        });
-        let third = 748 + 16 + 172 + 200 + 173 + 3 + 20 + 173;
-        assert_eq!(loads, [929, 929 + 12, third], "node {node}, device {device}");
-        let stored = done(&|api, base| {
-            api.store(node, base + 64, &[7; 9]).unwrap();
-        });
-        assert_eq!(stored, [176 + 20 + 175], "node {node}, device {device}");
-        let other = (node + 2) % 4;
-        let mut machine = Machine::new(&config, 1).unwrap();
-        let base = machine.api().device(device).unwrap();
-        assert_eq!(machine.api().load(other, base, 8), None, "it is another controller's");
-    }
+            assert_eq!(machine.api().load(other, base, 8), None, "it is another controller's");
+        }
+    });
 }
 
 /// A device that takes nothing keeps loads waiting, and the report names their node.

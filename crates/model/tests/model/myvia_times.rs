@@ -325,21 +325,21 @@ fn a_dry_ring_is_timed() {
     assert!(times > 0 && off <= look * times, "{dry} and not {seen} in {times}");
 }
 
-/// Host 1 of three, to which both others send 20 messages of 1000 B at once.
-fn crowded(setup: &Setup) -> Machine {
+/// Host 1 of three, to which both others send 20 messages at once.
+fn crowded(setup: &Setup, bytes: u32) -> Machine {
     let mut running = Machine::new(setup, 3, 1).unwrap();
     running.model.journal.open();
     let ends = [0, 2].map(|host| (host, running.model.connect(host, 1)));
     let regions = [0, 1, 2].map(|host| running.model.register(host, 4096).unwrap());
     for (_, (_, far)) in ends {
         for _ in 0..20 {
-            running.api().receive(1, far, regions[1], 0, 1000).unwrap();
+            running.api().receive(1, far, regions[1], 0, bytes).unwrap();
         }
     }
     finish(&mut running);
     for (host, (near, _)) in ends {
         for _ in 0..20 {
-            running.api().send(host, near, regions[usize::from(host)], 0, 1000).unwrap();
+            running.api().send(host, near, regions[usize::from(host)], 0, bytes).unwrap();
         }
     }
     finish(&mut running);
@@ -351,7 +351,7 @@ fn crowded(setup: &Setup) -> Machine {
 /// has noticed that its packet is delivered.
 #[test]
 fn a_crowd_goes_one_by_one() {
-    let running = crowded(&paper("berkeley-b"));
+    let running = crowded(&paper("berkeley-b"), 8);
     let (matched, parsed) =
         (times(&running, 1, Step::Match), times(&running, 1, Step::ReceiveParse));
     assert_eq!((matched.len(), parsed.len()), (40, 40));
@@ -365,7 +365,7 @@ fn a_crowd_goes_one_by_one() {
 
     let mut setup = paper("myvia-a");
     setup.system.receive_buffers = 1;
-    let running = crowded(&setup);
+    let running = crowded(&setup, 1000);
     let (came, delivered) = (times(&running, 1, Step::Arrive), times(&running, 1, Step::Delivered));
     assert_eq!((came.len(), delivered.len()), (40, 40));
     assert!((0..39).all(|number| delivered[number].1 <= came[number + 1].0));
