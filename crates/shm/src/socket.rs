@@ -203,23 +203,15 @@ mod tests {
     /// The end of a peer does not end a program that heeds SIGPIPE, as programs in C do.
     #[test]
     fn a_closed_socket_raises_no_signal() {
-        let mut alone = crate::testing::begin_alone("socket::tests::heeds_signals", "socket");
-        assert!(alone.wait().expect("it was started here").success());
-    }
-
-    /// Not a test of its own: the process of the one before.
-    #[test]
-    #[ignore = "another test starts it"]
-    fn heeds_signals() {
-        if crate::testing::role().is_none() {
-            return;
-        }
-        // SAFETY: the default action, which Rust's runtime has replaced.
-        unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let both = rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None);
-        let (near, far) = both.expect("two sockets");
-        drop(far);
-        assert_eq!(send(&near, Control::Kick, &[]), Err(Errno::PIPE));
+        crate::testing::alone(|| {
+            // SAFETY: the default action, which Rust's runtime has replaced.
+            unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+            let both =
+                rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None);
+            let (near, far) = both.expect("two sockets");
+            drop(far);
+            assert_eq!(send(&near, Control::Kick, &[]), Err(Errno::PIPE));
+        });
     }
 }

@@ -392,19 +392,23 @@ fn an_open_gate_wakes_a_sleeper() {
     assert_eq!(nodes[0].it.watch_gate(link, QUEUE_PAIR), Some(Gate::Open));
 }
 
+/// Whether one of a hundred sleeps lasts as long as it may. The first ones may end early: there are
+/// pages to give back, and peers to tell.
+fn comes_to_sleep(nodes: &mut [Node; 2], which: usize) -> bool {
+    let limit = Duration::from_millis(400);
+    (0..100).any(|_| {
+        nodes.iter_mut().for_each(|node| _ = node.poll());
+        let since = Instant::now();
+        nodes[which].it.sleep(Some(limit)).expect("a sleep");
+        since.elapsed() >= limit
+    })
+}
+
 /// A sleep without a message lasts as long as it may, once all is at rest.
 #[test]
 fn an_undisturbed_sleep_lasts() {
     let (mut nodes, _) = pair();
-    let limit = Duration::from_millis(400);
-    // The first ones may end early: there are pages to give back, and peers to tell.
-    let lasts = (0..100).any(|_| {
-        nodes.iter_mut().for_each(|node| _ = node.poll());
-        let since = Instant::now();
-        nodes[1].it.sleep(Some(limit)).expect("a sleep");
-        since.elapsed() >= limit
-    });
-    assert!(lasts, "each sleep ends early");
+    assert!(comes_to_sleep(&mut nodes, 1), "each sleep ends early");
 }
 
 /// Pages that a burst has used are given back. Then nothing ends a sleep early any more.
@@ -414,14 +418,7 @@ fn a_sleep_lasts_after_a_burst() {
     while nodes[0].it.send(link, header(0), b"", View::of(&[1; 4000])).is_ok() {}
     assert!(nodes[0].counter("went_to_host_memory") > 0);
     until(&mut nodes, "all arrive", |[_, b]| b.poll() == 0);
-    let limit = Duration::from_millis(400);
-    let lasts = (0..100).any(|_| {
-        nodes.iter_mut().for_each(|node| _ = node.poll());
-        let since = Instant::now();
-        nodes[0].it.sleep(Some(limit)).expect("a sleep");
-        since.elapsed() >= limit
-    });
-    assert!(lasts, "each sleep ends early");
+    assert!(comes_to_sleep(&mut nodes, 0), "each sleep ends early");
 }
 
 /// Before a sender whose lane was full sleeps, it tells the receiver, and looks once more: there

@@ -409,6 +409,16 @@ mod tests {
     use std::sync::mpsc::channel;
     use std::time::Instant;
 
+    /// The two ends of a cable, in a namespace of this thread's own.
+    fn wired() -> [Interface; 2] {
+        enter_new_namespace()
+            .and_then(|()| {
+                ip("link add wire0 type veth peer name wire1\nlink set wire0 up\nlink set wire1 up")
+            })
+            .expect("NOT RUN: making a network namespace needs root, and ip of iproute2");
+        ["wire0", "wire1"].map(|name| Interface::find(name).expect("just made"))
+    }
+
     /// A queue that is still busy without an attached program is retried. If its owner has the
     /// hook, opening fails.
     #[test]
@@ -459,12 +469,7 @@ mod tests {
     #[test]
     fn frames_are_handed_out_of_the_shared_memory() {
         const FRAMES: usize = 100;
-        enter_new_namespace()
-            .and_then(|()| {
-                ip("link add wire0 type veth peer name wire1\nlink set wire0 up\nlink set wire1 up")
-            })
-            .expect("NOT RUN: making a network namespace needs root, and ip of iproute2");
-        let [near, far] = ["wire0", "wire1"].map(|name| Interface::find(name).expect("just made"));
+        let [near, far] = wired();
         let to = far.mac;
         let [mut near, mut far] = [near, far]
             .map(|interface| XdpIo::open(&interface, 1, Mode::Generic).expect("a queue"));
@@ -504,12 +509,7 @@ mod tests {
     #[test]
     fn frames_arrive_as_they_were_sent() {
         const COUNT: usize = 2500;
-        enter_new_namespace()
-            .and_then(|()| {
-                ip("link add wire0 type veth peer name wire1\nlink set wire0 up\nlink set wire1 up")
-            })
-            .expect("NOT RUN: making a network namespace needs root, and ip of iproute2");
-        let [near, far] = ["wire0", "wire1"].map(|name| Interface::find(name).expect("just made"));
+        let [near, far] = wired();
         let (from, to) = (near.mac, far.mac);
         let [mut near, mut far] = [near, far]
             .map(|interface| XdpIo::open(&interface, 1, Mode::Generic).expect("a queue"));
@@ -574,12 +574,7 @@ mod tests {
     /// Frames beyond what the rings hold are lost, and that is counted.
     #[test]
     fn full_rings_lose_frames_and_count_them() {
-        enter_new_namespace()
-            .and_then(|()| {
-                ip("link add wire0 type veth peer name wire1\nlink set wire0 up\nlink set wire1 up")
-            })
-            .expect("NOT RUN: making a network namespace needs root, and ip of iproute2");
-        let [near, far] = ["wire0", "wire1"].map(|name| Interface::find(name).expect("just made"));
+        let [near, far] = wired();
         let to = far.mac;
         let [mut near, far] = [near, far]
             .map(|interface| XdpIo::open(&interface, 1, Mode::Generic).expect("a queue"));
@@ -652,12 +647,7 @@ mod tests {
     #[test]
     fn frames_beside_the_program_are_received() {
         const AT: usize = FUNCTION_OFFSET - LINK_HEADER_BYTES;
-        enter_new_namespace()
-            .and_then(|()| {
-                ip("link add wire0 type veth peer name wire1\nlink set wire0 up\nlink set wire1 up")
-            })
-            .expect("NOT RUN: making a network namespace needs root, and ip of iproute2");
-        let [near, far] = ["wire0", "wire1"].map(|name| Interface::find(name).expect("just made"));
+        let [near, far] = wired();
         let (own, old) = (near.mac, far.mac);
         let [mut near, mut far] = [near, far]
             .map(|interface| XdpIo::open(&interface, 1, Mode::Generic).expect("a queue"));

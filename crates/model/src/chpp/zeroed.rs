@@ -8,8 +8,7 @@
 use std::cell::RefCell;
 
 const PAGE: usize = 4096;
-/// What has more pages that were touched is given back to the system. To zero them costs as much as
-/// to fault them, and they would stay for ever.
+/// Memory with more touched pages is given back to the system, as kept pages stay for ever.
 const KEPT_PAGES: u32 = 256;
 /// Memories that a thread keeps: those of two machines of four nodes.
 const KEPT: usize = 8;
@@ -19,6 +18,7 @@ thread_local! {
 }
 
 /// Bytes, and which pages of them may be other than zero.
+#[derive(Default)]
 struct Zeroed {
     bytes: Vec<u8>,
     touched: Vec<u64>,
@@ -76,8 +76,7 @@ impl Zeroed {
 
 impl Drop for ZeroedBytes {
     fn drop(&mut self) {
-        let empty = Zeroed { bytes: Vec::new(), touched: Vec::new() };
-        let mut own = std::mem::replace(&mut self.0, empty);
+        let mut own = std::mem::take(&mut self.0);
         if own.touched_pages() > KEPT_PAGES {
             return;
         }

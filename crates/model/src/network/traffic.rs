@@ -209,8 +209,10 @@ impl Sizes {
                 let beats = Sizes::draw_bytes(random).div_ceil(beat.count());
                 let most = u64::from(packet_beats);
                 packets.resize((beats / most) as usize, packet_beats);
-                packets
-                    .extend(std::num::NonZero::new((beats % most) as u16).map(|rest| rest.get()));
+                let rest = (beats % most) as u16;
+                if rest > 0 {
+                    packets.push(rest);
+                }
             }
         }
     }

@@ -15,6 +15,20 @@ fn used() -> Machine {
     running
 }
 
+/// The TLP of a block packet with so many bytes of data.
+fn tlp_of(config: &Config, channel: u8, bytes: usize) -> Vec<u8> {
+    let header = NetworkHeader {
+        class: Class::Block,
+        operation: 0,
+        target: 1,
+        source: 0,
+        tag: 1,
+        address: 1,
+    };
+    let packet = NetworkPacket { header, channel, data: vec![0; bytes] };
+    packet.to_tlp(config.header).unwrap()
+}
+
 /// Canary: each law of the audit is broken once.
 #[test]
 fn broken_laws_are_found() {
@@ -37,16 +51,7 @@ fn broken_laws_are_found() {
 #[test]
 fn ends_count_what_they_send() {
     let running = used();
-    let header = NetworkHeader {
-        class: Class::Block,
-        operation: 0,
-        target: 1,
-        source: 0,
-        tag: 1,
-        address: 1,
-    };
-    let packet = NetworkPacket { header, channel: 0, data: vec![0; 16] };
-    let bytes = packet.to_tlp(running.model.link.config.header).unwrap().len() as u64;
+    let bytes = tlp_of(&Config::recommended(), 0, 16).len() as u64;
     let counted = [0, 1].map(|end| running.model.link.end(end).counters);
     let sent = counted.map(|it| (it.frames, it.repeated, it.tlp_bytes));
     assert_eq!(sent, [(3, 0, 3 * bytes), (0, 0, 0)]);
@@ -181,16 +186,7 @@ fn damage_passes_on_channels_in_use() {
     let config = Config { channels: 1, ..Config::recommended() };
     for (channel, nullified) in [(0, 1), (1, 0)] {
         let mut running = Machine::new(&config, 1);
-        let header = NetworkHeader {
-            class: Class::Block,
-            operation: 0,
-            target: 1,
-            source: 0,
-            tag: 1,
-            address: 1,
-        };
-        let packet = NetworkPacket { header, channel, data: vec![0; 64] };
-        let tlp = packet.to_tlp(config.header).unwrap();
+        let tlp = tlp_of(&config, channel, 64);
         let frame = Llp { sequence: 0, tlp: &tlp };
         let mut bytes = vec![0; frame.buffer_len()];
         frame.emit(&mut bytes).unwrap();
