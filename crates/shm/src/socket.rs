@@ -199,19 +199,4 @@ mod tests {
         rustix::net::sendmsg(&near, &bytes, &mut ancillary, SendFlags::empty()).expect("room");
         assert!(matches!(receive(&far), Received::Garbage));
     }
-
-    /// The end of a peer does not end a program that heeds SIGPIPE, as programs in C do.
-    #[test]
-    fn a_closed_socket_raises_no_signal() {
-        crate::testing::alone(|| {
-            // SAFETY: the default action, which Rust's runtime has replaced.
-            unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
-            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-            let both =
-                rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None);
-            let (near, far) = both.expect("two sockets");
-            drop(far);
-            assert_eq!(send(&near, Control::Kick, &[]), Err(Errno::PIPE));
-        });
-    }
 }
