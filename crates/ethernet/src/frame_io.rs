@@ -10,6 +10,7 @@
 //! handles all of that.
 
 use crate::pcapng::{Direction, LinkType};
+use bellwire_wire::frame::check::CHECK_BYTES;
 use std::fmt::{Debug, Display};
 use std::hash::Hash;
 use std::io;
@@ -33,6 +34,15 @@ pub trait FrameIo: Send {
     /// Stages the first `length` bytes of [`FrameIo::room`] as a frame for `to`. It leaves with the
     /// next [`FrameIo::flush`], or earlier.
     fn stage(&mut self, to: Self::Path, length: usize);
+
+    /// The same for a frame whose bytes before its check value are `apart`, and not in the room.
+    /// Who seals frames moves them as it does so.
+    fn stage_apart(&mut self, to: Self::Path, length: usize, apart: &[u8]) {
+        let end = length - CHECK_BYTES;
+        let room = self.room().expect("it was given before");
+        room[end - apart.len()..end].copy_from_slice(apart);
+        self.stage(to, length);
+    }
 
     /// Hands staged frames to the kernel. Frames that the kernel does not take stay staged.
     /// `false`: some stayed.

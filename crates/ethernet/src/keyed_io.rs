@@ -46,11 +46,11 @@ impl<Io: FrameIo> KeyedIo<Io> {
 }
 
 impl<Io: FrameIo> Sealing<Io> {
-    /// Seals and stages the frame in the room of `io`.
-    fn stage(&mut self, io: &mut Io, to: Io::Path, length: usize) {
+    /// Seals and stages the frame in the room of `io`, which ends with what lies apart.
+    fn stage(&mut self, io: &mut Io, to: Io::Path, length: usize, apart: &[u8]) {
         let now_ns = self.clock.now_ns();
         let room = io.room().expect("it was given before");
-        if let Some(length) = self.sessions.seal(to, room, length, now_ns) {
+        if let Some(length) = self.sessions.seal(to, room, length, apart, now_ns) {
             io.stage(to, length);
         }
         self.send_requests(io);
@@ -107,7 +107,15 @@ impl<Io: FrameIo> FrameIo for KeyedIo<Io> {
     fn stage(&mut self, to: Io::Path, length: usize) {
         match &mut self.sealing {
             None => self.io.stage(to, length),
-            Some(sealing) => sealing.stage(&mut self.io, to, length),
+            Some(sealing) => sealing.stage(&mut self.io, to, length, &[]),
+        }
+    }
+
+    #[inline]
+    fn stage_apart(&mut self, to: Io::Path, length: usize, apart: &[u8]) {
+        match &mut self.sealing {
+            None => self.io.stage_apart(to, length, apart),
+            Some(sealing) => sealing.stage(&mut self.io, to, length, apart),
         }
     }
 

@@ -1,11 +1,12 @@
-//! Seals frames and opens them, by an AEAD of `ring`.
+//! Seals frames and opens them, by an AEAD of `aws-lc-rs`. Both also move bytes to where they
+//! belong, so that this costs no copy.
 //!
 //! The nonce is the frame's counter, laid out as the Noise specification has it (sections 12.3 and
 //! 12.4). [`Sealer`] counts by itself, so no counter is used twice under one key.
 
+use aws_lc_rs::aead::{AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use bellwire_protocol::canary::planted;
 use bellwire_wire::frame::keyed::{KEYED_HEADER_BYTES, SEAL_BYTES};
-use ring::aead::{AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 
 use crate::keys::Key;
 use crate::window::Window;
@@ -69,28 +70,26 @@ impl Sealer {
     }
 
     /// Numbers `frame` and seals it: its header is authenticated, what follows is encrypted, and
-    /// the last [`SEAL_BYTES`] become the tag.
+    /// the last [`SEAL_BYTES`] become the tag. What is encrypted ends with `apart`, whose place in
+    /// the frame is written here only.
     #[inline]
-    pub fn seal(&mut self, frame: &mut [u8]) {
+    pub fn seal(&mut self, frame: &mut [u8], apart: &[u8]) {
         let (header, body) = frame.split_at_mut(KEYED_HEADER_BYTES);
-        let (body, tag) = body.split_at_mut(body.len() - SEAL_BYTES);
         header[COUNTER..].copy_from_slice(&self.next.to_le_bytes());
-        let tag_of = self.seal_apart(header, body);
-        tag.copy_from_slice(&tag_of);
+        self.seal_body(header, body, apart);
     }
 
-    /// Seals `body` beside `header`, and returns the tag.
+    /// Seals `body`, which ends with `apart` and the tag, beside `header`.
     #[inline]
-    pub(crate) fn seal_apart(&mut self, header: &[u8], body: &mut [u8]) -> [u8; SEAL_BYTES] {
+    pub(crate) fn seal_body(&mut self, header: &[u8], body: &mut [u8], apart: &[u8]) {
         let nonce = self.suite.nonce(self.next);
         if !planted("keys-nonce-reuse") || self.next % 64 != 7 {
             self.next += 1;
         }
-        let header = if planted("keys-header-open") { &[][..] } else { header };
-        let tag = self.key.seal_in_place_separate_tag(nonce, Aad::from(header), body);
-        let mut bytes = [0; SEAL_BYTES];
-        bytes.copy_from_slice(tag.expect("a frame has less than 64 KiB").as_ref());
-        bytes
+        let header = Aad::from(if planted("keys-header-open") { &[][..] } else { header });
+        let (here, rest) = body.split_at_mut(body.len() - SEAL_BYTES - apart.len());
+        let sealed = self.key.seal_in_place_scatter(nonce, header, here, apart, rest);
+        sealed.expect("a frame has less than 64 KiB");
     }
 }
 
@@ -115,35 +114,37 @@ impl Opener {
         Opener { suite, key: suite.key(key), window: Window::new() }
     }
 
-    /// Opens `sealed`, the encrypted frame and its tag, in place.
+    /// Opens `sealed`, the encrypted frame and its tag, into `frame`, which is shorter by
+    /// [`SEAL_BYTES`]. After an error `frame` is worthless.
     #[inline]
-    pub fn open<'a>(
+    pub fn open(
         &mut self,
         header: &[u8],
         counter: u64,
-        sealed: &'a mut [u8],
-    ) -> Result<&'a [u8], Unopened> {
+        sealed: &[u8],
+        frame: &mut [u8],
+    ) -> Result<(), Unopened> {
         if !self.window.is_new(counter) {
             return Err(Unopened::Repeated);
         }
-        let frame = self.open_any(header, counter, sealed).ok_or(Unopened::Forged)?;
+        self.open_any(header, counter, sealed, frame).ok_or(Unopened::Forged)?;
         // Only a frame of the peer moves the window.
         self.window.mark(counter);
-        Ok(frame)
+        Ok(())
     }
 
     #[inline]
-    fn open_any<'a>(&self, header: &[u8], counter: u64, sealed: &'a mut [u8]) -> Option<&'a [u8]> {
+    fn open_any(&self, header: &[u8], counter: u64, sealed: &[u8], frame: &mut [u8]) -> Option<()> {
         let nonce = self.suite.nonce(counter);
+        let (body, tag) = sealed.split_at(frame.len());
         if planted("keys-skip-seal") {
             // Sealing again deciphers, and compares no tag.
-            let body = sealed.len() - SEAL_BYTES;
-            let body = &mut sealed[..body];
-            let _ = self.key.seal_in_place_separate_tag(nonce, Aad::from(header), body).ok()?;
-            return Some(body);
+            frame.copy_from_slice(body);
+            let _ = self.key.seal_in_place_separate_tag(nonce, Aad::from(header), frame).ok()?;
+            return Some(());
         }
         let header = if planted("keys-header-open") { &[][..] } else { header };
-        Some(self.key.open_in_place(nonce, Aad::from(header), sealed).ok()?)
+        self.key.open_separate_gather(nonce, Aad::from(header), body, tag, frame).ok()
     }
 }
 
@@ -151,18 +152,21 @@ impl Opener {
 mod tests {
     use super::*;
 
-    fn sealed(sealer: &mut Sealer, body: &[u8]) -> Vec<u8> {
+    /// `apart`: so many of the last bytes are not in the frame before.
+    fn sealed(sealer: &mut Sealer, body: &[u8], apart: usize) -> Vec<u8> {
+        let (here, apart) = body.split_at(body.len() - apart);
         let mut frame = vec![9; KEYED_HEADER_BYTES];
-        frame.extend_from_slice(body);
-        frame.resize(frame.len() + SEAL_BYTES, 0);
-        sealer.seal(&mut frame);
+        frame.extend_from_slice(here);
+        frame.resize(frame.len() + apart.len() + SEAL_BYTES, 0xee);
+        sealer.seal(&mut frame, apart);
         frame
     }
 
     fn open(opener: &mut Opener, frame: &[u8]) -> Result<Vec<u8>, Unopened> {
         let (header, body) = frame.split_at(KEYED_HEADER_BYTES);
         let counter = u64::from_le_bytes(header[COUNTER..].try_into().expect("8 bytes"));
-        opener.open(header, counter, &mut body.to_vec()).map(<[u8]>::to_vec)
+        let mut opened = vec![0xdd; body.len() - SEAL_BYTES];
+        opener.open(header, counter, body, &mut opened).map(|()| opened)
     }
 
     /// Each frame opens once, in any order, and with any bit flipped not at all.
@@ -171,7 +175,7 @@ mod tests {
         for suite in [Suite::Aes256Gcm, Suite::ChaCha20Poly1305] {
             let mut sealer = Sealer::new(suite, &[1; 32]);
             let mut opener = Opener::new(suite, &[1; 32]);
-            let frames: Vec<Vec<u8>> = (0..3).map(|_| sealed(&mut sealer, b"bell")).collect();
+            let frames: Vec<Vec<u8>> = (0..3).map(|_| sealed(&mut sealer, b"bell", 0)).collect();
             assert_ne!(frames[0][KEYED_HEADER_BYTES..], frames[1][KEYED_HEADER_BYTES..]);
             for bit in 0..8 * frames[1].len() {
                 let mut altered = frames[1].clone();
@@ -186,6 +190,24 @@ mod tests {
             }
             let mut other = Opener::new(suite, &[2; 32]);
             assert_eq!(open(&mut other, &frames[0]), Err(Unopened::Forged));
+        }
+    }
+    /// A frame is the same wherever the last of its bytes lay before.
+    #[test]
+    fn what_lies_apart_is_sealed_as_the_rest() {
+        let body: Vec<u8> = (0..=255).cycle().take(1500).collect();
+        for suite in [Suite::Aes256Gcm, Suite::ChaCha20Poly1305] {
+            for length in (0..300).chain([511, 1024, 1499, 1500]) {
+                let body = &body[..length];
+                let mut frames = (0..=length).step_by(1 + length / 40).map(|apart| {
+                    let mut sealer = Sealer::new(suite, &[1; 32]);
+                    sealed(&mut sealer, body, apart)
+                });
+                let first = frames.next().expect("with nothing apart");
+                assert!(frames.all(|frame| frame == first), "{length} bytes");
+                let mut opener = Opener::new(suite, &[1; 32]);
+                assert_eq!(open(&mut opener, &first).as_deref(), Ok(body));
+            }
         }
     }
 }

@@ -94,7 +94,7 @@ impl Pair {
         let mut buffer = [0; FRAME_BYTES + SEALED_OVERHEAD_BYTES];
         buffer[KEYED_HEADER_BYTES..][..FRAME_BYTES].copy_from_slice(&frame);
         let to = 1 - from;
-        let sealed = self.sides[from].seal(to as u8, &mut buffer, FRAME_BYTES, self.now_ns);
+        let sealed = self.sides[from].seal(to as u8, &mut buffer, FRAME_BYTES, &[], self.now_ns);
         if let Some(length) = sealed {
             self.flying[to].push_back(buffer[..length].to_vec());
         }

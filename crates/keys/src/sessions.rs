@@ -116,30 +116,40 @@ impl<P: Copy + Ord + Hash> Sessions<P> {
 
     /// Seals the frame of `length` bytes at [`Sessions::ROOM`] of `buffer`, which has room for
     /// [`SEALED_OVERHEAD_BYTES`] more. The last four bytes, the frame's check value, are not sent.
+    /// The bytes before them are `apart`, and need not be in the buffer: sealing moves them there.
     /// Returns the length of the sealed frame, which begins at 0.
     /// `None`: there is no session yet. The frame is lost then, or goes later if it is short.
     #[inline]
-    pub fn seal(&mut self, to: P, buffer: &mut [u8], length: usize, now_ns: u64) -> Option<usize> {
+    pub fn seal(
+        &mut self,
+        to: P,
+        buffer: &mut [u8],
+        length: usize,
+        apart: &[u8],
+        now_ns: u64,
+    ) -> Option<usize> {
         let [_, kind, function, from] = *buffer.get(Self::ROOM..)?.first_chunk::<4>()?;
         let kind = kind & 0xf;
         if kind == FrameKind::Seek as u8 || kind == FrameKind::Here as u8 {
+            join(buffer, length, apart);
             return self.tag(to, kind == FrameKind::Here as u8, buffer, length);
         }
         if now_ns >= self.next_sweep_ns {
             self.sweep(now_ns);
         }
-        let Some(slot) = self.slot_of(to, function) else {
-            self.ask_first(to, buffer, length, now_ns);
-            return None;
-        };
-        let peer = self.peers[slot as usize].as_mut()?;
-        peer.used_ns = now_ns;
-        let Some(session) = peer.current.as_mut().filter(|session| session.can_seal(now_ns)) else {
+        let slot = self.slot_of(to, function);
+        let session = slot.and_then(|slot| {
+            let peer = self.peers[slot as usize].as_mut()?;
+            peer.used_ns = now_ns;
+            peer.current.as_mut().filter(|session| session.can_seal(now_ns))
+        });
+        let (Some(slot), Some(session)) = (slot, session) else {
+            join(buffer, length, apart);
             self.ask_first(to, buffer, length, now_ns);
             return None;
         };
         let length = length.max(CHECK_BYTES) + SEALED_OVERHEAD_BYTES;
-        write_sealed(session, [function, from], &mut buffer[..length], now_ns);
+        write_sealed(session, [function, from], &mut buffer[..length], apart, now_ns);
         self.counters.frames_sealed += 1;
         if session.is_worn(&self.limits, now_ns) {
             self.renew(slot, from, now_ns);
@@ -205,11 +215,18 @@ impl<P: Copy + Ord + Hash> Sessions<P> {
             return None;
         };
         let (associated, sealed) = frame.split_at(KEYED_HEADER_BYTES);
-        self.opened.clear();
-        self.opened.extend_from_slice(sealed);
-        match session.opener.open(associated, header.counter, &mut self.opened) {
-            Ok(opened) => {
-                let length = opened.len();
+        let Some(length) = sealed.len().checked_sub(SEAL_BYTES) else {
+            self.counters.frames_forged += 1;
+            return None;
+        };
+        // It grows to the longest frame, so that room is rarely cleared.
+        let whole = length + CHECK_BYTES;
+        if self.opened.len() < whole {
+            self.opened.resize(whole, 0);
+        }
+        let opened = &mut self.opened[..whole];
+        match session.opener.open(associated, header.counter, sealed, &mut opened[..length]) {
+            Ok(()) => {
                 session.heard();
                 if which == Which::Next {
                     peer.confirm();
@@ -219,10 +236,8 @@ impl<P: Copy + Ord + Hash> Sessions<P> {
                 if length == 0 {
                     return None;
                 }
-                // The tag behind it makes room.
-                let whole = length + CHECK_BYTES;
-                self.opened[length..whole].fill(0);
-                Some(&self.opened[..whole])
+                opened[length..].fill(0);
+                Some(opened)
             }
             Err(why) => {
                 self.counters.frames_replayed += u64::from(why == Unopened::Repeated);
@@ -493,7 +508,7 @@ impl<P: Copy + Ord + Hash> Sessions<P> {
         let mut first = vec![0; KEYED_HEADER_BYTES];
         first.extend_from_slice(&held);
         first.resize(first.len() + SEAL_BYTES, 0);
-        write_sealed(&mut session, [header.from, header.function], &mut first, now_ns);
+        write_sealed(&mut session, [header.from, header.function], &mut first, &[], now_ns);
         self.counters.frames_sealed += 1;
         push(&mut self.outgoing, peer.place, first);
         peer.change_to(session);
@@ -559,12 +574,24 @@ impl<P: Copy + Ord + Hash> Sessions<P> {
     }
 }
 
+/// Moves what lies apart to its place in the frame that is to be sealed.
+fn join(buffer: &mut [u8], length: usize, apart: &[u8]) {
+    let end = KEYED_HEADER_BYTES + length.saturating_sub(CHECK_BYTES);
+    buffer[end - apart.len()..end].copy_from_slice(apart);
+}
+
 /// Writes the header of a sealed frame, and seals it.
 #[inline]
-fn write_sealed(session: &mut Session, functions: [u8; 2], frame: &mut [u8], now_ns: u64) {
+fn write_sealed(
+    session: &mut Session,
+    functions: [u8; 2],
+    frame: &mut [u8],
+    apart: &[u8],
+    now_ns: u64,
+) {
     let header = keyed(KeyedStep::Sealed, functions, frame.len(), 0, session.peer_index, 0);
     frame[..KEYED_HEADER_BYTES].copy_from_slice(&header);
-    session.sealer.seal(frame);
+    session.sealer.seal(frame, apart);
     session.sends(now_ns);
 }
 

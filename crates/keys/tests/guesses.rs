@@ -32,7 +32,7 @@ fn begun() -> (Sessions<u8>, Vec<u8>) {
     for _ in 0..9 {
         let mut buffer = [0; 60 + SEALED_OVERHEAD_BYTES];
         buffer[KEYED_HEADER_BYTES..][..2].copy_from_slice(&[MAGIC, 4]);
-        if let Some(length) = near.seal(1, &mut buffer, 60, NOW_NS) {
+        if let Some(length) = near.seal(1, &mut buffer, 60, &[], NOW_NS) {
             return (far, buffer[..length].to_vec());
         }
         while let Some((_, frame)) = near.poll_transmit() {

@@ -1,5 +1,7 @@
 //! The reliable protocol between endpoints; the network is a table and the clock a number.
 
+#[path = "reliable/apart.rs"]
+mod apart;
 #[path = "reliable/congestion.rs"]
 mod congestion;
 #[path = "reliable/delivered.rs"]

@@ -1,7 +1,10 @@
 //! The key of a world: what its functions send is sealed, and what does not open is dropped.
 
 use bellwire_keys::{Keys, Limits, Sessions};
+use bellwire_wire::frame::check::CHECK_BYTES;
+use bellwire_wire::frame::header::HEADER_BYTES;
 use bellwire_wire::frame::keyed::SEALED_OVERHEAD_BYTES;
+use bellwire_wire::frame::section::SECTION_BYTES;
 
 use crate::chance::{Chance, scatter};
 use crate::device::Place;
@@ -44,8 +47,13 @@ impl Sealing {
     ) -> Option<usize> {
         let room = Sessions::<Place>::ROOM;
         let mut frame = vec![0; room + length + SEALED_OVERHEAD_BYTES];
-        frame[room..room + length].copy_from_slice(&buffer[..length]);
-        let length = self.0.seal(to, &mut frame, length, now_ns)?;
+        // As a device does it: most of a long frame comes to its place as it is sealed.
+        let end = length - CHECK_BYTES;
+        let apart = &buffer[end.min(HEADER_BYTES + SECTION_BYTES)..end];
+        for written in [0..end - apart.len(), end..length] {
+            frame[room + written.start..room + written.end].copy_from_slice(&buffer[written]);
+        }
+        let length = self.0.seal(to, &mut frame, length, apart, now_ns)?;
         buffer[..length].copy_from_slice(&frame[..length]);
         Some(length)
     }

@@ -6,6 +6,7 @@ use bellwire_protocol::Secret;
 use bellwire_protocol::discovery::SeekOutcome;
 use bellwire_protocol::discovery::seek::{self, SeekFrame};
 use bellwire_protocol::reliable::{Channel, Config, Endpoint, GateState, PeerId};
+use bellwire_wire::frame::check::CHECK_BYTES;
 use bellwire_wire::frame::seek::SeekBody;
 
 use crate::adversary::{Adversary, Fate, Forged};
@@ -317,7 +318,17 @@ impl<'a> World<'a> {
         loop {
             let place = self.network.reserve();
             let buffer = self.network.buffer(place);
-            let Some(transmit) = endpoint.poll_transmit(self.now_ns, buffer) else {
+            let transmit = match function.sealing {
+                None => endpoint.poll_transmit(self.now_ns, buffer),
+                Some(_) => {
+                    endpoint.poll_transmit_apart(self.now_ns, buffer).map(|(sent, apart)| {
+                        let end = sent.length - CHECK_BYTES;
+                        buffer[end - apart.len()..end].copy_from_slice(apart);
+                        sent
+                    })
+                }
+            };
+            let Some(transmit) = transmit else {
                 self.network.release(place);
                 break;
             };

@@ -4,7 +4,7 @@
 //! that place, we keep asking where the node is. The request then goes to each announced place. So
 //! a wrong answer costs time, and no more.
 
-use super::EthernetTransport;
+use super::{EthernetTransport, stage};
 use crate::frame_io::FrameIo;
 use crate::link_header::EVERY_FUNCTION;
 use crate::links::{Link, State, Unanswered};
@@ -103,7 +103,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
     pub(super) fn send_seek(&mut self, to: Io::Path, frame: SeekFrame, function: u8) {
         let Some(room) = self.io.room() else { return };
         seek::emit(frame, self.address.function, function, room);
-        self.stage(to, seek::FRAME_BYTES);
+        stage(&mut self.io, self.capture.as_deref(), to, seek::FRAME_BYTES, &[]);
         self.unsent = true;
     }
 

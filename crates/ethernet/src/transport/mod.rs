@@ -33,6 +33,7 @@ use bellwire_protocol::reliable::{
     self, Channel, Config, DownReason, Endpoint, Event, FunctionId, GateState, PathId, PeerId,
 };
 use bellwire_ring::memory::{Memory, View};
+use bellwire_wire::frame::check::CHECK_BYTES;
 use discovery::Search;
 use intake::{Bytes, Intake};
 use loopback::Loopback;
@@ -173,12 +174,17 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         while let Some((path, answer, function)) = self.search.answers.pop() {
             self.send_seek(path, SeekFrame::Here(answer), function);
         }
+        let is_sealed = self.io.drops_altered();
         while let Some(room) = self.io.room() {
-            let Some(frame) = self.endpoint.poll_transmit(now_ns, room) else { break };
+            let sent = match is_sealed {
+                true => self.endpoint.poll_transmit_apart(now_ns, room),
+                false => self.endpoint.poll_transmit(now_ns, room).map(|frame| (frame, &[][..])),
+            };
+            let Some((frame, apart)) = sent else { break };
             // Places that only answers go to may be forgotten before. The frame then counts as
             // lost.
             let Some(to) = self.search.discovery.places.place(frame.path) else { continue };
-            self.stage(to, frame.length);
+            stage(&mut self.io, self.capture.as_deref(), to, frame.length, apart);
             staged = true;
             if !self.endpoint.is_due(now_ns) {
                 break;
@@ -187,17 +193,6 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         self.unsent = !self.io.flush();
         // The call may have taken longer than a line needs to become quiet: count from its end.
         self.pumped_ns = if staged { self.clock.now_ns() } else { now_ns };
-    }
-
-    /// Stages the frame in the room that was given.
-    #[inline]
-    fn stage(&mut self, to: Io::Path, length: usize) {
-        if let Some(capture) = &self.capture {
-            let bytes = self.io.room().expect("it was given before")[..length].to_vec();
-            let header = self.io.capture_header(to, Direction::Sent, &bytes);
-            capture.frame(Direction::Sent, &header, &bytes);
-        }
-        self.io.stage(to, length);
     }
 
     /// Receives frames and delivers the packets that they complete. Returns packets, plus one if
@@ -381,6 +376,28 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         if let Some(capture) = &self.capture {
             capture.flush();
         }
+    }
+}
+
+/// Stages the frame in the room that was given, which ends with what lies apart.
+#[inline]
+fn stage<Io: FrameIo>(
+    io: &mut Io,
+    capture: Option<&Capture>,
+    to: Io::Path,
+    length: usize,
+    apart: &[u8],
+) {
+    if let Some(capture) = capture {
+        let room = io.room().expect("it was given before");
+        let (here, check) = (length - CHECK_BYTES - apart.len(), length - CHECK_BYTES);
+        let bytes = [&room[..here], apart, &room[check..length]].concat();
+        let header = io.capture_header(to, Direction::Sent, &bytes);
+        capture.frame(Direction::Sent, &header, &bytes);
+    }
+    match apart {
+        [] => io.stage(to, length),
+        apart => io.stage_apart(to, length, apart),
     }
 }
 

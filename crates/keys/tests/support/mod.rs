@@ -261,11 +261,14 @@ impl World {
         // A check value, which is not sent.
         frame.extend_from_slice(&[0; CHECK_BYTES]);
         let mut buffer = vec![0; KEYED_HEADER_BYTES];
-        buffer.extend_from_slice(&frame);
+        // Some of the filler comes to its place only as it is sealed.
+        let end = frame.len() - CHECK_BYTES;
+        let apart = &frame[end - self.chance.below(filler as u64 + 1) as usize..end];
+        buffer.extend_from_slice(&frame[..end - apart.len()]);
         buffer.resize(frame.len() + SEALED_OVERHEAD_BYTES, 0xee);
         let (from, to) = (from as Place, to as Place);
         let length = frame.len();
-        let sealed = self.friends[from as usize].seal(to, &mut buffer, length, self.now_ns);
+        let sealed = self.friends[from as usize].seal(to, &mut buffer, length, apart, self.now_ns);
         // Without a session it may wait until a request is given up.
         let held_ns = if sealed.is_some() { 0 } else { 9_000_000_000 };
         let end_ns = self.now_ns + held_ns + self.limits.end_ns;

@@ -8,6 +8,7 @@ use bellwire_wire::frame::{FRAME_OVERHEAD_BYTES, MIN_FRAME_BYTES};
 use super::Endpoint;
 use super::replies::{Reply, ReplyBody};
 use crate::canary::planted;
+use crate::reliable::link::{Left, Writer};
 use crate::reliable::{PeerId, Transmit};
 
 /// Bytes of an Open or Accept.
@@ -20,6 +21,31 @@ impl Endpoint {
     /// the buffer is free once the frame has gone.
     #[inline]
     pub fn poll_transmit(&mut self, now_ns: u64, buffer: &mut [u8]) -> Option<Transmit> {
+        self.next_frame(now_ns, buffer, false).map(|(transmit, _)| transmit)
+    }
+
+    /// As [`Endpoint::poll_transmit`], for frames that are moved anyway, as by a cipher. The bytes
+    /// of the frame before its check value, so many as are returned, are not in the buffer.
+    #[inline]
+    pub fn poll_transmit_apart(
+        &mut self,
+        now_ns: u64,
+        buffer: &mut [u8],
+    ) -> Option<(Transmit, &[u8])> {
+        debug_assert!(!self.config.has_check, "it would cover bytes that are not there");
+        let (transmit, left) = self.next_frame(now_ns, buffer, true)?;
+        let left = left.and_then(|(slot, left)| Some(self.links.at(slot)?.sender.left(left)));
+        Some((transmit, left.unwrap_or_default()))
+    }
+
+    /// Writes the next frame. What stayed in a stream of the link in a slot is told, too.
+    #[inline]
+    fn next_frame(
+        &mut self,
+        now_ns: u64,
+        buffer: &mut [u8],
+        may_leave: bool,
+    ) -> Option<(Transmit, Option<(usize, Left)>)> {
         if now_ns >= self.links.next_timer_ns {
             self.run_timers(now_ns);
         }
@@ -30,10 +56,10 @@ impl Endpoint {
             return None;
         }
         if let Some(reply) = self.replies.0.pop_front() {
-            return self.write_reply(&reply, buffer);
+            return self.write_reply(&reply, buffer).map(|transmit| (transmit, None));
         }
         while let Some(slot) = self.links.ready.front() {
-            let transmit = self.transmit(slot, now_ns, buffer);
+            let transmit = self.transmit(slot, now_ns, buffer, may_leave);
             // Usually the link has no more to send. Checking costs less than another try, which
             // would delay this frame.
             let is_done =
@@ -44,8 +70,8 @@ impl Endpoint {
                 // Links take turns, one frame each.
                 self.links.ready.rotate();
             }
-            if transmit.is_some() {
-                return transmit;
+            if let Some((transmit, left)) = transmit {
+                return Some((transmit, left.map(|left| (slot, left))));
             }
         }
         None
@@ -62,17 +88,25 @@ impl Endpoint {
     }
 
     #[inline]
-    fn transmit(&mut self, slot: usize, now_ns: u64, buffer: &mut [u8]) -> Option<Transmit> {
+    fn transmit(
+        &mut self,
+        slot: usize,
+        now_ns: u64,
+        buffer: &mut [u8],
+        may_leave: bool,
+    ) -> Option<(Transmit, Option<Left>)> {
         let Endpoint { config, links, gates, shares, counters, .. } = self;
         let link = links.at_mut(slot)?;
         if link.opening.is_due() {
-            return self.write_open(slot, now_ns, buffer);
+            return self.write_open(slot, now_ns, buffer).map(|transmit| (transmit, None));
         }
         if !link.is_running() {
             return None;
         }
-        let transmit = link.transmit(self.me.function, gates, shares, counters, now_ns, buffer);
-        if let Some(frame) = &transmit
+        let limit = buffer.len().min(link.path_mtu.frame_bytes);
+        let frame = Writer::new(&mut buffer[..limit], may_leave);
+        let transmit = link.transmit(self.me.function, gates, shares, counters, now_ns, frame);
+        if let Some((frame, _)) = &transmit
             && config.has_check
         {
             seal(&mut buffer[..frame.length]).ok()?;

@@ -45,13 +45,13 @@ use backlog::Backlogs;
 use liveness::Liveness;
 use path_mtu::PathMtu;
 use sender::Written;
-use writer::Writer;
 
 pub(super) use early::EarlyFrames;
 pub(super) use opening::Opening;
 pub(super) use paths::Paths;
 pub(super) use receiver::{Arrival, Receiver};
 pub(super) use sender::Sender;
+pub(super) use writer::{Left, Writer};
 
 /// Bytes of a Close.
 const CLOSE_FRAME_BYTES: usize = FRAME_OVERHEAD_BYTES + CLOSE_BYTES;
@@ -399,10 +399,8 @@ impl Link {
         shares: &Shares,
         counters: &mut Counters,
         now_ns: u64,
-        buffer: &mut [u8],
-    ) -> Option<Transmit> {
-        let limit = buffer.len().min(self.path_mtu.frame_bytes);
-        let mut frame = Writer::new(&mut buffer[..limit]);
+        mut frame: Writer<'_>,
+    ) -> Option<(Transmit, Option<Left>)> {
         let (mut is_whole, sent) = self.write_data(&mut frame, gates, counters, now_ns);
         if sent.is_none() {
             let is_due = self.receiver.acknowledge.due && !planted("reliable-drop-acknowledgement");
@@ -444,14 +442,14 @@ impl Link {
                 .wrapping_add(planted("reliable-acknowledge-ahead") as u32),
             credit: self.backlogs.advertise(shares.bytes()),
         };
-        let frame = frame.finish();
+        let (frame, left) = frame.finish();
         header.emit(frame).ok()?;
         let length = frame.len();
         if planted("reliable-corrupt-before-check") && sequence % 16 == 15 {
             frame[length - CHECK_BYTES - 1] ^= 0x40;
         }
         self.sender.arm_timeout(now_ns);
-        Some(Transmit { path: self.paths.id(path), length })
+        Some((Transmit { path: self.paths.id(path), length }, left))
     }
 
     /// Fills a frame with data, if some is to be sent and the windows allow it. Returns also

@@ -16,7 +16,7 @@ use super::opening::first_number;
 use super::paths::Paths;
 use super::rtt::RoundTrip;
 use super::stream::{Piece, STREAMS, SendStream};
-use super::writer::Writer;
+use super::writer::{Left, Writer};
 use crate::canary::planted;
 use crate::reliable::interface::NEVER;
 use crate::reliable::{Body, Channel, Config, Counters, PATHS, SendError};
@@ -403,6 +403,12 @@ impl Sender {
         Some((path, sequence))
     }
 
+    /// The bytes of a piece that stayed in its stream.
+    #[inline]
+    pub fn left(&self, left: Left) -> &[u8] {
+        self.streams[left.stream].run(&left.piece).expect("it was left because it is one run")
+    }
+
     /// Fills a new frame from the streams.
     #[inline]
     pub fn send_new(
@@ -419,6 +425,7 @@ impl Sender {
         // neither starves.
         let sequence = self.flight.next();
         let first = sequence as usize & 1;
+        let is_alone = self.streams.iter().filter(|stream| stream.is_sendable()).count() == 1;
         for index in [NEWS, first, 1 - first] {
             let stream = &mut self.streams[index];
             let room = frame.room();
@@ -427,8 +434,12 @@ impl Sender {
                 continue;
             }
             if let Some(piece) = stream.cut((room - SECTION_BYTES) as u32, most) {
+                let may_stay = is_alone && frame.may_leave(piece.length);
                 let bytes = frame.section(SECTIONS[index], piece.flags, piece.length as usize);
-                stream.copy(&piece, bytes);
+                match may_stay && stream.run(&piece).is_some() {
+                    true => frame.leave(index, piece),
+                    false => stream.copy(&piece, bytes),
+                }
                 pieces[index] = piece;
                 is_filled = true;
             }

@@ -194,6 +194,13 @@ impl SendStream {
         }
     }
 
+    /// The bytes of a piece, if they do not wrap.
+    #[inline]
+    pub fn run(&self, piece: &Piece) -> Option<&[u8]> {
+        let (first, second) = self.spans(piece.start, piece.length);
+        second.is_empty().then(|| &self.ring[first])
+    }
+
     /// A piece, and all before it, is acknowledged.
     #[inline]
     pub fn release(&mut self, piece: &Piece) {
