@@ -2,7 +2,7 @@
 //!
 //! Sessions have no I/O, clock or random source: time and randomness are arguments. PROTOCOL.md
 //! (*With a key*) says what is promised; `bellwire_wire::frame::keyed` has the bytes. Nothing of
-//! cryptography is made here: handshakes are Noise by `snow`, frames are sealed by `ring`.
+//! cryptography is made here: handshakes are Noise by `snow`, frames are sealed by `aws-lc-rs`.
 //!
 //! ```text
 //!   Endpoint --frame--> Sessions::seal --sealed frame--> network

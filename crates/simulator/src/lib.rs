@@ -27,6 +27,7 @@ pub mod program;
 pub mod race;
 pub mod scenario;
 mod sealing;
+mod seals;
 pub mod world;
 
 pub use scenario::Scenario;

@@ -12,28 +12,32 @@ use crate::device::Place;
 /// The sessions of one function.
 pub struct Sealing(Sessions<Place>);
 
+/// When functions of a world change their keys.
+pub fn limits(world: u64) -> Limits {
+    // Half of all worlds change keys all the time.
+    match world & 16 {
+        0 => Limits::default(),
+        _ => Limits {
+            renew_ns: 1_000_000_000,
+            end_ns: 1_500_000_000,
+            renew_frames: 500,
+            end_frames: 2_000,
+            ..Limits::default()
+        },
+    }
+}
+
 impl Sealing {
     /// For a function in the world of seed `world`. `own` is different in each of its lives.
     pub fn new(world: u64, own: u64) -> Sealing {
         let key = [world as u8; 32];
-        // Half of all worlds change keys all the time.
-        let limits = match world & 16 {
-            0 => Limits::default(),
-            _ => Limits {
-                renew_ns: 1_000_000_000,
-                end_ns: 1_500_000_000,
-                renew_frames: 500,
-                end_frames: 2_000,
-                ..Limits::default()
-            },
-        };
         let mut chance = Chance::new(scatter(own ^ 0x5ea1));
         let entropy = Box::new(move |bytes: &mut [u8]| {
             for chunk in bytes.chunks_mut(8) {
                 chunk.copy_from_slice(&chance.bits().to_le_bytes()[..chunk.len()]);
             }
         });
-        Sealing(Sessions::new(Keys::shared(&key), limits, world & 32 == 0, entropy))
+        Sealing(Sessions::new(Keys::shared(&key), limits(world), world & 32 == 0, entropy))
     }
 
     /// Seals the frame of `length` bytes in `buffer`, and returns its length then; `None` if there

@@ -16,7 +16,8 @@ use crate::network::{Network, Traffic};
 use crate::oracle::Oracle;
 use crate::program::{Program, Taker, Turn, fold};
 use crate::scenario::{Scenario, Weather};
-use crate::sealing::Sealing;
+use crate::sealing::{self, Sealing};
+use crate::seals::Seals;
 
 /// Everything must finish within this time after the faults stopped, in ns. The longest wait adds
 /// up: a closed link lingers (5 s), after a peer is found dead (6 s), after an unanswered request.
@@ -102,6 +103,8 @@ struct World<'a> {
     wakes_ns: Vec<u64>,
     network: Network,
     oracle: Oracle,
+    /// With a key, what the wire shows of it.
+    seals: Option<Seals>,
     adversary: Option<Adversary>,
     chance: Chance,
     fault_ns: u64,
@@ -144,6 +147,7 @@ impl<'a> World<'a> {
             wakes_ns: vec![1; count],
             network: Network::new(scenario),
             adversary: Adversary::new(scenario),
+            seals: scenario.has_key.then(|| Seals::new(sealing::limits(scenario.seed).end_ns)),
             oracle: Oracle::new(scenario.seed, count, scenario.longest_bytes, scenario.race),
             chance,
             fault_ns: 1,
@@ -258,6 +262,11 @@ impl<'a> World<'a> {
         let device = &mut function.device;
         let is_sealed = function.sealing.is_some();
         let opened = function.sealing.as_mut().map(|it| it.open(from, bytes, self.now_ns));
+        if let Some(seals) = &mut self.seals
+            && opened.as_ref().is_some_and(|frame| !frame.is_empty())
+        {
+            seals.opens(bytes, self.now_ns)?;
+        }
         let bytes = opened.as_deref().unwrap_or(bytes);
         if let Some(seek) = seek::parse(bytes) {
             let Device { discovery, directory, .. } = device;
@@ -409,6 +418,9 @@ impl<'a> World<'a> {
         to: device::Place,
         length: usize,
     ) -> Result<(), String> {
+        if let Some(seals) = &mut self.seals {
+            seals.leaves(&self.network.buffer(place)[..length], self.now_ns)?;
+        }
         let host = device::host(to);
         if let Some(adversary) = &mut self.adversary {
             let bytes = &mut self.network.buffer(place)[..length];
