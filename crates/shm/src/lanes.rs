@@ -221,7 +221,8 @@ impl Lanes {
                 return true;
             }
             End::Violation => {
-                self.stop_polling(number);
+                // Not even a bell that comes late has it read again.
+                self.expel(number);
                 self.violators.push(number);
             }
         }

@@ -273,9 +273,9 @@ impl Links {
         let received = link.receive();
         match &received {
             Received::Message(..) if expelled => return Received::Garbage,
-            Received::Garbage if !expelled => self.fail(lanes, number, Status::ProtocolViolation),
+            Received::Garbage => self.fail(lanes, number, Status::ProtocolViolation),
             Received::Closed => self.hang_up(lanes, number),
-            Received::Message(..) | Received::Garbage | Received::Nothing => {}
+            Received::Message(..) | Received::Nothing => {}
         }
         received
     }
@@ -318,6 +318,10 @@ impl Links {
             return;
         }
         let Some(link) = self.get_mut(number) else { return };
+        if link.expelled {
+            // It may be in the middle of a packet: nothing is freed before it hangs up.
+            return;
+        }
         let (violation, was_down) = (why == Status::ProtocolViolation, link.down().is_some());
         let expelled = !was_down
             && {

@@ -339,6 +339,53 @@ fn a_packet_without_a_bell_is_delivered() {
     assert_eq!(host.downs.1, 1);
 }
 
+/// Finds that each packet breaks the rules.
+struct Refusing;
+
+impl Sink for Refusing {
+    fn packet(&mut self, _: LinkId, _: FunctionAddress, _: [u64; 3], _: View<'_>) -> Verdict {
+        Verdict::Violation
+    }
+
+    fn link_down(&mut self, _: LinkId, _: FunctionAddress, _: Status) {}
+}
+
+/// A sender whose packet broke the rules may be in the middle of the next one. So its credit is not
+/// given to others before it hangs up, not even if its bell comes late.
+#[test]
+fn an_expelled_sender_keeps_its_credit_until_it_hangs_up() {
+    let mut host = Host::new();
+    let mut peer = host.intruder();
+    hello(&peer, introduction());
+    host.replies(&mut peer, Reply::Welcome);
+    let mut sender = peer.sender().expect("it is welcome");
+    let mut send = || {
+        let sent = sender.send([0; 3], &[], View::empty(), false, || true);
+        if sent.expect("room") == Sent::Ring {
+            peer.ring(0);
+        }
+    };
+    let free = |host: &Host| host.counter("credit_chunks_free");
+    let all = free(&host);
+    let mut count = 0;
+    host.until("it has credit", |host| {
+        send();
+        count += 1;
+        free(host) < all
+    });
+    host.until("all is taken", |host| host.downs.1 == count);
+    let held = all - free(&host);
+    send();
+    peer.ring(0);
+    for _ in 0..1_000 {
+        host.it.poll(&mut Refusing, 64);
+        assert_eq!(all - free(&host), held);
+    }
+    assert_eq!(host.counter("violations"), 1);
+    drop(peer);
+    host.until("it has hung up", |host| free(host) == all);
+}
+
 /// Memory that the kernel copies to for a peer stays after its region has ended, until the peer is
 /// done with it.
 #[test]

@@ -105,6 +105,12 @@ impl Intruder {
         Some(LaneSender::new(lane, GEOMETRY, Fences::Symmetric, 1))
     }
 
+    /// Rings at the peer for our lane there.
+    #[cfg(test)]
+    pub fn ring(&self, lane: usize) {
+        layout::doorbell_of(self.theirs.as_ref().expect("it has welcomed us")).ring(lane);
+    }
+
     /// The peer's doorbell and pool, which all its senders share.
     pub fn shared_memory(&self) -> Option<View<'_>> {
         self.theirs.as_ref().map(Memory::view)
