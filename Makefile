@@ -46,9 +46,9 @@ install: ## install the command with its manual and completions, the libfabric p
 
 # Tells scripts that all is built already, and how.
 test: export TESTS := $(tests)
-test: lint unit manual dissector perfetto report instructions ## run every check that the project has
-	@tools/together.sh loom miri
-	@$(MAKE) --no-print-directory evidence sample
+test: lint ## run every check that the project has
+	@tools/together.sh unit loom miri
+	@$(MAKE) --no-print-directory manual dissector perfetto report instructions evidence sample
 	@tools/need.sh mpi
 	@tools/test-mpi.sh short
 	@tools/need.sh verbs pyverbs sockets
@@ -86,7 +86,8 @@ robust: ## run the unit tests 5 times beside two busy loops per processor, and 5
 
 evidence: ## see that each test which stands for a row of the papers, or for a promise, is among those that run
 	@tools/need.sh cargo
-	@cargo run -q -p bellwire-papers --example evidence_is_run -- $(tests) \
+	@cargo build -q -p bellwire-papers --example evidence_is_run
+	@$(target)/debug/examples/evidence_is_run $(tests) \
 	    + env RUSTFLAGS="$$RUSTFLAGS --cfg loom" CARGO_TARGET_DIR=$(target)/loom \
 	    cargo test $(LOOM_PACKAGES:%=-p %) --features canaries --profile loom --lib
 
