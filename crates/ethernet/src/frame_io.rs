@@ -10,7 +10,6 @@
 //! handles all of that.
 
 use crate::pcapng::{Direction, LinkType};
-use bellwire_wire::frame::check::CHECK_BYTES;
 use std::fmt::{Debug, Display};
 use std::hash::Hash;
 use std::io;
@@ -36,12 +35,9 @@ pub trait FrameIo: Send {
     fn stage(&mut self, to: Self::Path, length: usize);
 
     /// The same for a frame whose bytes before its check value are `apart`, and not in the room.
-    /// Who seals frames moves them as it does so.
-    fn stage_apart(&mut self, to: Self::Path, length: usize, apart: &[u8]) {
-        let end = length - CHECK_BYTES;
-        let room = self.room().expect("it was given before");
-        room[end - apart.len()..end].copy_from_slice(apart);
-        self.stage(to, length);
+    /// Only who [drops altered frames](FrameIo::drops_altered) gets such: sealing moves them.
+    fn stage_apart(&mut self, _to: Self::Path, _length: usize, _apart: &[u8]) {
+        unreachable!("a frame with a check value is whole");
     }
 
     /// Hands staged frames to the kernel. Frames that the kernel does not take stay staged.

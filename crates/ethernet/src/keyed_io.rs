@@ -113,10 +113,8 @@ impl<Io: FrameIo> FrameIo for KeyedIo<Io> {
 
     #[inline]
     fn stage_apart(&mut self, to: Io::Path, length: usize, apart: &[u8]) {
-        match &mut self.sealing {
-            None => self.io.stage_apart(to, length, apart),
-            Some(sealing) => sealing.stage(&mut self.io, to, length, apart),
-        }
+        let sealing = self.sealing.as_mut().expect("without a key frames are whole");
+        sealing.stage(&mut self.io, to, length, apart);
     }
 
     #[inline]

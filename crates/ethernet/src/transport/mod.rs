@@ -389,9 +389,9 @@ fn stage<Io: FrameIo>(
     apart: &[u8],
 ) {
     if let Some(capture) = capture {
-        let room = io.room().expect("it was given before");
-        let (here, check) = (length - CHECK_BYTES - apart.len(), length - CHECK_BYTES);
-        let bytes = [&room[..here], apart, &room[check..length]].concat();
+        let mut bytes = io.room().expect("it was given before")[..length].to_vec();
+        let place = length - CHECK_BYTES - apart.len();
+        bytes[place..][..apart.len()].copy_from_slice(apart);
         let header = io.capture_header(to, Direction::Sent, &bytes);
         capture.frame(Direction::Sent, &header, &bytes);
     }

@@ -6,7 +6,7 @@ use crate::eth_device::{EthDevice, EthFunction, EthOptions};
 use crate::namespace::{Namespace, ip};
 use crate::testing::{enter_new_namespace, within_limit};
 use crate::udp_device::{UdpDevice, UdpFunction, UdpOptions};
-use bellwire_device::{Kind, NodeInfo, Verdict};
+use bellwire_device::{KeySource, Kind, NodeInfo, Verdict};
 use std::os::fd::AsFd;
 use std::time::Instant;
 
@@ -466,6 +466,28 @@ fn a_capture_has_both_directions() {
     std::fs::remove_file(&path).expect("it was made here");
     let times = |what: &[u8]| bytes.windows(what.len()).filter(|bytes| *bytes == what).count();
     assert!(times(b"from a to b") >= 1 && times(b"from b to a") >= 1);
+}
+
+/// With a key a long packet arrives, and a capture has it as it was before it was sealed.
+#[test]
+fn a_capture_shows_what_is_sealed() {
+    namespace();
+    let path = std::env::temp_dir().join(format!("bellwire-sealed-{}", std::process::id()));
+    let key = KeySource::text(format!("shared {}", "07".repeat(32)));
+    let open = |address, capture| {
+        let options = UdpOptions { capture, key: Some(key.clone()), ..UdpOptions::default() };
+        UdpDevice::open(address, &options).expect("loopback").open_function(1).expect("a port")
+    };
+    let mut both = Both::new(open("127.0.0.1", Some(path.clone())), open("127.0.0.2", None));
+    let link = both.a.link(both.b.address(), PATIENCE).expect("a link");
+    let packet: Vec<u8> = (0..300_u32).flat_map(u32::to_le_bytes).collect();
+    both.send(link, &[], &packet);
+    both.until("it arrives", |it| !it.at_b.packets.is_empty());
+    assert_eq!(both.at_b.packets[0].3, packet);
+    drop(both);
+    let bytes = std::fs::read(&path).expect("a capture");
+    std::fs::remove_file(&path).expect("it was made here");
+    assert!(bytes.windows(packet.len()).any(|bytes| bytes == packet));
 }
 
 /// What was sent right before the end arrives: a closed function waits for its peers.
