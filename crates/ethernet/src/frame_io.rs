@@ -34,8 +34,9 @@ pub trait FrameIo: Send {
     /// next [`FrameIo::flush`], or earlier.
     fn stage(&mut self, to: Self::Path, length: usize);
 
-    /// The same for a frame whose bytes before its check value are `apart`, and not in the room.
-    /// Only who [drops altered frames](FrameIo::drops_altered) gets such: sealing moves them.
+    /// As [`FrameIo::stage`], of a frame whose bytes before its check value are `apart` and not in
+    /// the room. Sealing moves them. Only an I/O that [drops altered
+    /// frames](FrameIo::drops_altered) is called so.
     fn stage_apart(&mut self, _to: Self::Path, _length: usize, _apart: &[u8]) {
         unreachable!("a frame with a check value is whole");
     }
