@@ -43,6 +43,9 @@ pub struct Books {
     pub dead: Vec<Dead>,
     /// Descriptors whose waiting call has given up.
     abandoned: HashSet<u64>,
+    /// Of each queue pair: the receives whose call has given up, oldest first. The next messages
+    /// arrive in their buffers.
+    left: HashMap<u32, Vec<u64>>,
 }
 
 impl Books {
@@ -63,6 +66,10 @@ impl Books {
         let pending = self.pending.get_mut(slot as usize)?.take();
         if pending.is_some() {
             self.free.push(slot);
+            if !self.left.is_empty() {
+                self.left.values_mut().for_each(|left| left.retain(|&other| other != token));
+                self.left.retain(|_, left| !left.is_empty());
+            }
         }
         pending
     }
@@ -82,12 +89,36 @@ impl Books {
         }
     }
 
-    /// The call that waited for this completion gives up. The program gets it from the queue.
-    pub fn abandon(&mut self, queue: CompletionQueue, token: u64) {
+    /// The call that waited for this completion gives up. The program gets it from the queue, or,
+    /// if it is that of a receive, by the next receive of the same queue pair.
+    pub fn abandon(&mut self, queue: CompletionQueue, token: u64, receiver: Option<u32>) {
+        if let Some(left) = receiver.map(|receiver| self.left.entry(receiver).or_default())
+            && !left.contains(&token)
+        {
+            left.push(token);
+        }
         match self.results.remove(&token) {
             Some(completion) => self.aside.entry(queue).or_default().push_back(completion),
             None => drop(self.abandoned.insert(token)),
         }
+    }
+
+    /// The oldest receive of a queue pair that its call has abandoned. Another call waits for it
+    /// now.
+    pub fn reclaim(&mut self, queue: CompletionQueue, receiver: u32) -> Option<u64> {
+        for &token in self.left.get(&receiver)? {
+            if self.abandoned.remove(&token) {
+                return Some(token);
+            }
+            let mut aside = self.aside.get_mut(&queue);
+            let at = aside.iter().flat_map(|aside| aside.iter()).position(|of| of.context == token);
+            if let Some(completion) = at.and_then(|at| aside.as_mut()?.remove(at)) {
+                self.results.insert(token, completion);
+                return Some(token);
+            }
+            // Another thread waits for it, or takes its completion from the queue just now.
+        }
+        None
     }
 
     /// Whether something waits for [`Books::sweep`].
@@ -108,6 +139,7 @@ impl Books {
         self.aside.clear();
         self.silent.clear();
         self.abandoned.clear();
+        self.left.clear();
         (std::mem::take(&mut self.pending), std::mem::take(&mut self.dead))
     }
 

@@ -3,10 +3,11 @@
 use crate::address::Address;
 use crate::enums;
 use crate::errors;
+use crate::region;
 use bellwire::Status;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyList, PyMemoryView};
+use pyo3::types::{PyBytes, PyList, PyMemoryView, PySlice, PyString};
 
 /// The result of a finished descriptor, or the event of a peer's put.
 #[pyclass(frozen, module = "bellwire")]
@@ -39,6 +40,21 @@ impl Completion {
             context,
             buffers,
         }
+    }
+
+    /// This completion as one of `target`, with the bytes copied there unless they are there.
+    pub fn copied_to(self, target: &Bound<'_, PyAny>) -> PyResult<Completion> {
+        let py = target.py();
+        if self.buffers.first().is_some_and(|buffer| buffer.is(target)) {
+            return Ok(self);
+        }
+        let (from, to) = (self.view(py)?, region::bytes_of(target)?);
+        let length = self.length.min(to.len()?);
+        let part = PySlice::new(py, 0, length as isize, 1);
+        to.set_item(&part, from.get_item(&part)?)?;
+        let is_cut = self.status.is_success() && length < self.length;
+        let status = if is_cut { Status::Truncated } else { self.status };
+        Ok(Completion { status, length, buffers: vec![target.clone().unbind()], ..self })
     }
 
     /// This completion as a Python object, or an exception with it if it is a failure.
@@ -130,32 +146,31 @@ impl Completion {
     }
 
     /// The bytes that were moved, as a memoryview of the first posted object. Nothing is copied.
-    fn view<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let Some(buffer) = self.buffers.first() else {
-            return Ok(PyMemoryView::from(&pyo3::types::PyBytes::new(py, b""))?.into_any());
+    pub fn view<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let bytes = match self.buffers.first() {
+            Some(buffer) => region::bytes_of(buffer.bind(py))?,
+            None => PyMemoryView::from(&PyBytes::new(py, b""))?.into_any(),
         };
-        let buffer = match buffer.bind(py).getattr_opt("view")? {
-            // A region; arrays have a method of this name that does something else.
-            Some(view) if crate::region::is_region(buffer.bind(py)) => view.call0()?,
-            _ => PyMemoryView::from(buffer.bind(py))?.into_any(),
-        };
-        let bytes = buffer.call_method1("cast", ("B",))?;
-        bytes.get_item(pyo3::types::PySlice::new(py, 0, self.length as isize, 1))
+        bytes.get_item(PySlice::new(py, 0, self.length as isize, 1))
     }
 
-    /// The bytes that were moved, as a NumPy array on the memory that was posted.
+    /// The bytes that were moved, as a NumPy array of one dimension on the memory that was posted.
+    /// Without `dtype` it has that of the posted array, and of other memory bytes.
     #[pyo3(signature = (dtype = None))]
     fn array<'py>(
         &self,
         py: Python<'py>,
-        dtype: Option<&Bound<'py, PyAny>>,
+        dtype: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let options = PyDict::new(py);
-        match dtype {
-            Some(dtype) => options.set_item("dtype", dtype)?,
-            None => options.set_item("dtype", "u1")?,
-        }
-        py.import("numpy")?.call_method("frombuffer", (self.view(py)?,), Some(&options))
+        let numpy = py.import("numpy")?;
+        let dtype = match (dtype, self.buffers.first()) {
+            (Some(dtype), _) => dtype,
+            (None, Some(buffer)) if buffer.bind(py).is_instance(&numpy.getattr("ndarray")?)? => {
+                buffer.bind(py).getattr("dtype")?
+            }
+            (None, _) => PyString::new(py, "u1").into_any(),
+        };
+        numpy.call_method1("frombuffer", (self.view(py)?, dtype))
     }
 
     /// This completion, if it succeeded.

@@ -8,7 +8,7 @@ use bellwire::Wait;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyList;
+use pyo3::types::{PyList, PyTuple};
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
@@ -16,7 +16,8 @@ use std::sync::Arc;
 ///
 /// `poll` looks, `wait` waits. Iteration waits for each next one, until the function is closed.
 /// In a coroutine `await completions` is the next one, and `async for` goes on with it. Then the
-/// task sleeps at a descriptor of the event loop: there is no thread, and nothing polls.
+/// task sleeps at a descriptor of the event loop: there is no thread, and nothing polls. As a
+/// context manager it is destroyed at the end.
 #[pyclass(frozen, module = "bellwire")]
 pub struct CompletionQueue {
     shared: Arc<Shared>,
@@ -146,6 +147,15 @@ impl CompletionQueue {
             drop(pending);
         }
         Ok(())
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) -> PyResult<()> {
+        errors::ended(py, self.destroy(py), "NoSuchCompletionQueue")
     }
 }
 

@@ -22,6 +22,15 @@ pub fn is(py: Python<'_>, error: &PyErr, names: &[&str]) -> bool {
     name.is_ok_and(|name| names.contains(&name.as_str()))
 }
 
+/// What the end of a context manager returns after `ended`. The object may have ended before, alone
+/// (`gone`) or with its function.
+pub fn ended(py: Python<'_>, ended: PyResult<()>, gone: &str) -> PyResult<()> {
+    match ended {
+        Err(error) if is(py, &error, &[gone, "Closed", "Forked"]) => Ok(()),
+        ended => ended,
+    }
+}
+
 /// An exception of the class of this name in `bellwire._errors`.
 pub fn new(py: Python<'_>, class: &str, sentence: String) -> PyErr {
     let class = py.import("bellwire._errors").and_then(|errors| errors.getattr(class));

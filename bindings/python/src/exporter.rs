@@ -1,9 +1,10 @@
-//! An object that lends memory to Python by the buffer protocol: a region's, or a tensor's.
+//! An object that lends memory to Python by the buffer protocol, as bytes: a region's, or another
+//! object's.
 //!
 //! It is made by hand, because PyO3 offers the protocol in the stable ABI from Python 3.11 on only.
 //! The interpreter takes the slot from 3.9 on.
 
-use crate::held::{Held, PyBuffer_FillInfo, RawBuffer};
+use crate::held::{Access, Held, PyBuffer_FillInfo, RawBuffer};
 use bellwire::MemoryRegion;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -22,8 +23,15 @@ struct Exporter {
 pub enum Lent {
     /// Bytes of a region. They stay mapped, also after the region has ended.
     Region(MemoryRegion),
-    /// Bytes of a tensor, and whether they may be written.
-    Tensor(Held, bool),
+    /// Bytes of an object of the program.
+    Object(Held),
+}
+
+/// A memoryview of the bytes of any object that lends its memory, whatever its type and shape. It
+/// may be written if the object may.
+pub fn bytes_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let lent = Lent::Object(Held::of(object, Access::Read)?);
+    Ok(memoryview(object.py(), lent)?.into_bound(object.py()))
 }
 
 /// A memoryview of the bytes.
@@ -83,9 +91,12 @@ unsafe extern "C" fn get_buffer(
         };
         let (start, length, is_writable) = match lent {
             Lent::Region(region) => (region.view().as_ptr(), region.len(), true),
-            Lent::Tensor(held, is_writable) => {
-                (held.start().map_or(null_mut(), NonNull::as_ptr), held.len(), *is_writable)
-            }
+            // Some readers of views take null for a failure, also where there are no bytes.
+            Lent::Object(held) => (
+                held.start().unwrap_or(NonNull::dangling()).as_ptr(),
+                held.len(),
+                held.is_writable(),
+            ),
         };
         let read_only = c_int::from(!is_writable);
         PyBuffer_FillInfo(view, object, start.cast(), length as isize, read_only, flags)

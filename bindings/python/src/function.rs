@@ -1,5 +1,6 @@
 //! Devices and functions.
 
+use crate::awaited::awaited;
 use crate::completion_queue::CompletionQueue;
 use crate::connection::Listener;
 use crate::errors;
@@ -11,14 +12,40 @@ use bellwire::{DeviceOptions, FunctionOptions, QueuePairOptions, Rights};
 use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// A device that this process has opened: one node among those of the same name.
 ///
 /// `Device("shm:job", node=1)` is the same as `Device("shm:job?node=1")`. Any setting of a device
-/// can be given both ways.
+/// can be given both ways. As a context manager it is closed at the end, with its functions.
 #[pyclass(frozen, module = "bellwire")]
-pub struct Device(bellwire::Device);
+pub struct Device {
+    name: String,
+    node: u32,
+    /// `None` once it is closed.
+    opened: Mutex<Option<Opened>>,
+}
+
+struct Opened {
+    device: bellwire::Device,
+    functions: Vec<Weak<Shared>>,
+}
+
+impl Device {
+    /// The lock is never held while Python code or a call of the library runs.
+    fn opened(&self) -> MutexGuard<'_, Option<Opened>> {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn native(&self, py: Python<'_>) -> PyResult<bellwire::Device> {
+        let device = self.opened().as_ref().map(|opened| opened.device.clone());
+        device.ok_or_else(|| closed(py))
+    }
+}
+
+fn closed(py: Python<'_>) -> PyErr {
+    errors::new(py, "Closed", "this device is closed: open it anew".to_owned())
+}
 
 #[pymethods]
 impl Device {
@@ -31,45 +58,49 @@ impl Device {
             options = options.setting(&key.extract::<String>()?, value.str()?.to_string_lossy());
         }
         let opened = py.detach(|| bellwire::Device::open_with(name, &options));
-        opened.map(Device).map_err(|error| errors::of(py, &error))
+        let device = opened.map_err(|error| errors::of(py, &error))?;
+        let (name, node) = (device.name().to_owned(), device.node());
+        let opened = Mutex::new(Some(Opened { device, functions: Vec::new() }));
+        Ok(Device { name, node, opened })
     }
 
     /// The name that it was opened by, without settings.
     #[getter]
     fn name(&self) -> &str {
-        self.0.name()
+        &self.name
     }
 
     /// Our node number.
     #[getter]
     fn node(&self) -> u32 {
-        self.0.node()
+        self.node
     }
 
     /// One line: what carries the messages, and how.
-    fn describe(&self) -> String {
-        self.0.describe()
+    fn describe(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(self.native(py)?.describe())
     }
 
     /// The virtual time in picoseconds, on devices that simulate time; `None` on others.
     #[getter]
-    fn virtual_time_ps(&self) -> Option<u64> {
-        self.0.virtual_time().map(|time| time.now_ps)
+    fn virtual_time_ps(&self, py: Python<'_>) -> PyResult<Option<u64>> {
+        Ok(self.native(py)?.virtual_time().map(|time| time.now_ps))
     }
 
     /// A hash of all events so far, on devices that simulate time: equal hashes mean identical
     /// runs.
     #[getter]
-    fn trace_hash(&self) -> Option<u64> {
-        self.0.virtual_time().map(|time| time.trace_hash)
+    fn trace_hash(&self, py: Python<'_>) -> PyResult<Option<u64>> {
+        Ok(self.native(py)?.virtual_time().map(|time| time.trace_hash))
     }
 
     /// The number of the node at `host`, a host name or an address, on `udp` and `eth`. Its
     /// function must be open there.
     #[pyo3(signature = (host, function = 0, *, timeout = 10.0))]
     fn lookup(&self, py: Python<'_>, host: &str, function: u8, timeout: f64) -> PyResult<u32> {
-        let timeout = shared::timeout(Some(timeout))?;
-        let found = py.detach(|| self.0.lookup(host, function, timeout));
+        let (device, timeout) = (self.native(py)?, shared::timeout(Some(timeout))?);
+        let host = host.to_owned();
+        let found = awaited(py, None, move |_| device.lookup(&host, function, timeout))?;
         found.map_err(|error| errors::of(py, &error))
     }
 
@@ -82,7 +113,8 @@ impl Device {
         outstanding: Option<usize>,
         backlog_bytes: Option<usize>,
     ) -> PyResult<Function> {
-        let (py, device) = (slf.py(), &slf.get().0);
+        let py = slf.py();
+        let device = slf.get().native(py)?;
         let mut options = FunctionOptions::default();
         if let Some(weight) = weight {
             options = options.weight(weight);
@@ -99,20 +131,37 @@ impl Device {
             Shared::new(function, is_virtual)
         });
         let shared = shared.map_err(|error| errors::of(py, &error))?;
+        let is_open = slf.get().opened().as_mut().map(|opened| {
+            opened.functions.retain(|other| other.strong_count() > 0);
+            opened.functions.push(Arc::downgrade(&shared));
+        });
+        // Another thread may have closed the device meanwhile.
+        is_open.ok_or_else(|| closed(py))?;
         shared.note(py);
         Ok(Function { shared, device: slf.clone().unbind() })
+    }
+
+    /// Closes the device with its functions, as `Function.close` does. Then its node is free.
+    pub fn close(&self, py: Python<'_>) {
+        let Some(Opened { device, functions }) = self.opened().take() else { return };
+        for function in functions.iter().filter_map(Weak::upgrade) {
+            function.close(py);
+        }
+        py.detach(|| drop(device));
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
         slf
     }
 
-    /// Functions stay open: each has an end of its own.
     #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) {}
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
+        self.close(py);
+    }
 
     fn __repr__(&self) -> String {
-        format!("<Device {}, node {}>", self.0.name(), self.0.node())
+        let end = if self.opened().is_some() { "" } else { ", closed" };
+        format!("<Device {}, node {}{end}>", self.name, self.node)
     }
 }
 
@@ -124,6 +173,29 @@ pub fn kinds(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
         kinds.set_item(name, PyTuple::new(py, forms)?)?;
     }
     Ok(kinds)
+}
+
+/// Opens a device, its function 0, and there a completion queue and a queue pair.
+///
+/// `name` and `settings` are those of `Device`; `depth` is the number of descriptors that can be
+/// under way. All of it is closed at the end of a `with` block, by `pair.function.device.close()`,
+/// or with the last reference to the queue pair.
+///
+/// Raises: as `Device` and `Device.open_function`.
+#[pyfunction]
+#[pyo3(signature = (name, *, depth = 256, **settings))]
+pub fn open_queue_pair(
+    py: Python<'_>,
+    name: &str,
+    depth: usize,
+    settings: Option<&Bound<'_, PyDict>>,
+) -> PyResult<QueuePair> {
+    let device = Bound::new(py, Device::new(py, name, settings)?)?;
+    let function = Bound::new(py, Device::open_function(&device, 0, None, None, None)?)?;
+    let queue = function.get().create_completion_queue(py, depth.saturating_mul(2))?;
+    let completions = Bound::new(py, queue)?;
+    let pair = Function::create_queue_pair(&function, &completions, None, depth, depth, None)?;
+    Ok(pair.with_its_device())
 }
 
 /// One function of a device: its queue pairs, completion queues and memory.
@@ -156,14 +228,16 @@ impl Function {
 
     /// What `make` makes, whose results go to these queues.
     fn pair(
-        &self,
+        slf: &Bound<'_, Self>,
         completions: &Bound<'_, CompletionQueue>,
         receives: Option<&Bound<'_, CompletionQueue>>,
         make: impl FnOnce(&mut bellwire::Function) -> bellwire::Result<bellwire::QueuePair>,
     ) -> PyResult<QueuePair> {
-        let pair = self.shared.call(completions.py(), make)?;
+        let shared = slf.get().shared.clone();
+        let pair = shared.call(completions.py(), make)?;
         let receives = receives.unwrap_or(completions).clone().unbind();
-        Ok(QueuePair::new(self.shared.clone(), pair, completions.clone().unbind(), receives))
+        let (function, sends) = (slf.clone().unbind(), completions.clone().unbind());
+        Ok(QueuePair::new(shared, function, pair, sends, receives))
     }
 }
 
@@ -171,7 +245,7 @@ impl Function {
 impl Function {
     /// The device.
     #[getter]
-    fn device(&self, py: Python<'_>) -> Py<Device> {
+    pub fn device(&self, py: Python<'_>) -> Py<Device> {
         self.device.clone_ref(py)
     }
 
@@ -248,7 +322,7 @@ impl Function {
         shared_receive = None
     ))]
     fn create_queue_pair(
-        &self,
+        slf: &Bound<'_, Self>,
         completions: &Bound<'_, CompletionQueue>,
         receive_completions: Option<&Bound<'_, CompletionQueue>>,
         send_depth: usize,
@@ -257,7 +331,9 @@ impl Function {
     ) -> PyResult<QueuePair> {
         let depths = (send_depth, receive_depth);
         let options = Function::options(completions, receive_completions, depths, shared_receive);
-        self.pair(completions, receive_completions, |function| function.create_queue_pair(&options))
+        Function::pair(slf, completions, receive_completions, |function| {
+            function.create_queue_pair(&options)
+        })
     }
 
     /// A member of channel `number`. It receives from members of the same channel on any node, and
@@ -268,7 +344,7 @@ impl Function {
     ))]
     #[allow(clippy::too_many_arguments)]
     fn open_channel(
-        &self,
+        slf: &Bound<'_, Self>,
         number: u16,
         completions: &Bound<'_, CompletionQueue>,
         receive_completions: Option<&Bound<'_, CompletionQueue>>,
@@ -278,7 +354,7 @@ impl Function {
     ) -> PyResult<QueuePair> {
         let depths = (send_depth, receive_depth);
         let options = Function::options(completions, receive_completions, depths, shared_receive);
-        self.pair(completions, receive_completions, |function| {
+        Function::pair(slf, completions, receive_completions, |function| {
             function.open_channel(number, &options)
         })
     }

@@ -3,6 +3,9 @@
 //! An object lends its memory by the buffer protocol, or as a DLPack tensor. While it is lent, a
 //! `bytearray` refuses to be resized, and an array stays although the program forgot it.
 //!
+//! Memory that holds addresses is refused. An address means nothing to a peer, and the interpreter
+//! would follow whatever a peer writes there.
+//!
 //! The buffer protocol is in the stable ABI from Python 3.11 on. Its functions and the layout of
 //! `Py_buffer` are the same in 3.9 and 3.10, so they are declared here.
 
@@ -46,6 +49,8 @@ unsafe extern "C" {
 
 const SIMPLE: c_int = 0;
 const WRITABLE: c_int = 1;
+/// The format and the dimensions, too. Without strides, so the memory is contiguous.
+const FORMAT: c_int = 4 | 8;
 
 /// What the library will do with the memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -64,6 +69,7 @@ pub fn has_buffer(object: &Bound<'_, PyAny>) -> bool {
 pub struct Held {
     start: *mut u8,
     length: usize,
+    is_writable: bool,
     from: From,
 }
 
@@ -81,30 +87,29 @@ impl Held {
     /// The memory of `object`, which must be contiguous (in C's order), and writable if it will be
     /// written.
     pub fn of(object: &Bound<'_, PyAny>, access: Access) -> PyResult<Held> {
-        let py = object.py();
         if !has_buffer(object) {
             return Held::of_tensor(object, access);
         }
-        let flags = if access == Access::Write { WRITABLE } else { SIMPLE };
-        let mut view = Box::new(RawBuffer {
-            buf: null_mut(),
-            obj: null_mut(),
-            len: 0,
-            itemsize: 0,
-            readonly: 0,
-            ndim: 0,
-            format: null_mut(),
-            shape: null_mut(),
-            strides: null_mut(),
-            suboffsets: null_mut(),
-            internal: null_mut(),
-        });
-        // SAFETY: the object is alive, and the view stays where it is until it is released.
-        if unsafe { PyObject_GetBuffer(object.as_ptr(), &mut *view, flags) } != 0 {
-            return Err(PyErr::fetch(py));
-        }
+        let writable = if access == Access::Write { WRITABLE } else { SIMPLE };
+        let view = match lend(object, writable | FORMAT) {
+            // SAFETY: a format is a string that stays as long as the view; null is bytes.
+            Ok(view) if view.format.is_null() => view,
+            Ok(mut view) => {
+                // SAFETY: as above.
+                let format = unsafe { CStr::from_ptr(view.format) }.to_bytes();
+                if holds_addresses(format) {
+                    // SAFETY: it was filled, and is released once.
+                    unsafe { PyBuffer_Release(&mut *view) };
+                    return Err(addresses(object));
+                }
+                view
+            }
+            // NumPy has no format for dates and some types of others, and lends their bytes.
+            Err(_) if is_formless(object)? => lend(object, writable)?,
+            Err(error) => return Err(error),
+        };
         let (start, length) = (view.buf.cast(), view.len.unsigned_abs());
-        Ok(Held { start, length, from: From::Buffer(view) })
+        Ok(Held { start, length, is_writable: view.readonly == 0, from: From::Buffer(view) })
     }
 
     fn of_tensor(object: &Bound<'_, PyAny>, access: Access) -> PyResult<Held> {
@@ -114,9 +119,14 @@ impl Held {
                         array, a memoryview, mmap, a tensor in the processor's memory, or a region";
             return Err(PyTypeError::new_err(format!("{kind} {what}")));
         }
-        let tensor = Tensor::of(object, access)?;
+        let (tensor, is_writable) = Tensor::of(object, access)?;
         let (start, length) = tensor.bytes()?;
-        Ok(Held { start, length, from: From::Tensor(tensor) })
+        Ok(Held { start, length, is_writable, from: From::Tensor(tensor) })
+    }
+
+    /// Whether it may be written, whatever it was asked for.
+    pub fn is_writable(&self) -> bool {
+        self.is_writable
     }
 
     /// Bytes.
@@ -150,6 +160,63 @@ impl Held {
             None => &[],
         }
     }
+}
+
+fn lend(object: &Bound<'_, PyAny>, flags: c_int) -> PyResult<Box<RawBuffer>> {
+    let mut view = Box::new(RawBuffer {
+        buf: null_mut(),
+        obj: null_mut(),
+        len: 0,
+        itemsize: 0,
+        readonly: 0,
+        ndim: 0,
+        format: null_mut(),
+        shape: null_mut(),
+        strides: null_mut(),
+        suboffsets: null_mut(),
+        internal: null_mut(),
+    });
+    // SAFETY: the object is alive, and the view stays where it is until it is released.
+    match unsafe { PyObject_GetBuffer(object.as_ptr(), &mut *view, flags) } {
+        0 => Ok(view),
+        _ => Err(PyErr::fetch(object.py())),
+    }
+}
+
+/// Whether a format (PEP 3118) has objects (`O`) or pointers that somebody follows: `&`, `X`, and
+/// of ctypes `z` and `Z`. `Zf`, `Zd` and `Zg` are complex numbers. Names stand between colons.
+fn holds_addresses(format: &[u8]) -> bool {
+    let outside_of_names = format.split(|&byte| byte == b':').step_by(2);
+    outside_of_names.into_iter().any(|types| {
+        let next = types.iter().skip(1).map(Some).chain([None]);
+        types.iter().zip(next).any(|(kind, next)| match kind {
+            b'O' | b'&' | b'X' | b'z' => true,
+            b'Z' => !matches!(next, Some(b'f' | b'd' | b'g')),
+            _ => false,
+        })
+    })
+}
+
+fn addresses(object: &Bound<'_, PyAny>) -> PyErr {
+    let kind = object.get_type().name().map(|name| name.to_string()).unwrap_or_default();
+    PyTypeError::new_err(format!(
+        "this {kind} holds addresses of objects, which mean nothing to a peer, and what a peer \
+         writes there would crash the interpreter: pass numbers or bytes, for instance of pickle"
+    ))
+}
+
+/// Whether an array has a type without a format and without addresses: dates (`m`, `M`), records of
+/// them, and numbers of other packages (`V`).
+fn is_formless(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let Some(kind) = object.getattr_opt("dtype")? else { return Ok(false) };
+    let (Some(has), Some(kind)) = (kind.getattr_opt("hasobject")?, kind.getattr_opt("kind")?)
+    else {
+        return Ok(false);
+    };
+    if has.is_truthy()? {
+        return Err(addresses(object));
+    }
+    Ok(["m", "M", "V"].contains(&kind.extract::<String>()?.as_str()))
 }
 
 impl Drop for Held {
@@ -204,14 +271,16 @@ enum Tensor {
 }
 
 const CPU: i32 = 1;
+const OPAQUE_HANDLE: u8 = 3;
 const READ_ONLY: u64 = 1;
 
 impl Tensor {
-    fn of(object: &Bound<'_, PyAny>, access: Access) -> PyResult<Tensor> {
+    /// The tensor, and whether it may be written.
+    fn of(object: &Bound<'_, PyAny>, access: Access) -> PyResult<(Tensor, bool)> {
         let capsule = object.call_method0("__dlpack__")?;
         let capsule = capsule.cast_into::<PyCapsule>()?;
         if let Some(tensor) = take(&capsule, c"dltensor", c"used_dltensor")? {
-            return Tensor::Unversioned(tensor).checked();
+            return Ok((Tensor::Unversioned(tensor).checked(object)?, true));
         }
         let Some(tensor) =
             take::<Versioned>(&capsule, c"dltensor_versioned", c"used_dltensor_versioned")?
@@ -219,24 +288,30 @@ impl Tensor {
             return Err(PyTypeError::new_err("__dlpack__ returned a capsule of another name"));
         };
         // SAFETY: the capsule's content is ours now.
-        let flags = unsafe { tensor.as_ref() }.flags;
-        let tensor = Tensor::Versioned(tensor).checked()?;
-        if access == Access::Write && flags & READ_ONLY != 0 {
+        let is_writable = unsafe { tensor.as_ref() }.flags & READ_ONLY == 0;
+        let mut tensor = Tensor::Versioned(tensor).checked(object)?;
+        if access == Access::Write && !is_writable {
+            tensor.release();
             return Err(PyBufferError::new_err("this tensor is read-only"));
         }
-        Ok(tensor)
+        Ok((tensor, is_writable))
     }
 
     /// Refuses memory that the processor cannot reach as plain bytes. Gives the tensor back then.
-    fn checked(mut self) -> PyResult<Tensor> {
+    fn checked(mut self, object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
         let tensor = self.tensor();
         let why = match () {
-            _ if tensor.device_type != CPU => "this tensor is not in the processor's memory",
-            _ if !tensor.is_contiguous() => "this tensor is not contiguous: send a copy of it",
+            _ if tensor.type_code == OPAQUE_HANDLE => addresses(object),
+            _ if tensor.device_type != CPU => {
+                PyBufferError::new_err("this tensor is not in the processor's memory")
+            }
+            _ if !tensor.is_contiguous() => {
+                PyBufferError::new_err("this tensor is not contiguous: send a copy of it")
+            }
             _ => return Ok(self),
         };
         self.release();
-        Err(PyBufferError::new_err(why))
+        Err(why)
     }
 
     fn tensor(&self) -> &DlTensor {

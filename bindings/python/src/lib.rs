@@ -5,6 +5,7 @@
 //! (`held.rs`, `books.rs`), and which lock is taken when (`shared.rs`).
 
 mod address;
+mod awaited;
 mod books;
 mod completion;
 mod completion_queue;
@@ -42,6 +43,7 @@ fn _bellwire(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<region::RemoteKey>()?;
     module.add_class::<region::RemoteSlice>()?;
     module.add_function(wrap_pyfunction!(function::kinds, module)?)?;
+    module.add_function(wrap_pyfunction!(function::open_queue_pair, module)?)?;
     module.add_function(wrap_pyfunction!(shared::_close_all, module)?)?;
     model::add(module)?;
     sweep::add(module)

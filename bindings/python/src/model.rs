@@ -1,5 +1,6 @@
 //! The models: runs, explanations and the papers' experiments, as JSON for `bellwire.model`.
 
+use crate::awaited::awaited;
 use crate::errors;
 use bellwire_model::chpp::experiments::Kind;
 use bellwire_model::chpp::experiments::single::{other, single_on};
@@ -8,7 +9,6 @@ use bellwire_model::load::Load;
 use bellwire_model::system::{SYSTEMS, System};
 use bellwire_model::{goal, network};
 use pyo3::prelude::*;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// The functions of the module.
 pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -89,26 +89,8 @@ fn _model_run(
         return Err(error);
     }
     let mut load = read.map_err(|error| wrong(py, error))?;
-    let mut raised = None;
-    let outcome = py.detach(|| {
-        let told = |share: f64| {
-            let told = Python::try_attach(|py| {
-                py.check_signals()?;
-                progress.as_ref().map_or(Ok(()), |call| call.call1(py, (share,)).map(drop))
-            });
-            if let Some(Err(error)) = told {
-                raised = Some(error);
-                // A run has no other way to end early. Its state goes with it.
-                resume_unwind(Box::new(()));
-            }
-        };
-        catch_unwind(AssertUnwindSafe(|| load.run(told)))
-    });
-    match (outcome, raised) {
-        (_, Some(error)) => Err(error),
-        (Ok(outcome), None) => json(py, &outcome.map_err(|error| wrong(py, error))?),
-        (Err(panic), None) => resume_unwind(panic),
-    }
+    let outcome = awaited(py, progress.as_ref(), move |told| load.run(told))?;
+    json(py, &outcome.map_err(|error| wrong(py, error))?)
 }
 
 /// Title, drawing, and of each interval: stage, cause of a wait, start and length in picoseconds.
@@ -140,9 +122,11 @@ fn _model_explain(
         None => Config::prototype(),
         Some(text) => Config::parse(text).map_err(|error| wrong(py, error))?,
     };
-    let run = py.detach(|| single_on(&config, kind, length, |_| {}).map(|(run, _)| run));
-    let explanation = run.map_err(|error| wrong(py, error))?.explanation;
     let title = format!("{}, {length} B, from node 0 to node {}", kind.name(), other(&config));
+    let explanation = awaited(py, None, move |_| {
+        single_on(&config, kind, length, |_| {}).map(|(run, _)| run.explanation)
+    })?;
+    let explanation = explanation.map_err(|error| wrong(py, error))?;
     let svg = picture::svg(&title, &explanation);
     let rows = explanation.intervals.iter().map(|interval| {
         let cause = interval.cause.map(|cause| cause.to_string());
@@ -160,6 +144,6 @@ fn _model_experiment(py: Python<'_>, name: &str, id: &str) -> PyResult<String> {
         let names: Vec<&str> = experiments.iter().map(|experiment| experiment.id).collect();
         wrong(py, format!("there is no experiment \"{id}\"; there are {}", names.join(", ")))
     })?;
-    let report = py.detach(|| experiment.run());
+    let report = awaited(py, None, |_| experiment.run())?;
     json(py, &report.map_err(|error| wrong(py, format!("{id}: {error}")))?)
 }

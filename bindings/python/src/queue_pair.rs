@@ -5,11 +5,13 @@ use crate::books::{CLAIMED, Pending, SILENT};
 use crate::completion::Completion;
 use crate::completion_queue::CompletionQueue;
 use crate::errors;
+use crate::function::Function;
 use crate::held::Access;
 use crate::post::{Data, Posting};
 use crate::region::{self, RemoteAt};
 use crate::shared::{self, Shared};
 use bellwire::{Atomic, Buffer, ConnectionProgress, Get, Message, Put, Rights, Wait};
+use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyTuple};
 use std::sync::Arc;
@@ -17,10 +19,14 @@ use std::sync::Arc;
 /// A queue pair: where messages are sent from, and where they arrive.
 ///
 /// `post_send` and its kin return at once, and a completion queue tells the result. `send` and
-/// `receive` wait for their own result. As a context manager it is destroyed at the end.
+/// `receive` wait for their own result. As a context manager it is destroyed at the end; with one
+/// of `open_queue_pair` all ends that was opened for it.
 #[pyclass(frozen, module = "bellwire")]
 pub struct QueuePair {
     shared: Arc<Shared>,
+    function: Py<Function>,
+    /// Whether its device was opened for it alone.
+    has_device: bool,
     pair: bellwire::QueuePair,
     sends: Py<CompletionQueue>,
     receives: Py<CompletionQueue>,
@@ -42,11 +48,17 @@ struct Options<'a, 'py> {
 impl QueuePair {
     pub fn new(
         shared: Arc<Shared>,
+        function: Py<Function>,
         pair: bellwire::QueuePair,
         sends: Py<CompletionQueue>,
         receives: Py<CompletionQueue>,
     ) -> QueuePair {
-        QueuePair { shared, pair, sends, receives }
+        QueuePair { shared, function, has_device: false, pair, sends, receives }
+    }
+
+    /// The same, whose device was opened for it alone.
+    pub fn with_its_device(self) -> QueuePair {
+        QueuePair { has_device: true, ..self }
     }
 
     pub fn native(&self) -> bellwire::QueuePair {
@@ -114,20 +126,33 @@ impl QueuePair {
         })
     }
 
+    /// The completion of this descriptor. `receiver`: our number, if it is a receive.
     fn wait_for(
         &self,
         py: Python<'_>,
         queue: &Py<CompletionQueue>,
         token: u64,
         timeout: Option<f64>,
-    ) -> PyResult<Py<Completion>> {
+        receiver: Option<u32>,
+    ) -> PyResult<Completion> {
         let (queue, timeout) = (queue.get().native(), shared::timeout(timeout)?);
         let done = self.shared.wait(py, queue, Some(token), Wait::Adaptive, timeout);
         if done.is_err() {
             // Nobody waits for it any more: its completion goes the way of all others.
-            self.shared.books().abandon(queue, token);
+            self.shared.books().abandon(queue, token, receiver);
         }
-        done?.checked(py)
+        done
+    }
+
+    /// The receive whose call gave up, if there is one: the next message arrives in its buffer.
+    fn left_behind(&self) -> Option<u64> {
+        let queue = self.receives.get().native();
+        // A child may have inherited the books locked.
+        self.shared
+            .function
+            .is_same_process()
+            .then(|| self.shared.books())?
+            .reclaim(queue, self.pair.number)
     }
 }
 
@@ -176,22 +201,40 @@ fn receive_posting(
     claimed: bool,
 ) -> PyResult<Posting> {
     let py = buffer.py();
-    let buffer = match length_of(buffer) {
-        Some(length) => PyByteArray::new_with(py, length, |_| Ok(()))?.into_any(),
-        None => buffer.clone(),
-    };
+    let buffer = target_of(buffer)?;
     let data = Data::of(&buffer, Access::Write)?;
     let mut posting = posting(py, context, vec![buffer.unbind()], true, claimed);
     posting.data.push(data);
     Ok(posting)
 }
 
-/// The number of bytes, if it is a number. Python makes an exception to say that it is none, which
-/// costs as much as the post; so what has no `__index__` is not asked.
-fn length_of(buffer: &Bound<'_, PyAny>) -> Option<usize> {
+/// The memory for a message: what the program gave, or a new `bytearray`.
+fn target_of<'py>(buffer: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = buffer.py();
+    let Some(length) = length_of(buffer)? else { return Ok(buffer.clone()) };
+    let new = PyByteArray::new_with(py, length, |_| Ok(()));
+    new.map(Bound::into_any).map_err(|_| {
+        let why = format!("there is no memory for a bytearray of {length} bytes");
+        errors::new(py, "NoMemory", why)
+    })
+}
+
+/// The number of bytes, if it is a number. Arrays and tensors of one integer look like one, too,
+/// but are memory.
+fn length_of(buffer: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
     // SAFETY: the object is alive.
     let may_be = unsafe { pyo3::ffi::PyIndex_Check(buffer.as_ptr()) != 0 };
-    if may_be { buffer.extract().ok() } else { None }
+    if !may_be || buffer.hasattr("__dlpack__")? {
+        return Ok(None);
+    }
+    match buffer.extract::<isize>() {
+        Ok(length) if length >= 0 => Ok(Some(length.unsigned_abs())),
+        Err(error) if !error.is_instance_of::<PyOverflowError>(buffer.py()) => Err(error),
+        _ => {
+            let why = format!("cannot receive {buffer} bytes: it must be 0 to {}", isize::MAX);
+            Err(errors::new(buffer.py(), "OutOfRange", why))
+        }
+    }
 }
 
 /// One object, or a list of them.
@@ -218,6 +261,12 @@ impl QueuePair {
     fn address(&self) -> Address {
         let bellwire::FunctionAddress { node, function } = self.shared.address;
         Address(bellwire::Address::new(node, function, self.pair.number))
+    }
+
+    /// The function.
+    #[getter]
+    fn function(&self, py: Python<'_>) -> Py<Function> {
+        self.function.clone_ref(py)
     }
 
     /// The queue in which sends, puts, gets and atomics complete.
@@ -354,7 +403,8 @@ impl QueuePair {
     }
 
     /// Sends a message and waits until it has arrived, or raises the reason why not. The arguments
-    /// are those of `post_send`; `timeout` is in seconds.
+    /// are those of `post_send`; `timeout` is in seconds. A send that times out stays under way: it
+    /// may still arrive, its memory stays lent, and its completion comes to `completions`.
     #[pyo3(signature = (data, to = None, *, immediate = None, timeout = None))]
     fn send(
         &self,
@@ -366,16 +416,34 @@ impl QueuePair {
         shared::timeout(timeout)?;
         let options = Options { context: None, signaled: true, to, immediate, claimed: true };
         let token = self.send_of(data, options)?;
-        self.wait_for(data.py(), &self.sends, token, timeout)
+        self.wait_for(data.py(), &self.sends, token, timeout, None)?.checked(data.py())
     }
 
     /// Receives one message into `buffer` and waits for it. `buffer` is as in `post_receive`. Its
     /// result has the bytes: `receive(64).view()`.
+    ///
+    /// The buffer of a call that timed out stays posted, so the next message arrives there. The
+    /// next `receive` waits for that message, and copies it if `buffer` is another one. So nothing
+    /// is lost. Without a next `receive` its completion comes to `receive_completions`.
     #[pyo3(signature = (buffer, *, timeout = None))]
     fn receive(&self, buffer: &Bound<'_, PyAny>, timeout: Option<f64>) -> PyResult<Py<Completion>> {
+        let py = buffer.py();
         shared::timeout(timeout)?;
-        let token = self.receive_of(buffer, None, true)?;
-        self.wait_for(buffer.py(), &self.receives, token, timeout)
+        let ours = Some(self.pair.number);
+        let Some(left) = self.left_behind() else {
+            let token = self.receive_of(buffer, None, true)?;
+            return self.wait_for(py, &self.receives, token, timeout, ours)?.checked(py);
+        };
+        let target = match target_of(buffer).and_then(|to| Data::of(&to, Access::Write).map(|_| to))
+        {
+            Ok(target) => target,
+            Err(error) => {
+                self.shared.books().abandon(self.receives.get().native(), left, ours);
+                return Err(error);
+            }
+        };
+        let done = self.wait_for(py, &self.receives, left, timeout, ours)?;
+        done.copied_to(&target)?.checked(py)
     }
 
     /// Asks a listener for a connection and waits for the answer. Returns the peer's private data.
@@ -443,13 +511,12 @@ impl QueuePair {
 
     #[pyo3(signature = (*_exception))]
     fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) -> PyResult<()> {
-        match self.destroy(py) {
-            // It has ended before, alone or with its function.
-            Err(error) if errors::is(py, &error, &["NoSuchQueuePair", "Closed", "Forked"]) => {
-                Ok(())
-            }
-            destroyed => destroyed,
+        if self.has_device {
+            self.function.get().device(py).get().close(py);
+            return Ok(());
         }
+        // It may have ended before, alone or with its function.
+        errors::ended(py, self.destroy(py), "NoSuchQueuePair")
     }
 
     fn __repr__(&self) -> String {
@@ -474,7 +541,7 @@ impl QueuePair {
     }
 }
 
-/// A receive queue that several queue pairs share.
+/// A receive queue that several queue pairs share. As a context manager it is destroyed at the end.
 #[pyclass(frozen, module = "bellwire")]
 pub struct SharedReceiveQueue {
     pub shared: Arc<Shared>,
@@ -515,5 +582,14 @@ impl SharedReceiveQueue {
             buffers.pop().map(|buffer| (buffer, context))
         });
         PyList::new(py, objects.collect::<Vec<_>>())
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) -> PyResult<()> {
+        errors::ended(py, self.destroy(py).map(drop), "NoSuchSharedReceiveQueue")
     }
 }

@@ -2,12 +2,12 @@
 
 use crate::errors;
 use crate::exporter::{self, Lent};
-use crate::held::{Access, Held, has_buffer};
+use crate::held::{Access, Held};
 use crate::shared::Shared;
 use bellwire::Rights;
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyMemoryView, PySlice};
+use pyo3::types::{PyBytes, PySlice};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Memory that is registered with a function. Made by `Function.allocate_region` or
@@ -69,13 +69,7 @@ impl MemoryRegion {
             return Ok(exporter::memoryview(py, lent)?.into_bound(py));
         };
         // Also when the region has ended: the object is the program's as ever.
-        let brought = brought.bind(py);
-        if has_buffer(brought) {
-            return PyMemoryView::from(brought)?.call_method1("cast", ("B",));
-        }
-        let access = if self.is_writable { Access::Write } else { Access::Read };
-        let lent = Lent::Tensor(Held::of(brought, access)?, self.is_writable);
-        Ok(exporter::memoryview(py, lent)?.into_bound(py))
+        exporter::bytes_of(brought.bind(py))
     }
 }
 
@@ -251,9 +245,13 @@ impl RegionSlice {
     }
 }
 
-/// Whether an object is a region or a part of one.
-pub fn is_region(object: &Bound<'_, PyAny>) -> bool {
-    object.is_instance_of::<MemoryRegion>() || object.is_instance_of::<RegionSlice>()
+/// A memoryview of the bytes of what a program posts: a region, a part of one, or other memory.
+pub fn bytes_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    match (object.cast::<MemoryRegion>(), object.cast::<RegionSlice>()) {
+        (Ok(region), _) => region.get().memory(object.py()),
+        (_, Ok(slice)) => slice.get().view(object.py()),
+        _ => exporter::bytes_of(object),
+    }
 }
 
 /// Offset and length of a slice without steps.
@@ -335,6 +333,14 @@ impl RemoteKey {
     /// The 8-byte word at `offset`, for atomics. The post checks bounds and alignment.
     fn at(&self, offset: u64) -> RemoteAt {
         RemoteAt(self.0.at(offset))
+    }
+
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        let from_bytes = py.get_type::<RemoteKey>().getattr("from_bytes")?;
+        Ok((from_bytes, (self.to_bytes(py),)))
     }
 
     fn __repr__(&self) -> String {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import pickle
 
 import numpy as np
 import pytest
@@ -114,6 +115,118 @@ def test_tensors_travel_by_dlpack(ends):
     assert view.nbytes == target.nbytes and not view.readonly
     view[4:8] = b"\x00\x00\x80\x3f"
     assert target[0, 1] == 1.0 and array[3] == 0x3F
+
+
+def test_what_arrived_has_a_view_and_an_array(ends):
+    """A completion shows tensors, dates and arrays without items as bytes and as arrays, in place."""
+    here, there = ends
+    dates = np.array(["2026-11-26", "1998-01-31", "NaT"], "M8[s]")
+    target = np.zeros(4, "M8[s]")
+    there.pair.post_receive(target)
+    here.pair.post_send(dates, to=there.address)
+    done = there.done(here)
+    assert bytes(done.view()) == dates.tobytes() and done.view().nbytes == 24
+    assert done.array().dtype == dates.dtype and done.array("M8[s]")[0] == dates[0]
+    done.array("i8")[0] = 0
+    assert target[0] == np.datetime64(0, "s")
+    tensor = Tensor(target := np.zeros((3, 2), np.float32))
+    there.pair.post_receive(tensor)
+    here.pair.post_send(np.ones((3, 2), np.float32), to=there.address)
+    done = there.done(here)
+    assert done.view().nbytes == 24 and done.array().dtype == np.uint8
+    done.array(np.float32)[5] = 7
+    assert done.buffer is tensor and target[2, 1] == 7 and target[0, 0] == 1
+    there.pair.post_receive(np.zeros((0, 4)))
+    here.pair.post_send(np.zeros((4, 0), np.int16), to=there.address)
+    done = there.done(here)
+    assert bytes(done.view()) == b"" and done.array().dtype == float and len(done.array()) == 0
+    with here.function.register(dates) as region:
+        assert bytes(region.view()) == dates.tobytes()
+
+
+def test_a_receive_that_timed_out_loses_nothing(ends):
+    """The message that arrives later is the result of the next receive, whatever its buffer."""
+    here, there = ends
+    first, second = bytearray(8), np.zeros(8, np.uint8)
+    for buffer in (first, second, 8, first):
+        with pytest.raises(bellwire.TimedOut):
+            here.pair.receive(buffer, timeout=0.001)
+    assert here.pair.counters()["posted_receives"] == 1
+    with pytest.raises(TypeError, match="no memory"):
+        here.pair.receive("text")
+    there.pair.send(b"one", to=here.address, timeout=DEADLINE_S)
+    done = here.pair.receive(second, timeout=DEADLINE_S)
+    assert done.buffer is second and bytes(second[:3]) == b"one" and done.length == 3
+    # It has come already, into the same buffer; and a shorter one cuts it.
+    for buffer, kept in ((first, b"three"), (2, b"th")):
+        with pytest.raises(bellwire.TimedOut):
+            here.pair.receive(first, timeout=0.001)
+        there.pair.send(b"three", to=here.address, timeout=DEADLINE_S)
+        try:
+            done = here.pair.receive(buffer, timeout=DEADLINE_S)
+        except bellwire.Truncated as cut:
+            assert buffer == 2
+            done = cut.completion
+        assert bytes(done.view()) == kept
+    # Once the queue has given it away, the next message is the next one.
+    with pytest.raises(bellwire.TimedOut):
+        here.pair.receive(8, timeout=0.001)
+    there.pair.send(b"four", to=here.address, timeout=DEADLINE_S)
+    assert bytes(here.done().view()) == b"four"
+    here.pair.post_receive(8)
+    there.pair.send(b"five", to=here.address, timeout=DEADLINE_S)
+    assert bytes(here.done().view()) == b"five"
+
+
+def test_with_blocks_close_what_they_opened():
+    """What `with` opened is closed at its end, so that the node can be opened again."""
+    name = job()
+    for _ in range(2):
+        with bellwire.open_queue_pair(name, node=0) as pair:
+            assert pair.function.device.node == 0 and repr(pair.function.device).endswith("node 0>")
+        with pytest.raises(bellwire.Closed):
+            pair.post_receive(8)
+    for _ in range(2):
+        with bellwire.Device(name, node=0) as device:
+            function = device.open_function()
+            with function.create_completion_queue() as queue, function.create_shared_receive_queue() as shared:
+                with function.create_queue_pair(queue, shared_receive=shared):
+                    shared.post_receive(8)
+            with pytest.raises(bellwire.NoSuchCompletionQueue):
+                queue.poll()
+            with pytest.raises(bellwire.NoSuchSharedReceiveQueue):
+                shared.post_receive(8)
+        with pytest.raises(bellwire.Closed):
+            function.progress()
+        for use in (device.open_function, device.describe, lambda: device.lookup("x")):
+            with pytest.raises(bellwire.Closed, match="device is closed"):
+                use()
+        assert repr(device).endswith("node 0, closed>") and device.node == 0
+        device.close()
+
+
+def test_a_key_and_a_failure_can_be_pickled(ends):
+    """They go to other processes by pickle; the exception leaves its buffers behind."""
+    here, there = ends
+    key = there.function.allocate_region(64, Rights.ALL).remote_key
+    assert pickle.loads(pickle.dumps(key)) == key
+    with pytest.raises(bellwire.NoSuchQueuePair) as failed:
+        bellwire_done(here, lambda: here.pair.post_send(b"x", to=bellwire.Address(1, 0, 99)))
+    copy = pickle.loads(pickle.dumps(failed.value))
+    assert type(copy) is bellwire.NoSuchQueuePair and str(copy) == str(failed.value)
+    region = there.function.allocate_region(64)
+    with pytest.raises(bellwire.NotPermitted) as failed:
+        bellwire_done(here, lambda: here.pair.post_put(b"x", region.remote_key[:1]), there)
+    assert failed.value.completion is not None
+    copy = pickle.loads(pickle.dumps(failed.value))
+    assert type(copy) is bellwire.NotPermitted and copy.completion is None
+    assert copy.args == failed.value.args
+
+
+def bellwire_done(end: End, post, *others: End) -> bellwire.Completion:
+    """The result of what `post` posts."""
+    post()
+    return end.done(*others)
 
 
 def test_puts_gets_and_atomics(ends):
@@ -314,8 +427,16 @@ def test_errors_have_kinds_and_sentences(ends):
         bellwire.Device("shm:job", colour="red")
     with pytest.raises(bellwire.BadFunction, match="open already"):
         here.device.open_function()
-    with pytest.raises(bellwire.BadDestination):
+    with pytest.raises(bellwire.BadDestination, match="destination .`to`"):
         here.pair.post_send(b"x")
+    for wrong in (-1, 2**63, 2**70, -(2**70)):
+        with pytest.raises(bellwire.OutOfRange, match=f"cannot receive {wrong} bytes: it must be 0 to"):
+            here.pair.receive(wrong)
+    with pytest.raises(MemoryError, match="no memory for a bytearray of"):
+        here.pair.post_receive(2**62)
+    # One integer in an array is memory, no number of bytes.
+    with pytest.raises(bellwire.TimedOut):
+        here.pair.receive(np.zeros((), np.int64), timeout=0.001)
     with pytest.raises(bellwire.TimedOut, match="nothing happened") as error:
         here.completions.wait(0.01)
     assert f"{error.type.__module__}.{error.type.__name__}" == "bellwire.TimedOut"

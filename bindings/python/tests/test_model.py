@@ -75,4 +75,22 @@ def test_papers_are_tables_that_others_take():
         model.paper("nothing")
     with pytest.raises(bellwire.ModelError, match="there are"):
         model.paper("chpp", "nothing")
-    assert "<table>" in values._repr_html_()
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(values)
+    assert list(frame.columns) == values.keys() and list(frame["what"]) == values["what"]
+
+
+def test_a_notebook_shows_the_first_rows_of_a_table():
+    """A table of any length is shown by its first rows and their number."""
+    for count, shown in ((0, 0), (20, 20), (21, 20), (10_000, 20)):
+        html = model.Table({"<n>": list(range(count))})._repr_html_()
+        assert html.startswith("<table><tr><th>&lt;n&gt;</th>") and html.count("<td>") == shown
+        assert f"<p>{count} rows." in html and ("first 20" in html) == (count > 20)
+
+
+def test_a_number_is_no_plan():
+    """A number names no file: that of its descriptor would be read, and closed."""
+    for wrong in (5, 0, None, b"plan.toml"):
+        for use in (model.run, bellwire.sweep, lambda of: model.explain("put", 8, of or 1)):
+            with pytest.raises(TypeError, match="a file, its text or a mapping"):
+                use(wrong)

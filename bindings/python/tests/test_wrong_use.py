@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import signal
@@ -370,3 +371,69 @@ def test_a_killed_peer_is_noticed(program):
         pair.completions.wait(DEADLINE_S).check()
     assert isinstance(gone.value, ConnectionError)
     data.append(1)
+
+
+def test_memory_with_addresses_is_refused(ends):
+    """What holds addresses of objects is neither sent, received into nor registered."""
+    here, there = ends
+    record = np.zeros(2, [("a", "O"), ("b", "i4"), ("c", "M8[s]")])
+    objects = [np.array([None, None]), record[["a", "b"]].copy(), record, (ctypes.py_object * 2)()]
+    objects += [memoryview(objects[0]), (ctypes.c_char_p * 2)(), (ctypes.POINTER(ctypes.c_int) * 2)()]
+    if hasattr(np.dtypes, "StringDType"):
+        objects.append(np.array(["a text that is long enough for the heap"], np.dtypes.StringDType()))
+    for wrong in objects:
+        for use in (
+            lambda: here.pair.post_send(wrong, to=there.address),
+            lambda: here.pair.post_receive(wrong),
+            lambda: here.function.register(wrong),
+        ):
+            with pytest.raises((TypeError, ValueError), match="addresses|cannot include dtype"):
+                use()
+    # A name may have the letters, and so may the form of a complex number.
+    for right in (np.zeros(2, [("Oz&", "i4"), ("X", "f8")]), np.zeros(2, complex), (ctypes.c_int * 2)()):
+        here.pair.post_receive(right)
+
+
+INTERRUPTED = {
+    "lookup": 'bellwire.Device("udp:" + sys.argv[1]).lookup("192.0.2.1", timeout=1000)',
+    "paper": 'model.paper("chpp", "fig5")',
+    "explain": 'model.explain("put", 1 << 27, {"host": {"window": "256 MiB"}})',
+    "run": "model.run(PLAN)",
+}
+
+
+@pytest.mark.parametrize("call", list(INTERRUPTED))
+def test_ctrl_c_ends_a_long_call(program, call):
+    """Ctrl-C ends a call whose work goes on for long."""
+    process = program(
+        f"""
+        import os, sys, bellwire
+        from bellwire import model
+        PLAN = model.example("network").replace("cycles = 20000\\n", "cycles = 2000000000\\n")
+        def works():
+            names = (open(f"/proc/self/task/{{task}}/comm").read() for task in os.listdir("/proc/self/task"))
+            return "bellwire-work\\n" in names
+        try:
+            {INTERRUPTED[call]}
+        except KeyboardInterrupt:
+            print("interrupted", works(), flush=True)
+            os._exit(0)
+        """,
+        f"127.{os.getpid() % 250 + 2}.{os.getpid() // 250 % 250}.3",
+    )
+    deadline = time.monotonic() + DEADLINE_S
+    while not has_worker(process.pid):
+        assert process.poll() is None and time.monotonic() < deadline, process.communicate()
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    # The work still goes on, so its end is not what ended the call.
+    assert ended(process) == "interrupted True\n"
+
+
+def has_worker(pid: int) -> bool:
+    """Whether the process has a thread that does work for a call."""
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{task}/comm") as file:
+            if file.read() == "bellwire-work\n":
+                return True
+    return False

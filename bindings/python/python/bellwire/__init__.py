@@ -22,7 +22,6 @@ for, iterated, or awaited in a coroutine.
 from __future__ import annotations
 
 import atexit
-from typing import Any
 
 from bellwire import _bellwire, model
 from bellwire._bellwire import (
@@ -42,6 +41,7 @@ from bellwire._bellwire import (
     SharedReceiveQueue,
     __version__,
     kinds,
+    open_queue_pair,
 )
 from bellwire._enums import Operation, Rights, Status, Wait
 from bellwire._errors import (
@@ -143,19 +143,6 @@ __all__ = [
     "open_queue_pair",
     "sweep",
 ]
-
-
-def open_queue_pair(name: str, *, depth: int = 256, **settings: Any) -> QueuePair:
-    """Opens a device, its function 0, and there a completion queue and a queue pair.
-
-    `name` and `settings` are those of `Device`; `depth` is the number of descriptors that can be
-    under way. All of it ends with the last reference to the queue pair, or of the interpreter.
-
-    Raises: as `Device` and `Device.open_function`.
-    """
-    function = Device(name, **settings).open_function(0)
-    completions = function.create_completion_queue(2 * depth)
-    return function.create_queue_pair(completions, send_depth=depth, receive_depth=depth)
 
 
 # Threads that still wait leave the library while there is an interpreter to return to.

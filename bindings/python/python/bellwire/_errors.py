@@ -6,7 +6,7 @@ is a `TimeoutError`, `OutOfRange` a `ValueError`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Tuple
 
 if TYPE_CHECKING:
     from bellwire._bellwire import Completion
@@ -51,7 +51,10 @@ __all__ = [
 
 
 class Error(Exception):
-    """Any error of Bellwire."""
+    """Any error of Bellwire. Pickled it keeps its sentence, and leaves buffers behind."""
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return type(self), self.args
 
 
 class BadDeviceName(Error, ValueError):

@@ -9,6 +9,7 @@ One seed gives one result, on every machine.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
@@ -16,6 +17,9 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Seque
 from bellwire import _bellwire
 
 __all__ = ["Explanation", "Table", "example", "explain", "figures", "paper", "parameters", "run", "systems"]
+
+# Rows of a table that a notebook shows.
+SHOWN_ROWS = 20
 
 Config = Union[str, "os.PathLike[str]", Mapping[str, Any]]
 
@@ -25,7 +29,7 @@ class Table:
 
     `polars.DataFrame(table)`, `pyarrow.table(table)` and `pandas.DataFrame.from_arrow(table)` take
     it by the Arrow PyCapsule interface, which needs the package pyarrow (`bellwire[arrow]`).
-    `pandas.DataFrame(dict(table))` works without it.
+    `pandas.DataFrame(table)` takes the rows and works without it. A notebook shows the first rows.
     """
 
     def __init__(self, columns: Mapping[str, Sequence[Any]]) -> None:
@@ -42,6 +46,10 @@ class Table:
     def keys(self) -> List[str]:
         """The names of the columns."""
         return list(self._columns)
+
+    def __iter__(self) -> Iterator[Dict[str, Any]]:
+        """The rows, as of `rows`."""
+        return self.rows()
 
     def rows(self) -> Iterator[Dict[str, Any]]:
         """The rows, each by the names of the columns."""
@@ -63,9 +71,10 @@ class Table:
         head = "".join(f"<th>{_text(name)}</th>" for name in self._columns)
         rows = (
             "<tr>" + "".join(f"<td>{_text(value)}</td>" for value in row.values()) + "</tr>"
-            for row in self.rows()
+            for row in itertools.islice(self.rows(), SHOWN_ROWS)
         )
-        return f"<table><tr>{head}</tr>{''.join(rows)}</table>"
+        more = f" The first {SHOWN_ROWS} are shown." if len(self) > SHOWN_ROWS else ""
+        return f"<table><tr>{head}</tr>{''.join(rows)}</table><p>{len(self)} rows.{more}</p>"
 
 
 class Explanation(Table):
@@ -196,6 +205,9 @@ def _read(config: Config) -> Tuple[str, str]:
         return _toml(config), ""
     if isinstance(config, str) and "\n" in config:
         return config, ""
+    if not isinstance(config, (str, os.PathLike)):
+        # An integer would be read from the descriptor of that number.
+        raise TypeError(f"a plan is a file, its text or a mapping, and this is {config!r}")
     with open(config, encoding="utf-8") as file:
         return file.read(), os.path.dirname(os.fspath(config))
 

@@ -252,7 +252,7 @@ fn same_channel(ours: u32, theirs: u32) -> Result<()> {
     match (is_channel(ours), is_channel(theirs)) {
         (true, true) if ours == theirs => Ok(()),
         (true, _) => Err(Error::BadDestination(
-            "a channel sends only to its own number: use Address::channel with it",
+            "a channel sends only to its own number: name an address of that channel",
         )),
         _ => Err(Error::BadDestination(
             "only a member of a channel can send to it: open the channel first",
@@ -272,7 +272,7 @@ fn no_route(route: Route, to: Option<Address>) -> Error {
             "this queue pair is connected and sends to its peer only: name no destination",
         ),
         (Route::Unconnected, _) => Error::BadDestination(
-            "this queue pair is not connected: name a destination with Message::to, or connect it",
+            "this queue pair is not connected: name a destination (`to`), or connect it",
         ),
     }
 }
