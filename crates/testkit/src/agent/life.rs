@@ -10,6 +10,7 @@ use bellwire_ethernet::agent::{PATH, SOCKETS_OF_USER};
 use bellwire_ethernet::testing::{AskedAgent, ip};
 use rustix::net::sockopt::Timeout;
 use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
+use std::ffi::CStr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -18,12 +19,16 @@ use std::time::{Duration, Instant};
 /// Role of a program that opens a function, and keeps it.
 const KEEPER: &str = "keeper";
 
+/// The name of its process once it has the function.
+const KEEPING: &CStr = c"keeping";
+
 /// The main function of a program.
 pub(super) fn play(role: &str) {
     assert_eq!(role, KEEPER);
     become_user(USER, &[GROUP]);
     let device = Device::open("eth:near").expect("the agent serves it");
     let _function = device.open_function(1).expect("it is free");
+    rustix::thread::set_name(KEEPING).expect("a name");
     loop {
         std::thread::park();
     }
@@ -118,7 +123,7 @@ pub fn a_killed_programs_place_is_free() {
     for _ in 0..3 {
         let keeper = Process::start("agent", &[(ROLE, KEEPER)]);
         let _user = program();
-        until_taken();
+        until_it_keeps(&keeper);
         let device = Device::open("eth:near").expect("served");
         assert!(matches!(device.open_function(1), Err(Error::BadFunction { .. })));
         keeper.signal(libc::SIGKILL);
@@ -375,18 +380,20 @@ fn a_program_ends_there(passage: &Passage) {
     drop(device.open_function(2).expect("another function"));
     if passage.stop {
         keeper.signal(libc::SIGCONT);
-        until_taken();
+        until_it_keeps(&keeper);
         assert_eq!(keeper.ended(), None, "it goes on");
     } else {
         drop(device.open_function(1).expect("its place is free"));
     }
 }
 
-/// Waits until a program has function 1.
-fn until_taken() {
+/// Waits until a program has function 1. Whoever asked for the function instead would have it for a
+/// moment, just when the program wants it.
+fn until_it_keeps(keeper: &Process) {
+    let name = format!("/proc/{}/comm", keeper.id());
     let mut patience = Patience::new();
-    while asked().packet_socket("near", 1).is_ok() {
-        patience.spend(|| "the program has no socket".into());
+    while std::fs::read(&name).expect("it runs").trim_ascii() != KEEPING.to_bytes() {
+        patience.spend(|| "the program has no function".into());
         std::thread::sleep(Duration::from_millis(5));
     }
 }
