@@ -117,11 +117,20 @@ impl<N: Transport> AutoTransport<N> {
     }
 
     fn poll_near(&mut self, sink: &mut impl Sink, budget: usize) -> usize {
+        self.with_near(sink, |near, sink| near.poll(sink, budget))
+    }
+
+    /// Has shared memory report to `sink`, with our links in place of its own.
+    fn with_near<S: Sink, Done>(
+        &mut self,
+        sink: &mut S,
+        work: impl FnOnce(&mut ShmTransport, &mut NearSink<'_, S>) -> Done,
+    ) -> Done {
         let counts = self.own_rows();
         let Self { near, links, elsewhere, unwanted, superseded, rows, shown, .. } = self;
         let mut sink =
             NearSink { links, elsewhere, unwanted, superseded, rows, shown, counts, sink };
-        near.poll(&mut sink, budget)
+        work(near, &mut sink)
     }
 
     fn poll_far(&mut self, sink: &mut impl Sink, budget: usize) -> usize {
@@ -326,6 +335,11 @@ impl<N: Transport> Transport for AutoTransport<N> {
     }
 
     #[inline]
+    /// What goes by the network is done only when a poll finds its acknowledgement.
+    fn look_around(&mut self, sink: &mut impl Sink) -> bool {
+        self.with_near(sink, |near, sink| near.look_around(sink))
+    }
+
     fn poll(&mut self, sink: &mut impl Sink, budget: usize) -> usize {
         let mut done = self.poll_near(sink, budget);
         if !self.unwanted.is_empty() || !self.superseded.is_empty() {

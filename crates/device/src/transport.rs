@@ -193,6 +193,17 @@ pub trait Transport: Send {
     where
         Self: Sized;
 
+    /// Looks at everything but packets, if it is time: above all, whether peers live. It is for a
+    /// program that posts and does not poll, where a message is sent and done within the post.
+    /// Returns whether the program calls so rarely that each post shall look. By default a program
+    /// must poll to see a message done, and so polling looks.
+    fn look_around(&mut self, sink: &mut impl Sink) -> bool
+    where
+        Self: Sized,
+    {
+        false
+    }
+
     // Waiting. By default a device is polled: there may always be something to do.
 
     /// A descriptor that becomes readable when [`Transport::poll`] has something to do, after

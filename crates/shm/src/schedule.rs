@@ -63,6 +63,12 @@ impl Schedule {
         self.polls_left > STRIDE
     }
 
+    /// Whether the program called so rarely before the last check that each of its calls reads the
+    /// clock.
+    pub fn is_rare(&self) -> bool {
+        self.polls_left < STRIDE
+    }
+
     /// Makes the next poll check.
     pub fn hurry(&mut self) {
         self.polls_left = 0;

@@ -358,6 +358,14 @@ impl Transport for ShmTransport {
         }
     }
 
+    fn look_around(&mut self, sink: &mut impl Sink) -> bool {
+        // A sleeper that has just been woken: the next poll looks, once the program has answered.
+        if !self.schedule.asleep {
+            self.check(sink, 0);
+        }
+        self.schedule.is_rare()
+    }
+
     fn allocate(&mut self, length: usize, rights: Rights) -> Result<Memory, Error> {
         self.regions.allocate(length, rights)
     }

@@ -42,6 +42,8 @@ pub struct Function {
     fork: ForkGuard,
     core: Box<Core>,
     transport: ManuallyDrop<Box<dyn DynTransport>>,
+    /// Posts until the transport looks around.
+    posts_left: u32,
     /// Reserves the function's number while this is open.
     _claim: Claim,
     opening: Arc<Opening>,
@@ -60,7 +62,38 @@ impl Function {
         let mut core = Box::new(Core::new(&*transport, &opening.name, options)?);
         core.write_snapshot(&[]);
         let transport = ManuallyDrop::new(transport);
-        Ok(Function { fork, core, transport, _claim: claim, opening, _one_thread: PhantomData })
+        Ok(Function {
+            fork,
+            core,
+            transport,
+            // Before the first one there is no peer to look at.
+            posts_left: 2,
+            _claim: claim,
+            opening,
+            _one_thread: PhantomData,
+        })
+    }
+
+    /// Whether this process may post. A message over shared memory is sent and done within the
+    /// post. So a program that only sends would never hear of the death of a peer, if posts did not
+    /// look now and then: each one that comes late, otherwise one of [`POSTS_PER_LOOK`].
+    #[inline(always)]
+    fn may_post(&mut self) -> bool {
+        if !self.fork.is_same_process() {
+            return false;
+        }
+        self.posts_left -= 1;
+        if self.posts_left == 0 {
+            self.look_around();
+        }
+        true
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn look_around(&mut self) {
+        let is_rare = self.transport.look_beside_packets(&mut self.core);
+        self.posts_left = if is_rare { 1 } else { POSTS_PER_LOOK };
     }
 
     /// This function's address.
@@ -296,9 +329,7 @@ impl Function {
             Err(send) => return self.post_any_send(queue_pair, send),
         };
         let from = Handle::from(queue_pair);
-        if self.fork.is_same_process()
-            && self.transport.send_short(&mut self.core, from, bytes, to, report)
-        {
+        if self.may_post() && self.transport.send_short(&mut self.core, from, bytes, to, report) {
             return Ok(());
         }
         self.post_short_later(queue_pair.number, from, bytes, to, report)
@@ -325,7 +356,7 @@ impl Function {
         queue_pair: QueuePair,
         mut send: Message<'a>,
     ) -> Result<(), Refused<Message<'a>>> {
-        if self.fork.is_same_process()
+        if self.may_post()
             && self.transport.send_at_once(&mut self.core, queue_pair.into(), &mut send)
         {
             return Ok(());
@@ -388,7 +419,7 @@ impl Function {
         sends: &mut [Message<'_>],
     ) -> Result<(), PartialPost> {
         let mut posted = 0;
-        if !self.fork.is_same_process() {
+        if !self.may_post() {
             return Err(PartialPost { error: Error::Forked, posted });
         }
         match self.transport.post_sends(&mut self.core, queue_pair, sends, &mut posted) {
@@ -450,9 +481,7 @@ impl Function {
             Err(put) => return self.post_any_put(queue_pair, put),
         };
         let from = Handle::from(queue_pair);
-        if self.fork.is_same_process()
-            && self.transport.put_short(&mut self.core, from, bytes, &to, report)
-        {
+        if self.may_post() && self.transport.put_short(&mut self.core, from, bytes, &to, report) {
             return Ok(());
         }
         self.put_short_later(queue_pair.number, from, bytes, &to, report)
@@ -489,7 +518,7 @@ impl Function {
         queue_pair: QueuePair,
         mut put: Put<'a>,
     ) -> Result<(), Refused<Put<'a>>> {
-        if self.fork.is_same_process()
+        if self.may_post()
             && self.transport.put_at_once(&mut self.core, queue_pair.into(), &mut put)
         {
             return Ok(());
@@ -891,6 +920,9 @@ impl Function {
 /// Longest sleep while something waits for a peer. The device wakes us when the peer has made room.
 /// This bound limits the delay if the device misses that, and keeps the deadlines of connections.
 const SHORT_SLEEP: Duration = Duration::from_millis(1);
+
+/// Of posts in quick succession, one in so many looks around. A look reads the clock.
+const POSTS_PER_LOOK: u32 = 32;
 
 impl Drop for Function {
     /// Ends the links, which peers see. In a forked child nothing happens: the links are the

@@ -322,3 +322,25 @@ pub fn nobody_there(fixture: &dyn Fixture) {
     contexts.sort();
     assert_eq!(contexts, [0, 1, 2, 3, 4, 5]);
 }
+
+/// A program that only sends, now and then, hears of the end of its peer. Over shared memory a
+/// short message is sent and done within its post, so no poll would look.
+pub fn who_only_sends_hears_of_the_end(fixture: &dyn Fixture) {
+    /// Fewer than what posts in quick succession leave unseen.
+    const LOST: usize = 40;
+    let mut stage = Stage::pair(fixture);
+    let to = stage.nodes[B].address();
+    stage.nodes[B].receive(8, 0);
+    stage.nodes[A].send(Message::inline(&[1; 8]).to(to));
+    stage.success(A);
+    stage.success(B);
+    drop(stage.nodes.pop());
+    for _ in 0..LOST {
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        stage.nodes[A].send(Message::inline(&[2; 8]).to(to));
+        if stage.next(A).status != Status::Success {
+            return;
+        }
+    }
+    panic!("{LOST} messages to nobody are successes; {}", stage.story());
+}

@@ -158,7 +158,8 @@ macro_rules! conformance_checks {
             refusal: unequal_sums bad_chains out_of_range too_long destinations full_queues foreign_memory
                 destinations_of_channels;
             fault: wrong_keys stale_keys forged_lengths missing_rights a_chain_with_one_bad_part
-                long_messages_are_truncated no_such_queue_pair nobody_there;
+                long_messages_are_truncated no_such_queue_pair nobody_there
+                who_only_sends_hears_of_the_end;
             order: short_messages short_and_long_messages completions_of_short_sends puts_before_messages
                 many_queue_pairs_interleaved;
             flow: a_receiver_that_does_not_receive a_slow_receiver a_stopped_queue_pair_holds_up_nobody_else

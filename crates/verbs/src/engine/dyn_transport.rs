@@ -39,6 +39,8 @@ impl Handle {
 #[allow(missing_docs)]
 pub trait DynTransport: Transport {
     fn progress(&mut self, core: &mut Core) -> usize;
+    /// [`Transport::look_around`].
+    fn look_beside_packets(&mut self, core: &mut Core) -> bool;
     fn poll_queue<'a>(&mut self, core: &'a mut Core, queue: u32) -> Option<Taken<'a>>;
     fn poll_with<'a>(
         &mut self,
@@ -107,6 +109,10 @@ pub trait DynTransport: Transport {
 impl<T: Transport> DynTransport for T {
     fn progress(&mut self, core: &mut Core) -> usize {
         core.progress(self)
+    }
+
+    fn look_beside_packets(&mut self, core: &mut Core) -> bool {
+        self.look_around(core)
     }
 
     fn poll_queue<'a>(&mut self, core: &'a mut Core, queue: u32) -> Option<Taken<'a>> {
