@@ -7,6 +7,7 @@ use bellwire::{Address, Device, Error, Inbox, Message, Operation, QueuePair, Vie
 use bellwire_ethernet::frame_io::FrameIo;
 use bellwire_ethernet::interface::Interface;
 use bellwire_ethernet::link_header::Mac;
+use bellwire_ethernet::namespace::Namespace;
 use bellwire_ethernet::packet::PacketIo;
 use bellwire_ethernet::xdp::{Mode, XdpIo};
 use bellwire_testkit::conformance::{Node, Patience, Stage};
@@ -572,7 +573,10 @@ fn opened() -> [u64; 2] {
 fn the_papers_programs_on_real_devices() {
     for carrier in ["udp", "eth"] {
         let arguments = ["paper", "hpcl-ethernet", "--json", "--real", carrier];
-        let output = bellwire().args(arguments).output().expect("the command");
+        // The ports of `udp` on loopback belong to whoever has them first.
+        let apart = Namespace::new().expect("root, and iproute2");
+        let output = apart.run(|| bellwire().args(arguments).output()).expect("root");
+        let output = output.expect("the command");
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{carrier}: {said}");
         let report = String::from_utf8(output.stdout).expect("text");
