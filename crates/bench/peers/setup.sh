@@ -47,13 +47,15 @@ build() {
     fi
 }
 
-install libucx-dev ucx-utils libfabric-dev libfabric-bin libopenmpi-dev openmpi-bin
+install libucx-dev ucx-utils libfabric-dev libfabric-bin libopenmpi-dev openmpi-bin \
+    wireguard-go wireguard-tools
 
 # Versions, for the report.
 version() { dpkg-query -W -f '${Version}' "$1" 2>/dev/null; }
 version libucx0 >"$out/ucx-debian.version"
 version libfabric1 >"$out/libfabric.version"
 version libopenmpi3 >"$out/openmpi.version"
+version wireguard-go >"$out/wireguard.version"
 
 build ucx-debian ucx.c libucx-dev cc -lucp -lucs
 build libfabric libfabric.c libfabric-dev cc -lfabric

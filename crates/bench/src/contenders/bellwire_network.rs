@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use bellwire::{
-    Address, Buffer, Completion, CompletionQueue, Device, Error, Function, MemoryRegion, Message,
-    Operation, QueuePair, QueuePairOptions, Rights, Wait,
+    Address, Buffer, Completion, CompletionQueue, Device, DeviceOptions, Error, Function,
+    KeySource, MemoryRegion, Message, Operation, QueuePair, QueuePairOptions, Rights, Wait,
 };
 
 use super::{Contender, Kind, Start};
@@ -42,6 +42,32 @@ pub const UDP: Contender = Contender {
     wires: &[Wire::Frames1500, Wire::Frames9000],
     start: start(|party| Pair::open(party, &format!("udp:{}", ADDRESSES[party.index]))),
 };
+
+/// As [`ETH_XDP`], with a key.
+pub const ETH_KEYED: Contender = Contender {
+    name: "bellwire-eth-xdp-key",
+    about: "Bellwire eth, by AF_XDP, with a key",
+    kind: Kind::Bellwire,
+    wires: &[Wire::Frames1500],
+    start: start(|party| Pair::open_with(party, &format!("eth:{INTERFACE}?io=xdp"), &keyed())),
+};
+
+/// As [`UDP`], with a key.
+pub const UDP_KEYED: Contender = Contender {
+    name: "bellwire-udp-key",
+    about: "Bellwire udp, with a key",
+    kind: Kind::Bellwire,
+    wires: &[Wire::Frames1500],
+    start: start(|party| {
+        Pair::open_with(party, &format!("udp:{}", ADDRESSES[party.index]), &keyed())
+    }),
+};
+
+/// Options with a key that both sides share.
+fn keyed() -> DeviceOptions {
+    let key = KeySource::text(format!("shared {}", "5a".repeat(32)));
+    DeviceOptions::default().key(key)
+}
 
 /// `eth` by one of two slow wires.
 pub const ETH_ONE: Contender = Contender {
@@ -83,7 +109,7 @@ const DONE: usize = 4;
 const SETTLING: Duration = Duration::from_micros(200);
 
 /// A message that takes longer ends the contender.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Pair {
     party: Role,
@@ -105,7 +131,11 @@ struct Role {
 
 impl Pair {
     fn open(party: &Party, device: &str) -> Result<Box<dyn Side>> {
-        let device = Device::open(device)?;
+        Self::open_with(party, device, &DeviceOptions::default())
+    }
+
+    fn open_with(party: &Party, device: &str, options: &DeviceOptions) -> Result<Box<dyn Side>> {
+        let device = Device::open_with(device, options)?;
         let mut function = device.open_function(0)?;
         let completions = function.create_completion_queue(4 * WINDOW)?;
         let options =

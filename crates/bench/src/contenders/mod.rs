@@ -21,7 +21,9 @@ mod raw;
 mod ring;
 mod socket;
 mod tcp;
+mod tls;
 mod ucx;
+mod wireguard;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -87,9 +89,13 @@ pub const CONTENDERS: &[Contender] = &[
     bellwire_network::ETH_XDP,
     bellwire_network::ETH_PACKET,
     bellwire_network::UDP,
+    bellwire_network::ETH_KEYED,
+    bellwire_network::UDP_KEYED,
     bellwire_network::ETH_ONE,
     bellwire_network::ETH_TWO,
     tcp::CONTENDER,
+    tls::CONTENDER,
+    wireguard::CONTENDER,
     ucx::NEWEST_OVER_TCP,
     ucx::DEBIAN_OVER_TCP,
     libfabric::TCP,

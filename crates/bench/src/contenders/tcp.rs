@@ -19,29 +19,28 @@ pub const CONTENDER: Contender = Contender {
     about: "kernel TCP, no delay, busy polling",
     kind: Kind::Peer,
     wires: &[Wire::Frames1500, Wire::Frames9000],
-    start: Start::InHouse(InHouse::pair(
-        &[Op::Latency, Op::BlockingLatency, Op::Rate, Op::Stream],
-        |party| {
-            let connection =
-                Connection::new(party.index, connect(party)?, TcpStream::set_nonblocking);
-            Ok(Box::new(connection))
-        },
-    )),
+    start: Start::InHouse(InHouse::pair(OPS, |party| {
+        let stream = connect(party, ADDRESSES[0])?;
+        Ok(Box::new(Connection::new(party.index, stream, TcpStream::set_nonblocking)))
+    })),
 };
+
+pub(super) const OPS: &[Op] = &[Op::Latency, Op::BlockingLatency, Op::Rate, Op::Stream];
 
 const PORT: u16 = 7600;
 
 /// Longest busy poll in the kernel, in microseconds, where the kernel supports it.
 const BUSY_POLL_US: i32 = 50;
 
-fn connect(party: &Party) -> Result<TcpStream> {
+/// Connects the parties by the leader's address `leader`.
+pub(super) fn connect(party: &Party, leader: &str) -> Result<TcpStream> {
     let stream = if party.is_leader() {
-        let listener = TcpListener::bind((ADDRESSES[0], PORT)).context("listening")?;
+        let listener = TcpListener::bind((leader, PORT)).context("listening")?;
         meet(party.shared, party.index);
         listener.accept().context("accepting")?.0
     } else {
         meet(party.shared, party.index);
-        TcpStream::connect((ADDRESSES[0], PORT)).context("connecting")?
+        TcpStream::connect((leader, PORT)).context("connecting")?
     };
     stream.set_nodelay(true)?;
     let time_us = BUSY_POLL_US;

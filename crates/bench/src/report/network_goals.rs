@@ -8,6 +8,8 @@ const ETH_PACKET: &str = "bellwire-eth-packet";
 const ETH: &[&str] = &[ETH_XDP, ETH_PACKET];
 const UDP: &[&str] = &["bellwire-udp"];
 const TCP: &[&str] = &["tcp"];
+const ETH_KEYED: &[&str] = &["bellwire-eth-xdp-key"];
+const UDP_KEYED: &[&str] = &["bellwire-udp-key"];
 
 pub fn wanted() -> Vec<Wanted> {
     let frames = |op, bytes| Row { wire: Wire::Frames1500, op, bytes };
@@ -30,6 +32,8 @@ pub fn wanted() -> Vec<Wanted> {
     let small = || vec![frames(Op::Rate, 8)];
     let full = || vec![frames(Op::Rate, PAPER_BYTES)];
     let slow = || Row { wire: Wire::Slow, op: Op::Stream, bytes: 1 << 20 };
+    let streams = || vec![frames(Op::Stream, 64 << 10), frames(Op::Stream, 1 << 20)];
+    let lone = || vec![frames(Op::Latency, 8)];
     let large = || vec![jumbo(64 << 10), jumbo(1 << 20)];
     [
         goal(spinning(), &[ETH_XDP], Some(&["raw-xdp"]), most(1.25)),
@@ -46,6 +50,12 @@ pub fn wanted() -> Vec<Wanted> {
         goal(full(), UDP, Some(TCP), least(1.0)),
         goal(large(), ETH, Some(TCP), least(1.0)),
         goal(large(), UDP, Some(TCP), least(1.0)),
+        goal(lone(), ETH_KEYED, Some(&[ETH_XDP]), most(1.15)),
+        goal(lone(), UDP_KEYED, Some(UDP), most(1.15)),
+        goal(full(), ETH_KEYED, Some(&[ETH_XDP]), least(0.85)),
+        goal(full(), UDP_KEYED, Some(UDP), least(0.85)),
+        goal(streams(), ETH_KEYED, Some(&[ETH_XDP]), least(0.8)),
+        goal(streams(), UDP_KEYED, Some(UDP), least(0.8)),
         goal(vec![slow()], &["bellwire-eth-two"], Some(&["bellwire-eth-one"]), least(1.8)),
         goal(vec![frames(Op::Idle, 8)], &[ETH_XDP], None, most(1.0)),
         goal(vec![frames(Op::Idle, 8)], &[ETH_PACKET], None, most(1.0)),

@@ -93,6 +93,7 @@ fn lead(contender: &InHouse, party: &mut Party) -> Result<()> {
 
     for line in std::io::stdin().lock().lines() {
         let (op, bytes, count) = parse_run(&line.context("reading the next order")?)?;
+        ensure!(contender.ops.contains(&op), "it cannot run `{}`", op.word());
         party.order(op, bytes, count)?;
         let outcome = side.run(op, bytes, count)?;
         party.all_agree()?;
