@@ -249,6 +249,59 @@ fn a_page_shows_the_results() {
     assert_eq!(first.matches("<figure ").count(), 4);
 }
 
+/// An axis of texts has the texts as its ticks, one with a logarithmic scale has equal ratios, and
+/// no point lies on the frame.
+#[test]
+fn a_page_draws_texts_ratios_and_margins() {
+    let folder = Folder::new("sweep-axes");
+    let file = sweep(&folder, SWEEP);
+    let text = fs::read_to_string(&file).unwrap();
+    let by_ratio = "{ from = \"64 B\", to = \"1 KiB\", steps = 5, scale = \"log\" }";
+    fs::write(&file, text.replace("{ from = \"64 B\", to = \"1000 B\", steps = 5 }", by_ratio))
+        .unwrap();
+    let page = folder.path().join("page.html");
+    of(&file, &["--html", page.to_str().unwrap()]).done();
+    let page = fs::read_to_string(page).unwrap();
+    let chart = |axis: &str| {
+        let (_, chart) = page.split_once(&format!("round_trip_us against {axis}")).unwrap();
+        chart.split_once("</svg>").unwrap().0.to_owned()
+    };
+    let ticks = |axis: &str| {
+        let chart = chart(axis);
+        let ticks = chart.split("class=\"tick middle\"").skip(1);
+        let label = |tick: &str| tick.split(['>', '<']).nth(1).unwrap().to_owned();
+        ticks.map(label).collect::<Vec<_>>()
+    };
+    assert_eq!(ticks("load.over"), ["hpcl", "tcp"]);
+    assert_eq!(ticks("load.bytes_B"), ["64", "128", "256", "512", "1024"]);
+    assert_eq!(ticks("nic.interrupt_gap_us"), ["0", "50", "100", "150"]);
+    assert!(chart("load.over").contains("load.over tcp, round_trip_us"), "a point tells its text");
+    for axis in ["load.over", "load.bytes_B", "nic.interrupt_gap_us"] {
+        let chart = chart(axis);
+        let numbers = |mark: &str| {
+            let found = chart.split(mark).skip(1).map(|rest| rest.split('"').next().unwrap());
+            found.map(|number| number.parse::<f64>().unwrap()).collect::<Vec<_>>()
+        };
+        // The drawing is 420 wide; the plot ends 16 before, and begins behind the ticks.
+        let frame = chart.split("class=\"axis\" d=\"M").nth(1).unwrap();
+        let left: f64 = frame.split(' ').next().unwrap().parse().unwrap();
+        let (x, y) = (numbers(" cx=\""), numbers(" cy=\""));
+        assert_eq!([x.len(), y.len()], [80, 80], "{axis}");
+        assert!(x.iter().all(|x| (left + 4.0..400.0).contains(x)), "{axis} {x:?}");
+        assert!(y.iter().all(|y| (30.0..232.0).contains(y)), "{axis} {y:?}");
+    }
+    let bytes = chart("load.bytes_B");
+    let mut x: Vec<f64> = bytes
+        .split("class=\"full\" cx=\"")
+        .skip(1)
+        .map(|rest| rest.split('"').next().unwrap().parse().unwrap())
+        .collect();
+    x.sort_by(f64::total_cmp);
+    x.dedup();
+    let gaps: Vec<f64> = x.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(gaps.len() == 4 && gaps.iter().all(|gap| (gap - gaps[0]).abs() < 0.3), "{gaps:?}");
+}
+
 /// The loads and the example are printed, and the example is a sweep.
 #[test]
 fn an_example_is_printed() {

@@ -120,11 +120,11 @@ fn points(out: &mut String, axes: &[Numbers], figures: &[Numbers]) -> std::fmt::
         for (number_of, axis) in axes.iter().enumerate() {
             let drawing = Figure {
                 title: format!("{} against {}", figure.name, axis.name),
-                x: axis.axis(),
-                y: figure.axis(),
+                x: axis.axis(axis.is_by_ratio()),
+                y: figure.axis(false),
                 series: vec![series("point", thin(axis, figure))],
             };
-            let chart = scatter(&drawing, summary(axis, figure));
+            let chart = scatter(&drawing, &axis.words, summary(axis, figure));
             write_chart(out, &format!("points-{at}-{number_of}"), &chart)?;
         }
     }
@@ -181,14 +181,14 @@ fn pareto(
                 .collect();
             let drawing = Figure {
                 title: format!("{} against {}", second.0.name, first.0.name),
-                x: first.0.axis(),
-                y: second.0.axis(),
+                x: first.0.axis(false),
+                y: second.0.axis(false),
                 series: vec![
                     series("point", thin(&first.0, &second.0)),
                     series("front of these two", best),
                 ],
             };
-            let chart = scatter(&drawing, summary(&first.0, &second.0));
+            let chart = scatter(&drawing, &first.0.words, summary(&first.0, &second.0));
             write_chart(out, &format!("front-{other}-{at}"), &chart)?;
         }
     }
@@ -276,22 +276,35 @@ impl Numbers {
         Numbers { name: name.to_owned(), values, words }
     }
 
-    /// Logarithmic if the values span two decades.
-    fn axis(&self) -> Axis {
+    /// An axis of the drawing, logarithmic if that is asked for, or if its values span two decades.
+    fn axis(&self, is_logarithmic: bool) -> Axis {
         let finite = || self.values.iter().copied().filter(|value| value.is_finite());
         let (low, high) = (finite().fold(f64::INFINITY, f64::min), finite().fold(0.0, f64::max));
-        let words: Vec<String> =
-            self.words.iter().enumerate().map(|(at, word)| format!("{at} {word}")).collect();
-        let label = match words.is_empty() {
-            true => self.name.clone(),
-            false => format!("{}: {}", self.name, words.join(", ")),
-        };
+        let is_wide = self.words.is_empty() && low > 0.0 && high / low >= 100.0;
         // An axis has a name for as long as the program runs; a page has few axes.
-        let label: &'static str = label.leak();
-        match self.words.is_empty() && low > 0.0 && high / low >= 100.0 {
+        let label: &'static str = self.name.clone().leak();
+        match is_logarithmic || is_wide {
             true => Axis::logarithmic(label, ""),
             false => Axis::linear(label, ""),
         }
+    }
+
+    /// Whether the values of a parameter lie by ratio, as on a logarithmic scale: their median is
+    /// nearer to the geometric than to the arithmetic mean of their ends. So a range with that
+    /// scale is known, a sample of it, and also a list that doubles. Below four times the least,
+    /// both scales look alike.
+    fn is_by_ratio(&self) -> bool {
+        let mut values = self.values.clone();
+        values.retain(|value| value.is_finite());
+        values.sort_by(f64::total_cmp);
+        values.dedup();
+        let [low, .., high] = values[..] else { return false };
+        if !self.words.is_empty() || low <= 0.0 || high < 4.0 * low {
+            return false;
+        }
+        let half = values.len() / 2;
+        let median = (values[half] + values[values.len() - 1 - half]) / 2.0;
+        (median - (low * high).sqrt()).abs() < (median - (low + high) / 2.0).abs()
     }
 
     fn text(&self, value: f64) -> String {

@@ -20,7 +20,10 @@ pub(super) const HEIGHT: f64 = BOTTOM + 44.0;
 pub fn curves(figure: &Figure) -> Chart {
     let Figure { title, x, y, series } = figure;
     let points = || series.iter().flat_map(|curve| &curve.points);
-    let frame = Frame::new(x, y, || points().map(|at| at.0), || series.iter().flat_map(extent));
+    let frame = Frame::new(
+        Scale::new(x, points().map(|at| at.0)),
+        Scale::new(y, series.iter().flat_map(extent)),
+    );
     let mut names: Vec<&str> = Vec::new();
     let keys: Vec<Key> = series
         .iter()
@@ -65,15 +68,9 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    pub(super) fn new<X: Iterator<Item = f64>, Y: Iterator<Item = f64>>(
-        x_axis: &Axis,
-        y_axis: &Axis,
-        x: impl Fn() -> X,
-        y: impl Fn() -> Y,
-    ) -> Frame {
-        let y = Scale::new(y_axis, y());
+    pub(super) fn new(x: Scale, y: Scale) -> Frame {
         let longest = y.ticks().iter().map(|tick| tick.label.len()).max().unwrap_or(0);
-        Frame { x: Scale::new(x_axis, x()), y, left: 18.0 + 7.0 * longest as f64 }
+        Frame { x, y, left: 18.0 + 7.0 * longest as f64 }
     }
 
     fn place(&self, (x, y): (f64, f64)) -> Option<(f64, f64)> {
@@ -144,7 +141,7 @@ impl Frame {
                 "{name} ({}): {} {}, {} {}",
                 origin_name(*origin),
                 figure.x.label,
-                with_unit(number(at.0), figure.x.unit),
+                with_unit(self.x.text(at.0), figure.x.unit),
                 figure.y.label,
                 with_unit(with_interval(at.1, half_width), figure.y.unit)
             );

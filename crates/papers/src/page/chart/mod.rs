@@ -156,7 +156,7 @@ fn cut(text: &str, letters: usize) -> String {
 
 /// The line and the label of a tick on the horizontal axis.
 fn upright(x: f64, top: f64, bottom: f64, tick: &Tick) -> String {
-    let (below, label) = (bottom + 16.0, &tick.label);
+    let (below, label) = (bottom + 16.0, escaped(&tick.label));
     format!(
         "<path class=\"line\" d=\"M{x:.1} {top}V{bottom}\"/>\
          <text class=\"tick middle\" x=\"{x:.1}\" y=\"{below:.1}\">{label}</text>\n"

@@ -2,6 +2,8 @@
 
 use bellwire_model::experiment::Axis;
 
+use super::cut;
+
 /// An axis with its range.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scale {
@@ -9,6 +11,8 @@ pub struct Scale {
     low: f64,
     high: f64,
     ticks: Vec<Tick>,
+    /// What stands for 0, 1, 2 and so on, if the values are no numbers.
+    texts: Vec<String>,
 }
 
 /// A mark on an axis.
@@ -41,6 +45,40 @@ impl Scale {
         }
     }
 
+    /// The scale of texts, which stand for 0, 1, 2 and so on. Each has a tick, as far as there is
+    /// room. Long ones are cut there.
+    pub fn of_texts(texts: &[String]) -> Scale {
+        /// In one line below a chart.
+        const LETTERS: usize = 56;
+        let every = texts.len().div_ceil(ROOM).max(1);
+        let letters = LETTERS / texts.len().div_ceil(every).max(1);
+        let tick = |(at, text): (usize, &String)| Tick { at: at as f64, label: cut(text, letters) };
+        let ticks = texts.iter().enumerate().step_by(every).map(tick).collect();
+        let high = texts.len() as f64 - 0.5;
+        Scale { logarithmic: false, low: -0.5, high, ticks, texts: texts.to_owned() }
+    }
+
+    /// The same with room at both ends, so that no mark lies on the frame.
+    pub fn with_margin(self) -> Scale {
+        const SHARE: f64 = 0.04;
+        let (low, high) = match self.logarithmic {
+            true => {
+                let factor = (self.high / self.low).powf(SHARE);
+                (self.low / factor, self.high * factor)
+            }
+            false => {
+                let margin = (self.high - self.low) * SHARE;
+                (self.low - margin, self.high + margin)
+            }
+        };
+        Scale { low, high, ..self }
+    }
+
+    /// A value as text.
+    pub fn text(&self, value: f64) -> String {
+        self.texts.get(value as usize).cloned().unwrap_or_else(|| number(value))
+    }
+
     /// The position of a number, from 0 at the low end to 1 at the high end; `None` if it has none
     /// on this scale.
     pub fn place(&self, value: f64) -> Option<f64> {
@@ -70,7 +108,8 @@ fn linear(low: f64, high: f64) -> Scale {
         .map(|count| (first + count as f64) * step)
         .map(|at| Tick { at, label: number(at) })
         .collect();
-    Scale { logarithmic: false, low: first * step, high: last * step, ticks }
+    let (low, high) = (first * step, last * step);
+    Scale { logarithmic: false, low, high, ticks, texts: Vec::new() }
 }
 
 /// The next of 1, 2 and 5 times a power of ten.
@@ -100,7 +139,7 @@ fn decimal(low: f64, high: f64) -> Scale {
         .filter(|at| (low..=high).contains(at))
         .map(|at| Tick { at, label: number(at) })
         .collect();
-    Scale { logarithmic: true, low, high, ticks }
+    Scale { logarithmic: true, low, high, ticks, texts: Vec::new() }
 }
 
 fn is_power_of_two(value: f64) -> bool {
@@ -116,7 +155,8 @@ fn binary(low: f64, high: f64, in_bytes: bool) -> Scale {
         .map(|power| 2f64.powi(power))
         .map(|at| Tick { at, label: if in_bytes { size(at) } else { number(at) } })
         .collect();
-    Scale { logarithmic: true, low: low / 1.15, high: high * 1.15, ticks }
+    let (low, high) = (low / 1.15, high * 1.15);
+    Scale { logarithmic: true, low, high, ticks, texts: Vec::new() }
 }
 
 /// A size in bytes with a binary prefix, if it is a whole multiple.
@@ -219,6 +259,40 @@ mod tests {
             assert_eq!(Scale::new(&axis, [1.0].into_iter()).place(f64::NAN), None);
         }
         assert_eq!(Scale::new(&RATIO, [1.0].into_iter()).place(0.0), None);
+    }
+
+    /// Texts stand in the place of numbers: each has a tick, and of many every second or third.
+    #[test]
+    fn texts_have_ticks() {
+        let texts = |count| (0..count).map(|at| format!("text {at}")).collect::<Vec<String>>();
+        let scale = Scale::of_texts(&texts(2));
+        let ticks: Vec<&str> = scale.ticks().iter().map(|tick| tick.label.as_str()).collect();
+        assert_eq!(ticks, ["text 0", "text 1"]);
+        assert_eq!([scale.place(0.0), scale.place(1.0)], [Some(0.25), Some(0.75)]);
+        assert_eq!([scale.text(1.0), scale.text(7.0)], ["text 1", "7"]);
+        let many = Scale::of_texts(&texts(13));
+        let ticks: Vec<&str> = many.ticks().iter().map(|tick| tick.label.as_str()).collect();
+        assert_eq!(ticks, ["text 0", "text 3", "text 6", "text 9", "text 12"]);
+        let long = Scale::of_texts(&["a".repeat(99), "b".to_owned()]);
+        assert_eq!(long.ticks()[0].label, "a".repeat(27) + "…");
+        assert_eq!(long.text(0.0), "a".repeat(99));
+        assert!(Scale::of_texts(&[]).ticks().is_empty());
+    }
+
+    /// A margin leaves the ticks as they are, and the ends away from the frame, by the same share
+    /// of a linear and a logarithmic axis.
+    #[test]
+    fn a_margin_keeps_the_ends_from_the_frame() {
+        for axis in [LINEAR, BYTES, RATIO] {
+            let plain = Scale::new(&axis, [1.0, 8.0, 4096.0].into_iter());
+            let scale = plain.clone().with_margin();
+            assert_eq!(scale.ticks(), plain.ticks());
+            let places = |at: f64| [plain.place(at).unwrap(), scale.place(at).unwrap()];
+            for [without, with] in [1.0, 8.0, 4096.0].map(places) {
+                assert!((0.03..=0.97).contains(&with), "{axis:?} {with}");
+                assert!((with - (without + 0.04) / 1.08).abs() < 1e-9, "{axis:?} {with}");
+            }
+        }
     }
 
     /// Numbers keep their significant digits.
