@@ -6,7 +6,7 @@ use bellwire_model::chpp::experiments::Kind;
 use bellwire_model::chpp::experiments::single::{other, single_on};
 use bellwire_model::chpp::{self, Config, picture};
 use bellwire_model::load::Load;
-use bellwire_model::system::{SYSTEMS, System};
+use bellwire_model::system::{Paper, SYSTEMS, System};
 use bellwire_model::{goal, network};
 use pyo3::prelude::*;
 
@@ -29,21 +29,22 @@ fn json(py: Python<'_>, object: &impl serde::Serialize) -> PyResult<String> {
 }
 
 fn system(py: Python<'_>, name: &str) -> PyResult<&'static System> {
-    System::named(name).ok_or_else(|| {
-        let names: Vec<&str> = SYSTEMS.iter().map(|system| system.name).collect();
-        wrong(py, format!("there is no model \"{name}\"; there are {}", names.join(", ")))
-    })
+    System::named(name).map_err(|why| wrong(py, format!("there is no model \"{name}\"; {why}")))
 }
 
 type Experiments = Vec<(&'static str, &'static str)>;
 
-/// Of each system: name, paper, title, and its experiments with their titles.
+/// Of each system: name, paper if it has one, title, and its experiments with their titles.
 #[pyfunction]
-fn _model_systems() -> Vec<(&'static str, &'static str, &'static str, Experiments)> {
-    let experiments = |system: &System| {
-        system.experiments.iter().map(|experiment| (experiment.id, experiment.title)).collect()
+fn _model_systems() -> Vec<(&'static str, Option<&'static str>, &'static str, Experiments)> {
+    let experiments = |paper: Paper| {
+        paper.experiments.iter().map(|experiment| (experiment.id, experiment.title)).collect()
     };
-    SYSTEMS.iter().map(|s| (s.name, s.paper, s.title, experiments(s))).collect()
+    let row = |s: &System| {
+        let experiments = s.paper.map(experiments).unwrap_or_default();
+        (s.name, s.paper.map(|paper| paper.name), s.title, experiments)
+    };
+    SYSTEMS.iter().map(row).collect()
 }
 
 #[pyfunction]
@@ -138,7 +139,9 @@ fn _model_explain(
 /// Runs an experiment of a paper, and returns its report.
 #[pyfunction]
 fn _model_experiment(py: Python<'_>, name: &str, id: &str) -> PyResult<String> {
-    let experiments = system(py, name)?.experiments;
+    let paper = system(py, name)?.paper;
+    let paper = paper.ok_or_else(|| wrong(py, format!("the model {name} is of no paper")))?;
+    let experiments = paper.experiments;
     let experiment = experiments.iter().find(|experiment| experiment.id == id);
     let experiment = experiment.ok_or_else(|| {
         let names: Vec<&str> = experiments.iter().map(|experiment| experiment.id).collect();

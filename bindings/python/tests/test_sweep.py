@@ -35,6 +35,18 @@ SMALL = {
 }
 POINTS = 160
 
+# A network of routers: its topology, its channels and what is offered.
+NETWORK = {
+    "model": "network",
+    "load": "traffic",
+    "set": {"load": {"cycles": 500, "warm_up_cycles": 100}},
+    "grid": {
+        "topology": [{"crossbar": {"ports": 16}}, {"torus": {"radix": 4, "dimensions": 2}}],
+        "router.vcs": [2, 4],
+        "load.arrival.random.load": [0.1, 0.6],
+    },
+}
+
 
 @pytest.fixture(scope="module")
 def expected():
@@ -129,6 +141,18 @@ def test_a_list_is_a_list_of_mappings():
     assert sorted(bellwire.sweep(sample)["lanes"]) == [1] * 8 + [8] * 8
 
 
+def test_a_network_is_swept():
+    """A network is a model as others are; a wrong parameter is told with those that there are."""
+    results = bellwire.sweep(NETWORK)
+    assert len(set(results["trace_hash"])) == 8 and set(results["error"]) == {None}
+    assert results["topology"][0] == "{ crossbar = { ports = 16 } }" and results["hops"][0] == 1.0
+    offered = zip(results["load.arrival.random.load"], results["throughput_beats"])
+    assert all(0.5 * load < beats < 1.2 * load for load, beats in offered)
+    assert hashes(bellwire.sweep(NETWORK)) == hashes(results)
+    with pytest.raises(bellwire.ModelError, match="`router.vc` is no parameter of network.*`clock`, `vcs`"):
+        bellwire.sweep({**NETWORK, "grid": {"router.vc": [2]}})
+
+
 def kill_once(find):
     """A progress callback that kills a process of `find()` after the first rows."""
     killed = []
@@ -182,6 +206,7 @@ def test_dask_gives_the_same_rows(dask, tmp_path, expected):
     results = bellwire.sweep(SMALL, tmp_path / "results.parquet", client=dask, progress=progress)
     assert killed and hashes(results) == hashes(expected)
     assert results["round_trip_us"] == expected["round_trip_us"]
+    assert hashes(bellwire.sweep(NETWORK, client=dask)) == hashes(bellwire.sweep(NETWORK))
     address = dask.scheduler.address.replace("tcp://", "dask://")
     told, rows = command_on(address, tmp_path)
     assert (told["points"], told["kept"], told["threads"]) == (POINTS, 0, 0)

@@ -69,7 +69,7 @@ Examples:
     /// --config
     Parameters {
         /// The model
-        #[arg(default_value = "chpp", value_parser = system)]
+        #[arg(default_value = "chpp", value_parser = System::named)]
         model: &'static System,
     },
     /// Varies each parameter of a model in short runs, and shows what each moves beside what was
@@ -129,14 +129,6 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
     }
 }
 
-/// The model of this name.
-fn system(name: &str) -> Result<&'static System, String> {
-    System::named(name).ok_or_else(|| {
-        let names: Vec<&str> = SYSTEMS.iter().map(|system| system.name).collect();
-        format!("there are {}", names.join(", "))
-    })
-}
-
 fn list() {
     let line = |[model, parameters, experiments, sensitivity, explain]: [&str; 5], what: &str| {
         println!(
@@ -146,7 +138,7 @@ fn list() {
     line(["model", "parameters", "experiments", "sensitivity", "explain"], "");
     for system in &SYSTEMS {
         let parameters = sources(system.parameters).len().to_string();
-        let experiments = system.experiments.len().to_string();
+        let experiments = system.paper.map_or(0, |paper| paper.experiments.len()).to_string();
         let explain = if system.explains { "yes" } else { "no" };
         line([system.name, &parameters, &experiments, "yes", explain], system.title);
     }

@@ -306,7 +306,7 @@ fn a_page_draws_texts_ratios_and_margins() {
 #[test]
 fn an_example_is_printed() {
     let list = run(bellwire().args(["model", "sweep", "--list"])).done();
-    for model in ["chpp", "damq-pd", "myvia", "smp", "hpcl"] {
+    for model in ["chpp", "damq-pd", "myvia", "smp", "hpcl", "network"] {
         assert!(list.stdout.contains(&format!("{model}, load \"")), "{}", list.stdout);
     }
     let folder = Folder::new("sweep-example");
@@ -314,15 +314,19 @@ fn an_example_is_printed() {
     of(&sweep(&folder, &example.stdout), &["--points", "0..2"]).done();
 }
 
-/// The example of docs/sweeps.md runs, and its table of columns names those that it gives.
+/// The examples of docs/sweeps.md run, and its table of columns names those that the first gives.
 #[test]
 fn the_documented_example_runs() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/sweeps.md");
     let page = fs::read_to_string(page).unwrap();
-    let (_, example) = page.split_once("```toml\n").unwrap();
-    let (example, _) = example.split_once("```").unwrap();
+    let examples = page.split("```toml\n").skip(1);
+    let examples: Vec<&str> = examples.map(|rest| rest.split("```").next().unwrap()).collect();
     let folder = Folder::new("sweep-documented");
-    of(&sweep(&folder, example), &[]).done();
+    for example in &examples[1..] {
+        of(&sweep(&folder, example), &["--points", "0..1"]).done();
+        fs::remove_file(folder.path().join("small.0-1.parquet")).unwrap();
+    }
+    of(&sweep(&folder, examples[0]), &[]).done();
     let first = &rows(&folder.path().join("small.parquet"))[0];
     for column in
         ["point", "seed", "round_trip_us", "trace_hash", "version", "error", "load.bytes_B"]

@@ -1,8 +1,9 @@
 //! A load for a model, read from text and run: traffic on a machine or a network of routers, or a
 //! program's schedule.
 
+use crate::chpp::loads::EAGER;
 use crate::chpp::workload::{self, Execution, SchedulePlan, Workload};
-use crate::chpp::{Config, Machine};
+use crate::chpp::{self, Config, Machine};
 use crate::goal::Schedule;
 use crate::network;
 use serde::Serialize;
@@ -83,10 +84,8 @@ impl Load {
         let (config, eager, seed) = match plan {
             Some((plan, config)) => (config, plan.schedule.eager.count(), plan.seed),
             None => {
-                let mut config = Config::prototype();
-                config.crossbar.ports = schedule.ranks.len().clamp(2, 16);
-                config.crossbar.channels = 4;
-                (config, 1024, 0)
+                let config = chpp::loads::machine_of(schedule.ranks.len());
+                (config, EAGER.count(), 0)
             }
         };
         let execution = Execution::new(&config, schedule, eager, seed);
@@ -125,7 +124,7 @@ fn has_table(text: &str, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{chpp, goal};
+    use crate::goal;
 
     /// Each example is read as what it is, and a plan gets the program that it names.
     #[test]

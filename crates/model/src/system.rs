@@ -5,27 +5,34 @@ use crate::perturbed::{self, Perturbed};
 use crate::trial::Trial;
 use crate::{chpp, damq_pd, hpcl, myvia, network, smp};
 
-/// A modelled system of a paper.
+/// A modelled system.
 #[derive(Clone, Copy)]
 pub struct System {
     /// Its name, which is also that of its module.
     pub name: &'static str,
-    /// The name of its paper on the command line.
-    pub paper: &'static str,
+    /// The paper that describes it, if one does.
+    pub paper: Option<Paper>,
     /// What it is, in a few words.
     pub title: &'static str,
     /// Its parameters as TOML, with the source of each.
     pub parameters: &'static str,
-    /// The experiments of its paper.
-    pub experiments: &'static [Experiment],
     /// Its loads with any parameters, for sweeps.
     pub loads: &'static [Trial],
-    /// Varies its parameters in a short run.
-    pub sensitivity: fn() -> Result<Sensitivity, String>,
     /// What must follow when a parameter changes, and what does.
     pub perturbations: Perturbations,
     /// Whether a single operation can be followed stage by stage.
     pub explains: bool,
+}
+
+/// What a system has of its paper.
+#[derive(Clone, Copy)]
+pub struct Paper {
+    /// The name of the paper on the command line.
+    pub name: &'static str,
+    /// The experiments of the paper.
+    pub experiments: &'static [Experiment],
+    /// Varies the parameters in a short run, and says which of them the paper leaves open.
+    pub sensitivity: fn() -> Result<Sensitivity, String>,
 }
 
 /// What must follow when a parameter of a system changes, and the measurements that show it.
@@ -43,31 +50,23 @@ pub struct Perturbations {
 
 impl System {
     /// The system of this name, or of the paper of this name.
-    pub fn named(name: &str) -> Option<&'static System> {
-        SYSTEMS.iter().find(|system| [system.name, system.paper].contains(&name))
+    ///
+    /// # Errors
+    /// The names that there are.
+    pub fn named(name: &str) -> Result<&'static System, String> {
+        let is_named = |system: &&System| {
+            system.name == name || system.paper.is_some_and(|paper| paper.name == name)
+        };
+        SYSTEMS.iter().find(is_named).ok_or_else(|| {
+            let names: Vec<&str> = SYSTEMS.iter().map(|system| system.name).collect();
+            format!("there are {}", names.join(", "))
+        })
     }
-}
 
-/// The networks, which are no system of a paper but have parameters and a table all the same.
-pub static NETWORK: Perturbations = Perturbations {
-    file: network::perturbed::EXPECTED,
-    run: |file| perturbed::perturbed(file, &[], &network::perturbed::PROBES),
-    section: || {
-        use network::perturbed::{EXPECTED, PROBES};
-        perturbed::section(EXPECTED, &PROBES)
-    },
-    page: "docs/model.md",
-};
-
-/// Everything that has a table of perturbations, by name.
-pub fn perturbed_models() -> impl Iterator<Item = (&'static str, Perturbations)> {
-    let systems = SYSTEMS.iter().map(|system| (system.name, system.perturbations));
-    systems.chain([("network", NETWORK)])
-}
-
-/// The perturbations of a system, or of `network`.
-pub fn perturbations(name: &str) -> Option<Perturbations> {
-    perturbed_models().find(|(model, _)| *model == name).map(|(_, found)| found)
+    /// The systems that a paper describes.
+    pub fn of_papers() -> impl Iterator<Item = (&'static System, Paper)> {
+        SYSTEMS.iter().filter_map(|system| Some((system, system.paper?)))
+    }
 }
 
 /// The perturbations of a system's module.
@@ -89,60 +88,87 @@ macro_rules! perturbations {
 }
 
 /// All systems, in the order of the scoreboard. Add a line here for a new one.
-pub static SYSTEMS: [System; 5] = [
+pub static SYSTEMS: [System; 6] = [
     System {
         name: "chpp",
-        paper: "chpp-nic",
+        paper: Some(Paper {
+            name: "chpp-nic",
+            experiments: &chpp::experiments::EXPERIMENTS,
+            sensitivity: chpp::experiments::sensitivity,
+        }),
         title: "the interface, host and controller of cHPP",
         parameters: chpp::config::PROTOTYPE,
-        experiments: &chpp::experiments::EXPERIMENTS,
         loads: &chpp::loads::LOADS,
-        sensitivity: chpp::experiments::sensitivity,
         perturbations: perturbations!(chpp, "docs/model-chpp.md"),
         explains: true,
     },
     System {
         name: "damq-pd",
-        paper: "damq-pd",
+        paper: Some(Paper {
+            name: "damq-pd",
+            experiments: &damq_pd::experiments::EXPERIMENTS,
+            sensitivity: damq_pd::experiments::sensitivity,
+        }),
         title: "the descriptor interface of DAMQ-PD",
         parameters: damq_pd::config::PAPER,
-        experiments: &damq_pd::experiments::EXPERIMENTS,
         loads: &damq_pd::loads::LOADS,
-        sensitivity: damq_pd::experiments::sensitivity,
         perturbations: perturbations!(damq_pd, "docs/model-damq-pd.md"),
         explains: false,
     },
     System {
         name: "myvia",
-        paper: "myvia",
+        paper: Some(Paper {
+            name: "myvia",
+            experiments: &myvia::experiments::EXPERIMENTS,
+            sensitivity: myvia::experiments::sensitivity,
+        }),
         title: "MyVIA, Berkeley VIA, GM and M-VIA",
         parameters: myvia::config::PAPER,
-        experiments: &myvia::experiments::EXPERIMENTS,
         loads: &myvia::loads::LOADS,
-        sensitivity: myvia::experiments::sensitivity,
         perturbations: perturbations!(myvia, "docs/model-myvia.md"),
         explains: false,
     },
     System {
         name: "smp",
-        paper: "smp-interconnect",
+        paper: Some(Paper {
+            name: "smp-interconnect",
+            experiments: &smp::experiments::EXPERIMENTS,
+            sensitivity: smp::experiments::sensitivity,
+        }),
         title: "the direct link between processors",
         parameters: smp::config::RECOMMENDED,
-        experiments: &smp::experiments::EXPERIMENTS,
         loads: &smp::loads::LOADS,
-        sensitivity: smp::experiments::sensitivity,
         perturbations: perturbations!(smp, "docs/model-smp.md"),
         explains: false,
     },
     System {
         name: "hpcl",
-        paper: "hpcl-ethernet",
+        paper: Some(Paper {
+            name: "hpcl-ethernet",
+            experiments: &hpcl::experiments::EXPERIMENTS,
+            sensitivity: hpcl::experiments::sensitivity,
+        }),
         title: "the cluster of HPCL/Ethernet",
         parameters: hpcl::config::CLUSTER,
-        experiments: &hpcl::experiments::EXPERIMENTS,
         loads: &hpcl::loads::LOADS,
-        sensitivity: hpcl::experiments::sensitivity,
         perturbations: perturbations!(hpcl, "docs/model-hpcl.md"),
+        explains: false,
+    },
+    System {
+        name: "network",
+        paper: None,
+        title: "routers in any topology",
+        parameters: network::PARAMETERS,
+        loads: &network::loads::LOADS,
+        perturbations: Perturbations {
+            file: network::perturbed::EXPECTED,
+            run: |file| perturbed::perturbed(file, &[], &network::perturbed::PROBES),
+            section: || {
+                use network::perturbed::{EXPECTED, PROBES};
+                perturbed::section(EXPECTED, &PROBES)
+            },
+            page: "docs/model.md",
+        },
         explains: false,
     },
 ];
@@ -154,11 +180,11 @@ mod tests {
     /// Every published table belongs to an experiment of its system, and names are unique.
     #[test]
     fn what_is_published_belongs_to_an_experiment() {
-        for System { name, paper, experiments, .. } in &SYSTEMS {
-            let named =
-                [System::named(name), System::named(paper)].map(|found| found.map(|of| of.name));
-            assert_eq!(named, [Some(*name); 2]);
-            for experiment in *experiments {
+        for (System { name, .. }, Paper { name: paper, experiments, .. }) in System::of_papers() {
+            for by in [*name, paper] {
+                assert_eq!(System::named(by).map(|found| found.name), Ok(*name));
+            }
+            for experiment in experiments {
                 let tables: toml::Table = toml::from_str(experiment.published).unwrap();
                 for id in tables.keys() {
                     let known = experiments.iter().any(|experiment| experiment.id == id);
@@ -166,5 +192,12 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// A name that nothing has is refused with those that there are.
+    #[test]
+    fn an_unknown_name_is_refused() {
+        let why = System::named("vax").map(|found| found.name).unwrap_err();
+        assert_eq!(why, "there are chpp, damq-pd, myvia, smp, hpcl, network");
     }
 }

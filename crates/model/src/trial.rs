@@ -236,12 +236,13 @@ mod tests {
     /// A system that cannot be is refused before it runs, in a sentence that names the parameter.
     #[test]
     fn impossible_systems_are_refused() {
-        let wrong: [(&str, &str, Value); 5] = [
+        let wrong: [(&str, &str, Value); 6] = [
             ("chpp", "nic.functions", 0.into()),
             ("damq-pd", "nic.ports", 0.into()),
             ("myvia", "bus.width", "3 B".into()),
             ("smp", "lanes", 3.into()),
             ("hpcl", "nodes", 1.into()),
+            ("network", "router.vcs", 0.into()),
         ];
         assert_eq!(wrong.len(), SYSTEMS.len());
         for (system, path, value) in wrong {

@@ -1,12 +1,12 @@
 //! The tables of `perturbed.toml` catch faults in the mechanisms: each fault that is planted there
 //! contradicts a row that a sound model obeys.
 
-use bellwire_model::system::perturbations;
+use bellwire_model::system::System;
 use bellwire_protocol::canary::plant;
 
 /// The contradictions of one row of a system's table, which is read alone.
 fn contradictions(system: &str, parameter: &str) -> Vec<String> {
-    let perturbations = perturbations(system).expect(system);
+    let perturbations = System::named(system).expect(system).perturbations;
     let mut table: toml::Table = toml::from_str(perturbations.file).expect(system);
     table.retain(|row, _| row == parameter);
     let found = (perturbations.run)(&toml::to_string(&table).expect(system)).expect(system);

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use bellwire_model::perturbed::with_section;
-use bellwire_model::system::perturbed_models;
+use bellwire_model::system::SYSTEMS;
 use bellwire_papers::checkout;
 use bellwire_papers::document::{DOCUMENT_PATH, feature_rows_markdown};
 
@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Ok::<(), Box<dyn Error>>(())
     };
     write(DOCUMENT_PATH, feature_rows_markdown())?;
-    for (_, perturbations) in perturbed_models() {
+    for perturbations in SYSTEMS.map(|system| system.perturbations) {
         let page = fs::read_to_string(top.join(perturbations.page))?;
         write(perturbations.page, with_section(&page, &(perturbations.section)()?))?;
     }

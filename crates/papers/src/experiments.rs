@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{LazyLock, OnceLock};
 
 use bellwire_model::experiment::{Experiment, Report, Role, Value};
-use bellwire_model::system::SYSTEMS;
+use bellwire_model::system::System;
 use serde::Serialize;
 
 use crate::Paper;
@@ -13,10 +13,10 @@ use crate::Paper;
 /// A paper with the experiments that reproduce it.
 pub type Modelled = (Paper, &'static [Experiment]);
 
-/// The papers that have a model, in the order of the scoreboard: one for each of [`SYSTEMS`].
+/// The papers that have a model, in the order of the scoreboard: those of [`System::of_papers`].
 pub static MODELLED: LazyLock<Vec<Modelled>> = LazyLock::new(|| {
     let paper = |name: &str| name.parse().expect("each system names one of the papers");
-    SYSTEMS.iter().map(|system| (paper(system.paper), system.experiments)).collect()
+    System::of_papers().map(|(_, of)| (paper(of.name), of.experiments)).collect()
 });
 
 /// The finished experiments of a paper.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use bellwire_model::system::{SYSTEMS, System};
+use bellwire_model::system::System;
 use bellwire_model::trial::{Change, Quantity, Trial};
 use serde::Deserialize;
 use toml::{Table, Value};
@@ -32,8 +32,8 @@ pub struct SweepError(String);
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Plan {
-    model: String,
-    load: String,
+    model: Option<String>,
+    load: Option<String>,
     seed: Option<u32>,
     repetitions: Option<u64>,
     seeds: Option<Vec<u32>>,
@@ -77,14 +77,19 @@ impl Sweep {
 
     fn of(text: &str) -> Result<Sweep, String> {
         let plan: Plan = toml::from_str(text).map_err(|error| in_line(text, &error))?;
-        let system = System::named(&plan.model).ok_or_else(|| {
-            let names: Vec<&str> = SYSTEMS.iter().map(|system| system.name).collect();
-            format!("there is no model \"{}\"; there are {}", plan.model, names.join(", "))
+        let system = System::named(plan.model.as_deref().unwrap_or_default());
+        let system = system.map_err(|names| match &plan.model {
+            Some(model) => format!("there is no model \"{model}\"; {names}"),
+            None => format!("it has no `model`; {names}"),
         })?;
-        let trial = system.loads.iter().find(|trial| trial.name == plan.load).ok_or_else(|| {
+        let is_named = |trial: &&Trial| plan.load.as_deref() == Some(trial.name);
+        let trial = system.loads.iter().find(is_named).ok_or_else(|| {
             let names: Vec<&str> = system.loads.iter().map(|trial| trial.name).collect();
-            let (model, load) = (system.name, &plan.load);
-            format!("{model} has no load \"{load}\"; it has {}", names.join(", "))
+            let (model, names) = (system.name, names.join(", "));
+            match &plan.load {
+                Some(load) => format!("{model} has no load \"{load}\"; it has {names}"),
+                None => format!("it has no `load`; {model} has {names}"),
+            }
         })?;
         // Sections are known from the defaults, which depend on what is set.
         let plain = plan.set.iter().map(|(path, value)| change(path, value));

@@ -122,6 +122,11 @@ fn a_refused_value_fails_its_point_alone() {
 fn wrong_sweeps_are_refused() {
     let with = |rest: &str| refused(&format!("model = \"smp\"\nload = \"packets\"\n{rest}"));
     assert!(refused("model = \"vax\"\nload = \"x\"").contains("there are chpp, damq-pd"));
+    assert_eq!(
+        refused("model = \"chpp\""),
+        "it has no `load`; chpp has operation, traffic, program"
+    );
+    assert!(refused("load = \"traffic\"").starts_with("it has no `model`; there are chpp, "));
     assert!(
         refused("model = \"smp\"\nload = \"x\"").contains("smp has no load \"x\"; it has packets")
     );
@@ -202,6 +207,96 @@ fn a_sample_takes_choices_and_ranges() {
     assert_eq!(names, ["load.arrival", "nic.clock_MHz"]);
     let saturated = |row: &Row| matches!(&sweep.cells(row)[1], Cell::Text(of) if of == "saturated");
     assert_eq!(rows.iter().filter(|row| saturated(row)).count(), 4);
+}
+
+/// A network of routers is swept as a machine is: its topology, its channels and what is offered
+/// are axes. The same points have the same hashes twice, and each parameter shows in its figures.
+#[test]
+fn a_network_is_swept() {
+    let text = r#"
+        model = "network"
+        load = "traffic"
+        [set]
+        load = { cycles = 600, warm_up_cycles = 100 }
+        [grid]
+        topology = [{ crossbar = { ports = 16 } }, { torus = { radix = 4, dimensions = 2 } }]
+        "router.vcs" = [2, 4]
+        "load.arrival.random.load" = [0.1, 0.8]
+    "#;
+    let sweep = Sweep::read(text).unwrap();
+    let all: Vec<u64> = (0..8).collect();
+    let found = rows(&sweep, &all, 2);
+    assert_eq!(found, rows(&sweep, &all, 1));
+    assert!(found.iter().all(|row| row.error.is_none()), "{found:?}");
+    let mut hashes: Vec<&String> = found.iter().flat_map(|row| &row.trace_hash).collect();
+    hashes.sort();
+    hashes.dedup();
+    assert_eq!(hashes.len(), 8);
+    let names: Vec<String> = sweep.axes().map(|axis| axis.name.clone()).collect();
+    assert_eq!(names, ["load.arrival.random.load", "router.vcs", "topology"]);
+    let figure = |point: usize, name: &str| {
+        let at = sweep.quantities().iter().position(|of| of.name == name).unwrap();
+        found[point].figures[at].unwrap()
+    };
+    // In the order of the axes: little and much load, 2 and 4 channels, crossbar and torus.
+    for [low, high] in [[0, 4], [1, 5], [2, 6], [3, 7]] {
+        assert!(figure(low, "latency_ns") < figure(high, "latency_ns"));
+        assert!(figure(low, "throughput_beats") < figure(high, "throughput_beats"));
+    }
+    assert_eq!((figure(0, "hops"), figure(1, "hops") > 2.0), (1.0, true));
+    assert!(figure(5, "throughput_beats") < figure(7, "throughput_beats"), "{found:?}");
+}
+
+/// Of a network, too, a parameter that does not exist is refused before the first point, with those
+/// that do; a topology that cannot be fails its point alone.
+#[test]
+fn a_wrong_network_is_refused() {
+    let with = |rest: &str| format!("model = \"network\"\nload = \"traffic\"\n[grid]\n{rest}");
+    let why = refused(&with("\"router.vc\" = [1]"));
+    assert!(why.contains("`router.vc` is no parameter of network"), "{why}");
+    assert!(why.contains("expected one of `clock`, `vcs`, `classes`"), "{why}");
+    assert!(refused(&with("\"load.loads\" = [1]")).contains("expected one of `pattern`"));
+    let wrong = refused(&with("\"load.arrival.random.rate\" = [1]"));
+    assert!(wrong.contains("unknown field `rate`, expected `load`"), "{wrong}");
+    let of = |rest: &str| Sweep::read(&with(rest)).unwrap().run(0).error.unwrap();
+    let few = of("topology = [{ torus = { radix = 2, dimensions = 2 } }]");
+    assert!(few.starts_with("`topology`: ") && few.contains("hypercube"), "{few}");
+    assert!(of("\"router.vcs\" = [1]").contains("rings need 2"));
+    assert!(of("\"load.cycles\" = [99]").starts_with("`load.cycles` is 99; it must lie in 100..="));
+}
+
+/// A program's schedule is a setting, or an axis. A machine has a node for each of its ranks, and a
+/// fault in its text is told with its line.
+#[test]
+fn programs_are_swept() {
+    let text = r#"
+        model = "chpp"
+        load = "program"
+        [grid]
+        "nic.clock" = ["100 MHz", "200 MHz"]
+        "load.goal" = ["""
+            num_ranks 1
+            rank 0 { calc 1000 }
+        """, """
+            num_ranks 3
+            rank 0 { send 64b to 1; send 4096b to 2 }
+            rank 1 { recv 64b from 0 }
+            rank 2 { recv 4096b from 0 }
+        """]
+    "#;
+    let sweep = Sweep::read(text).unwrap();
+    let found = rows(&sweep, &[0, 1, 2, 3], 2);
+    let figures = |point: usize| found[point].figures.iter().flatten().copied().collect::<Vec<_>>();
+    // The axes by name: the program, then the clock.
+    assert_eq!([figures(0), figures(1)], [[1.0, 0.0, 0.0, 0.0]; 2]);
+    assert_eq!(figures(2)[1..3], [1.0, 1.0]);
+    assert!(figures(3)[0] < figures(2)[0] && figures(3)[0] > 1.0, "{found:?}");
+    let with = |goal: &str| {
+        format!("model = \"chpp\"\nload = \"program\"\n{goal}\n[grid]\n\"nic.tags\" = [8]")
+    };
+    let why = refused(&with("[set]\n\"load.goal\" = \"num_ranks 1\\nrank 1 { }\""));
+    assert!(why.starts_with("`load.goal`, line 2: rank 1 is beyond num_ranks 1"), "{why}");
+    assert!(Sweep::read(&with("")).unwrap().run(0).error.is_none());
 }
 
 /// The identity is that of the points: comments and the limit do not change it, a value does.

@@ -169,7 +169,7 @@ def figures(name: str, *experiments: str) -> Table:
 
 
 def systems() -> Table:
-    """The modelled systems: name, paper, title, and the names of the experiments."""
+    """The modelled systems: name, paper or `None`, title, and the names of the experiments."""
     rows = _bellwire._model_systems()
     return Table(
         {
@@ -195,7 +195,7 @@ def _reports(name: str, experiments: Sequence[str]) -> List[Dict[str, Any]]:
     if not experiments:
         known = next((row for row in systems().rows() if name in (row["name"], row["paper"])), None)
         # An unknown name is refused below, with the names that there are.
-        experiments = known["experiments"] if known else [""]
+        experiments = known["experiments"] if known and known["paper"] else [""]
     return [json.loads(_bellwire._model_experiment(name, id)) for id in experiments]
 
 

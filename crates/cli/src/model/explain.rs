@@ -13,7 +13,7 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 pub struct Arguments {
     /// The model; `bellwire model list` says which explain an operation
-    #[arg(long, default_value = "chpp", value_parser = super::system)]
+    #[arg(long, default_value = "chpp", value_parser = System::named)]
     model: &'static System,
     /// The operation
     #[arg(long, value_enum)]

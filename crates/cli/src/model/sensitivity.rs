@@ -4,15 +4,15 @@ use crate::command::{Outcome, show};
 use anyhow::{Result, anyhow};
 use bellwire_model::experiment::Sensitivity;
 use bellwire_model::perturbed::Perturbed;
-use bellwire_model::system::{System, perturbations, perturbed_models};
+use bellwire_model::system::System;
 use serde::Serialize;
 use std::fmt;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The model, or `network`
-    #[arg(value_parser = model)]
-    model: &'static str,
+    /// The model
+    #[arg(value_parser = System::named)]
+    model: &'static System,
     /// One JSON object instead of lines
     #[arg(long)]
     json: bool,
@@ -23,7 +23,7 @@ pub struct Arguments {
 struct Shown {
     #[serde(flatten)]
     perturbed: Perturbed,
-    /// None for networks.
+    /// None for a model of no paper.
     #[serde(flatten)]
     sensitivity: Option<Sensitivity>,
 }
@@ -37,19 +37,19 @@ impl fmt::Display for Shown {
 
 impl Shown {
     /// Runs a model with its table of expectations, or another one.
-    fn of(model: &str, file: Option<&str>) -> Result<Shown, String> {
-        let perturbations = perturbations(model).ok_or_else(unknown)?;
+    fn of(model: &System, file: Option<&str>) -> Result<Shown, String> {
+        let System { perturbations, paper, .. } = model;
         let perturbed = (perturbations.run)(file.unwrap_or(perturbations.file))?;
-        let sensitivity = System::named(model).map(|system| (system.sensitivity)()).transpose()?;
+        let sensitivity = paper.map(|paper| (paper.sensitivity)()).transpose()?;
         Ok(Shown { perturbed, sensitivity })
     }
 }
 
 /// Runs the command.
 pub fn run(Arguments { model, json }: &Arguments) -> Result<Outcome> {
-    let shown = Shown::of(model, None).map_err(|error| anyhow!("{model}: {error}"))?;
+    let shown = Shown::of(model, None).map_err(|error| anyhow!("{}: {error}", model.name))?;
     show(&shown, *json)?;
-    Ok(judge(model, &shown))
+    Ok(judge(model.name, &shown))
 }
 
 /// Whether all predictions are met; tells how many are not.
@@ -61,17 +61,6 @@ fn judge(model: &str, shown: &Shown) -> Outcome {
     Outcome::done_if(unmet == 0)
 }
 
-/// The model of this name, or of the paper of this name.
-fn model(name: &str) -> Result<&'static str, String> {
-    let name = System::named(name).map_or(name, |system| system.name);
-    perturbed_models().map(|(model, _)| model).find(|model| *model == name).ok_or_else(unknown)
-}
-
-fn unknown() -> String {
-    let names: Vec<&str> = perturbed_models().map(|(model, _)| model).collect();
-    format!("there are {}", names.join(", "))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,10 +68,11 @@ mod tests {
     /// Canary: a prediction that is not met is marked in the lines and in JSON, and fails.
     #[test]
     fn a_prediction_that_is_not_met_fails() {
-        let file = perturbations("network").unwrap().file;
+        let network = System::named("network").unwrap();
+        let file = network.perturbations.file;
         let sound = r#"double = { "link: one packet of 8 beats" = "x0.5" }"#;
         assert!(file.contains(sound));
-        let shown = Shown::of("network", Some(&file.replace(sound, &sound.replace("0.5", "3"))));
+        let shown = Shown::of(network, Some(&file.replace(sound, &sound.replace("0.5", "3"))));
         let shown = shown.unwrap();
         assert_eq!(judge("network", &shown), Outcome::Failed);
         let lines = shown.to_string();

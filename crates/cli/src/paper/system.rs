@@ -6,13 +6,13 @@ use anyhow::{Result, anyhow};
 use bellwire_model::damq_pd::Organisation;
 use bellwire_model::damq_pd::experiments::{fig9, waveform};
 use bellwire_model::experiment::Experiment;
-use bellwire_model::system::{SYSTEMS, System};
+use bellwire_model::system::{Paper, System};
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use std::path::PathBuf;
 
 /// A command for each of the modelled systems.
 pub struct OfSystem {
-    system: &'static System,
+    paper: Paper,
     chosen: Experiments,
     drawn: Option<Fig9>,
     real: Option<Real>,
@@ -55,7 +55,8 @@ const REAL: &str = "hpcl-ethernet";
 
 impl Subcommand for OfSystem {
     fn augment_subcommands(command: Command) -> Command {
-        SYSTEMS.iter().fold(command, |command, system| command.subcommand(of(system)))
+        System::of_papers()
+            .fold(command, |command, (system, paper)| command.subcommand(of(system, paper)))
     }
 
     fn augment_subcommands_for_update(command: Command) -> Command {
@@ -63,14 +64,14 @@ impl Subcommand for OfSystem {
     }
 
     fn has_subcommand(name: &str) -> bool {
-        System::named(name).is_some()
+        System::named(name).is_ok_and(|system| system.paper.is_some())
     }
 }
 
-fn of(system: &System) -> Command {
-    let System { name, paper, title, experiments, .. } = system;
+fn of(System { name, title, .. }: &System, paper: Paper) -> Command {
+    let Paper { name: paper, experiments, .. } = paper;
     let first = experiments.first().map_or("", |first| first.id);
-    let command = Command::new(*paper)
+    let command = Command::new(paper)
         .about(format!("Runs the experiments of the {paper} paper on the model of {title}"))
         .long_about(format!(
             "Runs the experiments of the {paper} paper on the model of {title}\n\n\
@@ -85,9 +86,9 @@ fn of(system: &System) -> Command {
              bellwire paper {paper} --list     their names\n  \
              bellwire paper {paper} --json | jq '.[].values'"
         ));
-    let command = if name == paper { command } else { command.visible_alias(*name) };
+    let command = if *name == paper { command } else { command.visible_alias(*name) };
     let command = Experiments::augment_args(command);
-    match *paper {
+    match paper {
         FIG_9 => Fig9::augment_args(command),
         REAL => Real::augment_args(command),
         _ => command,
@@ -97,14 +98,14 @@ fn of(system: &System) -> Command {
 impl FromArgMatches for OfSystem {
     fn from_arg_matches(matches: &ArgMatches) -> Result<OfSystem, clap::Error> {
         let chosen = matches.subcommand();
-        let (system, matches) = chosen
-            .and_then(|(name, matches)| Some((System::named(name)?, matches)))
+        let (paper, matches) = chosen
+            .and_then(|(name, matches)| Some((System::named(name).ok()?.paper?, matches)))
             .ok_or_else(|| clap::Error::new(clap::error::ErrorKind::InvalidSubcommand))?;
         Ok(OfSystem {
-            system,
+            paper,
             chosen: Experiments::from_arg_matches(matches)?,
-            drawn: (system.paper == FIG_9).then(|| Fig9::from_arg_matches(matches)).transpose()?,
-            real: (system.paper == REAL).then(|| Real::from_arg_matches(matches)).transpose()?,
+            drawn: (paper.name == FIG_9).then(|| Fig9::from_arg_matches(matches)).transpose()?,
+            real: (paper.name == REAL).then(|| Real::from_arg_matches(matches)).transpose()?,
         })
     }
 
@@ -122,7 +123,7 @@ impl OfSystem {
         }
         match &self.real {
             Some(Real { real: Some(carrier) }) => hpcl_real::run(*carrier, self.chosen.json),
-            _ => run_experiments(self.system.experiments, &self.chosen),
+            _ => run_experiments(self.paper.experiments, &self.chosen),
         }
     }
 }

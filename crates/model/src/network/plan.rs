@@ -8,8 +8,11 @@ use super::topology::{Topology, TopologyError};
 use super::traffic::Traffic;
 use crate::form::fault;
 
-/// An example that explains every parameter: a 4-ary 3-cube under uniform traffic.
-pub const EXAMPLE: &str = include_str!("example.toml");
+/// The parameters of a network: a 4-ary 3-cube.
+pub const PARAMETERS: &str = include_str!("parameters.toml");
+
+/// An example that explains every parameter: that network under uniform traffic.
+pub const EXAMPLE: &str = concat!(include_str!("traffic.toml"), include_str!("parameters.toml"));
 
 /// The contents of a file. See [`EXAMPLE`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

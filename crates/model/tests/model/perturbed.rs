@@ -7,12 +7,12 @@ use bellwire_model::damq_pd::experiments::perturbed::{EXPECTED, PROBES};
 use bellwire_model::hpcl;
 use bellwire_model::myvia;
 use bellwire_model::perturbed::{Probe, perturbed, with_section};
-use bellwire_model::system::{perturbations, perturbed_models};
+use bellwire_model::system::{SYSTEMS, System};
 
 /// Each change of each parameter of a system moves the figures that it must, in the direction and
 /// by the size that it must, and no other.
 fn moves_what_it_must(name: &str) {
-    let perturbations = perturbations(name).expect(name);
+    let perturbations = System::named(name).expect(name).perturbations;
     let found = (perturbations.run)(perturbations.file).expect(name);
     let none: [String; 0] = [];
     assert_eq!(found.contradictions(), none, "{name}");
@@ -58,7 +58,7 @@ fn network() {
 /// writes these sections.
 #[test]
 fn pages_say_what_moves_nothing() {
-    for (_, perturbations) in perturbed_models() {
+    for perturbations in SYSTEMS.map(|system| system.perturbations) {
         let top = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
         let page = std::fs::read_to_string(format!("{top}/{}", perturbations.page)).unwrap();
         let section = (perturbations.section)().unwrap();
