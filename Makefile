@@ -141,7 +141,7 @@ sanitize: ## run the tests of unsafe code under the address sanitizer (half an h
 	@tools/need.sh cargo miri
 	@tools/sanitize.sh
 
-hardware: ## check the RTL under hardware/: 10^8 cycles of each block beside the model, proofs, planted faults, areas
+hardware: ## check the RTL under hardware/: 10^8 cycles of each block beside the model, proofs, planted faults, areas, frequencies (half an hour)
 	@tools/need.sh cargo hardware
 	@tools/hardware.sh full
 

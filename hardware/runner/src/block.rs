@@ -68,6 +68,9 @@ pub struct Fault {
     /// Cycles until the property fails, at most.
     #[serde(default = "few")]
     pub cycles: u32,
+    /// Lock-step must notice it, too.
+    #[serde(default)]
+    pub lockstep: bool,
 }
 
 fn few() -> u32 {

@@ -5,11 +5,14 @@
 
 mod bench;
 mod block;
+mod canary;
+mod finding;
 mod layouts;
 mod lint;
 mod loads;
 mod lockstep;
 mod mutate;
+mod place;
 mod prove;
 mod simulation;
 mod synthesize;
@@ -22,6 +25,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Parser, Subcommand};
 
 use block::{Block, blocks, numbers};
+use finding::{Finding, report};
 use simulation::{Recipe, Simulation};
 use tools::{Tools, in_parallel};
 
@@ -40,6 +44,9 @@ struct Arguments {
     /// Only these blocks
     #[arg(long = "block", global = true)]
     only: Vec<String>,
+    /// Print one JSON object instead of lines
+    #[arg(long, global = true)]
+    json: bool,
     #[command(subcommand)]
     action: Action,
 }
@@ -69,7 +76,8 @@ enum Action {
         #[arg(long)]
         long: bool,
     },
-    /// Plant a fault for each property, and see that the property notices it
+    /// Plant a fault for each property, and see that the property notices it; and for each block
+    /// one that lock-step must notice
     Faults,
     /// Mutate the gates, and see that lock-step notices
     Mutants {
@@ -86,6 +94,8 @@ enum Action {
         #[arg(long)]
         write: bool,
     },
+    /// Place and route all blocks for ECP5, and print their frequencies
+    Place,
 }
 
 fn main() -> Result<()> {
@@ -101,50 +111,44 @@ fn main() -> Result<()> {
         bail!("there is no block {missing} below hardware/");
     }
     all.retain(|block| arguments.only.is_empty() || arguments.only.contains(&block.name));
+    let json = arguments.json;
     match arguments.action {
         Action::Layouts { .. } => {}
         Action::Lint => {
             lint::lint(&tools, &all)?;
-            passed("lint", all.len());
+            let linted: Vec<_> = all.iter().map(|block| Finding::new(&block.name)).collect();
+            report("lint", &linted, json);
         }
-        Action::Lockstep { cycles, seed } => lockstep_all(&tools, &all, cycles, seed)?,
-        Action::Prove { long } => report("proofs", prove::prove(&tools, &all, false, long)?),
-        Action::Faults => report("planted faults", prove::prove(&tools, &all, true, false)?),
+        Action::Lockstep { cycles, seed } => {
+            report("lock-step", &lockstep_all(&tools, &all, cycles, seed)?, json);
+        }
+        Action::Prove { long } => {
+            report("proofs", &prove::prove(&tools, &all, false, long)?, json);
+        }
+        Action::Faults => {
+            let mut noticed = prove::prove(&tools, &all, true, false)?;
+            noticed.extend(canary::canaries(&tools, &all)?);
+            report("planted faults", &noticed, json);
+        }
         Action::Mutants { count, cycles } => {
-            let lines = mutate::mutate(&tools, &all, count, cycles)?;
-            lines.iter().for_each(|line| println!("{line}"));
-            passed("mutants", lines.len());
+            report("mutants", &mutate::mutate(&tools, &all, count, cycles)?, json);
         }
         Action::Synthesize { write } => {
-            let areas = synthesize::synthesize(&tools, &all, write)?;
-            areas.iter().for_each(|area| println!("{area}"));
-            passed("areas", areas.len());
+            report("areas", &synthesize::synthesize(&tools, &all, write)?, json);
         }
+        Action::Place => report("places", &place::place(&tools, &all)?, json),
     }
     Ok(())
 }
 
-fn report(what: &str, proved: Vec<prove::Proved>) {
-    for prove::Proved { what, seconds } in &proved {
-        println!("{what}: {seconds:.1} s");
-    }
-    passed(what, proved.len());
-}
-
-/// A line in the form of `cargo test`, which .ci/run adds up.
-fn passed(what: &str, count: usize) {
-    println!("== hardware: {what}");
-    println!("test result: ok. {count} passed; 0 failed");
-}
-
 /// Runs every configuration of every block.
-fn lockstep_all(tools: &Tools, blocks: &[Block], cycles: u64, seed: u64) -> Result<()> {
+fn lockstep_all(tools: &Tools, blocks: &[Block], cycles: u64, seed: u64) -> Result<Vec<Finding>> {
     let mut jobs = Vec::new();
     for block in blocks {
         let share = cycles.div_ceil(block.lockstep.len().max(1) as u64);
         jobs.extend(block.lockstep.iter().map(|parameters| (block, numbers(parameters), share)));
     }
-    let done = in_parallel(&jobs, |(block, parameters, share)| -> Result<String> {
+    let done = in_parallel("lock-step", &jobs, |(block, parameters, share)| -> Result<Finding> {
         let name = parameters.iter().map(|(name, value)| format!("{name}={value}"));
         let name = format!("{} {}", block.name, name.collect::<Vec<_>>().join(" "));
         let recipe = Recipe {
@@ -162,11 +166,8 @@ fn lockstep_all(tools: &Tools, blocks: &[Block], cycles: u64, seed: u64) -> Resu
             || format!("{name}, seed {seed}; the last cycles are in {}", vcd.display()),
         )?;
         let rate = *share as f64 / started.elapsed().as_secs_f64() / 1e6;
-        Ok(format!("{name}, seed {seed}: {share} cycles, {rate:.2} Mcycles/s"))
+        let found = Finding::new(format!("{name}, seed {seed}"));
+        Ok(found.with("cycles", *share).with("Mcycles/s", rate))
     });
-    for line in done {
-        println!("{}", line?);
-    }
-    passed("lock-step", jobs.len());
-    Ok(())
+    done.into_iter().collect()
 }

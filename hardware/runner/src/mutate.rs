@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 
 use crate::block::{Block, numbers};
+use crate::finding::Finding;
 use crate::loads;
 use crate::lockstep::lockstep;
 use crate::simulation::{Recipe, Simulation};
@@ -32,7 +33,7 @@ struct Mutant {
 ///
 /// # Errors
 /// A block of whose mutants too few are noticed.
-pub fn mutate(tools: &Tools, blocks: &[Block], count: usize, cycles: u64) -> Result<Vec<String>> {
+pub fn mutate(tools: &Tools, blocks: &[Block], count: usize, cycles: u64) -> Result<Vec<Finding>> {
     let mut lines = Vec::new();
     for block in blocks {
         let Some(parameters) = &block.mutation else { continue };
@@ -54,7 +55,7 @@ pub fn mutate(tools: &Tools, blocks: &[Block], count: usize, cycles: u64) -> Res
             bail!("{}: the netlist without a mutant differs from the model", block.name);
         }
         let numbers: Vec<usize> = (1..=commands.len()).collect();
-        let killed = in_parallel(&numbers, |number| judge(*number));
+        let killed = in_parallel(&block.name, &numbers, |number| judge(*number));
         let mut mutants = Vec::new();
         for (command, killed) in commands.into_iter().zip(killed) {
             mutants.push(Mutant { command, killed: killed? });
@@ -65,7 +66,7 @@ pub fn mutate(tools: &Tools, blocks: &[Block], count: usize, cycles: u64) -> Res
 }
 
 /// Writes the ledger, and compares with what is wanted.
-fn settle(tools: &Tools, block: &Block, mutants: &[Mutant]) -> Result<String> {
+fn settle(tools: &Tools, block: &Block, mutants: &[Mutant]) -> Result<Finding> {
     let mut ledger = String::from("# Written by `hardware mutants`: what became of each mutant.\n");
     for Mutant { command, killed } in mutants {
         let _ = writeln!(ledger, "{}\t{command}", if *killed { "killed" } else { "survived" });
@@ -73,14 +74,16 @@ fn settle(tools: &Tools, block: &Block, mutants: &[Mutant]) -> Result<String> {
     let path = format!("hardware/{}/mutants.tsv", block.name);
     fs::write(tools.root.join(&path), ledger)?;
     let killed = mutants.iter().filter(|mutant| mutant.killed).count();
-    let line = format!("{}: {killed} of {} mutants are noticed", block.name, mutants.len());
+    let found = Finding::new(format!("mutants of {}", block.name));
+    let found = found.with("mutants", mutants.len()).with("noticed", killed);
     if killed * 100 < mutants.len() * WANTED_PERCENT {
-        bail!("{line}, and {WANTED_PERCENT} % are wanted; {path} lists them");
+        bail!("{found}, and {WANTED_PERCENT} % are wanted; {path} lists them");
     }
-    Ok(line)
+    Ok(found)
 }
 
-/// Reads the block with its bench into one flat module, and stores that.
+/// Reads the block with its bench into one flat module, and stores that. Cells get the widths that
+/// are used: a mutant of a bit that nothing reads would be none.
 fn flat(block: &Block, parameters: &[(String, u64)]) -> String {
     let top = format!("{}_bench", block.top);
     let mut script = format!("read_verilog -sv {}", block.ports().display());
@@ -93,7 +96,8 @@ fn flat(block: &Block, parameters: &[(String, u64)]) -> String {
     }
     script
         + &format!(
-            "hierarchy -top {top}; proc; flatten; opt -full; opt_clean -purge; rename -top {top}; "
+            "hierarchy -top {top}; proc; flatten; opt -full; wreduce; opt -full; opt_clean -purge; \
+             rename -top {top}; "
         )
 }
 

@@ -1,21 +1,13 @@
 //! Proofs by SymbiYosys, and the faults that they must notice.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
 use crate::block::{Block, Fault};
+use crate::finding::Finding;
 use crate::tools::{Tools, in_parallel, run};
-
-/// A proof that passed, or a fault that was noticed.
-#[derive(Clone, Debug)]
-pub struct Proved {
-    /// What was run.
-    pub what: String,
-    /// How long it took.
-    pub seconds: f64,
-}
 
 /// One run of SymbiYosys.
 struct Job<'a> {
@@ -30,7 +22,7 @@ struct Job<'a> {
 ///
 /// # Errors
 /// All proofs that failed, and all faults that were not noticed by their property.
-pub fn prove(tools: &Tools, blocks: &[Block], faults: bool, long: bool) -> Result<Vec<Proved>> {
+pub fn prove(tools: &Tools, blocks: &[Block], faults: bool, long: bool) -> Result<Vec<Finding>> {
     let mut jobs = Vec::new();
     for block in blocks {
         for proof in block.proof.iter().filter(|proof| long || !proof.long) {
@@ -50,12 +42,10 @@ pub fn prove(tools: &Tools, blocks: &[Block], faults: bool, long: bool) -> Resul
             }
         }
     }
-    let started = std::time::Instant::now();
-    let done = in_parallel(&jobs, |job| {
-        let begins = started.elapsed();
+    let done = in_parallel(if faults { "faults" } else { "proofs" }, &jobs, |job| {
+        let begins = std::time::Instant::now();
         let result = job.run(tools);
-        let seconds = (started.elapsed() - begins).as_secs_f64();
-        result.map(|()| Proved { what: job.what(), seconds })
+        result.map(|()| Finding::new(job.what()).with("s", begins.elapsed().as_secs_f64()))
     });
     let (proved, failed): (Vec<_>, Vec<_>) = done.into_iter().partition(Result::is_ok);
     if !failed.is_empty() {
@@ -95,13 +85,8 @@ impl Job<'_> {
         let folder = tools.out.join("proofs");
         fs::create_dir_all(&folder)?;
         if let Some((_, fault)) = number {
-            let planted = fault.plant(&tools.root)?;
-            let file = fault.file.file_name().unwrap_or_default();
-            let place = folder.join(&name);
-            fs::create_dir_all(&place)?;
-            fs::write(place.join(file), planted)?;
-            text =
-                text.replace(&*fault.file.to_string_lossy(), &place.join(file).to_string_lossy());
+            let planted = fault.put(tools, &folder.join(&name))?;
+            text = text.replace(&*fault.file.to_string_lossy(), &planted.to_string_lossy());
             // The property itself must notice it, and not another one that fails first. An instance
             // has its name before the label.
             let others = format!("* */{0} */*.{0} %u %d", fault.property);
@@ -167,13 +152,19 @@ fn settle(text: &str, option: &str, value: &str) -> String {
 }
 
 impl Fault {
-    /// The source with the fault.
-    fn plant(&self, root: &Path) -> Result<String> {
-        let text = fs::read_to_string(root.join(&self.file))?;
+    /// Writes the source with the fault into `folder`, and returns its path.
+    ///
+    /// # Errors
+    /// If what shall be changed does not stand once in the source.
+    pub fn put(&self, tools: &Tools, folder: &Path) -> Result<PathBuf> {
+        let text = fs::read_to_string(tools.root.join(&self.file))?;
         if text.matches(&self.from).count() != 1 {
             bail!("`{}` does not stand once in {}", self.from, self.file.display());
         }
-        Ok(text.replace(&self.from, &self.to))
+        fs::create_dir_all(folder)?;
+        let path = folder.join(self.file.file_name().unwrap_or_default());
+        fs::write(&path, text.replace(&self.from, &self.to))?;
+        Ok(path)
     }
 
     /// Tells faults of one property apart.

