@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Usage: tools/hardware.sh short|full [BLOCK ...]
 # Checks the RTL under hardware/: layouts, lint, lock-step with the model, proofs, planted faults,
-# areas. `full` runs 10^8 cycles of each block in lock-step, proofs of minutes, place and route, and
-# an optimized runner.
+# areas. `full` runs 10^8 cycles of each block in lock-step, proofs of minutes, mutants, place and
+# route, and an optimized runner.
 # If the tools cannot be installed, this says NOT RUN and succeeds.
 set -euo pipefail
 . "$(dirname "$0")/ran.sh"
@@ -37,4 +37,7 @@ hardware lockstep --cycles "$cycles"
 hardware prove "${long[@]}"
 hardware faults
 hardware synthesize
-[ "$form" = short ] || hardware place
+if [ "$form" = full ]; then
+    hardware mutants --count 240
+    hardware place
+fi
