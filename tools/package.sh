@@ -41,7 +41,7 @@ printf '== package: the wheel\n'
     "$target/python/bin/python" -m pip install -q maturin
 } >&2 || true
 if [ -x "$target/python/bin/maturin" ]; then
-    PATH="$target/python/bin:$PATH" maturin build -q --release --manifest-path bindings/python/Cargo.toml --out "$out" >&2
+    tools/wheel.sh "$out" --release
     wheel="$(basename "$out"/bellwire-*-cp39-abi3-*.whl)"
     echo "$wheel"
 else

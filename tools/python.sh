@@ -88,7 +88,7 @@ if [ "$how" = short ]; then
     check "notebooks" notebooks
 else
     "$tools/bin/python" -m pip install -q maturin >&2
-    PATH="$tools/bin:$PATH" maturin build -q --release --manifest-path "$top/Cargo.toml" --out "$folder/wheels" >&2
+    tools/wheel.sh "$folder/wheels" --release
     wheel="$(echo "$folder"/wheels/bellwire-*-cp39-abi3-*.whl)"
     printf 'python: %s\n' "$(basename "$wheel")"
     # The command hands sweeps to the package.

@@ -8,6 +8,7 @@ use bellwire_model::chpp::{self, Config, picture};
 use bellwire_model::load::Load;
 use bellwire_model::system::{Paper, SYSTEMS, System};
 use bellwire_model::{goal, network};
+use bellwire_papers::page::chart::charts;
 use pyo3::prelude::*;
 
 /// The functions of the module.
@@ -136,9 +137,9 @@ fn _model_explain(
     Ok((title, svg, rows.collect()))
 }
 
-/// Runs an experiment of a paper, and returns its report.
+/// Runs an experiment of a paper, and returns its report and the drawings of it.
 #[pyfunction]
-fn _model_experiment(py: Python<'_>, name: &str, id: &str) -> PyResult<String> {
+fn _model_experiment(py: Python<'_>, name: &str, id: &str) -> PyResult<(String, Vec<String>)> {
     let paper = system(py, name)?.paper;
     let paper = paper.ok_or_else(|| wrong(py, format!("the model {name} is of no paper")))?;
     let experiments = paper.experiments;
@@ -148,5 +149,10 @@ fn _model_experiment(py: Python<'_>, name: &str, id: &str) -> PyResult<String> {
         wrong(py, format!("there is no experiment \"{id}\"; there are {}", names.join(", ")))
     })?;
     let report = awaited(py, None, |_| experiment.run())?;
-    json(py, &report.map_err(|error| wrong(py, format!("{id}: {error}")))?)
+    let report = report.map_err(|error| wrong(py, format!("{id}: {error}")))?;
+    let drawings = charts(&report).into_iter().map(|mut chart| {
+        chart.title = format!("{id}: {}", chart.title);
+        chart.file()
+    });
+    Ok((json(py, &report)?, drawings.collect()))
 }

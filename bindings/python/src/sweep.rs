@@ -1,7 +1,8 @@
 //! Sweeps: points, rows and the journal, for `bellwire._sweep`. Rows travel as lines of JSON.
 
 use crate::errors;
-use bellwire_sweep::{Cell, EXAMPLE, Journal, Kind, Row, Sweep, run};
+use bellwire_papers::page::chart::Chart;
+use bellwire_sweep::{Cell, EXAMPLE, Journal, Kind, Row, Sweep, page, run};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use std::num::NonZero;
@@ -58,6 +59,13 @@ impl PySweep {
             Kind::Text => "text",
         };
         self.0.columns().into_iter().map(|column| (column.name, kind(column.kind))).collect()
+    }
+
+    /// Drawings of rows: each figure against each axis.
+    fn drawings(&self, py: Python<'_>, rows: Vec<String>) -> PyResult<Vec<String>> {
+        let rows = rows.iter().map(|row| serde_json::from_str(row));
+        let rows: Vec<Row> = rows.collect::<Result<_, _>>().map_err(|error| wrong(py, error))?;
+        Ok(page::charts(&self.0, &rows).iter().map(Chart::file).collect())
     }
 
     /// Runs points in this thread, and returns their rows.

@@ -66,6 +66,8 @@ def test_papers_are_tables_that_others_take():
     values = model.paper("chpp", "table3")
     assert len(values) > 0 and set(values["experiment"]) == {"table3"}
     assert any(published is not None for published in values["published"])
+    assert values.drawings and all(svg.startswith("<svg") and "table3" in svg for svg in values.drawings)
+    assert values._repr_html_().count("data:image/svg+xml;base64,") == min(6, len(values.drawings))
     pyarrow = pytest.importorskip("pyarrow")
     taken = pyarrow.table(values)
     assert taken.column_names == values.keys() and taken.column("model").to_pylist() == values["model"]

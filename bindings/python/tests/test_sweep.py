@@ -72,6 +72,16 @@ def test_rows_have_parameters_figures_and_provenance(expected):
     assert hashes(bellwire.sweep({**SMALL, "seed": 5})) != hashes(expected)
 
 
+def test_a_notebook_draws_the_results(expected):
+    """Each figure is drawn against each parameter, without the points that failed."""
+    columns = expected.keys()
+    figures = columns[columns.index("seed") + 1 : columns.index("trace_hash")]
+    assert len(expected.drawings) == 4 * len(figures)
+    titles = [svg.split("<title>")[1].split("</title>")[0] for svg in expected.drawings]
+    assert titles[0] == f"{figures[0]} against load.bytes_B", titles
+    assert expected._repr_html_().count("data:image/svg+xml;base64,") == min(6, len(titles))
+
+
 def test_results_are_read_by_others(tmp_path, expected):
     """DuckDB, pandas and polars read the file, with the same types and values."""
     file = tmp_path / "results.parquet"

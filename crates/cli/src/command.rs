@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// A user-level interconnect: messages between processes that do not pass through the kernel.
@@ -150,6 +150,14 @@ pub fn quoted(name: &str) -> String {
         name.to_owned()
     } else {
         format!("'{}'", name.replace('\'', r"'\''"))
+    }
+}
+
+/// The name of a file to write a page into. Standard output has lines for a person or a program.
+pub fn page_name(text: &str) -> Result<PathBuf, String> {
+    match text {
+        "-" => Err("a page is a file: give its name, such as page.html".to_owned()),
+        _ => Ok(text.into()),
     }
 }
 

@@ -191,6 +191,8 @@ fn mistakes_are_told() {
         .failed("the results are in");
     let half = sweep(&folder, "model = \"hpcl\"\nload = \"round-trip\n");
     of(&half, &[]).failed("small.toml: line 2: invalid basic string, expected `\"`\n");
+    let none = of(&other, &["--html", "-"]);
+    assert!(none.code == 2 && none.stderr.contains("a page is a file"), "{}", none.stderr);
     assert_eq!(of(&other, &["--points", "5..5"]).code, 2);
     assert_eq!(run(bellwire().args(["model", "sweep"])).code, 2);
 }

@@ -4,7 +4,8 @@
 //! - [`run()`] runs points on threads;
 //! - [`Row`] is the result of a point;
 //! - [`Journal`] keeps rows on disk, so that a killed sweep goes on where it stopped;
-//! - [`front`] and [`effect`] look for good points, and for the parameters that matter.
+//! - [`front`] and [`effect`] look for good points, and for the parameters that matter;
+//! - [`page`] draws results.
 //!
 //! A row depends on the file and the number of its point alone. So it does not matter where a point
 //! runs, or how often. Whatever distributes points needs their numbers only.
@@ -19,6 +20,7 @@ pub mod front;
 mod journal;
 mod layout;
 mod number;
+pub mod page;
 mod row;
 mod run;
 mod sweep;

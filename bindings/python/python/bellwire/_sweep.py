@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
 import tempfile
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
@@ -22,13 +23,29 @@ RETRIES = 3
 
 
 class Results(Table):
-    """The rows of a sweep, one a point: parameters, seed, figures, trace hash, version, error."""
+    """The rows of a sweep, one a point: parameters, seed, figures, trace hash, version, error.
 
-    def __init__(self, table: Any, file: Optional[str]) -> None:
+    The drawings have each figure against each parameter, as `bellwire model sweep --html` does.
+    """
+
+    def __init__(self, table: Any, file: Optional[str], sweep: _bellwire._Sweep) -> None:
         super().__init__(table.to_pydict())
+        self._sweep = sweep
         self._table = table
         self.file = file
         """The Parquet file; `None` if no name was given."""
+
+    @functools.cached_property
+    def drawings(self) -> List[str]:
+        """The drawings, each the text of an SVG file."""
+        names = self.keys()
+        figures = names[names.index("seed") + 1 : names.index("trace_hash")]
+        rows = []
+        for row in self.rows():
+            of = {name: row[name] for name in ("point", "trace_hash", "error")}
+            ran = row["error"] is None
+            rows.append(json.dumps({**of, "figures": [row[name] for name in figures] if ran else []}))
+        return self._sweep.drawings(rows)
 
     def __arrow_c_stream__(self, requested_schema: Optional[object] = None) -> object:
         """An Arrow stream of the rows. A column without a value has its type all the same."""
@@ -67,7 +84,7 @@ def sweep(
     run_on = _engine(client)
     if out is None:
         with tempfile.TemporaryDirectory() as folder:
-            return Results(_complete(pyarrow, opened, text, os.path.join(folder, "sweep"), run_on, progress), None)
+            return Results(_complete(pyarrow, opened, text, os.path.join(folder, "sweep"), run_on, progress), None, opened)
     file = os.fspath(out)
     found = _found(pyarrow, opened, file)
     if found is None:
@@ -75,7 +92,7 @@ def sweep(
     elif os.path.exists(file + ".journal"):
         # A run that was killed before its last step left it.
         _bellwire._Journal(file, opened).close(True)
-    return Results(found, file)
+    return Results(found, file, opened)
 
 
 # Runs batches somewhere, and gives the rows of each to a callable.

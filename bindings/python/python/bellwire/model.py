@@ -9,6 +9,7 @@ One seed gives one result, on every machine.
 
 from __future__ import annotations
 
+import base64
 import itertools
 import json
 import os
@@ -20,20 +21,29 @@ __all__ = ["Explanation", "Table", "example", "explain", "figures", "paper", "pa
 
 # Rows of a table that a notebook shows.
 SHOWN_ROWS = 20
+# And drawings, which are large in a sweep of many points.
+SHOWN_DRAWINGS = 6
 
 Config = Union[str, "os.PathLike[str]", Mapping[str, Any]]
 
 
 class Table:
-    """Columns of equal length, by name.
+    """Columns of equal length, by name, and drawings of them, if there are any.
 
     `polars.DataFrame(table)`, `pyarrow.table(table)` and `pandas.DataFrame.from_arrow(table)` take
     it by the Arrow PyCapsule interface, which needs the package pyarrow (`bellwire[arrow]`).
-    `pandas.DataFrame(table)` takes the rows and works without it. A notebook shows the first rows.
+    `pandas.DataFrame(table)` takes the rows and works without it. A notebook shows the first
+    rows, and before them the first drawings.
     """
 
-    def __init__(self, columns: Mapping[str, Sequence[Any]]) -> None:
+    def __init__(self, columns: Mapping[str, Sequence[Any]], drawings: Sequence[str] = ()) -> None:
         self._columns = {name: list(values) for name, values in columns.items()}
+        self._drawings = list(drawings)
+
+    @property
+    def drawings(self) -> List[str]:
+        """The drawings, each the text of an SVG file."""
+        return self._drawings
 
     def __getitem__(self, name: str) -> List[Any]:
         """The values of a column."""
@@ -74,7 +84,10 @@ class Table:
             for row in itertools.islice(self.rows(), SHOWN_ROWS)
         )
         more = f" The first {SHOWN_ROWS} are shown." if len(self) > SHOWN_ROWS else ""
-        return f"<table><tr>{head}</tr>{''.join(rows)}</table><p>{len(self)} rows.{more}</p>"
+        drawings = "".join(map(_image, self.drawings[:SHOWN_DRAWINGS]))
+        if len(self.drawings) > SHOWN_DRAWINGS:
+            drawings += f"<p>{len(self.drawings)} drawings. The first {SHOWN_DRAWINGS} are shown.</p>"
+        return f"{drawings}<table><tr>{head}</tr>{''.join(rows)}</table><p>{len(self)} rows.{more}</p>"
 
 
 class Explanation(Table):
@@ -137,11 +150,12 @@ def paper(name: str, *experiments: str) -> Table:
     """Runs experiments of a paper on the model of its system: all, or those that are named.
 
     A row is a value beside the published one, if there is one, with the error in percent. `role`
-    says whether a constant was fitted to it or the mechanism predicts it.
+    says whether a constant was fitted to it or the mechanism predicts it. Its drawings are those of
+    `bellwire paper all --html`.
 
     Raises: `ModelError`.
     """
-    reports = _reports(name, experiments)
+    reports, drawings = _reports(name, experiments)
     names = ["what", "unit", "role", "model", "published", "error_percent", "within_percent", "explanation"]
     columns: Dict[str, List[Any]] = {"experiment": [], **{name: [] for name in names}}
     for report in reports:
@@ -149,7 +163,7 @@ def paper(name: str, *experiments: str) -> Table:
             columns["experiment"].append(report["id"])
             for column in names:
                 columns[column].append(value[column])
-    return Table(columns)
+    return Table(columns, drawings)
 
 
 def figures(name: str, *experiments: str) -> Table:
@@ -159,13 +173,15 @@ def figures(name: str, *experiments: str) -> Table:
     """
     names = ["experiment", "figure", "series", "origin", "x", "y", "x_unit", "y_unit"]
     points: List[Tuple[Any, ...]] = []
-    for report in _reports(name, experiments):
+    reports, drawings = _reports(name, experiments)
+    for report in reports:
         for figure in report["figures"]:
             units = (figure["x"]["unit"], figure["y"]["unit"])
             for series in figure["series"]:
                 place = (report["id"], figure["title"], series["name"], series["origin"])
                 points += [(*place, float(x), float(y), *units) for x, y in series["points"]]
-    return Table({column: [point[at] for point in points] for at, column in enumerate(names)})
+    columns = {column: [point[at] for point in points] for at, column in enumerate(names)}
+    return Table(columns, drawings)
 
 
 def systems() -> Table:
@@ -191,12 +207,14 @@ def example(name: str) -> str:
     return _bellwire._model_example(name)
 
 
-def _reports(name: str, experiments: Sequence[str]) -> List[Dict[str, Any]]:
+def _reports(name: str, experiments: Sequence[str]) -> Tuple[List[Dict[str, Any]], List[str]]:
+    """The reports of experiments, and their drawings."""
     if not experiments:
         known = next((row for row in systems().rows() if name in (row["name"], row["paper"])), None)
         # An unknown name is refused below, with the names that there are.
         experiments = known["experiments"] if known and known["paper"] else [""]
-    return [json.loads(_bellwire._model_experiment(name, id)) for id in experiments]
+    ran = [_bellwire._model_experiment(name, id) for id in experiments]
+    return [json.loads(report) for report, _ in ran], [svg for _, svgs in ran for svg in svgs]
 
 
 def _read(config: Config) -> Tuple[str, str]:
@@ -236,6 +254,12 @@ def _value(value: Any) -> str:
     if isinstance(value, (bool, int, float, str)):
         return json.dumps(value, ensure_ascii=False)
     raise TypeError(f"{type(value).__name__} has no form in TOML")
+
+
+def _image(svg: str) -> str:
+    # As an image, so that its styles are its own.
+    data = base64.b64encode(svg.encode()).decode()
+    return f'<img src="data:image/svg+xml;base64,{data}" style="max-width: 100%">'
 
 
 def _text(value: object) -> str:

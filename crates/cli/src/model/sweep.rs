@@ -1,14 +1,13 @@
 //! `bellwire model sweep`: a run of a model for each point of a grid, a list or a sample.
 
 mod engine;
-mod page;
 mod results;
 
 use super::read_file;
-use crate::command::{Outcome, WrongUsage, print_json, write_file};
+use crate::command::{Outcome, WrongUsage, page_name, print_json, write_file};
 use anyhow::{Context, Result, anyhow};
 use bellwire_model::system::SYSTEMS;
-use bellwire_sweep::{EXAMPLE, Journal, Row, Sweep};
+use bellwire_sweep::{EXAMPLE, Journal, Row, Sweep, page};
 use engine::Engine;
 use indicatif::{ProgressBar, ProgressStyle};
 use results::Found;
@@ -38,7 +37,7 @@ pub struct Arguments {
     join: Vec<PathBuf>,
     /// Writes one page that opens offline: points, Pareto front, sensitivity; also of results that
     /// are there
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = page_name)]
     html: Option<PathBuf>,
     /// Prints a sweep that explains every line
     #[arg(long, conflicts_with_all = ["sweep", "list"])]

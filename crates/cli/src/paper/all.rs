@@ -1,6 +1,6 @@
 //! `bellwire paper all`: every experiment of every paper, as a table, as one page, as drawings.
 
-use crate::command::{Outcome, print_json, write_file};
+use crate::command::{Outcome, page_name, print_json, write_file};
 use anyhow::{Context, Result};
 use bellwire_papers::experiments::{MODELLED, Ran, Tally, run_all};
 use bellwire_papers::page::{self, Page};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Writes one self-contained page with all charts, numbers and rows to this file
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = page_name)]
     html: Option<PathBuf>,
     /// Writes each chart into this folder, as a separate drawing
     #[arg(long, value_name = "DIR")]

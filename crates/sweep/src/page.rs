@@ -1,14 +1,14 @@
 //! The results of a sweep as one page that opens offline: each figure against each axis, the Pareto
 //! front, and how much of a figure each axis explains.
 
+use crate::effect::{effect, numbered};
+use crate::front::front;
+use crate::{Cell, Row, Sweep};
 use bellwire_model::experiment::{Axis, Figure, Origin, Series};
 use bellwire_model::markup::escaped;
 use bellwire_papers::page::chart::scale::number;
-use bellwire_papers::page::chart::{Table, scatter};
+use bellwire_papers::page::chart::{Chart, Table, scatter};
 use bellwire_papers::page::{frame, write_chart};
-use bellwire_sweep::effect::{effect, numbered};
-use bellwire_sweep::front::front;
-use bellwire_sweep::{Cell, Row, Sweep};
 use std::fmt::Write;
 
 /// Points that a chart draws, at most: a browser becomes slow with more.
@@ -28,6 +28,28 @@ struct Numbers {
     words: Vec<String>,
 }
 
+/// Each figure against each axis, over the points that have results.
+pub fn charts(sweep: &Sweep, rows: &[Row]) -> Vec<Chart> {
+    let cells = cells(sweep, rows);
+    let (axes, figures) = numbers(sweep, &cells);
+    let of = |figure| axes.iter().map(move |axis| drawn(figure, axis));
+    figures.iter().flat_map(of).collect()
+}
+
+/// The columns of each point that has results.
+fn cells(sweep: &Sweep, rows: &[Row]) -> Vec<Vec<Cell>> {
+    rows.iter().filter(|row| row.error.is_none()).map(|row| sweep.cells(row)).collect()
+}
+
+/// The axes and the figures.
+fn numbers(sweep: &Sweep, cells: &[Vec<Cell>]) -> (Vec<Numbers>, Vec<Numbers>) {
+    let columns = sweep.columns();
+    let column = |at: usize| Numbers::of(&columns[at].name, cells.iter().map(|row| &row[at]));
+    let axes_end = 1 + sweep.axes().len();
+    let figures = (0..sweep.quantities().len()).map(|at| column(axes_end + 1 + at));
+    ((1..axes_end).map(column).collect(), figures.collect())
+}
+
 /// The page. The same results give the same bytes.
 pub fn html(sweep: &Sweep, rows: &[Row]) -> String {
     let mut out = String::new();
@@ -37,14 +59,9 @@ pub fn html(sweep: &Sweep, rows: &[Row]) -> String {
 }
 
 fn write(out: &mut String, sweep: &Sweep, rows: &[Row]) -> std::fmt::Result {
-    let good: Vec<&Row> = rows.iter().filter(|row| row.error.is_none()).collect();
-    let columns = sweep.columns();
-    let cells: Vec<Vec<Cell>> = good.iter().map(|row| sweep.cells(row)).collect();
+    let (cells, columns) = (cells(sweep, rows), sweep.columns());
     let column = |at: usize| Numbers::of(&columns[at].name, cells.iter().map(|row| &row[at]));
-    let axes_end = 1 + sweep.axes().len();
-    let axes: Vec<Numbers> = (1..axes_end).map(column).collect();
-    let figures: Vec<Numbers> =
-        (0..sweep.quantities().len()).map(|at| column(axes_end + 1 + at)).collect();
+    let (axes, figures) = numbers(sweep, &cells);
     let objectives: Vec<(Numbers, bool)> = sweep
         .objectives()
         .iter()
@@ -80,7 +97,7 @@ fn write(out: &mut String, sweep: &Sweep, rows: &[Row]) -> std::fmt::Result {
     let footer = format!(
         "Written by <code>bellwire model sweep --html</code>, version {}. The model is deterministic: the same file gives the \
          same points.",
-        bellwire_sweep::VERSION
+        crate::VERSION
     );
     frame::close(out, &footer)
 }
@@ -118,17 +135,21 @@ fn points(out: &mut String, axes: &[Numbers], figures: &[Numbers]) -> std::fmt::
     )?;
     for (at, figure) in figures.iter().enumerate() {
         for (number_of, axis) in axes.iter().enumerate() {
-            let drawing = Figure {
-                title: format!("{} against {}", figure.name, axis.name),
-                x: axis.axis(axis.is_by_ratio()),
-                y: figure.axis(false),
-                series: vec![series("point", thin(axis, figure))],
-            };
-            let chart = scatter(&drawing, &axis.words, summary(axis, figure));
-            write_chart(out, &format!("points-{at}-{number_of}"), &chart)?;
+            write_chart(out, &format!("points-{at}-{number_of}"), &drawn(figure, axis))?;
         }
     }
     writeln!(out, "</div></section>")
+}
+
+/// A figure against an axis.
+fn drawn(figure: &Numbers, axis: &Numbers) -> Chart {
+    let drawing = Figure {
+        title: format!("{} against {}", figure.name, axis.name),
+        x: axis.axis(axis.is_by_ratio()),
+        y: figure.axis(false),
+        series: vec![series("point", thin(axis, figure))],
+    };
+    scatter(&drawing, &axis.words, summary(axis, figure))
 }
 
 /// Points that no other point beats, of each two objectives as a chart, of all as a table.
