@@ -126,6 +126,14 @@ pub fn a_stopped_queue_pair_holds_up_nobody_else(fixture: &dyn Fixture) {
     let region = stage.nodes[B].function.allocate_region(4096, Rights::all()).expect("allocated");
     let eager = stage.nodes[A].function.limits().eager_bytes;
     let other = stage.nodes[A].another();
+    // The link is up, and has got what credit it can have, so that the flood could block it.
+    for round in 0..200 {
+        stage.nodes[B].receive_on(free, eager, 0);
+        let send = Message::buffer(numbered(round, eager)).to(to);
+        stage.nodes[A].send_on(other, send);
+        stage.success(B);
+        stage.success(A);
+    }
     let flooded = flood(&mut stage, A, busy, eager, 0);
     for round in 0..100 {
         for (who, pair) in [(A, other), (2, stage.nodes[2].queue_pair)] {
