@@ -11,7 +11,9 @@ trap 'rm -f "$licences"' EXIT
 tools/licences.py bellwire-python >"$licences"
 PATH="$(realpath -m "${CARGO_TARGET_DIR:-target}")/python/bin:$PATH" \
     maturin build -q --manifest-path bindings/python/Cargo.toml --out "$folder" "$@" >&2
+wheels=("$folder"/bellwire-*-cp39-abi3-*.whl)
+files="$(python3 -m zipfile -l "${wheels[-1]}")"
 for text in LICENCES LICENSE-APACHE LICENSE-MIT; do
-    python3 -m zipfile -l "$(ls -t "$folder"/bellwire-*-cp39-abi3-*.whl | head -n 1)" | grep -q "/licenses/$text " ||
+    grep -q "/licenses/$text " <<<"$files" ||
         { echo "error: wheel: $text is missing in the wheel" >&2; exit 1; }
 done
