@@ -27,6 +27,17 @@ struct Zeroed {
 /// Bytes that were zeros at first.
 pub struct ZeroedBytes(Zeroed);
 
+/// Whether this machine gives memory of so many bytes. It is given back at once: who asks does not
+/// want to end as [`ZeroedBytes::new`] would.
+pub fn can_hold(length: u64) -> bool {
+    let Ok(length) = usize::try_from(length) else { return false };
+    let mut bytes = Vec::<u8>::new();
+    let is_given = bytes.try_reserve_exact(length).is_ok();
+    // Otherwise the compiler may leave out what nobody uses, and take it for given.
+    std::hint::black_box(&mut bytes);
+    is_given
+}
+
 impl ZeroedBytes {
     /// So many zeros.
     pub fn new(length: usize) -> ZeroedBytes {
@@ -95,6 +106,13 @@ impl Drop for ZeroedBytes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Memory that no machine has is refused, and a page is not.
+    #[test]
+    fn what_no_machine_has_is_refused() {
+        assert!(can_hold(PAGE as u64));
+        assert!(!can_hold(1 << 60) && !can_hold(u64::MAX));
+    }
 
     /// Tests may share a thread.
     fn forget() {
