@@ -1,6 +1,6 @@
 """Executes the notebooks, each in an empty folder: `run.py FOLDER`.
 
-Fails at a cell that fails, and at a notebook that shows fewer pictures than it should.
+Fails at a cell that fails, and at a notebook that shows another number of pictures than it should.
 """
 
 from __future__ import annotations
