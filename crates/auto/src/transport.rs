@@ -334,12 +334,12 @@ impl<N: Transport> Transport for AutoTransport<N> {
         by_way!(self, link, carries_batches(), |_| false)
     }
 
-    #[inline]
     /// What goes by the network is done only when a poll finds its acknowledgement.
     fn look_around(&mut self, sink: &mut impl Sink) -> bool {
         self.with_near(sink, |near, sink| near.look_around(sink))
     }
 
+    #[inline]
     fn poll(&mut self, sink: &mut impl Sink, budget: usize) -> usize {
         let mut done = self.poll_near(sink, budget);
         if !self.unwanted.is_empty() || !self.superseded.is_empty() {

@@ -287,6 +287,20 @@ fn a_dropped_function_is_gone() {
     assert_eq!(nodes[0].heard.down, [(back, gone, Status::PeerGone)]);
 }
 
+/// A function that never polls hears of it, if it looks around.
+#[test]
+fn who_looks_around_is_told() {
+    let ([a, mut b], [_, back]) = pair();
+    let gone = a.address();
+    drop(a);
+    let since = Instant::now();
+    while b.heard.down.is_empty() {
+        b.it.look_around(&mut b.heard);
+        assert!(since.elapsed() < LONG, "b is never told");
+    }
+    assert_eq!(b.heard.down, [(back, gone, Status::PeerGone)]);
+}
+
 /// Nobody is waited for longer than was asked, nor for less.
 #[test]
 fn nobody_is_waited_for_in_vain() {

@@ -39,6 +39,8 @@ pub struct FabricOptions {
     pub busy_every: u64,
     /// Longest time until an unanswered link counts as unreachable.
     pub patience: Duration,
+    /// Whether a program counts as one that posts rarely, each time a post looks around.
+    pub is_rare: bool,
 }
 
 impl Default for FabricOptions {
@@ -53,6 +55,7 @@ impl Default for FabricOptions {
             pending_every: 0,
             busy_every: 0,
             patience: Duration::from_secs(5),
+            is_rare: false,
         }
     }
 }
@@ -71,6 +74,8 @@ struct State {
     clock: u64,
     /// The function whose requests are refused for now.
     stuck: Option<FunctionAddress>,
+    /// How often posts looked around.
+    looks: u64,
 }
 
 /// One open function.
@@ -119,8 +124,14 @@ struct Packet {
 impl Fabric {
     /// A fabric without functions.
     pub fn new(options: FabricOptions) -> Fabric {
-        let state = State { functions: HashMap::new(), links: Vec::new(), clock: 0, stuck: None };
+        let functions = HashMap::new();
+        let state = State { functions, links: Vec::new(), clock: 0, stuck: None, looks: 0 };
         Fabric { state: Arc::new(Mutex::new(state)), options }
+    }
+
+    /// How often posts of all its functions looked around.
+    pub fn looks(&self) -> u64 {
+        self.lock().looks
     }
 
     /// Node `node` of it, as a device of the API.
@@ -417,6 +428,11 @@ impl Transport for Loopback {
 
     fn carries_batches(&self, _link: LinkId) -> bool {
         true
+    }
+
+    fn look_around(&mut self, _: &mut impl Sink) -> bool {
+        self.fabric.lock().looks += 1;
+        self.fabric.options.is_rare
     }
 
     fn poll(&mut self, sink: &mut impl Sink, budget: usize) -> usize {

@@ -23,6 +23,7 @@ mod hostile;
 mod hostile_transfers;
 mod in_turns;
 mod inbox;
+mod look;
 mod memory;
 mod put;
 mod random;
