@@ -38,7 +38,8 @@ fn config(name: &str, changes: &[(&str, &str)]) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name).with_extension("toml");
     // Several tests write the same file. Each writes under a name of its own first, so that no test
     // reads half a file.
-    let own = path.with_extension(format!("{:?}", std::thread::current().id()));
+    let writer = (std::process::id(), std::thread::current().id());
+    let own = path.with_extension(format!("{writer:?}"));
     std::fs::write(&own, text).expect("a place for the configuration");
     std::fs::rename(&own, &path).expect("the same place");
     path

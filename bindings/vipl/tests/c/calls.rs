@@ -1,7 +1,7 @@
 //! Each function, used correctly and wrongly: the cases of `calls/*.c`, over shared memory and over
 //! UDP.
 
-use crate::system::{Running, compile, folder, here, wired_hosts};
+use crate::system::{Folder, Running, compile, here, wired_hosts};
 use std::path::PathBuf;
 
 const SOURCES: [&str; 8] = [
@@ -15,14 +15,15 @@ const SOURCES: [&str; 8] = [
     "processes",
 ];
 
-fn program(case: &str) -> PathBuf {
+fn program(folder: &Folder) -> PathBuf {
     let sources = SOURCES.map(|name| here(&format!("tests/c/calls/{name}.c")));
-    compile(&folder(&format!("calls-{case}")), "calls", &sources, &here("include"))
+    compile(folder, "calls", &sources, &here("include"))
 }
 
 /// Runs a case on both devices; each run has a name or address of its own.
 fn run(case: &str) {
-    let program = program(case);
+    let folder = Folder::new(&format!("calls-{case}"));
+    let program = program(&folder);
     let process = std::process::id();
     let place: usize = case.bytes().map(usize::from).sum();
     let shm = format!("shm:vipl-{case}-{process}");
@@ -35,7 +36,8 @@ fn run(case: &str) {
 /// Runs a case on an Ethernet interface of its own.
 fn run_on_eth(case: &str) {
     let (near, _far) = wired_hosts();
-    let program = program(&format!("{case}-eth"));
+    let folder = Folder::new(&format!("calls-{case}-eth"));
+    let program = program(&folder);
     near.run(|| Running::start(&program, &[case, "eth:vi0"], &[])).succeed();
 }
 

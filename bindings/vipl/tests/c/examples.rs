@@ -1,12 +1,12 @@
 //! The examples, on every device: in two processes where the device allows it, in two threads on
 //! the model.
 
-use crate::system::{Running, compile, folder, here, wired_hosts};
+use crate::system::{Folder, Running, compile, here, wired_hosts};
 use std::path::{Path, PathBuf};
 
-fn example(test: &str, name: &str) -> PathBuf {
+fn example(folder: &Folder, name: &str) -> PathBuf {
     let sources = [here(&format!("examples/{name}.c")), here("examples/sides.c")];
-    compile(&folder(test), name, &sources, &here("include"))
+    compile(folder, name, &sources, &here("include"))
 }
 
 /// Server and client in two processes.
@@ -24,11 +24,12 @@ fn two_processes(program: &Path, server: &str, client: &str, bytes: &str) {
 // shows: M-02, M-03, M-30
 #[test]
 fn examples_run_over_shm() {
+    let folder = Folder::new("shm");
     let device = format!("shm:vipl-{}", std::process::id());
     for (name, bytes) in
         [("pingpong", "64"), ("window", "1"), ("window", "4096"), ("window", "70000")]
     {
-        two_processes(&example("shm", name), &device, &device, bytes);
+        two_processes(&example(&folder, name), &device, &device, bytes);
     }
 }
 
@@ -36,11 +37,12 @@ fn examples_run_over_shm() {
 // shows: M-02, M-03, M-30
 #[test]
 fn examples_run_over_udp() {
+    let folder = Folder::new("udp");
     // Addresses of this test's own, so that the port is free.
     let device =
         format!("udp:127.77.{}.{}", std::process::id() >> 8 & 255, std::process::id() & 255);
     for (name, bytes) in [("pingpong", "64"), ("window", "4096"), ("pingpong", "100000")] {
-        two_processes(&example("udp", name), &device, &device, bytes);
+        two_processes(&example(&folder, name), &device, &device, bytes);
     }
 }
 
@@ -48,9 +50,10 @@ fn examples_run_over_udp() {
 // shows: M-02, M-03, M-30
 #[test]
 fn examples_run_over_eth() {
+    let folder = Folder::new("eth");
     let (near, far) = wired_hosts();
     for (name, bytes) in [("pingpong", "64"), ("window", "4096")] {
-        let program = example("eth", name);
+        let program = example(&folder, name);
         let settings = [("BYTES", bytes)];
         let mut server = near.run(|| Running::start(&program, &["server", "eth:vi0"], &settings));
         let line = server.line();
@@ -65,8 +68,9 @@ fn examples_run_over_eth() {
 // shows: M-02, M-03, M-30
 #[test]
 fn examples_run_on_the_model() {
+    let folder = Folder::new("model");
     for (name, bytes) in [("pingpong", "64"), ("window", "512")] {
-        let program = example("model", name);
+        let program = example(&folder, name);
         Running::start(&program, &["both", "model:chpp"], &[("BYTES", bytes)]).succeed();
     }
 }
@@ -78,7 +82,8 @@ fn examples_run_on_the_model() {
 #[test]
 fn ranks_pass_messages() {
     let sources = [here("examples/ranks.c"), here("examples/mp.c")];
-    let program = compile(&folder("ranks"), "ranks", &sources, &here("include"));
+    let folder = Folder::new("ranks");
+    let program = compile(&folder, "ranks", &sources, &here("include"));
     let process = std::process::id();
     let shm = format!("shm:vipl-ranks-{process}?node=%d");
     Running::start(&program, &[&shm, "%d.0"], &[]).succeed();

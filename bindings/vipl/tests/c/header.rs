@@ -1,7 +1,7 @@
 //! The header matches the library: sizes, offsets and values that a C compiler finds in `vipl.h`,
 //! against those of Rust.
 
-use crate::system::{Running, compile, folder, here};
+use crate::system::{Folder, Running, compile, here};
 use std::collections::BTreeMap;
 use std::mem::offset_of;
 use std::path::Path;
@@ -135,7 +135,7 @@ fn known_to_rust() -> BTreeMap<String, u64> {
 // shows: M-01
 #[test]
 fn header_and_library_agree() {
-    assert_eq!(seen_by_c(&folder("header"), &here("include")), known_to_rust());
+    assert_eq!(seen_by_c(&Folder::new("header"), &here("include")), known_to_rust());
 }
 
 /// The check notices a header with two exchanged members, and one with a wrong value.
@@ -148,7 +148,7 @@ fn a_wrong_header_is_noticed() {
         ("VIP_CHAR Name[64]", "VIP_CHAR Name[48]"),
     ];
     for (number, (right, wrong)) in faults.into_iter().enumerate() {
-        let folder = folder(&format!("canary-{number}"));
+        let folder = Folder::new(&format!("canary-{number}"));
         let mut faulty = header.replacen(right, wrong, 1);
         assert_ne!(faulty, header, "{right} is in the header");
         if number == 0 {

@@ -1,6 +1,6 @@
 //! `make install` puts in place all that is needed to build and run a program.
 
-use crate::system::{Running, compile, folder, here};
+use crate::system::{Folder, Running, compile, here};
 use std::fs;
 use std::process::Command;
 
@@ -8,9 +8,8 @@ use std::process::Command;
 /// there compiles and runs, and the pkg-config file names the place without that folder.
 #[test]
 fn what_is_installed_suffices() {
-    let folder = folder("install");
+    let folder = Folder::new("install");
     let root = folder.join("root");
-    let _ = fs::remove_dir_all(&root);
     let built = std::env::current_exe().expect("a path").parent().expect("a folder").to_owned();
     let status = Command::new(here("../../tools/install.sh"))
         .arg(&built)

@@ -1,7 +1,7 @@
 //! A program in the style of 1998 to 2005: `period.c`, compiled as strict C89 from `vipl.h` alone,
 //! and run with the names of that time.
 
-use crate::system::{Running, compile_as, folder, here};
+use crate::system::{Folder, Running, compile_as, here};
 use std::os::unix::fs::OpenOptionsExt;
 
 /// Client and server in one source of strict C89 connect and do their work over shared memory and
@@ -11,7 +11,7 @@ use std::os::unix::fs::OpenOptionsExt;
 #[test]
 fn a_program_of_the_time_runs() {
     let strict = ["-std=c89", "-pedantic-errors"];
-    let folder = folder("period");
+    let folder = Folder::new("period");
     let program =
         compile_as(&strict, &folder, "period", &[here("tests/c/period.c")], &here("include"));
     let process = std::process::id();
@@ -34,12 +34,12 @@ fn a_program_of_the_time_runs() {
 #[test]
 fn a_program_gets_a_key_without_a_change() {
     let strict = ["-std=c89", "-pedantic-errors"];
-    let folder = folder("keyed");
+    let folder = Folder::new("keyed");
     let program =
         compile_as(&strict, &folder, "period", &[here("tests/c/period.c")], &here("include"));
     let process = std::process::id();
     let key = |number: u8| {
-        let file = folder.join(format!("{process}-{number}.key"));
+        let file = folder.join(format!("{number}.key"));
         let text = format!("shared {}\n", format!("{number:02x}").repeat(32));
         let mut options = std::fs::OpenOptions::new();
         let options = options.write(true).create_new(true).mode(0o600);

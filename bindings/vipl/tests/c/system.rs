@@ -2,6 +2,7 @@
 
 use bellwire_testkit::network::Host;
 use std::io::{BufRead, BufReader, Read};
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -13,17 +14,38 @@ pub fn here(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// A folder of this test, with the library under the name that programs look for.
-pub fn folder(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("vipl-{name}"));
-    std::fs::create_dir_all(&folder).expect("a folder for what is compiled");
-    let library = std::env::current_exe().expect("a path").with_file_name("libvipl.so");
-    assert!(library.exists(), "{} is missing", library.display());
-    for link in ["libvipl.so", "libvipl.so.1"] {
-        let _ = std::fs::remove_file(folder.join(link));
-        std::os::unix::fs::symlink(&library, folder.join(link)).expect("a link to the library");
+/// A folder of this test in this process, with the library under the name that programs look for.
+/// Another run of the tests at the same time has others. It goes with its contents when dropped.
+pub struct Folder(PathBuf);
+
+impl Folder {
+    pub fn new(name: &str) -> Folder {
+        let name = format!("vipl-{name}-{}", std::process::id());
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        // Of a run that was killed.
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).expect("a folder for what is compiled");
+        let library = std::env::current_exe().expect("a path").with_file_name("libvipl.so");
+        assert!(library.exists(), "{} is missing", library.display());
+        for link in ["libvipl.so", "libvipl.so.1"] {
+            std::os::unix::fs::symlink(&library, folder.join(link)).expect("a link to the library");
+        }
+        Folder(folder)
     }
-    folder
+}
+
+impl Deref for Folder {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }
 
 /// Compiles C and links it with the library; warnings are errors.
