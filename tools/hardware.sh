@@ -26,7 +26,7 @@ fi
 
 hardware() {
     RUST_BACKTRACE=0 "$runner" --tools "$environment" --out "${CARGO_TARGET_DIR:-target}/hardware" \
-        "${blocks[@]}" "$@"
+        "${long[@]}" "${blocks[@]}" "$@"
 }
 
 blocks=()
@@ -34,7 +34,7 @@ for block in "$@"; do blocks+=(--block "$block"); done
 hardware layouts --check
 hardware lint
 hardware lockstep --cycles "$cycles"
-hardware prove "${long[@]}"
+hardware prove
 hardware faults
 hardware synthesize
 if [ "$form" = full ]; then

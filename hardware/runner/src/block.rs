@@ -20,6 +20,10 @@ pub struct Block {
     pub bench: Option<PathBuf>,
     /// The top module.
     pub top: String,
+    /// Its checks take long: without `--long` it is linted, and its last configuration runs in
+    /// lock-step.
+    #[serde(default)]
+    pub long: bool,
     /// Parameters of the benches.
     #[serde(default)]
     pub lockstep: Vec<Table>,

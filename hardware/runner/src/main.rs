@@ -44,6 +44,9 @@ struct Arguments {
     /// Only these blocks
     #[arg(long = "block", global = true)]
     only: Vec<String>,
+    /// Also proofs that take minutes, and all checks of blocks whose checks take long
+    #[arg(long, global = true)]
+    long: bool,
     /// Print one JSON object instead of lines
     #[arg(long, global = true)]
     json: bool,
@@ -71,11 +74,7 @@ enum Action {
         seed: u64,
     },
     /// Prove the properties of all blocks, without bound
-    Prove {
-        /// Also those that take minutes
-        #[arg(long)]
-        long: bool,
-    },
+    Prove,
     /// Plant a fault for each property, and see that the property notices it; and for each block
     /// one that lock-step must notice
     Faults,
@@ -111,7 +110,9 @@ fn main() -> Result<()> {
         bail!("there is no block {missing} below hardware/");
     }
     all.retain(|block| arguments.only.is_empty() || arguments.only.contains(&block.name));
-    let json = arguments.json;
+    let Arguments { json, long, .. } = arguments;
+    let is_checked = |block: &&Block| long || !block.long;
+    let checked: Vec<Block> = all.iter().filter(is_checked).cloned().collect();
     match arguments.action {
         Action::Layouts { .. } => {}
         Action::Lint => {
@@ -120,33 +121,44 @@ fn main() -> Result<()> {
             report("lint", &linted, json);
         }
         Action::Lockstep { cycles, seed } => {
-            report("lock-step", &lockstep_all(&tools, &all, cycles, seed)?, json);
+            report("lock-step", &lockstep_all(&tools, &all, long, cycles, seed)?, json);
         }
-        Action::Prove { long } => {
-            report("proofs", &prove::prove(&tools, &all, false, long)?, json);
+        Action::Prove => {
+            report("proofs", &prove::prove(&tools, &checked, false, long)?, json);
         }
         Action::Faults => {
-            let mut noticed = prove::prove(&tools, &all, true, false)?;
-            noticed.extend(canary::canaries(&tools, &all)?);
+            let mut noticed = prove::prove(&tools, &checked, true, false)?;
+            noticed.extend(canary::canaries(&tools, &checked)?);
             report("planted faults", &noticed, json);
         }
         Action::Mutants { count, cycles } => {
             report("mutants", &mutate::mutate(&tools, &all, count, cycles)?, json);
         }
         Action::Synthesize { write } => {
-            report("areas", &synthesize::synthesize(&tools, &all, write)?, json);
+            // The file has all blocks.
+            let measured = if write { &all } else { &checked };
+            report("areas", &synthesize::synthesize(&tools, measured, write)?, json);
         }
         Action::Place => report("places", &place::place(&tools, &all)?, json),
     }
     Ok(())
 }
 
-/// Runs every configuration of every block.
-fn lockstep_all(tools: &Tools, blocks: &[Block], cycles: u64, seed: u64) -> Result<Vec<Finding>> {
+/// Runs the configurations of the blocks; without `long` only the last one of a block whose checks
+/// take long.
+fn lockstep_all(
+    tools: &Tools,
+    blocks: &[Block],
+    long: bool,
+    cycles: u64,
+    seed: u64,
+) -> Result<Vec<Finding>> {
     let mut jobs = Vec::new();
     for block in blocks {
-        let share = cycles.div_ceil(block.lockstep.len().max(1) as u64);
-        jobs.extend(block.lockstep.iter().map(|parameters| (block, numbers(parameters), share)));
+        let skipped = if block.long && !long { block.lockstep.len().saturating_sub(1) } else { 0 };
+        let configurations = &block.lockstep[skipped..];
+        let share = cycles.div_ceil(configurations.len().max(1) as u64);
+        jobs.extend(configurations.iter().map(|parameters| (block, numbers(parameters), share)));
     }
     let done = in_parallel("lock-step", &jobs, |(block, parameters, share)| -> Result<Finding> {
         let name = parameters.iter().map(|(name, value)| format!("{name}={value}"));
