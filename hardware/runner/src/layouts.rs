@@ -4,14 +4,21 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use bellwire_model::cycle::{Ports, cdc_fifo_gray, packed_struct, stream_fifo};
+use bellwire_model::cycle::{
+    Ports, cdc_fifo_gray, credit_gate, credit_ledger, packed_struct, replay_buf, rx_ack,
+    stream_fifo,
+};
 use bellwire_model::damq_pd;
 
 /// Names and texts of all packages.
 fn packages() -> Vec<(&'static str, String)> {
     vec![
         ("cdc_fifo_gray", package::<cdc_fifo_gray::In, cdc_fifo_gray::Out>("cdc_fifo_gray")),
+        ("credit_gate", package::<credit_gate::In, credit_gate::Out>("credit_gate")),
+        ("credit_ledger", package::<credit_ledger::In, credit_ledger::Out>("credit_ledger")),
         ("damq_pd", package::<damq_pd::ports::In, damq_pd::ports::Out>("damq_pd")),
+        ("replay_buf", package::<replay_buf::In, replay_buf::Out>("replay_buf")),
+        ("rx_ack", package::<rx_ack::In, rx_ack::Out>("rx_ack")),
         ("stream_fifo", package::<stream_fifo::In, stream_fifo::Out>("stream_fifo")),
     ]
 }

@@ -1,7 +1,11 @@
 //! Random loads of all blocks.
 
 mod cdc_fifo_gray;
+mod credit_gate;
+mod credit_ledger;
 mod damq_pd;
+mod replay_buf;
+mod rx_ack;
 mod stream_fifo;
 
 use anyhow::{Result, bail};
@@ -23,6 +27,17 @@ pub fn load(block: &str, parameters: &[(String, u64)], seed: u64) -> Result<Box<
             Box::new(damq_pd::DamqLoad::new(ports, depth, landing, seed))
         }
         "cdc_fifo_gray" => Box::new(cdc_fifo_gray::CdcFifoGrayLoad::new(number("Depth"), seed)),
+        "credit_gate" => Box::new(credit_gate::CreditGateLoad::new(seed)),
+        "credit_ledger" => {
+            let [headers, data, after] = ["Headers", "Data", "AgainAfter"].map(number);
+            let (headers, data) = (headers as u8, data as u16);
+            Box::new(credit_ledger::CreditLedgerLoad::new(headers, data, after as u64, seed))
+        }
+        "replay_buf" => {
+            let after = number("ReplayAfter") as u64;
+            Box::new(replay_buf::ReplayBufLoad::new(number("Depth"), after, seed))
+        }
+        "rx_ack" => Box::new(rx_ack::RxAckLoad::new(number("AcknowledgeAfter") as u64, seed)),
         "stream_fifo" => Box::new(stream_fifo::StreamFifoLoad::new(number("Depth"), seed)),
         _ => bail!("no load for {block} in hardware/runner/src/loads.rs"),
     })

@@ -6,7 +6,11 @@
 //! docs/hardware.md says how.
 
 pub mod cdc_fifo_gray;
+pub mod credit_gate;
+pub mod credit_ledger;
 mod ports;
+pub mod replay_buf;
+pub mod rx_ack;
 pub mod stream_fifo;
 
 pub use ports::{Packer, Ports, Signal, Value, hexadecimal, packed_struct};

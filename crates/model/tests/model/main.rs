@@ -27,6 +27,7 @@ mod networks;
 mod oracle;
 mod perturbed;
 mod queues;
+mod smp_blocks;
 mod smp_coherence;
 mod smp_controllers;
 mod smp_experiments;

@@ -13,7 +13,7 @@ use crate::canary::planted;
 pub const DATA_CREDIT_BYTES: usize = 16;
 
 /// Data credits are counted modulo this.
-const DATA_MODULUS: u16 = 1 << 12;
+pub const DATA_MODULUS: u16 = 1 << 12;
 
 /// Data credits that one packet takes; it also takes one header credit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -27,6 +27,8 @@ mod receiver;
 mod sequence;
 mod transmitter;
 
-pub use credits::{Cost, CreditGate, CreditLedger, DATA_CREDIT_BYTES, Lacking, Overflow};
+pub use credits::{
+    Cost, CreditGate, CreditLedger, DATA_CREDIT_BYTES, DATA_MODULUS, Lacking, Overflow,
+};
 pub use receiver::{Arrival, Receiver};
 pub use transmitter::{NotSent, TimedOut, Transmitter};

@@ -22,6 +22,7 @@ pub enum Arrival {
 /// Acknowledgements are cumulative and wait for up to `acknowledge_after` ticks (PCIe's AckNak
 /// latency), so that one serves many frames. After damage, one NAK goes out at once, and no other
 /// before a good frame has come.
+#[derive(Clone, Copy)]
 pub struct Receiver {
     expected: u16,
     acknowledge: Acknowledge,
