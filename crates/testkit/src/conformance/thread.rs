@@ -1,12 +1,13 @@
 //! Several threads: functions of one device, and nodes of one job, at the same time.
 
 use super::bytes::{assert_same, pattern};
+use super::patience::limit;
 use super::{Fixture, Node, Patience};
 use bellwire::{
     Address, Atomic, Device, Function, Get, MemoryRegion, Message, Operation, Put, RemoteKey,
     Status, Wait,
 };
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// A device is shared freely between threads; a function moves between them.
 pub fn devices_are_shared_and_functions_move(fixture: &dyn Fixture) {
@@ -143,6 +144,7 @@ pub fn many_threads_to_one(fixture: &dyn Fixture) {
     const EACH: u64 = 2_000;
     let mut receiver = Node::open(fixture);
     let to = receiver.address();
+    let arrived = &AtomicU64::new(0);
     std::thread::scope(|scope| {
         for _ in 0..THREADS {
             let mut node = Node::open(fixture);
@@ -160,7 +162,17 @@ pub fn many_threads_to_one(fixture: &dyn Fixture) {
                     }
                 }
                 node.receive(8, 0);
-                node.wait(Wait::Block, "the good-bye");
+                // It comes when the slowest has sent all, so there is time as long as that goes on.
+                loop {
+                    let before = arrived.load(Ordering::Relaxed);
+                    match node.function.wait(node.completions, Wait::Block, limit()) {
+                        Ok(_) => break,
+                        Err(error) => {
+                            let after = arrived.load(Ordering::Relaxed);
+                            assert_ne!(before, after, "no good-bye: {error}");
+                        }
+                    }
+                }
             });
         }
         let mut next = std::collections::HashMap::new();
@@ -174,6 +186,7 @@ pub fn many_threads_to_one(fixture: &dyn Fixture) {
             let bytes = done.buffer.unwrap().into_bytes(8);
             assert_eq!(bytes, expected.to_le_bytes());
             *expected += 1;
+            arrived.store(number + 1, Ordering::Relaxed);
             receiver.receive(8, 0);
         }
         assert_eq!(next.len(), THREADS);
