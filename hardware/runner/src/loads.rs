@@ -7,8 +7,10 @@ mod damq_pd;
 mod replay_buf;
 mod rx_ack;
 mod stream_fifo;
+mod xbar;
 
 use anyhow::{Result, bail};
+use bellwire_model::cycle::xbar::Shape;
 
 use crate::bench::Bench;
 
@@ -39,6 +41,12 @@ pub fn load(block: &str, parameters: &[(String, u64)], seed: u64) -> Result<Box<
         }
         "rx_ack" => Box::new(rx_ack::RxAckLoad::new(number("AcknowledgeAfter") as u64, seed)),
         "stream_fifo" => Box::new(stream_fifo::StreamFifoLoad::new(number("Depth"), seed)),
+        "xbar" => {
+            let [ports, channels, classes, depth, credits, beats] =
+                ["Ports", "Channels", "Classes", "Depth", "Credits", "Beats"].map(number);
+            let shape = Shape { ports, channels, classes, depth, credits };
+            Box::new(xbar::XbarLoad::new(shape, beats as u64, seed))
+        }
         _ => bail!("no load for {block} in hardware/runner/src/loads.rs"),
     })
 }

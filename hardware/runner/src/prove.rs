@@ -31,7 +31,10 @@ pub fn prove(tools: &Tools, blocks: &[Block], faults: bool, long: bool) -> Resul
             let tasks = tasks(&text);
             let job = |task, fault| Job { block, sby: &proof.sby, task, fault };
             if faults {
-                let of = |fault: &Fault| text.contains(&*fault.file.to_string_lossy());
+                let of = |fault: &Fault| {
+                    text.contains(&*fault.file.to_string_lossy())
+                        && asserts(tools, &text, &fault.property)
+                };
                 for fault in block.faults(&tools.root)?.into_iter().filter(of) {
                     jobs.push(job(tasks.first().cloned(), Some(fault)));
                 }
@@ -54,6 +57,15 @@ pub fn prove(tools: &Tools, blocks: &[Block], faults: bool, long: bool) -> Resul
         bail!("{}", all.join("\n"));
     }
     Ok(proved.into_iter().flatten().collect())
+}
+
+/// Whether a file that a proof includes has the property. A block with several proofs has the same
+/// source in more than one of them.
+fn asserts(tools: &Tools, text: &str, property: &str) -> bool {
+    let label = format!("{property} :");
+    let included = text.lines().filter(|line| line.ends_with(".svh"));
+    let mut read = included.filter_map(|file| fs::read_to_string(tools.root.join(file)).ok());
+    read.any(|text| text.contains(&label))
 }
 
 /// The names in the section `[tasks]`.

@@ -378,6 +378,10 @@ impl Crossbar {
 }
 
 #[cfg(test)]
+#[path = "crossbar_cycle_tests.rs"]
+mod cycle_tests;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::engine::{Model, Pool, Simulation};

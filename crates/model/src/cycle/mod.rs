@@ -12,5 +12,7 @@ mod ports;
 pub mod replay_buf;
 pub mod rx_ack;
 pub mod stream_fifo;
+mod vc_buf;
+pub mod xbar;
 
 pub use ports::{Packer, Ports, Signal, Value, hexadecimal, packed_struct};

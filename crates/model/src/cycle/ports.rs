@@ -75,12 +75,13 @@ macro_rules! unsigned {
 
 unsigned!(bool u8 u16 u32 u64);
 
-impl<const N: usize> Value for [u64; N] {
+/// Elements lie one behind the other, each in its share of the width.
+impl<T: Value, const N: usize> Value for [T; N] {
     #[inline]
     fn push(self, packer: &mut Packer<'_>, width: usize) {
-        debug_assert_eq!(width, 64 * N, "an array is as wide as its words");
-        for word in self {
-            packer.push(word, 64);
+        debug_assert_eq!(width % N, 0, "each element has the same width");
+        for element in self {
+            element.push(packer, width / N);
         }
     }
 }
@@ -167,6 +168,17 @@ mod tests {
             /// The others.
             others: [u64; 2] = 128,
         }
+    }
+
+    /// Each element of an array has its share of the bits, and so has each of an array in it.
+    #[test]
+    fn elements_share_the_width() {
+        let mut words = [0; 1];
+        [[true, false], [false, true]].push(&mut Packer::new(&mut words), 4);
+        assert_eq!(words, [0b1001]);
+        let mut words = [0; 1];
+        [1u8, 2, 3].push(&mut Packer::new(&mut words), 12);
+        assert_eq!(words, [0x321]);
     }
 
     /// Words that the signals fill have no padding, and what fills a word stays out of the next.

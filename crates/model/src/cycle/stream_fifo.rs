@@ -40,15 +40,21 @@ impl StreamFifo {
         StreamFifo { words: VecDeque::with_capacity(depth), depth, out_valid: false }
     }
 
-    /// One cycle.
+    /// What stands at the outputs in this cycle; it does not depend on what enters.
     #[inline]
-    pub fn cycle(&mut self, input: In) -> Out {
-        let out = Out {
+    pub fn out(&self) -> Out {
+        Out {
             in_ready: self.words.len() < self.depth,
             out_valid: self.out_valid,
             out_data: if self.out_valid { self.words[0] } else { 0 },
             count: self.words.len() as u16,
-        };
+        }
+    }
+
+    /// One cycle.
+    #[inline]
+    pub fn cycle(&mut self, input: In) -> Out {
+        let out = self.out();
         if out.out_valid && input.out_ready {
             self.words.pop_front();
         }

@@ -1,0 +1,136 @@
+//! Inputs that send packets of random lengths, with pauses, into channels that have room; outputs
+//! that hold beats up, and give places back late or for long not at all.
+
+use bellwire_model::cycle::xbar::{CLASSES, In, Out, PORTS, Shape, Xbar};
+use bellwire_model::engine::Random;
+
+use crate::bench::Load;
+
+/// A packet that an input offers.
+#[derive(Clone, Copy)]
+struct Packet {
+    channel: u8,
+    output: u8,
+    class: u8,
+    /// Beats that were not taken yet.
+    beats: u64,
+    begun: bool,
+}
+
+/// What the next cycles are like, at one port.
+#[derive(Clone, Copy)]
+struct Mood {
+    /// Of eight cycles, how many offer a beat, take a beat.
+    offers: u64,
+    takes: u64,
+    /// Of eight cycles, how many give back a place that is free, by class.
+    returns: [u64; CLASSES],
+    /// Outputs to which the input sends, from the first on.
+    outputs: u64,
+    /// Beats of a packet, at most.
+    longest: u64,
+}
+
+/// A crossbar between its sources and its receivers.
+pub struct XbarLoad {
+    xbar: Xbar,
+    shape: Shape,
+    beats: u64,
+    random: Random,
+    moods: [Mood; PORTS],
+    packets: [Option<Packet>; PORTS],
+    /// Places that a receiver has freed and not yet told of.
+    freed: [[u64; CLASSES]; PORTS],
+}
+
+impl XbarLoad {
+    /// A crossbar whose packets have at most `beats` beats.
+    pub fn new(shape: Shape, beats: u64, seed: u64) -> XbarLoad {
+        let outputs = shape.ports as u64;
+        let mood = Mood { offers: 8, takes: 8, returns: [8; CLASSES], outputs, longest: beats };
+        XbarLoad {
+            xbar: Xbar::new(shape),
+            shape,
+            beats,
+            random: Random::new(seed),
+            moods: [mood; PORTS],
+            packets: [None; PORTS],
+            freed: [[0; CLASSES]; PORTS],
+        }
+    }
+
+    fn change_mood(&mut self) {
+        let port = self.random.below(self.shape.ports as u64) as usize;
+        let mut rate = || [0, 1, 4, 7, 8, 8][self.random.below(6) as usize];
+        let (offers, takes, returns) = (rate(), rate(), [0; CLASSES].map(|_| rate()));
+        let outputs = 1 + self.random.below(self.shape.ports as u64);
+        let longest = 1 + self.random.below(self.beats);
+        self.moods[port] = Mood { offers, takes, returns, outputs, longest };
+    }
+
+    /// The packet that an input offers: the one that it has begun; else one that may be another in
+    /// each cycle, so that no channel waits for a full one.
+    fn packet(&mut self, port: usize) -> Packet {
+        let Mood { outputs, longest, .. } = self.moods[port];
+        match self.packets[port] {
+            Some(packet) if packet.begun || self.random.below(2) == 0 => packet,
+            _ => Packet {
+                channel: self.random.below(self.shape.channels as u64) as u8,
+                output: self.random.below(outputs) as u8,
+                class: self.random.below(self.shape.classes as u64) as u8,
+                beats: 1 + self.random.below(longest),
+                begun: false,
+            },
+        }
+    }
+}
+
+impl Load for XbarLoad {
+    type In = In;
+    type Out = Out;
+
+    fn step(&mut self) -> (In, Out) {
+        if self.random.below(64) == 0 {
+            self.change_mood();
+        }
+        let mut input = In::default();
+        for port in 0..self.shape.ports {
+            let mood = self.moods[port];
+            if self.random.below(8) < mood.offers {
+                let packet = self.packet(port);
+                self.packets[port] = Some(packet);
+                input.in_valid[port] = true;
+                input.in_channel[port] = packet.channel;
+                input.in_output[port] = packet.output;
+                input.in_class[port] = packet.class;
+                input.in_last[port] = packet.beats == 1;
+                input.in_data[port] = self.random.word();
+            }
+            input.out_ready[port] = self.random.below(8) < mood.takes;
+            for class in 0..self.shape.classes {
+                let freed = &mut self.freed[port][class];
+                if *freed > 0 && self.random.below(8) < mood.returns[class] {
+                    *freed -= 1;
+                    input.credit[port][class] = true;
+                }
+            }
+        }
+        let out = self.xbar.cycle(input);
+        for port in 0..self.shape.ports {
+            if let Some(packet) = &mut self.packets[port]
+                && input.in_valid[port]
+                && out.in_ready[port][usize::from(packet.channel)]
+            {
+                packet.beats -= 1;
+                packet.begun = true;
+                if packet.beats == 0 {
+                    self.packets[port] = None;
+                }
+            }
+            if out.out_valid[port] && input.out_ready[port] && out.out_last[port] {
+                self.freed[port][usize::from(out.out_class[port])] += 1;
+            }
+        }
+        (input, out)
+    }
+}
