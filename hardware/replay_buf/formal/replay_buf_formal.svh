@@ -139,7 +139,7 @@ always_ff @(posedge clk) begin
     if (timer != '0) p_idle : assert (oldest != sent);
 
     // So that induction needs no bound: registers, tables and memories follow the shadow.
-    i_ghosts : assert (filled == g_filled && sent == g_fresh);
+    i_ghosts : assert (filled == AddressWidth'(g_filled) && sent == g_fresh);
     i_found : assert (g_oldest == oldest + (acking ? acks : '0));
     for (int unsigned s = 0; s < Slots; s++) begin
       if (f_is_held[s]) begin
@@ -155,28 +155,28 @@ always_ff @(posedge clk) begin
         end
       end
     end
-    i_filled : assert (sequence_t'(filled - f_sequence) <= sequence_t'(f_held));
+    i_filled : assert (sequence_t'(g_filled - f_sequence) <= sequence_t'(f_held));
     if (f_held != '0) begin
       i_newest : assert (g_last[f_newest] == !g_writes);
-      i_number : assert (filled == g_sequence[f_newest] + sequence_t'(g_last[f_newest]));
+      i_number : assert (g_filled == g_sequence[f_newest] + sequence_t'(g_last[f_newest]));
     end
     i_base : assert (f_base <= f_held);
     if (f_base < f_held) begin
       i_oldest : assert (g_first[f_at_base] && g_sequence[f_at_base] == oldest);
     end else begin
-      i_none : assert (oldest == filled && !g_writes);
+      i_none : assert (oldest == g_filled && !g_writes);
     end
     i_read : assert (f_read <= f_held);
     if (f_read < f_held) begin
       i_current : assert (g_sequence[f_at_read] == current && g_first[f_at_read] == !mid);
     end else begin
-      i_waits : assert (current == filled && mid == g_writes);
+      i_waits : assert (current == g_filled && mid == g_writes);
     end
     i_valid : assert (out_valid == (written - read != count_t'(g_entered)));
     i_entered : assert (!g_entered || written != read);
     if (out_valid) i_output : assert ({out_last, out_data} == f_beats[f_at_read]);
-    i_sent : assert (sequence_t'(sent - oldest) <= sequence_t'(filled - oldest));
-    i_window : assert (sequence_t'(filled - oldest) <= Depth);
+    i_sent : assert (sequence_t'(sent - oldest) <= sequence_t'(g_filled - oldest));
+    i_window : assert (sequence_t'(g_filled - oldest) <= Depth);
     if (stale) begin
       i_stale : assert (jump && (out_valid || mid) && f_base != '0);
       i_before : assert (sequence_t'(oldest - current - sequence_t'(1)) < sequence_t'(Depth));

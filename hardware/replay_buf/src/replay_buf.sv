@@ -56,9 +56,9 @@ module replay_buf #(
   typedef logic [SequenceWidth-1:0] sequence_t;
   typedef logic [CountWidth-1:0] count_t;
 
-  // Beats that have entered, and frames that have entered whole.
+  // Beats that have entered, and the place of the next whole frame in the table of ends.
   count_t written;
-  sequence_t filled;
+  logic [AddressWidth-1:0] filled;
   // The oldest frame that is not acknowledged, and the number of its first beat.
   sequence_t oldest;
   count_t base, base_found;
@@ -124,7 +124,7 @@ module replay_buf #(
   ) u_ends (
       .clk,
       .write(enters && in_last),
-      .write_address(filled[AddressWidth-1:0]),
+      .write_address(filled),
       .write_data(written + count_t'(1)),
       .read(1'b1),
       .read_address(ack_sequence[AddressWidth-1:0]),
@@ -176,7 +176,7 @@ module replay_buf #(
       out_valid <= 1'b0;
     end else begin
       written <= written + count_t'(enters);
-      filled  <= filled + sequence_t'(enters && in_last);
+      filled  <= filled + AddressWidth'(enters && in_last);
       if (progress) begin
         oldest <= oldest + acks;
         base   <= base_found;

@@ -38,7 +38,8 @@ impl Load for RxAckLoad {
         let number = match random.below(8) {
             _ if !wrong => self.delivered,
             0 => random.word(),
-            1..4 => self.delivered.wrapping_sub(random.below(4)),
+            1 => self.delivered + (1 << random.below(SEQUENCE_BITS as u64)),
+            2..4 => self.delivered.wrapping_sub(random.below(4)),
             _ => self.delivered + random.below(4),
         };
         let input = In {
