@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run install test test-mpi test-slurm test-verbs python crates site package bench bench-python bench-sweep bench-mpi bench-verbs verbs-start reference-rxe picture simulate properties guesses lint docs clean unit robust evidence crash dissector manual perfetto report instructions canaries loom miri sanitize mutants sample hardware
+.PHONY: help run install test test-mpi test-slurm test-verbs python crates site package bench bench-python bench-sweep bench-mpi bench-verbs verbs-start reference-rxe picture simulate properties guesses lint docs clean unit robust evidence crash dissector manual perfetto report instructions canaries loom miri sanitize mutants sample hardware outside inside
 
 # A fresh rustup puts cargo here before the shell knows of it.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -47,7 +47,7 @@ install: ## install the command with its manual and completions, the libfabric p
 # Tells scripts that all is built already, and how.
 test: export TESTS := $(tests)
 test: lint ## run every check that the project has
-	@tools/together.sh unit loom miri
+	@tools/together.sh outside inside loom miri
 	@$(MAKE) --no-print-directory manual dissector perfetto report instructions evidence sample
 	@tools/need.sh mpi
 	@tools/test-mpi.sh short
@@ -74,10 +74,21 @@ lint: ## formatting, clippy, documentation, width of prose, licences of dependen
 	@tools/deny.sh
 
 # Most tests wait for a clock, a peer or a process, so four share two processors well.
-unit crash: export RUST_TEST_THREADS ?= $(shell n=$$(nproc); echo $$((n > 4 ? n : 4)))
+unit outside inside crash: export RUST_TEST_THREADS ?= $(shell n=$$(nproc); echo $$((n > 4 ? n : 4)))
 unit: ## unit, conformance and project tests; processes killed and stopped at every step, and hostile peers
 	@tools/need.sh cargo ip nft
 	$(tests) --no-fail-fast
+
+# Some tests run examples, which these two do not build by themselves.
+outside: ## of the unit tests, those in folders of their own
+	@tools/need.sh cargo ip nft
+	$(tests) --no-run
+	$(tests) --test '*' --no-fail-fast
+
+inside: ## of the unit tests, those within sources and documentation
+	@tools/need.sh cargo
+	$(tests) --no-run
+	$(tests) --lib --bins --no-fail-fast; status=$$?; $(tests) --doc --no-fail-fast && exit $$status
 
 robust: ## run the unit tests 5 times beside two busy loops per processor, and 5 times on one processor (hours)
 	@tools/need.sh cargo ip nft
