@@ -25,23 +25,36 @@ struct Job<'a> {
 pub fn prove(tools: &Tools, blocks: &[Block], faults: bool, long: bool) -> Result<Vec<Finding>> {
     let mut jobs = Vec::new();
     for block in blocks {
-        for proof in block.proof.iter().filter(|proof| long || !proof.long) {
-            let text = fs::read_to_string(tools.root.join(&proof.sby))
-                .with_context(|| format!("cannot read {}", proof.sby.display()))?;
-            let tasks = tasks(&text);
-            let job = |task, fault| Job { block, sby: &proof.sby, task, fault };
-            if faults {
-                let of = |fault: &Fault| {
+        let read = |sby: &Path| {
+            fs::read_to_string(tools.root.join(sby))
+                .with_context(|| format!("cannot read {}", sby.display()))
+        };
+        let all: Vec<_> =
+            block.proof.iter().map(|it| Ok((it, read(&it.sby)?))).collect::<Result<_>>()?;
+        if faults {
+            for fault in block.faults(&tools.root)? {
+                let has = |text: &str| {
                     text.contains(&*fault.file.to_string_lossy())
-                        && asserts(tools, &text, &fault.property)
+                        && asserts(tools, text, &fault.property)
                 };
-                for fault in block.faults(&tools.root)?.into_iter().filter(of) {
-                    jobs.push(job(tasks.first().cloned(), Some(fault)));
+                let mut homes = all.iter().filter(|(_, text)| has(text)).peekable();
+                // It would be planted nowhere.
+                if homes.peek().is_none() && !fault.lockstep {
+                    let (property, file) = (&fault.property, fault.file.display());
+                    bail!("{}: no proof of {file} has the property {property}", block.name);
                 }
-            } else if tasks.is_empty() {
-                jobs.push(job(None, None));
-            } else {
-                jobs.extend(tasks.into_iter().map(|task| job(Some(task), None)));
+                for (proof, text) in homes.filter(|(proof, _)| long || !proof.long) {
+                    let task = tasks(text).first().cloned();
+                    jobs.push(Job { block, sby: &proof.sby, task, fault: Some(fault.clone()) });
+                }
+            }
+            continue;
+        }
+        for (proof, text) in all.iter().filter(|(proof, _)| long || !proof.long) {
+            let job = |task| Job { block, sby: &proof.sby, task, fault: None };
+            match &tasks(text)[..] {
+                [] => jobs.push(job(None)),
+                tasks => jobs.extend(tasks.iter().cloned().map(|task| job(Some(task)))),
             }
         }
     }
