@@ -76,19 +76,29 @@ pub fn enter_new_namespace() -> io::Result<()> {
 /// # Errors
 /// `NotFound` if iproute2 is not installed; else what it said.
 pub fn ip(commands: &str) -> io::Result<()> {
-    let mut child = Command::new("ip")
-        .args(["-batch", "-"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()?;
-    child.stdin.take().expect("piped").write_all(format!("{commands}\n").as_bytes())?;
-    let output = child.wait_with_output()?;
-    if output.status.success() {
-        return Ok(());
+    /// Three times in some hundred thousand, on busy machines, ip succeeded and had done nothing.
+    /// The cause is not known. The last command prints, so that this is noticed.
+    const TRIES: u32 = 3;
+    for _ in 0..TRIES {
+        let mut child = Command::new("ip")
+            .args(["-batch", "-"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let text = format!("{commands}\nlink show dev lo\n");
+        child.stdin.take().expect("piped").write_all(text.as_bytes())?;
+        let output = child.wait_with_output()?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            return Err(io::Error::other(format!("ip -batch of {commands:?}: {said}")));
+        }
+        if !output.stdout.is_empty() {
+            return Ok(());
+        }
+        eprintln!("ip -batch of {commands:?} did nothing, and is run again");
     }
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    Err(io::Error::other(format!("ip -batch of {commands:?}: {said}")))
+    Err(io::Error::other(format!("ip -batch of {commands:?} did nothing {TRIES} times")))
 }
 
 /// This thread's namespace.

@@ -70,8 +70,8 @@ impl Fixture for Bridged {
         self.plug_in(node);
         let options = options.clone().setting("io", self.way);
         let device = Device::open_with(&format!("eth:n{node}"), &options);
-        // Twice an interface was not found that ip(8) had just made. If it happens again, this
-        // tells whether the interface or this thread is elsewhere.
+        // Three times an interface was not found that ip(8) should have made. If it happens again,
+        // ip has said that it did so, and this tells what is there instead.
         if let Err(Error::DeviceUnavailable { why, .. }) = &device
             && why.contains("No such device")
         {
