@@ -11,7 +11,7 @@ set -euo pipefail
 shopt -s inherit_errexit
 
 generated='^docs/(feature-rows|performance|performance-model)[.]md$'
-with_comments='[.](rs|c|h|sh|lua|py)$|^Makefile$|^[.]ci/run$'
+with_comments='[.](rs|c|h|sv|svh|sh|lua|py)$|^Makefile$|^[.]ci/run$'
 
 # Each check takes names of files, relative to this folder, and prints `file:line: what is wrong`.
 
@@ -41,7 +41,7 @@ documents() {
 # shows are read by a program, and drawings (between ``` in a comment) are as wide as they must be.
 comments() {
     LC_ALL=C awk "$columns"'
-        FNR == 1 { block = drawing = 0; slashes = FILENAME ~ /\.(rs|c|h)$/ }
+        FNR == 1 { block = drawing = 0; slashes = FILENAME ~ /\.(rs|c|h|svh?)$/ }
         {
             if (slashes) {
                 if ($0 ~ /^ *\/\*/) block = 1

@@ -76,8 +76,8 @@ pub fn enter_new_namespace() -> io::Result<()> {
 /// # Errors
 /// `NotFound` if iproute2 is not installed; else what it said.
 pub fn ip(commands: &str) -> io::Result<()> {
-    /// Three times in some hundred thousand, on busy machines, ip succeeded and had done nothing.
-    /// The cause is not known. The last command prints, so that this is noticed.
+    /// Three times in many runs, on busy machines, ip succeeded and its interfaces were not there.
+    /// The cause is not known. The last command prints, so that a run that did nothing is noticed.
     const TRIES: u32 = 3;
     for _ in 0..TRIES {
         let mut child = Command::new("ip")

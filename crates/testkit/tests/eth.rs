@@ -70,8 +70,8 @@ impl Fixture for Bridged {
         self.plug_in(node);
         let options = options.clone().setting("io", self.way);
         let device = Device::open_with(&format!("eth:n{node}"), &options);
-        // Three times an interface was not found that ip(8) should have made. If it happens again,
-        // ip has said that it did so, and this tells what is there instead.
+        // Three times an interface was not there that ip(8) should have made. `ip` sees now that
+        // its commands ran. So if this happens again, the interface was made and is gone.
         if let Err(Error::DeviceUnavailable { why, .. }) = &device
             && why.contains("No such device")
         {

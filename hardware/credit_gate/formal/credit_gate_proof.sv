@@ -1,7 +1,7 @@
 // What is proved of `credit_gate` together with `credit_ledger`, without bound, by k-induction.
 //
-// Packets and updates are under way for any time. An update may be lost; one that comes is not older
-// than those before it, and not newer than what is granted.
+// Packets and updates are under way for any time. An update may be lost. One that comes is not
+// older than those before it, and not newer than what is granted.
 module credit_gate_proof #(
     parameter int unsigned HeaderWidth = 4,
     parameter int unsigned DataWidth = 5,

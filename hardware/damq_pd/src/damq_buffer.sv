@@ -311,8 +311,8 @@ module damq_buffer #(
 
   // ---- Which descriptor is next.
 
-  // At the end of a descriptor: the list whose turn it is. The ticket of a new PIO head is not known
-  // yet. If all doorbells of the port are served, any ticket is due. Otherwise the port defers.
+  // At the end of a descriptor: the list whose turn it is. The ticket of a new PIO head is not yet
+  // known. If all doorbells of the port are served, any ticket is due. Otherwise the port defers.
   logic again, again_way, defers;
   always_comb begin
     if (run_way) again_way = !(occupied[{run_port, 1'b0}] && end_due);

@@ -1,7 +1,7 @@
 // The order between PIO and DMA of each port (D-19): tickets.
 //
 // A word that comes by PIO has as its ticket the number of doorbells that its port rang before it.
-// The head of a PIO list may leave when as many DMA descriptors have left. Counters wrap; fewer than
+// The head of a PIO list may leave when as many DMA descriptors have left. Counters wrap: less than
 // 2 ^ (`TicketWidth` - 1) descriptors of a port are under way.
 module damq_order #(
     parameter int unsigned Ports = 4,

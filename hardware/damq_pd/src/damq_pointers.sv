@@ -26,7 +26,7 @@ module damq_pointers #(
     output logic [AddressWidth-1:0] head_address,
     output logic                    head_last,
 
-    // The last word of a descriptor is read, at `end_address`; `emptied` tells that no other follows.
+    // The last word of a descriptor is read, at `end_address`. `emptied`: no other one follows.
     input  logic                    ends,
     input  logic [   ListWidth-1:0] end_list,
     input  logic [AddressWidth-1:0] end_address,

@@ -1,8 +1,8 @@
 // A memory with one write port and one read port, both clocked.
 //
 // The data of a read stands at `read_data` in the next cycle and stays until the next read. A read
-// of the address that is written in the same cycle gives an undefined word: block RAMs differ there,
-// and a defined one would cost a comparator. Users of this block never use such a word.
+// of the address that is written in the same cycle gives an undefined word. Block RAMs differ
+// there, and a defined one would cost a comparator. Users of this block never use such a word.
 module ram_1w1r #(
     parameter int unsigned Width = 8,
     parameter int unsigned Depth = 16,

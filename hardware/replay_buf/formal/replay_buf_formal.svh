@@ -1,8 +1,8 @@
 // What is proved of `replay_buf`, without bound, by k-induction.
 //
 // A shadow remembers of each place which beat it has: its payload, whether it is the first or the
-// last one of its frame, and the frame's number. What enters, leaves, is acknowledged and refused is
-// free: nothing is assumed of the other layers or of the far side.
+// last one of its frame, and the frame's number. What enters, leaves, is acknowledged or refused
+// is free: nothing is assumed of the other layers or of the far side.
 
 localparam int unsigned Slots = 2 ** AddressWidth;
 localparam int unsigned Half = 2 ** (SequenceWidth - 1);

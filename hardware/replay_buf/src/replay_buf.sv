@@ -1,9 +1,9 @@
-// The replay buffer of a link: frames are numbered, sent, kept until they are acknowledged, and sent
-// again after a NAK or a timeout, from the oldest one on (S-16, S-17).
+// The replay buffer of a link. It numbers and sends frames, and keeps them until they are
+// acknowledged. After a NAK or a timeout it sends again, from the oldest one on (S-16, S-17).
 //
-// A beat that enters in cycle t can leave from t + 2 on, also before the rest of its frame. An ACK or
-// NAK takes two cycles. A frame whose first beat is offered is sent to its end, whatever comes
-// meanwhile; what was ordered counts from the next frame on.
+// A beat that enters in cycle t can leave from t + 2 on, also before the rest of its frame. An ACK
+// or NAK takes two cycles. A frame whose first beat is offered is sent to its end, whatever comes
+// meanwhile. What was ordered counts from the next frame on.
 module replay_buf #(
     parameter int unsigned Width = 128,
     // Beats that it holds.

@@ -2,8 +2,8 @@
 // (S-16).
 //
 // A frame in order is acknowledged after `AcknowledgeAfter` cycles at most, together with those
-// behind it. A gap or a damaged frame is told at once by a NAK, and by no other one before a frame in
-// order has come. A frame that came again is acknowledged at once: the last ACK may be lost.
+// behind it. A gap or a damaged frame is told at once by a NAK. No other NAK goes before a
+// frame in order comes. A frame that comes again is acknowledged at once: the ACK may be lost.
 module rx_ack #(
     parameter int unsigned SequenceWidth = 12,
     parameter int unsigned AcknowledgeAfter = 69

@@ -1,7 +1,7 @@
 // What is proved of `vc_buf`, without bound, by k-induction.
 //
-// One channel is chosen freely, and in it one beat, which is followed until it leaves. That it leaves
-// in its turn, as it came and with its packet's route, says that nothing is lost, doubled or
+// One channel is chosen freely, and in it one beat, which is followed until it leaves. It leaves
+// in its turn, as it came and with its packet's route: so nothing is lost, doubled or
 // reordered in a channel. Invariants speak of the beats of that channel by their positions: the
 // oldest has position 0, at the output or in the memory, and the newest is in the input register.
 
@@ -169,7 +169,7 @@ always_ff @(posedge clk) begin
     if ($past(take) && !$past(rst)) p_starts : assert (crosses);
     if ($past(crosses) && !$past(rst))
       p_ends : assert (crosses == !$past(out_valid && out_ready && out_last));
-    // A beat in the memory of the packet that crosses stands at the output in the next cycle, if the
+    // A beat in the memory, of the packet that crosses, is at the output one cycle later, if the
     // output is empty or its beat leaves.
     if ($past(crossing_it && held != 0 && (!out_valid || (out_ready && !out_last))) && !$past(rst))
       p_moves : assert (out_valid);

@@ -1,6 +1,6 @@
 // The buffer of one input of a crossbar, with its virtual channels (C-42, C-43).
 //
-// All channels share a memory, in which each has a ring for `Depth` packets of `Beats` beats. A beat
+// All channels share a memory. Each has a ring there for `Depth` packets of `Beats` beats. A beat
 // that comes in cycle t is in a register in t + 1, which is written into the memory. So its packet
 // can start to cross in t + 2, and the beat leaves from t + 3 on. Packets come one after the other
 // and leave one after the other, whatever their channels.

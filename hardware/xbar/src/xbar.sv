@@ -1,8 +1,8 @@
 // The crossbar of cHPP with virtual channels (C-04, C-27).
 //
-// A packet crosses when its input, its output and a place behind the output are free, and then holds
-// both until its last beat is through. A beat that comes in cycle t stands at its output in t + 4 at
-// the earliest: it is written in t + 1, its packet starts in t + 2, it comes out of the memory in
+// A packet crosses when its input, its output and a place behind the output are free. It holds
+// input and output until its last beat is through. A beat of cycle t stands at its output in t + 4
+// at the earliest: it is written in t + 1, its packet starts in t + 2, it leaves the memory in
 // t + 3. `credit` tells in cycle t of a place that a packet can take from t + 2 on.
 module xbar #(
     parameter int unsigned Ports = 4,

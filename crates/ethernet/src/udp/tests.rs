@@ -664,19 +664,22 @@ fn frames_are_sealed_with_a_key() {
             assert!(since.elapsed() < Duration::from_secs(6), "no session");
         }
         assert!(received >= 2, "the handshake's frames count as received: {received}");
-        while take(&mut b) == 0 {}
-        let opened = b.key_counters().expect("a key").frames_opened;
-        assert!(opened > 0);
+        let opened = |io: &KeyedIo<UdpIo>| io.key_counters().expect("a key").frames_opened;
+        let mut until_opened = |b: &mut KeyedIo<UdpIo>, frames| {
+            while opened(b) < frames {
+                take(b);
+                assert!(since.elapsed() < Duration::from_secs(6), "{} of {frames}", opened(b));
+            }
+        };
+        let sealed = a.key_counters().expect("a key").frames_sealed;
+        until_opened(&mut b, sealed);
         // The check value is not sent.
         let end = frame.len() - 4;
         // What lies apart comes with the rest.
         a.room().expect("room")[..40].copy_from_slice(&frame[..40]);
         a.stage_apart(to_b, 60, &frame[40..end]);
         assert!(a.flush());
-        while b.key_counters().expect("a key").frames_opened == opened {
-            take(&mut b);
-            assert!(since.elapsed() < Duration::from_secs(6), "it does not come");
-        }
+        until_opened(&mut b, sealed + 1);
         let counters = b.key_counters().expect("a key");
         assert!(got.iter().all(|(from, bytes)| *from == to_a && bytes[..end] == frame[..end]));
         assert_eq!(got.len() as u64, counters.frames_opened);

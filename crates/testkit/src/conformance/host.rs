@@ -1,7 +1,7 @@
 //! Devices that the processes of one host share.
 
 use super::stage::{A, B, Stage, accepted, refuses};
-use super::{Fixture, Node};
+use super::{Fixture, Node, Patience};
 use bellwire::{DeviceOptions, Error, FunctionOptions, Get, Message, RemoteKey, Rights, Status};
 
 /// A device has as many functions as it was opened with, from 1 on.
@@ -60,7 +60,11 @@ fn shares(fixture: &dyn Fixture, weights: &[u8], deliveries: usize) -> Vec<usize
     };
     // The count begins once each sender has a link, however long that takes it.
     let mut first = vec![0; weights.len()];
+    let mut patience = Patience::new();
     while counts.iter().sum::<usize>() < deliveries {
+        if counts.iter().all(|&count| count == 0) {
+            patience.spend(|| format!("not all senders come through: {first:?}"));
+        }
         for who in 1..=weights.len() {
             refill(&mut stage, who);
         }
