@@ -236,16 +236,14 @@ fn no_room_is_told_and_leaves_no_half_file() {
     assert!(fs::read(&target).expect("a file") == content && !part(&target).exists());
 }
 
-/// A full file system is reported (only if we may make one).
+/// A full file system is reported.
 #[test]
 fn a_full_disk_is_told() {
     let folder = Folder::new("full");
     let place = folder.path().join("small");
     fs::create_dir(&place).expect("a folder");
-    if let Err(error) = mount("tmpfs", &place, "tmpfs", MountFlags::empty(), c"size=1m") {
-        println!("not tried: mount: {error}");
-        return;
-    }
+    mount("tmpfs", &place, "tmpfs", MountFlags::empty(), c"size=1m")
+        .expect("NOT RUN: a small file system needs root");
     let source = folder.path().join("from");
     fs::write(&source, data(3 << 20, 6)).expect("a file");
     let output = copy(&source, &place.join("to"));

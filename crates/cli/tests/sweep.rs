@@ -204,10 +204,8 @@ fn a_full_disk_keeps_what_ended() {
     let folder = Folder::new("sweep-full");
     let place = folder.path().join("disk");
     fs::create_dir(&place).unwrap();
-    if let Err(error) = mount("tmpfs", &place, "tmpfs", MountFlags::empty(), c"size=64k") {
-        println!("NOT RUN: a full disk (needs to mount a file system: {error})");
-        return;
-    }
+    mount("tmpfs", &place, "tmpfs", MountFlags::empty(), c"size=64k")
+        .expect("NOT RUN: a small file system needs root");
     let file = sweep(&folder, SWEEP);
     let filler = place.join("filler");
     // The first line of the journal has room, and few others.
