@@ -4,8 +4,8 @@ mod support;
 
 use support::{bellwire, run};
 
-/// An experiment prints its values beside the published ones, none of them calibrated, and its JSON
-/// form has the same values.
+/// An experiment prints its values beside the published ones, none of them calibrated. Its JSON
+/// form has the same values, and says which are inputs.
 #[test]
 fn an_experiment_runs() {
     let list = run(bellwire().args(["paper", "damq-pd", "--list"]));
@@ -14,7 +14,12 @@ fn an_experiment_runs() {
     assert!(table.code == 0 && table.stdout.contains("P + Q"), "{}", table.stdout);
     let reports = run(bellwire().args(["paper", "damq-pd", "start", "--json"])).done().json();
     let values = reports[0]["values"].as_array().unwrap();
-    assert!(values.len() > 5 && values.iter().all(|value| value["role"] == "predicted"));
+    let inputs = values.iter().filter(|value| value["role"] == "input");
+    let inputs: Vec<_> = inputs.map(|value| value["what"].as_str().unwrap()).collect();
+    let above = ["DMA above PIO, PCIe 2.0", "DMA above PIO, HT 2.0"];
+    assert_eq!(inputs, [["steps by PIO", "steps by DMA"], above].concat());
+    let others = values.iter().filter(|value| value["role"] == "predicted");
+    assert_eq!(others.count() + inputs.len(), values.len());
 }
 
 /// The waveform and the drawing of the run of section 3.3 are written to the given files. The error

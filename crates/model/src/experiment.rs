@@ -65,6 +65,9 @@ pub enum Role {
     /// It follows from the mechanism and stands beside a formula that we evaluated, which the paper
     /// does not print as a figure. It is no prediction of a published figure.
     OwnFormula,
+    /// It repeats other values: the same measurement again, in another unit, or as a ratio. It says
+    /// nothing that they do not say, so it does not count with them.
+    Derived,
 }
 
 impl Role {
@@ -76,6 +79,7 @@ impl Role {
             Role::Predicted => "predicted",
             Role::Formula => "formula",
             Role::OwnFormula => "own formula",
+            Role::Derived => "derived",
         }
     }
 }

@@ -58,7 +58,8 @@ pub struct PublishedValue {
     pub unit: String,
     /// The number.
     pub value: f64,
-    /// Whether a constant was fitted to it, a parameter decides it, or a formula gives it.
+    /// Whether a constant was fitted to it, a parameter decides it, a formula gives it, or it
+    /// repeats others.
     #[serde(default)]
     pub role: Role,
     /// Where the paper has it.

@@ -100,6 +100,8 @@ pub struct Tally {
     pub predicted: Compared,
     /// Values of the model beside a formula that we evaluated.
     pub own_formula: Compared,
+    /// Values that repeat others, in another unit or as a ratio.
+    pub derived: Compared,
     /// The largest relative error of a predicted value.
     pub worst: Option<Worst>,
     /// Statements.
@@ -152,6 +154,7 @@ impl Ran {
             given: Compared::default(),
             predicted: Compared::default(),
             own_formula: Compared::default(),
+            derived: Compared::default(),
             worst: None,
             claims: 0,
             holding: 0,
@@ -174,6 +177,7 @@ impl Tally {
                 Role::Input | Role::Formula => &mut self.given,
                 Role::Predicted => &mut self.predicted,
                 Role::OwnFormula => &mut self.own_formula,
+                Role::Derived => &mut self.derived,
             };
             kind.add(value);
             let worst = self.worst.as_ref().map_or(0.0, |worst| worst.error_percent.abs());
@@ -211,6 +215,7 @@ mod tests {
                 { name = "given", unit = "ns", value = 100, role = "input" },
                 { name = "far", unit = "ns", value = 100, within = 50, why = "so" },
                 { name = "close", unit = "ns", value = 100 },
+                { name = "close", unit = "us", value = 0.1, role = "derived" },
             ]
             [good.reasons]
             so = "it is so"
@@ -220,6 +225,7 @@ mod tests {
             report.value("given", "ns", 100.0);
             report.value("far", "ns", 150.0);
             report.value("close", "ns", 101.0);
+            report.value("close", "us", 0.101);
             report.value("ours", "ns", 170.0).beside(100.0).explain_within(70.0, "it is so");
             report.value("alone", "ns", 1.0);
             report.claim("it holds", true);
@@ -258,9 +264,10 @@ mod tests {
         let (first, second) = (ran[0].tally(), ran[1].tally());
         assert_eq!((first.experiments, first.failures), (1, 1));
         let of = |values, within, explained| Compared { values, within, explained };
-        assert_eq!((first.values, first.unexplained), (6, 0));
+        assert_eq!((first.values, first.unexplained), (7, 0));
         assert_eq!((first.calibrated, first.given), (of(1, 1, 0), of(1, 1, 0)));
         assert_eq!((first.predicted, first.own_formula), (of(2, 1, 1), of(1, 0, 1)));
+        assert_eq!(first.derived, of(1, 1, 0));
         assert_eq!((first.claims, first.holding), (1, 1));
         assert_eq!(first.worst.clone().unwrap().what, "far");
         assert!(!first.is_sound(), "one failed");

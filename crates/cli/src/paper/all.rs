@@ -82,7 +82,7 @@ fn write_page(file: &Path, papers: &[Ran]) -> Result<()> {
 
 fn print_table(tallies: &[Tally]) {
     println!(
-        "{:<17}{:>12}{:>8}{:>12}{:>7}{:>11}{:>12}{:>11}{:>13}{:>13}{:>14}   furthest",
+        "{:<17}{:>12}{:>8}{:>12}{:>7}{:>11}{:>12}{:>11}{:>13}{:>9}{:>13}{:>14}   furthest",
         "paper",
         "experiments",
         "values",
@@ -92,6 +92,7 @@ fn print_table(tallies: &[Tally]) {
         "within 5 %",
         "explained",
         "own formula",
+        "derived",
         "unexplained",
         "claims hold"
     );
@@ -100,7 +101,7 @@ fn print_table(tallies: &[Tally]) {
             format!("{:+.1} % {}: {}", worst.error_percent, worst.experiment, worst.what)
         });
         println!(
-            "{:<17}{:>12}{:>8}{:>12}{:>7}{:>11}{:>12}{:>11}{:>13}{:>13}{:>14}   {furthest}",
+            "{:<17}{:>12}{:>8}{:>12}{:>7}{:>11}{:>12}{:>11}{:>13}{:>9}{:>13}{:>14}   {furthest}",
             tally.paper.name(),
             tally.experiments,
             tally.values,
@@ -110,6 +111,7 @@ fn print_table(tallies: &[Tally]) {
             tally.predicted.within,
             tally.predicted.explained,
             tally.own_formula.values,
+            tally.derived.values,
             tally.unexplained,
             format!("{} of {}", tally.holding, tally.claims),
         );

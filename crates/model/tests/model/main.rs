@@ -26,6 +26,7 @@ mod myvia_times;
 mod networks;
 mod oracle;
 mod perturbed;
+mod published;
 mod queues;
 mod smp_blocks;
 mod smp_coherence;

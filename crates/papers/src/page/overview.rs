@@ -21,7 +21,8 @@ pub fn write(out: &mut String, page: &Page<'_>) -> std::fmt::Result {
          <p>Bellwire joins five published systems and models each of them. Every experiment below was run on these models; its values stand beside \
          those that the paper prints. A value is <em>calibrated</em> if a constant was fitted to it, an <em>input</em> if a parameter alone decides it, \
          <em>predicted</em> if it follows from the mechanism, and a <em>formula</em> if it follows from an equation of the paper. A value beside an \
-         <em>own formula</em> is compared with a number that we computed and the paper does not print. These kinds are counted apart. What is more than {EXPLAINED_ABOVE} % off has to say why. Nothing \
+         <em>own formula</em> is compared with a number that we computed and the paper does not print. A <em>derived</em> value repeats others, in another unit \
+         or as a ratio. These kinds are counted apart. What is more than {EXPLAINED_ABOVE} % off has to say why. Nothing \
          published is shown as a result.</p>\n\
          <p>A value of a random load is a mean with its 95 % interval (Student's t), from at least {LEAST_SEEDS} independent seeds or from the {BATCHES} batches of one \
          long run. It counts as within {EXPLAINED_ABOVE} % only if its whole interval is. A statement about a random load holds only if the whole interval of what \
@@ -51,7 +52,8 @@ fn table(out: &mut String, Page { papers, board }: &Page<'_>) -> std::fmt::Resul
         "<div class=\"scroll\" role=\"region\" aria-label=\"Results by paper\" tabindex=\"0\"><table>\n<caption>Results by paper</caption>\n<thead><tr>\
          <th scope=\"col\">paper</th><th scope=\"col\">experiments</th><th scope=\"col\">values</th><th scope=\"col\">calibrated</th>\
          <th scope=\"col\">input or formula of the paper</th><th scope=\"col\">predicted and printed</th><th scope=\"col\">of these within {EXPLAINED_ABOVE} %</th>\
-         <th scope=\"col\">further, with a reason</th><th scope=\"col\">beside an own formula</th><th scope=\"col\">missing without a reason</th>\
+         <th scope=\"col\">further, with a reason</th><th scope=\"col\">beside an own formula</th><th scope=\"col\">derived</th>\
+         <th scope=\"col\">missing without a reason</th>\
          <th scope=\"col\">furthest</th><th scope=\"col\">statements that hold</th><th scope=\"col\">rows shown by tests</th></tr></thead>\n<tbody>"
     )?;
     for ran in *papers {
@@ -63,6 +65,7 @@ fn table(out: &mut String, Page { papers, board }: &Page<'_>) -> std::fmt::Resul
             given,
             predicted,
             own_formula,
+            derived,
             unexplained,
             claims,
             holding,
@@ -70,7 +73,8 @@ fn table(out: &mut String, Page { papers, board }: &Page<'_>) -> std::fmt::Resul
         } = tally;
         let (calibrated, given) = (calibrated.values, given.values);
         let Compared { values: printed, within, explained } = predicted;
-        let own = format!("{} within of {}", own_formula.within, own_formula.values);
+        let of = |kind: Compared| format!("{} within of {}", kind.within, kind.values);
+        let (own, derived) = (of(own_formula), of(derived));
         let failures = match tally.failures {
             0 => String::new(),
             failures => format!(", <strong class=\"miss\">{failures} failed</strong>"),
@@ -93,7 +97,7 @@ fn table(out: &mut String, Page { papers, board }: &Page<'_>) -> std::fmt::Resul
         writeln!(
             out,
             "<tr><th scope=\"row\"><a href=\"#{paper}\">{}</a></th><td>{}{failures}</td><td>{values}</td><td>{calibrated}</td><td>{given}</td>\
-             <td>{printed}</td><td>{within}</td><td>{explained}</td><td>{own}</td><td{missing}>{unexplained}</td><td class=\"text\">{worst}</td><td>{holding} of {claims}</td><td>{rows}</td></tr>",
+             <td>{printed}</td><td>{within}</td><td>{explained}</td><td>{own}</td><td>{derived}</td><td{missing}>{unexplained}</td><td class=\"text\">{worst}</td><td>{holding} of {claims}</td><td>{rows}</td></tr>",
             paper.title(),
             tally.experiments
         )?;
@@ -105,9 +109,10 @@ fn table(out: &mut String, Page { papers, board }: &Page<'_>) -> std::fmt::Resul
     let calibrated: usize = sum(|tally| tally.calibrated);
     let given: usize = sum(|tally| tally.given);
     let own: usize = sum(|tally| tally.own_formula);
+    let derived: usize = sum(|tally| tally.derived);
     writeln!(
         out,
-        "<p>{} are predicted. {calibrated} were calibrated on, {given} are inputs or formulas of the paper, and {own} values stand beside a formula of ours.</p>",
+        "<p>{} are predicted. {calibrated} were calibrated on, {given} are inputs or formulas of the paper, {own} values stand beside a formula of ours, and {derived} repeat others.</p>",
         count(predicted, "published value"),
     )
 }

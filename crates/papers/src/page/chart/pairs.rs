@@ -158,7 +158,7 @@ fn texts(value: &Value, y: f64) -> String {
 fn origins(role: Role) -> (Origin, Origin) {
     match role {
         Role::Calibrated | Role::Input => (Origin::Model, Origin::Calibrated),
-        Role::OwnFormula => (Origin::Model, Origin::Formula),
+        Role::OwnFormula | Role::Derived => (Origin::Model, Origin::Formula),
         Role::Predicted => (Origin::Model, Origin::Published),
         Role::Formula => (Origin::Formula, Origin::Published),
     }
@@ -174,7 +174,10 @@ fn said(value: &Value) -> String {
         let _ = write!(said, " at 95 %, of {} samples", interval.samples);
     }
     if let Some(published) = value.published {
-        let whose = if value.role == Role::OwnFormula { "formula" } else { "paper" };
+        let whose = match origins(value.role) {
+            (_, Origin::Formula) => "formula",
+            _ => "paper",
+        };
         let _ = write!(said, ", {whose} {}", number(published));
         if let Some(section) = &value.section {
             let _ = write!(said, " ({section})");
