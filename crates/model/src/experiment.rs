@@ -128,8 +128,8 @@ pub struct Claim {
     /// Whether it holds in the model; of a random load, in every try, or with the whole interval
     /// of what it compares.
     pub holds: bool,
-    /// Number of independent tries, such as runs or packets, if it says that something happens
-    /// always or never.
+    /// Number of independent tries, such as runs with different seeds, if it says that something
+    /// happens always or never. Packets of one run depend on each other, so they are no tries.
     pub tries: Option<u64>,
     /// The number that it judges, if an explanation bounds it.
     pub measured: Option<f64>,

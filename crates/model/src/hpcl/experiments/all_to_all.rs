@@ -49,7 +49,7 @@ fn run(report: &mut Report) -> Result<(), String> {
             .sum();
         report.value(of("timeouts"), "1", timeouts as f64);
         report.claim(
-            of("every message has come, once, in order and whole"),
+            of(&format!("all {all} messages have come, once, in order and whole")),
             counted.sent == all && counted.received == all && counted.mismatches == 0,
         );
     }
