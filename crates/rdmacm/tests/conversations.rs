@@ -1,6 +1,8 @@
 //! Two programs find each other, agree or not, and part; strangers get nothing.
 
-use bellwire_rdmacm::{Endpoint, Event, Manager, Offer, REQUEST_LIMIT, STRANGERS, Sink, reason};
+use bellwire_rdmacm::{
+    Endpoint, Event, Manager, Offer, Patience, REQUEST_LIMIT, STRANGERS, Sink, reason,
+};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpStream, UdpSocket};
 use std::sync::mpsc::{Receiver, channel};
@@ -130,9 +132,11 @@ fn a_late_listener_is_found() {
     let listener = Side::new(&manager, TCP);
     let active = Manager::new().expect("a manager");
     let client = Side::new(&active, TCP);
-    client.end.connect(listener.at, offer(b"")).expect("bound");
-    // The first question is answered by then; if not, less is shown.
-    std::thread::sleep(Duration::from_millis(10));
+    let patience = Patience { silent: LIMIT, nobody: LIMIT };
+    client.end.connect_within(listener.at, offer(b""), patience).expect("bound");
+    // The client's question came to the same socket before this one, and has the same answer.
+    let (kind, _) = answer_of(&listener);
+    assert_eq!(kind, NOBODY);
     listener.end.listen(0).expect("bound");
     let (server, _) = listener.request();
     server.end.accept(offer(b"")).expect("asked");
@@ -181,19 +185,29 @@ fn an_end_in_the_middle_is_noticed() {
     }
 }
 
-/// Where a conversation with a listener begins.
-fn conversation_of(listener: &Side) -> SocketAddrV4 {
+/// Kinds of answers: a port follows, and nobody listens.
+const HERE: u8 = 2;
+const NOBODY: u8 = 3;
+
+/// What a side answers to the question who listens: the kind, and the port.
+fn answer_of(side: &Side) -> (u8, u16) {
     let socket = UdpSocket::bind(any_port()).expect("a port");
     socket.set_read_timeout(Some(LIMIT)).expect("a limit");
     let mut who = b"BWCM\x01\x01\x01\x06".to_vec();
     who.extend([7; 8]);
     who.extend([0, 0]);
-    socket.send_to(&who, listener.at).expect("sent");
+    socket.send_to(&who, side.at).expect("sent");
     let mut answer = [0; 64];
     let (length, from) = socket.recv_from(&mut answer).expect("an answer");
-    assert_eq!((length, from), (who.len(), listener.at.into()));
-    assert_eq!(answer[..6], *b"BWCM\x01\x02");
-    let port = u16::from_be_bytes([answer[16], answer[17]]);
+    assert_eq!((length, from), (who.len(), side.at.into()));
+    assert_eq!(answer[..5], *b"BWCM\x01");
+    (answer[5], u16::from_be_bytes([answer[16], answer[17]]))
+}
+
+/// Where a conversation with a listener begins.
+fn conversation_of(listener: &Side) -> SocketAddrV4 {
+    let (kind, port) = answer_of(listener);
+    assert_eq!(kind, HERE);
     SocketAddrV4::new(*listener.at.ip(), port)
 }
 

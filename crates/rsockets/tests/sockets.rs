@@ -9,7 +9,8 @@ use calls::{
 use libc::{c_int, socklen_t};
 use std::ffi::c_void;
 use std::io;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 const STREAM: c_int = libc::SOCK_STREAM;
 
@@ -109,12 +110,21 @@ fn flags_of_receive() {
     let mut part = [0; 6];
     assert_eq!(receive(&server, &mut part, libc::MSG_PEEK), 3);
     assert_eq!(&part[..3], b"abc");
-    let reader = std::thread::spawn(move || {
-        let mut part = [0; 6];
-        assert_eq!(receive(&server, &mut part, libc::MSG_WAITALL), 6);
-        part
+    let server = Arc::new(server);
+    let reader = std::thread::spawn({
+        let server = server.clone();
+        move || {
+            let mut part = [0; 6];
+            assert_eq!(receive(&server, &mut part, libc::MSG_WAITALL), 6);
+            part
+        }
     });
-    std::thread::sleep(Duration::from_millis(20));
+    // It has taken what was there, and waits.
+    let since = Instant::now();
+    while poll(&server, libc::POLLIN, 0) != 0 {
+        assert!(since.elapsed() < Duration::from_millis(LIMIT_MS as u64), "it takes nothing");
+        std::thread::yield_now();
+    }
     assert_eq!(send(&client, b"def", 0), 3);
     assert_eq!(&reader.join().expect("it does not panic"), b"abcdef");
 }
