@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run install test test-mpi test-slurm test-verbs python crates site package bench bench-python bench-sweep bench-mpi bench-verbs verbs-start reference-rxe picture simulate properties guesses lint docs clean unit robust evidence crash dissector manual perfetto report instructions canaries loom miri sanitize mutants sample hardware outside inside
+.PHONY: help run install test test-mpi test-slurm test-verbs python crates site package bench bench-python bench-sweep bench-mpi bench-verbs verbs-start reference-rxe picture simulate properties guesses lint docs clean unit robust evidence crash dissector manual perfetto report instructions canaries loom miri sanitize mutants sample hardware outside inside tools counted packaged
 
 # A fresh rustup puts cargo here before the shell knows of it.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -46,21 +46,29 @@ install: ## install the command with its manual and completions, the libfabric p
 
 # Tells scripts that all is built already, and how.
 test: export TESTS := $(tests)
-test: lint ## run every check that the project has
+test: ## run every check that the project has
+	@tools/need.sh cargo fmt clippy deny
+	@tools/together.sh lint tools
 	@tools/together.sh outside inside loom miri
-	@$(MAKE) --no-print-directory manual dissector perfetto report instructions evidence sample
-	@tools/need.sh mpi
+	@tools/together.sh counted packaged
 	@tools/test-mpi.sh short
-	@tools/need.sh verbs pyverbs sockets
 	@tools/test-verbs.sh short
-	@tools/need.sh venv
+	@echo "make test: done"
+
+# What the checks need. To fetch it keeps no processor busy.
+tools:
+	@tools/need.sh ip nft miri manual tshark venv chromium valgrind mutants mpi verbs pyverbs sockets hardware site
+	@tools/need.sh perfetto python
+
+# Two halves of what follows the tests of cargo. What runs programs of MPI and verbs is in neither:
+# it looks at what is left in /dev/shm.
+counted: manual dissector perfetto report instructions evidence sample
+
+packaged:
 	@tools/python.sh short
-	@tools/need.sh hardware
 	@tools/hardware.sh short
-	@tools/need.sh site
 	@tools/site.sh
 	@tools/crates.sh short
-	@echo "make test: done"
 
 lint: ## formatting, clippy, documentation, width of prose, licences of dependencies; all without a warning
 	@tools/need.sh cargo fmt clippy deny
@@ -115,7 +123,7 @@ dissector: ## have tshark read frames of every kind with the project's dissector
 	@tools/dissector.sh
 
 perfetto: ## have Perfetto's own schema read a trace of the model
-	@tools/need.sh cargo venv
+	@tools/need.sh cargo venv perfetto
 	@tools/perfetto.sh
 
 report: ## have headless Chromium open the page of all papers, and that of a sweep
@@ -165,7 +173,7 @@ test-verbs: ## run programs of RDMA over Bellwire: the ping-pongs of ibverbs-uti
 	@tools/test-verbs.sh full
 
 python: ## build a wheel of the Python package and test it with each CPython that is found; types, stubs, notebooks
-	@tools/need.sh cargo venv
+	@tools/need.sh cargo venv python
 	@tools/python.sh full
 
 bench-python: ## measure the Python package beside our own API, mpi4py, pyzmq, pipes, shared memory and Ray, in one run (four minutes)

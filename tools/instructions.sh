@@ -20,7 +20,7 @@ trap 'rm -rf "$folder"' EXIT
 # count [extra]: prints each operation with its instructions. What is not a packet is checked by the
 # clock, and not counted.
 count() {
-    timeout 120 valgrind --tool=callgrind --callgrind-out-file="$folder/profile" \
+    timeout 600 valgrind --tool=callgrind --callgrind-out-file="$folder/profile" \
         --toggle-collect='*ShmTransport*check*' --collect-atstart=yes \
         "${CARGO_TARGET_DIR:-target}/release/examples/operations" "$@" >"$folder/log" 2>&1 ||
         { cat "$folder/log" >&2; return 1; }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Usage: tools/need.sh TOOL ..., each one of: cargo fmt clippy deny miri mutants ip nft manual
-#        tshark chromium venv valgrind mpi mpi-programs ucx verbs pyverbs qperf sideway sockets
-#        guest package msrv site hardware slurm torch
+#        tshark chromium venv valgrind perfetto python mpi mpi-programs ucx verbs pyverbs qperf
+#        sideway sockets guest package msrv site hardware slurm torch
 # Installs the named tools that are missing, by rustup, or by apt-get as root. For a tool that
 # cannot be installed it says what to do. Without cargo, fmt or clippy this fails. A check that
 # lacks another tool says by itself that it did not run.
@@ -156,6 +156,31 @@ need_hardware() {
     fi
 }
 
+# need_perfetto: Perfetto's schema, in a Python environment of its own.
+need_perfetto() {
+    local folder="${CARGO_TARGET_DIR:-target}/perfetto"
+    if "$folder/bin/python3" -c 'import perfetto.protos.perfetto.trace.perfetto_trace_pb2' 2>/dev/null; then return; fi
+    { python3 -m venv "$folder" && "$folder/bin/python3" -m pip install -q perfetto protobuf; } >/dev/null 2>&1 ||
+        printf 'bellwire: pip could not install perfetto and protobuf\n' >&2
+}
+
+# need_python: what the tests of the Python package use, in an environment of its own. A test that
+# lacks one of the second kind, for clusters and readers of their results, is skipped, and said.
+need_python() {
+    local folder="${CARGO_TARGET_DIR:-target}/python" packages clusters
+    packages="pytest numpy mypy pyarrow polars nbclient ipykernel matplotlib"
+    clusters="pandas duckdb distributed ray"
+    # Not quoted: a word for each package.
+    # shellcheck disable=SC2086
+    "$folder/bin/python" -c "import ${packages// /, }" 2>/dev/null ||
+        { python3 -m venv "$folder" && "$folder/bin/python" -m pip install -q $packages; } >/dev/null 2>&1 ||
+        printf 'bellwire: pip could not install %s\n' "$packages" >&2
+    # shellcheck disable=SC2086
+    "$folder/bin/python" -c "import ${clusters// /, }" 2>/dev/null ||
+        "$folder/bin/python" -m pip install -q $clusters >/dev/null 2>&1 ||
+        printf 'bellwire: pip could not install %s\n' "$clusters" >&2
+}
+
 for tool in "$@"; do
     case "$tool" in
         cargo) need_cargo ;;
@@ -197,6 +222,8 @@ for tool in "$@"; do
         slurm) need_package "PATH=\$PATH:/usr/sbin command -v slurmctld && command -v sbatch" slurm-wlm munge ;;
         deny) need_deny ;;
         site) need_site ;;
+        perfetto) need_perfetto ;;
+        python) need_python ;;
         msrv) need_msrv ;;
         package)
             need_package "command -v dh && command -v dpkg-buildpackage" debhelper dpkg-dev fakeroot

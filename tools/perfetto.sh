@@ -1,18 +1,14 @@
 #!/usr/bin/env bash
 # Usage: tools/perfetto.sh [TRACE]
 # Reads a trace of the cHPP model, or TRACE, with Perfetto's own schema (of its Python package).
-# Every field must be known, and no byte may be left over. The package is installed into a Python
-# environment of its own below the target folder. If that fails, this says NOT RUN and succeeds.
+# Every field must be known, and no byte may be left over. Without the package this says NOT RUN and
+# succeeds.
 set -euo pipefail
 . "$(dirname "$0")/ran.sh"
 
 environment="${CARGO_TARGET_DIR:-target}/perfetto"
 python="$environment/bin/python3"
-has_schema() {
-    "$python" -c 'import perfetto.protos.perfetto.trace.perfetto_trace_pb2' 2>/dev/null
-}
-has_schema || { python3 -m venv "$environment" && "$python" -m pip install -q perfetto protobuf; } || true
-has_schema ||
+"$python" -c 'import perfetto.protos.perfetto.trace.perfetto_trace_pb2' 2>/dev/null ||
     not_run "perfetto" "Perfetto's Python package cannot be installed (needs python3-venv and a package index)"
 
 folder="$(mktemp -d)"

@@ -11,19 +11,10 @@ how="${1:-full}"
 top="$PWD/bindings/python"
 target="$(realpath -m "${CARGO_TARGET_DIR:-target}")"
 tools="$target/python"
-packages="pytest numpy mypy pyarrow polars nbclient ipykernel matplotlib"
-has_packages() {
-    "$tools/bin/python" -c 'import pytest, numpy, mypy, pyarrow, polars, nbclient, ipykernel, matplotlib' 2>/dev/null
+"$tools/bin/python" -c 'import pytest, numpy, mypy, pyarrow, polars, nbclient, ipykernel, matplotlib' 2>/dev/null || {
+    [ "$how" = short ] || { printf 'error: python: packages are missing: tools/need.sh venv python\n' >&2; exit 1; }
+    not_run "python" "pip cannot install its packages (needs python3-venv and a package index)"
 }
-has_packages || { python3 -m venv "$tools" && "$tools/bin/python" -m pip install -q $packages; } >&2 || true
-if ! has_packages; then
-    [ "$how" = short ] || { printf 'error: python: pip cannot install %s\n' "$packages" >&2; exit 1; }
-    not_run "python" "pip cannot install $packages (needs python3-venv and a package index)"
-fi
-# Sweeps on clusters, and readers of their results. A test that lacks one is skipped, and said.
-clusters="pandas duckdb distributed ray"
-"$tools/bin/python" -c 'import pandas, duckdb, distributed, ray' 2>/dev/null ||
-    "$tools/bin/python" -m pip install -q $clusters >&2 || true
 
 folder="$(mktemp -d)"
 trap 'rm -rf "$folder"' EXIT
@@ -105,7 +96,7 @@ else
         "$folder/$version/bin/python" -m pip install -q "$wheel" pytest numpy >&2
         # Tables need more, which old versions may lack.
         "$folder/$version/bin/python" -m pip install -q pyarrow polars >&2 || true
-        "$folder/$version/bin/python" -m pip install -q $clusters >&2 || true
+        "$folder/$version/bin/python" -m pip install -q pandas duckdb distributed ray >&2 || true
         suite "$folder/$version/bin/python" "CPython $version"
     done
     check "from the sources" "$tools/bin/python" -m pip install -q --no-deps --force-reinstall --target "$folder/sources" "$top"
