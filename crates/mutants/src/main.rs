@@ -22,6 +22,7 @@ use anyhow::{Context, Result, ensure};
 use clap::{Parser, Subcommand};
 
 use campaign::Campaign;
+use report::Report;
 
 /// The packages whose mutants are followed.
 const PACKAGES: [&str; 8] = [
@@ -63,7 +64,8 @@ enum Task {
         #[arg(long, default_value = "")]
         features: String,
     },
-    /// Run some mutants that the ledger calls caught, others each day; fails if one is not
+    /// Run some mutants that the ledger calls caught, others each day; fails if one is not, or if
+    /// the ledgers are not as they should be
     Sample {
         /// How many
         #[arg(long, default_value_t = 60)]
@@ -76,7 +78,8 @@ enum Task {
         features: String,
     },
     /// Say how many mutants of each package are caught, and which of the others have no reason;
-    /// fails below 90 in 100, and if a reason is missing or for a mutant that is caught
+    /// fails below 90 in 100, if a reason is missing or for a mutant that is caught, and if a
+    /// ledger lacks more than 2 in 100
     Report {
         /// Print JSON
         #[arg(long)]
@@ -115,9 +118,14 @@ fn run(task: Task) -> Result<bool> {
         }
         Task::Sample { count, day, features } => {
             let today = std::time::UNIX_EPOCH.elapsed().context("the clock")?.as_secs() / 86_400;
-            campaign::sample(&top, count, day.unwrap_or(today), &features)
+            let is_good = Report::read(&top)?.is_good();
+            Ok(campaign::sample(&top, count, day.unwrap_or(today), &features)? && is_good)
         }
-        Task::Report { json } => report::report(&top, json),
+        Task::Report { json } => {
+            let report = Report::read(&top)?;
+            report.print(json)?;
+            Ok(report.is_good())
+        }
     }
 }
 

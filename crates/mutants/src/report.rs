@@ -9,10 +9,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::campaign::part_of;
 use crate::ledger::{Ledger, Verdict};
+use crate::list;
+use crate::scope::Scope;
 use crate::{LEDGERS, PACKAGES, ledger_path};
 
 /// What each package must reach, in percent.
 const GOAL: f64 = 90.0;
+/// How many of a package's mutants a ledger may lack, in percent: those of the latest changes.
+const NEW: f64 = 2.0;
 
 /// Why mutants of a package survive: each reason with its mutants.
 #[derive(Deserialize, Default)]
@@ -77,6 +81,8 @@ struct Line {
     caught: usize,
     /// Of those that are neither unviable nor excused.
     percent: f64,
+    /// Those that the ledger lacks. They count as not caught.
+    unknown: usize,
     missed: usize,
     unreached: usize,
     hangs: usize,
@@ -84,34 +90,54 @@ struct Line {
     unviable: usize,
 }
 
-/// Prints the state of all ledgers, whole or not. Returns whether each is whole and reaches its
-/// goal, and each mutant that survives has a reason, and no other.
-///
-/// # Errors
-/// A ledger or the list of reasons cannot be read.
-pub fn report(top: &Path, json: bool) -> Result<bool> {
-    let mut faults = Vec::new();
-    let mut lines = Vec::new();
-    for package in PACKAGES {
-        let whole = ledger_path(top, package);
-        let ledger = if whole.exists() {
-            Ledger::open(&whole)?
-        } else {
-            faults.push(format!("{package}: its ledger is not whole"));
-            Ledger::open(&part_of(&whole))?
-        };
-        let reasons = Reasons::read(top, package)?;
-        lines.push(judge(package, &ledger, &reasons, &mut faults));
+/// What became of the mutants of each package, and what must not be so.
+pub struct Report {
+    lines: Vec<Line>,
+    faults: Vec<String>,
+}
+
+impl Report {
+    /// Compares all ledgers, whole or not, with the mutants that the sources have.
+    ///
+    /// # Errors
+    /// A ledger, the reasons or the scope cannot be read, or cargo-mutants fails.
+    pub fn read(top: &Path) -> Result<Self> {
+        let mut mutants = BTreeMap::<_, Vec<_>>::new();
+        for mutant in list::list(top, &PACKAGES.map(String::from), &Scope::read(top)?)? {
+            mutants.entry(mutant.package).or_default().push((mutant.file, mutant.key));
+        }
+        let mut faults = Vec::new();
+        let mut lines = Vec::new();
+        for package in PACKAGES {
+            let whole = ledger_path(top, package);
+            let ledger = if whole.exists() {
+                Ledger::open(&whole)?
+            } else {
+                faults.push(format!("{package}: its ledger is not whole"));
+                Ledger::open(&part_of(&whole))?
+            };
+            let reasons = Reasons::read(top, package)?;
+            let mutants = mutants.remove(package).unwrap_or_default();
+            lines.push(judge(package, &mutants, &ledger, &reasons, &mut faults));
+        }
+        Ok(Self { lines, faults })
     }
-    if json {
-        println!("{}", serde_json::to_string_pretty(&lines)?);
-    } else {
+
+    /// Prints how many mutants of each package are caught.
+    ///
+    /// # Errors
+    /// They cannot be written as JSON.
+    pub fn print(&self, json: bool) -> Result<()> {
+        if json {
+            println!("{}", serde_json::to_string_pretty(&self.lines)?);
+            return Ok(());
+        }
         println!(
-            "package             mutants  caught       %  missed  unreached  hangs  excused  unviable"
+            "package             mutants  caught       %  missed  unreached  hangs  unknown  excused  unviable"
         );
-        for it in &lines {
+        for it in &self.lines {
             println!(
-                "{:<18} {:>8} {:>7} {:>7.1} {:>7} {:>10} {:>6} {:>8} {:>9}",
+                "{:<18} {:>8} {:>7} {:>7.1} {:>7} {:>10} {:>6} {:>8} {:>8} {:>9}",
                 it.package,
                 it.mutants,
                 it.caught,
@@ -119,28 +145,42 @@ pub fn report(top: &Path, json: bool) -> Result<bool> {
                 it.missed,
                 it.unreached,
                 it.hangs,
+                it.unknown,
                 it.excused,
                 it.unviable
             );
         }
+        Ok(())
     }
-    for fault in &faults {
-        eprintln!("error: {fault}");
+
+    /// Says what must not be so. Returns whether each ledger is whole and reaches its goal, and
+    /// each mutant that survives has a reason, and no other.
+    pub fn is_good(&self) -> bool {
+        for fault in &self.faults {
+            eprintln!("error: {fault}");
+        }
+        self.faults.is_empty()
     }
-    Ok(faults.is_empty())
 }
 
-/// Counts what became of a package's mutants; `faults` gets what must not be so.
+/// Counts what became of a package's mutants, given by their files and names; `faults` gets what
+/// must not be so.
 fn judge(
     package: &'static str,
+    mutants: &[(String, String)],
     ledger: &Ledger,
     reasons: &Reasons,
     faults: &mut Vec<String>,
 ) -> Line {
-    let mut line = Line { package, mutants: ledger.verdicts.len(), ..Line::default() };
+    let mut line = Line { package, mutants: mutants.len(), ..Line::default() };
     let mut kinds = reasons.by_mutant(faults);
     let mut unjudged = 0;
-    for (key, verdict) in &ledger.verdicts {
+    let mut unknown = BTreeMap::<&str, usize>::new();
+    for (file, key) in mutants {
+        let Some(verdict) = ledger.verdicts.get(key) else {
+            *unknown.entry(file).or_default() += 1;
+            continue;
+        };
         match verdict {
             Verdict::Caught(_) => {
                 line.caught += 1;
@@ -164,6 +204,17 @@ fn judge(
             faults.push(format!("it survives without a reason: {key}"));
         }
     }
+    line.unknown = unknown.values().sum();
+    if 100.0 * line.unknown as f64 > NEW * line.mutants as f64 {
+        let files: Vec<String> =
+            unknown.iter().map(|(file, count)| format!("{count} in {file}")).collect();
+        faults.push(format!(
+            "{package}: its ledger lacks {} of {} mutants ({}); run `make mutants PACKAGE={package}`",
+            line.unknown,
+            line.mutants,
+            files.join(", ")
+        ));
+    }
     let of = line.mutants - line.unviable - line.excused;
     line.percent = 100.0 * line.caught as f64 / of.max(1) as f64;
     if line.percent < GOAL {
@@ -183,14 +234,21 @@ fn judge(
 mod tests {
     use super::*;
 
-    fn line_and_faults(verdicts: &[(&str, Verdict)], reasons: &str) -> (Line, Vec<String>) {
+    /// Of mutants that the ledger has, and of `unknown` ones.
+    fn line_and_faults(
+        verdicts: &[(&str, Verdict)],
+        unknown: &[&str],
+        reasons: &str,
+    ) -> (Line, Vec<String>) {
         let mut ledger = Ledger { path: Path::new("unused").into(), verdicts: BTreeMap::new() };
         for (key, verdict) in verdicts {
             ledger.verdicts.insert((*key).to_owned(), verdict.clone());
         }
+        let keys = verdicts.iter().map(|(key, _)| key).chain(unknown);
+        let mutants: Vec<_> = keys.map(|key| ("lib.rs".to_owned(), (*key).to_owned())).collect();
         let reasons = toml::from_str(reasons).expect("TOML");
         let mut faults = Vec::new();
-        (judge("bellwire-wire", &ledger, &reasons, &mut faults), faults)
+        (judge("bellwire-wire", &mutants, &ledger, &reasons, &mut faults), faults)
     }
 
     fn caught() -> Verdict {
@@ -200,13 +258,14 @@ mod tests {
     #[test]
     fn a_survivor_needs_a_reason() {
         let verdicts = [("one", caught()), ("other", Verdict::Missed)];
-        let (line, faults) = line_and_faults(&verdicts, "");
+        let (line, faults) = line_and_faults(&verdicts, &[], "");
         assert_eq!((line.caught, line.missed), (1, 1));
         assert_eq!(faults.len(), 2);
         assert_eq!(faults[0], "it survives without a reason: other");
         assert_eq!(faults[1], "bellwire-wire: 50.0 % of 2 are caught");
         let (line, faults) = line_and_faults(
             &verdicts,
+            &[],
             "[[reason]]\nkind = \"equivalent\"\nwhy = \"Both are zero.\"\nmutants = [\"other\"]",
         );
         assert_eq!((line.percent, line.excused, line.missed), (100.0, 1, 0));
@@ -217,6 +276,7 @@ mod tests {
     fn what_cannot_be_tested_counts_as_missed() {
         let (line, faults) = line_and_faults(
             &[("one", Verdict::Unreached)],
+            &[],
             "[[reason]]\nkind = \"untested\"\nwhy = \"It needs a full disk.\"\nmutants = [\"one\"]",
         );
         assert_eq!((line.unreached, line.excused), (1, 0));
@@ -227,6 +287,7 @@ mod tests {
     fn a_reason_needs_a_survivor_and_words() {
         let (_, faults) = line_and_faults(
             &[("one", caught())],
+            &[],
             "[[reason]]\nkind = \"log-text\"\nwhy = \" \"\nmutants = [\"one\"]",
         );
         assert_eq!(faults[0], "a LogText reason says nothing");
@@ -236,7 +297,33 @@ mod tests {
     #[test]
     fn what_conformance_has_not_judged_is_told() {
         let verdicts = [("one", caught()), ("two", Verdict::Passed)];
-        let (_, faults) = line_and_faults(&verdicts, "");
+        let (_, faults) = line_and_faults(&verdicts, &[], "");
         assert!(faults.iter().any(|it| it.contains("has not judged 1")), "{faults:?}");
+    }
+
+    #[test]
+    fn what_the_ledger_lacks_is_not_caught() {
+        let keys: Vec<String> = (0..100).map(|number| number.to_string()).collect();
+        let verdicts: Vec<_> = keys.iter().map(|key| (key.as_str(), caught())).collect();
+        let (line, faults) = line_and_faults(&verdicts, &["new", "newer"], "");
+        assert_eq!((line.mutants, line.caught, line.unknown), (102, 100, 2));
+        assert!(line.percent < 99.0, "{}", line.percent);
+        assert_eq!(faults, [""; 0]);
+        let (_, faults) = line_and_faults(&verdicts, &["new", "newer", "newest"], "");
+        assert_eq!(
+            faults,
+            ["bellwire-wire: its ledger lacks 3 of 103 mutants (3 in lib.rs); \
+              run `make mutants PACKAGE=bellwire-wire`"]
+        );
+    }
+
+    #[test]
+    fn what_is_no_mutant_any_more_does_not_count() {
+        let mut ledger = Ledger { path: Path::new("unused").into(), verdicts: BTreeMap::new() };
+        ledger.verdicts.insert("gone".to_owned(), caught());
+        ledger.verdicts.insert("one".to_owned(), Verdict::Missed);
+        let mutants = [("lib.rs".to_owned(), "one".to_owned())];
+        let line = judge("bellwire-wire", &mutants, &ledger, &Reasons::default(), &mut Vec::new());
+        assert_eq!((line.mutants, line.caught, line.missed), (1, 0, 1));
     }
 }
