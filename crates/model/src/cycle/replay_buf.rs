@@ -347,6 +347,19 @@ mod tests {
         assert_eq!(driven.leaves(6), again);
     }
 
+    /// A frame that waits for its next beat when a NAK comes is not cut off.
+    #[test]
+    fn a_frame_is_sent_again_behind_its_end() {
+        let mut driven = Driven::new(4, 100);
+        driven.cycle(Some(false), None);
+        assert_eq!(driven.leaves(3), [None, Some((0, 1, false)), None]);
+        driven.cycle(None, Some((4095, true)));
+        assert_eq!(driven.leaves(4), [None; 4]);
+        driven.cycle(Some(true), None);
+        let again = [None, Some((0, 2, false)), Some((0, 1, true)), Some((0, 2, true)), None];
+        assert_eq!(driven.leaves(5), again);
+    }
+
     /// A frame that is acknowledged while it is sent again leaves to its end, and keeps its places
     /// until then. Acknowledged frames behind it are not sent again.
     #[test]
