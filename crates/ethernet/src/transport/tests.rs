@@ -480,14 +480,21 @@ fn a_capture_shows_what_is_sealed() {
     };
     let mut both = Both::new(open("127.0.0.1", Some(path.clone())), open("127.0.0.2", None));
     let link = both.a.link(both.b.address(), PATIENCE).expect("a link");
-    let packet: Vec<u8> = (0..300_u32).flat_map(u32::to_le_bytes).collect();
-    both.send(link, &[], &packet);
-    both.until("it arrives", |it| !it.at_b.packets.is_empty());
-    assert_eq!(both.at_b.packets[0].3, packet);
+    // One that lies in one run of its ring stays there until it is sealed, and not each does.
+    let packets: Vec<Vec<u8>> = (0..8_u32)
+        .map(|number| (0..300).flat_map(|at| (number + at).to_le_bytes()).collect())
+        .collect();
+    for (number, packet) in packets.iter().enumerate() {
+        both.send(link, &[], packet);
+        both.until("it arrives", |it| it.at_b.packets.len() == number + 1);
+        assert_eq!(both.at_b.packets[number].3, *packet);
+    }
     drop(both);
     let bytes = std::fs::read(&path).expect("a capture");
     std::fs::remove_file(&path).expect("it was made here");
-    assert!(bytes.windows(packet.len()).any(|bytes| bytes == packet));
+    for packet in &packets {
+        assert!(bytes.windows(packet.len()).any(|bytes| bytes == packet));
+    }
 }
 
 /// What was sent right before the end arrives: a closed function waits for its peers.
