@@ -97,6 +97,9 @@ impl Regions {
             let joined = Pages::join(address, memory.len(), is_writable(rights));
             (segment, pages) = joined.unzip();
         }
+        if planted("region-unmapped") {
+            segment = None;
+        }
         let region = RegionInfo {
             address: address as u64,
             length: memory.len() as u64,

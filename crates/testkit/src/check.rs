@@ -3,11 +3,12 @@
 use crate::agent;
 use crate::attack::{From, Numbers, amplify, here, places, steal};
 use crate::conformance::child::{Process, told};
-use crate::conformance::{Fixture, Named, Stage, find, patience, process, run, stage};
+use crate::conformance::{Fixture, Named, Stage, find, flow, patience, process, run, stage};
 use crate::crash::Residue;
 use crate::network::traffic::Traffic;
 use crate::network::{Carrier, Network, hub};
 use crate::stranger;
+use crate::ways::{Auto, Shm};
 use bellwire::{Device, DeviceOptions, Result};
 
 /// Names the check that a child runs.
@@ -23,6 +24,10 @@ pub const NO_DELIVERY_IS_GUESSED: &str = "no delivery is guessed";
 pub const A_BYSTANDER_KEEPS_OUT: &str = "a bystander keeps out";
 /// A check outside the suite: where AF_XDP was asked for, all messages come by it.
 pub const ALL_BY_XDP: &str = "all by AF_XDP";
+/// A check outside the suite: over UDP, long messages leave as segments that the kernel cuts.
+pub const LONG_BY_SEGMENTS: &str = "long messages by segments";
+/// A check of the suite over `auto`: peers of this host are reached by memory.
+pub const NEAR_BY_MEMORY: &str = "near peers by memory";
 
 /// Checks outside the suite: those of strangers.
 pub const STRANGERS: [(&str, fn()); 3] = [
@@ -55,10 +60,16 @@ pub const AGENTS: [(&str, fn()); 4] = [
 pub fn succeeds(check: &str, fault: Option<&str>) -> bool {
     // A check that hangs shows the fault too, so that a short limit does. A network needs 5 s to
     // find that a peer is gone. Without a fault a slow machine must not fail.
-    let needs_time =
-        [NO_DELIVERY_IS_GUESSED, A_BYSTANDER_KEEPS_OUT, ALL_BY_XDP, "many silent connections"];
+    let needs_time = [
+        NO_DELIVERY_IS_GUESSED,
+        A_BYSTANDER_KEEPS_OUT,
+        ALL_BY_XDP,
+        LONG_BY_SEGMENTS,
+        NEAR_BY_MEMORY,
+    ];
+    let needs_time = needs_time.into_iter().chain(["many silent connections"]);
     let apart = ATTACKS.iter().map(|it| it.0).chain(AGENTS.iter().map(|it| it.0));
-    let is_slow = needs_time.into_iter().chain(apart).any(|known| known == check);
+    let is_slow = needs_time.chain(apart).any(|known| known == check);
     let limit = if is_slow { "30000" } else { "4000" };
     let mut environment = vec![(CHECK, check)];
     environment.extend(fault.iter().flat_map(|fault| [(CANARY, *fault), (patience::LIMIT, limit)]));
@@ -70,7 +81,9 @@ pub fn play() {
     match told(CHECK).as_str() {
         NO_MAPPING_STAYS => no_mapping_stays(),
         NO_DELIVERY_IS_GUESSED => run(process::a_silent_peer, &OverUdp::new()),
-        ALL_BY_XDP => all_goes_by_xdp(),
+        ALL_BY_XDP => all_goes_by(Carrier::Xdp),
+        LONG_BY_SEGMENTS => all_goes_by(Carrier::Udp),
+        NEAR_BY_MEMORY => run(flow::many_senders_to_one_receiver, &Auto::new(true)),
         A_BYSTANDER_KEEPS_OUT => hub::a_bystander_keeps_out(Carrier::Xdp),
         name if let Some((_, check)) = STRANGERS.iter().find(|(known, _)| *known == name) => {
             check()
@@ -81,7 +94,7 @@ pub fn play() {
             let _planted = crate::plant_from_environment();
             attack();
         }
-        name => run(find(name).expect("a check of that name"), &Named::new("shm")),
+        name => run(find(name).expect("a check of that name"), &Shm::attaching()),
     }
 }
 
@@ -99,8 +112,8 @@ fn no_mapping_stays() {
 }
 
 /// Messages both ways between two hosts. The stage asserts the way.
-fn all_goes_by_xdp() {
-    let network = Network::pair(Carrier::Xdp);
+fn all_goes_by(carrier: Carrier) {
+    let network = Network::pair(carrier);
     let mut stage = network.stage();
     Traffic::both_ways(20).finish(&mut stage);
 }

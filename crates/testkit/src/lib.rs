@@ -4,6 +4,7 @@
 //! | what | where | run by |
 //! |---|---|---|
 //! | about a hundred checks for every device, of the public API | [`conformance`] | `cargo test` |
+//! | devices with several ways to a peer, and the way that is right | [`ways`] | the same |
 //! | a device inside one process, with faults on demand | [`loopback`] | the same |
 //! | `kill -9` and `SIGSTOP` at every step that the sources name | [`crash`] | `--test crash` |
 //! | thousands of connections that leave nothing behind | [`crash::churn`] | the same |
@@ -68,6 +69,7 @@ pub mod mapping;
 pub mod network;
 pub mod stranger;
 pub mod watchdog;
+pub mod ways;
 
 /// The main function of a second process that was started for this kind of tests; `false` if there
 /// is no such kind.

@@ -1,71 +1,13 @@
 //! `auto` does what every device must do, by every way to a peer, and takes the right way for each.
 
-use bellwire::{Device, DeviceOptions, Error, Message, Operation, Result};
+use bellwire::{Device, DeviceOptions, Error, Message, Operation};
 use bellwire_testkit::conformance::bytes::pattern;
 use bellwire_testkit::conformance::child::{DEVICE, PEER, Process, ROLE};
 use bellwire_testkit::conformance::stage::{A, B};
-use bellwire_testkit::conformance::{self, Fixture, Node, Patience, Stage};
-use bellwire_testkit::network::{Carrier, Network, WIRE, assert_frames_by, ip_of};
-use std::net::Ipv4Addr;
-use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
+use bellwire_testkit::conformance::{self, Node, Patience, Stage};
+use bellwire_testkit::network::{Carrier, Network, WIRE, ip_of};
+use bellwire_testkit::ways::Auto;
 use std::time::Duration;
-
-/// Nodes at loopback addresses, with ports that no other test uses.
-struct Auto {
-    network: u32,
-    port: u16,
-    nodes: AtomicU32,
-    /// Every second node is one of `udp` alone, which no peer reaches by memory.
-    mixed: bool,
-    /// The device name of another process's node.
-    other: String,
-}
-
-impl Auto {
-    fn new(mixed: bool) -> Auto {
-        static COUNT: AtomicU16 = AtomicU16::new(0);
-        let port = 20_000 + 256 * (COUNT.fetch_add(1, Ordering::Relaxed) % 150);
-        let network = 1 + std::process::id() % 120;
-        let other = format!("auto:udp:127.{network}.254.1?port={port}");
-        Auto { network, port, nodes: AtomicU32::new(0), mixed, other }
-    }
-
-    fn address(&self, node: u32) -> String {
-        format!("127.{}.{}.{}", self.network, 100 + node / 250, 1 + node % 250)
-    }
-
-    /// A node with this kind of device.
-    fn node(&self, kind: &str, number: u32, options: &DeviceOptions) -> Result<Device> {
-        let options = options.clone().setting("port", self.port);
-        // A number that is an address is available only at that address.
-        let own = options.node_asked().filter(|node| node >> 16 == 127 << 8 | self.network);
-        let own = own.map(|own| Ipv4Addr::from(own).to_string());
-        let address = own.unwrap_or_else(|| self.address(number));
-        Device::open_with(&format!("{kind}:{address}"), &options)
-    }
-}
-
-impl Fixture for Auto {
-    fn open(&self, options: &DeviceOptions) -> Result<Device> {
-        let node = self.nodes.fetch_add(1, Ordering::Relaxed);
-        let kind = if self.mixed && node % 2 == 1 { "udp" } else { "auto:udp" };
-        self.node(kind, node, options)
-    }
-
-    fn name(&self) -> Option<&str> {
-        Some(&self.other)
-    }
-
-    /// Peers of the near fixture are reached by memory only, and their regions by no packet.
-    fn assert_way(&self, node: &Node) {
-        if self.mixed {
-            return assert_frames_by(Carrier::Udp, node);
-        }
-        for name in ["peers_by_network", "shm_regions_by_packet"] {
-            assert_eq!(node.device_counter(name), Some(0), "{name}: {}", node.device.describe());
-        }
-    }
-}
 
 /// All peers are on this host.
 mod near {
@@ -186,8 +128,7 @@ fn each_peer_is_reached_by_its_own_way() {
         let device = fixture.node(kind, number as u32, &DeviceOptions::default());
         Node::of(device.expect("a node opens"), 0, &Default::default())
     };
-    let nodes = nodes.map(open).collect();
-    let mut stage = Stage { fixture: &fixture, nodes, case: String::new() };
+    let mut stage = Stage::with(&fixture, nodes.map(open));
     all_talk(&mut stage);
     for who in [0, 1, 3] {
         assert_eq!(told(&stage.nodes[who]), (2, 1), "{}", stage.nodes[who].device.describe());
@@ -203,19 +144,14 @@ fn the_way_is_found_anew_for_each_life() {
     let fixture = Auto::new(true);
     let options = DeviceOptions::default();
     let near = fixture.node("auto:udp", 0, &options).expect("a node opens");
-    let nodes = vec![Node::of(near, 0, &Default::default())];
-    let mut stage = Stage { fixture: &fixture, nodes, case: String::new() };
+    let mut stage = Stage::with(&fixture, [Node::of(near, 0, &Default::default())]);
     for (life, kind) in ["auto:udp", "udp", "auto:udp", "auto:udp", "udp"].into_iter().enumerate() {
         let device = fixture.node(kind, 1, &options).expect("a node opens");
-        // Requested before the peer is there.
+        // Requested before the peer is there: the post begins to seek it.
         let to = bellwire::Address::new(device.node(), 0, 1);
         let pair = stage.nodes[A].queue_pair;
         let send = Message::inline(b"early").to(to);
         stage.nodes[A].function.post_send(pair, send).expect("room");
-        for _ in 0..50 {
-            stage.nodes[A].function.progress().expect("progress");
-            std::thread::sleep(Duration::from_micros(100));
-        }
         stage.nodes.push(Node::of(device, 0, &Default::default()));
         stage.nodes[B].receive(5, 0);
         stage.success(B);
@@ -227,7 +163,7 @@ fn the_way_is_found_anew_for_each_life() {
             stage.nodes[A].function.progress().expect("progress");
             patience.spend(|| format!("life {life}: {}", stage.nodes[A].device.describe()));
         }
-        stage.nodes.pop();
+        stage.nodes.remove(B);
         // Waits until its end is noticed; otherwise the next life would get the report.
         let mut patience = Patience::new();
         while told(&stage.nodes[A]) != (0, 0) {
@@ -338,8 +274,8 @@ fn functions_of_one_interface_meet_in_memory() {
         let peer = greeting(&mut first);
         talk(&mut first, peer);
         let second = Device::open(&name).expect("a node opens");
-        let nodes = vec![first, Node::of(second, 1, &Default::default())];
-        let mut stage = Stage { fixture: &network, nodes, case: String::new() };
+        let nodes = [first, Node::of(second, 1, &Default::default())];
+        let mut stage = Stage::with(&network, nodes);
         all_talk(&mut stage);
         assert_eq!(told(&stage.nodes[0]), (1, 1), "{}", stage.nodes[0].device.describe());
         assert_eq!(told(&stage.nodes[1]), (1, 0), "{}", stage.nodes[1].device.describe());

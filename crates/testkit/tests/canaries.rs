@@ -4,7 +4,8 @@
 //! with the fault it must fail.
 
 use bellwire_testkit::check::{
-    A_BYSTANDER_KEEPS_OUT, ALL_BY_XDP, NO_DELIVERY_IS_GUESSED, NO_MAPPING_STAYS, succeeds,
+    A_BYSTANDER_KEEPS_OUT, ALL_BY_XDP, LONG_BY_SEGMENTS, NEAR_BY_MEMORY, NO_DELIVERY_IS_GUESSED,
+    NO_MAPPING_STAYS, succeeds,
 };
 
 /// `fault` must make `check` fail.
@@ -127,6 +128,25 @@ fn an_uncompared_destination() {
 #[test]
 fn a_silent_fallback() {
     notices(ALL_BY_XDP, "xdp-takes-none");
+}
+
+/// Memory that the library allocated is not mapped, and the kernel copies in its place.
+#[test]
+fn memory_that_is_not_mapped() {
+    notices("onesided::put_every_size_and_memory", "region-unmapped");
+    notices("onesided::regions_come_and_go", "region-unmapped");
+}
+
+/// Nobody is found in the shared memory, and UDP reaches all peers of `auto` in its place.
+#[test]
+fn a_way_that_is_not_taken() {
+    notices(NEAR_BY_MEMORY, "nobody-is-here");
+}
+
+/// Frames are sent one by one, although the kernel would cut segments.
+#[test]
+fn frames_that_are_not_segmented() {
+    notices(LONG_BY_SEGMENTS, "udp-one-by-one");
 }
 
 /// A link may be taken over from another address than its peer's.

@@ -200,7 +200,8 @@ fn other_drivers_carry_frames_too() {
         .expect("two macvlan interfaces");
         let open = |name: &str| Device::open(&format!("eth:{name}?io={way}")).expect("it opens");
         let nodes = ["m0", "m1"].map(|name| Node::of(open(name), 0, &Default::default()));
-        let mut stage = Stage { fixture: &network, nodes: nodes.into(), case: way.into() };
+        let mut stage = Stage::with(&network, nodes);
+        stage.case = way.into();
         all_to_all(&mut stage, 20);
     }
 }
@@ -268,7 +269,7 @@ fn nothing_stays_attached() {
     parent.receive(48, 0);
     let environment = [(ROLE, "echo"), (DEVICE, network.other.as_str()), (PEER, peer.as_str())];
     let child = Process::start("process", &environment);
-    let mut stage = Stage { fixture: &network, nodes: vec![parent], case: String::new() };
+    let mut stage = Stage::with(&network, [parent]);
     // The child has the hook: its first message came through it.
     stage.success(0);
     device.open_function(0).map(drop).expect_err("the child has it");

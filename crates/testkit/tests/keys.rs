@@ -86,7 +86,7 @@ impl Udp {
     }
 
     fn stage(&self, nodes: Vec<Node>) -> Stage<'_> {
-        Stage { fixture: self, nodes, case: String::new() }
+        Stage::with(self, nodes)
     }
 }
 

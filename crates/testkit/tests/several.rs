@@ -92,7 +92,8 @@ fn a_peer_with_one_interface_is_reached_by_that() {
             let device = Device::open(&format!("{name}?io=packet")).expect("a node opens");
             Node::of(device, 0, &Default::default())
         });
-        let mut stage = Stage { fixture: &network, nodes: vec![near, far], case: address.into() };
+        let mut stage = Stage::with(&network, [near, far]);
+        stage.case = address.into();
         let device = network.hosts[0].run(|| Device::open("eth:wire+second?io=packet"));
         let (device, node) = (device.expect("it opens"), stage.nodes[1].address().node);
         let found = std::thread::scope(|scope| {

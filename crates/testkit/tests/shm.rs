@@ -1,65 +1,22 @@
 //! The shared-memory device does what every device must do, by each way to a peer's memory: mapped,
 //! copied by the kernel (cross-memory attach), and by packets where the kernel refuses to copy.
 
-use bellwire::{
-    Address, Device, DeviceOptions, Get, Inbox, Message, Put, QueuePair, Result, Rights, View,
-};
+use bellwire::{Address, Get, Inbox, Message, Put, QueuePair, Rights, View};
 use bellwire_testkit::conformance::bytes::pattern;
 use bellwire_testkit::conformance::stage::{A, B};
-use bellwire_testkit::conformance::{self, Fixture, Named, Node, Patience, Stage};
+use bellwire_testkit::conformance::{self, Patience, Stage};
 use bellwire_testkit::mapping;
-
-/// The device, and whether the kernel copies between processes for it.
-struct Shm {
-    named: Named,
-    attaches: bool,
-}
-
-impl Fixture for Shm {
-    fn open(&self, options: &DeviceOptions) -> Result<Device> {
-        self.named.open(options)
-    }
-
-    fn name(&self) -> Option<&str> {
-        self.named.name()
-    }
-
-    fn assert_opened(&self, device: &Device) {
-        let told = device.describe();
-        assert_eq!(self.attaches, told.contains(", cross-memory attach for memory"), "{told}");
-    }
-
-    /// With the kernel's copies no region is reached by packets. Without them none is attached.
-    fn assert_way(&self, node: &Node) {
-        let [_, attached, by_packet] = regions(node);
-        if self.attaches {
-            let function = node.counters().function;
-            let served = function.served_puts + function.served_gets;
-            assert_eq!((by_packet, served), (0, 0), "regions and accesses by packet: {function:?}");
-        } else {
-            assert_eq!(attached, 0, "regions that the kernel copies to and from");
-        }
-    }
-}
-
-/// The regions of peers that a node has used: mapped, attached, and by packet.
-fn regions(node: &Node) -> [u64; 3] {
-    ["regions_mapped", "regions_attached", "regions_by_packet"]
-        .map(|name| node.device_counter(name).expect("it is counted"))
-}
+use bellwire_testkit::ways::{Shm, regions};
 
 /// Peers' memory is mapped, or copied by the kernel.
 fn shm() -> Shm {
-    let shm = Shm { named: Named::new("shm"), attaches: true };
-    let told = shm.open(&DeviceOptions::default()).expect("a node opens").describe();
-    assert!(told.contains(", cross-memory attach for memory"), "NOT RUN: {told}");
-    shm
+    Shm::attaching()
 }
 
 /// The same for a thread that the kernel refuses to copy for.
 fn refused() -> Shm {
     refuse(&[libc::SYS_process_vm_readv, libc::SYS_process_vm_writev]);
-    Shm { named: Named::new("shm"), attaches: false }
+    Shm::refused()
 }
 
 bellwire_testkit::conformance_tests!(shm);

@@ -8,7 +8,9 @@ use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Nodes at loopback addresses, with ports that no other test uses.
+/// Nodes at loopback addresses, with ports that no other test uses. Loopback's MTU is longer than
+/// any datagram, so frames are not segmented here. `frames_are_segmented` and the tests between
+/// namespaces show that.
 struct Udp {
     network: u32,
     port: u16,
@@ -142,7 +144,7 @@ fn nodes_are_found_by_name() {
     // From then on it is reached by that number.
     let to = far.address();
     assert_eq!(to.node, 77);
-    let mut stage = Stage { fixture: &network, nodes: vec![near, far], case: String::new() };
+    let mut stage = Stage::with(&network, [near, far]);
     stage.nodes[1].receive(8, 0);
     let pair = stage.nodes[0].queue_pair;
     stage.nodes[0].function.post_send(pair, Message::inline(b"found").to(to)).unwrap();
@@ -185,11 +187,8 @@ fn captures_hold_both_ways() {
     let path = std::env::temp_dir().join(format!("bellwire-udp-{}.pcapng", std::process::id()));
     let options = DeviceOptions::default().setting("pcap", path.display());
     let watched = network.open(&options).unwrap();
-    let mut stage = Stage {
-        fixture: &network,
-        nodes: vec![Node::of(watched, 0, &Default::default()), Node::open(&network)],
-        case: String::new(),
-    };
+    let nodes = [Node::of(watched, 0, &Default::default()), Node::open(&network)];
+    let mut stage = Stage::with(&network, nodes);
     let to = stage.nodes[1].address();
     let pair = stage.nodes[0].queue_pair;
     for _ in 0..5 {

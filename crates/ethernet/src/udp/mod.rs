@@ -103,7 +103,7 @@ impl UdpIo {
             address,
             frame_bytes,
             full_bytes: if 2 * frame_bytes > LONGEST { usize::MAX } else { LONGEST - frame_bytes },
-            segments: true,
+            segments: !bellwire_ring::canary::planted("udp-one-by-one"),
             batch: Batch::new(frame_bytes),
             incoming: Incoming { buffers, coalesces, ask: [1; 2], turn: 0 },
             refused: Vec::new(),

@@ -80,7 +80,7 @@ impl Fixture for Ends {
 fn both_ends() -> Stage<'static> {
     let nodes = ["eth:near", "eth:far"]
         .map(|name| Node::of(Device::open(name).expect("served"), 0, &Default::default()));
-    Stage { fixture: &Ends, nodes: nodes.into(), case: String::new() }
+    Stage::with(&Ends, nodes)
 }
 
 /// Programs go on when the agent is killed. What they have is not given again by its successor, and
@@ -359,8 +359,8 @@ fn an_agent_ends_there(passage: &Passage) {
         let _user = program();
         let far = Device::open("eth:far").expect("served");
         let far = Node::of(far, 0, &Default::default());
-        let case = passage.to_string();
-        let mut stage = Stage { fixture: &Ends, nodes: vec![near, far], case };
+        let mut stage = Stage::with(&Ends, [near, far]);
+        stage.case = passage.to_string();
         Traffic::both_ways(5).finish(&mut stage);
     });
 }

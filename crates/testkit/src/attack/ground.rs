@@ -72,8 +72,9 @@ impl Ground {
 
     /// Nodes with one function each, driven by this thread.
     pub fn stage(&self, nodes: impl IntoIterator<Item = Node>) -> Stage<'_> {
-        let nodes = nodes.into_iter().collect();
-        Stage { fixture: self, nodes, case: format!("{:?}", self.carrier) }
+        let mut stage = Stage::with(self, nodes);
+        stage.case = format!("{:?}", self.carrier);
+        stage
     }
 
     /// The hostile station, which sends to the victim.

@@ -10,7 +10,7 @@ pub fn the_same_number_talks(fixture: &dyn Fixture) {
     let mut stage = Stage::of(fixture, 3);
     let numbers = [0, 1, 77, u16::MAX];
     let mut members = Vec::new();
-    for node in &mut stage.nodes {
+    for node in stage.nodes.iter_mut() {
         let options = QueuePairOptions::new(node.completions);
         let open = |&number: &u16| node.function.open_channel(number, &options).expect("free");
         members.push(numbers.iter().map(open).collect::<Vec<_>>());
@@ -69,7 +69,7 @@ pub fn one_wait_for_all_peers(fixture: &dyn Fixture) {
     const PEERS: usize = 8;
     let mut stage = Stage::of(fixture, PEERS + 1);
     let mut members = Vec::new();
-    for node in &mut stage.nodes {
+    for node in stage.nodes.iter_mut() {
         let options = QueuePairOptions::new(node.completions);
         members.push(node.function.open_channel(9, &options).expect("free"));
     }
@@ -92,7 +92,7 @@ pub fn barriers_and_exchanges(fixture: &dyn Fixture) {
     const NODES: usize = 16;
     let mut stage = Stage::of(fixture, NODES);
     let mut members = Vec::new();
-    for node in &mut stage.nodes {
+    for node in stage.nodes.iter_mut() {
         let options = QueuePairOptions::new(node.completions);
         members.push(node.function.open_channel(3, &options).expect("free"));
     }
@@ -122,7 +122,7 @@ pub fn barriers_and_exchanges(fixture: &dyn Fixture) {
         for who in 0..NODES {
             take(&mut stage, who, if who == late { NODES - 1 } else { NODES - 2 });
         }
-        stage.rest();
+        (0..NODES).filter(|&who| who != late).for_each(|who| stage.fence(late, who));
         for who in (0..NODES).filter(|&who| who != late) {
             assert!(stage.nodes[who].poll().is_none(), "node {who} left before {late} entered");
         }

@@ -90,6 +90,7 @@ pub fn connect_waits(fixture: &dyn Fixture) {
                 assert_eq!(answer.expect("connected"), b"welcome");
                 asking.send(Message::inline(b"first"));
                 asking.wait_success(how, "sent");
+                fixture.assert_way(&asking);
                 asking
             });
             let patience = super::patience::limit();
@@ -102,6 +103,7 @@ pub fn connect_waits(fixture: &dyn Fixture) {
             listening.receive(8, 0);
             assert_eq!(listening.wait(how, "a message").length, 5);
             drop(other.join().expect("the other side"));
+            fixture.assert_way(&listening);
         });
     }
 }
@@ -154,7 +156,7 @@ pub fn deadlines(fixture: &dyn Fixture) {
     // An answer that comes too late connects nothing.
     let theirs = stage.nodes[B].queue_pair;
     let _ = stage.nodes[B].function.accept(request, theirs, b"late");
-    stage.rest();
+    stage.fence(B, A);
     let state = stage.nodes[A].function.query(pair).unwrap().connection;
     assert!(!matches!(state, ConnectionState::Connected { .. }), "{state:?}");
     let mut patience = Patience::new();
@@ -184,11 +186,11 @@ pub fn a_late_listener_is_found(fixture: &dyn Fixture) {
     let to = Address { queue_pair: 44, ..stage.nodes[B].address() };
     let patience = super::patience::limit();
     stage.nodes[A].function.start_connect(pair, to, b"", patience).expect("asked");
-    for _ in 0..300 {
-        stage.turn();
-        let progress = stage.nodes[A].function.poll_connection(pair).expect("patience");
-        assert_eq!(progress, ConnectionProgress::Waiting);
-    }
+    // The first request has come, and so has the answer to it, if it has one.
+    stage.fence(A, B);
+    stage.fence(B, A);
+    let progress = stage.nodes[A].function.poll_connection(pair).expect("patience");
+    assert_eq!(progress, ConnectionProgress::Waiting);
     let listener = stage.nodes[B].function.listen(44).expect("free");
     let request = stage.request(B, listener);
     let theirs = stage.nodes[B].queue_pair;
@@ -210,8 +212,10 @@ pub fn a_peer_that_goes_away(fixture: &dyn Fixture) {
     for context in 3..6 {
         stage.nodes[A].send(Message::buffer(vec![1; long]).context(context));
     }
-    stage.turns(50);
-    stage.nodes.truncate(1);
+    stage.until("the messages to wait there", |stage| {
+        (stage.nodes[B].state().backlog_messages == 3).then_some(())
+    });
+    stage.nodes.remove(B);
     assert_all_end((0..6).map(|_| stage.next(A)), Status::PeerGone);
     let state = stage.nodes[A].function.query(pair).unwrap().connection;
     assert_eq!(state, ConnectionState::Disconnected { why: Status::PeerGone });
@@ -232,7 +236,7 @@ pub fn a_target_that_goes_away(fixture: &dyn Fixture) {
     stage.until("the messages to wait there", |stage| {
         (stage.nodes[2].state().backlog_messages == 5).then_some(())
     });
-    stage.nodes.truncate(2);
+    stage.nodes.remove(2);
     for _ in 0..5 {
         let done = stage.next(A);
         assert_eq!(done.status, Status::PeerGone, "{done:?}");
@@ -258,7 +262,9 @@ pub fn destroying_gives_everything_back(fixture: &dyn Fixture) {
         stage.nodes[A].receive(16, context);
         stage.nodes[A].send(Message::buffer(vec![1; long]).context(context + 4));
     }
-    stage.turns(20);
+    stage.until("the messages to wait there", |stage| {
+        (stage.nodes[B].state().backlog_messages == 4).then_some(())
+    });
     stage.nodes[A].function.destroy_queue_pair(pair).expect("it exists");
     let returned = (0..8).map(|_| stage.next(A));
     let returned = returned.inspect(|done| assert_eq!(done.queue_pair, pair, "{done:?}"));

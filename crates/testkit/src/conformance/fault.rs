@@ -249,7 +249,9 @@ pub fn long_messages_are_truncated(fixture: &dyn Fixture) {
                 let send = Message::buffer(bytes.clone()).to(to).context(4);
                 if early {
                     stage.nodes[A].send(send);
-                    stage.turns(50);
+                    stage.until("the message to wait", |stage| {
+                        (stage.nodes[B].state().backlog_messages == 1).then_some(())
+                    });
                     let destination = there.destination(into, room);
                     stage.nodes[B].receive_into(destination, 5);
                 } else {
@@ -334,7 +336,7 @@ pub fn who_only_sends_hears_of_the_end(fixture: &dyn Fixture) {
     stage.nodes[A].send(Message::inline(&[1; 8]).to(to));
     stage.success(A);
     stage.success(B);
-    drop(stage.nodes.pop());
+    stage.nodes.remove(B);
     for _ in 0..LOST {
         std::thread::sleep(std::time::Duration::from_millis(2));
         stage.nodes[A].send(Message::inline(&[2; 8]).to(to));

@@ -237,7 +237,12 @@ pub fn a_full_completion_queue_loses_nothing(fixture: &dyn Fixture) {
             stage.nodes[A].put(put);
         }
     }
-    stage.rest();
+    // Eight of 20 take the receives and the entries. Then 12, 20 more and 10 events wait.
+    stage.until("all others to wait", |stage| {
+        let waiting = [own, sharing]
+            .map(|pair| stage.nodes[B].function.query(pair).expect("it exists").backlog_messages);
+        (waiting == [12, 30]).then_some(())
+    });
     let (mut messages, mut events) = ([Vec::new(), Vec::new()], Vec::new());
     let mut posted = DEPTH as u64;
     while messages[0].len() + messages[1].len() + events.len() < 50 {
@@ -279,7 +284,8 @@ pub fn operations_under_way_are_limited(fixture: &dyn Fixture) {
     stage.until("as many offers as may be under way", |stage| {
         (stage.nodes[B].state().backlog_messages >= limits.outstanding).then_some(())
     });
-    stage.rest();
+    // One more would come before this.
+    stage.fence(A, B);
     for received in 0..100 {
         // Each long message that is not received is an operation in flight, and a message that
         // waits at the receiver.

@@ -25,7 +25,7 @@ pub fn a_forked_child_is_refused(fixture: &dyn Fixture) {
     match unsafe { libc::fork() } {
         0 => {
             let refused = every_call_is_refused(&mut stage.nodes[A], to, key);
-            let nodes = std::mem::take(&mut stage.nodes);
+            let nodes = stage.nodes.leave();
             drop(nodes);
             // SAFETY: ends the child without running anything of the parent's.
             unsafe { libc::_exit(if refused { 0 } else { 1 }) };

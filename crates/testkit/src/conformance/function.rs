@@ -16,7 +16,7 @@ fn beside(fixture: &dyn Fixture, count: u8) -> Stage<'_> {
     let mut stage = Stage::of(fixture, 1);
     let device = open(fixture);
     let function = |number| Node::of(device.clone(), number, &FunctionOptions::default());
-    stage.nodes.extend((0..count).map(function));
+    (0..count).for_each(|number| stage.nodes.push(function(number)));
     stage
 }
 
@@ -167,7 +167,7 @@ pub fn functions_can_be_reopened(fixture: &dyn Fixture) {
         stage.success(A);
         let done = stage.success(B);
         assert_eq!(done.buffer.unwrap().into_bytes(8), round.to_le_bytes());
-        let Node { device, function, .. } = stage.nodes.pop().expect("two");
+        let Node { device, function, .. } = stage.nodes.remove(B);
         drop(function);
         stage.nodes.push(Node::of(device, 0, &FunctionOptions::default()));
         // Until its end is noticed, short messages still go to the old one.

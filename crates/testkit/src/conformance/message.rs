@@ -4,7 +4,7 @@
 use super::bytes::{Ground, assert_same, kinds, pattern, sizes};
 use super::stage::{A, B, Stage};
 use super::{Buffer, Fixture};
-use bellwire::{Message, Operation, QueuePairOptions, Rights, Status};
+use bellwire::{Message, Operation, QueuePair, QueuePairOptions, Rights, Status};
 
 /// Data inside the descriptor arrives, in every size up to the eager limit. Its memory may be
 /// reused as soon as the post returns.
@@ -151,8 +151,9 @@ pub fn buffers_come_back_once(fixture: &dyn Fixture) {
                 assert_eq!(context, Some(done.context), "{}", stage.case);
             }
         }
-        stage.rest();
-        for node in &mut stage.nodes {
+        stage.fence(A, B);
+        stage.fence(B, A);
+        for node in stage.nodes.iter_mut() {
             assert!(node.poll().is_none(), "one completion for each descriptor, no more");
         }
     }
@@ -194,7 +195,7 @@ pub fn early_messages_wait(fixture: &dyn Fixture) {
     stage.until("all messages to wait", |stage| {
         (stage.nodes[B].state().backlog_messages == sizes.len()).then_some(())
     });
-    stage.rest();
+    stage.fence(A, B);
     assert!(stage.nodes[B].poll().is_none(), "nothing was posted, so nothing completes");
     for (index, &size) in sizes.iter().enumerate() {
         stage.case = format!("{size} bytes");
@@ -245,7 +246,13 @@ pub fn shared_receives_serve_many_queue_pairs(fixture: &dyn Fixture) {
             stage.success(A);
         }
     }
-    stage.rest();
+    stage.until("all to wait", |stage| {
+        let waits = |&pair: &QueuePair| {
+            let state = stage.nodes[B].function.query(pair).expect("it exists");
+            state.backlog_messages == 3
+        };
+        pairs.iter().all(waits).then_some(())
+    });
     let mut next = [0; PAIRS];
     for context in 0..3 * PAIRS as u64 {
         let posted = stage.nodes[B].function.post_shared_receive(shared, vec![0; 20], context);

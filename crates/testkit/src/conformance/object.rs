@@ -250,11 +250,23 @@ pub fn anything_can_be_dropped(fixture: &dyn Fixture) {
         }
         stage.turns(round * 5 / 2);
         drop(source);
+        // Whoever stays goes on.
         match round % 3 {
-            0 => drop(stage.nodes.remove(A)),
-            1 => drop(stage.nodes.remove(B)),
-            _ => drop(region),
+            0 => {
+                stage.nodes.remove(A);
+                stage.fence(0, 0);
+            }
+            1 => {
+                stage.nodes.remove(B);
+                stage.until("all descriptors to end", |stage| {
+                    (stage.nodes[A].state().posted_sends == 0).then_some(())
+                });
+            }
+            _ => {
+                drop(region);
+                stage.fence(A, B);
+                stage.fence(B, A);
+            }
         }
-        stage.turns(50);
     }
 }

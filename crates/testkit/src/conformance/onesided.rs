@@ -319,7 +319,7 @@ pub fn events_tell_of_puts(fixture: &dyn Fixture) {
             }
         }
     }
-    stage.rest();
+    stage.fence(A, B);
     assert!(stage.nodes[B].poll().is_none(), "one event for each put that asked");
 }
 

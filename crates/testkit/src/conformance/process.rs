@@ -163,6 +163,7 @@ pub fn memory(fixture: &dyn Fixture) {
         }
     }
     dismiss(&mut node, peer, child);
+    fixture.assert_way(&node);
 }
 
 /// Sends 3,000 numbered messages to the parent, and exits when the parent says so.
@@ -215,6 +216,7 @@ pub fn many_processes_to_one(fixture: &dyn Fixture) {
         say(&mut node, Message::inline(b"bye").to(peer));
     }
     children.into_iter().for_each(Process::succeed);
+    fixture.assert_way(&node);
 }
 
 /// Answers each message, asleep until it comes.
@@ -246,6 +248,7 @@ pub fn sleepers_wake_each_other(fixture: &dyn Fixture) {
         (0..random.below(3_000)).for_each(|_| std::hint::spin_loop());
     }
     child.succeed();
+    fixture.assert_way(&node);
 }
 
 /// Connects to the parent's listener, takes a message, and disconnects.
@@ -288,6 +291,7 @@ pub fn connections(fixture: &dyn Fixture) {
         patience.spend(|| "the child does not leave".to_owned());
     }
     child.succeed();
+    fixture.assert_way(&node);
 }
 
 /// Posts a receive and waits, to be killed.
@@ -311,9 +315,6 @@ pub fn a_killed_peer(fixture: &dyn Fixture) {
         for context in 0..10 {
             node.send(Message::buffer(vec![1; long]).to(hello.peer).context(context));
         }
-        for _ in 0..100 {
-            node.function.progress().expect("progress");
-        }
         child.signal(libc::SIGKILL);
         assert_all_end((0..10).map(|_| node.wait(how, "all complete")), Status::PeerGone);
         node.put(Put::new(vec![1; 4096], key));
@@ -323,6 +324,7 @@ pub fn a_killed_peer(fixture: &dyn Fixture) {
         let options = DeviceOptions::default().node(hello.peer.node);
         fixture.open(&options).expect("the number is free again");
     }
+    fixture.assert_way(&node);
 }
 
 /// A node's number belongs to one process at a time.
@@ -390,6 +392,7 @@ pub fn forked_children_open_their_own(fixture: &dyn Fixture) {
     }
     assert_eq!(heard(&mut node), (first, b"after".to_vec()));
     child.succeed();
+    fixture.assert_way(&node);
 }
 
 /// Messages to a stopped peer complete only when they are in its memory. On a device that delivers
@@ -445,4 +448,5 @@ pub fn a_silent_peer(fixture: &dyn Fixture) {
         assert_eq!(node.function.query(pair).expect("it exists").posted_sends, 0);
         child.end();
     }
+    fixture.assert_way(&node);
 }

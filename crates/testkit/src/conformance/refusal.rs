@@ -45,11 +45,11 @@ pub fn unequal_sums(fixture: &dyn Fixture) {
             if (s, d) == (destinations, sources));
         assert!(expected || local.is_empty() || remote.is_empty(), "{story}: {error:?}");
     }
-    stage.rest();
+    assert_eq!(stage.nodes[A].counters().total.sends_posted, 0);
+    stage.fence(A, B);
     let mut bytes = vec![1; there.allocated.len()];
     there.allocated.read(0, &mut bytes);
     assert!(bytes.iter().all(|&byte| byte == 0), "memory changed");
-    assert_eq!(stage.nodes[A].counters().total.sends_posted, 0);
 }
 
 /// Chains with too many entries, or that span several functions, are refused.

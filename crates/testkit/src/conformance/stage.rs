@@ -8,6 +8,7 @@ use bellwire::{
     QueuePair, QueuePairOptions, QueuePairState, Refused, Rights, Status, Wait,
 };
 use std::fmt::Display;
+use std::ops::{Deref, DerefMut};
 
 /// The first node of a stage.
 pub const A: usize = 0;
@@ -260,13 +261,66 @@ pub fn assert_laws(function: &Function, counters: &Counters) {
     }
 }
 
-/// Some nodes of one fixture, driven by one thread. On drop, each node's counters must agree with
+/// The nodes of a stage. The counters of a node that leaves, or is left at the end, must agree with
 /// each other and with the way that the fixture tests.
+pub struct Nodes<'f> {
+    fixture: &'f dyn Fixture,
+    nodes: Vec<Node>,
+}
+
+impl Nodes<'_> {
+    /// A further node.
+    pub fn push(&mut self, node: Node) {
+        self.nodes.push(node);
+    }
+
+    /// Takes node `who` away.
+    #[track_caller]
+    pub fn remove(&mut self, who: usize) -> Node {
+        self.ask(&self.nodes[who]);
+        self.nodes.remove(who)
+    }
+
+    /// Takes all nodes away and asks none: a forked child may not.
+    pub fn leave(&mut self) -> Vec<Node> {
+        std::mem::take(&mut self.nodes)
+    }
+
+    #[track_caller]
+    fn ask(&self, node: &Node) {
+        node.counters();
+        self.fixture.assert_way(node);
+    }
+}
+
+impl Deref for Nodes<'_> {
+    type Target = [Node];
+
+    fn deref(&self) -> &[Node] {
+        &self.nodes
+    }
+}
+
+impl DerefMut for Nodes<'_> {
+    fn deref_mut(&mut self) -> &mut [Node] {
+        &mut self.nodes
+    }
+}
+
+impl Drop for Nodes<'_> {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.nodes.iter().for_each(|node| self.ask(node));
+        }
+    }
+}
+
+/// Some nodes of one fixture, driven by one thread.
 pub struct Stage<'f> {
     /// The source of the nodes.
     pub fixture: &'f dyn Fixture,
     /// The nodes.
-    pub nodes: Vec<Node>,
+    pub nodes: Nodes<'f>,
     /// The current case, for the text of a failure.
     pub case: String,
 }
@@ -279,7 +333,12 @@ impl<'f> Stage<'f> {
 
     /// `count` nodes.
     pub fn of(fixture: &'f dyn Fixture, count: usize) -> Stage<'f> {
-        let nodes = (0..count).map(|_| Node::open(fixture)).collect();
+        Self::with(fixture, (0..count).map(|_| Node::open(fixture)))
+    }
+
+    /// These nodes.
+    pub fn with(fixture: &'f dyn Fixture, nodes: impl IntoIterator<Item = Node>) -> Stage<'f> {
+        let nodes = Nodes { fixture, nodes: nodes.into_iter().collect() };
         Stage { fixture, nodes, case: String::new() }
     }
 
@@ -370,14 +429,26 @@ impl<'f> Stage<'f> {
         done
     }
 
-    /// Lets all nodes make progress until all have been idle for a while. Use it only to show that
-    /// something does *not* happen: nothing may depend on it having happened.
-    pub fn rest(&mut self) {
-        let mut quiet = 0;
-        let mut patience = Patience::new();
-        while quiet < 200 {
-            quiet = if self.turn() == 0 { quiet + 1 } else { 0 };
-            patience.spend(|| format!("the nodes never rest; {}", self.story()));
+    /// Sends a message that comes after all that has left one node for another. Waits until both
+    /// know that it came. What has not happened by then does not happen: nothing is late.
+    #[track_caller]
+    pub fn fence(&mut self, from: usize, to: usize) {
+        let ends = [from, to].map(|who| {
+            let function = &mut self.nodes[who].function;
+            let queue = function.create_completion_queue(2).expect("a queue");
+            let options = QueuePairOptions::new(queue);
+            (who, queue, function.create_queue_pair(&options).expect("a queue pair"))
+        });
+        let [(_, _, sender), (_, _, receiver)] = ends;
+        let there = self.nodes[to].address_of(receiver);
+        self.nodes[to].receive_on(receiver, 8, 0);
+        self.nodes[from].send_on(sender, Message::inline(b"fence").to(there));
+        for (who, queue, pair) in ends.into_iter().rev() {
+            let done = self.next_of(who, queue);
+            assert_eq!(done.status, Status::Success, "{done:?}; {}", self.story());
+            let function = &mut self.nodes[who].function;
+            function.destroy_queue_pair(pair).expect("it exists");
+            function.destroy_completion_queue(queue).expect("nothing uses it");
         }
     }
 
@@ -394,13 +465,50 @@ impl<'f> Stage<'f> {
     }
 }
 
-impl Drop for Stage<'_> {
-    fn drop(&mut self) {
-        if !std::thread::panicking() {
-            for node in &self.nodes {
-                node.counters();
-                self.fixture.assert_way(node);
-            }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conformance::Loopback;
+    use crate::loopback::FabricOptions;
+    use bellwire::Result;
+
+    /// Every node has gone another way.
+    struct OtherWay(Loopback);
+
+    impl Fixture for OtherWay {
+        fn open(&self, options: &DeviceOptions) -> Result<Device> {
+            self.0.open(options)
         }
+
+        fn assert_way(&self, _: &Node) {
+            panic!("another way");
+        }
+    }
+
+    /// A node that leaves a stage before its end is asked, too.
+    #[test]
+    #[should_panic(expected = "another way")]
+    fn who_leaves_is_asked() {
+        let fixture = OtherWay(Loopback::new(FabricOptions::default()));
+        let mut stage = Stage::pair(&fixture);
+        let left = stage.nodes.remove(B);
+        // Nobody is asked at the end.
+        drop(stage.nodes.leave());
+        drop((stage, left));
+    }
+
+    /// What was sent before a fence has come when it has, and what comes later is seen.
+    #[test]
+    fn a_fence_is_the_last() {
+        let fixture = Loopback::new(FabricOptions::default());
+        let mut stage = Stage::pair(&fixture);
+        let to = stage.nodes[B].address();
+        for number in 0..50 {
+            stage.nodes[B].receive(8, number);
+            stage.nodes[A].send(Message::inline(b"earlier").to(to).unsignaled());
+        }
+        stage.fence(A, B);
+        (0..50).for_each(|_| drop(stage.nodes[B].poll().expect("it was sent before")));
+        assert!(stage.nodes[B].poll().is_none());
     }
 }

@@ -30,6 +30,7 @@ pub fn devices_are_shared_and_functions_move(fixture: &dyn Fixture) {
         let done = node.wait(Wait::Adaptive, "moved");
         assert!([Status::Success, Status::Truncated].contains(&done.status), "{done:?}");
     }
+    fixture.assert_way(&node);
 }
 
 /// Two threads drive two functions of each of two devices at full speed, with all operations:
@@ -173,6 +174,7 @@ pub fn many_threads_to_one(fixture: &dyn Fixture) {
                         }
                     }
                 }
+                fixture.assert_way(&node);
             });
         }
         let mut next = std::collections::HashMap::new();
@@ -195,4 +197,5 @@ pub fn many_threads_to_one(fixture: &dyn Fixture) {
         }
         receiver.flush(receiver.queue_pair);
     });
+    fixture.assert_way(&receiver);
 }

@@ -74,6 +74,7 @@ fn wake_each_other(
             });
         }
     });
+    nodes.iter().for_each(|node| fixture.assert_way(node));
 }
 
 /// Pauses for a random time: mostly almost zero, sometimes long enough for the peer to fall asleep.
@@ -131,6 +132,7 @@ pub fn everything_wakes(fixture: &dyn Fixture) {
             }
             let there = Address { queue_pair: 600, ..to };
             node.function.connect(pair, there, b"", limit()).expect("accepted");
+            fixture.assert_way(node);
             acting
         });
         let node = &mut waiting;
@@ -163,6 +165,7 @@ pub fn everything_wakes(fixture: &dyn Fixture) {
         let gone = node.wait(Wait::Block, "its end");
         assert_eq!((gone.status, gone.context), (Status::PeerGone, 33));
     });
+    fixture.assert_way(&waiting);
 }
 
 /// A sender that sleeps because its receiver said STOP is woken when the receiver takes messages
@@ -190,6 +193,7 @@ pub fn a_sleeping_sender_goes_on(fixture: &dyn Fixture) {
             assert!(matches!(last, Err(Error::TimedOut { .. })), "{last:?}");
             sender.receive(8, 0);
             sender.wait(Wait::Block, "the good-bye");
+            fixture.assert_way(&sender);
         });
         let mut random = Random(16);
         let mut received = 0;
@@ -212,6 +216,7 @@ pub fn a_sleeping_sender_goes_on(fixture: &dyn Fixture) {
         receiver.send(Message::inline(b"good-bye").to(peer.expect("somebody sent")));
         receiver.wait(Wait::Block, "the good-bye is sent");
     });
+    fixture.assert_way(&receiver);
 }
 
 /// A function's descriptor works with `poll(2)`. Once armed, it becomes readable when there is
@@ -259,6 +264,7 @@ pub fn a_polling_sender_goes_on(fixture: &dyn Fixture) {
                 let done = by_poll(&mut sender, &format!("after {finished} sends"));
                 assert_eq!(done.status, Status::Success);
             }
+            fixture.assert_way(&sender);
         });
         let mut random = Random(15);
         for received in 0..MESSAGES {
@@ -271,6 +277,7 @@ pub fn a_polling_sender_goes_on(fixture: &dyn Fixture) {
             assert_eq!(done.immediate(), Some(received));
         }
     });
+    fixture.assert_way(&receiver);
 }
 
 /// The descriptor of an armed, idle function stays silent; a message makes it readable.

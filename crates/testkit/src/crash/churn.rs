@@ -40,7 +40,7 @@ pub fn play() {
     let mut stage = Stage::pair(&Told);
     // Warm up first: objects that are made once and kept exist after a few rounds of each kind.
     // Places for queue pairs are used in turn, so each must have been used once.
-    for node in &mut stage.nodes {
+    for node in stage.nodes.iter_mut() {
         for _ in 0..node.function.limits().queue_pairs {
             let pair = node.another_with(|options| options.send_depth(2));
             node.function.destroy_queue_pair(pair).expect("it exists");
@@ -89,7 +89,7 @@ fn functions(stage: &mut Stage<'_>, rounds: u64) {
         stage.nodes[A].put(bellwire::Put::new(vec![1; 10_000], region.remote_key()));
         stage.success(A);
         let lost = stage.nodes[A].counters().function.links_lost;
-        stage.nodes.pop();
+        stage.nodes.remove(2);
         stage.until("the function's end to be noticed", |stage| {
             (stage.nodes[A].counters().function.links_lost > lost).then_some(())
         });

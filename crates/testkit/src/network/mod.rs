@@ -196,8 +196,9 @@ impl Network {
 
     /// One node on each host, driven by this thread.
     pub fn stage(&self) -> Stage<'_> {
-        let nodes = (0..self.hosts.len()).map(|number| self.node(number)).collect();
-        Stage { fixture: self, nodes, case: format!("{:?}", self.carrier) }
+        let mut stage = Stage::with(self, (0..self.hosts.len()).map(|number| self.node(number)));
+        stage.case = format!("{:?}", self.carrier);
+        stage
     }
 
     /// A process on host `number` that greets `peer` and returns every message.
@@ -235,7 +236,7 @@ pub fn assert_way(device: &Device, way: &str) {
 
 /// Panics if the counters of a node say that frames went by another way than `carrier`. Received
 /// frames passed the XDP program, or came by system calls instead of from a mapped ring. Sent ones
-/// went one by one, because the kernel refused to segment.
+/// went one by one, because the kernel refused to segment, or because they were never segmented.
 #[track_caller]
 pub fn assert_frames_by(carrier: Carrier, node: &Node) {
     let count = |name| {
@@ -248,6 +249,21 @@ pub fn assert_frames_by(carrier: Carrier, node: &Node) {
     };
     let told = &node.device;
     assert_eq!(count(none), 0, "{none} of {}, by {carrier:?}", told.describe());
+    if carrier == Carrier::Udp && cuts_messages(node) {
+        assert!(count("frames_segmented") > 0, "nothing is segmented: {:?}", node.counters());
+    }
+}
+
+/// Whether a node must have had the kernel segment: its messages were long, and took many frames.
+/// At the MTU of loopback it need not, since a datagram holds one full frame.
+fn cuts_messages(node: &Node) -> bool {
+    const LONGEST_DATAGRAM: u64 = 65_535;
+    let told = node.device.describe();
+    let (_, mtu) = told.split_once("MTU ").unwrap_or_else(|| panic!("no MTU in {told}"));
+    let mtu: u64 = mtu.split(' ').next().and_then(|mtu| mtu.parse().ok()).expect("a number");
+    let total = node.counters().total;
+    let (bytes, count) = (total.bytes_sent + total.put_bytes, total.messages_sent + total.puts);
+    2 * mtu <= LONGEST_DATAGRAM && count > 0 && bytes / count >= 10 * mtu
 }
 
 /// IP address of host `number`.
