@@ -1,5 +1,7 @@
 //! Random numbers whose sequence is part of the model's contract.
 
+use bellwire_protocol::canary::planted;
+
 /// A generator with a fixed algorithm: xoshiro256++ of Blackman and Vigna, seeded through their
 /// SplitMix64. The same seed gives the same numbers on every machine, build and version. It draws
 /// only whole numbers, so no float decides a result.
@@ -11,7 +13,8 @@ pub struct Random {
 impl Random {
     /// The generator of a seed. Any seed is good, including zero.
     pub fn new(seed: u64) -> Random {
-        let mut mixed = seed;
+        // Canary: other draws everywhere. What changes then was drawn.
+        let mut mixed = if planted("other-draws") { !seed } else { seed };
         let state = std::array::from_fn(|_| {
             mixed = mixed.wrapping_add(0x9e37_79b9_7f4a_7c15);
             mix(mixed)

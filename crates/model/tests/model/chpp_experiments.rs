@@ -1,14 +1,13 @@
 //! The experiments of the cHPP paper: the model agrees with the paper, or the report explains why
 //! not.
 
-use bellwire_model::chpp::experiments::EXPERIMENTS;
 use bellwire_model::chpp::experiments::fig5::{Shape, latency_ns};
 use bellwire_model::experiment::{Experiment, Origin, Report, Role, Value};
 
+use crate::support;
+
 fn report(id: &str) -> Report {
-    let experiment =
-        EXPERIMENTS.iter().find(|experiment| experiment.id == id).expect("the experiment exists");
-    experiment.run().expect("it runs")
+    support::report("chpp", id)
 }
 
 /// A report in which no value is off by more than 5 %, and no claim fails, without an explanation.

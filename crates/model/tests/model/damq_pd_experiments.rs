@@ -1,17 +1,17 @@
 //! The experiments of the DAMQ-PD paper: the model agrees with the paper, or the report explains
 //! why not.
 
-use bellwire_model::damq_pd::experiments::{EXPERIMENTS, fig9, submission, waveform};
+use bellwire_model::damq_pd::experiments::{fig9, submission, waveform};
 use bellwire_model::damq_pd::{Config, Organisation};
 use bellwire_model::experiment::{Origin, Report, Role};
 use bellwire_protocol::GrantPolicy;
 
+use crate::support;
+
 /// Runs an experiment. None of its values may be calibrated, and no deviation may lack an
 /// explanation.
 fn report(id: &str) -> Report {
-    let experiment =
-        EXPERIMENTS.iter().find(|experiment| experiment.id == id).expect("the experiment exists");
-    let report = experiment.run().expect("it runs");
+    let report = support::report("damq-pd", id);
     println!("{report}");
     assert_eq!(report.unexplained(), Vec::<&str>::new());
     assert!(report.values.iter().all(|value| value.role != Role::Calibrated));
@@ -209,7 +209,7 @@ fn submission() {
     println!("{report}");
     for (_, start) in submission::WAYS {
         for active in [1, 8] {
-            let stream = submission::stream(start, active).unwrap();
+            let stream = submission::stream(start, active, 1).unwrap();
             let stored = (stream.stored * stream.operations as f64 / 100.0).round() as u64;
             assert_eq!(stream.reads + stored, stream.operations, "{start:?}");
             assert!(stream.operations > 100);

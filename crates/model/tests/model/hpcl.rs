@@ -465,7 +465,7 @@ fn a_window_is_a_credit_loop() {
     let carried = |window| {
         let mut config = of(2);
         config.hpcl.window = window;
-        bandwidth(&config, Over::Hpcl, 1196).unwrap()
+        bandwidth(&config, Over::Hpcl, 1196, 1).unwrap()
     };
     let one = carried(1).bytes_per_second;
     let mut last = one;
@@ -513,7 +513,8 @@ fn doubling_every_time_doubles_the_result() {
         *span = *span * 2;
     }
     for over in [Over::Hpcl, Over::Tcp] {
-        let [fast, slow] = [&fast, &slow].map(|config| round_trip(config, over, 128).unwrap().us);
+        let [fast, slow] =
+            [&fast, &slow].map(|config| round_trip(config, over, 128, 1).unwrap().us);
         assert!((slow / fast / 2.0 - 1.0).abs() < 0.01, "{over:?}: {fast} {slow}");
     }
 }

@@ -3,11 +3,11 @@
 //! an explanation.
 
 use bellwire_model::experiment::{Origin, Report, Role};
-use bellwire_model::hpcl::experiments::EXPERIMENTS;
+
+use crate::support;
 
 fn run(id: &str) -> Report {
-    let experiment = EXPERIMENTS.iter().find(|experiment| experiment.id == id).unwrap();
-    let report = experiment.run().unwrap();
+    let report = support::report("hpcl", id);
     assert_eq!(report.unexplained(), Vec::<&str>::new());
     report
 }

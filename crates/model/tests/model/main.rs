@@ -15,6 +15,8 @@ mod chpp_times;
 mod chpp_workload;
 mod damq_pd;
 mod damq_pd_experiments;
+#[cfg(feature = "canaries")]
+mod draws;
 mod goal;
 mod hpcl;
 mod hpcl_experiments;

@@ -2,11 +2,11 @@
 //! documented, and no deviation above 5 % lacks an explanation.
 
 use bellwire_model::experiment::{Origin, Report, Role};
-use bellwire_model::myvia::experiments::EXPERIMENTS;
+
+use crate::support;
 
 fn run(id: &str) -> Report {
-    let experiment = EXPERIMENTS.iter().find(|experiment| experiment.id == id).unwrap();
-    let report = experiment.run().unwrap();
+    let report = support::report("myvia", id);
     assert_eq!(report.unexplained(), Vec::<&str>::new());
     report
 }

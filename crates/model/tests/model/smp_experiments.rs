@@ -5,16 +5,16 @@ use bellwire_model::experiment::Report;
 use bellwire_model::experiment::Role;
 use bellwire_model::smp::bench::{Lengths, Machine};
 use bellwire_model::smp::config::Config;
-use bellwire_model::smp::experiments::EXPERIMENTS;
 use bellwire_model::smp::experiments::run_length::{
     RunLength, run_length, run_lengths, run_lengths_of,
 };
 use bellwire_model::smp::transport::Stall;
 use bellwire_model::units::{Bytes, Frequency, Span, Time};
 
+use crate::support;
+
 fn run(id: &str) -> Report {
-    let experiment = EXPERIMENTS.iter().find(|experiment| experiment.id == id).unwrap();
-    let report = experiment.run().unwrap();
+    let report = support::report("smp", id);
     assert_eq!(report.unexplained(), Vec::<&str>::new());
     let points = report.figures.iter().flat_map(|figure| &figure.series).flat_map(|of| &of.points);
     assert!(points.clone().count() > 0 && points.clone().all(|(x, y)| *x > 0.0 && y.is_finite()));

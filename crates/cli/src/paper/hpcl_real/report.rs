@@ -5,12 +5,14 @@ use super::Carrier;
 use super::rounds::{Finding, Findings, SIZES, WAYS, Way};
 use crate::units;
 use anyhow::{Result, anyhow};
+use bellwire_model::experiment::of_each_seed;
 use bellwire_model::hpcl::Config;
 use bellwire_model::hpcl::config::Receive;
 use bellwire_model::hpcl::experiments::measure::{bandwidth, round_trip};
 use bellwire_model::hpcl::experiments::{LARGE, PUBLISHED, SMALL};
 use bellwire_model::hpcl::process::Over;
 use bellwire_model::published::Published;
+use bellwire_model::stats::over_seeds;
 use bellwire_model::units::Span;
 use serde::Serialize;
 use std::fmt;
@@ -177,8 +179,8 @@ impl fmt::Display for Report {
     }
 }
 
-/// The model's results for one setting: round trips of 128 B in microseconds, bandwidths in bytes a
-/// second.
+/// The model's results for one setting, as means over seeds: round trips of 128 B in microseconds,
+/// bandwidths in bytes a second.
 struct Model {
     hpcl_us: f64,
     interrupts_us: f64,
@@ -191,12 +193,14 @@ struct Model {
 
 impl Model {
     fn of(config: &Config) -> Result<Model> {
-        let us = |config: &Config, over| -> Result<f64> {
-            Ok(round_trip(config, over, SMALL).map_err(|error| anyhow!(error))?.us)
+        let mean = |draws: Result<Vec<f64>, String>| -> Result<f64> {
+            Ok(over_seeds(&draws.map_err(|error| anyhow!(error))?).mean)
         };
-        let carried = |over, bytes| -> Result<f64> {
-            let burst = bandwidth(config, over, bytes).map_err(|error| anyhow!(error))?;
-            Ok(burst.bytes_per_second)
+        let us = |config: &Config, over| {
+            mean(of_each_seed(|seed| Ok(round_trip(config, over, SMALL, seed)?.us)))
+        };
+        let carried = |over, bytes| {
+            mean(of_each_seed(|seed| Ok(bandwidth(config, over, bytes, seed)?.bytes_per_second)))
         };
         let mut asleep = config.clone();
         asleep.hpcl.receive = Receive::Interrupt;

@@ -1,9 +1,10 @@
 //! Fig. 16 (C-48): bandwidth against payload, for the four primitives.
 
 use super::Kind;
-use super::stream::stream;
+use super::stream::{stream, stream_of};
 use crate::chpp::Config;
-use crate::experiment::{Axis, Origin, Report};
+use crate::experiment::{Axis, Origin, Report, of_each_seed};
+use crate::stats::Estimate;
 
 /// The sweep, in bytes; NAPs end at 2048.
 const PAYLOADS: [u64; 8] = [1, 64, 512, 1024, 2048, 16384, 131_072, 524_288];
@@ -11,16 +12,18 @@ const PAYLOADS: [u64; 8] = [1, 64, 512, 1024, 2048, 16384, 131_072, 524_288];
 pub(super) fn run(report: &mut Report) -> Result<(), String> {
     let config = Config::prototype();
     let mut one_at_a_time = [const { Vec::new() }; 4];
-    let mut pipelined = [const { Vec::new() }; 4];
+    let mut pipelined: [Vec<Estimate>; 4] = [const { Vec::new() }; 4];
     for (at, kind) in Kind::ALL.into_iter().enumerate() {
         for bytes in PAYLOADS.into_iter().filter(|bytes| !kind.is_nap() || *bytes <= 2048) {
             let count = (1_048_576 / bytes).clamp(3, 40);
             let alone = stream(&config, kind, bytes, 1, 8.min(count))?.gigabytes_s;
-            let together = stream(&config, kind, bytes, 32, 32 + count)?.gigabytes_s;
+            let together = of_each_seed(|seed| {
+                Ok(stream_of(&config, kind, bytes, 32, 32 + count, seed)?.gigabytes_s)
+            })?;
             report.value(format!("{}, {bytes} B, one at a time", kind.name()), "GB/s", alone);
-            report.value(format!("{}, {bytes} B, 32 outstanding", kind.name()), "GB/s", together);
+            let what = format!("{}, {bytes} B, 32 outstanding", kind.name());
             one_at_a_time[at].push(alone);
-            pipelined[at].push(together);
+            pipelined[at].push(report.drawn(what, "GB/s", &together).estimate());
         }
     }
     let figure = report.figure(
@@ -28,12 +31,14 @@ pub(super) fn run(report: &mut Report) -> Result<(), String> {
         Axis::logarithmic("payload", "B"),
         Axis::logarithmic("bandwidth", "GB/s"),
     );
-    for (of_all, how) in [(&one_at_a_time, "one at a time"), (&pipelined, "32 outstanding")] {
-        for (kind, of_kind) in Kind::ALL.into_iter().zip(of_all) {
-            let payloads = PAYLOADS.iter().map(|bytes| *bytes as f64);
-            let name = format!("{}, {how}", kind.name());
-            figure.series(name, Origin::Model, payloads.zip(of_kind.iter().copied()));
-        }
+    let payloads = || PAYLOADS.iter().map(|bytes| *bytes as f64);
+    for (kind, of_kind) in Kind::ALL.into_iter().zip(&one_at_a_time) {
+        let name = format!("{}, one at a time", kind.name());
+        figure.series(name, Origin::Model, payloads().zip(of_kind.iter().copied()));
+    }
+    for (kind, of_kind) in Kind::ALL.into_iter().zip(&pipelined) {
+        let name = format!("{}, 32 outstanding", kind.name());
+        figure.drawn(name, payloads().zip(of_kind.iter().copied()));
     }
     let [immediate, indirect, put, get] = &one_at_a_time;
     report.claim(
@@ -51,7 +56,7 @@ pub(super) fn run(report: &mut Report) -> Result<(), String> {
     );
     let most = |of: &[f64]| of.iter().copied().fold(0.0, f64::max);
     let least = |of: &[f64]| of.iter().copied().fold(f64::INFINITY, f64::min);
-    let smallest: Vec<f64> = pipelined.iter().map(|of| of[0]).collect();
+    let smallest: Vec<f64> = pipelined.iter().map(|of| of[0].mean).collect();
     for kind in Kind::ALL {
         let bytes = if kind.is_nap() { 2048 } else { 65536 };
         let limit = stream(&config, kind, bytes, 32, 64)?.limit;

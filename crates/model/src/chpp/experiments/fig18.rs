@@ -9,8 +9,8 @@ use super::single::{endpoint, post};
 use crate::chpp::host::{Notice, RingKind};
 use crate::chpp::machine::{HostApi, Program};
 use crate::chpp::{Config, Machine};
-use crate::experiment::{Axis, Report, of_each_seed};
-use crate::stats::{Estimate, over_seeds};
+use crate::experiment::{Axis, Report, draws, of_each_seed};
+use crate::stats::{Estimate, excess, over_seeds};
 use crate::units::{Bytes, Span, Time};
 
 /// Ports and channels of the five curves.
@@ -159,19 +159,8 @@ fn point_of(
     })
 }
 
-/// A quantity of each seed's run.
-fn draws(points: &[Point], of: impl Fn(&Point) -> f64) -> Vec<f64> {
-    points.iter().map(of).collect()
-}
-
 fn gigabytes_s(points: &[Point]) -> Vec<f64> {
     draws(points, |at| at.throughput * PEAK)
-}
-
-/// By how much each seed's draw of `more` exceeds that of `less`, over all seeds.
-fn excess(more: &[f64], less: &[f64]) -> Estimate {
-    let differences: Vec<f64> = more.iter().zip(less).map(|(more, less)| more - less).collect();
-    over_seeds(&differences)
 }
 
 /// A curve of (GB/s, us), and each seed's bandwidth at saturation in GB/s.

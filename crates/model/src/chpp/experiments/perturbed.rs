@@ -77,7 +77,7 @@ pub const PROBES: [Probe<Config>; 8] = [
         experiment: "start",
         figures: &[within(1.0, "stored descriptors: 4 threads", "op/us")],
         base: || start::with(Start::Descriptor, 4),
-        run: |config| Ok(vec![start::many_of(config, 4, Span::from_ns(40_000))?.per_us]),
+        run: |config| Ok(vec![start::many_of(config, 4, Span::from_ns(40_000), 1)?.per_us]),
     },
     Probe {
         experiment: "links",

@@ -67,7 +67,22 @@ pub fn stream(
     outstanding: u64,
     count: u64,
 ) -> Result<Stream, String> {
-    let mut machine = Machine::new(config, 1).map_err(|error| error.to_string())?;
+    stream_of(config, kind, bytes, outstanding, count, 1)
+}
+
+/// The same with a seed, which decides who goes first where two operations meet.
+///
+/// # Errors
+/// Those of [`stream`].
+pub fn stream_of(
+    config: &Config,
+    kind: Kind,
+    bytes: u64,
+    outstanding: u64,
+    count: u64,
+    seed: u64,
+) -> Result<Stream, String> {
+    let mut machine = Machine::new(config, seed).map_err(|error| error.to_string())?;
     machine.forget_operations();
     let mut streamer =
         Streamer { kind, bytes, left: count, received: 0, first: None, last: Time::ZERO };

@@ -1,11 +1,12 @@
 //! Kernel buffers that are allocated and copied per message (B-25), instead of fixed buffers that
 //! kernel and user share (H-20, H-21).
 
-use super::measure::{bandwidth, round_trip, round_trips};
+use super::measure::{bandwidths, round_trips};
 use super::{LARGE, MESSAGE, Report, SMALL};
-use crate::experiment::{Axis, Experiment, Origin};
+use crate::experiment::{Axis, Experiment, draws};
 use crate::hpcl::config::{Buffers, Config};
 use crate::hpcl::process::Over;
+use crate::stats::excess;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     id: "buffers",
@@ -26,35 +27,39 @@ fn run(report: &mut Report) -> Result<(), String> {
     let mut copies = Vec::new();
     let mut made = Vec::new();
     for (name, config) in &settings {
-        curves.push(round_trips(config, Over::Hpcl)?);
-        let trip = round_trip(config, Over::Hpcl, SMALL)?;
+        let curve = round_trips(config, Over::Hpcl)?;
         let of = |what: &str| format!("{name}: {what}");
-        report.value(of("128 B"), "us", trip.us);
+        let trips = curve.at(SMALL);
+        report.drawn(of("128 B"), "us", &draws(trips, |trip| trip.us));
         // Two messages in a round trip.
-        let each = trip.each(|counters| {
-            counters.copies_from_user + counters.copies_to_ring + counters.copies_to_user
-        }) / 2.0;
-        report.value(of("copies of a message"), "1", each);
+        let each = draws(trips, |trip| {
+            let copies = trip.each(|counters| {
+                counters.copies_from_user + counters.copies_to_ring + counters.copies_to_user
+            });
+            copies / 2.0
+        });
+        report.drawn(of("copies of a message"), "1", &each);
         copies.push(each);
-        let allocations = trip.each(|counters| counters.allocations) / 2.0;
-        report.value(of("buffers made for it"), "1", allocations);
+        let allocations = draws(trips, |trip| trip.each(|counters| counters.allocations) / 2.0);
+        report.drawn(of("buffers made for it"), "1", &allocations);
         made.push(allocations);
-        let burst = bandwidth(config, Over::Hpcl, LARGE)?.bytes_per_second;
-        report.value(of("1196 B"), "B/s", burst);
+        report.drawn(of("1196 B"), "B/s", &bandwidths(config, LARGE)?);
+        curves.push(curve);
     }
-    report.claim("fixed: one copy of a message, on receive", copies[0] == 1.0);
-    report.claim("fixed: no buffer is made for a message", made[0] == 0.0);
-    report.claim("dynamic: more copies", copies[1] > copies[0]);
-    report.claim("dynamic: more allocations", made[1] > made[0]);
-    let slower = curves[0].iter().zip(&curves[1]).all(|(fixed, dynamic)| fixed.1 < dynamic.1);
-    report.claim("dynamic: latency is higher at every size", slower);
+    let each = |of: &[f64], count: f64| of.iter().all(|found| *found == count);
+    report.claim("fixed: one copy of a message, on receive", each(&copies[0], 1.0));
+    report.claim("fixed: no buffer is made for a message", each(&made[0], 0.0));
+    report.claim("dynamic: more copies", excess(&copies[1], &copies[0]).is_above(0.0));
+    report.claim("dynamic: more allocations", excess(&made[1], &made[0]).is_above(0.0));
+    let later = curves[1].exceeds(&curves[0], |trip| trip.us);
+    report.claim("dynamic: latency is higher at every size", later);
     let figure = report.figure(
         "B-25: round trip of HPCL, with fixed and with dynamic buffers",
         MESSAGE,
         Axis::linear("round trip", "us"),
     );
-    for ((name, _), points) in settings.iter().zip(curves) {
-        figure.series(*name, Origin::Model, points);
+    for ((name, _), curve) in settings.iter().zip(curves) {
+        figure.drawn(*name, curve.points(|trip| trip.us));
     }
     Ok(())
 }

@@ -1,12 +1,13 @@
 //! One receive ring per peer (B-26), instead of one for the channel (H-22, H-23): memory, and polls
 //! for a message.
 
-use super::measure::round_trip_among;
+use super::measure::{RoundTrip, round_trip_among};
 use super::{Report, SMALL};
-use crate::experiment::{Axis, Experiment, Origin};
+use crate::experiment::{Axis, Experiment, Origin, draws, of_each_seed};
 use crate::hpcl::config::{Config, Rings};
 use crate::hpcl::machine::Machine;
 use crate::hpcl::process::Over;
+use crate::stats::{Estimate, excess, over_seeds};
 
 const NODES: [u16; 4] = [2, 4, 8, 16];
 
@@ -19,59 +20,78 @@ pub const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-fn run(report: &mut Report) -> Result<(), String> {
-    let mut memory = Vec::new();
-    let mut looks = Vec::new();
-    let mut times = Vec::new();
-    let settings = [("of the channel", Rings::Channel), ("of each peer", Rings::Connection)];
-    for (name, rings) in settings {
-        let mut curves = [Vec::new(), Vec::new(), Vec::new()];
+/// What a channel with one kind of rings costs, by the number of nodes.
+#[derive(Default)]
+struct Cost {
+    /// Fixed memory of a node in KiB, which no draw decides.
+    memory: Vec<(f64, f64)>,
+    /// Rings that a look for a message checks, with each seed.
+    looks: Vec<(f64, Vec<f64>)>,
+    /// Round trips of 128 B in microseconds, with each seed.
+    times: Vec<(f64, Vec<f64>)>,
+}
+
+impl Cost {
+    fn of(rings: Rings) -> Result<Cost, String> {
+        let mut cost = Cost::default();
         for nodes in NODES {
             let mut config = Config { nodes, ..Config::paper() };
             config.hpcl.rings = rings;
-            let trip = round_trip_among(&config, Over::Hpcl, SMALL)?;
+            let trips = of_each_seed(|seed| round_trip_among(&config, Over::Hpcl, SMALL, seed))?;
             let bytes = Machine::new(&config, 1)?.model.nodes[0]
                 .module
                 .as_ref()
                 .map_or(0, |module| module.bytes());
+            let nodes = f64::from(nodes);
+            cost.memory.push((nodes, bytes as f64 / 1024.0));
             // A poll that finds nothing has checked all rings.
-            let look = trip.counters.checks as f64 / trip.counters.looks as f64;
-            for (curve, y) in curves.iter_mut().zip([bytes as f64 / 1024.0, look, trip.us]) {
-                curve.push((f64::from(nodes), y));
-            }
+            let look = |trip: &RoundTrip| trip.counters.checks as f64 / trip.counters.looks as f64;
+            cost.looks.push((nodes, draws(&trips, look)));
+            cost.times.push((nodes, draws(&trips, |trip| trip.us)));
         }
-        let [of_memory, of_looks, of_times] = curves;
-        for (what, unit, curve) in [
-            ("fixed memory", "KiB", &of_memory),
-            ("rings in a look", "1", &of_looks),
-            ("128 B", "us", &of_times),
-        ] {
-            for at in [0, NODES.len() - 1] {
-                let (nodes, y) = curve[at];
-                report.value(format!("{name}, {nodes} nodes: {what}"), unit, y);
-            }
-        }
-        memory.push(of_memory);
-        looks.push(of_looks);
-        times.push(of_times);
+        Ok(cost)
     }
-    let constant = |curve: &[(f64, f64)]| curve.iter().all(|point| point.1 == curve[0].1);
-    let grows = |curve: &[(f64, f64)]| curve.windows(2).all(|pair| pair[1].1 > 1.5 * pair[0].1);
-    report.claim("of the channel: memory and looks do not grow with peers", {
-        constant(&memory[0]) && constant(&looks[0])
-    });
-    report.claim("of each peer: memory grows with peers", grows(&memory[1]));
-    report.claim("of each peer: waiting looks at each connection", grows(&looks[1]));
-    for (title, unit, curves) in [
-        ("B-26: fixed memory of a node", "KiB", memory),
-        ("B-26: rings looked at in a look for a message", "", looks),
-        ("B-26: round trip of 128 B", "us", times),
-    ] {
-        let figure =
-            report.figure(title, Axis::linear("nodes", ""), Axis::linear("of a node", unit));
-        for ((name, _), points) in settings.iter().zip(curves) {
-            figure.series(*name, Origin::Model, points);
+}
+
+fn run(report: &mut Report) -> Result<(), String> {
+    let names = ["of the channel", "of each peer"];
+    let costs = [Cost::of(Rings::Channel)?, Cost::of(Rings::Connection)?];
+    for (name, cost) in names.into_iter().zip(&costs) {
+        for at in [0, NODES.len() - 1] {
+            let of = |what: &str| format!("{name}, {} nodes: {what}", NODES[at]);
+            report.value(of("fixed memory"), "KiB", cost.memory[at].1);
+            report.drawn(of("rings in a look"), "1", &cost.looks[at].1);
+            report.drawn(of("128 B"), "us", &cost.times[at].1);
         }
+    }
+    let [channel, peer] = &costs;
+    report.claim("of the channel: memory and looks do not grow with peers", {
+        channel.memory.iter().all(|point| point.1 == channel.memory[0].1)
+            && channel.looks.iter().all(|point| point.1 == channel.looks[0].1)
+    });
+    let memory = peer.memory.windows(2).all(|pair| pair[1].1 > 1.5 * pair[0].1);
+    report.claim("of each peer: memory grows with peers", memory);
+    let looks = peer.looks.windows(2).all(|pair| {
+        let fewer: Vec<f64> = pair[0].1.iter().map(|looks| 1.5 * looks).collect();
+        excess(&pair[1].1, &fewer).is_above(0.0)
+    });
+    report.claim("of each peer: waiting looks at each connection", looks);
+    let x = Axis::linear("nodes", "");
+    let y = |unit| Axis::linear("of a node", unit);
+    let memory = report.figure("B-26: fixed memory of a node", x, y("KiB"));
+    for (name, cost) in names.into_iter().zip(&costs) {
+        memory.series(name, Origin::Model, cost.memory.iter().copied());
+    }
+    let means = |of: &[(f64, Vec<f64>)]| -> Vec<(f64, Estimate)> {
+        of.iter().map(|(nodes, draws)| (*nodes, over_seeds(draws))).collect()
+    };
+    let looks = report.figure("B-26: rings looked at in a look for a message", x, y(""));
+    for (name, cost) in names.into_iter().zip(&costs) {
+        looks.drawn(name, means(&cost.looks));
+    }
+    let times = report.figure("B-26: round trip of 128 B", x, y("us"));
+    for (name, cost) in names.into_iter().zip(&costs) {
+        times.drawn(name, means(&cost.times));
     }
     Ok(())
 }

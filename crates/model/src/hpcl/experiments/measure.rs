@@ -1,14 +1,17 @@
-//! The paper's two programs on the cluster, and their measurements.
+//! The paper's two programs on the cluster, and their measurements. The time of each system call is
+//! drawn, so each figure is a mean over seeds.
 
 use super::{SIZES, SMALL};
+use crate::experiment::{draws, of_each_seed};
 use crate::hpcl::config::Config;
 use crate::hpcl::counters::Counters;
 use crate::hpcl::machine::Machine;
 use crate::hpcl::process::{Over, burst, ping_pong};
+use crate::stats::{Estimate, excess, over_seeds};
 use crate::units::Span;
 
-/// Round trips of a pingpong; the first ones do not count.
-const ROUNDS: usize = 320;
+/// Round trips of a pingpong with each seed; the first ones do not count.
+const ROUNDS: usize = 60;
 const WARM_UP: usize = 20;
 /// Messages of an HPCL burst. TCP's burst has at least as many bytes as this number of 1 KiB
 /// messages.
@@ -52,29 +55,81 @@ pub struct Burst {
     pub processors: [f64; 2],
 }
 
+/// A size in bytes, and a run with each seed.
+type OfSize<T> = (u32, Vec<T>);
+
+/// The runs at each size of the figures.
+pub(super) struct Curve<T>(Vec<OfSize<T>>);
+
+impl<T> Curve<T> {
+    /// Runs all sizes with each seed.
+    pub(super) fn of(run: impl Fn(u32, u64) -> Result<T, String>) -> Result<Curve<T>, String> {
+        let at = |bytes| Ok((bytes, of_each_seed(|seed| run(bytes, seed))?));
+        SIZES.into_iter().map(at).collect::<Result<_, String>>().map(Curve)
+    }
+
+    /// The runs at one size.
+    pub(super) fn at(&self, bytes: u32) -> &[T] {
+        let found = self.0.iter().find(|(size, _)| *size == bytes);
+        found.map_or(&[], |(_, runs)| runs)
+    }
+
+    /// A quantity against the size.
+    pub(super) fn points(&self, of: impl Fn(&T) -> f64) -> Vec<(f64, Estimate)> {
+        let point = |(bytes, runs): &OfSize<T>| (f64::from(*bytes), over_seeds(&draws(runs, &of)));
+        self.0.iter().map(point).collect()
+    }
+
+    /// By how much a quantity exceeds that of the size before.
+    pub(super) fn rises(&self, of: impl Fn(&T) -> f64) -> Vec<Estimate> {
+        let draws = |at: &OfSize<T>| draws(&at.1, &of);
+        self.0.windows(2).map(|pair| excess(&draws(&pair[1]), &draws(&pair[0]))).collect()
+    }
+
+    /// Whether a quantity exceeds that of another curve at each size.
+    pub(super) fn exceeds(&self, other: &Curve<T>, of: impl Fn(&T) -> f64) -> bool {
+        let more = |(more, less): (&OfSize<T>, &OfSize<T>)| {
+            excess(&draws(&more.1, &of), &draws(&less.1, &of)).is_above(0.0)
+        };
+        self.0.iter().zip(&other.0).all(more)
+    }
+}
+
 /// Runs the paper's pingpong in a cluster of two nodes.
 ///
 /// # Errors
 /// The fault.
-pub fn round_trip(config: &Config, over: Over, bytes: u32) -> Result<RoundTrip, String> {
-    round_trip_among(&Config { nodes: 2, ..config.clone() }, over, bytes)
+pub fn round_trip(config: &Config, over: Over, bytes: u32, seed: u64) -> Result<RoundTrip, String> {
+    round_trip_among(&Config { nodes: 2, ..config.clone() }, over, bytes, seed)
 }
 
-/// Round trips at all sizes of the figures, as points of a curve: bytes, microseconds.
+/// Round trips at all sizes of the figures.
 ///
 /// # Errors
 /// The fault.
-pub fn round_trips(config: &Config, over: Over) -> Result<Vec<(f64, f64)>, String> {
-    let point = |bytes| Ok((f64::from(bytes), round_trip(config, over, bytes)?.us));
-    SIZES.into_iter().map(point).collect()
+pub(super) fn round_trips(config: &Config, over: Over) -> Result<Curve<RoundTrip>, String> {
+    Curve::of(|bytes, seed| round_trip(config, over, bytes, seed))
+}
+
+/// Round trips of 128 B with each seed, in microseconds.
+///
+/// # Errors
+/// The fault.
+pub(super) fn small_us(config: &Config, over: Over) -> Result<Vec<f64>, String> {
+    of_each_seed(|seed| Ok(round_trip(config, over, SMALL, seed)?.us))
 }
 
 /// Runs the paper's pingpong between two nodes of a cluster with `config`'s number of nodes.
 ///
 /// # Errors
 /// The fault.
-pub fn round_trip_among(config: &Config, over: Over, bytes: u32) -> Result<RoundTrip, String> {
-    trips(Machine::new(config, 1)?, over, bytes, WARM_UP, ROUNDS)
+pub fn round_trip_among(
+    config: &Config,
+    over: Over,
+    bytes: u32,
+    seed: u64,
+) -> Result<RoundTrip, String> {
+    trips(Machine::new(config, seed)?, over, bytes, WARM_UP, ROUNDS)
 }
 
 /// The same between two nodes whose NICs, once the nodes are linked, keep a minimum gap between
@@ -87,8 +142,9 @@ pub fn round_trip_with_gap(
     over: Over,
     bytes: u32,
     gap: Span,
+    seed: u64,
 ) -> Result<RoundTrip, String> {
-    let mut running = Machine::new(&Config { nodes: 2, ..config.clone() }, 1)?;
+    let mut running = Machine::new(&Config { nodes: 2, ..config.clone() }, seed)?;
     for node in &mut running.model.nodes {
         node.nic.set_interrupt_gap(gap);
     }
@@ -125,16 +181,24 @@ pub(super) fn few_round_trips(config: &Config, over: Over) -> Result<Span, Strin
     running.finish(MOST)
 }
 
+/// The bandwidth of HPCL's burst with each seed, in bytes per second.
+///
+/// # Errors
+/// The fault.
+pub(super) fn bandwidths(config: &Config, bytes: u32) -> Result<Vec<f64>, String> {
+    of_each_seed(|seed| Ok(bandwidth(config, Over::Hpcl, bytes, seed)?.bytes_per_second))
+}
+
 /// Runs the paper's burst between two nodes.
 ///
 /// # Errors
 /// The fault.
-pub fn bandwidth(config: &Config, over: Over, bytes: u32) -> Result<Burst, String> {
+pub fn bandwidth(config: &Config, over: Over, bytes: u32, seed: u64) -> Result<Burst, String> {
     let count = match over {
         Over::Hpcl => BURST_MESSAGES,
         Over::Tcp => BURST_MESSAGES.max(BURST_BYTES / bytes as usize),
     };
-    bandwidth_of(config, over, bytes, count)
+    bandwidth_of(config, over, bytes, count, seed)
 }
 
 /// The same with this many messages. The time ends when the receiver's answer to the last is there.
@@ -146,9 +210,10 @@ pub fn bandwidth_of(
     over: Over,
     bytes: u32,
     count: usize,
+    seed: u64,
 ) -> Result<Burst, String> {
     let config = &Config { nodes: 2, ..config.clone() };
-    let mut running = Machine::new(config, 1)?;
+    let mut running = Machine::new(config, seed)?;
     let busy = running.model.switch.line_busy(1);
     let at_work = [0, 1].map(|node: usize| running.model.nodes[node].busy());
     running.begin(burst(over, bytes, count));

@@ -3,7 +3,7 @@
 //! trip and a burst end with its answer.
 
 use super::all_to_all::MOST;
-use super::measure::{RoundTrip, bandwidth_of, round_trip, trips};
+use super::measure::{RoundTrip, bandwidth_of, trips};
 use super::{LARGE, SMALL};
 use crate::hpcl::config::{Buffers, Config, HandOver, Receive, Rings};
 use crate::hpcl::machine::Machine;
@@ -19,6 +19,9 @@ const MESSAGES: [usize; 2] = [300, 1000];
 
 /// Messages from each node to each other node.
 const ROUNDS: usize = 5;
+
+/// Round trips that do not count.
+const WARM_UP: usize = 20;
 
 /// Lengths of the cable of a round trip in which loops poll, and how much each is longer than the
 /// last: a frame then comes at eight moments of the longest look at rings, a microsecond.
@@ -150,7 +153,6 @@ fn at_once() -> Config {
 
 /// The mean of round trips of HPCL among so many nodes, whose loops meet at all moments.
 fn reaped(config: &Config, nodes: u16) -> Result<RoundTrip, String> {
-    const WARM_UP: usize = 20;
     let mut mean: Option<RoundTrip> = None;
     for phase in 0..PHASES {
         let mut config = Config { nodes, ..config.clone() };
@@ -171,9 +173,11 @@ fn reaped(config: &Config, nodes: u16) -> Result<RoundTrip, String> {
 }
 
 fn round_trip_us(config: &Config, over: Over) -> Result<Vec<f64>, String> {
-    Ok(vec![round_trip(config, over, SMALL)?.us])
+    let machine = Machine::new(&Config { nodes: 2, ..config.clone() }, 1)?;
+    Ok(vec![trips(machine, over, SMALL, WARM_UP, 16 * WARM_UP)?.us])
 }
 
 fn megabytes_per_second(config: &Config, over: Over, bytes: u32) -> Result<Vec<f64>, String> {
-    Ok(vec![bandwidth_of(config, over, bytes, MESSAGES[over as usize])?.bytes_per_second / 1e6])
+    let burst = bandwidth_of(config, over, bytes, MESSAGES[over as usize], 1)?;
+    Ok(vec![burst.bytes_per_second / 1e6])
 }

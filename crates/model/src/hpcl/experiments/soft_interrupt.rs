@@ -1,9 +1,9 @@
 //! HPCL frames handed over by a soft interrupt, like frames of the network layer (B-24), instead of
 //! being handled in the link layer (H-24).
 
-use super::measure::{bandwidth, round_trip, round_trips};
+use super::measure::{bandwidths, round_trips};
 use super::{LARGE, MESSAGE, Report, SMALL};
-use crate::experiment::{Axis, Experiment, Origin};
+use crate::experiment::{Axis, Experiment, draws};
 use crate::hpcl::config::{Config, HandOver};
 use crate::hpcl::process::Over;
 
@@ -27,24 +27,24 @@ fn run(report: &mut Report) -> Result<(), String> {
     ];
     let mut curves = Vec::new();
     for (name, config) in &settings {
-        curves.push(round_trips(config, Over::Hpcl)?);
-        let trip = round_trip(config, Over::Hpcl, SMALL)?;
+        let curve = round_trips(config, Over::Hpcl)?;
         let of = |what: &str| format!("{name}: {what}");
-        report.value(of("128 B"), "us", trip.us);
-        let soft = trip.each(|counters| counters.frames_by_soft_interrupt);
-        report.value(of("frames by it, each"), "1", soft);
-        let burst = bandwidth(config, Over::Hpcl, LARGE)?.bytes_per_second;
-        report.value(of("1196 B"), "B/s", burst);
+        let trips = curve.at(SMALL);
+        report.drawn(of("128 B"), "us", &draws(trips, |trip| trip.us));
+        let soft = draws(trips, |trip| trip.each(|counters| counters.frames_by_soft_interrupt));
+        report.drawn(of("frames by it, each"), "1", &soft);
+        report.drawn(of("1196 B"), "B/s", &bandwidths(config, LARGE)?);
+        curves.push(curve);
     }
-    let below = curves[0].iter().zip(&curves[1]).all(|(link, soft)| link.1 < soft.1);
-    report.claim("by soft interrupt, latency is higher at every size", below);
+    let later = curves[1].exceeds(&curves[0], |trip| trip.us);
+    report.claim("by soft interrupt, latency is higher at every size", later);
     let figure = report.figure(
         "B-24: round trip of HPCL, handled in the link layer and by soft interrupt",
         MESSAGE,
         Axis::linear("round trip", "us"),
     );
-    for ((name, _), points) in settings.iter().zip(curves) {
-        figure.series(*name, Origin::Model, points);
+    for ((name, _), curve) in settings.iter().zip(curves) {
+        figure.drawn(*name, curve.points(|trip| trip.us));
     }
     Ok(())
 }

@@ -25,7 +25,8 @@ mod translation;
 
 use super::programs::{Lengths, Places, ping_pong, window};
 use super::{ConfigError, Setup};
-use crate::experiment::{Axis, Experiment, Origin, Report, Run};
+use crate::experiment::{Axis, Experiment, Origin, Report, Run, of_each_seed};
+use crate::stats::{Estimate, over_seeds};
 
 pub use fig6::sensitivity;
 
@@ -62,7 +63,7 @@ const fn of(id: &'static str, title: &'static str, rows: &'static str, run: Run)
 const ROUNDS: u64 = 1000;
 /// Messages of a window (4).
 const MESSAGES: u64 = 2000;
-/// The seed of every run. It only decides where the round-robin of each unit starts.
+/// The seed of runs that no draw decides: it says where the round-robin of each unit starts.
 const SEED: u64 = 1;
 
 /// Message lengths of the curves, in bytes.
@@ -74,32 +75,59 @@ const LENGTHS: [u32; 14] =
 struct Curve {
     name: &'static str,
     latency_us: Vec<(f64, f64)>,
-    bandwidth: Vec<(f64, f64)>,
+    bandwidth: Vec<(f64, Estimate)>,
+    /// Whether the seed decides the bandwidths, so that they are means over seeds.
+    drawn: bool,
 }
 
 impl Curve {
     /// Runs both programs at all lengths.
     fn of(name: &'static str, setup: &Setup) -> Result<Curve, String> {
-        let mut curve = Curve { name, latency_us: Vec::new(), bandwidth: Vec::new() };
+        Curve::with(name, setup, false, |length| {
+            Ok(Estimate { mean: bandwidth(setup, length)?, half_width: 0.0 })
+        })
+    }
+
+    /// The same of a system whose bandwidth differs with the seed.
+    fn drawn(name: &'static str, setup: &Setup) -> Result<Curve, String> {
+        Curve::with(name, setup, true, |length| {
+            Ok(over_seeds(&of_each_seed(|seed| bandwidth_of(setup, length, seed))?))
+        })
+    }
+
+    fn with(
+        name: &'static str,
+        setup: &Setup,
+        drawn: bool,
+        bandwidth: impl Fn(u32) -> Result<Estimate, String>,
+    ) -> Result<Curve, String> {
+        let mut curve = Curve { name, latency_us: Vec::new(), bandwidth: Vec::new(), drawn };
         for length in LENGTHS {
             let at = f64::from(length);
             curve.latency_us.push((at, latency_us(setup, length)?));
-            curve.bandwidth.push((at, bandwidth(setup, length)?));
+            curve.bandwidth.push((at, bandwidth(length)?));
         }
         Ok(curve)
     }
 
+    /// The mean bandwidth, and the confidence in it.
+    fn estimate_at(&self, length: u32) -> Estimate {
+        let found = self.bandwidth.iter().find(|point| point.0 == f64::from(length));
+        found.map_or(Estimate { mean: f64::NAN, half_width: f64::NAN }, |point| point.1)
+    }
+
     fn bandwidth_at(&self, length: u32) -> f64 {
-        value_at(&self.bandwidth, length)
+        self.estimate_at(length).mean
     }
 
     fn latency_at(&self, length: u32) -> f64 {
-        value_at(&self.latency_us, length)
+        let found = self.latency_us.iter().find(|point| point.0 == f64::from(length));
+        found.map_or(f64::NAN, |point| point.1)
     }
 
     /// The highest bandwidth.
     fn peak(&self) -> f64 {
-        self.bandwidth.iter().map(|point| point.1).fold(0.0, f64::max)
+        self.bandwidth.iter().map(|point| point.1.mean).fold(0.0, f64::max)
     }
 }
 
@@ -115,13 +143,13 @@ fn draw(report: &mut Report, figure: &str, nic: &str, curves: [&Curve; 3]) {
     let axis = Axis::linear("bandwidth", "MB/s");
     let bandwidth = report.figure(format!("{figure}: bandwidth on {nic}"), message, axis);
     for curve in curves {
-        bandwidth.series(curve.name, Origin::Model, curve.bandwidth.iter().copied());
+        if curve.drawn {
+            bandwidth.drawn(curve.name, curve.bandwidth.iter().copied());
+        } else {
+            let points = curve.bandwidth.iter().map(|(at, rate)| (*at, rate.mean));
+            bandwidth.series(curve.name, Origin::Model, points);
+        }
     }
-}
-
-fn value_at(points: &[(f64, f64)], length: u32) -> f64 {
-    let found = points.iter().find(|point| point.0 == f64::from(length));
-    found.map_or(f64::NAN, |point| point.1)
 }
 
 /// A system of the paper.
@@ -137,6 +165,10 @@ fn latency_us(setup: &Setup, length: u32) -> Result<f64, String> {
 
 /// Bandwidth of a window, in decimal MB/s.
 fn bandwidth(setup: &Setup, length: u32) -> Result<f64, String> {
-    let flow = window(setup, Lengths::Fixed(length), Places::Reused, MESSAGES, SEED)?;
+    bandwidth_of(setup, length, SEED)
+}
+
+fn bandwidth_of(setup: &Setup, length: u32, seed: u64) -> Result<f64, String> {
+    let flow = window(setup, Lengths::Fixed(length), Places::Reused, MESSAGES, seed)?;
     Ok(flow.megabytes_per_second)
 }
