@@ -2,10 +2,12 @@
 //! `perturbed.toml` says what must follow. Bytes count with the receiver's event.
 
 use super::Kind;
+use super::fig15::{with_mtu, with_slow_reads};
 use super::fig18::{self, point};
 use super::fig19::shares_of;
 use super::links;
 use super::single::single;
+use super::staged::{DIRECT, STAGED, transfer};
 use super::start;
 use super::stream::stream;
 use crate::chpp::Config;
@@ -21,7 +23,7 @@ pub const EXPECTED: &str = include_str!("../perturbed.toml");
 const BYTES: u64 = 64;
 
 /// The measurements.
-pub const PROBES: [Probe<Config>; 8] = [
+pub const PROBES: [Probe<Config>; 13] = [
     Probe {
         experiment: "table3",
         figures: &[
@@ -37,7 +39,20 @@ pub const PROBES: [Probe<Config>; 8] = [
         experiment: "fig16",
         figures: &[within(0.5, "64 KB: PUTs", "GB/s")],
         base: Config::prototype,
-        run: |config| Ok(vec![stream(config, Kind::Put, 64 << 10, 4, 12)?.gigabytes_s]),
+        run: puts,
+    },
+    Probe {
+        experiment: "fig15",
+        figures: &[within(0.5, "MTU 256 B: PUTs", "GB/s")],
+        base: || with_mtu(256),
+        run: puts,
+    },
+    Probe {
+        experiment: "fig15",
+        // Tags are the bottleneck, so that some cycles of 1670 hardly count.
+        figures: &[within(3.0, "slow reads, MTU 256 B: PUTs", "GB/s")],
+        base: with_slow_reads,
+        run: puts,
     },
     Probe {
         experiment: "eq2",
@@ -68,9 +83,32 @@ pub const PROBES: [Probe<Config>; 8] = [
         run: |config| Ok(vec![shares_of(config, &[60_000], true, 5)?[0][0]]),
     },
     Probe {
+        experiment: "staged",
+        figures: &[
+            within(0.2, "co-processors, 4 KB: direct", "ns"),
+            within(0.2, "co-processors, 4 KB: staged", "ns"),
+        ],
+        base: Config::prototype,
+        run: |config| {
+            [DIRECT, STAGED].into_iter().map(|way| transfer(config, way, 4096, 4096, 1)).collect()
+        },
+    },
+    Probe {
         experiment: "start",
         figures: &[exact("stored descriptor: PUT, 64 B", "ns")],
         base: || start::with(Start::Descriptor, 1),
+        run: |config| Ok(vec![latency(config, Kind::Put)?]),
+    },
+    Probe {
+        experiment: "start",
+        figures: &[exact("stored descriptor: PUT, 64 B, shared buffer", "ns")],
+        base: || start::with(Start::DamqPd, 1),
+        run: |config| Ok(vec![latency(config, Kind::Put)?]),
+    },
+    Probe {
+        experiment: "start",
+        figures: &[exact("stored descriptor: PUT, 64 B, own ring", "ns")],
+        base: || start::with(Start::Ring, 1),
         run: |config| Ok(vec![latency(config, Kind::Put)?]),
     },
     Probe {
@@ -86,6 +124,11 @@ pub const PROBES: [Probe<Config>; 8] = [
         run: |config| Ok(vec![latency(config, Kind::Put)?]),
     },
 ];
+
+/// The bandwidth of PUTs of 64 KB, four of them at a time.
+fn puts(config: &Config) -> Result<Vec<f64>, String> {
+    Ok(vec![stream(config, Kind::Put, 64 << 10, 4, 12)?.gigabytes_s])
+}
 
 fn latency(config: &Config, kind: Kind) -> Result<f64, String> {
     Ok(single(config, kind, BYTES)?.latency.as_ns())
