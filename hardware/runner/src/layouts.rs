@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use bellwire_model::cycle::{
     Ports, cdc_fifo_gray, credit_gate, credit_ledger, packed_struct, replay_buf, rx_ack,
-    stream_fifo, xbar,
+    stream_fifo, tag_alloc, xbar,
 };
 use bellwire_model::damq_pd;
 
@@ -20,6 +20,7 @@ fn packages() -> Vec<(&'static str, String)> {
         ("replay_buf", package::<replay_buf::In, replay_buf::Out>("replay_buf")),
         ("rx_ack", package::<rx_ack::In, rx_ack::Out>("rx_ack")),
         ("stream_fifo", package::<stream_fifo::In, stream_fifo::Out>("stream_fifo")),
+        ("tag_alloc", package::<tag_alloc::In, tag_alloc::Out>("tag_alloc")),
         ("xbar", package::<xbar::In, xbar::Out>("xbar")),
     ]
 }

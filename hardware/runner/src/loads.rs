@@ -7,6 +7,7 @@ mod damq_pd;
 mod replay_buf;
 mod rx_ack;
 mod stream_fifo;
+mod tag_alloc;
 mod xbar;
 
 use anyhow::{Result, bail};
@@ -41,6 +42,10 @@ pub fn load(block: &str, parameters: &[(String, u64)], seed: u64) -> Result<Box<
         }
         "rx_ack" => Box::new(rx_ack::RxAckLoad::new(number("AcknowledgeAfter") as u64, seed)),
         "stream_fifo" => Box::new(stream_fifo::StreamFifoLoad::new(number("Depth"), seed)),
+        "tag_alloc" => {
+            let timeout = number("Timeout") as u64;
+            Box::new(tag_alloc::TagAllocLoad::new(number("Tags"), timeout, seed))
+        }
         "xbar" => {
             let [ports, channels, classes, depth, credits, beats] =
                 ["Ports", "Channels", "Classes", "Depth", "Credits", "Beats"].map(number);

@@ -94,6 +94,8 @@ impl TagAllocator {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cycle::tag_alloc::{In, TagAlloc};
+    use crate::engine::Random;
 
     /// No tag is allocated twice at once, at most 32 (or 256) are, and a second release of a tag is
     /// refused.
@@ -111,6 +113,60 @@ mod tests {
             assert_eq!(tags.release(taken[3], Time::from_ps(10)), Err(NotInUse(taken[3])));
             assert_eq!(tags.take(Time::from_ps(10)), Some(taken[3]));
             tags.audit(Time::from_ps(20)).unwrap();
+        }
+    }
+
+    /// The block `cycle::tag_alloc` gives the same tags in the same order, refuses the same ones,
+    /// and has as many in use, over random takes and releases of one a cycle. One thing differs:
+    /// what came back in the cycle before is not yet offered there.
+    // shows: C-36
+    #[test]
+    fn gates_give_the_same_tags() {
+        for (count, seed) in [(32, 1), (256, 2), (5, 3)] {
+            let mut random = Random::new(seed);
+            let mut tags = TagAllocator::new(count);
+            let mut gates = TagAlloc::new(count, u64::MAX);
+            let (mut held, mut waits) = (Vec::new(), 0);
+            // Of the cycle before: whether its release was refused, and whether a tag came back.
+            let (mut refused, mut returned) = (false, false);
+            for cycle in 0..100_000 {
+                let now = Time::from_ps(4000 * cycle);
+                let is_idle = cycle & 1024 == 0;
+                let release = match random.below(8) {
+                    0 => Some(random.below(count as u64) as u8),
+                    1..5 if !held.is_empty() && !is_idle => {
+                        let at = random.below(held.len() as u64);
+                        Some(held.swap_remove(at as usize))
+                    }
+                    _ => None,
+                };
+                let input = In {
+                    tag_ready: random.below(2) == 0,
+                    release_valid: release.is_some(),
+                    release_tag: release.unwrap_or(0),
+                };
+                let out = gates.cycle(input);
+                assert_eq!(out.refused, refused, "{count} tags, cycle {cycle}");
+                assert_eq!(usize::from(out.in_use) + tags.free.len(), count);
+                assert!(out.tag_valid || tags.free.len() == usize::from(returned));
+                waits += u64::from(!out.tag_valid);
+                let takes = out.tag_valid && input.tag_ready;
+                if takes {
+                    let tag = tags.take(now).map(Tag::index);
+                    assert_eq!(tag, Some(out.tag.into()), "{count} tags, cycle {cycle}");
+                    held.push(out.tag);
+                }
+                returned = false;
+                if let Some(tag) = release {
+                    // What was taken in this very cycle is not yet in use.
+                    let is_new = takes && out.tag == tag;
+                    returned = !is_new && tags.release(Tag::of(tag.into()), now).is_ok();
+                    held.retain(|held| is_new || *held != tag);
+                }
+                refused = release.is_some() && !returned;
+            }
+            assert!(waits > 1000, "{count} tags: {waits} cycles without a free one");
+            tags.audit(Time::from_ps(4000 * 100_000)).unwrap();
         }
     }
 

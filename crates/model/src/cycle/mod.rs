@@ -12,6 +12,7 @@ mod ports;
 pub mod replay_buf;
 pub mod rx_ack;
 pub mod stream_fifo;
+pub mod tag_alloc;
 mod vc_buf;
 pub mod xbar;
 
