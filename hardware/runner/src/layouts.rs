@@ -5,8 +5,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use bellwire_model::cycle::{
-    Ports, cdc_fifo_gray, credit_gate, credit_ledger, packed_struct, replay_buf, rx_ack,
-    stream_fifo, tag_alloc, xbar,
+    Ports, cdc_fifo_gray, credit_gate, credit_ledger, data_reorder, packed_struct, replay_buf,
+    rx_ack, stream_fifo, tag_alloc, xbar,
 };
 use bellwire_model::damq_pd;
 
@@ -17,6 +17,7 @@ fn packages() -> Vec<(&'static str, String)> {
         ("credit_gate", package::<credit_gate::In, credit_gate::Out>("credit_gate")),
         ("credit_ledger", package::<credit_ledger::In, credit_ledger::Out>("credit_ledger")),
         ("damq_pd", package::<damq_pd::ports::In, damq_pd::ports::Out>("damq_pd")),
+        ("data_reorder", package::<data_reorder::In, data_reorder::Out>("data_reorder")),
         ("replay_buf", package::<replay_buf::In, replay_buf::Out>("replay_buf")),
         ("rx_ack", package::<rx_ack::In, rx_ack::Out>("rx_ack")),
         ("stream_fifo", package::<stream_fifo::In, stream_fifo::Out>("stream_fifo")),

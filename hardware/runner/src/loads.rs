@@ -4,6 +4,7 @@ mod cdc_fifo_gray;
 mod credit_gate;
 mod credit_ledger;
 mod damq_pd;
+mod data_reorder;
 mod replay_buf;
 mod rx_ack;
 mod stream_fifo;
@@ -35,6 +36,10 @@ pub fn load(block: &str, parameters: &[(String, u64)], seed: u64) -> Result<Box<
             let [headers, data, after] = ["Headers", "Data", "AgainAfter"].map(number);
             let (headers, data) = (headers as u8, data as u16);
             Box::new(credit_ledger::CreditLedgerLoad::new(headers, data, after as u64, seed))
+        }
+        "data_reorder" => {
+            let [beats, reads, tags] = ["Beats", "Reads", "Tags"].map(number);
+            Box::new(data_reorder::DataReorderLoad::new(beats, reads, tags, seed))
         }
         "replay_buf" => {
             let after = number("ReplayAfter") as u64;

@@ -237,6 +237,10 @@ impl DataUnit {
 }
 
 #[cfg(test)]
+#[path = "data_cycle_tests.rs"]
+mod cycle_tests;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -8,6 +8,7 @@
 pub mod cdc_fifo_gray;
 pub mod credit_gate;
 pub mod credit_ledger;
+pub mod data_reorder;
 mod ports;
 pub mod replay_buf;
 pub mod rx_ack;

@@ -6,6 +6,7 @@ mod chpp_checks;
 mod chpp_crossbar;
 mod chpp_experiments;
 mod chpp_functions;
+mod chpp_gates;
 mod chpp_io;
 mod chpp_links;
 mod chpp_operations;
