@@ -72,11 +72,11 @@ pub fn prove(tools: &Tools, blocks: &[Block], faults: bool, long: bool) -> Resul
     Ok(proved.into_iter().flatten().collect())
 }
 
-/// Whether a file that a proof includes has the property. A block with several proofs has the same
+/// Whether a file of a proof has the property. A block with several proofs has the same
 /// source in more than one of them.
 fn asserts(tools: &Tools, text: &str, property: &str) -> bool {
     let label = format!("{property} :");
-    let included = text.lines().filter(|line| line.ends_with(".svh"));
+    let included = text.lines().filter(|line| line.contains("/formal/"));
     let mut read = included.filter_map(|file| fs::read_to_string(tools.root.join(file)).ok());
     read.any(|text| text.contains(&label))
 }
