@@ -1,16 +1,21 @@
-//! The packages of ports in SystemVerilog, written from the model's structs.
+//! The packages in SystemVerilog: ports, written from the model's structs, and the link's formats.
 
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use bellwire_model::cycle::{
-    Ports, cdc_fifo_gray, credit_gate, credit_ledger, data_reorder, packed_struct, replay_buf,
-    rx_ack, stream_fifo, tag_alloc, xbar,
+    Ports, cdc_fifo_gray, credit_gate, credit_ledger, data_reorder, dllp_rx, dllp_tx, frame_rx,
+    frame_tx, packed_struct, replay_buf, rx_ack, stream_fifo, tag_alloc, xbar,
 };
 use bellwire_model::damq_pd;
 
-/// Names and texts of all packages.
+use crate::link_pkg::link_pkg;
+
+/// The package of the link's formats.
+pub const LINK_PKG: &str = "hardware/link_pkg/src/link_pkg.sv";
+
+/// Names of blocks and the packages of their ports.
 fn packages() -> Vec<(&'static str, String)> {
     vec![
         ("cdc_fifo_gray", package::<cdc_fifo_gray::In, cdc_fifo_gray::Out>("cdc_fifo_gray")),
@@ -18,6 +23,10 @@ fn packages() -> Vec<(&'static str, String)> {
         ("credit_ledger", package::<credit_ledger::In, credit_ledger::Out>("credit_ledger")),
         ("damq_pd", package::<damq_pd::ports::In, damq_pd::ports::Out>("damq_pd")),
         ("data_reorder", package::<data_reorder::In, data_reorder::Out>("data_reorder")),
+        ("dllp_rx", package::<dllp_rx::In, dllp_rx::Out>("dllp_rx")),
+        ("dllp_tx", package::<dllp_tx::In, dllp_tx::Out>("dllp_tx")),
+        ("frame_rx", package::<frame_rx::In, frame_rx::Out>("frame_rx")),
+        ("frame_tx", package::<frame_tx::In, frame_tx::Out>("frame_tx")),
         ("replay_buf", package::<replay_buf::In, replay_buf::Out>("replay_buf")),
         ("rx_ack", package::<rx_ack::In, rx_ack::Out>("rx_ack")),
         ("stream_fifo", package::<stream_fifo::In, stream_fifo::Out>("stream_fifo")),
@@ -41,12 +50,14 @@ fn package<In: Ports, Out: Ports>(block: &str) -> String {
 /// # Errors
 /// A file that cannot be written, or that differs.
 pub fn layouts(root: &Path, check: bool) -> Result<()> {
-    for (block, text) in packages() {
-        let path = root.join(format!("hardware/{block}/test/{block}_ports.sv"));
+    let ports = |(block, text)| (format!("hardware/{block}/test/{block}_ports.sv"), text);
+    let formats = (LINK_PKG.to_owned(), link_pkg());
+    for (path, text) in packages().into_iter().map(ports).chain([formats]) {
+        let path = root.join(path);
         if !check {
             fs::write(&path, &text).with_context(|| format!("cannot write {}", path.display()))?;
         } else if fs::read_to_string(&path).unwrap_or_default() != text {
-            bail!("{} is not what the model says; run `hardware layouts`", path.display());
+            bail!("{} is not what the code says; run `hardware layouts`", path.display());
         }
     }
     Ok(())

@@ -5,6 +5,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use crate::block::Block;
+use crate::layouts::LINK_PKG;
 use crate::tools::{Tools, run};
 
 /// Checks all sources of the blocks, their benches and packages.
@@ -23,7 +24,7 @@ pub fn lint(tools: &Tools, blocks: &[Block]) -> Result<()> {
         let rules = "--rules=-line-length";
         run(tools.command("verible-verilog-lint").arg(rules).args(&all))?;
         for file in &all {
-            if *file != block.ports() {
+            if *file != block.ports() && !file.ends_with(LINK_PKG) {
                 run(tools.command("verible-verilog-format").arg("--verify").arg(file))
                     .with_context(|| format!("{} is not formatted", file.display()))?;
             }

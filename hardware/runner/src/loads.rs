@@ -5,6 +5,10 @@ mod credit_gate;
 mod credit_ledger;
 mod damq_pd;
 mod data_reorder;
+mod dllp_rx;
+mod dllp_tx;
+mod frame_rx;
+mod frame_tx;
 mod replay_buf;
 mod rx_ack;
 mod stream_fifo;
@@ -41,6 +45,10 @@ pub fn load(block: &str, parameters: &[(String, u64)], seed: u64) -> Result<Box<
             let [beats, reads, tags] = ["Beats", "Reads", "Tags"].map(number);
             Box::new(data_reorder::DataReorderLoad::new(beats, reads, tags, seed))
         }
+        "dllp_rx" => Box::new(dllp_rx::DllpRxLoad::new(seed)),
+        "dllp_tx" => Box::new(dllp_tx::DllpTxLoad::new(seed)),
+        "frame_rx" => Box::new(frame_rx::FrameRxLoad::new(number("MaxBeats"), seed)),
+        "frame_tx" => Box::new(frame_tx::FrameTxLoad::new(seed)),
         "replay_buf" => {
             let after = number("ReplayAfter") as u64;
             Box::new(replay_buf::ReplayBufLoad::new(number("Depth"), after, seed))

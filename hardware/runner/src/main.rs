@@ -8,6 +8,7 @@ mod block;
 mod canary;
 mod finding;
 mod layouts;
+mod link_pkg;
 mod lint;
 mod loads;
 mod lockstep;

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use serde_json::Value;
 
 use crate::block::{Block, numbers};
@@ -22,7 +22,7 @@ const PART: [&str; 3] = ["--85k", "--speed", "8"];
 /// counts.
 ///
 /// # Errors
-/// What a tool says, and a block without a clock.
+/// What a tool says.
 pub fn place(tools: &Tools, blocks: &[Block]) -> Result<Vec<Finding>> {
     let mut jobs = Vec::new();
     for block in blocks {
@@ -106,11 +106,18 @@ impl Job<'_> {
             .context("no ports")?;
         let is_clock = |name: &str| name == "clk" || name.ends_with("_clk");
         let clocks: Vec<&String> = ports.keys().filter(|name| is_clock(name)).collect();
-        ensure!(!clocks.is_empty(), "it has no port `clk` or `..._clk`");
-        let clock = (clocks.len() == 1).then(|| clocks[0]);
+        // A block of gates alone has none.
+        let clock = match clocks[..] {
+            [] => Some("clk"),
+            [one] => Some(&**one),
+            _ => None,
+        };
 
         let (mut heads, mut registers, mut moves, mut pins) =
             (Vec::new(), String::new(), String::new(), Vec::new());
+        if clocks.is_empty() {
+            heads.push("input logic clk".to_owned());
+        }
         for (name, port) in ports {
             let high = port["bits"].as_array().context("no bits")?.len() - 1;
             let direction = port["direction"].as_str().context("no direction")?;

@@ -717,4 +717,6 @@ impl End {
 }
 
 #[cfg(test)]
+mod line_tests;
+#[cfg(test)]
 mod tests;

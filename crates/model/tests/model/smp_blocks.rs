@@ -5,10 +5,16 @@ use std::collections::VecDeque;
 
 use bellwire_model::cycle::credit_gate::{self, CreditGate};
 use bellwire_model::cycle::credit_ledger::{self, CreditLedger};
+use bellwire_model::cycle::dllp_rx::{self, DllpRx};
+use bellwire_model::cycle::dllp_tx;
+use bellwire_model::cycle::frame_rx::{self, FrameRx};
+use bellwire_model::cycle::frame_tx::{self, FrameTx};
+use bellwire_model::cycle::line::Beat;
 use bellwire_model::cycle::replay_buf::{In, Out, ReplayBuf, SEQUENCE_BITS};
 use bellwire_model::cycle::rx_ack::{self, RxAck};
 use bellwire_model::engine::Random;
 use bellwire_protocol::link_layer::{TimedOut, Transmitter};
+use bellwire_wire::link::tlp::Tlp;
 
 /// Bytes of a beat.
 const BEAT: usize = 16;
@@ -277,6 +283,172 @@ fn a_lossy_wire_between_replay_buffer_and_receiver_delivers_all() {
         assert_eq!(delivered, entered);
         assert!(entered > 10_000 && again > 1_000, "{entered} and {again} again");
     }
+}
+
+/// An end of a link: all blocks of its link layer.
+struct End {
+    buffer: ReplayBuf,
+    framer: FrameTx,
+    frames: FrameRx,
+    receiver: RxAck,
+    packets: DllpRx,
+    /// Beats of the TLP that enters, and how many TLPs have begun.
+    entering: VecDeque<Beat>,
+    begun: u64,
+    /// The TLP that comes, and how many have been delivered.
+    coming: Vec<u8>,
+    delivered: u64,
+    seen: [u64; 4],
+}
+
+impl End {
+    fn new() -> End {
+        End {
+            buffer: ReplayBuf::new(64, 300),
+            framer: FrameTx::new(),
+            frames: FrameRx::new(34),
+            receiver: RxAck::new(60),
+            packets: DllpRx::new(),
+            entering: VecDeque::new(),
+            begun: 0,
+            coming: Vec::new(),
+            delivered: 0,
+            seen: [0; 4],
+        }
+    }
+
+    /// A cycle, in which these symbols come; the symbols that leave. With `dwords` a TLP with that
+    /// payload may begin to enter.
+    fn cycle(&mut self, came: Option<Beat>, dwords: Option<u64>) -> Option<Beat> {
+        let beat = came.unwrap_or_default();
+        let line_valid = came.is_some();
+        let input = frame_rx::In { line_valid, line_k: beat.k, line_data: beat.words() };
+        let frame = self.frames.cycle(input);
+
+        // What stands at the buffer's outputs does not depend on what enters.
+        let waiting = self.buffer.clone().cycle(In::default());
+        let packet = self.packets.cycle(dllp_rx::In {
+            dllp_valid: frame.dllp_valid,
+            dllp_data: frame.dllp_data,
+            ack_ready: waiting.ack_ready,
+        });
+        let owed = { self.receiver }.cycle(rx_ack::In::default());
+        let mut news = dllp_tx::In {
+            ack_valid: owed.ack_valid,
+            ack_nak: owed.ack_nak,
+            ack_sequence: owed.ack_sequence,
+            ..Default::default()
+        };
+        let offered = dllp_tx::cycle(news);
+        let line = self.framer.cycle(frame_tx::In {
+            in_valid: waiting.out_valid,
+            in_last: waiting.out_last,
+            in_sequence: waiting.out_sequence,
+            in_data: waiting.out_data,
+            dllp_valid: offered.dllp_valid,
+            dllp_data: offered.dllp_data,
+            line_ready: true,
+        });
+        news.dllp_ready = line.dllp_ready;
+
+        if let Some(dwords) = dwords.filter(|_| self.entering.is_empty()) {
+            // A frame that begins without room for all of it might wait for the ACK of one that
+            // cannot be sent again before this one has ended.
+            let tlp = tlp_of(self.begun, dwords);
+            if tlp.len() <= waiting.room.into() {
+                self.entering = tlp;
+                self.begun += 1;
+            }
+        }
+        let entering = self.entering.front().copied();
+        let out = self.buffer.cycle(In {
+            in_valid: entering.is_some(),
+            in_last: self.entering.len() == 1,
+            in_data: entering.unwrap_or_default().words(),
+            out_ready: line.in_ready,
+            ack_valid: packet.ack_valid,
+            ack_nak: packet.ack_nak,
+            ack_sequence: packet.ack_sequence,
+        });
+        if entering.is_some() && out.in_ready {
+            self.entering.pop_front();
+        }
+        assert!(!out.refused);
+        let told = self.receiver.cycle(rx_ack::In {
+            frame_valid: frame.frame_valid,
+            frame_damaged: frame.frame_damaged,
+            frame_sequence: frame.frame_sequence,
+            ack_ready: dllp_tx::cycle(news).ack_ready,
+        });
+        self.take(frame, told.deliver);
+        let again = out.out_valid && line.in_ready && out.out_again && out.out_last;
+        let damaged = [frame.frame_damaged, packet.damaged, again, told.repeated];
+        self.seen = std::array::from_fn(|at| self.seen[at] + u64::from(damaged[at]));
+        line.line_valid.then(|| Beat::new(line.line_data, line.line_k))
+    }
+
+    /// Keeps the beats of a TLP until its verdict.
+    fn take(&mut self, frame: frame_rx::Out, deliver: bool) {
+        if frame.out_valid {
+            let bytes = Beat::new(frame.out_data, 0).bytes;
+            self.coming.extend(&bytes[..BEAT - 4 * usize::from(frame.out_empty)]);
+        }
+        if frame.frame_valid {
+            if deliver {
+                let tlp = Tlp::parse(&self.coming).expect("it is sound");
+                assert_eq!(tlp.address, self.delivered);
+                self.delivered += 1;
+            }
+            self.coming.clear();
+        }
+    }
+}
+
+/// The beats of a TLP with this address and length.
+fn tlp_of(address: u64, dwords: u64) -> VecDeque<Beat> {
+    let payload = vec![address as u8; 4 * dwords as usize];
+    let tlp = Tlp { channel: 0, requester: 0, tag: 0, address, payload: &payload };
+    let mut bytes = vec![0; tlp.buffer_len()];
+    tlp.emit(&mut bytes).unwrap();
+    let beat = |chunk: &[u8]| {
+        let bytes = std::array::from_fn(|at| chunk.get(at).copied().unwrap_or(0));
+        Beat { bytes, k: 0 }
+    };
+    bytes.chunks(BEAT).map(beat).collect()
+}
+
+/// Two ends with all blocks of their link layers, and a line each way that flips bits of symbols
+/// and marks: every TLP is delivered, once, in order and as it was. In the end all is acknowledged.
+// shows: S-16
+#[test]
+fn a_bad_line_between_two_ends_delivers_all() {
+    let mut random = Random::new(5);
+    let mut ends = [End::new(), End::new()];
+    let mut lines: [Wire<Beat>; 2] = Default::default();
+    for now in 0..60_000 {
+        let is_over = now >= 55_000;
+        for at in 0..2 {
+            let dwords = (!is_over && random.below(4) > 0)
+                .then(|| [random.below(4), random.below(129)][random.below(2) as usize]);
+            let came = come(&mut lines[1 - at], now);
+            if let Some(mut beat) = ends[at].cycle(came, dwords) {
+                if !is_over && random.below(40) == 0 {
+                    let bit = random.below(144) as usize;
+                    match bit.checked_sub(128) {
+                        Some(mark) => beat.k ^= 1 << mark,
+                        None => beat.bytes[bit / 8] ^= 1 << (bit % 8),
+                    }
+                }
+                lines[at].push_back((now + 12, beat));
+            }
+        }
+    }
+    for (at, end) in ends.iter_mut().enumerate() {
+        assert_eq!(usize::from(end.buffer.cycle(In::default()).room), 64);
+        assert!(end.seen.iter().all(|&count| count > 2), "end {at}: {:?}", end.seen);
+        assert!(end.begun > 1_000, "{}", end.begun);
+    }
+    assert_eq!([ends[0].begun, ends[1].begun], [ends[1].delivered, ends[0].delivered]);
 }
 
 /// Gate and ledger of a channel, between which updates are lost: the sender stops exactly if its

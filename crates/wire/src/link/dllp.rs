@@ -15,14 +15,16 @@
 
 use core::fmt;
 
+use super::llp::END;
 use crate::WireError;
 use crate::bits::{Field, tiles};
 
 /// Size of a DLLP: 2 DW.
 pub const DLLP_BYTES: usize = 8;
 
-const SDP: u8 = 0x5c;
-const END: u8 = 0xfd;
+/// The special symbol with which a link-layer packet begins.
+pub const SDP: u8 = 0x5c;
+
 /// x^16 + x^12 + x^3 + x + 1, PCIe's polynomial for these packets.
 const POLYNOMIAL: u16 = 0x100b;
 const FORMAT: &str = "DLLP";
@@ -167,8 +169,8 @@ impl fmt::Display for Dllp {
     }
 }
 
-/// Bit by bit: four bytes do not justify a table.
-fn crc16(bytes: &[u8]) -> u16 {
+/// The CRC of a link-layer packet's content. Bit by bit: four bytes do not justify a table.
+pub fn crc16(bytes: &[u8]) -> u16 {
     let mut crc = u16::MAX;
     for byte in bytes {
         crc ^= u16::from(*byte) << 8;

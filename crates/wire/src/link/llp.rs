@@ -24,8 +24,11 @@ pub const MAX_LLP_BYTES: usize = MAX_TLP_BYTES + OVERHEAD_BYTES;
 /// Number of sequence numbers: 12 bits.
 pub const SEQUENCES: u16 = 1 << 12;
 
-const STP: u8 = 0xfb;
-const END: u8 = 0xfd;
+/// The special symbol with which a frame begins.
+pub const STP: u8 = 0xfb;
+/// The special symbol with which a frame or a link-layer packet ends.
+pub const END: u8 = 0xfd;
+
 const FORMAT: &str = "LLP";
 
 const _: () = assert!(OVERHEAD_BYTES == 2 * super::DW_BYTES && MAX_LLP_BYTES == 540);

@@ -31,6 +31,8 @@ pub const OVERHEAD_BYTES: usize = HEADER_BYTES + CHECK_BYTES;
 pub const MAX_PAYLOAD_DW: usize = MAX_DATA_DW + super::network::STANDARD_BYTES / DW_BYTES;
 /// Size of the longest TLP.
 pub const MAX_TLP_BYTES: usize = OVERHEAD_BYTES + MAX_PAYLOAD_DW * DW_BYTES;
+/// The byte of the header with the low bits of the payload's length in DW.
+pub const LENGTH_BYTE: usize = 3;
 /// Virtual channels (S-14).
 pub const CHANNELS: u8 = 2;
 
@@ -144,7 +146,7 @@ impl<'a> Tlp<'a> {
         content[0] = POSTED_WRITE;
         content[1] = self.channel << 4;
         content[2] = WITH_CHECK | (dwords >> 8) as u8;
-        content[3] = dwords as u8;
+        content[LENGTH_BYTE] = dwords as u8;
         content[4..6].copy_from_slice(&self.requester.to_be_bytes());
         content[6] = self.tag;
         content[7] = ALL_BYTES;

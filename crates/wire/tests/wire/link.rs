@@ -2,7 +2,7 @@
 
 use bellwire_wire::WireError;
 use bellwire_wire::frame::check::crc32c;
-use bellwire_wire::link::dllp::{Dllp, Granted, Stage};
+use bellwire_wire::link::dllp::{Dllp, Granted, Stage, crc16};
 use bellwire_wire::link::llp::{Llp, SEQUENCES};
 use bellwire_wire::link::network::{Class, NetworkHeader, OPTIMISED_BYTES, STANDARD_BYTES};
 use bellwire_wire::link::tlp::{MAX_TLP_BYTES, Tlp};
@@ -140,6 +140,49 @@ fn two_flipped_bits_never_pass() {
     let flips = no_flip_passes(&frame, |bytes| Llp::parse(bytes).is_ok());
     assert_eq!(flips, 288 * 289 / 2);
     no_flip_passes(&packet, |bytes| Dllp::parse(bytes.try_into().unwrap()).is_ok());
+}
+
+/// Whether each of these values differs from all that the others make together.
+fn are_independent(values: &[u32]) -> bool {
+    let mut rests: Vec<u32> = Vec::new();
+    values.iter().all(|&value| {
+        let rest = rests.iter().fold(value, |rest, &other| rest.min(rest ^ other));
+        rests.push(rest);
+        rest != 0
+    })
+}
+
+/// Whether so many bits in a row are independent in the CRC, wherever they are: no burst of them
+/// passes. `flips` has what each bit of the content flips there.
+fn are_bursts_noticed(flips: &[u32], crc: impl Iterator<Item = u32>, bits: usize) -> bool {
+    let flips: Vec<u32> = flips.iter().copied().chain(crc).collect();
+    flips.windows(bits).all(are_independent)
+}
+
+/// No burst of up to 32 bits of a frame passes, and none of up to 15 bits of a link packet,
+/// wherever it is. Of so many bits in a row, each flips other bits of the CRC than any of the
+/// others do together. A bit's place from the end counts alone, so the longest frame speaks for
+/// all. Bits are in the order of the line, which has the lowest one of a byte first.
+// shows: S-16
+#[test]
+fn no_short_burst_passes() {
+    let with = |zeros: &[u8], bit: usize| {
+        let mut content = zeros.to_vec();
+        content[bit / 8] = 1 << (bit % 8);
+        content
+    };
+    let zeros = vec![0; MAX_TLP_BYTES + 2];
+    let of_zeros = crc32c(&zeros);
+    let flips: Vec<u32> =
+        (0..8 * zeros.len()).map(|bit| crc32c(&with(&zeros, bit)) ^ of_zeros).collect();
+    let noticed = |bits| are_bursts_noticed(&flips, (0..32).map(|bit| 1 << bit), bits);
+    assert_eq!([32, 33].map(noticed), [true, false]);
+    let zeros = [0; 4];
+    let flips: Vec<u32> =
+        (0..32).map(|bit| (crc16(&with(&zeros, bit)) ^ crc16(&zeros)).into()).collect();
+    // The high byte of this CRC goes first.
+    let noticed = |bits| are_bursts_noticed(&flips, (0..16).map(|bit: u32| 1 << (bit ^ 8)), bits);
+    assert_eq!([15, 16].map(noticed), [true, false]);
 }
 
 /// Packets of the link layer have these bytes. Their CRCs come from a long division of polynomials,
