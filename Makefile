@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run install test test-mpi test-slurm test-verbs python crates site package bench bench-python bench-sweep bench-mpi bench-verbs verbs-start reference-rxe picture simulate properties guesses lint docs clean unit robust evidence crash dissector manual perfetto report instructions canaries loom miri sanitize mutants sample hardware outside inside tools counted packaged
+.PHONY: help run install test test-mpi test-slurm test-verbs python crates site package bench bench-python bench-sweep bench-mpi bench-verbs verbs-start reference-rxe picture simulate properties guesses lint docs clean unit robust evidence crash dissector manual perfetto report instructions canaries loom miri sanitize mutants sample hardware outside inside tools counted
 
 # A fresh rustup puts cargo here before the shell knows of it.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -49,8 +49,12 @@ test: export TESTS := $(tests)
 test: ## run every check that the project has
 	@tools/need.sh cargo fmt clippy deny
 	@tools/together.sh lint tools
-	@tools/together.sh outside inside loom miri
-	@tools/together.sh counted packaged
+	$(tests) --no-run
+	@tools/together.sh outside inside loom miri counted
+	@tools/python.sh short
+	@tools/hardware.sh short
+	@tools/site.sh
+	@tools/crates.sh short
 	@tools/test-mpi.sh short
 	@tools/test-verbs.sh short
 	@echo "make test: done"
@@ -60,15 +64,8 @@ tools:
 	@tools/need.sh ip nft miri manual tshark venv chromium valgrind mutants mpi verbs pyverbs sockets hardware site
 	@tools/need.sh perfetto python
 
-# Two halves of what follows the tests of cargo. What runs programs of MPI and verbs is in neither:
-# it looks at what is left in /dev/shm.
+# Checks of single programs, beside the tests.
 counted: manual dissector perfetto report instructions evidence sample
-
-packaged:
-	@tools/python.sh short
-	@tools/hardware.sh short
-	@tools/site.sh
-	@tools/crates.sh short
 
 lint: ## formatting, clippy, documentation, width of prose, licences of dependencies; all without a warning
 	@tools/need.sh cargo fmt clippy deny
