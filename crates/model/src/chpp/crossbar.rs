@@ -378,7 +378,6 @@ impl Crossbar {
 }
 
 #[cfg(test)]
-#[path = "crossbar_cycle_tests.rs"]
 mod cycle_tests;
 
 #[cfg(test)]

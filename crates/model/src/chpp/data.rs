@@ -237,7 +237,6 @@ impl DataUnit {
 }
 
 #[cfg(test)]
-#[path = "data_cycle_tests.rs"]
 mod cycle_tests;
 
 #[cfg(test)]

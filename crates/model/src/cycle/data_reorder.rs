@@ -283,7 +283,7 @@ impl DataReorder {
         }
         piece.at += 1;
         if !input.in_last {
-            self.piece = Some(Piece { read: piece.read.filter(|_| is_ours), ..piece });
+            self.piece = Some(piece);
             return;
         }
         let Some(number) = piece.read.filter(|_| is_ours) else {

@@ -219,4 +219,14 @@ mod tests {
         let lost = (0..6).position(|_| tags.cycle(In::default()).lost_valid);
         assert!(lost.is_some());
     }
+
+    /// Of one tag the age is looked at in every cycle. It is taken in the first of ten cycles, late
+    /// after the second ten, found in the next cycle, and told in the one behind that.
+    #[test]
+    fn a_timeout_has_its_cycles() {
+        let mut tags = TagAlloc::new(1, 10);
+        tags.cycle(TAKE);
+        let lost = (1..).find(|_| tags.cycle(In::default()).lost_valid);
+        assert_eq!(lost, Some(21));
+    }
 }
