@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run install test test-mpi test-slurm test-verbs python crates site package bench bench-python bench-sweep bench-mpi bench-verbs verbs-start reference-rxe picture simulate properties guesses lint docs clean unit robust evidence crash dissector manual perfetto report instructions canaries loom miri sanitize mutants sample hardware outside inside tools counted
+.PHONY: help run install test test-mpi test-slurm test-verbs python crates site package bench bench-python bench-sweep bench-mpi bench-verbs verbs-start reference-rxe picture simulate properties guesses lint docs clean unit robust evidence crash dissector manual perfetto report instructions canaries loom miri sanitize mutants sample hardware outside inside tools checks
 
 # A fresh rustup puts cargo here before the shell knows of it.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -50,7 +50,7 @@ test: ## run every check that the project has
 	@tools/need.sh cargo fmt clippy deny
 	@tools/together.sh lint tools
 	$(tests) --no-run
-	@tools/together.sh outside inside loom miri counted
+	@tools/together.sh outside inside loom miri checks
 	@tools/python.sh short
 	@tools/hardware.sh short
 	@tools/site.sh
@@ -64,8 +64,8 @@ tools:
 	@tools/need.sh ip nft miri manual tshark venv chromium valgrind mutants mpi verbs pyverbs sockets hardware site
 	@tools/need.sh perfetto python
 
-# Checks of single programs, beside the tests.
-counted: manual dissector perfetto report instructions evidence sample
+# Checks of what cargo built that are no tests of cargo.
+checks: manual dissector perfetto report instructions evidence sample
 
 lint: ## formatting, clippy, documentation, width of prose, licences of dependencies; all without a warning
 	@tools/need.sh cargo fmt clippy deny

@@ -164,8 +164,8 @@ need_perfetto() {
         printf 'bellwire: pip could not install perfetto and protobuf\n' >&2
 }
 
-# need_python: what the tests of the Python package use, in an environment of its own. A test that
-# lacks one of the second kind, for clusters and readers of their results, is skipped, and said.
+# need_python: what the tests of the Python package use, in an environment of its own. Those for
+# clusters, and for readers of their results, may be missing: their tests are skipped, and said.
 need_python() {
     local folder="${CARGO_TARGET_DIR:-target}/python" packages clusters
     packages="pytest numpy mypy pyarrow polars nbclient ipykernel matplotlib"

@@ -96,7 +96,7 @@ pub fn ip(commands: &str) -> io::Result<()> {
         if !output.stdout.is_empty() {
             return Ok(());
         }
-        // Not by a macro: the output of a test that passes is kept only past the test harness.
+        // The test harness holds back what macros print in a test that passes.
         writeln!(io::stderr(), "ip -batch of {commands:?} did nothing, and is run again")?;
     }
     Err(io::Error::other(format!("ip -batch of {commands:?} did nothing {TRIES} times")))

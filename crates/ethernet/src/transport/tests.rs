@@ -480,7 +480,7 @@ fn a_capture_shows_what_is_sealed() {
     };
     let mut both = Both::new(open("127.0.0.1", Some(path.clone())), open("127.0.0.2", None));
     let link = both.a.link(both.b.address(), PATIENCE).expect("a link");
-    // One that lies in one run of its ring stays there until it is sealed, and not each does.
+    // A packet stays in its ring until it is sealed, unless it wraps there. Few of eight wrap.
     let packets: Vec<Vec<u8>> = (0..8_u32)
         .map(|number| (0..300).flat_map(|at| (number + at).to_le_bytes()).collect())
         .collect();

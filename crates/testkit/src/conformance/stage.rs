@@ -430,7 +430,8 @@ impl<'f> Stage<'f> {
     }
 
     /// Sends a message that comes after all that has left one node for another. Waits until both
-    /// know that it came. What has not happened by then does not happen: nothing is late.
+    /// know that it came. What has left before has come by then. Sends that wait for room in
+    /// another queue pair have not left.
     #[track_caller]
     pub fn fence(&mut self, from: usize, to: usize) {
         let ends = [from, to].map(|who| {
