@@ -73,8 +73,9 @@ pub enum Role {
     /// It follows from the mechanism and stands beside a formula that we evaluated, which the paper
     /// does not print as a figure. It is no prediction of a published figure.
     OwnFormula,
-    /// It repeats other values: the same measurement again, in another unit, or as a ratio. It says
-    /// nothing that they do not say, so it does not count with them.
+    /// It repeats other values: the same measurement again, in another unit, as a ratio, or in
+    /// another reading of the paper. The printed figure counts with them already. Of several
+    /// readings, the one furthest off counts.
     Derived,
 }
 

@@ -100,7 +100,7 @@ pub struct Tally {
     pub predicted: Compared,
     /// Values of the model beside a formula that we evaluated.
     pub own_formula: Compared,
-    /// Values that repeat others, in another unit or as a ratio.
+    /// Values that repeat others: in another unit, as a ratio, or in another reading.
     pub derived: Compared,
     /// The largest relative error of a predicted value.
     pub worst: Option<Worst>,

@@ -63,3 +63,50 @@ fn no_figure_is_predicted_twice() {
     "#;
     assert_eq!(counted_again("hpcl", unmarked, "fig8"), ["hpcl fig8: HPCL Mb/s"]);
 }
+
+/// Numbers that a paper states of several things: system, experiment, unit, number, and how often.
+const STATED: [(&str, &str, &str, f64, usize); 1] = [
+    // MyVIA from 4 KB on, MyVIA at 32 KB, and GM at 32 KB (4, Fig. 6).
+    ("myvia", "fig6", "MB/s", 250.0, 3),
+];
+
+/// Numbers that several predicted values of an experiment stand beside, and that the paper states
+/// less often.
+fn read_twice(system: &str, text: &str, id: &str) -> Vec<String> {
+    let published = Published::read(text, id).unwrap();
+    let predicted: Vec<_> =
+        published.values.iter().filter(|value| value.role == Role::Predicted).collect();
+    let often = |unit: &str, number: f64| {
+        predicted.iter().filter(|value| value.unit == unit && value.value == number).count()
+    };
+    let stated = |unit: &str, number: f64| {
+        let stated =
+            STATED.iter().find(|of| (of.0, of.1, of.2, of.3) == (system, id, unit, number));
+        stated.map_or(1, |of| of.4)
+    };
+    let twice = predicted
+        .iter()
+        .filter(|value| often(&value.unit, value.value) != stated(&value.unit, value.value));
+    twice.map(|value| format!("{system} {id}: {}", value.name)).collect()
+}
+
+/// A printed figure with two readings counts once. Canary: two readings that both count.
+#[test]
+fn no_reading_counts_beside_another() {
+    for (system, paper) in System::of_papers() {
+        for experiment in paper.experiments {
+            let twice = read_twice(system.name, experiment.published, experiment.id);
+            assert!(twice.is_empty(), "{twice:?}");
+        }
+    }
+    let both = r#"
+        [fig15]
+        values = [
+            { name = "MTU 128 B", unit = "GB/s", value = 3.2 },
+            { name = "MTU 128 B, second reading", unit = "GB/s", value = 3.2 },
+            { name = "MTU 128 B, third reading", unit = "GB/s", value = 3.2, role = "derived" },
+        ]
+    "#;
+    let told = read_twice("chpp", both, "fig15");
+    assert_eq!(told, ["chpp fig15: MTU 128 B", "chpp fig15: MTU 128 B, second reading"]);
+}

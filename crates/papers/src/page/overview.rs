@@ -21,8 +21,8 @@ pub fn write(out: &mut String, page: &Page<'_>) -> std::fmt::Result {
          <p>Bellwire joins five published systems and models each of them. Every experiment below was run on these models; its values stand beside \
          those that the paper prints. A value is <em>calibrated</em> if a constant was fitted to it, an <em>input</em> if a parameter alone decides it, \
          <em>predicted</em> if it follows from the mechanism, and a <em>formula</em> if it follows from an equation of the paper. A value beside an \
-         <em>own formula</em> is compared with a number that we computed and the paper does not print. A <em>derived</em> value repeats others, in another unit \
-         or as a ratio. These kinds are counted apart. What is more than {EXPLAINED_ABOVE} % off has to say why. Nothing \
+         <em>own formula</em> is compared with a number that we computed and the paper does not print. A <em>derived</em> value repeats others: in another unit, \
+         as a ratio, or in another reading of the paper. These kinds are counted apart. What is more than {EXPLAINED_ABOVE} % off has to say why. Nothing \
          published is shown as a result.</p>\n\
          <p>A value of a random load is a mean with its 95 % interval (Student's t), from at least {LEAST_SEEDS} independent seeds or from the {BATCHES} batches of one \
          long run. It counts as within {EXPLAINED_ABOVE} % only if its whole interval is. A statement about a random load holds only if the whole interval of what \
