@@ -125,7 +125,7 @@ pub struct Interval {
     /// Half of the width of the 95 % interval, by Student's t, in the unit of the value. Infinite
     /// (null in JSON) with too few samples.
     pub half_width: f64,
-    /// Number of independent samples: seeds, or batches of one long run.
+    /// Number of independent samples: seeds.
     pub samples: usize,
 }
 

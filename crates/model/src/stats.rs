@@ -9,8 +9,7 @@ mod steady;
 mod tally;
 
 pub use confidence::{
-    BATCHES, Estimate, LEAST_SEEDS, SeriesTooShort, batch_means, bound_of_never, excess,
-    over_seeds, warm_up,
+    Estimate, LEAST_SEEDS, SeriesTooShort, batch_means, bound_of_never, excess, over_seeds, warm_up,
 };
 pub use occupancy::{Imbalance, Occupancy};
 pub use queue::{Queue, QueueUse, Watched};

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::config::{ConfigError, FabricConfig};
 use super::fabric::{Delivery, Fabric, Injection};
 use super::packets::Packet;
-use super::report::{Measured, Report};
+use super::report::{Crossings, Measured, Report};
 use super::topology::Topology;
 use super::traffic::{Arrival, Destinations, Traffic};
 use crate::engine::{Chance, Event, Failures, Model, Random, Schedule, Simulation, Waits};
@@ -157,8 +157,16 @@ impl Experiment {
         const TOLD: u64 = 100;
         let cycle = self.simulation.model.fabric.config().cycle();
         let last = self.duration.cycles - 1;
+        let measured_from = self.simulation.model.measured_from;
+        let mut begin = None;
         for part in 1..=TOLD {
             let until = (u128::from(last) * u128::from(part) / u128::from(TOLD)) as u64;
+            if begin.is_none() && until >= measured_from {
+                if measured_from > 0 {
+                    self.simulation.run(Time::ZERO + cycle * measured_from);
+                }
+                begin = Some(Crossings::of(&self.simulation.model.fabric));
+            }
             self.simulation.run(Time::ZERO + cycle * until);
             done(part as f64 / TOLD as f64);
         }
@@ -183,6 +191,7 @@ impl Experiment {
             duration: self.duration,
             delivered_from: &bench.delivered_from,
             latency: bench.latency,
+            begin: begin.unwrap_or_default(),
             events: self.simulation.events(),
             trace_hash: self.simulation.trace_hash(),
         }))

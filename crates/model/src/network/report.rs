@@ -23,6 +23,7 @@ pub(super) struct Measured<'a> {
     pub duration: Duration,
     pub delivered_from: &'a [u64],
     pub latency: Tally,
+    pub begin: Crossings,
     pub events: u64,
     pub trace_hash: u64,
 }
@@ -39,7 +40,8 @@ pub struct Report {
     /// Whether the run reached a steady state. If not, its means say little: the load exceeds
     /// saturation, or the run is too short.
     pub settled: bool,
-    /// Mean number of routers that a delivered beat crossed.
+    /// Mean number of routers that a delivered beat crossed, after the warm-up. Without a given
+    /// warm-up, the second half of the run counts.
     pub mean_hops: f64,
     /// Latency of single packets, in cycles, after the warm-up. Without a given warm-up, the second
     /// half of the run counts.
@@ -127,7 +129,7 @@ impl Report {
             throughput,
             warm_up_cycles: steady.warm_up as u64 * window_cycles,
             settled: steady.settled,
-            mean_hops: mean_hops(fabric),
+            mean_hops: Crossings::of(fabric).mean_hops_since(measured.begin),
             latency: measured.latency,
             delivered_from: measured.delivered_from.to_vec(),
             limit: limit(fabric, traffic, waits),
@@ -153,17 +155,31 @@ fn wait_cycles(fabric: &Fabric) -> WaitCycles {
     }
 }
 
-fn mean_hops(fabric: &Fabric) -> f64 {
-    let counters = fabric.counters();
-    // Beats still inside have crossed some routers, too. Their share is small and counts on both
-    // sides.
-    let crossed: u64 = (0..fabric.router_ports() as usize)
-        .filter(|&port| {
-            fabric.ports[port].to != NONE && fabric.ports[port].to >= fabric.router_ports()
-        })
-        .map(|port| fabric.sent(port))
-        .sum();
-    counters.hops as f64 / (crossed.max(1)) as f64
+/// How many routers beats crossed up to a time, and how many beats were delivered.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Crossings {
+    hops: u64,
+    delivered: u64,
+}
+
+impl Crossings {
+    pub(super) fn of(fabric: &Fabric) -> Crossings {
+        let to_terminal = |port: &usize| {
+            let to = fabric.ports[*port].to;
+            to != NONE && to >= fabric.router_ports()
+        };
+        let ports = (0..fabric.router_ports() as usize).filter(to_terminal);
+        Crossings {
+            hops: fabric.counters().hops,
+            delivered: ports.map(|port| fabric.sent(port)).sum(),
+        }
+    }
+
+    /// Routers for each beat since `begin`. In a steady state, beats that were inside then stand
+    /// for those that are inside now.
+    fn mean_hops_since(self, begin: Crossings) -> f64 {
+        (self.hops - begin.hops) as f64 / (self.delivered - begin.delivered).max(1) as f64
+    }
 }
 
 fn limit(fabric: &Fabric, traffic: &Traffic, waits: WaitCycles) -> Limit {

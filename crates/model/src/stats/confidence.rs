@@ -68,13 +68,13 @@ pub fn warm_up(series: &[f64]) -> Option<usize> {
 }
 
 /// Number of batches of one long run.
-pub const BATCHES: usize = 20;
+const BATCHES: usize = 20;
 
-/// The mean of a settled series and its confidence, from the means of [`BATCHES`] equal batches.
+/// The mean of a settled series and its confidence, from the means of 20 equal batches.
 /// These are nearly independent even if single observations are not.
 ///
 /// # Errors
-/// [`SeriesTooShort`] below [`BATCHES`] observations.
+/// [`SeriesTooShort`] below 20 observations.
 pub fn batch_means(series: &[f64]) -> Result<Estimate, SeriesTooShort> {
     if series.len() < BATCHES {
         return Err(SeriesTooShort { have: series.len(), need: BATCHES });

@@ -96,6 +96,15 @@ fn fig_5() {
         let most = if value.what.contains("P = 64,") { 7.0 } else { 2.0 };
         assert!(value.error_percent.unwrap().abs() < most, "{}", value.what);
     }
+    let hops = report.values.iter().filter(|value| value.unit == "hops");
+    let (built, measured): (Vec<_>, Vec<_>) = hops.partition(|value| value.interval.is_none());
+    assert_eq!((built.len(), measured.len()), (15, 15));
+    // An interval of 95 % may miss in one of 20; none misses by half of its width again.
+    for (built, measured) in built.iter().zip(measured) {
+        let half_width = measured.interval.unwrap().half_width;
+        let off = (measured.model - built.model).abs();
+        assert!(off < 1.5 * half_width, "{}: {off}", measured.what);
+    }
 }
 
 /// Fig. 15: on the prototype with 32 tags, bandwidth grows up to an MTU of 128 B, reaches 3.2 GB/s

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use bellwire_model::experiment::{Axis, EXPLAINED_ABOVE, Figure, Origin, Role};
 use bellwire_model::markup::escaped;
-use bellwire_model::stats::{BATCHES, LEAST_SEEDS};
+use bellwire_model::stats::LEAST_SEEDS;
 
 use super::chart::scale::error;
 use super::chart::{Chart, Key, curves};
@@ -24,8 +24,8 @@ pub fn write(out: &mut String, page: &Page<'_>) -> std::fmt::Result {
          <em>own formula</em> is compared with a number that we computed and the paper does not print. A <em>derived</em> value repeats others: in another unit, \
          as a ratio, or in another reading of the paper. These kinds are counted apart. What is more than {EXPLAINED_ABOVE} % off has to say why. Nothing \
          published is shown as a result.</p>\n\
-         <p>A value of a random load is a mean with its 95 % interval (Student's t), from at least {LEAST_SEEDS} independent seeds or from the {BATCHES} batches of one \
-         long run. It counts as within {EXPLAINED_ABOVE} % only if its whole interval is. A statement about a random load holds only if the whole interval of what \
+         <p>A value of a random load is a mean with its 95 % interval (Student's t), from at least {LEAST_SEEDS} independent seeds. \
+         It counts as within {EXPLAINED_ABOVE} % only if its whole interval is. A statement about a random load holds only if the whole interval of what \
          it compares does. One that says always or never names its tries; n tries without an exception leave, at 95 %, fewer than 3 of n.</p>"
     )?;
     key(out)?;
