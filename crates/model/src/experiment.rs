@@ -75,7 +75,7 @@ pub enum Role {
     OwnFormula,
     /// It repeats other values: the same measurement again, in another unit, as a ratio, or in
     /// another reading of the paper. The printed figure counts with them already. Of several
-    /// readings, the one furthest off counts.
+    /// readings, the one that misses counts, else the first.
     Derived,
 }
 

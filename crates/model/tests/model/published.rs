@@ -65,7 +65,9 @@ fn no_figure_is_predicted_twice() {
 }
 
 /// Numbers that a paper states of several things: system, experiment, unit, number, and how often.
-const STATED: [(&str, &str, &str, f64, usize); 2] = [
+const STATED: [(&str, &str, &str, f64, usize); 3] = [
+    // Packets of 20 DW before, and of 4 DW after (4.1).
+    ("smp", "bandwidth", "%", 80.0, 2),
     // Table 3: a PUT of 256 B and a GET of 1 B, two cells.
     ("chpp", "table3", "us", 1.838, 2),
     // MyVIA from 4 KB on, MyVIA at 32 KB, and GM at 32 KB (4, Fig. 6).
