@@ -88,16 +88,18 @@ pub fn messages_with_receives_wait() {
 /// Without a receive at its peer a message is tried `rnr_retry` times more, each time after what
 /// the peer's timer says.
 pub fn attempts_without_a_receive() {
-    for retry in [0, 1, 3] {
+    // The last time is so long that no pause of this process hides attempts that come early.
+    let long = Duration::from_micros(655_360);
+    for (retry, code, time) in [(0, CODE, TIME), (1, CODE, TIME), (3, 0, long)] {
         let mut arena = arena(|attributes| attributes.rnr_retry = retry);
         let begin = Instant::now();
-        let (attempts, done) = refuse_all(&mut arena, NOT_READY | CODE);
+        let (attempts, done) = refuse_all(&mut arena, NOT_READY | code);
         assert_eq!(attempts, u32::from(retry) + 1);
         assert_eq!(
             (done.status, done.cause),
             (WorkStatus::NotReadyRetryExceeded, Cause::NoReceive)
         );
-        assert!(begin.elapsed() >= TIME * u32::from(retry), "earlier than the timer says");
+        assert!(begin.elapsed() >= time * u32::from(retry), "earlier than the timer says");
         assert_eq!(arena.state(), QpState::Error);
     }
 }
@@ -146,6 +148,26 @@ pub fn patience_with_a_peer() {
         assert!(begin.elapsed() >= timeout * (u32::from(retry) + 1), "given up early");
         assert!(attempts > 1);
         assert_eq!((done.status, done.cause), (WorkStatus::RetryExceeded, Cause::NoQueuePair));
+    }
+    // The next one is refused once more after its first timeout, and tries again. The patience is so
+    // long that no pause of this process hides an early end.
+    let timeout = Duration::from_nanos(4096) * (1 << 18);
+    let mut arena = arena(|attributes| (attributes.timeout, attributes.retry_count) = (18, 7));
+    arena.post(1, SEND, 0, 8);
+    let first = attempt(&mut arena).expect("an attempt");
+    refuse(&mut arena, first.psn, NO_QUEUE_PAIR);
+    attempt(&mut arena).expect("one more attempt");
+    let since_first_refusal = Instant::now();
+    loop {
+        let is_late = since_first_refusal.elapsed() > timeout;
+        refuse(&mut arena, first.psn, NO_QUEUE_PAIR);
+        if attempt(&mut arena).is_err() {
+            assert!(since_first_refusal.elapsed() >= timeout * 8, "given up early");
+            break;
+        }
+        if is_late {
+            break;
+        }
     }
 }
 
