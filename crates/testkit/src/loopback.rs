@@ -411,8 +411,9 @@ impl Transport for Loopback {
         }
         let peer = wire.ends[1 - end];
         let to = if peer == self.address { end } else { 1 - end };
+        // The peer wakes us when a full link has room again.
         if busy || wire.towards[to].len() >= self.fabric.options.link_packets {
-            self.refused = true;
+            self.refused |= busy;
             return Err(SendError::Busy);
         }
         let mut payload = head.to_vec();
@@ -436,6 +437,8 @@ impl Transport for Loopback {
     }
 
     fn poll(&mut self, sink: &mut impl Sink, budget: usize) -> usize {
+        // The engine tries again after each poll.
+        self.refused = false;
         self.welcome();
         let mut taken = 0;
         let count = {
