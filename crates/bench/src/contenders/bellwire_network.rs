@@ -1,6 +1,7 @@
 //! Bellwire's devices for ordinary networks, driven through the public API: two processes on the
 //! two sides of a veth pair, one queue pair each.
 
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -9,6 +10,8 @@ use bellwire::{
     Address, Buffer, Completion, CompletionQueue, Device, DeviceOptions, Error, Function,
     KeySource, MemoryRegion, Message, Operation, QueuePair, QueuePairOptions, Rights, Wait,
 };
+
+use bellwire_ethernet::agent::server::{Agent, AgentOptions};
 
 use super::{Contender, Kind, Start};
 use crate::network::{ADDRESSES, INTERFACE, SECOND};
@@ -33,6 +36,21 @@ pub const ETH_PACKET: Contender = Contender {
     kind: Kind::Bellwire,
     wires: &[Wire::Frames1500, Wire::Frames9000],
     start: start(|party| Pair::open(party, &format!("eth:{INTERFACE}?io=packet"))),
+};
+
+/// As [`ETH_PACKET`], with the socket and the egress rules of `bellwire agent`.
+pub const ETH_AGENT: Contender = Contender {
+    name: "bellwire-eth-agent",
+    about: "Bellwire eth, by AF_PACKET with a socket of the agent",
+    kind: Kind::Bellwire,
+    wires: &[Wire::Frames1500],
+    start: start(|party| {
+        let path = serve_sockets(party)?;
+        let device = format!("eth:{INTERFACE}?io=packet&agent={}", path.display());
+        let opened = Pair::open(party, &device);
+        std::fs::remove_file(path)?;
+        opened
+    }),
 };
 
 pub const UDP: Contender = Contender {
@@ -62,6 +80,23 @@ pub const UDP_KEYED: Contender = Contender {
         Pair::open_with(party, &format!("udp:{}", ADDRESSES[party.index]), &keyed())
     }),
 };
+
+/// An agent in a thread of this process, which ends with it. Returns where it listens.
+fn serve_sockets(party: &Party) -> Result<PathBuf> {
+    let name = format!("bellwire-bench-agent-{}-{}", party.leader_pid, party.index);
+    let path = std::env::temp_dir().join(name);
+    let mut agent = Agent::open(AgentOptions {
+        interfaces: vec![INTERFACE.to_owned()],
+        group: (rustix::process::getgid().as_raw(), "of the benchmark".to_owned()),
+        path: Some(path.clone()),
+        listener: None,
+    })
+    .context("the agent")?;
+    let unrestricted = agent.unrestricted();
+    ensure!(unrestricted.is_none(), "the agent makes no rules: {unrestricted:?}");
+    std::thread::spawn(move || agent.serve());
+    Ok(path)
+}
 
 /// Options with a key that both sides share.
 fn keyed() -> DeviceOptions {

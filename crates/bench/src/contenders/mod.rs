@@ -88,6 +88,7 @@ pub const CONTENDERS: &[Contender] = &[
     raw::UDP,
     bellwire_network::ETH_XDP,
     bellwire_network::ETH_PACKET,
+    bellwire_network::ETH_AGENT,
     bellwire_network::UDP,
     bellwire_network::ETH_KEYED,
     bellwire_network::UDP_KEYED,

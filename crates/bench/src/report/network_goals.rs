@@ -9,6 +9,7 @@ const ETH: &[&str] = &[ETH_XDP, ETH_PACKET];
 const UDP: &[&str] = &["bellwire-udp"];
 const TCP: &[&str] = &["tcp"];
 const ETH_KEYED: &[&str] = &["bellwire-eth-xdp-key"];
+const ETH_AGENT: &[&str] = &["bellwire-eth-agent"];
 const UDP_KEYED: &[&str] = &["bellwire-udp-key"];
 
 pub fn wanted() -> Vec<Wanted> {
@@ -52,6 +53,8 @@ pub fn wanted() -> Vec<Wanted> {
         goal(large(), UDP, Some(TCP), least(1.0)),
         goal(lone(), ETH_KEYED, Some(&[ETH_XDP]), most(1.15)),
         goal(lone(), UDP_KEYED, Some(UDP), most(1.15)),
+        goal(lone(), ETH_AGENT, Some(&[ETH_PACKET]), most(1.15)),
+        goal(full(), ETH_AGENT, Some(&[ETH_PACKET]), least(0.85)),
         goal(full(), ETH_KEYED, Some(&[ETH_XDP]), least(0.85)),
         goal(full(), UDP_KEYED, Some(UDP), least(0.85)),
         goal(streams(), ETH_KEYED, Some(&[ETH_XDP]), least(0.8)),
