@@ -149,8 +149,8 @@ pub fn patience_with_a_peer() {
         assert!(attempts > 1);
         assert_eq!((done.status, done.cause), (WorkStatus::RetryExceeded, Cause::NoQueuePair));
     }
-    // The next one is refused once more after its first timeout, and tries again. The patience is so
-    // long that no pause of this process hides an early end.
+    // The next one is refused once more after its first timeout, and tries again. The patience is
+    // so long that no pause of this process hides an early end.
     let timeout = Duration::from_nanos(4096) * (1 << 18);
     let mut arena = arena(|attributes| (attributes.timeout, attributes.retry_count) = (18, 7));
     arena.post(1, SEND, 0, 8);
