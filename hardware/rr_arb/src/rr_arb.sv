@@ -12,6 +12,10 @@ module rr_arb #(
     // The pointer moves behind this request, whether it was granted here or not.
     input  logic                  advance,
     input  logic [IndexWidth-1:0] behind,
+`ifdef FORMAL
+    // Proofs look at the pointer.
+    output logic [  Requests-1:0] probe_from_pointer,
+`endif
     // Some request is there, and which is granted.
     output logic                  valid,
     output logic [IndexWidth-1:0] index
@@ -46,6 +50,9 @@ module rr_arb #(
     end
   end
 
+`ifdef FORMAL
+  assign probe_from_pointer = from_pointer;
+`endif
 `ifdef PROVE_RR_ARB
   `include "rr_arb_formal.svh"
 `endif

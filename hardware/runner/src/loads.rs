@@ -7,6 +7,8 @@ mod damq_pd;
 mod data_reorder;
 mod dllp_rx;
 mod dllp_tx;
+mod doorbell_arb;
+mod doorbell_fifo;
 mod frame_rx;
 mod frame_tx;
 mod replay_buf;
@@ -47,6 +49,11 @@ pub fn load(block: &str, parameters: &[(String, u64)], seed: u64) -> Result<Box<
         }
         "dllp_rx" => Box::new(dllp_rx::DllpRxLoad::new(seed)),
         "dllp_tx" => Box::new(dllp_tx::DllpTxLoad::new(seed)),
+        "doorbell_arb" => Box::new(doorbell_arb::DoorbellArbLoad::new(number("Functions"), seed)),
+        "doorbell_fifo" => {
+            let [functions, depth, bits] = ["Functions", "Depth", "DroppedWidth"].map(number);
+            Box::new(doorbell_fifo::DoorbellFifoLoad::new(functions, depth, bits as u32, seed))
+        }
         "frame_rx" => Box::new(frame_rx::FrameRxLoad::new(number("MaxBeats"), seed)),
         "frame_tx" => Box::new(frame_tx::FrameTxLoad::new(seed)),
         "replay_buf" => {

@@ -11,6 +11,8 @@ pub mod credit_ledger;
 pub mod data_reorder;
 pub mod dllp_rx;
 pub mod dllp_tx;
+pub mod doorbell_arb;
+pub mod doorbell_fifo;
 pub mod frame_rx;
 pub mod frame_tx;
 pub mod line;
