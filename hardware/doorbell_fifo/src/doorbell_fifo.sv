@@ -90,8 +90,8 @@ module doorbell_fifo #(
     write_place = '0;
     read_place  = '0;
     for (int unsigned at = 0; at < Functions; at++) begin
-      if (in_function == function_t'(at)) write_place = written[at][AddressWidth-1:0];
-      if (take_function == function_t'(at)) read_place = read[at][AddressWidth-1:0];
+      if (in_function == function_t'(at)) write_place = address_t'(written[at]);
+      if (take_function == function_t'(at)) read_place = address_t'(read[at]);
     end
   end
 

@@ -47,19 +47,19 @@ module doorbell_fifo_bench #(
   );
 
   // The output says nothing before the first doorbell is taken.
+  logic [7:0] all_waits;
   logic shown;
+  assign all_waits = 8'(waits);
   always_ff @(posedge clk) begin
     if (rst) shown <= 1'b0;
-    else if (i.take && o.waits[i.take_function]) shown <= 1'b1;
+    else if (i.take && all_waits[i.take_function]) shown <= 1'b1;
   end
 
   // Element `at` of an array of the model has its share of the bits.
   always_comb begin
     o = '0;
-    for (int unsigned at = 0; at < Functions; at++) begin
-      o.waits[at] = waits[at];
-      o.count[8*at+:8] = 8'(count[at]);
-    end
+    o.waits = all_waits;
+    for (int unsigned at = 0; at < Functions; at++) o.count[8*at+:8] = 8'(count[at]);
     o.word = shown ? word : '0;
     o.dropped_valid = dropped_valid;
     o.dropped_function = dropped_valid ? 3'(dropped_function) : '0;
