@@ -5,7 +5,7 @@
 // `doorbell_fifo` then, and stays there for as long as it is offered. So one doorbell is served in
 // every cycle in which the engines take one.
 module doorbell_arb #(
-    parameter  int unsigned Functions = 8,
+    parameter int unsigned Functions = 8,
     localparam int unsigned FunctionWidth = (Functions > 1) ? $clog2(Functions) : 1
 ) (
     input logic clk,
@@ -38,12 +38,12 @@ module doorbell_arb #(
       .rst,
       .request(waits),
       .advance(take),
-      .behind (take_function),
+      .behind(take_function),
 `ifdef FORMAL
       .probe_from_pointer(f_from_pointer),
 `endif
-      .valid  (some_waits),
-      .index  (take_function)
+      .valid(some_waits),
+      .index(take_function)
   );
 
   assign take = some_waits && (!out_valid || out_ready);

@@ -13,8 +13,8 @@ always_comb assume (32'(who) < Functions);
 
 // ---- The shadow.
 
-// By number, also those that no function has: doorbells that wait.
-logic [2**FunctionWidth-1:0][CountWidth-1:0] g_count;
+// By function: doorbells that wait.
+logic [Functions-1:0][CountWidth-1:0] g_count;
 logic [DroppedWidth-1:0] g_dropped;
 
 // The followed doorbell of `who`, those that are taken before it, and whether it was taken in the
@@ -23,15 +23,32 @@ logic g_follows, g_taken;
 logic [Width-1:0] g_word;
 count_t g_before;
 
-wire f_rings = in_valid && 32'(in_function) < Functions;
-wire f_enters = f_rings && 32'(g_count[in_function]) < Depth;
-wire f_leaves = take && 32'(take_function) < Functions && g_count[take_function] != '0;
+// What the block says of `who`; doorbells of `who`, of the function that rings, and of the one that
+// is served.
+count_t f_count, f_read, g_who_count, g_in_count, g_take_count;
+logic f_waits;
+always_comb begin
+  {f_count, f_read, f_waits, g_who_count, g_in_count, g_take_count} = '0;
+  for (int unsigned at = 0; at < Functions; at++) begin
+    if (who == function_t'(at)) begin
+      f_count = count[at];
+      f_read = read[at];
+      f_waits = waits[at];
+      g_who_count = g_count[at];
+    end
+    if (in_function == function_t'(at)) g_in_count = g_count[at];
+    if (take_function == function_t'(at)) g_take_count = g_count[at];
+  end
+end
+
+wire f_enters = in_valid && 32'(in_function) < Functions && 32'(g_in_count) < Depth;
+wire f_leaves = take && g_take_count != '0;
 wire f_who_enters = f_enters && in_function == who;
 wire f_who_leaves = f_leaves && take_function == who;
 
 always_ff @(posedge clk) begin
   past_reset <= 1'b1;
-  for (int unsigned at = 0; at < 2 ** FunctionWidth; at++) begin
+  for (int unsigned at = 0; at < Functions; at++) begin
     g_count[at] <= g_count[at] + count_t'(f_enters && in_function == function_t'(at))
         - count_t'(f_leaves && take_function == function_t'(at));
   end
@@ -44,7 +61,7 @@ always_ff @(posedge clk) begin
   if (f_who_enters && f_pick && !g_follows) begin
     g_follows <= 1'b1;
     g_word <= in_word;
-    g_before <= g_count[who] - count_t'(f_who_leaves);
+    g_before <= g_who_count - count_t'(f_who_leaves);
   end
   if (rst) begin
     g_count   <= '0;
@@ -55,21 +72,21 @@ always_ff @(posedge clk) begin
 end
 
 // Where the followed doorbell lies.
-wire address_t f_place = address_t'(read[who] + g_before);
+wire address_t f_place = address_t'(f_read + g_before);
 
 always_ff @(posedge clk) begin
   if (past_reset && !rst) begin
     // A function has the doorbells that came and found a place, and were not taken.
-    p_count : assert (count[who] == g_count[who]);
-    p_bound : assert (32'(count[who]) <= Depth);
-    p_waits : assert (waits[who] == (g_count[who] != '0));
+    p_count : assert (f_count == g_who_count);
+    p_bound : assert (32'(f_count) <= Depth);
+    p_waits : assert (f_waits == (g_who_count != '0));
     // The followed doorbell stands at the output in its turn, and as it came.
     if (g_taken) p_same : assert (word == g_word);
     p_counted : assert (dropped == g_dropped);
     if (!$past(rst)) begin
       // What others ring and what is taken from them changes nothing.
       if (!$past(in_valid && in_function == who) && !$past(take && take_function == who)) begin
-        p_apart : assert (count[who] == $past(count[who]));
+        p_apart : assert (f_count == $past(f_count));
       end
       // What is taken stands at the output until the next one is taken.
       if (!$past(f_leaves)) p_stays : assert (word == $past(word));
@@ -84,7 +101,7 @@ always_ff @(posedge clk) begin
       assert (32'(g_count[at]) <= Depth);
     end
     if (g_follows) begin
-      i_before : assert (g_before < g_count[who]);
+      i_before : assert (g_before < g_who_count);
       i_word : assert (f_words[{who, f_place}] == g_word);
     end
     if (g_taken) i_output : assert (word == g_word);

@@ -51,7 +51,7 @@ module doorbell_fifo #(
   // By function: doorbells that entered and that were taken, with one bit more than an address has.
   logic [Functions-1:0][CountWidth-1:0] written, read;
   logic [Functions-1:0] enters, leaves;
-  logic drops;
+  logic writes, reads, drops;
 
   // A number that no function has enters nowhere and takes nothing.
   for (genvar at = 0; at < Functions; at++) begin : g_function
@@ -71,7 +71,9 @@ module doorbell_fifo #(
     end
   end
 
-  assign drops = in_valid && enters == '0;
+  assign writes = enters != '0;
+  assign reads  = leaves != '0;
+  assign drops  = in_valid && !writes;
 
   always_ff @(posedge clk) begin
     if (rst) begin
@@ -106,10 +108,10 @@ module doorbell_fifo #(
       .Depth(2 ** (FunctionWidth + AddressWidth))
   ) u_ram (
       .clk,
-      .write(enters != '0),
+      .write(writes),
       .write_address({in_function, write_place}),
       .write_data(in_word),
-      .read(leaves != '0),
+      .read(reads),
       .read_address({take_function, read_place}),
 `ifdef FORMAL
       .probe_words(f_words),
