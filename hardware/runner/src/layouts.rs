@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use bellwire_model::cycle::{
     Ports, cdc_fifo_gray, credit_gate, credit_ledger, data_reorder, dllp_rx, dllp_tx, doorbell_arb,
-    doorbell_fifo, frame_rx, frame_tx, packed_struct, replay_buf, rx_ack, stream_fifo, tag_alloc,
+    doorbell_fifo, event_ring, frame_rx, frame_tx, packed_struct, replay_buf, rx_ack, stream_fifo, tag_alloc,
     xbar,
 };
 use bellwire_model::damq_pd;
@@ -28,6 +28,7 @@ fn packages() -> Vec<(&'static str, String)> {
         ("dllp_tx", package::<dllp_tx::In, dllp_tx::Out>("dllp_tx")),
         ("doorbell_arb", package::<doorbell_arb::In, doorbell_arb::Out>("doorbell_arb")),
         ("doorbell_fifo", package::<doorbell_fifo::In, doorbell_fifo::Out>("doorbell_fifo")),
+        ("event_ring", package::<event_ring::In, event_ring::Out>("event_ring")),
         ("frame_rx", package::<frame_rx::In, frame_rx::Out>("frame_rx")),
         ("frame_tx", package::<frame_tx::In, frame_tx::Out>("frame_tx")),
         ("replay_buf", package::<replay_buf::In, replay_buf::Out>("replay_buf")),

@@ -9,6 +9,7 @@ mod dllp_rx;
 mod dllp_tx;
 mod doorbell_arb;
 mod doorbell_fifo;
+mod event_ring;
 mod frame_rx;
 mod frame_tx;
 mod replay_buf;
@@ -53,6 +54,10 @@ pub fn load(block: &str, parameters: &[(String, u64)], seed: u64) -> Result<Box<
         "doorbell_fifo" => {
             let [functions, depth, bits] = ["Functions", "Depth", "DroppedWidth"].map(number);
             Box::new(doorbell_fifo::DoorbellFifoLoad::new(functions, depth, bits as u32, seed))
+        }
+        "event_ring" => {
+            let [rings, count_bits] = ["Rings", "CountWidth"].map(number);
+            Box::new(event_ring::EventRingLoad::new(rings, count_bits, seed))
         }
         "frame_rx" => Box::new(frame_rx::FrameRxLoad::new(number("MaxBeats"), seed)),
         "frame_tx" => Box::new(frame_tx::FrameTxLoad::new(seed)),

@@ -13,6 +13,7 @@ pub mod dllp_rx;
 pub mod dllp_tx;
 pub mod doorbell_arb;
 pub mod doorbell_fifo;
+pub mod event_ring;
 pub mod frame_rx;
 pub mod frame_tx;
 pub mod line;
