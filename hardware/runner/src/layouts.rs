@@ -6,8 +6,8 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use bellwire_model::cycle::{
     Ports, cdc_fifo_gray, credit_gate, credit_ledger, data_reorder, dllp_rx, dllp_tx, doorbell_arb,
-    doorbell_fifo, event_ring, frame_rx, frame_tx, packed_struct, replay_buf, rx_ack, stream_fifo, tag_alloc,
-    xbar,
+    doorbell_fifo, event_ring, frame_rx, frame_tx, packed_struct, replay_buf, rx_ack, stream_fifo,
+    tag_alloc, xbar,
 };
 use bellwire_model::damq_pd;
 
