@@ -123,6 +123,17 @@ impl Block {
     }
 }
 
+/// A block's first configuration in lock-step has these numbers, in the order of their names.
+#[cfg(test)]
+#[track_caller]
+pub fn assert_first_configuration(name: &str, expected: &[(&str, u64)]) {
+    let blocks = blocks(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")).unwrap();
+    let block = blocks.iter().find(|block| block.name == name).unwrap();
+    let found = numbers(&block.lockstep[0]);
+    let found: Vec<_> = found.iter().map(|(name, number)| (name.as_str(), *number)).collect();
+    assert_eq!(found, expected);
+}
+
 /// The numbers of a table, in its order.
 pub fn numbers(table: &Table) -> Vec<(String, u64)> {
     let number = |(name, value): (&String, &toml::Value)| {

@@ -229,23 +229,18 @@ impl Load for DataReorderLoad {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use bellwire_model::chpp::Config;
 
-    use crate::block::{blocks, numbers};
+    use crate::block::assert_first_configuration;
 
     use super::LANES;
 
     /// The first configuration of the block has the model's memory and tags.
     #[test]
     fn the_first_configuration_is_the_papers() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let blocks = blocks(&root).unwrap();
-        let block = blocks.iter().find(|block| block.name == "data_reorder").unwrap();
         let nic = Config::prototype().nic;
         let beats = nic.reorder.count() / LANES as u64;
         let expected = [("Beats", beats), ("Reads", nic.tags as u64), ("Tags", nic.tags as u64)];
-        assert_eq!(numbers(&block.lockstep[0]), expected.map(|(name, it)| (name.to_owned(), it)));
+        assert_first_configuration("data_reorder", &expected);
     }
 }

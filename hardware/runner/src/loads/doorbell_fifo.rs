@@ -56,22 +56,16 @@ impl Load for DoorbellFifoLoad {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use bellwire_model::chpp::Config;
 
-    use crate::block::{blocks, numbers};
+    use crate::block::assert_first_configuration;
 
     /// The first configuration of the block is that of the model.
     #[test]
     fn the_first_configuration_is_the_papers() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let blocks = blocks(&root).unwrap();
-        let block = blocks.iter().find(|block| block.name == "doorbell_fifo").unwrap();
         let nic = Config::prototype().nic;
         let (functions, depth) = (nic.functions as u64, nic.doorbell_depth as u64);
         let expected = [("Depth", depth), ("DroppedWidth", 32), ("Functions", functions)];
-        let expected = expected.map(|(name, value)| (name.to_owned(), value));
-        assert_eq!(numbers(&block.lockstep[0]), expected);
+        assert_first_configuration("doorbell_fifo", &expected);
     }
 }

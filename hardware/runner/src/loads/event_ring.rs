@@ -167,23 +167,18 @@ impl Load for EventRingLoad {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use bellwire_model::chpp::Config;
 
-    use crate::block::{blocks, numbers};
+    use crate::block::assert_first_configuration;
 
     /// The first configuration of the block has the two rings of each queue pair of the model, and
     /// counts for the largest ring that it may have.
     #[test]
     fn the_first_configuration_is_the_papers() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let blocks = blocks(&root).unwrap();
-        let block = blocks.iter().find(|block| block.name == "event_ring").unwrap();
         let nic = Config::prototype().nic;
         let rings = (nic.functions * nic.queue_pairs * 2) as u64;
         let bits = u64::from(4096_u64.ilog2() + 1);
         let expected = [("CountWidth", bits), ("Rings", rings)];
-        assert_eq!(numbers(&block.lockstep[0]), expected.map(|(name, it)| (name.to_owned(), it)));
+        assert_first_configuration("event_ring", &expected);
     }
 }

@@ -132,22 +132,17 @@ impl Load for ReplayBufLoad {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use bellwire_model::smp::config::Config;
 
-    use crate::block::{blocks, numbers};
+    use crate::block::assert_first_configuration;
 
     /// The first configuration of the block is the model's link.
     #[test]
     fn the_first_configuration_is_the_papers() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let blocks = blocks(&root).unwrap();
-        let block = blocks.iter().find(|block| block.name == "replay_buf").unwrap();
         let config = Config::recommended();
         let depth = config.beats(config.replay_buffer.count() as usize);
         let after = config.replay_after.ps().div_ceil(config.cycle().ps());
-        let expected = [("Depth".to_owned(), depth), ("ReplayAfter".to_owned(), after)];
-        assert_eq!(numbers(&block.lockstep[0]), expected);
+        let expected = [("Depth", depth), ("ReplayAfter", after)];
+        assert_first_configuration("replay_buf", &expected);
     }
 }

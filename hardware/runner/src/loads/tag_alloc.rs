@@ -66,22 +66,17 @@ impl Load for TagAllocLoad {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use bellwire_model::chpp::Config;
 
-    use crate::block::{blocks, numbers};
+    use crate::block::assert_first_configuration;
 
     /// The first configuration of the block has the model's tags, and waits for the 10 ms of the
     /// standard at least.
     #[test]
     fn the_first_configuration_is_the_papers() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let blocks = blocks(&root).unwrap();
-        let block = blocks.iter().find(|block| block.name == "tag_alloc").unwrap();
         let nic = Config::prototype().nic;
         let timeout = 10_000_000_000 / nic.cycle().ps();
-        let expected = [("Tags".to_owned(), nic.tags as u64), ("Timeout".to_owned(), timeout)];
-        assert_eq!(numbers(&block.lockstep[0]), expected);
+        let expected = [("Tags", nic.tags as u64), ("Timeout", timeout)];
+        assert_first_configuration("tag_alloc", &expected);
     }
 }
