@@ -4,10 +4,14 @@
 //!   Hello comes, Reply goes            the peer seals a frame with it
 //!   ------------------------> next ------------------------------------+
 //!                                                                      v
-//!   Hello goes, Reply comes -----------------------------------> current ---> previous ---> (none)
+//!   Hello goes, Reply comes -----------------------------------> current ---> earlier ---> (none)
 //! ```
-//! Frames are sealed with `current`, and opened with all three. So both sides change at different
-//! times, and frames on their way are not lost.
+//! Frames are sealed with `current`, and opened with all. So both sides change at different times,
+//! and frames on their way are not lost. If both sides ask at once, two sessions begin, and each
+//! side may seal with another one. If that happens twice, frames of three earlier ones are on their
+//! way.
+
+use bellwire_protocol::canary::planted;
 
 use crate::handshake::Handshake;
 use crate::session::Session;
@@ -22,7 +26,8 @@ pub(crate) struct Peer<P> {
     pub place: P,
     pub function: u8,
     pub current: Option<Session>,
-    pub previous: Option<Session>,
+    /// The sessions before the current one, the latest first.
+    pub earlier: [Option<Session>; 3],
     /// The peer asked for it, and has not shown that it has the keys.
     pub next: Option<Next>,
     pub request: Option<Request>,
@@ -55,7 +60,7 @@ pub(crate) struct Request {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Which {
     Current,
-    Previous,
+    Earlier,
     Next,
 }
 
@@ -65,7 +70,7 @@ impl<P> Peer<P> {
             place,
             function,
             current: None,
-            previous: None,
+            earlier: [const { None }; 3],
             next: None,
             request: None,
             held: Vec::new(),
@@ -79,29 +84,42 @@ impl<P> Peer<P> {
         if let Some(session) = self.current.as_mut().filter(|session| session.index == index) {
             return Some((Which::Current, session));
         }
-        if let Some(session) = self.previous.as_mut().filter(|session| session.index == index) {
-            return Some((Which::Previous, session));
+        for session in self.earlier.iter_mut().flatten() {
+            if session.index == index {
+                return Some((Which::Earlier, session));
+            }
         }
         let next = self.next.as_mut().map(|next| &mut next.session);
         next.filter(|session| session.index == index).map(|session| (Which::Next, session))
     }
 
+    /// The current session and the earlier ones.
+    fn begun(&self) -> impl Iterator<Item = &Session> {
+        self.current.iter().chain(self.earlier.iter().flatten())
+    }
+
     /// Whether a session or request of ours has this index.
     pub fn has(&self, index: u64) -> bool {
-        let sessions = [&self.current, &self.previous].into_iter().flatten();
         let next = self.next.as_ref().map(|next| &next.session);
-        sessions.chain(next).any(|session| session.index == index)
+        self.begun().chain(next).any(|session| session.index == index)
             || self.request.as_ref().is_some_and(|request| request.index == index)
     }
 
     /// Whether a session began with this Hello.
     pub fn began_with(&self, hello: u64) -> bool {
-        [&self.current, &self.previous].into_iter().flatten().any(|other| other.hello == hello)
+        self.begun().any(|other| other.hello == hello)
     }
 
     /// From now on frames are sealed with `session`.
     pub fn change_to(&mut self, session: Session) {
-        self.previous = self.current.replace(session);
+        self.earlier.rotate_right(1);
+        self.earlier[0] = self.current.replace(session);
+        if planted("keys-no-earlier") {
+            self.earlier[0] = None;
+        }
+        if planted("keys-two-earlier") {
+            self.earlier[2] = None;
+        }
     }
 
     /// The peer has shown that it has the keys of the next session.
@@ -116,13 +134,15 @@ impl<P> Peer<P> {
     pub fn sweep(&mut self, now_ns: u64) -> bool {
         let is_over = |session: &mut Session| session.is_over(now_ns);
         self.current.take_if(is_over);
-        self.previous.take_if(is_over);
+        for session in &mut self.earlier {
+            session.take_if(is_over);
+        }
         self.next.take_if(|next| next.session.is_over(now_ns));
         self.request.take_if(|request| request.is_over(now_ns));
         if self.current.is_some() {
             self.held = Vec::new();
         }
-        let has_session = self.current.is_some() || self.previous.is_some() || self.next.is_some();
+        let has_session = self.begun().next().is_some() || self.next.is_some();
         has_session || self.request.is_some()
     }
 }

@@ -1,10 +1,11 @@
 //! The oracle of `hostile.rs` notices planted faults.
 
+#[allow(dead_code, reason = "other tests use the rest")]
 mod support;
 
 use bellwire_keys::{Code, Pairing, Side};
 use bellwire_protocol::canary::plant;
-use support::run;
+use support::{renewal, run};
 
 /// Frames within which each fault must be caught.
 const FRAMES: u64 = 3_000_000;
@@ -35,6 +36,18 @@ fn planted_faults_are_caught() {
         }
     }
     assert!(missed.is_empty(), "{missed:?}");
+}
+
+/// Sessions that are not followed in time, and earlier ones that are dropped too soon, make frames
+/// wait or lose them.
+#[test]
+fn a_pause_is_noticed() {
+    for fault in ["keys-no-renewal", "keys-no-earlier", "keys-two-earlier"] {
+        let _planted = plant(fault);
+        let mut cases = renewal::cases().into_iter();
+        let caught = cases.any(|(limits, step_ns)| renewal::run(limits, step_ns, 50_000).is_err());
+        assert!(caught, "{fault}");
+    }
 }
 
 /// Whether a sender with another code gets the listener's key.

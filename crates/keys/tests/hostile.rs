@@ -1,5 +1,6 @@
 //! A network that belongs to an adversary who knows no key.
 
+#[allow(dead_code, reason = "other tests use the rest")]
 mod support;
 
 use support::run;

@@ -5,6 +5,8 @@
 //! The oracle knows what was sealed, and objects to each frame that is opened otherwise. It also
 //! objects to content in the clear, a nonce that is used twice, and answers to a stranger.
 
+pub mod renewal;
+
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use bellwire_keys::{KEY_BYTES, Key, Keys, Limits, PEERS, Sessions, public_of};
