@@ -10,7 +10,7 @@
 set -euo pipefail
 shopt -s inherit_errexit
 
-generated='^docs/(feature-rows|performance|performance-model)[.]md$'
+generated='^docs/(feature-rows|performance|performance-model|performance-rxe)[.]md$'
 with_comments='[.](rs|c|h|sv|svh|sh|lua|py)$|^Makefile$|^[.]ci/run$'
 
 # Each check takes names of files, relative to this folder, and prints `file:line: what is wrong`.
