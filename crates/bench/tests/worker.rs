@@ -146,7 +146,7 @@ fn in_house_contenders_answer_and_end() {
 /// The paper's two experiments and its peer run between two namespaces. The same program measures
 /// round trips and streams over Bellwire and over TCP, of 128, 1,196 and other bytes. Receivers
 /// check every message.
-// shows: B-22, H-26, H-27
+// shows: B-22
 #[test]
 fn the_network_is_measured_as_tcp_is() {
     need_root();

@@ -211,6 +211,8 @@ pub enum Origin {
     Published,
     /// The paper, with a constant of the model fitted to it.
     Calibrated,
+    /// The paper, with a parameter of the model that decides it alone.
+    Input,
     /// A formula of the paper.
     Formula,
     /// A program on a real device.

@@ -574,9 +574,9 @@ fn opened() -> [u64; 2] {
 }
 
 /// The HPCL paper's pingpong and burst run on the real devices next to TCP, over loopback and
-/// between two namespaces that the command makes. The report has ratios beside the paper's and the
-/// model's. Without the privilege to make namespaces it says what to do.
-// shows: H-26, H-27, H-28, B-22, B-23
+/// between two namespaces that the command makes. The report has ratios of these times beside the
+/// paper's and the model's. Without the privilege to make namespaces it says what to do.
+// shows: H-26, H-28, B-22
 #[test]
 fn the_papers_programs_on_real_devices() {
     for carrier in ["udp", "eth"] {
@@ -599,6 +599,15 @@ fn the_papers_programs_on_real_devices() {
             let values = values_of(&report, part);
             assert!(values.len() == 5 && values.iter().all(|&value| value > 0.0), "{report}");
         }
+        let of = |program: &str, way: &str, bytes: u32| median_of(&report, program, way, bytes);
+        let expected = [
+            of("pingpong", "tcp", 128) / of("pingpong", "polling", 128),
+            of("pingpong", "asleep", 128) / of("pingpong", "polling", 128),
+            of("burst", "polling", 128) / of("burst", "tcp", 128),
+            of("burst", "polling", 1_196) / of("burst", "tcp", 1_196),
+            of("burst", "polling", 1_196) / of("burst", "polling", 128),
+        ];
+        assert_eq!(values_of(&report, "measured"), expected, "{report}");
         // It gives one number.
         assert_eq!(values_of(&report, "paper").iter().filter(|value| !value.is_nan()).count(), 1);
         for part in ["median", "least", "most"] {
@@ -613,6 +622,17 @@ fn the_papers_programs_on_real_devices() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("run it as root") && said.contains("--real udp"), "{said}");
+}
+
+/// The median that a report has for a program, a way and a length.
+fn median_of(report: &str, program: &str, way: &str, bytes: u32) -> f64 {
+    let (way, bytes) = (format!("\"way\": \"{way}\","), format!("\"bytes\": {bytes},"));
+    let findings = report.split("\"program\": \"").skip(1);
+    let mut of = findings.filter(|it| {
+        it.starts_with(&format!("{program}\"")) && it.contains(&way) && it.contains(&bytes)
+    });
+    let finding = of.next().unwrap_or_else(|| panic!("no {program}, {way} {bytes} in {report}"));
+    values_of(finding, "median")[0]
 }
 
 /// The values of a name in a report, in its order; not a number where it has none.

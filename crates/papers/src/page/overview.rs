@@ -37,8 +37,14 @@ pub fn write(out: &mut String, page: &Page<'_>) -> std::fmt::Result {
 /// The meaning of the marks, for the whole page.
 fn key(out: &mut String) -> std::fmt::Result {
     writeln!(out, "<ul class=\"keys\" aria-label=\"Marks\">")?;
-    let origins =
-        [Origin::Model, Origin::Formula, Origin::Measured, Origin::Published, Origin::Calibrated];
+    let origins = [
+        Origin::Model,
+        Origin::Formula,
+        Origin::Measured,
+        Origin::Published,
+        Origin::Calibrated,
+        Origin::Input,
+    ];
     for origin in origins {
         let key = Key { name: String::new(), colour: 7, origin };
         writeln!(out, "<li>{} {}</li>", key.picture(), key.text())?;

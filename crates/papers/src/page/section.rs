@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use bellwire_model::experiment::{EXPLAINED_ABOVE, Report, Sensitivity};
+use bellwire_model::experiment::{EXPLAINED_ABOVE, Report, Role, Sensitivity};
 use bellwire_model::markup::escaped;
 
 use super::chart::scale::number;
@@ -110,16 +110,26 @@ fn experiment(out: &mut String, paper: Paper, report: &Report) -> std::fmt::Resu
 
 /// The result in a few words.
 fn standing(report: &Report) -> String {
-    let errors: Vec<f64> = report.values.iter().filter_map(|value| value.error_percent).collect();
-    let misses = report.values.iter().filter(|value| value.misses()).count();
+    let compared = |role| {
+        let values = report.values.iter().filter(move |value| value.role == role);
+        values.filter(|value| value.error_percent.is_some())
+    };
+    let predicted = compared(Role::Predicted).count();
+    let misses = compared(Role::Predicted).filter(|value| value.misses()).count();
     let holding = report.claims.iter().filter(|claim| claim.holds).count();
     let mut parts = vec![count(report.values.len(), "value")];
-    if !errors.is_empty() {
+    if predicted > 0 {
         let misses = match misses {
             0 => format!("all within {EXPLAINED_ABOVE} %"),
             misses => format!("{misses} of them more than {EXPLAINED_ABOVE} % off"),
         };
-        parts.push(format!("{} in the paper too, {misses}", errors.len()));
+        parts.push(format!("{predicted} predicted and in the paper, {misses}"));
+    }
+    for role in [Role::Calibrated, Role::Input, Role::Formula, Role::OwnFormula, Role::Derived] {
+        match compared(role).count() {
+            0 => {}
+            values => parts.push(format!("{values} {}", role.name())),
+        }
     }
     let drawn = report.values.iter().filter(|value| value.interval.is_some()).count();
     if drawn > 0 {

@@ -2,7 +2,7 @@
 
 use super::station::Station;
 use crate::conformance::{Fixture, Node, Stage};
-use crate::network::{Carrier, Network, WIRE};
+use crate::network::{Carrier, Network, WIRE, assert_frames_by};
 use bellwire::{Device, DeviceOptions, Result};
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -133,5 +133,9 @@ impl Fixture for Ground {
 
     fn delivers_later(&self) -> bool {
         true
+    }
+
+    fn assert_way(&self, node: &Node) {
+        assert_frames_by(self.carrier, node);
     }
 }

@@ -29,6 +29,9 @@ pub fn mark(origin: Origin, x: f64, y: f64) -> String {
         Origin::Calibrated => {
             format!("<path class=\"hollow\" d=\"M{:.1} {:.1}h8v8h-8z\"/>", x - 4.0, y - 4.0)
         }
+        Origin::Input => {
+            format!("<path class=\"hollow\" d=\"M{:.1} {:.1}h8l-4 7.4z\"/>", x - 4.0, y - 3.4)
+        }
     }
 }
 
@@ -40,5 +43,6 @@ pub fn origin_name(origin: Origin) -> &'static str {
         Origin::Formula => "formula of the paper",
         Origin::Published => "paper",
         Origin::Calibrated => "paper, calibrated on",
+        Origin::Input => "paper, an input",
     }
 }

@@ -157,7 +157,8 @@ fn texts(value: &Value, y: f64) -> String {
 /// The marks of the model's value and the paper's.
 fn origins(role: Role) -> (Origin, Origin) {
     match role {
-        Role::Calibrated | Role::Input => (Origin::Model, Origin::Calibrated),
+        Role::Calibrated => (Origin::Model, Origin::Calibrated),
+        Role::Input => (Origin::Model, Origin::Input),
         Role::OwnFormula | Role::Derived => (Origin::Model, Origin::Formula),
         Role::Predicted => (Origin::Model, Origin::Published),
         Role::Formula => (Origin::Formula, Origin::Published),
