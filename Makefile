@@ -67,7 +67,7 @@ tools:
 # Checks of what cargo built that are no tests of cargo.
 checks: manual dissector perfetto report instructions evidence sample
 
-lint: ## formatting, clippy, documentation, width of prose, licences of dependencies; all without a warning
+lint: ## formatting, clippy, documentation, width of prose, licences of dependencies, what was read of them; all without a warning
 	@tools/need.sh cargo fmt clippy deny
 	@tools/text.sh --canary
 	@tools/text.sh
@@ -77,6 +77,7 @@ lint: ## formatting, clippy, documentation, width of prose, licences of dependen
 	cargo clippy --workspace --all-targets --features $(probes) -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(document)
 	@tools/deny.sh
+	@tools/dependencies.sh
 
 # Most tests wait for a clock, a peer or a process, so four share two processors well.
 unit outside inside crash: export RUST_TEST_THREADS ?= $(shell n=$$(nproc); echo $$((n > 4 ? n : 4)))
