@@ -5,8 +5,8 @@ use std::fs;
 /// A count of resources that must be the same before and after.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Residue {
-    /// Open descriptors of this process: what each refers to, and the memory behind it, in 512-byte
-    /// blocks.
+    /// Open descriptors of this process: what each refers to, and the shared memory behind it, in
+    /// 512-byte blocks.
     pub descriptors: Vec<(String, u64)>,
     /// Mappings of shared memory in this process: the name of each, and its bytes.
     pub mappings: Vec<(String, usize)>,
@@ -37,7 +37,12 @@ fn descriptors() -> Vec<(String, u64)> {
         // Without the socket's inode number, which always differs.
         let target = target.to_string_lossy();
         let kind = target.split('[').next().unwrap_or_default().to_owned();
-        let blocks = fs::metadata(entry.path()).map_or(0, |file| file.st_blocks());
+        // Other files, such as a log of all output, grow by what other processes write.
+        let is_memory = kind.starts_with("/memfd:") || kind.starts_with("/dev/shm/");
+        let blocks = match fs::metadata(entry.path()) {
+            Ok(file) if is_memory => file.st_blocks(),
+            _ => 0,
+        };
         // The descriptor of this listing does not count.
         if !kind.starts_with("/proc/") {
             found.push((kind, blocks));
