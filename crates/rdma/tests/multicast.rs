@@ -5,7 +5,10 @@ use bellwire_rdma::{
     MEMBERS, MULTICAST_PORT, Mask, Operation, QpState, QueuePairOptions, Refusal, SendRequest,
     Service, Sge, WorkCompletion, WorkOpcode, WorkStatus, work_flag,
 };
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::net::{Ipv4Addr, UdpSocket};
+use std::os::unix::fs::OpenOptionsExt;
 use std::time::{Duration, Instant};
 
 const HOST: Ipv4Addr = Ipv4Addr::LOCALHOST;
@@ -398,10 +401,9 @@ fn listener(group: Ipv4Addr) -> UdpSocket {
     made
 }
 
-/// A device without an address says that it carries no groups, to receivers and to senders.
-#[test]
-fn devices_without_addresses_refuse() {
-    let mut side = Side::new(&format!("shm:rdma-multicast-{}", std::process::id()));
+/// A device says that it carries no groups, to receivers and to senders.
+fn refuses(device: &str) {
+    let mut side = Side::new(device);
     let number = side.number;
     assert!(!side.adapter.has_multicast());
     let refused = side.adapter.attach(number, group(6));
@@ -409,6 +411,22 @@ fn devices_without_addresses_refuse() {
     side.say(to(group(6)), "nobody");
     let done = side.next();
     assert_eq!((done.status, done.cause), (WorkStatus::LocalQueuePairOperation, Cause::Device));
+}
+
+/// A device without an address carries no groups.
+#[test]
+fn devices_without_addresses_refuse() {
+    refuses(&format!("shm:rdma-multicast-{}", std::process::id()));
+}
+
+/// A device with a key carries no groups, because what goes to them is not sealed.
+#[test]
+fn devices_with_a_key_refuse() {
+    let key = std::env::temp_dir().join(format!("rdma-multicast-{}.key", std::process::id()));
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&key).unwrap();
+    writeln!(file, "shared {:064}", 1).unwrap();
+    refuses(&format!("udp:127.0.0.1?key={}", key.display()));
+    std::fs::remove_file(&key).unwrap();
 }
 
 /// Each fault that is planted makes a test above fail, and without one they pass.

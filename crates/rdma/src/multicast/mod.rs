@@ -42,10 +42,14 @@ const READY: usize = 16;
 /// What a group's socket should hold while nobody looks. The kernel may give less.
 const SOCKET_BYTES: usize = 1 << 20;
 
-/// Whether the device `name` carries groups: `udp` or `auto:udp`, with an address or settings.
+/// Whether the device `name` carries groups: `udp` or `auto:udp`, with an address or settings. One
+/// with a key does not: groups are not sealed, and it sends nothing plain.
 pub(crate) fn is_carrier(name: &str) -> bool {
     let bare = name.strip_prefix("auto:").unwrap_or(name);
-    bare.split([':', '?']).next() == Some("udp")
+    let (place, settings) = bare.split_once('?').unwrap_or((bare, ""));
+    let has_key = settings.split('&').any(|setting| setting.starts_with("key="))
+        || std::env::var_os("BELLWIRE_KEY").is_some();
+    place.split(':').next() == Some("udp") && !has_key
 }
 
 struct Group {
@@ -177,7 +181,7 @@ impl Multicast {
     }
 }
 
-const NO_GROUPS: &str = "multicast needs a device udp:ADDRESS or auto:udp:ADDRESS";
+const NO_GROUPS: &str = "multicast needs a device udp:ADDRESS or auto:udp:ADDRESS, without a key";
 
 /// A socket that receives what is sent to a group on the interface of an address.
 fn listen(group: Ipv4Addr, own: Ipv4Addr) -> io::Result<UdpSocket> {
