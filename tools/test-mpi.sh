@@ -23,6 +23,7 @@ done
 
 programs="$PWD/bindings/libfabric/tests/programs"
 provider="$(built bellwire-libfabric deps/libbellwire_fi.so)"
+bellwire="$(realpath "$(built bellwire-cli bellwire)")"
 folder="$(mktemp -d)"
 trap 'rm -rf "$folder"' EXIT
 cp "$provider" "$folder/libbellwire-fi.so"
@@ -86,9 +87,26 @@ keyed() {
         -n 1 env BELLWIRE_KEY="$(key "$2")" "$folder/exchange" >"$folder/said" &&
         [ "$(good "$folder/said")" = 2 ]
 }
-# stranger: a rank with another key is not heard, so no rank gets bytes, and both wait.
+# counted COUNTER: how many ranks of `exchange` have counted something there.
+counted() {
+    local rank
+    for rank in $(pgrep -f "^$folder/exchange"); do "$bellwire" stat "$rank" 2>/dev/null || true; done |
+        awk -v counter="$1" '$1 == counter { counted++ } END { print counted + 0 }'
+}
+# stranger: each of two ranks refuses what the other asks, because it has another key. So none gets
+# bytes, and both wait.
 stranger() {
-    ! timeout -k 5 10 bash -c 'keyed 1 2' && [ "$(good "$folder/said")" = 0 ]
+    local starter refused=0 begun
+    keyed 1 2 &
+    starter=$!
+    until [ "$refused" = 2 ]; do
+        kill -0 $starter || return 1
+        sleep 0.1
+        refused="$(counted requests_refused)"
+    done
+    begun="$(counted frames_opened)$(counted sessions_asked)$(counted sessions_answered)"
+    pkill -P $starter
+    ! wait $starter && [ "$begun" = 000 ] && [ "$(good "$folder/said")" = 0 ]
 }
 # The others end by themselves, and neither a process nor a file stays.
 killed() {
@@ -150,8 +168,8 @@ export -f wheels ring nowhere fabtests hosts far wired
 environment="${CARGO_TARGET_DIR:-$PWD/target}/mpi"
 tools="$PWD/tools"
 export environment programs tools not_offered
-export -f key keyed stranger good alone mpi layouts listed pingpong ranks killed canary netpipe challenge fails
-export folder
+export -f key keyed counted stranger good alone mpi layouts listed pingpong ranks killed canary netpipe challenge fails
+export folder bellwire
 # `timeout` runs programs, not functions.
 run() { local what="$1"; shift; check "$what" bash -c "$*"; }
 
