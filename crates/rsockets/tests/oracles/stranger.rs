@@ -211,8 +211,8 @@ pub fn nonces_are_checked() {
     }
     let hello = stranger.hello(nonce, 0x0102_0304_0506_0708);
     stranger.post();
-    // Who is paused for three seconds after the answer has forgotten the way, and asks with the next
-    // datagram.
+    // Who is paused for three seconds after the answer has forgotten the way, and asks with the
+    // next datagram.
     let received = loop {
         stranger.udp.send_to(&hello.emit(), from).expect("sent");
         stranger.ask(from.port());
