@@ -3,7 +3,7 @@
 mod support;
 
 use std::time::Duration;
-use support::attacks;
+use support::{attacks, swaps};
 
 /// Long enough for an honest sender to be served once others lose their turn. A listener that waits
 /// for ever takes longer.
@@ -45,4 +45,11 @@ fn leftovers_that_stay_are_noticed() {
 fn memory_that_goes_first_is_noticed() {
     let why = attacks::puts_of_a_failed_copy(Some("memory goes first")).expect_err("no memory");
     assert!(why.contains("key"), "{why}");
+}
+
+/// A listener that follows links within its part is noticed.
+#[test]
+fn followed_links_are_noticed() {
+    let why = swaps::swapped_links(Some("links are followed")).expect_err("one leads outside");
+    assert!(why.contains("what is outside changed"), "{why}");
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::Command;
 use support::attacks;
 use support::copying::{Listener, Stranger, begin, chunk, entry, file, folder, link};
-use support::{DEADLINE, Folder, bellwire, run, unique};
+use support::{DEADLINE, Folder, bellwire, run, swaps, unique};
 
 /// The command that sends `source` to node 0.
 fn sending(device: &str, source: &Path) -> Command {
@@ -187,6 +187,13 @@ fn what_keeps_two_sides_apart_is_told() {
         output.failed(told);
         assert!(!output.stderr.contains('\x1b'), "{}", output.stderr);
     }
+}
+
+/// Another user of this host swaps a link in for the part, or for a folder in it, at each moment of
+/// a copy. It is not followed, and a copy that lost its place is not called complete.
+#[test]
+fn links_swapped_meanwhile_are_not_followed() {
+    swaps::swapped_links(None).expect("nothing outside changes");
 }
 
 /// Senders that take all places and are silent, or send one byte now and then, lose their places to

@@ -11,9 +11,11 @@
 //! | `door`, `pairing` | who may send, and the exchange of a code |
 //! | `link`, `keep_alive` | the connection between them |
 //! | `place`, `part` | where the copy ends up, and where it is made |
+//! | `beneath` | files and folders below a folder, whatever is swapped meanwhile |
 //! | `names` | the memory that names take |
 //! | `report` | the report at the end |
 
+mod beneath;
 mod canary;
 mod door;
 mod keep_alive;

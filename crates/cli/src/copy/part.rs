@@ -6,17 +6,21 @@
 //! `NAME.0123456789abcdef.bellwire-part`. A sender resumes its own part and never meets the parts
 //! of others.
 
+use super::beneath;
 use super::canary::planted;
 use super::message::Hash;
-use super::receiver::clear;
-use anyhow::{Context, Result, bail};
-use rustix::fs::FlockOperation;
+use anyhow::{Context, Result, bail, ensure};
+use rustix::fs::{
+    AtFlags, CWD, FlockOperation, Mode, OFlags, RenameFlags, fstat, openat, renameat,
+    renameat_with, symlinkat, unlinkat,
+};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File, OpenOptions, Permissions};
+use std::fs::{self, File};
 use std::io::{self, ErrorKind};
+use std::os::fd::AsFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Suffix of the name of an unfinished copy.
@@ -31,13 +35,17 @@ const MARK_DIGITS: usize = 16;
 /// Most simultaneous senders of one origin and name.
 const TWINS: u8 = 16;
 
-/// An unfinished copy.
+/// An unfinished copy. Descriptors lead to it, because its path may lead elsewhere at any time.
 pub struct Part {
+    /// For messages.
     pub path: PathBuf,
     /// Whether an earlier attempt left a part.
     pub resuming: bool,
-    /// The lock ends with this process, however it ends.
-    _lock: File,
+    /// The folder that it is in, and its name there.
+    parent: File,
+    name: OsString,
+    /// The folder or file itself. Its lock ends with this process, however that ends.
+    own: File,
 }
 
 impl Part {
@@ -71,16 +79,18 @@ impl Part {
     /// Creates the part, or takes over an existing one. `None` if another copy holds it.
     fn claim(path: &Path, folder: bool) -> Result<Option<Part>> {
         let told = || format!("cannot make {}", path.display());
+        let (parent, name) = parent_of(path).with_context(told)?;
+        let at = parent.as_fd();
         // Each round that does not return has removed something, or met a copy that just ended.
         for _ in 0..100 {
-            let (file, resuming) = match open(path).with_context(told)? {
-                Some(file) => (file, true),
-                None => match create(path, folder) {
+            let (own, resuming) = match beneath::open_left(at, name).with_context(told)? {
+                Some(own) => (own, true),
+                None => match beneath::create(at, name, folder) {
                     Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
                     created => (created.with_context(told)?, false),
                 },
             };
-            match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            match rustix::fs::flock(&own, FlockOperation::NonBlockingLockExclusive) {
                 // A file system without locks (perhaps only of folders) must not prevent the copy.
                 Ok(()) | Err(Errno::NOSYS | Errno::OPNOTSUPP | Errno::BADF) => {}
                 Err(Errno::WOULDBLOCK) => return Ok(None),
@@ -88,70 +98,112 @@ impl Part {
                     return Err(error).context(format!("cannot lock {}", path.display()));
                 }
             }
-            let locked = file.metadata().with_context(told)?;
             // The former holder may have finished meanwhile: then the path names another file, or
             // none.
-            let named = fs::symlink_metadata(path);
-            if !named.is_ok_and(|named| named.ino() == locked.ino() && named.dev() == locked.dev())
-            {
+            if !has_name(&own, &parent, name).with_context(told)? {
                 continue;
             }
-            if locked.is_dir() != folder {
+            if own.metadata().with_context(told)?.is_dir() != folder {
                 // It cannot be resumed.
-                clear(path).with_context(|| format!("cannot remove {}", path.display()))?;
+                beneath::clear(at, name)
+                    .with_context(|| format!("cannot remove {}", path.display()))?;
                 continue;
             }
-            return Ok(Some(Part { path: path.to_owned(), resuming, _lock: file }));
+            beneath::make_private(&own, folder).with_context(told)?;
+            let (path, name) = (path.to_owned(), name.to_owned());
+            return Ok(Some(Part { path, resuming, parent, name, own }));
         }
         bail!("{} changes all the time", path.display())
     }
 
-    /// Removes the part if it is empty.
-    pub fn forget_if_empty(&self) -> io::Result<()> {
-        match fs::symlink_metadata(&self.path) {
-            Ok(metadata) if metadata.is_file() && metadata.len() == 0 => {
-                fs::remove_file(&self.path)
+    /// Opens the folder or the file at `path` in the copy, and makes it if it is not there. Only we
+    /// may use it from then on.
+    pub fn make(&self, path: &OsStr, folder: bool) -> io::Result<File> {
+        if path.is_empty() {
+            return self.own.try_clone();
+        }
+        let (at, name) = self.locate(path)?;
+        beneath::make(at.as_fd(), name, folder)
+    }
+
+    /// Makes the link at `path` in the copy.
+    pub fn make_link(&self, path: &OsStr, target: &OsStr) -> io::Result<()> {
+        let (at, name) = self.locate(path)?;
+        beneath::clear(at.as_fd(), name)?;
+        Ok(symlinkat(target, &at, name)?)
+    }
+
+    /// Removes the file at `path` in the copy.
+    pub fn remove_file(&self, path: &OsStr) -> io::Result<()> {
+        let (at, name) = self.locate(path)?;
+        Ok(unlinkat(&at, name, AtFlags::empty())?)
+    }
+
+    /// Opens the folder at `path` in the copy.
+    pub fn folder(&self, path: &OsStr) -> io::Result<File> {
+        beneath::open(self.own.as_fd(), Path::new(path), beneath::FOLDER)
+    }
+
+    /// The folder of what is at `path` in the copy, and its name there.
+    fn locate<'a>(&'a self, path: &'a OsStr) -> io::Result<(File, &'a OsStr)> {
+        let path = Path::new(path);
+        match (path.parent(), path.file_name()) {
+            (Some(folder), Some(name)) => {
+                Ok((beneath::open(self.own.as_fd(), folder, beneath::WAY)?, name))
             }
+            _ => Ok((self.parent.try_clone()?, self.name.as_os_str())),
+        }
+    }
+
+    /// Fails if something else has the name of the part.
+    pub fn ensure_in_place(&self) -> Result<()> {
+        let has_name = has_name(&self.own, &self.parent, &self.name)?;
+        ensure!(has_name, "something else was put into the place of {}", self.path.display());
+        Ok(())
+    }
+
+    /// Gives the complete copy its final name in the same folder. Unless `replacing`, nothing may
+    /// have that name.
+    pub fn rename(&self, to: &OsStr, replacing: bool) -> io::Result<()> {
+        let (parent, from) = (&self.parent, self.name.as_os_str());
+        if replacing {
+            return Ok(renameat(parent, from, parent, to)?);
+        }
+        match renameat_with(parent, from, parent, to, RenameFlags::NOREPLACE) {
+            // The file system cannot check and rename in one step.
+            Err(Errno::INVAL | Errno::NOSYS) => match beneath::status(parent.as_fd(), to)? {
+                None => Ok(renameat(parent, from, parent, to)?),
+                Some(_) => Err(ErrorKind::AlreadyExists.into()),
+            },
+            renamed => Ok(renamed?),
+        }
+    }
+
+    /// Removes the part if it is empty. If that fails, the next attempt tries again.
+    pub fn forget_if_empty(&self) {
+        let flags = match self.own.metadata() {
             // A folder that is not empty stays.
-            Ok(metadata) if metadata.is_dir() => {
-                let _ = fs::remove_dir(&self.path);
-                Ok(())
-            }
-            _ => Ok(()),
-        }
+            Ok(metadata) if metadata.is_dir() => AtFlags::REMOVEDIR,
+            Ok(metadata) if metadata.len() == 0 => AtFlags::empty(),
+            _ => return,
+        };
+        let _ = unlinkat(&self.parent, self.name.as_os_str(), flags);
     }
 }
 
-/// Opens an existing part. Anything but a file or folder is removed.
-fn open(path: &Path) -> io::Result<Option<File>> {
-    let folder = match fs::symlink_metadata(path) {
-        Ok(metadata) if metadata.is_dir() || metadata.is_file() => metadata.is_dir(),
-        Ok(_) => {
-            fs::remove_file(path)?;
-            return Ok(None);
-        }
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    let mut options = OpenOptions::new();
-    options.read(true).write(!folder).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-    match options.open(path) {
-        // The copy was killed after it set its final permissions.
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            let mode = if folder { 0o700 } else { 0o600 };
-            fs::set_permissions(path, Permissions::from_mode(mode))?;
-            options.open(path).map(Some)
-        }
-        opened => opened.map(Some),
-    }
+/// The folder that `path` is in, and its name there. The user chose that folder, so links lead to
+/// it.
+fn parent_of(path: &Path) -> io::Result<(File, &OsStr)> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let parent = openat(CWD, parent.unwrap_or(Path::new(".")), flags, Mode::empty())?;
+    Ok((parent.into(), path.file_name().unwrap_or_default()))
 }
 
-fn create(path: &Path, folder: bool) -> io::Result<File> {
-    if folder {
-        fs::DirBuilder::new().mode(0o700).create(path)?;
-        return File::open(path);
-    }
-    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+/// Whether this file or folder has this name.
+fn has_name(own: &File, parent: &File, name: &OsStr) -> io::Result<bool> {
+    let (own, named) = (fstat(own)?, beneath::status(parent.as_fd(), name)?);
+    Ok(named.is_some_and(|named| (named.st_dev, named.st_ino) == (own.st_dev, own.st_ino)))
 }
 
 /// The name of a stranger's part. A long name is truncated; the mark covers the whole name.
@@ -198,8 +250,7 @@ impl Leftovers {
 
     /// Adds the part of a copy that did not complete.
     pub fn add(&mut self, part: Part) {
-        // If it cannot be examined, it counts as not empty.
-        let _ = part.forget_if_empty();
+        part.forget_if_empty();
         let path = part.path.clone();
         drop(part);
         if fs::symlink_metadata(&path).is_ok() && !self.0.contains(&path) {
@@ -229,9 +280,10 @@ impl Leftovers {
 
 /// Removes a part unless a copy holds it.
 fn remove_unused(path: &Path) -> bool {
-    let Ok(Some(file)) = open(path) else { return false };
+    let Ok((parent, name)) = parent_of(path) else { return false };
+    let Ok(Some(file)) = beneath::open_left(parent.as_fd(), name) else { return false };
     let is_free = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
-    is_free && clear(path).is_ok()
+    is_free && beneath::clear(parent.as_fd(), name).is_ok()
 }
 
 /// Bytes on the disc of the first `most` entries.

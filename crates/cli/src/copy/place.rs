@@ -3,8 +3,7 @@
 use super::message::Hash;
 use super::part::{Leftovers, Part, SUFFIX};
 use anyhow::{Context, Result, bail, ensure};
-use rustix::fs::{Access, CWD, RenameFlags};
-use rustix::io::Errno;
+use rustix::fs::Access;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::ErrorKind;
@@ -103,7 +102,7 @@ impl Place {
         Ok(Place { last, part, folder })
     }
 
-    /// The path of an entry in the unfinished copy.
+    /// The path of an entry in the unfinished copy, for messages.
     pub fn inside(&self, path: &OsStr) -> PathBuf {
         let part = &self.part.path;
         if path.is_empty() { part.clone() } else { part.join(path) }
@@ -114,26 +113,10 @@ impl Place {
     pub fn give_name(&self, destination: &mut Destination) -> Result<PathBuf> {
         let last = &self.last;
         let told = || format!("cannot give the copy its name {}", last.display());
-        if destination.may_replace(last) {
-            fs::rename(&self.part.path, last).with_context(told)?;
-        } else {
-            rename_to_new(&self.part.path, last).with_context(told)?;
-        }
+        let name = last.file_name().unwrap_or_default();
+        self.part.rename(name, destination.may_replace(last)).with_context(told)?;
         destination.given |= *last == destination.path;
         Ok(last.clone())
-    }
-}
-
-/// Renames, unless the new name exists.
-fn rename_to_new(from: &Path, to: &Path) -> std::io::Result<()> {
-    match rustix::fs::renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        // The file system cannot check and rename in one step.
-        Err(Errno::INVAL | Errno::NOSYS) => match fs::symlink_metadata(to) {
-            Err(error) if error.kind() == ErrorKind::NotFound => fs::rename(from, to),
-            Ok(_) => Err(ErrorKind::AlreadyExists.into()),
-            Err(error) => Err(error),
-        },
-        renamed => Ok(renamed?),
     }
 }
 

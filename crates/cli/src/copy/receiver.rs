@@ -4,6 +4,7 @@
 //! One [`Receiver`] is one copy. It is a state machine that takes messages and writes files; it
 //! knows no connection.
 
+use super::beneath::{clear, each_child};
 use super::link::CHUNK_BYTES;
 use super::message::{Counts, Entry, Hash, Kind, ToReceiver, ToSender, TreeHash};
 use super::names::{Budget, Names};
@@ -14,10 +15,9 @@ use anyhow::{Context, Result, bail, ensure};
 use bellwire::MemoryRegion;
 use indicatif::ProgressBar;
 use std::ffi::OsStr;
-use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{ErrorKind, Read};
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
+use std::fs::{File, Permissions};
+use std::io::ErrorKind;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Chunks in a receiver's memory for one sender.
@@ -165,7 +165,8 @@ impl Receiver {
         };
         let path = self.place.inside(&file.entry.path);
         let piece = &mut chunk[..left.min(CHUNK_BYTES as u64) as usize];
-        let read = file.file.read_exact(piece).context("cannot read what is there already");
+        let read = file.file.read_exact_at(piece, file.written);
+        let read = read.context("cannot read what is there already");
         read.map_err(|error| cannot_write(&path, error))?;
         file.hasher.update(piece);
         file.written += piece.len() as u64;
@@ -187,8 +188,7 @@ impl Receiver {
         if destination.of_strangers {
             destination.leftovers.add(self.place.part);
         } else {
-            // If this fails, the next attempt tries again.
-            let _ = self.place.part.forget_if_empty();
+            self.place.part.forget_if_empty();
         }
         self.slots
     }
@@ -200,27 +200,26 @@ impl Receiver {
         answers: &mut Vec<ToSender>,
     ) -> Result<()> {
         self.check(&entry)?;
-        let path = self.place.inside(&entry.path);
+        let part = &self.place.part;
         match &entry.kind {
             Kind::Folder => {
-                with_room(leftovers, || make_folder(&path))?;
+                with_room(leftovers, || part.make(&entry.path, true))?;
                 self.counts.folders += 1;
                 self.tree.add(&entry, None);
                 self.names.add(&entry.path, Some(entry.mode));
             }
             Kind::Link { target } => {
-                clear(&path)?;
-                with_room(leftovers, || std::os::unix::fs::symlink(target, &path))?;
+                with_room(leftovers, || part.make_link(&entry.path, target))?;
                 self.counts.links += 1;
                 self.tree.add(&entry, None);
                 self.names.add(&entry.path, None);
             }
             &Kind::File { size } => {
-                let file = with_room(leftovers, || open_file(&path))?;
+                let file = with_room(leftovers, || part.make(&entry.path, false))?;
                 let there = file.metadata()?.len().min(size);
                 let hasher = blake3::Hasher::new();
                 let file = Incoming { entry, size, file, hasher, written: 0 };
-                self.state = match self.place.part.resuming {
+                self.state = match part.resuming {
                     false => State::Offered { file, have: 0, compared: 0 },
                     true if there == 0 => Self::offer(file, answers),
                     true => State::Comparing { file, left: there },
@@ -333,24 +332,30 @@ impl Receiver {
     /// next attempt.
     fn abandon(&mut self, entry: &Entry) -> Result<()> {
         if !entry.path.is_empty() {
-            fs::remove_file(self.place.inside(&entry.path))?;
+            self.place.part.remove_file(&entry.path)?;
         }
         Ok(())
     }
 
     /// Removes leftovers that the source no longer has, sets the folders' permissions, and renames.
     fn finish(&mut self, destination: &mut Destination) -> Result<PathBuf> {
-        let folders = self.names.folders();
-        if self.place.part.resuming {
+        let (part, folders) = (&self.place.part, self.names.folders());
+        if part.resuming {
             for (folder, _) in &folders {
-                prune(&self.place.inside(folder), Path::new(folder), &self.names)?;
+                let pruned = part.folder(folder).and_then(|it| prune(it, folder, &self.names));
+                pruned.map_err(|error| cannot_write(&self.place.inside(folder), error.into()))?;
             }
         }
         // Innermost first: the permissions of a parent may forbid writing.
         for (folder, mode) in folders {
-            let path = self.place.inside(folder);
-            fs::set_permissions(&path, Permissions::from_mode(mode))
-                .with_context(|| format!("cannot set the permissions of {}", path.display()))?;
+            let mode = Permissions::from_mode(mode);
+            part.folder(folder).and_then(|it| it.set_permissions(mode)).with_context(|| {
+                format!("cannot set the permissions of {}", self.place.inside(folder).display())
+            })?;
+        }
+        // A link alone has taken the place of the part.
+        if self.place.folder || self.alone.is_some() {
+            part.ensure_in_place()?;
         }
         self.place.give_name(destination)
     }
@@ -378,78 +383,13 @@ fn reason(error: &anyhow::Error) -> &'static str {
     }
 }
 
-/// Makes a writable folder, or finds it.
-fn make_folder(path: &Path) -> std::io::Result<()> {
-    match fs::symlink_metadata(path) {
-        Ok(metadata) if metadata.is_dir() => {}
-        _ => {
-            clear(path)?;
-            fs::create_dir(path)?;
-        }
-    }
-    fs::set_permissions(path, Permissions::from_mode(0o700))
-}
-
-/// Removes the file, folder or link at `path`.
-pub fn clear(path: &Path) -> std::io::Result<()> {
-    match fs::symlink_metadata(path) {
-        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),
-        Ok(_) => fs::remove_file(path),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error),
-    }
-}
-
-/// Removes everything in a folder that is not among `names`.
-fn prune(place: &Path, folder: &Path, names: &Names) -> Result<()> {
-    for child in fs::read_dir(place)? {
-        let child = child?;
-        if !names.contains(folder.join(child.file_name()).as_os_str()) {
-            clear(&child.path())?;
-        }
-    }
-    Ok(())
-}
-
-/// Opens a file for writing; keeps the content that an earlier attempt may have left.
-fn open_file(path: &Path) -> std::io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).mode(0o600);
-    // If somebody swaps it: a link is not followed, and a pipe blocks nobody.
-    options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-    match fs::symlink_metadata(path) {
-        Ok(metadata) if metadata.is_file() => match options.open(path) {
-            // An earlier attempt had set its final permissions.
-            Err(error) if error.kind() == ErrorKind::PermissionDenied => make_writable(path)?,
-            opened => {
-                let file = opened?;
-                ensure_file(&file)?;
-                file.set_permissions(Permissions::from_mode(0o600))?;
-                return Ok(file);
-            }
-        },
-        Ok(_) => clear(path)?,
-        Err(_) => {}
-    }
-    let file = options.open(path)?;
-    ensure_file(&file)?;
-    Ok(file)
-}
-
-/// Makes the file at `path` writable, and not what a link in its place points to.
-fn make_writable(path: &Path) -> std::io::Result<()> {
-    let mut options = OpenOptions::new();
-    let pinned = options.read(true).custom_flags(libc::O_PATH | libc::O_NOFOLLOW).open(path)?;
-    ensure_file(&pinned)?;
-    let name = format!("/proc/self/fd/{}", pinned.as_raw_fd());
-    fs::set_permissions(name, Permissions::from_mode(0o600))
-}
-
-fn ensure_file(file: &File) -> std::io::Result<()> {
-    match file.metadata()?.is_file() {
+/// Removes everything in the folder at `path` that is not among `names`.
+fn prune(folder: File, path: &OsStr, names: &Names) -> std::io::Result<()> {
+    let path = Path::new(path);
+    each_child(folder, |folder, name| match names.contains(path.join(name).as_os_str()) {
         true => Ok(()),
-        false => Err(std::io::Error::other("something else was put into its place")),
-    }
+        false => clear(folder, name),
+    })
 }
 
 /// Runs `work`. While the disc is full, removes leftovers of strangers and retries.

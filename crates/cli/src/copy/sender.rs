@@ -1,5 +1,6 @@
 //! The reading side.
 
+use super::beneath;
 use super::link::{CHUNK_BYTES, Link, hash_prefix};
 use super::message::{Counts, Entry, Hash, Kind, ToReceiver, ToSender, TreeHash};
 use super::origin::origin;
@@ -9,12 +10,11 @@ use super::walk::{Failure, Tree, absolute};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use bellwire::RemoteKey;
 use indicatif::ProgressBar;
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
-use rustix::io::Errno;
+use rustix::fs::{CWD, Mode, OFlags, openat};
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
-use std::os::fd::OwnedFd;
+use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -300,30 +300,14 @@ fn open(source: &Path, path: &OsStr) -> Result<(File, Metadata)> {
     // A named pipe in the file's place must not block us.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = if path.is_empty() {
-        openat(CWD, source, flags, Mode::empty())
+        File::from(openat(CWD, source, flags, Mode::empty())?)
     } else {
-        let top = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let top = openat(CWD, source, top, Mode::empty())?;
-        let inside = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-        match openat2(&top, path, flags, Mode::empty(), inside) {
-            // A kernel before 5.6, or a container that forbids the call.
-            Err(Errno::NOSYS | Errno::PERM) => step_by_step(top, Path::new(path), flags),
-            opened => opened,
-        }
+        let top = openat(CWD, source, beneath::WAY, Mode::empty())?;
+        beneath::open(top.as_fd(), Path::new(path), flags)?
     };
-    let file = File::from(file?);
     let metadata = file.metadata()?;
     ensure!(metadata.is_file(), "it is no longer a file");
     Ok((file, metadata))
-}
-
-/// Opens a file below `top` folder by folder, none of which may be a link.
-fn step_by_step(mut top: OwnedFd, path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
-    let folder = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    for part in path.parent().into_iter().flat_map(Path::components) {
-        top = openat(&top, part.as_os_str(), folder, Mode::empty())?;
-    }
-    openat(&top, path.file_name().unwrap_or_default(), flags, Mode::empty())
 }
 
 /// Whether a file has grown past its former end, or has another modification time.
@@ -365,7 +349,8 @@ mod tests {
         let both = |path: &str| {
             let folder = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
             let top = openat(CWD, &source, folder, Mode::empty()).expect("a folder");
-            let by_hand = step_by_step(top, Path::new(path), OFlags::RDONLY | OFlags::NOFOLLOW);
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW;
+            let by_hand = beneath::step_by_step(top.as_fd(), Path::new(path), flags);
             let opened = open(&source, OsStr::new(path)).is_ok();
             assert_eq!(opened, by_hand.is_ok(), "{path}");
             opened

@@ -3,6 +3,7 @@
 
 pub mod attacks;
 pub mod copying;
+pub mod swaps;
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
