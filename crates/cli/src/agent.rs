@@ -30,6 +30,9 @@ pub struct Arguments {
     /// Where it listens [default: /run/bellwire/agent.sock]
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
+    /// Give sockets also while nftables cannot restrict what programs send: they can send any frame
+    #[arg(long)]
+    allow_unrestricted: bool,
     /// One JSON object when it is ready, instead of a sentence
     #[arg(long)]
     json: bool,
@@ -52,6 +55,7 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
         group: (group, arguments.allow_group.clone()),
         path: arguments.socket.clone(),
         listener,
+        allow_unrestricted: arguments.allow_unrestricted,
     };
     let mut agent = Agent::open(options).context("the agent cannot start")?;
     let ready = Ready {
@@ -59,6 +63,7 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
         group: arguments.allow_group.clone(),
         listens: at,
         unrestricted: agent.unrestricted().map(str::to_owned),
+        allow_unrestricted: arguments.allow_unrestricted,
     };
     show(&ready, arguments.json)?;
     agent.serve().context("the agent cannot wait for programs")?;
@@ -71,18 +76,26 @@ struct Ready {
     interfaces: Vec<String>,
     group: String,
     listens: String,
-    /// Why programs can send any frame.
+    /// Why what programs send is not restricted.
     unrestricted: Option<String>,
+    /// Whether they get sockets all the same.
+    allow_unrestricted: bool,
 }
 
 impl fmt::Display for Ready {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Ready { interfaces, group, listens, unrestricted } = self;
+        let Ready { interfaces, group, listens, unrestricted, allow_unrestricted } = self;
         let names = interfaces.join(", ");
         writeln!(f, "agent: {names} for the group {group}, at {listens}")?;
         match unrestricted {
             None => writeln!(f, "what programs send is restricted by nftables"),
-            Some(_) => writeln!(f, "programs can send any frame; try: apt-get install nftables"),
+            Some(why) if *allow_unrestricted => {
+                writeln!(f, "programs can send any frame ({why}); try: apt-get install nftables")
+            }
+            Some(why) => writeln!(
+                f,
+                "no program gets a socket, because nothing restricts what it sends ({why}); try: apt-get install nftables"
+            ),
         }
     }
 }

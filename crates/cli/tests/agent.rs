@@ -112,6 +112,44 @@ fn the_doctor_finds_it() {
     });
 }
 
+/// Without nft no program gets a socket. The agent says so when it starts, and a program is told
+/// why and what to do. Whoever starts it with --allow-unrestricted is warned.
+#[test]
+fn without_nft_it_gives_nothing() {
+    apart(|| {
+        let start = |more: &[&str]| {
+            let mut agent = bellwire();
+            agent.args(["agent", "--iface", "near", "--allow-group", &GROUP.to_string()]);
+            // A folder without nft.
+            agent.args(more).env("PATH", "/run").stdout(Stdio::piped()).stderr(Stdio::piped());
+            let mut agent = Killed(agent.spawn().expect("the command"));
+            let mut output = BufReader::new(agent.0.stdout.take().expect("piped"));
+            let mut warnings = BufReader::new(agent.0.stderr.take().expect("piped"));
+            let (mut said, mut warned) = (String::new(), String::new());
+            while said.lines().count() < 2 {
+                assert_ne!(output.read_line(&mut said).expect("text"), 0, "{said}");
+            }
+            warnings.read_line(&mut warned).expect("text");
+            assert!(said.contains("apt-get install nftables"), "{said}");
+            (agent, said, warned)
+        };
+        let (agent, said, warned) = start(&[]);
+        assert!(said.contains("no program gets a socket"), "{said}");
+        assert!(warned.contains("no program gets a socket: nft"), "{warned}");
+        let refused = doctor();
+        assert_eq!(refused["usable"], false, "{refused}");
+        let why = refused["why"].as_str().expect("a reason");
+        assert!(why.contains("while it cannot restrict what programs send: nft"), "{refused}");
+        let hint = refused["hint"].as_str().expect("advice");
+        assert!(hint.contains("apt-get install nftables"), "{refused}");
+        drop(agent);
+        let (_agent, said, warned) = start(&["--allow-unrestricted"]);
+        assert!(said.contains("programs can send any frame"), "{said}");
+        assert!(warned.contains("warning") && warned.contains("any frame: nft"), "{warned}");
+        assert_eq!(doctor()["why"], format!("eth:near (the agent at {PATH})"));
+    });
+}
+
 /// What the doctor says of `eth` as a member of the group.
 fn doctor() -> serde_json::Value {
     // The user may not see the folder that the program is in.

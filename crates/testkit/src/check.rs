@@ -48,9 +48,10 @@ pub const ATTACKS: [(&str, fn()); 7] = [
 ];
 
 /// Checks of an agent, which run as root and become other users.
-pub const AGENTS: [(&str, fn()); 4] = [
+pub const AGENTS: [(&str, fn()); 5] = [
     ("refusals of an agent", agent::life::refusals_help),
     ("limits of an agent", agent::life::limits_hold),
+    ("an agent without rules", agent::life::nothing_is_given_unrestricted),
     ("two lives of an agent", agent::life::programs_outlive_the_agent),
     ("a hostile program of an agent", agent::hostile::the_kernel_restricts_programs),
 ];

@@ -65,6 +65,12 @@ fn refusals_help() {
     apart(life::refusals_help);
 }
 
+/// An agent that cannot restrict what programs send gives nothing.
+#[test]
+fn nothing_is_given_unrestricted() {
+    apart(life::nothing_is_given_unrestricted);
+}
+
 /// A user has a limit, which is not another user's.
 #[test]
 fn limits_hold() {

@@ -188,6 +188,7 @@ fn faults_of_an_agent() {
     for (check, fault) in [
         ("refusals of an agent", "agent-everybody-admitted"),
         ("limits of an agent", "agent-no-limit"),
+        ("an agent without rules", "agent-given-unrestricted"),
         ("two lives of an agent", "agent-given-twice"),
         ("a hostile program of an agent", "agent-filter-unlocked"),
         ("a hostile program of an agent", "agent-unmarked"),

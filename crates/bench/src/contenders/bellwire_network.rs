@@ -90,6 +90,7 @@ fn serve_sockets(party: &Party) -> Result<PathBuf> {
         group: (rustix::process::getgid().as_raw(), "of the benchmark".to_owned()),
         path: Some(path.clone()),
         listener: None,
+        allow_unrestricted: false,
     })
     .context("the agent")?;
     let unrestricted = agent.unrestricted();

@@ -192,6 +192,10 @@ impl AgentClient {
                 format!("speaks version {number} of its messages, and this program {VERSION}"),
                 "install the same Bellwire for both, and restart the agent".into(),
             ),
+            Refused::Unrestricted => self.trouble(
+                format!("gives nothing while it cannot restrict what programs send: {text}"),
+                "see that nft works there: apt-get install nftables (docs/agent.md)".into(),
+            ),
             Refused::System => {
                 self.trouble(format!("failed: {text}"), "`journalctl -u bellwire-agent`".into())
             }

@@ -8,7 +8,8 @@
 //! which a filter of tc does not see.
 //!
 //! The rules are the kernel's, and stay when the agent ends. They do not depend on which interfaces
-//! an agent serves. They are made anew, in one transaction, when interfaces come, go or change.
+//! an agent serves. They are made anew, in one transaction, when interfaces come, go or change, and
+//! when somebody has removed them.
 
 use crate::interface::Interface;
 use crate::link_header::Mac;
@@ -21,10 +22,16 @@ use std::io::{self, Write as _};
 use std::mem::size_of;
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// The first byte of our marks, and which bits it has.
 const OURS: u32 = 0xb300_0000;
 const MARKS: u32 = 0xff00_0000;
+
+const TABLE: &str = "table netdev bellwire";
+/// How long rules that were seen count as being there. A program could have nft run without end
+/// otherwise.
+const SEEN_FOR: Duration = Duration::from_secs(1);
 
 /// The mark of sockets of the interface with this number.
 pub(super) fn mark(index: u32) -> u32 {
@@ -39,6 +46,8 @@ pub(super) struct Egress {
     pub notices: OwnedFd,
     /// The rules that nft has taken.
     applied: Option<String>,
+    /// When they were made, or last looked for.
+    seen: Instant,
 }
 
 impl Egress {
@@ -49,7 +58,7 @@ impl Egress {
         address.nl_family = libc::AF_NETLINK as u16;
         address.nl_groups = libc::RTMGRP_LINK as u32;
         socket::bind(notices.as_fd(), &address, size_of::<libc::sockaddr_nl>())?;
-        Ok(Egress { notices, applied: None })
+        Ok(Egress { notices, applied: None, seen: Instant::now() })
     }
 
     /// Makes the rules, unless they are in force.
@@ -57,6 +66,13 @@ impl Egress {
     /// # Errors
     /// What nft said, or that it is missing.
     pub fn apply(&mut self) -> io::Result<()> {
+        // Root can remove them, as by `nft flush ruleset`, which gives no notice here.
+        if self.applied.is_some() && self.seen.elapsed() >= SEEN_FOR {
+            self.seen = Instant::now();
+            if !are_there() {
+                self.applied = None;
+            }
+        }
         let mut room = [0; 4096];
         let mut changed = self.applied.is_none();
         loop {
@@ -67,12 +83,14 @@ impl Egress {
             }
         }
         if changed {
+            // Until these are made, no rules count as made.
+            let earlier = self.applied.take();
             let rules = rules(&devices()?)?;
-            if self.applied.as_ref() != Some(&rules) {
-                self.applied = None;
+            if earlier.as_ref() != Some(&rules) {
                 nft(&rules)?;
-                self.applied = Some(rules);
+                self.seen = Instant::now();
             }
+            self.applied = Some(rules);
         }
         Ok(())
     }
@@ -108,8 +126,7 @@ fn devices() -> io::Result<Devices> {
 /// The rules of all interfaces, as nft reads them.
 fn rules(devices: &Devices) -> io::Result<String> {
     // Deleting needs an existing table.
-    let table = "table netdev bellwire";
-    let mut text = format!("add {table}\ndelete {table}\n{table} {{\n");
+    let mut text = format!("add {TABLE}\ndelete {TABLE}\n{TABLE} {{\n");
     for (&number, (name, mac)) in devices {
         if name.contains(['"', '\\', char::REPLACEMENT_CHARACTER]) {
             let why = format!("the interface {name:?} has a name that nft cannot read");
@@ -128,6 +145,14 @@ fn rules(devices: &Devices) -> io::Result<String> {
     }
     text.push_str("}\n");
     Ok(text)
+}
+
+/// Whether the kernel has rules of ours.
+fn are_there() -> bool {
+    let mut list = Command::new("nft");
+    list.arg("list").args(TABLE.split(' '));
+    list.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    list.status().is_ok_and(|status| status.success())
 }
 
 fn nft(rules: &str) -> io::Result<()> {

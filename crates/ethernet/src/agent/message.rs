@@ -64,6 +64,8 @@ pub(crate) enum Refused {
     Version,
     /// The kernel refused; the text says what, the number why.
     System,
+    /// What programs send cannot be restricted; the text says why.
+    Unrestricted,
 }
 
 /// What the agent answers.
@@ -166,6 +168,7 @@ impl Answer {
             6 => refused(Refused::Limit),
             7 => refused(Refused::Version),
             8 => refused(Refused::System),
+            9 => refused(Refused::Unrestricted),
             _ => None,
         }
     }
@@ -213,6 +216,7 @@ mod tests {
             Refused::Limit,
             Refused::Version,
             Refused::System,
+            Refused::Unrestricted,
         ];
         let refused = whys.map(|why| Answer::Refused(why, 77, "why".into()));
         let others = [Answer::Granted, Answer::Interfaces("eth0 eth1".into())];
@@ -231,7 +235,7 @@ mod tests {
         other[0] ^= 1;
         assert_eq!(Answer::parse(&other), None);
         let mut unknown = Answer::Granted.to_bytes();
-        unknown[8] = 9;
+        unknown[8] = 10;
         assert_eq!(Answer::parse(&unknown), None);
         unknown.extend([0xff, 0xff]);
         assert_eq!(Answer::parse(&unknown), None);

@@ -41,6 +41,8 @@ pub struct AgentOptions {
     pub path: Option<PathBuf>,
     /// A socket that listens already.
     pub listener: Option<OwnedFd>,
+    /// Whether programs get sockets also while nothing restricts what they send.
+    pub allow_unrestricted: bool,
 }
 
 /// A process that hands out sockets of its interfaces.
@@ -52,6 +54,7 @@ pub struct Agent {
     egress: Egress,
     /// Why what programs send is not restricted.
     unrestricted: Option<String>,
+    allow_unrestricted: bool,
 }
 
 /// A connection that has said nothing yet.
@@ -67,7 +70,8 @@ impl Agent {
     /// # Errors
     /// - `PermissionDenied` without CAP_NET_RAW and CAP_NET_ADMIN, or if the path cannot be made.
     /// - `AddrInUse` if another agent listens there.
-    /// - What the kernel says otherwise. That sending cannot be restricted is no error.
+    /// - What the kernel says otherwise. That sending cannot be restricted is no error: until it
+    ///   can, programs are refused.
     pub fn open(options: AgentOptions) -> io::Result<Agent> {
         let said = |what: &str| {
             let what = what.to_owned();
@@ -94,6 +98,7 @@ impl Agent {
             pending: Vec::new(),
             egress,
             unrestricted: None,
+            allow_unrestricted: options.allow_unrestricted,
         };
         agent.restrict();
         Ok(agent)
@@ -229,6 +234,7 @@ impl Agent {
         }
         let names = self.interfaces.join(" ");
         if request.want == Want::Interfaces {
+            self.ensure_restricted()?;
             return Ok((Answer::Interfaces(names), None));
         }
         if !self.interfaces.contains(&request.interface) {
@@ -245,7 +251,7 @@ impl Agent {
             return Err(refused(Refused::Namespace, 0, ""));
         }
         let owners = owners::all().map_err(system("listing packet sockets"))?;
-        self.restrict();
+        self.ensure_restricted()?;
         let theirs = owners.iter().filter(|owner| owner.user == peer.user).count();
         if peer.user != 0 && theirs >= SOCKETS_OF_USER && !planted(NO_LIMIT) {
             return Err(refused(Refused::Limit, SOCKETS_OF_USER as u32, ""));
@@ -263,14 +269,29 @@ impl Agent {
         Ok((Answer::Granted, Some(socket)))
     }
 
+    /// Restricts what programs send. A program that asks while that fails is refused, unless the
+    /// agent was told otherwise.
+    fn ensure_restricted(&mut self) -> Result<(), Answer> {
+        self.restrict();
+        match &self.unrestricted {
+            Some(why) if !self.allow_unrestricted && !planted(GIVEN_UNRESTRICTED) => {
+                Err(Answer::Refused(Refused::Unrestricted, 0, why.clone()))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Restricts what programs send.
     fn restrict(&mut self) {
         let why = self.egress.apply().err().map(|error| error.to_string());
-        if why.is_some() && why != self.unrestricted {
-            tracing::warn!(
-                "what programs send is not restricted: {}",
-                why.as_deref().unwrap_or("")
-            );
+        if let Some(why) = &why
+            && self.unrestricted.as_ref() != Some(why)
+        {
+            let follows = match self.allow_unrestricted {
+                true => "programs can send any frame",
+                false => "no program gets a socket",
+            };
+            tracing::warn!("what programs send is not restricted, so {follows}: {why}");
         }
         self.unrestricted = why;
     }
@@ -280,6 +301,7 @@ impl Agent {
 const EVERYBODY_ADMITTED: &str = "agent-everybody-admitted";
 const NO_LIMIT: &str = "agent-no-limit";
 const GIVEN_TWICE: &str = "agent-given-twice";
+const GIVEN_UNRESTRICTED: &str = "agent-given-unrestricted";
 
 /// Listens at `path`, which the group may connect to.
 fn listen(path: &Path, group: u32) -> io::Result<OwnedFd> {

@@ -70,6 +70,7 @@ fn options(path: &Path) -> AgentOptions {
         group: (GROUP, "testers".into()),
         path: Some(path.to_owned()),
         listener: None,
+        allow_unrestricted: false,
     }
 }
 
@@ -372,12 +373,12 @@ fn one_agent_listens_at_a_path() {
     });
 }
 
-/// The rules name each interface, also one that comes later. If nft cannot have a rule, the agent
-/// says so.
+/// The rules name each interface, also one that comes later. They are made again when somebody has
+/// removed them.
 #[test]
 fn rules_follow_the_interfaces() {
-    apart(8, |folder| {
-        let _client = start(folder);
+    apart(20, |folder| {
+        let client = start(folder);
         let rules = || {
             let listed = std::process::Command::new("nft").args(["list", "ruleset"]).output();
             String::from_utf8_lossy(&listed.expect("NOT RUN: nft of nftables").stdout).into_owned()
@@ -387,10 +388,45 @@ fn rules_follow_the_interfaces() {
         waits_for("a rule for the interface that came late", || rules().contains("late"));
         ip("link del late").expect("an interface");
         waits_for("no rule for one that has gone", || !rules().contains("late"));
-        ip("link add quote\" type veth peer name other").expect("an interface");
-        let agent = Agent::open(options(&folder.join("second"))).expect("root");
-        let why = agent.unrestricted().expect("it says why not");
+        let flushed = std::process::Command::new("nft").args(["flush", "ruleset"]).status();
+        assert!(flushed.expect("it has run before").success());
+        waits_for("rules again", || {
+            client.interfaces().expect("root may ask");
+            rules().contains("n0")
+        });
+    });
+}
+
+/// While nft cannot have a rule, no program gets anything, and each is told why and what to do. An
+/// agent that was told so gives sockets all the same, and says that nothing restricts them.
+#[test]
+fn nothing_is_given_unrestricted() {
+    apart(8, |folder| {
+        let client = start(folder);
+        let n0 = found("n0");
+        let quote = "link add quote\" type veth peer name other";
+        ip(quote).expect("an interface");
+        for user in [USER, 0] {
+            as_user(user, &[GROUP], || {
+                for said in [told(client.interfaces()), told(client.ask_for_packet(&n0, 3))] {
+                    assert!(said.contains("cannot restrict what programs send"), "{said}");
+                    assert!(said.contains("has a name that nft cannot read"), "{said}");
+                    assert!(said.contains("apt-get install nftables"), "{said}");
+                }
+            });
+        }
+        assert!(owners::all().expect("root").is_empty(), "a socket was given");
+        ip("link del quote\"").expect("an interface");
+        as_user(USER, &[GROUP], || client.ask_for_packet(&n0, 4)).expect("restricted again");
+        ip(quote).expect("an interface");
+        let path = folder.join("open.sock");
+        let mut open =
+            Agent::open(AgentOptions { allow_unrestricted: true, ..options(&path) }).expect("root");
+        let why = open.unrestricted().expect("it says why not");
         assert!(why.contains("has a name that nft cannot read"), "{why}");
+        thread::spawn(move || open.serve());
+        let open = AgentClient { path };
+        as_user(USER, &[GROUP], || open.ask_for_packet(&n0, 3)).expect("it was told so");
     });
 }
 

@@ -177,6 +177,26 @@ pub fn refusals_help() {
     assert!(nowhere.contains("no agent answers"), "{nowhere}");
 }
 
+/// While the agent cannot restrict what programs send, none gets a socket. Each is told why, and
+/// gets one as soon as it can.
+pub fn nothing_is_given_unrestricted() {
+    wire();
+    let _agent = start_agent(&["near"], None);
+    // nft takes no rule for an interface of this name.
+    ip("link add quote\" type veth peer name other").expect("a veth pair");
+    {
+        let _user = program();
+        for refused in [told(Device::open("eth:near")), told(asked().packet_socket("near", 1))] {
+            assert!(refused.contains("cannot restrict what programs send"), "{refused}");
+            assert!(refused.contains("apt-get install nftables"), "{refused}");
+        }
+    }
+    ip("link del quote\"").expect("the pair above");
+    let _user = program();
+    let device = Device::open("eth:near").expect("served again");
+    drop(device.open_function(1).expect("nobody has it"));
+}
+
 /// A user gets as many sockets as the limit says, another user then still gets some, and a closed
 /// one makes room.
 pub fn limits_hold() {

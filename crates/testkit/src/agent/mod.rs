@@ -47,6 +47,7 @@ fn serve() {
         group: (GROUP, "testers".into()),
         path: None,
         listener: None,
+        allow_unrestricted: false,
     };
     let mut agent = Agent::open(options).expect("root, and nft of nftables");
     assert_eq!(agent.unrestricted(), None, "NOT RUN: restricting needs nft of nftables");
