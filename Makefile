@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run install test test-mpi test-slurm test-verbs python crates site package bench bench-python bench-sweep bench-mpi bench-verbs verbs-start reference-rxe picture simulate properties guesses lint docs clean unit robust evidence crash dissector manual perfetto report instructions canaries loom miri sanitize mutants sample hardware outside inside tools checks
+.PHONY: help run install test test-mpi test-slurm test-verbs python crates site package bench bench-python bench-sweep bench-mpi bench-verbs verbs-start reference-rxe picture simulate properties guesses lint docs clean unit robust evidence crash dissector manual perfetto report instructions canaries loom miri sanitize mutants sample hardware outside inside tools checks units
 
 # A fresh rustup puts cargo here before the shell knows of it.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -65,7 +65,7 @@ tools:
 	@tools/need.sh perfetto python
 
 # Checks of what cargo built that are no tests of cargo.
-checks: manual dissector perfetto report instructions evidence sample
+checks: manual units dissector perfetto report instructions evidence sample
 
 lint: ## formatting, clippy, documentation, width of prose, licences of dependencies, what was read of them; all without a warning
 	@tools/need.sh cargo fmt clippy deny
@@ -115,6 +115,10 @@ crash: ## of the unit tests, those that kill and stop processes at every step, a
 manual: ## have groff, zsh and fish read the manual pages and completions that the command writes
 	@tools/need.sh cargo manual
 	@tools/manual.sh
+
+units: ## have systemd read the units that are installed with the command
+	@tools/need.sh cargo
+	@tools/units.sh
 
 dissector: ## have tshark read frames of every kind with the project's dissector
 	@tools/need.sh cargo tshark
