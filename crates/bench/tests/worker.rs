@@ -8,6 +8,7 @@ use network::Network;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -49,13 +50,14 @@ fn need_root() {
 
 /// Starts an in-house contender.
 fn start(name: &str) -> Worker {
-    start_on(name, None)
+    start_with(name, None, &[])
 }
 
-/// As [`start`], between the two sides of a network if there is one.
-fn start_on(name: &str, network: Option<&Network>) -> Worker {
+/// As [`start`], between the two sides of a network if there is one, and with this environment
+/// besides.
+fn start_with(name: &str, network: Option<&Network>, environment: &[(&str, &Path)]) -> Worker {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bellwire-bench"));
-    command.args(["worker", name]).args(two_cpus());
+    command.args(["worker", name]).args(two_cpus()).envs(environment.iter().copied());
     command.stdin(Stdio::piped()).stderr(Stdio::null()).stdout(Stdio::piped());
     let child = match network {
         Some(network) => network.spawn(&mut command),
@@ -144,15 +146,22 @@ fn in_house_contenders_answer_and_end() {
 }
 
 /// The paper's two experiments and its peer run between two namespaces. The same program measures
-/// round trips and streams over Bellwire and over TCP, of 128, 1,196 and other bytes. Receivers
-/// check every message.
+/// round trips and streams over Bellwire and over TCP, of 128, 1,196 and other bytes. So it does
+/// with a key, and with sockets of an agent. Receivers check every message.
 // shows: B-22
 #[test]
 fn the_network_is_measured_as_tcp_is() {
     need_root();
-    for name in ["tcp", "bellwire-eth-packet", "bellwire-eth-xdp", "bellwire-udp"] {
+    for name in [
+        "tcp",
+        "bellwire-eth-packet",
+        "bellwire-eth-xdp",
+        "bellwire-udp",
+        "bellwire-udp-key",
+        "bellwire-eth-agent",
+    ] {
         let network = Network::new(1500, false).expect("namespaces and a wire");
-        let mut worker = start_on(name, Some(&network));
+        let mut worker = start_with(name, Some(&network), &[]);
         let ready = worker.answer();
         assert!(ready.starts_with("ready "), "{name}: {ready}");
         let mut measure = |op: &str, bytes: usize, count: u64| {
@@ -172,6 +181,24 @@ fn the_network_is_measured_as_tcp_is() {
         drop(worker.orders.take());
         assert!(worker.child.wait().expect("a child").success(), "{name} did not end well");
     }
+}
+
+/// Without nft the contender of the agent says what to install, and leaves no socket's file behind.
+#[test]
+fn an_agent_without_nft_says_what_to_install() {
+    need_root();
+    let network = Network::new(1500, false).expect("namespaces and a wire");
+    let folder = std::env::temp_dir().join(format!("bellwire-bench-{}", std::process::id()));
+    std::fs::create_dir(&folder).expect("a new name");
+    // In PATH it has no nft.
+    let environment = [("PATH", &*folder), ("TMPDIR", &*folder)];
+    let mut worker = start_with("bellwire-eth-agent", Some(&network), &environment);
+    let said = worker.answer();
+    assert!(said.starts_with("unable the agent cannot restrict"), "{said}");
+    assert!(said.ends_with("apt-get install nftables") && !said.contains("Some("), "{said}");
+    assert!(worker.child.wait().expect("a child").success(), "it did not end well");
+    // The leader has waited for its follower.
+    std::fs::remove_dir(&folder).expect("it is empty");
 }
 
 /// The contenders of the network start, each in namespaces of its own. A benchmark killed in the

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use bellwire::{
     Address, Buffer, Completion, CompletionQueue, Device, DeviceOptions, Error, Function,
     KeySource, MemoryRegion, Message, Operation, QueuePair, QueuePairOptions, Rights, Wait,
@@ -45,11 +45,8 @@ pub const ETH_AGENT: Contender = Contender {
     kind: Kind::Bellwire,
     wires: &[Wire::Frames1500],
     start: start(|party| {
-        let path = serve_sockets(party)?;
-        let device = format!("eth:{INTERFACE}?io=packet&agent={}", path.display());
-        let opened = Pair::open(party, &device);
-        std::fs::remove_file(path)?;
-        opened
+        let file = serve_sockets(party)?;
+        Pair::open(party, &format!("eth:{INTERFACE}?io=packet&agent={}", file.0.display()))
     }),
 };
 
@@ -81,22 +78,33 @@ pub const UDP_KEYED: Contender = Contender {
     }),
 };
 
+/// The file of an agent's socket, which is removed with this.
+struct SocketFile(PathBuf);
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        // An agent that fails early has made none.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
 /// An agent in a thread of this process, which ends with it. Returns where it listens.
-fn serve_sockets(party: &Party) -> Result<PathBuf> {
+fn serve_sockets(party: &Party) -> Result<SocketFile> {
     let name = format!("bellwire-bench-agent-{}-{}", party.leader_pid, party.index);
-    let path = std::env::temp_dir().join(name);
+    let file = SocketFile(std::env::temp_dir().join(name));
     let mut agent = Agent::open(AgentOptions {
         interfaces: vec![INTERFACE.to_owned()],
         group: (rustix::process::getgid().as_raw(), "of the benchmark".to_owned()),
-        path: Some(path.clone()),
+        path: Some(file.0.clone()),
         listener: None,
         allow_unrestricted: false,
     })
     .context("the agent")?;
-    let unrestricted = agent.unrestricted();
-    ensure!(unrestricted.is_none(), "the agent makes no rules: {unrestricted:?}");
+    if let Some(why) = agent.unrestricted() {
+        bail!("the agent cannot restrict what programs send ({why}): apt-get install nftables");
+    }
     std::thread::spawn(move || agent.serve());
-    Ok(path)
+    Ok(file)
 }
 
 /// Options with a key that both sides share.
@@ -386,7 +394,7 @@ impl Pair {
         match self.function.wait(self.completions, Wait::Block, time) {
             Err(Error::TimedOut { .. }) => {}
             Err(why) => return Err(why.into()),
-            Ok(done) => anyhow::bail!("a {:?} was not due", done.operation),
+            Ok(done) => bail!("a {:?} was not due", done.operation),
         }
         Ok(Outcome { time_ns: processor_time_ns() - before_ns, shares: Vec::new() })
     }
