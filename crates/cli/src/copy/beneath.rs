@@ -196,7 +196,8 @@ mod tests {
         fs::set_permissions(&precious, Permissions::from_mode(0o640)).expect("ours");
         fs::set_permissions(&outside, Permissions::from_mode(0o751)).expect("ours");
         let (at, name) = (File::open(&inside).expect("ours"), OsStr::new("name"));
-        let put: [(&str, &dyn Fn(&Path)); 5] = [
+        type Put<'a> = &'a dyn Fn(&Path);
+        let put: [(&str, Put<'_>); 5] = [
             ("a link to a file", &|path| symlink(&precious, path).expect("a link")),
             ("a link to a folder", &|path| symlink(&outside, path).expect("a link")),
             ("a link to nothing", &|path| symlink(outside.join("new"), path).expect("a link")),
@@ -240,7 +241,7 @@ mod tests {
         fs::write(place.join("file"), "data").expect("a file");
         let at = File::open(&place).expect("ours");
         for (name, folder) in [("folder", true), ("file", false)] {
-            fs::set_permissions(place.join(name), Permissions::from_mode(0)).expect("ours");
+            fs::set_permissions(place.join(name), Permissions::from_mode(0o000)).expect("ours");
             allow(at.as_fd(), OsStr::new(name)).expect("ours");
             make(at.as_fd(), OsStr::new(name), folder).expect("ours");
         }
