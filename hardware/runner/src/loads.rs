@@ -12,6 +12,7 @@ mod doorbell_fifo;
 mod event_ring;
 mod frame_rx;
 mod frame_tx;
+mod packer;
 mod replay_buf;
 mod rx_ack;
 mod stream_fifo;
@@ -19,7 +20,8 @@ mod tag_alloc;
 mod xbar;
 
 use anyhow::{Result, bail};
-use bellwire_model::cycle::xbar::Shape;
+use bellwire_model::cycle::packer::Shape as PackerShape;
+use bellwire_model::cycle::xbar::Shape as XbarShape;
 
 use crate::bench::Bench;
 
@@ -61,6 +63,12 @@ pub fn load(block: &str, parameters: &[(String, u64)], seed: u64) -> Result<Box<
         }
         "frame_rx" => Box::new(frame_rx::FrameRxLoad::new(number("MaxBeats"), seed)),
         "frame_tx" => Box::new(frame_tx::FrameTxLoad::new(seed)),
+        "packer" => {
+            let [beats, packets, payload, longest] =
+                ["Beats", "Packets", "Payload", "Longest"].map(number);
+            let shape = PackerShape { beats, packets, payload, longest };
+            Box::new(packer::PackerLoad::new(shape, seed))
+        }
         "replay_buf" => {
             let after = number("ReplayAfter") as u64;
             Box::new(replay_buf::ReplayBufLoad::new(number("Depth"), after, seed))
@@ -74,7 +82,7 @@ pub fn load(block: &str, parameters: &[(String, u64)], seed: u64) -> Result<Box<
         "xbar" => {
             let [ports, channels, classes, depth, credits, beats] =
                 ["Ports", "Channels", "Classes", "Depth", "Credits", "Beats"].map(number);
-            let shape = Shape { ports, channels, classes, depth, credits };
+            let shape = XbarShape { ports, channels, classes, depth, credits };
             Box::new(xbar::XbarLoad::new(shape, beats as u64, seed))
         }
         _ => bail!("no load for {block} in hardware/runner/src/loads.rs"),

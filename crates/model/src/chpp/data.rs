@@ -219,6 +219,15 @@ impl DataUnit {
         self.in_use -= bytes as u64;
     }
 
+    /// Bytes of a read come that the packer may take now, and no read is under way.
+    #[cfg(test)]
+    pub fn comes(&mut self, bytes: &[u8], now: Time) {
+        self.in_use += bytes.len() as u64;
+        let entry = ReorderEntry { expected: bytes.len(), early: Vec::new(), passed: 0 };
+        self.entries.push(now, entry);
+        self.completion(self.first_entry, bytes, now, Span::ZERO);
+    }
+
     /// The first command is packed, now.
     pub fn finished(&mut self, now: Time) -> Option<Box<Command>> {
         self.reading = self.reading.saturating_sub(1);

@@ -253,6 +253,9 @@ fn advance(command: &mut Command, length: u64) {
 }
 
 #[cfg(test)]
+mod cycle_tests;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use bellwire_wire::entry::Move;

@@ -17,6 +17,7 @@ pub mod event_ring;
 pub mod frame_rx;
 pub mod frame_tx;
 pub mod line;
+pub mod packer;
 mod ports;
 pub mod replay_buf;
 pub mod rx_ack;

@@ -11,6 +11,7 @@ mod chpp_io;
 mod chpp_links;
 mod chpp_operations;
 mod chpp_records;
+mod chpp_send_gates;
 mod chpp_software;
 mod chpp_times;
 mod chpp_workload;
