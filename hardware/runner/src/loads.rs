@@ -15,6 +15,7 @@ mod frame_tx;
 mod packer;
 mod replay_buf;
 mod rx_ack;
+mod slot_cache;
 mod stream_fifo;
 mod tag_alloc;
 mod xbar;
@@ -74,6 +75,11 @@ pub fn load(block: &str, parameters: &[(String, u64)], seed: u64) -> Result<Box<
             Box::new(replay_buf::ReplayBufLoad::new(number("Depth"), after, seed))
         }
         "rx_ack" => Box::new(rx_ack::RxAckLoad::new(number("AcknowledgeAfter") as u64, seed)),
+        "slot_cache" => {
+            let [pairs, slots, batch, count_bits] =
+                ["Pairs", "Slots", "Batch", "CountWidth"].map(number);
+            Box::new(slot_cache::SlotCacheLoad::new(pairs, slots, batch, count_bits, seed))
+        }
         "stream_fifo" => Box::new(stream_fifo::StreamFifoLoad::new(number("Depth"), seed)),
         "tag_alloc" => {
             let timeout = number("Timeout") as u64;

@@ -91,6 +91,9 @@ impl SlotCache {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chpp::function::SLOT_BYTES;
+    use crate::cycle::slot_cache::{self, COUNT_BITS, In, PAGE_SHIFT, SLOT_SHIFT};
+    use crate::engine::Random;
 
     /// A read ends where the list ends, and brings no more than the cache has room for.
     #[test]
@@ -155,5 +158,119 @@ mod tests {
         slots.cached.pop(Time::ZERO);
         slots.cached.pop(Time::ZERO);
         assert_eq!(slots.refill(), Some(Run { address: 0x1000 + 24, length: 24 }));
+    }
+
+    /// What is due now; it stays due.
+    fn due(slots: &mut SlotCache) -> Option<Run> {
+        let run = slots.refill();
+        if run.is_some() {
+            slots.postpone();
+        }
+        run
+    }
+
+    /// The block `cycle::slot_cache` reads the same runs of the lists, at most one turn of all
+    /// queue pairs after they are due. It gives the same slots, has as many, and ignores the same
+    /// reports, over random NAPs, reports and answers of some queue pairs.
+    // shows: C-20
+    #[test]
+    fn gates_give_the_same_slots() {
+        assert_eq!(1 << SLOT_SHIFT, SLOT_BYTES);
+        // Pages of the lists, whose slots have numbers of their own.
+        let pages = [1, 0x2_0000, 0x880_0000, 0xfff_ffff];
+        let slot = |pair: usize, number: u64| ((pair as u64) << 24 | number) << SLOT_SHIFT;
+        for (sizes, (capacity, batch), count_bits, seed) in [
+            ([256, 256, 64, 40], (32, 16), COUNT_BITS, 1),
+            ([1, 2, 6, 7], (4, 2), 3, 2),
+            ([1, 2, 3, 3], (8, 3), 2, 3),
+        ] {
+            let mut random = Random::new(seed);
+            let mut gates = slot_cache::SlotCache::new(4, capacity, batch, count_bits);
+            let mut caches: [SlotCache; 4] = std::array::from_fn(|pair| {
+                let (list, none) = (pages[pair] << PAGE_SHIFT, std::iter::empty());
+                SlotCache { posted: 0, ..SlotCache::new(list, sizes[pair], capacity, batch, none) }
+            });
+            for pair in 0..4 {
+                gates.cycle(In {
+                    host_valid: true,
+                    host_opens: true,
+                    host_pair: pair,
+                    host_page: pages[usize::from(pair)] as u32,
+                    host_count: sizes[usize::from(pair)] as u16,
+                    ..In::default()
+                });
+            }
+            // Reads that are answered, by queue pair and entries to come, and what has come.
+            let mut reads: Vec<(usize, u64)> = Vec::new();
+            let mut came: [Vec<u8>; 4] = Default::default();
+            // What the cycle before has left behind, and what happened in all.
+            let (mut dues, mut is_ignored, mut slot_out) = ([None; 4], false, 0);
+            let (mut waited, mut most_waited) = ([0; 4], 0);
+            let (mut none, mut ignored, mut given) = (0, 0, [0; 4]);
+            for cycle in 0..200_000 {
+                let now = Time::from_ps(4000 * cycle);
+                let [about, from] = [(); 2].map(|()| random.below(4) as usize);
+                // Software and NAPs pause now and then. An answer comes to the event-driven model
+                // as a whole, so its queue pair does nothing else meanwhile.
+                let reports = cycle & 8192 == 0 && random.below(2) == 0 && came[about].is_empty();
+                let takes = cycle & 4096 == 0 && random.below(2) == 0 && came[from].is_empty();
+                let SlotCache { posted, fetched, .. } = caches[about];
+                let most = sizes[about] - (posted - fetched) + u64::from(random.below(8) == 0);
+                let count = posted + random.below(most + 1);
+                let mut input = In {
+                    host_valid: reports,
+                    host_pair: about as u8,
+                    host_count: (count % (1 << count_bits)) as u16,
+                    take_valid: takes,
+                    take_pair: from as u8,
+                    read_ready: true,
+                    ..In::default()
+                };
+                let answers = random.below(reads.len() as u64 + 1) as usize;
+                if let Some((pair, left)) = reads.get_mut(answers) {
+                    let word = slot(*pair, caches[*pair].fetched + came[*pair].len() as u64 / 8);
+                    came[*pair].extend(word.to_le_bytes());
+                    (input.in_valid, input.in_pair, input.in_word) = (true, *pair as u8, word);
+                    *left -= 1;
+                }
+                let out = gates.cycle(input);
+                assert_eq!((out.refused, out.slot), (is_ignored, slot_out), "cycle {cycle}");
+                if out.read_valid {
+                    let pair = usize::from(out.read_pair);
+                    let length = 8 * u64::from(out.read_count);
+                    let run = Run { address: out.read_address, length };
+                    assert_eq!(dues[pair].take(), Some(run), "cycle {cycle}");
+                    caches[pair].refilling = true;
+                    reads.push((pair, u64::from(out.read_count)));
+                }
+                for ((is_due, slots), waits) in dues.iter_mut().zip(&mut caches).zip(&mut waited) {
+                    *is_due = due(slots);
+                    *waits = if is_due.is_some() { *waits + 1 } else { 0 };
+                    most_waited = most_waited.max(*waits);
+                }
+
+                if takes {
+                    let has_slot = !caches[from].cached.is_empty();
+                    assert_eq!(usize::from(out.cached), caches[from].cached.len());
+                    assert_eq!((out.take_ready, out.lacks_slot), (has_slot, !has_slot));
+                    slot_out = caches[from].cached.pop(now).unwrap_or(slot_out);
+                    given[from] += u64::from(has_slot);
+                    none += u64::from(!has_slot);
+                }
+                if reports {
+                    caches[about].posted(count);
+                }
+                is_ignored = reports && caches[about].posted != count;
+                ignored += u64::from(is_ignored);
+                if reads.get(answers).is_some_and(|(_, left)| *left == 0) {
+                    let (pair, _) = reads.swap_remove(answers);
+                    caches[pair].refilled(&came[pair], now);
+                    came[pair].clear();
+                }
+            }
+            assert_eq!(most_waited, 4, "a turn of all queue pairs");
+            assert!(none > 1000 && ignored > 100, "{none} got none, {ignored} were ignored");
+            assert!(given.iter().all(|&it| it > 2 << count_bits), "{given:?}");
+        }
     }
 }
