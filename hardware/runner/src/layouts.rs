@@ -6,7 +6,8 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use bellwire_model::cycle::{
     Ports, cdc_fifo_gray, credit_gate, credit_ledger, data_reorder, dllp_rx, dllp_tx, doorbell_arb,
-    doorbell_fifo, event_ring, frame_rx, frame_tx, packed_struct, packer, replay_buf, rx_ack,
+    doorbell_fifo, event_ring, frame_rx, frame_tx, key_window, packed_struct, packer, replay_buf,
+    rx_ack,
     slot_cache, stream_fifo, tag_alloc, xbar,
 };
 use bellwire_model::damq_pd;
@@ -31,6 +32,7 @@ fn packages() -> Vec<(&'static str, String)> {
         ("event_ring", package::<event_ring::In, event_ring::Out>("event_ring")),
         ("frame_rx", package::<frame_rx::In, frame_rx::Out>("frame_rx")),
         ("frame_tx", package::<frame_tx::In, frame_tx::Out>("frame_tx")),
+        ("key_window", package::<key_window::In, key_window::Out>("key_window")),
         ("packer", package::<packer::In, packer::Out>("packer")),
         ("replay_buf", package::<replay_buf::In, replay_buf::Out>("replay_buf")),
         ("rx_ack", package::<rx_ack::In, rx_ack::Out>("rx_ack")),

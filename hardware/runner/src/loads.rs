@@ -12,6 +12,7 @@ mod doorbell_fifo;
 mod event_ring;
 mod frame_rx;
 mod frame_tx;
+mod key_window;
 mod packer;
 mod replay_buf;
 mod rx_ack;
@@ -64,6 +65,10 @@ pub fn load(block: &str, parameters: &[(String, u64)], seed: u64) -> Result<Box<
         }
         "frame_rx" => Box::new(frame_rx::FrameRxLoad::new(number("MaxBeats"), seed)),
         "frame_tx" => Box::new(frame_tx::FrameTxLoad::new(seed)),
+        "key_window" => {
+            let [functions, pairs, bits] = ["Functions", "Pairs", "CountWidth"].map(number);
+            Box::new(key_window::KeyWindowLoad::new(functions, pairs, bits as u32, seed))
+        }
         "packer" => {
             let [beats, packets, payload, longest] =
                 ["Beats", "Packets", "Payload", "Longest"].map(number);

@@ -74,6 +74,8 @@ impl Layout {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cycle::key_window::{In, KeyWindow, PAGE_SHIFT};
+    use crate::engine::Random;
 
     /// A run lies in the window if its first byte does and its last one.
     #[test]
@@ -83,5 +85,66 @@ mod tests {
         assert!(layout.holds(base, layout.length) && layout.holds(end - 8, 8));
         assert!(!layout.holds(base, layout.length + 1) && !layout.holds(end - 8, 9));
         assert!(!layout.holds(base - 1, 8) && !layout.holds(end + 1, 0));
+    }
+
+    /// The block `cycle::key_window` finds the same runs in the windows of all functions, and lets
+    /// the same keys through, over random runs around the ends of windows and random keys.
+    #[test]
+    fn gates_let_the_same_through() {
+        let config = Config::prototype();
+        let mut random = Random::new(1);
+        let (functions, pairs) = (config.nic.functions, config.nic.functions * config.nic.queue_pairs);
+        let mut gates = KeyWindow::new(functions, pairs, 32);
+        let layouts: Vec<Layout> =
+            (0..functions).map(|function| Layout::new(&config, 1, function)).collect();
+        for (host_function, layout) in (0..).zip(&layouts) {
+            let (host_base, host_pages) = (layout.base >> PAGE_SHIFT, layout.length >> PAGE_SHIFT);
+            gates.cycle(In {
+                host_valid: true,
+                host_window: true,
+                host_function,
+                host_base: host_base as u32,
+                host_pages: host_pages as u32,
+                ..In::default()
+            });
+        }
+        let keys: Vec<u8> = (0..pairs).map(|_| random.word() as u8).collect();
+        for (host_pair, &host_key) in (0..).zip(&keys) {
+            let key = In { host_valid: true, host_opens: true, host_pair, ..In::default() };
+            gates.cycle(In { host_key, ..key });
+        }
+        let mut counts = [[0; 2]; 3];
+        for _ in 0..100_000 {
+            let function = random.below(functions as u64) as usize;
+            let layout = &layouts[function];
+            // Up to 20 bytes before or behind an end of the window.
+            let mut near = || layout.base + random.below(2) * layout.length + random.below(41) - 20;
+            let [one, other] = [near(), near()];
+            let (address, length) = (one.min(other), one.abs_diff(other));
+            let pair = random.below(pairs as u64) as usize;
+            let wrong = if random.below(16) == 0 { random.word() as u8 } else { 0 };
+            let key = keys[pair] ^ wrong;
+            let asked = In {
+                packet_valid: true,
+                packet_pair: pair as u8,
+                packet_key: key,
+                target_valid: true,
+                target_function: function as u8,
+                target_address: address,
+                target_length: length,
+                ..In::default()
+            };
+            let both = In { source_valid: true, source_function: function as u8, ..asked };
+            gates.cycle(In { source_address: address, source_length: length, ..both });
+            let out = gates.cycle(In::default());
+            let (holds, is_key) = (layout.holds(address, length), keys[pair] == key);
+            assert_eq!((out.packet_fits, out.packet_wrong), (is_key, !is_key));
+            assert_eq!((out.target_fits, out.target_wrong), (holds, !holds), "{address}, {length}");
+            assert_eq!((out.source_fits, out.source_wrong), (holds, !holds), "{address}, {length}");
+            for (count, fits) in counts.iter_mut().zip([is_key, holds, length == 0]) {
+                count[usize::from(fits)] += 1;
+            }
+        }
+        assert!(counts.as_flattened().iter().all(|&it| it > 100), "{counts:?}");
     }
 }

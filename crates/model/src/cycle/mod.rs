@@ -16,6 +16,7 @@ pub mod doorbell_fifo;
 pub mod event_ring;
 pub mod frame_rx;
 pub mod frame_tx;
+pub mod key_window;
 pub mod line;
 pub mod packer;
 mod ports;

@@ -443,7 +443,6 @@ mod tests {
     /// Lists are closed at first, and after one is opened without entries. Then they take no
     /// report, have no slot and read nothing. One that is opened anew begins with its first entry,
     /// and without slots.
-    // shows: C-15
     #[test]
     fn a_list_is_read_while_it_is_open() {
         let mut driven = Driven::new(3);
@@ -517,7 +516,6 @@ mod tests {
 
     /// An entry that nobody asked for is dropped, and so is one that is not the address of a slot.
     /// Both are told with their queue pair, and so is a failure of nothing.
-    // shows: C-19
     #[test]
     fn wrong_entries_are_dropped() {
         let mut driven = Driven::new(7);
