@@ -93,7 +93,8 @@ mod tests {
     fn gates_let_the_same_through() {
         let config = Config::prototype();
         let mut random = Random::new(1);
-        let (functions, pairs) = (config.nic.functions, config.nic.functions * config.nic.queue_pairs);
+        let (functions, pairs) =
+            (config.nic.functions, config.nic.functions * config.nic.queue_pairs);
         let mut gates = KeyWindow::new(functions, pairs, 32);
         let layouts: Vec<Layout> =
             (0..functions).map(|function| Layout::new(&config, 1, function)).collect();

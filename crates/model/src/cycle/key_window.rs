@@ -118,9 +118,8 @@ impl KeyWindow {
     /// Unless there are 2 to 8 functions and 2 to 32 queue pairs, both a power of two, and 1 to 32
     /// bits.
     pub fn new(functions: usize, pairs: usize, count_bits: u32) -> KeyWindow {
-        let fits = |count: usize, bits| {
-            count.is_power_of_two() && (2..=1_usize << bits).contains(&count)
-        };
+        let fits =
+            |count: usize, bits| count.is_power_of_two() && (2..=1_usize << bits).contains(&count);
         assert!(fits(functions, FUNCTION_BITS), "2, 4 or 8 functions");
         assert!(fits(pairs, PAIR_BITS), "2, 4, ... 32 queue pairs");
         assert!((1..=32).contains(&count_bits), "1 to 32 bits");
@@ -137,8 +136,7 @@ impl KeyWindow {
     pub fn cycle(&mut self, input: In) -> Out {
         let out = self.output;
         let key = self.keys[usize::from(input.packet_pair)];
-        let (packet_fits, packet_wrong) =
-            answer(input.packet_valid, key == Some(input.packet_key));
+        let (packet_fits, packet_wrong) = answer(input.packet_valid, key == Some(input.packet_key));
         let (function, address) = (input.target_function, input.target_address);
         let (target_fits, target_wrong) =
             answer(input.target_valid, self.holds(function, address, input.target_length));

@@ -159,8 +159,7 @@ mod tests {
     fn the_first_configuration_is_the_papers() {
         let nic = Config::prototype().nic;
         let pairs = (nic.functions * nic.queue_pairs) as u64;
-        let expected =
-            [("CountWidth", 32), ("Functions", nic.functions as u64), ("Pairs", pairs)];
+        let expected = [("CountWidth", 32), ("Functions", nic.functions as u64), ("Pairs", pairs)];
         assert_first_configuration("key_window", &expected);
     }
 }
