@@ -119,7 +119,7 @@ module slot_cache #(
 
   // ---- A slot leaves.
 
-  logic takes;
+  logic   takes;
   slots_t taken;
   assign taken = taken_of[take_pair];
   assign cached = is_open[take_pair] ? stored_of[take_pair] - taken : '0;
@@ -190,9 +190,7 @@ module slot_cache #(
     told_pair <= in_pair;
     if (asks) begin
       read_pair <= probe;
-      read_address <= {
-        page_of[probe], IndexWidth'(index_of[probe]), (PageShift - IndexWidth)'(0)
-      };
+      read_address <= {page_of[probe], IndexWidth'(index_of[probe]), (PageShift - IndexWidth)'(0)};
       read_count <= count;
       stale[probe] <= 1'b0;
     end

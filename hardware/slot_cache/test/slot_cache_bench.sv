@@ -23,7 +23,7 @@ module slot_cache_bench #(
 
   logic [PlaceWidth:0] cached;
   logic [AddressWidth-1:0] slot, read_address;
-  logic [ PairWidth-1:0] read_pair, told_pair;
+  logic [PairWidth-1:0] read_pair, told_pair;
   logic [BatchWidth-1:0] read_count;
 
   slot_cache #(
