@@ -180,7 +180,7 @@ impl SlotCache {
             in_ready: !is_opened,
             ..self.output
         };
-        self.look(&input, is_opened);
+        let due = self.due(self.probe);
         self.output.refused = input.host_valid && !self.host(&input);
         if input.take_valid && out.take_ready {
             let list = self.lists[usize::from(input.take_pair)].as_mut();
@@ -191,18 +191,19 @@ impl SlotCache {
         let is_told = unexpected || failed || misplaced;
         let told_pair = if is_told { input.in_pair } else { 0 };
         self.output = Out { unexpected, failed, misplaced, told_pair, ..self.output };
+        // An entry that comes in the cycle of its request was not asked for.
+        self.ask(due, &input, is_opened);
         out
     }
 
-    /// Looks at one queue pair. If a refill is due, it is asked for when the output is free; until
-    /// then no other one is looked at.
-    fn look(&mut self, input: &In, is_opened: bool) {
+    /// Asks for what is due for the queue pair that is looked at, if the output is free. Until then
+    /// no other one is looked at.
+    fn ask(&mut self, due: Option<(u64, u64)>, input: &In, is_opened: bool) {
         let has_output = !self.output.read_valid || input.read_ready;
         if has_output {
             let none = Out { read_valid: false, read_pair: 0, ..self.output };
             self.output = Out { read_address: 0, read_count: 0, ..none };
         }
-        let due = self.due(self.probe);
         if let Some((read_address, count)) = due {
             if !has_output || is_opened {
                 return;
@@ -538,6 +539,21 @@ mod tests {
         assert_eq!([(); 3].map(|()| driven.take(2)), [Some((1 << 29) - 1), Some(0), None]);
     }
 
+    /// An entry that comes in the cycle in which it is asked for is one that nobody asked for.
+    #[test]
+    fn no_entry_comes_with_its_request() {
+        let mut caches = SlotCache::new(2, 2, 1, 3);
+        caches.cycle(open(1, 1, 7));
+        caches.cycle(In::default());
+        caches.cycle(host(1, 7));
+        // The second queue pair is looked at in this cycle.
+        assert_eq!(read(caches.cycle(entry(1, slot(1)))), None);
+        let out = caches.cycle(In { take_pair: 1, ..entry(1, slot(2)) });
+        assert_eq!((read(out), out.unexpected, out.cached), (Some((1, 0x1000, 1)), true, 0));
+        let out = caches.cycle(In { take_pair: 1, ..In::default() });
+        assert_eq!((out.unexpected, out.cached), (false, 1));
+    }
+
     /// Queue pairs are looked at in turn, and none waits longer than all others together. They do
     /// not know of each other's slots.
     #[test]
@@ -587,6 +603,7 @@ mod tests {
         // The entry of the old list has not entered with the opening, and is still to come.
         let out = caches.cycle(entry(1, slot(1)));
         assert_eq!((read(out), out.in_ready, out.unexpected), (None, true, false));
+        // The next refill is asked for in this cycle.
         assert_eq!(read(caches.cycle(entry(0, slot(2)))), None);
         let out = caches.cycle(take(0));
         assert_eq!((read(out), out.take_ready, out.cached, out.slot), (one, true, 1, 0));
