@@ -66,7 +66,8 @@ impl SlotCacheLoad {
             reads: Vec::new(),
             reported: None,
             mood: Mood {
-                rates: [8; 4],
+                // Lists that were never opened must ask for nothing.
+                rates: [1, 8, 8, 8],
                 busy: pairs as u64,
                 opens: 4096,
                 wrong: 0,
@@ -88,7 +89,7 @@ impl SlotCacheLoad {
                 one_of(&[0, 1, 4, 8, 8]),
                 one_of(&[1, 4, 8, 8]),
             ],
-            busy: one_of(&[1, 1, 2, all]),
+            busy: one_of(&[1, 2, all, all]),
             wrong: one_of(&[0, 1, 16]),
             lies: [one_of(&[0, 0, 1, 16]), one_of(&[0, 0, 1, 16]), one_of(&[0, 0, 0, 1, 16])],
             lists_all: one_of(&[0, 1]) == 1,
@@ -113,7 +114,7 @@ impl SlotCacheLoad {
     fn open(&mut self, host_pair: u8) -> In {
         let random = &mut self.random;
         let entries = match random.below(8) {
-            0 => random.below(self.counts.min(4)),
+            0 => 0,
             1 => self.counts - 1,
             2..5 => 1 + random.below(self.counts.min(64) - 1),
             _ => 1 + random.below(self.counts - 1),
