@@ -7,8 +7,7 @@ use anyhow::{Context, Result, bail};
 use bellwire_model::cycle::{
     Ports, cdc_fifo_gray, credit_gate, credit_ledger, data_reorder, dllp_rx, dllp_tx, doorbell_arb,
     doorbell_fifo, event_ring, frame_rx, frame_tx, key_window, packed_struct, packer, replay_buf,
-    rx_ack,
-    slot_cache, stream_fifo, tag_alloc, xbar,
+    rx_ack, slot_cache, stream_fifo, tag_alloc, xbar,
 };
 use bellwire_model::damq_pd;
 
