@@ -1,4 +1,6 @@
-//! `hostile SEED FRAMES`: the worlds of `tests/hostile.rs`, as many as one likes.
+//! `hostile FIRST FRAMES`: the worlds of `tests/hostile.rs` from number FIRST on, as many as one
+//! likes. A world has some 40,000 frames, and its number decides all of them. So two runs have
+//! frames of their own only if their first worlds are far apart.
 
 #[allow(dead_code)]
 #[path = "../tests/support/mod.rs"]
@@ -7,7 +9,7 @@ mod support;
 fn main() {
     let mut arguments = std::env::args().skip(1).map(|text| text.parse::<u64>());
     let (Some(Ok(seed)), Some(Ok(frames))) = (arguments.next(), arguments.next()) else {
-        eprintln!("hostile SEED FRAMES");
+        eprintln!("hostile FIRST FRAMES");
         std::process::exit(2);
     };
     let mut told = 0;
