@@ -93,11 +93,11 @@ counted() {
     for rank in $(pgrep -f "^$folder/exchange"); do "$bellwire" stat "$rank" 2>/dev/null || true; done |
         awk -v counter="$1" '$1 == counter { counted++ } END { print counted + 0 }'
 }
-# stranger: each of two ranks refuses what the other asks, because it has another key. So none gets
+# stranger KEY KEY: each of two ranks with these keys refuses what the other asks. So none gets
 # bytes, and both wait.
 stranger() {
     local starter refused=0 begun
-    keyed 1 2 &
+    keyed "$1" "$2" &
     starter=$!
     until [ "$refused" = 2 ]; do
         kill -0 $starter || return 1
@@ -189,7 +189,8 @@ run "two ranks of Open MPI" ranks 2 exchange
 run "four ranks of Open MPI" ranks 4 exchange
 run "two ranks of Open MPI over shared memory alone" alone
 run "two ranks of Open MPI over UDP with a key" keyed 1 1
-run "a rank with another key does not get in" stranger
+run "a rank with another key does not get in" stranger 1 2
+run "a rank with the same key does (canary)" fails stranger 1 1
 run "two ranks of Open MPI, of four threads each" ranks 2 threads
 run "without the provider, nothing runs (canary)" fails canary
 run "a rank is killed, and the others end" killed

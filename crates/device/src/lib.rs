@@ -42,7 +42,7 @@ pub use node_info::{NodeInfo, VirtualTime};
 pub use packet::{Kind, PACKET_HEADER_BYTES, PacketFlags, PacketHeader};
 pub use random::{fill_random, random};
 pub use region::{MemoryRegion, RemoteAt, RemoteKey, RemoteSlice, Rights};
-pub use settings::{AccessMode, Settings};
+pub use settings::{AccessMode, KEY_VARIABLE, Settings, names_key};
 pub use transport::{
     Direct, Gate, LinkId, Receipt, SendError, Sink, Transport, TransportLimits, Verdict,
     sleep_until_readable,

@@ -16,6 +16,15 @@ pub struct Settings {
     known: Vec<&'static str>,
 }
 
+/// The environment variable with the key file of network devices whose name has none.
+pub const KEY_VARIABLE: &str = "BELLWIRE_KEY";
+
+/// Whether the name of a device has the setting `key`.
+pub fn names_key(name: &str) -> bool {
+    let (_, settings) = name.split_once('?').unwrap_or((name, ""));
+    settings.split('&').any(|setting| setting.starts_with("key="))
+}
+
 /// Who may take part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum AccessMode {
@@ -161,6 +170,17 @@ mod tests {
         assert!(told.contains("port=7: true or false"), "{told}");
         assert!(some.finish("shm").is_ok());
         assert!(Settings::new("shm:job").parse("node").is_err());
+    }
+
+    /// Only a setting of this name is a key.
+    #[test]
+    fn keys_in_names_are_found() {
+        for name in ["udp:h?key=f", "udp:h?node=1&key=f", "auto:eth:x?key="] {
+            assert!(names_key(name), "{name}");
+        }
+        for name in ["udp:key=f", "udp:h?node=1", "udp:h?monkey=f", "udp:h?key", ""] {
+            assert!(!names_key(name), "{name}");
+        }
     }
 
     /// A file that the name gives overrides a source of keys, and a device without keys refuses

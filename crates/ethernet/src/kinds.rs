@@ -1,15 +1,14 @@
 //! The settings of `eth` and `udp`, and how their functions are opened by name.
 
 use crate::{EthDevice, EthFunction, EthOptions, IoKind, UdpDevice, UdpOptions};
-use bellwire_device::{DeviceKind, Error, KeySource, Settings, TransportVisitor, refuse_weight};
+use bellwire_device::{
+    DeviceKind, Error, KEY_VARIABLE, KeySource, Settings, TransportVisitor, refuse_weight,
+};
 use std::path::PathBuf;
 
 /// Each function has its own socket, perhaps in different processes, and the kernel schedules them.
 const NO_WEIGHTS: &str =
     "16, the default, on eth and udp, where the kernel serves all functions alike; shm has weights";
-
-/// Names the key file of network devices, unless the device's name does.
-const KEY_VARIABLE: &str = "BELLWIRE_KEY";
 
 fn capture(settings: &mut Settings) -> Result<Option<PathBuf>, Error> {
     settings.take("pcap", "a capture is a file")

@@ -4,6 +4,7 @@ use super::link::{HELLO, open_device};
 use crate::command::WrongUsage;
 use anyhow::Result;
 use bellwire::{Device, KeySource};
+use bellwire_device::{KEY_VARIABLE, names_key};
 use bellwire_keys::{Key, KeyFile};
 use std::path::{Path, PathBuf};
 
@@ -23,8 +24,8 @@ pub enum Door {
 impl Door {
     /// The door of the device `name`, with these options of the command.
     pub fn find(name: &str, key: Option<&Path>, plain: bool) -> Result<Door> {
-        let (bare, settings) = name.split_once('?').unwrap_or((name, ""));
-        let named = settings.split('&').any(|setting| setting.starts_with("key="));
+        let bare = name.split('?').next().unwrap_or(name);
+        let named = names_key(name);
         let is_local = ["shm:", "model:"].iter().any(|kind| bare.starts_with(kind));
         if is_local {
             return match key.is_some() || plain {
@@ -34,7 +35,7 @@ impl Door {
                 false => Ok(Door::Kernel),
             };
         }
-        let has_key = named || key.is_some() || std::env::var_os("BELLWIRE_KEY").is_some();
+        let has_key = named || key.is_some() || std::env::var_os(KEY_VARIABLE).is_some();
         match (has_key, plain) {
             (true, true) => Err(WrongUsage::error(
                 "--plain contradicts the key (of --key, the device's name, or BELLWIRE_KEY): leave one of them out",

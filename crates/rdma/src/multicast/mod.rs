@@ -16,6 +16,7 @@ use crate::arrive::Arrived;
 use crate::error::{Refusal, Result};
 use crate::queue_pair::Service;
 use crate::state::State;
+use bellwire_device::{KEY_VARIABLE, names_key};
 use bellwire_ring::canary::planted;
 use bellwire_ring::memory::View;
 pub(crate) use frame::Frame;
@@ -46,10 +47,8 @@ const SOCKET_BYTES: usize = 1 << 20;
 /// with a key does not: groups are not sealed, and it sends nothing plain.
 pub(crate) fn is_carrier(name: &str) -> bool {
     let bare = name.strip_prefix("auto:").unwrap_or(name);
-    let (place, settings) = bare.split_once('?').unwrap_or((bare, ""));
-    let has_key = settings.split('&').any(|setting| setting.starts_with("key="))
-        || std::env::var_os("BELLWIRE_KEY").is_some();
-    place.split(':').next() == Some("udp") && !has_key
+    let has_key = names_key(name) || std::env::var_os(KEY_VARIABLE).is_some();
+    bare.split([':', '?']).next() == Some("udp") && !has_key
 }
 
 struct Group {
