@@ -282,6 +282,7 @@ mod tests {
             assert!(fits(&mut block, ask(2, 0x7000, 0x1000)));
             assert!(!fits(&mut block, ask(2, 0x6fff, 1)) && !fits(&mut block, ask(3, 0x7000, 1)));
             block.cycle(set_window(1, 5, 0));
+            assert!(!fits(&mut block, ask(1, 0x5000, 0)), "a window of no pages is none");
             assert!(!fits(&mut block, ask(1, 0x5000, 1)) && fits(&mut block, ask(2, 0x7fff, 1)));
         }
         // All of memory.

@@ -201,8 +201,13 @@ impl SlotCache {
     fn ask(&mut self, due: Option<(u64, u64)>, input: &In, is_opened: bool) {
         let has_output = !self.output.read_valid || input.read_ready;
         if has_output {
-            let none = Out { read_valid: false, read_pair: 0, ..self.output };
-            self.output = Out { read_address: 0, read_count: 0, ..none };
+            self.output = Out {
+                read_valid: false,
+                read_pair: 0,
+                read_address: 0,
+                read_count: 0,
+                ..self.output
+            };
         }
         if let Some((read_address, count)) = due {
             if !has_output || is_opened {
@@ -316,9 +321,11 @@ mod tests {
         number << SLOT_SHIFT
     }
 
-    /// Pair, address and entries of the read that is offered.
+    /// Pair, address and entries of the read that is offered; without one they are zero.
     fn read(out: Out) -> Option<(u8, u64, u8)> {
-        out.read_valid.then_some((out.read_pair, out.read_address, out.read_count))
+        let told = (out.read_pair, out.read_address, out.read_count);
+        assert!(out.read_valid || told == (0, 0, 0), "{told:?}");
+        out.read_valid.then_some(told)
     }
 
     /// Some caches, driven one thing after the other.
