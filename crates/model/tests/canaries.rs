@@ -23,11 +23,13 @@ fn is_caught(system: &str, fault: &'static str, parameter: &str) {
     assert!(!told.is_empty(), "{system}: {fault} agrees with the row of {parameter}");
 }
 
-/// cHPP: wires whose latency is charged twice, and a queue of commands whose depth is ignored.
+/// cHPP: wires whose latency is charged twice, a queue of commands whose depth is ignored, and an
+/// arbiter that begins a new round for an input that finds no place behind its output.
 #[test]
 fn chpp() {
     is_caught("chpp", "chpp-latency-twice", "pcie.latency");
     is_caught("chpp", "chpp-depth-ignored", "nic.command_depth");
+    is_caught("chpp", "round-too-early", "crossbar.arbitration.weights");
 }
 
 /// DAMQ-PD: a bus whose latency is charged twice, a buffer whose depth is ignored, and two

@@ -1,5 +1,6 @@
 //! Arbiters: the choice between up to 64 requesters of one resource.
 
+use bellwire_protocol::canary::planted;
 use serde::{Deserialize, Serialize};
 
 use super::Random;
@@ -70,13 +71,11 @@ impl Arbiter {
             Policy::RoundRobin => first_from(requests, self.next),
             Policy::Weighted => {
                 let with_turns = self.with_turns(requests);
-                if with_turns == 0 {
-                    // All requesters have used their turns: a new round begins.
+                // Canary: a new round begins, whether or not the choice is served.
+                if with_turns == 0 && planted("round-too-early") {
                     self.left.copy_from_slice(&self.weights);
-                    first_from(requests, self.next)
-                } else {
-                    first_from(with_turns, self.next)
                 }
+                first_from(if with_turns == 0 { requests } else { with_turns }, self.next)
             }
         })
     }
@@ -85,7 +84,11 @@ impl Arbiter {
     pub fn serve(&mut self, chosen: usize) {
         self.next = chosen as u32 + 1;
         if self.policy == Policy::Weighted {
-            self.left[chosen] = self.left[chosen].saturating_sub(1);
+            if self.left[chosen] == 0 {
+                // All requesters have used their turns: a new round begins.
+                self.left.copy_from_slice(&self.weights);
+            }
+            self.left[chosen] -= 1;
         }
     }
 

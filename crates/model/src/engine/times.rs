@@ -57,6 +57,18 @@ fn weights_are_turns_of_a_round() {
     assert_eq!((arbiter.grant(0b11), arbiter.grant(0b11)), (Some(0), Some(0)));
 }
 
+/// Weights 3 and 1: a round is 1, 0, 0, 0. A choice of input 1 that is not served begins no round:
+/// input 0 has its three turns first.
+#[test]
+fn a_choice_that_is_not_served_takes_no_turn() {
+    let mut arbiter = Arbiter::weighted(&[3, 1], &mut Random::new(3));
+    while arbiter.grant(0b11) != Some(1) {}
+    while arbiter.grant(0b11) != Some(1) {}
+    assert_eq!(arbiter.choose(0b10), Some(1));
+    let grants: Vec<_> = (0..5).map(|_| arbiter.grant(0b11).unwrap()).collect();
+    assert_eq!(grants, [0, 0, 0, 1, 0]);
+}
+
 /// A draw chooses the n-th request of the arbiter's own generator.
 #[test]
 fn lots_are_drawn() {
