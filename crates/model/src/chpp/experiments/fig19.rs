@@ -75,7 +75,7 @@ pub fn shares(
     shares_of(&config, moments, balanced, seed)
 }
 
-pub(super) fn shares_of(
+fn shares_of(
     config: &Config,
     moments: &[u64],
     balanced: bool,

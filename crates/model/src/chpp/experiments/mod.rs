@@ -9,6 +9,7 @@
 //! | `host.memory_latency` | 148 ns | section 5.3: a memory read takes 130 cycles |
 //! | `pcie.latency` | 166 ns | Table 3: 1.242 us for an immediate NAP of 1 B |
 
+mod bounded;
 mod eq2;
 mod fig15;
 mod fig16;

@@ -1,7 +1,8 @@
-//! A steady stream of operations of one kind from node 0 to node 1, to measure bandwidth.
+//! A steady stream of operations of one kind from node 0 to its neighbour, or with linked
+//! controllers to the first node of the second one, to measure bandwidth.
 
 use super::Kind;
-use super::single::{endpoint, post_free};
+use super::single::{endpoint, other, post_free};
 use crate::chpp::host::{Notice, RingKind};
 use crate::chpp::machine::{HostApi, Program};
 use crate::chpp::{Config, Machine};
@@ -26,6 +27,7 @@ pub struct Stream {
 
 struct Streamer {
     kind: Kind,
+    to: u8,
     bytes: u64,
     left: u64,
     received: u64,
@@ -37,7 +39,7 @@ impl Streamer {
     fn post(&mut self, api: &mut HostApi<'_>) {
         if self.left > 0 {
             self.left -= 1;
-            post_free(api, self.kind, (endpoint(0), endpoint(1)), self.bytes)
+            post_free(api, self.kind, (endpoint(0), endpoint(self.to)), self.bytes)
                 .expect("the length was checked when the stream began");
         }
     }
@@ -84,8 +86,9 @@ pub fn stream_of(
 ) -> Result<Stream, String> {
     let mut machine = Machine::new(config, seed).map_err(|error| error.to_string())?;
     machine.forget_operations();
+    let to = other(config);
     let mut streamer =
-        Streamer { kind, bytes, left: count, received: 0, first: None, last: Time::ZERO };
+        Streamer { kind, to, bytes, left: count, received: 0, first: None, last: Time::ZERO };
     if kind.is_nap() && bytes > 2048 || bytes > config.host.window.count() / 2 {
         return Err(format!("{} of {bytes} bytes is too long", kind.name()));
     }
@@ -99,7 +102,7 @@ pub fn stream_of(
         Some(first) if count > outstanding => (first, streamer.received - 1),
         _ => (Time::ZERO, streamer.received),
     };
-    let port = &machine.nodes()[if kind == Kind::Get { 1 } else { 0 }].port;
+    let port = &machine.nodes()[if kind == Kind::Get { usize::from(to) } else { 0 }].port;
     Ok(Stream {
         gigabytes_s: (counted * bytes) as f64 / (streamer.last - first).as_ns(),
         round_trip_cycles: port.round_trip.mean() / config.nic.cycle().ps() as f64,
