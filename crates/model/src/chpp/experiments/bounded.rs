@@ -120,11 +120,14 @@ pub(super) fn naps_that_wait(config: &Config) -> Result<f64, String> {
     Ok(gap(&arrivals[8..57]))
 }
 
-/// Bytes in a nanosecond that a node gets, if two nodes have 16 GETs of 8 KiB each from each other.
+/// Bytes in a nanosecond that node 0 gets, if two nodes have eight GETs of 8 KiB each from each
+/// other. Counted while both directions are busy.
 pub(super) fn opposing_gets(config: &Config) -> Result<f64, String> {
     const BYTES: u64 = 8192;
-    let arrivals = closed(config, (Kind::Get, BYTES), &[(0, 0, 1), (1, 0, 0)], (16, 16))?;
-    let of_one: Vec<Arrival> = arrivals.into_iter().filter(|it| it.from.0 == 0).collect();
+    let mut arrivals = closed(config, (Kind::Get, BYTES), &[(0, 0, 1), (1, 0, 0)], (8, 40))?;
+    arrivals.truncate(40);
+    let of_one: Vec<Arrival> =
+        arrivals.into_iter().skip(8).filter(|arrival| arrival.from.0 == 0).collect();
     Ok(BYTES as f64 / gap(&of_one))
 }
 

@@ -85,7 +85,7 @@ pub const PROBES: [Probe<Config>; 27] = [
     Probe {
         experiment: "fig16",
         figures: &[within(0.5, "opposing GETs: one channel", "GB/s")],
-        base: || opposing_gets(false, 16),
+        base: || opposing_gets(false, 8),
         run: |config| Ok(vec![bounded::opposing_gets(config)?]),
     },
     Probe {
@@ -100,7 +100,8 @@ pub const PROBES: [Probe<Config>; 27] = [
     },
     Probe {
         experiment: "fig16",
-        figures: &[within(0.5, "few credits for reads: PUTs", "GB/s")],
+        // A descriptor's read, before the first event or after it, is one of 228.
+        figures: &[within(1.0, "few credits for reads: PUTs", "GB/s")],
         base: || {
             let mut config = at_once();
             config.pcie.non_posted_headers = 2;
@@ -155,7 +156,8 @@ pub const PROBES: [Probe<Config>; 27] = [
             config.host.memory_jitter = Span::from_ns(400);
             config
         },
-        run: |config| Ok(vec![stream(config, Kind::Put, 16 << 10, 1, 1)?.round_trip_cycles]),
+        // The mean of 512 draws.
+        run: |config| Ok(vec![stream(config, Kind::Put, 64 << 10, 1, 1)?.round_trip_cycles]),
     },
     Probe {
         experiment: "fig18",
@@ -279,8 +281,8 @@ fn three_senders() -> Config {
 }
 
 /// An engine of twice the clock, so that the wires to the host bound GETs in both directions. GETs
-/// have a channel of their own or not, and so many places for those from elsewhere. A node has 16
-/// GETs under way: without a channel of their own they need 16 places, and with it one is enough.
+/// have a channel of their own or not, and so many places for those from elsewhere. A node has
+/// eight GETs under way: without a channel of their own they need a place each.
 fn opposing_gets(get_channel: bool, places: usize) -> Config {
     let mut config = at_once();
     config.nic.clock = Frequency::from_mhz(500);
