@@ -15,6 +15,8 @@ use bellwire_ethernet::agent::server::{Agent, AgentOptions};
 use bellwire_ethernet::agent::{PATH, interfaces_of};
 use bellwire_ethernet::testing::{enter_new_namespace, ip};
 use std::marker::PhantomData;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -29,6 +31,10 @@ pub const GROUP: u32 = 65_532;
 const AGENT: &str = "agent";
 /// Names the interfaces that it serves, separated by blanks.
 const INTERFACES: &str = "BELLWIRE_TEST_INTERFACES";
+
+/// The name at which the agent's process listens when it is about to serve. It belongs to the
+/// network of the test.
+const READY: &str = "bellwire-test-agent";
 
 /// The main function of a child of these tests.
 pub fn play() {
@@ -51,6 +57,8 @@ fn serve() {
     };
     let mut agent = Agent::open(options).expect("root, and nft of nftables");
     assert_eq!(agent.unrestricted(), None, "NOT RUN: restricting needs nft of nftables");
+    let ready = SocketAddr::from_abstract_name(READY).expect("a short name");
+    let _ready = UnixListener::bind_addr(&ready).expect("one agent at a time");
     agent.serve().expect("waiting works");
 }
 
@@ -71,7 +79,8 @@ pub fn enter() {
     mount(c"run", c"/run", c"tmpfs", 0);
 }
 
-/// Starts an agent for these interfaces, with a plan for its steps, and waits until it listens.
+/// Starts an agent for these interfaces, with a plan for its steps, and waits until it is about to
+/// serve. What a test changes before that, the agent could meet as it starts.
 pub fn start_agent(interfaces: &[&str], plan: Option<&str>) -> Process {
     let names = interfaces.join(" ");
     let mut environment = vec![(ROLE, AGENT), (INTERFACES, &*names)];
@@ -79,20 +88,20 @@ pub fn start_agent(interfaces: &[&str], plan: Option<&str>) -> Process {
     let mut agent = Process::start("agent", &environment);
     let mut patience = Patience::new();
     // A planned step may end it at its first answer, so nobody asks it here.
-    while !is_listening() {
+    while !is_ready() {
         assert_eq!(agent.ended(), None, "the agent ended; its words are above");
         std::thread::sleep(std::time::Duration::from_millis(1));
-        patience.spend(|| "the agent does not listen".into());
+        patience.spend(|| "the agent does not serve".into());
     }
     agent
 }
 
-/// Whether a process listens at the agent's path.
-fn is_listening() -> bool {
+/// Whether the agent's process is about to serve.
+fn is_ready() -> bool {
     // The columns of /proc/net/unix end with flags (a listener has 00010000), type, state, number
     // and path.
     let table = std::fs::read_to_string("/proc/thread-self/net/unix").expect("procfs");
-    table.lines().any(|line| line.ends_with(PATH) && line.contains(" 00010000 "))
+    table.lines().any(|line| line.ends_with(READY) && line.contains(" 00010000 "))
 }
 
 /// While this exists, the thread is another user and in no group but those given.

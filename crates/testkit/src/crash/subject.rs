@@ -11,7 +11,7 @@ use bellwire::{Address, Device, DeviceOptions, Wait};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use std::os::fd::BorrowedFd;
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixListener};
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 
 /// The subject's node number. It is below the survivor's, so that its attempts to connect take
 /// precedence.
@@ -33,9 +33,18 @@ pub fn at(node: u32, queue_pair: u32) -> Address {
     Address::new(node, 0, queue_pair)
 }
 
+/// Where the survivor listens as soon as it has asked for a link.
+pub fn asked() -> SocketAddr {
+    named("asked")
+}
+
 /// Where the subject listens as soon as it has read the survivor's request.
 pub fn crossed() -> SocketAddr {
-    SocketAddr::from_abstract_name(format!("{} crossed", told(DEVICE))).expect("a short name")
+    named("crossed")
+}
+
+fn named(what: &str) -> SocketAddr {
+    SocketAddr::from_abstract_name(format!("{} {what}", told(DEVICE))).expect("a short name")
 }
 
 /// Whether one of the descriptors of a function has something to read.
@@ -67,10 +76,11 @@ pub fn play(scenario: Scenario) {
     let mut has_crossed = None;
     let mut workout = Workout::new(node, to, || false);
     if scenario == Scenario::Crossing {
-        // Our request and the survivor's cross: it reads ours only after we have read its own.
+        // Our request and the survivor's cross: it reads ours only after we have read its own. That
+        // is a connection first, and a message later, so its connection alone says nothing.
         workout.after_first_post(|node| {
             let mut patience = Patience::new();
-            while !is_readable(node.function.wait_fd()) {
+            while UnixStream::connect_addr(&asked()).is_err() {
                 patience.spend(|| "the survivor asks for no link".to_owned());
             }
             while is_readable(node.function.wait_fd()) {

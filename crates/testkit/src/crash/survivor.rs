@@ -9,7 +9,7 @@ use crate::conformance::child::{DEVICE, Process, ROLE, is_stopped, told};
 use crate::conformance::{Fixture, Named, Patience};
 use bellwire::{Address, Error, Wait};
 use std::cell::RefCell;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::ExitStatusExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -126,10 +126,12 @@ fn meet(scenario: Scenario, passage: Option<&Passage>) -> bool {
             Some(there)
         }
     };
+    let mut has_asked = None;
     let mut workout = Workout::new(node, to, || child.ended());
     if scenario == Scenario::Crossing {
         // We ask for a link, and then read nothing until the subject has read our request.
         workout.after_first_post(|_| {
+            has_asked = UnixListener::bind_addr(&subject::asked()).ok();
             let mut patience = Patience::new();
             while UnixStream::connect_addr(&subject::crossed()).is_err() && !child.has_crashed() {
                 patience.spend(|| "the subject does not read our request".to_owned());
