@@ -28,16 +28,21 @@ fn side(keys: Keys, seed: u64) -> Side {
     Sessions::new(keys, Limits::default(), true, entropy)
 }
 
+/// A sealed frame for the other function; without a session this asks for one instead.
+fn seal(side: &mut Side) -> Option<Vec<u8>> {
+    let mut buffer = [0; 60 + SEALED_OVERHEAD_BYTES];
+    buffer[KEYED_HEADER_BYTES..][..2].copy_from_slice(&[MAGIC, 4]);
+    side.seal(1, &mut buffer, 60, &[], NOW_NS).map(|length| buffer[..length].to_vec())
+}
+
 /// The frames by which `near` asks `far` for a session, and its first sealed frame: a Knock, a
 /// Hello, a sealed frame.
 fn recorded(near: &mut Side, far: &mut Side) -> Option<[Vec<u8>; 3]> {
     let mut asked = Vec::new();
     for _ in 0..3 {
-        let mut buffer = [0; 60 + SEALED_OVERHEAD_BYTES];
-        buffer[KEYED_HEADER_BYTES..][..2].copy_from_slice(&[MAGIC, 4]);
-        if let Some(length) = near.seal(1, &mut buffer, 60, &[], NOW_NS) {
+        if let Some(sealed) = seal(near) {
             let [knock, hello, ..] = &asked[..] else { return None };
-            return Some([knock, hello, &buffer[..length].to_vec()].map(Vec::clone));
+            return Some([knock, hello, &sealed].map(Vec::clone));
         }
         while let Some((_, frame)) = near.poll_transmit() {
             far.open(0, &frame, NOW_NS);
@@ -98,9 +103,7 @@ fn flood(name: &str, near: Keys, far: Keys) -> Result<(), String> {
 
 /// The first frame of a function that has another key.
 fn knock_of(mut stranger: Side) -> Result<Vec<u8>, String> {
-    let mut buffer = [0; 60 + SEALED_OVERHEAD_BYTES];
-    buffer[KEYED_HEADER_BYTES..][..2].copy_from_slice(&[MAGIC, 4]);
-    let _ = stranger.seal(1, &mut buffer, 60, &[], NOW_NS);
+    let _ = seal(&mut stranger);
     stranger.poll_transmit().map(|(_, frame)| frame).ok_or_else(|| "no Knock".to_owned())
 }
 

@@ -1,5 +1,5 @@
-//! A steady stream of operations of one kind from node 0 to its neighbour, or with linked
-//! controllers to the first node of the second one, to measure bandwidth.
+//! A steady stream of operations of one kind from node 0 to node 1, to measure bandwidth. With
+//! linked controllers it goes to the first node of the second controller.
 
 use super::Kind;
 use super::single::{endpoint, other, post_free};
