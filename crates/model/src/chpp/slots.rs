@@ -1,6 +1,7 @@
 //! Buffer management for NAPs (C-20, C-21; cHPP section 4.2): an on-chip cache of free slot
 //! addresses. It is refilled from a list in host memory before it is empty.
 
+use super::function::{Layout, SLOT_BYTES};
 use super::pcie::Run;
 use crate::stats::Queue;
 use crate::units::Time;
@@ -48,6 +49,19 @@ impl SlotCache {
         }
     }
 
+    /// Drops the slots in front that do not lie in the window of their function: software may list
+    /// any address, and a NAP shall not reach another function's memory (C-39). Returns how many.
+    pub fn drop_outside(&mut self, window: &Layout, now: Time) -> u64 {
+        let mut dropped = 0;
+        while let Some(&slot) = self.cached.front()
+            && !window.holds(slot, SLOT_BYTES)
+        {
+            self.cached.pop(now);
+            dropped += 1;
+        }
+        dropped
+    }
+
     /// The read that is due: at most half of the capacity is cached, and the list has more entries.
     /// It is not returned again until it is answered.
     pub fn refill(&mut self) -> Option<Run> {
@@ -91,7 +105,7 @@ impl SlotCache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chpp::function::SLOT_BYTES;
+    use crate::chpp::Config;
     use crate::cycle::slot_cache::{self, COUNT_BITS, In, PAGE_SHIFT, SLOT_SHIFT};
     use crate::engine::Random;
 
@@ -158,6 +172,25 @@ mod tests {
         slots.cached.pop(Time::ZERO);
         slots.cached.pop(Time::ZERO);
         assert_eq!(slots.refill(), Some(Run { address: 0x1000 + 24, length: 24 }));
+    }
+
+    /// Slots outside of the window are dropped from the front, also one that lies in it in part.
+    /// Those behind the first one inside stay.
+    // shows: C-39
+    #[test]
+    fn slots_outside_of_the_window_are_dropped() {
+        let window = Layout::new(&Config::prototype(), 1, 2);
+        let (base, end) = (window.base, window.base + window.length);
+        let [before, across] = [base - SLOT_BYTES, end - SLOT_BYTES / 2];
+        let listed = [before, across, end, base, before, end - SLOT_BYTES, !0, end];
+        let mut slots = SlotCache::new(0, 8, 8, 8, listed.into_iter());
+        let mut taken = Vec::new();
+        let dropped = [(); 4].map(|()| {
+            let dropped = slots.drop_outside(&window, Time::ZERO);
+            taken.extend(slots.cached.pop(Time::ZERO));
+            dropped
+        });
+        assert_eq!((dropped, taken), ([3, 1, 2, 0], vec![base, end - SLOT_BYTES]));
     }
 
     /// What is due now; it stays due.

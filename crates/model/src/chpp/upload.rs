@@ -5,6 +5,7 @@
 //! memory. A packet that lacks a NAP slot or an event record waits in front, with head-of-line
 //! blocking.
 
+use bellwire_protocol::canary::planted;
 use bellwire_wire::event::{EVENT_BYTES, EventRepr, Status};
 use bellwire_wire::header::{HEADER_BYTES, HeaderRepr};
 use bellwire_wire::packet::PacketRepr;
@@ -86,6 +87,8 @@ pub struct ReceiveCounters {
     pub refused: u64,
     /// PUT packets with a target outside the function's window; dropped (C-39).
     pub outside: u64,
+    /// NAP slots outside of their function's window; passed over (C-39).
+    pub outside_slots: u64,
     /// Events written to receive rings.
     pub events: u64,
     /// Bytes of data written.
@@ -199,6 +202,16 @@ impl Receiver {
                     self.counters.outside += 1;
                     Self::discard(cx, node, class, packet);
                     return true;
+                }
+                // Software lists slots, and a NAP shall not reach another function's memory (C-39).
+                // Canary: nobody looks where a slot lies.
+                if is_nap && !planted("chpp-slot-unchecked") {
+                    let window = &neighbours.layouts[function];
+                    let dropped = pair.slots.drop_outside(window, now);
+                    self.counters.outside_slots += dropped;
+                    if dropped > 0 {
+                        self.took_slot = Some(at);
+                    }
                 }
                 // Slot and record must both be available before anything is written (C-21).
                 let wants_event = is_nap || header.wants_event;

@@ -271,6 +271,66 @@ fn functions_are_isolated() {
     );
 }
 
+/// Size of a NAP slot (C-19).
+const SLOT_BYTES: u64 = 2048;
+
+/// Sends NAPs to a function whose software lists slots outside of its window: one of another
+/// function, the first one behind its window, and one of another node. It lists the last slot of
+/// its window, too. Returns how many were passed over, the events, and whether the next function's
+/// window has changed.
+fn naps_for_listed_slots() -> (u64, Vec<Notice>, bool) {
+    let mut machine = Machine::new(&Config::prototype(), 1).unwrap();
+    let layouts = &machine.nodes()[1].layouts;
+    let (own, other) = (layouts[1].clone(), layouts[2].clone());
+    let end = own.base + own.length;
+    let mut api = machine.api();
+    let outside = [other.queue_pairs[0].slots, end, api.free_memory(2, 1)];
+    // The first 32 are on the chip from the beginning.
+    for (at, slot) in (33_u64..).zip(outside.into_iter().chain([end - SLOT_BYTES])) {
+        let entry = api.memory_mut(own.queue_pairs[0].slot_list + 8 * at, 8).unwrap();
+        entry.copy_from_slice(&slot.to_le_bytes());
+    }
+    let source = api.free_memory(0, 0);
+    api.memory_mut(source, 100).unwrap().fill(0x5a);
+    let window = |machine: &mut Machine| {
+        machine.api().memory(other.base, other.length as usize).unwrap().to_vec()
+    };
+    for _ in 0..64 {
+        let ends = (endpoint(0), Endpoint::new(1, 1, 0).unwrap());
+        post_free(&mut api, Kind::NapIndirect, ends, 100).unwrap();
+    }
+    let before = window(&mut machine);
+    let mut notices: Vec<Notice> = Vec::new();
+    machine.run_to_end(&mut notices).unwrap();
+    machine.audit().unwrap();
+    notices.retain(|notice| notice.ring == RingKind::Receive);
+    let has_changed = window(&mut machine) != before;
+    (machine.nodes()[1].receiver.counters.outside_slots, notices, has_changed)
+}
+
+/// Slots outside of the window of their function are passed over and counted. No NAP is lost, and
+/// all of them lie in the window, also at its very end.
+// shows: C-39
+#[test]
+fn listed_slots_reach_no_other_function() {
+    let (outside, notices, has_changed) = naps_for_listed_slots();
+    assert_eq!((outside, notices.len(), has_changed), (3, 64, false));
+    let machine = Machine::new(&Config::prototype(), 1).unwrap();
+    let own = &machine.nodes()[1].layouts[1];
+    let slots = || notices.iter().map(|notice| notice.event.address);
+    assert!(slots().all(|slot| own.holds(slot, SLOT_BYTES)));
+    assert!(slots().any(|slot| slot == own.base + own.length - SLOT_BYTES));
+}
+
+/// Canary: where nobody looks at slots, a NAP writes into the window of another function.
+#[cfg(feature = "canaries")]
+#[test]
+fn slots_that_nobody_looks_at_reach_other_functions() {
+    let _planted = bellwire_protocol::canary::plant("chpp-slot-unchecked");
+    let (outside, notices, has_changed) = naps_for_listed_slots();
+    assert_eq!((outside, notices.len(), has_changed), (0, 64, true));
+}
+
 /// How many events of receive rings there are.
 fn received(notices: &[Notice]) -> usize {
     notices.iter().filter(|notice| notice.ring == RingKind::Receive).count()
