@@ -11,7 +11,7 @@
 module vc_buf #(
     parameter int unsigned Channels = 3,
     parameter int unsigned Depth = 32,
-    parameter int unsigned Beats = 9,
+    parameter int unsigned Beats = 11,
     parameter int unsigned Width = 128,
     parameter int unsigned RouteWidth = 3,
     localparam int unsigned ChannelWidth = (Channels > 1) ? $clog2(Channels) : 1,

@@ -9,8 +9,8 @@ module xbar #(
     // Virtual channels of an input, and packets that each holds.
     parameter int unsigned Channels = 3,
     parameter int unsigned Depth = 32,
-    // Beats of a packet, at most, and bits of a beat.
-    parameter int unsigned Beats = 9,
+    // Beats of a packet, at most: a PUT of 128 bytes has up to 11. Bits of a beat.
+    parameter int unsigned Beats = 11,
     parameter int unsigned Width = 128,
     // Classes of places behind an output, and places of each.
     parameter int unsigned Classes = 2,

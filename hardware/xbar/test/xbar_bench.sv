@@ -3,7 +3,7 @@ module xbar_bench #(
     parameter int unsigned Ports = 4,
     parameter int unsigned Channels = 3,
     parameter int unsigned Depth = 32,
-    parameter int unsigned Beats = 9,
+    parameter int unsigned Beats = 11,
     parameter int unsigned Classes = 2,
     parameter int unsigned Credits = 4
 ) (

@@ -134,3 +134,32 @@ impl Load for XbarLoad {
         (input, out)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bellwire_model::chpp::Config;
+    use bellwire_wire::header::HEADER_BYTES;
+    use bellwire_wire::span::ByteSpan;
+    use bellwire_wire::tail::MAX_TAIL_BYTES;
+
+    use crate::block::assert_first_configuration;
+
+    /// The first configuration of the block has the model's ports, channels and places, and room
+    /// for its longest PUT packets. Those begin with the last byte of a DW and have a tail.
+    #[test]
+    fn the_first_configuration_is_the_papers() {
+        let Config { nic, crossbar, .. } = Config::prototype();
+        let data = ByteSpan::new(3, nic.put_payload.count() as usize).unwrap();
+        let bytes = HEADER_BYTES + data.to_dwords().byte_len() + MAX_TAIL_BYTES;
+        let expected = [
+            ("Beats", nic.beats_of(bytes as u64)),
+            ("Channels", crossbar.channels as u64 + u64::from(crossbar.get_channel)),
+            ("Classes", 2),
+            ("Credits", crossbar.receive_packets as u64),
+            ("Depth", crossbar.channel_packets as u64),
+            ("Ports", crossbar.ports as u64),
+        ];
+        assert_first_configuration("xbar", &expected);
+        assert_eq!(bytes, 164);
+    }
+}

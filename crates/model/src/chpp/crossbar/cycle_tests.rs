@@ -55,7 +55,7 @@ impl Sources {
                 channel: below(random, shape.channels) as usize,
                 output: below(random, shape.ports) as u8,
                 class: below(random, shape.classes) as u8,
-                beats: 1 + random.below(9),
+                beats: 1 + random.below(11),
                 taken_in: 1 + random.below(20),
             };
             waiting[below(random, shape.ports) as usize].push_back(packet);
