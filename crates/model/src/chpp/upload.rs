@@ -61,7 +61,7 @@ pub struct Receiver {
     /// Whether the packet in front waited for a slot or a record.
     starved: bool,
     converter: Server,
-    /// The queue pair, as an index among all, that has used a slot since the last check.
+    /// The queue pair, among all, whose slots a NAP used or dropped since the last check.
     pub took_slot: Option<usize>,
     pub counters: ReceiveCounters,
 }
@@ -207,12 +207,10 @@ impl Receiver {
                 // Canary: nobody looks where a slot lies.
                 if is_nap && !planted("chpp-slot-unchecked") {
                     let window = &neighbours.layouts[function];
-                    let dropped = pair.slots.drop_outside(window, now);
-                    self.counters.outside_slots += dropped;
-                    if dropped > 0 {
-                        self.took_slot = Some(at);
-                    }
+                    self.counters.outside_slots += pair.slots.drop_outside(window, now);
                 }
+                // A NAP that stays blocked may have dropped slots, and more may be due (C-20).
+                self.took_slot = is_nap.then_some(at);
                 // Slot and record must both be available before anything is written (C-21).
                 let wants_event = is_nap || header.wants_event;
                 let lacks = if is_nap && pair.slots.cached.is_empty() {
@@ -229,7 +227,6 @@ impl Receiver {
                 }
                 let event = if wants_event { pair.receive_ring.take(now) } else { None };
                 let slot = if is_nap { pair.slots.cached.pop(now) } else { None };
-                self.took_slot = is_nap.then_some(at);
                 let address = slot.unwrap_or(target);
                 // The header is valid; the tail follows the payload.
                 let behind = HEADER_BYTES + header.span.to_dwords().byte_len();

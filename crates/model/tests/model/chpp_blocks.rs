@@ -274,19 +274,31 @@ fn functions_are_isolated() {
 /// Size of a NAP slot (C-19).
 const SLOT_BYTES: u64 = 2048;
 
+/// Slots outside of the window that are listed: two times as many as the chip holds, so that none
+/// is left until more are read.
+const OUTSIDE: usize = 64;
+
+/// The prototype with lists that have room for them.
+fn many_slots() -> Config {
+    let mut config = Config::prototype();
+    config.host.slots = 128;
+    config
+}
+
 /// Sends NAPs to a function whose software lists slots outside of its window: one of another
-/// function, the first one behind its window, and one of another node. It lists the last slot of
-/// its window, too. Returns how many were passed over, the events, and whether the next function's
-/// window has changed.
+/// function, the first one behind its window, and one of another node, in turn. It lists the last
+/// slot of its window, too. Returns how many were passed over, the events, and whether the next
+/// function's window has changed.
 fn naps_for_listed_slots() -> (u64, Vec<Notice>, bool) {
-    let mut machine = Machine::new(&Config::prototype(), 1).unwrap();
+    let mut machine = Machine::new(&many_slots(), 1).unwrap();
     let layouts = &machine.nodes()[1].layouts;
     let (own, other) = (layouts[1].clone(), layouts[2].clone());
     let end = own.base + own.length;
     let mut api = machine.api();
     let outside = [other.queue_pairs[0].slots, end, api.free_memory(2, 1)];
     // The first 32 are on the chip from the beginning.
-    for (at, slot) in (33_u64..).zip(outside.into_iter().chain([end - SLOT_BYTES])) {
+    let outside = outside.into_iter().cycle().take(OUTSIDE);
+    for (at, slot) in (33_u64..).zip(outside.chain([end - SLOT_BYTES])) {
         let entry = api.memory_mut(own.queue_pairs[0].slot_list + 8 * at, 8).unwrap();
         entry.copy_from_slice(&slot.to_le_bytes());
     }
@@ -314,8 +326,8 @@ fn naps_for_listed_slots() -> (u64, Vec<Notice>, bool) {
 #[test]
 fn listed_slots_reach_no_other_function() {
     let (outside, notices, has_changed) = naps_for_listed_slots();
-    assert_eq!((outside, notices.len(), has_changed), (3, 64, false));
-    let machine = Machine::new(&Config::prototype(), 1).unwrap();
+    assert_eq!((outside, notices.len(), has_changed), (OUTSIDE as u64, 64, false));
+    let machine = Machine::new(&many_slots(), 1).unwrap();
     let own = &machine.nodes()[1].layouts[1];
     let slots = || notices.iter().map(|notice| notice.event.address);
     assert!(slots().all(|slot| own.holds(slot, SLOT_BYTES)));
