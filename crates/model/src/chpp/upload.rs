@@ -338,3 +338,6 @@ pub fn write_event(
     let note = Note { operation, part: Some(part), module, memory: Stage::EventWrite };
     port.write(cx, cx.now(), write, note)
 }
+
+#[cfg(test)]
+mod cycle_tests;

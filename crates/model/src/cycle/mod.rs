@@ -25,6 +25,7 @@ pub mod rx_ack;
 pub mod slot_cache;
 pub mod stream_fifo;
 pub mod tag_alloc;
+pub mod upload;
 mod vc_buf;
 pub mod xbar;
 
