@@ -19,6 +19,7 @@ mod rx_ack;
 mod slot_cache;
 mod stream_fifo;
 mod tag_alloc;
+mod upload;
 mod xbar;
 
 use anyhow::{Result, bail};
@@ -90,6 +91,7 @@ pub fn load(block: &str, parameters: &[(String, u64)], seed: u64) -> Result<Box<
             let timeout = number("Timeout") as u64;
             Box::new(tag_alloc::TagAllocLoad::new(number("Tags"), timeout, seed))
         }
+        "upload" => Box::new(upload::UploadLoad::new(number("MaxPayload"), seed)),
         "xbar" => {
             let [ports, channels, classes, depth, credits, beats] =
                 ["Ports", "Channels", "Classes", "Depth", "Credits", "Beats"].map(number);
