@@ -120,8 +120,10 @@ module upload #(
   logic [1:0] rest, turn;
   // Its last beat has come; it has another length than its header says. A write begins.
   logic ended, wrong, begins;
-  // The beat before, turned. The tail, whose bytes behind the last one say nothing.
-  logic [Width-1:0] hold, tail;
+  // The DWs of the beat before that may go on, turned. The tail, whose bytes behind the last one say
+  // nothing.
+  logic [2:0][31:0] hold;
+  logic [Width-1:0] tail;
   fill_t tail_bytes;
 
   logic head_known, head_nap, head_wants_event;
@@ -201,7 +203,7 @@ module upload #(
   // behind `rest` DWs, to `at - rest`.
   logic [3:0][31:0] operand, turned, merged, tailed, held;
   assign operand = ended ? '0 : in_data;
-  assign held = hold;
+  assign held = {32'b0, hold};
   always_comb begin
     // Numbers of DWs wrap, which an index that is a sum does not do everywhere.
     logic [1:0] from, tail_from;
@@ -226,15 +228,14 @@ module upload #(
   // ---- The end of the packet. Bytes of data in the last beat that has some, and bytes up to the
   // one that came last: both from the first lane on.
 
-  fill_t data_fill, fill;
-  logic [LaneWidth+1:0] all_bytes;
+  fill_t data_fill, fill, all_bytes;
   logic is_short, is_long, is_wrong;
   assign data_fill = {rest == '0, rest, 2'b00};
   assign fill = fill_t'(in_to) + fill_t'(1);
   assign is_short = beats != 9'd1 || fill < data_fill;
   // In the beat behind the data.
-  assign all_bytes = (LaneWidth + 2)'(Lanes) - (LaneWidth + 2)'(data_fill) + (LaneWidth + 2)'(fill);
-  assign is_long = all_bytes > (LaneWidth + 2)'(Lanes);
+  assign all_bytes = {1'b0, ~rest + 2'd1, 2'b00} + fill;
+  assign is_long = all_bytes > fill_t'(Lanes);
 
   logic finishes;
   assign finishes = (steps && is_done && (ended || (takes && in_last)))
@@ -352,7 +353,7 @@ module upload #(
       place <= {place[AddressWidth-1:LaneWidth] + (AddressWidth - LaneWidth)'(1), LaneWidth'(0)};
       left <= left - size_t'(piece);
       beats <= beats - 9'(lacks);
-      hold <= turned;
+      hold <= turned[2:0];
       begins <= is_end;
       out_last <= is_end;
       out_data <= masked;
@@ -372,7 +373,7 @@ module upload #(
       for (int unsigned at = 0; at < 4; at++) begin
         if (32'(tail_bytes) <= 4 * at) tail[32*at+:32] <= tailed[at];
       end
-      tail_bytes <= fill_t'(all_bytes);
+      tail_bytes <= all_bytes;
     end
   end
 

@@ -42,29 +42,23 @@ module upload_header (
   // ---- Byte enables: one run of bytes, which goes on from DW to DW.
 
   logic is_single, is_empty, is_first_run, is_last_run, is_run;
-  logic [4:0] first_carry, last_carry;
   assign dwords = {words[0][9:0] == '0, words[0][9:0]};
   assign first = words[1][3:0];
   assign last = words[1][7:4];
   assign is_single = dwords == 11'd1;
-  assign is_empty = is_single && first == '0 && last == '0;
-  // A run and its lowest bit add up to the bit above it.
-  assign first_carry = {1'b0, first} + {1'b0, first & (~first + 4'd1)};
-  assign last_carry = {1'b0, last} + {1'b0, last & (~last + 4'd1)};
-  assign is_first_run = first != '0 && (first_carry[3:0] & first) == '0;
-  assign is_last_run = last != '0 && (last_carry[3:0] & last) == '0;
-
-  always_comb begin
-    if (is_empty) is_run = 1'b1;
-    else if (is_single) is_run = is_first_run && last == '0;
-    else is_run = is_first_run && first[3] && is_last_run && last[0];
-  end
+  assign is_empty = is_single && first == '0;
+  // There is no hole.
+  assign is_first_run = !(first[0] && !first[1] && first[3:2] != '0)
+      && !(first[1] && !first[2] && first[3]);
+  // It goes on from the DW before.
+  assign is_last_run = last[0] && !(last[2] && !last[1]) && !(last[3] && !last[2]);
+  assign is_run = is_first_run && (is_single ? last == '0 : first[3] && is_last_run);
 
   // Bytes of the first DW before the run, and of its last one behind it.
   logic [1:0] lead, trail;
-  logic [3:0] ends;
+  logic [3:1] ends;
   assign lead  = is_empty ? '0 : {first[1:0] == '0, !first[0] && (first[1] || !first[2])};
-  assign ends  = is_single ? first : last;
+  assign ends  = is_single ? first[3:1] : last[3:1];
   assign trail = {ends[3:2] == '0, !ends[3] && (ends[2] || !ends[1])};
   assign bytes = is_empty ? '0 : {dwords, 2'b00} - 13'(lead) - 13'(trail);
 
@@ -78,8 +72,8 @@ module upload_header (
   assign is_nap_form = is_nap && address == '0 && bytes <= LongestNap;
   assign is_known = is_fixed && is_run && (is_put_form || is_nap_form);
 
-  // Traffic class and requester; carries; a run that ends has its lowest byte.
+  // Traffic class and requester.
   logic unused;
-  assign unused = ^{words[0][22:20], words[1][31:16], first_carry[4], last_carry[4], ends[0]};
+  assign unused = ^{words[0][22:20], words[1][31:16]};
 
 endmodule

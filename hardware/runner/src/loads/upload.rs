@@ -63,13 +63,13 @@ impl UploadLoad {
         self.mood = Mood {
             rates: [
                 one_of(&[1, 4, 8, 8]),
-                one_of(&[0, 1, 4, 8, 8]),
-                one_of(&[0, 1, 8, 8]),
-                one_of(&[0, 1, 8, 8]),
-                one_of(&[0, 1, 8, 8]),
+                one_of(&[0, 1, 4, 8, 8, 8, 8]),
+                one_of(&[0, 1, 8, 8, 8, 8]),
+                one_of(&[0, 1, 8, 8, 8, 8]),
+                one_of(&[0, 1, 8, 8, 8, 8]),
             ],
-            longest: one_of(&[4, 40, 150, 150, 4096]),
-            wrong: [one_of(&[0, 2, 16]), one_of(&[0, 2, 16])],
+            longest: one_of(&[4, 4, 40, 40, 150, 150, 150, 4096]),
+            wrong: [one_of(&[0, 4, 32]), one_of(&[0, 2, 16])],
             closed: one_of(&[0, 0, 4]),
         };
     }
@@ -129,7 +129,14 @@ impl UploadLoad {
             Some(1..=3) => bytes[random.below(16) as usize] ^= 1 << random.below(8),
             // Byte enables, length or address.
             Some(4) => bytes[7] = random.word() as u8,
-            Some(5) => bytes[[2, 3, 11, 12, 15][random.below(5) as usize]] = random.word() as u8,
+            Some(5) if random.below(2) == 0 => {
+                bytes[[2, 11, 12, 15][random.below(4) as usize]] = random.word() as u8;
+            }
+            // A length that the packet does not have, and a NAP cannot.
+            Some(5) => {
+                bytes[2] = bytes[2] & 0xf0 | random.below(4) as u8;
+                bytes[3] = if random.below(2) == 0 { 0 } else { random.word() as u8 };
+            }
             // Too long or too short.
             Some(6) => bytes.resize(bytes.len() + 1 + random.below(40) as usize, 0x5a),
             Some(7) => bytes.truncate(1 + random.below(bytes.len() as u64) as usize),
