@@ -170,7 +170,7 @@ test-mpi: ## run programs of libfabric and MPI over Bellwire: Open MPI, MPICH, N
 	@tools/need.sh cargo mpi mpi-programs venv
 	@tools/test-mpi.sh full
 
-test-verbs: ## run programs of RDMA over Bellwire: the ping-pongs of ibverbs-utils, perftest, rdmacm-utils, pyverbs, UCX, libfabric, Open MPI, qperf, sideway, programs of sockets, ours in C
+test-verbs: ## run programs of RDMA over Bellwire: the ping-pongs of ibverbs-utils, perftest, rdmacm-utils, pyverbs, UCX, libfabric and its fabtests (FABTESTS=PREFIX), Open MPI, qperf, sideway, programs of sockets, ours in C
 	@tools/need.sh cargo ip mpi verbs pyverbs ucx qperf sideway sockets
 	@tools/test-verbs.sh full
 
@@ -211,7 +211,7 @@ bench-mpi: ## measure the libfabric provider beside libfabric's own, Open MPI's 
 	@tools/bench-mpi.sh
 
 bench-verbs: ## measure perftest over Bellwire beside our own API, raw UDP and TCP, in one run (two minutes)
-	@tools/need.sh cargo ip verbs
+	@tools/need.sh cargo ip verbs qperf
 	@tools/bench-verbs.sh
 
 reference-rxe: ## measure perftest over Bellwire, the kernel's rxe and TCP in an emulated guest (twenty minutes); as root, on Debian

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Usage: tools/test-verbs.sh [short|full]
+# Usage: [FABTESTS=PREFIX] tools/test-verbs.sh [short|full]
 # Runs programs of RDMA that know nothing of Bellwire over it: the ping-pongs of ibverbs-utils,
 # perftest, rdmacm-utils, pyverbs, and ours in C. `short` is part of `make test`, and says NOT RUN
 # where a package cannot be installed. `full` runs all that these programs offer, qperf, UCX, Open
 # MPI, the crate sideway, and two network namespaces over udp as root: docs/verbs.md, How it is
-# tested.
+# tested. FABTESTS is where libfabric's own tests are installed; no package of Debian has them.
+# `full` fails without them, after all else has run.
 set -euo pipefail
 tools="$(dirname "$0")"
 . "$tools/ran.sh"
@@ -47,7 +48,9 @@ cp "$command" "$folder/opt/bin/bellwire"
 cp tools/bare.sh tools/both-ends.sh "$folder/opt"
 cp -a "$folder/lib" "$folder/opt/lib/bellwire"
 over() { LD_LIBRARY_PATH="$folder/lib" "$@"; }
-for program in missing statuses transfers connections groups threads mapped; do
+# Programs of Python here come from the sources, which stay as they are.
+export PYTHONDONTWRITEBYTECODE=1
+for program in missing statuses transfers connections groups threads mapped killed outlives; do
     cc -O1 -Wall -Wno-unused-function -pthread "$programs/$program.c" -lrdmacm -libverbs -o "$folder/$program"
 done
 
@@ -251,10 +254,11 @@ talks() {
     printf 'process %s has no connection\n' "$1" >&2
     return 1
 }
-# killed WHOM PROTOCOL SERVER CLIENT: of two programs that transfer for ever, one is killed, and the
-# other one ends.
+# killed WHOM PROTOCOL SERVER CLIENT: of two programs that transfer for ever, one is killed. The
+# other one ends within 2 s, as control.h counts them, or within $sleeps sleeps. The signal is
+# KILL, or $signal.
 killed() {
-    local whom="$1" server client victim other result=0
+    local whom="$1" server client victim other result=0 status=0
     port=$((port + 1))
     # Not by functions: the process must be the limit's only child.
     # shellcheck disable=SC2086
@@ -267,12 +271,27 @@ killed() {
     talks $client || { cat "$folder/server"; return 1; }
     sleep 1
     if [ "$whom" = server ]; then victim=$server other=$client; else victim=$client other=$server; fi
-    pkill -${signal:-KILL} -P $victim
+    # shellcheck disable=SC2086
+    "$folder/outlives" "$(kill -l ${signal:-KILL})" "$(pgrep -P $victim)" "$(pgrep -P $other)" \
+        ${sleeps:-} || result=1
+    # What does not end by itself, also because it is stopped, ends now.
+    pkill -KILL -P $victim || true
+    [ $result = 0 ] || pkill -KILL -P $other || true
     wait $victim 2>/dev/null || true
-    wait $other || result=$?
-    # 124 is the limit's.
-    printf 'the other one ended with %s\n' $result
-    [ $result != 124 ]
+    wait $other 2>/dev/null || status=$?
+    printf 'the other one ended with %s\n' $status
+    return $result
+}
+# unnoticed: a program whose peer is only stopped does not end, and that is seen.
+unnoticed() {
+    ! signal=STOP killed client tcp "ib_send_bw -n 100000000" "ib_send_bw -n 100000000 127.0.0.1" \
+        >"$folder/said" && grep -q 'still runs after 200 sleeps' "$folder/said"
+}
+# kills DEVICE JOB: our program whose peers are killed at any point of what they do.
+kills() {
+    local ways=""
+    [ "$how" = full ] || ways=short
+    BELLWIRE_DEVICE="$1" over limited "$folder/killed" "$2" $$ $ways
 }
 
 # The exports of the installed libraries, with their versions, are among ours.
@@ -311,6 +330,7 @@ runs() {
     says 'LD_LIBRARY_PATH=' "$command" run -v -- ibv_devices &&
         says '::ffff:127.0.0.1' "$command" run --device udp:127.0.0.1 -- ibv_devinfo -v
 }
+compared() { /usr/bin/python3 bindings/verbs/tests/compared.py docs/verbs.md; }
 # rdma-core's own tests in Python.
 pyverbs() {
     limited "$command" run --sysfs --device auto:udp:127.0.0.1 -- /usr/bin/python3 bindings/verbs/tests/run_pyverbs.py \
@@ -377,6 +397,11 @@ check "pages that peers map" over limited "$folder/mapped"
 check "connections" over limited "$folder/connections"
 check "groups" env BELLWIRE_DEVICE=auto:udp:127.0.0.1 LD_LIBRARY_PATH="$folder/lib" timeout 60 "$folder/groups"
 check "threads, forks and ends" over limited "$folder/threads"
+check "a peer is killed at any point, over shm" kills "shm:killed-$$" "killed-$$"
+check "a peer is killed at any point, over UDP" kills udp:127.0.0.1 none
+check "a peer that is stopped is not noticed (canary)" \
+    env BELLWIRE_DEVICE="shm:stopped-$$" LD_LIBRARY_PATH="$folder/lib" timeout 60 "$folder/killed" canary
+check "lists of tests that are not run are compared (canary)" compared
 check "pyverbs" pyverbs
 for kind in rc uc ud srq; do
     check "ibv_${kind}_pingpong -c" between ibv_${kind}_pingpong -g 0 -c
@@ -431,6 +456,7 @@ for whom in server client; do
     check "the $whom of a stream is killed" killed $whom udp "rstream -S 4096 -C 1000 -I 1000000" \
         "rstream -s 127.0.0.1 -S 4096 -C 1000 -I 1000000"
 done
+check "a program whose peer is stopped goes on (canary)" unnoticed
 
 if [ "$how" = full ]; then
     every_pingpong ""
@@ -491,6 +517,7 @@ if [ "$how" = full ]; then
     every_uct
     every_mpi
     every_sideway
+    every_fabtest
     left=bellwire-l-$$ right=bellwire-r-$$
     if [ "$(id -u)" = 0 ] && ip netns add $left 2>/dev/null; then
         ip netns add $right

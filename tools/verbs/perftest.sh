@@ -88,7 +88,8 @@ endless() {
     local program whom
     for program in ib_send_bw ib_write_bw ib_read_bw; do
         for whom in server client; do
-            signal=TERM check "the $whom of an endless $program is stopped" killed $whom tcp \
+            # It ends with its last report.
+            signal=TERM sleeps=3000 check "the $whom of an endless $program is stopped" killed $whom tcp \
                 "$program -D 1 --run_infinitely" "$program -D 1 --run_infinitely 127.0.0.1"
         done
     done

@@ -141,3 +141,37 @@ every_sideway() {
     check "sideway's show_gids" says '::*ffff' over limited "$examples/show_gids"
     check "sideway's ibv_devinfo" says 'hca_id: *bellwire0' over limited "$examples/ibv_devinfo"
 }
+
+# every_fabtest: the quick set of libfabric's own tests over its own providers for verbs. Their list
+# says what does not run (bindings/verbs/tests/fabtests-not-run.txt). What libfabric excludes for a
+# provider stands in its own list, which is used.
+every_fabtest() {
+    if [ ! -x "${FABTESTS:-}/bin/runfabtests.sh" ]; then
+        printf 'NOT RUN: test-verbs: fabtests: FABTESTS does not say where they are installed\n'
+        failed=$((failed + 1))
+        return
+    fi
+    if [ "$(id -u)" != 0 ]; then
+        printf 'NOT RUN: test-verbs: fabtests: they kill what has their name, so they need root to be alone\n'
+        failed=$((failed + 1))
+        return
+    fi
+    local limit_s=1800
+    check "fabtests over verbs;ofi_rxm" fabtests "verbs;ofi_rxm" ofi_rxm 30
+    check "fabtests over verbs" fabtests verbs verbs 15
+}
+# fabtests PROVIDER NAME LEAST: on a network of their own, because others may use their ports. They
+# kill all processes of their name when they are done, so they see only their own.
+fabtests() {
+    local bin="$FABTESTS/bin" alone="$PWD/tools/alone.sh"
+    local excludes="$FABTESTS/share/fabtests/test_configs/$2/$2.exclude"
+    [ -e "$excludes" ] || { printf 'there is no %s\n' "$excludes"; return 1; }
+    (cd "$folder" && PATH="$bin:$PATH" limited "$alone" "$command" run -- \
+        "$bin/runfabtests.sh" -vv -p "$bin" -T 120 -f "$excludes" -t quick "$1") \
+        >"$folder/fabtests" 2>&1 || true
+    /usr/bin/python3 bindings/verbs/tests/read_fabtests.py "$folder/fabtests" "$1" \
+        bindings/verbs/tests/fabtests-not-run.txt docs/verbs.md "$3" || {
+        cat "$folder/fabtests"
+        return 1
+    }
+}
