@@ -319,6 +319,17 @@ impl<N: Transport> Transport for AutoTransport<N> {
     }
 
     #[inline]
+    fn send_later(
+        &mut self,
+        link: LinkId,
+        header: PacketHeader,
+        head: &[u8],
+        body: View<'_>,
+    ) -> Result<Receipt, SendError> {
+        by_way!(self, link, send_later(header, head, body), unsent)
+    }
+
+    #[inline]
     fn send_message(
         &mut self,
         link: LinkId,

@@ -127,6 +127,7 @@ pub trait Sink {
 /// | waiting: a sleep ends when there is something to do | `wait_fd`, `arm`, `sleep` |
 /// | delivery reports | `delivers_later`, with [`Receipt::Pending`] and [`Sink::delivered`] |
 /// | faster messages | `send_message` |
+/// | answers that share a frame with what follows | `send_later` |
 /// | batches | `carries_batches` |
 /// | memory for peers | `allocate`, `share`, `unshare`, `export`, `retract`, `wrong_keys` |
 /// | direct access | `put`, `get`, `atomic` |
@@ -186,6 +187,20 @@ pub trait Transport: Send {
         head: &[u8],
         body: View<'_>,
     ) -> Result<Receipt, SendError>;
+
+    /// As [`Transport::send`], for an answer that the peer does not need at once. The device may
+    /// keep it a moment for a packet of the program, which then takes it along. Who sends so polls
+    /// or [arms](Transport::arm) again.
+    #[inline]
+    fn send_later(
+        &mut self,
+        link: LinkId,
+        header: PacketHeader,
+        head: &[u8],
+        body: View<'_>,
+    ) -> Result<Receipt, SendError> {
+        self.send(link, header, head, body)
+    }
 
     /// Looks for packets and events, and passes at most `budget` packets to `sink`. Returns their
     /// number.

@@ -88,6 +88,10 @@ impl<Wire: FrameIo<Path = Mac>> FrameIo for EthIo<Wire> {
         fds
     }
 
+    fn generation(&self) -> Option<u64> {
+        self.wire.generation()
+    }
+
     fn wake(&mut self, index: usize) {
         let wires = self.wire.wait_fds().len();
         if index < wires {

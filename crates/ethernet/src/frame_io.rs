@@ -57,6 +57,11 @@ pub trait FrameIo: Send {
     /// Descriptors that become readable when [`FrameIo::receive`] has something.
     fn wait_fds(&self) -> Vec<BorrowedFd<'_>>;
 
+    /// Counts the changes of [`FrameIo::wait_fds`]; `None`: they may change at any time.
+    fn generation(&self) -> Option<u64> {
+        None
+    }
+
     /// The descriptor with this index in [`FrameIo::wait_fds`] became readable: the next
     /// [`FrameIo::receive`] must read it.
     fn wake(&mut self, _index: usize) {}

@@ -138,6 +138,10 @@ impl<Io: FrameIo> FrameIo for KeyedIo<Io> {
         self.io.wait_fds()
     }
 
+    fn generation(&self) -> Option<u64> {
+        self.io.generation()
+    }
+
     fn wake(&mut self, index: usize) {
         self.io.wake(index);
     }

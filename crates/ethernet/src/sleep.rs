@@ -13,6 +13,8 @@ pub(crate) struct Sleeper {
     /// Readable when the network or the alarm is: for programs that wait for several things.
     epoll: OwnedFd,
     alarm: OwnedFd,
+    /// The generation of the network's descriptors that are in `epoll`.
+    watched: Option<u64>,
     /// Whether the alarm is set.
     is_set: bool,
     sleeps: u64,
@@ -25,14 +27,19 @@ impl Sleeper {
         let alarm = timerfd_create(TimerfdClockId::Monotonic, flags)?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         watch(&epoll, alarm.as_fd())?;
-        Ok(Sleeper { epoll, alarm, is_set: false, sleeps: 0, woken: 0 })
+        Ok(Sleeper { epoll, alarm, watched: None, is_set: false, sleeps: 0, woken: 0 })
     }
 
     /// From now on the epoll descriptor is readable when one of `network` is, too. It is not so
-    /// from the start, because each arriving frame then costs the kernel a wake-up. `false`: the
-    /// kernel refuses.
-    pub fn watch(&self, network: &[BorrowedFd<'_>]) -> bool {
-        network.iter().all(|&fd| watch(&self.epoll, fd).is_ok())
+    /// from the start, because each arriving frame then costs the kernel a wake-up. Those of a
+    /// generation that is watched already cost no system call. `false`: the kernel refuses.
+    pub fn watch(&mut self, network: &[BorrowedFd<'_>], generation: Option<u64>) -> bool {
+        if generation.is_some() && self.watched == generation {
+            return true;
+        }
+        let is_watched = network.iter().all(|&fd| watch(&self.epoll, fd).is_ok());
+        self.watched = generation.filter(|_| is_watched);
+        is_watched
     }
 
     pub fn wait_fd(&self) -> BorrowedFd<'_> {

@@ -186,9 +186,16 @@ pub(crate) unsafe fn send_many(
 
 /// Whether a read would give something now.
 pub(crate) fn is_readable(fd: BorrowedFd<'_>) -> bool {
-    let mut fds = [libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 }];
-    // SAFETY: one pollfd, which is ours.
-    unsafe { libc::poll(fds.as_mut_ptr(), 1, 0) > 0 }
+    is_one_readable(&[fd])
+}
+
+/// The same of at least one of several, by one system call.
+pub(crate) fn is_one_readable(fds: &[BorrowedFd<'_>]) -> bool {
+    let entry =
+        |fd: &BorrowedFd<'_>| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    let mut fds: Vec<libc::pollfd> = fds.iter().map(entry).collect();
+    // SAFETY: so many entries, which are ours.
+    unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, 0) > 0 }
 }
 
 #[cfg(test)]

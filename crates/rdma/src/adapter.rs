@@ -145,6 +145,20 @@ impl Adapter {
         self.state.address.node.into()
     }
 
+    /// From now on answers to writes may wait a moment for a packet of this side. For a caller with
+    /// a thread that makes progress when the program does not, as [`crate::Context`].
+    pub fn let_answers_wait(&mut self) {
+        if !planted("answers-alone") {
+            self.function.let_answers_wait();
+        }
+    }
+
+    /// What the device has counted, by name.
+    pub fn device_counter(&self, name: &str) -> u64 {
+        let rows = self.function.counters().device;
+        rows.iter().find(|(row, _)| *row == name).map_or(0, |(_, value)| *value)
+    }
+
     /// Asynchronous events.
     pub fn events(&self) -> Arc<EventQueue<AsyncEvent>> {
         self.state.events.clone()

@@ -69,7 +69,9 @@ pub(crate) struct Shared {
 impl Context {
     /// Opens an adapter of the device `name`.
     pub fn open(name: &str) -> Result<Context> {
-        let adapter = Adapter::open(name)?;
+        let mut adapter = Adapter::open(name)?;
+        // The thread sees to those that the program takes nowhere.
+        adapter.let_answers_wait();
         let descriptor = adapter.wait_fd().try_clone_to_owned()?;
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let shared = Arc::new(Shared {

@@ -689,6 +689,14 @@ impl Function {
         self.wait_for(how, timeout, |core| Ok(core.pop(queue)))
     }
 
+    /// From now on answers to puts may wait a moment for a packet of the program, and share its
+    /// frame. For a library with a thread that polls or arms when the program does not: otherwise a
+    /// peer would wait for as long as the program does something else.
+    #[doc(hidden)]
+    pub fn let_answers_wait(&mut self) {
+        self.core.answers_wait = true;
+    }
+
     /// A peer whose link has ended since the last call, and why. For a library that sends nothing
     /// for a while and must know that its peers are there.
     #[doc(hidden)]

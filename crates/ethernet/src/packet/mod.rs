@@ -229,6 +229,10 @@ impl FrameIo for PacketIo {
         vec![self.socket.as_fd()]
     }
 
+    fn generation(&self) -> Option<u64> {
+        Some(0)
+    }
+
     fn is_ready(&self) -> bool {
         self.ring.front().is_some()
     }

@@ -8,6 +8,7 @@
 //! are the network's scarce resource.
 
 mod discovery;
+mod hold;
 mod intake;
 mod loopback;
 mod readiness;
@@ -35,6 +36,7 @@ use bellwire_protocol::reliable::{
 use bellwire_ring::memory::{Memory, View};
 use bellwire_wire::frame::check::CHECK_BYTES;
 use discovery::Search;
+use hold::Hold;
 use intake::{Bytes, Intake};
 use loopback::Loopback;
 use readiness::Readiness;
@@ -95,6 +97,7 @@ pub struct EthernetTransport<Io: FrameIo, R: Route<Path = Io::Path>> {
     /// Packets to ourselves.
     loopback: Loopback,
     readiness: Readiness,
+    hold: Hold,
     /// Events that came up outside of a poll.
     events: VecDeque<Event>,
     capture: Option<Arc<Capture>>,
@@ -159,6 +162,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
             search: Search::new(route, discovery),
             loopback: Loopback::default(),
             readiness: Readiness::default(),
+            hold: Hold::new(),
             events: VecDeque::new(),
             capture,
             unsent: false,
@@ -170,6 +174,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
 
     /// Sends all frames that the protocol has for now.
     fn pump(&mut self, now_ns: u64) {
+        self.hold.sent(now_ns);
         let mut staged = !self.search.answers.is_empty();
         while let Some((path, answer, function)) = self.search.answers.pop() {
             self.send_seek(path, SeekFrame::Here(answer), function);
@@ -333,6 +338,35 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
     ) -> Result<Receipt, reliable::SendError> {
         let channel = if header.is_answer() { Channel::Response } else { Channel::Request };
         let queued = self.endpoint.send(id, channel, header.to_words(), head, &Bytes(body))?;
+        if channel == Channel::Request {
+            self.hold.joined(now_ns);
+        }
+        self.queued(id, now_ns);
+        Ok(Receipt::Pending(queued))
+    }
+
+    /// Queues an answer that may wait for a packet of the program.
+    fn send_later_to(
+        &mut self,
+        id: PeerId,
+        header: PacketHeader,
+        head: &[u8],
+        body: View<'_>,
+        now_ns: u64,
+    ) -> Result<Receipt, reliable::SendError> {
+        // Other frames do not wait with it.
+        let is_alone = self.hold.holds(now_ns) || !self.endpoint.is_due(now_ns);
+        let words = header.to_words();
+        let queued = self.endpoint.send(id, Channel::Response, words, head, &Bytes(body))?;
+        if !(is_alone && self.hold.keeps(now_ns)) {
+            self.queued(id, now_ns);
+        }
+        Ok(Receipt::Pending(queued))
+    }
+
+    /// A packet was queued. Sends it at once, unless it should be coalesced with others.
+    #[inline]
+    fn queued(&mut self, id: PeerId, now_ns: u64) {
         self.readiness.sent(now_ns);
         // A program that has posted its last message may not poll again for long. So on a quiet
         // line no packet waits.
@@ -343,7 +377,6 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         if now_ns >= self.pumped_ns + QUIET_NS || self.endpoint.is_urgent(id, frames) {
             self.pump(now_ns);
         }
-        Ok(Receipt::Pending(queued))
     }
 
     /// When to poll again even if nothing comes, in ns of the clock.
@@ -398,6 +431,16 @@ fn stage<Io: FrameIo>(
     match apart {
         [] => io.stage(to, length),
         apart => io.stage_apart(to, length, apart),
+    }
+}
+
+/// Why the endpoint takes no packet, for the engine.
+fn refusal_of(error: reliable::SendError) -> SendError {
+    match error {
+        // The next poll reports why it is down.
+        reliable::SendError::Busy | reliable::SendError::Down => SendError::Busy,
+        // A peer that takes shorter packets speaks another version.
+        reliable::SendError::TooLong { .. } => SendError::Down(Status::ProtocolViolation),
     }
 }
 
@@ -521,19 +564,27 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
             State::Known(id) => {
                 let id = *id;
                 let sent = self.send_to(id, header, head, body, self.clock.now_ns());
-                sent.map_err(|error| match error {
-                    // The next poll reports why it is down.
-                    reliable::SendError::Busy | reliable::SendError::Down => SendError::Busy,
-                    // A peer that takes shorter packets speaks another version.
-                    reliable::SendError::TooLong { .. } => {
-                        SendError::Down(Status::ProtocolViolation)
-                    }
-                })
+                sent.map_err(refusal_of)
             }
             State::Seeking { .. } => Err(SendError::Busy),
             State::Own => self.loopback.send(header, head, body),
             State::Down { why, .. } => Err(SendError::Down(*why)),
         }
+    }
+
+    fn send_later(
+        &mut self,
+        link: LinkId,
+        mut header: PacketHeader,
+        head: &[u8],
+        body: View<'_>,
+    ) -> Result<Receipt, SendError> {
+        let Some(&Link { state: State::Known(id), .. }) = self.links.at(link.0) else {
+            return self.send(link, header, head, body);
+        };
+        header.length = (head.len() + body.len()) as u32;
+        let sent = self.send_later_to(id, header, head, body, self.clock.now_ns());
+        sent.map_err(refusal_of)
     }
 
     #[inline]
@@ -559,6 +610,8 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
         let now_ns = self.clock.now_ns();
         self.has_polled = true;
         let mut done = self.take_frames(sink, budget, now_ns);
+        // Packets that came want an acknowledgement, and room.
+        let is_held = done < 2 && self.hold.holds(now_ns);
         self.readiness.received(now_ns);
         if !self.search.further.is_empty() {
             self.add_paths();
@@ -574,7 +627,8 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
         if now_ns >= self.next_tick_ns {
             self.tick(sink, now_ns);
         }
-        if self.unsent || !self.search.answers.is_empty() || self.endpoint.is_due(now_ns) {
+        let is_due = !is_held && self.endpoint.is_due(now_ns);
+        if self.unsent || !self.search.answers.is_empty() || is_due {
             self.pump(now_ns);
         }
         done
@@ -601,7 +655,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
         if self.io.is_ready() {
             return false;
         }
-        if !self.sleeper.watch(&self.io.wait_fds()) {
+        if !self.sleeper.watch(&self.io.wait_fds(), self.io.generation()) {
             return false;
         }
         self.sleeper.set_alarm(deadline_ns.map(|at| at.saturating_sub(self.clock.now_ns())))
@@ -633,11 +687,21 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
             return None;
         }
         let now_ns = self.clock.now_ns();
-        self.endpoint.flush();
-        self.pump(now_ns);
+        let held_ns = self.hold.until_ns(now_ns);
+        if held_ns.is_none() {
+            self.endpoint.flush();
+            self.pump(now_ns);
+        }
         self.events.extend(self.endpoint.poll_event());
+        if !self.events.is_empty() {
+            return None;
+        }
+        // Even if it is near: the program needs the processor to send what takes the answer along.
+        if held_ns.is_some() {
+            return Some(held_ns);
+        }
         let next_ns = self.next_deadline_ns();
-        if !self.events.is_empty() || next_ns <= now_ns + NEAR_NS {
+        if next_ns <= now_ns + NEAR_NS {
             return None;
         }
         // The kernel does not signal that it takes more again, so retry after a tick.

@@ -422,6 +422,53 @@ fn a_function_reaches_itself() {
     assert_eq!(it.poll(&mut heard, 64), 0);
 }
 
+/// An answer that may wait stays until a packet is sent, and shares its frame. Without one it
+/// leaves when its time is over, for which a sleep ends.
+#[test]
+fn an_answer_waits_for_a_packet() {
+    namespace();
+    let mut both = Both::new(udp("127.0.0.1", 1), udp("127.0.0.2", 1));
+    let link = both.a.link(both.b.address(), PATIENCE).expect("a link");
+    both.send(link, b"ask", &[]);
+    both.until("it arrives", |it| !it.at_b.packets.is_empty());
+    let back = both.at_b.packets[0].0;
+    let (answer, word) = (PacketHeader::new(Kind::Done, 0, 0, 5), View::of(b"word"));
+    let request = PacketHeader::new(Kind::Send, QUEUE_PAIR, 3, 99);
+    let has = |count: usize| {
+        move |it: &mut Both<UdpFunction, UdpFunction>| it.at_a.packets.len() >= count
+    };
+    // Other frames, such as acknowledgements, may leave between: one round without is enough.
+    let is_shared = |_: u32| {
+        both.b.hold = Hold::lasting(u64::MAX);
+        let before = counter(&both.b, "frames_sent");
+        both.b.send_later(back, answer, b"", word).expect("room");
+        for _ in 0..20 {
+            both.b.poll(&mut both.at_b, 64);
+            both.a.poll(&mut both.at_a, 64);
+        }
+        let waits = both.at_a.packets.is_empty();
+        both.b.send_later(back, answer, b"", word).expect("room");
+        both.b.send(back, request, b"", word).expect("room");
+        both.until("all arrive", has(3));
+        both.at_a.packets.clear();
+        waits && counter(&both.b, "frames_sent") == before + 1
+    };
+    assert!((0..100).any(is_shared), "each answer has a frame of its own");
+
+    // Its time is the only thing that ends the sleep.
+    both.b.hold = Hold::new();
+    let since = Instant::now();
+    both.b.send_later(back, answer, b"", word).expect("room");
+    while both.at_a.packets.is_empty() {
+        if both.b.arm() {
+            bellwire_device::sleep_until_readable(both.b.wait_fd(), Some(LONG)).expect("a wait");
+        }
+        both.b.poll(&mut both.at_b, 64);
+        both.a.poll(&mut both.at_a, 64);
+        assert!(since.elapsed() < LONG, "it never leaves");
+    }
+}
+
 /// The number of links is bounded, and one that is closed makes room for another.
 #[test]
 fn links_are_bounded() {
@@ -744,8 +791,14 @@ fn an_alarm_goes_off_and_is_reset() {
     sleeper.sleep(&fds, Some(LONG), |index| woken.push(index)).expect("a sleep");
     assert_eq!((alarm, woken), (true, vec![1]));
     assert_eq!(sleeper.rows(), [("sleeps", 5), ("woken_by_frames", 1)]);
-    assert!(sleeper.watch(&fds) && sleeper.watch(&fds), "watching twice is no error");
+    let again = |sleeper: &mut Sleeper| sleeper.watch(&fds, None);
+    assert!(again(&mut sleeper) && again(&mut sleeper), "watching twice is no error");
     assert!(sleeper.set_alarm(None) && !waits(&sleeper));
+    // The kernel is asked once for each generation.
+    let mut other = Sleeper::new().expect("descriptors");
+    assert!(other.watch(&fds[..1], Some(0)) && other.watch(&fds, Some(0)));
+    assert!(waits(&other), "the second one is of no new generation");
+    assert!(other.watch(&fds, Some(1)) && !waits(&other));
 }
 
 /// The network is looked at once in ten microseconds, unless it was just read or written.

@@ -52,6 +52,8 @@ pub struct UdpIo {
     socket: OwnedFd,
     _name: Name,
     connected: ConnectedSocket,
+    /// How often that changed.
+    changes: u64,
     address: SocketAddr,
     frame_bytes: usize,
     /// With more bytes than this in the batch, another frame may not fit their datagram. Without a
@@ -100,6 +102,7 @@ impl UdpIo {
             socket,
             _name: name,
             connected: ConnectedSocket::new(),
+            changes: 0,
             address,
             frame_bytes,
             full_bytes: if 2 * frame_bytes > LONGEST { usize::MAX } else { LONGEST - frame_bytes },
@@ -382,6 +385,7 @@ impl UdpIo {
                 break;
             }
         }
+        self.changes += 1;
         match change {
             // If it fails, the common socket goes on as before.
             Change::Connect(peer) => {
@@ -450,6 +454,10 @@ impl FrameIo for UdpIo {
         fds
     }
 
+    fn generation(&self) -> Option<u64> {
+        Some(self.changes)
+    }
+
     fn wake(&mut self, index: usize) {
         if index == 0 {
             self.incoming.turn = 0;
@@ -457,7 +465,7 @@ impl FrameIo for UdpIo {
     }
 
     fn is_ready(&self) -> bool {
-        self.wait_fds().into_iter().any(socket::is_readable)
+        socket::is_one_readable(&self.wait_fds())
     }
 
     fn capture_header(&self, peer: SocketAddr, direction: Direction, frame: &[u8]) -> Vec<u8> {

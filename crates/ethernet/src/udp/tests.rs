@@ -425,10 +425,10 @@ fn segments_are_read_from_control_messages() {
 fn the_common_socket_is_read_now_and_then() {
     let [mut a, mut b] = pair("127.0.0.1:0", "127.0.0.1:0", 1500);
     assert_eq!((b.receive(64, |_, _| {}), b.incoming.turn), (0, 0));
-    assert_eq!(b.wait_fds().len(), 1);
+    assert_eq!((b.wait_fds().len(), b.generation()), (1, Some(0)));
     (0..100).for_each(|number| insist(&mut a, &mut b, number));
     assert!(b.connected.is_open());
-    assert_eq!(b.wait_fds().len(), 2);
+    assert_eq!((b.wait_fds().len(), b.generation()), (2, Some(1)));
     b.incoming.turn = 0;
     let calls = |b: &mut UdpIo, turn: u32| {
         let before = b.counters().receive_calls;

@@ -370,6 +370,10 @@ impl FrameIo for XdpIo {
         sockets.chain(self.side.wait_fds()).collect()
     }
 
+    fn generation(&self) -> Option<u64> {
+        Some(0)
+    }
+
     fn is_ready(&self) -> bool {
         self.queues.iter().any(|queue| queue.received.has_front()) || self.side.is_ready()
     }

@@ -1,5 +1,6 @@
 //! Rules of the specification that a program relies on, one case each.
 
+mod answers;
 mod ending;
 mod order;
 mod pair;
@@ -10,7 +11,9 @@ mod windows;
 use bellwire_testkit::cases::Case;
 
 /// All rules, by name.
-pub const RULES: [Case; 15] = [
+pub const RULES: [Case; 17] = [
+    ("answers_travel_with_writes", answers::answers_travel_with_writes),
+    ("writes_to_one_that_sends_nothing", answers::writes_to_one_that_sends_nothing),
     ("a_write_waits_for_the_message_before", order::a_write_waits_for_the_message_before),
     ("a_write_waits_for_a_value_before", order::a_write_waits_for_a_value_before),
     ("messages_with_receives_wait", retries::messages_with_receives_wait),

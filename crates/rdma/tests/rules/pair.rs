@@ -148,11 +148,16 @@ impl Side {
         unsafe { self.memory.as_ptr().add(offset).read_volatile() }
     }
 
+    /// Sets a byte of the memory.
+    pub fn set_byte(&mut self, offset: usize, value: u8) {
+        // SAFETY: the byte is part of the memory.
+        unsafe { self.memory.as_mut_ptr().add(offset).write_volatile(value) };
+    }
+
     /// Fills the memory, which the program owns again.
     pub fn fill(&mut self, value: u8) {
         for at in 0..MEMORY {
-            // SAFETY: the byte is part of the memory.
-            unsafe { self.memory.as_mut_ptr().add(at).write_volatile(value) };
+            self.set_byte(at, value);
         }
     }
 

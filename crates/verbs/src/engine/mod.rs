@@ -138,6 +138,8 @@ pub struct Core {
     /// Connection requests so far.
     requests: u64,
 
+    /// Answers to puts may wait a moment for packets of the program.
+    pub(crate) answers_wait: bool,
     /// The device has reported a standstill: nothing will ever happen on it again.
     pub(crate) stands_still: bool,
     counters: FunctionCounters,
@@ -212,6 +214,7 @@ impl Core {
             listening: Vec::new(),
             connecting: Vec::new(),
             requests: 0,
+            answers_wait: false,
             stands_still: false,
             counters: FunctionCounters::default(),
             retired: QueuePairCounters::default(),

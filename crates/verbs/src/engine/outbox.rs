@@ -45,11 +45,18 @@ pub(crate) struct Reply {
     header: PacketHeader,
     head: Head,
     private_data: Box<[u8]>,
+    /// It may wait for a packet of the program.
+    later: bool,
 }
 
 impl Reply {
     pub(crate) fn new(header: PacketHeader, words: &[u64]) -> Self {
-        Reply { header, head: Head::new(words), private_data: Box::default() }
+        Reply { header, head: Head::new(words), private_data: Box::default(), later: false }
+    }
+
+    /// The same, of a reply that may wait for a packet of the program.
+    pub(crate) fn later(self, later: bool) -> Self {
+        Reply { later, ..self }
     }
 
     /// The end of an operation of the peer.
@@ -68,7 +75,7 @@ impl Reply {
     }
 
     pub(crate) fn with_private_data(header: PacketHeader, bytes: &[u8]) -> Self {
-        Reply { header, head: Head::EMPTY, private_data: bytes.into() }
+        Reply { header, head: Head::EMPTY, private_data: bytes.into(), later: false }
     }
 }
 
@@ -224,9 +231,14 @@ impl Core {
 fn send_all<T: Transport>(transport: &mut T, link: LinkId, replies: &mut VecDeque<Reply>) -> usize {
     let mut sent = 0;
     while let Some(reply) = replies.front() {
+        let (header, head) = (reply.header, reply.head.as_slice());
         let body = View::of(&reply.private_data);
+        let taken = match reply.later {
+            true => transport.send_later(link, header, head, body),
+            false => transport.send(link, header, head, body),
+        };
         // Busy, or down: the next poll reports the end of the link, which drops the outbox.
-        if transport.send(link, reply.header, reply.head.as_slice(), body).is_err() {
+        if taken.is_err() {
             break;
         }
         replies.pop_front();

@@ -398,6 +398,7 @@ impl Core {
             let raised = self.raise(&Packet { header, ..*packet }, total);
             debug_assert_eq!(raised, Verdict::Taken, "room was checked above");
         }
-        self.answer(link, Ok(Reply::done(operation, status, 0, 0)))
+        let later = self.answers_wait && status == Status::Success;
+        self.answer(link, Ok(Reply::done(operation, status, 0, 0).later(later)))
     }
 }

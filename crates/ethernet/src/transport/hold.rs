@@ -1,0 +1,165 @@
+//! Answers that wait a moment for a packet of the program, and share its frame.
+//!
+//! A program whose memory a peer writes to often writes back at once: it watches its memory, as
+//! `ib_write_lat` does. Its packet then takes the answer to the peer's write along. The peer polls
+//! until that answer comes, and finds the write in the same look. So half as many frames travel,
+//! and no thread has to be woken for a write that comes while nobody polls.
+//!
+//! If the program sends nothing, the answer leaves alone after [`HOLD_NS`], or when more packets
+//! come. A program that seldom sends in time is not waited for: after some misses answers leave at
+//! once, and one of many waits to see whether that has changed.
+
+/// How long an answer waits, in ns. A program that is emulated takes tens of microseconds.
+const HOLD_NS: u64 = 100_000;
+/// Misses after which answers leave at once.
+const TRUST: u8 = 4;
+/// Answers that leave at once until one waits again: after the first time, and at most.
+const REST: [u32; 2] = [64, 4096];
+
+pub(super) struct Hold {
+    /// How long an answer waits, in ns.
+    lasts_ns: u64,
+    /// Until when it waits; `u64::MAX`: none does.
+    until_ns: u64,
+    /// Misses until answers leave at once.
+    trust: u8,
+    /// Answers that leave at once from now on, and after the next miss without trust.
+    rest: u32,
+    next_rest: u32,
+}
+
+impl Hold {
+    pub fn new() -> Hold {
+        Hold::lasting(HOLD_NS)
+    }
+
+    /// Answers wait for so long. Tests wait for ever, or not at all.
+    pub fn lasting(lasts_ns: u64) -> Hold {
+        Hold { lasts_ns, until_ns: u64::MAX, trust: TRUST, rest: 0, next_rest: REST[0] }
+    }
+
+    /// Whether frames wait.
+    #[inline]
+    pub fn holds(&self, now_ns: u64) -> bool {
+        self.until_ns != u64::MAX && now_ns < self.until_ns
+    }
+
+    /// Until when they do.
+    pub fn until_ns(&self, now_ns: u64) -> Option<u64> {
+        self.holds(now_ns).then_some(self.until_ns)
+    }
+
+    /// An answer was queued. Whether it waits; if one does already, it waits no longer than that.
+    pub fn keeps(&mut self, now_ns: u64) -> bool {
+        if self.holds(now_ns) {
+            return true;
+        }
+        self.sent(now_ns);
+        if self.rest > 0 {
+            self.rest -= 1;
+            return false;
+        }
+        self.until_ns = now_ns.saturating_add(self.lasts_ns).min(u64::MAX - 1);
+        self.lasts_ns > 0
+    }
+
+    /// A packet of the program was queued: it takes along what waits.
+    #[inline]
+    pub fn joined(&mut self, now_ns: u64) {
+        if self.until_ns == u64::MAX {
+            return;
+        }
+        if self.holds(now_ns) {
+            self.until_ns = u64::MAX;
+            self.trust = (self.trust + 1).min(TRUST);
+            self.next_rest = REST[0];
+        } else {
+            self.sent(now_ns);
+        }
+    }
+
+    /// All frames leave. It is a miss if the time is over, and tells nothing before.
+    #[inline]
+    pub fn sent(&mut self, now_ns: u64) {
+        if self.until_ns != u64::MAX {
+            if now_ns >= self.until_ns {
+                self.miss();
+            }
+            self.until_ns = u64::MAX;
+        }
+    }
+
+    #[cold]
+    fn miss(&mut self) {
+        self.trust -= 1;
+        if self.trust == 0 {
+            // One more miss is enough next time.
+            self.trust = 1;
+            self.rest = self.next_rest;
+            self.next_rest = (self.next_rest * 4).min(REST[1]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An answer waits until a packet joins it, or its time is over. A later one waits no longer.
+    #[test]
+    fn an_answer_waits_for_a_packet() {
+        let mut hold = Hold::new();
+        assert!(!hold.holds(0) && hold.until_ns(0).is_none());
+        assert!(hold.keeps(1000));
+        assert!(hold.keeps(1000 + HOLD_NS / 2));
+        assert_eq!(hold.until_ns(1001), Some(1000 + HOLD_NS));
+        assert!(hold.holds(999 + HOLD_NS) && !hold.holds(1000 + HOLD_NS));
+        hold.joined(999 + HOLD_NS);
+        assert!(!hold.holds(1001));
+        // Frames that leave for another reason end it, too.
+        assert!(hold.keeps(5000));
+        hold.sent(5001);
+        assert!(!hold.holds(5001));
+        assert_eq!((hold.trust, hold.rest), (TRUST, 0), "nothing was missed");
+    }
+
+    /// Answers to a program that never sends in time leave at once, except for one of many. Each of
+    /// the three ways in which time is seen to be over is a miss.
+    #[test]
+    fn a_program_that_sends_nothing_is_not_waited_for() {
+        let mut hold = Hold::new();
+        let (mut now_ns, mut waits) = (1, Vec::new());
+        for answer in 0..20_000u32 {
+            if hold.keeps(now_ns) {
+                waits.push(answer);
+                now_ns += HOLD_NS;
+                match waits.len() % 3 {
+                    0 => hold.sent(now_ns),
+                    1 => hold.joined(now_ns),
+                    // The next answer finds it.
+                    _ => {}
+                }
+            }
+            now_ns += 1;
+        }
+        assert_eq!(waits, [0, 1, 2, 3, 68, 325, 1350, 5447, 9544, 13_641, 17_738]);
+    }
+
+    /// Once packets join answers again, all wait.
+    #[test]
+    fn trust_comes_back() {
+        let mut hold = Hold::new();
+        let mut now_ns = 1;
+        for _ in 0..u32::from(TRUST) + REST[0] {
+            if hold.keeps(now_ns) {
+                now_ns += HOLD_NS;
+                hold.sent(now_ns);
+            }
+        }
+        for _ in 0..TRUST {
+            assert!(hold.keeps(now_ns));
+            hold.joined(now_ns + 1);
+        }
+        assert_eq!((hold.trust, hold.next_rest), (TRUST, REST[0]));
+    }
+}
