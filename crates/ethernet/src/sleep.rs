@@ -15,8 +15,8 @@ pub(crate) struct Sleeper {
     alarm: OwnedFd,
     /// The generation of the network's descriptors that are in `epoll`.
     watched: Option<u64>,
-    /// Whether the alarm is set.
-    is_set: bool,
+    /// When the alarm goes off, in ns of the transport's clock, if it is set.
+    alarm_ns: Option<u64>,
     sleeps: u64,
     woken: u64,
 }
@@ -27,7 +27,7 @@ impl Sleeper {
         let alarm = timerfd_create(TimerfdClockId::Monotonic, flags)?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         watch(&epoll, alarm.as_fd())?;
-        Ok(Sleeper { epoll, alarm, watched: None, is_set: false, sleeps: 0, woken: 0 })
+        Ok(Sleeper { epoll, alarm, watched: None, alarm_ns: None, sleeps: 0, woken: 0 })
     }
 
     /// From now on the epoll descriptor is readable when one of `network` is, too. It is not so
@@ -46,19 +46,26 @@ impl Sleeper {
         self.epoll.as_fd()
     }
 
-    /// The descriptor becomes readable after `delay_ns`, if nothing comes before; `None`: only when
-    /// something comes. An alarm that went off is reset. `false`: the kernel refuses, so do not
-    /// sleep.
-    pub fn set_alarm(&mut self, delay_ns: Option<u64>) -> bool {
-        if delay_ns.is_none() && !self.is_set {
+    /// The descriptor becomes readable at `at_ns`, if nothing comes before; `None`: only when
+    /// something comes. An alarm that went off is reset. One that is set for an earlier time stays:
+    /// deadlines move on with each frame, and each reset is a system call. `false`: the kernel
+    /// refuses, so do not sleep.
+    pub fn set_alarm(&mut self, at_ns: Option<u64>, now_ns: u64) -> bool {
+        if at_ns.is_none() && self.alarm_ns.is_none() {
+            return true;
+        }
+        self.sleeps += 1;
+        if let (Some(set_ns), Some(at_ns)) = (self.alarm_ns, at_ns)
+            && (now_ns + 1..=at_ns).contains(&set_ns)
+        {
             return true;
         }
         let it_interval = Timespec { tv_sec: 0, tv_nsec: 0 };
         // Zero would disarm the timer.
-        let it_value = delay_ns.map_or(it_interval, |ns| timespec(Duration::from_nanos(ns.max(1))));
+        let delay = |at_ns: u64| Duration::from_nanos(at_ns.saturating_sub(now_ns).max(1));
+        let it_value = at_ns.map_or(it_interval, |at_ns| timespec(delay(at_ns)));
         let time = Itimerspec { it_interval, it_value };
-        self.is_set = delay_ns.is_some();
-        self.sleeps += 1;
+        self.alarm_ns = at_ns;
         timerfd_settime(&self.alarm, TimerfdTimerFlags::empty(), &time).is_ok()
     }
 

@@ -658,7 +658,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
         if !self.sleeper.watch(&self.io.wait_fds(), self.io.generation()) {
             return false;
         }
-        self.sleeper.set_alarm(deadline_ns.map(|at| at.saturating_sub(self.clock.now_ns())))
+        self.sleeper.set_alarm(deadline_ns, self.clock.now_ns())
     }
 
     fn sleep(&mut self, timeout: Option<Duration>) -> Result<(), Error> {

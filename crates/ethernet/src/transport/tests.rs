@@ -774,15 +774,15 @@ fn find_stations() {
 fn an_alarm_goes_off_and_is_reset() {
     let mut sleeper = Sleeper::new().expect("descriptors");
     let waits = |sleeper: &Sleeper| !crate::socket::is_readable(sleeper.wait_fd().as_fd());
-    assert!(sleeper.set_alarm(None));
+    assert!(sleeper.set_alarm(None, 9));
     assert_eq!(sleeper.rows()[0], ("sleeps", 0), "there was no alarm to reset");
-    assert!(sleeper.set_alarm(Some(0)));
+    assert!(sleeper.set_alarm(Some(8), 9));
     bellwire_device::sleep_until_readable(sleeper.wait_fd(), Some(LONG)).expect("a wait");
     assert!(!waits(&sleeper));
-    assert!(sleeper.set_alarm(None));
+    assert!(sleeper.set_alarm(None, 9));
     assert!(waits(&sleeper));
     assert_eq!(sleeper.rows(), [("sleeps", 2), ("woken_by_frames", 0)]);
-    let alarm = sleeper.set_alarm(Some(1));
+    let alarm = sleeper.set_alarm(Some(10), 9);
     let mut woken = Vec::new();
     let (ready, idle) = std::os::unix::net::UnixStream::pair().expect("sockets");
     sleeper.sleep(&[ready.as_fd()], Some(Duration::from_millis(1)), |_| panic!()).expect("a sleep");
@@ -793,12 +793,29 @@ fn an_alarm_goes_off_and_is_reset() {
     assert_eq!(sleeper.rows(), [("sleeps", 5), ("woken_by_frames", 1)]);
     let again = |sleeper: &mut Sleeper| sleeper.watch(&fds, None);
     assert!(again(&mut sleeper) && again(&mut sleeper), "watching twice is no error");
-    assert!(sleeper.set_alarm(None) && !waits(&sleeper));
+    assert!(sleeper.set_alarm(None, 9) && !waits(&sleeper));
     // The kernel is asked once for each generation.
     let mut other = Sleeper::new().expect("descriptors");
     assert!(other.watch(&fds[..1], Some(0)) && other.watch(&fds, Some(0)));
     assert!(waits(&other), "the second one is of no new generation");
     assert!(other.watch(&fds, Some(1)) && !waits(&other));
+}
+
+/// An alarm that is set stays for a later deadline, and no longer once it is over.
+#[test]
+fn an_earlier_alarm_stays() {
+    const HOUR_NS: u64 = 3_600_000_000_000;
+    let goes_off = |sleeper: &Sleeper| {
+        bellwire_device::sleep_until_readable(sleeper.wait_fd(), Some(LONG)).expect("a wait");
+        crate::socket::is_readable(sleeper.wait_fd())
+    };
+    let mut sleeper = Sleeper::new().expect("descriptors");
+    assert!(sleeper.set_alarm(Some(1001), 1000) && sleeper.set_alarm(Some(HOUR_NS), 1000));
+    assert!(goes_off(&sleeper));
+    assert!(sleeper.set_alarm(Some(HOUR_NS), 1001));
+    assert!(!crate::socket::is_readable(sleeper.wait_fd()), "what is over is reset");
+    assert!(sleeper.set_alarm(Some(1003), 1002));
+    assert!(goes_off(&sleeper));
 }
 
 /// The network is looked at once in ten microseconds, unless it was just read or written.
