@@ -289,7 +289,8 @@ unnoticed() {
 }
 # kills DEVICE JOB: our program whose peers are killed at any point of what they do.
 kills() {
-    local ways=""
+    # A peer that sends nothing is asked once a second.
+    local ways="" limit_s=600
     [ "$how" = full ] || ways=short
     BELLWIRE_DEVICE="$1" over limited "$folder/killed" "$2" $$ $ways
 }
