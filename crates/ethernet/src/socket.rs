@@ -73,7 +73,8 @@ pub(crate) fn bind_anew<T>(fd: BorrowedFd<'_>, address: &T, length: usize) -> io
     assert!(length <= size_of::<T>());
     // SAFETY: an address of a socket has no padding, and `length` bytes are there.
     let bytes = unsafe { std::slice::from_raw_parts(std::ptr::from_ref(address).cast(), length) };
-    let moment = if was_ours(bytes) { OURS } else { Duration::from_millis(100) };
+    let moment =
+        if was_ours(bytes, std::process::id()) { OURS } else { Duration::from_millis(100) };
     retry(moment, &[libc::EADDRINUSE], || bind(fd, address, length))?;
     Ok(Name(Box::from(bytes)))
 }
@@ -84,19 +85,20 @@ pub(crate) struct Name(Box<[u8]>);
 /// How long an address may stay taken after a socket of this process had it.
 const OURS: Duration = Duration::from_secs(5);
 
-/// Names that ended in the last [`OURS`].
-static ENDED: Mutex<Vec<(Box<[u8]>, Instant)>> = Mutex::new(Vec::new());
+/// Names that ended in the last [`OURS`], and in which process: a forked child has its parent's.
+static ENDED: Mutex<Vec<(Box<[u8]>, Instant, u32)>> = Mutex::new(Vec::new());
 
-fn was_ours(name: &[u8]) -> bool {
+fn was_ours(name: &[u8], process: u32) -> bool {
     let ended = ENDED.lock().unwrap_or_else(PoisonError::into_inner);
-    ended.iter().any(|(ours, since)| **ours == *name && since.elapsed() < OURS)
+    let mut names = ended.iter().filter(|(.., whose)| *whose == process);
+    names.any(|(ours, since, _)| **ours == *name && since.elapsed() < OURS)
 }
 
 impl Drop for Name {
     fn drop(&mut self) {
         let mut ended = ENDED.lock().unwrap_or_else(PoisonError::into_inner);
-        ended.retain(|(name, since)| *name != self.0 && since.elapsed() < OURS);
-        ended.push((std::mem::take(&mut self.0), Instant::now()));
+        ended.retain(|(name, since, _)| *name != self.0 && since.elapsed() < OURS);
+        ended.push((std::mem::take(&mut self.0), Instant::now(), std::process::id()));
     }
 }
 
@@ -258,21 +260,24 @@ mod tests {
         gone.join().expect("no panic");
     }
 
-    /// A name is remembered for a while once its socket has ended, once, and no longer.
+    /// A name is remembered for a while once its socket has ended, once, and no longer. A forked
+    /// child has the list of its parent, and that does not count.
     #[test]
     fn ended_names_are_remembered_for_a_while() {
         let name =
             |what: &str| -> Box<[u8]> { format!("name of a test: {what}").as_bytes().into() };
+        let own = std::process::id();
+        let was_ours = |name: &[u8]| super::was_ours(name, own);
         let count = |name: &[u8]| {
             let ended = ENDED.lock().unwrap_or_else(PoisonError::into_inner);
-            ended.iter().filter(|(it, _)| **it == *name).count()
+            ended.iter().filter(|(it, ..)| **it == *name).count()
         };
         let long_ago = Instant::now().checked_sub(OURS * 2).expect("the host runs for longer");
-        ENDED.lock().unwrap_or_else(PoisonError::into_inner).push((name("old"), long_ago));
+        ENDED.lock().unwrap_or_else(PoisonError::into_inner).push((name("old"), long_ago, own));
         let [first, second] = ["first", "second"].map(|what| Name(name(what)));
         assert!(!was_ours(&name("first")), "it lives");
         drop(first);
-        assert!(was_ours(&name("first")));
+        assert!(was_ours(&name("first")) && !super::was_ours(&name("first"), own ^ 1));
         assert!(!was_ours(&name("old")) && !was_ours(&name("second")));
         assert_eq!(count(&name("old")), 0, "it is forgotten");
         drop(Name(name("first")));

@@ -87,6 +87,9 @@ static void begin_work(struct work *work, int pipes[2][2], int is_child)
         uint64_t address;
         uint32_t rkey;
     } mine, theirs;
+    /* The survivor opens its device first. It would wait for an address that it had before, and
+     * that the new peer has taken. */
+    CHECK(!is_child || is_readable(pipes[0][0], 60000));
     make_half(&work->side, &how, pipes, is_child);
     memset(&mine, 0, sizeof mine);
     mine.address = (uintptr_t)work->side.memory;
