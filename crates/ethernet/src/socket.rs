@@ -85,8 +85,11 @@ pub(crate) struct Name(Box<[u8]>);
 /// How long an address may stay taken after a socket of this process had it.
 const OURS: Duration = Duration::from_secs(5);
 
-/// Names that ended in the last [`OURS`], and in which process: a forked child has its parent's.
-static ENDED: Mutex<Vec<(Box<[u8]>, Instant, u32)>> = Mutex::new(Vec::new());
+/// A name, when it ended, and in which process.
+type Ended = (Box<[u8]>, Instant, u32);
+
+/// Names that ended in the last [`OURS`]. A forked child has its parent's.
+static ENDED: Mutex<Vec<Ended>> = Mutex::new(Vec::new());
 
 fn was_ours(name: &[u8], process: u32) -> bool {
     let ended = ENDED.lock().unwrap_or_else(PoisonError::into_inner);
