@@ -157,8 +157,8 @@ every_fabtest() {
         return
     fi
     local limit_s=1800
-    check "fabtests over verbs;ofi_rxm" fabtests "verbs;ofi_rxm" ofi_rxm 30
-    check "fabtests over verbs" fabtests verbs verbs 15
+    check "fabtests over verbs;ofi_rxm" fabtests "verbs;ofi_rxm" ofi_rxm 40
+    check "fabtests over verbs" fabtests verbs verbs 25
 }
 # fabtests PROVIDER NAME LEAST: on a network of their own, because others may use their ports. They
 # kill all processes of their name when they are done, so they see only their own. libfabric's verbs
