@@ -345,6 +345,18 @@ impl<N: Transport> Transport for AutoTransport<N> {
         by_way!(self, link, carries_batches(), |_| false)
     }
 
+    #[inline]
+    fn hold(&mut self) {
+        self.near.hold();
+        self.far.hold();
+    }
+
+    #[inline]
+    fn let_go(&mut self, at_once: bool) {
+        self.near.let_go(at_once);
+        self.far.let_go(at_once);
+    }
+
     /// What goes by the network is done only when a poll finds its acknowledgement.
     fn look_around(&mut self, sink: &mut impl Sink) -> bool {
         self.with_near(sink, |near, sink| near.look_around(sink))

@@ -129,6 +129,7 @@ pub trait Sink {
 /// | faster messages | `send_message` |
 /// | answers that share a frame with what follows | `send_later` |
 /// | batches | `carries_batches` |
+/// | packets that leave together | `hold`, `let_go` |
 /// | memory for peers | `allocate`, `share`, `unshare`, `export`, `retract`, `wrong_keys` |
 /// | direct access | `put`, `get`, `atomic` |
 /// | counters of its own | `counters` |
@@ -277,6 +278,18 @@ pub trait Transport: Send {
     fn carries_batches(&self, link: LinkId) -> bool {
         false
     }
+
+    // Packets that leave together. By default each leaves when it is sent.
+
+    /// Packets that are sent from now on may wait for each other: more follow at once. Those that
+    /// wait leave at the latest with the next poll.
+    #[inline(always)]
+    fn hold(&mut self) {}
+
+    /// Ends [`Transport::hold`]. `at_once`: what it kept back leaves now. Otherwise it leaves with
+    /// the next packet or poll.
+    #[inline(always)]
+    fn let_go(&mut self, at_once: bool) {}
 
     // Direct access. By default peers send requests to the owner's engine, which checks keys and
     // rights.

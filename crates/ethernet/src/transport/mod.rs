@@ -24,8 +24,8 @@ use crate::pcapng::{Capture, Direction};
 use crate::route::Route;
 use crate::sleep::Sleeper;
 use bellwire_device::{
-    Error, FunctionAddress, Gate, LinkId, PacketHeader, Receipt, Rights, SendError, Sink, Status,
-    Transport, TransportLimits,
+    Error, FunctionAddress, Gate, LinkId, PACKET_HEADER_BYTES, PacketHeader, Receipt, Rights,
+    SendError, Sink, Status, Transport, TransportLimits,
 };
 use bellwire_protocol::Secret;
 use bellwire_protocol::discovery::Discovery;
@@ -106,6 +106,10 @@ pub struct EthernetTransport<Io: FrameIo, R: Route<Path = Io::Path>> {
     /// [`STREAM_BATCH_BYTES`] in frames, and whether the program has polled since its last post.
     stream_batch_frames: usize,
     has_polled: bool,
+    /// Whether packets that would leave at once wait for each other ([`Transport::hold`]), and the
+    /// bytes of those that do.
+    holds: bool,
+    held_bytes: usize,
     /// When frames were last sent, or there were none to send.
     pumped_ns: u64,
     next_tick_ns: u64,
@@ -154,6 +158,8 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
             io,
             stream_batch_frames,
             has_polled: false,
+            holds: false,
+            held_bytes: 0,
             endpoint,
             clock,
             sleeper,
@@ -195,6 +201,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
                 break;
             }
         }
+        self.held_bytes = 0;
         self.unsent = !self.io.flush();
         // The call may have taken longer than a line needs to become quiet: count from its end.
         self.pumped_ns = if staged { self.clock.now_ns() } else { now_ns };
@@ -326,7 +333,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         })
     }
 
-    /// Queues a packet, and sends it at once unless it should be coalesced with others.
+    /// Queues a packet.
     #[inline]
     fn send_to(
         &mut self,
@@ -341,7 +348,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         if channel == Channel::Request {
             self.hold.joined(now_ns);
         }
-        self.queued(id, now_ns);
+        self.queued(id, header.length, now_ns);
         Ok(Receipt::Pending(queued))
     }
 
@@ -359,14 +366,15 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         let words = header.to_words();
         let queued = self.endpoint.send(id, Channel::Response, words, head, &Bytes(body))?;
         if !(is_alone && self.hold.keeps(now_ns)) {
-            self.queued(id, now_ns);
+            self.queued(id, header.length, now_ns);
         }
         Ok(Receipt::Pending(queued))
     }
 
-    /// A packet was queued. Sends it at once, unless it should be coalesced with others.
+    /// A packet with a payload of `length` bytes was queued. Sends it at once, unless it should be
+    /// coalesced with others, or is held.
     #[inline]
-    fn queued(&mut self, id: PeerId, now_ns: u64) {
+    fn queued(&mut self, id: PeerId, length: u32, now_ns: u64) {
         self.readiness.sent(now_ns);
         // A program that has posted its last message may not poll again for long. So on a quiet
         // line no packet waits.
@@ -375,7 +383,10 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
             false => BATCH_FRAMES,
         };
         if now_ns >= self.pumped_ns + QUIET_NS || self.endpoint.is_urgent(id, frames) {
-            self.pump(now_ns);
+            self.held_bytes += PACKET_HEADER_BYTES + length as usize;
+            if !self.holds || self.held_bytes >= frames * self.io.frame_bytes() {
+                self.pump(now_ns);
+            }
         }
     }
 
@@ -604,6 +615,19 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
         let now_ns = self.clock.now_ns();
         let is_open = self.gate_at(id, header.destination, now_ns) == Some(Gate::Open);
         if is_open { self.send_to(id, header, head, body, now_ns).ok() } else { None }
+    }
+
+    #[inline]
+    fn hold(&mut self) {
+        self.holds = true;
+    }
+
+    #[inline]
+    fn let_go(&mut self, at_once: bool) {
+        self.holds = false;
+        if at_once && self.held_bytes > 0 {
+            self.pump(self.clock.now_ns());
+        }
     }
 
     fn poll(&mut self, sink: &mut impl Sink, budget: usize) -> usize {

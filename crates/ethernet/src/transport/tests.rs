@@ -882,6 +882,46 @@ fn packets_wait_on_a_busy_line_only() {
     assert!(both.b.io.counters().frames_sent > before);
 }
 
+/// Held packets wait for each other, on a quiet line too. They leave in one frame: when they are
+/// let go, with the next packet, or with the next poll. Eight full frames wait for nothing.
+#[test]
+fn held_packets_leave_together() {
+    let (mut both, link) = linked(&hosts(1));
+    let header = PacketHeader::new(Kind::Send, QUEUE_PAIR, 3, 99);
+    let mut came = 0;
+    for at_once in [Some(true), Some(false), None] {
+        both.until("all have left", |it| !it.a.endpoint.is_due(it.a.clock.now_ns()));
+        let before = both.a.io.counters().frames_sent;
+        both.a.hold();
+        for _ in 0..4 {
+            both.a.pumped_ns = 0;
+            both.a.send(link, header, b"word", View::empty()).expect("room");
+            assert_eq!(both.a.io.counters().frames_sent, before);
+        }
+        came += 4;
+        match at_once {
+            Some(true) => both.a.let_go(true),
+            Some(false) => {
+                both.a.let_go(false);
+                assert_eq!(both.a.io.counters().frames_sent, before);
+                both.a.send(link, header, b"word", View::empty()).expect("room");
+                came += 1;
+            }
+            None => _ = both.a.poll(&mut both.at_a, 64),
+        }
+        assert_eq!(both.a.io.counters().frames_sent, before + 1, "{at_once:?}");
+        both.until("all arrive", |it| it.at_b.packets.len() == came);
+    }
+    let before = both.a.io.counters().frames_sent;
+    for _ in 0..100 {
+        both.a.pumped_ns = 0;
+        both.a.send(link, header, &[7; 1400], View::empty()).expect("room");
+    }
+    assert!(both.a.io.counters().frames_sent > before);
+    both.a.let_go(true);
+    both.until("all arrive", |it| it.at_b.packets.len() == came + 100);
+}
+
 /// A gate is unknown while a frame waits that may close it.
 #[test]
 fn an_unread_frame_may_close_a_gate() {
