@@ -397,8 +397,9 @@ impl Function {
 
     /// Posts messages in turn, with one ring of the doorbell. Short messages for the same
     /// destination share a packet where the device gains by it (`shm`, and `auto:` on one host).
-    /// Receivers and completions see no difference from single calls of [`Function::post_send`]. A
-    /// posted element of `sends` keeps no payload.
+    /// Over `eth` and `udp` they share frames, which leave at the end of the call. Receivers and
+    /// completions see no difference from single calls of [`Function::post_send`]. A posted element
+    /// of `sends` keeps no payload.
     ///
     /// ```no_run
     /// # use bellwire::{Address, Function, QueuePair, Result, Message};
@@ -426,6 +427,29 @@ impl Function {
             Ok(()) => Ok(()),
             Err(error) => Err(PartialPost { error, posted }),
         }
+    }
+
+    /// Posts gathered messages to `to` in turn, each with this context. `more`: others follow at
+    /// once, and over a network these may wait for them until the next poll. Otherwise as
+    /// [`Function::post_sends`].
+    ///
+    /// # Errors
+    /// Those of [`Function::post_send`] for the first refused message. It and all behind it are
+    /// still in `packed`.
+    #[doc(hidden)]
+    pub fn post_packed(
+        &mut self,
+        queue_pair: QueuePair,
+        to: Address,
+        packed: &mut PackedMessages,
+        context: u64,
+        more: bool,
+    ) -> Result<()> {
+        if !self.may_post() {
+            return Err(Error::Forked);
+        }
+        let how = (context, more);
+        self.transport.post_packed(&mut self.core, queue_pair, to.into(), packed, how)
     }
 
     /// Posts a buffer for one message. Reserves an entry of the receive completion queue.

@@ -82,6 +82,8 @@ pub use device::{Device, DeviceOptions};
 #[doc(hidden)]
 pub use devices::DeviceBackend;
 pub use engine::Inbox;
+#[doc(hidden)]
+pub use engine::PackedMessages;
 pub use function::Function;
 pub use function_options::{FunctionOptions, Limits};
 pub use queue_pair::{ConnectionState, QueuePairOptions, QueuePairState};

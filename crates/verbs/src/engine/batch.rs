@@ -12,9 +12,13 @@
 //! ```
 //! All little-endian. Flags are those of a packet. The immediate is there if its flag is set. The
 //! receiver treats each record as the packet of a message.
+//!
+//! A library that is told one by one of messages that belong together writes their records itself
+//! ([`PackedMessages`]).
 
 use super::Core;
 use crate::Message;
+use crate::descriptor::Destination;
 use bellwire_device::{
     Kind, LinkId, PacketFlags, PacketHeader, QueuePair, Result, Transport, Verdict,
 };
@@ -34,6 +38,57 @@ pub(super) type Batch = Box<[u8; BATCH_BYTES]>;
 
 pub(super) fn room() -> Batch {
     Box::new([0; BATCH_BYTES])
+}
+
+/// Short unsignaled messages from one queue pair to one destination, which are gathered one by one
+/// and posted together ([`crate::Function::post_packed`]).
+pub struct PackedMessages {
+    records: Batch,
+    /// Bytes of the records, and of those among them that are posted.
+    end: usize,
+    posted: usize,
+    /// Messages that are not posted, and the bytes of their payload.
+    count: usize,
+    bytes: usize,
+}
+
+impl PackedMessages {
+    /// Longest message, in bytes.
+    pub const LONGEST: usize = RECORD_BYTES;
+
+    /// Room without a message.
+    #[allow(clippy::new_without_default)] // Room is taken on purpose only.
+    pub fn new() -> PackedMessages {
+        PackedMessages { records: room(), end: 0, posted: 0, count: 0, bytes: 0 }
+    }
+
+    /// Messages that are not posted.
+    #[inline(always)]
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether all messages are posted.
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Adds a message of `head` and `body`. `false`: it is too long, or there is no room.
+    #[inline]
+    pub fn add(&mut self, immediate: u64, head: &[u8], body: View<'_>) -> bool {
+        let records = &mut self.records[..];
+        let Some(end) = add(records, self.end, Some(immediate), head, body) else { return false };
+        self.end = end;
+        self.count += 1;
+        self.bytes += head.len() + body.len();
+        true
+    }
+
+    /// Drops the messages that are not posted.
+    pub fn clear(&mut self) {
+        (self.end, self.posted, self.count, self.bytes) = (0, 0, 0, 0);
+    }
 }
 
 /// The padded end of a record: the next multiple of four, in a form of two instructions.
@@ -103,6 +158,20 @@ impl Core {
         sends: &mut [Message<'_>],
         posted: &mut usize,
     ) -> Result<()> {
+        transport.hold();
+        let ended = self.post_in_turn(transport, queue_pair, sends, posted);
+        transport.let_go(true);
+        ended
+    }
+
+    #[inline(always)]
+    fn post_in_turn<T: Transport>(
+        &mut self,
+        transport: &mut T,
+        queue_pair: QueuePair,
+        sends: &mut [Message<'_>],
+        posted: &mut usize,
+    ) -> Result<()> {
         while *posted < sends.len() {
             let together = self.send_batch(transport, queue_pair, &mut sends[*posted..]);
             *posted += together;
@@ -158,6 +227,78 @@ impl Core {
             qp.complete_sent(&mut self.completion_queues, send, length);
         }
         count
+    }
+
+    /// Posts gathered messages in turn, each with this context. `more`: others follow at once, for
+    /// which these may wait. After an error, those that are not posted are still there.
+    pub(super) fn post_packed<T: Transport>(
+        &mut self,
+        transport: &mut T,
+        from: QueuePair,
+        to: Destination,
+        packed: &mut PackedMessages,
+        (context, more): (u64, bool),
+    ) -> Result<()> {
+        transport.hold();
+        let ended = self.post_records(transport, from, to, packed, context);
+        transport.let_go(!more);
+        if ended.is_ok() {
+            packed.clear();
+        }
+        ended
+    }
+
+    /// Sends gathered messages in one packet. `false`: they are fewer than two, or cannot leave at
+    /// once, and nothing has changed.
+    fn sends_packed<T: Transport>(
+        &mut self,
+        transport: &mut T,
+        from: QueuePair,
+        to: Destination,
+        packed: &PackedMessages,
+    ) -> bool {
+        let QueuePair { slot, generation, .. } = from;
+        let records = View::of(&packed.records[packed.posted..packed.end]);
+        let Some(qp) = self.queue_pairs.find_mut(slot, generation) else { return false };
+        let Some(link) = qp.link_for(&self.links, to) else { return false };
+        if packed.count < 2
+            || records.len() > self.limits.eager_bytes
+            || !qp.sends.is_empty()
+            || !transport.carries_batches(link)
+        {
+            return false;
+        }
+        let (from, to) = (qp.handle.number, qp.routing.cache.to.queue_pair);
+        let header = PacketHeader::new(Kind::Batch, to, from, 0);
+        let is_sent = transport.send_message(link, header, &[], records).is_some();
+        if is_sent {
+            qp.fast_sends.count_several(packed.count, packed.bytes);
+        }
+        is_sent
+    }
+
+    /// Posts gathered messages one by one, until the rest leaves in one packet.
+    fn post_records<T: Transport>(
+        &mut self,
+        transport: &mut T,
+        from: QueuePair,
+        to: Destination,
+        packed: &mut PackedMessages,
+        context: u64,
+    ) -> Result<()> {
+        while packed.count > 0 && !self.sends_packed(transport, from, to, packed) {
+            let records = View::of(&packed.records[..packed.end]);
+            let Some((_, immediate, payload, end)) = record(records, packed.posted) else { break };
+            let length = payload.len();
+            let send = Message::gathered(&[], payload).immediate(immediate);
+            let mut send = send.context(context).unsignaled();
+            send.to = to;
+            self.post_send(transport, from, &mut send)?;
+            packed.posted = end;
+            packed.count -= 1;
+            packed.bytes -= length;
+        }
+        Ok(())
     }
 
     /// Offers the messages of a batch in turn. Resumes at the message that had no room last time.
@@ -225,6 +366,20 @@ mod tests {
         assert!(record(View::of(&[0, 0, flag, 0, 1]), 0).is_none(), "cut short");
         let (.., end) = record(View::of(&[0, 0, flag, 0, 1, 0, 0, 0, 0, 0, 0, 0]), 0).expect("one");
         assert_eq!(end, 12);
+    }
+
+    /// Gathered messages are counted with their bytes, up to the room that there is.
+    #[test]
+    fn gathered_messages_have_a_limit() {
+        let mut packed = PackedMessages::new();
+        assert!(packed.is_empty());
+        assert!(!packed.add(1, &[1], View::of(&[1; PackedMessages::LONGEST])), "too long");
+        let count = (0..).find(|&n| !packed.add(n, &[1, 2, 3], View::of(&[4]))).unwrap();
+        assert_eq!((packed.len() as u64, count), (BATCH_BYTES as u64 / 16, 64));
+        assert_eq!((packed.end, packed.bytes), (BATCH_BYTES, 256));
+        packed.clear();
+        assert!(packed.is_empty() && packed.add(1, &[], View::empty()));
+        assert_eq!((packed.end, packed.bytes, packed.len()), (12, 0, 1));
     }
 
     /// The longest record has 256 bytes.

@@ -1,6 +1,6 @@
 //! The data path of a function that needs its transport, behind one dynamic call each.
 
-use super::{Core, Inbox};
+use super::{Core, Inbox, PackedMessages};
 use crate::completion_queue::Taken;
 use crate::descriptor::{Destination, Report};
 use crate::{Atomic, Get, Message, Put, Result};
@@ -83,6 +83,15 @@ pub trait DynTransport: Transport {
         from: QueuePair,
         sends: &mut [Message<'_>],
         posted: &mut usize,
+    ) -> Result<()>;
+    /// Posts gathered messages; context, and whether more follow at once.
+    fn post_packed(
+        &mut self,
+        core: &mut Core,
+        from: QueuePair,
+        to: Destination,
+        packed: &mut PackedMessages,
+        how: (u64, bool),
     ) -> Result<()>;
     /// The same for a short put (`Put::short`).
     fn put_short(
@@ -174,6 +183,17 @@ impl<T: Transport> DynTransport for T {
         posted: &mut usize,
     ) -> Result<()> {
         core.post_sends(self, from, sends, posted)
+    }
+
+    fn post_packed(
+        &mut self,
+        core: &mut Core,
+        from: QueuePair,
+        to: Destination,
+        packed: &mut PackedMessages,
+        how: (u64, bool),
+    ) -> Result<()> {
+        core.post_packed(self, from, to, packed, how)
     }
 
     fn put_short(

@@ -57,6 +57,7 @@ mod send;
 mod undelivered;
 mod work;
 
+pub use batch::PackedMessages;
 pub use dyn_transport::{DynTransport, Handle};
 pub use inbox::Inbox;
 

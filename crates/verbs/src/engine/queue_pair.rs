@@ -65,8 +65,13 @@ pub(super) struct FastPathCount {
 impl FastPathCount {
     #[inline(always)]
     pub(super) fn count(&mut self, length: usize) {
-        self.messages += 1;
-        self.bytes += length as u64;
+        self.count_several(1, length);
+    }
+
+    #[inline(always)]
+    pub(super) fn count_several(&mut self, messages: usize, bytes: usize) {
+        self.messages += messages as u64;
+        self.bytes += bytes as u64;
     }
 }
 

@@ -123,3 +123,72 @@ fn a_batch_goes_on_where_it_stopped() {
     assert_eq!(world.sides[1].state().counters.messages_arrived, 4);
     world.check_counters();
 }
+
+/// Messages of these numbers, gathered.
+fn gathered(numbers: &[u8]) -> PackedMessages {
+    let mut packed = PackedMessages::new();
+    for &number in numbers {
+        assert!(packed.add(number.into(), &[number], View::of(&[number; 2])));
+    }
+    packed
+}
+
+/// Posts them from the first side.
+fn post_packed(world: &mut World, to: Address, packed: &mut PackedMessages) -> Result<()> {
+    let a = &mut world.sides[0];
+    a.function.post_packed(a.qp, to, packed, 5, false)
+}
+
+/// Messages that were gathered one by one share a packet, and count one by one. Behind messages
+/// that wait they keep their place.
+#[test]
+fn gathered_messages_share_a_packet() {
+    let (mut world, to) = linked(FabricOptions { link_packets: 2, ..Default::default() });
+    (0..8).for_each(|_| world.sides[1].receive(8, 0));
+    // It finds the way to the link.
+    post_packed(&mut world, to, &mut gathered(&[0])).unwrap();
+    assert_eq!(received(&mut world, 1), [[0; 3]]);
+    let before = world.sides[0].state().counters;
+    for numbers in [&[1, 2][..], &[3]] {
+        let mut packed = gathered(numbers);
+        post_packed(&mut world, to, &mut packed).unwrap();
+        assert!(packed.is_empty());
+    }
+    assert_eq!(world.fabric.packets_towards(to.function_address()), 2);
+    world.sides[0].send(to, &[4], 0);
+    post_packed(&mut world, to, &mut gathered(&[5, 6, 7])).unwrap();
+    world.settle();
+    let done = world.sides[1].take_all(Operation::Receive);
+    assert_eq!(done[4].immediate(), Some(5));
+    let came: Vec<_> = done.into_iter().map(bytes).collect();
+    assert_eq!(came[..3], [[1; 3], [2; 3], [3; 3]]);
+    assert_eq!(came[3], [4]);
+    assert_eq!(came[4..], [[5; 3], [6; 3], [7; 3]]);
+    let after = world.sides[0].state().counters;
+    assert_eq!(after.messages_sent - before.messages_sent, 7);
+    assert_eq!(after.bytes_sent - before.bytes_sent, 19);
+    // Only the one that is signaled completes.
+    assert_eq!(world.sides[0].take_all(Operation::Send).len(), 1);
+    world.check_counters();
+}
+
+/// Gathered messages that find no room stay, and go later in the same order.
+#[test]
+fn gathered_messages_wait_for_room() {
+    let (mut world, to) = linked(FabricOptions { link_packets: 1, ..Default::default() });
+    let a = &mut world.sides[0];
+    a.qp = a.function.create_queue_pair(&QueuePairOptions::new(a.cq).send_depth(2)).unwrap();
+    (0..6).for_each(|_| world.sides[1].receive(8, 0));
+    world.sides[0].send(to, &[1], 0);
+    let mut packed = gathered(&[2, 3, 4, 5, 6]);
+    let refused = post_packed(&mut world, to, &mut packed).unwrap_err();
+    assert!(matches!(refused, Error::QueueFull { .. }), "{refused}");
+    assert_eq!(packed.len(), 3);
+    world.settle();
+    post_packed(&mut world, to, &mut packed).unwrap();
+    assert_eq!(world.fabric.packets_towards(to.function_address()), 1);
+    let came = received(&mut world, 1);
+    assert_eq!(came[0], [1]);
+    assert_eq!(came[1..], [2, 3, 4, 5, 6].map(|number| [number; 3]));
+    world.check_counters();
+}
