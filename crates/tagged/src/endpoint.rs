@@ -162,6 +162,17 @@ impl Endpoint {
         self.sends.send(&mut self.transport, message)
     }
 
+    /// As [`Endpoint::send`], for a message that others follow at once. A short one is copied, and
+    /// waits for them. Those that wait leave with the next message or access that is posted
+    /// otherwise, when they fill a kilobyte, and with the next [progress](Endpoint::progress).
+    /// Messages to one peer keep their order.
+    ///
+    /// # Errors
+    /// As [`Endpoint::send`].
+    pub fn send_more(&mut self, message: TaggedMessage<'_>) -> Result<SendStatus, PostError> {
+        self.sends.send_more(&mut self.transport, message)
+    }
+
     /// The peer of the last message, if that was the first one for it. Returned once.
     ///
     /// A link is set up then, which needs the progress of both sides. A program that makes none
@@ -394,6 +405,7 @@ impl Endpoint {
     /// also gets [`crate::ConnectionEvent::Disconnected`].
     pub fn disconnect(&mut self, sink: &mut impl Sink) {
         if let Some(peer) = self.connection.give_up() {
+            let _ = self.transport.post_held(false);
             self.peer_gone(peer, Status::Flushed, sink);
             self.transport.send_control(peer, Control::Disconnect);
         }
@@ -409,6 +421,7 @@ impl Endpoint {
     /// [`bellwire::Error::Forked`].
     #[inline]
     pub fn progress(&mut self, sink: &mut impl Sink) -> Result<usize> {
+        let held = if self.transport.has_held() { self.post_held() } else { 0 };
         let mut packets = self.receives.in_place(self.connection.mode(), sink);
         let mut next = self.transport.poll(&mut packets)?;
         let mut done = packets.taken();
@@ -421,6 +434,7 @@ impl Endpoint {
         if done > 0 {
             self.sends.end_burst();
         }
+        done += held;
         if self.transport.has_waiting_control() {
             done += self.transport.flush_outbox();
         }
@@ -439,6 +453,14 @@ impl Endpoint {
         Ok(done)
     }
 
+    /// Posts messages that wait for others. Returns how much was done.
+    #[cold]
+    fn post_held(&mut self) -> usize {
+        // What finds no room waits on.
+        let _ = self.transport.post_held(false);
+        usize::from(!self.transport.has_held())
+    }
+
     /// A descriptor for `poll` or `epoll`: readable when there is something to do, once
     /// [`Endpoint::arm`] returned `true`.
     pub fn wait_fd(&self) -> BorrowedFd<'_> {
@@ -451,6 +473,7 @@ impl Endpoint {
     /// # Errors
     /// [`bellwire::Error::Forked`].
     pub fn arm(&mut self) -> Result<bool> {
+        let _ = self.transport.post_held(false);
         self.probe_peers();
         if self.connection.disconnected {
             // A program that sleeps makes no idle polls.
@@ -460,7 +483,8 @@ impl Endpoint {
         if self.receives.end_patience() {
             return Ok(false);
         }
-        let is_busy = self.transport.has_waiting_control()
+        let is_busy = self.transport.has_held()
+            || self.transport.has_waiting_control()
             || self.sends.has_unsent()
             || self.receives.fetches.has_unposted()
             || self.accesses.has_unposted();
@@ -637,6 +661,7 @@ impl Endpoint {
         self.receives.peer_gone(transport, peer, why, sink);
         self.accesses.peer_gone(transport, peer, why, sink);
         transport.drop_control(peer);
+        transport.drop_held(peer, why);
         // Credit counts stay: if the same endpoint comes back, its counts have gone on too.
         self.receives.forget(transport, peer, false);
         self.connection.peer_gone(peer, sink);
@@ -664,8 +689,10 @@ fn read_offer(from: FunctionAddress, length: usize, mut reader: Reader<'_>) -> O
 }
 
 impl Drop for Endpoint {
-    /// Takes memory that peers may read back for the program.
+    /// Sends what waits for further messages, and takes memory that peers may read back for the
+    /// program.
     fn drop(&mut self) {
+        let _ = self.transport.post_held(false);
         self.sends.close(&mut self.transport);
         self.exposed.close(&mut self.transport);
     }

@@ -187,6 +187,10 @@ impl Accesses {
         sink: &mut impl Sink,
     ) -> Result<(), PostError> {
         access.spans.check_count("the spans of an access")?;
+        if transport.has_held() {
+            // Messages that waited for what follows them. What finds no room waits on.
+            let _ = transport.post_held(true);
+        }
         let number = self.insert(access)?;
         self.advance(transport, number, sink);
         Ok(())

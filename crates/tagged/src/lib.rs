@@ -15,6 +15,9 @@
 //!   and sends the key. The endpoint with a matching receive fetches the bytes straight into the
 //!   program's memory and tells the sender.
 //!
+//! Short messages that others follow at once ([`Endpoint::send_more`]) wait for them, and travel in
+//! one packet where the device gains by it.
+//!
 //! Credit limits the bytes of a sender that are unexpected at a receiver ([`WINDOW_BYTES`]).
 //! Consumed bytes come back as credit in the header of messages in the other direction, or in a
 //! message of its own. A credit-starved sender offers short messages too, so that unexpected

@@ -119,6 +119,21 @@ impl Sends {
         self.send_other(transport, message)
     }
 
+    /// As [`Sends::send`], for a message that others follow at once. A short one waits for them.
+    pub(crate) fn send_more(
+        &mut self,
+        transport: &mut Transport,
+        message: TaggedMessage<'_>,
+    ) -> Result<SendStatus, PostError> {
+        let is_plain = message.data.is_none() && message.mode != SendMode::Delivery;
+        if let Some(body) = message.body.as_one().filter(|_| is_plain)
+            && let Some(held) = transport.hold(message.to, message.tag, body)
+        {
+            return held.map(|()| SendStatus::Complete).map_err(PostError::from);
+        }
+        self.send(transport, message)
+    }
+
     #[inline(never)]
     fn send_other(
         &mut self,
@@ -126,6 +141,10 @@ impl Sends {
         message: TaggedMessage<'_>,
     ) -> Result<SendStatus, PostError> {
         let length = message.body.len();
+        if transport.has_held() {
+            // What finds no room waits on.
+            let _ = transport.post_held(true);
+        }
         if transport.peer(message.to).lost.is_some() {
             return Self::report_lost(transport, message.to);
         }

@@ -7,8 +7,8 @@ use crate::memory::{Span, Spans};
 use crate::peers::{MAILBOX, PeerState, Peers};
 use bellwire::{
     Address, Buffer, Completion, CompletionQueue, Device, Error, Function, FunctionAddress,
-    FunctionOptions, Get, Inbox, LocalChain, MemoryRegion, Message, Put, QueuePair,
-    QueuePairOptions, RemoteChain, RemoteSlice, Result, Rights,
+    FunctionOptions, Get, Inbox, LocalChain, MemoryRegion, Message, PackedMessages, Put, QueuePair,
+    QueuePairOptions, RemoteChain, RemoteSlice, Result, Rights, Status,
 };
 use bellwire_ring::memory::View;
 use std::collections::VecDeque;
@@ -22,6 +22,8 @@ const COMPLETIONS: usize = 1 << 16;
 const MIN_PACKET_BYTES: usize = 256;
 /// Maximum number of control messages that wait to be sent. No proper peer causes more.
 const MAX_OUTBOX: usize = 1 << 18;
+/// Maximum length of a message that waits for further ones, in bytes.
+const HELD_BYTES: usize = PackedMessages::LONGEST - Head::BYTES;
 /// Maximum number of words between head and bytes.
 const MAX_WORDS: usize = (EAGER_HEAD_BYTES - Head::BYTES) / 8;
 
@@ -42,6 +44,10 @@ pub(crate) struct Transport {
     /// Buffer in which a message is assembled.
     scratch: Box<[u8]>,
     outbox: Outbox,
+    /// Messages that wait for those that follow at once, and their receiver. Both sides count them
+    /// as sent: they are copies.
+    held: PackedMessages,
+    held_for: Peer,
     /// The peer of the last message, if that was the first one for it.
     first_contact: Option<Peer>,
 }
@@ -138,6 +144,8 @@ impl Transport {
             peers: Peers::new(),
             scratch: vec![0; packet_bytes].into(),
             outbox: Outbox(VecDeque::new()),
+            held: PackedMessages::new(),
+            held_for: Peer(0),
             first_contact: None,
         })
     }
@@ -170,6 +178,11 @@ impl Transport {
         tag: Option<u64>,
         body: &Span,
     ) -> Option<Result<()>> {
+        if self.has_held()
+            && let Some(sent) = self.send_behind(to, tag, body)
+        {
+            return Some(sent);
+        }
         let eager_bytes = self.eager_bytes();
         let peer = &mut self.peers[to];
         let units = PeerState::units(body.len());
@@ -224,6 +237,7 @@ impl Transport {
         context: u64,
         body: impl FnOnce(&'s mut [u8]) -> View<'s>,
     ) -> Result<()> {
+        self.post_held_for(to)?;
         let peer = &mut self.peers[to];
         if peer.created_pair().is_none() {
             self.first_contact = Some(to);
@@ -254,6 +268,7 @@ impl Transport {
         immediate: u64,
         write: impl FnOnce(&mut Writer<'_>),
     ) -> Result<()> {
+        self.post_held_for(to)?;
         let peer = &mut self.peers[to];
         let pair = peer.pair(&mut self.function, self.completions)?;
         let head = peer.head(kind, flags, self.incarnation);
@@ -310,6 +325,102 @@ impl Transport {
     /// Drops the control messages to a peer that is gone.
     pub(crate) fn drop_control(&mut self, peer: Peer) {
         self.outbox.0.retain(|(to, _)| *to != peer);
+    }
+}
+
+// Messages that wait for those that follow at once.
+impl Transport {
+    /// Whether messages wait.
+    #[inline(always)]
+    pub(crate) fn has_held(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// Keeps a message as [`Transport::send_plain`] sends it, to post it with those that follow.
+    /// `None`: it must be sent by itself.
+    pub(crate) fn hold(&mut self, to: Peer, tag: Option<u64>, body: &Span) -> Option<Result<()>> {
+        let units = PeerState::units(body.len());
+        let peer = &self.peers[to];
+        // A first message sets up a link, for which its sender waits.
+        if body.len() > HELD_BYTES.min(self.eager_bytes())
+            || !peer.may_send(units)
+            || peer.lost.is_some()
+            || peer.created_pair().is_none()
+        {
+            return None;
+        }
+        if self.held_for != to {
+            // A peer without room delays no other.
+            self.post_held(true).ok()?;
+            self.held_for = to;
+        }
+        if !self.add_held(tag, body) {
+            if let Err(error) = self.post_held(true) {
+                return Some(Err(error));
+            }
+            let added = self.add_held(tag, body);
+            debug_assert!(added, "it is short, and there is nothing else");
+        }
+        self.peers[to].count_sent(units);
+        Some(Ok(()))
+    }
+
+    /// `false`: there is no room.
+    fn add_held(&mut self, tag: Option<u64>, body: &Span) -> bool {
+        let flags = if tag.is_some() { TAGGED } else { 0 };
+        let head = self.peers[self.held_for].head(Kind::Eager, flags, self.incarnation);
+        self.held.add(tag.unwrap_or_default(), &head.to_word().to_le_bytes(), body.view())
+    }
+
+    /// Sends a message with those that wait for it. `None`: it must be sent by itself, and those of
+    /// its receiver have been posted.
+    #[inline(never)]
+    fn send_behind(&mut self, to: Peer, tag: Option<u64>, body: &Span) -> Option<Result<()>> {
+        if self.held_for != to {
+            // A peer without room delays no other.
+            let _ = self.post_held(true);
+            return None;
+        }
+        let Some(sent) = self.hold(to, tag, body) else {
+            return self.post_held(true).err().map(Err);
+        };
+        // What finds no room leaves later.
+        let _ = self.post_held(false);
+        Some(sent)
+    }
+
+    /// Posts the messages that wait for further ones to this peer: no packet may overtake them.
+    #[inline(always)]
+    fn post_held_for(&mut self, to: Peer) -> Result<()> {
+        if self.has_held() && self.held_for == to { self.post_held(true) } else { Ok(()) }
+    }
+
+    /// Posts the messages that wait for further ones. `more`: others follow at once. If there is no
+    /// room, the rest waits on.
+    #[inline(never)]
+    pub(crate) fn post_held(&mut self, more: bool) -> Result<()> {
+        if !self.has_held() {
+            return Ok(());
+        }
+        let peer = &mut self.peers[self.held_for];
+        let pair = peer.pair(&mut self.function, self.completions)?;
+        let to = peer.address;
+        let posted = self.function.post_packed(pair, to, &mut self.held, COUNTED_AS_SENT, more);
+        if let Err(error) = &posted
+            && !is_no_room(error)
+        {
+            self.held.clear();
+            peer.lost = Some(Status::Flushed);
+        }
+        posted
+    }
+
+    /// Drops the messages that wait for further ones to a peer that is gone.
+    pub(crate) fn drop_held(&mut self, peer: Peer, why: Status) {
+        if self.has_held() && self.held_for == peer {
+            self.held.clear();
+            self.peer(peer).lost = Some(why);
+        }
     }
 }
 
