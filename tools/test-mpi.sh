@@ -29,7 +29,7 @@ trap 'rm -rf "$folder"' EXIT
 cp "$provider" "$folder/libbellwire-fi.so"
 export FI_PROVIDER_PATH="$folder" FI_PROVIDER=bellwire
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-for program in objects datagrams connections shared events arguments; do
+for program in objects datagrams connections shared events arguments more; do
     cc -O1 -Wall "$programs/$program.c" -lfabric -o "$folder/$program"
 done
 mpicc -O1 -Wall "$programs/exchange.c" -o "$folder/exchange"
@@ -182,6 +182,8 @@ check "datagrams, poll sets and wait sets" "$folder/datagrams"
 check "connections between two processes, to nobody, and to one that is killed" "$folder/connections"
 check "contexts that endpoints share" "$folder/shared"
 check "counters of what peers do to memory" "$folder/events"
+check "messages that others follow at once" "$folder/more"
+check "messages that others follow at once, over UDP" env FI_BELLWIRE_DEVICE=udp:127.0.0.1 "$folder/more"
 check "bad arguments, and objects that are closed" "$folder/arguments"
 check "bad calls are seen (canary)" "$folder/arguments" canary
 run "one rank of Open MPI, which sends to itself" ranks 1 exchange

@@ -287,6 +287,12 @@ impl Bound {
         self.tx_cq.as_ref().is_none_or(|cq| cq.has_room())
     }
 
+    /// Messages are kept back that count as sent.
+    #[cold]
+    pub fn owe(&self) {
+        self.tx_cq.iter().chain(&self.rx_cq).for_each(|cq| cq.owe());
+    }
+
     /// Reports a completed transmission: an entry if one is wanted, and the count.
     #[inline]
     pub fn transmitted(&mut self, note: u64, context: *mut c_void, tag: u64) {

@@ -54,6 +54,9 @@ struct Queue {
     handed: usize,
     /// Whether there is such a call, perhaps without free places.
     is_read: bool,
+    /// An endpoint keeps messages back that count as sent (`FI_MORE`). The next call lets them go:
+    /// a program that has their completions may make no progress for long.
+    owes: bool,
 }
 
 static FID: Ops<6> = ops![close::<CompletionQueue>, enosys, control];
@@ -92,6 +95,7 @@ pub extern "C" fn open(
             reader: Places::NONE,
             handed: 0,
             is_read: false,
+            owes: false,
         };
         let cq = Opened::new(CompletionQueue {
             fid: FidCq { fid, ops: &CQ },
@@ -136,6 +140,16 @@ impl CompletionQueue {
             queue.reader.count = 0;
         }
         self.waiting.wake_sleeper();
+    }
+
+    /// An endpoint keeps messages back that count as sent.
+    pub fn owe(&self) {
+        self.queue.lock().owes = true;
+    }
+
+    #[cold]
+    fn let_go(&self) {
+        self.endpoints.lock().iter().for_each(|ep| ep.let_go());
     }
 
     /// Whether there is room for the completion of another post.
@@ -194,6 +208,12 @@ impl CompletionQueue {
             return Err(error::EINVAL);
         }
         let mut queue = self.queue.lock();
+        if queue.owes {
+            queue.owes = false;
+            drop(queue);
+            self.let_go();
+            queue = self.queue.lock();
+        }
         if queue.is_empty() || places.count == 0 {
             // Of several threads, only one gets entries straight from progress.
             let reads = !queue.is_read;

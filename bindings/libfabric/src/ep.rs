@@ -227,6 +227,11 @@ impl ActiveEndpoint {
         }
     }
 
+    /// Lets messages go that it keeps back, whichever thread uses it now.
+    pub fn let_go(&self) {
+        self.lock().progress();
+    }
+
     /// The descriptor to sleep on.
     pub fn wait_fd(&self) -> c_int {
         self.wait_fd

@@ -140,7 +140,7 @@ impl SharedReceiveContext {
 impl Receiver for SharedReceiveContext {
     fn post(&self, into: Spans, receive: Receive) -> Result {
         let Receive { tag, context, flags, .. } = receive;
-        if flags.unwrap_or(0) & !flag::COMPLETION != 0 {
+        if flags.unwrap_or(0) & !(flag::COMPLETION | flag::MORE) != 0 {
             return Err(error::EBADFLAGS);
         }
         match self.receives.receive(tag, into, token(tag.is_some(), true, context)) {

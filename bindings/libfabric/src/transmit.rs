@@ -43,6 +43,8 @@ pub static TAGGED: Ops<9> = ops![
 
 /// One transmission.
 struct Send {
+    /// Others follow at once (`FI_MORE`).
+    more: bool,
     to: u64,
     tag: Option<u64>,
     data: Option<u64>,
@@ -53,7 +55,7 @@ struct Send {
 impl State {
     #[inline(always)]
     fn send(&mut self, body: &Spans, send: Send) -> Result {
-        let Send { to, tag, data, context, flags } = send;
+        let Send { more, to, tag, data, context, flags } = send;
         if !self.is_enabled() {
             return Err(error::EOPBADSTATE);
         }
@@ -80,10 +82,17 @@ impl State {
         let token = Token { context: context as u64, note };
         // Not one variable for both: it would go through memory.
         let message = || TaggedMessage { to, tag, data, body, token, mode };
-        let mut sent = self.endpoint.send(message());
+        let mut sent = match more {
+            true => self.endpoint.send_more(message()),
+            false => self.endpoint.send(message()),
+        };
         if self.bound.datagrams && matches!(sent, Err(PostError::Lost(_))) {
             // The link was lost, which datagrams allow: try once more.
             sent = self.endpoint.send(message());
+        }
+        if more {
+            // Before the completion that tells of it.
+            self.bound.owe();
         }
         if let Some(peer) = self.endpoint.take_first_contact() {
             self.set_up_link(peer);
@@ -162,7 +171,7 @@ fn post(
 ) -> Result {
     let mut state = ep.lock();
     let flags = flags.unwrap_or_else(|| state.usual());
-    state.send(body, Send { to, tag, data, context, flags })
+    state.send(body, Send { more: false, to, tag, data, context, flags })
 }
 
 /// Sends a message structure.
@@ -171,8 +180,8 @@ fn message(ep: &ActiveEndpoint, message: Msg, tag: Option<u64>, flags: u64) -> R
     let data = (flags & flag::REMOTE_CQ_DATA != 0).then_some(data);
     let body = gather(iov, iov_count, IoVec::span)?;
     let mut state = ep.lock();
-    let flags = state.with(flags);
-    state.send(&body, Send { to, tag, data, context, flags })
+    let (more, flags) = (flags & flag::MORE != 0, state.with(flags));
+    state.send(&body, Send { more, to, tag, data, context, flags })
 }
 
 calls! {
