@@ -84,22 +84,44 @@ impl End {
         Ok(count - first)
     }
 
-    /// Posts one message that begins with `stamp`. Up to the eager length it travels inside the
-    /// descriptor; a longer one uses `slot`, which must be free.
+    /// Posts one message that begins with `stamp`, unsignaled. Up to the eager length it travels
+    /// inside the descriptor; a longer one uses the first slot, which must be free.
     #[inline]
-    pub fn send(&mut self, bytes: usize, slot: u64, stamp: u64, signaled: bool) -> Result<()> {
+    pub fn send(&mut self, bytes: usize, stamp: u64) -> Result<()> {
         let arena = self.arena.as_mut().context("no memory")?;
         let send = if bytes <= arena.eager_bytes {
             arena.inline[..8].copy_from_slice(&stamp.to_le_bytes());
             bellwire::Message::inline(&arena.inline[..bytes])
         } else {
-            let at = arena.out_at(slot, bytes);
+            let at = arena.out_at(0, bytes);
             arena.region.store_u64(at, stamp);
             bellwire::Message::buffer(arena.region.slice(at, bytes))
         };
-        let send = send.context(slot);
-        let send = if signaled { send } else { send.unsignaled() };
-        let posted = self.function.post_send(self.data.pair, send);
+        let posted = self.function.post_send(self.data.pair, send.unsignaled());
+        Ok(posted.map_err(Error::from)?)
+    }
+
+    /// Posts a message from each of these slots, which must be free, by one call. They begin with
+    /// `stamp` and the numbers behind it.
+    fn send_together(&mut self, bytes: usize, slots: &[u64], stamp: u64) -> Result<()> {
+        let arena = self.arena.as_mut().context("no memory")?;
+        let mut sends = Vec::with_capacity(slots.len());
+        let stamped = slots.iter().zip(stamp..);
+        if bytes <= arena.eager_bytes {
+            arena.inline.resize(arena.inline.len().max(slots.len() * bytes), 0);
+            for ((&slot, stamp), place) in stamped.zip(arena.inline.chunks_exact_mut(bytes)) {
+                place[..8].copy_from_slice(&stamp.to_le_bytes());
+                sends.push(bellwire::Message::inline(place).context(slot));
+            }
+        } else {
+            for (&slot, stamp) in stamped {
+                let at = arena.out_at(slot, bytes);
+                arena.region.store_u64(at, stamp);
+                let buffer = arena.region.slice(at, bytes);
+                sends.push(bellwire::Message::buffer(buffer).context(slot));
+            }
+        }
+        let posted = self.function.post_sends(self.data.pair, &mut sends);
         Ok(posted.map_err(Error::from)?)
     }
 
@@ -122,17 +144,16 @@ impl End {
         Ok(())
     }
 
-    /// Sends `count` stamped messages, with a window of them in flight.
+    /// Sends `count` stamped messages, with a window of them in flight. Posts as many at once as
+    /// the window has room for.
     pub fn stream_out(&mut self, bytes: usize, count: u64) -> Result<()> {
         let mut free: Vec<u64> = (0..window(bytes)).collect();
         let (mut posted, mut completed) = (0, 0);
         while completed < count {
-            while posted < count
-                && let Some(slot) = free.pop()
-            {
-                self.send(bytes, slot, posted, true)?;
-                posted += 1;
-            }
+            let left = free.len() - free.len().min((count - posted) as usize);
+            self.send_together(bytes, &free[left..], posted)?;
+            posted += (free.len() - left) as u64;
+            free.truncate(left);
             // Takes all finished ones. An empty queue ends the loop without a poll of the device.
             free.push(self.next(self.data.sends)?.context);
             completed += 1;

@@ -112,7 +112,7 @@ impl End {
                 self.ready()?;
                 for stamp in 0..count {
                     let buffer = self.receive(bytes, stamp)?;
-                    self.send(bytes, 0, stamp, false)?;
+                    self.send(bytes, stamp)?;
                     self.post_again(buffer, &mut to_post)?;
                 }
                 Ok(())

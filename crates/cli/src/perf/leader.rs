@@ -270,7 +270,7 @@ fn prepare(
 fn ping_pong_send(end: &mut End, bytes: usize, batches: u64, batch: u64) -> Result<Vec<f64>> {
     let mut to_post = end.post_receives(bytes, batches * batch)?;
     timed(end, batches, batch, |end, stamp| {
-        end.send(bytes, 0, stamp, false)?;
+        end.send(bytes, stamp)?;
         let buffer = end.receive(bytes, stamp)?;
         end.post_again(buffer, &mut to_post)
     })

@@ -44,7 +44,8 @@ use plan::{Plan, Wishes};
 /// us are timed in batches of 8, longer ones one by one; min, p50 and p99 are over these. A put has
 /// arrived when the other program sees its last word, or, unless both sides spin, when its event
 /// arrives. Rate and bandwidth are those of a stream with a window of 4 to 64 transfers, each with
-/// its completion; the median of the rounds is shown.
+/// its completion; the median of the rounds is shown. Messages are posted together, as many as the
+/// window has room for.
 ///
 /// On a simulated device (model:chpp) all times are virtual, both sides are threads of this
 /// process, and there are no references: its figures say nothing about this computer.
