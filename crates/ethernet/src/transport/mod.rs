@@ -106,10 +106,11 @@ pub struct EthernetTransport<Io: FrameIo, R: Route<Path = Io::Path>> {
     /// [`STREAM_BATCH_BYTES`] in frames, and whether the program has polled since its last post.
     stream_batch_frames: usize,
     has_polled: bool,
-    /// Whether packets that would leave at once wait for each other ([`Transport::hold`]), and the
-    /// bytes of those that do.
+    /// Whether packets wait for each other ([`Transport::hold`]), the bytes of those that were sent
+    /// since, and whether one of them would have left at once.
     holds: bool,
     held_bytes: usize,
+    has_held: bool,
     /// When frames were last sent, or there were none to send.
     pumped_ns: u64,
     next_tick_ns: u64,
@@ -160,6 +161,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
             has_polled: false,
             holds: false,
             held_bytes: 0,
+            has_held: false,
             endpoint,
             clock,
             sleeper,
@@ -201,7 +203,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
                 break;
             }
         }
-        self.held_bytes = 0;
+        (self.held_bytes, self.has_held) = (0, false);
         self.unsent = !self.io.flush();
         // The call may have taken longer than a line needs to become quiet: count from its end.
         self.pumped_ns = if staged { self.clock.now_ns() } else { now_ns };
@@ -382,9 +384,12 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
             true => self.stream_batch_frames,
             false => BATCH_FRAMES,
         };
-        if now_ns >= self.pumped_ns + QUIET_NS || self.endpoint.is_urgent(id, frames) {
+        if self.holds {
             self.held_bytes += PACKET_HEADER_BYTES + length as usize;
-            if !self.holds || self.held_bytes >= frames * self.io.frame_bytes() {
+        }
+        if now_ns >= self.pumped_ns + QUIET_NS || self.endpoint.is_urgent(id, frames) {
+            self.has_held = self.holds && self.held_bytes < frames * self.io.frame_bytes();
+            if !self.has_held {
                 self.pump(now_ns);
             }
         }
@@ -625,7 +630,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
     #[inline]
     fn let_go(&mut self, at_once: bool) {
         self.holds = false;
-        if at_once && self.held_bytes > 0 {
+        if at_once && self.has_held {
             self.pump(self.clock.now_ns());
         }
     }

@@ -883,7 +883,7 @@ fn packets_wait_on_a_busy_line_only() {
 }
 
 /// Held packets wait for each other, on a quiet line too. They leave in one frame: when they are
-/// let go, with the next packet, or with the next poll. Eight full frames wait for nothing.
+/// let go, with the next packet, or with the next poll.
 #[test]
 fn held_packets_leave_together() {
     let (mut both, link) = linked(&hosts(1));
@@ -911,15 +911,39 @@ fn held_packets_leave_together() {
         }
         assert_eq!(both.a.io.counters().frames_sent, before + 1, "{at_once:?}");
         both.until("all arrive", |it| it.at_b.packets.len() == came);
+        both.a.let_go(false);
     }
+}
+
+/// On a busy line held packets wait for the next poll, as others do. Eight full frames wait for
+/// nothing.
+#[test]
+fn held_packets_wait_as_others_on_a_busy_line() {
+    let (mut both, link) = linked(&hosts(1));
+    let header = PacketHeader::new(Kind::Send, QUEUE_PAIR, 3, 99);
+    both.until("all have left", |it| !it.a.endpoint.is_due(it.a.clock.now_ns()));
+    both.a.pumped_ns = 0;
+    both.a.send(link, header, b"in flight", View::empty()).expect("room");
     let before = both.a.io.counters().frames_sent;
-    for _ in 0..100 {
-        both.a.pumped_ns = 0;
-        both.a.send(link, header, &[7; 1400], View::empty()).expect("room");
-    }
-    assert!(both.a.io.counters().frames_sent > before);
+    both.a.hold();
+    both.a.pumped_ns = u64::MAX / 2;
+    both.a.send(link, header, b"word", View::empty()).expect("room");
     both.a.let_go(true);
-    both.until("all arrive", |it| it.at_b.packets.len() == came + 100);
+    assert_eq!(both.a.io.counters().frames_sent, before, "the line was just used");
+    both.until("both arrive", |it| it.at_b.packets.len() == 2);
+
+    both.a.hold();
+    let before = both.a.io.counters().frames_sent;
+    let mut sent = 0;
+    while both.a.io.counters().frames_sent == before {
+        both.a.pumped_ns = u64::MAX / 2;
+        both.a.send(link, header, &[7; 1400], View::empty()).expect("room");
+        sent += 1;
+        assert!(sent < 16, "they wait");
+    }
+    assert!(sent >= 8, "{sent} are few");
+    both.a.let_go(true);
+    both.until("all arrive", |it| it.at_b.packets.len() == 2 + sent);
 }
 
 /// A gate is unknown while a frame waits that may close it.
