@@ -41,6 +41,8 @@ pub struct FabricOptions {
     pub patience: Duration,
     /// Whether a program counts as one that posts rarely, each time a post looks around.
     pub is_rare: bool,
+    /// Whether packets can be held ([`Transport::hold`]). Then none carries several messages.
+    pub holds: bool,
 }
 
 impl Default for FabricOptions {
@@ -56,6 +58,7 @@ impl Default for FabricOptions {
             busy_every: 0,
             patience: Duration::from_secs(5),
             is_rare: false,
+            holds: false,
         }
     }
 }
@@ -95,8 +98,9 @@ struct Node {
 struct Wire {
     ends: [FunctionAddress; 2],
     condition: Condition,
-    /// Packets towards each end.
+    /// Packets towards each end. So many of the last ones are held.
     towards: [VecDeque<Packet>; 2],
+    held: [usize; 2],
     /// The first packet towards this end was refused.
     stalled: [bool; 2],
     told: [bool; 2],
@@ -113,6 +117,11 @@ enum Condition {
 impl Wire {
     fn is_over(&self) -> bool {
         matches!(self.condition, Condition::Down(_))
+    }
+
+    /// Packets that have left towards an end.
+    fn left(&self, end: usize) -> usize {
+        self.towards[end].len() - self.held[end]
     }
 }
 
@@ -147,7 +156,8 @@ impl Fabric {
         let node = Node { bell: Some(bell.clone()), ..Node::default() };
         let old = self.lock().functions.insert(address, node);
         assert!(old.is_none(), "{address} is open already");
-        Loopback { fabric: self.clone(), address, bell, turn: 0, refused: false }
+        let (turn, refused, holds) = (0, false, false);
+        Loopback { fabric: self.clone(), address, bell, turn, refused, holds }
     }
 
     /// No link takes requests from `address` for now (`None`: all take them again). Answers pass,
@@ -170,7 +180,7 @@ impl Fabric {
     pub fn packets_towards(&self, address: FunctionAddress) -> usize {
         let state = self.lock();
         let towards = |wire: &Wire| {
-            (0..2).filter(|&end| wire.ends[end] == address).map(|end| wire.towards[end].len()).sum()
+            (0..2).filter(|&end| wire.ends[end] == address).map(|end| wire.left(end)).sum()
         };
         let counts: Vec<usize> = state.links.iter().map(towards).collect();
         counts.into_iter().sum()
@@ -302,10 +312,13 @@ pub struct Loopback {
     /// A packet was refused for now. Retry it before sleep, because no peer rings when there is
     /// room.
     refused: bool,
+    /// Packets wait for each other.
+    holds: bool,
 }
 
 impl Drop for Loopback {
     fn drop(&mut self) {
+        self.release();
         self.fabric.kill(self.address);
         self.fabric.lock().functions.remove(&self.address);
     }
@@ -340,6 +353,7 @@ impl Transport for Loopback {
             ends: [self.address, peer],
             condition: Condition::Asking(until),
             towards: Default::default(),
+            held: [0; 2],
             stalled: [false; 2],
             told: [false; 2],
         });
@@ -348,6 +362,7 @@ impl Transport for Loopback {
     }
 
     fn close(&mut self, link: LinkId) {
+        self.release();
         let mut state = self.fabric.lock();
         let Some((wire, end)) = state.wire(self.address, link) else { return };
         let peer = wire.ends[1 - end];
@@ -423,12 +438,31 @@ impl Transport for Loopback {
         // Through its words, as a real device sends it.
         let header = PacketHeader::from_words(header.to_words());
         wire.towards[to].push_back(Packet { header, payload });
-        state.wake(peer);
+        if !self.fabric.options.holds {
+            state.wake(peer);
+            return Ok(Receipt::Delivered);
+        }
+        wire.held[to] += 1;
+        drop(state);
+        if !self.holds {
+            self.release();
+        }
         Ok(Receipt::Delivered)
     }
 
     fn carries_batches(&self, _link: LinkId) -> bool {
-        true
+        !self.fabric.options.holds
+    }
+
+    fn hold(&mut self) {
+        self.holds = self.fabric.options.holds;
+    }
+
+    fn let_go(&mut self, at_once: bool) {
+        self.holds = false;
+        if at_once {
+            self.release();
+        }
     }
 
     fn look_around(&mut self, _: &mut impl Sink) -> bool {
@@ -439,6 +473,7 @@ impl Transport for Loopback {
     fn poll(&mut self, sink: &mut impl Sink, budget: usize) -> usize {
         // The engine tries again after each poll.
         self.refused = false;
+        self.release();
         self.welcome();
         let mut taken = 0;
         let count = {
@@ -501,6 +536,7 @@ impl Transport for Loopback {
     }
 
     fn arm(&mut self) -> bool {
+        self.release();
         if std::mem::take(&mut self.refused) {
             return false;
         }
@@ -514,7 +550,7 @@ impl Transport for Loopback {
                 continue;
             };
             let down = matches!(wire.condition, Condition::Down(_)) && !wire.told[end];
-            if down || (!wire.towards[end].is_empty() && !wire.stalled[end]) {
+            if down || (wire.left(end) > 0 && !wire.stalled[end]) {
                 return false;
             }
         }
@@ -525,6 +561,23 @@ impl Transport for Loopback {
 }
 
 impl Loopback {
+    /// Held packets leave.
+    fn release(&self) {
+        if !self.fabric.options.holds {
+            return;
+        }
+        let mut state = self.fabric.lock();
+        let links = state.functions[&self.address].links.clone();
+        for (wire, end) in links.into_iter().flatten() {
+            let wire = &mut state.links[wire];
+            let peer = wire.ends[1 - end];
+            let to = if peer == self.address { end } else { 1 - end };
+            if std::mem::take(&mut wire.held[to]) > 0 {
+                state.wake(peer);
+            }
+        }
+    }
+
     /// Gives numbers to links that peers have made to us.
     fn welcome(&mut self) {
         let mut state = self.fabric.lock();
@@ -556,7 +609,8 @@ impl Loopback {
             return false;
         }
         let Some((wire, end)) = state.wire(self.address, link) else { return false };
-        let Some(packet) = wire.towards[end].pop_front() else {
+        let packet = if wire.left(end) > 0 { wire.towards[end].pop_front() } else { None };
+        let Some(packet) = packet else {
             // Packets that a peer sent before its end are still delivered.
             if let Condition::Down(why) = wire.condition
                 && !std::mem::replace(&mut wire.told[end], true)
@@ -584,6 +638,7 @@ impl Loopback {
             }
             Verdict::Violation => {
                 wire.towards[end].clear();
+                wire.held[end] = 0;
                 wire.condition = Condition::Down(Status::ProtocolViolation);
                 state.wake(peer);
                 true

@@ -11,8 +11,8 @@ mod plain {
     bellwire_testkit::conformance_tests!(plain);
 }
 
-/// No memory is directly reachable, links hold two small packets, and every third packet must be
-/// retried.
+/// No memory is directly reachable, links hold two small packets, every third packet must be
+/// retried, and packets that are posted together can be held.
 mod stubborn {
     fn stubborn() -> super::Loopback {
         super::Loopback::new(super::FabricOptions {
@@ -22,6 +22,7 @@ mod stubborn {
             direct_brought: false,
             pending_every: 3,
             busy_every: 3,
+            holds: true,
             ..super::FabricOptions::default()
         })
     }

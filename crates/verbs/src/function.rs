@@ -397,9 +397,10 @@ impl Function {
 
     /// Posts messages in turn, with one ring of the doorbell. Short messages for the same
     /// destination share a packet where the device gains by it (`shm`, and `auto:` on one host).
-    /// Over `eth` and `udp` they share frames, which leave at the end of the call. Receivers and
-    /// completions see no difference from single calls of [`Function::post_send`]. A posted element
-    /// of `sends` keeps no payload.
+    /// Over `eth` and `udp` they share frames. On a quiet line these leave at the end of the call,
+    /// on a busy one with the next poll, as single messages do. Receivers and completions see no
+    /// difference from single calls of [`Function::post_send`]. A posted element of `sends` keeps
+    /// no payload.
     ///
     /// ```no_run
     /// # use bellwire::{Address, Function, QueuePair, Result, Message};
@@ -427,6 +428,24 @@ impl Function {
             Ok(()) => Ok(()),
             Err(error) => Err(PartialPost { error, posted }),
         }
+    }
+
+    /// Adds a message of `head` and `body` to others, for [`Function::post_packed`]. `false`: it is
+    /// too long, or there is no room.
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    #[doc(hidden)]
+    #[inline]
+    pub fn gather(
+        &self,
+        packed: &mut PackedMessages,
+        immediate: u64,
+        head: &[u8],
+        body: View<'_>,
+    ) -> Result<bool> {
+        self.fork.check()?;
+        Ok(packed.add(immediate, head, body))
     }
 
     /// Posts gathered messages to `to` in turn, each with this context. `more`: others follow at

@@ -41,7 +41,7 @@ pub(super) fn room() -> Batch {
 }
 
 /// Short unsignaled messages from one queue pair to one destination, which are gathered one by one
-/// and posted together ([`crate::Function::post_packed`]).
+/// ([`crate::Function::gather`]) and posted together ([`crate::Function::post_packed`]).
 pub struct PackedMessages {
     records: Batch,
     /// Bytes of the records, and of those among them that are posted.
@@ -62,12 +62,6 @@ impl PackedMessages {
         PackedMessages { records: room(), end: 0, posted: 0, count: 0, bytes: 0 }
     }
 
-    /// Messages that are not posted.
-    #[inline(always)]
-    pub fn len(&self) -> usize {
-        self.count
-    }
-
     /// Whether all messages are posted.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
@@ -76,7 +70,7 @@ impl PackedMessages {
 
     /// Adds a message of `head` and `body`. `false`: it is too long, or there is no room.
     #[inline]
-    pub fn add(&mut self, immediate: u64, head: &[u8], body: View<'_>) -> bool {
+    pub(crate) fn add(&mut self, immediate: u64, head: &[u8], body: View<'_>) -> bool {
         let records = &mut self.records[..];
         let Some(end) = add(records, self.end, Some(immediate), head, body) else { return false };
         self.end = end;
@@ -374,12 +368,12 @@ mod tests {
         let mut packed = PackedMessages::new();
         assert!(packed.is_empty());
         assert!(!packed.add(1, &[1], View::of(&[1; PackedMessages::LONGEST])), "too long");
-        let count = (0..).find(|&n| !packed.add(n, &[1, 2, 3], View::of(&[4]))).unwrap();
-        assert_eq!((packed.len() as u64, count), (BATCH_BYTES as u64 / 16, 64));
+        let added = (0..).find(|&n| !packed.add(n, &[1, 2, 3], View::of(&[4])));
+        assert_eq!((added, packed.count), (Some(64), BATCH_BYTES / 16));
         assert_eq!((packed.end, packed.bytes), (BATCH_BYTES, 256));
         packed.clear();
         assert!(packed.is_empty() && packed.add(1, &[], View::empty()));
-        assert_eq!((packed.end, packed.bytes, packed.len()), (12, 0, 1));
+        assert_eq!((packed.end, packed.bytes, packed.count), (12, 0, 1));
     }
 
     /// The longest record has 256 bytes.

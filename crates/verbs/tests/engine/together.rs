@@ -124,11 +124,13 @@ fn a_batch_goes_on_where_it_stopped() {
     world.check_counters();
 }
 
-/// Messages of these numbers, gathered.
-fn gathered(numbers: &[u8]) -> PackedMessages {
+/// Messages of these numbers, gathered at the first side.
+fn gathered(world: &World, numbers: &[u8]) -> PackedMessages {
     let mut packed = PackedMessages::new();
     for &number in numbers {
-        assert!(packed.add(number.into(), &[number], View::of(&[number; 2])));
+        let (head, body) = ([number], [number; 2]);
+        let function = &world.sides[0].function;
+        assert!(function.gather(&mut packed, number.into(), &head, View::of(&body)).unwrap());
     }
     packed
 }
@@ -146,17 +148,19 @@ fn gathered_messages_share_a_packet() {
     let (mut world, to) = linked(FabricOptions { link_packets: 2, ..Default::default() });
     (0..8).for_each(|_| world.sides[1].receive(8, 0));
     // It finds the way to the link.
-    post_packed(&mut world, to, &mut gathered(&[0])).unwrap();
+    let mut packed = gathered(&world, &[0]);
+    post_packed(&mut world, to, &mut packed).unwrap();
     assert_eq!(received(&mut world, 1), [[0; 3]]);
     let before = world.sides[0].state().counters;
     for numbers in [&[1, 2][..], &[3]] {
-        let mut packed = gathered(numbers);
+        let mut packed = gathered(&world, numbers);
         post_packed(&mut world, to, &mut packed).unwrap();
         assert!(packed.is_empty());
     }
     assert_eq!(world.fabric.packets_towards(to.function_address()), 2);
     world.sides[0].send(to, &[4], 0);
-    post_packed(&mut world, to, &mut gathered(&[5, 6, 7])).unwrap();
+    let mut packed = gathered(&world, &[5, 6, 7]);
+    post_packed(&mut world, to, &mut packed).unwrap();
     world.settle();
     let done = world.sides[1].take_all(Operation::Receive);
     assert_eq!(done[4].immediate(), Some(5));
@@ -172,6 +176,40 @@ fn gathered_messages_share_a_packet() {
     world.check_counters();
 }
 
+/// Where a device can hold packets, those of a list wait for each other. They leave at the end of
+/// the call, also of one that is refused. Gathered messages that others follow wait for the next
+/// packet, the next poll or a sleep.
+#[test]
+fn packets_of_a_list_are_held() {
+    let (mut world, to) = linked(FabricOptions { holds: true, ..Default::default() });
+    let towards = |world: &World| world.fabric.packets_towards(to.function_address());
+    let post_packed = |world: &mut World, numbers: &[u8], more: bool| {
+        let mut packed = gathered(world, numbers);
+        let a = &mut world.sides[0];
+        a.function.post_packed(a.qp, to, &mut packed, 5, more).unwrap();
+    };
+    (0..9).for_each(|_| world.sides[1].receive(8, 0));
+    post(&mut world, to, &[b"1", b"2", b"3"]).unwrap();
+    assert_eq!(towards(&world), 3);
+    let refused = post(&mut world, to, &[b"4", &[0; 2000], b"5"]).unwrap_err();
+    assert_eq!((refused.posted, towards(&world)), (1, 4));
+    post_packed(&mut world, &[5], true);
+    assert_eq!(towards(&world), 4, "it waits");
+    post_packed(&mut world, &[6, 7], false);
+    assert_eq!(towards(&world), 7);
+    post_packed(&mut world, &[8], true);
+    assert_eq!(towards(&world), 7, "it waits");
+    world.sides[0].turn();
+    assert_eq!(towards(&world), 8);
+    post_packed(&mut world, &[9], true);
+    world.sides[0].function.arm().unwrap();
+    assert_eq!(towards(&world), 9);
+    let came = received(&mut world, 1);
+    assert_eq!(came[..4], [b"1", b"2", b"3", b"4"]);
+    assert_eq!(came[4..], [5, 6, 7, 8, 9].map(|number| [number; 3]));
+    world.check_counters();
+}
+
 /// Gathered messages that find no room stay, and go later in the same order.
 #[test]
 fn gathered_messages_wait_for_room() {
@@ -180,10 +218,10 @@ fn gathered_messages_wait_for_room() {
     a.qp = a.function.create_queue_pair(&QueuePairOptions::new(a.cq).send_depth(2)).unwrap();
     (0..6).for_each(|_| world.sides[1].receive(8, 0));
     world.sides[0].send(to, &[1], 0);
-    let mut packed = gathered(&[2, 3, 4, 5, 6]);
+    let mut packed = gathered(&world, &[2, 3, 4, 5, 6]);
     let refused = post_packed(&mut world, to, &mut packed).unwrap_err();
     assert!(matches!(refused, Error::QueueFull { .. }), "{refused}");
-    assert_eq!(packed.len(), 3);
+    assert!(!packed.is_empty());
     world.settle();
     post_packed(&mut world, to, &mut packed).unwrap();
     assert_eq!(world.fabric.packets_towards(to.function_address()), 1);
