@@ -163,14 +163,21 @@ impl Endpoint {
     }
 
     /// As [`Endpoint::send`], for a message that others follow at once. A short one is copied, and
-    /// waits for them. Those that wait leave with the next message or access that is posted
-    /// otherwise, when they fill a kilobyte, and with the next [progress](Endpoint::progress).
-    /// Messages to one peer keep their order.
+    /// waits for them. Those that wait leave with the next access, and with the next message that is
+    /// sent otherwise or to another peer. They also leave when they fill a kilobyte, with the next
+    /// [progress](Endpoint::progress), before a [sleep](Endpoint::arm), and at the end of the
+    /// endpoint. Messages to one peer keep their order.
     ///
     /// # Errors
     /// As [`Endpoint::send`].
     pub fn send_more(&mut self, message: TaggedMessage<'_>) -> Result<SendStatus, PostError> {
         self.sends.send_more(&mut self.transport, message)
+    }
+
+    /// Whether messages wait for those that follow at once ([`Endpoint::send_more`]).
+    #[inline]
+    pub fn has_held(&self) -> bool {
+        self.transport.has_held()
     }
 
     /// The peer of the last message, if that was the first one for it. Returned once.

@@ -187,10 +187,8 @@ impl Accesses {
         sink: &mut impl Sink,
     ) -> Result<(), PostError> {
         access.spans.check_count("the spans of an access")?;
-        if transport.has_held() {
-            // Messages that waited for what follows them. What finds no room waits on.
-            let _ = transport.post_held(true);
-        }
+        // Messages wait for it no longer. It may overtake those without room.
+        let _ = transport.post_held_before(access.target.peer);
         let number = self.insert(access)?;
         self.advance(transport, number, sink);
         Ok(())

@@ -141,10 +141,6 @@ impl Sends {
         message: TaggedMessage<'_>,
     ) -> Result<SendStatus, PostError> {
         let length = message.body.len();
-        if transport.has_held() {
-            // What finds no room waits on.
-            let _ = transport.post_held(true);
-        }
         if transport.peer(message.to).lost.is_some() {
             return Self::report_lost(transport, message.to);
         }

@@ -237,7 +237,7 @@ impl Transport {
         context: u64,
         body: impl FnOnce(&'s mut [u8]) -> View<'s>,
     ) -> Result<()> {
-        self.post_held_for(to)?;
+        self.post_held_before(to)?;
         let peer = &mut self.peers[to];
         if peer.created_pair().is_none() {
             self.first_contact = Some(to);
@@ -268,7 +268,7 @@ impl Transport {
         immediate: u64,
         write: impl FnOnce(&mut Writer<'_>),
     ) -> Result<()> {
-        self.post_held_for(to)?;
+        self.post_held_before(to)?;
         let peer = &mut self.peers[to];
         let pair = peer.pair(&mut self.function, self.completions)?;
         let head = peer.head(kind, flags, self.incarnation);
@@ -354,45 +354,50 @@ impl Transport {
             self.post_held(true).ok()?;
             self.held_for = to;
         }
-        if !self.add_held(tag, body) {
-            if let Err(error) = self.post_held(true) {
-                return Some(Err(error));
-            }
-            let added = self.add_held(tag, body);
-            debug_assert!(added, "it is short, and there is nothing else");
+        let gathered = self.gather(tag, body);
+        if gathered.is_ok() {
+            self.peers[to].count_sent(units);
         }
-        self.peers[to].count_sent(units);
-        Some(Ok(()))
+        Some(gathered)
     }
 
-    /// `false`: there is no room.
-    fn add_held(&mut self, tag: Option<u64>, body: &Span) -> bool {
+    /// Adds a message to those that wait. Without room for it they leave before.
+    fn gather(&mut self, tag: Option<u64>, body: &Span) -> Result<()> {
         let flags = if tag.is_some() { TAGGED } else { 0 };
         let head = self.peers[self.held_for].head(Kind::Eager, flags, self.incarnation);
-        self.held.add(tag.unwrap_or_default(), &head.to_word().to_le_bytes(), body.view())
+        let (head, tag) = (head.to_word().to_le_bytes(), tag.unwrap_or_default());
+        if !self.function.gather(&mut self.held, tag, &head, body.view())? {
+            self.post_held(true)?;
+            let added = self.function.gather(&mut self.held, tag, &head, body.view())?;
+            debug_assert!(added, "it is short, and there is nothing else");
+        }
+        Ok(())
     }
 
     /// Sends a message with those that wait for it. `None`: it must be sent by itself, and those of
     /// its receiver have been posted.
     #[inline(never)]
     fn send_behind(&mut self, to: Peer, tag: Option<u64>, body: &Span) -> Option<Result<()>> {
-        if self.held_for != to {
-            // A peer without room delays no other.
-            let _ = self.post_held(true);
-            return None;
+        if self.held_for == to
+            && let Some(sent) = self.hold(to, tag, body)
+        {
+            // What finds no room leaves later.
+            let _ = self.post_held(false);
+            return Some(sent);
         }
-        let Some(sent) = self.hold(to, tag, body) else {
-            return self.post_held(true).err().map(Err);
-        };
-        // What finds no room leaves later.
-        let _ = self.post_held(false);
-        Some(sent)
+        self.post_held_before(to).err().map(Err)
     }
 
-    /// Posts the messages that wait for further ones to this peer: no packet may overtake them.
+    /// Posts the messages that wait for further ones, before a packet or an access to `to`. It
+    /// fails if it would overtake some.
     #[inline(always)]
-    fn post_held_for(&mut self, to: Peer) -> Result<()> {
-        if self.has_held() && self.held_for == to { self.post_held(true) } else { Ok(()) }
+    pub(crate) fn post_held_before(&mut self, to: Peer) -> Result<()> {
+        if !self.has_held() {
+            return Ok(());
+        }
+        let posted = self.post_held(true);
+        // A peer without room delays no other.
+        if self.held_for == to { posted } else { Ok(()) }
     }
 
     /// Posts the messages that wait for further ones. `more`: others follow at once. If there is no

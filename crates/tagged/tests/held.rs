@@ -88,6 +88,71 @@ fn few_bytes_wait() {
     assert_eq!(come(&mut world, 1), vec![vec![7; 8]; waiting]);
 }
 
+/// Where each message has a packet of its own, the device holds the packets: beyond a kilobyte too,
+/// until one comes that nothing follows, or the program makes progress.
+#[test]
+fn packets_of_their_own_wait_too() {
+    let mut world = met(FabricOptions { holds: true, ..FabricOptions::default() }, 2);
+    for ends in [true, false] {
+        for number in 0..50 {
+            sends(&mut world, 1, &mut [number; 8], true);
+        }
+        assert_eq!(world.fabric.packets_towards(at(1)), 0, "they wait");
+        match ends {
+            true => sends(&mut world, 1, &mut [50; 8], false),
+            false => _ = world.sides[0].endpoint.progress(&mut |_| ()).unwrap(),
+        }
+        let count = 50 + u8::from(ends);
+        assert_eq!(world.fabric.packets_towards(at(1)), usize::from(count));
+        let due: Vec<_> = (0..count).map(|number| vec![number; 8]).collect();
+        assert_eq!(come(&mut world, 1), due);
+    }
+}
+
+/// A message of 248 bytes waits. A longer one leaves at once. So does one of several parts, one with
+/// data, and one whose delivery is awaited. Those before them leave first.
+#[test]
+fn others_leave_at_once() {
+    let mut world = met(FabricOptions::default(), 2);
+    let (to, towards) = (world.peer(0, 1), |world: &World| world.fabric.packets_towards(at(1)));
+    let (mut before, mut short, mut long) = ([1_u8; 8], [2; 248], [3; 249]);
+    sends(&mut world, 1, &mut short, true);
+    assert_eq!(towards(&world), 0, "it waits");
+    assert_eq!(come(&mut world, 1), [short.to_vec()]);
+
+    let short = span(&mut short);
+    let parts = Spans::of(&[short, short]);
+    for (number, body) in [(0, Spans::from(span(&mut long))), (1, parts), (2, short.into())] {
+        for (data, mode) in [(Some(5), SendMode::Transmit), (None, SendMode::Delivery)] {
+            let plain = message(to, 1, &body, 9);
+            let sent = match number {
+                2 => TaggedMessage { data, mode, ..plain },
+                _ => plain,
+            };
+            sends(&mut world, 1, &mut before, true);
+            assert_eq!(towards(&world), 0, "it waits");
+            let _status = world.sides[0].endpoint.send_more(sent).unwrap();
+            assert_eq!(towards(&world), 2, "{number} {mode:?}");
+            let came = come(&mut world, 1);
+            assert_eq!((came.len(), &came[0], came[1].len()), (2, &vec![1; 8], body.len()));
+        }
+    }
+}
+
+/// A message to another peer ends their wait.
+#[test]
+fn another_receiver_lets_them_go() {
+    let mut world = met(FabricOptions::default(), 3);
+    let towards = |world: &World| [1, 2].map(|node| world.fabric.packets_towards(at(node)));
+    (0..2).for_each(|number| sends(&mut world, 1, &mut [number; 8], true));
+    sends(&mut world, 2, &mut [2; 8], true);
+    assert_eq!(towards(&world), [1, 0], "the last one waits");
+    sends(&mut world, 1, &mut [3; 8], false);
+    assert_eq!(towards(&world), [2, 1]);
+    assert_eq!(come(&mut world, 1), [0, 1, 3].map(|number| vec![number; 8]));
+    assert_eq!(come(&mut world, 2), [vec![2; 8]]);
+}
+
 /// Without a message that ends them, they leave by progress, or before a sleep.
 #[test]
 fn they_leave_by_themselves() {
