@@ -184,6 +184,8 @@ check "contexts that endpoints share" "$folder/shared"
 check "counters of what peers do to memory" "$folder/events"
 check "messages that others follow at once" "$folder/more"
 check "messages that others follow at once, over UDP" env FI_BELLWIRE_DEVICE=udp:127.0.0.1 "$folder/more"
+check "messages that others follow at once, and progress by itself" "$folder/more" auto
+run "a message that is lost or overtaken is seen (canary)" 'fails "$folder/more" lost && fails "$folder/more" swapped'
 check "bad arguments, and objects that are closed" "$folder/arguments"
 check "bad calls are seen (canary)" "$folder/arguments" canary
 run "one rank of Open MPI, which sends to itself" ranks 1 exchange

@@ -229,7 +229,10 @@ impl ActiveEndpoint {
 
     /// Lets messages go that it keeps back, whichever thread uses it now.
     pub fn let_go(&self) {
-        self.lock().progress();
+        let mut state = self.lock();
+        if state.endpoint.has_held() {
+            state.progress();
+        }
     }
 
     /// The descriptor to sleep on.

@@ -1,7 +1,10 @@
 /* Messages with FI_MORE, which others follow at once: two endpoints of one process talk to each
  * other. They arrive in order, however they are sent, and each completes once. Without a follower
- * they leave by progress, and before their endpoint closes. Prints "good", or the fault. */
+ * they leave by progress, and before their endpoint closes. With the argument "auto", only the
+ * domain's own progress lets one go. With "lost" or "swapped", messages are lost or swapped, which
+ * must be noticed. Prints "good", or the fault. */
 #include "check.h"
+#include <sys/wait.h>
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 
@@ -19,6 +22,8 @@ static struct fid_av *av;
 static struct fid_domain *domain;
 static char out[MANY][SHORT], in[MANY][SHORT], memory[SHORT];
 static char long_out[LONG], long_in[LONG];
+static const char *fault = "";
+static int limit_s = 20;
 
 static void open_side(struct fi_info *info, struct side *side, struct side *them)
 {
@@ -52,7 +57,7 @@ static struct fi_cq_tagged_entry next(struct side *side, int drive)
 {
 	struct fi_cq_tagged_entry entry, none;
 	struct side *them = side == &a ? &b : &a;
-	time_t deadline = time(NULL) + 20;
+	time_t deadline = time(NULL) + limit_s;
 	for (;;) {
 		ssize_t got = fi_cq_read(side->cq, &entry, 1);
 		if (got == 1)
@@ -101,7 +106,9 @@ static void run(int tagged, int each)
 		receive(in[at], SHORT, tagged);
 	for (int at = 0; at < MANY; at++) {
 		int ends = each && (at % each == each - 1 || at == MANY - 1);
-		memset(out[at], at + each, SHORT);
+		if (!strcmp(fault, "lost") && at == 40)
+			continue;
+		memset(out[at], (!strcmp(fault, "swapped") && at / 2 == 20 ? at ^ 1 : at) + each, SHORT);
 		post(out[at], SHORT, at, tagged, ends ? FI_COMPLETION : FI_COMPLETION | FI_MORE);
 		/* The completion says when the bytes may change. */
 		SAME(next(&a, 0).op_context == out[at], 1);
@@ -217,6 +224,46 @@ static void alone(void)
 	}
 }
 
+/* A forked child is refused, and what waits leaves once. */
+static void forked(void)
+{
+	struct iovec part = { out[1], SHORT };
+	struct fi_msg_tagged message = { &part, NULL, 1, a.other, 7, 0, out[1], 0 };
+	struct fi_cq_tagged_entry entry;
+	int status;
+	receive(in[0], SHORT, 1);
+	receive(in[1], SHORT, 1);
+	memset(out[0], 'f', SHORT);
+	post(out[0], SHORT, 0, 1, FI_COMPLETION | FI_MORE);
+	pid_t child = fork();
+	if (child == 0) {
+		int refused = fi_tsendmsg(a.ep, &message, FI_COMPLETION | FI_MORE) == -FI_EOPBADSTATE;
+		fi_cq_read(a.cq, &entry, 1);
+		_exit(refused && fi_close(&a.ep->fid) == 0 ? 0 : 1);
+	}
+	MUST(child);
+	SAME(waitpid(child, &status, 0), child);
+	SAME(status, 0);
+	SAME(next(&a, 0).op_context == out[0], 1);
+	SAME(next(&b, 1).op_context == in[0], 1);
+	SAME(memcmp(in[0], out[0], SHORT), 0);
+	post(out[1], SHORT, 1, 1, FI_COMPLETION);
+	SAME(next(&a, 1).op_context == out[1], 1);
+	SAME(next(&b, 1).op_context == in[1], 1);
+	SAME(memcmp(in[1], out[1], SHORT), 0);
+}
+
+/* The domain makes progress by itself. */
+static void automatic(void)
+{
+	receive(in[0], SHORT, 1);
+	memset(out[0], 'p', SHORT);
+	post(out[0], SHORT, 0, 1, FI_COMPLETION | FI_MORE);
+	SAME(next(&b, 0).op_context == in[0], 1);
+	SAME(memcmp(in[0], out[0], SHORT), 0);
+	next(&a, 0);
+}
+
 /* What waits leaves before its endpoint closes. */
 static void closed(void)
 {
@@ -233,8 +280,9 @@ static void closed(void)
 	}
 }
 
-int main(void)
+int main(int count, char **arguments)
 {
+	int is_auto = count > 1 && !strcmp(arguments[1], "auto");
 	struct fi_info *hints = fi_allocinfo(), *info;
 	struct fid_fabric *fabric;
 	struct fi_av_attr vector = { .type = FI_AV_TABLE };
@@ -242,6 +290,12 @@ int main(void)
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->fabric_attr->prov_name = strdup("bellwire");
 	hints->domain_attr->mr_mode = 0;
+	if (is_auto)
+		hints->domain_attr->data_progress = FI_PROGRESS_AUTO;
+	else if (count > 1) {
+		fault = arguments[1];
+		limit_s = 2;
+	}
 	MUST(fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &info));
 	MUST(fi_fabric(info->fabric_attr, &fabric, NULL));
 	MUST(fi_domain(fabric, info, &domain, NULL));
@@ -256,6 +310,10 @@ int main(void)
 	mixed();
 	refused();
 	alone();
+	if (is_auto)
+		automatic();
+	else
+		forked();
 	closed();
 	close_side(&b);
 	MUST(fi_close(&av->fid));
