@@ -3,7 +3,7 @@
 use crate::agent;
 use crate::attack::{From, Numbers, amplify, here, places, steal};
 use crate::conformance::child::{Process, told};
-use crate::conformance::{Fixture, Named, Stage, find, flow, patience, process, run, stage};
+use crate::conformance::{Fixture, Named, Stage, batch, find, flow, patience, process, run, stage};
 use crate::crash::Residue;
 use crate::network::traffic::Traffic;
 use crate::network::{Carrier, Network, hub};
@@ -28,6 +28,8 @@ pub const ALL_BY_XDP: &str = "all by AF_XDP";
 pub const LONG_BY_SEGMENTS: &str = "long messages by segments";
 /// A check of the suite over `auto`: peers of this host are reached by memory.
 pub const NEAR_BY_MEMORY: &str = "near peers by memory";
+/// A check outside the suite, over `auto` and UDP: lists of messages leave at the end of their call.
+pub const LISTS_LEAVE: &str = "lists leave at their end";
 
 /// Checks outside the suite: those of strangers.
 pub const STRANGERS: [(&str, fn()); 3] = [
@@ -67,6 +69,7 @@ pub fn succeeds(check: &str, fault: Option<&str>) -> bool {
         ALL_BY_XDP,
         LONG_BY_SEGMENTS,
         NEAR_BY_MEMORY,
+        LISTS_LEAVE,
         "many silent connections",
     ];
     let apart = ATTACKS.iter().map(|it| it.0).chain(AGENTS.iter().map(|it| it.0));
@@ -85,6 +88,7 @@ pub fn play() {
         ALL_BY_XDP => all_goes_by(Carrier::Xdp),
         LONG_BY_SEGMENTS => all_goes_by(Carrier::Udp),
         NEAR_BY_MEMORY => run(flow::many_senders_to_one_receiver, &Auto::new(true)),
+        LISTS_LEAVE => run(lists_leave, &Auto::new(true)),
         A_BYSTANDER_KEEPS_OUT => hub::a_bystander_keeps_out(Carrier::Xdp),
         name if let Some((_, check)) = STRANGERS.iter().find(|(known, _)| *known == name) => {
             check()
@@ -110,6 +114,10 @@ fn no_mapping_stays() {
             .expect("room");
     }
     assert_eq!(Residue::count("nobody"), before);
+}
+
+fn lists_leave(fixture: &dyn Fixture) {
+    batch::a_list_leaves_at_its_end(&mut Stage::pair(fixture));
 }
 
 /// Messages both ways between two hosts. The stage asserts the way.

@@ -173,6 +173,15 @@ fn the_way_is_found_anew_for_each_life() {
     }
 }
 
+/// Messages that are posted together leave at the end of the call, by memory and by UDP.
+#[test]
+fn a_list_leaves_at_its_end() {
+    for mixed in [false, true] {
+        let fixture = Auto::new(mixed);
+        conformance::batch::a_list_leaves_at_its_end(&mut Stage::pair(&fixture));
+    }
+}
+
 /// A function has one owner on the host. Invalid names are refused, and so is what the network
 /// refuses.
 #[test]

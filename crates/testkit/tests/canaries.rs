@@ -4,8 +4,8 @@
 //! with the fault it must fail.
 
 use bellwire_testkit::check::{
-    A_BYSTANDER_KEEPS_OUT, ALL_BY_XDP, LONG_BY_SEGMENTS, NEAR_BY_MEMORY, NO_DELIVERY_IS_GUESSED,
-    NO_MAPPING_STAYS, succeeds,
+    A_BYSTANDER_KEEPS_OUT, ALL_BY_XDP, LISTS_LEAVE, LONG_BY_SEGMENTS, NEAR_BY_MEMORY,
+    NO_DELIVERY_IS_GUESSED, NO_MAPPING_STAYS, succeeds,
 };
 
 /// `fault` must make `check` fail.
@@ -147,6 +147,12 @@ fn a_way_that_is_not_taken() {
 #[test]
 fn frames_that_are_not_segmented() {
     notices(LONG_BY_SEGMENTS, "udp-one-by-one");
+}
+
+/// Packets that were held to share frames stay when they are let go.
+#[test]
+fn packets_that_stay() {
+    notices(LISTS_LEAVE, "held-kept");
 }
 
 /// A link may be taken over from another address than its peer's.

@@ -133,6 +133,12 @@ fn udp_does_what_devices_do() {
     }
 }
 
+/// Messages that are posted together leave at the end of the call, under a key too.
+#[test]
+fn a_list_leaves_at_its_end() {
+    conformance::batch::a_list_leaves_at_its_end(&mut Stage::pair(&udp()));
+}
+
 /// Nodes on a bridge in a namespace, which this thread enters for good, with listed keys.
 struct Bridged {
     files: Files,

@@ -10,7 +10,7 @@ use bellwire::{Address, Device, Get, Message, Operation, Put, RemoteKey, Rights,
 use bellwire_testkit::conformance::bytes::pattern;
 use bellwire_testkit::conformance::child::Process;
 use bellwire_testkit::conformance::stage::accepted;
-use bellwire_testkit::conformance::{Node, Patience, Stage};
+use bellwire_testkit::conformance::{Node, Patience, Stage, batch};
 use bellwire_testkit::network::command::{Running, bellwire};
 use bellwire_testkit::network::liar::Liar;
 use bellwire_testkit::network::relay::Faults;
@@ -45,6 +45,7 @@ with_each_carrier! {
     a_namespace_is_removed
     a_bad_network
     hostile_frames
+    a_list_leaves_at_its_end
 }
 
 /// A program in the link layer, or a packet socket, takes our frames and leaves TCP alone. So does
@@ -388,6 +389,11 @@ fn ip_tells(network: &Network, host: usize) -> String {
 /// Bodies of the tests that run with each carrier.
 mod run {
     use super::*;
+
+    /// Messages that are posted together leave at the end of the call.
+    pub fn a_list_leaves_at_its_end(carrier: Carrier) {
+        batch::a_list_leaves_at_its_end(&mut Network::pair(carrier).stage());
+    }
 
     /// An interface that is down for 300 ms in the middle of a stream, three times, costs time and
     /// nothing else.

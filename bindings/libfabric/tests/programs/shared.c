@@ -88,7 +88,7 @@ int main(void)
 			SAME(fi_cq_read(cq[side], &entry, 1), -FI_EAGAIN);
 	struct iovec part = { in[2], sizeof in[2] };
 	struct fi_msg message = { .msg_iov = &part, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = in[2] };
-	MUST(fi_recvmsg(srx, &message, FI_COMPLETION));
+	MUST(fi_recvmsg(srx, &message, FI_COMPLETION | FI_MORE));
 	MUST(fi_recvv(srx, &part, NULL, 1, FI_ADDR_UNSPEC, in[2]));
 	SAME(next(1).op_context == in[2], 1);
 	SAME(next(2).op_context == in[2], 1);

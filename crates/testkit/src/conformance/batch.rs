@@ -7,6 +7,7 @@ use super::stage::{A, B, Node, Stage};
 use bellwire::{Error, FunctionOptions, Message, Operation, QueuePairOptions, Status};
 use bellwire_ring::memory::View;
 use std::collections::HashSet;
+use std::time::Duration;
 
 /// One message of a run, by its number.
 struct Plan {
@@ -191,4 +192,30 @@ pub fn a_small_completion_queue_takes_what_fits(fixture: &dyn Fixture) {
         }
         next += posted as u64;
     }
+}
+
+/// A list of short messages leaves at the end of its call when the line is quiet, although the
+/// poster does nothing more. For two nodes of devices that coalesce packets into frames.
+pub fn a_list_leaves_at_its_end(stage: &mut Stage<'_>) {
+    const LIST: usize = 5;
+    let (to, ours) = (stage.nodes[B].address(), stage.nodes[A].queue_pair);
+    // Now and then the line is busy with something else.
+    for _ in 0..100 {
+        stage.nodes[B].receive(8, 0);
+        stage.nodes[A].send(Message::inline(b"before").to(to));
+        stage.success(A);
+        stage.success(B);
+        stage.turns(100);
+        std::thread::sleep(Duration::from_millis(1));
+        (0..LIST).for_each(|_| stage.nodes[B].receive(8, 0));
+        let mut sends = [(); LIST].map(|()| Message::inline(b"together").to(to));
+        stage.nodes[A].function.post_sends(ours, &mut sends).expect("room");
+        let came = (0..10_000).filter_map(|_| stage.nodes[B].poll()).take(LIST).count();
+        if came == LIST {
+            return;
+        }
+        (came..LIST).for_each(|_| drop(stage.success(B)));
+        (0..LIST).for_each(|_| drop(stage.success(A)));
+    }
+    panic!("no list leaves by itself; {}", stage.story());
 }
