@@ -163,9 +163,9 @@ impl Endpoint {
     }
 
     /// As [`Endpoint::send`], for a message that others follow at once. A short one is copied, and
-    /// waits for them. Those that wait leave with the next access, and with the next message that is
-    /// sent otherwise or to another peer. They also leave when they fill a kilobyte, with the next
-    /// [progress](Endpoint::progress), before a [sleep](Endpoint::arm), and at the end of the
+    /// waits for them. Those that wait leave with the next access, and with the next message that
+    /// is sent otherwise or to another peer. They also leave when they fill a kilobyte, with the
+    /// next [progress](Endpoint::progress), before a [sleep](Endpoint::arm), and at the end of the
     /// endpoint. Messages to one peer keep their order.
     ///
     /// # Errors

@@ -109,8 +109,8 @@ fn packets_of_their_own_wait_too() {
     }
 }
 
-/// A message of 248 bytes waits. A longer one leaves at once. So does one of several parts, one with
-/// data, and one whose delivery is awaited. Those before them leave first.
+/// A message of 248 bytes waits. A longer one leaves at once. So does one of several parts, one
+/// with data, and one whose delivery is awaited. Those before them leave first.
 #[test]
 fn others_leave_at_once() {
     let mut world = met(FabricOptions::default(), 2);

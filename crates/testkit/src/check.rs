@@ -28,7 +28,7 @@ pub const ALL_BY_XDP: &str = "all by AF_XDP";
 pub const LONG_BY_SEGMENTS: &str = "long messages by segments";
 /// A check of the suite over `auto`: peers of this host are reached by memory.
 pub const NEAR_BY_MEMORY: &str = "near peers by memory";
-/// A check outside the suite, over `auto` and UDP: lists of messages leave at the end of their call.
+/// A check outside the suite, over `auto` and UDP: lists of messages leave when their call ends.
 pub const LISTS_LEAVE: &str = "lists leave at their end";
 
 /// Checks outside the suite: those of strangers.

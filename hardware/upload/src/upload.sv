@@ -120,8 +120,8 @@ module upload #(
   logic [1:0] rest, turn;
   // Its last beat has come; it has another length than its header says. A write begins.
   logic ended, wrong, begins;
-  // The DWs of the beat before that may go on, turned. The tail, whose bytes behind the last one say
-  // nothing.
+  // The DWs of the beat before that may go on, turned. The tail, whose bytes behind the last one
+  // say nothing.
   logic [2:0][31:0] hold;
   logic [Width-1:0] tail;
   fill_t tail_bytes;
