@@ -7,8 +7,8 @@
 //! Small packets that are sent while others are in flight are coalesced into frames, because frames
 //! are the network's scarce resource.
 
+mod delay;
 mod discovery;
-mod hold;
 mod intake;
 mod loopback;
 mod readiness;
@@ -36,8 +36,8 @@ use bellwire_protocol::reliable::{
 use bellwire_ring::canary::planted;
 use bellwire_ring::memory::{Memory, View};
 use bellwire_wire::frame::check::CHECK_BYTES;
+use delay::AnswerDelay;
 use discovery::Search;
-use hold::Hold;
 use intake::{Bytes, Intake};
 use loopback::Loopback;
 use readiness::Readiness;
@@ -98,7 +98,7 @@ pub struct EthernetTransport<Io: FrameIo, R: Route<Path = Io::Path>> {
     /// Packets to ourselves.
     loopback: Loopback,
     readiness: Readiness,
-    hold: Hold,
+    answer_delay: AnswerDelay,
     /// Events that came up outside of a poll.
     events: VecDeque<Event>,
     capture: Option<Arc<Capture>>,
@@ -171,7 +171,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
             search: Search::new(route, discovery),
             loopback: Loopback::default(),
             readiness: Readiness::default(),
-            hold: Hold::new(),
+            answer_delay: AnswerDelay::new(),
             events: VecDeque::new(),
             capture,
             unsent: false,
@@ -183,7 +183,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
 
     /// Sends all frames that the protocol has for now.
     fn pump(&mut self, now_ns: u64) {
-        self.hold.sent(now_ns);
+        self.answer_delay.sent(now_ns);
         let mut staged = !self.search.answers.is_empty();
         while let Some((path, answer, function)) = self.search.answers.pop() {
             self.send_seek(path, SeekFrame::Here(answer), function);
@@ -349,7 +349,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         let channel = if header.is_answer() { Channel::Response } else { Channel::Request };
         let queued = self.endpoint.send(id, channel, header.to_words(), head, &Bytes(body))?;
         if channel == Channel::Request {
-            self.hold.joined(now_ns);
+            self.answer_delay.joined(now_ns);
         }
         self.queued(id, header.length, now_ns);
         Ok(Receipt::Pending(queued))
@@ -365,10 +365,10 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         now_ns: u64,
     ) -> Result<Receipt, reliable::SendError> {
         // Other frames do not wait with it.
-        let is_alone = self.hold.holds(now_ns) || !self.endpoint.is_due(now_ns);
+        let is_alone = self.answer_delay.is_on(now_ns) || !self.endpoint.is_due(now_ns);
         let words = header.to_words();
         let queued = self.endpoint.send(id, Channel::Response, words, head, &Bytes(body))?;
-        if !(is_alone && self.hold.keeps(now_ns)) {
+        if !(is_alone && self.answer_delay.keeps(now_ns)) {
             self.queued(id, header.length, now_ns);
         }
         Ok(Receipt::Pending(queued))
@@ -641,7 +641,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
         self.has_polled = true;
         let mut done = self.take_frames(sink, budget, now_ns);
         // Packets that came want an acknowledgement, and room.
-        let is_held = done < 2 && self.hold.holds(now_ns);
+        let is_delayed = done < 2 && self.answer_delay.is_on(now_ns);
         self.readiness.received(now_ns);
         if !self.search.further.is_empty() {
             self.add_paths();
@@ -657,7 +657,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
         if now_ns >= self.next_tick_ns {
             self.tick(sink, now_ns);
         }
-        let is_due = !is_held && self.endpoint.is_due(now_ns);
+        let is_due = !is_delayed && self.endpoint.is_due(now_ns);
         if self.unsent || !self.search.answers.is_empty() || is_due {
             self.pump(now_ns);
         }
@@ -717,8 +717,8 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
             return None;
         }
         let now_ns = self.clock.now_ns();
-        let held_ns = self.hold.until_ns(now_ns);
-        if held_ns.is_none() {
+        let delayed_ns = self.answer_delay.until_ns(now_ns);
+        if delayed_ns.is_none() {
             self.endpoint.flush();
             self.pump(now_ns);
         }
@@ -727,8 +727,8 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
             return None;
         }
         // Even if it is near: the program needs the processor to send what takes the answer along.
-        if held_ns.is_some() {
-            return Some(held_ns);
+        if delayed_ns.is_some() {
+            return Some(delayed_ns);
         }
         let next_ns = self.next_deadline_ns();
         if next_ns <= now_ns + NEAR_NS {

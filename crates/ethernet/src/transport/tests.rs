@@ -439,7 +439,7 @@ fn an_answer_waits_for_a_packet() {
     };
     // Other frames, such as acknowledgements, may leave between: one round without is enough.
     let is_shared = |_: u32| {
-        both.b.hold = Hold::lasting(u64::MAX);
+        both.b.answer_delay = AnswerDelay::lasting(u64::MAX);
         let before = counter(&both.b, "frames_sent");
         both.b.send_later(back, answer, b"", word).expect("room");
         for _ in 0..20 {
@@ -456,7 +456,7 @@ fn an_answer_waits_for_a_packet() {
     assert!((0..100).any(is_shared), "each answer has a frame of its own");
 
     // Its time is the only thing that ends the sleep.
-    both.b.hold = Hold::new();
+    both.b.answer_delay = AnswerDelay::new();
     let since = Instant::now();
     both.b.send_later(back, answer, b"", word).expect("room");
     while both.at_a.packets.is_empty() {

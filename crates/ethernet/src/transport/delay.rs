@@ -5,18 +5,18 @@
 //! until that answer comes, and finds the write in the same look. So half as many frames travel,
 //! and no thread has to be woken for a write that comes while nobody polls.
 //!
-//! If the program sends nothing, the answer leaves alone after [`HOLD_NS`], or when more packets
+//! If the program sends nothing, the answer leaves alone after [`DELAY_NS`], or when more packets
 //! come. A program that seldom sends in time is not waited for: after some misses answers leave at
 //! once, and one of many waits to see whether that has changed.
 
 /// How long an answer waits, in ns. A program that is emulated takes tens of microseconds.
-const HOLD_NS: u64 = 100_000;
+const DELAY_NS: u64 = 100_000;
 /// Misses after which answers leave at once.
 const TRUST: u8 = 4;
 /// Answers that leave at once until one waits again: after the first time, and at most.
 const REST: [u32; 2] = [64, 4096];
 
-pub(super) struct Hold {
+pub(super) struct AnswerDelay {
     /// How long an answer waits, in ns.
     lasts_ns: u64,
     /// Until when it waits; `u64::MAX`: none does.
@@ -28,30 +28,30 @@ pub(super) struct Hold {
     next_rest: u32,
 }
 
-impl Hold {
-    pub fn new() -> Hold {
-        Hold::lasting(HOLD_NS)
+impl AnswerDelay {
+    pub fn new() -> AnswerDelay {
+        AnswerDelay::lasting(DELAY_NS)
     }
 
     /// Answers wait for so long. Tests wait for ever, or not at all.
-    pub fn lasting(lasts_ns: u64) -> Hold {
-        Hold { lasts_ns, until_ns: u64::MAX, trust: TRUST, rest: 0, next_rest: REST[0] }
+    pub fn lasting(lasts_ns: u64) -> AnswerDelay {
+        AnswerDelay { lasts_ns, until_ns: u64::MAX, trust: TRUST, rest: 0, next_rest: REST[0] }
     }
 
     /// Whether frames wait.
     #[inline]
-    pub fn holds(&self, now_ns: u64) -> bool {
+    pub fn is_on(&self, now_ns: u64) -> bool {
         self.until_ns != u64::MAX && now_ns < self.until_ns
     }
 
     /// Until when they do.
     pub fn until_ns(&self, now_ns: u64) -> Option<u64> {
-        self.holds(now_ns).then_some(self.until_ns)
+        self.is_on(now_ns).then_some(self.until_ns)
     }
 
     /// An answer was queued. Whether it waits; if one does already, it waits no longer than that.
     pub fn keeps(&mut self, now_ns: u64) -> bool {
-        if self.holds(now_ns) {
+        if self.is_on(now_ns) {
             return true;
         }
         self.sent(now_ns);
@@ -69,7 +69,7 @@ impl Hold {
         if self.until_ns == u64::MAX {
             return;
         }
-        if self.holds(now_ns) {
+        if self.is_on(now_ns) {
             self.until_ns = u64::MAX;
             self.trust = (self.trust + 1).min(TRUST);
             self.next_rest = REST[0];
@@ -108,34 +108,34 @@ mod tests {
     /// An answer waits until a packet joins it, or its time is over. A later one waits no longer.
     #[test]
     fn an_answer_waits_for_a_packet() {
-        let mut hold = Hold::new();
-        assert!(!hold.holds(0) && hold.until_ns(0).is_none());
-        assert!(hold.keeps(1000));
-        assert!(hold.keeps(1000 + HOLD_NS / 2));
-        assert_eq!(hold.until_ns(1001), Some(1000 + HOLD_NS));
-        assert!(hold.holds(999 + HOLD_NS) && !hold.holds(1000 + HOLD_NS));
-        hold.joined(999 + HOLD_NS);
-        assert!(!hold.holds(1001));
+        let mut delay = AnswerDelay::new();
+        assert!(!delay.is_on(0) && delay.until_ns(0).is_none());
+        assert!(delay.keeps(1000));
+        assert!(delay.keeps(1000 + DELAY_NS / 2));
+        assert_eq!(delay.until_ns(1001), Some(1000 + DELAY_NS));
+        assert!(delay.is_on(999 + DELAY_NS) && !delay.is_on(1000 + DELAY_NS));
+        delay.joined(999 + DELAY_NS);
+        assert!(!delay.is_on(1001));
         // Frames that leave for another reason end it, too.
-        assert!(hold.keeps(5000));
-        hold.sent(5001);
-        assert!(!hold.holds(5001));
-        assert_eq!((hold.trust, hold.rest), (TRUST, 0), "nothing was missed");
+        assert!(delay.keeps(5000));
+        delay.sent(5001);
+        assert!(!delay.is_on(5001));
+        assert_eq!((delay.trust, delay.rest), (TRUST, 0), "nothing was missed");
     }
 
     /// Answers to a program that never sends in time leave at once, except for one of many. Each of
     /// the three ways in which time is seen to be over is a miss.
     #[test]
     fn a_program_that_sends_nothing_is_not_waited_for() {
-        let mut hold = Hold::new();
+        let mut delay = AnswerDelay::new();
         let (mut now_ns, mut waits) = (1, Vec::new());
         for answer in 0..20_000u32 {
-            if hold.keeps(now_ns) {
+            if delay.keeps(now_ns) {
                 waits.push(answer);
-                now_ns += HOLD_NS;
+                now_ns += DELAY_NS;
                 match waits.len() % 3 {
-                    0 => hold.sent(now_ns),
-                    1 => hold.joined(now_ns),
+                    0 => delay.sent(now_ns),
+                    1 => delay.joined(now_ns),
                     // The next answer finds it.
                     _ => {}
                 }
@@ -148,18 +148,18 @@ mod tests {
     /// Once packets join answers again, all wait.
     #[test]
     fn trust_comes_back() {
-        let mut hold = Hold::new();
+        let mut delay = AnswerDelay::new();
         let mut now_ns = 1;
         for _ in 0..u32::from(TRUST) + REST[0] {
-            if hold.keeps(now_ns) {
-                now_ns += HOLD_NS;
-                hold.sent(now_ns);
+            if delay.keeps(now_ns) {
+                now_ns += DELAY_NS;
+                delay.sent(now_ns);
             }
         }
         for _ in 0..TRUST {
-            assert!(hold.keeps(now_ns));
-            hold.joined(now_ns + 1);
+            assert!(delay.keeps(now_ns));
+            delay.joined(now_ns + 1);
         }
-        assert_eq!((hold.trust, hold.next_rest), (TRUST, REST[0]));
+        assert_eq!((delay.trust, delay.next_rest), (TRUST, REST[0]));
     }
 }
