@@ -247,6 +247,17 @@ fn lost_ones_are_reported() {
     assert!(!came.contains(&vec![2; 8]) && !came.contains(&vec![3; 8]), "{}", came.len());
 }
 
+/// Those for one peer stay when another is lost.
+#[test]
+fn those_for_others_are_not_lost() {
+    let mut world = met(FabricOptions { link_packets: 1, ..FabricOptions::default() }, 3);
+    let count = fill(&mut world);
+    world.fabric.cut(at(0), at(2), Status::PeerGone);
+    let Side { endpoint, done } = &mut world.sides[0];
+    endpoint.progress(&mut |one| done.push(one)).unwrap();
+    assert_eq!(come(&mut world, 1).len(), count);
+}
+
 /// Sends to the second side until it has no room. Then a kilobyte waits. Returns the number.
 fn fill(world: &mut World) -> usize {
     let mut count = 0;

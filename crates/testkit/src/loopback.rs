@@ -79,6 +79,8 @@ struct State {
     stuck: Option<FunctionAddress>,
     /// How often posts looked around.
     looks: u64,
+    /// Answers that were sent by [`Transport::send_later`].
+    later: u64,
 }
 
 /// One open function.
@@ -134,7 +136,8 @@ impl Fabric {
     /// A fabric without functions.
     pub fn new(options: FabricOptions) -> Fabric {
         let functions = HashMap::new();
-        let state = State { functions, links: Vec::new(), clock: 0, stuck: None, looks: 0 };
+        let state =
+            State { functions, links: Vec::new(), clock: 0, stuck: None, looks: 0, later: 0 };
         Fabric { state: Arc::new(Mutex::new(state)), options }
     }
 
@@ -158,6 +161,11 @@ impl Fabric {
         assert!(old.is_none(), "{address} is open already");
         let (turn, refused, holds) = (0, false, false);
         Loopback { fabric: self.clone(), address, bell, turn, refused, holds }
+    }
+
+    /// Answers that the device was allowed to keep for a moment.
+    pub fn later(&self) -> u64 {
+        self.lock().later
     }
 
     /// No link takes requests from `address` for now (`None`: all take them again). Answers pass,
@@ -448,6 +456,17 @@ impl Transport for Loopback {
             self.release();
         }
         Ok(Receipt::Delivered)
+    }
+
+    fn send_later(
+        &mut self,
+        link: LinkId,
+        header: PacketHeader,
+        head: &[u8],
+        body: View<'_>,
+    ) -> Result<Receipt, SendError> {
+        self.fabric.lock().later += 1;
+        self.send(link, header, head, body)
     }
 
     fn carries_batches(&self, _link: LinkId) -> bool {

@@ -177,6 +177,37 @@ fn nft(rules: &str) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{enter_new_namespace, ip};
+
+    /// Rules are looked for now and then. Those that are there stay as they are, and those that
+    /// somebody has removed are made again.
+    #[test]
+    fn rules_are_looked_for() {
+        let listed = || {
+            let mut nft = Command::new("nft");
+            let listed = nft.args(["-a", "list", "ruleset"]).output().expect("nft of nftables");
+            String::from_utf8_lossy(&listed.stdout).into_owned()
+        };
+        let apart = std::thread::spawn(move || {
+            enter_new_namespace()
+                .and_then(|()| ip("link add n0 type veth peer name n1"))
+                .expect("NOT RUN: making a network namespace needs root, and ip of iproute2");
+            let mut egress = Egress::new().expect("notices");
+            egress.apply().expect("rules");
+            let made = listed();
+            assert!(made.contains("n0") && made.contains("# handle"), "{made}");
+            let long_ago = Instant::now().checked_sub(SEEN_FOR * 2).expect("the host runs longer");
+            egress.seen = long_ago;
+            egress.apply().expect("rules");
+            assert_eq!(listed(), made, "they were made again");
+            let flushed = Command::new("nft").args(["flush", "ruleset"]).status();
+            assert!(flushed.is_ok_and(|status| status.success()) && !are_there());
+            egress.seen = long_ago;
+            egress.apply().expect("rules");
+            assert!(are_there(), "they are missing");
+        });
+        apart.join().expect("the test passes");
+    }
 
     /// Frames with a mark pass by one interface with its address, and by no other.
     #[test]

@@ -60,7 +60,7 @@ impl AnswerDelay {
             return false;
         }
         self.until_ns = now_ns.saturating_add(self.lasts_ns).min(u64::MAX - 1);
-        self.lasts_ns > 0
+        self.is_on(now_ns)
     }
 
     /// A packet of the program was queued: it takes along what waits.

@@ -455,6 +455,16 @@ fn an_answer_waits_for_a_packet() {
     };
     assert!((0..100).any(is_shared), "each answer has a frame of its own");
 
+    // A packet of the program ends the wait also where it does not leave at once itself.
+    both.until("all have left", |it| !it.b.endpoint.is_due(it.b.clock.now_ns()));
+    both.b.pumped_ns = u64::MAX / 2;
+    both.b.send_later(back, answer, b"", word).expect("room");
+    assert!(both.b.answer_delay.is_on(0));
+    both.b.send(back, request, b"", word).expect("room");
+    assert!(!both.b.answer_delay.is_on(0));
+    both.until("both arrive", has(2));
+    both.at_a.packets.clear();
+
     // Its time is the only thing that ends the sleep.
     both.b.answer_delay = AnswerDelay::new();
     let since = Instant::now();

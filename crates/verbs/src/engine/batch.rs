@@ -280,7 +280,7 @@ impl Core {
         packed: &mut PackedMessages,
         context: u64,
     ) -> Result<()> {
-        while packed.count > 0 && !self.sends_packed(transport, from, to, packed) {
+        while !self.sends_packed(transport, from, to, packed) {
             let records = View::of(&packed.records[..packed.end]);
             let Some((_, immediate, payload, end)) = record(records, packed.posted) else { break };
             let length = payload.len();

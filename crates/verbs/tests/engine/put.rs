@@ -339,3 +339,23 @@ fn a_put_behind_a_message_is_done() {
     refuses!(a.function.post_put(a.qp, put), Error::TooLong { maximum: 1024, .. });
     assert_eq!(part(&large, 0, 8), [0; 8]);
 }
+
+/// Only where a library allows it, an answer may wait, and only one that tells of success.
+#[test]
+fn answers_wait_where_they_may() {
+    let options = FabricOptions { direct_allocated: false, ..Default::default() };
+    let mut world = World::new(options, 2);
+    let region = world.sides[1].function.allocate_region(100, Rights::REMOTE_WRITE).unwrap();
+    let key = region.remote_key();
+    let put = |world: &mut World| {
+        let a = &mut world.sides[0];
+        a.function.post_put(a.qp, Put::new(vec![1; 8], key.slice(0, 8))).unwrap();
+        world.settle();
+        (world.sides[0].take().status == Status::Success, world.fabric.later())
+    };
+    assert_eq!(put(&mut world), (true, 0));
+    world.sides[1].function.let_answers_wait();
+    assert_eq!(put(&mut world), (true, 1));
+    world.sides[1].function.deregister(region).unwrap();
+    assert_eq!(put(&mut world), (false, 1));
+}

@@ -145,34 +145,54 @@ fn post_packed(world: &mut World, to: Address, packed: &mut PackedMessages) -> R
 /// that wait they keep their place.
 #[test]
 fn gathered_messages_share_a_packet() {
-    let (mut world, to) = linked(FabricOptions { link_packets: 2, ..Default::default() });
-    (0..8).for_each(|_| world.sides[1].receive(8, 0));
-    // It finds the way to the link.
-    let mut packed = gathered(&world, &[0]);
-    post_packed(&mut world, to, &mut packed).unwrap();
-    assert_eq!(received(&mut world, 1), [[0; 3]]);
+    let (mut world, to) = linked(FabricOptions { link_packets: 4, ..Default::default() });
+    (0..14).for_each(|_| world.sides[1].receive(8, 0));
     let before = world.sides[0].state().counters;
-    for numbers in [&[1, 2][..], &[3]] {
+    // The first one finds the way to the link.
+    let mut packed = gathered(&world, &[0, 0, 0]);
+    post_packed(&mut world, to, &mut packed).unwrap();
+    assert_eq!(received(&mut world, 1), [[0; 3]; 3]);
+    for numbers in [&[1, 2][..], &[3], &[4, 5, 6]] {
         let mut packed = gathered(&world, numbers);
         post_packed(&mut world, to, &mut packed).unwrap();
         assert!(packed.is_empty());
     }
-    assert_eq!(world.fabric.packets_towards(to.function_address()), 2);
-    world.sides[0].send(to, &[4], 0);
-    let mut packed = gathered(&world, &[5, 6, 7]);
+    assert_eq!(world.fabric.packets_towards(to.function_address()), 3);
+    // The first of two has the last place. Then there is room, but the second one goes first.
+    world.sides[0].send(to, &[7], 0);
+    world.sides[0].send(to, &[8], 0);
+    world.sides[1].turn();
+    let mut packed = gathered(&world, &[9, 10, 11]);
     post_packed(&mut world, to, &mut packed).unwrap();
     world.settle();
     let done = world.sides[1].take_all(Operation::Receive);
-    assert_eq!(done[4].immediate(), Some(5));
+    assert_eq!(done[8].immediate(), Some(9));
     let came: Vec<_> = done.into_iter().map(bytes).collect();
-    assert_eq!(came[..3], [[1; 3], [2; 3], [3; 3]]);
-    assert_eq!(came[3], [4]);
-    assert_eq!(came[4..], [[5; 3], [6; 3], [7; 3]]);
+    let single = |number: u8| vec![number; if (7..=8).contains(&number) { 1 } else { 3 }];
+    assert_eq!(came, (1..=11).map(single).collect::<Vec<_>>());
     let after = world.sides[0].state().counters;
-    assert_eq!(after.messages_sent - before.messages_sent, 7);
-    assert_eq!(after.bytes_sent - before.bytes_sent, 19);
-    // Only the one that is signaled completes.
-    assert_eq!(world.sides[0].take_all(Operation::Send).len(), 1);
+    assert_eq!(after.messages_sent - before.messages_sent, 14);
+    assert_eq!(after.bytes_sent - before.bytes_sent, 38);
+    // Only those that are signaled complete.
+    assert_eq!(world.sides[0].take_all(Operation::Send).len(), 2);
+    world.check_counters();
+}
+
+/// What fills a packet goes in one. What exceeds it goes in two.
+#[test]
+fn gathered_messages_fit_a_packet() {
+    let (mut world, to) = linked(FabricOptions { packet_bytes: 64, ..Default::default() });
+    (0..10).for_each(|_| world.sides[1].receive(8, 0));
+    let mut packed = gathered(&world, &[0]);
+    post_packed(&mut world, to, &mut packed).unwrap();
+    assert_eq!(received(&mut world, 1), [[0; 3]]);
+    for (numbers, packets) in [(&[1, 2, 3, 4][..], 1), (&[5, 6, 7, 8, 9], 3)] {
+        let mut packed = gathered(&world, numbers);
+        post_packed(&mut world, to, &mut packed).unwrap();
+        assert_eq!(world.fabric.packets_towards(to.function_address()), packets);
+    }
+    let came = received(&mut world, 1);
+    assert_eq!(came, (1..=9).map(|number| vec![number; 3]).collect::<Vec<_>>());
     world.check_counters();
 }
 
