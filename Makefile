@@ -158,7 +158,7 @@ miri: ## execute the unsafe parts under Miri
 	@tools/need.sh cargo miri
 	@CARGO_TARGET_DIR="$(target)/miri" tools/miri.sh $(MIRI_PACKAGES)
 
-sanitize: ## run the tests of unsafe code under the address sanitizer (half an hour, for a night)
+sanitize: ## run the tests of unsafe code under the address sanitizer, and all of the ring under Miri (half an hour, for a night)
 	@tools/need.sh cargo miri
 	@tools/sanitize.sh
 

@@ -2,8 +2,9 @@
 # Usage: tools/sanitize.sh [PACKAGE ...]
 # Runs the tests of the packages with unsafe code under the address sanitizer, which stops at a read
 # or write beyond memory, or of memory that was freed. Without packages: those of the devices, the
-# engine and libibverbs. It takes half an hour, so it is no part of a test. The sanitizer comes with
-# nightly toolchains only; without one this says NOT RUN.
+# engine and libibverbs. Then Miri executes all tests of the ring, also those that are too long for
+# `make test`. It takes half an hour, so it is no part of a test. Both come with nightly toolchains
+# only; without one this says NOT RUN.
 set -euo pipefail
 . "$(dirname "$0")/ran.sh"
 
@@ -36,3 +37,8 @@ for package in "$@"; do
     # One at a time: the sanitizer takes twice the memory.
     ran_some "address sanitizer in $package" sanitized -p "$package" --lib --tests
 done
+
+# Neither flags nor tests of the sanitizer.
+ring=(env -u RUSTFLAGS CARGO_TARGET_DIR="${CARGO_TARGET_DIR%/sanitize}/miri" MIRIFLAGS=-Zmiri-seed=0
+    cargo +nightly miri test -p bellwire-ring --tests)
+ran_some "Miri in all tests of bellwire-ring" "${ring[@]}"

@@ -296,23 +296,32 @@ impl<'a> View<'a> {
         /// writes. Pairs with the same operation on other sides.
         macro_rules! change {
             ($number:ty, $atomic:ty) => {{
-                // SAFETY: inside, aligned, and mapped as long as the view; all other users access
-                // it by atomics or tolerate the race.
-                let place = unsafe { <$atomic>::from_ptr(at.cast()) };
-                let mut old = place.load(Ordering::Acquire);
-                loop {
+                if self.has(WRITABLE) {
+                    // SAFETY: inside, aligned, and mapped as long as the view; all other users
+                    // access it by atomics or tolerate the race.
+                    let place = unsafe { <$atomic>::from_ptr(at.cast()) };
+                    let mut old = place.load(Ordering::Acquire);
+                    loop {
+                        let new = how(u64::from(old)) as $number;
+                        if new == old {
+                            break;
+                        }
+                        let (done, seen) = (Ordering::AcqRel, Ordering::Acquire);
+                        match place.compare_exchange_weak(old, new, done, seen) {
+                            Ok(_) => break,
+                            Err(other) => old = other,
+                        }
+                    }
+                    u64::from(old)
+                } else {
+                    // Rust has no atomic access to memory that is only for reading.
+                    // SAFETY: as above.
+                    let old = unsafe { at.cast::<$number>().read_volatile() };
+                    fence(Ordering::Acquire);
                     let new = how(u64::from(old)) as $number;
-                    if new == old {
-                        break;
-                    }
-                    assert!(self.has(WRITABLE), "write through a view that is only for reading");
-                    match place.compare_exchange_weak(old, new, Ordering::AcqRel, Ordering::Acquire)
-                    {
-                        Ok(_) => break,
-                        Err(other) => old = other,
-                    }
+                    assert!(new == old, "write through a view that is only for reading");
+                    u64::from(old)
                 }
-                u64::from(old)
             }};
         }
         Some(match size {

@@ -251,7 +251,11 @@ fn lost_ones_are_reported() {
 #[test]
 fn those_for_others_are_not_lost() {
     let mut world = met(FabricOptions { link_packets: 1, ..FabricOptions::default() }, 3);
+    assert!(!world.sides[0].endpoint.has_held());
     let count = fill(&mut world);
+    assert!(world.sides[0].endpoint.has_held());
+    // The second one has no room, so the end of its link is noticed.
+    (0..2).for_each(|_| sends(&mut world, 2, &mut [3; 8], false));
     world.fabric.cut(at(0), at(2), Status::PeerGone);
     let Side { endpoint, done } = &mut world.sides[0];
     endpoint.progress(&mut |one| done.push(one)).unwrap();

@@ -457,12 +457,16 @@ fn an_answer_waits_for_a_packet() {
 
     // A packet of the program ends the wait also where it does not leave at once itself.
     both.until("all have left", |it| !it.b.endpoint.is_due(it.b.clock.now_ns()));
+    both.b.pumped_ns = 0;
+    both.b.send(back, request, b"", word).expect("room");
     both.b.pumped_ns = u64::MAX / 2;
+    let before = counter(&both.b, "frames_sent");
     both.b.send_later(back, answer, b"", word).expect("room");
     assert!(both.b.answer_delay.is_on(0));
     both.b.send(back, request, b"", word).expect("room");
     assert!(!both.b.answer_delay.is_on(0));
-    both.until("both arrive", has(2));
+    assert_eq!(counter(&both.b, "frames_sent"), before);
+    both.until("all arrive", has(3));
     both.at_a.packets.clear();
 
     // Its time is the only thing that ends the sleep.
@@ -477,6 +481,8 @@ fn an_answer_waits_for_a_packet() {
         both.a.poll(&mut both.at_a, 64);
         assert!(since.elapsed() < LONG, "it never leaves");
     }
+    let (.., header, payload) = &both.at_a.packets[0];
+    assert_eq!((header.length, &payload[..]), (4, &b"word"[..]));
 }
 
 /// The number of links is bounded, and one that is closed makes room for another.

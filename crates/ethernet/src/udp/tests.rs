@@ -456,6 +456,10 @@ fn the_common_socket_is_read_now_and_then() {
     let (own, peer) = (b.address, a.address);
     assert_eq!(b.capture_header(peer, Direction::Sent, &[0; 7]), header(own, peer));
     assert_eq!(b.capture_header(peer, Direction::Received, &[0; 7]), header(peer, own));
+    // A key changes no descriptor.
+    let plain = [a.generation(), b.generation()];
+    assert_ne!(plain[0], plain[1]);
+    assert_eq!([a, b].map(|io| KeyedIo::new(io, None).generation()), plain);
 }
 
 /// Headers are as on the wire, with the lengths of what follows: RFC 791, RFC 8200, RFC 768.
