@@ -36,6 +36,9 @@ const TURNS: usize = 64;
 const DEVICE_LIMIT: Duration = Duration::from_secs(6);
 /// Idle polls between two readings of the clock.
 const POLLS_PER_CLOCK: u32 = 256;
+/// Completions taken, after which a poll looks although it has more. A request may complete when it
+/// is posted, so a program that posts one for each would never look.
+const TAKEN_PER_LOOK: usize = 64;
 /// How long an acknowledgement waits for more messages. A receiver on a far core is faster than its
 /// sender, and would otherwise acknowledge each message.
 const ACK_DELAY: Duration = Duration::from_nanos(500);
@@ -77,6 +80,8 @@ pub struct Adapter {
     mailbox: bellwire::QueuePair,
     pub(crate) state: State,
     idle_polls: u32,
+    /// Completions that were taken since the last look.
+    taken: usize,
     /// The program's last poll found nothing: it is about to look again.
     pub(crate) looks_again: bool,
     /// When the first poll of a row without anything found that an acknowledgement is owed.
@@ -135,6 +140,7 @@ impl Adapter {
             mailbox,
             state,
             idle_polls: 0,
+            taken: 0,
             looks_again: false,
             quiet_since: None,
         })
@@ -599,7 +605,7 @@ impl Adapter {
     }
 
     /// Takes up to `most` completions, oldest first; `take` reads each where it is. Makes progress
-    /// if there is none. Returns how many there were.
+    /// if there is none, and after many. Returns how many there were.
     #[inline]
     pub fn poll_each(
         &mut self,
@@ -613,6 +619,7 @@ impl Adapter {
         match self.state.queues.get(queue.0) {
             None => return 0,
             Some(ring) if ring.is_empty() => self.look(),
+            Some(_) if self.taken >= TAKEN_PER_LOOK && !planted("looks-when-empty") => self.look(),
             Some(_) => {}
         }
         let Some(ring) = self.state.queues.get_mut(queue.0) else { return 0 };
@@ -624,11 +631,12 @@ impl Adapter {
             ring.drop_front();
             count += 1;
         }
+        self.taken += count;
         self.looks_again = count == 0;
         count
     }
 
-    /// The oldest completion. Makes progress if there is none.
+    /// The oldest completion. Makes progress if there is none, and after many.
     #[inline]
     pub fn poll(&mut self, queue: CqId) -> Option<WorkCompletion> {
         let mut taken = None;
@@ -645,6 +653,7 @@ impl Adapter {
     /// Looks for packets and results. Without any it does periodic work now and then.
     #[inline]
     pub fn look(&mut self) {
+        self.taken = 0;
         if self.progress() > 0 {
             self.quiet_since = None;
             return;

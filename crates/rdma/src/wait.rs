@@ -12,7 +12,7 @@ impl Context {
     /// Takes the oldest event of a channel. Waits for one, unless the program has set `O_NONBLOCK`.
     ///
     /// # Errors
-    /// `WouldBlock`; `Interrupted`, if a read would end with it.
+    /// `EAGAIN`; `EINTR`, if a read would end with it.
     pub fn next_event(&self, channel: &EventQueue<usize>) -> io::Result<usize> {
         if channel.has_events() {
             return channel.pop();
@@ -81,7 +81,7 @@ impl Watch<'_> {
                     let _ = rustix::io::read(&shared.wake_program, &mut [0; 8]);
                 }
                 Ok(_) => {}
-                Err(_) if handlers_interrupt() => return Err(io::ErrorKind::Interrupted.into()),
+                Err(error) if handlers_interrupt() => return Err(error.into()),
                 Err(_) => {}
             }
             if channel.has_events() {
@@ -237,8 +237,9 @@ mod tests {
             if flags != 0 {
                 sender.send(&near, to);
             }
-            let result = waits.join().unwrap().map_err(|error| error.kind());
-            let wanted = if flags == 0 { Err(io::ErrorKind::Interrupted) } else { Ok(2) };
+            // `errno` for programs of C.
+            let result = waits.join().unwrap().map_err(|error| error.raw_os_error());
+            let wanted = if flags == 0 { Err(Some(libc::EINTR)) } else { Ok(2) };
             assert_eq!(result, wanted);
         }
         // SAFETY: the default is to ignore it.

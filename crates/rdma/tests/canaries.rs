@@ -45,8 +45,9 @@ const CANARIES: [(&str, &str); 33] = [
 ];
 
 /// Fault, and the rule that it breaks.
-const BREACHES: [(&str, &str); 23] = [
+const BREACHES: [(&str, &str); 24] = [
     ("answers-alone", "answers_travel_with_writes"),
+    ("looks-when-empty", "polls_with_completions_look"),
     ("write-overtakes", "a_write_waits_for_the_message_before"),
     ("promise-assumed", "a_write_waits_for_a_value_before"),
     ("keeps-few", "messages_with_receives_wait"),

@@ -262,7 +262,9 @@ impl Inner {
         if is_lost || stream.is_ending() || stream.has_much_room() {
             ready |= POLLOUT;
         }
-        if is_lost || (reads_end && stream.is_ending()) {
+        // Not before the end was reached: a program that is told so may read no more.
+        let all_read = stream.unread_bytes() == 0;
+        if (is_lost && all_read) || (reads_end && stream.is_ending()) {
             ready |= POLLHUP;
         }
         if self.error.is_some() {

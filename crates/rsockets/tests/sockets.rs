@@ -162,6 +162,22 @@ fn a_close_keeps_what_was_written() {
     assert_eq!(receive(&server, &mut got, 0), 0);
 }
 
+/// A hang-up is told after the last byte was read: a program that sees it may read no more.
+#[test]
+fn a_hang_up_comes_last() {
+    let (client, server) = pair();
+    let mut part = [0; 10];
+    assert_eq!(send(&client, &pattern(20, 5), 0), 20);
+    drop(client);
+    // The end of the connection comes after the bytes.
+    std::thread::sleep(Duration::from_millis(50));
+    for _ in 0..2 {
+        assert_eq!(poll(&server, libc::POLLIN, LIMIT_MS), libc::POLLIN);
+        assert_eq!(receive(&server, &mut part, 0), 10);
+    }
+    assert_eq!(poll(&server, 0, LIMIT_MS), libc::POLLHUP);
+}
+
 /// A close that lingers for no time breaks the connection: the peer reads what came, then an error.
 #[test]
 fn an_abort_is_a_reset() {

@@ -4,6 +4,7 @@ mod answers;
 mod ending;
 mod order;
 mod pair;
+mod polls;
 mod retries;
 mod shared;
 mod windows;
@@ -11,9 +12,10 @@ mod windows;
 use bellwire_testkit::cases::Case;
 
 /// All rules, by name.
-pub const RULES: [Case; 17] = [
+pub const RULES: [Case; 18] = [
     ("answers_travel_with_writes", answers::answers_travel_with_writes),
     ("writes_to_one_that_sends_nothing", answers::writes_to_one_that_sends_nothing),
+    ("polls_with_completions_look", polls::polls_with_completions_look),
     ("a_write_waits_for_the_message_before", order::a_write_waits_for_the_message_before),
     ("a_write_waits_for_a_value_before", order::a_write_waits_for_a_value_before),
     ("messages_with_receives_wait", retries::messages_with_receives_wait),
