@@ -51,6 +51,12 @@ fn a_completion_twice() {
     notices("onesided::events_tell_of_puts", "event-twice");
 }
 
+/// Whoever always finds a completion never looks.
+#[test]
+fn a_poll_that_never_looks() {
+    notices("onesided::polls_with_completions_look", "looks-when-empty");
+}
+
 /// A sender does not wake the receiver that it found asleep.
 #[test]
 fn a_skipped_wake_up() {

@@ -1,7 +1,7 @@
 //! Functions: the objects that a program drives.
 
 use crate::claims::{Claim, Number};
-use crate::completion_queue::Taken;
+use crate::completion_queue::{Found, Taken};
 use crate::descriptor::{Atomic, Destination, Get, Message, PartialPost, Put, Refused, Report};
 use crate::devices::Opening;
 use crate::engine::{Core, DynTransport, Handle};
@@ -619,14 +619,15 @@ impl Function {
 
     // Completing
 
-    /// The oldest completion of a queue, if there is one. Makes progress if the queue is empty.
+    /// The oldest completion of a queue, if there is one. Makes progress if the queue is empty, and
+    /// now and then if it is not.
     ///
     /// # Errors
     /// [`Error::NoSuchCompletionQueue`]; [`Error::Standstill`] on a simulated device, instead of
     /// `None` for ever.
     #[inline(always)]
     pub fn poll(&mut self, queue: CompletionQueue) -> Result<Option<Completion>> {
-        self.poll_by(queue, |transport, core| transport.poll_queue(core, queue.slot))
+        self.poll_by(queue, |transport, core, found| transport.poll_queue(core, queue.slot, found))
     }
 
     /// As [`Function::poll`], but `inbox` sees messages first, in place, if their queue pair
@@ -643,21 +644,23 @@ impl Function {
         queue: CompletionQueue,
         inbox: &mut dyn Inbox,
     ) -> Result<Option<Completion>> {
-        self.poll_by(queue, |transport, core| transport.poll_with(core, queue.slot, inbox))
+        self.poll_by(queue, |transport, core, found| {
+            transport.poll_with(core, queue.slot, found, inbox)
+        })
     }
 
     #[inline(always)]
     fn poll_by(
         &mut self,
         queue: CompletionQueue,
-        look: impl for<'a> FnOnce(&mut dyn DynTransport, &'a mut Core) -> Option<Taken<'a>>,
+        look: impl for<'a> FnOnce(&mut dyn DynTransport, &'a mut Core, Found) -> Option<Taken<'a>>,
     ) -> Result<Option<Completion>> {
         if self.fork.is_same_process()
-            && let Some(ready) = self.core.has_completion(queue)
+            && let Some(found) = self.core.found(queue)
         {
-            let taken = match ready {
-                true => self.core.take(queue.slot),
-                false => look(&mut **self.transport, &mut self.core),
+            let taken = match found {
+                Found::Completion => self.core.take(queue.slot),
+                _ => look(&mut **self.transport, &mut self.core, found),
             };
             if let Some(taken) = taken {
                 return Ok(Some(taken.completion()));

@@ -154,7 +154,8 @@ macro_rules! conformance_checks {
                 shared_receives_serve_many_queue_pairs completion_queues_are_shared_or_split a_node_talks_to_itself;
             onesided: put_every_size_and_memory get_every_size_and_memory puts_can_be_inline_and_silent
                 chains_are_cut_anew atomics_change_one_word atomics_from_many_nodes_add_up events_tell_of_puts
-                connected_pairs_reach_memory_too memory_is_shared_both_ways regions_come_and_go;
+                connected_pairs_reach_memory_too memory_is_shared_both_ways regions_come_and_go
+                polls_with_completions_look;
             refusal: unequal_sums bad_chains out_of_range too_long destinations full_queues foreign_memory
                 destinations_of_channels;
             fault: wrong_keys stale_keys forged_lengths missing_rights a_chain_with_one_bad_part

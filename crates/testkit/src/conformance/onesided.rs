@@ -2,7 +2,7 @@
 
 use super::bytes::{Ground, Kind, Random, assert_same, kinds, pattern, sizes};
 use super::stage::{A, B, Stage, accepted, refuses};
-use super::{Buffer, Fixture};
+use super::{Buffer, Fixture, Patience};
 use bellwire::{
     Atomic, Error, Get, Message, Operation, Put, RemoteKey, RemoteSlice, Rights, Status,
 };
@@ -401,5 +401,34 @@ pub fn regions_come_and_go(fixture: &dyn Fixture) {
         let back = stage.nodes[B].function.deregister(region).expect("nothing uses it");
         assert_same(&back, &bytes, &stage.case);
         assert!(round % 2 == 1 || back.as_ptr() == place, "the same vector comes back");
+    }
+}
+
+/// A put may complete when it is posted. A program that posts one for each completion receives what
+/// its peer sends all the same.
+pub fn polls_with_completions_look(fixture: &dyn Fixture) {
+    let mut stage = Stage::pair(fixture);
+    let region = stage.nodes[B].region(64);
+    let (to, queue_pair) = (stage.nodes[A].address(), stage.nodes[A].queue_pair);
+    let put = || Put::inline(&[7; 8], region.remote_key().slice(0, 8));
+    // The first of each kind need both sides.
+    stage.nodes[A].put(put());
+    stage.success(A);
+    for message in 0..2 {
+        stage.nodes[A].receive(8, message);
+        stage.nodes[B].send(Message::inline(&[1; 8]).to(to).unsignaled());
+        if message == 0 {
+            stage.success(A);
+        }
+    }
+    let mut patience = Patience::new();
+    loop {
+        accepted(stage.nodes[A].function.post_put(queue_pair, put()));
+        let done = stage.nodes[A].poll();
+        if done.is_some_and(|done| done.operation == Operation::Receive) {
+            return;
+        }
+        stage.nodes[B].function.progress().expect("progress");
+        patience.spend(|| stage.story());
     }
 }

@@ -1,7 +1,7 @@
 //! The data path of a function that needs its transport, behind one dynamic call each.
 
 use super::{Core, Inbox, PackedMessages};
-use crate::completion_queue::Taken;
+use crate::completion_queue::{Found, Taken};
 use crate::descriptor::{Destination, Report};
 use crate::{Atomic, Get, Message, Put, Result};
 use bellwire_device::{QueuePair, RemoteSlice, Transport};
@@ -41,11 +41,13 @@ pub trait DynTransport: Transport {
     fn progress(&mut self, core: &mut Core) -> usize;
     /// [`Transport::look_around`].
     fn look_beside_packets(&mut self, core: &mut Core) -> bool;
-    fn poll_queue<'a>(&mut self, core: &'a mut Core, queue: u32) -> Option<Taken<'a>>;
+    fn poll_queue<'a>(&mut self, core: &'a mut Core, queue: u32, found: Found)
+    -> Option<Taken<'a>>;
     fn poll_with<'a>(
         &mut self,
         core: &'a mut Core,
         queue: u32,
+        found: Found,
         inbox: &mut dyn Inbox,
     ) -> Option<Taken<'a>>;
     /// Posts a short message (`Message::short`), if it can leave at once. `false`: nothing has
@@ -124,17 +126,23 @@ impl<T: Transport> DynTransport for T {
         self.look_around(core)
     }
 
-    fn poll_queue<'a>(&mut self, core: &'a mut Core, queue: u32) -> Option<Taken<'a>> {
-        core.poll(self, queue)
+    fn poll_queue<'a>(
+        &mut self,
+        core: &'a mut Core,
+        queue: u32,
+        found: Found,
+    ) -> Option<Taken<'a>> {
+        core.poll(self, queue, found)
     }
 
     fn poll_with<'a>(
         &mut self,
         core: &'a mut Core,
         queue: u32,
+        found: Found,
         inbox: &mut dyn Inbox,
     ) -> Option<Taken<'a>> {
-        core.poll_with(self, queue, inbox)
+        core.poll_with(self, queue, found, inbox)
     }
 
     fn send_short(

@@ -61,7 +61,7 @@ pub use batch::PackedMessages;
 pub use dyn_transport::{DynTransport, Handle};
 pub use inbox::Inbox;
 
-use crate::completion_queue::{CompletionBypass, CompletionRing, Taken};
+use crate::completion_queue::{CompletionBypass, CompletionRing, Found, Taken};
 use crate::shared_receive::SharedReceives;
 use crate::table::Table;
 use crate::{CompletionQueue, FunctionCounters, FunctionOptions, Limits, QueuePairCounters};
@@ -230,7 +230,7 @@ impl Core {
         if self.may_have_deferred_work() { done + self.run_deferred_work(transport) } else { done }
     }
 
-    /// Makes progress for a program that polls `queue`, which is empty. The first message that
+    /// Makes progress for a program that polls `queue`. If that is empty, the first message that
     /// takes the fast path bypasses the queue's ring on its way to the program. Returns the
     /// oldest completion, if there is one.
     #[inline(always)]
@@ -238,19 +238,26 @@ impl Core {
         &mut self,
         transport: &mut T,
         queue: u32,
+        found: Found,
     ) -> Option<Taken<'_>> {
-        self.bypass.open(queue);
+        if found == Found::Nothing {
+            self.bypass.open(queue);
+        }
         self.poll_transport(transport);
         self.finish_poll(transport, queue)
     }
 
-    /// [`Core::poll`], which shows messages to `inbox` first.
+    /// [`Core::poll`], which shows messages to `inbox` first if the queue is empty.
     pub(crate) fn poll_with<T: Transport>(
         &mut self,
         transport: &mut T,
         queue: u32,
+        found: Found,
         inbox: &mut dyn Inbox,
     ) -> Option<Taken<'_>> {
+        if found != Found::Nothing {
+            return self.poll(transport, queue, found);
+        }
         self.bypass.open(queue);
         transport.poll(&mut InboxSink { core: self, queue, inbox }, POLL_BUDGET);
         self.note_standstill(transport);
@@ -333,6 +340,13 @@ impl Core {
     pub(crate) fn has_completion(&self, queue: CompletionQueue) -> Option<bool> {
         let ring = self.completion_queues.find(queue.slot, queue.generation)?;
         Some(!ring.is_empty())
+    }
+
+    /// What a poll finds in a queue; `None`: there is no such queue.
+    #[inline(always)]
+    pub(crate) fn found(&self, queue: CompletionQueue) -> Option<Found> {
+        let ring = self.completion_queues.find(queue.slot, queue.generation)?;
+        Some(ring.found())
     }
 
     /// The oldest completion of a queue that exists, which the caller takes out of its place at
