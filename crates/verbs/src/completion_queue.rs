@@ -1,7 +1,6 @@
 //! Completion queues: rings that cannot overflow.
 
 use bellwire_device::{Buffer, Completion};
-use bellwire_ring::canary::planted;
 use std::mem::{MaybeUninit, offset_of};
 use std::ptr::{addr_of, addr_of_mut};
 
@@ -32,9 +31,6 @@ pub enum Found {
     Many,
 }
 
-/// Completions of which one is taken with a look.
-const TAKEN_PER_LOOK: u32 = 256;
-
 /// Finished descriptors, oldest first (C-13, C-14). Each posted descriptor reserves an entry, so
 /// its completion always has room. A program that does not poll loses nothing (C-16).
 pub(crate) struct CompletionRing {
@@ -44,7 +40,6 @@ pub(crate) struct CompletionRing {
     oldest: usize,
     length: usize,
     reserved: usize,
-    taken: u32,
     /// Queue pair sides that complete here.
     pub(crate) users: usize,
     /// Something waited because no entry was free.
@@ -54,15 +49,7 @@ pub(crate) struct CompletionRing {
 impl CompletionRing {
     pub(crate) fn new(depth: usize) -> Self {
         let slots = (0..depth).map(|_| Place::new()).collect();
-        CompletionRing {
-            slots,
-            oldest: 0,
-            length: 0,
-            reserved: 0,
-            taken: 0,
-            users: 0,
-            starved: false,
-        }
+        CompletionRing { slots, oldest: 0, length: 0, reserved: 0, users: 0, starved: false }
     }
 
     pub(crate) fn depth(&self) -> usize {
@@ -140,23 +127,9 @@ impl CompletionRing {
         }
         let (place, next) = (self.oldest, self.oldest + 1);
         self.length -= 1;
-        self.taken = self.taken.wrapping_add(1);
         // An empty ring starts again at its first slots, which are in the cache.
         self.oldest = if self.length == 0 || next == self.slots.len() { 0 } else { next };
         Some(Taken(&self.slots[place]))
-    }
-
-    /// What a poll finds.
-    #[inline(always)]
-    pub(crate) fn found(&self) -> Found {
-        if self.length == 0 {
-            Found::Nothing
-        } else if self.taken % TAKEN_PER_LOOK == TAKEN_PER_LOOK - 1 && !planted("looks-when-empty")
-        {
-            Found::Many
-        } else {
-            Found::Completion
-        }
     }
 
     /// Whether there is nothing to take.

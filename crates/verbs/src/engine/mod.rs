@@ -71,6 +71,7 @@ use bellwire_device::{
     Completion, Error, FunctionAddress, Gate, Result, Status, Transport, Verdict,
 };
 use bellwire_protocol::{OpId, Outstanding, Signal};
+use bellwire_ring::canary::planted;
 use close::Teardown;
 use connect::Listening;
 use inbox::InboxSink;
@@ -83,6 +84,8 @@ use work::Operation;
 
 /// Most packets that one call of `progress` takes.
 const POLL_BUDGET: usize = 64;
+/// Most completions that are taken without a look for packets.
+const TAKEN_WITHOUT_LOOK: u32 = 256;
 /// Bytes that a direct put, get or fetch moves in one turn, so that a huge one does not delay the
 /// others.
 const SLICE_BYTES: usize = 1 << 20;
@@ -119,6 +122,8 @@ pub struct Core {
 
     /// Some of the lists below may have an entry. Whoever adds one sets this.
     deferred: bool,
+    /// Completions taken since the last look.
+    taken: u32,
     /// Queue pairs with descriptors to try again, round-robin.
     pending: VecDeque<u32>,
     /// Long messages to fetch, round-robin.
@@ -205,6 +210,7 @@ impl Core {
             operations: Outstanding::new(options.outstanding as u16),
             transfers: Outstanding::new(TRANSFERS),
             deferred: false,
+            taken: 0,
             pending: VecDeque::new(),
             fetching: VecDeque::new(),
             backlogged: Vec::new(),
@@ -259,6 +265,7 @@ impl Core {
             return self.poll(transport, queue, found);
         }
         self.bypass.open(queue);
+        self.taken = 0;
         transport.poll(&mut InboxSink { core: self, queue, inbox }, POLL_BUDGET);
         self.note_standstill(transport);
         self.finish_poll(transport, queue)
@@ -279,6 +286,7 @@ impl Core {
 
     #[inline(always)]
     fn poll_transport<T: Transport>(&mut self, transport: &mut T) -> usize {
+        self.taken = 0;
         let done = transport.poll(self, POLL_BUDGET);
         self.note_standstill(transport);
         done
@@ -346,13 +354,20 @@ impl Core {
     #[inline(always)]
     pub(crate) fn found(&self, queue: CompletionQueue) -> Option<Found> {
         let ring = self.completion_queues.find(queue.slot, queue.generation)?;
-        Some(ring.found())
+        Some(if ring.is_empty() {
+            Found::Nothing
+        } else if self.taken >= TAKEN_WITHOUT_LOOK && !planted("looks-when-empty") {
+            Found::Many
+        } else {
+            Found::Completion
+        })
     }
 
     /// The oldest completion of a queue that exists, which the caller takes out of its place at
     /// once.
     #[inline(always)]
     pub(crate) fn take(&mut self, queue: u32) -> Option<Taken<'_>> {
+        self.taken = self.taken.wrapping_add(1);
         let ring = &mut self.completion_queues[queue];
         if ring.starved {
             ring.starved = false;
