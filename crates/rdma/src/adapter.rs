@@ -675,6 +675,13 @@ impl Adapter {
         }
     }
 
+    /// Looks for packets that need nothing of the program, too. Returns how many packets came.
+    pub(crate) fn serve(&mut self) -> usize {
+        let packets = self.function.progress().unwrap_or(0);
+        self.look();
+        packets
+    }
+
     /// Makes progress. Returns the number of things done.
     pub fn progress(&mut self) -> usize {
         let before = self.state.packets;

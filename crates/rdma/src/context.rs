@@ -12,10 +12,16 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a program may be idle before the thread makes progress.
 const PAUSE: Duration = Duration::from_millis(1);
+/// How long the thread looks for the next packet of a peer whose packets follow each other, and how
+/// close to each other they come then. Each wake-up takes a reader of memory as long as a round trip.
+const FOLLOWS: Duration = Duration::from_micros(100);
+const CLOSE: Duration = Duration::from_millis(1);
+/// After which a program that looked in vain does not look again.
+const GLANCE: Duration = Duration::from_micros(20);
 /// Longest sleep while a request waits for a time.
 const SHORT_SLEEP: Duration = Duration::from_millis(1);
 /// Longest sleep while queue pairs are connected: their peers are asked now and then. Tests wait
@@ -172,7 +178,7 @@ impl Drop for Context {
 
 impl Shared {
     fn run(&self) {
-        let mut turns = 0;
+        let (mut turns, mut last) = (0, Instant::now());
         // Without it the thread looks once in a pause.
         let mut attention = Attention::new(&self.wake, &self.descriptor);
         while !self.ends.load(Ordering::Relaxed) {
@@ -217,17 +223,45 @@ impl Shared {
             self.clear_wake();
             if woken == Ok(Woken { by_first: false, by_other: true }) {
                 attention.turn_on();
+                if last.elapsed() < CLOSE {
+                    self.serve(seen);
+                }
+                last = Instant::now();
             }
         }
     }
 
-    /// A packet has come. Takes it, unless the program is about to. Returns whether it did.
-    fn stand_in(&self) -> bool {
-        // Who has the lock makes progress.
-        let Ok(mut adapter) = self.adapter.try_lock() else { return false };
-        if adapter.looks_again {
-            return false;
+    /// Serves peers until no packet has come for a while. Leaves it to a program that calls again:
+    /// its calls were `seen`.
+    fn serve(&self, seen: u64) {
+        // A thread of the program may have taken the place meanwhile.
+        let (own, nobody) = (dozer::THREAD, dozer::NOBODY);
+        let _ = self.dozer.compare_exchange(own, nobody, Ordering::Relaxed, Ordering::Relaxed);
+        let mut last = Instant::now();
+        while last.elapsed() < FOLLOWS && self.turns.load(Ordering::Relaxed) == seen {
+            let Ok(mut adapter) = self.adapter.try_lock() else { return };
+            if adapter.serve() > 0 {
+                last = Instant::now();
+            }
         }
+    }
+
+    /// A packet has come. Takes it, unless the program does. Returns whether it did.
+    fn stand_in(&self) -> bool {
+        let seen = self.turns.load(Ordering::Relaxed);
+        let looks = |adapter: &MutexGuard<'_, Adapter>| adapter.looks_again;
+        let mut guard = self.adapter.try_lock().ok();
+        // Who has the lock makes progress, and who looked in vain looks again. But it may have been
+        // the last time.
+        if guard.as_ref().is_none_or(looks) {
+            drop(guard);
+            std::thread::sleep(GLANCE);
+            if self.turns.load(Ordering::Relaxed) != seen {
+                return false;
+            }
+            guard = self.adapter.try_lock().ok();
+        }
+        let Some(mut adapter) = guard else { return false };
         while !adapter.may_sleep() {}
         true
     }
