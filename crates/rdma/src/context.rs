@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 
 /// How long a program may be idle before the thread makes progress.
 const PAUSE: Duration = Duration::from_millis(1);
-/// How long the thread looks for the next packet of a peer whose packets follow each other, and how
-/// close to each other they come then. Each wake-up takes a reader of memory as long as a round trip.
+/// How long the thread looks for the next packet when they come close to each other, and how close
+/// that is. To be woken for each would take a reader of memory several times as long.
 const FOLLOWS: Duration = Duration::from_micros(100);
 const CLOSE: Duration = Duration::from_millis(1);
 /// After which a program that looked in vain does not look again.
