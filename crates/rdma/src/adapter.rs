@@ -37,8 +37,9 @@ const DEVICE_LIMIT: Duration = Duration::from_secs(6);
 /// Idle polls between two readings of the clock.
 const POLLS_PER_CLOCK: u32 = 256;
 /// Completions taken, after which a poll looks although it has more. A request may complete when it
-/// is posted, so a program that posts one for each would never look.
-const TAKEN_PER_LOOK: usize = 64;
+/// is posted, so a program that posts one for each would never look. One look brings some hundreds,
+/// and another one in their middle would only be in the way.
+const TAKEN_PER_LOOK: usize = 1024;
 /// How long an acknowledgement waits for more messages. A receiver on a far core is faster than its
 /// sender, and would otherwise acknowledge each message.
 const ACK_DELAY: Duration = Duration::from_nanos(500);

@@ -4,7 +4,7 @@ use super::pair::Pair;
 use bellwire_rdma::Operation;
 
 /// Requests after which a message has been taken.
-const READS: u64 = 1000;
+const READS: u64 = 10_000;
 
 /// A read over shared memory completes when it is posted. A program that posts one for each
 /// completion takes what its peer sends all the same.
