@@ -16,11 +16,12 @@ use std::time::{Duration, Instant};
 
 /// How long a program may be idle before the thread makes progress.
 const PAUSE: Duration = Duration::from_millis(1);
-/// How long the thread looks for the next packet when they come close to each other, and how close
-/// that is. To be woken for each would take a reader of memory several times as long.
+/// How long the thread looks for the next packet when packets come close to each other. If each had
+/// to wake it, a read of memory would take several times as long.
 const FOLLOWS: Duration = Duration::from_micros(100);
+/// Packets closer to each other than this are close.
 const CLOSE: Duration = Duration::from_millis(1);
-/// After which a program that looked in vain does not look again.
+/// How long a program that looked in vain has to look again, before the thread looks.
 const GLANCE: Duration = Duration::from_micros(20);
 /// Longest sleep while a request waits for a time.
 const SHORT_SLEEP: Duration = Duration::from_millis(1);

@@ -262,7 +262,7 @@ impl Inner {
         if is_lost || stream.is_ending() || stream.has_much_room() {
             ready |= POLLOUT;
         }
-        // Not before the end was reached: a program that is told so may read no more.
+        // A program that is told of a hang-up may read no more, so it has to have read all before.
         let all_read = stream.unread_bytes() == 0;
         if (is_lost && all_read) || (reads_end && stream.is_ending()) {
             ready |= POLLHUP;

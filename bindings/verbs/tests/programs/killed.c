@@ -107,7 +107,8 @@ static void begin_work(struct work *work, int pipes[2][2], int is_child)
         struct ibv_wc wc = next(&work->side);
         CHECK(goes_on(work, &wc));
     }
-    /* One that is killed at once takes no acknowledgement along that the other waits for. */
+    /* Each waits until the other's message has ended: one that is killed now would not acknowledge
+     * it. */
     char ended = 0;
     CHECK(write(pipes[is_child][1], &ended, 1) == 1);
     CHECK(read(pipes[!is_child][0], &ended, 1) == 1);

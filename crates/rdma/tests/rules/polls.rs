@@ -1,9 +1,9 @@
-//! What polls do besides.
+//! Polls look for packets although completions wait.
 
 use super::pair::Pair;
 use bellwire_rdma::Operation;
 
-/// Requests after which a message has been taken.
+/// Reads after which the message must have been taken.
 const READS: u64 = 10_000;
 
 /// A read over shared memory completes when it is posted. A program that posts one for each
