@@ -455,6 +455,11 @@ impl<N: Transport> Transport for AutoTransport<N> {
         !waits && self.far.arm() && self.near.arm()
     }
 
+    fn disarm(&mut self) {
+        self.far.disarm();
+        self.near.disarm();
+    }
+
     fn sleep(&mut self, timeout: Option<Duration>) -> Result<(), Error> {
         if !self.arm() {
             return Ok(());

@@ -15,6 +15,8 @@ pub(crate) struct Sleeper {
     alarm: OwnedFd,
     /// The generation of the network's descriptors that are in `epoll`.
     watched: Option<u64>,
+    /// Some may be in `epoll`.
+    may_watch: bool,
     /// When the alarm goes off, in ns of the transport's clock, if it is set.
     alarm_ns: Option<u64>,
     sleeps: u64,
@@ -27,7 +29,15 @@ impl Sleeper {
         let alarm = timerfd_create(TimerfdClockId::Monotonic, flags)?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         watch(&epoll, alarm.as_fd())?;
-        Ok(Sleeper { epoll, alarm, watched: None, alarm_ns: None, sleeps: 0, woken: 0 })
+        Ok(Sleeper {
+            epoll,
+            alarm,
+            watched: None,
+            may_watch: false,
+            alarm_ns: None,
+            sleeps: 0,
+            woken: 0,
+        })
     }
 
     /// From now on the epoll descriptor is readable when one of `network` is, too. It is not so
@@ -37,9 +47,20 @@ impl Sleeper {
         if generation.is_some() && self.watched == generation {
             return true;
         }
+        self.may_watch = true;
         let is_watched = network.iter().all(|&fd| watch(&self.epoll, fd).is_ok());
         self.watched = generation.filter(|_| is_watched);
         is_watched
+    }
+
+    /// The epoll descriptor is no more readable when one of `network` is, so arriving frames cost
+    /// no wake-up any more.
+    pub fn unwatch(&mut self, network: &[BorrowedFd<'_>]) {
+        if self.may_watch {
+            // One that is not there, as it was opened since, need not be taken out.
+            network.iter().for_each(|fd| drop(epoll::delete(&self.epoll, fd)));
+        }
+        (self.watched, self.may_watch) = (None, false);
     }
 
     pub fn wait_fd(&self) -> BorrowedFd<'_> {

@@ -5,8 +5,9 @@
 //! A peer that can only wait says so (FLAG_ANSWER) and is acknowledged at once, because our user
 //! may not call again for long. After several alternating turns of request and response, the
 //! acknowledgement waits for the next response instead. A frame of its own would delay that
-//! response. It waits for twice the time that responses took lately, and never longer than any
-//! other acknowledgement.
+//! response. It waits for twice the time that responses took lately. Its limit is a round trip, so
+//! who waits for it in vain waits at most twice as long as without. On a short path the limit of
+//! any other acknowledgement holds.
 
 /// Turns of request and response after which the next response is expected, too.
 const TURNS: u8 = 8;
@@ -18,6 +19,8 @@ const IN_VAIN: u8 = 8;
 /// The acknowledgement waits at least this long for an expected response if our user calls without
 /// one, in ns.
 const LEAST_ANSWER_NS: u64 = 1_000;
+/// The longest wait for an expected response on a long path, in ns.
+const MOST_ANSWER_NS: u64 = 250_000;
 /// The time of the slowest response is forgotten at this rate: a sixteenth in each turn.
 const FORGETTING: u64 = 16;
 
@@ -38,6 +41,8 @@ pub(crate) struct Acknowledge {
     answered: bool,
     /// The longest time from a question to its response lately, in ns.
     answer_ns: u64,
+    /// The longest time that counts as a response, and that one is waited for.
+    limit_ns: u64,
     /// It must go now.
     pub due: bool,
     /// It must go before any data.
@@ -60,6 +65,7 @@ impl Acknowledge {
             turns: 0,
             answered: false,
             answer_ns: 0,
+            limit_ns: delay_ns,
             due: false,
             is_next: false,
             lose: false,
@@ -92,9 +98,13 @@ impl Acknowledge {
         self.lose &= self.dropped || !is_last;
     }
 
-    /// The peer waits for the acknowledgement of the frame that arrives in order now.
+    /// The peer waits for the acknowledgement of the frame that arrives in order now, on a path
+    /// with this round trip.
     #[inline]
-    pub fn want(&mut self) {
+    pub fn want(&mut self, round_trip_ns: u64) {
+        if self.delay_ns > 0 {
+            self.limit_ns = round_trip_ns.min(MOST_ANSWER_NS).max(self.delay_ns);
+        }
         self.turns = if self.answered { (self.turns + 1).min(MOST_TURNS) } else { 0 };
         self.answered = false;
         self.wanted = true;
@@ -107,7 +117,7 @@ impl Acknowledge {
         if self.waiting == 0 || self.due {
             u64::MAX
         } else if self.wanted {
-            let patience_ns = (2 * self.answer_ns).max(LEAST_ANSWER_NS).min(self.delay_ns);
+            let patience_ns = (2 * self.answer_ns).max(LEAST_ANSWER_NS).min(self.limit_ns);
             self.newest_ns.saturating_add(patience_ns)
         } else {
             self.oldest_ns.saturating_add(self.delay_ns)
@@ -140,7 +150,7 @@ impl Acknowledge {
         if with_data && !self.answered {
             // A response that takes longer is not worth a wait, unless it was waited for: our user
             // may have been without a processor.
-            let is_in_time = age_ns <= self.delay_ns;
+            let is_in_time = age_ns <= self.limit_ns;
             self.answered = is_in_time || self.wanted && self.turns >= TURNS;
             if is_in_time {
                 self.answer_ns = age_ns.max(self.answer_ns - self.answer_ns / FORGETTING);
@@ -225,10 +235,20 @@ mod tests {
     /// The peer asks at `now_ns`, and our user polls every 100 ns until it answers after
     /// `answer_ns`. Returns when a lone acknowledgement went, after the question.
     fn turn(acknowledge: &mut Acknowledge, now_ns: u64, answer_ns: Option<u64>) -> Option<u64> {
-        acknowledge.want();
+        turn_over(acknowledge, 2_000, now_ns, answer_ns)
+    }
+
+    /// The same on a path with this round trip.
+    fn turn_over(
+        acknowledge: &mut Acknowledge,
+        round_trip_ns: u64,
+        now_ns: u64,
+        answer_ns: Option<u64>,
+    ) -> Option<u64> {
+        acknowledge.want(round_trip_ns);
         acknowledge.arrived(now_ns);
         let mut alone_ns = None;
-        for age_ns in (0..=2 * DELAY_NS).step_by(100) {
+        for age_ns in (0..=2 * acknowledge.limit_ns).step_by(100) {
             let is_due = acknowledge.due || acknowledge.deadline_ns() <= now_ns + age_ns;
             if is_due && alone_ns.is_none() {
                 acknowledge.went(false, now_ns + age_ns);
@@ -267,6 +287,28 @@ mod tests {
         }
     }
 
+    /// On a long path a response is waited for as long as a round trip, and no longer than the
+    /// longest wait. A path that became short again has its limit back.
+    #[test]
+    fn a_long_path_waits_for_a_round_trip() {
+        let alone = |it: &mut Acknowledge, round_trip_ns, answer_ns| {
+            let turns = (1..=100).map(|at| turn_over(it, round_trip_ns, at << 20, Some(answer_ns)));
+            turns.skip(TURNS as usize).flatten().count()
+        };
+        let all = 100 - TURNS as usize;
+        for round_trip_ns in [60_000, MOST_ANSWER_NS] {
+            let mut it = Acknowledge::new(16, DELAY_NS);
+            assert_eq!(alone(&mut it, round_trip_ns, round_trip_ns - 100), 0);
+            assert_eq!(turn_over(&mut it, round_trip_ns, 1 << 30, None), Some(round_trip_ns));
+            let mut it = Acknowledge::new(16, DELAY_NS);
+            assert_eq!(alone(&mut it, round_trip_ns, round_trip_ns + 1_000), all);
+        }
+        let mut it = Acknowledge::new(16, DELAY_NS);
+        assert_eq!(alone(&mut it, u64::MAX, MOST_ANSWER_NS + 1_000), all);
+        assert_eq!(alone(&mut it, u64::MAX, MOST_ANSWER_NS - 100), 0);
+        assert_eq!(turn_over(&mut it, 2_000, 1 << 30, None), Some(DELAY_NS));
+    }
+
     /// A question that nobody answers is acknowledged after twice the usual response, within the
     /// delay, and the next one at once. One late response among many does not end the waiting.
     #[test]
@@ -289,7 +331,7 @@ mod tests {
         let mut late = Acknowledge::new(16, DELAY_NS);
         for at in 1..100 {
             assert_eq!(turn(&mut unanswered, at * 100_000, None), Some(0));
-            late.want();
+            late.want(0);
             late.arrived(at * 100_000);
             assert!(late.due, "turn {at}");
             late.went(true, at * 100_000 + DELAY_NS + 1);
@@ -312,7 +354,7 @@ mod tests {
     fn without_a_delay_nothing_waits() {
         let mut acknowledge = Acknowledge::new(1, 0);
         for at in 1..100 {
-            assert_eq!(turn(&mut acknowledge, at * 100_000, Some(100)), Some(0));
+            assert_eq!(turn_over(&mut acknowledge, 60_000, at * 100_000, Some(100)), Some(0));
         }
     }
 }

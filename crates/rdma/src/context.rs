@@ -58,6 +58,8 @@ pub(crate) struct Shared {
     pub(crate) dozer: AtomicU8,
     /// Wakes the thread.
     wake: OwnedFd,
+    /// Threads of the program that poll and doze. One begins only under the lock.
+    dozes: AtomicU32,
     /// Wakes the program's thread that waits for the function's descriptor.
     pub(crate) wake_program: OwnedFd,
     /// A thread of the program waits for an event, and makes progress.
@@ -87,6 +89,7 @@ impl Context {
             ends: AtomicBool::new(false),
             asleep: AtomicBool::new(false),
             dozer: AtomicU8::new(dozer::NOBODY),
+            dozes: AtomicU32::new(0),
             wake: eventfd(0, flags).map_err(std::io::Error::from)?,
             wake_program: eventfd(0, flags).map_err(std::io::Error::from)?,
             watched: AtomicBool::new(false),
@@ -137,11 +140,13 @@ impl Context {
     pub fn doze(&self, limit: Duration) {
         let (ready, groups) = {
             let mut adapter = self.lock();
+            self.shared.dozes.fetch_add(1, Ordering::Relaxed);
             (adapter.may_sleep(), adapter.group_fd())
         };
         if ready {
             let _ = wait(&[&self.shared.descriptor], groups.as_deref(), limit);
         }
+        self.shared.dozes.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// The program may sleep at the descriptor of a channel next, without a further call.
@@ -188,7 +193,10 @@ impl Shared {
             turns = seen;
             if is_active {
                 // Who waits for an event takes the packets itself.
-                if !attention.is_on() || self.watched.load(Ordering::Relaxed) {
+                if self.watched.load(Ordering::Relaxed) {
+                    self.pause(PAUSE);
+                } else if !attention.is_on() {
+                    self.disarm();
                     self.pause(PAUSE);
                 } else if attention.sleep(PAUSE) {
                     attention.looked(self.stand_in());
@@ -229,6 +237,15 @@ impl Shared {
                 }
                 last = Instant::now();
             }
+        }
+    }
+
+    /// The program takes its packets itself: they wake nobody.
+    fn disarm(&self) {
+        let Ok(mut adapter) = self.adapter.try_lock() else { return };
+        let is_free = self.dozer.load(Ordering::Relaxed) == dozer::NOBODY;
+        if is_free && self.dozes.load(Ordering::Relaxed) == 0 {
+            adapter.disarm();
         }
     }
 
@@ -338,7 +355,7 @@ pub(crate) fn wait(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Side, until};
+    use crate::testing::{LIMIT, Side, until};
 
     /// A datagram to a group wakes the thread, which gives it to its queue pair.
     #[test]
@@ -353,6 +370,47 @@ mod tests {
         sender.send(&contexts[0], (group, crate::GROUP_QUEUE_PAIR));
         assert_eq!(receiver.channel.pop().unwrap(), 2);
         assert!(contexts[1].lock().next(receiver.queue).is_some());
+    }
+
+    /// While the program polls, packets make the function's descriptor readable no more. So each
+    /// costs the kernel less. They do again when the program stops, and while a thread dozes there.
+    #[test]
+    fn packets_for_a_polling_program_wake_nobody() {
+        let contexts = [(); 2].map(|()| Context::open("udp:127.0.0.1").expect("UDP"));
+        let readable = || {
+            let nothing = Some(&rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 });
+            let mut fds = [PollFd::new(&contexts[1].shared.descriptor, PollFlags::IN)];
+            poll(&mut fds, nothing).unwrap() > 0
+        };
+        let [sender, receiver] = [Side::new(&contexts[0], 1), Side::new(&contexts[1], 2)];
+        let waits = || contexts[1].shared.dozer.load(Ordering::Relaxed) == dozer::THREAD;
+        until("the thread waits", waits);
+        let to = (contexts[1].lock().host(), receiver.number);
+        let polls = || {
+            for _ in 0..50 {
+                contexts[1].lock().look();
+                std::thread::sleep(Duration::from_micros(100));
+            }
+        };
+        // Whether a packet is told while nobody takes it.
+        let is_told = |patience: Duration| {
+            let _adapter = contexts[1].lock();
+            sender.send(&contexts[0], to);
+            let begin = Instant::now();
+            while !readable() && begin.elapsed() < patience {
+                contexts[0].lock().look();
+            }
+            readable()
+        };
+        until("packets are not told", || {
+            polls();
+            !is_told(Duration::from_millis(50))
+        });
+        until("the thread waits again", waits);
+        contexts[1].shared.dozes.store(1, Ordering::Relaxed);
+        polls();
+        assert!(is_told(LIMIT), "a thread dozes");
+        contexts[1].shared.dozes.store(0, Ordering::Relaxed);
     }
 
     /// A call of the program may take the descriptor's news away, so it wakes the thread, which

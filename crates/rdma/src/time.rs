@@ -77,6 +77,11 @@ impl Adapter {
         self.function.arm().unwrap_or(false)
     }
 
+    /// Nobody sleeps at [`Adapter::wait_fd`] any more.
+    pub(crate) fn disarm(&mut self) {
+        self.function.disarm();
+    }
+
     /// Sends the acknowledgements that peers wait for.
     pub(crate) fn settle(&mut self) {
         self.quiet_since = None;

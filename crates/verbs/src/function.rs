@@ -782,6 +782,15 @@ impl Function {
         }
     }
 
+    /// Nobody waits on [`Function::wait_fd`] until the next [`Function::arm`]. For a program that
+    /// slept and now polls: on some devices each arriving packet otherwise costs the kernel work.
+    pub fn disarm(&mut self) {
+        // What a forked child took out would be out of its parent's, too.
+        if self.fork.check().is_ok() {
+            self.transport.disarm();
+        }
+    }
+
     /// The longest time to sleep at [`Function::wait_fd`]; `None`: for ever. It is short while
     /// something waits for a peer, or for a deadline.
     #[must_use]

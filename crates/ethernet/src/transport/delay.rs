@@ -5,20 +5,23 @@
 //! until that answer comes, and finds the write in the same look. So half as many frames travel,
 //! and no thread has to be woken for a write that comes while nobody polls.
 //!
-//! If the program sends nothing, the answer leaves alone after [`DELAY_NS`], or when more packets
+//! If the program sends nothing, the answer leaves alone after some round trips, or when more packets
 //! come. A program that seldom sends in time is not waited for: after some misses answers leave at
 //! once, and one of many waits to see whether that has changed.
 
-/// How long an answer waits, in ns. A program that is emulated takes tens of microseconds.
-const DELAY_NS: u64 = 100_000;
+/// How long an answer waits, in round trips: a program takes longer than the network if the thread
+/// took the write for it. Whoever waits for the answer in vain waits no more than so much longer.
+const ROUND_TRIPS: u64 = 4;
+/// The bounds of that, in ns. An emulated machine has round trips of hundreds of microseconds.
+const BOUNDS_NS: [u64; 2] = [25_000, 1_000_000];
 /// Misses after which answers leave at once.
 const TRUST: u8 = 4;
 /// Answers that leave at once until one waits again: after the first time, and at most.
 const REST: [u32; 2] = [64, 4096];
 
 pub(super) struct AnswerDelay {
-    /// How long an answer waits, in ns.
-    lasts_ns: u64,
+    /// How long an answer waits at least and at most, in ns.
+    bounds_ns: [u64; 2],
     /// Until when it waits; `u64::MAX`: none does.
     until_ns: u64,
     /// Misses until answers leave at once.
@@ -30,12 +33,12 @@ pub(super) struct AnswerDelay {
 
 impl AnswerDelay {
     pub fn new() -> AnswerDelay {
-        AnswerDelay::lasting(DELAY_NS)
+        AnswerDelay::within(BOUNDS_NS)
     }
 
     /// Answers wait for so long. Tests wait for ever, or not at all.
-    pub fn lasting(lasts_ns: u64) -> AnswerDelay {
-        AnswerDelay { lasts_ns, until_ns: u64::MAX, trust: TRUST, rest: 0, next_rest: REST[0] }
+    pub fn within(bounds_ns: [u64; 2]) -> AnswerDelay {
+        AnswerDelay { bounds_ns, until_ns: u64::MAX, trust: TRUST, rest: 0, next_rest: REST[0] }
     }
 
     /// Whether frames wait.
@@ -49,8 +52,9 @@ impl AnswerDelay {
         self.is_on(now_ns).then_some(self.until_ns)
     }
 
-    /// An answer was queued. Whether it waits; if one does already, it waits no longer than that.
-    pub fn keeps(&mut self, now_ns: u64) -> bool {
+    /// An answer was queued to a peer with this round trip. Whether it waits; if one does already, it
+    /// waits no longer than that.
+    pub fn keeps(&mut self, round_trip_ns: u64, now_ns: u64) -> bool {
         if self.is_on(now_ns) {
             return true;
         }
@@ -59,7 +63,9 @@ impl AnswerDelay {
             self.rest -= 1;
             return false;
         }
-        self.until_ns = now_ns.saturating_add(self.lasts_ns).min(u64::MAX - 1);
+        let [least_ns, most_ns] = self.bounds_ns;
+        let lasts_ns = round_trip_ns.saturating_mul(ROUND_TRIPS).clamp(least_ns, most_ns);
+        self.until_ns = now_ns.saturating_add(lasts_ns).min(u64::MAX - 1);
         self.is_on(now_ns)
     }
 
@@ -105,19 +111,37 @@ impl AnswerDelay {
 mod tests {
     use super::*;
 
+    const DELAY_NS: u64 = BOUNDS_NS[0];
+
+    /// A longer way has a longer wait, within bounds.
+    #[test]
+    fn the_wait_follows_the_round_trip() {
+        for (round_trip_ns, lasts_ns) in [
+            (0, 25_000),
+            (6_000, 25_000),
+            (7_000, 28_000),
+            (250_000, 1_000_000),
+            (u64::MAX, 1_000_000),
+        ] {
+            let mut delay = AnswerDelay::new();
+            assert!(delay.keeps(round_trip_ns, 50));
+            assert_eq!(delay.until_ns(51), Some(50 + lasts_ns), "{round_trip_ns}");
+        }
+    }
+
     /// An answer waits until a packet joins it, or its time is over. A later one waits no longer.
     #[test]
     fn an_answer_waits_for_a_packet() {
         let mut delay = AnswerDelay::new();
         assert!(!delay.is_on(0) && delay.until_ns(0).is_none());
-        assert!(delay.keeps(1000));
-        assert!(delay.keeps(1000 + DELAY_NS / 2));
+        assert!(delay.keeps(0, 1000));
+        assert!(delay.keeps(0, 1000 + DELAY_NS / 2));
         assert_eq!(delay.until_ns(1001), Some(1000 + DELAY_NS));
         assert!(delay.is_on(999 + DELAY_NS) && !delay.is_on(1000 + DELAY_NS));
         delay.joined(999 + DELAY_NS);
         assert!(!delay.is_on(1001));
         // Frames that leave for another reason end it, too.
-        assert!(delay.keeps(5000));
+        assert!(delay.keeps(0, 5000));
         delay.sent(5001);
         assert!(!delay.is_on(5001));
         assert_eq!((delay.trust, delay.rest), (TRUST, 0), "nothing was missed");
@@ -130,7 +154,7 @@ mod tests {
         let mut delay = AnswerDelay::new();
         let (mut now_ns, mut waits) = (1, Vec::new());
         for answer in 0..20_000u32 {
-            if delay.keeps(now_ns) {
+            if delay.keeps(0, now_ns) {
                 waits.push(answer);
                 now_ns += DELAY_NS;
                 match waits.len() % 3 {
@@ -151,13 +175,13 @@ mod tests {
         let mut delay = AnswerDelay::new();
         let mut now_ns = 1;
         for _ in 0..u32::from(TRUST) + REST[0] {
-            if delay.keeps(now_ns) {
+            if delay.keeps(0, now_ns) {
                 now_ns += DELAY_NS;
                 delay.sent(now_ns);
             }
         }
         for _ in 0..TRUST {
-            assert!(delay.keeps(now_ns));
+            assert!(delay.keeps(0, now_ns));
             delay.joined(now_ns + 1);
         }
         assert_eq!((delay.trust, delay.next_rest), (TRUST, REST[0]));

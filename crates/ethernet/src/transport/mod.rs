@@ -364,11 +364,12 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         body: View<'_>,
         now_ns: u64,
     ) -> Result<Receipt, reliable::SendError> {
-        // Other frames do not wait with it.
-        let is_alone = self.answer_delay.is_on(now_ns) || !self.endpoint.is_due(now_ns);
+        // Other packets do not wait with it.
+        let is_alone = self.answer_delay.is_on(now_ns) || self.endpoint.may_wait(id);
         let words = header.to_words();
         let queued = self.endpoint.send(id, Channel::Response, words, head, &Bytes(body))?;
-        if !(is_alone && self.answer_delay.keeps(now_ns)) {
+        let round_trip_ns = self.endpoint.round_trip_ns(id);
+        if !(is_alone && self.answer_delay.keeps(round_trip_ns, now_ns)) {
             self.queued(id, header.length, now_ns);
         }
         Ok(Receipt::Pending(queued))
@@ -689,6 +690,10 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
             return false;
         }
         self.sleeper.set_alarm(deadline_ns, self.clock.now_ns())
+    }
+
+    fn disarm(&mut self) {
+        self.sleeper.unwatch(&self.io.wait_fds());
     }
 
     fn sleep(&mut self, timeout: Option<Duration>) -> Result<(), Error> {

@@ -439,7 +439,7 @@ fn an_answer_waits_for_a_packet() {
     };
     // Other frames, such as acknowledgements, may leave between: one round without is enough.
     let is_shared = |_: u32| {
-        both.b.answer_delay = AnswerDelay::lasting(u64::MAX);
+        both.b.answer_delay = AnswerDelay::within([u64::MAX; 2]);
         let before = counter(&both.b, "frames_sent");
         both.b.send_later(back, answer, b"", word).expect("room");
         for _ in 0..20 {
@@ -467,6 +467,31 @@ fn an_answer_waits_for_a_packet() {
     assert!(!both.b.answer_delay.is_on(0));
     assert_eq!(counter(&both.b, "frames_sent"), before);
     both.until("all arrive", has(3));
+    both.at_a.packets.clear();
+
+    // An acknowledgement that is due waits with it. After turns of request and response one is
+    // held back, and becomes due here.
+    let owes = |_: u32| {
+        both.send(link, b"ask", &[]);
+        both.at_b.packets.clear();
+        both.until("it arrives", |it| !it.at_b.packets.is_empty());
+        both.b.endpoint.flush();
+        let owes = both.b.endpoint.is_due(both.b.clock.now_ns());
+        if !owes {
+            both.b.send(back, request, b"", word).expect("room");
+        }
+        owes
+    };
+    assert!((0..10_000).any(owes), "each acknowledgement leaves at once");
+    both.b.answer_delay = AnswerDelay::within([u64::MAX; 2]);
+    let before = counter(&both.b, "frames_sent");
+    both.b.send_later(back, answer, b"", word).expect("room");
+    assert!(both.b.answer_delay.is_on(0));
+    assert_eq!(counter(&both.b, "frames_sent"), before);
+    both.b.send(back, request, b"", word).expect("room");
+    both.until("all arrive", |it| {
+        it.at_a.packets.iter().any(|(.., header, _)| header.kind == answer.kind)
+    });
     both.at_a.packets.clear();
 
     // Its time is the only thing that ends the sleep.
@@ -810,11 +835,20 @@ fn an_alarm_goes_off_and_is_reset() {
     let again = |sleeper: &mut Sleeper| sleeper.watch(&fds, None);
     assert!(again(&mut sleeper) && again(&mut sleeper), "watching twice is no error");
     assert!(sleeper.set_alarm(None, 9) && !waits(&sleeper));
+    sleeper.unwatch(&fds);
+    sleeper.unwatch(&fds);
+    assert!(waits(&sleeper), "nothing is watched");
+    assert!(sleeper.set_alarm(Some(10), 9));
+    bellwire_device::sleep_until_readable(sleeper.wait_fd(), Some(LONG)).expect("a wait");
+    assert!(!waits(&sleeper), "the alarm is");
     // The kernel is asked once for each generation.
     let mut other = Sleeper::new().expect("descriptors");
     assert!(other.watch(&fds[..1], Some(0)) && other.watch(&fds, Some(0)));
     assert!(waits(&other), "the second one is of no new generation");
     assert!(other.watch(&fds, Some(1)) && !waits(&other));
+    other.unwatch(&fds);
+    assert!(waits(&other));
+    assert!(other.watch(&fds, Some(1)) && !waits(&other), "they are watched anew");
 }
 
 /// An alarm that is set stays for a later deadline, and no longer once it is over.
@@ -834,20 +868,20 @@ fn an_earlier_alarm_stays() {
     assert!(goes_off(&sleeper));
 }
 
-/// The network is looked at once in ten microseconds, unless it was just read or written.
+/// The network is looked at once in a tenth of a millisecond, unless it was just read or written.
 #[test]
 fn unread_frames_are_looked_for_now_and_then() {
     let mut readiness = Readiness::default();
     readiness.received(1000);
-    assert!(!readiness.has_unread(10_999, || panic!("too early")));
-    assert!(!readiness.has_unread(11_000, || false));
-    assert!(!readiness.has_unread(20_999, || panic!("too early")));
-    readiness.sent(20_000);
-    assert!(!readiness.has_unread(29_999, || panic!("it has just sent")));
-    assert!(readiness.has_unread(30_000, || true));
-    assert!(readiness.has_unread(99_000, || panic!("it is known")));
-    readiness.received(99_000);
-    assert!(!readiness.has_unread(99_001, || panic!("all were read")));
+    assert!(!readiness.has_unread(100_999, || panic!("too early")));
+    assert!(!readiness.has_unread(101_000, || false));
+    assert!(!readiness.has_unread(200_999, || panic!("too early")));
+    readiness.sent(200_000);
+    assert!(!readiness.has_unread(299_999, || panic!("it has just sent")));
+    assert!(readiness.has_unread(300_000, || true));
+    assert!(readiness.has_unread(990_000, || panic!("it is known")));
+    readiness.received(990_000);
+    assert!(!readiness.has_unread(990_001, || panic!("all were read")));
 }
 
 /// Two functions by AF_PACKET, once a link between them is up.

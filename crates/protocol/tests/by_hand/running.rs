@@ -970,6 +970,76 @@ fn turns_make_the_acknowledgement_wait() {
     assert_eq!(bench.sent_one().header.kind, FrameKind::Acknowledge);
 }
 
+/// On a long path a response is waited for as long as a round trip, and no longer, even if responses
+/// took longer than half of that.
+#[test]
+fn a_long_path_waits_longer_for_a_response() {
+    let mut bench = Bench::new(Config::new(1500));
+    let mut up = bench.up_after(60_000);
+    let ask = |bench: &mut Bench, up: &mut Up| {
+        let header = FrameHeader { flags: FLAG_ANSWER, ..up.header(FrameKind::Data) };
+        bench.hand(header, &requests(b"request"));
+        up.sequence = up.sequence.wrapping_add(1);
+    };
+    for turn in 0..20 {
+        ask(&mut bench, &mut up);
+        let alone = bench.sent().len();
+        assert_eq!(alone, usize::from(turn < 8), "turn {turn}");
+        bench.now_ns += 40_000;
+        assert!(bench.sent().is_empty(), "turn {turn}");
+        bench.send(&up, 5);
+        assert_eq!(bench.sent_one().header.kind, FrameKind::Data);
+        // The peer's next question takes its acknowledgement along, after a round trip.
+        bench.now_ns += 60_000;
+        up.acknowledged = up.acknowledged.wrapping_add(1);
+    }
+    ask(&mut bench, &mut up);
+    let begin_ns = bench.now_ns;
+    assert_eq!(bench.wait()[0].header.kind, FrameKind::Acknowledge);
+    assert_eq!(bench.now_ns - begin_ns, 60_000);
+}
+
+/// A packet may wait if nothing is due but an acknowledgement to its peer. It may not with other
+/// packets, with news, with the report of a loss, or while another peer has something due.
+#[test]
+fn a_packet_may_wait_with_an_acknowledgement() {
+    let mut bench = Bench::new(Config::new(1500));
+    let mut up = bench.up_after(60_000);
+    let may_wait = |bench: &Bench, up: &Up| bench.endpoint.may_wait(up.peer);
+    assert!(may_wait(&bench, &up) && !bench.endpoint.may_wait(PeerId(77)));
+    assert_eq!(bench.endpoint.round_trip_ns(up.peer), 60_000);
+    assert_eq!(bench.endpoint.round_trip_ns(PeerId(77)), 0);
+
+    let header = FrameHeader { flags: FLAG_ANSWER, ..up.header(FrameKind::Data) };
+    bench.hand(header, &requests(b"request"));
+    up.sequence = up.sequence.wrapping_add(1);
+    assert!(bench.endpoint.is_due(bench.now_ns) && may_wait(&bench, &up));
+    bench.send(&up, 5);
+    assert!(!may_wait(&bench, &up), "a packet waits");
+    bench.sent_one();
+    assert!(may_wait(&bench, &up));
+
+    bench.endpoint.gate(up.peer, 7);
+    assert!(!may_wait(&bench, &up), "a question about a gate waits");
+    bench.sent_one();
+    let other = bench
+        .endpoint
+        .connect(FunctionId { node: 8, function: 1 }, PATH, 1 << 40, bench.now_ns)
+        .unwrap();
+    assert!(!may_wait(&bench, &up), "another peer is asked");
+    assert_eq!((bench.sent_one().header.kind, other == up.peer), (FrameKind::Open, false));
+    assert!(may_wait(&bench, &up));
+
+    up.sequence = up.sequence.wrapping_add(1);
+    bench.data(&mut up, &requests(b"behind a gap"));
+    assert!(!may_wait(&bench, &up), "a loss is reported");
+    bench.sent_one();
+    // The peer is silent, and is probed.
+    bench.now_ns += 1_000 * MS;
+    assert!(bench.endpoint.next_deadline() <= bench.now_ns);
+    assert!(!bench.sent().is_empty());
+}
+
 /// The congestion window begins at 16 frames. What is reported behind a gap leaves the flight, but
 /// not the peer's window.
 #[test]

@@ -280,7 +280,8 @@ pub fn a_polling_sender_goes_on(fixture: &dyn Fixture) {
     fixture.assert_way(&receiver);
 }
 
-/// The descriptor of an armed, idle function stays silent; a message makes it readable.
+/// The descriptor of an armed, idle function stays silent; a message makes it readable. It does so
+/// again after a while in which nobody waited there.
 pub fn an_armed_descriptor_is_silent(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
     let [from, to] = [A, B].map(|who| stage.nodes[who].address());
@@ -295,7 +296,10 @@ pub fn an_armed_descriptor_is_silent(fixture: &dyn Fixture) {
         let time = rustix::time::Timespec { tv_sec: 0, tv_nsec: milliseconds * 1_000_000 };
         rustix::event::poll(&mut fds, Some(&time)).expect("poll(2)") > 0
     };
-    for _ in 0..20 {
+    for turn in 0..20 {
+        if turn % 2 == 1 {
+            stage.nodes[B].function.disarm();
+        }
         stage.until("the receiver to have nothing to do", |stage| {
             stage.nodes[B].function.arm().expect("armed").then_some(())
         });

@@ -235,6 +235,21 @@ impl Endpoint {
         self.links.get(peer).is_some_and(|link| link.is_urgent(frames))
     }
 
+    /// Whether nothing is due but an acknowledgement to this peer, which reports no loss. A packet
+    /// that goes soon takes it along.
+    pub fn may_wait(&self, peer: PeerId) -> bool {
+        let others = self.links.ready.len() > usize::from(self.links.ready.contains(peer.slot()));
+        !others
+            && self.replies.0.is_empty()
+            && !self.gates.has_wanted()
+            && self.links.get(peer).is_some_and(Link::owes_little)
+    }
+
+    /// The smoothed round trip to the peer, in ns; 0: none is measured.
+    pub fn round_trip_ns(&self, peer: PeerId) -> u64 {
+        self.links.get(peer).map_or(0, |link| link.round_trip_ns())
+    }
+
     /// The gate of the peer's queue pair; `None` while it is not known. The first call also
     /// subscribes to the gate's changes.
     pub fn gate(&self, peer: PeerId, queue_pair: u32) -> Option<GateState> {

@@ -94,7 +94,7 @@ impl Endpoint {
         }
         let is_data = header.kind == FrameKind::Data;
         if header.flags & FLAG_ANSWER != 0 {
-            link.receiver.asked(is_data.then_some(header.sequence));
+            link.asked(is_data.then_some(header.sequence));
         } else if is_data {
             self.shares.sends(&mut link.sent_in_span, now_ns);
         }

@@ -229,6 +229,16 @@ impl Link {
         }
     }
 
+    /// The peer asks for an acknowledgement with a frame. `sequence`: that of its data, if any.
+    #[inline]
+    pub fn asked(&mut self, sequence: Option<u32>) {
+        let acknowledge = &mut self.receiver.acknowledge;
+        match sequence == Some(self.receiver.expected) {
+            true => acknowledge.want(self.sender.round_trip.smooth_ns),
+            false => acknowledge.due = true,
+        }
+    }
+
     /// When the link needs service next.
     #[inline]
     pub fn deadline_ns(&self) -> u64 {
@@ -297,6 +307,18 @@ impl Link {
                 && (self.receiver.acknowledge.due
                     || self.liveness.probe_due
                     || self.sender.may_send() && self.sender.has_data(self.gates.is_owing()))
+    }
+
+    /// Whether nothing must go but an acknowledgement, which reports no loss.
+    pub fn owes_little(&self) -> bool {
+        let has_data = self.sender.may_send() && self.sender.has_data(self.gates.is_owing());
+        let reports = self.opening.is_due() || self.liveness.probe_due;
+        !(has_data || reports || self.receiver.acknowledge.lose)
+    }
+
+    /// The smoothed round trip, in ns; 0: none is measured.
+    pub fn round_trip_ns(&self) -> u64 {
+        self.sender.round_trip.smooth_ns
     }
 
     /// Whether frames should go without waiting for more packets: nothing is in flight, or `frames`

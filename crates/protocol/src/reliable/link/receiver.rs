@@ -131,14 +131,6 @@ impl Receiver {
         self.acknowledge.closed(self.early.is_empty());
     }
 
-    /// The peer asks for an acknowledgement with this frame. `sequence`: that of its data, if any.
-    pub fn asked(&mut self, sequence: Option<u32>) {
-        match sequence == Some(self.expected) {
-            true => self.acknowledge.want(),
-            false => self.acknowledge.due = true,
-        }
-    }
-
     /// Writes the selective acknowledgement if it says more than the header and leaves room for
     /// `content` bytes. `false`: there is no room.
     #[inline]
