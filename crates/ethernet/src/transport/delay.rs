@@ -5,9 +5,9 @@
 //! until that answer comes, and finds the write in the same look. So half as many frames travel,
 //! and no thread has to be woken for a write that comes while nobody polls.
 //!
-//! If the program sends nothing, the answer leaves alone after some round trips, or when more packets
-//! come. A program that seldom sends in time is not waited for: after some misses answers leave at
-//! once, and one of many waits to see whether that has changed.
+//! If the program sends nothing, the answer leaves alone after some round trips, or when more
+//! packets come. A program that seldom sends in time is not waited for: after some misses answers
+//! leave at once, and one of many waits to see whether that has changed.
 
 /// How long an answer waits, in round trips: a program takes longer than the network if the thread
 /// took the write for it. Whoever waits for the answer in vain waits no more than so much longer.
@@ -52,8 +52,8 @@ impl AnswerDelay {
         self.is_on(now_ns).then_some(self.until_ns)
     }
 
-    /// An answer was queued to a peer with this round trip. Whether it waits; if one does already, it
-    /// waits no longer than that.
+    /// An answer was queued to a peer with this round trip. Whether it waits; if one does already,
+    /// it waits no longer than that.
     pub fn keeps(&mut self, round_trip_ns: u64, now_ns: u64) -> bool {
         if self.is_on(now_ns) {
             return true;

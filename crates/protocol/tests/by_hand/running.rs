@@ -970,8 +970,8 @@ fn turns_make_the_acknowledgement_wait() {
     assert_eq!(bench.sent_one().header.kind, FrameKind::Acknowledge);
 }
 
-/// On a long path a response is waited for as long as a round trip, and no longer, even if responses
-/// took longer than half of that.
+/// On a long path a response is waited for as long as a round trip, and no longer, even if
+/// responses took longer than half of that.
 #[test]
 fn a_long_path_waits_longer_for_a_response() {
     let mut bench = Bench::new(Config::new(1500));
