@@ -1,5 +1,5 @@
 //! The measured round trip and the timeout that follows from it (RFC 6298, with nanoseconds for
-//! seconds).
+//! seconds; G of its section 2 is the round trip, as an acknowledgement may wait so long).
 
 /// Age at which a recent minimum replaces an old one, in ns: the path may have changed.
 const MINIMUM_AGE_NS: u64 = 10_000_000_000;
@@ -66,7 +66,8 @@ impl RoundTrip {
         let base = if self.smooth_ns == 0 {
             self.first_ns
         } else {
-            self.smooth_ns + 4 * self.variation_ns
+            // The peer may hold its acknowledgement back for a round trip.
+            self.smooth_ns + (4 * self.variation_ns).max(self.smooth_ns)
         };
         let [low, high] = self.bounds_ns;
         let base = base.max(low);
@@ -111,6 +112,14 @@ mod tests {
         assert_eq!(slow.timeout_ns(), 3_000_000);
         slow.backoff = 2;
         assert_eq!(slow.timeout_ns(), 3_000_000);
+    }
+
+    /// The timeout of a steady path leaves a round trip for an acknowledgement that waits.
+    #[test]
+    fn a_steady_path_has_two_round_trips() {
+        let mut it = RoundTrip::new([1_000, 1 << 40], 20_000);
+        (0..200).for_each(|at| it.sample(8_000, at));
+        assert_eq!((it.variation_ns < 10, it.timeout_ns()), (true, 16_000));
     }
 
     /// A minimum that is older than ten seconds gives way to the smallest sample since then.
