@@ -1,8 +1,7 @@
 //! Whether frames wait that were not read yet.
 
-/// After this time in ns without a receive and without a send, events may have come. A program
-/// that is emulated takes tens of microseconds from a receive to its send.
-const LOOK_NS: u64 = 100_000;
+/// After this time in ns without a receive and without a send, events may have come.
+const LOOK_NS: u64 = 10_000;
 
 #[derive(Default)]
 pub(super) struct Readiness {

@@ -868,20 +868,20 @@ fn an_earlier_alarm_stays() {
     assert!(goes_off(&sleeper));
 }
 
-/// The network is looked at once in a tenth of a millisecond, unless it was just read or written.
+/// The network is looked at once in ten microseconds, unless it was just read or written.
 #[test]
 fn unread_frames_are_looked_for_now_and_then() {
     let mut readiness = Readiness::default();
     readiness.received(1000);
-    assert!(!readiness.has_unread(100_999, || panic!("too early")));
-    assert!(!readiness.has_unread(101_000, || false));
-    assert!(!readiness.has_unread(200_999, || panic!("too early")));
-    readiness.sent(200_000);
-    assert!(!readiness.has_unread(299_999, || panic!("it has just sent")));
-    assert!(readiness.has_unread(300_000, || true));
-    assert!(readiness.has_unread(990_000, || panic!("it is known")));
-    readiness.received(990_000);
-    assert!(!readiness.has_unread(990_001, || panic!("all were read")));
+    assert!(!readiness.has_unread(10_999, || panic!("too early")));
+    assert!(!readiness.has_unread(11_000, || false));
+    assert!(!readiness.has_unread(20_999, || panic!("too early")));
+    readiness.sent(20_000);
+    assert!(!readiness.has_unread(29_999, || panic!("it has just sent")));
+    assert!(readiness.has_unread(30_000, || true));
+    assert!(readiness.has_unread(99_000, || panic!("it is known")));
+    readiness.received(99_000);
+    assert!(!readiness.has_unread(99_001, || panic!("all were read")));
 }
 
 /// Two functions by AF_PACKET, once a link between them is up.
