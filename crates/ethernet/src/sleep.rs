@@ -58,7 +58,9 @@ impl Sleeper {
     pub fn unwatch(&mut self, network: &[BorrowedFd<'_>]) {
         if self.may_watch {
             // One that is not there, as it was opened since, need not be taken out.
-            network.iter().for_each(|fd| drop(epoll::delete(&self.epoll, fd)));
+            for fd in network {
+                let _ = epoll::delete(&self.epoll, fd);
+            }
         }
         (self.watched, self.may_watch) = (None, false);
     }
