@@ -236,8 +236,8 @@ pub trait Transport: Send {
         false
     }
 
-    /// Nobody waits on [`Transport::wait_fd`] until the next [`Transport::arm`]. What arrives need
-    /// not be told there, which may cost the kernel work for each packet.
+    /// Nobody waits on [`Transport::wait_fd`] until the next [`Transport::arm`]. The device need
+    /// not make it readable, which may cost the kernel work for each packet.
     fn disarm(&mut self) {}
 
     /// Sleeps in the kernel until there is something to do or `timeout` has passed; returns at once

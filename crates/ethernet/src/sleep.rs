@@ -15,7 +15,7 @@ pub(crate) struct Sleeper {
     alarm: OwnedFd,
     /// The generation of the network's descriptors that are in `epoll`.
     watched: Option<u64>,
-    /// Some may be in `epoll`.
+    /// Some of the network's descriptors may be in `epoll`.
     may_watch: bool,
     /// When the alarm goes off, in ns of the transport's clock, if it is set.
     alarm_ns: Option<u64>,

@@ -36,7 +36,7 @@ impl AnswerDelay {
         AnswerDelay::within(BOUNDS_NS)
     }
 
-    /// Answers wait for so long. Tests wait for ever, or not at all.
+    /// Answers wait within these bounds, in ns. In tests they wait for ever.
     pub fn within(bounds_ns: [u64; 2]) -> AnswerDelay {
         AnswerDelay { bounds_ns, until_ns: u64::MAX, trust: TRUST, rest: 0, next_rest: REST[0] }
     }
