@@ -68,41 +68,62 @@ pub(crate) fn bind<T>(fd: BorrowedFd<'_>, address: &T, length: usize) -> io::Res
 /// Like [`bind`], for an address whose socket may have been closed just now. When another thread
 /// starts a process, that process holds copies of all descriptors until it executes its program,
 /// and with them the address. On a busy machine that lasts: an address that this process had is
-/// waited for longer.
+/// waited for longer. One that it has is not waited for.
 pub(crate) fn bind_anew<T>(fd: BorrowedFd<'_>, address: &T, length: usize) -> io::Result<Name> {
     assert!(length <= size_of::<T>());
     // SAFETY: an address of a socket has no padding, and `length` bytes are there.
     let bytes = unsafe { std::slice::from_raw_parts(std::ptr::from_ref(address).cast(), length) };
-    let moment =
-        if was_ours(bytes, std::process::id()) { OURS } else { Duration::from_millis(100) };
-    retry(moment, &[libc::EADDRINUSE], || bind(fd, address, length))?;
-    Ok(Name(Box::from(bytes)))
+    retry(patience(bytes, std::process::id()), &[libc::EADDRINUSE], || bind(fd, address, length))?;
+    Ok(Name::new(bytes.into()))
 }
+
+/// How long an address may stay taken after a socket of this process had it, and after one of
+/// another process had.
+const OURS: Duration = Duration::from_secs(5);
+const THEIRS: Duration = Duration::from_millis(100);
 
 /// An address that a socket of this process is bound to, as long as this exists.
 pub(crate) struct Name(Box<[u8]>);
 
-/// How long an address may stay taken after a socket of this process had it.
-const OURS: Duration = Duration::from_secs(5);
+/// A name of a process, and when it ended.
+struct Known {
+    name: Box<[u8]>,
+    process: u32,
+    ended: Option<Instant>,
+}
 
-/// A name, when it ended, and in which process.
-type Ended = (Box<[u8]>, Instant, u32);
+/// Names that live, or ended in the last [`OURS`]. A forked child has its parent's.
+static NAMES: Mutex<Vec<Known>> = Mutex::new(Vec::new());
 
-/// Names that ended in the last [`OURS`]. A forked child has its parent's.
-static ENDED: Mutex<Vec<Ended>> = Mutex::new(Vec::new());
+fn patience(name: &[u8], process: u32) -> Duration {
+    let names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    match names.iter().find(|known| known.process == process && *known.name == *name) {
+        Some(Known { ended: None, .. }) => Duration::ZERO,
+        Some(Known { ended: Some(since), .. }) if since.elapsed() < OURS => OURS,
+        _ => THEIRS,
+    }
+}
 
-fn was_ours(name: &[u8], process: u32) -> bool {
-    let ended = ENDED.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut names = ended.iter().filter(|(.., whose)| *whose == process);
-    names.any(|(ours, since, _)| **ours == *name && since.elapsed() < OURS)
+impl Name {
+    fn new(name: Box<[u8]>) -> Name {
+        note(&name, None);
+        Name(name)
+    }
 }
 
 impl Drop for Name {
     fn drop(&mut self) {
-        let mut ended = ENDED.lock().unwrap_or_else(PoisonError::into_inner);
-        ended.retain(|(name, since, _)| *name != self.0 && since.elapsed() < OURS);
-        ended.push((std::mem::take(&mut self.0), Instant::now(), std::process::id()));
+        note(&self.0, Some(Instant::now()));
     }
+}
+
+/// Enters what becomes of a name, and forgets those that ended long ago.
+fn note(name: &[u8], ended: Option<Instant>) {
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    names.retain(|known| {
+        *known.name != *name && known.ended.is_none_or(|since| since.elapsed() < OURS)
+    });
+    names.push(Known { name: name.into(), process: std::process::id(), ended });
 }
 
 /// Repeats a call that fails with one of the errors `busy`, every millisecond for at most `moment`.
@@ -263,29 +284,32 @@ mod tests {
         gone.join().expect("no panic");
     }
 
-    /// A name is remembered for a while once its socket has ended, once, and no longer. A forked
-    /// child has the list of its parent, and that does not count.
+    /// A name that lives is not waited for, and one that has ended is, for a while. A forked child
+    /// has the list of its parent, and that does not count.
     #[test]
-    fn ended_names_are_remembered_for_a_while() {
+    fn names_are_remembered_for_a_while() {
         let name =
             |what: &str| -> Box<[u8]> { format!("name of a test: {what}").as_bytes().into() };
         let own = std::process::id();
-        let was_ours = |name: &[u8]| super::was_ours(name, own);
+        let patience = |what| super::patience(&name(what), own);
         let count = |name: &[u8]| {
-            let ended = ENDED.lock().unwrap_or_else(PoisonError::into_inner);
-            ended.iter().filter(|(it, ..)| **it == *name).count()
+            let names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+            names.iter().filter(|known| *known.name == *name).count()
         };
         let long_ago = Instant::now().checked_sub(OURS * 2).expect("the host runs for longer");
-        ENDED.lock().unwrap_or_else(PoisonError::into_inner).push((name("old"), long_ago, own));
-        let [first, second] = ["first", "second"].map(|what| Name(name(what)));
-        assert!(!was_ours(&name("first")), "it lives");
-        drop(first);
-        assert!(was_ours(&name("first")) && !super::was_ours(&name("first"), own ^ 1));
-        assert!(!was_ours(&name("old")) && !was_ours(&name("second")));
+        note(&name("old"), Some(long_ago));
+        assert_eq!(patience("old"), THEIRS);
+        assert_eq!(patience("first"), THEIRS);
+        let [first, second] = ["first", "second"].map(|what| Name::new(name(what)));
+        assert_eq!(patience("first"), Duration::ZERO, "it lives");
         assert_eq!(count(&name("old")), 0, "it is forgotten");
-        drop(Name(name("first")));
-        drop(second);
-        assert!(was_ours(&name("first")) && was_ours(&name("second")));
+        drop(first);
+        assert_eq!((patience("first"), patience("second")), (OURS, Duration::ZERO));
+        assert_eq!(super::patience(&name("first"), own ^ 1), THEIRS);
+        let again = Name::new(name("first"));
+        assert_eq!((patience("first"), count(&name("first"))), (Duration::ZERO, 1));
+        drop((again, second));
+        assert_eq!((patience("first"), patience("second")), (OURS, OURS));
         assert_eq!(count(&name("first")), 1);
     }
 
