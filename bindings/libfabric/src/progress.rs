@@ -5,6 +5,7 @@
 
 use crate::ep::ActiveEndpoint;
 use crate::reference::Listed;
+use bellwire_ring::signals;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -35,8 +36,8 @@ impl Progress {
     pub fn start() -> std::io::Result<Progress> {
         let shared = Arc::new(Shared { endpoints: Mutex::default(), ends: AtomicBool::new(false) });
         let theirs = shared.clone();
-        let name = "bellwire".to_owned();
-        let thread = std::thread::Builder::new().name(name).spawn(move || theirs.run())?;
+        let thread = std::thread::Builder::new().name("bellwire".to_owned());
+        let thread = signals::spawn(thread, move || theirs.run())?;
         Ok(Progress { shared, thread: Some(thread) })
     }
 

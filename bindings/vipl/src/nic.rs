@@ -17,6 +17,7 @@ use crate::translate::DATA_SEGMENTS;
 use crate::vi::Vi;
 use crate::waiters::Waiters;
 use bellwire::{CompletionQueue, Device, Error, Function};
+use bellwire_ring::signals;
 use std::ffi::c_char;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -257,7 +258,7 @@ pub fn open(name: &str, agent: fn(Handle)) -> Result<Handle, Return> {
             true => None,
             false => {
                 let named = std::thread::Builder::new().name("vipl-agent".to_owned());
-                let agent = named.spawn(move || agent(handle));
+                let agent = signals::spawn(named, move || agent(handle));
                 Some(agent.map_err(|_| Return::ErrorResource)?)
             }
         };

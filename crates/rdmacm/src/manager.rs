@@ -4,6 +4,7 @@ use crate::Patience;
 use crate::endpoint::{End, Event};
 use crate::message::Offer;
 use crate::state::{State, WAKER, source_of};
+use bellwire_ring::signals;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{EventfdFlags, eventfd};
 use std::fmt;
@@ -42,9 +43,7 @@ impl Manager {
         let manager = Manager(shared.clone());
         // The thread keeps nothing alive while it sleeps.
         let weak = Arc::downgrade(&shared);
-        let (starts, started) = std::sync::mpsc::channel();
         let run = move || {
-            let _ = starts.send(());
             while let Some(shared) = weak.upgrade() {
                 let until = shared.with(|state| state.next_timer());
                 drop(shared);
@@ -57,9 +56,8 @@ impl Manager {
                 }
             }
         };
-        std::thread::Builder::new().name("bellwire-cm".to_owned()).spawn(run)?;
-        // From now on it has its name, by which devices know that it is not the program's.
-        let _ = started.recv();
+        // From then on it has its name, by which devices know that it is not the program's.
+        signals::spawn(std::thread::Builder::new().name("bellwire-cm".to_owned()), run)?;
         Ok(manager)
     }
 

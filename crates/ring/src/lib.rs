@@ -9,6 +9,7 @@
 //! | [`mapping`] | a descriptor mapped as memory |
 //! | [`memory`] | bytes that others may change: [`memory::Memory`] owns, [`memory::View`] copies |
 //! | [`piece`] | buffers that are posted and returned ([`piece::Piece`]) |
+//! | [`signals`] | code that no handler of the program interrupts |
 //! | [`sync`] | atomics and fences, replaceable by the model checker |
 //! | [`canary`] | planted faults for the tests of the checkers |
 
@@ -21,5 +22,6 @@ pub mod mapping;
 pub mod memory;
 pub mod piece;
 pub mod segment;
+pub mod signals;
 pub mod steps;
 pub mod sync;

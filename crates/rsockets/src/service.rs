@@ -3,6 +3,7 @@
 //! ones whose bytes have not arrived.
 
 use crate::socket::Socket;
+use bellwire_ring::signals;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::HashMap;
@@ -48,7 +49,7 @@ impl Service {
         let service = Arc::new(Service { poller, waker, lists: Mutex::default() });
         let own = service.clone();
         let thread = std::thread::Builder::new().name("bellwire-sockets".to_owned());
-        thread.spawn(move || own.run())?;
+        signals::spawn(thread, move || own.run())?;
         Ok(service)
     }
 

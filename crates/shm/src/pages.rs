@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 use bellwire_ring::canary::planted;
+use bellwire_ring::signals;
 
 use crate::mapping::PAGE_BYTES;
 
@@ -155,7 +156,7 @@ unsafe fn exchange(start: usize, length: usize, writable: bool) -> Option<OwnedF
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let memfd = rustix::fs::memfd_create("bellwire pages", flags).ok()?;
     rustix::fs::ftruncate(&memfd, length as u64).ok()?;
-    let exchanged = without_signals(|| {
+    let exchanged = signals::without(|| {
         let mut done = 0;
         while done < length && !planted("pages-not-copied") {
             // SAFETY: the caller's bytes; the kernel reads them.
@@ -234,7 +235,7 @@ unsafe fn make_private(memfd: &OwnedFd, start: usize, length: usize, at: usize) 
 unsafe fn copy_over(from: usize, length: usize) -> bool {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    without_signals(|| {
+    signals::without(|| {
         // SAFETY: a new mapping, which is filled and then moved to where the old one is.
         unsafe {
             let copy = libc::mmap(std::ptr::null_mut(), length, protection, flags, -1, 0);
@@ -367,19 +368,6 @@ fn covers(start: usize, length: usize, good: impl Fn(&Mapping) -> bool) -> bool 
         }
     }
     at >= start + length
-}
-
-/// Runs `work` while no handler of a signal runs in this thread.
-fn without_signals<T>(work: impl FnOnce() -> T) -> T {
-    // SAFETY: two masks on the stack, which the calls fill; the old one is set again.
-    unsafe {
-        let (mut all, mut old) = (std::mem::zeroed(), std::mem::zeroed());
-        libc::sigfillset(&mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut old);
-        let result = work();
-        libc::pthread_sigmask(libc::SIG_SETMASK, &old, std::ptr::null_mut());
-        result
-    }
 }
 
 /// A child gets private pages: what it writes must not reach the parent, nor peers.

@@ -3,6 +3,7 @@
 //! system call while only packets come (C-12).
 
 use crate::epoll::Epoll;
+use bellwire_ring::signals;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use std::io;
 use std::mem::MaybeUninit;
@@ -111,15 +112,8 @@ fn running() -> io::Result<Arc<Watcher>> {
     epoll::add(&epoll, &end, epoll::EventData::new_u64(END), epoll::EventFlags::IN)?;
     let theirs = epoll.clone();
     let thread = std::thread::Builder::new().name("bellwire-watch".into()).stack_size(64 << 10);
-    // The program's signals are not for this thread. A new thread inherits the mask.
-    let (starts, started) = std::sync::mpsc::channel();
-    let run = move || {
-        let _ = starts.send(());
-        call(&theirs);
-    };
-    let thread = Some(without_signals(|| thread.spawn(run))?);
-    // From now on it has its name, by which `pages` knows that it is not the program's.
-    let _ = started.recv();
+    // From then on it has its name, by which `pages` knows that it is not the program's.
+    let thread = Some(signals::spawn(thread, move || call(&theirs))?);
     let running = Arc::new(Watcher { process, epoll, end, thread });
     *watcher = Arc::downgrade(&running);
     Ok(running)
@@ -145,19 +139,6 @@ fn call(epoll: &OwnedFd) {
     }
     // From now on all look for themselves, because none can be armed.
     CALLED.iter().for_each(|called| called.store(true, Ordering::Relaxed));
-}
-
-/// Runs `start` while all signals are blocked for this thread.
-fn without_signals<R>(start: impl FnOnce() -> R) -> R {
-    // SAFETY: the kernel reads one set and writes the other; both are ours.
-    unsafe {
-        let (mut all, mut before) = std::mem::zeroed::<(libc::sigset_t, libc::sigset_t)>();
-        libc::sigfillset(&raw mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
-        let result = start();
-        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
-        result
-    }
 }
 
 #[cfg(test)]

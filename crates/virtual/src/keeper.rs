@@ -1,6 +1,7 @@
 //! Advances virtual time for programs that wait outside of the device, on the descriptors of armed
 //! functions, while no other program is in a call.
 
+use bellwire_ring::signals;
 use std::time::Duration;
 
 /// Interval between two steps, in real time.
@@ -15,5 +16,5 @@ pub(crate) fn start(mut step: impl FnMut() -> bool + Send + 'static) -> bool {
             std::thread::sleep(INTERVAL);
         }
     };
-    keeper.spawn(run).is_ok()
+    signals::spawn(keeper, run).is_ok()
 }
