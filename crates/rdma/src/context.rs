@@ -7,7 +7,10 @@
 use crate::adapter::Adapter;
 use crate::attend::Attention;
 use crate::error::Result;
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use crate::looks::Looks;
+use crate::sleep::{Woken, wait};
+use bellwire_ring::signals;
+use rustix::event::{EventfdFlags, eventfd};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -50,7 +53,7 @@ pub(crate) mod dozer {
 pub(crate) struct Shared {
     pub(crate) adapter: Mutex<Adapter>,
     /// Locks by the program.
-    turns: AtomicU64,
+    pub(crate) turns: AtomicU64,
     ends: AtomicBool,
     /// The program sleeps, so the thread takes over at once.
     asleep: AtomicBool,
@@ -66,6 +69,8 @@ pub(crate) struct Shared {
     pub(crate) watched: AtomicBool,
     /// Threads of the program that wait for an event, and do not.
     pub(crate) others: AtomicU32,
+    /// Whether a thread that waits for an event looks before it sleeps.
+    looks: Mutex<Looks>,
     /// The thread leaves the progress to that.
     resting: AtomicBool,
     /// The thread made progress since the program slept here. So the program sleeps elsewhere, such
@@ -94,20 +99,15 @@ impl Context {
             wake_program: eventfd(0, flags).map_err(std::io::Error::from)?,
             watched: AtomicBool::new(false),
             others: AtomicU32::new(0),
+            looks: Mutex::new(Looks::new()),
             resting: AtomicBool::new(false),
             was_needed: AtomicBool::new(true),
             descriptor,
         });
         let theirs = shared.clone();
         let thread = std::thread::Builder::new().name("bellwire".to_owned());
-        let (starts, started) = std::sync::mpsc::channel();
-        let run = move || {
-            let _ = starts.send(());
-            theirs.run();
-        };
-        let thread = thread.spawn(run)?;
-        // From now on it has its name, by which the device knows that it is not the program's.
-        let _ = started.recv();
+        // From then on it has its name, by which the device knows that it is not the program's.
+        let thread = signals::spawn(thread, move || theirs.run())?;
         Ok(Context { shared, thread: Some(thread) })
     }
 
@@ -144,7 +144,7 @@ impl Context {
             (adapter.may_sleep(), adapter.group_fd())
         };
         if ready {
-            let _ = wait(&[&self.shared.descriptor], groups.as_deref(), limit);
+            let _ = wait(&[&self.shared.descriptor], groups.as_deref(), limit, None);
         }
         self.shared.dozes.fetch_sub(1, Ordering::Relaxed);
     }
@@ -228,9 +228,9 @@ impl Shared {
                 self.was_needed.store(true, Ordering::Relaxed);
                 continue;
             }
-            let woken = wait(&[&self.wake, &self.descriptor], groups.as_deref(), limit);
+            let woken = wait(&[&self.wake, &self.descriptor], groups.as_deref(), limit, None);
             self.clear_wake();
-            if woken == Ok(Woken { by_first: false, by_other: true }) {
+            if let Ok(Woken { by_first: false, by_other: true }) = woken {
                 attention.turn_on();
                 if last.elapsed() < CLOSE {
                     self.serve(seen);
@@ -293,6 +293,10 @@ impl Shared {
         }
     }
 
+    pub(crate) fn looks(&self) -> MutexGuard<'_, Looks> {
+        self.looks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     #[cold]
     fn wake_dozer(&self, who: u8) {
         self.dozer.store(dozer::NOBODY, Ordering::Relaxed);
@@ -306,7 +310,7 @@ impl Shared {
 
     /// Sleeps until the program wakes the thread.
     fn pause(&self, limit: Duration) {
-        let _ = wait(&[&self.wake], None, limit);
+        let _ = wait(&[&self.wake], None, limit, None);
         self.clear_wake();
     }
 
@@ -323,39 +327,11 @@ pub(crate) fn prepare(adapter: &mut Adapter) -> (bool, Duration, Option<Arc<Owne
     (ready, limit, adapter.group_fd())
 }
 
-/// What ended a sleep. Neither: its time is over.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Woken {
-    /// The first descriptor.
-    pub by_first: bool,
-    /// Another one.
-    pub by_other: bool,
-}
-
-/// Sleeps until one of the descriptors is readable.
-///
-/// # Errors
-/// `Interrupted`.
-pub(crate) fn wait(
-    descriptors: &[&OwnedFd],
-    groups: Option<&OwnedFd>,
-    limit: Duration,
-) -> rustix::io::Result<Woken> {
-    let limit = rustix::time::Timespec {
-        tv_sec: limit.as_secs() as i64,
-        tv_nsec: i64::from(limit.subsec_nanos()),
-    };
-    let all = descriptors.iter().copied().chain(groups);
-    let mut fds: Vec<PollFd<'_>> = all.map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
-    poll(&mut fds, Some(&limit))?;
-    let mut ready = fds.iter().map(|fd| !fd.revents().is_empty());
-    Ok(Woken { by_first: ready.next().unwrap_or(false), by_other: ready.any(|is| is) })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::{LIMIT, Side, until};
+    use rustix::event::{PollFd, PollFlags, poll};
 
     /// A datagram to a group wakes the thread, which gives it to its queue pair.
     #[test]

@@ -50,7 +50,9 @@
 //! | file | what |
 //! |---|---|
 //! | `wait.rs` | threads of a program that wait for events |
+//! | `looks.rs` | whether such a wait looks before it sleeps |
 //! | `context.rs` | an adapter that several threads use, and a thread that makes progress |
+//! | `sleep.rs` | a sleep until descriptors are readable |
 //! | `attend.rs` | when that thread looks although the program calls now and then |
 //! | `adapter.rs` | the calls of a program |
 //! | `time.rs` | what is due by the clock, sleep, and the end |
@@ -84,6 +86,7 @@ mod head;
 mod host;
 mod initiate;
 mod list;
+mod looks;
 #[allow(unsafe_code)]
 mod memory;
 mod multicast;
@@ -95,6 +98,8 @@ mod remote_keys;
 mod request;
 mod send_queue;
 mod slab;
+#[allow(unsafe_code)]
+mod sleep;
 mod state;
 #[cfg(test)]
 #[allow(unsafe_code)]

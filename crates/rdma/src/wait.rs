@@ -3,10 +3,13 @@
 //! The first makes the progress of all, and sleeps at the descriptors of channel and function. So a
 //! packet wakes the thread that waits for it, and no other one.
 
-use crate::context::{Context, dozer, prepare, wait};
+use crate::context::{Context, dozer, prepare};
 use crate::events::EventQueue;
+use crate::sleep::wait;
+use bellwire_ring::signals::{Blocked, FAULTS};
 use std::io;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 impl Context {
     /// Takes the oldest event of a channel. Waits for one, unless the program has set `O_NONBLOCK`.
@@ -31,7 +34,7 @@ impl Context {
             return event;
         }
         let watch = Watch(self);
-        watch.sleep(channel)?;
+        watch.wait(channel)?;
         drop(watch);
         channel.pop()
     }
@@ -51,8 +54,37 @@ impl Drop for Watch<'_> {
 }
 
 impl Watch<'_> {
-    /// Sleeps until the channel has an event.
-    fn sleep(&self, channel: &EventQueue<usize>) -> io::Result<()> {
+    /// Waits until the channel has an event. Looks for it first where that pays.
+    fn wait(&self, channel: &EventQueue<usize>) -> io::Result<()> {
+        let looks = || self.0.shared.looks();
+        let (began, limit) = (Instant::now(), looks().limit());
+        let waited = match limit {
+            Some(limit) => self.look_first(channel, limit).map(|_| ()),
+            None => self.sleep(channel, None),
+        };
+        looks().ended(began.elapsed());
+        waited
+    }
+
+    /// Looks until the channel has an event, at most for `limit`, and sleeps then. Returns whether
+    /// it did not have to sleep.
+    fn look_first(&self, channel: &EventQueue<usize>, limit: Duration) -> io::Result<bool> {
+        // A handler that ran before the sleep would not end it.
+        let blocked = Blocked::new();
+        let began = Instant::now();
+        while began.elapsed() < limit {
+            self.0.lock().look();
+            if channel.has_events() {
+                return Ok(true);
+            }
+            // Other threads get the adapter in between.
+            std::hint::spin_loop();
+        }
+        self.sleep(channel, Some(blocked.before())).map(|()| false)
+    }
+
+    /// Sleeps until the channel has an event, with `mask` as the thread's mask of signals.
+    fn sleep(&self, channel: &EventQueue<usize>, mask: Option<&libc::sigset_t>) -> io::Result<()> {
         let shared = &*self.0.shared;
         loop {
             let (ready, limit, groups) = {
@@ -71,7 +103,7 @@ impl Watch<'_> {
             }
             shared.was_needed.store(false, Ordering::Relaxed);
             let places = [&shared.wake_program, channel.descriptor(), &shared.descriptor];
-            let woken = wait(&places, groups.as_deref(), limit);
+            let woken = wait(&places, groups.as_deref(), limit, mask);
             // Only this thread leaves the place, or a call of another one that wakes it.
             if shared.dozer.load(Ordering::Relaxed) == dozer::PROGRAM {
                 shared.dozer.store(dozer::NOBODY, Ordering::Relaxed);
@@ -81,7 +113,7 @@ impl Watch<'_> {
                     let _ = rustix::io::read(&shared.wake_program, &mut [0; 8]);
                 }
                 Ok(_) => {}
-                Err(error) if handlers_interrupt() => return Err(error.into()),
+                Err(error) if handlers_interrupt() => return Err(error),
                 Err(_) => {}
             }
             if channel.has_events() {
@@ -94,9 +126,8 @@ impl Watch<'_> {
 /// Whether a signal that a handler has taken ends a read. poll(2) ends in any case, and does not
 /// say which signal it was.
 fn handlers_interrupt() -> bool {
-    // Their handlers report faults of a thread, and none is awaited here.
-    let faults = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP];
-    (1..=libc::SIGRTMAX()).filter(|signal| !faults.contains(signal)).any(|signal| {
+    // No fault of the thread ends a sleep.
+    (1..=libc::SIGRTMAX()).filter(|signal| !FAULTS.contains(signal)).any(|signal| {
         // SAFETY: all zeroes are a `sigaction`, which sigaction(2) fills, or refuses the signal.
         let (found, action) = unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
@@ -160,6 +191,40 @@ mod tests {
         }
     }
 
+    /// What [`Context::next_event`] does if it looks for so long.
+    fn look_first(
+        context: &Context,
+        channel: &EventQueue<usize>,
+        limit: Duration,
+    ) -> io::Result<bool> {
+        assert!(!context.shared.watched.swap(true, Ordering::SeqCst));
+        Watch(context).look_first(channel, limit)
+    }
+
+    /// A wait that looks finds its event without a sleep. One that looked in vain sleeps.
+    #[test]
+    fn a_look_finds_the_event() {
+        for [near, far] in contexts("look") {
+            let (sender, receiver) = (Side::new(&near, 1), Side::new(&far, 2));
+            let to = (far.lock().host(), receiver.number);
+            for limit in [LIMIT, Duration::from_micros(50), LIMIT] {
+                std::thread::scope(|scope| {
+                    let turns = || far.shared.turns.load(Ordering::Relaxed);
+                    let before = turns();
+                    let waits = scope.spawn(|| look_first(&far, &receiver.channel, limit));
+                    until(
+                        "it looks",
+                        || if limit == LIMIT { turns() != before } else { dozes(&far) },
+                    );
+                    sender.send(&near, to);
+                    assert_eq!(waits.join().unwrap().unwrap(), limit == LIMIT);
+                });
+                assert_eq!(receiver.channel.pop().unwrap(), 2);
+                far.lock().arm(receiver.queue, false).unwrap();
+            }
+        }
+    }
+
     /// Two threads wait for events of two queues. Each gets its own, whichever comes first.
     #[test]
     fn each_thread_gets_its_event() {
@@ -212,14 +277,17 @@ mod tests {
         HANDLED.store(true, Ordering::Relaxed);
     }
 
-    /// A signal ends the wait if its handler would end a read, and only then.
+    /// A signal ends the wait if its handler would end a read, and only then. One that comes while
+    /// the wait looks ends the sleep that follows.
     #[test]
     fn signals_end_a_wait_as_they_end_a_read() {
         let [near, far] = contexts("signal").remove(0);
         let (sender, receiver) = (Side::new(&near, 1), Side::new(&far, 2));
         let to = (far.lock().host(), receiver.number);
         let (far, receiver) = (Arc::new(far), Arc::new(receiver));
-        for flags in [libc::SA_RESTART, 0] {
+        for (flags, looks) in
+            [(libc::SA_RESTART, false), (0, false), (libc::SA_RESTART, true), (0, true)]
+        {
             HANDLED.store(false, Ordering::Relaxed);
             // SAFETY: a handler that only stores to an atomic.
             unsafe {
@@ -228,9 +296,16 @@ mod tests {
                 action.sa_flags = flags;
                 assert_eq!(libc::sigaction(libc::SIGURG, &action, std::ptr::null_mut()), 0);
             }
+            let turns = || far.shared.turns.load(Ordering::Relaxed);
+            let before = turns();
             let (own, channel) = (far.clone(), receiver.clone());
-            let waits = std::thread::spawn(move || own.next_event(&channel.channel));
-            until("the program waits", || dozes(&far));
+            let waits = std::thread::spawn(move || match looks {
+                // On a busy machine the signal may find it asleep.
+                true => look_first(&own, &channel.channel, Duration::from_millis(300))
+                    .and_then(|_| channel.channel.pop()),
+                false => own.next_event(&channel.channel),
+            });
+            until("the program waits", || if looks { turns() != before } else { dozes(&far) });
             // SAFETY: the thread has not been joined.
             unsafe { libc::pthread_kill(waits.as_pthread_t(), libc::SIGURG) };
             until("the handler runs", || HANDLED.load(Ordering::Relaxed));
@@ -240,7 +315,10 @@ mod tests {
             // `errno` for programs of C.
             let result = waits.join().unwrap().map_err(|error| error.raw_os_error());
             let wanted = if flags == 0 { Err(Some(libc::EINTR)) } else { Ok(2) };
-            assert_eq!(result, wanted);
+            assert_eq!(result, wanted, "looks: {looks}");
+            if flags != 0 {
+                far.lock().arm(receiver.queue, false).unwrap();
+            }
         }
         // SAFETY: the default is to ignore it.
         unsafe { libc::signal(libc::SIGURG, libc::SIG_DFL) };
