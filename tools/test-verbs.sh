@@ -50,7 +50,7 @@ cp -a "$folder/lib" "$folder/opt/lib/bellwire"
 over() { LD_LIBRARY_PATH="$folder/lib" "$@"; }
 # Programs of Python here come from the sources, which stay as they are.
 export PYTHONDONTWRITEBYTECODE=1
-for program in missing statuses transfers connections groups threads signals mapped killed outlives; do
+for program in missing statuses transfers connections groups threads signals cancelled mapped killed outlives; do
     cc -O1 -Wall -Wno-unused-function -pthread "$programs/$program.c" -lrdmacm -libverbs -o "$folder/$program"
 done
 
@@ -399,6 +399,7 @@ check "connections" over limited "$folder/connections"
 check "groups" env BELLWIRE_DEVICE=auto:udp:127.0.0.1 LD_LIBRARY_PATH="$folder/lib" timeout 60 "$folder/groups"
 check "threads, forks and ends" over limited "$folder/threads"
 check "signals of the program" over limited "$folder/signals"
+check "threads are cancelled" over limited "$folder/cancelled"
 check "a peer is killed at any point, over shm" kills "shm:killed-$$" "killed-$$"
 check "a peer is killed at any point, over UDP" kills udp:127.0.0.1 none
 check "a peer that is stopped is not noticed (canary)" \

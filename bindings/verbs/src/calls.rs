@@ -5,6 +5,7 @@ use crate::abi::{
     QpInitAttr, SrqAttr, SrqInitAttr, Wc,
 };
 use crate::ah::{self, Ah};
+use crate::cancel;
 use crate::channel::Channel;
 use crate::context::ContextObject;
 use crate::cq::{self, Cq};
@@ -274,12 +275,12 @@ pub extern "C" fn ibv_destroy_cq(cq: *mut Cq) -> c_int {
     answer("ibv_destroy_cq", cq::destroy(cq))
 }
 
-pub extern "C" fn ibv_get_cq_event(
+pub extern "C-unwind" fn ibv_get_cq_event(
     channel: &Channel,
     cq: &mut *const Cq,
     cq_context: &mut Opaque,
 ) -> c_int {
-    match channel.context().next_event(&channel.queue) {
+    match cancel::repeat(|| channel.context().next_event(&channel.queue)) {
         Ok(object) => {
             *cq = object as *const Cq;
             // SAFETY: an event is removed before its queue ends.
@@ -445,8 +446,8 @@ fn events_of(event: &AsyncEvent) -> Option<&'static crate::event::Acknowledged> 
     }
 }
 
-pub extern "C" fn ibv_get_async_event(context: &Context, event: &mut AsyncEvent) -> c_int {
-    match ContextObject::of(context).events.pop() {
+pub extern "C-unwind" fn ibv_get_async_event(context: &Context, event: &mut AsyncEvent) -> c_int {
+    match cancel::repeat(|| ContextObject::of(context).events.next()) {
         Ok(next) => {
             *event = AsyncEvent { element: next.object, event_type: next.kind as u32 };
             events_of(event).into_iter().for_each(crate::event::Acknowledged::take);

@@ -174,8 +174,8 @@ impl ContextObject {
         self.rdma.may_sleep();
     }
 
-    /// The oldest event of a channel; waits for one.
-    pub fn next_event(&self, channel: &EventQueue<usize>) -> std::io::Result<usize> {
+    /// The oldest event of a channel; waits for one for a while.
+    pub fn next_event(&self, channel: &EventQueue<usize>) -> std::io::Result<Option<usize>> {
         self.rdma.next_event(channel)
     }
 

@@ -32,6 +32,7 @@ compile_error!("the exports are jumps in the assembly of x86-64");
 pub mod abi;
 mod ah;
 mod calls;
+mod cancel;
 mod channel;
 mod cm;
 mod context;

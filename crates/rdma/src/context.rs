@@ -30,7 +30,7 @@ const GLANCE: Duration = Duration::from_micros(20);
 const SHORT_SLEEP: Duration = Duration::from_millis(1);
 /// Longest sleep while queue pairs are connected: their peers are asked now and then. Tests wait
 /// for ever, so that a lost wake-up does not pass.
-const LONG_SLEEP: Duration =
+pub(crate) const LONG_SLEEP: Duration =
     if cfg!(test) { Duration::from_secs(3600) } else { Duration::from_millis(100) };
 /// How long the end of a context or a program waits for peers to acknowledge what was sent.
 const LINGER: Duration = Duration::from_millis(500);

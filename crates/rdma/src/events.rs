@@ -1,5 +1,7 @@
 //! Events for programs that sleep: a queue behind a file descriptor.
 
+use crate::context::LONG_SLEEP;
+use crate::sleep::wait;
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::VecDeque;
 use std::io;
@@ -75,6 +77,19 @@ impl<T> EventQueue<T> {
         events.push_back(event);
         // The counter has 64 bits, so it has room.
         let _ = rustix::io::write(self.fd.as_fd(), &1u64.to_ne_bytes());
+    }
+
+    /// The oldest event. Waits for a tenth of a second, unless the program has set `O_NONBLOCK`;
+    /// `None`: no event came. So a call that waits can see to its thread in between.
+    ///
+    /// # Errors
+    /// `WouldBlock`; `Interrupted`, if a read would end with it.
+    pub fn next(&self) -> io::Result<Option<T>> {
+        let waits = !self.has_events() && !self.is_nonblocking()?;
+        if waits && !wait(&[&self.fd], None, LONG_SLEEP, None)?.by_first {
+            return Ok(None);
+        }
+        self.pop().map(Some)
     }
 
     /// The oldest event. Waits for one, unless the program has set `O_NONBLOCK`.

@@ -3,40 +3,41 @@
 //! The first makes the progress of all, and sleeps at the descriptors of channel and function. So a
 //! packet wakes the thread that waits for it, and no other one.
 
-use crate::context::{Context, dozer, prepare};
+use crate::context::{Context, LONG_SLEEP, dozer, prepare};
 use crate::events::EventQueue;
 use crate::sleep::wait;
-use bellwire_ring::signals::{Blocked, FAULTS};
+use bellwire_ring::signals::Blocked;
 use std::io;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 impl Context {
-    /// Takes the oldest event of a channel. Waits for one, unless the program has set `O_NONBLOCK`.
+    /// Takes the oldest event of a channel. Waits for a tenth of a second, unless the program has
+    /// set `O_NONBLOCK`; `None`: no event came.
     ///
     /// # Errors
     /// `EAGAIN`; `EINTR`, if a read would end with it.
-    pub fn next_event(&self, channel: &EventQueue<usize>) -> io::Result<usize> {
+    pub fn next_event(&self, channel: &EventQueue<usize>) -> io::Result<Option<usize>> {
         if channel.has_events() {
-            return channel.pop();
+            return channel.pop().map(Some);
         }
         if channel.is_nonblocking()? {
             // A program that asks again and again leaves no time to the thread.
             self.lock().look();
-            return channel.pop();
+            return channel.pop().map(Some);
         }
         let shared = &*self.shared;
         // SeqCst: see `Shared::run`.
         if shared.watched.swap(true, Ordering::SeqCst) {
             shared.others.fetch_add(1, Ordering::Relaxed);
-            let event = channel.pop();
+            let event = channel.next();
             shared.others.fetch_sub(1, Ordering::Relaxed);
             return event;
         }
         let watch = Watch(self);
         watch.wait(channel)?;
         drop(watch);
-        channel.pop()
+        if channel.has_events() { channel.pop().map(Some) } else { Ok(None) }
     }
 }
 
@@ -54,7 +55,7 @@ impl Drop for Watch<'_> {
 }
 
 impl Watch<'_> {
-    /// Waits until the channel has an event. Looks for it first where that pays.
+    /// Waits until the channel has an event, or for a while. Looks for it first where that pays.
     fn wait(&self, channel: &EventQueue<usize>) -> io::Result<()> {
         let looks = || self.0.shared.looks();
         let (began, limit) = (Instant::now(), looks().limit());
@@ -83,9 +84,11 @@ impl Watch<'_> {
         self.sleep(channel, Some(blocked.before())).map(|()| false)
     }
 
-    /// Sleeps until the channel has an event, with `mask` as the thread's mask of signals.
+    /// Sleeps until the channel has an event, or for a while, with `mask` as the thread's mask of
+    /// signals.
     fn sleep(&self, channel: &EventQueue<usize>, mask: Option<&libc::sigset_t>) -> io::Result<()> {
         let shared = &*self.0.shared;
+        let began = Instant::now();
         loop {
             let (ready, limit, groups) = {
                 let mut adapter = self.0.lock();
@@ -108,35 +111,14 @@ impl Watch<'_> {
             if shared.dozer.load(Ordering::Relaxed) == dozer::PROGRAM {
                 shared.dozer.store(dozer::NOBODY, Ordering::Relaxed);
             }
-            match woken {
-                Ok(woken) if woken.by_first => {
-                    let _ = rustix::io::read(&shared.wake_program, &mut [0; 8]);
-                }
-                Ok(_) => {}
-                Err(error) if handlers_interrupt() => return Err(error),
-                Err(_) => {}
+            if woken?.by_first {
+                let _ = rustix::io::read(&shared.wake_program, &mut [0; 8]);
             }
-            if channel.has_events() {
+            if channel.has_events() || began.elapsed() >= LONG_SLEEP {
                 return Ok(());
             }
         }
     }
-}
-
-/// Whether a signal that a handler has taken ends a read. poll(2) ends in any case, and does not
-/// say which signal it was.
-fn handlers_interrupt() -> bool {
-    // No fault of the thread ends a sleep.
-    (1..=libc::SIGRTMAX()).filter(|signal| !FAULTS.contains(signal)).any(|signal| {
-        // SAFETY: all zeroes are a `sigaction`, which sigaction(2) fills, or refuses the signal.
-        let (found, action) = unsafe {
-            let mut action: libc::sigaction = std::mem::zeroed();
-            (libc::sigaction(signal, std::ptr::null(), &mut action) == 0, action)
-        };
-        let has_handler =
-            action.sa_sigaction != libc::SIG_DFL && action.sa_sigaction != libc::SIG_IGN;
-        found && has_handler && action.sa_flags & libc::SA_RESTART == 0
-    })
 }
 
 #[cfg(test)]
@@ -169,7 +151,7 @@ mod tests {
                 let (far, receiver) = (&far, &receiver);
                 let waits = scope.spawn(move || {
                     for _ in 0..12 {
-                        assert_eq!(far.next_event(&receiver.channel).unwrap(), 2);
+                        assert_eq!(far.next_event(&receiver.channel).unwrap(), Some(2));
                         let mut adapter = far.lock();
                         assert!(adapter.next(receiver.queue).is_some());
                         adapter.arm(receiver.queue, false).unwrap();
@@ -238,7 +220,8 @@ mod tests {
                     for (place, receiver) in receivers.iter().enumerate() {
                         let (tells, far) = (tells.clone(), &far);
                         scope.spawn(move || {
-                            assert_eq!(far.next_event(&receiver.channel).unwrap(), 2 + place);
+                            let event = far.next_event(&receiver.channel);
+                            assert_eq!(event.unwrap(), Some(2 + place));
                             far.lock().arm(receiver.queue, false).unwrap();
                             tells.send(place).unwrap();
                         });
@@ -262,7 +245,7 @@ mod tests {
             let (sender, receiver) = (Side::new(&near, 1), Side::new(&far, 2));
             let channel = &receiver.channel;
             rustix::fs::fcntl_setfl(channel.descriptor(), rustix::fs::OFlags::NONBLOCK).unwrap();
-            let blocked = |result: io::Result<usize>| {
+            let blocked = |result: io::Result<Option<usize>>| {
                 result.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
             };
             assert!(blocked(far.next_event(channel)));
@@ -302,7 +285,7 @@ mod tests {
             let waits = std::thread::spawn(move || match looks {
                 // On a busy machine the signal may find it asleep.
                 true => look_first(&own, &channel.channel, Duration::from_millis(300))
-                    .and_then(|_| channel.channel.pop()),
+                    .and_then(|_| channel.channel.next()),
                 false => own.next_event(&channel.channel),
             });
             until("the program waits", || if looks { turns() != before } else { dozes(&far) });
@@ -314,7 +297,7 @@ mod tests {
             }
             // `errno` for programs of C.
             let result = waits.join().unwrap().map_err(|error| error.raw_os_error());
-            let wanted = if flags == 0 { Err(Some(libc::EINTR)) } else { Ok(2) };
+            let wanted = if flags == 0 { Err(Some(libc::EINTR)) } else { Ok(Some(2)) };
             assert_eq!(result, wanted, "looks: {looks}");
             if flags != 0 {
                 far.lock().arm(receiver.queue, false).unwrap();

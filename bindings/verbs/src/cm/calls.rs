@@ -478,12 +478,13 @@ pub unsafe extern "C" fn rdma_leave_multicast(id: &Id, group: *const libc::socka
 
 // Events.
 
-pub extern "C" fn rdma_get_cm_event(
+pub extern "C-unwind" fn rdma_get_cm_event(
     channel: &CmChannel,
     event: Option<&mut *mut EventObject>,
 ) -> c_int {
     let Some(event) = event else { return answer(Err(libc::EINVAL)) };
-    answer(EventObject::next(channel).map(|next| *event = next))
+    let next = crate::cancel::repeat(|| EventObject::next(channel));
+    answer(next.map(|next| *event = next).map_err(|error| errno_of(&error)))
 }
 
 pub extern "C" fn rdma_ack_cm_event(event: *mut EventObject) -> c_int {

@@ -72,7 +72,7 @@ pub fn request(listener: &Id) -> Result<&'static Id, Errno> {
     }
     listener.acknowledge();
     // SAFETY: its own channel lives as long as it does.
-    let event = EventObject::next(unsafe { &*listener.abi.channel.get() })?;
+    let event = EventObject::wait(unsafe { &*listener.abi.channel.get() })?;
     // SAFETY: it was made just now, and its identifier waits for its acknowledgement.
     let (kind, id) = unsafe { ((*event).abi.event, &*(*event).abi.id) };
     if kind != Kind::ConnectRequest as u32 {

@@ -27,9 +27,18 @@ struct Said {
 
 impl EventObject {
     /// The next event of a channel. Waits for one unless the program has set `O_NONBLOCK`.
-    pub fn next(channel: &CmChannel) -> Result<*mut EventObject, Errno> {
+    pub fn wait(channel: &CmChannel) -> Result<*mut EventObject, Errno> {
         loop {
-            let Pending { id, what } = channel.queue.pop().map_err(|error| errno_of(&error))?;
+            if let Some(event) = Self::next(channel).map_err(|error| errno_of(&error))? {
+                return Ok(event);
+            }
+        }
+    }
+
+    /// The next event of a channel. Waits for a while unless the program has set `O_NONBLOCK`.
+    pub fn next(channel: &CmChannel) -> std::io::Result<Option<*mut EventObject>> {
+        loop {
+            let Some(Pending { id, what }) = channel.queue.next()? else { return Ok(None) };
             // SAFETY: an identifier takes its events along when it ends.
             let id = unsafe { &*(id as *const Id) };
             let made = match what {
@@ -42,7 +51,7 @@ impl EventObject {
                 What::Came(event) => Some(Self::new(id, None, told(id, event))),
                 What::Joined(joined) => Some(Self::of_group(id, &joined)),
             };
-            if let Some(made) = made {
+            if made.is_some() {
                 return Ok(made);
             }
         }

@@ -187,7 +187,7 @@ impl Id {
         self.acknowledge();
         // SAFETY: its own channel lives as long as it does.
         let channel = unsafe { &*self.abi.channel.get() };
-        let event = EventObject::next(channel)?;
+        let event = EventObject::wait(channel)?;
         self.abi.event.set(event);
         // SAFETY: it was made just now.
         let (kind, status) = unsafe { ((*event).abi.event, (*event).abi.status) };
