@@ -65,6 +65,10 @@ const LOG: &str = "BELLWIRE_LOG";
 
 /// Becomes the program. Returns only if that fails.
 pub fn run(arguments: &Arguments) -> Result<Outcome> {
+    // The library would say so only when the program opens it.
+    if let Some(device) = &arguments.device {
+        bellwire::Device::check_settings(device)?;
+    }
     let own = std::env::current_exe().context("finding the place of this command")?;
     let folder = library_folder(&own)?;
     let (program, rest) = arguments.program.split_first().expect("clap requires a program");

@@ -93,3 +93,16 @@ fn paper_rows_prints_the_scoreboard() {
     assert_eq!(elsewhere.code, 1);
     assert!(!elsewhere.stderr.is_empty());
 }
+
+/// A program does not start with a device that cannot exist.
+#[test]
+fn run_refuses_wrong_devices() {
+    for (device, text) in [
+        ("foo:1", "names no device"),
+        ("shm:", "nothing follows the colon"),
+        ("udp:127.0.0.1?volume=11", "volume"),
+    ] {
+        run(bellwire().args(["run", "--device", device, "--", "true"])).failed(text);
+    }
+    assert_eq!(run(bellwire().args(["run", "--device", "udp:127.0.0.1", "--", "true"])).code, 0);
+}

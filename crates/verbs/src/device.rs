@@ -109,7 +109,7 @@ impl Device {
         KINDS.iter().map(|kind| (kind.name, kind.forms))
     }
 
-    /// Checks a name and its settings without opening anything. For the fuzzers.
+    /// Checks a name and its settings without opening anything. For `bellwire run` and the fuzzers.
     #[doc(hidden)]
     pub fn check_settings(name: &str) -> Result<()> {
         let (bare, settings) = DeviceOptions::default().settings(name)?;
