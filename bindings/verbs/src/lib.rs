@@ -13,6 +13,7 @@
 //! | `channel.rs`, `cq.rs`, `cq_ex.rs`, `qp.rs`, `qp_ex.rs`, `srq.rs`, `ah.rs` | likewise |
 //! | `post.rs` | the data path: post and poll |
 //! | `query.rs`, `event.rs` | attributes of devices and ports; asynchronous events |
+//! | `cancel.rs` | calls that wait, in threads that may be cancelled |
 //! | `import.rs` | objects that are used a second time |
 //! | `names.rs`, `fork.rs`, `sysfs.rs`, `missing.rs` | calls without an object |
 //! | `errno.rs`, `log.rs` | errors |
