@@ -1,8 +1,8 @@
 //! Threads that are cancelled (pthread_cancel(3)) while a call waits for an event.
 //!
-//! With rdma-core such calls wait in read(2), where a thread may be cancelled. Here they return now
-//! and then to a frame that holds nothing, and the thread may be cancelled there alone: its stack
-//! is unwound.
+//! With rdma-core such calls wait in read(2), where a thread may be cancelled. Here they return ten
+//! times a second to a frame that holds nothing. Only there may the thread be cancelled, because
+//! that unwinds its stack.
 
 use std::ffi::c_int;
 use std::io;

@@ -80,7 +80,7 @@ impl<T> EventQueue<T> {
     }
 
     /// The oldest event. Waits for a tenth of a second, unless the program has set `O_NONBLOCK`;
-    /// `None`: no event came. So a call that waits can see to its thread in between.
+    /// `None`: no event came. In between the caller can look whether its thread is cancelled.
     ///
     /// # Errors
     /// `WouldBlock`; `Interrupted`, if a read would end with it.
