@@ -40,6 +40,7 @@
 //! lane. It can also write to the receiver's pool beyond its grants: see the threat model in
 //! docs/threat-model.md.
 
+mod copies;
 mod nonce;
 mod receiver;
 mod sender;

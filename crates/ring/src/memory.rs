@@ -73,10 +73,18 @@ impl<'a> View<'a> {
         Self::with(NonNull::from(bytes).cast(), length, WRITABLE)
     }
 
-    /// The same window, for a copy that is larger than the cache. Writes go straight to memory:
-    /// that saves reading the target first, and evicts nothing from the cache.
+    /// The same window, for a copy that is larger than the cache, or whose target another
+    /// processor's cache holds. Writes go straight to memory: that saves reading the target first,
+    /// and evicts nothing from the cache.
+    #[inline]
     pub fn streaming(self) -> Self {
         View { extent: self.extent | STREAMING, ..self }
+    }
+
+    /// Whether copies of this window go straight to memory.
+    #[inline]
+    pub fn is_streaming(&self) -> bool {
+        self.has(STREAMING)
     }
 
     /// The same window, read-only unless `writable`.
@@ -206,9 +214,16 @@ impl<'a> View<'a> {
     pub fn copy_nonoverlapping(&self, from: View<'_>) {
         assert!(self.has(WRITABLE) && from.len() <= self.len());
         debug_assert!(!self.overlaps(&from));
+        let (source, target) = (from.start.as_ptr(), self.start.as_ptr());
         // SAFETY: both windows are mapped and long enough. If they overlap after all, only bytes
         // inside them are garbled.
-        unsafe { copy_bytes(from.start.as_ptr(), self.start.as_ptr(), from.len()) }
+        unsafe {
+            if from.len() >= LONG_BYTES && from.has(STREAMING) {
+                copy_streaming(source, target, from.len());
+            } else {
+                copy_bytes(source, target, from.len());
+            }
+        }
     }
 
     /// As [`View::copy_from`], but the last word is written after all bytes before it. The last
@@ -351,6 +366,9 @@ impl fmt::Debug for View<'_> {
         write!(f, "View({} B)", self.len())
     }
 }
+
+/// Shortest copy into a lane that may go straight to memory.
+pub(crate) const LONG_BYTES: usize = 2048;
 
 /// Longest copy that [`copy_bytes`] reads completely before it writes.
 const SHORT_BYTES: usize = 32;

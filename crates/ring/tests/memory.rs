@@ -223,6 +223,20 @@ fn streaming_copies_the_same() {
     }
 }
 
+/// The same for long copies between windows that lie apart, as a lane and a program's buffer do.
+#[test]
+fn long_streaming_copies_the_same() {
+    let source: Vec<u8> = (0..9000_u32).map(|i| (i * 7 % 251) as u8).collect();
+    for (length, shift) in [2047, 2048, 2049, 8000].into_iter().zip([0, 7, 32, 63]) {
+        let mut target = vec![0xee; 9000];
+        let from = View::of(&source).part(3, length).unwrap().streaming();
+        assert!(from.is_streaming() && !View::of(&source).is_streaming());
+        View::of_mut(&mut target).part(shift, length).unwrap().copy_nonoverlapping(from);
+        assert_eq!(target[shift..shift + length], source[3..3 + length]);
+        assert!(target[..shift].iter().chain(&target[shift + length..]).all(|&b| b == 0xee));
+    }
+}
+
 /// A copy that bypasses the cache gives the same result between overlapping windows, and between
 /// windows that touch, as a copy through a third buffer.
 #[test]

@@ -1,11 +1,12 @@
 //! The sending end of a lane.
 
+use super::copies::Copies;
 use super::nonce::Nonces;
 use super::{
     Area, BUSY, COMMAND, Cursor, GRANT_BASE, GRANT_RING, GRANTS, Geometry, HEADER_WORDS,
     HOST_CONSUMED, INTENT, LINK, LINK_HOST, LaneMemory, PARKED, WAITING, lines_for,
 };
-use crate::memory::View;
+use crate::memory::{LONG_BYTES, View};
 use crate::segment::{LINE_WORDS, Words};
 use crate::sync::{Fences, Ordering, full_fence};
 
@@ -42,6 +43,7 @@ pub struct LaneSender<W> {
     /// Times that the lane fell back on a host chunk for lack of credit.
     host_fallbacks: u64,
     nonces: Nonces,
+    copies: Copies,
 }
 
 impl<W: Words> LaneSender<W> {
@@ -62,6 +64,7 @@ impl<W: Words> LaneSender<W> {
             host_ready: false,
             host_fallbacks: 0,
             nonces: Nonces::new(seed),
+            copies: Copies::new(),
         }
     }
 
@@ -106,8 +109,14 @@ impl<W: Words> LaneSender<W> {
         line[1].store(words[0], Ordering::Relaxed);
         line[2].store(words[1], Ordering::Relaxed);
         line[3].store(words[2], Ordering::Relaxed);
-        // SAFETY: as above.
-        unsafe { area.fill(at * LINE_WORDS + HEADER_WORDS, head, body) };
+        let first = at * LINE_WORDS + HEADER_WORDS;
+        if body.len() < LONG_BYTES {
+            // SAFETY: as above.
+            unsafe { area.fill(first, head, body) };
+        } else {
+            // SAFETY: as above.
+            self.copies.copy(body, |body| unsafe { area.fill(first, head, body) });
+        }
         // Release: pairs with the acquire of the tag in `LaneReceiver::peek`.
         line[0].store(nonce, publish_ordering());
         // Release: pairs with the acquire of the intent in `LaneReceiver::try_park`: intent 0 means
