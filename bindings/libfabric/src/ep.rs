@@ -227,12 +227,11 @@ impl ActiveEndpoint {
         }
     }
 
-    /// Lets messages go that it keeps back, whichever thread uses it now.
+    /// Lets messages go that it keeps back or that wait for others, whichever thread uses it now.
     pub fn let_go(&self) {
         let mut state = self.lock();
-        if state.endpoint.has_held() {
-            state.progress();
-        }
+        state.progress();
+        state.endpoint.flush();
     }
 
     /// The descriptor to sleep on.

@@ -8,12 +8,13 @@ use crate::info::DATAGRAM_BYTES;
 use crate::library::{Level, log};
 use crate::pointer::{Array, Buffer, gather};
 use crate::receive;
-use bellwire_tagged::{Peer, PostError, SendMode, SendStatus, Spans, TaggedMessage, Token};
+use bellwire_tagged::{PostError, SendMode, SendStatus, Spans, TaggedMessage, Token};
 use std::ptr::null_mut;
 use std::time::{Duration, Instant};
 
-/// How long the first message for a peer may keep its sender, in case the peer makes no progress.
-const SET_UP: Duration = Duration::from_millis(20);
+/// How long a message may keep its sender that counts as sent and has not left, in case the peer
+/// makes no progress.
+const PATIENCE: Duration = Duration::from_millis(20);
 
 /// fi_msg(3).
 pub static MSG: Ops<9> = ops![
@@ -95,11 +96,18 @@ impl State {
             self.bound.owe();
         }
         if let Some(peer) = self.endpoint.take_first_contact() {
-            self.set_up_link(peer);
+            self.wait_while(|state| state.endpoint.has_unsent_packets(peer));
+        }
+        if mode == SendMode::Inject && sent.is_ok() && body.len() > self.endpoint.eager_bytes() {
+            self.wait_while(|state| !state.endpoint.has_left(to));
         }
         match sent {
             Ok(SendStatus::Pending) if mode != SendMode::Inject => Ok(()),
             Ok(_) => {
+                if wanted && !self.endpoint.has_left(to) {
+                    // A program that has its completion may make no progress for long.
+                    self.bound.owe();
+                }
                 self.bound.transmitted(note, context, tag.unwrap_or_default());
                 Ok(())
             }
@@ -107,13 +115,14 @@ impl State {
         }
     }
 
-    /// Makes progress until the first message for a peer has left, for a limited time.
-    // The message counts as sent, and the program may make no progress for long: ranks of Open MPI
-    // 5 that are spawned together wait in PMIx_Connect. Setting up a link needs progress.
+    /// Makes progress while a message waits that counts as sent, for a limited time: the first one
+    /// for a peer, or one of several packets whose memory is the program's again.
+    // The program may make no progress for long: ranks of Open MPI 5 that are spawned together wait
+    // in PMIx_Connect. Setting up a link needs progress.
     #[cold]
-    fn set_up_link(&mut self, peer: Peer) {
+    fn wait_while(&mut self, waits: impl Fn(&State) -> bool) {
         let started = Instant::now();
-        while self.endpoint.has_unsent_packets(peer) && started.elapsed() < SET_UP {
+        while waits(self) && started.elapsed() < PATIENCE {
             if self.progress() == 0 {
                 std::thread::yield_now();
             }

@@ -357,6 +357,15 @@ impl<N: Transport> Transport for AutoTransport<N> {
         self.far.let_go(at_once);
     }
 
+    fn flush(&mut self) {
+        self.far.flush();
+    }
+
+    #[inline]
+    fn has_sent_all(&self, link: LinkId) -> bool {
+        by_way!(self, link, has_sent_all(), |_| true)
+    }
+
     /// What goes by the network is done only when a poll finds its acknowledgement.
     fn look_around(&mut self, sink: &mut impl Sink) -> bool {
         self.with_near(sink, |near, sink| near.look_around(sink))

@@ -295,6 +295,16 @@ pub trait Transport: Send {
     #[inline(always)]
     fn let_go(&mut self, at_once: bool) {}
 
+    /// Sends packets that wait for further ones without [`Transport::hold`], as far as there is
+    /// room.
+    fn flush(&mut self) {}
+
+    /// Whether all packets of a link have left this process, as far as their sender can know.
+    #[inline]
+    fn has_sent_all(&self, link: LinkId) -> bool {
+        true
+    }
+
     // Direct access. By default peers send requests to the owner's engine, which checks keys and
     // rights.
 

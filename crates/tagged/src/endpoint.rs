@@ -194,6 +194,18 @@ impl Endpoint {
         self.transport.has_unsent_packets(to)
     }
 
+    /// Sends packets that wait for further ones, as far as there is room.
+    pub fn flush(&mut self) {
+        self.transport.flush();
+    }
+
+    /// Whether all packets for a peer have left. Others leave when this side makes progress, and
+    /// the other side makes room.
+    #[inline]
+    pub fn has_left(&self, to: Peer) -> bool {
+        self.transport.has_left(to)
+    }
+
     /// Receives one message into `into`.
     ///
     /// # Errors
@@ -448,6 +460,9 @@ impl Endpoint {
         if self.sends.has_unsent() {
             done += self.sends.send_segments(&mut self.transport);
         }
+        if self.sends.has_leaving() {
+            done += self.sends.complete_left(&mut self.transport, sink);
+        }
         if self.receives.fetches.has_unposted() {
             done += self.receives.post_fetches(&mut self.transport, sink);
         }
@@ -493,6 +508,7 @@ impl Endpoint {
         let is_busy = self.transport.has_held()
             || self.transport.has_waiting_control()
             || self.sends.has_unsent()
+            || self.sends.has_left(&self.transport)
             || self.receives.fetches.has_unposted()
             || self.accesses.has_unposted();
         Ok(!is_busy && self.transport.arm()?)

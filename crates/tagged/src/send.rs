@@ -87,6 +87,9 @@ struct PendingSend {
 /// The sends of an endpoint.
 pub(crate) struct Sends {
     pending: Slots<PendingSend>,
+    /// Those of the pending sends whose segments are copied, and which are complete when all
+    /// packets for the peer have left: peer and number.
+    leaving: VecDeque<(Peer, u64)>,
     /// Peers that the rest of a segmented message must still be sent to.
     unsent: VecDeque<Peer>,
     burst: Burst,
@@ -98,6 +101,7 @@ impl Sends {
     pub(crate) fn new(max_pending: usize, first: u32) -> Sends {
         Sends {
             pending: Slots::from(first),
+            leaving: VecDeque::new(),
             unsent: VecDeque::new(),
             burst: Burst::new(),
             max_pending,
@@ -229,7 +233,46 @@ impl Sends {
             }
             at += length;
         }
+        // Reported before it has left it might stay: a program that has all completions may wait
+        // for its peer by other means, and make no progress.
+        transport.flush();
+        if message.mode == SendMode::Transmit
+            && !transport.has_left(to)
+            && let Ok(number) = self.insert(transport, PendingSend::of(&message))
+        {
+            self.leaving.push_back((to, number));
+            return Ok(SendStatus::Pending);
+        }
         Ok(status)
+    }
+
+    /// Whether messages are complete when their packets have left.
+    #[inline]
+    pub(crate) fn has_leaving(&self) -> bool {
+        !self.leaving.is_empty()
+    }
+
+    /// Whether the packets of such a message have left.
+    pub(crate) fn has_left(&self, transport: &Transport) -> bool {
+        self.leaving.iter().any(|&(to, _)| transport.has_left(to))
+    }
+
+    /// Completes the messages whose packets have left. Returns how many.
+    pub(crate) fn complete_left(
+        &mut self,
+        transport: &mut Transport,
+        sink: &mut impl Sink,
+    ) -> usize {
+        let before = self.leaving.len();
+        for _ in 0..before {
+            let Some((to, number)) = self.leaving.pop_front() else { break };
+            if transport.has_left(to) {
+                self.complete(transport, number, Outcome::Success, sink);
+            } else {
+                self.leaving.push_back((to, number));
+            }
+        }
+        before - self.leaving.len()
     }
 
     /// Something has come.
@@ -361,6 +404,7 @@ impl Sends {
         why: Status,
         sink: &mut impl Sink,
     ) {
+        self.leaving.retain(|&(to, _)| to != peer);
         for number in self.pending.numbers(|send| send.peer == peer) {
             self.complete(transport, number, Outcome::Failed(why), sink);
         }
@@ -377,6 +421,7 @@ impl Sends {
 
     /// Takes memory that peers may read back for the program.
     pub(crate) fn close(&mut self, transport: &mut Transport) {
+        self.leaving.clear();
         for number in self.pending.numbers(|_| true) {
             self.remove(transport, number);
         }

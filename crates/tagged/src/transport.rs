@@ -223,6 +223,18 @@ impl Transport {
         state.is_some_and(|state| state.posted_sends > 0)
     }
 
+    /// Whether all packets for a peer have left.
+    #[inline]
+    pub(crate) fn has_left(&self, to: Peer) -> bool {
+        let peer = &self.peers[to];
+        peer.unsent.is_none() && peer.created_pair().is_none_or(|pair| self.function.has_left(pair))
+    }
+
+    /// Sends packets that wait for further ones.
+    pub(crate) fn flush(&mut self) {
+        self.function.flush();
+    }
+
     /// Sends a packet to `to`: a head, words, and `length` bytes that `body` finds, which may use
     /// the buffer that it gets.
     #[inline(always)]

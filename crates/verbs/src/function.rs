@@ -743,6 +743,22 @@ impl Function {
         self.core.answers_wait = true;
     }
 
+    /// Sends packets that wait for further ones, as far as there is room.
+    #[doc(hidden)]
+    pub fn flush(&mut self) {
+        if self.fork.is_same_process() {
+            self.transport.flush();
+        }
+    }
+
+    /// Whether all that was posted to a queue pair has left this process, be it that it has not
+    /// arrived. For a library that tells its program so before the peer does.
+    #[doc(hidden)]
+    #[inline]
+    pub fn has_left(&self, queue_pair: QueuePair) -> bool {
+        self.core.link_of_all(queue_pair).is_some_and(|link| self.transport.has_sent_all(link))
+    }
+
     /// A peer whose link has ended since the last call, and why. For a library that sends nothing
     /// for a while and must know that its peers are there.
     #[doc(hidden)]

@@ -1,6 +1,7 @@
 /* Messages with FI_MORE, which others follow at once: two endpoints of one process talk to each
  * other. They arrive in order, however they are sent, and each completes once. Without a follower
- * they leave by progress, and before their endpoint closes. With the argument "auto", only the
+ * they leave by progress, and before their endpoint closes. Whatever else is complete has left.
+ * With the argument "auto", only the
  * domain's own progress lets one go. With "lost" or "swapped", messages are lost or swapped, which
  * must be noticed. Prints "good", or the fault. */
 #include "check.h"
@@ -224,6 +225,33 @@ static void alone(void)
 	}
 }
 
+/* Messages without the flag that are complete have left: they arrive without further progress of
+ * their sender. */
+static void left(void)
+{
+	static const size_t lengths[] = { SHORT, 8192, 9000, 16384, 17000, 65536, 131072, SHORT };
+	for (size_t at = 0; at < sizeof lengths / sizeof *lengths; at++) {
+		memset(long_out, 'a' + (int)at, lengths[at]);
+		receive(long_in, lengths[at], 1);
+		post(long_out, lengths[at], 0, 1, FI_COMPLETION);
+		SAME(next(&a, 1).op_context == out[0], 1);
+		SAME(next(&b, 0).len, lengths[at]);
+		SAME(memcmp(long_in, long_out, lengths[at]), 0);
+	}
+	for (int at = 0; at < MANY; at++) {
+		receive(in[at], SHORT, 1);
+		memset(out[at], at, SHORT);
+	}
+	for (int at = 0; at < MANY; at++)
+		post(out[at], SHORT, at, 1, FI_COMPLETION);
+	for (int at = 0; at < MANY; at++)
+		SAME(next(&a, 0).op_context == out[at], 1);
+	for (int at = 0; at < MANY; at++) {
+		SAME(next(&b, 0).op_context == in[at], 1);
+		SAME(memcmp(in[at], out[at], SHORT), 0);
+	}
+}
+
 /* A forked child is refused, and what waits leaves once. */
 static void forked(void)
 {
@@ -310,6 +338,7 @@ int main(int count, char **arguments)
 	mixed();
 	refused();
 	alone();
+	left();
 	if (is_auto)
 		automatic();
 	else

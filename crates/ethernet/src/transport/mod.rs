@@ -637,6 +637,20 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
         }
     }
 
+    fn flush(&mut self) {
+        self.pump(self.clock.now_ns());
+    }
+
+    #[inline]
+    fn has_sent_all(&self, link: LinkId) -> bool {
+        match self.links.at(link.0) {
+            Some(&Link { state: State::Known(id), .. }) => {
+                !self.unsent && self.endpoint.is_all_sent(id)
+            }
+            _ => true,
+        }
+    }
+
     fn poll(&mut self, sink: &mut impl Sink, budget: usize) -> usize {
         let now_ns = self.clock.now_ns();
         self.has_polled = true;

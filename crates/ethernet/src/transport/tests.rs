@@ -932,6 +932,30 @@ fn packets_wait_on_a_busy_line_only() {
     assert!(both.b.io.counters().frames_sent > before);
 }
 
+/// Packets that wait on a busy line have not left. A flush sends them, as far as the window allows.
+#[test]
+fn a_flush_sends_what_waits() {
+    let (mut both, link) = linked(&hosts(1));
+    let header = PacketHeader::new(Kind::Send, QUEUE_PAIR, 3, 99);
+    both.until("all have left", |it| !it.a.endpoint.is_due(it.a.clock.now_ns()));
+    both.a.pumped_ns = 0;
+    both.a.send(link, header, b"in flight", View::empty()).expect("room");
+    assert!(both.a.has_sent_all(link));
+    both.a.pumped_ns = u64::MAX / 2;
+    both.a.send(link, header, b"waits", View::empty()).expect("room");
+    assert!(!both.a.has_sent_all(link));
+    let before = both.a.io.counters().frames_sent;
+    both.a.flush();
+    assert!(both.a.has_sent_all(link) && both.a.io.counters().frames_sent == before + 1);
+    both.until("both arrive", |it| it.at_b.packets.len() == 2);
+    // More than a window, of which the peer reads nothing.
+    while both.a.send(link, header, &[7; 1400], View::empty()).is_ok() {}
+    both.a.flush();
+    assert!(!both.a.has_sent_all(link));
+    both.until("all have left", |it| it.a.has_sent_all(link));
+    assert!(both.a.has_sent_all(LinkId(1000)), "nothing waits for nobody");
+}
+
 /// Held packets wait for each other, on a quiet line too. They leave in one frame: when they are
 /// let go, with the next packet, or with the next poll.
 #[test]

@@ -11,7 +11,7 @@ use crate::{
     SharedReceiveQueue,
 };
 use bellwire_device::{
-    Address, Buffer, Error, Gate, MemoryRegion, QueuePair, Result, Rights, Transport,
+    Address, Buffer, Error, Gate, LinkId, MemoryRegion, QueuePair, Result, Rights, Transport,
 };
 use bellwire_ring::memory::Memory;
 
@@ -132,6 +132,13 @@ impl Core {
             last_error: qp.last_error,
             counters: qp.counters(),
         })
+    }
+
+    /// The link of a queue pair's last descriptor, if none waits here.
+    #[inline]
+    pub(crate) fn link_of_all(&self, queue_pair: QueuePair) -> Option<LinkId> {
+        let qp = self.queue_pairs.of(queue_pair).ok()?;
+        qp.sends.is_empty().then_some(qp.routing.cache.link)
     }
 
     pub(crate) fn queue_pairs(&self) -> Vec<QueuePair> {

@@ -42,7 +42,7 @@ pub(super) struct RouteCache {
     epoch: u64,
     /// The destination of the last descriptor.
     pub(super) to: Address,
-    link: LinkId,
+    pub(super) link: LinkId,
 }
 
 impl Routing {

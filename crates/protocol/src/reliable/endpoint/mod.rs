@@ -235,6 +235,12 @@ impl Endpoint {
         self.links.get(peer).is_some_and(|link| link.is_urgent(frames))
     }
 
+    /// Whether all packets for this peer are sent, and no frame of them is known to be lost.
+    #[inline]
+    pub fn is_all_sent(&self, peer: PeerId) -> bool {
+        self.links.get(peer).is_none_or(Link::is_all_sent)
+    }
+
     /// Whether nothing is due but an acknowledgement to this peer, which reports no loss. A packet
     /// that goes soon takes it along.
     pub fn may_wait(&self, peer: PeerId) -> bool {

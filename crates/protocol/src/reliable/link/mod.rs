@@ -309,6 +309,12 @@ impl Link {
                     || self.sender.may_send() && self.sender.has_data(self.gates.is_owing()))
     }
 
+    /// Whether all packets are sent, and no frame of them is known to be lost.
+    #[inline]
+    pub fn is_all_sent(&self) -> bool {
+        self.sender.is_all_sent()
+    }
+
     /// Whether nothing must go but an acknowledgement, which reports no loss.
     pub fn owes_little(&self) -> bool {
         let has_data = self.sender.may_send() && self.sender.has_data(self.gates.is_owing());
