@@ -255,7 +255,7 @@ int main(int argc, char **argv) {
     open_fabric(info);
     if (argc == 3)
         share_window(info);
-    peer_serve(argc == 3 ? "latency put_latency rate stream put_stream" : "latency rate stream");
+    peer_serve(argc == 3 ? "latency put_latency rate stream put_stream put_rate" : "latency rate stream");
     fi_close(&endpoint->fid);
     return 0;
 }

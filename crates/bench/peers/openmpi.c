@@ -147,7 +147,7 @@ int main(int argc, char **argv) {
     own_window = memory;
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Win_lock_all(0, window);
-    peer_serve("latency put_latency rate stream put_stream");
+    peer_serve("latency put_latency rate stream put_stream put_rate");
     MPI_Win_unlock_all(window);
     MPI_Win_free(&window);
     MPI_Finalize();

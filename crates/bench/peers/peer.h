@@ -21,9 +21,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum op { LATENCY, PUT_LATENCY, RATE, STREAM, PUT_STREAM, OPS };
+enum op { LATENCY, PUT_LATENCY, RATE, STREAM, PUT_STREAM, PUT_RATE, OPS };
 
-static const char *const op_words[OPS] = {"latency", "put_latency", "rate", "stream", "put_stream"};
+static const char *const op_words[OPS] = {"latency", "put_latency", "rate", "stream", "put_stream", "put_rate"};
 
 enum {
     LEADER = 0,

@@ -287,7 +287,7 @@ int main(int argc, char **argv) {
     open_ucx(argc == 4 ? argv[3] : "shm");
     connect_ucx();
     share_window();
-    peer_serve("latency put_latency rate stream put_stream");
+    peer_serve("latency put_latency rate stream put_stream put_rate");
     close_ucx();
     return 0;
 }

@@ -29,6 +29,8 @@ pub enum Op {
     /// One-sided writes from one source buffer to one destination that the library allocated, until
     /// all are complete.
     PutStream,
+    /// As [`Op::PutStream`], with small writes.
+    PutRate,
     /// As [`Op::Latency`], but both sides sleep in the kernel until their message arrives.
     BlockingLatency,
     /// Both sides sleep in the kernel for a message that does not come, `count` milliseconds. The
@@ -92,7 +94,7 @@ impl Op {
     pub fn unit(self) -> Unit {
         match self {
             Op::Latency | Op::PutLatency | Op::BlockingLatency => Unit::Nanoseconds,
-            Op::Rate | Op::BatchRate | Op::FanIn => Unit::MillionPerSecond,
+            Op::Rate | Op::BatchRate | Op::FanIn | Op::PutRate => Unit::MillionPerSecond,
             Op::Stream | Op::PutStream => Unit::GigabytesPerSecond,
             Op::Idle => Unit::Percent,
         }
@@ -164,6 +166,7 @@ const fn jumbo(op: Op, bytes: usize) -> Row {
 pub const MEMORY_ROWS: &[Row] = &[
     memory(Op::Latency, 8),
     memory(Op::PutLatency, 8),
+    memory(Op::PutRate, 8),
     memory(Op::Rate, 8),
     memory(Op::BatchRate, 8),
     memory(Op::FanIn, 8),
@@ -216,6 +219,7 @@ impl Row {
         match (self.wire, self.op) {
             (Wire::Memory, Op::Latency | Op::Rate | Op::BatchRate | Op::FanIn) => &["ring"],
             (Wire::Memory, Op::PutLatency) => &["line"],
+            (Wire::Memory, Op::PutRate) => &[],
             (Wire::Memory, Op::Stream) => &["copy-straight", "copy-through", "attach"],
             (Wire::Memory, _) => &["memcpy", "memcpy-nt"],
             (Wire::Slow, _) => &["bellwire-eth-one"],
@@ -239,6 +243,7 @@ impl Row {
             Op::BatchRate => format!("Send rate, {size}, one pair, posted {BATCH} at a time"),
             Op::FanIn => format!("Send rate, {size}, {FAN_IN_SENDERS} senders to 1 receiver"),
             Op::Stream => format!("Send stream, {size}"),
+            Op::PutRate => format!("Put rate into library memory, {size}"),
             Op::PutStream => format!("Put stream into library memory, {size}"),
             Op::BlockingLatency => format!("Send, {size}, one way, both sides asleep meanwhile"),
             Op::Idle => "Processor time of a process that waits asleep".to_string(),

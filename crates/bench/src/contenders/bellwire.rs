@@ -24,7 +24,15 @@ pub const LIBRARY_MEMORY: Contender = Contender {
     kind: Kind::Bellwire,
     wires: &[Wire::Memory],
     start: Start::InHouse(InHouse::pair(
-        &[Op::Latency, Op::PutLatency, Op::Rate, Op::BatchRate, Op::Stream, Op::PutStream],
+        &[
+            Op::Latency,
+            Op::PutLatency,
+            Op::Rate,
+            Op::BatchRate,
+            Op::Stream,
+            Op::PutStream,
+            Op::PutRate,
+        ],
         |party| Ok(Box::new(Pair::open(party, Memory::Library)?)),
     )),
 };
@@ -400,6 +408,19 @@ impl Pair {
         Ok(())
     }
 
+    /// Small puts, of which the last one tells when all are complete.
+    fn put_rate(&mut self, count: u64) -> Result<()> {
+        for number in 0..count {
+            let value = number.to_ne_bytes();
+            let put = Put::inline(&value, self.peer_window.slice(0, 8));
+            let put = if number + 1 == count { put } else { put.unsignaled() };
+            self.function.post_put(self.queue_pair, put).map_err(Error::from)?;
+        }
+        let done = self.next()?;
+        ensure!(done.operation == Operation::Put, "a {:?} was not due", done.operation);
+        Ok(())
+    }
+
     fn put_stream(&mut self, bytes: usize, count: u64) -> Result<()> {
         let (mut posted, mut finished) = (0, 0);
         while finished < count {
@@ -425,6 +446,7 @@ impl Side for Pair {
             Op::Rate => self.rate(count)?,
             Op::BatchRate => self.batch_rate(count)?,
             Op::Stream => self.stream(bytes, count)?,
+            Op::PutRate if self.leads() => self.put_rate(count)?,
             _ if self.leads() => self.put_stream(bytes, count)?,
             _ => {}
         }

@@ -12,7 +12,7 @@ use crate::op::{MEMORY_ROWS, Op, Row, Wire};
 pub struct Goal {
     /// The two sides of the comparison.
     pub what: String,
-    /// The bound: `at most 1.5` or `at least 2`.
+    /// The bound: `at most 1.5`, or `at least 2; far 1.5`.
     pub bound: String,
     /// The ratio of near medians, and its opponent.
     pub near: Option<Ratio>,
@@ -37,7 +37,7 @@ pub(super) struct Wanted {
     pub own: Among,
     /// The opponents and their row. `None`: the figure itself is compared with the bound.
     pub against: Option<(Row, Among)>,
-    pub bound: Bound,
+    pub bound: Bounds,
 }
 
 /// The contenders on one side of a comparison, of which the best counts.
@@ -80,10 +80,29 @@ impl Bound {
     }
 }
 
+/// The bounds with near and with far cores.
+#[derive(Clone, Copy)]
+pub(super) struct Bounds(pub [Bound; 2]);
+
+impl From<Bound> for Bounds {
+    fn from(both: Bound) -> Bounds {
+        Bounds([both; 2])
+    }
+}
+
+impl std::fmt::Display for Bounds {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Bounds([near, far]) = self;
+        let (Bound::AtMost(a) | Bound::AtLeast(a)) = *near;
+        let (Bound::AtMost(b) | Bound::AtLeast(b)) = *far;
+        if a == b { near.fmt(f) } else { write!(f, "{near}; far {b}") }
+    }
+}
+
 /// Judges every goal. Without a measurement of both sides there is no ratio.
 pub fn judge(lines: &[Line]) -> Vec<Goal> {
     let verdict = |Wanted { what, row, own, against, bound }| {
-        let ratio = |distance| {
+        let ratio = |(distance, bound): (Distance, Bound)| {
             let best_of = |row, among: Among| best(lines, row, distance, |line| among.has(line));
             let own = best_of(row, own)?;
             let other = match against {
@@ -93,7 +112,9 @@ pub fn judge(lines: &[Line]) -> Vec<Goal> {
             let ratio = own.0 / other.0;
             Some(Ratio { ratio, against: other.1, met: bound.holds(ratio) })
         };
-        let [near, far] = Distance::REPORTED.map(ratio);
+        let [near, far] = Distance::REPORTED;
+        let Bounds(bounds) = bound;
+        let (near, far) = (ratio((near, bounds[0])), ratio((far, bounds[1])));
         Goal { what, bound: bound.to_string(), near, far }
     };
     MEMORY_ROWS
@@ -108,7 +129,7 @@ pub fn judge(lines: &[Line]) -> Vec<Goal> {
 fn wanted(row: Row) -> Vec<Wanted> {
     let one_pair = Row { wire: Wire::Memory, op: Op::Rate, bytes: 8 };
     let own = Among::Kind(Kind::Bellwire);
-    let goal = |opponent: String, other, among, bound| Wanted {
+    let goal = |opponent: String, other, among, bound: Bounds| Wanted {
         what: format!("{} / {opponent}", row.title()),
         row,
         own,
@@ -121,19 +142,23 @@ fn wanted(row: Row) -> Vec<Wanted> {
     };
     let peers = Among::Kind(Kind::Peer);
     let peer = |bound| goal("the best peer".to_string(), row, peers, bound);
-    let (most, least) = (Bound::AtMost, Bound::AtLeast);
+    let most = |near, far| Bounds([near, far].map(Bound::AtMost));
+    let least = |near, far| Bounds([near, far].map(Bound::AtLeast));
     match row.op {
-        Op::Latency => vec![limit(most(1.5)), peer(most(0.8))],
-        Op::PutLatency => vec![peer(most(1.0))],
-        Op::Rate => vec![peer(least(2.0))],
+        Op::Latency => vec![limit(most(1.25, 1.05)), peer(most(0.85, 0.75))],
+        Op::PutLatency => vec![peer(most(0.95, 0.95))],
+        Op::PutRate => vec![peer(least(1.2, 1.2))],
+        Op::Rate => vec![peer(least(2.0, 1.5))],
         // No peer has a call for several messages, so peers post theirs one by one.
         Op::BatchRate => {
             let opponent = format!("the best peer in \"{}\"", one_pair.title());
-            vec![goal(opponent, one_pair, peers, least(2.0))]
+            vec![goal(opponent, one_pair, peers, least(3.0, 4.0))]
         }
-        Op::FanIn => vec![goal(format!("\"{}\"", one_pair.title()), one_pair, own, least(0.8))],
-        Op::Stream => vec![limit(least(0.9)), peer(least(1.0))],
-        Op::PutStream => vec![limit(least(0.95))],
+        Op::FanIn => {
+            vec![goal(format!("\"{}\"", one_pair.title()), one_pair, own, least(0.8, 0.8))]
+        }
+        Op::Stream => vec![limit(least(0.9, 0.9)), peer(least(1.0, 1.0))],
+        Op::PutStream => vec![limit(least(0.95, 0.95))],
         Op::BlockingLatency | Op::Idle => Vec::new(),
     }
 }
@@ -161,14 +186,14 @@ mod tests {
         ];
         assert_eq!(judge(&lines)[0].near, None, "Bellwire was not measured");
 
-        lines.push(line(row, "bellwire", Kind::Bellwire, 90.0));
+        lines.push(line(row, "bellwire", Kind::Bellwire, 75.0));
         let goals = judge(&lines);
-        assert_eq!(goals[0].near, Some(Ratio { ratio: 1.5, against: "ring", met: true }));
+        assert_eq!(goals[0].near, Some(Ratio { ratio: 1.25, against: "ring", met: true }));
         let met = false;
-        assert_eq!(goals[1].near, Some(Ratio { ratio: 0.75, against: "fast", met: !met }));
+        assert_eq!(goals[1].near, Some(Ratio { ratio: 0.625, against: "fast", met: !met }));
         assert_eq!(goals[1].far, None);
 
-        lines.push(line(row, "faster", Kind::Peer, 100.0));
-        assert_eq!(judge(&lines)[1].near, Some(Ratio { ratio: 0.9, against: "faster", met }));
+        lines.push(line(row, "faster", Kind::Peer, 80.0));
+        assert_eq!(judge(&lines)[1].near, Some(Ratio { ratio: 0.9375, against: "faster", met }));
     }
 }

@@ -1,6 +1,6 @@
 //! Bellwire's goals on a network.
 
-use super::goals::{Among, Bound, Wanted};
+use super::goals::{Among, Bound, Bounds, Wanted};
 use crate::op::{Op, PAPER_BYTES, Row, Wire};
 
 const ETH_XDP: &str = "bellwire-eth-xdp";
@@ -8,6 +8,7 @@ const ETH_PACKET: &str = "bellwire-eth-packet";
 const ETH: &[&str] = &[ETH_XDP, ETH_PACKET];
 const UDP: &[&str] = &["bellwire-udp"];
 const TCP: &[&str] = &["tcp"];
+const UCX: &[&str] = &["ucx-newest-tcp"];
 const ETH_KEYED: &[&str] = &["bellwire-eth-xdp-key"];
 const ETH_AGENT: &[&str] = &["bellwire-eth-agent"];
 const UDP_KEYED: &[&str] = &["bellwire-udp-key"];
@@ -15,8 +16,9 @@ const UDP_KEYED: &[&str] = &["bellwire-udp-key"];
 pub fn wanted() -> Vec<Wanted> {
     let frames = |op, bytes| Row { wire: Wire::Frames1500, op, bytes };
     let jumbo = |bytes| Row { wire: Wire::Frames9000, op: Op::Stream, bytes };
-    let spinning =
-        || [8, 128, PAPER_BYTES, 4 << 10].map(|bytes| frames(Op::Latency, bytes)).to_vec();
+    let short = || [8, 128, PAPER_BYTES].map(|bytes| frames(Op::Latency, bytes)).to_vec();
+    let long = || vec![frames(Op::Latency, 4 << 10)];
+    let spinning = || [short(), long()].concat();
     let goal =
         |rows: Vec<Row>, own: &'static [_], against: Option<&'static [&'static str]>, bound| {
             rows.into_iter().map(move |row| {
@@ -26,7 +28,7 @@ pub fn wanted() -> Vec<Wanted> {
                     None => format!("{sides}, {}", row.op.unit().symbol()),
                 };
                 let against = against.map(|names| (row, Among::Names(names)));
-                Wanted { what, row, own: Among::Names(own), against, bound }
+                Wanted { what, row, own: Among::Names(own), against, bound: Bounds::from(bound) }
             })
         };
     let (most, least) = (Bound::AtMost, Bound::AtLeast);
@@ -37,10 +39,13 @@ pub fn wanted() -> Vec<Wanted> {
     let lone = || vec![frames(Op::Latency, 8)];
     let large = || vec![jumbo(64 << 10), jumbo(1 << 20)];
     [
-        goal(spinning(), &[ETH_XDP], Some(&["raw-xdp"]), most(1.25)),
-        goal(spinning(), &[ETH_PACKET], Some(&["raw-packet"]), most(1.25)),
+        goal(short(), &[ETH_XDP], Some(&["raw-xdp"]), most(1.2)),
+        goal(long(), &[ETH_XDP], Some(&["raw-xdp"]), most(1.25)),
+        goal(short(), &[ETH_PACKET], Some(&["raw-packet"]), most(1.2)),
+        goal(long(), &[ETH_PACKET], Some(&["raw-packet"]), most(1.25)),
         goal(spinning(), ETH, Some(TCP), most(0.5)),
-        goal(spinning(), UDP, Some(&["raw-udp"]), most(1.15)),
+        goal(short(), UDP, Some(&["raw-udp"]), most(1.1)),
+        goal(long(), UDP, Some(&["raw-udp"]), most(1.15)),
         goal(vec![frames(Op::BlockingLatency, 8)], ETH, Some(TCP), most(1.0)),
         goal(vec![frames(Op::BlockingLatency, 8)], UDP, Some(TCP), most(1.0)),
         goal(small(), ETH, Some(TCP), least(10.0)),
@@ -50,7 +55,10 @@ pub fn wanted() -> Vec<Wanted> {
         goal(full(), ETH, Some(TCP), least(1.0)),
         goal(full(), UDP, Some(TCP), least(1.0)),
         goal(large(), ETH, Some(TCP), least(1.0)),
-        goal(large(), UDP, Some(TCP), least(1.0)),
+        goal(streams(), UDP, Some(TCP), least(1.1)),
+        goal(streams(), UDP, Some(UCX), least(1.0)),
+        goal(large(), UDP, Some(TCP), least(1.1)),
+        goal(large(), UDP, Some(UCX), least(1.0)),
         goal(lone(), ETH_KEYED, Some(&[ETH_XDP]), most(1.15)),
         goal(lone(), UDP_KEYED, Some(UDP), most(1.15)),
         goal(lone(), ETH_AGENT, Some(&[ETH_PACKET]), most(1.15)),
