@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run install test test-mpi test-slurm test-verbs python crates site package bench bench-python bench-sweep bench-mpi bench-verbs verbs-start reference-rxe picture simulate properties guesses lint docs clean unit robust evidence crash dissector manual perfetto report instructions canaries loom miri sanitize mutants sample hardware outside inside tools checks units
+.PHONY: help run install test test-mpi test-slurm test-verbs python crates site package bench bench-python bench-sweep bench-mpi bench-verbs verbs-start reference-rxe picture simulate properties guesses lint docs clean unit robust evidence crash dissector manual perfetto report instructions canaries loom miri sanitize mutants sample hardware outside inside tools checks units hardware-short python-short crates-short
 
 # A fresh rustup puts cargo here before the shell knows of it.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -51,10 +51,7 @@ test: ## run every check that the project has
 	@tools/together.sh lint tools
 	$(tests) --no-run
 	@tools/together.sh outside inside loom miri checks
-	@tools/python.sh short
-	@tools/hardware.sh short
-	@tools/site.sh
-	@tools/crates.sh short
+	@tools/together.sh hardware-short python-short site crates-short
 	@tools/test-mpi.sh short
 	@tools/test-verbs.sh short
 	@echo "make test: done"
@@ -63,6 +60,9 @@ test: ## run every check that the project has
 tools:
 	@tools/need.sh ip nft miri manual tshark venv chromium valgrind mutants mpi verbs pyverbs sockets hardware site
 	@tools/need.sh perfetto python
+
+hardware-short python-short crates-short: %-short:
+	@tools/$*.sh short
 
 # Checks of what cargo built that are no tests of cargo.
 checks: manual units dissector perfetto report instructions evidence sample
