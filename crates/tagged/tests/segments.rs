@@ -112,6 +112,7 @@ fn ends_that_find_no_room_come_later() {
     }
     // A message is complete when all of its packets have left, and not before.
     assert!(pending > 0 && world.sides[0].done.len() < pending);
+    assert!(!world.sides[0].endpoint.has_left(to));
     // A queue of 1,024 descriptors has room for the packets of twelve messages.
     assert!(refused > 0);
     assert!(counted >= 100, "each segment that waited is counted: {counted}");
