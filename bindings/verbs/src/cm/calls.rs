@@ -15,6 +15,7 @@ use bellwire_rdmacm::{Offer, reason, source_for};
 use std::ffi::{c_char, c_int, c_void};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::ptr::null_mut;
+use std::sync::Arc;
 
 // Channels and identifiers.
 
@@ -483,7 +484,14 @@ pub extern "C-unwind" fn rdma_get_cm_event(
     event: Option<&mut *mut EventObject>,
 ) -> c_int {
     let Some(event) = event else { return answer(Err(libc::EINVAL)) };
-    let next = crate::cancel::repeat(|| EventObject::next(channel));
+    // A program may destroy its channel while a thread waits here, and end soon. With rdma-core
+    // that thread waits on. The count is given back by hand: a thread that is cancelled runs no
+    // destructor, and keeps the queue.
+    let queue = Arc::into_raw(channel.queue.clone());
+    // SAFETY: the count that was just taken keeps it.
+    let next = crate::cancel::repeat(|| EventObject::next(unsafe { &*queue }));
+    // SAFETY: as above; it is given back once.
+    drop(unsafe { Arc::from_raw(queue) });
     answer(next.map(|next| *event = next).map_err(|error| errno_of(&error)))
 }
 

@@ -4,13 +4,14 @@ use bellwire_rdma::EventQueue;
 use bellwire_rdmacm::Event;
 use std::ffi::c_int;
 use std::net::Ipv4Addr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A channel of events. C reads `fd`.
 #[repr(C)]
 pub struct CmChannel {
     fd: c_int,
-    pub queue: EventQueue<Pending>,
+    /// A thread that waits for an event keeps it, too.
+    pub queue: Arc<EventQueue<Pending>>,
 }
 
 /// An event that the program has not taken.
@@ -44,7 +45,7 @@ pub struct Joined {
 
 impl CmChannel {
     pub fn new() -> std::io::Result<CmChannel> {
-        let queue = EventQueue::new()?;
+        let queue = Arc::new(EventQueue::new()?);
         Ok(CmChannel { fd: queue.fd(), queue })
     }
 }

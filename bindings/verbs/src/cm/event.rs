@@ -4,7 +4,7 @@ use super::abi::{CmEvent, ConnParam, Kind, Param, UdParam};
 use super::channel::{CmChannel, Joined, Pending, What};
 use super::id::Id;
 use super::{Errno, address, errno_of, queue_pair};
-use bellwire_rdma::GROUP_QUEUE_PAIR;
+use bellwire_rdma::{EventQueue, GROUP_QUEUE_PAIR};
 use bellwire_rdmacm::{Endpoint, Event, Offer, reason};
 use std::net::SocketAddrV4;
 use std::ptr::null;
@@ -29,16 +29,16 @@ impl EventObject {
     /// The next event of a channel. Waits for one unless the program has set `O_NONBLOCK`.
     pub fn wait(channel: &CmChannel) -> Result<*mut EventObject, Errno> {
         loop {
-            if let Some(event) = Self::next(channel).map_err(|error| errno_of(&error))? {
+            if let Some(event) = Self::next(&channel.queue).map_err(|error| errno_of(&error))? {
                 return Ok(event);
             }
         }
     }
 
     /// The next event of a channel. Waits for a while unless the program has set `O_NONBLOCK`.
-    pub fn next(channel: &CmChannel) -> std::io::Result<Option<*mut EventObject>> {
+    pub fn next(queue: &EventQueue<Pending>) -> std::io::Result<Option<*mut EventObject>> {
         loop {
-            let Some(Pending { id, what }) = channel.queue.next()? else { return Ok(None) };
+            let Some(Pending { id, what }) = queue.next()? else { return Ok(None) };
             // SAFETY: an identifier takes its events along when it ends.
             let id = unsafe { &*(id as *const Id) };
             let made = match what {

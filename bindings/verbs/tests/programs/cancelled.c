@@ -76,7 +76,11 @@ int main(void)
     expect(b, 1, IBV_WC_SUCCESS);
     expect(a, 2, IBV_WC_SUCCESS);
     close_pair(sides);
+    /* A thread whose channel is destroyed waits on. rping ends so. */
+    start(waits_for_connection);
+    usleep(30000);
     rdma_destroy_event_channel(channel);
+    usleep(300000);
     printf("threads are cancelled where they wait\n");
     return 0;
 }
