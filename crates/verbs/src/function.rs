@@ -751,8 +751,8 @@ impl Function {
         }
     }
 
-    /// Whether all that was posted to a queue pair has left this process, be it that it has not
-    /// arrived. For a library that tells its program so before the peer does.
+    /// Whether all that was posted to a queue pair has left this process. It may not have arrived
+    /// yet. For a library that tells its program so before the peer does.
     #[doc(hidden)]
     #[inline]
     pub fn has_left(&self, queue_pair: QueuePair) -> bool {

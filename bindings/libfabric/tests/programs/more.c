@@ -1,9 +1,8 @@
 /* Messages with FI_MORE, which others follow at once: two endpoints of one process talk to each
  * other. They arrive in order, however they are sent, and each completes once. Without a follower
  * they leave by progress, and before their endpoint closes. Whatever else is complete has left.
- * With the argument "auto", only the
- * domain's own progress lets one go. With "lost" or "swapped", messages are lost or swapped, which
- * must be noticed. Prints "good", or the fault. */
+ * With the argument "auto", only the domain's own progress lets one go. With "lost" or "swapped",
+ * messages are lost or swapped, which must be noticed. Prints "good", or the fault. */
 #include "check.h"
 #include <sys/wait.h>
 #include <rdma/fi_rma.h>

@@ -13,8 +13,8 @@
 //! | share the third-level cache | 7.4, 8.0 | 2.9, 5.5 |
 //! | share none | 29, 32 | 2.9, 6.2 |
 //!
-//! Through room for three packets, which a lane has at first, ordinary copies are the quicker ones
-//! where processors share a cache: 8 against 10 microseconds. So only much slower ones go past it.
+//! Through room for two packets ordinary copies are the quicker ones where processors share a
+//! cache: 8 against 9 microseconds. So only much slower ones go past it.
 
 use crate::memory::{LONG_BYTES, View};
 use std::time::{Duration, Instant};
