@@ -5,13 +5,13 @@
 //! receiver then reads from memory. Which way is quicker depends on where the two processors are,
 //! and a virtual machine is moved while it runs. So a sender times some of its ordinary copies.
 //!
-//! 64 KiB in packets of 8 KiB through room for 12, on an AMD EPYC 9004, in microseconds (the
+//! 64 KiB in packets of 8 KiB through room for 10, on an AMD EPYC 9004, in microseconds (the
 //! sender's copies alone, and the whole way, with copies on both sides at once):
 //!
 //! | the two processors | ordinary | past the cache |
 //! |---|---|---|
 //! | share the third-level cache | 7.4, 8.0 | 2.9, 5.5 |
-//! | share none | 29, 32 | 2.9, 6.2 |
+//! | share none | 29, 32 | 3.0, 5.7 |
 //!
 //! Through room for two packets ordinary copies are the quicker ones where processors share a
 //! cache: 8 against 9 microseconds. So only much slower ones go past it.
