@@ -7,7 +7,8 @@
 //! acknowledgement waits for the next response instead. A frame of its own would delay that
 //! response. It waits for twice the time that responses took lately. Its limit is a round trip, so
 //! who waits for it in vain waits at most twice as long as without. On a short path the limit of
-//! any other acknowledgement holds.
+//! any other acknowledgement holds. Most of a long request waits, too: an acknowledgement of its
+//! first frames would delay its last ones.
 
 /// Turns of request and response after which the next response is expected, too.
 const TURNS: u8 = 8;
@@ -16,6 +17,8 @@ const MOST_TURNS: u8 = 64;
 /// A wait without a response leaves this part of the turns. So one late response among many does
 /// not end the waiting, and a second one does.
 const IN_VAIN: u8 = 8;
+/// So many times as many frames wait while a response is expected.
+const EXPECTING: u16 = 4;
 /// The acknowledgement waits at least this long for an expected response if our user calls without
 /// one, in ns.
 const LEAST_ANSWER_NS: u64 = 1_000;
@@ -27,6 +30,8 @@ const FORGETTING: u64 = 16;
 #[derive(Clone, Copy)]
 pub(crate) struct Acknowledge {
     every: u16,
+    /// The same while a response is expected.
+    expecting_every: u16,
     delay_ns: u64,
     /// Frames that came since the last acknowledgement was sent.
     waiting: u16,
@@ -57,6 +62,8 @@ impl Acknowledge {
     pub fn new(every: u16, delay_ns: u64) -> Self {
         Acknowledge {
             every,
+            // If each frame has its own acknowledgement, none waits.
+            expecting_every: if every == 1 { 1 } else { every.saturating_mul(EXPECTING) },
             delay_ns,
             waiting: 0,
             newest_ns: 0,
@@ -81,7 +88,8 @@ impl Acknowledge {
             self.oldest_ns = now_ns;
         }
         self.waiting += 1;
-        self.due |= self.waiting >= self.every;
+        let is_expecting = self.turns >= TURNS;
+        self.due |= self.waiting >= if is_expecting { self.expecting_every } else { self.every };
     }
 
     /// A frame came behind a gap: the sender must know at once.
@@ -197,6 +205,34 @@ mod tests {
         it.due = true;
         it.arrived(90);
         assert!(it.due, "a further frame takes nothing back");
+    }
+
+    /// While a response is expected, four times as many frames wait for it.
+    #[test]
+    fn a_long_request_waits_for_its_response() {
+        let mut it = Acknowledge::new(3, DELAY_NS);
+        let frames_until_due = |it: &mut Acknowledge| {
+            it.went(false, 0);
+            let count = (1..).find(|_| {
+                it.arrived(0);
+                it.due
+            });
+            it.went(false, 0);
+            count
+        };
+        for turn in 0..u64::from(TURNS) {
+            assert_eq!(frames_until_due(&mut it), Some(3), "{turn}");
+            it.want(0);
+            it.arrived(turn * 1_000);
+            it.went(true, turn * 1_000);
+        }
+        it.want(0);
+        assert_eq!(it.turns, TURNS);
+        assert_eq!(frames_until_due(&mut it), Some(3), "a wait in vain ends it");
+        it.turns = TURNS;
+        assert_eq!(frames_until_due(&mut it), Some(12));
+        let mut each = Acknowledge { turns: TURNS, ..Acknowledge::new(1, 0) };
+        assert_eq!(frames_until_due(&mut each), Some(1));
     }
 
     /// A gap is reported until the last one is closed; if a frame was dropped, until the report

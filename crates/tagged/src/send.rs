@@ -220,7 +220,12 @@ impl Sends {
             return Err(PostError::Again);
         }
         let first = transport.eager_bytes();
-        let status = self.send_eager(transport, message, first, units)?;
+        transport.hold_packets();
+        let status = self.send_eager(transport, message, first, units);
+        let Ok(status) = status else {
+            transport.flush();
+            return status;
+        };
         let (mut at, limit) = (first, transport.packet_bytes - SEGMENT_HEAD_BYTES);
         while at < body.len() {
             let length = (body.len() - at).min(limit);
@@ -290,6 +295,7 @@ impl Sends {
     /// Sends further segments of messages that found no room. Returns how many.
     pub(crate) fn send_segments(&mut self, transport: &mut Transport) -> usize {
         let (mut sent, limit) = (0, transport.packet_bytes - SEGMENT_HEAD_BYTES);
+        transport.hold_packets();
         for _ in 0..self.unsent.len() {
             let Some(to) = self.unsent.pop_front() else { break };
             let Some(mut unsent) = transport.peer(to).unsent.take() else { continue };
@@ -304,6 +310,7 @@ impl Sends {
                 sent += 1;
             }
         }
+        transport.flush();
         sent
     }
 

@@ -230,6 +230,11 @@ impl Transport {
         peer.unsent.is_none() && peer.created_pair().is_none_or(|pair| self.function.has_left(pair))
     }
 
+    /// Packets that are sent from now on may wait for each other, until [`Transport::flush`].
+    pub(crate) fn hold_packets(&mut self) {
+        self.function.hold();
+    }
+
     /// Sends packets that wait for further ones.
     pub(crate) fn flush(&mut self) {
         self.function.flush();

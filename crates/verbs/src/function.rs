@@ -743,6 +743,14 @@ impl Function {
         self.core.answers_wait = true;
     }
 
+    /// Packets that are posted from now on may wait for each other, until [`Function::flush`].
+    #[doc(hidden)]
+    pub fn hold(&mut self) {
+        if self.fork.is_same_process() {
+            self.transport.hold();
+        }
+    }
+
     /// Sends packets that wait for further ones, as far as there is room.
     #[doc(hidden)]
     pub fn flush(&mut self) {

@@ -381,8 +381,8 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
     fn queued(&mut self, id: PeerId, length: u32, now_ns: u64) {
         self.readiness.sent(now_ns);
         // A program that has posted its last message may not poll again for long. So on a quiet
-        // line no packet waits.
-        let frames = match std::mem::take(&mut self.has_polled) {
+        // line no packet waits. What is held is certain to leave soon.
+        let frames = match std::mem::take(&mut self.has_polled) || self.holds {
             true => self.stream_batch_frames,
             false => BATCH_FRAMES,
         };
@@ -638,6 +638,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
     }
 
     fn flush(&mut self) {
+        self.holds = false;
         self.pump(self.clock.now_ns());
     }
 

@@ -325,8 +325,11 @@ impl Core {
         if !self.connecting.is_empty() {
             self.check_connecting(transport);
         }
+        // A stream's packets share datagrams.
+        transport.hold();
         done += self.flush_outboxes(transport);
         done += self.advance_all(transport);
+        transport.let_go(true);
         for (number, gate) in self.gates.drain(..) {
             transport.set_gate(number, gate);
         }
