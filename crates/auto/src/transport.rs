@@ -28,13 +28,13 @@ use std::time::{Duration, Instant};
 /// First and longest pause between two looks for a peer in the shared memory, in ms.
 const PAUSE_MS: [u32; 2] = [2, 100];
 
-/// Most polls of the memory per poll of the network while links over memory exist. A poll of the
-/// network is a system call and costs as much as many polls of memory.
-const STRIDE: u32 = 32;
+/// How seldom the network is polled while links over memory exist. A poll of the network is a
+/// system call and costs as much as many polls of memory.
+const BUSY: Pace = Pace { polls: 32, time: Duration::from_micros(200) };
 
 /// The same while no link uses the network or is being set up there. Then only a new peer can send,
 /// and only its first packet is delayed.
-const QUIET_STRIDE: u32 = 256;
+const QUIET: Pace = Pace { polls: 256, time: Duration::from_millis(1) };
 
 /// Polls that are further apart than this are rare: each of them polls the network.
 const SELDOM: Duration = Duration::from_micros(200);
@@ -384,7 +384,7 @@ impl<N: Transport> Transport for AutoTransport<N> {
             let (near, far) = self.links.counts();
             if near > 0 {
                 let quiet = far == 0 && self.links.unsettled.is_empty();
-                self.turns.looked(found > 0, if quiet { QUIET_STRIDE } else { STRIDE });
+                self.turns.looked(found > 0, if quiet { QUIET } else { BUSY });
             }
         }
         if !self.links.unsettled.is_empty() {
@@ -650,6 +650,14 @@ fn near_names(rows: &[(&'static str, u64)]) -> &'static [String] {
     NAMES.get_or_init(|| rows.iter().map(|(name, _)| format!("shm_{name}")).collect())
 }
 
+/// The most from one poll of the network to the next: polls of the memory, and about the time that
+/// they may take. Many processes on few processors poll once in a time slice.
+#[derive(Clone, Copy)]
+struct Pace {
+    polls: u32,
+    time: Duration,
+}
+
 /// Decides which polls include the network.
 struct Turns {
     left: u32,
@@ -672,13 +680,23 @@ impl Turns {
         false
     }
 
-    /// Records a poll of the network. `found`: it brought something. At most `most` polls follow
-    /// until the next one.
-    fn looked(&mut self, found: bool, most: u32) {
+    /// Records a poll of the network. `found`: it brought something.
+    fn looked(&mut self, found: bool, pace: Pace) {
         let now = Instant::now();
-        let seldom = now - self.last > SELDOM;
+        self.looked_after(now - self.last, found, pace);
         self.last = now;
-        self.stride = if found || seldom { 0 } else { (2 * self.stride + 1).min(most) };
+    }
+
+    /// The same, so long after the one before.
+    fn looked_after(&mut self, passed: Duration, found: bool, pace: Pace) {
+        let is_rare = passed > SELDOM * (self.stride + 1);
+        self.stride = if found || is_rare {
+            0
+        } else if passed > pace.time {
+            self.stride / 2
+        } else {
+            (2 * self.stride + 1).min(pace.polls)
+        };
         self.left = self.stride;
     }
 
@@ -715,22 +733,47 @@ mod tests {
         let mut turns = Turns::new();
         for _ in 0..100 {
             assert!(turns.is_due(false));
-            turns.last = Instant::now();
-            turns.looked(false, STRIDE);
+            turns.looked_after(Duration::ZERO, false, BUSY);
         }
-        assert_eq!(turns.stride, STRIDE);
+        assert_eq!(turns.stride, BUSY.polls);
         let looks = (0..33 * 10).filter(|_| {
             let due = turns.is_due(true);
             if due {
-                turns.last = Instant::now();
-                turns.looked(false, STRIDE);
+                turns.looked_after(Duration::ZERO, false, BUSY);
             }
             due
         });
         assert!((9..=11).contains(&looks.count()));
         turns.hurry();
         assert!(turns.is_due(true));
-        turns.looked(true, STRIDE);
+        turns.looked_after(Duration::ZERO, true, BUSY);
         assert!(turns.is_due(true), "where there is something, there is more");
+    }
+
+    /// Polls that take long are fewer until the network has its turn. Polls that are rare all
+    /// include it.
+    #[test]
+    fn slow_polls_leave_the_network_no_longer_alone() {
+        for (pace, poll_us, least, most) in
+            [(BUSY, 10, 100, 210), (QUIET, 10, 500, 1_010), (QUIET, 100, 300, 1_100)]
+        {
+            let mut turns = Turns::new();
+            let strides: Vec<u32> = (0..20)
+                .map(|_| {
+                    let passed = Duration::from_micros(poll_us) * (turns.stride + 1);
+                    turns.looked_after(passed, false, pace);
+                    turns.stride
+                })
+                .collect();
+            let us = strides[10..].iter().map(|&stride| poll_us * u64::from(stride + 1));
+            let us: Vec<u64> = us.collect();
+            let (shortest, longest) = (us.iter().min().unwrap(), us.iter().max().unwrap());
+            assert!(*shortest >= least && *longest <= 2 * most, "{us:?}");
+        }
+        let mut turns = Turns::new();
+        for _ in 0..10 {
+            turns.looked_after(SELDOM + Duration::from_micros(1), false, QUIET);
+            assert_eq!(turns.stride, 0);
+        }
     }
 }
