@@ -341,3 +341,5 @@ pub fn write_event(
 
 #[cfg(test)]
 mod cycle_tests;
+#[cfg(test)]
+mod dispatch_tests;

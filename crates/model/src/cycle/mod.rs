@@ -22,6 +22,7 @@ pub mod packer;
 mod ports;
 pub mod replay_buf;
 pub mod rx_ack;
+pub mod rx_dispatch;
 pub mod slot_cache;
 pub mod stream_fifo;
 pub mod tag_alloc;
