@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use bellwire_model::cycle::{
     Ports, cdc_fifo_gray, credit_gate, credit_ledger, data_reorder, dllp_rx, dllp_tx, doorbell_arb,
     doorbell_fifo, event_ring, frame_rx, frame_tx, key_window, packed_struct, packer, replay_buf,
-    rx_ack, slot_cache, stream_fifo, tag_alloc, upload, xbar,
+    rx_ack, rx_dispatch, slot_cache, stream_fifo, tag_alloc, upload, xbar,
 };
 use bellwire_model::damq_pd;
 
@@ -35,6 +35,7 @@ fn packages() -> Vec<(&'static str, String)> {
         ("packer", package::<packer::In, packer::Out>("packer")),
         ("replay_buf", package::<replay_buf::In, replay_buf::Out>("replay_buf")),
         ("rx_ack", package::<rx_ack::In, rx_ack::Out>("rx_ack")),
+        ("rx_dispatch", package::<rx_dispatch::In, rx_dispatch::Out>("rx_dispatch")),
         ("slot_cache", package::<slot_cache::In, slot_cache::Out>("slot_cache")),
         ("stream_fifo", package::<stream_fifo::In, stream_fifo::Out>("stream_fifo")),
         ("tag_alloc", package::<tag_alloc::In, tag_alloc::Out>("tag_alloc")),

@@ -16,6 +16,7 @@ mod key_window;
 mod packer;
 mod replay_buf;
 mod rx_ack;
+mod rx_dispatch;
 mod slot_cache;
 mod stream_fifo;
 mod tag_alloc;
@@ -24,6 +25,7 @@ mod xbar;
 
 use anyhow::{Result, bail};
 use bellwire_model::cycle::packer::Shape as PackerShape;
+use bellwire_model::cycle::rx_dispatch::Shape as RxDispatchShape;
 use bellwire_model::cycle::xbar::Shape as XbarShape;
 
 use crate::bench::Bench;
@@ -81,6 +83,12 @@ pub fn load(block: &str, parameters: &[(String, u64)], seed: u64) -> Result<Box<
             Box::new(replay_buf::ReplayBufLoad::new(number("Depth"), after, seed))
         }
         "rx_ack" => Box::new(rx_ack::RxAckLoad::new(number("AcknowledgeAfter") as u64, seed)),
+        "rx_dispatch" => {
+            let [packets, gets, data_beats, get_beats] =
+                ["Packets", "Gets", "DataBeats", "GetBeats"].map(number);
+            let shape = RxDispatchShape { packets, gets, data_beats, get_beats };
+            Box::new(rx_dispatch::RxDispatchLoad::new(shape, seed))
+        }
         "slot_cache" => {
             let [pairs, slots, batch, count_bits] =
                 ["Pairs", "Slots", "Batch", "CountWidth"].map(number);

@@ -162,7 +162,7 @@ struct Buffer {
     kept: VecDeque<Beat>,
     output: Option<Beat>,
     /// Packets in the buffer, with the one that comes.
-    inside: usize,
+    packets: usize,
     /// Places that the crossbar takes for taken.
     held: usize,
 }
@@ -170,7 +170,7 @@ struct Buffer {
 impl Buffer {
     /// A place is free that the crossbar takes for taken. The packet that comes has one in front.
     fn credit(&self) -> bool {
-        let in_front = self.inside.saturating_sub(self.behind);
+        let in_front = self.packets.saturating_sub(self.behind);
         self.held > in_front.max(usize::from(self.coming.is_some()))
     }
 
@@ -178,14 +178,14 @@ impl Buffer {
     fn clock(&mut self, step: Step, leaves: bool) {
         self.held -= usize::from(self.credit());
         if leaves {
-            self.inside -= usize::from(self.output.take().is_some_and(|beat| beat.last));
+            self.packets -= usize::from(self.output.take().is_some_and(|beat| beat.last));
         }
         // What is stored in this cycle is read in the next one.
         self.output = self.output.or_else(|| self.kept.pop_front());
         if step.begins {
             self.coming = Some(Vec::new());
             self.held += 1;
-            self.inside += 1;
+            self.packets += 1;
         }
         if let Some(coming) = &mut self.coming {
             coming.extend(step.stores);
@@ -195,7 +195,7 @@ impl Buffer {
         }
         if step.drops {
             self.coming = None;
-            self.inside -= 1;
+            self.packets -= 1;
         }
     }
 }
@@ -379,7 +379,7 @@ impl RxDispatch {
         let lacks = DWORD * *left;
         let fill = if input.in_last { i32::from(input.in_to) + 1 } else { LANES as i32 };
         let is_short = input.in_last && fill < lacks;
-        let is_long = fill > lacks + MAX_TAIL_BYTES as i32 || (!input.in_last && lacks <= 0);
+        let is_long = if input.in_last { fill > lacks + MAX_TAIL_BYTES as i32 } else { lacks <= 0 };
         if is_short || is_long {
             step.drops = true;
             return self.drops(Told::Mismatched);
