@@ -15,6 +15,9 @@ use bellwire_wire::tail::Tail;
 
 use crate::bench::Load;
 
+/// Addresses end here.
+const ADDRESSES: u64 = 1 << 40;
+
 /// The dispatch module behind a crossbar.
 pub struct RxDispatchLoad {
     dispatch: RxDispatch,
@@ -102,12 +105,13 @@ impl RxDispatchLoad {
         };
         let whole = (length.next_multiple_of(LANES as u64)).clamp(LANES as u64, most);
         let length = if is_get && wrong != Some(7) { whole } else { length };
-        let address = if primitive == Primitive::Put {
+        let address = match random.below(8) {
+            _ if primitive != Primitive::Put => 0,
+            // It ends with the last address.
+            0 => (ADDRESSES - length).min(ADDRESSES - 1),
             // The payload may begin anywhere in a DW, which takes one DW more.
-            let lead = if length + 3 > most { 0 } else { random.below(4) };
-            random.below(1 << 30) << 2 | lead
-        } else {
-            0
+            _ if length + 3 > most => random.below(1 << 30) << 2,
+            _ => random.below(1 << 32),
         };
         let of = |cpu: u8, random: &mut Random| {
             Endpoint::new(cpu, random.below(8) as u8, random.below(4) as u8).expect("in range")
