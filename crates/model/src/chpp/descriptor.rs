@@ -355,3 +355,6 @@ impl Command {
         }
     }
 }
+
+#[cfg(test)]
+mod cycle_tests;
