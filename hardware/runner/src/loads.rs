@@ -5,6 +5,7 @@ mod credit_gate;
 mod credit_ledger;
 mod damq_pd;
 mod data_reorder;
+mod desc_fetch;
 mod dllp_rx;
 mod dllp_tx;
 mod doorbell_arb;
@@ -24,6 +25,7 @@ mod upload;
 mod xbar;
 
 use anyhow::{Result, bail};
+use bellwire_model::cycle::desc_fetch::Shape as DescShape;
 use bellwire_model::cycle::packer::Shape as PackerShape;
 use bellwire_model::cycle::rx_dispatch::Shape as RxDispatchShape;
 use bellwire_model::cycle::xbar::Shape as XbarShape;
@@ -54,6 +56,11 @@ pub fn load(block: &str, parameters: &[(String, u64)], seed: u64) -> Result<Box<
         "data_reorder" => {
             let [beats, reads, tags] = ["Beats", "Reads", "Tags"].map(number);
             Box::new(data_reorder::DataReorderLoad::new(beats, reads, tags, seed))
+        }
+        "desc_fetch" => {
+            let [places, beats, request, tags] = ["Places", "Beats", "Request", "Tags"].map(number);
+            let shape = DescShape { places, beats, request, tags };
+            Box::new(desc_fetch::DescFetchLoad::new(shape, seed))
         }
         "dllp_rx" => Box::new(dllp_rx::DllpRxLoad::new(seed)),
         "dllp_tx" => Box::new(dllp_tx::DllpTxLoad::new(seed)),
