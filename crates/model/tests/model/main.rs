@@ -5,6 +5,7 @@ mod chpp_blocks;
 mod chpp_checks;
 mod chpp_crossbar;
 mod chpp_experiments;
+mod chpp_fetch_gates;
 mod chpp_functions;
 mod chpp_gates;
 mod chpp_io;
