@@ -295,8 +295,8 @@ pub trait Transport: Send {
     #[inline(always)]
     fn let_go(&mut self, at_once: bool) {}
 
-    /// Sends packets that wait for further ones without [`Transport::hold`], as far as there is
-    /// room.
+    /// Ends [`Transport::hold`], and sends all packets that wait for further ones, as far as there
+    /// is room.
     fn flush(&mut self) {}
 
     /// Whether all packets of a link have left this process, as far as their sender can know.

@@ -235,7 +235,7 @@ impl Transport {
         self.function.hold();
     }
 
-    /// Sends packets that wait for further ones.
+    /// Sends packets that wait for further ones, and holds none back any more.
     pub(crate) fn flush(&mut self) {
         self.function.flush();
     }

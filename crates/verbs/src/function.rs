@@ -751,7 +751,7 @@ impl Function {
         }
     }
 
-    /// Sends packets that wait for further ones, as far as there is room.
+    /// Ends [`Function::hold`], and sends packets that wait, as far as there is room.
     #[doc(hidden)]
     pub fn flush(&mut self) {
         if self.fork.is_same_process() {
