@@ -246,7 +246,8 @@ canaries! {
     /// State for an unproved sender is noticed, and so is a stream to an unproved address.
     addresses_without_proof_are_noticed:
         scenario_notices("reliable-skip-cookie", identity::nothing_is_remembered_before_a_proof),
-        scenario_notices("reliable-believe-new-path", identity::a_new_address_is_tried_with_care);
+        scenario_notices("reliable-believe-new-path", identity::a_new_address_is_tried_with_care),
+        scenario_notices("reliable-believe-late", identity::acknowledgements_that_come_late_prove_nothing);
     /// Spreading frames to a peer that keeps no early ones is noticed.
     useless_spreading_is_noticed:
         scenario_notices("reliable-always-spread", paths::early_frames_that_nobody_keeps_do_no_harm);

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use bellwire_protocol::reliable::{Config, DownReason};
+use bellwire_protocol::reliable::{Config, DownReason, Recovery};
 use bellwire_wire::frame::check::seal;
 use bellwire_wire::frame::header::FrameKind;
 
@@ -195,6 +195,49 @@ pub fn a_new_address_is_tried_with_care() {
     net.run_until(|net| net.nodes[1].taken.len() == 2_000);
     let strangers = to_stranger.get();
     assert!((1..8).contains(&strangers), "{strangers} frames to a stranger");
+}
+
+/// A frame that is acknowledged although it went last to a stranger came by another path: the
+/// stranger is tried no sooner for it, by senders of both recoveries.
+#[test]
+pub fn acknowledgements_that_come_late_prove_nothing() {
+    const ROUNDS: usize = 60;
+    for recovery in [Recovery::Selective, Recovery::GoBack] {
+        let config = Config { recovery, ..Config::new(1500) };
+        let mut net = Net::new(&[config; 3], 1);
+        let peer = net.link(1, 0);
+        let seen = Rc::new(RefCell::new(Vec::new()));
+        let tapped = seen.clone();
+        let to_stranger = Rc::new(Cell::new(0));
+        let count = to_stranger.clone();
+        net.tap = Box::new(move |_, _, to, frame| match to {
+            0 => tapped.borrow_mut().push(frame.to_vec()),
+            2 => count.set(count.get() + 1),
+            _ => {}
+        });
+        net.nodes[2].is_asleep = true;
+        let back = net.peer_of(0, function(1)).unwrap();
+        net.send(1, peer, &[0; 8]).unwrap();
+        net.run_until(Net::is_quiet);
+        for frame in seen.take() {
+            net.hand(0, Net::path(2, 0), &frame);
+        }
+        let is_silent = Rc::new(Cell::new(false));
+        let silent = is_silent.clone();
+        net.drop_if = Box::new(move |_, to, _| to == 0 && silent.get());
+        for _ in 0..ROUNDS {
+            is_silent.set(true);
+            net.send(0, back, &[1; 1200]).unwrap();
+            let (before, began_ns) = (to_stranger.get(), net.now_ns);
+            net.run_until(|net| to_stranger.get() > before || net.now_ns > began_ns + 20_000_000);
+            is_silent.set(false);
+            net.send(1, peer, &[0; 8]).unwrap();
+            net.run_until(Net::is_quiet);
+            net.run_for(100_000_000);
+        }
+        let strangers = to_stranger.get();
+        assert!((1..16).contains(&strangers), "{strangers} frames to a stranger: {recovery:?}");
+    }
 }
 
 /// A Close of 37 bytes and a repeated Accept of 108 go where the peer was last heard, if as many

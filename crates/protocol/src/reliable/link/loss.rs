@@ -80,6 +80,8 @@ impl LossDetection {
             paths.narrow(now_ns);
         }
         let mut sent_at_ns = None;
+        let patience_ns = round_trip.patience_ns();
+        let mut dead = [false; PATHS];
         let count = match self.recovery {
             // Go back once for each gap: a peer that keeps early frames may report it often. A
             // timeout covers the rest.
@@ -87,6 +89,8 @@ impl LossDetection {
                 self.went_back = Some(flight.oldest);
                 flight.lose(|sent| {
                     paths.leave_flight(sent.path);
+                    // The gap says nothing of a proved path. For another it was a failed trial.
+                    dead[sent.path as usize] |= !paths.is_proved(sent.path);
                     sent_at_ns = Some(sent.sent_at_ns);
                     true
                 })
@@ -99,10 +103,8 @@ impl LossDetection {
                 let round_trip_ns = round_trip.smooth_ns * 2;
                 let mut is_first = true;
                 // A dead path gives no evidence about itself. Progress on other paths does (H-29).
-                let patience_ns = round_trip.patience_ns();
                 let may_be_dead = paths.are_several();
-                let mut dead = [false; PATHS];
-                let count = flight.lose(|sent| {
+                flight.lose(|sent| {
                     let first = core::mem::take(&mut is_first);
                     let behind = paths.sent_behind(sent.path, sent.stamp);
                     let age_ns = now_ns.saturating_sub(sent.sent_at_ns);
@@ -116,11 +118,10 @@ impl LossDetection {
                         sent_at_ns = Some(sent_at_ns.unwrap_or(0).max(sent.sent_at_ns));
                     }
                     is_lost
-                });
-                paths.fail(dead, patience_ns, now_ns);
-                count
+                })
             }
         };
+        paths.fail(dead, patience_ns, now_ns);
         if count == 0 {
             return None;
         }
@@ -308,6 +309,24 @@ mod tests {
         assert_eq!((it.find(FLAG_LOSE, None, 30), it.lost()), (None, [].into()));
         it.flight.pop();
         assert_eq!((it.find(FLAG_LOSE, None, 40), it.lost()), (Some(20), [0, 1].into()));
+    }
+
+    /// Going back over a frame that went by a path that is not proved was a failed trial: the path
+    /// rests. One that is proved goes on.
+    #[test]
+    fn going_back_makes_an_unproved_path_rest() {
+        for is_proved in [false, true] {
+            let mut it = case(Recovery::GoBack, &[0]);
+            match is_proved {
+                true => it.paths.add(PathId(2)),
+                false => it.paths.heard_by(PathId(2), 1),
+            }
+            let stamp = it.paths.send(1);
+            it.flight.push(Sent { stamp, path: 1, ..*it.flight.at(0).unwrap() });
+            assert_eq!(it.find(FLAG_LOSE, SOME, 10), Some(0));
+            let carries: Vec<u8> = (0..2).map(|_| it.paths.choose(10)).collect();
+            assert_eq!(carries.contains(&1), is_proved);
+        }
     }
 
     /// Round trips of frames that went before a repair say nothing.

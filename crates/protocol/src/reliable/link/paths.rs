@@ -11,6 +11,7 @@
 //! Spreading makes frames arrive out of order. A receiver without room for early frames drops them,
 //! and a go-back sender then sends all again. Such links use one path at a time.
 
+use super::rtt::RoundTrip;
 use crate::canary::planted;
 use crate::reliable::{PATHS, PathId};
 
@@ -339,20 +340,38 @@ impl Paths {
         self.at_mut(index).in_flight -= 1;
     }
 
-    /// The frame with this stamp has arrived.
+    /// The frame with this stamp has arrived. If the path is not proved, another may have carried
+    /// it.
     #[inline]
     pub fn arrived(&mut self, index: u8, stamp: u32) {
         let path = self.at_mut(index);
-        if stamp.wrapping_sub(path.arrived) as i32 > 0 {
+        let is_believed = path.unproved_bytes.is_none() || planted("reliable-believe-late");
+        if is_believed && stamp.wrapping_sub(path.arrived) as i32 > 0 {
             path.arrived = stamp;
             path.failures = 0;
         }
+    }
+
+    /// Whether a frame that went by this path alone has arrived.
+    #[inline]
+    pub fn is_proved(&self, index: u8) -> bool {
+        self.at(index).unproved_bytes.is_none()
     }
 
     /// A frame that went by this path and no other has arrived.
     #[inline]
     pub fn prove(&mut self, index: u8) {
         self.at_mut(index).unproved_bytes = None;
+    }
+
+    /// A frame that went last by this path has arrived, perhaps by another one. If the path is not
+    /// proved, that counts as a failed trial: else an attacker who delays acknowledgements would
+    /// draw one frame each round trip.
+    #[inline]
+    pub(super) fn proves_nothing(&mut self, index: u8, round_trip: &RoundTrip, now_ns: u64) {
+        if !self.is_proved(index) && !planted("reliable-believe-late") {
+            self.at_mut(index).fail(round_trip.patience_ns(), now_ns);
+        }
     }
 
     /// How many frames later than the one with this stamp the newest arrived one was sent; negative
@@ -403,7 +422,7 @@ impl Paths {
 
 #[cfg(test)]
 mod tests {
-    use super::{PATHS, PathId, Paths};
+    use super::{PATHS, PathId, Paths, RoundTrip};
     use alloc::vec::Vec;
 
     const MS: u64 = 1_000_000;
@@ -543,6 +562,35 @@ mod tests {
         it.add(PathId(12));
         it.forget(PathId(10));
         assert_eq!((ids(&it), it.back(100), it.back(101)), ([11, 12].into(), 0, 1));
+    }
+
+    /// A path that is not proved rests longer after each frame that another may have carried.
+    #[test]
+    fn an_arrival_by_whichever_path_proves_nothing() {
+        let mut round_trip = RoundTrip::new([1, 1 << 40], 1);
+        round_trip.sample(MS / 3, 1);
+        let mut it = paths(1);
+        it.heard_by(PathId(11), 1);
+        let mut now_ns = 100;
+        for rest_ms in [8, 16, 32] {
+            assert!(!it.is_proved(1));
+            let stamp = it.send(1);
+            it.leave_flight(1);
+            it.proves_nothing(1, &round_trip, now_ns);
+            it.arrived(1, stamp);
+            assert_eq!(it.sent_behind(1, stamp), -(stamp as i32));
+            let rest_ns = rest_ms * round_trip.patience_ns();
+            assert_eq!(next(&mut it, now_ns + rest_ns - 1), [0], "{rest_ms}");
+            now_ns += rest_ns;
+            assert_eq!(next(&mut it, now_ns), [0, 1], "{rest_ms}");
+        }
+        it.prove(1);
+        let stamp = it.send(1);
+        it.leave_flight(1);
+        it.proves_nothing(1, &round_trip, now_ns);
+        it.arrived(1, stamp);
+        assert!(it.is_proved(1) && it.sent_behind(1, stamp) == 0);
+        assert_eq!(next(&mut it, now_ns), [0, 1]);
     }
 
     /// A guess is asked next. When the table is full, a guess makes room for the next one, but no

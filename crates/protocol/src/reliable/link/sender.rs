@@ -73,22 +73,27 @@ struct Arrivals {
 impl Arrivals {
     /// Records that a frame has arrived at the peer.
     #[inline]
-    fn add(&mut self, sent: Sent, paths: &mut Paths, minimum_ns: u64, now_ns: u64) {
+    fn add(&mut self, sent: Sent, paths: &mut Paths, round_trip: &RoundTrip, now_ns: u64) {
         if sent.state == SentState::Received {
             return;
         }
         self.count += 1;
+        let is_once = sent.attempts == 1;
         if sent.state == SentState::InFlight {
             paths.leave_flight(sent.path);
+            if !is_once {
+                paths.proves_nothing(sent.path, round_trip, now_ns);
+            }
         }
         // Of several transmissions the last one arrived only if it went long enough ago (RFC 8985,
         // 6.2). Even then its round trip stays unknown (Karn).
-        let is_once = sent.attempts == 1;
-        if is_once || now_ns.saturating_sub(sent.sent_at_ns) >= minimum_ns {
+        if is_once {
+            paths.prove(sent.path);
+        }
+        if is_once || now_ns.saturating_sub(sent.sent_at_ns) >= round_trip.minimum_ns {
             paths.arrived(sent.path, sent.stamp);
         }
         if is_once {
-            paths.prove(sent.path);
             self.newest_ns = self.newest_ns.max(Some(sent.sent_at_ns));
         }
     }
@@ -230,12 +235,11 @@ impl Sender {
         self.discards |=
             header.flags & FLAG_DISCARDS != 0 && !planted("reliable-discarded-is-delivered");
         let limited = self.flight.in_flight + 1 >= self.window_frames();
-        let minimum_ns = self.round_trip.minimum_ns;
         let mut arrivals = Arrivals::default();
         for _ in 0..advance {
             let Some(sent) = self.flight.pop() else { break };
             self.release(&sent, counters);
-            arrivals.add(sent, paths, minimum_ns, now_ns);
+            arrivals.add(sent, paths, &self.round_trip, now_ns);
         }
         if let Some((fixed, bitmap)) =
             received.and_then(|bytes| bytes.split_first_chunk::<RECEIVED_FIXED_BYTES>())
@@ -247,7 +251,7 @@ impl Sender {
                     let index = byte * 8 + bits.trailing_zeros() as usize + 1;
                     bits &= bits - 1;
                     if let Some(sent) = self.flight.received(index) {
-                        arrivals.add(sent, paths, minimum_ns, now_ns);
+                        arrivals.add(sent, paths, &self.round_trip, now_ns);
                     }
                 }
             }
