@@ -33,6 +33,9 @@ pub enum Op {
     PutRate,
     /// As [`Op::Latency`], but both sides sleep in the kernel until their message arrives.
     BlockingLatency,
+    /// Two-sided messages at random times to the leader, at half of a line of 1 Gbit/s. The time is
+    /// the delay that one of 1,000 messages exceeds, from when it was due to when it was taken.
+    Tail,
     /// Both sides sleep in the kernel for a message that does not come, `count` milliseconds. The
     /// time is the leader's processor time meanwhile.
     Idle,
@@ -40,6 +43,12 @@ pub enum Op {
 
 /// Messages of one call in [`Op::BatchRate`].
 pub const BATCH: usize = 16;
+
+/// The mean time between messages of [`Op::Tail`], for each of their bytes, in ns.
+pub const HALF_LOAD_NS_PER_BYTE: f64 = 16.0;
+
+/// Messages of a sample of [`Op::Tail`]: 20 are slower than its figure.
+pub const TAIL_MESSAGES: u64 = 20_000;
 
 pub const FAN_IN_SENDERS: usize = 8;
 
@@ -93,7 +102,7 @@ impl Op {
     /// The unit of this operation's figures.
     pub fn unit(self) -> Unit {
         match self {
-            Op::Latency | Op::PutLatency | Op::BlockingLatency => Unit::Nanoseconds,
+            Op::Latency | Op::PutLatency | Op::BlockingLatency | Op::Tail => Unit::Nanoseconds,
             Op::Rate | Op::BatchRate | Op::FanIn | Op::PutRate => Unit::MillionPerSecond,
             Op::Stream | Op::PutStream => Unit::GigabytesPerSecond,
             Op::Idle => Unit::Percent,
@@ -104,6 +113,7 @@ impl Op {
     pub fn figure(self, bytes: usize, count: u64, time_ns: u64) -> f64 {
         let (count, time_ns) = (count as f64, time_ns.max(1) as f64);
         match self.unit() {
+            Unit::Nanoseconds if self == Op::Tail => time_ns,
             // A round trip is two messages in sequence.
             Unit::Nanoseconds => time_ns / (2.0 * count),
             Unit::MillionPerSecond => count / time_ns * 1e3,
@@ -192,6 +202,7 @@ pub const NETWORK_ROWS: &[Row] = &[
     jumbo(Op::Stream, 64 << 10),
     jumbo(Op::Stream, 1 << 20),
     Row { wire: Wire::Slow, op: Op::Stream, bytes: 1 << 20 },
+    Row { wire: Wire::Slow, op: Op::Tail, bytes: 1 << 10 },
     frames(Op::Idle, 8),
 ];
 
@@ -222,6 +233,7 @@ impl Row {
             (Wire::Memory, Op::PutRate) => &[],
             (Wire::Memory, Op::Stream) => &["copy-straight", "copy-through", "attach"],
             (Wire::Memory, _) => &["memcpy", "memcpy-nt"],
+            (Wire::Slow, Op::Tail) => &["tcp"],
             (Wire::Slow, _) => &["bellwire-eth-one"],
             (_, Op::BlockingLatency) => &["tcp"],
             (_, Op::Idle) => &[],
@@ -246,6 +258,7 @@ impl Row {
             Op::PutRate => format!("Put rate into library memory, {size}"),
             Op::PutStream => format!("Put stream into library memory, {size}"),
             Op::BlockingLatency => format!("Send, {size}, one way, both sides asleep meanwhile"),
+            Op::Tail => format!("Send, {size}, at random times, half load, 99.9 % are faster"),
             Op::Idle => "Processor time of a process that waits asleep".to_string(),
         };
         match self.wire {
@@ -276,6 +289,7 @@ mod tests {
         assert_eq!(Op::Latency.figure(8, 10, 2_000), 100.0);
         assert_eq!(Op::Rate.figure(8, 20, 1_000), 20.0);
         assert_eq!(Op::Stream.figure(1 << 10, 10, 1 << 10), 10.0);
+        assert_eq!(Op::Tail.figure(1 << 10, 10, 2_000), 2_000.0);
         assert!(Op::Latency.unit().better(1.0, 2.0) && Op::Rate.unit().better(2.0, 1.0));
     }
 }

@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::contenders::Contender;
 use crate::distance::{Distance, PROBE_ROUND_TRIPS};
-use crate::op::{Op, Row, Wire};
+use crate::op::{Op, Row, TAIL_MESSAGES, Wire};
 use crate::session::Session;
 
 /// A contender under measurement.
@@ -123,7 +123,7 @@ fn sample(
             return one_way_ns(probe);
         }
     };
-    if row.op != Op::Idle && outcome.time_ns < row.sample_ns() / 2 {
+    if !matches!(row.op, Op::Idle | Op::Tail) && outcome.time_ns < row.sample_ns() / 2 {
         // The count was determined during a disturbance, or far, and now we are near.
         runner.counts.insert(row, scaled(count, row.sample_ns(), outcome.time_ns));
     }
@@ -147,8 +147,10 @@ fn sample(
 /// Determines how many messages fill a sample.
 fn find_count(session: &mut Session, row: Row) -> Result<u64> {
     let target_ns = row.sample_ns();
-    if row.op == Op::Idle {
-        return Ok(target_ns / 1_000_000);
+    match row.op {
+        Op::Idle => return Ok(target_ns / 1_000_000),
+        Op::Tail => return Ok(TAIL_MESSAGES),
+        _ => {}
     }
     let mut count = 1;
     loop {

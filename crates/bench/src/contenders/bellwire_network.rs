@@ -17,8 +17,8 @@ use super::{Contender, Kind, Start};
 use crate::network::{ADDRESSES, INTERFACE, SECOND};
 use crate::op::{Op, STREAM_WINDOW, Wire};
 use crate::worker::{
-    InHouse, LARGEST_NETWORK_BYTES, Outcome, Party, Side, check_message, mark, meet,
-    processor_time_ns, spin_until, touched,
+    Delays, InHouse, LARGEST_NETWORK_BYTES, Outcome, Party, Schedule, Side, check_message, mark,
+    meet, now_ns, processor_time_ns, spin_until, stamp, touched,
 };
 
 /// `eth` by AF_XDP, which carries frames of 1500 bytes only.
@@ -54,7 +54,7 @@ pub const UDP: Contender = Contender {
     name: "bellwire-udp",
     about: "Bellwire udp",
     kind: Kind::Bellwire,
-    wires: &[Wire::Frames1500, Wire::Frames9000],
+    wires: &[Wire::Frames1500, Wire::Frames9000, Wire::Slow],
     start: start(|party| Pair::open(party, &format!("udp:{}", ADDRESSES[party.index]))),
 };
 
@@ -132,7 +132,8 @@ pub const ETH_TWO: Contender = Contender {
 };
 
 const fn start(open: fn(&Party) -> Result<Box<dyn Side>>) -> Start {
-    const OPS: &[Op] = &[Op::Latency, Op::BlockingLatency, Op::Rate, Op::Stream, Op::Idle];
+    const OPS: &[Op] =
+        &[Op::Latency, Op::BlockingLatency, Op::Rate, Op::Stream, Op::Tail, Op::Idle];
     Start::InHouse(InHouse::pair(OPS, open))
 }
 
@@ -318,6 +319,47 @@ impl Pair {
         Ok(())
     }
 
+    /// Messages at random times to the leader.
+    fn paced(&mut self, bytes: usize, count: u64) -> Result<Outcome> {
+        if self.leads() {
+            let mut delays = Delays::new(count);
+            for _ in 0..(WINDOW as u64).min(count) {
+                self.post_small_receive()?;
+            }
+            for number in 0..count {
+                let done = self.next()?;
+                if let Some(message) = done.buffer.as_ref().and_then(|buffer| buffer.as_slice()) {
+                    delays.arrived(message);
+                }
+                self.take_small(bytes, number, done)?;
+                if number + (WINDOW as u64) < count {
+                    self.post_small_receive()?;
+                }
+            }
+            return Ok(delays.outcome());
+        }
+        let mut schedule = Schedule::new(bytes);
+        let mut in_flight = 0;
+        for number in 0..count {
+            let due_ns = schedule.next_ns();
+            while now_ns() < due_ns || in_flight == WINDOW {
+                if let Some(done) = self.function.poll(self.completions)? {
+                    let (operation, status) = (done.operation, done.status);
+                    ensure!(operation == Operation::Send, "a {operation:?} was not due");
+                    ensure!(status.is_success(), "a send ended as {status:?}");
+                    in_flight -= 1;
+                }
+            }
+            stamp(&mut self.message[..bytes], due_ns);
+            self.send_small(bytes, number, true)?;
+            in_flight += 1;
+        }
+        for _ in 0..in_flight {
+            self.next()?;
+        }
+        Ok(Outcome::default())
+    }
+
     /// Large messages one way, between regions of library memory.
     fn stream(&mut self, bytes: usize, count: u64) -> Result<()> {
         let window = STREAM_WINDOW as u64;
@@ -407,6 +449,11 @@ impl Side for Pair {
         }
         meet(self.party.shared, self.party.index);
         self.how = if op == Op::BlockingLatency { Wait::Block } else { Wait::Spin };
+        if op == Op::Tail {
+            let outcome = self.paced(bytes, count)?;
+            self.settle()?;
+            return Ok(outcome);
+        }
         let start = Instant::now();
         match op {
             Op::Latency | Op::BlockingLatency => self.ping_pong(bytes, count)?,

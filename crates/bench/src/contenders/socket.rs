@@ -12,7 +12,8 @@ use anyhow::{Context, Result, bail};
 use super::{Contender, Kind, Start};
 use crate::op::{Op, STREAM_WINDOW, Wire};
 use crate::worker::{
-    InHouse, LARGEST_NETWORK_BYTES, Outcome, Party, Side, check_message, mark, spin_until, touched,
+    Delays, InHouse, LARGEST_NETWORK_BYTES, Outcome, Party, Schedule, Side, check_message, mark,
+    now_ns, spin_until, stamp, touched,
 };
 
 pub const UNIX: Contender = Contender {
@@ -170,6 +171,36 @@ impl<S: Read + Write> Connection<S> {
     }
 }
 
+impl<S: Read + Write> Connection<S> {
+    /// Messages at random times to the leader, which takes all bytes that are there.
+    fn paced(&mut self, bytes: usize, count: u64) -> Result<Outcome> {
+        if self.index != 0 {
+            let mut schedule = Schedule::new(bytes);
+            for number in 0..count {
+                let due_ns = schedule.next_ns();
+                spin_until(|| now_ns() >= due_ns);
+                stamp(&mut self.buffers[..bytes], due_ns);
+                self.send(0, bytes, number)?;
+            }
+            return Ok(Outcome::default());
+        }
+        let (mut number, mut filled) = (0, 0);
+        let mut delays = Delays::new(count);
+        while number < count {
+            filled += self.read(filled, READ_BYTES)?;
+            let whole = filled / bytes * bytes;
+            for message in self.buffers[..whole].chunks_exact(bytes) {
+                check_message(message, number)?;
+                delays.arrived(message);
+                number += 1;
+            }
+            self.buffers.copy_within(whole..filled, 0);
+            filled -= whole;
+        }
+        Ok(delays.outcome())
+    }
+}
+
 impl<S: Read + Write> Side for Connection<S> {
     fn run(&mut self, op: Op, bytes: usize, count: u64) -> Result<Outcome> {
         (self.spin)(&self.socket, op != Op::BlockingLatency)?;
@@ -177,6 +208,7 @@ impl<S: Read + Write> Side for Connection<S> {
         self.ping_pong(8, 1)?;
         let start = Instant::now();
         match op {
+            Op::Tail => return self.paced(bytes, count),
             Op::Latency | Op::BlockingLatency => self.ping_pong(bytes, count)?,
             Op::Rate => self.one_way_small(bytes, count)?,
             _ => self.one_way_large(bytes, count)?,

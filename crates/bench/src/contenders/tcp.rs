@@ -18,14 +18,14 @@ pub const CONTENDER: Contender = Contender {
     name: "tcp",
     about: "kernel TCP, no delay, busy polling",
     kind: Kind::Peer,
-    wires: &[Wire::Frames1500, Wire::Frames9000],
+    wires: &[Wire::Frames1500, Wire::Frames9000, Wire::Slow],
     start: Start::InHouse(InHouse::pair(OPS, |party| {
         let stream = connect(party, ADDRESSES[0])?;
         Ok(Box::new(Connection::new(party.index, stream, TcpStream::set_nonblocking)))
     })),
 };
 
-pub(super) const OPS: &[Op] = &[Op::Latency, Op::BlockingLatency, Op::Rate, Op::Stream];
+pub(super) const OPS: &[Op] = &[Op::Latency, Op::BlockingLatency, Op::Rate, Op::Stream, Op::Tail];
 
 const PORT: u16 = 7600;
 

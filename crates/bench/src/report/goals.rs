@@ -159,7 +159,7 @@ fn wanted(row: Row) -> Vec<Wanted> {
         }
         Op::Stream => vec![limit(least(0.9, 0.9)), peer(least(1.0, 1.0))],
         Op::PutStream => vec![limit(least(0.95, 0.95))],
-        Op::BlockingLatency | Op::Idle => Vec::new(),
+        Op::BlockingLatency | Op::Tail | Op::Idle => Vec::new(),
     }
 }
 

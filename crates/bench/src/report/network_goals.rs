@@ -35,6 +35,7 @@ pub fn wanted() -> Vec<Wanted> {
     let small = || vec![frames(Op::Rate, 8)];
     let full = || vec![frames(Op::Rate, PAPER_BYTES)];
     let slow = || Row { wire: Wire::Slow, op: Op::Stream, bytes: 1 << 20 };
+    let tail = || Row { wire: Wire::Slow, op: Op::Tail, bytes: 1 << 10 };
     let streams = || vec![frames(Op::Stream, 64 << 10), frames(Op::Stream, 1 << 20)];
     let lone = || vec![frames(Op::Latency, 8)];
     let large = || vec![jumbo(64 << 10), jumbo(1 << 20)];
@@ -67,6 +68,8 @@ pub fn wanted() -> Vec<Wanted> {
         goal(full(), UDP_KEYED, Some(UDP), least(0.85)),
         goal(streams(), ETH_KEYED, Some(&[ETH_XDP]), least(0.8)),
         goal(streams(), UDP_KEYED, Some(UDP), least(0.8)),
+        goal(vec![tail()], UDP, Some(TCP), most(1.0)),
+        goal(vec![tail()], &["bellwire-eth-one"], Some(TCP), most(1.0)),
         goal(vec![slow()], &["bellwire-eth-two"], Some(&["bellwire-eth-one"]), least(1.8)),
         goal(vec![frames(Op::Idle, 8)], &[ETH_XDP], None, most(1.0)),
         goal(vec![frames(Op::Idle, 8)], &[ETH_PACKET], None, most(1.0)),

@@ -8,6 +8,7 @@
 //! while another one is measured. The peers written in C speak the same lines.
 
 mod memory;
+mod paced;
 mod party;
 
 use std::io::{BufRead, Write};
@@ -15,6 +16,7 @@ use std::io::{BufRead, Write};
 use anyhow::{Context, Result, bail, ensure};
 
 pub use memory::{SharedMemory, meet, spin_until, touched};
+pub use paced::{Delays, Schedule, now_ns, stamp};
 pub use party::Party;
 
 use crate::op::Op;
