@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run install test test-mpi test-slurm test-verbs python crates site package bench bench-python bench-sweep bench-mpi bench-verbs verbs-start reference-rxe picture simulate properties guesses lint docs clean unit robust evidence crash dissector manual perfetto report instructions canaries loom miri sanitize mutants sample hardware outside inside tools checks units hardware-short python-short crates-short
+.PHONY: help run install test test-mpi test-slurm test-verbs python crates site package bench bench-python bench-sweep bench-mpi bench-verbs verbs-start reference-rxe picture simulate properties guesses lint docs clean unit robust evidence crash dissector manual perfetto report instructions canaries loom miri sanitize mutants sample hardware outside inside tools checks units hardware-short python-short crates-short test-mpi-short test-verbs-short
 
 # A fresh rustup puts cargo here before the shell knows of it.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -52,8 +52,7 @@ test: ## run every check that the project has
 	$(tests) --no-run
 	@tools/together.sh outside inside loom miri checks
 	@tools/together.sh hardware-short python-short site crates-short
-	@tools/test-mpi.sh short
-	@tools/test-verbs.sh short
+	@tools/together.sh test-mpi-short test-verbs-short
 	@echo "make test: done"
 
 # What the checks need. To fetch it keeps no processor busy.
@@ -61,7 +60,7 @@ tools:
 	@tools/need.sh ip nft miri manual tshark venv chromium valgrind mutants mpi verbs pyverbs sockets hardware site
 	@tools/need.sh perfetto python
 
-hardware-short python-short crates-short: %-short:
+hardware-short python-short crates-short test-mpi-short test-verbs-short: %-short:
 	@tools/$*.sh short
 
 # Checks of what cargo built that are no tests of cargo.
