@@ -21,6 +21,7 @@ pub mod key_window;
 pub mod line;
 pub mod packer;
 mod ports;
+pub mod read_arb;
 pub mod replay_buf;
 pub mod rx_ack;
 pub mod rx_dispatch;
