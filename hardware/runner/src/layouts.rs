@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use bellwire_model::cycle::{
     Ports, cdc_fifo_gray, credit_gate, credit_ledger, data_reorder, desc_fetch, dllp_rx, dllp_tx,
     doorbell_arb, doorbell_fifo, event_ring, frame_rx, frame_tx, key_window, packed_struct, packer,
-    replay_buf, rx_ack, rx_dispatch, slot_cache, stream_fifo, tag_alloc, upload, xbar,
+    read_arb, replay_buf, rx_ack, rx_dispatch, slot_cache, stream_fifo, tag_alloc, upload, xbar,
 };
 use bellwire_model::damq_pd;
 
@@ -34,6 +34,7 @@ fn packages() -> Vec<(&'static str, String)> {
         ("frame_tx", package::<frame_tx::In, frame_tx::Out>("frame_tx")),
         ("key_window", package::<key_window::In, key_window::Out>("key_window")),
         ("packer", package::<packer::In, packer::Out>("packer")),
+        ("read_arb", package::<read_arb::In, read_arb::Out>("read_arb")),
         ("replay_buf", package::<replay_buf::In, replay_buf::Out>("replay_buf")),
         ("rx_ack", package::<rx_ack::In, rx_ack::Out>("rx_ack")),
         ("rx_dispatch", package::<rx_dispatch::In, rx_dispatch::Out>("rx_dispatch")),

@@ -15,6 +15,7 @@ mod frame_rx;
 mod frame_tx;
 mod key_window;
 mod packer;
+mod read_arb;
 mod replay_buf;
 mod rx_ack;
 mod rx_dispatch;
@@ -84,6 +85,9 @@ pub fn load(block: &str, parameters: &[(String, u64)], seed: u64) -> Result<Box<
                 ["Beats", "Packets", "Payload", "Longest"].map(number);
             let shape = PackerShape { beats, packets, payload, longest };
             Box::new(packer::PackerLoad::new(shape, seed))
+        }
+        "read_arb" => {
+            Box::new(read_arb::ReadArbLoad::new(number("Requesters"), number("Tags"), seed))
         }
         "replay_buf" => {
             let after = number("ReplayAfter") as u64;
