@@ -138,7 +138,7 @@ impl ReadArb {
             self.owners[usize::from(input.lost_tag)] = None;
         }
         if let Some(owner) = taken {
-            self.next = (owner + 1) % self.requesters;
+            self.next = owner + 1;
             self.owners[usize::from(input.tag)] = Some(owner);
             let (address, bytes) = (input.ask_address[owner], input.ask_bytes[owner]);
             self.read = Some(Read { address, bytes, tag: input.tag });

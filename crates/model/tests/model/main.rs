@@ -11,6 +11,7 @@ mod chpp_gates;
 mod chpp_io;
 mod chpp_links;
 mod chpp_operations;
+mod chpp_read_gates;
 mod chpp_records;
 mod chpp_send_gates;
 mod chpp_software;
