@@ -1,9 +1,9 @@
 // The arbiter of reads of host memory (C-34, C-36): those of descriptors, of data and of slot
 // addresses share one port and one allocator of tags.
 //
-// Requesters take turns. A read that is taken in cycle t has the tag that the allocator offers in t,
-// and is offered to the PCIe boundary from t + 1 on. One leaves in every cycle. Each beat of a
-// completion is the requester's whose read has its tag, in the cycle in which it comes.
+// Requesters take turns. A read that is taken in cycle t gets the tag that is offered in t, and is
+// offered to the PCIe boundary from t + 1 on. One leaves in every cycle. Each beat of a completion
+// is the requester's whose read has its tag, in the cycle in which it comes.
 module read_arb #(
     parameter int unsigned Requesters = 3,
     parameter int unsigned Tags = 32,
@@ -138,8 +138,8 @@ module read_arb #(
     end
   end
 
-  // ---- A completion: all its beats go where the first one went. Its read is held if it has had the
-  // tag all the time: between beats a tag may be lost and used again.
+  // ---- A completion: all its beats go where the first one went. Its read is held if it has had
+  // the tag all the time: between beats a tag may be lost and used again.
 
   logic mid, piece_is_own, piece_held, is_own, held, ended_held;
   tag_t piece_tag, in_piece_tag;
