@@ -274,7 +274,7 @@ impl Path {
         }
         let is_due = |job: &&mut Job| job.asked < job.bytes;
         let mut jobs = self.jobs[requester].iter_mut().enumerate();
-        let (at, job) = jobs.find(|(_, job)| is_due(&job)).expect("a read is of a job");
+        let (at, job) = jobs.find(|(_, job)| is_due(job)).expect("a read is of a job");
         assert_eq!(address, job.address + job.asked, "reads keep their order");
         job.asked += bytes;
         let number = self.first[requester] + at as u64;
