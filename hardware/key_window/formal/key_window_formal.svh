@@ -25,6 +25,7 @@ wire f_fits = f_end <= {2'b01, AddressWidth'(0)};
 wire f_sets_window = f_window_one && f_fits;
 
 wire f_key = g_has_key && packet_key == g_key;
+wire f_get_key = g_has_key && get_key == g_key;
 wire end_t f_target = {1'b0, target_address};
 wire end_t f_source = {1'b0, source_address};
 // Bytes from there to the end of the window.
@@ -53,12 +54,17 @@ always_ff @(posedge clk) begin
   if (past_reset && !rst) begin
     if ($past(rst)) begin
       p_starts :
-      assert ({packet_fits, packet_wrong, target_fits, target_wrong, source_fits, source_wrong}
-          == '0 && wrong_packets == '0 && wrong_targets == '0 && !refused);
+      assert ({packet_fits, packet_wrong, get_fits, get_wrong, target_fits, target_wrong,
+               source_fits, source_wrong} == '0
+          && wrong_packets == '0 && wrong_targets == '0 && !refused);
     end else begin
       // A packet fits exactly if its queue pair has a key, and it carries that.
       if ($past(packet_valid && packet_pair == pair)) begin
         p_key : assert (packet_fits == $past(f_key));
+      end
+      // So does a GET, in the same cycle.
+      if ($past(get_valid && get_pair == pair)) begin
+        p_get : assert (get_fits == $past(f_get_key));
       end
       // Bytes fit exactly if their function has a window, and all of them lie in it.
       if ($past(target_valid && target_function == one)) begin
@@ -71,6 +77,8 @@ always_ff @(posedge clk) begin
       p_packet_answer :
       assert (packet_wrong == ($past(packet_valid) && !packet_fits)
           && (!packet_fits || $past(packet_valid)));
+      p_get_answer :
+      assert (get_wrong == ($past(get_valid) && !get_fits) && (!get_fits || $past(get_valid)));
       p_target_answer :
       assert (target_wrong == ($past(target_valid) && !target_fits)
           && (!target_fits || $past(target_valid)));
@@ -78,7 +86,9 @@ always_ff @(posedge clk) begin
       assert (source_wrong == ($past(source_valid) && !source_fits)
           && (!source_fits || $past(source_valid)));
       // What is wrong is counted, and nothing else.
-      p_packets : assert (wrong_packets == $past(wrong_packets) + CountWidth'(packet_wrong));
+      p_packets :
+      assert (wrong_packets == $past(wrong_packets) + CountWidth'(packet_wrong)
+          + CountWidth'(get_wrong));
       p_targets : assert (wrong_targets == $past(wrong_targets) + CountWidth'(target_wrong));
       // A window behind the last address is refused, and nothing else.
       if ($past(f_window_one)) p_refused : assert (refused == !$past(f_fits));

@@ -34,12 +34,19 @@ module key_window #(
     // What it wrote in the cycle before cannot be, and changed nothing.
     output logic                     refused,
 
-    // A packet with a key for a queue pair. It fits, or it is wrong.
+    // A PUT or a NAP with a key for a queue pair. It fits, or it is wrong.
     input  logic                 packet_valid,
     input  logic [PairWidth-1:0] packet_pair,
     input  logic [ KeyWidth-1:0] packet_key,
     output logic                 packet_fits,
     output logic                 packet_wrong,
+
+    // A GET, likewise.
+    input  logic                 get_valid,
+    input  logic [PairWidth-1:0] get_pair,
+    input  logic [ KeyWidth-1:0] get_key,
+    output logic                 get_fits,
+    output logic                 get_wrong,
 
     // Bytes that a function writes.
     input  logic                     target_valid,
@@ -57,7 +64,7 @@ module key_window #(
     output logic                     source_fits,
     output logic                     source_wrong,
 
-    // Packets and targets that were wrong since reset.
+    // Packets, GETs with them, and targets that were wrong since reset.
     output logic [CountWidth-1:0] wrong_packets,
     output logic [CountWidth-1:0] wrong_targets
 );
@@ -96,9 +103,10 @@ module key_window #(
 
   // ---- What is asked.
 
-  logic key_fits, target_holds, source_holds;
+  logic key_fits, get_key_fits, target_holds, source_holds;
   end_t target_end, source_end;
   assign key_fits = has_key[packet_pair] && packet_key == key_of[packet_pair];
+  assign get_key_fits = has_key[get_pair] && get_key == key_of[get_pair];
   assign target_end = end_t'(target_address) + end_t'(target_length);
   assign source_end = end_t'(source_address) + end_t'(source_length);
   assign target_holds = has_window[target_function]
@@ -115,6 +123,8 @@ module key_window #(
       refused <= 1'b0;
       packet_fits <= 1'b0;
       packet_wrong <= 1'b0;
+      get_fits <= 1'b0;
+      get_wrong <= 1'b0;
       target_fits <= 1'b0;
       target_wrong <= 1'b0;
       source_fits <= 1'b0;
@@ -127,11 +137,14 @@ module key_window #(
       refused <= host_valid && !sets_key && !sets_window;
       packet_fits <= packet_valid && key_fits;
       packet_wrong <= packet_valid && !key_fits;
+      get_fits <= get_valid && get_key_fits;
+      get_wrong <= get_valid && !get_key_fits;
       target_fits <= target_valid && target_holds;
       target_wrong <= target_valid && !target_holds;
       source_fits <= source_valid && source_holds;
       source_wrong <= source_valid && !source_holds;
-      wrong_packets <= wrong_packets + CountWidth'(packet_valid && !key_fits);
+      wrong_packets <= wrong_packets + CountWidth'(packet_valid && !key_fits)
+          + CountWidth'(get_valid && !get_key_fits);
       wrong_targets <= wrong_targets + CountWidth'(target_valid && !target_holds);
     end
   end

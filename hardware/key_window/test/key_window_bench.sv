@@ -43,6 +43,11 @@ module key_window_bench #(
       .packet_key     (i.packet_key),
       .packet_fits    (o.packet_fits),
       .packet_wrong   (o.packet_wrong),
+      .get_valid      (i.get_valid),
+      .get_pair       (i.get_pair[PairWidth-1:0]),
+      .get_key        (i.get_key),
+      .get_fits       (o.get_fits),
+      .get_wrong      (o.get_wrong),
       .target_valid   (i.target_valid),
       .target_function(i.target_function[FunctionWidth-1:0]),
       .target_address (i.target_address),
@@ -66,7 +71,13 @@ module key_window_bench #(
   // Bits that a small configuration has not.
   logic unused;
   assign unused = ^{
-    i.padding, i.host_function, i.host_pair, i.packet_pair, i.target_function, i.source_function
+    i.padding,
+    i.host_function,
+    i.host_pair,
+    i.packet_pair,
+    i.get_pair,
+    i.target_function,
+    i.source_function
   };
 
 endmodule

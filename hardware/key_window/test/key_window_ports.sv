@@ -3,7 +3,7 @@ package key_window_ports;
 
   localparam int unsigned InBits = 320;
   typedef struct packed {
-    logic [61:0] padding;
+    logic [47:0] padding;
     logic [39:0] source_length;
     logic [39:0] source_address;
     logic [2:0] source_function;
@@ -12,6 +12,9 @@ package key_window_ports;
     logic [39:0] target_address;
     logic [2:0] target_function;
     logic target_valid;
+    logic [7:0] get_key;
+    logic [4:0] get_pair;
+    logic get_valid;
     logic [7:0] packet_key;
     logic [4:0] packet_pair;
     logic packet_valid;
@@ -27,13 +30,15 @@ package key_window_ports;
 
   localparam int unsigned OutBits = 128;
   typedef struct packed {
-    logic [56:0] padding;
+    logic [54:0] padding;
     logic [31:0] wrong_targets;
     logic [31:0] wrong_packets;
     logic source_wrong;
     logic source_fits;
     logic target_wrong;
     logic target_fits;
+    logic get_wrong;
+    logic get_fits;
     logic packet_wrong;
     logic packet_fits;
     logic refused;

@@ -38,12 +38,18 @@ crate::ports! {
         host_opens: bool = 1,
         /// The key.
         host_key: u8 = KEY_BITS,
-        /// A packet comes.
+        /// A PUT or a NAP comes.
         packet_valid: bool = 1,
         /// Its queue pair.
         packet_pair: u8 = PAIR_BITS,
         /// The key that it carries.
         packet_key: u8 = KEY_BITS,
+        /// A GET comes.
+        get_valid: bool = 1,
+        /// Its queue pair.
+        get_pair: u8 = PAIR_BITS,
+        /// The key that it carries.
+        get_key: u8 = KEY_BITS,
         /// Bytes shall be written.
         target_valid: bool = 1,
         /// The function that they are for.
@@ -66,10 +72,14 @@ crate::ports! {
     pub struct Out {
         /// What the host wrote in the cycle before cannot be, and changed nothing.
         refused: bool = 1,
-        /// The packet of the cycle before carries the key of its queue pair.
+        /// The PUT or NAP of the cycle before carries the key of its queue pair.
         packet_fits: bool = 1,
         /// It does not.
         packet_wrong: bool = 1,
+        /// The GET of the cycle before carries the key of its queue pair.
+        get_fits: bool = 1,
+        /// It does not.
+        get_wrong: bool = 1,
         /// What shall be written, as the cycle before said, lies in the window.
         target_fits: bool = 1,
         /// It does not.
@@ -78,7 +88,7 @@ crate::ports! {
         source_fits: bool = 1,
         /// It does not.
         source_wrong: bool = 1,
-        /// Packets with a wrong key since reset; behind its highest number comes zero.
+        /// Packets with a wrong key since reset, also GETs; behind its highest number comes zero.
         wrong_packets: u32 = 32,
         /// Targets outside of their window since reset, likewise.
         wrong_targets: u32 = 32,
@@ -135,8 +145,10 @@ impl KeyWindow {
     #[inline]
     pub fn cycle(&mut self, input: In) -> Out {
         let out = self.output;
-        let key = self.keys[usize::from(input.packet_pair)];
-        let (packet_fits, packet_wrong) = answer(input.packet_valid, key == Some(input.packet_key));
+        let has_key = |pair: u8, key: u8| self.keys[usize::from(pair)] == Some(key);
+        let (packet_fits, packet_wrong) =
+            answer(input.packet_valid, has_key(input.packet_pair, input.packet_key));
+        let (get_fits, get_wrong) = answer(input.get_valid, has_key(input.get_pair, input.get_key));
         let (function, address) = (input.target_function, input.target_address);
         let (target_fits, target_wrong) =
             answer(input.target_valid, self.holds(function, address, input.target_length));
@@ -147,11 +159,13 @@ impl KeyWindow {
         self.output = Out {
             packet_fits,
             packet_wrong,
+            get_fits,
+            get_wrong,
             target_fits,
             target_wrong,
             source_fits,
             source_wrong,
-            wrong_packets: count(out.wrong_packets, packet_wrong),
+            wrong_packets: count(count(out.wrong_packets, packet_wrong), get_wrong),
             wrong_targets: count(out.wrong_targets, target_wrong),
             refused: input.host_valid && !self.host(&input),
         };
@@ -204,6 +218,10 @@ mod tests {
         In { packet_valid: true, packet_pair, packet_key, ..In::default() }
     }
 
+    fn get(get_pair: u8, get_key: u8) -> In {
+        In { get_valid: true, get_pair, get_key, ..In::default() }
+    }
+
     fn target(target_function: u8, target_address: u64, target_length: u64) -> In {
         In { target_valid: true, target_function, target_address, target_length, ..In::default() }
     }
@@ -216,8 +234,8 @@ mod tests {
     fn fits(block: &mut KeyWindow, input: In) -> bool {
         block.cycle(input);
         let out = block.cycle(In::default());
-        let all = [out.packet_fits, out.target_fits, out.source_fits];
-        let wrong = [out.packet_wrong, out.target_wrong, out.source_wrong];
+        let all = [out.packet_fits, out.get_fits, out.target_fits, out.source_fits];
+        let wrong = [out.packet_wrong, out.get_wrong, out.target_wrong, out.source_wrong];
         assert_eq!(all.iter().chain(&wrong).filter(|it| **it).count(), 1);
         all.contains(&true)
     }
@@ -233,13 +251,18 @@ mod tests {
         assert_eq!((KEY_BITS, PAGE_BITS), (8, 28));
     }
 
-    /// A packet fits with the key of its queue pair and no other one. A queue pair has none at
-    /// first, and none after it was taken away; then no packet fits, whatever it carries.
+    /// A packet fits with the key of its queue pair and no other one, and so does a GET. A queue
+    /// pair has none at first, and none after it was taken away; then no packet fits, whatever it
+    /// carries.
     #[test]
     fn only_the_key_of_a_queue_pair_fits() {
         let mut block = KeyWindow::new(8, 32, 32);
         let all = |block: &mut KeyWindow, pair| -> Vec<u8> {
-            (0..=255).filter(|key| fits(block, packet(pair, *key))).collect()
+            let found = [packet, get].map(|asks| -> Vec<u8> {
+                (0..=255).filter(|key| fits(block, asks(pair, *key))).collect()
+            });
+            assert_eq!(found[0], found[1]);
+            found[0].clone()
         };
         assert!(all(&mut block, 7).is_empty());
         for (pair, key) in [(7, 0), (31, 255), (0, 0x5a)] {
@@ -308,7 +331,8 @@ mod tests {
         assert!(!block.cycle(In::default()).refused, "a key is no window");
     }
 
-    /// What is wrong is counted: packets and targets, each by themselves. The counts wrap.
+    /// What is wrong is counted: packets and targets, each by themselves. A GET is a packet, and it
+    /// counts together with another one. The counts wrap.
     #[test]
     fn what_is_wrong_is_counted() {
         let mut block = KeyWindow::new(2, 2, 2);
@@ -326,6 +350,32 @@ mod tests {
         assert_eq!(wrong, [(2, 1), (3, 1), (0, 1)]);
         let wrong = [(); 3].map(|()| counts(&mut block, target(1, 0, 1)));
         assert_eq!(wrong, [(0, 2), (0, 3), (0, 0)]);
+        assert_eq!(counts(&mut block, get(0, 3)), (0, 0));
+        assert_eq!(counts(&mut block, get(0, 4)), (1, 0));
+        let both = In { packet_valid: true, packet_key: 4, ..get(0, 4) };
+        let wrong = [(); 2].map(|()| counts(&mut block, both));
+        assert_eq!(wrong, [(3, 0), (1, 0)]);
+    }
+
+    /// A GET and another packet are answered in one cycle, each by the key of its own queue pair.
+    #[test]
+    fn two_packets_are_answered_at_once() {
+        let mut block = KeyWindow::new(2, 4, 32);
+        block.cycle(set_key(1, Some(5)));
+        block.cycle(set_key(2, Some(6)));
+        for (pair, key, get_pair, get_key, expected) in [
+            (1, 5, 2, 6, [true, true]),
+            (2, 6, 1, 5, [true, true]),
+            (1, 5, 1, 5, [true, true]),
+            (1, 6, 2, 6, [false, true]),
+            (1, 5, 2, 5, [true, false]),
+            (1, 6, 2, 5, [false, false]),
+        ] {
+            block.cycle(In { get_valid: true, get_pair, get_key, ..packet(pair, key) });
+            let out = block.cycle(In::default());
+            assert_eq!([out.packet_fits, out.get_fits], expected);
+            assert_eq!([out.packet_wrong, out.get_wrong], expected.map(|fits| !fits));
+        }
     }
 
     /// What is asked is answered in the next cycle, and once. What the host writes counts for what
@@ -335,22 +385,23 @@ mod tests {
         let mut block = KeyWindow::new(2, 2, 32);
         let all = In { packet_valid: true, packet_key: 5, ..target(0, 0x1000, 1) };
         let all = In { source_valid: true, source_address: 0x1000, source_length: 1, ..all };
+        let all = In { get_valid: true, get_key: 5, ..all };
         let answers = |out: Out| {
-            let fits = [out.packet_fits, out.target_fits, out.source_fits];
-            (fits, [out.packet_wrong, out.target_wrong, out.source_wrong])
+            let fits = [out.packet_fits, out.get_fits, out.target_fits, out.source_fits];
+            (fits, [out.packet_wrong, out.get_wrong, out.target_wrong, out.source_wrong])
         };
-        let (none, each) = ([false; 3], [true; 3]);
+        let (none, each) = ([false; 4], [true; 4]);
         let with_key = In { host_valid: true, host_opens: true, host_key: 5, ..all };
         assert_eq!(answers(block.cycle(with_key)), (none, none));
         let with_window =
             In { host_valid: true, host_window: true, host_base: 1, host_pages: 1, ..all };
         assert_eq!(answers(block.cycle(with_window)), (none, each));
         let out = block.cycle(all);
-        assert_eq!(answers(out), ([true, false, false], [false, true, true]));
+        assert_eq!(answers(out), ([true, true, false, false], [false, false, true, true]));
         assert_eq!(answers(block.cycle(In { host_valid: true, ..all })), (each, none));
         assert_eq!(answers(block.cycle(all)), (each, none));
         let out = block.cycle(In::default());
-        assert_eq!(answers(out), ([false, true, true], [true, false, false]));
+        assert_eq!(answers(out), ([false, false, true, true], [true, true, false, false]));
         assert_eq!(answers(block.cycle(all)), (none, none));
     }
 }

@@ -1,5 +1,6 @@
-//! A host that sets and takes away keys and windows; packets with right keys, nearly right ones and
-//! any; and runs of bytes around the ends of windows, and anywhere.
+//! A host that sets and takes away keys and windows; packets and GETs, which come together at
+//! times, with right keys, nearly right ones and any; and runs of bytes around the ends of windows,
+//! and anywhere.
 
 use bellwire_model::cycle::key_window::{In, KeyWindow, Out, PAGE_BITS, PAGE_SHIFT};
 use bellwire_model::engine::Random;
@@ -22,8 +23,8 @@ pub struct KeyWindowLoad {
 struct Mood {
     /// Of 64 cycles, in how many the host writes.
     writes: u64,
-    /// Of eight cycles, how many have a packet, a target and a source.
-    rates: [u64; 3],
+    /// Of eight cycles, how many have a packet, a GET, a target and a source.
+    rates: [u64; 4],
     /// Pages of a window, at most.
     most_pages: u64,
 }
@@ -36,7 +37,7 @@ impl KeyWindowLoad {
             random: Random::new(seed),
             keys: vec![0; pairs],
             windows: vec![(0, 0); functions],
-            mood: Mood { writes: 64, rates: [8; 3], most_pages: 4 },
+            mood: Mood { writes: 64, rates: [8; 4], most_pages: 4 },
         }
     }
 
@@ -45,7 +46,7 @@ impl KeyWindowLoad {
         let mut one_of = |all: &[u64]| all[random.below(all.len() as u64) as usize];
         self.mood = Mood {
             writes: one_of(&[0, 1, 16, 64]),
-            rates: [(); 3].map(|()| one_of(&[1, 4, 8, 8])),
+            rates: [(); 4].map(|()| one_of(&[1, 4, 8, 8])),
             most_pages: one_of(&[2, 64, 1 << 20, 1 << PAGE_BITS]),
         };
     }
@@ -124,18 +125,23 @@ impl Load for KeyWindowLoad {
             host_opens: random.below(2) == 0,
             host_key: random.word() as u8,
             packet_pair: random.below(pairs) as u8,
+            get_pair: random.below(pairs) as u8,
             target_function: random.below(functions) as u8,
             source_function: random.below(functions) as u8,
             ..In::default()
         };
-        let key = self.keys[usize::from(input.packet_pair)];
-        input.packet_key = match random.below(4) {
-            0 => key ^ 1 << random.below(8),
-            1 => random.word() as u8,
-            _ => key,
+        let mut key = |pair: u8| {
+            let key = self.keys[usize::from(pair)];
+            match random.below(4) {
+                0 => key ^ 1 << random.below(8),
+                1 => random.word() as u8,
+                _ => key,
+            }
         };
-        let [packets, targets, sources] = self.mood.rates;
+        (input.packet_key, input.get_key) = (key(input.packet_pair), key(input.get_pair));
+        let [packets, gets, targets, sources] = self.mood.rates;
         input.packet_valid = random.below(8) < packets;
+        input.get_valid = random.below(8) < gets;
         input.target_valid = random.below(8) < targets;
         input.source_valid = random.below(8) < sources;
         (input.target_address, input.target_length) = self.run(input.target_function);
