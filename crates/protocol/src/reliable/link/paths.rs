@@ -588,9 +588,9 @@ mod tests {
         let stamp = it.send(1);
         it.leave_flight(1);
         it.proves_nothing(1, &round_trip, now_ns);
+        assert_eq!(next(&mut it, now_ns), [0, 1]);
         it.arrived(1, stamp);
         assert!(it.is_proved(1) && it.sent_behind(1, stamp) == 0);
-        assert_eq!(next(&mut it, now_ns), [0, 1]);
     }
 
     /// A guess is asked next. When the table is full, a guess makes room for the next one, but no
