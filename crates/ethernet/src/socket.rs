@@ -73,8 +73,11 @@ pub(crate) fn bind_anew<T>(fd: BorrowedFd<'_>, address: &T, length: usize) -> io
     assert!(length <= size_of::<T>());
     // SAFETY: an address of a socket has no padding, and `length` bytes are there.
     let bytes = unsafe { std::slice::from_raw_parts(std::ptr::from_ref(address).cast(), length) };
-    retry(patience(bytes, std::process::id()), &[libc::EADDRINUSE], || bind(fd, address, length))?;
-    Ok(Name::new(bytes.into()))
+    // Networks have addresses of their own. Linux before 5.14 does not tell them apart.
+    let network = query(fd, libc::SOL_SOCKET, libc::SO_NETNS_COOKIE, 0u64).unwrap_or(0);
+    let name: Box<[u8]> = [&network.to_ne_bytes(), bytes].concat().into();
+    retry(patience(&name, std::process::id()), &[libc::EADDRINUSE], || bind(fd, address, length))?;
+    Ok(Name::new(name))
 }
 
 /// How long an address may stay taken after a socket of this process had it, and after one of
@@ -82,7 +85,7 @@ pub(crate) fn bind_anew<T>(fd: BorrowedFd<'_>, address: &T, length: usize) -> io
 const OURS: Duration = Duration::from_secs(5);
 const THEIRS: Duration = Duration::from_millis(100);
 
-/// An address that a socket of this process is bound to, as long as this exists.
+/// The network and the address that a socket of this process is bound to, as long as this exists.
 pub(crate) struct Name(Box<[u8]>);
 
 /// A name of a process, and when it ended.
@@ -227,6 +230,7 @@ pub(crate) fn is_one_readable(fds: &[BorrowedFd<'_>]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::namespace::Namespace;
     use std::cell::Cell;
     use std::os::fd::AsFd;
 
@@ -276,6 +280,11 @@ mod tests {
         bind_anew(second.as_fd(), &address, length).map(drop).expect_err("it has an owner");
         let copy = first.try_clone().expect("a copy");
         drop((first, name));
+        // The same address in another network says nothing.
+        let elsewhere =
+            Namespace::new().expect("NOT RUN: a namespace needs root, and ip of iproute2");
+        let third = elsewhere.run(open).expect("a namespace");
+        let _lives = bind_anew(third.as_fd(), &address, length).expect("free in that network");
         let gone = std::thread::spawn(move || {
             std::thread::sleep(Duration::from_millis(300));
             drop(copy);
