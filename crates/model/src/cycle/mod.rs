@@ -9,6 +9,7 @@ pub mod cdc_fifo_gray;
 pub mod credit_gate;
 pub mod credit_ledger;
 pub mod data_reorder;
+pub mod desc_extract;
 pub mod desc_fetch;
 pub mod dllp_rx;
 pub mod dllp_tx;
