@@ -137,6 +137,23 @@ impl<S: Read + Write> Connection<S> {
         Ok(())
     }
 
+    /// Receives small messages, all bytes that are there at a time, and shows each to `taken`.
+    fn take_small(&mut self, bytes: usize, count: u64, mut taken: impl FnMut(&[u8])) -> Result<()> {
+        let (mut number, mut filled) = (0, 0);
+        while number < count {
+            filled += self.read(filled, READ_BYTES)?;
+            let whole = filled / bytes * bytes;
+            for message in self.buffers[..whole].chunks_exact(bytes) {
+                check_message(message, number)?;
+                taken(message);
+                number += 1;
+            }
+            self.buffers.copy_within(whole..filled, 0);
+            filled -= whole;
+        }
+        Ok(())
+    }
+
     /// Small messages one way: the sender makes one call per message, the receiver takes all bytes
     /// that are there.
     fn one_way_small(&mut self, bytes: usize, count: u64) -> Result<()> {
@@ -144,18 +161,25 @@ impl<S: Read + Write> Connection<S> {
             (0..count).try_for_each(|number| self.send(0, bytes, number))?;
             return self.receive(0, 8, count);
         }
-        let (mut number, mut filled) = (0, 0);
-        while number < count {
-            filled += self.read(filled, READ_BYTES)?;
-            let whole = filled / bytes * bytes;
-            for message in self.buffers[..whole].chunks_exact(bytes) {
-                check_message(message, number)?;
-                number += 1;
-            }
-            self.buffers.copy_within(whole..filled, 0);
-            filled -= whole;
-        }
+        self.take_small(bytes, count, |_| {})?;
         self.send(0, 8, count)
+    }
+
+    /// Messages at random times to the leader.
+    fn paced(&mut self, bytes: usize, count: u64) -> Result<Outcome> {
+        if self.index == 0 {
+            let mut delays = Delays::new(count);
+            self.take_small(bytes, count, |message| delays.arrived(message))?;
+            return Ok(delays.outcome());
+        }
+        let mut schedule = Schedule::new(bytes);
+        for number in 0..count {
+            let due_ns = schedule.next_ns();
+            spin_until(|| now_ns() >= due_ns);
+            stamp(&mut self.buffers[..bytes], due_ns);
+            self.send(0, bytes, number)?;
+        }
+        Ok(Outcome::default())
     }
 
     fn one_way_large(&mut self, bytes: usize, count: u64) -> Result<()> {
@@ -168,36 +192,6 @@ impl<S: Read + Write> Connection<S> {
             }
         }
         if self.index == 0 { self.receive(0, 8, count) } else { self.send(0, 8, count) }
-    }
-}
-
-impl<S: Read + Write> Connection<S> {
-    /// Messages at random times to the leader, which takes all bytes that are there.
-    fn paced(&mut self, bytes: usize, count: u64) -> Result<Outcome> {
-        if self.index != 0 {
-            let mut schedule = Schedule::new(bytes);
-            for number in 0..count {
-                let due_ns = schedule.next_ns();
-                spin_until(|| now_ns() >= due_ns);
-                stamp(&mut self.buffers[..bytes], due_ns);
-                self.send(0, bytes, number)?;
-            }
-            return Ok(Outcome::default());
-        }
-        let (mut number, mut filled) = (0, 0);
-        let mut delays = Delays::new(count);
-        while number < count {
-            filled += self.read(filled, READ_BYTES)?;
-            let whole = filled / bytes * bytes;
-            for message in self.buffers[..whole].chunks_exact(bytes) {
-                check_message(message, number)?;
-                delays.arrived(message);
-                number += 1;
-            }
-            self.buffers.copy_within(whole..filled, 0);
-            filled -= whole;
-        }
-        Ok(delays.outcome())
     }
 }
 
