@@ -51,8 +51,7 @@ test: ## run every check that the project has
 	@tools/together.sh lint tools
 	$(tests) --no-run
 	@tools/together.sh outside inside loom miri checks
-	@tools/together.sh hardware-short python-short site crates-short
-	@tools/together.sh test-mpi-short test-verbs-short
+	@tools/together.sh hardware-short python-short site crates-short test-mpi-short test-verbs-short
 	@echo "make test: done"
 
 # What the checks need. To fetch it keeps no processor busy.
