@@ -26,6 +26,7 @@ pub mod read_arb;
 pub mod replay_buf;
 pub mod rx_ack;
 pub mod rx_dispatch;
+pub mod send_event;
 pub mod slot_cache;
 pub mod stream_fifo;
 pub mod tag_alloc;
