@@ -7,7 +7,8 @@ use anyhow::{Context, Result, bail};
 use bellwire_model::cycle::{
     Ports, cdc_fifo_gray, credit_gate, credit_ledger, data_reorder, desc_fetch, dllp_rx, dllp_tx,
     doorbell_arb, doorbell_fifo, event_ring, frame_rx, frame_tx, key_window, packed_struct, packer,
-    read_arb, replay_buf, rx_ack, rx_dispatch, slot_cache, stream_fifo, tag_alloc, upload, xbar,
+    read_arb, replay_buf, rx_ack, rx_dispatch, send_event, slot_cache, stream_fifo, tag_alloc,
+    upload, xbar,
 };
 use bellwire_model::damq_pd;
 
@@ -38,6 +39,7 @@ fn packages() -> Vec<(&'static str, String)> {
         ("replay_buf", package::<replay_buf::In, replay_buf::Out>("replay_buf")),
         ("rx_ack", package::<rx_ack::In, rx_ack::Out>("rx_ack")),
         ("rx_dispatch", package::<rx_dispatch::In, rx_dispatch::Out>("rx_dispatch")),
+        ("send_event", package::<send_event::In, send_event::Out>("send_event")),
         ("slot_cache", package::<slot_cache::In, slot_cache::Out>("slot_cache")),
         ("stream_fifo", package::<stream_fifo::In, stream_fifo::Out>("stream_fifo")),
         ("tag_alloc", package::<tag_alloc::In, tag_alloc::Out>("tag_alloc")),

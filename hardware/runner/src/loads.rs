@@ -19,6 +19,7 @@ mod read_arb;
 mod replay_buf;
 mod rx_ack;
 mod rx_dispatch;
+mod send_event;
 mod slot_cache;
 mod stream_fifo;
 mod tag_alloc;
@@ -29,6 +30,7 @@ use anyhow::{Result, bail};
 use bellwire_model::cycle::desc_fetch::Shape as DescShape;
 use bellwire_model::cycle::packer::Shape as PackerShape;
 use bellwire_model::cycle::rx_dispatch::Shape as RxDispatchShape;
+use bellwire_model::cycle::send_event::Shape as SendEventShape;
 use bellwire_model::cycle::xbar::Shape as XbarShape;
 
 use crate::bench::Bench;
@@ -99,6 +101,11 @@ pub fn load(block: &str, parameters: &[(String, u64)], seed: u64) -> Result<Box<
                 ["Packets", "Gets", "DataBeats", "GetBeats"].map(number);
             let shape = RxDispatchShape { packets, gets, data_beats, get_beats };
             Box::new(rx_dispatch::RxDispatchLoad::new(shape, seed))
+        }
+        "send_event" => {
+            let [functions, depth, bits] = ["Functions", "Depth", "DroppedWidth"].map(number);
+            let shape = SendEventShape { functions, depth, dropped_bits: bits as u32 };
+            Box::new(send_event::SendEventLoad::new(shape, seed))
         }
         "slot_cache" => {
             let [pairs, slots, batch, count_bits] =
