@@ -32,6 +32,7 @@ pub mod stream_fifo;
 pub mod tag_alloc;
 pub mod upload;
 mod vc_buf;
+pub mod write_arb;
 pub mod xbar;
 
 pub use ports::{Packer, Ports, Signal, Value, hexadecimal, packed_struct};

@@ -17,6 +17,7 @@ mod chpp_send_gates;
 mod chpp_software;
 mod chpp_times;
 mod chpp_workload;
+mod chpp_write_gates;
 mod damq_pd;
 mod damq_pd_experiments;
 #[cfg(feature = "canaries")]
