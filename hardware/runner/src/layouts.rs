@@ -8,7 +8,7 @@ use bellwire_model::cycle::{
     Ports, cdc_fifo_gray, credit_gate, credit_ledger, data_reorder, desc_fetch, dllp_rx, dllp_tx,
     doorbell_arb, doorbell_fifo, event_ring, frame_rx, frame_tx, key_window, packed_struct, packer,
     read_arb, replay_buf, rx_ack, rx_dispatch, send_event, slot_cache, stream_fifo, tag_alloc,
-    upload, xbar,
+    upload, write_arb, xbar,
 };
 use bellwire_model::damq_pd;
 
@@ -44,6 +44,7 @@ fn packages() -> Vec<(&'static str, String)> {
         ("stream_fifo", package::<stream_fifo::In, stream_fifo::Out>("stream_fifo")),
         ("tag_alloc", package::<tag_alloc::In, tag_alloc::Out>("tag_alloc")),
         ("upload", package::<upload::In, upload::Out>("upload")),
+        ("write_arb", package::<write_arb::In, write_arb::Out>("write_arb")),
         ("xbar", package::<xbar::In, xbar::Out>("xbar")),
     ]
 }

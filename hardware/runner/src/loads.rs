@@ -24,6 +24,7 @@ mod slot_cache;
 mod stream_fifo;
 mod tag_alloc;
 mod upload;
+mod write_arb;
 mod xbar;
 
 use anyhow::{Result, bail};
@@ -118,6 +119,7 @@ pub fn load(block: &str, parameters: &[(String, u64)], seed: u64) -> Result<Box<
             Box::new(tag_alloc::TagAllocLoad::new(number("Tags"), timeout, seed))
         }
         "upload" => Box::new(upload::UploadLoad::new(number("MaxPayload"), seed)),
+        "write_arb" => Box::new(write_arb::WriteArbLoad::new(seed)),
         "xbar" => {
             let [ports, channels, classes, depth, credits, beats] =
                 ["Ports", "Channels", "Classes", "Depth", "Credits", "Beats"].map(number);

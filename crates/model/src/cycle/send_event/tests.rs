@@ -383,7 +383,7 @@ fn events_and_uploads_take_turns() {
     assert_eq!(ring(driven.sender.cycle(upload)), 0);
     assert_eq!([(); 2].map(|()| ring(driven.sender.cycle(busy))), [1; 2]);
     assert_eq!(ring(driven.sender.cycle(In { lacks_ring: true, ..busy })), 1);
-    // Without one, the own event goes, though it is the other's turn; what only asks does not count.
+    // Without one, the own event goes, though it is the other's turn; who only asks has none.
     assert_eq!(ring(driven.sender.cycle(upload)), 0);
     driven.cycle();
     let place = driven.begins(0, 9);
