@@ -67,8 +67,8 @@ enum Write {
 /// upload module does.
 ///
 /// A beat that is taken in cycle `t` is offered to the PCIe boundary from `t + 1` on, and one is
-/// taken in every cycle. So writes keep the order in which they were taken: an event that is offered
-/// after the last beat of its data was taken stands behind it.
+/// taken in every cycle. So writes keep the order in which they were taken: an event that is
+/// offered after the last beat of its data was taken stands behind it.
 #[derive(Clone, Debug, Default)]
 pub struct WriteArb {
     /// The turn is the record's.
