@@ -10,6 +10,7 @@ module dllp_rx_proof (
     input logic              told_nak,
     input logic [11:0]       told_sequence,
     input logic [ 1:0]       told_update,
+    input logic [ 1:0][ 1:0] told_stage,
     input logic [ 1:0][ 7:0] told_headers,
     input logic [ 1:0][11:0] told_data,
 
@@ -24,6 +25,7 @@ module dllp_rx_proof (
   logic [63:0] sent, came;
   logic [11:0] ack_sequence;
   logic [ 1:0] update_valid;
+  logic [ 1:0] update_stage;
   logic [ 7:0] update_headers;
   logic [11:0] update_data;
 
@@ -34,6 +36,7 @@ module dllp_rx_proof (
       .ack_sequence(told_sequence),
       .update_valid(told_update),
       .update_ready(),
+      .update_stage(told_stage),
       .update_headers(told_headers),
       .update_data(told_data),
       .dllp_valid(sends),
@@ -54,6 +57,7 @@ module dllp_rx_proof (
       .ack_nak(ack_nak),
       .ack_sequence(ack_sequence),
       .update_valid(update_valid),
+      .update_stage(update_stage),
       .update_headers(update_headers),
       .update_data(update_data),
       .damaged(damaged),
@@ -61,7 +65,11 @@ module dllp_rx_proof (
   );
 
   logic past_reset = 1'b0;
-  always_comb assume (past_reset || rst);
+  always_comb begin
+    assume (past_reset || rst);
+    // A packet of credits has a stage.
+    assume (told_stage[0] != '0 && told_stage[1] != '0);
+  end
 
   // The CRC that it should have.
   logic [15:0] f_crc;
@@ -77,6 +85,7 @@ module dllp_rx_proof (
   logic [11:0] g_sequence;
   // Whose credits they were.
   logic g_channel;
+  logic [1:0] g_stage;
   logic [7:0] g_headers;
   logic [11:0] g_data;
   // An acknowledgement waits, and it is a NAK.
@@ -91,6 +100,7 @@ module dllp_rx_proof (
     g_nak <= told_nak;
     g_sequence <= told_sequence;
     g_channel <= !told_update[0];
+    g_stage <= told_stage[!told_update[0]];
     g_headers <= told_headers[!told_update[0]];
     g_data <= told_data[!told_update[0]];
     g_waits <= ack_valid && !ack_ready && !rst;
@@ -104,6 +114,7 @@ module dllp_rx_proof (
       end
       if (g_whole && !g_ack) begin
         p_channel : assert (update_valid == (g_channel ? 2'b10 : 2'b01));
+        p_stage : assert (update_stage == g_stage);
         p_credits : assert (update_headers == g_headers && update_data == g_data);
       end
       // A wrong CRC or symbol tells nothing else.

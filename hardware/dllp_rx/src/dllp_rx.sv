@@ -17,8 +17,9 @@ module dllp_rx #(
     output logic                               ack_nak,
     output logic [link_pkg::SequenceWidth-1:0] ack_sequence,
 
-    // The sum of a channel's grants.
+    // The sum of a channel's grants, and the stage of the packet: bits 7:6 of its type.
     output logic [Channels-1:0] update_valid,
+    output logic [         1:0] update_stage,
     output logic [         7:0] update_headers,
     output logic [        11:0] update_data,
 
@@ -43,7 +44,6 @@ module dllp_rx #(
       && {dllp_data[47:40], dllp_data[55:48]} == crc;
   assign is_ack = kind == link_pkg::Ack && content[23:12] == '0;
   assign is_nak = kind == link_pkg::Nak && content[23:12] == '0;
-  // The first credits of a link and later ones say the same.
   logic [7:0] stage;
   assign stage = {kind[7:1], 1'b0};
   assign is_credit = (stage == link_pkg::FirstInit || stage == link_pkg::SecondInit
@@ -70,8 +70,9 @@ module dllp_rx #(
       ack_nak <= is_nak || (waits && ack_nak);
       ack_sequence <= content[link_pkg::SequenceWidth-1:0];
     end
+    update_stage   <= kind[7:6];
     update_headers <= content[21:14];
-    update_data <= content[11:0];
+    update_data    <= content[11:0];
   end
 
 `ifdef PROVE_DLLP_RX

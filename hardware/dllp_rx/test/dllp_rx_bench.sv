@@ -13,6 +13,7 @@ module dllp_rx_bench (
 
   logic ack_nak;
   logic [$bits(o.ack_sequence)-1:0] ack_sequence;
+  logic [$bits(o.update_stage)-1:0] update_stage;
   logic [$bits(o.update_headers)-1:0] update_headers;
   logic [$bits(o.update_data)-1:0] update_data;
 
@@ -26,6 +27,7 @@ module dllp_rx_bench (
       .ack_nak       (ack_nak),
       .ack_sequence  (ack_sequence),
       .update_valid  (o.update_valid),
+      .update_stage  (update_stage),
       .update_headers(update_headers),
       .update_data   (update_data),
       .damaged       (o.damaged),
@@ -34,6 +36,7 @@ module dllp_rx_bench (
 
   assign o.ack_nak        = o.ack_valid && ack_nak;
   assign o.ack_sequence   = o.ack_valid ? ack_sequence : '0;
+  assign o.update_stage   = o.update_valid != '0 ? update_stage : '0;
   assign o.update_headers = o.update_valid != '0 ? update_headers : '0;
   assign o.update_data    = o.update_valid != '0 ? update_data : '0;
   assign o.padding        = '0;

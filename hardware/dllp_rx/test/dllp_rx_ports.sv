@@ -11,11 +11,12 @@ package dllp_rx_ports;
 
   localparam int unsigned OutBits = 128;
   typedef struct packed {
-    logic [89:0] padding;
+    logic [87:0] padding;
     logic unknown;
     logic damaged;
     logic [11:0] update_data;
     logic [7:0] update_headers;
+    logic [1:0] update_stage;
     logic [1:0] update_valid;
     logic [11:0] ack_sequence;
     logic ack_nak;

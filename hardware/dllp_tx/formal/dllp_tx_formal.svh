@@ -27,7 +27,7 @@ always_comb begin
     p_ack : assert (f_content == {ack_nak ? 8'h10 : 8'h00, 12'b0, ack_sequence});
   end
   if (f_updates != '0) begin
-    p_credits : assert (f_content == {7'h40, f_updates[1], 2'b0, update_headers[f_updates[1]], 2'b0,
+    p_credits : assert (f_content == {update_stage[f_updates[1]], 5'b0, f_updates[1], 2'b0, update_headers[f_updates[1]], 2'b0,
                                       update_data[f_updates[1]]});
   end
   // It begins and ends with its symbols, and has the CRC of its content.

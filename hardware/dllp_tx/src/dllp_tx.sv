@@ -12,9 +12,10 @@ module dllp_tx #(
     input  logic                               ack_nak,
     input  logic [link_pkg::SequenceWidth-1:0] ack_sequence,
 
-    // The sums of all grants, for each channel.
+    // The sums of all grants, for each channel, and the stage of the packet: bits 7:6 of its type.
     input  logic [Channels-1:0]       update_valid,
     output logic [Channels-1:0]       update_ready,
+    input  logic [Channels-1:0][ 1:0] update_stage,
     input  logic [Channels-1:0][ 7:0] update_headers,
     input  logic [Channels-1:0][11:0] update_data,
 
@@ -30,16 +31,18 @@ module dllp_tx #(
 
   // Whose credits go.
   logic channel;
+  logic [1:0] stage;
   logic [7:0] headers;
   logic [11:0] data;
   assign channel = !update_valid[0];
+  assign stage = channel ? update_stage[1] : update_stage[0];
   assign headers = channel ? update_headers[1] : update_headers[0];
   assign data = channel ? update_data[1] : update_data[0];
 
   logic [ 7:0] kind;
   logic [23:0] content;
   always_comb begin
-    kind = link_pkg::Update | 8'(channel);
+    kind = {stage, 5'b0, channel};
     content = {2'b0, headers, 2'b0, data};
     if (ack_valid) begin
       kind = ack_nak ? link_pkg::Nak : link_pkg::Ack;

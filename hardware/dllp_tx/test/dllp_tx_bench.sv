@@ -20,6 +20,7 @@ module dllp_tx_bench (
       .ack_sequence  (i.ack_sequence),
       .update_valid  (i.update_valid),
       .update_ready  (o.update_ready),
+      .update_stage  (i.update_stage),
       .update_headers(i.update_headers),
       .update_data   (i.update_data),
       .dllp_valid    (o.dllp_valid),

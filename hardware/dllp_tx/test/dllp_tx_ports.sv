@@ -3,10 +3,11 @@ package dllp_tx_ports;
 
   localparam int unsigned InBits = 128;
   typedef struct packed {
-    logic [70:0] padding;
+    logic [66:0] padding;
     logic dllp_ready;
     logic [23:0] update_data;
     logic [15:0] update_headers;
+    logic [3:0] update_stage;
     logic [1:0] update_valid;
     logic [11:0] ack_sequence;
     logic ack_nak;

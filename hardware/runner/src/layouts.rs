@@ -6,9 +6,9 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use bellwire_model::cycle::{
     Ports, cdc_fifo_gray, credit_gate, credit_ledger, data_reorder, desc_fetch, dllp_rx, dllp_tx,
-    doorbell_arb, doorbell_fifo, event_ring, frame_rx, frame_tx, key_window, packed_struct, packer,
-    read_arb, replay_buf, rx_ack, rx_dispatch, send_event, slot_cache, stream_fifo, tag_alloc,
-    upload, write_arb, xbar,
+    doorbell_arb, doorbell_fifo, event_ring, fc_init, frame_rx, frame_tx, key_window,
+    packed_struct, packer, read_arb, replay_buf, rx_ack, rx_dispatch, send_event, slot_cache,
+    stream_fifo, tag_alloc, upload, write_arb, xbar,
 };
 use bellwire_model::damq_pd;
 
@@ -31,6 +31,7 @@ fn packages() -> Vec<(&'static str, String)> {
         ("doorbell_arb", package::<doorbell_arb::In, doorbell_arb::Out>("doorbell_arb")),
         ("doorbell_fifo", package::<doorbell_fifo::In, doorbell_fifo::Out>("doorbell_fifo")),
         ("event_ring", package::<event_ring::In, event_ring::Out>("event_ring")),
+        ("fc_init", package::<fc_init::In, fc_init::Out>("fc_init")),
         ("frame_rx", package::<frame_rx::In, frame_rx::Out>("frame_rx")),
         ("frame_tx", package::<frame_tx::In, frame_tx::Out>("frame_tx")),
         ("key_window", package::<key_window::In, key_window::Out>("key_window")),

@@ -11,6 +11,7 @@ mod dllp_tx;
 mod doorbell_arb;
 mod doorbell_fifo;
 mod event_ring;
+mod fc_init;
 mod frame_rx;
 mod frame_tx;
 mod key_window;
@@ -77,6 +78,7 @@ pub fn load(block: &str, parameters: &[(String, u64)], seed: u64) -> Result<Box<
             let [rings, count_bits] = ["Rings", "CountWidth"].map(number);
             Box::new(event_ring::EventRingLoad::new(rings, count_bits, seed))
         }
+        "fc_init" => Box::new(fc_init::FcInitLoad::new(number("AgainAfter") as u64, seed)),
         "frame_rx" => Box::new(frame_rx::FrameRxLoad::new(number("MaxBeats"), seed)),
         "frame_tx" => Box::new(frame_tx::FrameTxLoad::new(seed)),
         "key_window" => {

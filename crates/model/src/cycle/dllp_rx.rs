@@ -5,6 +5,7 @@ use bellwire_wire::WireError;
 use bellwire_wire::link::dllp::Dllp;
 
 use super::credit_gate::{DATA_BITS, HEADER_BITS};
+use super::fc_init::{STAGE_BITS, code_of};
 use super::replay_buf::SEQUENCE_BITS;
 use crate::smp::transport::CHANNELS;
 
@@ -27,8 +28,10 @@ crate::ports! {
         ack_nak: bool = 1,
         /// All frames up to this number have come; zero if none is offered.
         ack_sequence: u16 = SEQUENCE_BITS,
-        /// An update of the channel's credits has come in the cycle before.
+        /// Credits of the channel have come in the cycle before.
         update_valid: [bool; CHANNELS] = CHANNELS,
+        /// Their stage, in the code of `fc_init`; zero if none have come.
+        update_stage: u8 = STAGE_BITS,
         /// The sum of all grants: headers; zero if none has come.
         update_headers: u8 = HEADER_BITS,
         /// Data credits.
@@ -63,8 +66,9 @@ impl DllpRx {
             (out.ack_valid, out.ack_nak, out.ack_sequence) = (true, is_nak, sequence);
         }
         match self.packet.take() {
-            Some(Ok(Dllp::Credits { channel, granted, .. })) => {
+            Some(Ok(Dllp::Credits { stage, channel, granted })) => {
                 out.update_valid[usize::from(channel)] = true;
+                out.update_stage = code_of(stage);
                 (out.update_headers, out.update_data) = (granted.headers, granted.data);
             }
             Some(Err(WireError::Damaged { .. })) => out.damaged = true,
@@ -123,6 +127,7 @@ mod tests {
                 receiver.cycle(with(credits, false));
                 let out = receiver.cycle(In::default());
                 assert_eq!(out.update_valid, [channel == 0, channel == 1]);
+                assert_eq!(out.update_stage, code_of(stage));
                 assert_eq!((out.update_headers, out.update_data), (0x81, 0x923));
                 assert_eq!(receiver.cycle(In::default()), Out::default());
             }

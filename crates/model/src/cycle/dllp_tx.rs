@@ -1,8 +1,9 @@
 //! `dllp_tx`: makes the link layer's own packets (S-15, S-16), as `hardware/dllp_tx` builds it.
 
-use bellwire_wire::link::dllp::{Dllp, Granted, Stage};
+use bellwire_wire::link::dllp::{Dllp, Granted};
 
 use super::credit_gate::{DATA_BITS, HEADER_BITS};
+use super::fc_init::{STAGE_BITS, stage_of};
 use super::replay_buf::SEQUENCE_BITS;
 use crate::smp::transport::CHANNELS;
 
@@ -15,8 +16,10 @@ crate::ports! {
         ack_nak: bool = 1,
         /// All frames up to this number have come.
         ack_sequence: u16 = SEQUENCE_BITS,
-        /// An update of the channel's credits should go.
+        /// The channel's credits should go.
         update_valid: [bool; CHANNELS] = CHANNELS,
+        /// The stage of that packet, in the code of `fc_init`: zero does not occur.
+        update_stage: [u8; CHANNELS] = CHANNELS * STAGE_BITS,
         /// The sum of all grants: headers.
         update_headers: [u8; CHANNELS] = CHANNELS * HEADER_BITS,
         /// Data credits.
@@ -50,7 +53,8 @@ pub fn cycle(input: In) -> Out {
         Some(channel) => {
             let (headers, data) = (input.update_headers[channel], input.update_data[channel]);
             let granted = Granted { headers, data };
-            Some(Dllp::Credits { stage: Stage::Update, channel: channel as u8, granted })
+            let stage = stage_of(input.update_stage[channel]);
+            Some(Dllp::Credits { stage, channel: channel as u8, granted })
         }
         None => None,
     };
@@ -67,6 +71,7 @@ pub fn cycle(input: In) -> Out {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bellwire_wire::link::dllp::Stage;
 
     /// Of all that waits, the acknowledgement goes first, then channel 0, then channel 1.
     #[test]
@@ -76,13 +81,14 @@ mod tests {
             ack_nak: true,
             ack_sequence: 0x123,
             update_valid: [true; 2],
+            update_stage: [1, 2],
             update_headers: [1, 2],
             update_data: [3, 4],
             dllp_ready: true,
         };
-        let credits = |channel, headers, data| {
+        let credits = |stage, channel, headers, data| {
             let granted = Granted { headers, data };
-            Dllp::Credits { stage: Stage::Update, channel, granted }
+            Dllp::Credits { stage, channel, granted }
         };
         let went = |input: In, ready: [bool; 3]| {
             let out = cycle(input);
@@ -93,10 +99,15 @@ mod tests {
         input.ack_nak = false;
         assert_eq!(went(input, [true, false, false]), Dllp::Ack { sequence: 0x123 });
         input.ack_valid = false;
-        assert_eq!(went(input, [true, true, false]), credits(0, 1, 3));
+        assert_eq!(went(input, [true, true, false]), credits(Stage::Init1, 0, 1, 3));
         input.update_valid[0] = false;
-        assert_eq!(went(input, [true; 3]), credits(1, 2, 4));
-        assert_eq!(went(In { dllp_ready: false, ..input }, [false; 3]), credits(1, 2, 4));
+        assert_eq!(went(input, [true; 3]), credits(Stage::Update, 1, 2, 4));
+        assert_eq!(
+            went(In { dllp_ready: false, ..input }, [false; 3]),
+            credits(Stage::Update, 1, 2, 4)
+        );
+        let second = In { update_stage: [2, 3], ..input };
+        assert_eq!(went(second, [true; 3]), credits(Stage::Init2, 1, 2, 4));
         let none = cycle(In { update_valid: [false; 2], ..input });
         assert_eq!((none.dllp_valid, none.dllp_data), (false, 0));
     }

@@ -16,6 +16,7 @@ pub mod dllp_tx;
 pub mod doorbell_arb;
 pub mod doorbell_fifo;
 pub mod event_ring;
+pub mod fc_init;
 pub mod frame_rx;
 pub mod frame_tx;
 pub mod key_window;

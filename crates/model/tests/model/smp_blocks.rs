@@ -7,6 +7,7 @@ use bellwire_model::cycle::credit_gate::{self, CreditGate};
 use bellwire_model::cycle::credit_ledger::{self, CreditLedger};
 use bellwire_model::cycle::dllp_rx::{self, DllpRx};
 use bellwire_model::cycle::dllp_tx;
+use bellwire_model::cycle::fc_init::{self, FcInit};
 use bellwire_model::cycle::frame_rx::{self, FrameRx};
 use bellwire_model::cycle::frame_tx::{self, FrameTx};
 use bellwire_model::cycle::line::Beat;
@@ -513,5 +514,99 @@ fn a_sender_stops_without_credits_and_a_buffer_never_overflows() {
             sent > 1_000 && (headers == 127 || stalled[0] > 100) && stalled[1] > 100,
             "{stalled:?}"
         );
+    }
+}
+
+/// What an end of a link knows of credits: two channels.
+struct Credits {
+    ledgers: [CreditLedger; 2],
+    inits: [FcInit; 2],
+    gates: [CreditGate; 2],
+    packets: DllpRx,
+}
+
+impl Credits {
+    fn new() -> Credits {
+        Credits {
+            ledgers: [CreditLedger::new(32, 92, 7500), CreditLedger::new(5, 8, 7500)],
+            inits: [FcInit::new(34); 2],
+            gates: [CreditGate::new(); 2],
+            packets: DllpRx::new(),
+        }
+    }
+
+    /// A cycle, in which this link packet comes: the one that leaves, and which channels are up.
+    fn cycle(&mut self, came: Option<u64>, dllp_ready: bool) -> (Option<u64>, [bool; 2]) {
+        let heard = self.packets.cycle(dllp_rx::In {
+            dllp_valid: came.is_some(),
+            dllp_data: came.unwrap_or(0),
+            ack_ready: true,
+        });
+        // What stands at the outputs does not depend on what is taken.
+        let granted = self.ledgers.map(|mut ledger| ledger.cycle(Default::default()));
+        let due: [fc_init::Out; 2] = std::array::from_fn(|at| {
+            let update_valid = granted[at].update_valid;
+            { self.inits[at] }.cycle(fc_init::In { update_valid, ..Default::default() })
+        });
+        let out = dllp_tx::cycle(dllp_tx::In {
+            update_valid: due.map(|out| out.send_valid),
+            update_stage: due.map(|out| out.send_stage),
+            update_headers: granted.map(|out| out.update_headers),
+            update_data: granted.map(|out| out.update_data),
+            dllp_ready,
+            ..Default::default()
+        });
+        for at in 0..2 {
+            let init = self.inits[at].cycle(fc_init::In {
+                update_valid: granted[at].update_valid,
+                send_ready: out.update_ready[at],
+                heard_valid: heard.update_valid[at],
+                heard_stage: heard.update_stage,
+                ..Default::default()
+            });
+            let update_ready = init.update_ready;
+            self.ledgers[at].cycle(credit_ledger::In { update_ready, ..Default::default() });
+            self.gates[at].cycle(credit_gate::In {
+                update_valid: init.grant_valid,
+                update_headers: heard.update_headers,
+                update_data: heard.update_data,
+                ..Default::default()
+            });
+        }
+        let sent = (out.dllp_valid && dllp_ready).then_some(out.dllp_data);
+        (sent, due.map(|out| out.up))
+    }
+}
+
+/// Two ends exchange their first credits while half of all link packets are lost or damaged: both
+/// channels come up at both ends, and each sender then has exactly the credits of the far buffer.
+// shows: S-15
+#[test]
+fn both_channels_come_up_over_a_bad_line() {
+    for seed in 0..20 {
+        let mut random = Random::new(seed);
+        let mut ends = [Credits::new(), Credits::new()];
+        let mut lines: [Wire<u64>; 2] = Default::default();
+        let mut came_up = [[None; 2]; 2];
+        for now in 0..5_000 {
+            for at in 0..2 {
+                let came = come(&mut lines[1 - at], now);
+                let (sent, up) = ends[at].cycle(came, random.below(4) > 0);
+                for channel in (0..2).filter(|&channel| up[channel]) {
+                    came_up[at][channel].get_or_insert(now);
+                    let left = ends[at].gates[channel].cycle(Default::default());
+                    let all = [(32, 92), (5, 8)][channel];
+                    assert_eq!((left.left_headers, left.left_data), all, "at {now}");
+                }
+                if let Some(packet) = sent.filter(|_| random.below(4) > 0) {
+                    let is_damaged = random.below(4) == 0;
+                    let flips = if is_damaged { 1 << random.below(64) } else { 0 };
+                    lines[at].push_back((now + 17, packet ^ flips));
+                }
+            }
+        }
+        let last = came_up.as_flattened().iter().copied().max().flatten();
+        assert!(came_up.as_flattened().iter().all(Option::is_some), "seed {seed}: {came_up:?}");
+        assert!(last.is_some_and(|last| (38..2_000).contains(&last)), "seed {seed}: {last:?}");
     }
 }

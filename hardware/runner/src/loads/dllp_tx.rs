@@ -36,6 +36,7 @@ impl Load for DllpTxLoad {
             ack_nak: random.below(2) == 0,
             ack_sequence: random.below(1 << SEQUENCE_BITS) as u16,
             update_valid: [(); 2].map(|()| random.below(8) < updates),
+            update_stage: [(); 2].map(|()| 1 + random.below(3) as u8),
             update_headers: [(); 2].map(|()| random.word() as u8),
             update_data: [(); 2].map(|()| random.below(1 << DATA_BITS) as u16),
             dllp_ready: random.below(8) < takes,
