@@ -19,6 +19,7 @@ pub mod event_ring;
 pub mod fc_init;
 pub mod frame_rx;
 pub mod frame_tx;
+pub mod get_packer;
 pub mod key_window;
 pub mod line;
 pub mod packer;
