@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use bellwire_model::cycle::{
     Ports, cdc_fifo_gray, credit_gate, credit_ledger, data_reorder, desc_fetch, dllp_rx, dllp_tx,
-    doorbell_arb, doorbell_fifo, event_ring, fc_init, frame_rx, frame_tx, key_window,
+    doorbell_arb, doorbell_fifo, event_ring, fc_init, frame_rx, frame_tx, get_packer, key_window,
     packed_struct, packer, read_arb, replay_buf, rx_ack, rx_dispatch, send_event, slot_cache,
     stream_fifo, tag_alloc, upload, write_arb, xbar,
 };
@@ -34,6 +34,7 @@ fn packages() -> Vec<(&'static str, String)> {
         ("fc_init", package::<fc_init::In, fc_init::Out>("fc_init")),
         ("frame_rx", package::<frame_rx::In, frame_rx::Out>("frame_rx")),
         ("frame_tx", package::<frame_tx::In, frame_tx::Out>("frame_tx")),
+        ("get_packer", package::<get_packer::In, get_packer::Out>("get_packer")),
         ("key_window", package::<key_window::In, key_window::Out>("key_window")),
         ("packer", package::<packer::In, packer::Out>("packer")),
         ("read_arb", package::<read_arb::In, read_arb::Out>("read_arb")),

@@ -14,6 +14,7 @@ mod event_ring;
 mod fc_init;
 mod frame_rx;
 mod frame_tx;
+mod get_packer;
 mod key_window;
 mod packer;
 mod read_arb;
@@ -30,6 +31,7 @@ mod xbar;
 
 use anyhow::{Result, bail};
 use bellwire_model::cycle::desc_fetch::Shape as DescShape;
+use bellwire_model::cycle::get_packer::Shape as GetPackerShape;
 use bellwire_model::cycle::packer::Shape as PackerShape;
 use bellwire_model::cycle::rx_dispatch::Shape as RxDispatchShape;
 use bellwire_model::cycle::send_event::Shape as SendEventShape;
@@ -81,6 +83,11 @@ pub fn load(block: &str, parameters: &[(String, u64)], seed: u64) -> Result<Box<
         "fc_init" => Box::new(fc_init::FcInitLoad::new(number("AgainAfter") as u64, seed)),
         "frame_rx" => Box::new(frame_rx::FrameRxLoad::new(number("MaxBeats"), seed)),
         "frame_tx" => Box::new(frame_tx::FrameTxLoad::new(seed)),
+        "get_packer" => {
+            let [gets, get_beats] = ["Gets", "GetBeats"].map(number);
+            let shape = GetPackerShape { gets, get_beats };
+            Box::new(get_packer::GetPackerLoad::new(shape, seed))
+        }
         "key_window" => {
             let [functions, pairs, bits] = ["Functions", "Pairs", "CountWidth"].map(number);
             Box::new(key_window::KeyWindowLoad::new(functions, pairs, bits as u32, seed))
