@@ -7,8 +7,8 @@ use anyhow::{Context, Result, bail};
 use bellwire_model::cycle::{
     Ports, cdc_fifo_gray, credit_gate, credit_ledger, data_reorder, desc_fetch, dllp_rx, dllp_tx,
     doorbell_arb, doorbell_fifo, event_ring, fc_init, frame_rx, frame_tx, get_packer, key_window,
-    packed_struct, packer, read_arb, replay_buf, rx_ack, rx_dispatch, send_event, slot_cache,
-    stream_fifo, tag_alloc, upload, write_arb, xbar,
+    packed_struct, packer, packet_arb, read_arb, replay_buf, rx_ack, rx_dispatch, send_event,
+    slot_cache, stream_fifo, tag_alloc, upload, write_arb, xbar,
 };
 use bellwire_model::damq_pd;
 
@@ -37,6 +37,7 @@ fn packages() -> Vec<(&'static str, String)> {
         ("get_packer", package::<get_packer::In, get_packer::Out>("get_packer")),
         ("key_window", package::<key_window::In, key_window::Out>("key_window")),
         ("packer", package::<packer::In, packer::Out>("packer")),
+        ("packet_arb", package::<packet_arb::In, packet_arb::Out>("packet_arb")),
         ("read_arb", package::<read_arb::In, read_arb::Out>("read_arb")),
         ("replay_buf", package::<replay_buf::In, replay_buf::Out>("replay_buf")),
         ("rx_ack", package::<rx_ack::In, rx_ack::Out>("rx_ack")),

@@ -17,6 +17,7 @@ mod frame_tx;
 mod get_packer;
 mod key_window;
 mod packer;
+mod packet_arb;
 mod read_arb;
 mod replay_buf;
 mod rx_ack;
@@ -97,6 +98,10 @@ pub fn load(block: &str, parameters: &[(String, u64)], seed: u64) -> Result<Box<
                 ["Beats", "Packets", "Payload", "Longest"].map(number);
             let shape = PackerShape { beats, packets, payload, longest };
             Box::new(packer::PackerLoad::new(shape, seed))
+        }
+        "packet_arb" => {
+            let [inputs, channels] = ["Inputs", "Channels"].map(number);
+            Box::new(packet_arb::PacketArbLoad::new(inputs, channels, seed))
         }
         "read_arb" => {
             Box::new(read_arb::ReadArbLoad::new(number("Requesters"), number("Tags"), seed))

@@ -23,6 +23,7 @@ pub mod get_packer;
 pub mod key_window;
 pub mod line;
 pub mod packer;
+pub mod packet_arb;
 mod ports;
 pub mod read_arb;
 pub mod replay_buf;
