@@ -168,6 +168,14 @@ mod tests {
         assert_eq!(end.cycle(In::default()), waits);
     }
 
+    /// An update waits until the channel is up, however ready the line is.
+    #[test]
+    fn updates_wait_for_the_channel() {
+        let mut end = FcInit::new(3);
+        let ready = In { send_ready: true, update_valid: true, ..In::default() };
+        assert_eq!([(); 9].map(|()| end.cycle(ready).update_ready), [false; 9]);
+    }
+
     /// Between two ends that lose most packets, for any order of times: at last both are up, and
     /// neither is before the far end has its credits.
     #[test]

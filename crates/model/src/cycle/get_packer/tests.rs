@@ -256,8 +256,15 @@ fn a_beat_stays_until_it_is_taken() {
     let beat = bench.run(1);
     assert_eq!((bench.run(5), beat.out_valid, beat.out_last), (beat, true, false));
     bench.out_ready = true;
+    bench.run(1);
+    bench.out_ready = false;
+    let last = bench.run(5);
+    // Its place is not free before.
+    assert_eq!((last.out_valid, last.out_last, bench.credits.len()), (true, true, 0));
+    bench.out_ready = true;
     bench.run(5);
     assert_eq!((bench.payloads(), bench.sent.len()), (vec![numbered(2)], 1));
+    assert_eq!(bench.credits.len(), 1);
 }
 
 /// Between two packets there is a cycle for the report. One that waits holds the next packet.
