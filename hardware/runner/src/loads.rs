@@ -5,6 +5,7 @@ mod credit_gate;
 mod credit_ledger;
 mod damq_pd;
 mod data_reorder;
+mod desc_extract;
 mod desc_fetch;
 mod dllp_rx;
 mod dllp_tx;
@@ -31,6 +32,7 @@ mod write_arb;
 mod xbar;
 
 use anyhow::{Result, bail};
+use bellwire_model::cycle::desc_extract::Shape as DescExtractShape;
 use bellwire_model::cycle::desc_fetch::Shape as DescShape;
 use bellwire_model::cycle::get_packer::Shape as GetPackerShape;
 use bellwire_model::cycle::packer::Shape as PackerShape;
@@ -64,6 +66,11 @@ pub fn load(block: &str, parameters: &[(String, u64)], seed: u64) -> Result<Box<
         "data_reorder" => {
             let [beats, reads, tags] = ["Beats", "Reads", "Tags"].map(number);
             Box::new(data_reorder::DataReorderLoad::new(beats, reads, tags, seed))
+        }
+        "desc_extract" => {
+            let [places, beats, request] = ["Places", "Beats", "Request"].map(number);
+            let shape = DescExtractShape { places, beats, request };
+            Box::new(desc_extract::DescExtractLoad::new(shape, seed))
         }
         "desc_fetch" => {
             let [places, beats, request, tags] = ["Places", "Beats", "Request", "Tags"].map(number);

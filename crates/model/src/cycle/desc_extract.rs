@@ -1,5 +1,5 @@
-//! `desc_extract`: takes descriptors apart (C-25, C-28, C-29, C-34; cHPP section 4.1, Fig. 11). Its
-//! gates do not exist yet.
+//! `desc_extract`: takes descriptors apart (C-25, C-28, C-29, C-34; cHPP section 4.1, Fig. 11), as
+//! `hardware/desc_extract` builds it.
 //!
 //! A descriptor is stored as it comes, and checked as a whole before anything of it leaves. One
 //! that is right leaves as reads for its data and as moves for the packer. Immediate data and GETs
