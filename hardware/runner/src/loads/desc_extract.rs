@@ -76,7 +76,7 @@ impl DescExtractLoad {
             ],
             longest: one_of(&[2, 4, 8, 32, beats]).min(beats),
             entry: one_of(&[1, 16, 64, 300, 300, 1 << 12]),
-            wrong: one_of(&[0, 4, 16, 48]),
+            wrong: one_of(&[0, 16, 48, 64]),
             outside: one_of(&[0, 0, 4, 32]),
         };
         self.cpu = one_of(&[0, 1, 2, 4, 8, 15]) as u8;
@@ -193,29 +193,43 @@ impl DescExtractLoad {
         let count = self.words.len() as u64;
         let some = random.below(count) as usize;
         let (entry, last) = ((some / WORDS * WORDS + 1).min(self.words.len() - 1), count - 1);
-        match random.below(14) {
+        match random.below(18) {
             0 => self.about.in_failed = true,
             1 => self.about.in_refused = true,
-            // A bit of the header, of a length, of anything.
+            // A bit of the header, of the primitive, of a length, of anything.
             2 => self.words[0] ^= 1 << random.below(64),
-            3 => self.words[1] ^= 1 << random.below(64),
-            4 => self.words[some] ^= 1 << random.below(64),
-            5 => self.words[entry] ^= 1 << random.below(44),
-            6 => self.words[last as usize] |= 0xff << (8 * random.below(8)),
+            3 => self.words[0] ^= 1 << random.below(4),
+            4 => self.words[1] ^= 1 << random.below(64),
+            5 => self.words[some] ^= 1 << random.below(64),
+            6 => self.words[entry] ^= 1 << random.below(44),
+            // A byte behind those of the tail, or of immediate data.
+            7 | 8 => {
+                let word = last.saturating_sub(random.below(2 * WORDS as u64)) as usize;
+                self.words[word] |= 0xff << (8 * random.below(8));
+            }
             // Lengths that overflow, and entries that go on behind the last address.
-            7 if some > 1 => self.words[entry] = u64::MAX - random.below(2 * count),
-            8 if some > 1 => self.words[entry] = (1 << ADDRESS_BITS) - random.below(2),
-            9 if some > 1 => {
+            9 if some > 1 => self.words[entry] = u64::MAX - random.below(2 * count),
+            10 if some > 1 => {
+                self.words[entry - 1] *= random.below(2);
+                self.words[entry] = (1 << ADDRESS_BITS) - random.below(2);
+            }
+            11 if some > 1 => {
                 self.words[entry - 1] = (1 << ADDRESS_BITS) + random.below(3) - 1;
                 self.words[entry] = random.below(2);
             }
+            // A source or a destination more.
+            12 | 13 => {
+                let list = 48 + 8 * random.below(2);
+                self.words[0] = self.words[0].wrapping_add(1 << list);
+                self.words.splice(WORDS..WORDS, [random.below(1 << 20), random.below(64)]);
+            }
             // The end is missing, or too much comes.
-            10 => self.words.truncate(1 + some),
-            11 => {
+            14 => self.words.truncate(1 + some),
+            15 => {
                 let more = 1 + random.below(4);
                 self.words.extend((0..more).map(|_| random.word() & 0xff));
             }
-            12 => {
+            16 => {
                 let more = 2 * self.shape.beats as u64 - count.min(2 * self.shape.beats as u64);
                 self.words.extend((0..more + random.below(4)).map(|_| random.word()));
             }
