@@ -9,7 +9,7 @@ use bellwire_model::cycle::get_packer::{self, GetPacker};
 use bellwire_model::cycle::packer::{self, Packer, Shape};
 use bellwire_model::cycle::packet_arb::{self, PacketArb};
 use bellwire_model::cycle::rx_dispatch::{self, RxDispatch};
-use bellwire_model::cycle::xbar::{self, PORTS, Xbar};
+use bellwire_model::cycle::xbar::{self, Xbar};
 use bellwire_model::engine::Random;
 use bellwire_wire::packet::PacketRepr;
 use bellwire_wire::primitive::Primitive;

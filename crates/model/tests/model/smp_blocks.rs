@@ -556,9 +556,9 @@ impl Credits {
             dllp_ready,
             ..Default::default()
         });
-        for at in 0..2 {
+        for (at, granted) in granted.iter().enumerate() {
             let init = self.inits[at].cycle(fc_init::In {
-                update_valid: granted[at].update_valid,
+                update_valid: granted.update_valid,
                 send_ready: out.update_ready[at],
                 heard_valid: heard.update_valid[at],
                 heard_stage: heard.update_stage,
