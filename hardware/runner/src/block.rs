@@ -30,7 +30,8 @@ pub struct Block {
     /// Proofs.
     #[serde(default)]
     pub proof: Vec<Proof>,
-    /// Parameters with which areas are measured.
+    /// Parameters with which areas are measured; one that is `long` takes half a minute, and is
+    /// measured only if asked for.
     #[serde(default)]
     pub synthesis: Vec<Table>,
     /// Parameters of the bench whose gates are mutated.

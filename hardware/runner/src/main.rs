@@ -138,7 +138,7 @@ fn main() -> Result<()> {
         Action::Synthesize { write } => {
             // The file has all blocks.
             let measured = if write { &all } else { &checked };
-            report("areas", &synthesize::synthesize(&tools, measured, write)?, json);
+            report("areas", &synthesize::synthesize(&tools, measured, long, write)?, json);
         }
         Action::Place => report("places", &place::place(&tools, &all)?, json),
     }

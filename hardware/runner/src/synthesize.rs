@@ -31,14 +31,21 @@ struct Job<'a> {
     target: &'static str,
 }
 
-/// Measures all areas and compares them with the ledger, or writes it.
+/// Measures areas, without `long` only those that take seconds, and compares them with the ledger.
+/// With `write` it measures all and writes the ledger.
 ///
 /// # Errors
 /// Each area that grew or shrank by more than 2 %.
-pub fn synthesize(tools: &Tools, blocks: &[Block], write: bool) -> Result<Vec<Finding>> {
+pub fn synthesize(
+    tools: &Tools,
+    blocks: &[Block],
+    long: bool,
+    write: bool,
+) -> Result<Vec<Finding>> {
     let mut jobs = Vec::new();
     for block in blocks {
-        for parameters in &block.synthesis {
+        let is_long = |parameters: &&toml::Table| parameters.get("long").is_some();
+        for parameters in block.synthesis.iter().filter(|it| long || write || !is_long(it)) {
             jobs.extend(["xc7", "ecp5"].map(|target| Job { block, parameters, target }));
         }
     }
