@@ -45,7 +45,7 @@ struct Arguments {
     /// Only these blocks
     #[arg(long = "block", global = true)]
     only: Vec<String>,
-    /// Also proofs that take minutes, and all checks of blocks whose checks take long
+    /// Also proofs and areas that take long, and all checks of blocks whose checks take long
     #[arg(long, global = true)]
     long: bool,
     /// Print one JSON object instead of lines

@@ -44,7 +44,9 @@ pub fn synthesize(
 ) -> Result<Vec<Finding>> {
     let mut jobs = Vec::new();
     for block in blocks {
-        let is_long = |parameters: &&toml::Table| parameters.get("long").is_some();
+        let is_long = |parameters: &&toml::Table| {
+            parameters.get("long").and_then(toml::Value::as_bool) == Some(true)
+        };
         for parameters in block.synthesis.iter().filter(|it| long || write || !is_long(it)) {
             jobs.extend(["xc7", "ecp5"].map(|target| Job { block, parameters, target }));
         }
