@@ -190,7 +190,7 @@ impl Connector {
     pub fn retry(&mut self, links: &mut Links, lanes: &mut Lanes) {
         let due = self.last_attempt.elapsed() >= RETRY;
         for number in links.numbers() {
-            let Some(link) = links.get(number).filter(|link| link.is_setting_up()) else {
+            let Some(link) = links.get_mut(number).filter(|link| link.is_setting_up()) else {
                 continue;
             };
             let (late, unheard) = (link.is_late(), link.socket.is_none());

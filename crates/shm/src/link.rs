@@ -14,13 +14,49 @@ use std::time::{Duration, Instant};
 
 enum State {
     /// The peer does not listen yet, or has not answered. `pair` is the memory that we offer.
-    Connecting { since: Instant, patience: Duration, pair: Segment },
+    Connecting { wait: Wait, pair: Segment },
     /// The peer connects to us, and its attempt takes precedence.
-    Awaiting { since: Instant, patience: Duration },
+    Awaiting { wait: Wait },
     /// Packets flow.
     Up(Box<Outbound>),
     /// The peer is gone, and why; its lane may still hold packets.
     Down(Status),
+}
+
+/// Between two looks of a program that runs less time passes than this.
+const STOPPED: Duration = Duration::from_millis(100);
+
+/// How long the peer may take until packets flow.
+#[derive(Clone, Copy)]
+struct Wait {
+    since: Instant,
+    patience: Duration,
+    /// When we last looked for an answer.
+    looked: Instant,
+    /// The wait was made longer once.
+    is_excused: bool,
+}
+
+impl Wait {
+    fn new(patience: Duration, now: Instant) -> Wait {
+        Wait { since: now, patience, looked: now, is_excused: false }
+    }
+
+    /// Looks at the clock, and says whether it is time to give up. A program that was stopped could
+    /// not see an answer: it looks for one a little longer.
+    fn is_over(&mut self, now: Instant) -> bool {
+        let unseen = now.saturating_duration_since(std::mem::replace(&mut self.looked, now));
+        let passed = now.saturating_duration_since(self.since);
+        if passed < self.patience {
+            return false;
+        }
+        if self.is_excused || unseen < STOPPED {
+            return true;
+        }
+        self.is_excused = true;
+        self.patience = passed + STOPPED;
+        false
+    }
 }
 
 /// One link.
@@ -58,13 +94,13 @@ impl Link {
 
     /// A link that we set up, in the memory `pair`, within `patience`.
     pub fn connecting(peer: FunctionAddress, patience: Duration, pair: Segment) -> Link {
-        Link::new(peer, State::Connecting { since: Instant::now(), patience, pair })
+        Link::new(peer, State::Connecting { wait: Wait::new(patience, Instant::now()), pair })
     }
 
     /// A link that the peer sets up.
     pub fn awaiting(peer: FunctionAddress) -> Link {
         let patience = Duration::from_secs(1);
-        Link::new(peer, State::Awaiting { since: Instant::now(), patience })
+        Link::new(peer, State::Awaiting { wait: Wait::new(patience, Instant::now()) })
     }
 
     // Set-up.
@@ -75,10 +111,10 @@ impl Link {
     }
 
     /// Whether the set-up has taken too long.
-    pub fn is_late(&self) -> bool {
-        match self.state {
-            State::Connecting { since, patience, .. } | State::Awaiting { since, patience } => {
-                since.elapsed() >= patience
+    pub fn is_late(&mut self) -> bool {
+        match &mut self.state {
+            State::Connecting { wait, .. } | State::Awaiting { wait } => {
+                wait.is_over(Instant::now())
             }
             State::Up(_) | State::Down(_) => false,
         }
@@ -99,9 +135,9 @@ impl Link {
 
     /// The attempt of the peer takes precedence over ours.
     pub fn await_hello(&mut self) {
-        if let State::Connecting { since, patience, .. } = self.state {
+        if let State::Connecting { wait, .. } = self.state {
             self.socket = None;
-            self.state = State::Awaiting { since, patience };
+            self.state = State::Awaiting { wait };
         }
     }
 
@@ -221,5 +257,41 @@ impl Link {
     /// Whether the engine is to be told now that the link is down.
     pub fn report(&mut self) -> bool {
         !std::mem::replace(&mut self.reported, true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{STOPPED, Wait};
+    use std::time::{Duration, Instant};
+
+    const MS: Duration = Duration::from_millis(1);
+
+    /// A program that looks all the time gives up exactly at the end of its patience.
+    #[test]
+    fn patience_ends_exactly() {
+        let start = Instant::now();
+        let mut wait = Wait::new(1_000 * MS, start);
+        for passed in (1..1_000).chain([999]) {
+            assert!(!wait.is_over(start + passed * MS), "{passed}");
+        }
+        assert!(wait.is_over(start + 1_000 * MS));
+    }
+
+    /// A program that was stopped until its patience was over looks a little longer, but only once.
+    #[test]
+    fn a_stopped_program_looks_once_more() {
+        for (stopped, is_over) in [(STOPPED - MS, true), (STOPPED, false)] {
+            let start = Instant::now();
+            let mut wait = Wait::new(1_000 * MS, start);
+            let last = start + 999 * MS;
+            assert!(!wait.is_over(last));
+            assert_eq!(wait.is_over(last + stopped), is_over, "{stopped:?}");
+            if !is_over {
+                let more = last + stopped + STOPPED;
+                assert!(!wait.is_over(more - MS));
+                assert!(wait.is_over(more + 5 * STOPPED), "it is excused only once");
+            }
+        }
     }
 }

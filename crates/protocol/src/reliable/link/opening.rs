@@ -11,6 +11,8 @@ use crate::reliable::{Config, DownReason};
 const OPENS_IN_VAIN: u32 = 8;
 /// First wait before an Open or Accept is repeated, in ns; it doubles up to 64 times this value.
 const FIRST_REPEAT_NS: u64 = 5_000_000;
+/// A repetition that comes this much too late comes from a program that did not run.
+const STOPPED_NS: u64 = 100_000_000;
 
 /// What identifies the link at both sides, and the timer of Open and Accept.
 pub(crate) struct Opening {
@@ -28,6 +30,8 @@ pub(crate) struct Opening {
     pub features: u32,
     /// When to give up a link that is not up.
     pub give_up_ns: u64,
+    /// The time to give up was put off once.
+    is_excused: bool,
     /// How long to ask, if that time begins with the first Open.
     pub patience_ns: Option<u64>,
     /// When to repeat Open or Accept, and how often it was sent.
@@ -52,6 +56,7 @@ impl Opening {
             version: 0,
             features: 0,
             give_up_ns: NEVER,
+            is_excused: false,
             patience_ns: None,
             repeat_ns: NEVER,
             repeats: 0,
@@ -66,6 +71,7 @@ impl Opening {
     pub fn renewed(&self, token: u64, number: u64, asks: bool) -> Self {
         Opening {
             give_up_ns: self.give_up_ns,
+            is_excused: self.is_excused,
             patience_ns: self.patience_ns,
             repeats: self.repeats,
             open_due: asks,
@@ -125,11 +131,16 @@ impl Opening {
         self.repeats += 1;
     }
 
-    /// Makes a repetition due. Returns the reason if it is time to give up. `asks`: it is we who
-    /// asked.
+    /// Makes a repetition due. Returns the reason if it is time to give up. A program that was
+    /// stopped has not asked for long: it asks once more. `asks`: it is we who asked.
     pub fn run_timer(&mut self, asks: bool, now_ns: u64) -> Option<DownReason> {
         if now_ns >= self.give_up_ns {
-            return Some(DownReason::NoAnswer);
+            let ran = now_ns < self.repeat_ns.saturating_add(STOPPED_NS);
+            if ran || self.is_excused {
+                return Some(DownReason::NoAnswer);
+            }
+            self.is_excused = true;
+            self.give_up_ns = now_ns.saturating_add(STOPPED_NS);
         }
         if now_ns >= self.repeat_ns {
             self.repeat_ns = NEVER;
@@ -217,6 +228,32 @@ mod tests {
             assert_eq!(opening.deadline_ns(), 50 + 3 * MS);
             assert_eq!(opening.run_timer(true, 49 + 3 * MS), None);
             assert_eq!(opening.run_timer(true, 50 + 3 * MS), Some(DownReason::NoAnswer));
+        }
+    }
+
+    /// A program that was stopped until its patience was over asks once more, and then gives up.
+    #[test]
+    fn a_stopped_program_asks_once_more() {
+        let repeat_ns = 5 * MS;
+        for (late_ms, gives_up) in [(99, true), (100, false)] {
+            let mut it = Opening::new(1, 1);
+            it.patience_ns = Some(50 * MS);
+            it.ask(0);
+            it.open_due = false;
+            let mut now_ns = repeat_ns + late_ms * MS;
+            assert_eq!(it.run_timer(true, now_ns).is_some(), gives_up, "{late_ms} ms");
+            assert_eq!(it.open_due, !gives_up);
+            if gives_up {
+                continue;
+            }
+            it.ask(now_ns);
+            now_ns += 100 * MS;
+            assert_eq!(it.run_timer(true, now_ns - 1), None);
+            let mut again = it.renewed(2, 9, true);
+            again.ask(now_ns);
+            for opening in [&mut it, &mut again] {
+                assert_eq!(opening.run_timer(true, now_ns + 900 * MS), Some(DownReason::NoAnswer));
+            }
         }
     }
 
