@@ -5,7 +5,7 @@ use crate::conformance::{Fixture, Named, Node};
 use bellwire::{Device, DeviceOptions, Result};
 use std::net::Ipv4Addr;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The shared-memory device, and whether the kernel copies between processes for it.
 pub struct Shm {
@@ -97,9 +97,16 @@ struct Asked {
 impl Auto {
     /// All nodes are of `auto`, or every second one.
     pub fn new(mixed: bool) -> Auto {
-        static COUNT: AtomicU16 = AtomicU16::new(0);
-        let port = 20_000 + 256 * (COUNT.fetch_add(1, Ordering::Relaxed) % 150);
-        let network = 1 + std::process::id() % 120;
+        /// Networks for processes. Those that share one begin with different ports.
+        const NETWORKS: u32 = 120;
+        /// Ports for nodes of a process, and how many of them lie between two processes.
+        const PORTS: u32 = 150;
+        const APART: u32 = 37;
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let process = std::process::id();
+        let count = COUNT.fetch_add(1, Ordering::Relaxed) + process / NETWORKS * APART;
+        let port = 20_000 + 256 * (count % PORTS) as u16;
+        let network = 1 + process % NETWORKS;
         let other = format!("auto:udp:127.{network}.254.1?port={port}");
         Auto { network, port, nodes: AtomicU32::new(0), mixed, other, asked: Mutex::default() }
     }
