@@ -34,9 +34,6 @@ pub trait Words {
     /// The words of the first two lines, which every segment has.
     fn front(&self) -> &[AtomicU64; FRONT_WORDS];
 
-    /// Prefetches the line with this index for writing. No effect but on time.
-    fn prefetch_for_write(&self, index: usize);
-
     /// The `bytes` bytes from the given word on.
     ///
     /// # Safety
@@ -130,22 +127,6 @@ mod real {
         fn front(&self) -> &[AtomicU64; FRONT_WORDS] {
             // SAFETY: as in `word`; `new` makes no segment of fewer lines.
             unsafe { &*self.base.cast() }
-        }
-
-        #[inline(always)]
-        fn prefetch_for_write(&self, index: usize) {
-            #[cfg(all(target_arch = "x86_64", not(miri)))]
-            if index < self.lines {
-                // SAFETY: a hint without architectural effect; the address is inside the segment.
-                // The compiler's intrinsic would become a prefetch for reading, unless the target
-                // processor is known.
-                unsafe {
-                    let line = self.base.add(index * LINE_WORDS);
-                    std::arch::asm!("prefetchw [{}]", in(reg) line, options(nostack, preserves_flags, readonly));
-                }
-            }
-            #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-            let _ = index;
         }
 
         #[inline(always)]
@@ -250,8 +231,6 @@ mod model {
         fn lines(&self) -> usize {
             self.0.len() / LINE_WORDS
         }
-
-        fn prefetch_for_write(&self, _index: usize) {}
 
         unsafe fn payload(&self, word: usize, _bytes: usize) -> &AtomicU64 {
             self.word(word)

@@ -107,7 +107,7 @@ impl World {
     fn send_silently(&mut self, number: u32, bytes: usize) -> Result<Sent, Full> {
         let words = [(bytes as u64) << 32, 0, 0];
         let sender = &mut self.peers[number as usize].sender;
-        sender.send(words, &vec![0; bytes], View::empty(), false, || true)
+        sender.send(words, &vec![0; bytes], View::empty(), || true)
     }
 
     /// Answers the doorbell. Returns the lanes that rang.

@@ -134,7 +134,7 @@ impl Links {
             return Err(SendError::Down(Status::PeerGone));
         };
         let up = link.outbound()?;
-        match up.send(header, head, body, false) {
+        match up.send(header, head, body) {
             Ok(Sent::Done) => {}
             Ok(Sent::Ring) => self.ring(number),
             Err(_full) => {
@@ -148,8 +148,7 @@ impl Links {
         Ok(Receipt::Delivered)
     }
 
-    /// Sends one message if its gate is open and there is room. `follows`: it follows another, so
-    /// more may come.
+    /// Sends one message if its gate is open and there is room.
     #[inline(always)]
     pub fn send_message(
         &mut self,
@@ -157,13 +156,12 @@ impl Links {
         header: PacketHeader,
         head: &[u8],
         body: View<'_>,
-        follows: impl FnOnce() -> bool,
     ) -> Option<Receipt> {
         let up = self.up_mut(number)?;
         if !up.is_gate_open(header.destination) {
             return None;
         }
-        match up.send(header, head, body, follows()) {
+        match up.send(header, head, body) {
             Ok(Sent::Done) => self.packets += 1,
             Ok(Sent::Ring) => {
                 self.packets += 1;

@@ -120,13 +120,12 @@ impl Outbound {
         mut header: PacketHeader,
         head: &[u8],
         body: View<'_>,
-        follows: bool,
     ) -> Result<Sent, Full> {
         debug_assert!(head.len() + body.len() <= GEOMETRY.packet_bytes(), "the engine's limit");
         header.length = (head.len() + body.len()) as u32;
         let (pair, offset) = (&self.pair, layout::host_offset(self.side));
         let host_memory = || mapping::populate(pair, offset, HOST_BYTES);
-        self.sender.send(header.to_words(), head, body, follows, host_memory)
+        self.sender.send(header.to_words(), head, body, host_memory)
     }
 
     /// A packet found no room. Returns whether the peer slept and had to be woken.

@@ -328,7 +328,7 @@ fn a_packet_without_a_bell_is_delivered() {
     hello(&peer, introduction());
     host.replies(&mut peer, Reply::Welcome);
     let mut sender = peer.sender().expect("it is welcome");
-    let sent = sender.send([0; 3], &[], View::empty(), false, || true);
+    let sent = sender.send([0; 3], &[], View::empty(), || true);
     assert_eq!(sent, Ok(Sent::Ring), "nobody polls the lane");
     for _ in 0..1_000 {
         host.it.poll(&mut host.downs, 64);
@@ -360,7 +360,7 @@ fn an_expelled_sender_keeps_its_credit_until_it_hangs_up() {
     host.replies(&mut peer, Reply::Welcome);
     let mut sender = peer.sender().expect("it is welcome");
     let mut send = || {
-        let sent = sender.send([0; 3], &[], View::empty(), false, || true);
+        let sent = sender.send([0; 3], &[], View::empty(), || true);
         if sent.expect("room") == Sent::Ring {
             peer.ring(0);
         }

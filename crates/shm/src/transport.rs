@@ -35,8 +35,6 @@ pub struct ShmTransport {
     lanes: Lanes,
     regions: Regions,
     schedule: Schedule,
-    /// No message was sent since the last poll, so the next one may be a lone one.
-    lone: bool,
     packets_received: u64,
 }
 
@@ -50,7 +48,6 @@ impl ShmTransport {
             lanes: Lanes::new(local.doorbell()),
             regions: Regions::new(local.board()),
             schedule: Schedule::new(&local.epoll),
-            lone: true,
             packets_received: 0,
             local,
         })
@@ -334,9 +331,7 @@ impl Transport for ShmTransport {
         head: &[u8],
         body: View<'_>,
     ) -> Option<Receipt> {
-        let lone = &mut self.lone;
-        let follows = || !std::mem::replace(lone, false);
-        self.links.send_message(link.0, header, head, body, follows)
+        self.links.send_message(link.0, header, head, body)
     }
 
     #[inline(always)]
@@ -348,7 +343,6 @@ impl Transport for ShmTransport {
     /// or in the next.
     #[inline(always)]
     fn poll(&mut self, sink: &mut impl Sink, budget: usize) -> usize {
-        self.lone = true;
         match self.lanes.poll_alone(sink) {
             Some(1) => {
                 self.packets_received += 1;

@@ -69,8 +69,6 @@ impl Words for Counted {
         self.0.front()
     }
 
-    fn prefetch_for_write(&self, _: usize) {}
-
     unsafe fn payload(&self, _: usize, _: usize) {}
 
     unsafe fn fill(&self, _: usize, _: &[u8], _: View<'_>) {}

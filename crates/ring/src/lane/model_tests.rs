@@ -133,7 +133,7 @@ impl Source {
     /// Sends one packet, if there is room.
     pub(super) fn send(&mut self, number: u64) -> bool {
         let body = number.to_le_bytes();
-        let sent = self.lane.send([1 | 8 << 32, number, 0], &[], View::of(&body), false, || true);
+        let sent = self.lane.send([1 | 8 << 32, number, 0], &[], View::of(&body), || true);
         if sent == Ok(Sent::Ring) && self.shared.doorbell.ring(self.index) {
             self.shared.kernel.wake();
         }

@@ -9,9 +9,10 @@ use super::{
 use crate::memory::{LONG_BYTES, View};
 use crate::segment::{LINE_WORDS, Words};
 use crate::sync::{Fences, Ordering, full_fence};
+use core::ops::Range;
 
-/// Distance of the prefetch ahead of a packet, in lines.
-const AHEAD: usize = 8;
+/// Lines that are claimed together.
+const CLAIM: usize = 8;
 
 /// The caller's next action after a packet was written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,6 +33,8 @@ pub struct LaneSender<W> {
     geometry: Geometry,
     fences: Fences,
     cursor: Cursor,
+    /// Lines of the run below this one were claimed; see [`claim`].
+    claimed: usize,
     /// The last command that this side has obeyed.
     command: u64,
     /// Grants taken from the ring, counted from the start of the link.
@@ -46,6 +49,17 @@ pub struct LaneSender<W> {
     copies: Copies,
 }
 
+/// Writes to `lines`, so that they come into our cache. Their last reader holds them, and each write
+/// of a packet would wait for its line, with all stores behind it. Here the transfers overlap: on
+/// an AMD EPYC 9004 with far cores eight take as long as two. Prefetches for writing have no such
+/// effect there. The word is the last of its line, and nobody reads it before a tag comes.
+#[inline(always)]
+fn claim<W: Words>(area: &W, lines: Range<usize>) {
+    for line in lines {
+        area.word(line * LINE_WORDS + LINE_WORDS - 1).store(0, Ordering::Relaxed);
+    }
+}
+
 impl<W: Words> LaneSender<W> {
     /// A new lane, parked. The receiver has made its end already. `seed` starts the sequence of
     /// host nonces.
@@ -58,6 +72,7 @@ impl<W: Words> LaneSender<W> {
             geometry,
             fences,
             cursor: geometry.small(command),
+            claimed: 0,
             command,
             grants_taken,
             host_entered: 0,
@@ -69,18 +84,14 @@ impl<W: Words> LaneSender<W> {
     }
 
     /// Writes one packet: `words` are header words 1 to 3, the payload is `head` then `body`,
-    /// together at most [`Geometry::packet_bytes`]. `follows`: more packets follow soon, so a later
-    /// line is prefetched. The line is still in its last reader's cache, and its transfer takes
-    /// longer than building a packet. A lone packet prefetches nothing: its receiver polls the next
-    /// lines. `host_memory` requests the host chunks' pages when they are needed, and returns
-    /// whether they exist.
+    /// together at most [`Geometry::packet_bytes`]. `host_memory` requests the host chunks' pages
+    /// when they are needed, and returns whether they exist.
     #[inline(always)]
     pub fn send(
         &mut self,
         words: [u64; 3],
         head: &[u8],
         body: View<'_>,
-        follows: bool,
         host_memory: impl FnOnce() -> bool,
     ) -> Result<Sent, Full> {
         let lines = lines_for(head.len() + body.len());
@@ -100,8 +111,9 @@ impl<W: Words> LaneSender<W> {
             self.memory.control.front()[INTENT].store(0, Ordering::Release);
             return Err(Full);
         }
-        let Cursor { area, line: at, nonce, .. } = self.cursor;
-        self.cursor.line = at + lines;
+        let Cursor { area, line: at, nonce, end, .. } = self.cursor;
+        let next = at + lines;
+        self.cursor.line = next;
         let (control, area) = (self.memory.control.front(), self.memory.area(area));
         // SAFETY: the packet ends before the run does, because otherwise `enter_next_run` has moved
         // to a new run; runs lie inside their areas.
@@ -119,12 +131,14 @@ impl<W: Words> LaneSender<W> {
         }
         // Release: pairs with the acquire of the tag in `LaneReceiver::peek`.
         line[0].store(nonce, publish_ordering());
-        // Release: pairs with the acquire of the intent in `LaneReceiver::try_park`: intent 0 means
-        // that the packet is visible.
-        control[INTENT].store(0, Ordering::Release);
-        if follows {
-            area.prefetch_for_write(at + AHEAD);
+        // Long packets take many lines each, and a copy of them overlaps the transfers by itself.
+        if next >= self.claimed && lines <= CLAIM {
+            self.claimed = end.min(next + CLAIM);
+            claim(area, next..self.claimed);
         }
+        // Release: pairs with the acquire of the intent in `LaneReceiver::try_park`: intent 0 means
+        // that the packet is visible, and that nothing is written behind it.
+        control[INTENT].store(0, Ordering::Release);
         if crate::canary::planted("skipped-wake-up") {
             return Ok(Sent::Done);
         }
@@ -200,6 +214,7 @@ impl<W: Words> LaneSender<W> {
         let seen = crate::canary::planted("unseen-parking") && command & PARKED == 0;
         if command | PARKED != self.command | PARKED && !seen {
             self.cursor = self.geometry.small(command);
+            self.claimed = 0;
             self.grants_taken = self.memory.control.word(GRANT_BASE).load(Ordering::Relaxed);
         }
         self.command = command;
@@ -215,6 +230,7 @@ impl<W: Words> LaneSender<W> {
             self.link(LINK, 0);
             self.grants_taken = self.grants_taken.wrapping_add(1);
             self.cursor = extent;
+            self.claimed = 0;
             return true;
         }
         if fits {
@@ -238,6 +254,7 @@ impl<W: Words> LaneSender<W> {
         self.host_entered = self.host_entered.wrapping_add(1);
         self.host_fallbacks += 1;
         self.cursor = self.geometry.host(index, nonce);
+        self.claimed = 0;
         true
     }
 

@@ -33,7 +33,7 @@ pub(super) fn send(
     bytes: usize,
 ) -> Result<Sent, Full> {
     let body = vec![number as u8; bytes];
-    sender.send([1 | (bytes as u64) << 32, number, 0], &[], View::of(&body), false, || true)
+    sender.send([1 | (bytes as u64) << 32, number, 0], &[], View::of(&body), || true)
 }
 
 /// Receives until the lane is empty. Returns the packets' numbers and the extents that came back.
@@ -276,7 +276,7 @@ fn words_of_packets_and_links() {
     assert_eq!((command & PARKED, command & SECOND), (1, 0));
     let body = View::of(&[3, 4, 5, 6, 7, 8, 9]);
     let first = 1 | 9 << 32;
-    assert_eq!(sender.send([first, 20, 21], &[1, 2], body, false, || true), Ok(Sent::Ring));
+    assert_eq!(sender.send([first, 20, 21], &[1, 2], body, || true), Ok(Sent::Ring));
     let line = |segment: &Segment, line: usize| {
         [0, 1, 2, 3, 4, 5].map(|offset| word(segment, line * LINE_WORDS + offset))
     };
@@ -408,7 +408,7 @@ fn host_pages_come_and_go() {
     let (mut sender, mut receiver) = ends(&memory, 0);
     let mut asked = 0;
     let mut send_asking = |sender: &mut LaneSender<Segment>, exist: bool| {
-        let sent = sender.send([1, 0, 0], &[], View::empty(), false, || {
+        let sent = sender.send([1, 0, 0], &[], View::empty(), || {
             asked += 1;
             exist
         });
@@ -486,4 +486,50 @@ fn fences_are_set() {
     assert_eq!(receiver.fences(), Fences::Symmetric);
     receiver.set_fences(Fences::Asymmetric);
     assert_eq!(receiver.fences(), Fences::Asymmetric);
+}
+
+/// A sender claims the next eight lines of its run when it has used those that it claimed before.
+/// It stops at the end of the run, and claims none for a packet of more lines.
+#[test]
+fn lines_are_claimed_in_the_run_only() {
+    const MARK: u64 = u64::MAX;
+    let geometry = Geometry { chunk_lines: 16, ..GEOMETRY };
+    let memory = LaneMemory {
+        pool: segment(geometry.pool_chunks * geometry.chunk_lines),
+        control: segment(geometry.control_lines()),
+        host: segment(geometry.host_lines()),
+    };
+    let pool = memory.pool.clone();
+    let lines = pool.lines();
+    (0..lines * LINE_WORDS).for_each(|word| pool.word(word).store(MARK, Ordering::Relaxed));
+    let fences = Fences::Symmetric;
+    let mut receiver = LaneReceiver::new(memory.clone(), geometry, fences, 5, 0);
+    let mut sender = LaneSender::new(memory, geometry, fences, 6);
+    receiver.unpark();
+    receiver.grant(1, 2);
+    // The run: lines 16 to 47. Bytes of a packet, its first line, and the lines claimed behind it.
+    let packets = [(8, 16, 17..25), (9 * 64 - 32, 17, 0..0), (8, 26, 27..35)];
+    let long = [(6 * 64 - 32, 27, 0..0), (8 * 64 - 32, 33, 41..48), (8, 41, 0..0)];
+    for (number, (bytes, first, claimed)) in (1..).zip(packets.into_iter().chain(long)) {
+        send(&mut sender, number, bytes).expect("room");
+        assert_eq!(pool.word(first * LINE_WORDS + 2).load(Ordering::Relaxed), number);
+        let behind = first + lines_for(bytes);
+        let is_claimed = |line: usize| {
+            let words: Vec<u64> = (0..LINE_WORDS)
+                .map(|word| pool.word(line * LINE_WORDS + word).load(Ordering::Relaxed))
+                .collect();
+            let (last, others) = words.split_last().expect("a line has words");
+            assert!(others.iter().all(|&word| word == MARK), "line {line}: {words:x?}");
+            assert!([0, MARK].contains(last), "line {line}: {words:x?}");
+            *last == 0
+        };
+        let all: Vec<usize> = (behind..lines).filter(|&line| is_claimed(line)).collect();
+        if !claimed.is_empty() {
+            assert_eq!(all, claimed.collect::<Vec<_>>(), "behind packet {number}");
+        }
+        assert!((0..16).chain(48..lines).all(|line| !is_claimed(line)), "behind packet {number}");
+        if number == 2 {
+            assert_eq!(all, [], "a long packet claims nothing");
+        }
+    }
 }

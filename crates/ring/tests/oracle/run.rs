@@ -106,7 +106,7 @@ impl Source {
             let words = [1 | (bytes as u64) << 32, number, !number];
             let mut tries = 0_u32;
             let sent = loop {
-                match self.lane.send(words, head, View::of(body), true, || true) {
+                match self.lane.send(words, head, View::of(body), || true) {
                     Ok(sent) => break sent,
                     Err(Full) => pause(&mut tries),
                 }
