@@ -4,8 +4,10 @@
 //! netlist is translated and compiled once, and a mutant is a run of that program.
 //!
 //! A change that changes nothing is no mutant. Of those that lock-step does not notice, Yosys tries
-//! to prove that: outputs and next state are the same in every state, for all inputs.
+//! to prove that: outputs and next state are the same in every state, for all inputs. Why another
+//! one survives is written into the ledger by hand, and stays there when the mutants run again.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 use std::path::PathBuf;
@@ -103,27 +105,44 @@ pub fn mutate(tools: &Tools, blocks: &[Block], count: usize, cycles: u64) -> Res
 
 /// Writes the ledger, and compares with what is wanted.
 fn settle(tools: &Tools, block: &Block, mutants: &[Mutant]) -> Result<Finding> {
+    let path = format!("hardware/{}/mutants.tsv", block.name);
+    let before = fs::read_to_string(tools.root.join(&path)).unwrap_or_default();
+    let reasons = reasons(&before);
     let mut ledger = String::from("# Written by `hardware mutants`: what became of each mutant.\n");
+    let mut explained = 0;
     for Mutant { command, fate } in mutants {
         let word = match fate {
             Fate::Killed => "killed",
             Fate::Equal => "equal",
             Fate::Survived => "survived",
         };
-        let _ = writeln!(ledger, "{word}\t{command}");
+        let _ = write!(ledger, "{word}\t{command}");
+        if *fate == Fate::Survived
+            && let Some(reason) = reasons.get(command.as_str())
+        {
+            explained += 1;
+            let _ = write!(ledger, "\t{reason}");
+        }
+        ledger.push('\n');
     }
-    let path = format!("hardware/{}/mutants.tsv", block.name);
     fs::write(tools.root.join(&path), ledger)?;
     let count = |fate| mutants.iter().filter(|mutant| mutant.fate == fate).count();
     let (killed, equal) = (count(Fate::Killed), count(Fate::Equal));
     let all = mutants.len() - equal;
     let found = Finding::new(format!("mutants of {}", block.name));
     let found = found.with("mutants", all).with("noticed", killed);
+    let found = found.with("survivors that are explained", explained);
     let found = found.with("others that change nothing", equal);
     if killed * 100 < all * WANTED_PERCENT {
         bail!("{found}, and {WANTED_PERCENT} % are wanted; {path} lists them");
     }
     Ok(found)
+}
+
+/// Why mutants survive, by their commands: the third column of a ledger.
+fn reasons(ledger: &str) -> BTreeMap<&str, &str> {
+    let columns = ledger.lines().map(|line| line.splitn(3, '\t'));
+    columns.filter_map(|mut column| Some((column.nth(1)?, column.next()?))).collect()
 }
 
 /// Whether Yosys proves that a mutant changes nothing.
@@ -227,4 +246,17 @@ fn netlist(tools: &Tools, block: &Block, commands: &[String]) -> Result<PathBuf>
 fn relative(tools: &Tools, name: &str) -> PathBuf {
     let path = tools.out.join(name);
     path.strip_prefix(&tools.root).map_or(path.clone(), std::path::Path::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::reasons;
+
+    /// Only a line with a third column has a reason.
+    #[test]
+    fn reasons_are_the_third_column() {
+        let ledger = "# Head\nkilled\tmutate a\nsurvived\tmutate b\tNobody reads it.\n";
+        let found: Vec<_> = reasons(ledger).into_iter().collect();
+        assert_eq!(found, [("mutate b", "Nobody reads it.")]);
+    }
 }

@@ -1,6 +1,7 @@
 //! Descriptors of all operations, most of them right and the others wrong in one place, or random;
 //! some from elsewhere, some without data; keys of windows that refuse at times; and a taker at
-//! each port that stalls at random.
+//! each port that stalls at random. A run with an even seed ends in a descriptor of up to 2^40
+//! bytes, whose reads would take longer than any run.
 
 use bellwire_model::cycle::data_reorder::LANES;
 use bellwire_model::cycle::desc_extract::{DescExtract, In, Out, Shape};
@@ -14,6 +15,8 @@ use crate::bench::Load;
 
 /// Words of a beat.
 const WORDS: usize = 2;
+/// From this cycle on, the descriptors of an even seed may be of any size.
+const HUGE_FROM: u64 = 70_000;
 
 /// The block between the fetch of descriptors and what takes its outputs.
 pub struct DescExtractLoad {
@@ -29,6 +32,8 @@ pub struct DescExtractLoad {
     cpu: u8,
     cpus: u8,
     mood: Mood,
+    /// Cycles until descriptors may be of any size, if ever.
+    huge_in: Option<u64>,
 }
 
 /// What the next cycles are like.
@@ -59,7 +64,13 @@ impl DescExtractLoad {
             cpu: 1,
             cpus: 16,
             mood: Mood { rates: [8; 5], longest: 4, entry: 64, wrong: 0, outside: 0 },
+            huge_in: seed.is_multiple_of(2).then_some(HUGE_FROM),
         }
+    }
+
+    /// Whether descriptors may be of any size by now.
+    fn is_huge(&self) -> bool {
+        self.huge_in == Some(0)
     }
 
     fn change_mood(&mut self) {
@@ -111,6 +122,7 @@ impl DescExtractLoad {
     /// The next descriptor, with what stands beside it.
     fn next(&mut self) {
         let most = self.mood.longest - 1;
+        let is_huge = self.is_huge();
         let random = &mut self.random;
         let remote = random.below(4) == 0;
         let kind = if remote && random.below(16) > 0 { 3 } else { random.below(4) };
@@ -120,10 +132,12 @@ impl DescExtractLoad {
         let (mut sources, mut destinations, mut immediate) = (0, 0, 0);
         let mut sum = random.below(self.mood.entry + 1);
         // A GET from here moves nothing here, so it may ask for all memory.
-        if kind == 3 && !remote && random.below(4) == 0 {
+        if (kind == 3 && !remote && random.below(4) == 0) || (kind >= 2 && is_huge) {
             sum = random.below(1 << ADDRESS_BITS);
-        } else if kind >= 2 && random.below(256) == 0 {
-            sum = random.below(1 << 17);
+        } else if kind >= 2 && random.below(32) == 0 {
+            // Up to 2,048 reads.
+            let most = (self.shape.request * LANES) as u64 * (1 << random.below(12));
+            sum = random.below(most);
         }
         match kind {
             0 => {
@@ -196,9 +210,10 @@ impl DescExtractLoad {
         match random.below(18) {
             0 => self.about.in_failed = true,
             1 => self.about.in_refused = true,
-            // A bit of the header, of the primitive, of a length, of anything.
+            // A bit of the header, of the primitive or what stands beside it, of a length, of
+            // anything.
             2 => self.words[0] ^= 1 << random.below(64),
-            3 => self.words[0] ^= 1 << random.below(4),
+            3 => self.words[0] ^= 1 << random.below(6),
             4 => self.words[1] ^= 1 << random.below(64),
             5 => self.words[some] ^= 1 << random.below(64),
             6 => self.words[entry] ^= 1 << random.below(44),
@@ -217,8 +232,13 @@ impl DescExtractLoad {
                 self.words[entry - 1] = (1 << ADDRESS_BITS) + random.below(3) - 1;
                 self.words[entry] = random.below(2);
             }
+            // Entries that end one bit behind the last address.
+            12 if some > 1 => {
+                let end = (1 << ADDRESS_BITS) + (1 << random.below(u64::from(ADDRESS_BITS)));
+                self.words[entry - 1] = end - self.words[entry].min(end);
+            }
             // A source or a destination more.
-            12 | 13 => {
+            13 => {
                 let list = 48 + 8 * random.below(2);
                 self.words[0] = self.words[0].wrapping_add(1 << list);
                 self.words.splice(WORDS..WORDS, [random.below(1 << 20), random.below(64)]);
@@ -246,6 +266,7 @@ impl Load for DescExtractLoad {
     type Out = Out;
 
     fn step(&mut self) -> (In, Out) {
+        self.huge_in = self.huge_in.map(|cycles| cycles.saturating_sub(1));
         if self.random.below(512) == 0 {
             self.change_mood();
         }
