@@ -69,6 +69,8 @@ impl GetPackerLoad {
         };
         let bytes = match random.below(8) {
             0 => random.below(MOST + 1),
+            // So few that they lie in the first DW.
+            1 => random.below(5),
             _ => LANES as u64 * beats,
         };
         self.moves.push_back(In {
