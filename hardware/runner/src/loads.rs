@@ -142,10 +142,11 @@ pub fn load(block: &str, parameters: &[(String, u64)], seed: u64) -> Result<Box<
         "upload" => Box::new(upload::UploadLoad::new(number("MaxPayload"), seed)),
         "write_arb" => Box::new(write_arb::WriteArbLoad::new(seed)),
         "xbar" => {
-            let [ports, channels, classes, depth, credits, beats] =
-                ["Ports", "Channels", "Classes", "Depth", "Credits", "Beats"].map(number);
-            let shape = XbarShape { ports, channels, classes, depth, credits };
-            Box::new(xbar::XbarLoad::new(shape, beats as u64, seed))
+            let [ports, channels, classes, credits] =
+                ["Ports", "Channels", "Classes", "Credits"].map(number);
+            let [depth, room, beats] = ["Depth", "Room", "Beats"].map(number);
+            let shape = XbarShape { ports, channels, classes, depth, room, beats, credits };
+            Box::new(xbar::XbarLoad::new(shape, seed))
         }
         _ => bail!("no load for {block} in hardware/runner/src/loads.rs"),
     })

@@ -5,7 +5,7 @@
 // reordered in a channel. Invariants speak of the beats of that channel by their positions: the
 // oldest has position 0, at the output or in the memory, and the newest is in the input register.
 
-localparam int unsigned Most = Ring + 2;
+localparam int unsigned Most = Room + 2;
 localparam int unsigned PositionWidth = $clog2(Most + 1);
 typedef logic [PositionWidth-1:0] position_t;
 
@@ -33,11 +33,11 @@ wire out_it = out_valid && crossing_channel == chosen;
 wire enters_it = enters && in_channel == chosen;
 wire leaves_it = out_it && out_ready;
 
-wire [AddressWidth:0] base = (AddressWidth + 1)'(chosen) * (AddressWidth + 1)'(Ring);
+wire [AddressWidth:0] base = (AddressWidth + 1)'(chosen) * (AddressWidth + 1)'(Room);
 wire [AddressWidth:0] write_place = (AddressWidth + 1)'(write_at[chosen]) - base;
 wire [AddressWidth:0] read_place = (AddressWidth + 1)'(read_at[chosen]) - base;
 wire [AddressWidth:0] held = (write_odd[chosen] == read_odd[chosen])
-    ? write_place - read_place : write_place + (AddressWidth + 1)'(Ring) - read_place;
+    ? write_place - read_place : write_place + (AddressWidth + 1)'(Room) - read_place;
 wire position_t total = position_t'(out_it) + position_t'(held) + position_t'(entered_it);
 
 // By position: the last flag and the bits; how many last beats stand before it.
@@ -50,7 +50,7 @@ always_comb begin
   lasts = '0;
   for (int unsigned at = 0; at < Most; at++) begin
     place = (AddressWidth + 2)'(read_place) + (AddressWidth + 2)'(at) - (AddressWidth + 2)'(out_it);
-    if (place >= Ring) place = place - (AddressWidth + 2)'(Ring);
+    if (place >= Room) place = place - (AddressWidth + 2)'(Room);
     place = place + (AddressWidth + 2)'(base);
     {is_last[at], bits[at]} = probe_beats[place[AddressWidth-1:0]];
     if (at == 0 && out_it) {is_last[at], bits[at]} = {out_last, out_data};
@@ -119,31 +119,9 @@ logic in_rings;
 always_comb begin
   in_rings = 1'b1;
   for (int unsigned at = 0; at < Channels; at++) begin
-    in_rings &= write_at[at] >= AddressWidth'(at * Ring) && read_at[at] >= AddressWidth'(at * Ring);
-    in_rings &= write_at[at] <= AddressWidth'(at * Ring + Ring - 1);
-    in_rings &= read_at[at] <= AddressWidth'(at * Ring + Ring - 1);
-  end
-end
-
-// Of any `Beats` beats one is the last of its packet. If the newest beats are none, they belong to
-// what is coming.
-logic [Most-1:0] length_is_kept;
-logic [Beats:0] run_is_known;
-always_comb begin
-  logic some;
-  length_is_kept = '1;
-  run_is_known   = '1;
-  for (int unsigned from = 0; from + Beats <= Most; from++) begin
-    some = 1'b0;
-    for (int unsigned at = from; at < from + Beats; at++) some |= is_last[at];
-    if (from + Beats <= total) length_is_kept[from] = some;
-  end
-  for (int unsigned length = 1; length < Beats; length++) begin
-    some = 1'b0;
-    for (int unsigned at = 0; at < Most; at++) begin
-      if (at < total && at + length >= total) some |= is_last[at];
-    end
-    if (length <= total && !some) run_is_known[length] = coming_beats >= length;
+    in_rings &= write_at[at] >= AddressWidth'(at * Room) && read_at[at] >= AddressWidth'(at * Room);
+    in_rings &= write_at[at] <= AddressWidth'(at * Room + Room - 1);
+    in_rings &= read_at[at] <= AddressWidth'(at * Room + Room - 1);
   end
 end
 
@@ -151,9 +129,13 @@ end
 
 always_ff @(posedge clk) begin
   if (past_reset && !rst) begin
+    // A packet begins to come exactly if there are a place and room for the longest one. Behind
+    // its first beat all others are taken, and no other channel's.
+    p_ready : assert (in_ready[chosen] == (coming ? coming_it : packets[chosen] < CountWidth'(Depth)
+        && 32'(held) + 32'(entered_it) + Beats <= Room));
     // A channel holds at most `Depth` packets, and what comes finds room in the memory.
     p_room : assert (packets[chosen] <= CountWidth'(Depth));
-    if (entered_it) p_overflow : assert (held < (AddressWidth + 1)'(Ring));
+    if (entered_it) p_overflow : assert (held < (AddressWidth + 1)'(Room));
     // A packet that starts has its first beat there.
     if (take && take_channel == chosen) p_there : assert (held != 0);
     // A beat leaves in its turn, as it came, on its packet's way.
@@ -179,7 +161,10 @@ always_ff @(posedge clk) begin
     i_rings : assert (in_rings);
     i_order : assert ((write_odd[chosen] == read_odd[chosen]) ? write_place >= read_place
                                                                : write_place <= read_place);
-    i_total : assert (total <= position_t'(Ring));
+    i_total : assert (total <= position_t'(Room) + position_t'(out_it));
+    i_filled : assert (32'(filled[chosen]) == 32'(held) + 32'(entered_it));
+    // What is coming has room for all of its beats.
+    if (coming_it) i_reserved : assert (32'(filled[chosen]) + Beats <= Room + 32'(coming_beats));
     i_channels : assert ((!coming || coming_channel < Channels)
         && (!crosses || crossing_channel < Channels) && (!entered || entered_channel < Channels));
     i_out : assert (!out_valid || crosses);
@@ -197,8 +182,6 @@ always_ff @(posedge clk) begin
     // Packets have at most `Beats` beats, and the one that is coming has fewer so far.
     i_coming_beats : assert (coming ? coming_beats != 0 && coming_beats < Beats
                                     : coming_beats == 0);
-    i_lengths : assert (&length_is_kept);
-    i_runs : assert (&run_is_known);
     // First beats follow last ones.
     if (entered_it)
       i_entered : assert (entered_first == ((total == 1) ? !crossing_it : is_last[total-2]));

@@ -1,17 +1,21 @@
 // The buffer of one input of a crossbar, with its virtual channels (C-42, C-43).
 //
-// All channels share a memory. Each has a ring there for `Depth` packets of `Beats` beats. A beat
-// that comes in cycle t is in a register in t + 1, which is written into the memory. So its packet
-// can start to cross in t + 2, and the beat leaves from t + 3 on. Packets come one after the other
-// and leave one after the other, whatever their channels.
+// All channels share a memory. Each has a ring of `Room` beats there. A packet begins to come if
+// there is room for the longest one. So it never stops within, where it would hold up the others.
+//
+// A beat that comes in cycle t is in a register in t + 1, which is written into the memory. So its
+// packet can start to cross in t + 2, and the beat leaves from t + 3 on. Packets come one after the
+// other and leave one after the other, whatever their channels.
 //
 // A packet keeps its place until its last beat has left. Only that beat, at the memory's output,
 // tells that its packet ends. So the next one can start a cycle later: a packet of n beats takes
 // n + 1 cycles.
 module vc_buf #(
     parameter int unsigned Channels = 3,
+    // Packets that a channel holds, and beats of all of them together; beats of a packet, at most.
     parameter int unsigned Depth = 32,
-    parameter int unsigned Beats = 11,
+    parameter int unsigned Room = 598,
+    parameter int unsigned Beats = 257,
     parameter int unsigned Width = 128,
     parameter int unsigned RouteWidth = 3,
     localparam int unsigned ChannelWidth = (Channels > 1) ? $clog2(Channels) : 1,
@@ -48,9 +52,12 @@ module vc_buf #(
   if (Channels < 1 || Depth < 1 || Beats < 1 || Width < 1 || RouteWidth < 1) begin : g_parameters
     $error("vc_buf: all parameters are at least 1");
   end
+  if (Room < Beats) begin : g_room
+    $error("vc_buf: Room is at least Beats");
+  end
 
-  localparam int unsigned Ring = Depth * Beats;
-  localparam int unsigned Words = Channels * Ring;
+  localparam int unsigned RoomWidth = $clog2(Room + 1);
+  localparam int unsigned Words = Channels * Room;
   localparam int unsigned AddressWidth = (Words > 1) ? $clog2(Words) : 1;
 
 `ifdef FORMAL
@@ -115,6 +122,8 @@ module vc_buf #(
   // The address of a ring's next word, and whether the ring was passed an odd number of times.
   logic [Channels-1:0][AddressWidth-1:0] write_at, read_at;
   logic [Channels-1:0] write_odd, read_odd;
+  // Beats that came and were not read.
+  logic [Channels-1:0][RoomWidth-1:0] filled;
 
   // Those of the channel that is written and of the one that is read.
   logic [AddressWidth-1:0] write_address, read_address;
@@ -133,23 +142,27 @@ module vc_buf #(
 
   for (genvar at = 0; at < Channels; at++) begin : g_channel
     localparam logic [ChannelWidth-1:0] Channel = ChannelWidth'(at);
-    localparam logic [AddressWidth-1:0] First = AddressWidth'(at * Ring);
-    localparam logic [AddressWidth-1:0] Last = AddressWidth'(at * Ring + Ring - 1);
-    logic writes, reads, packet_begins, packet_ends;
+    localparam logic [AddressWidth-1:0] First = AddressWidth'(at * Room);
+    localparam logic [AddressWidth-1:0] Last = AddressWidth'(at * Room + Room - 1);
+    logic comes, writes, reads, packet_begins, packet_ends;
 
+    assign comes = enters && in_channel == Channel;
     assign writes = entered && entered_channel == Channel;
     assign reads = read && read_channel == Channel;
     assign packet_begins = begins && in_channel == Channel;
     assign packet_ends = ends && crossing_channel == Channel;
-    assign in_ready[at] = coming ? coming_channel == Channel : packets[at] < CountWidth'(Depth);
+    assign in_ready[at] = coming ? coming_channel == Channel
+        : packets[at] < CountWidth'(Depth) && filled[at] <= RoomWidth'(Room - Beats);
 
     always_ff @(posedge clk) begin
       if (rst) begin
         packets[at] <= '0;
+        filled[at] <= '0;
         {write_odd[at], write_at[at]} <= {1'b0, First};
         {read_odd[at], read_at[at]} <= {1'b0, First};
       end else begin
         packets[at] <= packets[at] + CountWidth'(packet_begins) - CountWidth'(packet_ends);
+        filled[at]  <= filled[at] + RoomWidth'(comes) - RoomWidth'(reads);
         if (writes && write_at[at] == Last) begin
           {write_odd[at], write_at[at]} <= {!write_odd[at], First};
         end else write_at[at] <= write_at[at] + AddressWidth'(writes);

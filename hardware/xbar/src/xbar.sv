@@ -6,11 +6,12 @@
 // t + 3. `credit` tells in cycle t of a place that a packet can take from t + 2 on.
 module xbar #(
     parameter int unsigned Ports = 4,
-    // Virtual channels of an input, and packets that each holds.
+    // Virtual channels of an input; packets that each holds, and beats of all of them together.
     parameter int unsigned Channels = 3,
     parameter int unsigned Depth = 32,
-    // Beats of a packet, at most: a PUT of 128 bytes has up to 11. Bits of a beat.
-    parameter int unsigned Beats = 11,
+    parameter int unsigned Room = 598,
+    // Beats of a packet, at most: a GET of 4 KiB has 257. Bits of a beat.
+    parameter int unsigned Beats = 257,
     parameter int unsigned Width = 128,
     // Classes of places behind an output, and places of each.
     parameter int unsigned Classes = 2,
@@ -98,6 +99,7 @@ module xbar #(
     vc_buf #(
         .Channels(Channels),
         .Depth(Depth),
+        .Room(Room),
         .Beats(Beats),
         .Width(Width),
         .RouteWidth(RouteWidth)

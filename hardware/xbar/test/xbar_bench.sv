@@ -3,7 +3,8 @@ module xbar_bench #(
     parameter int unsigned Ports = 4,
     parameter int unsigned Channels = 3,
     parameter int unsigned Depth = 32,
-    parameter int unsigned Beats = 11,
+    parameter int unsigned Room = 598,
+    parameter int unsigned Beats = 257,
     parameter int unsigned Classes = 2,
     parameter int unsigned Credits = 4
 ) (
@@ -38,6 +39,7 @@ module xbar_bench #(
       .Ports(Ports),
       .Channels(Channels),
       .Depth(Depth),
+      .Room(Room),
       .Beats(Beats),
       .Width(64),
       .Classes(Classes),

@@ -3,6 +3,9 @@
 //!
 //! A beat that comes in cycle `t` is in a register in `t + 1`, which is written into the memory. So
 //! its packet can start to cross in `t + 2`, and the beat leaves from `t + 3` on.
+//!
+//! The room of a channel is counted in beats. A packet begins to come if its channel has room for
+//! the longest one. So it never stops within, where it would hold up the other channels (C-27).
 
 use std::collections::VecDeque;
 
@@ -46,11 +49,22 @@ struct Channel {
     inside: usize,
 }
 
-/// Virtual channels of `depth` packets in one memory.
+/// How much a channel holds.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    /// Packets.
+    pub packets: usize,
+    /// Beats of all of them, without the one at the output.
+    pub beats: usize,
+    /// Beats of a packet, at most.
+    pub longest: usize,
+}
+
+/// Virtual channels in one memory.
 #[derive(Clone, Debug)]
 pub struct VcBuf {
     channels: Vec<Channel>,
-    depth: usize,
+    room: Room,
     /// The channel of a packet that is coming.
     coming: Option<usize>,
     /// The beat that is written in this cycle.
@@ -63,12 +77,12 @@ pub struct VcBuf {
 
 impl VcBuf {
     /// Empty channels.
-    pub fn new(channels: usize, depth: usize) -> VcBuf {
+    pub fn new(channels: usize, room: Room) -> VcBuf {
         let channel =
-            || Channel { routes: StreamFifo::new(depth), beats: VecDeque::new(), inside: 0 };
+            || Channel { routes: StreamFifo::new(room.packets), beats: VecDeque::new(), inside: 0 };
         VcBuf {
             channels: (0..channels).map(|_| channel()).collect(),
-            depth,
+            room,
             coming: None,
             entered: None,
             crossing: None,
@@ -77,13 +91,16 @@ impl VcBuf {
     }
 
     /// Whether a beat of this channel is taken: packets come one after the other, and one begins if
-    /// there is a place for it.
+    /// there are a place and beats for the longest.
     #[inline]
     pub fn in_ready(&self, channel: usize) -> bool {
-        match self.coming {
-            Some(coming) => coming == channel,
-            None => self.channels[channel].inside < self.depth,
+        if let Some(coming) = self.coming {
+            return coming == channel;
         }
+        let Channel { beats, inside, .. } = &self.channels[channel];
+        let entered = self.entered.is_some_and(|(of, _)| of == channel);
+        let filled = beats.len() + usize::from(entered);
+        *inside < self.room.packets && filled + self.room.longest <= self.room.beats
     }
 
     /// Packets in a channel, including those of which only a part is there.

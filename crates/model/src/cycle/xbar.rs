@@ -5,7 +5,7 @@
 //! channel, its output and the class of the place behind the output. It crosses when its input, its
 //! output and such a place are free, and then holds both until its last beat is through.
 
-use super::vc_buf::{self, Beat, Route, VcBuf};
+use super::vc_buf::{self, Beat, Room, Route, VcBuf};
 use crate::engine::first_from;
 
 /// Ports, at most.
@@ -68,6 +68,10 @@ pub struct Shape {
     pub classes: usize,
     /// Packets that a channel holds.
     pub depth: usize,
+    /// Beats that it holds, of all of them together.
+    pub room: usize,
+    /// Beats of a packet, at most: a GET with a descriptor of 4 KiB has 257 (C-25).
+    pub beats: usize,
     /// Places behind an output, of each class.
     pub credits: usize,
 }
@@ -104,11 +108,16 @@ pub struct Xbar {
 
 impl Xbar {
     /// An empty crossbar.
+    ///
+    /// # Panics
+    /// Unless a channel has room for the longest packet.
     pub fn new(shape: Shape) -> Xbar {
+        assert!(shape.room >= shape.beats, "no packet could come");
         let mut credits = [0; CLASSES];
         credits[..shape.classes].fill(shape.credits as u8);
+        let Shape { depth: packets, room: beats, beats: longest, .. } = shape;
         let input = || Input {
-            buffer: VcBuf::new(shape.channels, shape.depth),
+            buffer: VcBuf::new(shape.channels, Room { packets, beats, longest }),
             prefers: 0,
             route: Route { output: 0, class: 0 },
         };
@@ -228,7 +237,8 @@ impl Xbar {
 mod tests {
     use super::*;
 
-    const THREE: Shape = Shape { ports: 3, channels: 3, classes: 2, depth: 2, credits: 9 };
+    const THREE: Shape =
+        Shape { ports: 3, channels: 3, classes: 2, depth: 2, room: 99, beats: 9, credits: 9 };
 
     /// A packet that an input sends.
     #[derive(Clone, Copy)]
@@ -350,6 +360,27 @@ mod tests {
         assert_eq!(ready(bench.run(1, &[])), [true, true, true, false]);
         bench.run(10, &[]);
         assert_eq!(bench.starts, [(2, 0), (5, 0), (8, 0)]);
+    }
+
+    /// A channel of 5 beats takes a packet only if the longest one, of 4, would fit. Its other
+    /// beats are taken then, whatever is held up. So other channels wait for no receiver (C-27).
+    #[test]
+    fn room_is_counted_in_beats() {
+        let mut bench = Bench::new(Shape { depth: 9, room: 5, beats: 4, ..THREE });
+        bench.held[1] = true;
+        for beats in [3, 4, 1] {
+            bench.send((0, 0), (1, 0, beats));
+        }
+        let ready = |out: Out| out.in_ready[0];
+        bench.run(3, &[]);
+        // Two beats of three are in the memory, and then one.
+        assert_eq!(ready(bench.run(1, &[])), [false, true, true, false]);
+        assert_eq!(ready(bench.run(1, &[])), [true, true, true, false]);
+        bench.run(3, &[]);
+        assert_eq!(ready(bench.run(9, &[])), [false, true, true, false]);
+        bench.held[1] = false;
+        bench.run(20, &[]);
+        assert_eq!(bench.left.len(), 8);
     }
 
     /// A packet without a place waits until two cycles after it is told of one; other channels pass

@@ -95,7 +95,15 @@ struct Path {
 
 impl Path {
     fn new(seed: u64) -> Path {
-        let shape = xbar::Shape { ports: 2, channels: 2, classes: 2, depth: 2, credits: 1 };
+        let shape = xbar::Shape {
+            ports: 2,
+            channels: 2,
+            classes: 2,
+            depth: 2,
+            room: 300,
+            beats: 257,
+            credits: 1,
+        };
         let mut path = Path {
             reorder: DataReorder::new(BEATS, TAGS, TAGS),
             packer: Packer::new(SHAPE),

@@ -35,7 +35,6 @@ struct Mood {
 pub struct XbarLoad {
     xbar: Xbar,
     shape: Shape,
-    beats: u64,
     random: Random,
     moods: [Mood; PORTS],
     packets: [Option<Packet>; PORTS],
@@ -44,14 +43,13 @@ pub struct XbarLoad {
 }
 
 impl XbarLoad {
-    /// A crossbar whose packets have at most `beats` beats.
-    pub fn new(shape: Shape, beats: u64, seed: u64) -> XbarLoad {
-        let outputs = shape.ports as u64;
-        let mood = Mood { offers: 8, takes: 8, returns: [8; CLASSES], outputs, longest: beats };
+    /// An empty crossbar.
+    pub fn new(shape: Shape, seed: u64) -> XbarLoad {
+        let (outputs, longest) = (shape.ports as u64, shape.beats as u64);
+        let mood = Mood { offers: 8, takes: 8, returns: [8; CLASSES], outputs, longest };
         XbarLoad {
             xbar: Xbar::new(shape),
             shape,
-            beats,
             random: Random::new(seed),
             moods: [mood; PORTS],
             packets: [None; PORTS],
@@ -64,7 +62,8 @@ impl XbarLoad {
         let mut rate = || [0, 1, 4, 7, 8, 8][self.random.below(6) as usize];
         let (offers, takes, returns) = (rate(), rate(), [0; CLASSES].map(|_| rate()));
         let outputs = 1 + self.random.below(self.shape.ports as u64);
-        let longest = 1 + self.random.below(self.beats);
+        let beats = self.shape.beats as u64;
+        let longest = [2, 9, 11, beats][self.random.below(4) as usize].min(beats);
         self.moods[port] = Mood { offers, takes, returns, outputs, longest };
     }
 
@@ -78,7 +77,12 @@ impl XbarLoad {
                 channel: self.random.below(self.shape.channels as u64) as u8,
                 output: self.random.below(outputs) as u8,
                 class: self.random.below(self.shape.classes as u64) as u8,
-                beats: 1 + self.random.below(longest),
+                // The longest ones find out whether there is room for them.
+                beats: if self.random.below(8) == 0 {
+                    longest
+                } else {
+                    1 + self.random.below(longest)
+                },
                 begun: false,
             },
         }
@@ -138,26 +142,31 @@ impl Load for XbarLoad {
 #[cfg(test)]
 mod tests {
     use bellwire_model::chpp::Config;
+    use bellwire_wire::descriptor::MAX_DESCRIPTOR_BYTES;
     use bellwire_wire::header::HEADER_BYTES;
     use bellwire_wire::span::ByteSpan;
     use bellwire_wire::tail::MAX_TAIL_BYTES;
 
     use crate::block::assert_first_configuration;
 
-    /// The first configuration of the block has the model's ports, channels and places, and room
-    /// for its longest PUT packets. Those begin with the last byte of a DW and have a tail.
+    /// The first configuration of the block has the model's ports, channels and places, its longest
+    /// GETs, and room for one behind its longest PUTs. Those begin with the last byte of a DW and
+    /// have a tail.
     #[test]
     fn the_first_configuration_is_the_papers() {
         let Config { nic, crossbar, .. } = Config::prototype();
         let data = ByteSpan::new(3, nic.put_payload.count() as usize).unwrap();
         let bytes = HEADER_BYTES + data.to_dwords().byte_len() + MAX_TAIL_BYTES;
+        let put = nic.beats_of(bytes as u64);
+        let get = nic.beats_of((HEADER_BYTES + MAX_DESCRIPTOR_BYTES) as u64);
         let expected = [
-            ("Beats", nic.beats_of(bytes as u64)),
+            ("Beats", get),
             ("Channels", crossbar.channels as u64 + u64::from(crossbar.get_channel)),
             ("Classes", 2),
             ("Credits", crossbar.receive_packets as u64),
             ("Depth", crossbar.channel_packets as u64),
             ("Ports", crossbar.ports as u64),
+            ("Room", (crossbar.channel_packets as u64 - 1) * put + get),
         ];
         assert_first_configuration("xbar", &expected);
         assert_eq!(bytes, 164);

@@ -8,7 +8,8 @@
 //!   decision that starts nothing moves nothing here.
 //! - Arbiters start at random. Here all of them prefer number 0.
 //!
-//! Packets come without pauses, and outputs take every beat: the crossbar knows neither.
+//! Packets come without pauses, and outputs take every beat: the crossbar knows neither. Channels
+//! have room for as many of the longest packets as they hold: the crossbar counts no beats.
 
 use std::collections::VecDeque;
 
@@ -245,12 +246,13 @@ fn of_events(shape: Shape, sources: Sources, packets: usize, delay: u64) -> Time
 /// shape, in small ones that are mostly full, and with few places behind the outputs.
 #[test]
 fn packets_leave_gates_and_events_at_the_same_times() {
-    let paper = Shape { ports: 4, channels: 3, classes: 2, depth: 32, credits: 4 };
+    let paper =
+        Shape { ports: 4, channels: 3, classes: 2, depth: 32, room: 352, beats: 11, credits: 4 };
     let shapes = [
         paper,
         Shape { depth: 1, credits: 1, ..paper },
         Shape { ports: 3, depth: 2, classes: 3, ..paper },
-        Shape { ports: 2, channels: 1, classes: 1, depth: 3, credits: 2 },
+        Shape { ports: 2, channels: 1, classes: 1, depth: 3, credits: 2, ..paper },
         Shape { channels: 4, depth: 2, ..paper },
     ];
     for (seed, shape) in (1..).zip(shapes) {
@@ -274,7 +276,8 @@ fn packets_leave_gates_and_events_at_the_same_times() {
 /// Canary: places that are told free a cycle sooner give other times.
 #[test]
 fn a_cycle_less_is_noticed() {
-    let shape = Shape { ports: 4, channels: 3, classes: 2, depth: 1, credits: 4 };
+    let shape =
+        Shape { ports: 4, channels: 3, classes: 2, depth: 1, room: 11, beats: 11, credits: 4 };
     let sources = Sources::random(shape, 100, &mut Random::new(1));
     let gates = of_cycles(shape, sources.clone(), 100);
     assert_eq!(gates, of_events(shape, sources.clone(), 100, 2));
