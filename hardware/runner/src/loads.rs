@@ -25,6 +25,7 @@ mod rx_ack;
 mod rx_dispatch;
 mod send_event;
 mod slot_cache;
+mod source_arb;
 mod stream_fifo;
 mod tag_alloc;
 mod upload;
@@ -134,6 +135,7 @@ pub fn load(block: &str, parameters: &[(String, u64)], seed: u64) -> Result<Box<
                 ["Pairs", "Slots", "Batch", "CountWidth"].map(number);
             Box::new(slot_cache::SlotCacheLoad::new(pairs, slots, batch, count_bits, seed))
         }
+        "source_arb" => Box::new(source_arb::SourceArbLoad::new(number("Functions"), seed)),
         "stream_fifo" => Box::new(stream_fifo::StreamFifoLoad::new(number("Depth"), seed)),
         "tag_alloc" => {
             let timeout = number("Timeout") as u64;

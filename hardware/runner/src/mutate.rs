@@ -211,10 +211,12 @@ fn choose(
     let bench = block.bench.as_ref().map_or(String::new(), |bench| bench.display().to_string());
     // Yosys cannot write a memory whose unclocked read port has an enable.
     let writable = |line: &str| !(line.contains("$memrd$") && line.contains("-port EN "));
-    let of_block =
-        |line: &&str| line.starts_with("mutate") && !line.contains(&bench) && writable(line);
-    let commands: Vec<String> =
-        text.lines().filter(of_block).take(count).map(str::to_owned).collect();
+    // Some wires of a block are its bench's, too. They are mutated only if others are too few.
+    let of_block = |line: &&str| line.starts_with("mutate") && writable(line);
+    let alone = |line: &&str| of_block(line) && !line.contains(&bench);
+    let shared = |line: &&str| of_block(line) && line.contains(&bench) && line.contains("\\u_dut.");
+    let all = text.lines().filter(alone).chain(text.lines().filter(shared));
+    let commands: Vec<String> = all.take(count).map(str::to_owned).collect();
     if commands.len() < count {
         bail!("{}: only {} mutants of {count}", block.name, commands.len());
     }

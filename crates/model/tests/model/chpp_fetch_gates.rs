@@ -1,18 +1,22 @@
 //! The cycle blocks of cHPP's doorbells and descriptors with each other: FIFOs, their arbiter,
-//! windows, the fetch of descriptors and tags, against a completer that fails and forgets.
+//! windows and the arbiter in front of them, the fetch of descriptors, two blocks that take them
+//! apart, and tags, against a completer that fails and forgets.
 
 use std::collections::VecDeque;
 
 use bellwire_model::cycle::data_reorder::LANES;
+use bellwire_model::cycle::desc_extract::{self, DescExtract};
 use bellwire_model::cycle::desc_fetch::{self, DescFetch, Shape};
 use bellwire_model::cycle::doorbell_arb::{self, DoorbellArb};
 use bellwire_model::cycle::doorbell_fifo::{self, DoorbellFifo, FUNCTIONS};
 use bellwire_model::cycle::key_window::{self, KeyWindow};
+use bellwire_model::cycle::source_arb::{self, SourceArb};
 use bellwire_model::cycle::tag_alloc::{self, TagAlloc};
 use bellwire_model::engine::Random;
 use bellwire_wire::doorbell::DoorbellRepr;
 
 const SHAPE: Shape = Shape { places: 4, beats: 256, request: 8, tags: 16 };
+const EXTRACT: desc_extract::Shape = desc_extract::Shape { places: 2, beats: 32, request: 8 };
 const TIMEOUT: u64 = 1000;
 /// Pages of a window; that of a function begins behind that of the one before.
 const PAGES: u64 = 16;
@@ -61,6 +65,9 @@ struct Seen {
     failed: u64,
     whole: u64,
     lost: u64,
+    /// By descriptor extract: sources that it asked about, and words that were held back.
+    sources: [u64; 2],
+    held: [u64; 2],
 }
 
 /// The blocks, connected as in gates, and what is known of their descriptors.
@@ -68,6 +75,9 @@ struct Path {
     fifo: DoorbellFifo,
     arb: DoorbellArb,
     windows: KeyWindow,
+    sources: SourceArb,
+    /// Those of descriptors from here, and of GETs from elsewhere.
+    extracts: [DescExtract; 2],
     fetch: DescFetch,
     alloc: TagAlloc,
     /// The fetch is told which tags are lost.
@@ -75,11 +85,13 @@ struct Path {
     random: Random,
     /// By function, doorbells that wait in the FIFOs.
     rung: [VecDeque<u64>; FUNCTIONS],
-    /// The function of the doorbell that the arbiter offers, whether its window was asked, and the
-    /// answer.
+    /// The function of the doorbell that the arbiter offers.
     offered: Option<u8>,
-    is_asked: bool,
-    is_inside: Option<bool>,
+    /// The next word of a GET from elsewhere, if one comes, and how many the GET still has.
+    word: Option<desc_extract::In>,
+    words: u64,
+    /// What `key_window` must say of the source that was asked about in the cycle before.
+    expected: Option<bool>,
     descriptors: VecDeque<Descriptor>,
     reads: Vec<Read>,
     /// The tag of the completion that comes, its bytes, and those that have come.
@@ -104,14 +116,17 @@ impl Path {
             fifo: DoorbellFifo::new(FUNCTIONS, 4, 32),
             arb: DoorbellArb::new(FUNCTIONS),
             windows,
+            sources: SourceArb::default(),
+            extracts: [(); 2].map(|()| DescExtract::new(EXTRACT)),
             fetch: DescFetch::new(SHAPE),
             alloc: TagAlloc::new(SHAPE.tags, TIMEOUT),
             is_told: true,
             random: Random::new(seed),
             rung: Default::default(),
             offered: None,
-            is_asked: false,
-            is_inside: None,
+            word: None,
+            words: 0,
+            expected: None,
             descriptors: VecDeque::new(),
             reads: Vec::new(),
             piece: None,
@@ -136,32 +151,26 @@ impl Path {
 
     /// One cycle; functions ring and reads are taken only if it `works`.
     fn cycle(&mut self, works: bool) -> (tag_alloc::Out, desc_fetch::Out) {
-        // The window of the function is asked once, and the answer held until the doorbell leaves.
-        let word = self.fifo.out().word;
-        let asks = self.offered.is_some() && !self.is_asked;
-        let answer = self.windows.cycle(key_window::In {
-            source_valid: asks,
-            source_function: self.offered.unwrap_or(0),
-            source_address: word & ((1 << 40) - 1),
-            source_length: word >> 48,
-            ..key_window::In::default()
+        // What `key_window` answers, and whose words may go on.
+        let answer = self.windows.clone().cycle(key_window::In::default());
+        assert_eq!(self.expected.unwrap_or(false), answer.source_fits, "of the right window");
+        let to_ready = [0, 1].map(|each: usize| {
+            self.extracts[each].clone().cycle(desc_extract::In::default()).in_ready
         });
-        if answer.source_fits || answer.source_wrong {
-            self.is_inside = Some(answer.source_fits);
-        }
-        self.is_asked |= asks;
+        let outside = self.sources.outside(answer.source_fits);
+        let word = self.fifo.out().word;
 
         let tags = self.alloc.out();
         let mut input = desc_fetch::In {
-            bell_valid: self.is_inside.is_some(),
+            bell_valid: outside.is_some(),
             bell_function: self.offered.unwrap_or(0),
             bell_word: word,
-            bell_outside: self.is_inside == Some(false),
+            bell_outside: outside == Some(true),
             read_ready: tags.tag_valid && self.random.below(4) > 0,
             read_tag: tags.tag,
             lost_valid: tags.lost_valid && self.is_told,
             lost_tag: tags.lost_tag,
-            out_ready: self.random.below(8) > 0,
+            out_ready: self.sources.may_take(false)[0] && to_ready[0],
             ..desc_fetch::In::default()
         };
         self.complete(&mut input);
@@ -169,13 +178,28 @@ impl Path {
         assert!(!out.mismatched, "nothing lies");
         self.note(&input, &out);
 
-        let taken = input.bell_valid && out.bell_ready;
+        if works && self.word.is_none() && self.random.below(4) > 0 {
+            self.word = Some(self.remote());
+        }
+        let words = self.extract(&out, answer.source_fits);
+        let asked = self.ask(source_arb::In {
+            to_ready,
+            bell_valid: self.offered.is_some(),
+            bell_function: self.offered.unwrap_or(0),
+            bell_word: word,
+            source_fits: answer.source_fits,
+            out_ready: out.bell_ready,
+            ..words
+        });
+        assert_eq!(asked.word_ready[0], input.out_ready);
+        assert_eq!((asked.out_valid, asked.out_outside), (input.bell_valid, input.bell_outside));
+
+        let taken = asked.bell_ready;
         let chosen =
             self.arb.cycle(doorbell_arb::In { waits: self.fifo.out().waits, out_ready: taken });
         assert_eq!(chosen.out_valid.then_some(chosen.out_function), self.offered);
         if self.offered.is_none() || taken {
             self.offered = chosen.take.then_some(chosen.take_function);
-            (self.is_asked, self.is_inside) = (false, None);
         }
         let rings = works && self.random.below(16) == 0;
         let doorbell = if rings { self.ring() } else { doorbell_fifo::In::default() };
@@ -197,6 +221,95 @@ impl Path {
             release_tag: out.free_tag,
         });
         (alloc, out)
+    }
+
+    /// A word of a GET from elsewhere. What it says about sources counts, and all else is wrong.
+    fn remote(&mut self) -> desc_extract::In {
+        let random = &mut self.random;
+        let is_first = self.words == 0;
+        if is_first {
+            self.words = 2 + random.below(40);
+        }
+        self.words -= 1;
+        let sources = random.below(16) << 48;
+        let address = random.below(FUNCTIONS as u64 * PAGES * PAGE_BYTES);
+        desc_extract::In {
+            in_valid: true,
+            in_last: self.words == 0,
+            in_remote: true,
+            in_function: (address / (PAGES * PAGE_BYTES)) as u8 ^ u8::from(random.below(8) == 0),
+            in_word: if is_first { sources } else { address >> (4 * random.below(4)) },
+            ..desc_extract::In::default()
+        }
+    }
+
+    /// Both descriptor extracts get the words that may go on: one of the fetch, and one of a GET.
+    fn extract(&mut self, out: &desc_fetch::Out, source_fits: bool) -> source_arb::In {
+        let mut input = source_arb::In::default();
+        let local = desc_extract::In {
+            in_valid: out.out_valid,
+            in_last: out.out_last,
+            in_failed: out.out_failed,
+            in_refused: out.out_refused,
+            in_function: out.out_function,
+            in_address: out.out_address,
+            in_word: out.out_word,
+            ..desc_extract::In::default()
+        };
+        for (each, word) in [local, self.word.unwrap_or_default()].into_iter().enumerate() {
+            input.word_valid[each] = word.in_valid;
+            let may_take = self.sources.may_take(input.ask_valid[0])[each];
+            let said = self.extracts[each].cycle(desc_extract::In {
+                cpus: 1,
+                in_valid: word.in_valid && may_take,
+                source_fits,
+                read_ready: self.random.below(2) == 0,
+                move_ready: self.random.below(2) == 0,
+                data_ready: self.random.below(2) == 0,
+                report_ready: self.random.below(4) == 0,
+                ..word
+            });
+            input.ask_valid[each] = said.source_valid;
+            input.ask_function[each] = said.source_function;
+            input.ask_address[each] = said.source_address;
+            input.ask_length[each] = said.source_length;
+            self.seen.sources[each] += u64::from(said.source_valid);
+            self.seen.held[each] += u64::from(word.in_valid && said.in_ready && !may_take);
+        }
+        input
+    }
+
+    /// One source is asked about, and notes what must be answered.
+    fn ask(&mut self, input: source_arb::In) -> source_arb::Out {
+        let out = self.sources.cycle(input);
+        if input.word_valid[1] && out.word_ready[1] {
+            self.word = None;
+        }
+        let asks = |each: usize| {
+            (input.ask_function[each], input.ask_address[each], input.ask_length[each])
+        };
+        let bell = (input.bell_function, input.bell_word & ((1 << 40) - 1), input.bell_word >> 48);
+        let question = match input.ask_valid {
+            [true, is_second] => {
+                assert!(!is_second, "one asks in a cycle");
+                asks(0)
+            }
+            [false, true] => asks(1),
+            [false, false] => bell,
+        };
+        let (function, address, length) = question;
+        let first = u64::from(function) * PAGES * PAGE_BYTES;
+        let end = first + PAGES * PAGE_BYTES;
+        let is_inside = address >= first && address + length <= end;
+        self.expected = out.source_valid.then_some(is_inside);
+        self.windows.cycle(key_window::In {
+            source_valid: out.source_valid,
+            source_function: out.source_function,
+            source_address: out.source_address,
+            source_length: out.source_length,
+            ..key_window::In::default()
+        });
+        out
     }
 
     /// A beat of a completion of one of the oldest reads, so that none waits for long.
@@ -308,7 +421,8 @@ impl Path {
 
 /// Each doorbell that is not dropped is carried out exactly once, in the order of its function, or
 /// refused: its descriptor leaves whole, or as failed if one of its reads fails or never comes. No
-/// read lies outside of its function's window, and in the end all tags and places are back.
+/// read lies outside of its function's window, and in the end all tags and places are back. Each
+/// question about a source is answered by the window of its function, whoever asks.
 // shows: C-30, C-31
 #[test]
 fn each_doorbell_is_carried_out_once_with_any_completer() {
@@ -316,8 +430,9 @@ fn each_doorbell_is_carried_out_once_with_any_completer() {
         let mut path = Path::new(seed);
         path.run(200_000);
         let seen = &path.seen;
-        let all = [seen.dropped, seen.refused, seen.failed, seen.whole, seen.lost];
-        assert!(all.iter().all(|&count| count > 30), "{seen:?}");
+        let [first, second] = seen.sources;
+        let all = [seen.dropped, seen.refused, seen.failed, seen.whole, seen.lost, first, second];
+        assert!(all.iter().chain(&seen.held).all(|&count| count > 30), "{seen:?}");
     }
 }
 
