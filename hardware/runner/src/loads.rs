@@ -17,6 +17,7 @@ mod frame_rx;
 mod frame_tx;
 mod get_packer;
 mod key_window;
+mod op_arb;
 mod packer;
 mod packet_arb;
 mod read_arb;
@@ -101,6 +102,7 @@ pub fn load(block: &str, parameters: &[(String, u64)], seed: u64) -> Result<Box<
             let [functions, pairs, bits] = ["Functions", "Pairs", "CountWidth"].map(number);
             Box::new(key_window::KeyWindowLoad::new(functions, pairs, bits as u32, seed))
         }
+        "op_arb" => Box::new(op_arb::OpArbLoad::new(number("PlaceWidth"), seed)),
         "packer" => {
             let [beats, packets, payload, longest] =
                 ["Beats", "Packets", "Payload", "Longest"].map(number);

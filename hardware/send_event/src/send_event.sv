@@ -26,7 +26,7 @@ module send_event #(
     input logic clk,
     input logic rst,
 
-    // A packer takes the last move of an operation, which gets a place.
+    // An operation begins, and gets a place.
     input  logic                     move_valid,
     output logic                     move_ready,
     output logic [   PlaceWidth-1:0] move_place,

@@ -53,7 +53,7 @@ always_ff @(posedge clk) begin
   if (past_reset && !rst) begin
     // A word goes on in the cycle in which it is taken: none is lost or doubled.
     p_words : assert ((to_valid & to_ready) == f_takes && (to_valid & ~word_valid) == '0);
-    // The ready of a word does not look at the word: only at turns, and at the first one's question.
+    // Ready of a word looks at turns, and at the first one's question, but not at the word.
     p_may : assert (word_ready == (to_ready & f_may));
     // What a descriptor extract asks about with its word is asked in that cycle, and as it says.
     if (f_asks[0])

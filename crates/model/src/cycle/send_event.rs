@@ -31,7 +31,7 @@ const OUTCOME: u64 = 0xff << 48 | ((1 << BYTES_BITS) - 1);
 crate::ports! {
     /// What enters in a cycle.
     pub struct In {
-        /// A packer takes the last move of an operation.
+        /// An operation begins.
         move_valid: bool = 1,
         /// Its function; counts without `move_valid`, too.
         move_function: u8 = FUNCTION_BITS,

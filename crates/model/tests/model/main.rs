@@ -10,6 +10,7 @@ mod chpp_functions;
 mod chpp_gates;
 mod chpp_io;
 mod chpp_links;
+mod chpp_operation_gates;
 mod chpp_operations;
 mod chpp_read_gates;
 mod chpp_records;
