@@ -8,8 +8,8 @@ use bellwire_model::cycle::{
     Ports, cdc_fifo_gray, credit_gate, credit_ledger, data_reorder, desc_extract, desc_fetch,
     dllp_rx, dllp_tx, doorbell_arb, doorbell_fifo, event_ring, fc_init, frame_rx, frame_tx,
     get_packer, key_window, op_arb, packed_struct, packer, packet_arb, read_arb, replay_buf,
-    rx_ack, rx_dispatch, send_event, slot_cache, source_arb, stream_fifo, tag_alloc, upload,
-    write_arb, xbar,
+    rx_ack, rx_dispatch, send_event, slot_cache, slot_read, source_arb, stream_fifo, tag_alloc,
+    upload, write_arb, xbar,
 };
 use bellwire_model::damq_pd;
 
@@ -47,6 +47,7 @@ fn packages() -> Vec<(&'static str, String)> {
         ("rx_dispatch", package::<rx_dispatch::In, rx_dispatch::Out>("rx_dispatch")),
         ("send_event", package::<send_event::In, send_event::Out>("send_event")),
         ("slot_cache", package::<slot_cache::In, slot_cache::Out>("slot_cache")),
+        ("slot_read", package::<slot_read::In, slot_read::Out>("slot_read")),
         ("source_arb", package::<source_arb::In, source_arb::Out>("source_arb")),
         ("stream_fifo", package::<stream_fifo::In, stream_fifo::Out>("stream_fifo")),
         ("tag_alloc", package::<tag_alloc::In, tag_alloc::Out>("tag_alloc")),

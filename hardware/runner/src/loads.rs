@@ -26,6 +26,7 @@ mod rx_ack;
 mod rx_dispatch;
 mod send_event;
 mod slot_cache;
+mod slot_read;
 mod source_arb;
 mod stream_fifo;
 mod tag_alloc;
@@ -137,6 +138,7 @@ pub fn load(block: &str, parameters: &[(String, u64)], seed: u64) -> Result<Box<
                 ["Pairs", "Slots", "Batch", "CountWidth"].map(number);
             Box::new(slot_cache::SlotCacheLoad::new(pairs, slots, batch, count_bits, seed))
         }
+        "slot_read" => Box::new(slot_read::SlotReadLoad::new(number("Batch"), seed)),
         "source_arb" => Box::new(source_arb::SourceArbLoad::new(number("Functions"), seed)),
         "stream_fifo" => Box::new(stream_fifo::StreamFifoLoad::new(number("Depth"), seed)),
         "tag_alloc" => {

@@ -32,6 +32,7 @@ pub mod rx_ack;
 pub mod rx_dispatch;
 pub mod send_event;
 pub mod slot_cache;
+pub mod slot_read;
 pub mod source_arb;
 pub mod stream_fifo;
 pub mod tag_alloc;

@@ -1,12 +1,13 @@
 //! The cycle blocks of cHPP that read host memory with each other: the fetch of descriptors, the
-//! re-order memory of data and reads of slot addresses share an arbiter and an allocator of tags,
-//! against a completer that fails, forgets, and answers what nobody asked for.
+//! re-order memory of data and the reader of slot addresses share an arbiter and an allocator of
+//! tags, against a completer that fails, forgets, and answers what nobody asked for.
 
 use std::collections::VecDeque;
 
 use bellwire_model::cycle::data_reorder::{self, DataReorder, LANES};
 use bellwire_model::cycle::desc_fetch::{self, DescFetch, Shape};
 use bellwire_model::cycle::read_arb::{self, ReadArb};
+use bellwire_model::cycle::slot_read::{self, SlotRead};
 use bellwire_model::cycle::tag_alloc::{self, TagAlloc};
 use bellwire_model::engine::Random;
 
@@ -18,8 +19,8 @@ const DESCRIPTORS: usize = 0;
 const DATA: usize = 1;
 const SLOTS: usize = 2;
 const REQUESTERS: usize = 3;
-/// Reads of slot addresses that are under way at once.
-const REFILLS: usize = 3;
+/// Entries of a read of slot addresses.
+const BATCH: usize = 16;
 const BEAT: u64 = LANES as u64;
 
 /// Words of the beat of host memory in which this address lies.
@@ -63,7 +64,7 @@ struct Piece {
 struct Job {
     address: u64,
     bytes: u64,
-    /// Bytes that were asked for, and beats or words that have left.
+    /// Bytes that were asked for, and beats, words or entries that have left.
     asked: u64,
     left: u64,
     fails: bool,
@@ -82,12 +83,13 @@ struct Seen {
 struct Path {
     fetch: DescFetch,
     reorder: DataReorder,
+    slots: SlotRead,
     arb: ReadArb,
     alloc: TagAlloc,
     /// Requesters are told which of their tags are lost.
     is_told: bool,
     random: Random,
-    /// By requester, what it has asked for, oldest first. Those of slot addresses have their tags.
+    /// By requester, what it has asked for, oldest first.
     jobs: [VecDeque<Job>; REQUESTERS],
     /// By requester, the next read that it asks for: address and bytes.
     wanted: [Option<(u64, u64)>; REQUESTERS],
@@ -95,9 +97,6 @@ struct Path {
     held: [Option<(usize, u64)>; TAGS],
     /// By requester, the number of its oldest job.
     first: [u64; REQUESTERS],
-    /// Reads of slot addresses that are under way: tag, and bytes that lack. Whether one ended.
-    refills: Vec<(u8, u64)>,
-    refill_ended: bool,
     reads: Vec<Read>,
     piece: Option<Piece>,
     /// The completion that ended in the cycle before was for nobody.
@@ -110,6 +109,7 @@ impl Path {
         Path {
             fetch: DescFetch::new(SHAPE),
             reorder: DataReorder::new(32, 8, TAGS),
+            slots: SlotRead::new(BATCH),
             arb: ReadArb::new(REQUESTERS, TAGS),
             alloc: TagAlloc::new(TAGS, TIMEOUT),
             is_told: true,
@@ -118,8 +118,6 @@ impl Path {
             wanted: [None; REQUESTERS],
             held: [None; TAGS],
             first: [0; REQUESTERS],
-            refills: Vec::new(),
-            refill_ended: false,
             reads: Vec::new(),
             piece: None,
             strayed: false,
@@ -160,12 +158,15 @@ impl Path {
             let bytes = 1 + self.random.below(128);
             self.wanted[DATA].get_or_insert((self.random.below(1 << 24), bytes));
         }
-        let refills = self.refills.len();
-        if works && refills < REFILLS && self.random.below(16) == 0 {
-            let entries = 1 + self.random.below(16);
-            let at = 8 * self.random.below(1 << 20);
-            self.wanted[SLOTS].get_or_insert((at, 8 * entries));
-        }
+        let entries = 1 + self.random.below(BATCH as u64);
+        let mut slots = slot_read::In {
+            read_valid: works && self.random.below(16) == 0,
+            read_pair: entries as u8,
+            read_address: 8 * self.random.below(1 << 20),
+            read_count: entries as u8,
+            entry_ready: self.random.below(4) > 0,
+            ..slot_read::In::default()
+        };
 
         // What stands at the outputs before anything is taken.
         let mut fetch = desc_fetch::In {
@@ -188,6 +189,10 @@ impl Path {
         };
         let has_room = self.reorder.clone().cycle(reorder);
 
+        let refill = self.slots.clone().cycle(slots);
+        self.wanted[SLOTS] =
+            refill.ask_valid.then_some((refill.ask_address, refill.ask_bytes.into()));
+
         let mut input = read_arb::In {
             tag_valid: tags.tag_valid,
             tag: tags.tag,
@@ -197,7 +202,7 @@ impl Path {
             ..read_arb::In::default()
         };
         let is_there = [asked.read_valid, has_room.read_ready, true];
-        let freed = [asked.free_valid, has_room.free_valid, self.refill_ended];
+        let freed = [asked.free_valid, has_room.free_valid, refill.free_valid];
         for requester in 0..REQUESTERS {
             let (address, bytes) = self.wanted[requester].unwrap_or_default();
             input.ask_valid[requester] = self.wanted[requester].is_some() && is_there[requester];
@@ -231,16 +236,26 @@ impl Path {
         reorder.lost_valid = out.own_lost[DATA] && self.is_told;
         reorder.lost_tag = tags.lost_tag;
         let ordered = self.reorder.cycle(reorder);
-        let wrong =
-            [fetched.unexpected, fetched.mismatched, ordered.unexpected, ordered.mismatched];
-        assert_eq!(wrong, [false; 4], "each requester gets what it waits for, and nothing else");
-        self.refill(&out, &beat, tags.lost_tag);
+        slots.ask_ready = out.ask_ready[SLOTS];
+        slots.in_valid = out.own_valid[SLOTS];
+        (slots.in_last, slots.in_failed, slots.in_data) =
+            (beat.in_last, beat.in_failed, beat.in_data);
+        (slots.in_bytes, slots.in_remaining) = (beat.in_bytes, beat.in_remaining);
+        slots.lost_valid = out.own_lost[SLOTS] && self.is_told;
+        let listed = self.slots.cycle(slots);
+        let unexpected = [fetched.unexpected, ordered.unexpected, listed.unexpected];
+        let mismatched = [fetched.mismatched, ordered.mismatched, listed.mismatched];
+        let wrong = [unexpected, mismatched];
+        assert_eq!(wrong, [[false; 3]; 2], "each requester gets what it waits for, nothing else");
 
         if fetched.out_valid && fetch.out_ready {
             self.word(&fetched);
         }
         if ordered.out_valid && reorder.out_ready {
             self.beat(&ordered);
+        }
+        if listed.entry_valid && slots.entry_ready {
+            self.entry(&listed);
         }
         if let Some((address, bytes)) = bell.filter(|_| fetched.bell_ready) {
             self.push(DESCRIPTORS, address, bytes);
@@ -279,10 +294,6 @@ impl Path {
         job.asked += bytes;
         let number = self.first[requester] + at as u64;
         assert_eq!(self.held[usize::from(tag)].replace((requester, number)), None);
-        if requester == SLOTS {
-            self.refills.retain(|(open, _)| *open != tag);
-            self.refills.push((tag, bytes));
-        }
     }
 
     /// A read leaves for the completer.
@@ -360,30 +371,17 @@ impl Path {
         data_reorder::In { in_valid: true, in_last, in_data, ..says }
     }
 
-    /// What stands for the reader of slot addresses: it counts bytes, and lets go of what is lost.
-    fn refill(&mut self, out: &read_arb::Out, beat: &data_reorder::In, lost_tag: u8) {
-        self.refill_ended = false;
-        if out.own_lost[SLOTS] && self.is_told {
-            self.end_refill(lost_tag);
+    /// An entry of a list of slots has left.
+    fn entry(&mut self, out: &slot_read::Out) {
+        let job = self.jobs[SLOTS].front_mut().expect("an entry is of a read");
+        assert_eq!(out.entry_failed, job.fails, "{job:?}");
+        let at = job.address + 8 * job.left;
+        if !job.fails {
+            assert_eq!(out.entry_word, memory(at)[(at / 8 % 2) as usize], "{job:?}");
         }
-        if out.own_valid[SLOTS] && beat.in_last {
-            let mut refills = self.refills.iter_mut();
-            let refill = refills.find(|(tag, _)| *tag == beat.in_tag).expect("it is under way");
-            assert_eq!(refill.1, beat.in_remaining.into());
-            refill.1 -= u64::from(beat.in_bytes);
-            self.refill_ended = refill.1 == 0 || beat.in_failed;
-            if self.refill_ended {
-                self.end_refill(beat.in_tag);
-            }
-        }
-    }
-
-    /// Reads of slot addresses end in any order.
-    fn end_refill(&mut self, tag: u8) {
-        self.refills.retain(|(open, _)| *open != tag);
-        let (_, number) = self.held[usize::from(tag)].expect("the tag is in use");
-        self.jobs[SLOTS][(number - self.first[SLOTS]) as usize].left = 1;
-        while self.jobs[SLOTS].front().is_some_and(|job| job.left == 1) {
+        assert_eq!(8 * u64::from(out.entry_pair), job.bytes, "{job:?}");
+        job.left += 1;
+        if job.fails || 8 * job.left == job.bytes {
             self.end(SLOTS);
         }
     }
