@@ -6,10 +6,10 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use bellwire_model::cycle::{
     Ports, cdc_fifo_gray, credit_gate, credit_ledger, data_reorder, desc_extract, desc_fetch,
-    dllp_rx, dllp_tx, doorbell_arb, doorbell_fifo, event_ring, fc_init, frame_rx, frame_tx,
-    get_packer, key_window, op_arb, packed_struct, packer, packet_arb, read_arb, replay_buf,
-    rx_ack, rx_dispatch, send_event, slot_cache, slot_read, source_arb, stream_fifo, tag_alloc,
-    upload, write_arb, xbar,
+    desc_gate, dllp_rx, dllp_tx, doorbell_arb, doorbell_fifo, event_ring, fc_init, frame_rx,
+    frame_tx, get_packer, key_window, op_arb, packed_struct, packer, packet_arb, read_arb,
+    replay_buf, rx_ack, rx_dispatch, send_event, slot_cache, slot_read, source_arb, stream_fifo,
+    tag_alloc, upload, write_arb, xbar,
 };
 use bellwire_model::damq_pd;
 
@@ -28,6 +28,7 @@ fn packages() -> Vec<(&'static str, String)> {
         ("data_reorder", package::<data_reorder::In, data_reorder::Out>("data_reorder")),
         ("desc_extract", package::<desc_extract::In, desc_extract::Out>("desc_extract")),
         ("desc_fetch", package::<desc_fetch::In, desc_fetch::Out>("desc_fetch")),
+        ("desc_gate", package::<desc_gate::In, desc_gate::Out>("desc_gate")),
         ("dllp_rx", package::<dllp_rx::In, dllp_rx::Out>("dllp_rx")),
         ("dllp_tx", package::<dllp_tx::In, dllp_tx::Out>("dllp_tx")),
         ("doorbell_arb", package::<doorbell_arb::In, doorbell_arb::Out>("doorbell_arb")),

@@ -7,6 +7,7 @@ mod damq_pd;
 mod data_reorder;
 mod desc_extract;
 mod desc_fetch;
+mod desc_gate;
 mod dllp_rx;
 mod dllp_tx;
 mod doorbell_arb;
@@ -79,6 +80,10 @@ pub fn load(block: &str, parameters: &[(String, u64)], seed: u64) -> Result<Box<
             let [places, beats, request, tags] = ["Places", "Beats", "Request", "Tags"].map(number);
             let shape = DescShape { places, beats, request, tags };
             Box::new(desc_fetch::DescFetchLoad::new(shape, seed))
+        }
+        "desc_gate" => {
+            let [functions, depth, gets] = ["Functions", "Depth", "Gets"].map(number);
+            Box::new(desc_gate::DescGateLoad::new(functions, depth, gets, seed))
         }
         "dllp_rx" => Box::new(dllp_rx::DllpRxLoad::new(seed)),
         "dllp_tx" => Box::new(dllp_tx::DllpTxLoad::new(seed)),

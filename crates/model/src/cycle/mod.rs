@@ -11,6 +11,7 @@ pub mod credit_ledger;
 pub mod data_reorder;
 pub mod desc_extract;
 pub mod desc_fetch;
+pub mod desc_gate;
 pub mod dllp_rx;
 pub mod dllp_tx;
 pub mod doorbell_arb;

@@ -1,11 +1,12 @@
-//! The cycle blocks of cHPP between descriptors and packets with each other: two blocks that take
-//! descriptors apart, the arbiter of their operations, both packers and the sender of events,
-//! against a memory some of whose reads fail.
+//! The cycle blocks of cHPP between descriptors and packets with each other: the gate of those from
+//! here, two blocks that take descriptors apart, the arbiter of their operations, both packers and
+//! the sender of events, against a memory some of whose reads fail.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use bellwire_model::cycle::data_reorder::LANES;
 use bellwire_model::cycle::desc_extract::{self, DescExtract};
+use bellwire_model::cycle::desc_gate::{self, DescGate};
 use bellwire_model::cycle::get_packer::{self, GetPacker};
 use bellwire_model::cycle::op_arb::{self, EXTRACTS, MARK, OpArb, REMOTE};
 use bellwire_model::cycle::packer::{self, Packer};
@@ -37,6 +38,7 @@ type Expected = (u64, Vec<u8>, Tail, bool);
 
 /// The blocks, connected as in gates, and what they must do.
 struct Path {
+    gate: DescGate,
     extracts: [DescExtract; EXTRACTS],
     arb: OpArb,
     packer: Packer,
@@ -45,13 +47,10 @@ struct Path {
     /// An operation that answers a GET is reported as one from here.
     forgets_marks: bool,
     random: Random,
-    /// By extract, words that were not taken; of those from here, only what was let in.
+    /// By extract, words that were not taken; of those from here, of doorbells that were.
     words: [VecDeque<desc_extract::In>; EXTRACTS],
-    /// Descriptors from here that may be let in: places of each function, and for GETs.
-    room: [usize; 4],
-    credits: usize,
-    /// The descriptor from here that was not let in: whether it is a GET.
-    next: Option<(bool, Vec<desc_extract::In>)>,
+    /// The descriptor from here whose doorbell waits.
+    next: Option<Vec<desc_extract::In>>,
     begun: u64,
     /// Reads whose data has not left: where, how much, and whether it is the last of its operation.
     reads: VecDeque<(u64, u64, bool)>,
@@ -81,6 +80,7 @@ struct Seen {
 impl Path {
     fn new(seed: u64) -> Path {
         Path {
+            gate: DescGate::new(EVENTS.functions, GETS.gets),
             extracts: [(); EXTRACTS].map(|()| DescExtract::new(EXTRACT)),
             arb: OpArb::default(),
             packer: Packer::new(PACKER),
@@ -89,8 +89,6 @@ impl Path {
             forgets_marks: false,
             random: Random::new(seed),
             words: Default::default(),
-            room: [EVENTS.depth; 4],
-            credits: GETS.gets,
             next: None,
             begun: 0,
             reads: VecDeque::new(),
@@ -122,8 +120,8 @@ impl Path {
         (entries, came)
     }
 
-    /// A descriptor for an extract: whether it is a GET from here, and its words.
-    fn descriptor(&mut self, of: usize) -> (bool, Vec<desc_extract::In>) {
+    /// The words of a descriptor for an extract.
+    fn descriptor(&mut self, of: usize) -> Vec<desc_extract::In> {
         let is_remote = of == REMOTE;
         let kind = if is_remote { 4 } else { self.random.below(6) };
         let total = if self.random.below(6) == 0 { 0 } else { 1 + self.random.below(600) };
@@ -195,7 +193,7 @@ impl Path {
             in_word: u64::from_le_bytes(*word),
             ..desc_extract::In::default()
         });
-        (is_get, words.collect())
+        words.collect()
     }
 
     /// Packets of an operation that must leave, of whose bytes so many come.
@@ -231,24 +229,14 @@ impl Path {
         }
     }
 
-    /// Descriptors come: those from here once there are places for them.
+    /// Descriptors come.
     fn come(&mut self) {
         if self.words[REMOTE].is_empty() && self.random.below(8) == 0 {
-            let (_, words) = self.descriptor(REMOTE);
+            let words = self.descriptor(REMOTE);
             self.words[REMOTE].extend(words);
         }
         if self.next.is_none() {
             self.next = Some(self.descriptor(0));
-        }
-        let is_let_in = self.next.as_ref().is_some_and(|(is_get, words)| {
-            self.words[0].is_empty()
-                && self.room[usize::from(words[0].in_function)] > 0
-                && (!is_get || self.credits > 0)
-        });
-        if is_let_in && let Some((is_get, words)) = self.next.take() {
-            self.room[usize::from(words[0].in_function)] -= 1;
-            self.credits -= usize::from(is_get);
-            self.words[0].extend(words);
         }
     }
 
@@ -277,13 +265,17 @@ impl Path {
         if comes {
             self.come();
         }
-        let inputs = [0, 1].map(|of: usize| {
+        let mut inputs = [0, 1].map(|of: usize| {
             let word = self.words[of].front().filter(|_| self.random.below(4) > 0);
             let (cpu, cpus, source_fits) = (1, 16, true);
             let says = word.copied().unwrap_or_default();
             desc_extract::In { cpu, cpus, source_fits, ..says }
         });
         // What blocks offer does not depend on what is taken.
+        let mut gate = self.gate_input(&inputs[0], comes);
+        let goes = self.gate.clone().cycle(gate);
+        gate.take = goes.may_ring[usize::from(gate.take_function)];
+        inputs[0].in_valid = goes.to_valid;
         let offers = [0, 1].map(|of: usize| self.extracts[of].clone().cycle(inputs[of]));
         let place = self.events.clone().cycle(send_event::In {
             move_function: (offers[0].move_source >> 2) as u8 & 7,
@@ -376,14 +368,43 @@ impl Path {
         if is_read && beat.in_valid && packs.in_ready {
             self.take_beat(&beat);
         }
-        self.tell(&offers, &done, &packs, &gets, &inputs);
+        gate.to_ready = offers[0].in_ready;
+        gate.move_valid = done.place_valid && place.move_ready;
+        gate.move_get = asks.move_get;
+        gate.move_function = (offers[0].move_source >> 2) as u8 & 7;
+        gate.report_function = offers[0].report_function;
+        gate.credit = gets.credit;
+        gate.report_valid = self.tell(&offers, &done, &packs, &gets, &inputs);
+        let let_in = self.gate.cycle(gate);
+        assert_eq!(let_in.word_ready && gate.word_valid, inputs[0].in_valid && gate.to_ready);
+        if gate.take
+            && let Some(words) = self.next.take()
+        {
+            self.words[0].extend(words);
+        }
         if packs.out_valid && beat.out_ready {
             self.leave(&packs);
         }
         if gets.out_valid && get_input.out_ready {
             self.leave_get(&gets);
         }
-        self.credits += usize::from(gets.credit);
+    }
+
+    /// The doorbell that waits, the word that is offered, and room for events.
+    fn gate_input(&self, word: &desc_extract::In, comes: bool) -> desc_gate::In {
+        let mut input = desc_gate::In {
+            room: self.events.clone().cycle(send_event::In::default()).room,
+            word_valid: word.in_valid,
+            word_last: word.in_last,
+            word_void: word.in_failed || word.in_refused,
+            word_primitive: word.in_word as u8 & 0xf,
+            ..desc_gate::In::default()
+        };
+        if let Some(words) = self.next.as_ref().filter(|_| comes && self.words[0].len() < 64) {
+            input.take_function = words[0].in_function;
+            input.waits[usize::from(words[0].in_function)] = true;
+        }
+        input
     }
 
     /// A beat of the oldest read is taken.
@@ -396,7 +417,7 @@ impl Path {
         }
     }
 
-    /// The extracts' cycle, and that of the sender of events.
+    /// The extracts' cycle, and that of the sender of events; whether a report is taken.
     fn tell(
         &mut self,
         offers: &[desc_extract::Out; EXTRACTS],
@@ -404,7 +425,7 @@ impl Path {
         packs: &packer::Out,
         gets: &get_packer::Out,
         inputs: &[desc_extract::In; EXTRACTS],
-    ) {
+    ) -> bool {
         let says = offers[0];
         let is_answer = packs.sent_operation & MARK != 0;
         self.seen.answers += u64::from(packs.sent_valid && is_answer);
@@ -436,7 +457,6 @@ impl Path {
                 (out.event_record[2] & 0xff_ffff_ffff, out.event_record[3] >> 48);
             let due = self.due.remove(&address).expect("an event of an operation from here, once");
             assert_eq!(due.code(), status as u8 & 7, "{address:x}");
-            self.room[usize::from(out.event_ring >> 3)] += 1;
             self.seen.events += 1;
             self.seen.failed += u64::from(due == Status::SourceFault);
             self.seen.refused += u64::from(due == Status::UnequalSums);
@@ -453,6 +473,9 @@ impl Path {
                 self.words[of].pop_front();
             }
         }
+        // An operation that was let in has a place for its event.
+        assert!(!says.report_valid || out.report_ready || done.place_valid);
+        says.report_valid && out.report_ready
     }
 
     /// A beat of a packet leaves.
@@ -492,7 +515,7 @@ impl Path {
         }
         // What was not let in yet does not count.
         let last = self.next.take().expect("one always waits");
-        self.due.remove(&last.1[0].in_address);
+        self.due.remove(&last[0].in_address);
         for _ in 0..20_000 {
             self.cycle(false);
         }
@@ -509,7 +532,8 @@ fn operations_from_here_and_elsewhere_share_a_packer() {
         path.run(30_000);
         let seen = &path.seen;
         assert!(path.due.is_empty(), "{} events lack", path.due.len());
-        assert_eq!((path.credits, path.room), (GETS.gets, [EVENTS.depth; 4]));
+        let room = path.events.cycle(send_event::In::default()).room;
+        assert_eq!(room[..EVENTS.functions], [EVENTS.depth as u8; 4]);
         let Seen { packets: [here, elsewhere], gets, events, failed, refused, answers } = *seen;
         let all = [here, elsewhere, gets, events, failed, refused, answers];
         assert!(all.iter().all(|&count| count > 30), "{seen:?}");
