@@ -49,10 +49,10 @@ pub struct LaneSender<W> {
     copies: Copies,
 }
 
-/// Writes to `lines`, so that they come into our cache. Their last reader holds them, and each write
-/// of a packet would wait for its line, with all stores behind it. Here the transfers overlap: on
-/// an AMD EPYC 9004 with far cores eight take as long as two. Prefetches for writing have no such
-/// effect there. The word is the last of its line, and nobody reads it before a tag comes.
+/// Writes to `lines`, so that they come into our cache together. Their last reader holds them, and
+/// each write of a packet would wait for its line, with all stores behind it. On an AMD EPYC 9004
+/// with far cores eight lines together take as long as two one by one. Prefetches for writing have
+/// no such effect there. The word is the last of its line, and nobody reads it before a tag comes.
 #[inline(always)]
 fn claim<W: Words>(area: &W, lines: Range<usize>) {
     for line in lines {
