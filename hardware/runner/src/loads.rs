@@ -1,5 +1,6 @@
 //! Random loads of all blocks.
 
+mod bell_decode;
 mod cdc_fifo_gray;
 mod credit_gate;
 mod credit_ledger;
@@ -59,6 +60,10 @@ pub fn load(block: &str, parameters: &[(String, u64)], seed: u64) -> Result<Box<
         "damq_pd" => {
             let [ports, depth, landing] = ["Ports", "Depth", "Landing"].map(number);
             Box::new(damq_pd::DamqLoad::new(ports, depth, landing, seed))
+        }
+        "bell_decode" => {
+            let [functions, bits] = ["Functions", "DroppedWidth"].map(number);
+            Box::new(bell_decode::BellDecodeLoad::new(functions, bits as u32, seed))
         }
         "cdc_fifo_gray" => Box::new(cdc_fifo_gray::CdcFifoGrayLoad::new(number("Depth"), seed)),
         "credit_gate" => Box::new(credit_gate::CreditGateLoad::new(seed)),

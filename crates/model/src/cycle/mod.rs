@@ -5,6 +5,7 @@
 //! and ports are those of the modules under `hardware/`, which run in lock-step with these blocks.
 //! docs/hardware.md says how.
 
+pub mod bell_decode;
 pub mod cdc_fifo_gray;
 pub mod credit_gate;
 pub mod credit_ledger;

@@ -1,9 +1,10 @@
-//! The cycle blocks of cHPP's doorbells and descriptors with each other: FIFOs, their arbiter,
-//! windows and the arbiter in front of them, the fetch of descriptors, two blocks that take them
-//! apart, and tags, against a completer that fails and forgets.
+//! The cycle blocks of cHPP's doorbells and descriptors with each other: the decoder of stores,
+//! FIFOs, their arbiter, windows and the arbiter in front of them, the fetch of descriptors, two
+//! blocks that take them apart, and tags, against a completer that fails and forgets.
 
 use std::collections::VecDeque;
 
+use bellwire_model::cycle::bell_decode::{self, BellDecode};
 use bellwire_model::cycle::data_reorder::LANES;
 use bellwire_model::cycle::desc_extract::{self, DescExtract};
 use bellwire_model::cycle::desc_fetch::{self, DescFetch, Shape};
@@ -60,6 +61,8 @@ struct Descriptor {
 /// How often something happened.
 #[derive(Debug, Default)]
 struct Seen {
+    /// Stores that are no doorbells.
+    stores: u64,
     dropped: u64,
     refused: u64,
     failed: u64,
@@ -72,6 +75,7 @@ struct Seen {
 
 /// The blocks, connected as in gates, and what is known of their descriptors.
 struct Path {
+    decode: BellDecode,
     fifo: DoorbellFifo,
     arb: DoorbellArb,
     windows: KeyWindow,
@@ -113,6 +117,7 @@ impl Path {
             });
         }
         Path {
+            decode: BellDecode::new(FUNCTIONS, 32),
             fifo: DoorbellFifo::new(FUNCTIONS, 4, 32),
             arb: DoorbellArb::new(FUNCTIONS),
             windows,
@@ -134,8 +139,9 @@ impl Path {
         }
     }
 
-    /// A doorbell of a function, mostly of a descriptor in its window.
-    fn ring(&mut self) -> doorbell_fifo::In {
+    /// The store of a doorbell of a function, mostly of a descriptor in its window. At times it is
+    /// no doorbell.
+    fn ring(&mut self) -> bell_decode::In {
         let in_function = self.random.below(FUNCTIONS as u64) as u8;
         let longest = [4, 256][self.random.below(2) as usize];
         let beats = 1 + self.random.below(longest);
@@ -146,7 +152,20 @@ impl Path {
         };
         let wrong = if self.random.below(32) == 0 { 1 << self.random.below(64) } else { 0 };
         let in_word = ((16 * beats) << 48 | (16 * at)) ^ wrong;
-        doorbell_fifo::In { in_valid: true, in_function, in_word, ..doorbell_fifo::In::default() }
+        let mut store = bell_decode::In {
+            store_valid: true,
+            store_last: true,
+            store_address: u16::from(in_function) << 12,
+            store_bytes: 8,
+            store_data: [in_word, self.random.word()],
+        };
+        match self.random.below(32) {
+            0 => store.store_address += 8,
+            1 => store.store_bytes = 4,
+            _ => return store,
+        }
+        self.seen.stores += 1;
+        store
     }
 
     /// One cycle; functions ring and reads are taken only if it `works`.
@@ -202,7 +221,14 @@ impl Path {
             self.offered = chosen.take.then_some(chosen.take_function);
         }
         let rings = works && self.random.below(16) == 0;
-        let doorbell = if rings { self.ring() } else { doorbell_fifo::In::default() };
+        let store = if rings { self.ring() } else { bell_decode::In::default() };
+        let came = self.decode.cycle(store);
+        let doorbell = doorbell_fifo::In {
+            in_valid: came.bell_valid,
+            in_function: came.bell_function,
+            in_word: came.bell_word,
+            ..doorbell_fifo::In::default()
+        };
         let told = self.fifo.cycle(doorbell_fifo::In {
             take: chosen.take,
             take_function: chosen.take_function,
@@ -413,6 +439,8 @@ impl Path {
         for _ in 0..100 * TIMEOUT {
             self.cycle(false);
         }
+        let dropped = self.decode.cycle(bell_decode::In::default()).dropped;
+        assert_eq!(u64::from(dropped), self.seen.stores, "each other store is dropped and counted");
         let (alloc, _) = self.cycle(false);
         let is_empty = self.descriptors.is_empty() && self.rung.iter().all(VecDeque::is_empty);
         assert!(is_empty && alloc.in_use == 0, "all comes to its end: {:?}", self.descriptors);
@@ -431,7 +459,16 @@ fn each_doorbell_is_carried_out_once_with_any_completer() {
         path.run(200_000);
         let seen = &path.seen;
         let [first, second] = seen.sources;
-        let all = [seen.dropped, seen.refused, seen.failed, seen.whole, seen.lost, first, second];
+        let all = [
+            seen.stores,
+            seen.dropped,
+            seen.refused,
+            seen.failed,
+            seen.whole,
+            seen.lost,
+            first,
+            second,
+        ];
         assert!(all.iter().chain(&seen.held).all(|&count| count > 30), "{seen:?}");
     }
 }
