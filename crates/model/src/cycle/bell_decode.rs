@@ -9,7 +9,7 @@ use super::doorbell_fifo::FUNCTIONS;
 use super::key_window::{FUNCTION_BITS, PAGE_SHIFT};
 
 /// Bits of the number of a byte in the window: there are pages behind those of functions.
-pub const WINDOW_BITS: usize = PAGE_SHIFT + FUNCTION_BITS + 1;
+pub const WINDOW_BITS: usize = 16;
 /// Bytes of a doorbell.
 const BELL_BYTES: u16 = 8;
 
@@ -117,6 +117,7 @@ mod tests {
             |functions, bits| std::panic::catch_unwind(|| BellDecode::new(functions, bits)).is_ok();
         assert!(builds(1, 1) && builds(8, 32));
         assert!(!builds(0, 8) && !builds(9, 8) && !builds(4, 0) && !builds(4, 33));
+        assert_eq!(WINDOW_BITS, PAGE_SHIFT + FUNCTION_BITS + 1);
     }
 
     /// A word at the beginning of a function's page rings, with that function. It says so once.
