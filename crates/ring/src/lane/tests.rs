@@ -3,7 +3,7 @@
 use super::*;
 use crate::memory::View;
 use crate::segment::{Segment, zeroed as segment};
-use crate::sync::{Fences, Ordering};
+use crate::sync::{AtomicU64, Fences, Ordering};
 
 pub(super) const GEOMETRY: Geometry =
     Geometry { pool_chunks: 4, chunk_lines: 4, small_lines: 3, host_chunks: 2 };
@@ -533,5 +533,78 @@ fn lines_are_claimed_in_the_run_only() {
         let all: Vec<usize> = (behind..lines).filter(|&line| is_claimed(line)).collect();
         assert_eq!(all, claimed.collect::<Vec<_>>(), "behind packet {number}");
         assert!((0..16).chain(48..lines).all(|line| !is_claimed(line)), "behind packet {number}");
+    }
+}
+
+/// Words of a pool that only a sender with its intent announced touches.
+struct Announced {
+    words: Segment,
+    /// The lane's control block; `None` for words that may always be touched.
+    control: Option<Segment>,
+}
+
+impl Announced {
+    fn new(words: &Segment, control: Option<&Segment>) -> Self {
+        Announced { words: words.clone(), control: control.cloned() }
+    }
+
+    #[track_caller]
+    fn touch(&self) -> &Segment {
+        let intent = |control: &Segment| control.word(INTENT).load(Ordering::Relaxed);
+        assert!(self.control.as_ref().is_none_or(|control| intent(control) == 1), "no intent");
+        &self.words
+    }
+}
+
+impl Words for Announced {
+    type Payload<'a> = View<'a>;
+
+    fn lines(&self) -> usize {
+        self.words.lines()
+    }
+
+    fn word(&self, index: usize) -> &AtomicU64 {
+        self.touch().word(index)
+    }
+
+    unsafe fn line(&self, index: usize) -> &[AtomicU64; LINE_WORDS] {
+        // SAFETY: the caller's promise.
+        unsafe { self.touch().line(index) }
+    }
+
+    fn front(&self) -> &[AtomicU64; 2 * LINE_WORDS] {
+        self.words.front()
+    }
+
+    unsafe fn payload(&self, word: usize, bytes: usize) -> View<'_> {
+        // SAFETY: the caller's promise.
+        unsafe { self.touch().payload(word, bytes) }
+    }
+
+    unsafe fn fill(&self, word: usize, head: &[u8], body: View<'_>) {
+        // SAFETY: the caller's promise.
+        unsafe { self.touch().fill(word, head, body) }
+    }
+}
+
+/// Without its intent announced a sender touches nothing of the pool, not even a line that it
+/// claims: the receiver may have taken the run back, and granted it to another lane.
+#[test]
+fn the_pool_is_touched_with_intent_only() {
+    let memory = memory();
+    let (_, mut receiver) = ends(&memory, 0);
+    let LaneMemory { pool, control, host } = &memory;
+    let watched = LaneMemory {
+        pool: Announced::new(pool, Some(control)),
+        control: Announced::new(control, None),
+        host: Announced::new(host, None),
+    };
+    let mut sender = LaneSender::new(watched, GEOMETRY, Fences::Symmetric, 6);
+    receiver.unpark();
+    for number in 0..9 {
+        receiver.grant(number % 4, 1);
+        let sent = sender.send([1, number.into(), 0], &[], View::empty(), || true);
+        sent.expect("room");
+        assert_eq!(receive(&mut receiver).0, [u64::from(number)]);
     }
 }
