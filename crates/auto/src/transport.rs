@@ -16,7 +16,7 @@ use crate::links::{Links, Search, Way};
 use bellwire_device::{
     AtomicOperation, Direct, Error, FunctionAddress, Gate, LinkId, Memory, PacketHeader, Receipt,
     RemoteKey, Result, Rights, SendError, Sink, Status, Transport, TransportLimits, Verdict, View,
-    sleep_until_readable,
+    Window, sleep_until_readable,
 };
 use bellwire_shm::ShmTransport;
 use rustix::event::epoll;
@@ -422,6 +422,10 @@ impl<N: Transport> Transport for AutoTransport<N> {
     }
 
     #[inline]
+    fn window(&self, link: LinkId, key: RemoteKey) -> Option<Window> {
+        by_way!(self, link, window(key), |_| None)
+    }
+
     fn put(&mut self, link: LinkId, key: RemoteKey, offset: u64, from: View<'_>) -> Direct {
         by_way!(self, link, put(key, offset, from), undecided)
     }

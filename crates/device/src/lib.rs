@@ -29,6 +29,7 @@ mod random;
 mod region;
 mod settings;
 mod transport;
+mod window;
 
 pub use address::{Address, FunctionAddress};
 pub use atomic::AtomicOperation;
@@ -47,3 +48,4 @@ pub use transport::{
     Direct, Gate, LinkId, Receipt, SendError, Sink, Transport, TransportLimits, Verdict,
     sleep_until_readable,
 };
+pub use window::Window;

@@ -3,6 +3,7 @@
 
 use crate::{
     AtomicOperation, Error, FunctionAddress, Memory, PacketHeader, RemoteKey, Rights, Status, View,
+    Window,
 };
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
@@ -341,6 +342,12 @@ pub trait Transport: Send {
     /// Copies `from` to the peer's memory, without involving the peer.
     fn put(&mut self, link: LinkId, key: RemoteKey, offset: u64, from: View<'_>) -> Direct {
         Direct::ByPacket
+    }
+
+    /// A way to put to this region by stores of our own, if there is one by now. It lasts until the
+    /// link is down.
+    fn window(&self, link: LinkId, key: RemoteKey) -> Option<Window> {
+        None
     }
 
     /// Copies the peer's memory to `into`, without involving the peer.

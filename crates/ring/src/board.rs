@@ -6,6 +6,9 @@
 use crate::segment::Words;
 use crate::sync::Ordering;
 
+#[cfg(not(loom))]
+pub use stamp::Stamp;
+
 /// The board's entry of a region. The device masks all fields but `stamp`, so only holders of the
 /// key can read them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -106,6 +109,47 @@ impl<W: Words> Board<W> {
     }
 }
 
+#[cfg(not(loom))]
+mod stamp {
+    use super::Board;
+    use crate::segment::{Segment, Words};
+    use crate::sync::{AtomicU64, Ordering};
+    use std::ptr::NonNull;
+
+    /// The stamp of one region, to be looked at again and again.
+    pub struct Stamp {
+        word: NonNull<AtomicU64>,
+        value: u64,
+        // Keeps the word mapped.
+        _words: Segment,
+    }
+
+    // SAFETY: the word is only read, atomically, and the segment stays in place when it moves.
+    unsafe impl Send for Stamp {}
+    // SAFETY: as above.
+    unsafe impl Sync for Stamp {}
+
+    impl Stamp {
+        /// Whether it is still the one that was expected: the key has not died.
+        #[inline(always)]
+        pub fn stands(&self) -> bool {
+            // SAFETY: a segment's words stay in place while one of its clones lives.
+            let word = unsafe { self.word.as_ref() };
+            // SeqCst: as in `Board::stamp`.
+            word.load(Ordering::SeqCst) == self.value
+        }
+    }
+
+    impl Board<Segment> {
+        /// The stamp of a region, which is `value` while its key is valid. `None` above the table.
+        pub fn watch(&self, region: usize, value: u64) -> Option<Stamp> {
+            let word = || NonNull::from(self.words.word(self.notice_word(region)));
+            let stamp = || Stamp { word: word(), value, _words: self.words.clone() };
+            (region < self.regions).then(stamp)
+        }
+    }
+}
+
 #[cfg(test)]
 #[cfg(not(loom))]
 mod tests {
@@ -132,6 +176,23 @@ mod tests {
         assert_eq!(found[..2], [0x7700_0000_0000_0011, 0x80_2200]);
         assert_eq!(found[2..], [5, 6, 7, 0, 0, 0, 0, 0, 8, 9, 10, 0, 0]);
         assert_eq!([0, 1, 7, 8, 9, 10].map(|at| board.gate(at)), [0x11, 0, 0x77, 0, 0x22, 0x80]);
+    }
+
+    /// A stamp stands while the region has it, and for as long as somebody looks.
+    #[test]
+    fn a_stamp_that_is_watched() {
+        let board = Board::new(zeroed(3), 11, 3);
+        assert!(board.watch(3, 0).is_none());
+        let [first, last] = [(0, 5), (2, 8)].map(|(at, value)| board.watch(at, value).unwrap());
+        let stand = || [first.stands(), last.stands()];
+        assert_eq!(stand(), [false, false]);
+        board.post(2, Notice { stamp: 8, ..Notice::default() });
+        assert_eq!(stand(), [false, true]);
+        board.post(0, Notice { stamp: 5, ..Notice::default() });
+        board.withdraw(2);
+        assert_eq!(stand(), [true, false]);
+        drop(board);
+        assert!(first.stands());
     }
 
     /// What stands above the tables is no gate and no notice.

@@ -244,6 +244,12 @@ impl<'a> View<'a> {
                 self.start.as_ptr().cast::<u64>().write_volatile(word);
             };
         }
+        self.deposit_parts(from);
+    }
+
+    /// The rest of [`View::deposit`].
+    #[inline(never)]
+    fn deposit_parts(self, from: View<'_>) {
         let end = self.start.as_ptr() as usize + from.len();
         let tail = (end.wrapping_sub(1) % 8 + 1).min(from.len());
         let head = from.len() - tail;

@@ -8,7 +8,7 @@ use crate::link::Link;
 use crate::outbound::Outbound;
 use crate::socket::Received;
 use bellwire_device::{
-    Direct, FunctionAddress, LinkId, PacketHeader, Receipt, RemoteKey, SendError, Sink, Status,
+    Direct, FunctionAddress, LinkId, PacketHeader, Receipt, SendError, Sink, Status,
 };
 use bellwire_ring::canary::planted;
 use bellwire_ring::lane::Sent;
@@ -188,32 +188,6 @@ impl Links {
     }
 
     // Direct access.
-
-    /// Copies to the peer's region.
-    #[inline(always)]
-    pub fn put(&mut self, number: u32, key: RemoteKey, offset: u64, from: View<'_>) -> Direct {
-        // Not `is_some_and`: its closure would be called, with its captures in memory.
-        if let Some(up) = self.get(number).and_then(Link::up)
-            && up.put_mapped(key, offset, from)
-        {
-            return Direct::Done(0);
-        }
-        self.put_otherwise(number, key, offset, from)
-    }
-
-    /// The rest of [`Links::put`].
-    // Apart: its closure would have the arguments in memory on the fast path, too.
-    #[cold]
-    #[inline(never)]
-    fn put_otherwise(
-        &mut self,
-        number: u32,
-        key: RemoteKey,
-        offset: u64,
-        from: View<'_>,
-    ) -> Direct {
-        self.access(number, |up| up.put(key, offset, from))
-    }
 
     /// Runs an access to the peer's memory, and sends the message that it has for the peer.
     #[cold]

@@ -168,17 +168,6 @@ impl Outbound {
         false
     }
 
-    /// A put that needs no slow path: `false` if the memory is not mapped now, or may not be
-    /// written.
-    #[inline(always)]
-    pub fn put_mapped(&self, key: RemoteKey, offset: u64, from: View<'_>) -> bool {
-        let there = self.regions.mapped(key, Rights::REMOTE_WRITE, (offset, from.len()));
-        if let Some(there) = there {
-            there.deposit(from);
-        }
-        there.is_some()
-    }
-
     /// Copies to the peer's region. The second result is a message for the peer, as in the next
     /// two.
     pub fn put(

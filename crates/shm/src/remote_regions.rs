@@ -5,7 +5,7 @@ use crate::control::{Control, Introduction};
 use crate::key::{KeyHash, RegionInfo};
 use crate::mapping;
 use crate::pages::whole_pages;
-use bellwire_device::{Direct, RemoteKey, Rights, Status};
+use bellwire_device::{Direct, RemoteKey, Rights, Status, Window};
 use bellwire_ring::board::Board;
 use bellwire_ring::canary::planted;
 use bellwire_ring::lane::LaneSender;
@@ -145,23 +145,18 @@ impl RemoteRegions {
         }
     }
 
-    /// The fast path: the part of the region, if it is mapped, its key still valid, and the access
-    /// allowed.
-    #[inline(always)]
-    pub fn mapped(&self, key: RemoteKey, needed: Rights, range: Range) -> Option<View<'_>> {
+    /// Puts to this region by stores, if its memory is mapped and may be written.
+    pub fn window(&self, key: RemoteKey) -> Option<Window> {
         let slot = usize::from(key.index);
         let reach = self.used.get(slot)?.as_ref()?;
         let Reach::Mapped { key: known, stamp, region, memory, offset } = reach else {
             return None;
         };
-        if (*known, *stamp) != (key.key, self.board.stamp(slot)) {
+        if *known != key.key || !region.rights.contains(Rights::REMOTE_WRITE) {
             return None;
         }
-        // A part that does not lie inside takes the slow path, which may refuse it with the reason.
-        if !region.rights.contains(needed) {
-            return None;
-        }
-        memory.view().part((range.0 as usize).wrapping_sub(*offset), range.1)
+        let stamp = self.board.watch(slot, *stamp)?;
+        Some(Window::new(key, stamp, memory.clone(), *offset))
     }
 
     /// Runs `mapped` on the part of the region, or `attached` with its address in the peer's

@@ -14,7 +14,7 @@ use crate::schedule::Schedule;
 use crate::socket::Received;
 use bellwire_device::{
     AtomicOperation, Direct, Error, FunctionAddress, Gate, LinkId, PacketHeader, Receipt,
-    RemoteKey, Rights, SendError, Sink, Status, Transport, TransportLimits,
+    RemoteKey, Rights, SendError, Sink, Status, Transport, TransportLimits, Window,
 };
 use bellwire_ring::board::Board;
 use bellwire_ring::canary::planted;
@@ -382,9 +382,12 @@ impl Transport for ShmTransport {
         self.regions.retract(key, || self.lanes.busy_with(key.index));
     }
 
-    #[inline(always)]
+    fn window(&self, link: LinkId, key: RemoteKey) -> Option<Window> {
+        self.links.get(link.0)?.up()?.regions.window(key)
+    }
+
     fn put(&mut self, link: LinkId, key: RemoteKey, offset: u64, from: View<'_>) -> Direct {
-        self.links.put(link.0, key, offset, from)
+        self.links.access(link.0, |up| up.put(key, offset, from))
     }
 
     #[inline]

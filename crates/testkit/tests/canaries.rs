@@ -14,10 +14,12 @@ fn notices(check: &str, fault: &str) {
     assert!(!succeeds(check, Some(fault)), "{check} does not notice {fault}");
 }
 
-/// A deregistered key still opens its region.
+/// A deregistered key still opens its region: its owner does not say that it has died, or a putter
+/// does not look.
 #[test]
 fn a_stale_key() {
     notices("fault::stale_keys", "stale-key");
+    notices("fault::stale_keys", "window-unchecked");
 }
 
 /// A region's bound is one word too far.

@@ -524,10 +524,10 @@ impl Function {
             Err(put) => return self.post_any_put(queue_pair, put),
         };
         let from = Handle::from(queue_pair);
-        if self.may_post() && self.transport.put_short(&mut self.core, from, bytes, &to, report) {
+        if self.may_post() && self.puts_short(from, bytes, to, report) {
             return Ok(());
         }
-        self.put_short_later(queue_pair.number, from, bytes, &to, report)
+        self.put_short_later(queue_pair.number, from, bytes, to, report)
     }
 
     /// Carries out a put of a few bytes without a descriptor or a completion, if the peer's memory
@@ -537,8 +537,17 @@ impl Function {
     pub fn put_at_once(&mut self, queue_pair: QueuePair, bytes: &[u8], to: &RemoteSlice) -> bool {
         let report = Report { context: 0, signaled: false };
         let from = Handle::from(queue_pair);
-        self.fork.is_same_process()
-            && self.transport.put_short(&mut self.core, from, bytes, to, report)
+        self.fork.is_same_process() && self.puts_short(from, bytes, *to, report)
+    }
+
+    /// Carries out a short put, if that is possible at once.
+    #[inline(always)]
+    fn puts_short(&mut self, from: Handle, bytes: &[u8], to: RemoteSlice, report: Report) -> bool {
+        if bytes.len() > self.core.limits.eager_bytes {
+            return false;
+        }
+        self.core.puts_through_window(from, View::of(bytes), &to, report).is_some()
+            || self.transport.put_short(&mut self.core, from, bytes, to, report)
     }
 
     /// Posts a short put that is not done at once.
@@ -549,10 +558,10 @@ impl Function {
         number: u32,
         from: Handle,
         bytes: &'a [u8],
-        to: &RemoteSlice,
+        to: RemoteSlice,
         report: Report,
     ) -> Result<(), Refused<Put<'a>>> {
-        self.put_later(from.queue_pair(number), Put::short(bytes, *to, report))
+        self.put_later(from.queue_pair(number), Put::short(bytes, to, report))
     }
 
     #[inline(always)]

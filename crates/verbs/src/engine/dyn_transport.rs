@@ -95,13 +95,13 @@ pub trait DynTransport: Transport {
         packed: &mut PackedMessages,
         how: (u64, bool),
     ) -> Result<()>;
-    /// The same for a short put (`Put::short`).
+    /// The same for a short put (`Put::short`) that goes through no window yet.
     fn put_short(
         &mut self,
         core: &mut Core,
         from: Handle,
         bytes: &[u8],
-        to: &RemoteSlice,
+        to: RemoteSlice,
         report: Report,
     ) -> bool;
     /// The same for any put.
@@ -209,11 +209,10 @@ impl<T: Transport> DynTransport for T {
         core: &mut Core,
         from: Handle,
         bytes: &[u8],
-        to: &RemoteSlice,
+        to: RemoteSlice,
         report: Report,
     ) -> bool {
-        bytes.len() <= core.limits.eager_bytes
-            && core.puts_short(self, from, View::of(bytes), to, report).is_some()
+        core.puts_piece(self, from, View::of(bytes), &to, report).is_some()
     }
 
     fn put_at_once(&mut self, core: &mut Core, from: Handle, put: &mut Put<'_>) -> bool {

@@ -2,6 +2,7 @@
 
 use super::outbox::Outbox;
 use super::undelivered::Undelivered;
+use super::windows::Windows;
 use bellwire_device::{FunctionAddress, LinkId, Status};
 use std::collections::{HashMap, VecDeque};
 
@@ -21,6 +22,8 @@ pub(crate) struct Links {
     pub(crate) epoch: u64,
     /// Links with something in their outbox.
     pub(crate) outgoing: VecDeque<LinkId>,
+    /// Windows into regions of these peers.
+    pub(super) windows: Windows,
 }
 
 /// One link.
@@ -46,6 +49,7 @@ impl Links {
             generations: 0,
             epoch: 1,
             outgoing: VecDeque::new(),
+            windows: Windows::new(),
         }
     }
 
@@ -134,6 +138,7 @@ impl Links {
             place.1 = NONE;
         }
         self.outgoing.retain(|&listed| listed != link);
+        self.windows.close(gone.peer);
         Some(gone)
     }
 }

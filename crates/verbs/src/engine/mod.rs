@@ -21,6 +21,7 @@
 //! | `outbox.rs` | answers and streams to peers |
 //! | `connect.rs` | connections |
 //! | `close.rs` | the end of queue pairs, connections and links |
+//! | `windows.rs` | regions of peers that puts reach by stores |
 //! | `links.rs`, `regions.rs`, `queue_pair.rs`, `payload.rs` | state and packet layouts |
 //!
 //! An operation is a variant of `Work` in `work.rs` and a file that starts it and takes its
@@ -55,6 +56,7 @@ mod routing;
 mod schedule;
 mod send;
 mod undelivered;
+mod windows;
 mod work;
 
 pub use batch::PackedMessages;

@@ -8,6 +8,7 @@ use super::chain::{around_cache, check_bounds, local_lengths, pieces, remote_len
 use super::dyn_transport::Handle;
 use super::outbox::Reply;
 use super::payload::{Head, words};
+use super::queue_pair::QueuePairContext;
 use super::receive::Packet;
 use super::regions::Request;
 use super::routing::Route;
@@ -15,7 +16,9 @@ use super::send::registered;
 use super::work::{Attempt, Buffers, Outcome, Posted, Work};
 use super::{Core, SLICE_BYTES};
 use crate::Put;
+use crate::completion_queue::CompletionRing;
 use crate::descriptor::{Chain, Event, LocalChain, RemoteChain, Report, Source};
+use crate::table::Table;
 use bellwire_device::{
     Address, Completion, Direct, Error, Gate, Kind, LinkId, Operation as Finished, PacketFlags,
     PacketHeader, QueuePair, RemoteSlice, Result, Rights, SendError, Status, Transport, Verdict,
@@ -123,6 +126,55 @@ impl PutWork {
     }
 }
 
+/// A put of one short piece that a queue pair may carry out at once.
+struct Piece<'a> {
+    qp: &'a mut QueuePairContext,
+    /// Where its completion goes, if it is signaled. There is room.
+    ring: Option<&'a mut CompletionRing>,
+    /// The link, on a connected queue pair.
+    link: Option<LinkId>,
+    to: Address,
+}
+
+impl<'a> Piece<'a> {
+    /// `None`: other descriptors wait on the queue pair, or it may not put there, or the piece is
+    /// empty or long.
+    #[inline(always)]
+    fn admit(
+        queue_pairs: &'a mut Table<QueuePairContext>,
+        completion_queues: &'a mut Table<CompletionRing>,
+        queue_pair: Handle,
+        slice: &RemoteSlice,
+        report: Report,
+    ) -> Option<Piece<'a>> {
+        let qp = queue_pairs.find_mut(queue_pair.slot(), queue_pair.generation())?;
+        let owner = slice.key.owner();
+        let (link, to) = match qp.routing.route {
+            Route::Connected { link, peer } if peer.function_address() == owner => {
+                (Some(link), peer)
+            }
+            Route::Unconnected => (None, Address::new(owner.node, owner.function, 0)),
+            _ => return None,
+        };
+        let ring = match report.signaled {
+            true => Some(&mut completion_queues[qp.send_completions]),
+            false => None,
+        };
+        let is_short = (1..=SLICE_BYTES as u64).contains(&slice.length);
+        let has_room = ring.as_ref().is_none_or(|ring| ring.has_room());
+        (is_short && has_room && qp.sends.is_empty()).then_some(Piece { qp, ring, link, to })
+    }
+
+    /// Its bytes are there: returns the completion.
+    #[inline(always)]
+    fn finish(self, length: usize, report: Report) -> Option<&'a mut Completion> {
+        let Piece { qp, ring, to, .. } = self;
+        qp.fast_puts.count(length);
+        let (kind, status) = (Finished::Put, Status::Success);
+        Some(ring?.push(Completion::new(qp.handle, to, kind, status, report.context, length)))
+    }
+}
+
 // The initiator's side.
 impl Core {
     /// The fast path: carries out a put of one short piece to directly reachable memory. `false`:
@@ -148,7 +200,7 @@ impl Core {
             return false;
         }
         let report = Report { context: put.context, signaled: put.signaled };
-        let completion = match self.puts_short(transport, queue_pair, from, slice, report) {
+        let completion = match self.puts_piece(transport, queue_pair, from, slice, report) {
             None => return false,
             Some(completion) => completion,
         };
@@ -163,10 +215,27 @@ impl Core {
         true
     }
 
-    /// Carries out a put of one short piece, if that is possible at once. Returns its completion if
-    /// it is signaled. `None`: this path does not apply, and nothing has changed.
+    /// The same through a window, without the device. Returns its completion if it is signaled.
+    /// `None`: this path does not apply, and nothing has changed.
     #[inline(always)]
-    pub(super) fn puts_short<T: Transport>(
+    pub(crate) fn puts_through_window(
+        &mut self,
+        queue_pair: Handle,
+        from: View<'_>,
+        slice: &RemoteSlice,
+        report: Report,
+    ) -> Option<Option<&mut Completion>> {
+        let Core { queue_pairs, completion_queues, links, .. } = self;
+        let piece = Piece::admit(queue_pairs, completion_queues, queue_pair, slice, report)?;
+        if slice.length != from.len() as u64 || !links.windows.put(&slice.key, slice.offset, from) {
+            return None;
+        }
+        Some(piece.finish(from.len(), report))
+    }
+
+    /// The same, or else by the device, which then may open a window for the next put.
+    #[inline(always)]
+    pub(super) fn puts_piece<T: Transport>(
         &mut self,
         transport: &mut T,
         queue_pair: Handle,
@@ -174,36 +243,19 @@ impl Core {
         slice: &RemoteSlice,
         report: Report,
     ) -> Option<Option<&mut Completion>> {
-        let qp = self.queue_pairs.find_mut(queue_pair.slot(), queue_pair.generation())?;
-        let owner = slice.key.owner();
-        let (link, to) = match qp.routing.route {
-            Route::Connected { link, peer } if peer.function_address() == owner => (link, peer),
-            Route::Unconnected => {
-                (self.links.cached(owner)?, Address::new(owner.node, owner.function, 0))
-            }
-            _ => return None,
-        };
-        let length = from.len();
-        let ring = match report.signaled {
-            true => Some(&mut self.completion_queues[qp.send_completions]),
-            false => None,
-        };
-        if length == 0
-            || length > SLICE_BYTES
-            || slice.length != length as u64
-            || check_bounds(slice.key, slice.offset, slice.length).is_err()
-            || !qp.sends.is_empty()
-            || ring.as_ref().is_some_and(|ring| !ring.has_room())
-        {
+        let Core { queue_pairs, completion_queues, links, .. } = self;
+        let piece = Piece::admit(queue_pairs, completion_queues, queue_pair, slice, report)?;
+        let RemoteSlice { key, offset, length } = *slice;
+        if length != from.len() as u64 {
             return None;
         }
-        let Direct::Done(_) = transport.put(link, slice.key, slice.offset, from) else {
-            return None;
-        };
-        qp.fast_puts.count(length);
-        let Some(ring) = ring else { return Some(None) };
-        let (kind, status) = (Finished::Put, Status::Success);
-        Some(Some(ring.push(Completion::new(qp.handle, to, kind, status, report.context, length))))
+        if !links.windows.put(&key, offset, from) {
+            let link = piece.link.or_else(|| links.cached(key.owner()))?;
+            check_bounds(key, offset, length).ok()?;
+            let Direct::Done(_) = transport.put(link, key, offset, from) else { return None };
+            links.windows.open(&key, || transport.window(link, key));
+        }
+        Some(piece.finish(from.len(), report))
     }
 
     /// Posts a put that is not done at once. After an error `put` is unchanged; otherwise its lists
