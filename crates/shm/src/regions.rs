@@ -47,7 +47,7 @@ pub struct Regions {
 }
 
 /// Whether peers may change a region.
-fn is_writable(rights: Rights) -> bool {
+pub fn is_writable(rights: Rights) -> bool {
     rights.intersects(Rights::REMOTE_WRITE | Rights::REMOTE_ATOMIC)
 }
 

@@ -5,6 +5,7 @@ use crate::control::{Control, Introduction};
 use crate::key::{KeyHash, RegionInfo};
 use crate::mapping;
 use crate::pages::whole_pages;
+use crate::regions::is_writable;
 use bellwire_device::{Direct, RemoteKey, Rights, Status, Window};
 use bellwire_ring::board::Board;
 use bellwire_ring::canary::planted;
@@ -286,6 +287,10 @@ impl RemoteRegions {
         let remote = RemoteKey { node, function, index, key, length };
         let region = KeyHash::of(remote).unmask(self.board.notice(index.into()));
         let mapped = fd.zip(region).and_then(|(fd, region)| {
+            // Otherwise a put would be allowed, and could not be done.
+            if writable != is_writable(region.rights) {
+                return None;
+            }
             let whole = usize::try_from(region.length).ok()?;
             // Less than all is what lies in whole pages.
             let (offset, length) = match length == region.length {

@@ -1,7 +1,9 @@
 //! What a function does with connections that are no proper peers.
 
 use crate::control::{Control, Introduction, Refused, VERSION};
+use crate::key::{KeyHash, RegionInfo};
 use crate::layout::{GATES, GEOMETRY, LINKS, REGIONS};
+use crate::mapping::{self, Sharing};
 use crate::name::Job;
 use crate::pending_peers::{BURST, PENDING_OF_USER, TICK};
 use crate::socket;
@@ -9,12 +11,12 @@ use crate::testing::{self, Intruder, Reply};
 use crate::transport::ShmTransport;
 use crate::{NODES, ShmDevice};
 use bellwire_device::{
-    AccessMode, Error, FunctionAddress, LinkId, NodeInfo, RemoteKey, Rights, Sink, Status,
+    AccessMode, Direct, Error, FunctionAddress, LinkId, NodeInfo, RemoteKey, Rights, Sink, Status,
     Transport, Verdict,
 };
 use bellwire_ring::lane::Sent;
 use bellwire_ring::memory::View;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -260,6 +262,40 @@ fn wrong_keys_are_answered() {
         host.it.poll(&mut host.downs, 64);
     }
     assert!(host.downs.0.is_empty());
+}
+
+/// A peer that grants puts, and then hands over memory that may not be written, gets its puts as
+/// packets: nothing panics.
+#[test]
+fn an_answer_that_contradicts_the_board_counts_as_no_memory() {
+    for writable in [false, true] {
+        let mut host = Host::new();
+        let mut peer = host.intruder();
+        let board = peer.board();
+        let key =
+            RemoteKey { node: FROM.node, function: FROM.function, index: 3, key: 9, length: 64 };
+        let rights = Rights::REMOTE_WRITE;
+        let region = RegionInfo { address: 4096, length: 64, rights, mappable: true };
+        board.post(3, KeyHash::of(key).mask(region));
+        hello(&peer, introduction());
+        host.replies(&mut peer, Reply::Welcome);
+        let link = host.it.link(FROM, LONG).expect("it is there");
+        let put = |host: &mut Host| host.it.put(link, key, 8, View::of(&[1; 8]));
+        assert!(matches!(put(&mut host), Direct::Pending));
+        host.replies(&mut peer, Reply::Other);
+        let memory = mapping::create("region", 64, 64, Sharing::ReadWrite).expect("memory");
+        let answer = Control::Answer { index: 3, key: 9, length: 64, writable };
+        say(&peer, answer, &[memory.fd.as_fd()]);
+        let mut done = Direct::Pending;
+        host.until("an answer", |host| {
+            done = put(host);
+            !matches!(done, Direct::Pending)
+        });
+        assert_eq!(matches!(done, Direct::Done(_)), writable, "{done:?}");
+        assert_eq!(host.it.window(link, key).is_some(), writable);
+        let expected = if writable { [1; 8] } else { [0; 8] };
+        assert_eq!(memory.memory.view().part(8, 8).expect("it has 64").to_vec(), expected);
+    }
 }
 
 /// A flood of connections makes the listener rest, for a tick, and a proper peer still gets in.

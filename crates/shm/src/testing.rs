@@ -13,7 +13,7 @@ use crate::socket::{self, Received};
 use bellwire_device::{AccessMode, Error, FunctionAddress};
 use bellwire_ring::memory::{Memory, View};
 #[cfg(test)]
-use bellwire_ring::{lane::LaneSender, segment::Segment, sync::Fences};
+use bellwire_ring::{board::Board, lane::LaneSender, segment::Segment, sync::Fences};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// Bytes of the segments that come with a Hello, in order: the pair's memory, the pool, the board.
@@ -103,6 +103,12 @@ impl Intruder {
         let pool = layout::pool_of(self.theirs.as_ref()?);
         let lane = layout::lane_memory(&self.own[0].memory, Side::Connecting, pool);
         Some(LaneSender::new(lane, GEOMETRY, Fences::Symmetric, 1))
+    }
+
+    /// What we publish.
+    #[cfg(test)]
+    pub fn board(&self) -> Board<Segment> {
+        layout::board_of(&self.own[2].memory)
     }
 
     /// Rings at the peer for our lane there.
