@@ -137,14 +137,15 @@ struct Piece<'a> {
 }
 
 impl<'a> Piece<'a> {
-    /// `None`: other descriptors wait on the queue pair, or it may not put there, or the piece is
-    /// empty or long.
+    /// `length` bytes are to go to `slice`. `None`: other descriptors wait on the queue pair, or it
+    /// may not put there, or the piece is empty, long, or of another length.
     #[inline(always)]
     fn admit(
         queue_pairs: &'a mut Table<QueuePairContext>,
         completion_queues: &'a mut Table<CompletionRing>,
         queue_pair: Handle,
         slice: &RemoteSlice,
+        length: usize,
         report: Report,
     ) -> Option<Piece<'a>> {
         let qp = queue_pairs.find_mut(queue_pair.slot(), queue_pair.generation())?;
@@ -160,7 +161,7 @@ impl<'a> Piece<'a> {
             true => Some(&mut completion_queues[qp.send_completions]),
             false => None,
         };
-        let is_short = (1..=SLICE_BYTES as u64).contains(&slice.length);
+        let is_short = (1..=SLICE_BYTES).contains(&length) && slice.length == length as u64;
         let has_room = ring.as_ref().is_none_or(|ring| ring.has_room());
         (is_short && has_room && qp.sends.is_empty()).then_some(Piece { qp, ring, link, to })
     }
@@ -226,11 +227,13 @@ impl Core {
         report: Report,
     ) -> Option<Option<&mut Completion>> {
         let Core { queue_pairs, completion_queues, links, .. } = self;
-        let piece = Piece::admit(queue_pairs, completion_queues, queue_pair, slice, report)?;
-        if slice.length != from.len() as u64 || !links.windows.put(&slice.key, slice.offset, from) {
+        let length = from.len();
+        let piece =
+            Piece::admit(queue_pairs, completion_queues, queue_pair, slice, length, report)?;
+        if !links.windows.put(&slice.key, slice.offset, from) {
             return None;
         }
-        Some(piece.finish(from.len(), report))
+        Some(piece.finish(length, report))
     }
 
     /// The same, or else by the device, which then may open a window for the next put.
@@ -244,11 +247,9 @@ impl Core {
         report: Report,
     ) -> Option<Option<&mut Completion>> {
         let Core { queue_pairs, completion_queues, links, .. } = self;
-        let piece = Piece::admit(queue_pairs, completion_queues, queue_pair, slice, report)?;
         let RemoteSlice { key, offset, length } = *slice;
-        if length != from.len() as u64 {
-            return None;
-        }
+        let piece =
+            Piece::admit(queue_pairs, completion_queues, queue_pair, slice, from.len(), report)?;
         if !links.windows.put(&key, offset, from) {
             let link = piece.link.or_else(|| links.cached(key.owner()))?;
             check_bounds(key, offset, length).ok()?;
