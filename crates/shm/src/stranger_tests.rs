@@ -293,6 +293,7 @@ fn an_answer_that_contradicts_the_board_counts_as_no_memory() {
         });
         assert_eq!(matches!(done, Direct::Done(_)), writable, "{done:?}");
         assert_eq!(host.it.window(link, key).is_some(), writable);
+        assert!(host.it.window(link, RemoteKey { key: 8, ..key }).is_none());
         let expected = if writable { [1; 8] } else { [0; 8] };
         assert_eq!(memory.memory.view().part(8, 8).expect("it has 64").to_vec(), expected);
     }
