@@ -4,7 +4,7 @@ use crate::WireError;
 
 /// A named run of bits inside a word of at most 64 bits.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Field {
+pub struct Field {
     name: &'static str,
     msb: u32,
     lsb: u32,
@@ -17,18 +17,28 @@ impl Field {
         Self { name, msb, lsb }
     }
 
+    /// What it is called.
+    pub const fn name(self) -> &'static str {
+        self.name
+    }
+
+    /// Its bits.
+    pub const fn width(self) -> u32 {
+        self.msb - self.lsb + 1
+    }
+
     /// Largest value that fits.
     pub(crate) const fn limit(self) -> u64 {
         u64::MAX >> (63 - (self.msb - self.lsb))
     }
 
     /// The field's value in `word`.
-    pub(crate) const fn of(self, word: u64) -> u64 {
+    pub const fn of(self, word: u64) -> u64 {
         (word >> self.lsb) & self.limit()
     }
 
     /// True if any bit of the field is set in `word`.
-    pub(crate) const fn is_set(self, word: u64) -> bool {
+    pub const fn is_set(self, word: u64) -> bool {
         self.of(word) != 0
     }
 

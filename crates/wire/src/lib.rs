@@ -18,6 +18,7 @@
 //! fields in a compact form.
 //!
 //! On the direct link of the SMP paper, its packets and those of its layers are in [`link`].
+//! Headers of PCIe's own packets, which an interface exchanges with its host, are in [`pcie`].
 //!
 //! Five small parts serve several formats:
 //!
@@ -53,6 +54,7 @@ pub mod header;
 pub mod link;
 pub mod packet;
 pub mod pcapng;
+pub mod pcie;
 pub mod primitive;
 pub mod recut;
 pub mod span;

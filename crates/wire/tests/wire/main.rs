@@ -10,6 +10,7 @@ mod hostile_bytes;
 mod link;
 mod packet;
 mod pcapng;
+mod pcie;
 mod recut;
 mod refusals;
 mod span;
