@@ -1,4 +1,5 @@
-//! The packages in SystemVerilog: ports, written from the model's structs, and the link's formats.
+//! The packages in SystemVerilog: ports, written from the model's structs, and formats of the link
+//! and of PCIe.
 
 use std::fs;
 use std::path::Path;
@@ -7,16 +8,19 @@ use anyhow::{Context, Result, bail};
 use bellwire_model::cycle::{
     Ports, bell_decode, cdc_fifo_gray, credit_gate, credit_ledger, data_reorder, desc_extract,
     desc_fetch, desc_gate, dllp_rx, dllp_tx, doorbell_arb, doorbell_fifo, event_ring, fc_init,
-    frame_rx, frame_tx, get_packer, key_window, op_arb, packed_struct, packer, packet_arb,
+    frame_rx, frame_tx, get_packer, key_window, op_arb, packed_struct, packer, packet_arb, pcie_tx,
     read_arb, replay_buf, rx_ack, rx_dispatch, send_event, slot_cache, slot_read, source_arb,
     stream_fifo, tag_alloc, upload, write_arb, xbar,
 };
 use bellwire_model::damq_pd;
 
 use crate::link_pkg::link_pkg;
+use crate::pcie_pkg::pcie_pkg;
 
 /// The package of the link's formats.
 pub const LINK_PKG: &str = "hardware/link_pkg/src/link_pkg.sv";
+/// The package of PCIe's headers.
+pub const PCIE_PKG: &str = "hardware/pcie_pkg/src/pcie_pkg.sv";
 
 /// Names of blocks and the packages of their ports.
 fn packages() -> Vec<(&'static str, String)> {
@@ -43,6 +47,7 @@ fn packages() -> Vec<(&'static str, String)> {
         ("op_arb", package::<op_arb::In, op_arb::Out>("op_arb")),
         ("packer", package::<packer::In, packer::Out>("packer")),
         ("packet_arb", package::<packet_arb::In, packet_arb::Out>("packet_arb")),
+        ("pcie_tx", package::<pcie_tx::In, pcie_tx::Out>("pcie_tx")),
         ("read_arb", package::<read_arb::In, read_arb::Out>("read_arb")),
         ("replay_buf", package::<replay_buf::In, replay_buf::Out>("replay_buf")),
         ("rx_ack", package::<rx_ack::In, rx_ack::Out>("rx_ack")),
@@ -75,8 +80,8 @@ fn package<In: Ports, Out: Ports>(block: &str) -> String {
 /// A file that cannot be written, or that differs.
 pub fn layouts(root: &Path, check: bool) -> Result<()> {
     let ports = |(block, text)| (format!("hardware/{block}/test/{block}_ports.sv"), text);
-    let formats = (LINK_PKG.to_owned(), link_pkg());
-    for (path, text) in packages().into_iter().map(ports).chain([formats]) {
+    let formats = [(LINK_PKG.to_owned(), link_pkg()), (PCIE_PKG.to_owned(), pcie_pkg())];
+    for (path, text) in packages().into_iter().map(ports).chain(formats) {
         let path = root.join(path);
         if !check {
             fs::write(&path, &text).with_context(|| format!("cannot write {}", path.display()))?;

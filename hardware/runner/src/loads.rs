@@ -22,6 +22,7 @@ mod key_window;
 mod op_arb;
 mod packer;
 mod packet_arb;
+mod pcie_tx;
 mod read_arb;
 mod replay_buf;
 mod rx_ack;
@@ -123,6 +124,10 @@ pub fn load(block: &str, parameters: &[(String, u64)], seed: u64) -> Result<Box<
         "packet_arb" => {
             let [inputs, channels] = ["Inputs", "Channels"].map(number);
             Box::new(packet_arb::PacketArbLoad::new(inputs, channels, seed))
+        }
+        "pcie_tx" => {
+            let [reads, writes] = ["MaxRead", "MaxPayload"].map(number);
+            Box::new(pcie_tx::PcieTxLoad::new(reads, writes, seed))
         }
         "read_arb" => {
             Box::new(read_arb::ReadArbLoad::new(number("Requesters"), number("Tags"), seed))

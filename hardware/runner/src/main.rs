@@ -13,6 +13,7 @@ mod lint;
 mod loads;
 mod lockstep;
 mod mutate;
+mod pcie_pkg;
 mod place;
 mod prove;
 mod simulation;
