@@ -8,9 +8,9 @@ use anyhow::{Context, Result, bail};
 use bellwire_model::cycle::{
     Ports, bell_decode, cdc_fifo_gray, credit_gate, credit_ledger, data_reorder, desc_extract,
     desc_fetch, desc_gate, dllp_rx, dllp_tx, doorbell_arb, doorbell_fifo, event_ring, fc_init,
-    frame_rx, frame_tx, get_packer, key_window, op_arb, packed_struct, packer, packet_arb, pcie_tx,
-    read_arb, replay_buf, rx_ack, rx_dispatch, send_event, slot_cache, slot_read, source_arb,
-    stream_fifo, tag_alloc, upload, write_arb, xbar,
+    frame_rx, frame_tx, get_packer, key_window, op_arb, packed_struct, packer, packet_arb, pcie_rx,
+    pcie_tx, read_arb, replay_buf, rx_ack, rx_dispatch, send_event, slot_cache, slot_read,
+    source_arb, stream_fifo, tag_alloc, upload, write_arb, xbar,
 };
 use bellwire_model::damq_pd;
 
@@ -47,6 +47,7 @@ fn packages() -> Vec<(&'static str, String)> {
         ("op_arb", package::<op_arb::In, op_arb::Out>("op_arb")),
         ("packer", package::<packer::In, packer::Out>("packer")),
         ("packet_arb", package::<packet_arb::In, packet_arb::Out>("packet_arb")),
+        ("pcie_rx", package::<pcie_rx::In, pcie_rx::Out>("pcie_rx")),
         ("pcie_tx", package::<pcie_tx::In, pcie_tx::Out>("pcie_tx")),
         ("read_arb", package::<read_arb::In, read_arb::Out>("read_arb")),
         ("replay_buf", package::<replay_buf::In, replay_buf::Out>("replay_buf")),

@@ -22,6 +22,7 @@ mod key_window;
 mod op_arb;
 mod packer;
 mod packet_arb;
+mod pcie_rx;
 mod pcie_tx;
 mod read_arb;
 mod replay_buf;
@@ -124,6 +125,10 @@ pub fn load(block: &str, parameters: &[(String, u64)], seed: u64) -> Result<Box<
         "packet_arb" => {
             let [inputs, channels] = ["Inputs", "Channels"].map(number);
             Box::new(packet_arb::PacketArbLoad::new(inputs, channels, seed))
+        }
+        "pcie_rx" => {
+            let [tags, bits] = ["Tags", "DroppedWidth"].map(number);
+            Box::new(pcie_rx::PcieRxLoad::new(tags, bits as u32, seed))
         }
         "pcie_tx" => {
             let [reads, writes] = ["MaxRead", "MaxPayload"].map(number);

@@ -27,6 +27,7 @@ pub mod line;
 pub mod op_arb;
 pub mod packer;
 pub mod packet_arb;
+pub mod pcie_rx;
 pub mod pcie_tx;
 mod ports;
 pub mod read_arb;
