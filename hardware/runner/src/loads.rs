@@ -2,6 +2,7 @@
 
 mod bell_decode;
 mod cdc_fifo_gray;
+mod completer;
 mod credit_gate;
 mod credit_ledger;
 mod damq_pd;
@@ -68,6 +69,10 @@ pub fn load(block: &str, parameters: &[(String, u64)], seed: u64) -> Result<Box<
             Box::new(bell_decode::BellDecodeLoad::new(functions, bits as u32, seed))
         }
         "cdc_fifo_gray" => Box::new(cdc_fifo_gray::CdcFifoGrayLoad::new(number("Depth"), seed)),
+        "completer" => {
+            let [registers, page] = ["Registers", "Page"].map(number);
+            Box::new(completer::CompleterLoad::new(registers, page as u16, seed))
+        }
         "credit_gate" => Box::new(credit_gate::CreditGateLoad::new(seed)),
         "credit_ledger" => {
             let [headers, data, after] = ["Headers", "Data", "AgainAfter"].map(number);

@@ -141,6 +141,7 @@ fn sizes_are_bounded() {
     let builds = |tags, bits| std::panic::catch_unwind(|| PcieRx::new(tags, bits)).is_ok();
     assert!(builds(1, 1) && builds(256, 32));
     assert!(!builds(0, 8) && !builds(257, 8) && !builds(4, 0) && !builds(4, 33));
+    assert_eq!(BASE_BITS, 48, "the window has 64 KiB");
 }
 
 /// A piece goes on with its bytes on the lanes of their addresses, and says which bytes these are,
