@@ -8,6 +8,7 @@ mod chpp_experiments;
 mod chpp_fetch_gates;
 mod chpp_functions;
 mod chpp_gates;
+mod chpp_host_gates;
 mod chpp_io;
 mod chpp_links;
 mod chpp_operation_gates;
