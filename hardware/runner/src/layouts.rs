@@ -6,11 +6,11 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use bellwire_model::cycle::{
-    Ports, bell_decode, cdc_fifo_gray, completer, credit_gate, credit_ledger, data_reorder,
-    desc_extract, desc_fetch, desc_gate, dllp_rx, dllp_tx, doorbell_arb, doorbell_fifo, event_ring,
-    fc_init, frame_rx, frame_tx, get_packer, key_window, op_arb, packed_struct, packer, packet_arb,
-    pcie_rx, pcie_tx, read_arb, replay_buf, rx_ack, rx_dispatch, send_event, slot_cache, slot_read,
-    source_arb, stream_fifo, tag_alloc, upload, write_arb, xbar,
+    Ports, bell_decode, cdc_fifo_gray, completer, credit_gate, credit_ledger, data_join,
+    data_reorder, desc_extract, desc_fetch, desc_gate, dllp_rx, dllp_tx, doorbell_arb,
+    doorbell_fifo, event_ring, fc_init, frame_rx, frame_tx, get_packer, key_window, op_arb,
+    packed_struct, packer, packet_arb, pcie_rx, pcie_tx, read_arb, replay_buf, rx_ack, rx_dispatch,
+    send_event, slot_cache, slot_read, source_arb, stream_fifo, tag_alloc, upload, write_arb, xbar,
 };
 use bellwire_model::damq_pd;
 
@@ -31,6 +31,7 @@ fn packages() -> Vec<(&'static str, String)> {
         ("credit_gate", package::<credit_gate::In, credit_gate::Out>("credit_gate")),
         ("credit_ledger", package::<credit_ledger::In, credit_ledger::Out>("credit_ledger")),
         ("damq_pd", package::<damq_pd::ports::In, damq_pd::ports::Out>("damq_pd")),
+        ("data_join", package::<data_join::In, data_join::Out>("data_join")),
         ("data_reorder", package::<data_reorder::In, data_reorder::Out>("data_reorder")),
         ("desc_extract", package::<desc_extract::In, desc_extract::Out>("desc_extract")),
         ("desc_fetch", package::<desc_fetch::In, desc_fetch::Out>("desc_fetch")),

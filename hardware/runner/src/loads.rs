@@ -6,6 +6,7 @@ mod completer;
 mod credit_gate;
 mod credit_ledger;
 mod damq_pd;
+mod data_join;
 mod data_reorder;
 mod desc_extract;
 mod desc_fetch;
@@ -79,6 +80,7 @@ pub fn load(block: &str, parameters: &[(String, u64)], seed: u64) -> Result<Box<
             let (headers, data) = (headers as u8, data as u16);
             Box::new(credit_ledger::CreditLedgerLoad::new(headers, data, after as u64, seed))
         }
+        "data_join" => Box::new(data_join::DataJoinLoad::new(number("Reads"), seed)),
         "data_reorder" => {
             let [beats, reads, tags] = ["Beats", "Reads", "Tags"].map(number);
             Box::new(data_reorder::DataReorderLoad::new(beats, reads, tags, seed))

@@ -10,6 +10,7 @@ pub mod cdc_fifo_gray;
 pub mod completer;
 pub mod credit_gate;
 pub mod credit_ledger;
+pub mod data_join;
 pub mod data_reorder;
 pub mod desc_extract;
 pub mod desc_fetch;

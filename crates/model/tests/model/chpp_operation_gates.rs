@@ -1,9 +1,10 @@
 //! The cycle blocks of cHPP between descriptors and packets with each other: the gate of those from
-//! here, two blocks that take descriptors apart, the arbiter of their operations, both packers and
-//! the sender of events, against a memory some of whose reads fail.
+//! here, two blocks that take descriptors apart, the arbiter of their operations, the joiner of
+//! their data, both packers and the sender of events, against a memory some of whose reads fail.
 
 use std::collections::{BTreeMap, VecDeque};
 
+use bellwire_model::cycle::data_join::{self, DataJoin};
 use bellwire_model::cycle::data_reorder::LANES;
 use bellwire_model::cycle::desc_extract::{self, DescExtract};
 use bellwire_model::cycle::desc_gate::{self, DescGate};
@@ -25,6 +26,8 @@ const GETS: get_packer::Shape = get_packer::Shape { gets: 2, get_beats: 16 };
 const EVENTS: send_event::Shape = send_event::Shape { functions: 4, depth: 4, dropped_bits: 32 };
 /// The key of the far queue pair has this bit in answers to GETs from elsewhere.
 const ANSWER: u8 = 0x80;
+/// Reads whose data has not left, at most.
+const READS: usize = 8;
 /// Reads from this address on fail.
 const BROKEN: u64 = 1 << 36;
 
@@ -41,6 +44,7 @@ struct Path {
     gate: DescGate,
     extracts: [DescExtract; EXTRACTS],
     arb: OpArb,
+    join: DataJoin,
     packer: Packer,
     get_packer: GetPacker,
     events: SendEvent,
@@ -52,8 +56,8 @@ struct Path {
     /// The descriptor from here whose doorbell waits.
     next: Option<Vec<desc_extract::In>>,
     begun: u64,
-    /// Reads whose data has not left: where, how much, and whether it is the last of its operation.
-    reads: VecDeque<(u64, u64, bool)>,
+    /// Reads whose data has not left: where, and how much.
+    reads: VecDeque<(u64, u64)>,
     /// By extract, packets to come; descriptors of GETs to come; the extract between whose packets
     /// of an operation no other one may stand.
     expected: [VecDeque<Expected>; EXTRACTS],
@@ -83,6 +87,7 @@ impl Path {
             gate: DescGate::new(EVENTS.functions, GETS.gets),
             extracts: [(); EXTRACTS].map(|()| DescExtract::new(EXTRACT)),
             arb: OpArb::default(),
+            join: DataJoin::new(READS),
             packer: Packer::new(PACKER),
             get_packer: GetPacker::new(GETS),
             events: SendEvent::new(EVENTS),
@@ -241,23 +246,23 @@ impl Path {
     }
 
     /// The beat of a read that comes next.
-    fn beat(&self) -> Option<packer::In> {
-        let &(address, bytes, ends) = self.reads.front()?;
-        let in_from = (address % LANES as u64) as u8;
-        let here = bytes.min(LANES as u64 - u64::from(in_from));
-        let failed = address >= BROKEN;
-        let lane = |at: usize| memory(address - u64::from(in_from) + at as u64);
+    fn beat(&self) -> Option<data_join::In> {
+        let &(address, bytes) = self.reads.front()?;
+        let data_from = (address % LANES as u64) as u8;
+        let here = bytes.min(LANES as u64 - u64::from(data_from));
+        let data_failed = address >= BROKEN;
+        let lane = |at: usize| memory(address - u64::from(data_from) + at as u64);
         let lanes: [u8; LANES] = std::array::from_fn(lane);
-        Some(packer::In {
-            in_valid: true,
-            in_failed: failed,
-            in_ends: ends && (failed || here == bytes),
-            in_from,
-            in_to: in_from + here as u8 - 1,
-            in_data: [0, 8].map(|from: usize| {
+        Some(data_join::In {
+            data_valid: true,
+            data_failed,
+            data_last: data_failed || here == bytes,
+            data_from,
+            data_to: data_from + here as u8 - 1,
+            data: [0, 8].map(|from: usize| {
                 u64::from_le_bytes(lanes[from..from + 8].try_into().expect("8 bytes"))
             }),
-            ..packer::In::default()
+            ..data_join::In::default()
         })
     }
 
@@ -298,27 +303,23 @@ impl Path {
             data: offers.map(|it| it.data),
             place_ready: place.move_ready,
             place: place.move_place,
-            ask_ready: self.reads.len() < 8 && self.random.below(4) > 0,
+            ask_ready: self.reads.len() < READS && self.random.below(4) > 0,
             ..op_arb::In::default()
         };
         let goes = self.arb.clone().cycle(asks);
         let of = goes.pack_says[0] as usize;
 
-        // Immediate data goes into the packer if no read is under way.
-        let is_read = !self.reads.is_empty();
-        let mut beat = if is_read {
-            self.beat().filter(|_| self.random.below(4) > 0).unwrap_or_default()
-        } else {
-            packer::In {
-                in_valid: goes.put_valid,
-                in_ends: goes.put_ends,
-                in_to: goes.put_to,
-                in_data: goes.put_data,
-                ..packer::In::default()
-            }
+        let data = self.beat().filter(|_| self.random.below(4) > 0).unwrap_or_default();
+        let mut joins = data_join::In {
+            put_valid: goes.put_valid,
+            put_ends: goes.put_ends,
+            put_to: goes.put_to,
+            put_data: goes.put_data,
+            ..data
         };
+        let joined = self.join.clone().cycle(joins);
         let said = offers[of];
-        beat = packer::In {
+        let mut beat = packer::In {
             move_valid: goes.pack_valid,
             move_last: goes.pack_last,
             move_primitive: said.move_primitive,
@@ -332,16 +333,23 @@ impl Path {
             move_operation: goes.pack_operation,
             move_address: said.move_address,
             move_bytes: said.move_bytes,
+            in_valid: joined.out_valid,
+            in_ends: joined.out_ends,
+            in_failed: joined.out_failed,
+            in_from: joined.out_from,
+            in_to: joined.out_to,
+            in_data: joined.out_data,
             out_ready: self.random.below(4) > 0,
             sent_ready: true,
-            ..beat
+            ..packer::In::default()
         };
         if beat.move_primitive == 0 {
             beat.move_primitive = bellwire_wire::primitive::Primitive::Put.code();
         }
         let packs = self.packer.cycle(beat);
         asks.pack_ready = packs.move_ready;
-        asks.put_ready = !is_read && packs.in_ready;
+        joins.out_ready = packs.in_ready;
+        asks.put_ready = self.join.clone().cycle(joins).put_ready;
         let get_input = get_packer::In {
             move_valid: goes.get_valid,
             move_magic: offers[0].move_magic,
@@ -361,12 +369,15 @@ impl Path {
         (asks.get_ready, asks.get_data_ready) = (gets.move_ready, gets.in_ready);
 
         let done = self.arb.cycle(asks);
-        if done.ask_valid && asks.ask_ready {
-            let read = (done.ask_address, u64::from(done.ask_bytes), done.ask_ends);
-            self.reads.push_back(read);
+        joins.read_valid = done.ask_valid && asks.ask_ready;
+        joins.read_ends = done.ask_ends;
+        let joined = self.join.cycle(joins);
+        if joins.data_valid && joined.data_ready {
+            self.take_beat(&joins);
         }
-        if is_read && beat.in_valid && packs.in_ready {
-            self.take_beat(&beat);
+        if joins.read_valid {
+            assert!(joined.read_ready, "it has room for as many reads");
+            self.reads.push_back((done.ask_address, done.ask_bytes.into()));
         }
         gate.to_ready = offers[0].in_ready;
         gate.move_valid = done.place_valid && place.move_ready;
@@ -408,11 +419,11 @@ impl Path {
     }
 
     /// A beat of the oldest read is taken.
-    fn take_beat(&mut self, beat: &packer::In) {
-        let (address, bytes, _) = self.reads.front_mut().expect("it is of a read");
-        let here = u64::from(beat.in_to - beat.in_from) + 1;
+    fn take_beat(&mut self, beat: &data_join::In) {
+        let (address, bytes) = self.reads.front_mut().expect("it is of a read");
+        let here = u64::from(beat.data_to - beat.data_from) + 1;
         (*address, *bytes) = (*address + here, *bytes - here);
-        if beat.in_failed || *bytes == 0 {
+        if beat.data_failed || *bytes == 0 {
             self.reads.pop_front();
         }
     }
