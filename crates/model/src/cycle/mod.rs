@@ -26,6 +26,7 @@ pub mod frame_tx;
 pub mod get_packer;
 pub mod key_window;
 pub mod line;
+pub mod nic_core;
 pub mod op_arb;
 pub mod packer;
 pub mod packet_arb;

@@ -3,6 +3,7 @@
 
 mod chpp_blocks;
 mod chpp_checks;
+mod chpp_core_gates;
 mod chpp_crossbar;
 mod chpp_experiments;
 mod chpp_fetch_gates;
@@ -20,6 +21,7 @@ mod chpp_software;
 mod chpp_times;
 mod chpp_workload;
 mod chpp_write_gates;
+mod core_path;
 mod damq_pd;
 mod damq_pd_experiments;
 #[cfg(feature = "canaries")]
