@@ -24,6 +24,10 @@ pub struct Block {
     /// lock-step.
     #[serde(default)]
     pub long: bool,
+    /// Its lock-step is so many times slower than that of others, and has as many times fewer
+    /// cycles.
+    #[serde(default = "as_usual")]
+    pub slowness: u64,
     /// Parameters of the benches.
     #[serde(default)]
     pub lockstep: Vec<Table>,
@@ -76,6 +80,10 @@ pub struct Fault {
     /// Lock-step must notice it, too.
     #[serde(default)]
     pub lockstep: bool,
+}
+
+const fn as_usual() -> u64 {
+    1
 }
 
 fn few() -> u32 {

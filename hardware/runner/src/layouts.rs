@@ -8,9 +8,10 @@ use anyhow::{Context, Result, bail};
 use bellwire_model::cycle::{
     Ports, bell_decode, cdc_fifo_gray, completer, credit_gate, credit_ledger, data_join,
     data_reorder, desc_extract, desc_fetch, desc_gate, dllp_rx, dllp_tx, doorbell_arb,
-    doorbell_fifo, event_ring, fc_init, frame_rx, frame_tx, get_packer, key_window, op_arb,
-    packed_struct, packer, packet_arb, pcie_rx, pcie_tx, read_arb, replay_buf, rx_ack, rx_dispatch,
-    send_event, slot_cache, slot_read, source_arb, stream_fifo, tag_alloc, upload, write_arb, xbar,
+    doorbell_fifo, event_ring, fc_init, frame_rx, frame_tx, get_packer, key_window, nic_core,
+    op_arb, packed_struct, packer, packet_arb, pcie_rx, pcie_tx, read_arb, replay_buf, rx_ack,
+    rx_dispatch, send_event, slot_cache, slot_read, source_arb, stream_fifo, tag_alloc, upload,
+    write_arb, xbar,
 };
 use bellwire_model::damq_pd;
 
@@ -46,6 +47,7 @@ fn packages() -> Vec<(&'static str, String)> {
         ("frame_tx", package::<frame_tx::In, frame_tx::Out>("frame_tx")),
         ("get_packer", package::<get_packer::In, get_packer::Out>("get_packer")),
         ("key_window", package::<key_window::In, key_window::Out>("key_window")),
+        ("nic_core", package::<nic_core::In, nic_core::Out>("nic_core")),
         ("op_arb", package::<op_arb::In, op_arb::Out>("op_arb")),
         ("packer", package::<packer::In, packer::Out>("packer")),
         ("packet_arb", package::<packet_arb::In, packet_arb::Out>("packet_arb")),

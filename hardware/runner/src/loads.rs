@@ -21,6 +21,7 @@ mod frame_rx;
 mod frame_tx;
 mod get_packer;
 mod key_window;
+mod nic_core;
 mod op_arb;
 mod packer;
 mod packet_arb;
@@ -44,6 +45,7 @@ use anyhow::{Result, bail};
 use bellwire_model::cycle::desc_extract::Shape as DescExtractShape;
 use bellwire_model::cycle::desc_fetch::Shape as DescShape;
 use bellwire_model::cycle::get_packer::Shape as GetPackerShape;
+use bellwire_model::cycle::nic_core::Shape as NicCoreShape;
 use bellwire_model::cycle::packer::Shape as PackerShape;
 use bellwire_model::cycle::rx_dispatch::Shape as RxDispatchShape;
 use bellwire_model::cycle::send_event::Shape as SendEventShape;
@@ -121,6 +123,36 @@ pub fn load(block: &str, parameters: &[(String, u64)], seed: u64) -> Result<Box<
         "key_window" => {
             let [functions, pairs, bits] = ["Functions", "Pairs", "CountWidth"].map(number);
             Box::new(key_window::KeyWindowLoad::new(functions, pairs, bits as u32, seed))
+        }
+        "nic_core" => {
+            let packer = PackerShape {
+                beats: number("PackBeats"),
+                packets: number("PackPackets"),
+                payload: number("Payload"),
+                longest: number("LongestNap"),
+            };
+            let shape = NicCoreShape {
+                functions: 8,
+                bells: number("Bells"),
+                tags: number("Tags"),
+                timeout: number("Timeout") as u64,
+                beats: number("Beats"),
+                reads: number("Reads"),
+                request: number("Request"),
+                longest: number("Longest"),
+                fetches: number("Fetches"),
+                places: number("Places"),
+                events: number("Events"),
+                gets: number("Gets"),
+                packer,
+                packets: number("Packets"),
+                depth: number("Depth"),
+                room: number("Room"),
+                write: number("Write"),
+                slots: number("Slots"),
+                batch: number("Batch"),
+            };
+            Box::new(nic_core::NicCoreLoad::new(shape, seed))
         }
         "op_arb" => Box::new(op_arb::OpArbLoad::new(number("PlaceWidth"), seed)),
         "packer" => {

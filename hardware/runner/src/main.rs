@@ -159,7 +159,7 @@ fn lockstep_all(
     for block in blocks {
         let skipped = if block.long && !long { block.lockstep.len().saturating_sub(1) } else { 0 };
         let configurations = &block.lockstep[skipped..];
-        let share = cycles.div_ceil(configurations.len().max(1) as u64);
+        let share = cycles.div_ceil(block.slowness * configurations.len().max(1) as u64);
         jobs.extend(configurations.iter().map(|parameters| (block, numbers(parameters), share)));
     }
     let done = in_parallel("lock-step", &jobs, |(block, parameters, share)| -> Result<Finding> {

@@ -13,8 +13,8 @@
 //!   from elsewhere go from the dispatch module past that arbiter to an extract of their own.
 //! * A packet for the own processor goes to the own dispatch module, and any other one into the
 //!   network. What comes from there goes to the dispatch module, which looks at the processor.
-//! * The network is told of a free place when a packet has left its channel of the crossbar. As many
-//!   packets of each class may be on their way here as the crossbar's outputs have places.
+//! * The network is told of a free place when a packet has left its channel of the crossbar. As
+//!   many packets of each class may be on their way here as the crossbar's outputs have places.
 
 use super::bell_decode::{self, BellDecode};
 use super::data_join::{self, DataJoin};
@@ -46,6 +46,8 @@ use bellwire_wire::primitive::Primitive;
 const ADDRESS_WIDTH: usize = ADDRESS_BITS as usize;
 const LANE_BITS: usize = LANES.ilog2() as usize;
 const CPU_BITS: usize = 4;
+/// The lane of the last byte of a GET, which has whole beats only.
+const LAST_LANE: u8 = 15;
 /// Classes of packets, which are those of places and of channels: [`DATA`] and [`GET`].
 pub const CLASSES: usize = 2;
 /// Ports of the crossbar: the interface itself, and the network.
@@ -723,7 +725,7 @@ impl NicCore {
             packet_arb: packet_arb::In {
                 in_valid: [outs.packer.out_valid, outs.get_packer.out_valid, false, false],
                 in_last: [outs.packer.out_last, outs.get_packer.out_last, false, false],
-                in_to: [outs.packer.out_to, LANES as u8 - 1, 0, 0],
+                in_to: [outs.packer.out_to, LAST_LANE, 0, 0],
                 in_channel: [DATA as u8, GET as u8, 0, 0],
                 in_route: [outs.packer.out_route, outs.get_packer.out_route, 0, 0],
                 in_data: [outs.packer.out_data, outs.get_packer.out_data, [0; 2], [0; 2]],

@@ -1,6 +1,32 @@
 //! Two whole interfaces of cHPP's cycle blocks move what descriptors say.
 
+use bellwire_model::cycle::nic_core::Shape;
+use bellwire_model::cycle::packer;
+
 use crate::core_path::{Fault, Path, Seen};
+
+/// The sizes of each interface.
+const SHAPE: Shape = Shape {
+    functions: 2,
+    bells: 4,
+    tags: 8,
+    timeout: 1500,
+    beats: 64,
+    reads: 8,
+    request: 8,
+    longest: 32,
+    fetches: 4,
+    places: 2,
+    events: 4,
+    gets: 2,
+    packer: packer::Shape { beats: 32, packets: 4, payload: 128, longest: 256 },
+    packets: 2,
+    depth: 4,
+    room: 128,
+    write: 128,
+    slots: 4,
+    batch: 2,
+};
 
 /// PUTs, both kinds of NAPs and GETs between two interfaces, and of each with itself, end with
 /// their bytes in memory. Each operation has one event, with its status. Each packet that is told
@@ -9,11 +35,11 @@ use crate::core_path::{Fault, Path, Seen};
 #[test]
 fn two_interfaces_move_what_descriptors_say() {
     for seed in 1..=2 {
-        let mut path = Path::new(seed, Fault::None);
+        let mut path = Path::new(SHAPE, seed, Fault::None);
         path.run(30_000);
         for seen in path.seen() {
-            let Seen { sent, failed, refused, puts, naps, forgotten } = seen;
-            let all = [sent / 100, failed, refused, puts / 30, naps / 30, forgotten];
+            let Seen { sent, failed, refused, bad, puts, naps, forgotten } = seen;
+            let all = [sent / 100, failed, refused, bad, puts / 30, naps / 30, forgotten];
             assert!(all.iter().all(|&count| count > 0), "{seen:?}");
         }
     }
@@ -21,7 +47,7 @@ fn two_interfaces_move_what_descriptors_say() {
 
 /// A path with this fault.
 fn with(fault: Fault) {
-    Path::new(1, fault).run(4_000);
+    Path::new(SHAPE, 1, fault).run(4_000);
 }
 
 /// Canary: a bit of a completion that is turned is noticed.
@@ -47,7 +73,7 @@ fn a_silent_network_is_noticed() {
 
 /// Canary: a completion that goes to another read is noticed.
 #[test]
-#[should_panic]
+#[should_panic(expected = "nothing is dropped")]
 fn a_mixed_completion_is_noticed() {
     with(Fault::Mixed);
 }

@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroU64;
 
 use bellwire_model::cycle::nic_core::{CLASSES, In, NicCore, Out, REFILL_FAILED, Shape, TOLD};
-use bellwire_model::cycle::packer;
 use bellwire_model::engine::Random;
 use bellwire_wire::descriptor::{DescriptorRepr, Work};
 use bellwire_wire::doorbell::DoorbellRepr;
@@ -16,32 +15,10 @@ use bellwire_wire::event::{EVENT_BYTES, EventRepr, Status, phase};
 use bellwire_wire::primitive::Primitive;
 use bellwire_wire::tail::Tail;
 
+/// Functions that software uses.
 const FUNCTIONS: u64 = 2;
 const PAIRS: u64 = 4 * FUNCTIONS;
 const LANES: u64 = 16;
-/// The sizes of each interface.
-pub const SHAPE: Shape = Shape {
-    functions: FUNCTIONS as usize,
-    bells: 4,
-    tags: 8,
-    timeout: 1500,
-    beats: 64,
-    reads: 8,
-    request: 8,
-    longest: 32,
-    fetches: 4,
-    places: 2,
-    events: 4,
-    gets: 2,
-    packer: packer::Shape { beats: 32, packets: 4, payload: 128, longest: 256 },
-    packets: 2,
-    depth: 4,
-    room: 128,
-    write: 128,
-    slots: 4,
-    batch: 2,
-};
-
 // A function's window of host memory: descriptors, sources, destinations, slots of each of its
 // queue pairs, the pages of their lists, and its rings.
 const WINDOW: u64 = 1 << 19;
@@ -53,6 +30,9 @@ const SLOTS: u64 = 0x4_0000;
 const LISTS: u64 = 0x6_0000;
 const RINGS: u64 = 0x7_0000;
 const DESCRIPTOR_BYTES: u64 = 512;
+/// Places for descriptors; reads of the last one fail. As many follow for doorbells that name
+/// what another function has.
+const PLACES: u64 = 16;
 const SLOT_BYTES: u64 = 2048;
 /// Entries of a list of slots, and of a ring.
 const ENTRIES: u64 = 6;
@@ -102,6 +82,8 @@ pub struct Seen {
     pub failed: u64,
     /// See `sent`.
     pub refused: u64,
+    /// See `sent`.
+    pub bad: u64,
     /// Events of packets that came.
     pub puts: u64,
     /// See `puts`.
@@ -113,6 +95,7 @@ pub struct Seen {
 /// An interface, its host memory, and software.
 struct Node {
     core: NicCore,
+    shape: Shape,
     cpu: u8,
     random: Random,
     memory: Vec<u8>,
@@ -131,8 +114,9 @@ struct Node {
     read: Vec<u64>,
     /// By queue pair, slots that were listed.
     listed: Vec<u64>,
-    /// By address of a descriptor, how its operation must end; by tail, what must arrive.
-    due: BTreeMap<u64, Status>,
+    /// By address of a descriptor, its function and how its operation must end; by tail, what must
+    /// arrive.
+    due: BTreeMap<u64, (u64, Status)>,
     arrives: BTreeMap<u64, Due>,
     /// By function, the next place for a descriptor and for data.
     next: Vec<(u64, u64)>,
@@ -158,7 +142,7 @@ fn window(function: u64) -> u64 {
 }
 
 impl Node {
-    fn new(cpu: u8, seed: u64, fault: Fault) -> Node {
+    fn new(shape: Shape, cpu: u8, seed: u64, fault: Fault) -> Node {
         let mut random = Random::new(seed);
         let mut memory = vec![0; (FUNCTIONS * WINDOW) as usize];
         for function in 0..FUNCTIONS {
@@ -166,7 +150,8 @@ impl Node {
             memory[at..at + SOURCE_BYTES as usize].fill_with(|| random.word() as u8);
         }
         let mut node = Node {
-            core: NicCore::new(SHAPE),
+            core: NicCore::new(shape),
+            shape,
             cpu,
             random,
             memory,
@@ -370,7 +355,7 @@ impl Node {
         input.in_last = says.in_failed || here == left;
         input.in_tag = says.in_tag;
         if self.fault == Fault::Mixed && self.random.below(64) == 0 {
-            input.in_tag = (says.in_tag + 1) % SHAPE.tags as u8;
+            input.in_tag = (says.in_tag + 1) % self.shape.tags as u8;
         }
         (input.in_failed, input.in_bytes) = (says.in_failed, says.in_bytes);
         (input.in_remaining, input.in_data) = (says.in_remaining, data);
@@ -395,7 +380,9 @@ impl Node {
             let at = address % WINDOW;
             assert!(at + bytes <= WINDOW && bytes > 0 && address < FUNCTIONS * WINDOW);
             let is_list = (LISTS..RINGS).contains(&at);
-            let fails = (BROKEN..TARGETS).contains(&at) || (is_list && self.random.below(8) == 0);
+            let lacks = DESCRIPTOR_BYTES * (PLACES - 1)..DESCRIPTOR_BYTES * PLACES;
+            let is_broken = (BROKEN..TARGETS).contains(&at) || lacks.contains(&at);
+            let fails = is_broken || (is_list && self.random.below(8) == 0);
             let is_forgotten = fails && self.random.below(4) == 0;
             self.seen.forgotten += u64::from(is_forgotten);
             if !is_forgotten {
@@ -452,10 +439,12 @@ impl Node {
         assert_eq!(u64::from(event.queue_pair), ring / 2 % 4);
         if ring.is_multiple_of(2) {
             let due = self.due.remove(&event.address).expect("an operation has one event");
-            assert_eq!(event.status, due, "{:x}", event.address);
+            assert_eq!((ring / 8, event.status), due, "{:x}", event.address);
+            let due = event.status;
             self.seen.sent += 1;
             self.seen.failed += u64::from(due == Status::SourceFault);
             self.seen.refused += u64::from(due == Status::UnequalSums);
+            self.seen.bad += u64::from(due == Status::BadDescriptor);
             return;
         }
         let tail = event.tail.as_bytes()[..8].try_into().expect("it has a number");
@@ -500,8 +489,8 @@ pub struct Path {
 
 impl Path {
     /// Both, with software that opens what it needs.
-    pub fn new(seed: u64, fault: Fault) -> Path {
-        let nodes = [0, 1].map(|cpu: u8| Node::new(cpu, 10 * seed + u64::from(cpu), fault));
+    pub fn new(shape: Shape, seed: u64, fault: Fault) -> Path {
+        let nodes = [0, 1].map(|cpu: u8| Node::new(shape, cpu, 10 * seed + u64::from(cpu), fault));
         let expected = [0, 1].map(|at: usize| nodes[at].memory.clone());
         let unknown = Default::default();
         Path { nodes, random: Random::new(seed), begun: 0, expected, unknown }
@@ -546,10 +535,13 @@ impl Path {
         };
         let mut bytes = vec![0; repr.buffer_len()];
         repr.emit(&mut bytes).expect("it is right");
-        let is_wrong = kind == 3 && self.random.below(8) == 0;
-        if is_wrong {
+        let differs = kind == 3 && self.random.below(8) == 0;
+        if differs {
             bytes[LANES as usize * (1 + sources.len()) + 8] ^= 1;
         }
+        let is_outside = self.random.below(16) == 0;
+        let is_bad = is_outside || self.nodes[at].next[function as usize].0 == PLACES - 1;
+        let is_wrong = differs || is_bad;
         // What becomes of it.
         let came: Vec<u8> = match kind {
             0 => data.clone(),
@@ -559,15 +551,16 @@ impl Path {
                 .collect(),
         };
         let fails = breaks && sources.last().is_some_and(|it| it.length > 0);
-        let status = match (is_wrong, fails) {
-            (true, _) => Status::UnequalSums,
-            (_, true) => Status::SourceFault,
+        let status = match (is_bad, differs, fails) {
+            (true, _, _) => Status::BadDescriptor,
+            (_, true, _) => Status::UnequalSums,
+            (_, _, true) => Status::SourceFault,
             _ => Status::Success,
         };
         let mut done = 0;
         for entry in &chain {
             let place = entry.address as usize..(entry.address + entry.length) as usize;
-            if fails {
+            if fails && !is_wrong {
                 self.unknown[to].push((entry.address, entry.length));
             } else if !is_wrong {
                 let data = &came[done..done + entry.length as usize];
@@ -583,20 +576,17 @@ impl Path {
             let due = Due { ring: 2 * own + 1, primitive, peer, data: came };
             self.nodes[to].arrives.insert(number, due);
         }
-        self.ring(at, function, &bytes, status);
-    }
-
-    /// Software stores a descriptor, and rings.
-    fn ring(&mut self, at: usize, function: u64, bytes: &[u8], status: Status) {
+        let owner = if is_outside { (function + 1) % FUNCTIONS } else { function };
         let node = &mut self.nodes[at];
         let place = &mut node.next[function as usize].0;
-        let address = window(function) + DESCRIPTORS + *place * DESCRIPTOR_BYTES;
-        *place = (*place + 1) % ((SOURCES - DESCRIPTORS) / DESCRIPTOR_BYTES);
+        let from = if is_outside { PLACES } else { 0 };
+        let address = window(owner) + DESCRIPTORS + (from + *place) * DESCRIPTOR_BYTES;
+        *place = (*place + 1) % PLACES;
         let span = address as usize..address as usize + bytes.len();
-        node.memory[span].copy_from_slice(bytes);
+        node.memory[span].copy_from_slice(&bytes);
         let length = bytes.len() as u16;
         let word = DoorbellRepr { address, length }.emit().expect("it is right");
-        node.due.insert(address, status);
+        node.due.insert(address, (function, status));
         node.bells.push_back(In {
             store_address: (function << 12) as u16,
             store_data: [word, 0],
@@ -609,8 +599,11 @@ impl Path {
         for at in [0, 1] {
             // A function has as many operations as its FIFO has doorbells.
             let function = self.random.below(FUNCTIONS);
-            let own = self.nodes[at].due.range(window(function)..window(function + 1));
-            if begins && own.count() < SHAPE.bells && self.random.below(8) == 0 {
+            let own = self.nodes[at].due.values().filter(|due| due.0 == function);
+            if begins
+                && own.count() < self.nodes[at].shape.bells.min(8)
+                && self.random.below(8) == 0
+            {
                 self.begin(at, function);
             }
             let ring = self.random.below(4 * PAIRS);
@@ -645,7 +638,7 @@ impl Path {
         for _ in 0..cycles {
             self.cycle(true);
         }
-        for _ in 0..15 * SHAPE.timeout {
+        for _ in 0..15 * self.nodes[0].shape.timeout {
             self.cycle(false);
         }
         for (at, node) in self.nodes.iter().enumerate() {
