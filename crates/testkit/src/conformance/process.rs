@@ -294,12 +294,17 @@ pub fn connections(fixture: &dyn Fixture) {
     fixture.assert_way(&node);
 }
 
-/// Posts a receive and waits, to be killed.
+/// Has regions, and is there until it is killed.
 fn victim(mut node: Node, parent: Address) {
-    let region = node.function.register(vec![0; 4096], Rights::all()).expect("registered");
-    let keys = region.remote_key().to_bytes();
-    say(&mut node, Message::inline(&keys).to(parent));
-    std::thread::sleep(limit());
+    let registered = node.function.register(vec![0; 4096], Rights::all()).expect("registered");
+    let allocated = node.function.allocate_region(4096, Rights::all()).expect("allocated");
+    let keys = [registered, allocated].map(|region| region.remote_key().to_bytes());
+    say(&mut node, Message::inline(keys.as_flattened()).to(parent));
+    // Some devices need the owner for puts.
+    let since = Instant::now();
+    while since.elapsed() < limit() {
+        node.function.progress().expect("progress");
+    }
 }
 
 /// When a peer is killed, or stopped and then killed, every descriptor that was posted for it
@@ -308,18 +313,33 @@ pub fn a_killed_peer(fixture: &dyn Fixture) {
     let mut node = Node::open(fixture);
     for how in [Wait::Spin, Wait::Block] {
         let mut child = start(fixture, "victim", node.address());
-        node.receive(24, 0);
+        node.receive(2 * RemoteKey::BYTES, 0);
         let hello = success(&mut node, Operation::Receive);
-        let key = RemoteKey::from_bytes(&hello.buffer.unwrap().into_bytes(24)).expect("a key");
+        let keys = hello.buffer.unwrap().into_bytes(2 * RemoteKey::BYTES);
+        let keys = [0, 1].map(|which| {
+            let bytes = &keys[which * RemoteKey::BYTES..][..RemoteKey::BYTES];
+            RemoteKey::from_bytes(bytes).expect("a key")
+        });
+        // Later puts may go ways that earlier ones have found.
+        for key in keys.into_iter().cycle().take(6) {
+            node.put(Put::new(vec![1; 4096], key));
+            success(&mut node, Operation::Put);
+        }
         let long = node.function.limits().eager_bytes + 1;
         for context in 0..10 {
             node.send(Message::buffer(vec![1; long]).to(hello.peer).context(context));
         }
         child.signal(libc::SIGKILL);
         assert_all_end((0..10).map(|_| node.wait(how, "all complete")), Status::PeerGone);
-        node.put(Put::new(vec![1; 4096], key));
-        let done = node.wait(Wait::Adaptive, "an answer");
-        assert!([Status::PeerGone, Status::Unreachable].contains(&done.status), "{done:?}");
+        // The one to allocated memory first, while nothing waits in front of it.
+        let [registered, allocated] = keys;
+        for key in [allocated, registered] {
+            node.put(Put::new(vec![1; 4096], key));
+        }
+        for _ in keys {
+            let done = node.wait(Wait::Adaptive, "an answer");
+            assert!([Status::PeerGone, Status::Unreachable].contains(&done.status), "{done:?}");
+        }
         child.end();
         let options = DeviceOptions::default().node(hello.peer.node);
         fixture.open(&options).expect("the number is free again");
