@@ -277,7 +277,7 @@ always_ff @(posedge clk) begin
     // Reads are the sources, in their order, each byte once, and cut at multiples.
     if (f_active && read_valid) begin
       p_reads : assert (!f_is_data && f_source != f_from_end);
-      p_address : assert (read_address == f_read_from);
+      p_address : assert (read_address == f_read_from && read_function == f_function);
       p_bytes : assert (read_bytes == SizeWidth'(f_bytes));
       p_ends : assert (read_ends == (f_bytes == f_rest && f_behind == '0));
     end

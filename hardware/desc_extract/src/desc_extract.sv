@@ -53,12 +53,13 @@ module desc_extract #(
     output logic [ AddressWidth-1:0] source_length,
     input  logic                     source_fits,
 
-    // A read of data; the last one of its operation has `read_ends`.
-    output logic                    read_valid,
-    input  logic                    read_ready,
-    output logic                    read_ends,
-    output logic [AddressWidth-1:0] read_address,
-    output logic [   SizeWidth-1:0] read_bytes,
+    // A read of data, and its function; the last one of its operation has `read_ends`.
+    output logic                     read_valid,
+    input  logic                     read_ready,
+    output logic                     read_ends,
+    output logic [FunctionWidth-1:0] read_function,
+    output logic [ AddressWidth-1:0] read_address,
+    output logic [    SizeWidth-1:0] read_bytes,
 
     // A move for the packer, or for that of GETs.
     output logic                      move_valid,
@@ -425,6 +426,7 @@ module desc_extract #(
   assign data_to = data_ends ? current.total[LaneWidth-1:0] - LaneWidth'(1) : '1;
   assign data = from_beat;
 
+  assign read_function = current.source[PairWidth+:FunctionWidth];
   assign move_remote = current.remote;
   assign move_primitive = current.kind;
   assign move_traffic_class = current.traffic_class;

@@ -19,6 +19,7 @@ module desc_extract_bench #(
   logic [$bits(o.source_function)-1:0] source_function;
   logic [$bits(o.source_address)-1:0] source_address;
   logic [$bits(o.source_length)-1:0] source_length;
+  logic [$bits(o.read_function)-1:0] read_function;
   logic [$bits(o.read_address)-1:0] read_address;
   logic [$bits(o.read_bytes)-1:0] read_bytes;
   logic [$bits(o.move_primitive)-1:0] move_primitive;
@@ -74,6 +75,7 @@ module desc_extract_bench #(
       .source_length     (source_length),
       .read_valid        (o.read_valid),
       .read_ends         (read_ends),
+      .read_function     (read_function),
       .read_address      (read_address),
       .read_bytes        (read_bytes),
       .move_valid        (o.move_valid),
@@ -111,6 +113,7 @@ module desc_extract_bench #(
   assign o.source_address     = o.source_valid ? source_address : '0;
   assign o.source_length      = o.source_valid ? source_length : '0;
   assign o.read_ends          = o.read_valid ? read_ends : '0;
+  assign o.read_function      = o.read_valid ? read_function : '0;
   assign o.read_address       = o.read_valid ? read_address : '0;
   assign o.read_bytes         = o.read_valid ? read_bytes : '0;
   assign o.move_last          = o.move_valid ? move_last : '0;

@@ -25,7 +25,7 @@ package desc_extract_ports;
 
   localparam int unsigned OutBits = 704;
   typedef struct packed {
-    logic [27:0] padding;
+    logic [24:0] padding;
     logic dropped;
     logic [39:0] report_address;
     logic [3:0] report_primitive;
@@ -57,6 +57,7 @@ package desc_extract_ports;
     logic move_valid;
     logic [12:0] read_bytes;
     logic [39:0] read_address;
+    logic [2:0] read_function;
     logic read_ends;
     logic read_valid;
     logic [39:0] source_length;

@@ -32,12 +32,14 @@ module desc_fetch #(
     input  logic [    WordWidth-1:0] bell_word,
     input  logic                     bell_outside,
 
-    // A read, under the tag that the allocator offers. None is offered under a tag that waits.
-    output logic                    read_valid,
-    input  logic                    read_ready,
-    input  logic [    TagWidth-1:0] read_tag,
-    output logic [AddressWidth-1:0] read_address,
-    output logic [   SizeWidth-1:0] read_bytes,
+    // A read and its function, under the tag that the allocator offers. None is offered under a tag
+    // that waits.
+    output logic                     read_valid,
+    input  logic                     read_ready,
+    input  logic [     TagWidth-1:0] read_tag,
+    output logic [FunctionWidth-1:0] read_function,
+    output logic [ AddressWidth-1:0] read_address,
+    output logic [    SizeWidth-1:0] read_bytes,
 
     // A beat of a completion. What is said of the completion counts with its first beat:
     // `in_remaining` is PCIe's byte count.
@@ -151,6 +153,7 @@ module desc_fetch #(
   assign to_end = beats_t'(Request) - (beats_t'(read_from >> Shift) & beats_t'(Request - 1));
   assign read_beats = (to_end < rest) ? to_end : rest;
   assign read_valid = unasked != '0 && rest != '0 && !waits[read_tag];
+  assign read_function = function_of[asking];
   assign read_address = read_from;
   assign read_bytes = size_t'(read_beats) << Shift;
   assign asks = read_valid && read_ready;

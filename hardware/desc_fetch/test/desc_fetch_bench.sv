@@ -19,7 +19,7 @@ module desc_fetch_bench #(
   localparam int unsigned TagWidth = (Tags > 1) ? $clog2(Tags) : 1;
   logic [TagWidth-1:0] free_tag;
   logic out_first, out_last, out_failed, out_refused, has_data;
-  logic [$bits(o.out_function)-1:0] out_function;
+  logic [$bits(o.out_function)-1:0] read_function, out_function;
   logic [$bits(o.read_address)-1:0] read_address, out_address;
   logic [$bits(o.read_bytes)-1:0] read_bytes;
   logic [  $bits(o.out_word)-1:0] out_word;
@@ -41,6 +41,7 @@ module desc_fetch_bench #(
       .read_valid   (o.read_valid),
       .read_ready   (i.read_ready),
       .read_tag     (i.read_tag[TagWidth-1:0]),
+      .read_function(read_function),
       .read_address (read_address),
       .read_bytes   (read_bytes),
       .in_valid     (i.in_valid),
@@ -67,18 +68,19 @@ module desc_fetch_bench #(
       .out_word     (out_word)
   );
 
-  assign has_data       = o.out_valid && !out_failed && !out_refused;
-  assign o.read_address = o.read_valid ? read_address : '0;
-  assign o.read_bytes   = o.read_valid ? read_bytes : '0;
-  assign o.free_tag     = o.free_valid ? 8'(free_tag) : '0;
-  assign o.out_first    = o.out_valid && out_first;
-  assign o.out_last     = o.out_valid && out_last;
-  assign o.out_failed   = o.out_valid && out_failed;
-  assign o.out_refused  = o.out_valid && out_refused;
-  assign o.out_function = o.out_valid ? out_function : '0;
-  assign o.out_address  = o.out_valid ? out_address : '0;
-  assign o.out_word     = has_data ? out_word : '0;
-  assign o.padding      = '0;
+  assign has_data        = o.out_valid && !out_failed && !out_refused;
+  assign o.read_function = o.read_valid ? read_function : '0;
+  assign o.read_address  = o.read_valid ? read_address : '0;
+  assign o.read_bytes    = o.read_valid ? read_bytes : '0;
+  assign o.free_tag      = o.free_valid ? 8'(free_tag) : '0;
+  assign o.out_first     = o.out_valid && out_first;
+  assign o.out_last      = o.out_valid && out_last;
+  assign o.out_failed    = o.out_valid && out_failed;
+  assign o.out_refused   = o.out_valid && out_refused;
+  assign o.out_function  = o.out_valid ? out_function : '0;
+  assign o.out_address   = o.out_valid ? out_address : '0;
+  assign o.out_word      = has_data ? out_word : '0;
+  assign o.padding       = '0;
 
   // Bits that a small configuration has not.
   logic unused;

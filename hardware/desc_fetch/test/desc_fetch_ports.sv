@@ -24,7 +24,7 @@ package desc_fetch_ports;
 
   localparam int unsigned OutBits = 192;
   typedef struct packed {
-    logic [13:0] padding;
+    logic [10:0] padding;
     logic [63:0] out_word;
     logic [39:0] out_address;
     logic [2:0] out_function;
@@ -39,6 +39,7 @@ package desc_fetch_ports;
     logic unexpected;
     logic [12:0] read_bytes;
     logic [39:0] read_address;
+    logic [2:0] read_function;
     logic read_valid;
     logic bell_ready;
   } out_t;

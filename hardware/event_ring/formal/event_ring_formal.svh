@@ -32,6 +32,7 @@ logic g_keeps, g_memory;
 logic g_holds, g_ours;
 base_t g_out_base;
 count_t g_out_index, g_out_entries;
+ring_t g_out_ring;
 logic [EventWidth-2:0] g_out_event;
 
 wire f_opens_one = host_valid && host_opens && host_ring == one;
@@ -59,6 +60,7 @@ always_ff @(posedge clk) begin
     g_out_base <= g_base;
     g_out_index <= g_next;
     g_out_entries <= g_entries;
+    g_out_ring <= in_ring;
     g_out_event <= in_event;
   end
   if (f_leaves && g_ours && g_out_index == chosen) g_memory <= out_event[EventWidth-1];
@@ -124,6 +126,7 @@ always_ff @(posedge clk) begin
       end
       // All of an event but its phase is as it came.
       p_same : assert (out_event[EventWidth-2:0] == g_out_event);
+      p_ring : assert (out_ring == g_out_ring);
       // Each event changes the phase of its record.
       if (g_ours && g_out_index == chosen) begin
         p_phase : assert (out_event[EventWidth-1] == !g_memory);

@@ -40,9 +40,10 @@ module event_ring #(
     input  logic [ RingWidth-1:0] ask_ring,
     output logic [CountWidth-1:0] ask_room,
 
-    // A write to host memory.
+    // A write to host memory, and its ring.
     output logic                    out_valid,
     input  logic                    out_ready,
+    output logic [   RingWidth-1:0] out_ring,
     output logic [AddressWidth-1:0] out_address,
     output logic [  EventWidth-1:0] out_event
 );
@@ -122,6 +123,7 @@ module event_ring #(
       out_valid <= enters || (out_valid && !out_ready);
     end
     if (enters) begin
+      out_ring    <= in_ring;
       out_address <= {base + base_t'(index), OffsetWidth'(0)};
       out_event   <= {phase, in_event};
     end

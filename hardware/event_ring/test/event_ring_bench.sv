@@ -17,9 +17,10 @@ module event_ring_bench #(
   localparam int unsigned RingWidth = (Rings > 1) ? $clog2(Rings) : 1;
   localparam int unsigned AddressWidth = $bits(o.out_address);
   localparam int unsigned EventWidth = $bits(o.out_event);
-  logic [  CountWidth-1:0] ask_room;
+  logic [CountWidth-1:0] ask_room;
+  logic [RingWidth-1:0] out_ring;
   logic [AddressWidth-1:0] out_address;
-  logic [  EventWidth-1:0] out_event;
+  logic [EventWidth-1:0] out_event;
 
   event_ring #(
       .Rings(Rings),
@@ -45,14 +46,15 @@ module event_ring_bench #(
       .ask_room   (ask_room),
       .out_valid  (o.out_valid),
       .out_ready  (i.out_ready),
+      .out_ring   (out_ring),
       .out_address(out_address),
       .out_event  (out_event)
   );
 
   assign o.ask_room    = 13'(ask_room);
+  assign o.out_ring    = o.out_valid ? 6'(out_ring) : '0;
   assign o.out_address = o.out_valid ? out_address : '0;
   assign o.out_event   = o.out_valid ? out_event : '0;
-  assign o.padding     = '0;
 
   // The phase of an event that enters, and bits that a small configuration has not.
   logic unused;

@@ -18,9 +18,9 @@ package event_ring_ports;
 
   localparam int unsigned OutBits = 320;
   typedef struct packed {
-    logic [5:0] padding;
     logic [255:0] out_event;
     logic [39:0] out_address;
+    logic [5:0] out_ring;
     logic out_valid;
     logic [12:0] ask_room;
     logic lacks_place;

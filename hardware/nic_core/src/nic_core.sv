@@ -76,6 +76,7 @@ module nic_core #(
     // A read of host memory.
     output logic                read_valid,
     input  logic                read_ready,
+    output logic [         2:0] read_function,
     output logic [        39:0] read_address,
     output logic [        12:0] read_bytes,
     output logic [TagWidth-1:0] read_tag,
@@ -93,6 +94,7 @@ module nic_core #(
     output logic         write_valid,
     input  logic         write_ready,
     output logic         write_last,
+    output logic [  2:0] write_function,
     output logic [ 39:0] write_address,
     output logic [ 12:0] write_bytes,
     output logic [127:0] write_data,
@@ -193,6 +195,7 @@ module nic_core #(
   logic [TagWidth-1:0] tag, release_tag, lost_tag, fetch_free_tag, data_free_tag;
   logic [TagWidth:0] in_use;
   logic [2:0] ask_valid, ask_ready, own_valid, own_lost, free_valid;
+  logic [2:0][ 2:0] ask_function;
   logic [2:0][39:0] ask_address;
   logic [2:0][12:0] ask_bytes;
 
@@ -221,6 +224,7 @@ module nic_core #(
       .rst,
       .ask_valid,
       .ask_ready,
+      .ask_function,
       .ask_address,
       .ask_bytes,
       .tag_valid,
@@ -228,6 +232,7 @@ module nic_core #(
       .tag,
       .read_valid,
       .read_ready,
+      .read_function,
       .read_address,
       .read_bytes,
       .read_tag,
@@ -272,6 +277,7 @@ module nic_core #(
       .read_valid   (ask_valid[0]),
       .read_ready   (ask_ready[0]),
       .read_tag     (tag),
+      .read_function(ask_function[0]),
       .read_address (ask_address[0]),
       .read_bytes   (ask_bytes[0]),
       .in_valid     (own_valid[0]),
@@ -336,6 +342,7 @@ module nic_core #(
   logic [1:0][2:0] x_source_function;
   logic [1:0][39:0] x_source_address, x_source_length;
   logic [1:0] x_read_valid, x_read_ready, x_read_ends;
+  logic [1:0][ 2:0] x_read_function;
   logic [1:0][39:0] x_read_address;
   logic [1:0][12:0] x_read_bytes;
   logic [1:0] x_move_valid, x_move_ready, x_move_last, x_move_remote;
@@ -444,6 +451,7 @@ module nic_core #(
         .read_valid        (x_read_valid[each]),
         .read_ready        (x_read_ready[each]),
         .read_ends         (x_read_ends[each]),
+        .read_function     (x_read_function[each]),
         .read_address      (x_read_address[each]),
         .read_bytes        (x_read_bytes[each]),
         .move_valid        (x_move_valid[each]),
@@ -499,6 +507,7 @@ module nic_core #(
   logic [39:0] pack_bytes;
   logic [SaysWidth-1:0] pack_says;
   logic op_valid, op_ready, op_ends;
+  logic [ 2:0] op_function;
   logic [39:0] op_address;
   logic [12:0] op_bytes;
   logic put_valid, put_ready, put_ends;
@@ -527,23 +536,24 @@ module nic_core #(
   ) u_op_arb (
       .clk,
       .rst,
-      .move_valid  (x_move_valid),
-      .move_ready  (x_move_ready),
-      .move_last   (x_move_last),
-      .move_get    (is_get),
-      .move_total  (x_move_total),
-      .move_says   (x_says),
-      .read_valid  (x_read_valid),
-      .read_ready  (x_read_ready),
-      .read_ends   (x_read_ends),
-      .read_address(x_read_address),
-      .read_bytes  (x_read_bytes),
-      .data_valid  (x_data_valid),
-      .data_ready  (x_data_ready),
-      .data_ends   (x_data_ends),
-      .data_get    (x_data_get[0]),
-      .data_to     (x_data_to),
-      .data        (x_data),
+      .move_valid   (x_move_valid),
+      .move_ready   (x_move_ready),
+      .move_last    (x_move_last),
+      .move_get     (is_get),
+      .move_total   (x_move_total),
+      .move_says    (x_says),
+      .read_valid   (x_read_valid),
+      .read_ready   (x_read_ready),
+      .read_ends    (x_read_ends),
+      .read_function(x_read_function),
+      .read_address (x_read_address),
+      .read_bytes   (x_read_bytes),
+      .data_valid   (x_data_valid),
+      .data_ready   (x_data_ready),
+      .data_ends    (x_data_ends),
+      .data_get     (x_data_get[0]),
+      .data_to      (x_data_to),
+      .data         (x_data),
       .place_valid,
       .place_ready,
       .place,
@@ -552,18 +562,19 @@ module nic_core #(
       .pack_last,
       .pack_operation,
       .pack_says,
-      .ask_valid   (op_valid),
-      .ask_ready   (op_ready),
-      .ask_ends    (op_ends),
-      .ask_address (op_address),
-      .ask_bytes   (op_bytes),
+      .ask_valid    (op_valid),
+      .ask_ready    (op_ready),
+      .ask_ends     (op_ends),
+      .ask_function (op_function),
+      .ask_address  (op_address),
+      .ask_bytes    (op_bytes),
       .put_valid,
       .put_ready,
       .put_ends,
       .put_to,
       .put_data,
-      .get_valid   (get_move_valid),
-      .get_ready   (get_move_ready),
+      .get_valid    (get_move_valid),
+      .get_ready    (get_move_ready),
       .get_data_valid,
       .get_data_ready
   );
@@ -584,6 +595,7 @@ module nic_core #(
   // A read of data is taken if all three that take it are ready.
   assign op_ready = ask_ready[1] && memory_ready && queue_ready;
   assign ask_valid[1] = op_valid && memory_ready && queue_ready;
+  assign ask_function[1] = op_function;
   assign ask_address[1] = op_address;
   assign ask_bytes[1] = op_bytes;
 
@@ -851,6 +863,7 @@ module nic_core #(
   logic [5:0] upload_ring, event_ring;
   logic [254:0] upload_record, event_record;
   logic upload_valid, upload_ready, upload_last;
+  logic [  2:0] upload_function;
   logic [ 39:0] upload_address;
   logic [ 12:0] upload_bytes;
   logic [127:0] upload_data;
@@ -927,6 +940,7 @@ module nic_core #(
       .out_valid   (upload_valid),
       .out_ready   (upload_ready),
       .out_last    (upload_last),
+      .out_function(upload_function),
       .out_address (upload_address),
       .out_bytes   (upload_bytes),
       .out_data    (upload_data),
@@ -982,7 +996,7 @@ module nic_core #(
   // ---- Slots.
 
   logic slots_read_valid, slots_read_ready, entry_valid, entry_ready, entry_failed;
-  logic [4:0] slots_read_pair, entry_pair, slots_told_pair;
+  logic [4:0] slots_read_pair, slots_ask_pair, entry_pair, slots_told_pair;
   logic [39:0] slots_read_address;
   logic [BatchWidth-1:0] slots_read_count;
   logic [63:0] entry_word;
@@ -1036,6 +1050,7 @@ module nic_core #(
       .read_count  (slots_read_count),
       .ask_valid   (ask_valid[2]),
       .ask_ready   (ask_ready[2]),
+      .ask_pair    (slots_ask_pair),
       .ask_address (ask_address[2]),
       .ask_bytes   (ask_bytes[2]),
       .in_valid    (own_valid[2]),
@@ -1055,6 +1070,9 @@ module nic_core #(
       .entry_word
   );
 
+  // A function has four queue pairs, and each of these two rings.
+  assign ask_function[2] = slots_ask_pair[4:2];
+
   // ---- Events and writes.
 
   logic event_valid, event_ready, lacks_ring, lacks_place, events_dropped;
@@ -1062,6 +1080,7 @@ module nic_core #(
   logic [31:0] events_count;
   logic [12:0] ask_room;
   logic ring_valid, ring_ready;
+  logic [  5:0] ring;
   logic [ 39:0] ring_address;
   logic [255:0] ring_event;
 
@@ -1129,6 +1148,7 @@ module nic_core #(
       .ask_room,
       .out_valid  (ring_valid),
       .out_ready  (ring_ready),
+      .out_ring   (ring),
       .out_address(ring_address),
       .out_event  (ring_event)
   );
@@ -1139,19 +1159,22 @@ module nic_core #(
       .upload_valid,
       .upload_ready,
       .upload_last,
+      .upload_function,
       .upload_address,
       .upload_bytes,
       .upload_data,
-      .event_valid  (ring_valid),
-      .event_ready  (ring_ready),
-      .event_address(ring_address),
-      .event_record (ring_event),
-      .out_valid    (write_valid),
-      .out_ready    (write_ready),
-      .out_last     (write_last),
-      .out_address  (write_address),
-      .out_bytes    (write_bytes),
-      .out_data     (write_data)
+      .event_valid   (ring_valid),
+      .event_ready   (ring_ready),
+      .event_function(ring[5:3]),
+      .event_address (ring_address),
+      .event_record  (ring_event),
+      .out_valid     (write_valid),
+      .out_ready     (write_ready),
+      .out_last      (write_last),
+      .out_function  (write_function),
+      .out_address   (write_address),
+      .out_bytes     (write_bytes),
+      .out_data      (write_data)
   );
 
   assign told = {
@@ -1184,7 +1207,7 @@ module nic_core #(
     memory_room, memory_reads, pack_room, pack_packets, sent_get[PlaceWidth], xbar_granted,
     xbar_credits, get_wrong, upload_wrong, target_wrong, source_wrong, wrong_packets,
     wrong_targets, lacks_slot, cached, slots_told_pair, events_dropped_function, events_count,
-    ask_room, xbar_packets[0]
+    ask_room, xbar_packets[0], slots_ask_pair[1:0], ring[2:0]
   };
 
 endmodule

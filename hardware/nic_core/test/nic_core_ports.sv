@@ -49,7 +49,7 @@ package nic_core_ports;
 
   localparam int unsigned OutBits = 448;
   typedef struct packed {
-    logic [34:0] padding;
+    logic [28:0] padding;
     logic [25:0] told;
     logic [2:0] refused;
     logic [127:0] to_data;
@@ -62,11 +62,13 @@ package nic_core_ports;
     logic [127:0] write_data;
     logic [12:0] write_bytes;
     logic [39:0] write_address;
+    logic [2:0] write_function;
     logic write_last;
     logic write_valid;
     logic [7:0] read_tag;
     logic [12:0] read_bytes;
     logic [39:0] read_address;
+    logic [2:0] read_function;
     logic read_valid;
   } out_t;
 

@@ -120,7 +120,7 @@ always_ff @(posedge clk) begin
     if (f_reads[who])
       p_asks :
       assert (ask_ends == read_ends[who] && ask_address == read_address[who]
-          && ask_bytes == read_bytes[who]);
+          && ask_function == read_function[who] && ask_bytes == read_bytes[who]);
     if (f_beats[who])
       p_puts :
       assert (put_ends == data_ends[who] && put_to == data_to[who] && put_data == data[who]);

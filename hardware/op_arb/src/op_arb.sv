@@ -6,6 +6,7 @@
 // operations began, and so do reads and immediate data. So the packer gets both in one order. GETs
 // from here go past that to a packer of their own.
 module op_arb #(
+    parameter int unsigned FunctionWidth = 3,
     parameter int unsigned AddressWidth = 40,
     // Bits of a count of bytes: of an operation, and of a read.
     parameter int unsigned BytesWidth = 40,
@@ -29,12 +30,13 @@ module op_arb #(
     input  logic [1:0][BytesWidth-1:0] move_total,
     input  logic [1:0][ SaysWidth-1:0] move_says,
 
-    // By descriptor extract: a read.
-    input  logic [1:0]                   read_valid,
-    output logic [1:0]                   read_ready,
-    input  logic [1:0]                   read_ends,
-    input  logic [1:0][AddressWidth-1:0] read_address,
-    input  logic [1:0][   SizeWidth-1:0] read_bytes,
+    // By descriptor extract: a read, and its function.
+    input  logic [1:0]                    read_valid,
+    output logic [1:0]                    read_ready,
+    input  logic [1:0]                    read_ends,
+    input  logic [1:0][FunctionWidth-1:0] read_function,
+    input  logic [1:0][ AddressWidth-1:0] read_address,
+    input  logic [1:0][    SizeWidth-1:0] read_bytes,
 
     // By descriptor extract: a beat. That of the first one may be a GET's.
     input  logic [1:0]                data_valid,
@@ -56,12 +58,13 @@ module op_arb #(
     output logic [ PlaceWidth:0] pack_operation,
     output logic [SaysWidth-1:0] pack_says,
 
-    // A read.
-    output logic                    ask_valid,
-    input  logic                    ask_ready,
-    output logic                    ask_ends,
-    output logic [AddressWidth-1:0] ask_address,
-    output logic [   SizeWidth-1:0] ask_bytes,
+    // A read, and its function.
+    output logic                     ask_valid,
+    input  logic                     ask_ready,
+    output logic                     ask_ends,
+    output logic [FunctionWidth-1:0] ask_function,
+    output logic [ AddressWidth-1:0] ask_address,
+    output logic [    SizeWidth-1:0] ask_bytes,
 
     // A beat of immediate data for the packer.
     output logic                 put_valid,
@@ -80,8 +83,8 @@ module op_arb #(
   if (AddressWidth < 1 || BytesWidth < 1 || SizeWidth < 1 || Width < 1) begin : g_parameters
     $error("op_arb: AddressWidth, BytesWidth, SizeWidth and Width are at least 1");
   end
-  if (LaneWidth < 1 || PlaceWidth < 1 || SaysWidth < 1) begin : g_more_parameters
-    $error("op_arb: LaneWidth, PlaceWidth and SaysWidth are at least 1");
+  if (LaneWidth < 1 || PlaceWidth < 1 || SaysWidth < 1 || FunctionWidth < 1) begin : g_more
+    $error("op_arb: LaneWidth, PlaceWidth, SaysWidth and FunctionWidth are at least 1");
   end
 
   // By descriptor extract: its operation has begun, all moves of it have left, and all its data.
@@ -118,6 +121,7 @@ module op_arb #(
   assign pack_says = move_says[pack];
   assign ask_valid = (fetches & read_valid) != '0;
   assign ask_ends = read_ends[from];
+  assign ask_function = read_function[from];
   assign ask_address = read_address[from];
   assign ask_bytes = read_bytes[from];
   assign put_valid = (fetches & data_valid & ~get_beats) != '0;

@@ -16,13 +16,14 @@ module op_arb_bench #(
   logic [PlaceWidth:0] pack_operation;
 
   op_arb #(
-      .AddressWidth($bits(o.ask_address)),
-      .BytesWidth  ($bits(i.move_total) / 2),
-      .SizeWidth   ($bits(o.ask_bytes)),
-      .Width       ($bits(o.put_data)),
-      .LaneWidth   ($bits(o.put_to)),
-      .PlaceWidth  (PlaceWidth),
-      .SaysWidth   ($bits(o.pack_says))
+      .FunctionWidth($bits(o.ask_function)),
+      .AddressWidth ($bits(o.ask_address)),
+      .BytesWidth   ($bits(i.move_total) / 2),
+      .SizeWidth    ($bits(o.ask_bytes)),
+      .Width        ($bits(o.put_data)),
+      .LaneWidth    ($bits(o.put_to)),
+      .PlaceWidth   (PlaceWidth),
+      .SaysWidth    ($bits(o.pack_says))
   ) u_dut (
       .clk,
       .rst,
@@ -35,6 +36,7 @@ module op_arb_bench #(
       .read_valid    (i.read_valid),
       .read_ready    (o.read_ready),
       .read_ends     (i.read_ends),
+      .read_function (i.read_function),
       .read_address  (i.read_address),
       .read_bytes    (i.read_bytes),
       .data_valid    (i.data_valid),
@@ -54,6 +56,7 @@ module op_arb_bench #(
       .ask_valid     (o.ask_valid),
       .ask_ready     (i.ask_ready),
       .ask_ends      (o.ask_ends),
+      .ask_function  (o.ask_function),
       .ask_address   (o.ask_address),
       .ask_bytes     (o.ask_bytes),
       .put_valid     (o.put_valid),

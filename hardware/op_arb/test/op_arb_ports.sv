@@ -3,7 +3,7 @@ package op_arb_ports;
 
   localparam int unsigned InBits = 1024;
   typedef struct packed {
-    logic [34:0] padding;
+    logic [28:0] padding;
     logic get_data_ready;
     logic get_ready;
     logic put_ready;
@@ -18,6 +18,7 @@ package op_arb_ports;
     logic [1:0] data_valid;
     logic [25:0] read_bytes;
     logic [79:0] read_address;
+    logic [5:0] read_function;
     logic [1:0] read_ends;
     logic [1:0] read_valid;
     logic [511:0] move_says;
@@ -29,7 +30,7 @@ package op_arb_ports;
 
   localparam int unsigned OutBits = 512;
   typedef struct packed {
-    logic [47:0] padding;
+    logic [44:0] padding;
     logic get_data_valid;
     logic get_valid;
     logic [127:0] put_data;
@@ -38,6 +39,7 @@ package op_arb_ports;
     logic put_valid;
     logic [12:0] ask_bytes;
     logic [39:0] ask_address;
+    logic [2:0] ask_function;
     logic ask_ends;
     logic ask_valid;
     logic [255:0] pack_says;

@@ -18,6 +18,7 @@ always_comb assume (32'(who) < Requesters);
 
 owner_t g_next;
 logic g_offers;
+logic [FunctionWidth-1:0] g_function;
 logic [AddressWidth-1:0] g_address;
 logic [SizeWidth-1:0] g_bytes;
 tag_t g_tag;
@@ -68,6 +69,7 @@ always_ff @(posedge clk) begin
   past_reset <= 1'b1;
   g_offers   <= f_takes || (g_offers && !read_ready);
   if (f_takes) begin
+    g_function <= ask_function[f_server];
     g_address <= ask_address[f_server];
     g_bytes <= ask_bytes[f_server];
     g_tag <= tag;
@@ -111,7 +113,9 @@ always_ff @(posedge clk) begin
     if (f_takes) p_free : assert (f_is_free);
     p_offers : assert (read_valid == g_offers);
     if (g_offers)
-      p_same : assert (read_address == g_address && read_bytes == g_bytes && read_tag == g_tag);
+      p_same :
+      assert (read_function == g_function && read_address == g_address && read_bytes == g_bytes
+          && read_tag == g_tag);
     // Nothing waits for an idle port.
     if (ask_valid != '0 && f_is_free && tag_valid && tag == what && !g_waits)
       p_work : assert (f_takes);

@@ -7,6 +7,7 @@
 module read_arb #(
     parameter int unsigned Requesters = 3,
     parameter int unsigned Tags = 32,
+    parameter int unsigned FunctionWidth = 3,
     parameter int unsigned AddressWidth = 40,
     // Bits of a count of bytes.
     parameter int unsigned SizeWidth = 13,
@@ -15,11 +16,12 @@ module read_arb #(
     input logic clk,
     input logic rst,
 
-    // By requester: a read.
-    input  logic [Requesters-1:0]                   ask_valid,
-    output logic [Requesters-1:0]                   ask_ready,
-    input  logic [Requesters-1:0][AddressWidth-1:0] ask_address,
-    input  logic [Requesters-1:0][   SizeWidth-1:0] ask_bytes,
+    // By requester: a read, and the function that it is for.
+    input  logic [Requesters-1:0]                    ask_valid,
+    output logic [Requesters-1:0]                    ask_ready,
+    input  logic [Requesters-1:0][FunctionWidth-1:0] ask_function,
+    input  logic [Requesters-1:0][ AddressWidth-1:0] ask_address,
+    input  logic [Requesters-1:0][    SizeWidth-1:0] ask_bytes,
 
     // The tag of the read that is taken.
     input  logic                tag_valid,
@@ -27,11 +29,12 @@ module read_arb #(
     input  logic [TagWidth-1:0] tag,
 
     // The read that was taken last, for the PCIe boundary.
-    output logic                    read_valid,
-    input  logic                    read_ready,
-    output logic [AddressWidth-1:0] read_address,
-    output logic [   SizeWidth-1:0] read_bytes,
-    output logic [    TagWidth-1:0] read_tag,
+    output logic                     read_valid,
+    input  logic                     read_ready,
+    output logic [FunctionWidth-1:0] read_function,
+    output logic [ AddressWidth-1:0] read_address,
+    output logic [    SizeWidth-1:0] read_bytes,
+    output logic [     TagWidth-1:0] read_tag,
 
     // A beat of a completion, whose tag counts with its first beat. By requester: it is its own.
     input  logic                  in_valid,
@@ -56,6 +59,9 @@ module read_arb #(
 
   if (Requesters < 1 || Tags < 1 || AddressWidth < 1 || SizeWidth < 1) begin : g_parameters
     $error("read_arb: Requesters, Tags, AddressWidth and SizeWidth are at least 1");
+  end
+  if (FunctionWidth < 1) begin : g_function
+    $error("read_arb: FunctionWidth is at least 1");
   end
 
   localparam int unsigned OwnerWidth = (Requesters > 1) ? $clog2(Requesters) : 1;
@@ -113,15 +119,18 @@ module read_arb #(
     assign unused = unused_valid;
   end
 
+  logic [FunctionWidth-1:0] of_function;
   logic [AddressWidth-1:0] address;
   logic [   SizeWidth-1:0] bytes;
   always_comb begin
-    server  = '0;
+    server = '0;
+    of_function = '0;
     address = '0;
-    bytes   = '0;
+    bytes = '0;
     for (int unsigned each = 0; each < Requesters; each++) begin
       if (served[each]) begin
         server |= owner_t'(each);
+        of_function |= ask_function[each];
         address |= ask_address[each];
         bytes |= ask_bytes[each];
       end
@@ -132,6 +141,7 @@ module read_arb #(
     if (rst) read_valid <= 1'b0;
     else read_valid <= takes || (read_valid && !read_ready);
     if (takes) begin
+      read_function <= of_function;
       read_address <= address;
       read_bytes <= bytes;
       read_tag <= tag;

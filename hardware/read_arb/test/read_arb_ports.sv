@@ -1,9 +1,9 @@
 // Written by `hardware layouts` from the model's structs of `read_arb`; change those.
 package read_arb_ports;
 
-  localparam int unsigned InBits = 256;
+  localparam int unsigned InBits = 320;
   typedef struct packed {
-    logic [6:0] padding;
+    logic [58:0] padding;
     logic [7:0] lost_tag;
     logic lost_valid;
     logic [3:0] free_valid;
@@ -15,12 +15,13 @@ package read_arb_ports;
     logic tag_valid;
     logic [51:0] ask_bytes;
     logic [159:0] ask_address;
+    logic [11:0] ask_function;
     logic [3:0] ask_valid;
   } in_t;
 
   localparam int unsigned OutBits = 128;
   typedef struct packed {
-    logic [42:0] padding;
+    logic [39:0] padding;
     logic [7:0] release_tag;
     logic release_valid;
     logic unexpected;
@@ -29,6 +30,7 @@ package read_arb_ports;
     logic [7:0] read_tag;
     logic [12:0] read_bytes;
     logic [39:0] read_address;
+    logic [2:0] read_function;
     logic read_valid;
     logic tag_ready;
     logic [3:0] ask_ready;

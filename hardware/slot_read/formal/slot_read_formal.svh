@@ -125,7 +125,9 @@ always_ff @(posedge clk) begin
     // What was taken is asked for, until it is taken.
     p_asks : assert (ask_valid == g_asks);
     if (ask_valid)
-      p_ask : assert (ask_address == g_address && ask_bytes == SizeWidth'(g_count) << 3);
+      p_ask :
+      assert (ask_pair == g_pair && ask_address == g_address
+          && ask_bytes == SizeWidth'(g_count) << 3);
     // Entries are offered as soon as all have come, or one that says that the read has failed.
     p_offers : assert (entry_valid == (g_whole || g_failed));
     if (entry_valid) p_pair : assert (entry_pair == g_pair);

@@ -25,9 +25,10 @@ module slot_read #(
     input  logic [AddressWidth-1:0] read_address,
     input  logic [  CountWidth-1:0] read_count,
 
-    // The read for the arbiter of reads.
+    // The read for the arbiter of reads, and its queue pair.
     output logic                    ask_valid,
     input  logic                    ask_ready,
+    output logic [   PairWidth-1:0] ask_pair,
     output logic [AddressWidth-1:0] ask_address,
     output logic [   SizeWidth-1:0] ask_bytes,
 
@@ -90,6 +91,7 @@ module slot_read #(
 
   assign read_ready = state == Idle;
   assign ask_valid  = state == Asks;
+  assign ask_pair   = entry_pair;
   assign ask_bytes  = SizeWidth'({count, 3'b0});
 
   // ---- A completion.

@@ -18,7 +18,7 @@ module slot_read_bench #(
   localparam int unsigned WordWidth = $bits(o.entry_word);
   logic [AddressWidth-1:0] ask_address;
   logic [$bits(o.ask_bytes)-1:0] ask_bytes;
-  logic [$bits(o.entry_pair)-1:0] entry_pair;
+  logic [$bits(o.entry_pair)-1:0] ask_pair, entry_pair;
   logic [WordWidth-1:0] entry_word;
 
   slot_read #(
@@ -37,6 +37,7 @@ module slot_read_bench #(
       .read_count  (i.read_count[CountWidth-1:0]),
       .ask_valid   (o.ask_valid),
       .ask_ready   (i.ask_ready),
+      .ask_pair    (ask_pair),
       .ask_address (ask_address),
       .ask_bytes   (ask_bytes),
       .in_valid    (i.in_valid),
@@ -56,6 +57,7 @@ module slot_read_bench #(
       .entry_word  (entry_word)
   );
 
+  assign o.ask_pair    = o.ask_valid ? ask_pair : '0;
   assign o.ask_address = o.ask_valid ? ask_address : '0;
   assign o.ask_bytes   = o.ask_valid ? ask_bytes : '0;
   assign o.entry_pair  = o.entry_valid ? entry_pair : '0;

@@ -21,7 +21,7 @@ package slot_read_ports;
 
   localparam int unsigned OutBits = 192;
   typedef struct packed {
-    logic [62:0] padding;
+    logic [57:0] padding;
     logic [63:0] entry_word;
     logic entry_failed;
     logic [4:0] entry_pair;
@@ -31,6 +31,7 @@ package slot_read_ports;
     logic free_valid;
     logic [12:0] ask_bytes;
     logic [39:0] ask_address;
+    logic [4:0] ask_pair;
     logic ask_valid;
     logic read_ready;
   } out_t;

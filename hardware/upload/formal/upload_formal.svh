@@ -247,6 +247,8 @@ always_ff @(posedge clk) begin
       end else begin
         p_goes_on : assert (out_address == $past(out_address) && out_bytes == $past(out_bytes));
       end
+      // Each write is for the packet's function.
+      p_function : assert (out_function == g_pair[PairWidth-1:2]);
       // As it came, on the lane of its address; zeros are beside.
       if (f_has_byte) begin
         p_data : assert (8'(out_data >> {f_byte_lane, 3'b0}) == g_byte);
@@ -278,7 +280,8 @@ always_ff @(posedge clk) begin
     if (!$past(rst)) begin
       if ($past(out_valid && !out_ready)) begin
         p_stays :
-        assert (out_valid && out_last == $past(out_last) && out_address == $past(out_address)
+        assert (out_valid && out_function == $past(out_function) && out_last == $past(out_last)
+            && out_address == $past(out_address)
             && out_bytes == $past(out_bytes) && out_data == $past(out_data));
       end
       if ($past(event_valid && !event_ready && !lacks_ring)) begin
@@ -355,6 +358,7 @@ always_ff @(posedge clk) begin
     if (state == Data) begin
       i_left : assert ((left == '0) == (g_bytes == '0) && left <= g_bytes);
       i_beats : assert (beats <= f_all_beats && (beats != '0 || left != '0));
+      if (!begins) i_function : assert (out_function == pair[PairWidth-1:2]);
       if (beats == f_all_beats) i_begins : assert (begins && !f_new && left == g_bytes);
       i_blocks : assert (f_blocks == (AddressWidth - LaneWidth)'(f_done_beats));
       if (g_bytes != '0) begin

@@ -61,13 +61,14 @@ module upload #(
     input  logic                  lacks_ring,
     input  logic                  lacks_place,
 
-    // A beat of a write, with the address of its first byte and all of its bytes.
-    output logic                    out_valid,
-    input  logic                    out_ready,
-    output logic                    out_last,
-    output logic [AddressWidth-1:0] out_address,
-    output logic [   SizeWidth-1:0] out_bytes,
-    output logic [       Width-1:0] out_data,
+    // A beat of a write, with its function, the address of its first byte and all of its bytes.
+    output logic                     out_valid,
+    input  logic                     out_ready,
+    output logic                     out_last,
+    output logic [FunctionWidth-1:0] out_function,
+    output logic [ AddressWidth-1:0] out_address,
+    output logic [    SizeWidth-1:0] out_bytes,
+    output logic [        Width-1:0] out_data,
 
     // What happened in the cycle before. A packet was dropped: it is no PUT and no NAP or has a
     // wrong form; it has a wrong key or names another processor; its target lies outside of the
@@ -358,8 +359,9 @@ module upload #(
       out_last <= is_end;
       out_data <= masked;
       if (begins) begin
+        out_function <= pair[PairWidth-1:2];
         out_address <= place;
-        out_bytes   <= (left < write_room) ? left : write_room;
+        out_bytes <= (left < write_room) ? left : write_room;
       end
     end
     if (takes) begin

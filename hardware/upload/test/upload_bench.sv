@@ -20,6 +20,7 @@ module upload_bench #(
   logic [$bits(o.target_length)-1:0] target_length;
   logic [$bits(o.event_record)-2:0] event_record;
   logic out_last;
+  logic [$bits(o.out_function)-1:0] out_function;
   logic [$bits(o.out_address)-1:0] out_address;
   logic [$bits(o.out_bytes)-1:0] out_bytes;
   logic [$bits(o.out_data)-1:0] out_data;
@@ -58,6 +59,7 @@ module upload_bench #(
       .out_valid      (o.out_valid),
       .out_ready      (i.out_ready),
       .out_last       (out_last),
+      .out_function   (out_function),
       .out_address    (out_address),
       .out_bytes      (out_bytes),
       .out_data       (out_data),
@@ -76,6 +78,7 @@ module upload_bench #(
   assign o.target_length   = o.target_valid ? target_length : '0;
   assign o.event_record    = o.event_valid ? {1'b0, event_record} : '0;
   assign o.out_last        = o.out_valid && out_last;
+  assign o.out_function    = o.out_valid ? out_function : '0;
   assign o.out_address     = o.out_valid ? out_address : '0;
   assign o.out_bytes       = o.out_valid ? out_bytes : '0;
   assign o.out_data        = o.out_valid ? out_data : '0;

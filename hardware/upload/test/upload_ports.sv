@@ -22,7 +22,7 @@ package upload_ports;
 
   localparam int unsigned OutBits = 576;
   typedef struct packed {
-    logic [45:0] padding;
+    logic [42:0] padding;
     logic mismatched;
     logic passed_over;
     logic closed;
@@ -32,6 +32,7 @@ package upload_ports;
     logic [127:0] out_data;
     logic [12:0] out_bytes;
     logic [39:0] out_address;
+    logic [2:0] out_function;
     logic out_last;
     logic out_valid;
     logic [255:0] event_record;

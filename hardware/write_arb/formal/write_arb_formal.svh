@@ -21,6 +21,7 @@ logic [1:0] g_upload_passed, g_event_passed;
 // ---- What is offered, and that it was in the cycle before.
 
 logic g_offers, g_last;
+logic [FunctionWidth-1:0] g_function;
 logic [AddressWidth-1:0] g_address;
 logic [SizeWidth-1:0] g_bytes;
 logic [Width-1:0] g_data;
@@ -41,6 +42,7 @@ always_ff @(posedge clk) begin
   if (f_upload) begin
     g_upload <= !upload_last;
     g_last <= upload_last;
+    g_function <= upload_function;
     g_address <= upload_address;
     g_bytes <= upload_bytes;
     g_data <= upload_data;
@@ -49,6 +51,7 @@ always_ff @(posedge clk) begin
     g_event <= !f_event_ends;
     g_beats <= f_event_ends ? '0 : g_beats + (BeatWidth + 1)'(1);
     g_last <= f_event_ends;
+    g_function <= event_function;
     g_address <= event_address;
     g_bytes <= SizeWidth'(EventWidth / 8);
     g_data <= Width'(event_record >> (32'(g_beats) * Width));
@@ -71,6 +74,7 @@ always_ff @(posedge clk) begin
     p_offers : assert (out_valid == g_offers);
     if (g_offers) begin
       p_write : assert (out_last == g_last && out_address == g_address && out_bytes == g_bytes);
+      p_function : assert (out_function == g_function);
       p_data : assert (out_data == g_data);
     end
     // A beat is taken only if the output is free, and never within a record. So no beat is lost,

@@ -8,6 +8,7 @@ module write_arb #(
     // Bits of a beat and of a record, powers of two. A record has two beats at least.
     parameter int unsigned Width = 128,
     parameter int unsigned EventWidth = 256,
+    parameter int unsigned FunctionWidth = 3,
     parameter int unsigned AddressWidth = 40,
     // Bits of a count of bytes.
     parameter int unsigned SizeWidth = 13
@@ -15,27 +16,30 @@ module write_arb #(
     input logic clk,
     input logic rst,
 
-    // A beat of the upload module; address and bytes are those of its write.
-    input  logic                    upload_valid,
-    output logic                    upload_ready,
-    input  logic                    upload_last,
-    input  logic [AddressWidth-1:0] upload_address,
-    input  logic [   SizeWidth-1:0] upload_bytes,
-    input  logic [       Width-1:0] upload_data,
+    // A beat of the upload module; function, address and bytes are those of its write.
+    input  logic                     upload_valid,
+    output logic                     upload_ready,
+    input  logic                     upload_last,
+    input  logic [FunctionWidth-1:0] upload_function,
+    input  logic [ AddressWidth-1:0] upload_address,
+    input  logic [    SizeWidth-1:0] upload_bytes,
+    input  logic [        Width-1:0] upload_data,
 
     // A record, which is taken with its last beat.
-    input  logic                    event_valid,
-    output logic                    event_ready,
-    input  logic [AddressWidth-1:0] event_address,
-    input  logic [  EventWidth-1:0] event_record,
+    input  logic                     event_valid,
+    output logic                     event_ready,
+    input  logic [FunctionWidth-1:0] event_function,
+    input  logic [ AddressWidth-1:0] event_address,
+    input  logic [   EventWidth-1:0] event_record,
 
-    // A beat for the PCIe boundary; address and bytes are those of its write.
-    output logic                    out_valid,
-    input  logic                    out_ready,
-    output logic                    out_last,
-    output logic [AddressWidth-1:0] out_address,
-    output logic [   SizeWidth-1:0] out_bytes,
-    output logic [       Width-1:0] out_data
+    // A beat for the PCIe boundary; function, address and bytes are those of its write.
+    output logic                     out_valid,
+    input  logic                     out_ready,
+    output logic                     out_last,
+    output logic [FunctionWidth-1:0] out_function,
+    output logic [ AddressWidth-1:0] out_address,
+    output logic [    SizeWidth-1:0] out_bytes,
+    output logic [        Width-1:0] out_data
 );
 
   localparam int unsigned Beats = EventWidth / Width;
@@ -47,8 +51,8 @@ module write_arb #(
   if (EventWidth != Width * Beats || EventWidth / 8 >= 2 ** SizeWidth) begin : g_event
     $error("write_arb: EventWidth is a multiple of Width, and SizeWidth can count its bytes");
   end
-  if (AddressWidth < 1) begin : g_address
-    $error("write_arb: AddressWidth is at least 1");
+  if (FunctionWidth < 1 || AddressWidth < 1) begin : g_address
+    $error("write_arb: FunctionWidth and AddressWidth are at least 1");
   end
 
   typedef logic [BeatWidth-1:0] beat_t;
@@ -106,6 +110,7 @@ module write_arb #(
     if (begins) mid_upload <= takes_upload;
     if (has_output) begin
       out_last <= takes_upload ? upload_last : is_last_beat;
+      out_function <= takes_upload ? upload_function : event_function;
       out_address <= takes_upload ? upload_address : event_address;
       out_bytes <= takes_upload ? upload_bytes : SizeWidth'(EventWidth / 8);
       out_data <= takes_upload ? upload_data : event_record[32'(beat)*Width+:Width];

@@ -83,6 +83,8 @@ crate::ports! {
         read_valid: bool = 1,
         /// It is the last of its operation.
         read_ends: bool = 1,
+        /// The function that it is for.
+        read_function: u8 = FUNCTION_BITS,
         /// Global address of its first byte.
         read_address: u64 = ADDRESS_WIDTH,
         /// Its bytes.
@@ -513,6 +515,7 @@ impl Operation {
             let bytes = run.length.min(most - run.address % most);
             out.read_valid = true;
             out.read_ends = bytes == from.left;
+            out.read_function = (says.move_source >> QUEUE_PAIR_BITS) as u8;
             (out.read_address, out.read_bytes) = (run.address, bytes as u16);
             if input.read_ready {
                 from.left -= bytes;

@@ -58,6 +58,8 @@ crate::ports! {
         bell_ready: bool = 1,
         /// A read is offered; none is under a tag that waits.
         read_valid: bool = 1,
+        /// The function that it is for; zero if there is none.
+        read_function: u8 = 3,
         /// Global address of its first byte; zero if there is none.
         read_address: u64 = ADDRESS_WIDTH,
         /// Its bytes; zero if there is none.
@@ -196,10 +198,11 @@ impl DescFetch {
     #[inline]
     pub fn cycle(&mut self, input: In) -> Out {
         let read = self.next_read().filter(|_| self.reads[usize::from(input.read_tag)].is_none());
-        let (read_address, read_beats) = read.unwrap_or((0, 0));
+        let (read_function, read_address, read_beats) = read.unwrap_or((0, 0, 0));
         let out = Out {
             bell_ready: self.jobs.len() < self.shape.places,
             read_valid: read.is_some(),
+            read_function,
             read_address,
             read_bytes: (read_beats * LANES) as u16,
             unexpected: self.unexpected,
@@ -251,12 +254,13 @@ impl DescFetch {
     }
 
     /// Address and beats of the read that is due.
-    fn next_read(&self) -> Option<(u64, usize)> {
+    fn next_read(&self) -> Option<(u8, u64, usize)> {
         let job = self.jobs.get((self.asking - self.first) as usize)?;
         let address = job.address + (self.asked * LANES) as u64;
         // No read crosses a page, as each ends at a multiple of its longest.
         let to_end = self.shape.request - address as usize / LANES % self.shape.request;
-        (job.beats > 0).then_some((address, to_end.min(job.beats - self.asked)))
+        let beats = to_end.min(job.beats - self.asked);
+        (job.beats > 0).then_some((job.function, address, beats))
     }
 
     /// A read of so many beats is taken, if there are any. Then the next descriptor has its turn,
@@ -388,6 +392,7 @@ mod tests {
         /// Address and bytes of the next read, which gets this tag.
         fn read(&mut self, read_tag: u8) -> Option<(u64, u16)> {
             let out = self.0.cycle(In { read_ready: true, read_tag, ..In::default() });
+            assert_eq!(out.read_function, if out.read_valid { 3 } else { 0 });
             out.read_valid.then_some((out.read_address, out.read_bytes))
         }
 

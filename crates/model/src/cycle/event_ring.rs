@@ -59,6 +59,8 @@ crate::ports! {
         ask_room: u16 = COUNT_BITS,
         /// A write is offered.
         out_valid: bool = 1,
+        /// The ring of the record; zero if there is none.
+        out_ring: u8 = RING_BITS,
         /// Global address of the record; zero if there is none.
         out_address: u64 = ADDRESS_BITS as usize,
         /// The record with its phase; zero if there is none.
@@ -176,7 +178,8 @@ impl EventRing {
         *last = if phase(ring.written, ring.entries) { *last | PHASE } else { *last & !PHASE };
         ring.written += 1;
         let out_address = (ring.base + index) * EVENT_BYTES as u64;
-        self.output = Out { out_valid: true, out_address, out_event, ..Out::default() };
+        let out_ring = input.in_ring;
+        self.output = Out { out_valid: true, out_ring, out_address, out_event, ..Out::default() };
     }
 }
 
@@ -233,6 +236,7 @@ mod tests {
         fn event(&mut self, ring: u8) -> Option<(u64, bool)> {
             self.0.cycle(In { in_ring: ring, ..EVENT });
             let out = self.0.cycle(In { out_ready: true, ..In::default() });
+            assert_eq!(out.out_ring, if out.out_valid { ring } else { 0 });
             out.out_valid.then(|| (out.out_address, out.out_event[3] & PHASE > 0))
         }
 

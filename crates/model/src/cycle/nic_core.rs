@@ -154,6 +154,8 @@ crate::ports! {
     pub struct Out {
         /// A read is offered.
         read_valid: bool = 1,
+        /// The function that it is for; zero if none is offered.
+        read_function: u8 = FUNCTION_BITS,
         /// Where it begins; zero if none is offered.
         read_address: u64 = ADDRESS_WIDTH,
         /// Its bytes; zero if none is offered.
@@ -164,7 +166,9 @@ crate::ports! {
         write_valid: bool = 1,
         /// It is the last of its write.
         write_last: bool = 1,
-        /// Global address of the first byte of the write; zero if none is offered.
+        /// The function that the write is for; zero if none is offered.
+        write_function: u8 = FUNCTION_BITS,
+        /// Global address of its first byte; zero if none is offered.
         write_address: u64 = ADDRESS_WIDTH,
         /// Bytes of the write; zero if none is offered.
         write_bytes: u16 = SIZE_BITS,
@@ -466,11 +470,13 @@ impl NicCore {
         let left = outs.xbar.packets[NETWORK];
         Out {
             read_valid: outs.read_arb.read_valid,
+            read_function: outs.read_arb.read_function,
             read_address: outs.read_arb.read_address,
             read_bytes: outs.read_arb.read_bytes,
             read_tag: outs.read_arb.read_tag,
             write_valid: outs.write_arb.out_valid,
             write_last: outs.write_arb.out_last,
+            write_function: outs.write_arb.out_function,
             write_address: outs.write_arb.out_address,
             write_bytes: outs.write_arb.out_bytes,
             write_data: outs.write_arb.out_data,
@@ -637,6 +643,7 @@ impl NicCore {
                 move_says: [[0; op_arb::SAYS_WORDS], [1; op_arb::SAYS_WORDS]],
                 read_valid: extracts.map(|it| it.read_valid),
                 read_ends: extracts.map(|it| it.read_ends),
+                read_function: extracts.map(|it| it.read_function),
                 read_address: extracts.map(|it| it.read_address),
                 read_bytes: extracts.map(|it| it.read_bytes),
                 data_valid: extracts.map(|it| it.data_valid),
@@ -802,10 +809,12 @@ impl NicCore {
             write_arb: write_arb::In {
                 upload_valid: outs.upload.out_valid,
                 upload_last: outs.upload.out_last,
+                upload_function: outs.upload.out_function,
                 upload_address: outs.upload.out_address,
                 upload_bytes: outs.upload.out_bytes,
                 upload_data: outs.upload.out_data,
                 event_valid: outs.event_ring.out_valid,
+                event_function: outs.event_ring.out_ring >> 3,
                 event_address: outs.event_ring.out_address,
                 event_record: outs.event_ring.out_event,
                 out_ready: input.write_ready,
@@ -850,6 +859,12 @@ impl NicCore {
                     asks && in_memory && in_queue,
                     outs.slot_read.ask_valid,
                     false,
+                ],
+                ask_function: [
+                    outs.desc_fetch.read_function,
+                    outs.op_arb.ask_function,
+                    outs.slot_read.ask_pair >> 2,
+                    0,
                 ],
                 ask_address: [
                     outs.desc_fetch.read_address,

@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 use bellwire_wire::ADDRESS_BITS;
 
 use super::data_reorder::{BEAT_WORDS, LANES, SIZE_BITS};
+use super::key_window::FUNCTION_BITS;
 use super::packer::{BYTES_BITS, OPERATION_BITS};
 use super::send_event::PLACE_BITS;
 
@@ -43,6 +44,8 @@ crate::ports! {
         read_valid: [bool; EXTRACTS] = EXTRACTS,
         /// It is the last of its operation.
         read_ends: [bool; EXTRACTS] = EXTRACTS,
+        /// The function that it is for.
+        read_function: [u8; EXTRACTS] = EXTRACTS * FUNCTION_BITS,
         /// Global address of its first byte.
         read_address: [u64; EXTRACTS] = EXTRACTS * ADDRESS_WIDTH,
         /// Its bytes.
@@ -96,6 +99,8 @@ crate::ports! {
         ask_valid: bool = 1,
         /// It is the last of its operation.
         ask_ends: bool = 1,
+        /// The function that it is for.
+        ask_function: u8 = FUNCTION_BITS,
         /// Global address of its first byte.
         ask_address: u64 = ADDRESS_WIDTH,
         /// Its bytes.
@@ -173,6 +178,7 @@ impl OpArb {
             pack_says: input.move_says[pack],
             ask_valid: fetcher.is_some() && input.read_valid[from],
             ask_ends: input.read_ends[from],
+            ask_function: input.read_function[from],
             ask_address: input.read_address[from],
             ask_bytes: input.read_bytes[from],
             put_valid: fetcher.is_some() && input.data_valid[from] && !get_beats[from],

@@ -7,6 +7,7 @@
 use bellwire_wire::ADDRESS_BITS;
 
 use super::data_reorder::SIZE_BITS;
+use super::key_window::FUNCTION_BITS;
 use super::tag_alloc::TAG_BITS;
 
 /// Requesters, at most.
@@ -17,7 +18,9 @@ crate::ports! {
     pub struct In {
         /// By requester: it asks for a read.
         ask_valid: [bool; REQUESTERS] = REQUESTERS,
-        /// Where that begins.
+        /// The function that it is for.
+        ask_function: [u8; REQUESTERS] = REQUESTERS * FUNCTION_BITS,
+        /// Where it begins.
         ask_address: [u64; REQUESTERS] = REQUESTERS * ADDRESS_BITS as usize,
         /// Its bytes.
         ask_bytes: [u16; REQUESTERS] = REQUESTERS * SIZE_BITS,
@@ -49,6 +52,8 @@ crate::ports! {
         tag_ready: bool = 1,
         /// A read is offered to the PCIe boundary.
         read_valid: bool = 1,
+        /// The function that it is for; zero if none is offered.
+        read_function: u8 = FUNCTION_BITS,
         /// Where it begins; zero if none is offered.
         read_address: u64 = ADDRESS_BITS as usize,
         /// Its bytes; zero if none is offered.
@@ -71,6 +76,7 @@ crate::ports! {
 /// A read at the output.
 #[derive(Clone, Copy, Debug)]
 struct Read {
+    function: u8,
     address: u64,
     bytes: u16,
     tag: u8,
@@ -124,8 +130,9 @@ impl ReadArb {
     #[inline]
     pub fn cycle(&mut self, input: In) -> Out {
         let mut out = Out { read_valid: self.read.is_some(), ..Out::default() };
-        if let Some(Read { address, bytes, tag }) = self.read {
-            (out.read_address, out.read_bytes, out.read_tag) = (address, bytes, tag);
+        if let Some(Read { function, address, bytes, tag }) = self.read {
+            (out.read_function, out.read_tag) = (function, tag);
+            (out.read_address, out.read_bytes) = (address, bytes);
         }
         let freed = self.release(&input, &mut out);
         self.complete(&input, freed, &mut out);
@@ -141,7 +148,8 @@ impl ReadArb {
             self.next = owner + 1;
             self.owners[usize::from(input.tag)] = Some(owner);
             let (address, bytes) = (input.ask_address[owner], input.ask_bytes[owner]);
-            self.read = Some(Read { address, bytes, tag: input.tag });
+            let function = input.ask_function[owner];
+            self.read = Some(Read { function, address, bytes, tag: input.tag });
         } else if input.read_ready {
             self.read = None;
         }

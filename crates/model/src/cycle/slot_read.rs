@@ -52,6 +52,8 @@ crate::ports! {
         read_ready: bool = 1,
         /// A read is asked for.
         ask_valid: bool = 1,
+        /// Its queue pair; zero if none is.
+        ask_pair: u8 = PAIR_BITS,
         /// Global address of its first byte; zero if none is.
         ask_address: u64 = ADDRESS_WIDTH,
         /// Its bytes; zero if none is.
@@ -204,6 +206,7 @@ impl SlotRead {
             ..Out::default()
         };
         if out.ask_valid {
+            out.ask_pair = pair;
             (out.ask_address, out.ask_bytes) = (address, (ENTRY_BYTES * count) as u16);
         }
         if out.entry_valid {

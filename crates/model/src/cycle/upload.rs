@@ -87,7 +87,9 @@ crate::ports! {
         out_valid: bool = 1,
         /// It is the last of its write.
         out_last: bool = 1,
-        /// Global address of the first byte of the write; zero if none is offered.
+        /// The function that the write is for; zero if none is offered.
+        out_function: u8 = FUNCTION_BITS,
+        /// Global address of its first byte; zero if none is offered.
         out_address: u64 = ADDRESS_BITS as usize,
         /// Bytes of the write; zero if none is offered.
         out_bytes: u16 = SIZE_BITS,
@@ -199,6 +201,7 @@ impl Packet {
         Out {
             out_valid: true,
             out_last: count == left || in_write + count == most,
+            out_function: self.header.destination.function(),
             out_address,
             out_bytes,
             out_data: Beat { bytes, k: 0 }.words(),

@@ -9,6 +9,7 @@ use bellwire_wire::event::EVENT_BYTES;
 
 use super::data_reorder::{BEAT_WORDS, SIZE_BITS};
 use super::event_ring::EVENT_WORDS;
+use super::key_window::FUNCTION_BITS;
 
 /// Beats of a record.
 const RECORD_BEATS: usize = EVENT_WORDS / BEAT_WORDS;
@@ -20,7 +21,9 @@ crate::ports! {
         upload_valid: bool = 1,
         /// It is the last of its write.
         upload_last: bool = 1,
-        /// Global address of the first byte of the write.
+        /// The function that the write is for.
+        upload_function: u8 = FUNCTION_BITS,
+        /// Global address of its first byte.
         upload_address: u64 = ADDRESS_BITS as usize,
         /// Bytes of the write.
         upload_bytes: u16 = SIZE_BITS,
@@ -28,6 +31,8 @@ crate::ports! {
         upload_data: [u64; BEAT_WORDS] = 64 * BEAT_WORDS,
         /// `event_ring` offers a record.
         event_valid: bool = 1,
+        /// The function that it is for.
+        event_function: u8 = FUNCTION_BITS,
         /// Its global address, a multiple of its length.
         event_address: u64 = ADDRESS_BITS as usize,
         /// The record.
@@ -46,7 +51,9 @@ crate::ports! {
         out_valid: bool = 1,
         /// It is the last of its write.
         out_last: bool = 1,
-        /// Global address of the first byte of the write; zero if none is offered.
+        /// The function that the write is for; zero if none is offered.
+        out_function: u8 = FUNCTION_BITS,
+        /// Global address of its first byte; zero if none is offered.
         out_address: u64 = ADDRESS_BITS as usize,
         /// Bytes of the write; zero if none is offered.
         out_bytes: u16 = SIZE_BITS,
@@ -111,6 +118,7 @@ impl WriteArb {
         self.output = Out {
             out_valid: true,
             out_last: input.upload_last,
+            out_function: input.upload_function,
             out_address: input.upload_address,
             out_bytes: input.upload_bytes,
             out_data: input.upload_data,
@@ -127,6 +135,7 @@ impl WriteArb {
         self.output = Out {
             out_valid: true,
             out_last,
+            out_function: input.event_function,
             out_address: input.event_address,
             out_bytes: EVENT_BYTES as u16,
             out_data: beats[beat],

@@ -255,6 +255,11 @@ struct Job {
     fails: bool,
 }
 
+/// The function that data and writes at an address are for, in this test.
+fn owner(address: u64) -> u8 {
+    (address >> 12) as u8 & 7
+}
+
 /// The blocks, connected as in gates, and what is known of their work.
 struct Path {
     fetch: DescFetch,
@@ -360,6 +365,7 @@ impl Path {
                 .map(|(at, beat)| write_arb::In {
                     upload_valid: true,
                     upload_last: at + 1 == beats.len(),
+                    upload_function: owner(address),
                     upload_address: address,
                     upload_bytes: bytes as u16,
                     upload_data: Beat { bytes: *beat, k: 0 }.words(),
@@ -410,14 +416,14 @@ impl Path {
         let transmit = pcie_tx::In {
             device: DEVICE,
             read_valid: read.read_valid,
-            read_function: 0,
+            read_function: read.read_function,
             read_address: read.read_address,
             read_bytes: read.read_bytes,
             read_tag: read.read_tag,
             read_credit: self.random.below(4) > 0,
             write_valid: write.out_valid,
             write_last: write.out_last,
-            write_function: 0,
+            write_function: write.out_function,
             write_address: write.out_address,
             write_bytes: write.out_bytes,
             write_data: write.out_data,
@@ -508,6 +514,8 @@ impl Path {
             let (address, bytes) = wanted.unwrap_or_default();
             (arb.ask_address[requester], arb.ask_bytes[requester]) = (address, bytes as u16);
         }
+        arb.ask_function[DESCRIPTORS] = asks.read_function;
+        arb.ask_function[DATA] = owner(arb.ask_address[DATA]);
         arb.free_valid[DESCRIPTORS] = asks.free_valid;
         arb.free_valid[DATA] = has_room.free_valid;
         let served = self.reads.cycle(arb);
@@ -540,6 +548,7 @@ impl Path {
         self.is_offered |= self.event.is_some() && self.upload.is_empty();
         if let Some((address, record)) = self.event.filter(|_| self.is_offered) {
             upload.event_valid = true;
+            upload.event_function = owner(address);
             (upload.event_address, upload.event_record) = (address, record);
         }
         upload.out_ready = sent.write_ready;
@@ -593,7 +602,7 @@ impl Path {
     fn serve(&mut self, requester: usize, (address, bytes): (u64, u64), tag: u8) {
         if requester == DATA {
             self.wanted = None;
-            self.push(DATA, 0, address, bytes);
+            self.push(DATA, owner(address), address, bytes);
         }
         let mut jobs = self.jobs[requester].iter_mut().enumerate();
         let (at, job) = jobs.find(|(_, job)| job.asked < job.bytes).expect("a read is of a job");
@@ -630,6 +639,7 @@ impl Path {
                 if request.is_write {
                     self.seen.writes += 1;
                     let payload = payload[span.lead()..][..span.len()].to_vec();
+                    assert_eq!(request.requester as u8 & 7, owner(address), "whose write it is");
                     let expected = self.written.pop_front();
                     assert_eq!(expected, Some((address, payload)), "writes keep their order");
                 } else {
@@ -651,6 +661,7 @@ impl Path {
         let (requester, number) = self.held[usize::from(tag)].expect("the tag is in use");
         let job = &mut self.jobs[requester][(number - self.first[requester]) as usize];
         assert!((job.address..job.address + job.bytes).contains(&address), "of the tag's job");
+        assert_eq!(request.requester as u8 & 7, job.function, "whose read it is");
         job.fails |= fate != Fate::Comes;
         let requester = request.requester;
         self.host.reads.push(Read { tag, requester, address, bytes, fate });

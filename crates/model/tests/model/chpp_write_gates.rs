@@ -216,10 +216,12 @@ impl Path {
         let arb = write_arb::In {
             upload_valid: uploaded.out_valid,
             upload_last: uploaded.out_last,
+            upload_function: uploaded.out_function,
             upload_address: uploaded.out_address,
             upload_bytes: uploaded.out_bytes,
             upload_data: uploaded.out_data,
             event_valid: written.out_valid,
+            event_function: written.out_ring >> 3,
             event_address: written.out_address,
             event_record: written.out_event,
             out_ready: self.random.below(4) > 0,

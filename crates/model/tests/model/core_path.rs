@@ -378,6 +378,7 @@ impl Node {
         if out.read_valid && input.read_ready {
             let (address, bytes) = (out.read_address, u64::from(out.read_bytes));
             let at = address % WINDOW;
+            assert_eq!(u64::from(out.read_function), address / WINDOW, "whose read it is");
             assert!(at + bytes <= WINDOW && bytes > 0 && address < FUNCTIONS * WINDOW);
             let is_list = (LISTS..RINGS).contains(&at);
             let lacks = DESCRIPTOR_BYTES * (PLACES - 1)..DESCRIPTOR_BYTES * PLACES;
@@ -409,6 +410,7 @@ impl Node {
         let lane = address % LANES;
         let left = u64::from(out.write_bytes) - self.written;
         let here = left.min(LANES - lane);
+        assert_eq!(u64::from(out.write_function), address / WINDOW, "whose write it is");
         assert_eq!(out.write_last, here == left, "a write is whole");
         let bytes: Vec<u8> = out.write_data.iter().flat_map(|word| word.to_le_bytes()).collect();
         if self.fault != Fault::Lost || self.random.below(64) > 0 {

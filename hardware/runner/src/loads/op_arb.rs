@@ -101,6 +101,7 @@ impl Load for OpArbLoad {
             input.data_ends[of] = beats == 1;
             input.move_total[of] = total;
             input.move_says[of] = [(); 4].map(|()| random.word());
+            input.read_function[of] = random.below(8) as u8;
             input.read_address[of] = random.below(1 << 40);
             input.read_bytes[of] = random.below(1 << 13) as u16;
             input.data_to[of] = random.below(16) as u8;

@@ -91,6 +91,7 @@ impl ReadArbLoad {
             let changes = random.below(64) < mood.wrong;
             if (!self.asks.ask_valid[at] && random.below(8) < mood.asks[at]) || changes {
                 self.asks.ask_valid[at] = !changes || random.below(2) == 0;
+                self.asks.ask_function[at] = random.below(8) as u8;
                 self.asks.ask_address[at] = random.below(1 << 40);
                 self.asks.ask_bytes[at] = random.below(1 << 13) as u16;
             }

@@ -51,12 +51,14 @@ impl Load for WriteArbLoad {
         if (!asks.upload_valid && random.below(8) < uploads) || changes {
             asks.upload_valid = !changes || random.below(2) == 0;
             asks.upload_last = random.below(8) < self.ends;
+            asks.upload_function = random.below(8) as u8;
             asks.upload_address = random.below(1 << 40);
             asks.upload_bytes = random.below(1 << 13) as u16;
             asks.upload_data = [(); 2].map(|()| random.word());
         }
         if (!asks.event_valid && random.below(8) < events) || changes {
             asks.event_valid = !changes || random.below(2) == 0;
+            asks.event_function = random.below(8) as u8;
             asks.event_address = random.below(1 << 40);
             asks.event_record = [(); 4].map(|()| random.word());
         }

@@ -100,6 +100,7 @@ impl Bench {
             // An answer that nobody asked for must not count.
             self.answer = out.source_valid && Some(out.source_address) != self.outside;
             if out.read_valid && ready.read_ready {
+                assert_eq!(out.read_function, self.says.in_function);
                 let read = (out.read_address, out.read_bytes, out.read_ends);
                 self.reads.push((self.cycle, read));
             }

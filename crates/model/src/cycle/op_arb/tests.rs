@@ -9,6 +9,7 @@ const LOCAL: usize = 0;
 fn idle() -> In {
     In {
         move_says: [[1; SAYS_WORDS], [2; SAYS_WORDS]],
+        read_function: [6, 7],
         read_address: [0x100, 0x200],
         read_bytes: [10, 20],
         data_to: [3, 4],
@@ -68,6 +69,7 @@ fn left(arb: &mut OpArb, input: In) -> Left {
         assert_eq!(out.pack_last, input.move_last[of]);
     }
     if let Some(of) = of_read {
+        assert_eq!(out.ask_function, input.read_function[of]);
         let read = (out.ask_ends, out.ask_address, out.ask_bytes);
         assert_eq!(read, (input.read_ends[of], input.read_address[of], input.read_bytes[of]));
     }

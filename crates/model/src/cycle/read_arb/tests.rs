@@ -12,6 +12,7 @@ fn by_requester(of: &[usize]) -> [bool; REQUESTERS] {
 fn ask(of: &[usize], tag: u8) -> In {
     In {
         ask_valid: by_requester(of),
+        ask_function: std::array::from_fn(|at| 4 + at as u8),
         ask_address: std::array::from_fn(|at| 0x1000 * at as u64),
         ask_bytes: std::array::from_fn(|at| 1 + at as u16),
         tag_valid: true,
@@ -109,7 +110,8 @@ fn requesters_take_turns() {
         assert_eq!(served(out, asking), expected, "{asking:?}");
         let read =
             out.read_valid.then_some((out.read_address, usize::from(out.read_bytes), out.read_tag));
-        assert_eq!(read, last);
+        let function = last.map_or(0, |(address, _, _)| 4 + (address / 0x1000) as u8);
+        assert_eq!((read, out.read_function), (last, function));
         last = expected.map(|at| (0x1000 * at as u64, 1 + at, tag));
     }
     assert_eq!(arb.in_use(), 9);

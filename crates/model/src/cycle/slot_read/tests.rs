@@ -25,7 +25,7 @@ impl Driven {
             In { read_valid: true, read_pair: 21, read_address, read_count, ..In::default() };
         assert!(self.0.cycle(read).read_ready);
         let out = self.0.cycle(In { ask_ready: true, ..read });
-        assert!(out.ask_valid && !out.read_ready);
+        assert!(out.ask_valid && !out.read_ready && out.ask_pair == 21);
         (out.ask_address, out.ask_bytes)
     }
 

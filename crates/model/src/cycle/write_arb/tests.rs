@@ -5,6 +5,7 @@ fn upload(last: bool, address: u64) -> In {
     In {
         upload_valid: true,
         upload_last: last,
+        upload_function: 5,
         upload_address: address,
         upload_bytes: 77,
         upload_data: [address, address + 1],
@@ -16,12 +17,19 @@ fn upload(last: bool, address: u64) -> In {
 /// A record.
 fn event(address: u64) -> In {
     let event_record = std::array::from_fn(|word| address + word as u64);
-    In { event_valid: true, event_address: address, event_record, out_ready: true, ..In::default() }
+    In {
+        event_valid: true,
+        event_function: 3,
+        event_address: address,
+        event_record,
+        out_ready: true,
+        ..In::default()
+    }
 }
 
 fn both(upload: In, event: In) -> In {
-    let In { event_valid, event_address, event_record, .. } = event;
-    In { event_valid, event_address, event_record, ..upload }
+    let In { event_valid, event_function, event_address, event_record, .. } = event;
+    In { event_valid, event_function, event_address, event_record, ..upload }
 }
 
 /// Whether a beat and a record are taken, and the address and the first word that are offered.
@@ -33,10 +41,12 @@ fn seen(out: Out) -> (bool, bool, Option<(u64, u64)>) {
 const IDLE: In = In {
     upload_valid: false,
     upload_last: false,
+    upload_function: 0,
     upload_address: 0,
     upload_bytes: 0,
     upload_data: [0; BEAT_WORDS],
     event_valid: false,
+    event_function: 0,
     event_address: 0,
     event_record: [0; EVENT_WORDS],
     out_ready: true,
@@ -53,6 +63,7 @@ fn a_beat_leaves_as_it_came() {
         event_ready: false,
         out_valid: true,
         out_last: true,
+        out_function: 5,
         out_address: 0x1234,
         out_bytes: 77,
         out_data: [0x1234, 0x1235],
@@ -74,6 +85,7 @@ fn a_record_leaves_as_two_beats() {
         event_ready: false,
         out_valid: true,
         out_last: false,
+        out_function: 3,
         out_address: 0x40,
         out_bytes: 32,
         out_data: [0x40, 0x41],
