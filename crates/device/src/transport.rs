@@ -344,8 +344,8 @@ pub trait Transport: Send {
         Direct::ByPacket
     }
 
-    /// A way to put to this region by stores of our own, if there is one by now. It lasts until the
-    /// link is down.
+    /// The region's memory, if it is mapped here and puts may write it. The caller drops it when
+    /// the link is down.
     fn window(&self, link: LinkId, key: RemoteKey) -> Option<Window> {
         None
     }

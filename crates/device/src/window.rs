@@ -5,8 +5,8 @@ use bellwire_ring::board::Stamp;
 use bellwire_ring::canary::planted;
 use bellwire_ring::memory::{Memory, View};
 
-/// Mapped memory of a peer's region, and what proves its key before each access. So a put needs
-/// neither the link nor the device any more ([`crate::Transport::window`]).
+/// Mapped memory of a peer's region, and the stamp that proves its key before each put. So a put
+/// needs neither the link nor the device any more ([`crate::Transport::window`]).
 pub struct Window {
     key: u64,
     /// [`region_of`] its key.
@@ -71,7 +71,8 @@ mod tests {
     use rustix::fs::{MemfdFlags, memfd_create};
     use std::os::fd::AsFd;
 
-    /// A window on the bytes from 8 to 40 of a region with 48, and what it needs.
+    /// A window on the bytes from 8 to 40 of a region with 40, and what it needs. The memory goes
+    /// beyond the region by 8 bytes.
     fn window() -> (Board<Segment>, Memory, RemoteKey, Window) {
         let file = memfd_create("board", MemfdFlags::CLOEXEC).expect("memory");
         rustix::fs::ftruncate(&file, 4096).expect("memory");
