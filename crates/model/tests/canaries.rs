@@ -1,8 +1,13 @@
 //! The tables of `perturbed.toml` catch faults in the mechanisms: each fault that is planted there
-//! contradicts a row that a sound model obeys.
+//! contradicts a row that a sound model obeys. Others are caught by what debug builds check.
+
+#[allow(dead_code, reason = "other tests look at more")]
+#[path = "model/core_path.rs"]
+mod core_path;
 
 use bellwire_model::system::System;
 use bellwire_protocol::canary::plant;
+use core_path::{Fault, Path, SHAPE};
 
 /// The contradictions of one row of a system's table, which is read alone.
 fn contradictions(system: &str, parameter: &str) -> Vec<String> {
@@ -69,4 +74,13 @@ fn hpcl() {
 fn network() {
     is_caught("network", "network-short-links", "link_cycles");
     is_caught("network", "network-pointers-run", "allocation");
+}
+
+/// The blocks of cHPP's interface: an order in which one is evaluated before what enters it is
+/// known.
+#[test]
+#[should_panic(expected = "a block was evaluated too early")]
+fn nic_core() {
+    let _planted = plant("nic-core-too-early");
+    Path::new(SHAPE, 1, Fault::None).run(4_000);
 }

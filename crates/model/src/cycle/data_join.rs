@@ -94,13 +94,17 @@ impl DataJoin {
         DataJoin { depth, ends: VecDeque::with_capacity(depth), mid: None }
     }
 
-    /// One cycle.
-    #[inline]
-    pub fn cycle(&mut self, input: In) -> Out {
+    /// The port whose operation goes.
+    fn port(&self) -> Port {
         let idle = if self.ends.is_empty() { Port::Puts } else { Port::Reads };
-        let port = self.mid.unwrap_or(idle);
+        self.mid.unwrap_or(idle)
+    }
+
+    /// What stands at the outputs in this cycle, by what enters.
+    #[inline]
+    pub fn out(&self, input: &In) -> Out {
         let read_ready = self.ends.len() < self.depth;
-        let out = match port {
+        match self.port() {
             Port::Puts => Out {
                 read_ready,
                 put_ready: input.out_ready,
@@ -121,14 +125,20 @@ impl DataJoin {
                 out_data: input.data,
                 ..Out::default()
             },
-        };
+        }
+    }
+
+    /// One cycle.
+    #[inline]
+    pub fn cycle(&mut self, input: In) -> Out {
+        let (out, port) = (self.out(&input), self.port());
         if out.out_valid && input.out_ready {
             self.mid = (!out.out_ends).then_some(port);
             if port == Port::Reads && input.data_last {
                 self.ends.pop_front();
             }
         }
-        if input.read_valid && read_ready {
+        if input.read_valid && out.read_ready {
             self.ends.push_back(input.read_ends);
         }
         out

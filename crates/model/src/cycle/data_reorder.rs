@@ -163,19 +163,24 @@ impl DataReorder {
         }
     }
 
-    /// One cycle.
-    #[inline]
-    pub fn cycle(&mut self, input: In) -> Out {
-        let mut request = Read {
+    /// The read that is asked for.
+    fn request(&self, input: &In) -> Read {
+        Read {
             lane: input.read_lane.into(),
             bytes: input.read_bytes.into(),
             base: self.reserved,
             came: 0,
             failed: false,
-        };
+        }
+    }
+
+    /// What stands at the outputs in this cycle, by what enters.
+    #[inline]
+    pub fn out(&self, input: &In) -> Out {
+        let request = self.request(input);
         let beats = request.beats(request.bytes);
         let room = self.memory.len() as u64 - (self.reserved - self.read);
-        let out = Out {
+        Out {
             read_ready: request.bytes > 0
                 && beats <= room
                 && self.reads.len() < self.limit
@@ -187,8 +192,13 @@ impl DataReorder {
             free_valid: self.free.is_some(),
             free_tag: self.free.unwrap_or(0),
             ..self.output
-        };
+        }
+    }
 
+    /// One cycle.
+    #[inline]
+    pub fn cycle(&mut self, input: In) -> Out {
+        let out = self.out(&input);
         if !out.out_valid || input.out_ready {
             self.output = self.next_beat();
         }
@@ -204,8 +214,8 @@ impl DataReorder {
         }
         if input.read_valid && out.read_ready {
             self.tags[usize::from(input.read_tag)] = Some(self.left + self.reads.len() as u64);
-            request.base = self.reserved;
-            self.reserved += beats;
+            let request = self.request(&input);
+            self.reserved += request.beats(request.bytes);
             self.reads.push_back(request);
         }
         out

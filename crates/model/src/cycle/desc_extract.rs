@@ -286,14 +286,14 @@ impl DescExtract {
         }
     }
 
-    /// One cycle.
+    /// What stands at the outputs in this cycle, by what enters.
     #[inline]
-    pub fn cycle(&mut self, input: In) -> Out {
+    pub fn out(&self, input: &In) -> Out {
         let held = self.kept.len() + usize::from(self.current.is_some());
         let in_ready = held < self.shape.places && !self.judging;
         let takes = input.in_valid && in_ready;
-        let source = if takes { self.source(&input) } else { None };
-        let mut out = Out { in_ready, dropped: self.dropped, ..self.emit(&input) };
+        let source = if takes { self.source(input) } else { None };
+        let mut out = Out { in_ready, dropped: self.dropped, ..self.offer(input) };
         if let Some(Run { address, length }) = source {
             out.source_valid = true;
             out.source_function = input.in_function;
@@ -306,6 +306,14 @@ impl DescExtract {
             (out.report_peer, out.report_primitive) = (report.peer, report.primitive);
             out.report_address = report.address;
         }
+        out
+    }
+
+    /// One cycle.
+    #[inline]
+    pub fn cycle(&mut self, input: In) -> Out {
+        let out = self.out(&input);
+        self.step(&input, &out);
         if input.report_ready {
             self.report = None;
         }
@@ -314,8 +322,8 @@ impl DescExtract {
         if self.judging {
             self.judge(&input);
         }
-        self.asked = source.is_some();
-        if takes {
+        self.asked = out.source_valid;
+        if input.in_valid && out.in_ready {
             self.is_void |= input.in_failed || input.in_refused;
             if self.words.len() <= BEAT_WORDS * self.shape.beats {
                 self.words.push(input.in_word);
@@ -439,20 +447,27 @@ impl DescExtract {
         Report { status, function: in_function, pair, peer, primitive, address: in_address }
     }
 
-    /// What the oldest operation offers, and its next step.
-    fn emit(&mut self, input: &In) -> Out {
+    /// What the oldest operation offers.
+    fn offer(&self, input: &In) -> Out {
+        let Some(current) = &self.current else { return Out::default() };
+        let mut out = current.offer_to(self.number, input);
+        current.offer_from(self.shape.request, &mut out);
+        out
+    }
+
+    /// The next step of the oldest operation.
+    fn step(&mut self, input: &In, out: &Out) {
         let Some(current) = &mut self.current else {
             self.current = self.kept.pop_front();
-            return Out::default();
+            return;
         };
         if current.is_done() {
             self.current = None;
             self.number = self.number.wrapping_add(1);
-            return Out::default();
+            return;
         }
-        let mut out = current.emit_to(self.number, input);
-        current.emit_from(self.shape.request, input, &mut out);
-        out
+        current.step_to(out.move_valid && input.move_ready);
+        current.step_from(input, out);
     }
 }
 
@@ -462,23 +477,23 @@ impl Operation {
     }
 
     /// The side of the destinations: first the tail, then the moves.
-    fn emit_to(&mut self, number: u8, input: &In) -> Out {
-        let mut out = Out::default();
-        let mut gone = false;
-        if let Some(Run { address, length }) = self.to.offered {
-            out = Out {
-                move_valid: true,
-                move_last: length == self.to.left,
-                move_source: end(input.cpu, 0, 0) | self.says.move_source,
-                move_operation: number,
-                move_address: address,
-                move_bytes: length,
-                ..self.says
-            };
-            gone = input.move_ready;
-            if gone {
-                self.to.left -= length;
-            }
+    fn offer_to(&self, number: u8, input: &In) -> Out {
+        let Some(Run { address, length }) = self.to.offered else { return Out::default() };
+        Out {
+            move_valid: true,
+            move_last: length == self.to.left,
+            move_source: end(input.cpu, 0, 0) | self.says.move_source,
+            move_operation: number,
+            move_address: address,
+            move_bytes: length,
+            ..self.says
+        }
+    }
+
+    /// Its next step; the move that is offered has `gone`, or none is or has.
+    fn step_to(&mut self, gone: bool) {
+        if let Some(run) = self.to.offered.filter(|_| gone) {
+            self.to.left -= run.length;
         }
         if !self.tail_ahead && self.tail.is_some() {
             self.tail_ahead = true;
@@ -491,11 +506,10 @@ impl Operation {
         } else {
             self.to.step(gone);
         }
-        out
     }
 
     /// The side of the sources, or of the data.
-    fn emit_from(&mut self, request: usize, input: &In, out: &mut Out) {
+    fn offer_from(&self, request: usize, out: &mut Out) {
         let Operation { from, is_data, says, .. } = self;
         if *is_data {
             if let Some(beat) = from.ahead {
@@ -505,11 +519,7 @@ impl Operation {
                 let last = (says.move_total.wrapping_sub(1) % LANES as u64) as u8;
                 out.data_to = if out.data_ends { last } else { LANES as u8 - 1 };
             }
-            from.fetch(input.data_ready);
-            return;
-        }
-        let mut gone = false;
-        if let Some(run) = &mut from.offered {
+        } else if let Some(run) = &from.offered {
             // No read crosses a page, as each ends at a multiple of its longest.
             let most = (request * LANES) as u64;
             let bytes = run.length.min(most - run.address % most);
@@ -517,12 +527,23 @@ impl Operation {
             out.read_ends = bytes == from.left;
             out.read_function = (says.move_source >> QUEUE_PAIR_BITS) as u8;
             (out.read_address, out.read_bytes) = (run.address, bytes as u16);
-            if input.read_ready {
-                from.left -= bytes;
-                run.address += bytes;
-                run.length -= bytes;
-                gone = run.length == 0;
-            }
+        }
+    }
+
+    /// Its next step.
+    fn step_from(&mut self, input: &In, out: &Out) {
+        let from = &mut self.from;
+        if self.is_data {
+            from.fetch(input.data_ready);
+            return;
+        }
+        let mut gone = false;
+        if let Some(run) = from.offered.as_mut().filter(|_| input.read_ready) {
+            let bytes = u64::from(out.read_bytes);
+            from.left -= bytes;
+            run.address += bytes;
+            run.length -= bytes;
+            gone = run.length == 0;
         }
         from.step(gone);
     }

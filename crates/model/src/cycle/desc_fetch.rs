@@ -194,12 +194,12 @@ impl DescFetch {
         }
     }
 
-    /// One cycle.
+    /// What stands at the outputs in this cycle, by what enters.
     #[inline]
-    pub fn cycle(&mut self, input: In) -> Out {
+    pub fn out(&self, input: &In) -> Out {
         let read = self.next_read().filter(|_| self.reads[usize::from(input.read_tag)].is_none());
         let (read_function, read_address, read_beats) = read.unwrap_or((0, 0, 0));
-        let out = Out {
+        Out {
             bell_ready: self.jobs.len() < self.shape.places,
             read_valid: read.is_some(),
             read_function,
@@ -210,7 +210,13 @@ impl DescFetch {
             free_valid: self.free.is_some(),
             free_tag: self.free.unwrap_or(0),
             ..self.output
-        };
+        }
+    }
+
+    /// One cycle.
+    #[inline]
+    pub fn cycle(&mut self, input: In) -> Out {
+        let out = self.out(&input);
         if !out.out_valid || input.out_ready {
             self.output = self.next_word();
         }
@@ -228,6 +234,7 @@ impl DescFetch {
         if input.in_valid {
             self.beat(&input);
         }
+        let read_beats = usize::from(out.read_bytes) / LANES;
         self.ask(if input.read_ready { read_beats } else { 0 }, input.read_tag);
         if input.bell_valid && out.bell_ready {
             self.jobs.push_back(self.job(&input));

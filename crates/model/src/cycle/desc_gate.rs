@@ -89,11 +89,15 @@ impl DescGate {
         DescGate { claims, gets, open: 0, open_gets: 0, held_gets: 0, mid: false }
     }
 
-    /// One cycle. Only doorbells that may ring are taken. Only places are taken, and only credits
-    /// come back, for what was let in.
+    /// The first word of a GET's descriptor stands at the input, if a word does.
+    fn is_get(&self, input: &In) -> bool {
+        !self.mid && !input.word_void && input.word_primitive == Primitive::Get.code()
+    }
+
+    /// What stands at the outputs in this cycle, by what enters.
     #[inline]
-    pub fn cycle(&mut self, input: In) -> Out {
-        let is_get = !self.mid && !input.word_void && input.word_primitive == Primitive::Get.code();
+    pub fn out(&self, input: &In) -> Out {
+        let is_get = self.is_get(input);
         let may_go = !is_get || self.open_gets + self.held_gets < self.gets;
         let mut out = Out {
             word_ready: may_go && input.to_ready,
@@ -103,6 +107,15 @@ impl DescGate {
         for (function, &claims) in self.claims.iter().enumerate() {
             out.may_ring[function] = input.waits[function] && input.room[function] > claims;
         }
+        out
+    }
+
+    /// One cycle. Only doorbells that may ring are taken. Only places are taken, and only credits
+    /// come back, for what was let in.
+    #[inline]
+    pub fn cycle(&mut self, input: In) -> Out {
+        let out = self.out(&input);
+        let is_get = self.is_get(&input);
         if input.take {
             self.claims[usize::from(input.take_function)] += 1;
         }

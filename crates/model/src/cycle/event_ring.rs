@@ -113,24 +113,34 @@ impl EventRing {
         EventRing { rings: vec![None; rings], count_bits, refused: false, output: Out::default() }
     }
 
-    /// One cycle; all numbers of rings are below those that there are.
+    /// The output's register takes an event.
+    fn has_output(&self, input: &In) -> bool {
+        !self.output.out_valid || input.out_ready
+    }
+
+    /// What stands at the outputs in this cycle, by what enters.
     #[inline]
-    pub fn cycle(&mut self, input: In) -> Out {
+    pub fn out(&self, input: &In) -> Out {
         let ring = self.ring(input.in_ring);
         let (lacks_ring, lacks_place) = (ring.is_none(), ring.is_some_and(|it| it.room() == 0));
         // The memory of the rings' places has one write port.
         let is_taken = input.host_valid && input.host_opens;
-        let has_output = !self.output.out_valid || input.out_ready;
-        let out = Out {
+        Out {
             refused: self.refused,
-            in_ready: !is_taken && !lacks_ring && !lacks_place && has_output,
+            in_ready: !is_taken && !lacks_ring && !lacks_place && self.has_output(input),
             lacks_ring,
             lacks_place,
             ask_room: self.ring(input.ask_ring).map_or(0, |it| it.room() as u16),
             ..self.output
-        };
+        }
+    }
+
+    /// One cycle; all numbers of rings are below those that there are.
+    #[inline]
+    pub fn cycle(&mut self, input: In) -> Out {
+        let out = self.out(&input);
         self.refused = input.host_valid && !self.host(&input);
-        if has_output {
+        if self.has_output(&input) {
             self.output = Out::default();
         }
         if input.in_valid && out.in_ready {

@@ -129,21 +129,27 @@ impl GetPacker {
         }
     }
 
-    /// One cycle.
-    ///
-    /// # Panics
-    /// If a move has more bytes than a packet.
+    /// What stands at the outputs in this cycle; it does not depend on what enters.
     #[inline]
-    pub fn cycle(&mut self, input: In) -> Out {
+    pub fn out(&self) -> Out {
         let Shape { gets, get_beats } = self.shape;
-        let out = Out {
+        Out {
             move_ready: self.moves.len() < gets,
             in_ready: self.beats.len() < gets * get_beats,
             credit: self.credit,
             sent_valid: self.sent.is_some(),
             sent_operation: self.sent.unwrap_or(0),
             ..self.offer()
-        };
+        }
+    }
+
+    /// One cycle.
+    ///
+    /// # Panics
+    /// If a move has more bytes than a packet.
+    #[inline]
+    pub fn cycle(&mut self, input: In) -> Out {
+        let out = self.out();
         if input.sent_ready {
             self.sent = None;
         }

@@ -144,7 +144,7 @@ impl KeyWindow {
     /// One cycle; all numbers of functions and queue pairs are below those that there are.
     #[inline]
     pub fn cycle(&mut self, input: In) -> Out {
-        let out = self.output;
+        let out = self.out();
         let has_key = |pair: u8, key: u8| self.keys[usize::from(pair)] == Some(key);
         let (packet_fits, packet_wrong) =
             answer(input.packet_valid, has_key(input.packet_pair, input.packet_key));
@@ -170,6 +170,12 @@ impl KeyWindow {
             refused: input.host_valid && !self.host(&input),
         };
         out
+    }
+
+    /// What stands at the outputs in this cycle; it does not depend on what enters.
+    #[inline]
+    pub fn out(&self) -> Out {
+        self.output
     }
 
     fn holds(&self, function: u8, address: u64, length: u64) -> bool {

@@ -147,20 +147,32 @@ impl Default for OpArb {
 }
 
 impl OpArb {
-    /// One cycle.
-    #[inline]
-    pub fn cycle(&mut self, input: In) -> Out {
+    /// The extracts whose moves leave, and whose data.
+    fn owners(&self) -> [Option<usize>; 2] {
         let mover = self.begun.iter().find(|it| !it.moved).map(|it| it.of);
         let fetcher = self.begun.iter().find(|it| !it.fetched).map(|it| it.of);
+        [mover, fetcher]
+    }
+
+    /// By extract, whether its operation begins.
+    fn enters(&self, input: &In) -> [bool; EXTRACTS] {
+        let gets = [input.move_get, false];
+        [0, 1].map(|each: usize| {
+            let is_new = self.begun.iter().all(|it| it.of != each);
+            let has_place = each == REMOTE || input.place_ready;
+            input.move_valid[each] && !gets[each] && is_new && has_place
+        })
+    }
+
+    /// What stands at the outputs in this cycle, by what enters.
+    #[inline]
+    pub fn out(&self, input: &In) -> Out {
+        let [mover, fetcher] = self.owners();
         let (pack, from) = (mover.unwrap_or(0), fetcher.unwrap_or(0));
         let gets = [input.move_get, false];
         let get_beats = [input.data_get, false];
         let is_of = |owner: Option<usize>, each| owner == Some(each);
-        let enters = [0, 1].map(|each: usize| {
-            let is_new = self.begun.iter().all(|it| it.of != each);
-            let has_place = each == REMOTE || input.place_ready;
-            input.move_valid[each] && !gets[each] && is_new && has_place
-        });
+        let enters = self.enters(input);
         let get_moves = input.move_valid[0] && input.move_get;
         let mut out = Out {
             move_ready: [0, 1].map(|each: usize| match gets[each] {
@@ -192,6 +204,14 @@ impl OpArb {
         if out.pack_valid {
             out.pack_operation = if pack == REMOTE { MARK } else { self.place };
         }
+        out
+    }
+
+    /// One cycle.
+    #[inline]
+    pub fn cycle(&mut self, input: In) -> Out {
+        let (out, enters) = (self.out(&input), self.enters(&input));
+        let [mover, fetcher] = self.owners();
         for operation in &mut self.begun {
             let of = Some(operation.of);
             operation.moved |= of == mover && out.pack_valid && input.pack_ready && out.pack_last;

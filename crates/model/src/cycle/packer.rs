@@ -220,6 +220,26 @@ impl Packer {
         }
     }
 
+    /// The buffer has room for a beat.
+    fn has_room(&self) -> bool {
+        self.used < self.shape.beats
+    }
+
+    /// What stands at the outputs in this cycle, by what enters.
+    #[inline]
+    pub fn out(&self, input: &In) -> Out {
+        Out {
+            move_ready: self.swallows || (self.current.is_none() && !self.drains),
+            in_ready: self.drains || (self.has_room() && self.takes_all(input)),
+            room: (self.shape.beats - self.used) as u16,
+            packets: self.stored.len() as u8,
+            sent_valid: self.sent.is_some(),
+            sent_failed: self.sent.is_some_and(|(_, failed)| failed),
+            sent_operation: self.sent.map_or(0, |(operation, _)| operation),
+            ..self.output
+        }
+    }
+
     /// One cycle.
     ///
     /// # Panics
@@ -228,18 +248,9 @@ impl Packer {
     /// than a packet has.
     #[inline]
     pub fn cycle(&mut self, input: In) -> Out {
-        let has_room = self.used < self.shape.beats;
+        let out = self.out(&input);
+        let has_room = self.has_room();
         let has_place = self.stored.len() < self.shape.packets;
-        let out = Out {
-            move_ready: self.swallows || (self.current.is_none() && !self.drains),
-            in_ready: self.drains || (has_room && self.takes_all(&input)),
-            room: (self.shape.beats - self.used) as u16,
-            packets: self.stored.len() as u8,
-            sent_valid: self.sent.is_some(),
-            sent_failed: self.sent.is_some_and(|(_, failed)| failed),
-            sent_operation: self.sent.map_or(0, |(operation, _)| operation),
-            ..self.output
-        };
         self.leave(&input);
         if self.drains {
             self.drains = !(input.in_valid && input.in_ends);

@@ -211,21 +211,16 @@ impl SendEvent {
     /// One cycle; numbers of functions and places are below those that there are.
     #[inline]
     pub fn cycle(&mut self, input: In) -> Out {
-        let mut out = self.out(&input);
+        let out = self.out(&input);
         self.told = None;
-        let own = self.offered.filter(|_| !(self.yields && input.upload_valid));
         let ends = input.event_ready || input.lacks_ring || input.lacks_place;
-        if let Some(function) = own {
-            self.offer(function, &input, &mut out);
+        if let Some(function) = self.own(&input) {
+            self.offer(function, &input);
             if ends {
                 self.offered = None;
             }
         } else {
-            (out.upload_ready, out.upload_lacks_ring) = (input.event_ready, input.lacks_ring);
-            out.upload_lacks_place = input.lacks_place;
-            (out.event_valid, out.event_ring) = (input.upload_valid, input.upload_ring);
             if input.upload_valid {
-                out.event_record = input.upload_record;
                 self.yields &= !ends;
             }
             if self.offered.is_none() {
@@ -236,8 +231,14 @@ impl SendEvent {
         out
     }
 
-    /// What stands at the outputs whatever `event_ring` says.
-    fn out(&self, input: &In) -> Out {
+    /// The function whose event stands at `event_ring`, if it is not the upload module's.
+    fn own(&self, input: &In) -> Option<usize> {
+        self.offered.filter(|_| !(self.yields && input.upload_valid))
+    }
+
+    /// What stands at the outputs in this cycle, by what enters. Of that which `event_ring` says,
+    /// only what the upload module is told depends.
+    pub fn out(&self, input: &In) -> Out {
         let depth = self.shape.depth;
         let mut out = Out {
             dropped_valid: self.told.is_some(),
@@ -254,17 +255,27 @@ impl SendEvent {
         // There is one place for both to come in.
         out.report_ready = out.room[usize::from(input.report_function)] > 0
             && !(input.move_valid && out.move_ready);
+        if let Some(function) = self.own(input) {
+            let begun = &self.places[function].0;
+            let operation = begun.front().expect("it stays until its event is taken");
+            out.upload_lacks_place = true;
+            out.event_valid = true;
+            out.event_ring = (function as u8) << (QUEUE_PAIR_BITS + 1) | operation.pair << 1;
+            out.event_record = operation.event();
+        } else {
+            (out.upload_ready, out.upload_lacks_ring) = (input.event_ready, input.lacks_ring);
+            out.upload_lacks_place = input.lacks_place;
+            (out.event_valid, out.event_ring) = (input.upload_valid, input.upload_ring);
+            if input.upload_valid {
+                out.event_record = input.upload_record;
+            }
+        }
         out
     }
 
     /// The oldest event of a function stands at `event_ring`.
-    fn offer(&mut self, function: usize, input: &In, out: &mut Out) {
+    fn offer(&mut self, function: usize, input: &In) {
         let begun = &mut self.places[function].0;
-        let operation = begun.front().expect("it stays until its event is taken");
-        out.upload_lacks_place = true;
-        out.event_valid = true;
-        out.event_ring = (function as u8) << (QUEUE_PAIR_BITS + 1) | operation.pair << 1;
-        out.event_record = operation.event();
         if input.event_ready {
             self.yields = true;
             begun.pop_front();

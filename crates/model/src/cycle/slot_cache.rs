@@ -165,21 +165,27 @@ impl SlotCache {
         }
     }
 
-    /// One cycle; all numbers of queue pairs are below those that there are.
+    /// What stands at the outputs in this cycle, by what enters.
     #[inline]
-    pub fn cycle(&mut self, input: In) -> Out {
+    pub fn out(&self, input: &In) -> Out {
         // Each memory has one write port, and an opening takes that of its queue pair's counts.
         let is_opened = input.host_valid && input.host_opens;
         let list = self.lists[usize::from(input.take_pair)].as_ref();
         let cached = list.map_or(0, |list| list.cached.len());
-        let out = Out {
+        Out {
             take_ready: cached > 0 && !is_opened,
             lacks_list: list.is_none(),
             lacks_slot: list.is_some() && cached == 0,
             cached: cached as u8,
             in_ready: !is_opened,
             ..self.output
-        };
+        }
+    }
+
+    /// One cycle; all numbers of queue pairs are below those that there are.
+    #[inline]
+    pub fn cycle(&mut self, input: In) -> Out {
+        let out = self.out(&input);
         let due = self.due(self.probe);
         self.output.refused = input.host_valid && !self.host(&input);
         if input.take_valid && out.take_ready {
@@ -192,7 +198,7 @@ impl SlotCache {
         let told_pair = if is_told { input.in_pair } else { 0 };
         self.output = Out { unexpected, failed, misplaced, told_pair, ..self.output };
         // An entry that comes in the cycle of its request was not asked for.
-        self.ask(due, &input, is_opened);
+        self.ask(due, &input, input.host_valid && input.host_opens);
         out
     }
 

@@ -192,8 +192,8 @@ impl SlotRead {
         out
     }
 
-    /// What stands at the outputs.
-    fn out(&self) -> Out {
+    /// What stands at the outputs in this cycle; it does not depend on what enters.
+    pub fn out(&self) -> Out {
         let Read { pair, address, count, left, state, .. } = self.read;
         let mut out = Out {
             read_ready: state == State::Idle,

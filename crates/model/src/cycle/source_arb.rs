@@ -103,6 +103,12 @@ impl SourceArb {
         self.answer.or(self.asked.then_some(!source_fits))
     }
 
+    /// What stands at the outputs in this cycle, by what enters. There are few registers to copy.
+    #[inline]
+    pub fn out(&self, input: &In) -> Out {
+        self.clone().cycle(*input)
+    }
+
     /// One cycle.
     #[inline]
     pub fn cycle(&mut self, input: In) -> Out {

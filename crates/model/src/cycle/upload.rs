@@ -323,7 +323,6 @@ impl Upload {
             }
             State::Event(packet) if out.out_valid => State::Event(packet),
             State::Event(packet) => {
-                (out.event_valid, out.event_record) = (true, packet.event());
                 if input.event_ready {
                     State::Header
                 } else if input.lacks_ring {
@@ -342,10 +341,16 @@ impl Upload {
     }
 
     /// What stands at the outputs in this cycle whatever enters: what is told, the write that is
-    /// offered, and the numbers of the queue pair.
+    /// offered, the event, and the numbers of the queue pair.
     pub fn out(&self) -> Out {
         let is_told = |told| self.told == Some(told);
+        let event = match &self.state {
+            State::Event(packet) if !self.output.out_valid => Some(packet.event()),
+            _ => None,
+        };
         Out {
+            event_valid: event.is_some(),
+            event_record: event.unwrap_or_default(),
             take_pair: self.pair,
             event_ring: self.pair << 1 | 1,
             unknown: is_told(Told::Unknown),

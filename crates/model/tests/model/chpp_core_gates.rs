@@ -1,32 +1,6 @@
 //! Two whole interfaces of cHPP's cycle blocks move what descriptors say.
 
-use bellwire_model::cycle::nic_core::Shape;
-use bellwire_model::cycle::packer;
-
-use crate::core_path::{Fault, Path, Seen};
-
-/// The sizes of each interface.
-const SHAPE: Shape = Shape {
-    functions: 2,
-    bells: 4,
-    tags: 8,
-    timeout: 1500,
-    beats: 64,
-    reads: 8,
-    request: 8,
-    longest: 32,
-    fetches: 4,
-    places: 2,
-    events: 4,
-    gets: 2,
-    packer: packer::Shape { beats: 32, packets: 4, payload: 128, longest: 256 },
-    packets: 2,
-    depth: 4,
-    room: 128,
-    write: 128,
-    slots: 4,
-    batch: 2,
-};
+use crate::core_path::{Fault, Path, SHAPE, Seen};
 
 /// PUTs, both kinds of NAPs and GETs between two interfaces, and of each with itself, end with
 /// their bytes in memory. Each operation has one event, with its status. Each packet that is told

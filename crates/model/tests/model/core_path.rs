@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroU64;
 
 use bellwire_model::cycle::nic_core::{CLASSES, In, NicCore, Out, REFILL_FAILED, Shape, TOLD};
+use bellwire_model::cycle::packer;
 use bellwire_model::engine::Random;
 use bellwire_wire::descriptor::{DescriptorRepr, Work};
 use bellwire_wire::doorbell::DoorbellRepr;
@@ -38,6 +39,29 @@ const SLOT_BYTES: u64 = 2048;
 const ENTRIES: u64 = 6;
 /// Reads of sources from here on fail.
 const BROKEN: u64 = SOURCES + SOURCE_BYTES - 0x1000;
+
+/// Sizes of an interface with which all is often full and often empty.
+pub const SHAPE: Shape = Shape {
+    functions: 2,
+    bells: 4,
+    tags: 8,
+    timeout: 1500,
+    beats: 64,
+    reads: 8,
+    request: 8,
+    longest: 32,
+    fetches: 4,
+    places: 2,
+    events: 4,
+    gets: 2,
+    packer: packer::Shape { beats: 32, packets: 4, payload: 128, longest: 256 },
+    packets: 2,
+    depth: 4,
+    room: 128,
+    write: 128,
+    slots: 4,
+    batch: 2,
+};
 
 /// What is planted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
