@@ -613,6 +613,20 @@ mod tests {
         assert_eq!(driven.leaves(), Some((1..=8).collect()));
     }
 
+    /// A completion with more beats than it says does not reach the place of the next descriptor.
+    #[test]
+    fn a_long_completion_stays_in_its_place() {
+        let mut driven = Driven::new();
+        assert!(driven.ring(word(0x1000, 128)) && driven.ring(word(0x2000, 16)));
+        assert_eq!([0, 1, 2].map(|tag| driven.read(tag).is_some()), [true; 3]);
+        assert_eq!(driven.complete(says(2, 16, 16), 1, 50), ended(2));
+        assert_eq!(driven.complete(says(1, 64, 64), 5, 90), MISMATCHED);
+        assert_eq!(driven.complete(says(1, 64, 64), 4, 9), ended(1));
+        assert_eq!(driven.complete(says(0, 64, 64), 4, 1), ended(0));
+        assert_eq!(driven.leaves(), Some((1..=16).collect()));
+        assert_eq!(driven.leaves(), Some(vec![50, 51]));
+    }
+
     /// A tag that is lost between the beats of a completion, and used again, does not get the rest
     /// of it.
     #[test]
