@@ -57,6 +57,7 @@ pub mod pcapng;
 pub mod pcie;
 pub mod primitive;
 pub mod recut;
+pub mod registers;
 pub mod span;
 pub mod tail;
 

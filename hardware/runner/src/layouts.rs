@@ -1,5 +1,5 @@
-//! The packages in SystemVerilog: ports, written from the model's structs, and formats of the link
-//! and of PCIe.
+//! The packages in SystemVerilog: ports, written from the model's structs, and formats of the link,
+//! of PCIe and of the interface's registers.
 
 use std::fs;
 use std::path::Path;
@@ -8,20 +8,23 @@ use anyhow::{Context, Result, bail};
 use bellwire_model::cycle::{
     Ports, bell_decode, cdc_fifo_gray, completer, credit_gate, credit_ledger, data_join,
     data_reorder, desc_extract, desc_fetch, desc_gate, dllp_rx, dllp_tx, doorbell_arb,
-    doorbell_fifo, event_ring, fc_init, frame_rx, frame_tx, get_packer, key_window, nic_core,
-    op_arb, packed_struct, packer, packet_arb, pcie_rx, pcie_tx, read_arb, replay_buf, rx_ack,
-    rx_dispatch, send_event, slot_cache, slot_read, source_arb, stream_fifo, tag_alloc, upload,
-    write_arb, xbar,
+    doorbell_fifo, event_ring, fc_init, frame_rx, frame_tx, get_packer, host_regs, key_window,
+    nic_core, op_arb, packed_struct, packer, packet_arb, pcie_rx, pcie_tx, read_arb, replay_buf,
+    rx_ack, rx_dispatch, send_event, slot_cache, slot_read, source_arb, stream_fifo, tag_alloc,
+    upload, write_arb, xbar,
 };
 use bellwire_model::damq_pd;
 
 use crate::link_pkg::link_pkg;
 use crate::pcie_pkg::pcie_pkg;
+use crate::regs_pkg::regs_pkg;
 
 /// The package of the link's formats.
 pub const LINK_PKG: &str = "hardware/link_pkg/src/link_pkg.sv";
 /// The package of PCIe's headers.
 pub const PCIE_PKG: &str = "hardware/pcie_pkg/src/pcie_pkg.sv";
+/// The package of the interface's registers.
+pub const REGS_PKG: &str = "hardware/regs_pkg/src/regs_pkg.sv";
 
 /// Names of blocks and the packages of their ports.
 fn packages() -> Vec<(&'static str, String)> {
@@ -46,6 +49,7 @@ fn packages() -> Vec<(&'static str, String)> {
         ("frame_rx", package::<frame_rx::In, frame_rx::Out>("frame_rx")),
         ("frame_tx", package::<frame_tx::In, frame_tx::Out>("frame_tx")),
         ("get_packer", package::<get_packer::In, get_packer::Out>("get_packer")),
+        ("host_regs", package::<host_regs::In, host_regs::Out>("host_regs")),
         ("key_window", package::<key_window::In, key_window::Out>("key_window")),
         ("nic_core", package::<nic_core::In, nic_core::Out>("nic_core")),
         ("op_arb", package::<op_arb::In, op_arb::Out>("op_arb")),
@@ -85,7 +89,8 @@ fn package<In: Ports, Out: Ports>(block: &str) -> String {
 /// A file that cannot be written, or that differs.
 pub fn layouts(root: &Path, check: bool) -> Result<()> {
     let ports = |(block, text)| (format!("hardware/{block}/test/{block}_ports.sv"), text);
-    let formats = [(LINK_PKG.to_owned(), link_pkg()), (PCIE_PKG.to_owned(), pcie_pkg())];
+    let formats = [(LINK_PKG, link_pkg()), (PCIE_PKG, pcie_pkg()), (REGS_PKG, regs_pkg())];
+    let formats = formats.map(|(path, text)| (path.to_owned(), text));
     for (path, text) in packages().into_iter().map(ports).chain(formats) {
         let path = root.join(path);
         if !check {

@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use crate::block::Block;
-use crate::layouts::{LINK_PKG, PCIE_PKG};
+use crate::layouts::{LINK_PKG, PCIE_PKG, REGS_PKG};
 use crate::tools::{Tools, run};
 
 /// Checks all sources of the blocks, their benches and packages.
@@ -24,7 +24,8 @@ pub fn lint(tools: &Tools, blocks: &[Block]) -> Result<()> {
         let rules = "--rules=-line-length";
         run(tools.command("verible-verilog-lint").arg(rules).args(&all))?;
         for file in &all {
-            let is_written = [LINK_PKG, PCIE_PKG].iter().any(|package| file.ends_with(package));
+            let is_written =
+                [LINK_PKG, PCIE_PKG, REGS_PKG].iter().any(|package| file.ends_with(package));
             if *file != block.ports() && !is_written {
                 run(tools.command("verible-verilog-format").arg("--verify").arg(file))
                     .with_context(|| format!("{} is not formatted", file.display()))?;

@@ -20,6 +20,7 @@ mod fc_init;
 mod frame_rx;
 mod frame_tx;
 mod get_packer;
+mod host_regs;
 mod key_window;
 mod nic_core;
 mod op_arb;
@@ -120,6 +121,7 @@ pub fn load(block: &str, parameters: &[(String, u64)], seed: u64) -> Result<Box<
             let shape = GetPackerShape { gets, get_beats };
             Box::new(get_packer::GetPackerLoad::new(shape, seed))
         }
+        "host_regs" => Box::new(host_regs::HostRegsLoad::new(number("CountWidth") as u32, seed)),
         "key_window" => {
             let [functions, pairs, bits] = ["Functions", "Pairs", "CountWidth"].map(number);
             Box::new(key_window::KeyWindowLoad::new(functions, pairs, bits as u32, seed))

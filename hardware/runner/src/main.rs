@@ -16,6 +16,7 @@ mod mutate;
 mod pcie_pkg;
 mod place;
 mod prove;
+mod regs_pkg;
 mod simulation;
 mod synthesize;
 mod tools;

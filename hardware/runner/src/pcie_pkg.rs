@@ -7,10 +7,10 @@ use bellwire_wire::pcie::tlp::{
 
 /// The package.
 pub fn pcie_pkg() -> String {
-    let first = dword("dw_0", DW_0);
-    let request = dword("request_dw_1", REQUEST_DW_1);
-    let completion = dword("completion_dw_1", COMPLETION_DW_1);
-    let completion_end = dword("completion_dw_2", COMPLETION_DW_2);
+    let first = packed("dw_0", DW_0);
+    let request = packed("request_dw_1", REQUEST_DW_1);
+    let completion = packed("completion_dw_1", COMPLETION_DW_1);
+    let completion_end = packed("completion_dw_2", COMPLETION_DW_2);
     format!(
         "\
 // Written by `hardware layouts` from `crates/wire`; change that.
@@ -45,8 +45,8 @@ endpackage
     )
 }
 
-/// A DW as a packed struct.
-fn dword(name: &str, fields: &[Field]) -> String {
+/// A word as a packed struct.
+pub fn packed(name: &str, fields: &[Field]) -> String {
     let mut text = "  typedef struct packed {\n".to_owned();
     for field in fields {
         text += &match field.width() {
@@ -67,6 +67,6 @@ mod tests {
         let expected = "  typedef struct packed {\n    logic [15:0] requester;\n    \
                         logic [7:0] tag;\n    logic reserved_7;\n    \
                         logic [6:0] lower_address;\n  } some_t;\n";
-        assert_eq!(dword("some", COMPLETION_DW_2), expected);
+        assert_eq!(packed("some", COMPLETION_DW_2), expected);
     }
 }

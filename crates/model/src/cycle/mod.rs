@@ -24,6 +24,7 @@ pub mod fc_init;
 pub mod frame_rx;
 pub mod frame_tx;
 pub mod get_packer;
+pub mod host_regs;
 pub mod key_window;
 pub mod line;
 pub mod nic_core;
