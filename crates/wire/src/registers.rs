@@ -146,12 +146,12 @@ const LIST_REPORT_COUNT: Field = Field::new("count", 8, 0);
 pub const LIST_REPORT: &[Field] = &[LIST_REPORT_R_63, LIST_REPORT_COUNT];
 
 const _: () = {
-    let all = [RING, LIST, WINDOW, KEY, RING_REPORT, LIST_REPORT];
-    let mut at = 0;
-    while at < all.len() {
-        assert!(tiles(all[at], u64::BITS));
-        at += 1;
-    }
+    assert!(tiles(RING, u64::BITS));
+    assert!(tiles(LIST, u64::BITS));
+    assert!(tiles(WINDOW, u64::BITS));
+    assert!(tiles(KEY, u64::BITS));
+    assert!(tiles(RING_REPORT, u64::BITS));
+    assert!(tiles(LIST_REPORT, u64::BITS));
     // No two kinds share a place, and all are in their page.
     assert!(RING_REPORTS.first + STORE_BYTES * RING_REPORTS.count <= LIST_REPORTS.first);
     assert!(COUNTS.len() as u16 * COUNT_BYTES <= RINGS.first);
@@ -377,5 +377,11 @@ mod tests {
         ] {
             assert!(matches!(repr.emit(), Err(WireError::OutOfRange { .. })), "{repr:?}");
         }
+        let of = |repr: RegisterRepr| repr.emit().expect_err("it does not fit");
+        let refused = |field, value, limit| WireError::OutOfRange { field, value, limit };
+        let report = RegisterRepr::RingReport { ring: 67, count: 0 };
+        assert_eq!(of(report), refused("function", 8, 7));
+        let key = RegisterRepr::Key { pair: 40, key: None };
+        assert_eq!(of(key), refused("number of a register", 40, 31));
     }
 }
