@@ -30,7 +30,9 @@ pub fn canaries(tools: &Tools, blocks: &[Block]) -> Result<Vec<Finding>> {
 }
 
 fn notice(tools: &Tools, block: &Block, fault: &Fault) -> Result<Finding> {
-    let planted = fault.put(tools, &tools.out.join(format!("canaries/{}", block.name)))?;
+    // Several are planted at once, also in one file.
+    let folder = format!("canaries/{}-{:08x}", block.name, fault.number());
+    let planted = fault.put(tools, &tools.out.join(folder))?;
     let with_fault = |source| if source == fault.file { planted.clone() } else { source };
     // The last configuration is small.
     let parameters = numbers(block.lockstep.last().context("no configuration")?);
@@ -42,7 +44,7 @@ fn notice(tools: &Tools, block: &Block, fault: &Fault) -> Result<Finding> {
     };
     let mut simulation = Simulation::start(&recipe.build(tools)?, 0)?;
     let mut bench = loads::load(&block.name, &parameters, 1)?;
-    let vcd = tools.out.join(format!("{}-canary.vcd", block.name));
+    let vcd = tools.out.join(format!("{}-{:08x}-canary.vcd", block.name, fault.number()));
     let _ = std::fs::remove_file(&vcd);
     let noticed = lockstep(&mut *bench, &mut simulation, CYCLES, Some(&vcd));
     let said = match noticed {

@@ -193,7 +193,7 @@ impl Fault {
     }
 
     /// Tells faults of one property apart.
-    fn number(&self) -> u32 {
+    pub fn number(&self) -> u32 {
         let bytes = self.from.bytes().chain(self.to.bytes());
         bytes
             .fold(0x811c_9dc5, |hash: u32, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
