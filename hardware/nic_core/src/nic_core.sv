@@ -118,9 +118,11 @@ module nic_core #(
     input  logic [  1:0] to_credit,
 
     // What the host wrote in the cycle before cannot be: about keys, rings or slots. What blocks
-    // tell of the cycle before.
-    output logic [ 2:0] refused,
-    output logic [25:0] told
+    // tell of the cycle before. What they count since reset: dropped stores, doorbells of full
+    // FIFOs, events of closed rings, packets with a wrong key, targets outside of their window.
+    output logic [ 2:0]       refused,
+    output logic [25:0]       told,
+    output logic [ 4:0][31:0] counts
 );
 
   localparam int unsigned EventIndexWidth = (Events > 1) ? $clog2(Events) : 1;
@@ -1197,17 +1199,18 @@ module nic_core #(
     bell_dropped
   };
 
-  // What nobody reads: counts, and what others say better.
+  assign counts = {wrong_targets, wrong_packets, events_count, fifo_count, bell_count};
+
+  // What nobody reads: counts of places, and what others say better.
   logic unused;
   assign unused = ^{
-    bell_count, fifo_count, fifo_dropped_function, fifo_waiting, in_use, fetch_free_tag,
-    data_free_tag, fetch_first, x_move_remote, x_move_operation, x_data_get[1], x_dropped[0],
-    x_report_valid[1], x_report_status[1], x_report_function[1], x_report_pair[1],
-    x_report_peer[1], x_report_primitive[1], x_report_address[1], x_move_descriptor[1],
-    memory_room, memory_reads, pack_room, pack_packets, sent_get[PlaceWidth], xbar_granted,
-    xbar_credits, get_wrong, upload_wrong, target_wrong, source_wrong, wrong_packets,
-    wrong_targets, lacks_slot, cached, slots_told_pair, events_dropped_function, events_count,
-    ask_room, xbar_packets[0], slots_ask_pair[1:0], ring[2:0]
+    fifo_dropped_function, fifo_waiting, in_use, fetch_free_tag, data_free_tag, fetch_first,
+    x_move_remote, x_move_operation, x_data_get[1], x_dropped[0], x_report_valid[1],
+    x_report_status[1], x_report_function[1], x_report_pair[1], x_report_peer[1],
+    x_report_primitive[1], x_report_address[1], x_move_descriptor[1], memory_room, memory_reads,
+    pack_room, pack_packets, sent_get[PlaceWidth], xbar_granted, xbar_credits, get_wrong,
+    upload_wrong, target_wrong, source_wrong, lacks_slot, cached, slots_told_pair,
+    events_dropped_function, ask_room, xbar_packets[0], slots_ask_pair[1:0], ring[2:0]
   };
 
 endmodule

@@ -127,7 +127,8 @@ module nic_core_bench #(
       .to_data       (to_data),
       .to_credit     (i.to_credit),
       .refused       (o.refused),
-      .told          (o.told)
+      .told          (o.told),
+      .counts        (o.counts)
   );
 
   assign o.read_function  = o.read_valid ? read_function : '0;

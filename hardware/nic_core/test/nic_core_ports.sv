@@ -47,9 +47,10 @@ package nic_core_ports;
     logic [3:0] cpu;
   } in_t;
 
-  localparam int unsigned OutBits = 448;
+  localparam int unsigned OutBits = 640;
   typedef struct packed {
-    logic [28:0] padding;
+    logic [60:0] padding;
+    logic [159:0] counts;
     logic [25:0] told;
     logic [2:0] refused;
     logic [127:0] to_data;

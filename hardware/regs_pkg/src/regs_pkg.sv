@@ -6,6 +6,12 @@ package regs_pkg;
   localparam int unsigned Page = 8;
   localparam int unsigned Reports = 'h800;
 
+  // Counts that are read, of which the first one is this version. Not each user has both.
+  // verilator lint_off UNUSEDPARAM
+  localparam int unsigned Counts = 10;
+  localparam int unsigned Version = 1;
+  // verilator lint_on UNUSEDPARAM
+
   // Bytes of a store.
   localparam int unsigned StoreBytes = 8;
 

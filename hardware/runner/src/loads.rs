@@ -2,6 +2,7 @@
 
 mod bell_decode;
 mod cdc_fifo_gray;
+mod chpp_nic;
 mod completer;
 mod credit_gate;
 mod credit_ledger;
@@ -73,6 +74,7 @@ pub fn load(block: &str, parameters: &[(String, u64)], seed: u64) -> Result<Box<
             Box::new(bell_decode::BellDecodeLoad::new(functions, bits as u32, seed))
         }
         "cdc_fifo_gray" => Box::new(cdc_fifo_gray::CdcFifoGrayLoad::new(number("Depth"), seed)),
+        "chpp_nic" => Box::new(chpp_nic::ChppNicLoad::new(nic_core_shape(number), seed)),
         "completer" => {
             let [registers, page] = ["Registers", "Page"].map(number);
             Box::new(completer::CompleterLoad::new(registers, page as u16, seed))
@@ -126,36 +128,7 @@ pub fn load(block: &str, parameters: &[(String, u64)], seed: u64) -> Result<Box<
             let [functions, pairs, bits] = ["Functions", "Pairs", "CountWidth"].map(number);
             Box::new(key_window::KeyWindowLoad::new(functions, pairs, bits as u32, seed))
         }
-        "nic_core" => {
-            let packer = PackerShape {
-                beats: number("PackBeats"),
-                packets: number("PackPackets"),
-                payload: number("Payload"),
-                longest: number("LongestNap"),
-            };
-            let shape = NicCoreShape {
-                functions: 8,
-                bells: number("Bells"),
-                tags: number("Tags"),
-                timeout: number("Timeout") as u64,
-                beats: number("Beats"),
-                reads: number("Reads"),
-                request: number("Request"),
-                longest: number("Longest"),
-                fetches: number("Fetches"),
-                places: number("Places"),
-                events: number("Events"),
-                gets: number("Gets"),
-                packer,
-                packets: number("Packets"),
-                depth: number("Depth"),
-                room: number("Room"),
-                write: number("Write"),
-                slots: number("Slots"),
-                batch: number("Batch"),
-            };
-            Box::new(nic_core::NicCoreLoad::new(shape, seed))
-        }
+        "nic_core" => Box::new(nic_core::NicCoreLoad::new(nic_core_shape(number), seed)),
         "op_arb" => Box::new(op_arb::OpArbLoad::new(number("PlaceWidth"), seed)),
         "packer" => {
             let [beats, packets, payload, longest] =
@@ -217,4 +190,35 @@ pub fn load(block: &str, parameters: &[(String, u64)], seed: u64) -> Result<Box<
         }
         _ => bail!("no load for {block} in hardware/runner/src/loads.rs"),
     })
+}
+
+/// The sizes of the whole interface, as both its core and the whole have them.
+fn nic_core_shape(number: impl Fn(&str) -> usize) -> NicCoreShape {
+    let packer = PackerShape {
+        beats: number("PackBeats"),
+        packets: number("PackPackets"),
+        payload: number("Payload"),
+        longest: number("LongestNap"),
+    };
+    NicCoreShape {
+        functions: 8,
+        bells: number("Bells"),
+        tags: number("Tags"),
+        timeout: number("Timeout") as u64,
+        beats: number("Beats"),
+        reads: number("Reads"),
+        request: number("Request"),
+        longest: number("Longest"),
+        fetches: number("Fetches"),
+        places: number("Places"),
+        events: number("Events"),
+        gets: number("Gets"),
+        packer,
+        packets: number("Packets"),
+        depth: number("Depth"),
+        room: number("Room"),
+        write: number("Write"),
+        slots: number("Slots"),
+        batch: number("Batch"),
+    }
 }

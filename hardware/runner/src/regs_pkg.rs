@@ -1,8 +1,8 @@
 //! The package of the interface's registers in SystemVerilog, written from `crates/wire`.
 
 use bellwire_wire::registers::{
-    Block, FUNCTIONS, KEY, KEYS, LIST, LIST_REPORT, LIST_REPORTS, LISTS, PAGE, REPORTS, RING,
-    RING_REPORT, RING_REPORTS, RINGS, STORE_BYTES, WINDOW, WINDOWS,
+    Block, COUNTS, FUNCTIONS, KEY, KEYS, LIST, LIST_REPORT, LIST_REPORTS, LISTS, PAGE, REPORTS,
+    RING, RING_REPORT, RING_REPORTS, RINGS, STORE_BYTES, VERSION, WINDOW, WINDOWS,
 };
 
 use crate::pcie_pkg::packed;
@@ -27,6 +27,7 @@ pub fn regs_pkg() -> String {
         ("list_report", LIST_REPORT),
     ];
     let words: String = words.map(|(name, fields)| packed(name, fields)).join("\n");
+    let counts = COUNTS.len();
     format!(
         "\
 // Written by `hardware layouts` from `crates/wire`; change that.
@@ -36,6 +37,12 @@ package regs_pkg;
   localparam int unsigned Functions = {FUNCTIONS};
   localparam int unsigned Page = {PAGE};
   localparam int unsigned Reports = 'h{REPORTS:x};
+
+  // Counts that are read, of which the first one is this version. Not each user has both.
+  // verilator lint_off UNUSEDPARAM
+  localparam int unsigned Counts = {counts};
+  localparam int unsigned Version = {VERSION};
+  // verilator lint_on UNUSEDPARAM
 
   // Bytes of a store.
   localparam int unsigned StoreBytes = {STORE_BYTES};

@@ -48,8 +48,10 @@ mod wires;
 use wires::Wires;
 
 const ADDRESS_WIDTH: usize = ADDRESS_BITS as usize;
-const LANE_BITS: usize = LANES.ilog2() as usize;
-const CPU_BITS: usize = 4;
+/// Bits of the number of a lane.
+pub const LANE_BITS: usize = LANES.ilog2() as usize;
+/// Bits of the number of a processor.
+pub const CPU_BITS: usize = 4;
 /// The lane of the last byte of a GET, which has whole beats only.
 const LAST_LANE: u8 = 15;
 /// Classes of packets, which are those of places and of channels: [`DATA`] and [`GET`].
@@ -64,6 +66,8 @@ const SLOTS: usize = 2;
 const REQUESTERS: usize = 3;
 /// What the blocks tell, in the order of `Wires::told`.
 pub const TOLD: usize = 26;
+/// What the blocks count.
+pub const COUNTS: usize = 5;
 /// Of it, that a read of slot addresses has failed. It is made again.
 pub const REFILL_FAILED: usize = 20;
 
@@ -196,6 +200,10 @@ crate::ports! {
         refused: [bool; 3] = 3,
         /// What the blocks tell of the cycle before.
         told: [bool; TOLD] = TOLD,
+        /// What the blocks count since reset, in the order of `registers::COUNTS`: stores that were
+        /// dropped, doorbells of full FIFOs, events of closed rings, packets with a wrong key, and
+        /// targets outside of their window.
+        counts: [u32; COUNTS] = 32 * COUNTS,
     }
 }
 
@@ -240,6 +248,31 @@ pub struct Shape {
     pub slots: usize,
     /// See `slots`.
     pub batch: usize,
+}
+
+impl Shape {
+    /// The sizes of the gates: those of the paper's prototype (`chpp.toml`), where it has them.
+    pub const PROTOTYPE: Shape = Shape {
+        functions: 8,
+        bells: 32,
+        tags: 32,
+        timeout: 2_500_000,
+        beats: 512,
+        reads: 32,
+        request: 8,
+        longest: 256,
+        fetches: 4,
+        places: 2,
+        events: 16,
+        gets: 2,
+        packer: packer::Shape { beats: 256, packets: 16, payload: 128, longest: 2048 },
+        packets: 4,
+        depth: 32,
+        room: 598,
+        write: 128,
+        slots: 32,
+        batch: 16,
+    };
 }
 
 /// Makes the struct of all blocks, and those of their inputs and outputs.
@@ -433,6 +466,27 @@ impl NicCore {
         };
         let carried = vec![None; 2 * shape.room + 8];
         NicCore { blocks, carried, inside: [0; CLASSES], from_mid: false }
+    }
+
+    /// What stands at the ports of reads and of writes: registers, which nothing that enters in the
+    /// same cycle changes. All other outputs are zero.
+    pub fn asks(&self) -> Out {
+        let read = self.blocks.read_arb.clone().cycle(read_arb::In::default());
+        let write = self.blocks.write_arb.clone().cycle(write_arb::In::default());
+        Out {
+            read_valid: read.read_valid,
+            read_function: read.read_function,
+            read_address: read.read_address,
+            read_bytes: read.read_bytes,
+            read_tag: read.read_tag,
+            write_valid: write.out_valid,
+            write_last: write.out_last,
+            write_function: write.out_function,
+            write_address: write.out_address,
+            write_bytes: write.out_bytes,
+            write_data: write.out_data,
+            ..Out::default()
+        }
     }
 
     /// One cycle.

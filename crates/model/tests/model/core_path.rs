@@ -116,9 +116,21 @@ pub struct Seen {
     pub forgotten: u64,
 }
 
+/// What a node has as its interface.
+pub trait Interface {
+    /// One cycle.
+    fn cycle(&mut self, input: In) -> Out;
+}
+
+impl Interface for NicCore {
+    fn cycle(&mut self, input: In) -> Out {
+        NicCore::cycle(self, input)
+    }
+}
+
 /// An interface, its host memory, and software.
 struct Node {
-    core: NicCore,
+    core: Box<dyn Interface>,
     shape: Shape,
     cpu: u8,
     random: Random,
@@ -166,7 +178,7 @@ fn window(function: u64) -> u64 {
 }
 
 impl Node {
-    fn new(shape: Shape, cpu: u8, seed: u64, fault: Fault) -> Node {
+    fn new(core: Box<dyn Interface>, shape: Shape, cpu: u8, seed: u64, fault: Fault) -> Node {
         let mut random = Random::new(seed);
         let mut memory = vec![0; (FUNCTIONS * WINDOW) as usize];
         for function in 0..FUNCTIONS {
@@ -174,7 +186,7 @@ impl Node {
             memory[at..at + SOURCE_BYTES as usize].fill_with(|| random.word() as u8);
         }
         let mut node = Node {
-            core: NicCore::new(shape),
+            core,
             shape,
             cpu,
             random,
@@ -516,7 +528,18 @@ pub struct Path {
 impl Path {
     /// Both, with software that opens what it needs.
     pub fn new(shape: Shape, seed: u64, fault: Fault) -> Path {
-        let nodes = [0, 1].map(|cpu: u8| Node::new(shape, cpu, 10 * seed + u64::from(cpu), fault));
+        Path::over(&|_| Box::new(NicCore::new(shape)), shape, seed, fault)
+    }
+
+    /// The same with interfaces that are made by the number of their node.
+    pub fn over(
+        interface: &dyn Fn(u8) -> Box<dyn Interface>,
+        shape: Shape,
+        seed: u64,
+        fault: Fault,
+    ) -> Path {
+        let node = |cpu| Node::new(interface(cpu), shape, cpu, 10 * seed + u64::from(cpu), fault);
+        let nodes = [0, 1].map(node);
         let expected = [0, 1].map(|at: usize| nodes[at].memory.clone());
         let unknown = Default::default();
         Path { nodes, random: Random::new(seed), begun: 0, expected, unknown }

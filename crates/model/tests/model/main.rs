@@ -12,6 +12,7 @@ mod chpp_gates;
 mod chpp_host_gates;
 mod chpp_io;
 mod chpp_links;
+mod chpp_nic_gates;
 mod chpp_operation_gates;
 mod chpp_operations;
 mod chpp_read_gates;
@@ -35,6 +36,8 @@ mod myvia;
 mod myvia_experiments;
 mod myvia_times;
 mod networks;
+#[allow(dead_code, reason = "lock-step looks at more")]
+mod nic_path;
 mod oracle;
 mod perturbed;
 mod published;

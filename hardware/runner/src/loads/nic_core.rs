@@ -7,7 +7,7 @@ use crate::bench::Load;
 
 #[allow(dead_code, reason = "the tests of the model look at more")]
 #[path = "../../../../crates/model/tests/model/core_path.rs"]
-mod core_path;
+pub(super) mod core_path;
 
 /// The interface, and what is around it.
 pub struct NicCoreLoad(core_path::Path);

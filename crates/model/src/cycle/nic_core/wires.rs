@@ -585,6 +585,13 @@ impl Wires {
             to_data,
             refused: [outs.key_window.refused, outs.event_ring.refused, outs.slot_cache.refused],
             told: self.told(),
+            counts: [
+                outs.bell_decode.dropped,
+                outs.doorbell_fifo.dropped,
+                outs.send_event.dropped,
+                outs.key_window.wrong_packets,
+                outs.key_window.wrong_targets,
+            ],
         }
     }
 
