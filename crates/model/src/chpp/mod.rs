@@ -20,6 +20,7 @@
 //! real formats, and lie in the memory of the modelled hosts.
 
 mod carried;
+pub mod clocked;
 pub mod config;
 pub mod controllers;
 mod crossbar;

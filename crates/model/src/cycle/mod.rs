@@ -50,4 +50,4 @@ mod vc_buf;
 pub mod write_arb;
 pub mod xbar;
 
-pub use ports::{Packer, Ports, Signal, Value, hexadecimal, packed_struct};
+pub use ports::{Packer, Ports, Signal, Unpacker, Value, hexadecimal, layout_hash, packed_struct};

@@ -26,6 +26,9 @@ pub trait Ports: Copy {
 
     /// Writes all signals into `words`, which has [`WORDS`](Self::WORDS) zeros.
     fn pack(&self, words: &mut [u64]);
+
+    /// Reads all signals from [`WORDS`](Self::WORDS) words.
+    fn unpack(words: &[u64]) -> Self;
 }
 
 /// Writes signals one behind the other.
@@ -56,10 +59,50 @@ impl<'a> Packer<'a> {
     }
 }
 
+/// Reads signals one behind the other.
+pub struct Unpacker<'a> {
+    words: &'a [u64],
+    at: usize,
+}
+
+impl<'a> Unpacker<'a> {
+    /// An unpacker at the lowest bit of `words`.
+    pub fn new(words: &'a [u64]) -> Unpacker<'a> {
+        Unpacker { words, at: 0 }
+    }
+
+    /// The next `width` bits; 1 to 64.
+    #[inline]
+    pub fn take(&mut self, width: usize) -> u64 {
+        let (word, shift) = (self.at / 64, self.at % 64);
+        self.at += width;
+        let mut value = self.words[word] >> shift;
+        if shift + width > 64 {
+            value |= self.words[word + 1] << (64 - shift);
+        }
+        value & u64::MAX >> (64 - width)
+    }
+}
+
 /// A Rust type that can be a signal.
 pub trait Value: Copy {
     /// Appends it as `width` bits.
     fn push(self, packer: &mut Packer<'_>, width: usize);
+
+    /// Takes it from the next `width` bits.
+    fn take(unpacker: &mut Unpacker<'_>, width: usize) -> Self;
+}
+
+impl Value for bool {
+    #[inline]
+    fn push(self, packer: &mut Packer<'_>, width: usize) {
+        packer.push(u64::from(self), width);
+    }
+
+    #[inline]
+    fn take(unpacker: &mut Unpacker<'_>, width: usize) -> bool {
+        unpacker.take(width) != 0
+    }
 }
 
 macro_rules! unsigned {
@@ -69,11 +112,16 @@ macro_rules! unsigned {
             fn push(self, packer: &mut Packer<'_>, width: usize) {
                 packer.push(u64::from(self), width);
             }
+
+            #[inline]
+            fn take(unpacker: &mut Unpacker<'_>, width: usize) -> $of {
+                unpacker.take(width) as $of
+            }
         }
     )* };
 }
 
-unsigned!(bool u8 u16 u32 u64);
+unsigned!(u8 u16 u32 u64);
 
 /// Elements lie one behind the other, each in its share of the width.
 impl<T: Value, const N: usize> Value for [T; N] {
@@ -83,6 +131,11 @@ impl<T: Value, const N: usize> Value for [T; N] {
         for element in self {
             element.push(packer, width / N);
         }
+    }
+
+    #[inline]
+    fn take(unpacker: &mut Unpacker<'_>, width: usize) -> [T; N] {
+        std::array::from_fn(|_| T::take(unpacker, width / N))
     }
 }
 
@@ -98,6 +151,19 @@ pub fn hexadecimal(words: &[u64], at: usize, width: usize) -> String {
             char::from_digit(value, 16).expect("four bits")
         })
         .collect()
+}
+
+/// A hash of the names and widths of all signals of a block, by which two programs know whether
+/// they mean the same ones.
+pub fn layout_hash<In: Ports, Out: Ports>() -> u64 {
+    // That of Fowler, Noll and Vo.
+    let mut hash = 0xcbf2_9ce4_8422_2325;
+    for Signal { name, width } in In::SIGNALS.iter().chain(Out::SIGNALS) {
+        for byte in name.bytes().chain((*width as u64).to_le_bytes()) {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+        }
+    }
+    hash
 }
 
 /// The packed struct in SystemVerilog: the first signal has the lowest bits.
@@ -140,6 +206,12 @@ macro_rules! ports {
                 let mut packer = $crate::cycle::Packer::new(words);
                 $($crate::cycle::Value::push(self.$field, &mut packer, $width);)*
             }
+
+            #[inline]
+            fn unpack(words: &[u64]) -> $name {
+                let mut unpacker = $crate::cycle::Unpacker::new(words);
+                $name { $($field: $crate::cycle::Value::take(&mut unpacker, $width),)* }
+            }
         }
     )* };
 }
@@ -179,6 +251,12 @@ mod tests {
         let mut words = [0; 1];
         [1u8, 2, 3].push(&mut Packer::new(&mut words), 12);
         assert_eq!(words, [0x321]);
+        let mut unpacker = Unpacker::new(&words);
+        assert_eq!(<[u8; 3]>::take(&mut unpacker, 12), [1, 2, 3]);
+        assert_eq!(
+            [0b01, 0b10].map(|word| bool::take(&mut Unpacker::new(&[word]), 1)),
+            [true, false]
+        );
     }
 
     /// Words that the signals fill have no padding, and what fills a word stays out of the next.
@@ -188,6 +266,7 @@ mod tests {
         let mut words = [0; 3];
         Full { first: u64::MAX, others: [1, 2] }.pack(&mut words);
         assert_eq!(words, [u64::MAX, 1, 2]);
+        assert_eq!(Full::unpack(&words), Full { first: u64::MAX, others: [1, 2] });
         let text = "  localparam int unsigned FullBits = 192;\n  typedef struct packed {\n    \
                     logic [127:0] others;\n    logic [63:0] first;\n  } full_t;\n";
         assert_eq!(packed_struct::<Full>("full"), text);
@@ -200,6 +279,8 @@ mod tests {
         let mut words = [0; Some::WORDS];
         Some { valid: true, data: 0xfedc_ba98_7654_3210, port: 0x2a }.pack(&mut words);
         assert_eq!(words, [0xfdb9_7530_eca8_6421, 0x55]);
+        let there = Some::unpack(&words);
+        assert_eq!(there, Some { valid: true, data: 0xfedc_ba98_7654_3210, port: 0x2a });
         assert_eq!(hexadecimal(&words, 0, 1), "1");
         assert_eq!(hexadecimal(&words, 1, 64), "fedcba9876543210");
         assert_eq!(hexadecimal(&words, 65, 6), "2a");

@@ -59,14 +59,30 @@ pub fn post(
     (near, far): (u64, u64),
     bytes: u64,
 ) -> Result<u32, WireError> {
-    let near_list = [Entry { address: near, length: bytes }];
-    let far_list = [Entry { address: far, length: bytes }];
-    let inside: Vec<u8> = match kind {
+    let inside = match kind {
         Kind::NapImmediate => api.memory(near, bytes as usize).unwrap_or_default().to_vec(),
         _ => Vec::new(),
     };
+    let keys = (api.key(from), api.key(to));
+    described(kind, (from, to), (near, far), (bytes, &inside), keys, |descriptor| {
+        api.post(from.cpu().into(), from.function().into(), descriptor)
+    })
+}
+
+/// Passes the descriptor of such an operation to `then`. `inside` are the bytes of a NAP immediate;
+/// both queue pairs have keys.
+pub fn described<R>(
+    kind: Kind,
+    (from, to): (Endpoint, Endpoint),
+    (near, far): (u64, u64),
+    (bytes, inside): (u64, &[u8]),
+    (own_key, key): (u8, u8),
+    then: impl FnOnce(&DescriptorRepr<'_>) -> R,
+) -> R {
+    let near_list = [Entry { address: near, length: bytes }];
+    let far_list = [Entry { address: far, length: bytes }];
     let work = match kind {
-        Kind::NapImmediate => Work::NapImmediate(&inside),
+        Kind::NapImmediate => Work::NapImmediate(inside),
         Kind::NapIndirect => Work::NapIndirect((&near_list[..]).into()),
         Kind::Put => Work::Put(Chain {
             sources: (&near_list[..]).into(),
@@ -74,19 +90,18 @@ pub fn post(
         }),
         Kind::Get => Work::Get {
             chain: Chain { sources: (&far_list[..]).into(), destinations: (&near_list[..]).into() },
-            return_magic: api.key(from),
+            return_magic: own_key,
         },
     };
-    let descriptor = DescriptorRepr {
+    then(&DescriptorRepr {
         destination: to,
         queue_pair: from.queue_pair(),
         traffic_class: 0,
-        magic: api.key(to),
+        magic: key,
         wants_event: true,
         work,
         tail: Tail::EMPTY,
-    };
-    api.post(from.cpu().into(), from.function().into(), &descriptor)
+    })
 }
 
 /// The same between the first free bytes of the two functions.
