@@ -1,5 +1,6 @@
 //! The device `model:chpp`, and the machines of this process by name.
 
+use crate::machine::{Machine, event_driven};
 use crate::nic::Nic;
 use crate::transport::VirtualTransport;
 use crate::world::World;
@@ -38,15 +39,20 @@ pub struct VirtualOptions {
     pub programs: Option<usize>,
 }
 
-/// One opening of `model:chpp`: a node on one of the modelled hosts.
+/// One opening: a node on one of the modelled hosts.
 pub struct VirtualDevice {
     world: Arc<World>,
     name: String,
+    /// The interface, in words.
+    what: &'static str,
     node: u32,
     host: usize,
     hosts: usize,
     seed: u64,
 }
+
+/// A machine of this configuration with this seed, or why there is none, and what would help.
+pub type Made = Result<Box<dyn Machine>, (String, String)>;
 
 impl VirtualDevice {
     /// Opens `machine`: `chpp`, or `chpp:NAME` for one of several.
@@ -56,10 +62,33 @@ impl VirtualDevice {
     /// configuration cannot be read or differs from that of the open machine, or if the node number
     /// is in use.
     pub fn open(machine: &str, options: &VirtualOptions) -> Result<VirtualDevice, Error> {
-        let name = format!("model:{machine}");
+        let what = "the cHPP interface, simulated in virtual time inside this process";
+        VirtualDevice::over(("model", what), machine, options, |config, seed| {
+            let machine = event_driven(config, seed);
+            let machine =
+                machine.map_err(|error| (error.to_string(), "other values".to_owned()))?;
+            Ok(Box::new(machine))
+        })
+    }
+
+    /// Opens `machine` of another kind of device, which has a name and says what it is. The first
+    /// opening makes the machine.
+    ///
+    /// # Errors
+    /// Those of [`VirtualDevice::open`], and [`Error::DeviceUnavailable`] if the machine cannot be
+    /// made.
+    pub fn over(
+        (kind, what): (&str, &'static str),
+        machine: &str,
+        options: &VirtualOptions,
+        make: impl FnOnce(&Config, u64) -> Made,
+    ) -> Result<VirtualDevice, Error> {
+        let name = format!("{kind}:{machine}");
         if machine != "chpp" && machine.strip_prefix("chpp:").is_none_or(str::is_empty) {
-            let why = "the only machine that is modelled as a device is chpp: write model:chpp, or model:chpp:NAME for one of several";
-            return Err(Error::BadDeviceName { name, why: why.to_owned() });
+            let why = format!(
+                "the only machine that is modelled as a device is chpp: write {kind}:chpp, or {kind}:chpp:NAME for one of several"
+            );
+            return Err(Error::BadDeviceName { name, why });
         }
         let unavailable = |why: String, hint: &str| Error::DeviceUnavailable {
             device: name.clone(),
@@ -77,9 +106,9 @@ impl VirtualDevice {
         let open = worlds.get(&name).and_then(|known| Some((known.world.upgrade()?, known)));
         let (world, seed) = match open {
             Some((world, known)) => {
-                let hint = "the same for all nodes, or another name after model:chpp:";
+                let hint = format!("the same for all nodes, or another name after {kind}:chpp:");
                 let differs =
-                    |what: &str| unavailable(format!("it is open with another {what}"), hint);
+                    |what: &str| unavailable(format!("it is open with another {what}"), &hint);
                 if config.is_some_and(|config| config != known.config) {
                     return Err(differs("configuration"));
                 }
@@ -94,8 +123,9 @@ impl VirtualDevice {
             None => {
                 let config = config.unwrap_or_else(Config::prototype);
                 let (seed, programs) = (options.seed.unwrap_or(1), options.programs.unwrap_or(0));
-                let nic = Nic::new(&config, seed);
-                let nic = nic.map_err(|error| unavailable(error.to_string(), "other values"))?;
+                let machine = make(&config, seed);
+                let machine = machine.map_err(|(why, hint)| unavailable(why, &hint))?;
+                let nic = Nic::new(&config, machine);
                 let world = Arc::new(World::new(nic, seed, programs));
                 worlds.retain(|_, known| known.world.strong_count() > 0);
                 let known = Known { world: Arc::downgrade(&world), config, seed, programs };
@@ -111,7 +141,7 @@ impl VirtualDevice {
         };
         let hosts = state.nic.config.nodes();
         drop(state);
-        Ok(VirtualDevice { world, name, node, host: node as usize % hosts, hosts, seed })
+        Ok(VirtualDevice { world, name, what, node, host: node as usize % hosts, hosts, seed })
     }
 
     /// Opens a function.
@@ -137,8 +167,8 @@ impl NodeInfo for VirtualDevice {
 
     fn describe(&self) -> String {
         format!(
-            "{}: the cHPP interface, simulated in virtual time inside this process: node {} on host {} of {}, seed {}",
-            self.name, self.node, self.host, self.hosts, self.seed
+            "{}: {}: node {} on host {} of {}, seed {}",
+            self.name, self.what, self.node, self.host, self.hosts, self.seed
         )
     }
 

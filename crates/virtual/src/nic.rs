@@ -12,10 +12,11 @@
 //! The sender reserves the receiver's buffer, slot and ring record directly. This has the effect of
 //! credits, without messages that carry them (docs/model-chpp.md).
 
+use crate::machine::{Machine, parts};
 use bellwire_device::PacketHeader;
-use bellwire_model::chpp::host::{Notice, RingKind};
-use bellwire_model::chpp::machine::{HostApi, Program};
-use bellwire_model::chpp::{Config, ConfigError, Machine};
+use bellwire_model::chpp::Config;
+use bellwire_model::chpp::clocked::Told;
+use bellwire_model::chpp::host::RingKind;
 use bellwire_model::units::{Bytes, Span, Time};
 use bellwire_ring::memory::View;
 use bellwire_wire::descriptor::{DescriptorRepr, Work};
@@ -44,7 +45,7 @@ const HAS_ARGUMENT: u64 = 1 << 15;
 /// The machine, its queue pairs, and the packets in flight.
 pub(crate) struct Nic {
     pub(crate) config: Config,
-    pub(crate) machine: Machine,
+    pub(crate) machine: Box<dyn Machine>,
     reader: Reader,
     places: Vec<Place>,
     /// Packets in flight, by sender's and receiver's place. The machine keeps their order.
@@ -63,7 +64,7 @@ struct Place {
     /// Free buffers that peers PUT to, numbered after those.
     free_targets: Vec<usize>,
     /// Own operations that the interface has not finished, each with its buffer.
-    leaving: VecDeque<(u32, Option<usize>)>,
+    leaving: VecDeque<(Tail, Option<usize>)>,
     /// Packets to this place that were not read yet.
     expected: usize,
     /// The maximum of `expected`.
@@ -71,7 +72,7 @@ struct Place {
 }
 
 struct Flight {
-    operation: u32,
+    tail: Tail,
     tag: Tag,
     target: Option<usize>,
 }
@@ -94,34 +95,30 @@ pub(crate) struct Read {
 
 /// Copies the data of events out when they are read.
 #[derive(Default)]
-struct Reader(VecDeque<(Notice, Vec<u8>)>);
+struct Reader(VecDeque<(Told, Vec<u8>)>);
 
-impl Program for Reader {
-    fn notified(&mut self, notice: &Notice, api: &mut HostApi<'_>) {
-        let event = &notice.event;
-        let bytes = match (notice.ring, event.primitive) {
+impl Reader {
+    fn take(&mut self, told: &Told, memory: &mut dyn FnMut(u64, usize) -> Vec<u8>) {
+        let event = &told.event;
+        let bytes = match (told.ring, event.primitive) {
             (RingKind::Send, _) => Vec::new(),
-            (RingKind::Receive, Primitive::Nap) => {
-                api.memory(event.address, event.length as usize).unwrap_or_default().to_vec()
-            }
+            (RingKind::Receive, Primitive::Nap) => memory(event.address, event.length as usize),
             // The event belongs to the last packet. Its tail has the length of the whole.
             (RingKind::Receive, _) => {
                 let [first, _] = words_of(event.tail);
                 let length = (first >> 32) as usize + argument_bytes(first);
                 let buffer = event.address & !(BUFFER_BYTES as u64 - 1);
-                api.memory(buffer, length.min(BUFFER_BYTES)).unwrap_or_default().to_vec()
+                memory(buffer, length.min(BUFFER_BYTES))
             }
         };
-        self.0.push_back((*notice, bytes));
+        self.0.push_back((*told, bytes));
     }
 }
 
 impl Nic {
-    pub(crate) fn new(config: &Config, seed: u64) -> Result<Nic, ConfigError> {
-        let mut machine = Machine::new(config, seed)?;
-        machine.forget_operations();
+    /// The machine has as many hosts and functions as `config` says.
+    pub(crate) fn new(config: &Config, mut machine: Box<dyn Machine>) -> Nic {
         let mut places = Vec::new();
-        let mut api = machine.api();
         let per_function = config.nic.queue_pairs;
         // The host reports reads in steps of a quarter of the ring, so the interface may see it
         // fuller than it is.
@@ -129,16 +126,16 @@ impl Nic {
         let expects = (records - (records / 4).max(1)).min(config.host.slots).max(1);
         for node in 0..config.nodes() {
             for function in 0..config.nic.functions {
-                let free = api.free_memory(node, function).next_multiple_of(BUFFER_BYTES as u64);
-                let window = config.host.window.count();
-                let end = api.window(node, function) + window;
+                let [base, free] = machine.window(node, function);
+                let free = free.next_multiple_of(BUFFER_BYTES as u64);
+                let end = base + config.host.window.count();
                 let share = (end - free) / per_function as u64 / BUFFER_BYTES as u64;
                 let sources = config.nic.doorbell_depth.min(share as usize / 2);
                 let targets = expects.min(share as usize - sources);
                 for queue_pair in 0..per_function {
                     let endpoint = Endpoint::new(node as u8, function as u8, queue_pair as u8)
                         .expect("the configuration has been checked");
-                    api.consumes(node, function, queue_pair, false);
+                    machine.consumes(endpoint, false, &mut |_, _| ());
                     places.push(Place {
                         endpoint,
                         taken: false,
@@ -154,7 +151,7 @@ impl Nic {
         }
         let config = config.clone();
         let (reader, flights) = (Reader::default(), HashMap::new());
-        Ok(Nic { config, machine, reader, places, flights, packets: 0 })
+        Nic { config, machine, reader, places, flights, packets: 0 }
     }
 
     pub(crate) fn now(&self) -> Time {
@@ -184,7 +181,7 @@ impl Nic {
     /// Executes the next event, if there is one at or before `until`. `false`: the time is now
     /// `until`.
     pub(crate) fn step(&mut self, until: Time) -> bool {
-        self.machine.step_program(&mut self.reader, until)
+        self.machine.step(until, &mut |told, memory| self.reader.take(told, memory))
     }
 
     /// Packets that have arrived at a place and are unread.
@@ -198,8 +195,7 @@ impl Nic {
     }
 
     fn unread_in(&self, place: usize, ring: RingKind) -> usize {
-        let (node, function, queue_pair) = parts(self.places[place].endpoint);
-        self.machine.nodes()[node].host.unread(function, queue_pair, ring)
+        self.machine.unread(self.places[place].endpoint, ring)
     }
 
     /// Reads the rings of a place.
@@ -211,30 +207,29 @@ impl Nic {
     }
 
     fn consumes(&mut self, place: usize, yes: bool) {
-        let (node, function, queue_pair) = parts(self.places[place].endpoint);
-        self.machine.api().consumes(node, function, queue_pair, yes);
-        self.machine.tell(&mut self.reader);
+        let endpoint = self.places[place].endpoint;
+        self.machine.consumes(endpoint, yes, &mut |told, memory| self.reader.take(told, memory));
     }
 
     /// The next packet that was read, from any ring.
     pub(crate) fn next_read(&mut self) -> Option<Read> {
-        while let Some((notice, bytes)) = self.reader.0.pop_front() {
-            let own = self.place_of(notice.node, notice.function, notice.queue_pair);
-            if notice.ring == RingKind::Send {
-                if let Some((operation, source)) = self.places[own].leaving.pop_front() {
-                    debug_assert_eq!(operation, notice.operation, "a queue pair keeps its order");
+        while let Some((told, bytes)) = self.reader.0.pop_front() {
+            let own = self.place_of(told.node, told.function, told.queue_pair);
+            if told.ring == RingKind::Send {
+                if let Some((tail, source)) = self.places[own].leaving.pop_front() {
+                    debug_assert_eq!(tail, told.event.tail, "a queue pair keeps its order");
                     self.places[own].free_sources.extend(source);
                 }
                 continue;
             }
-            let (node, function, pair) = parts(notice.event.peer);
+            let (node, function, pair) = parts(told.event.peer);
             let from = self.place_of(node, function, pair);
             let flight = self.flights.get_mut(&(from, own)).and_then(VecDeque::pop_front);
-            let Some(Flight { operation, tag, target }) = flight else { continue };
-            debug_assert_eq!(operation, notice.operation, "the machine keeps the order of packets");
+            let Some(Flight { tail, tag, target }) = flight else { continue };
+            debug_assert_eq!(tail, told.event.tail, "the machine keeps the order of packets");
             self.places[own].expected -= 1;
             self.places[own].free_targets.extend(target);
-            let [first, second] = words_of(notice.event.tail);
+            let [first, second] = words_of(told.event.tail);
             let (argument, payload) = bytes.split_at(argument_bytes(first).min(bytes.len()));
             let third = argument.try_into().map_or(0, u64::from_le_bytes);
             let words = [first & !HAS_ARGUMENT, second, third];
@@ -276,7 +271,7 @@ impl Nic {
         receiver.expected < receiver.expects
             && (bytes <= NAP_BYTES || !receiver.free_targets.is_empty())
             && (bytes <= IMMEDIATE_BYTES || !sender.free_sources.is_empty())
-            && self.machine.nodes()[node].host.has_place(function)
+            && self.machine.has_place(node, function)
     }
 
     /// Sends a packet between two places now. The caller has checked [`Nic::takes`]. Returns the
@@ -299,34 +294,32 @@ impl Nic {
         let (needs_source, is_put) = (bytes.len() > IMMEDIATE_BYTES, bytes.len() > NAP_BYTES);
         let source = if needs_source { self.places[from].free_sources.pop() } else { None };
         let target = if is_put { self.places[to].free_targets.pop() } else { None };
-        let operation = self.post((from, to), (source, target), [first, second], &bytes);
-        self.places[from].leaving.push_back((operation, source));
+        let tail = [first, second].map(u64::to_le_bytes);
+        let tail = Tail::new(tail.as_flattened()).expect("16 bytes");
+        let started = self.post((from, to), (source, target), tail, &bytes);
+        self.places[from].leaving.push_back((tail, source));
         self.places[to].expected += 1;
-        self.flights.entry((from, to)).or_default().push_back(Flight { operation, tag, target });
+        self.flights.entry((from, to)).or_default().push_back(Flight { tail, tag, target });
         self.packets += 1;
-        // `post` has just made the operation.
-        let started = self.machine.operation(operation).map_or(self.machine.now(), |o| o.started);
         started + self.config.host.cpu_start
     }
 
-    /// Writes the descriptor and lets the processor ring.
+    /// Writes the descriptor and lets the processor ring. Returns when the processor starts.
     fn post(
         &mut self,
         (from, to): (usize, usize),
         (source, target): (Option<usize>, Option<usize>),
-        words: [u64; 2],
+        tail: Tail,
         bytes: &[u8],
-    ) -> u32 {
+    ) -> Time {
         let (near, far) = (&self.places[from], &self.places[to]);
         let (source, target) = (source.map(|at| near.buffer(at)), target.map(|at| far.buffer(at)));
         let entry = |address: Option<u64>| {
             [Entry { address: address.unwrap_or(0), length: bytes.len() as u64 }]
         };
         let (sources, destinations) = (entry(source), entry(target));
-        let mut api = self.machine.api();
         if let Some(address) = source {
-            let buffer = api.memory_mut(address, bytes.len());
-            buffer.expect("buffers lie in their window").copy_from_slice(bytes);
+            self.machine.write(address, bytes);
         }
         let work = match (source, target) {
             (None, _) => Work::NapImmediate(bytes),
@@ -340,13 +333,14 @@ impl Nic {
             destination: far.endpoint,
             queue_pair: near.endpoint.queue_pair(),
             traffic_class: 0,
-            magic: api.key(far.endpoint),
+            magic: self.machine.key(far.endpoint),
             wants_event: true,
             work,
-            tail: Tail::new(words.map(u64::to_le_bytes).as_flattened()).expect("16 bytes"),
+            tail,
         };
         let (node, function, _) = parts(near.endpoint);
-        api.post(node, function, &descriptor).expect("lengths and addresses are in range")
+        let started = self.machine.post(node, function, &descriptor);
+        started.expect("lengths and addresses are in range")
     }
 
     fn place_of(&self, node: usize, function: usize, queue_pair: usize) -> usize {
@@ -358,10 +352,6 @@ impl Place {
     fn buffer(&self, at: usize) -> u64 {
         self.buffers + (at * BUFFER_BYTES) as u64
     }
-}
-
-fn parts(endpoint: Endpoint) -> (usize, usize, usize) {
-    (endpoint.cpu().into(), endpoint.function().into(), endpoint.queue_pair().into())
 }
 
 fn words_of(tail: Tail) -> [u64; 2] {

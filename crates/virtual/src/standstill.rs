@@ -21,10 +21,10 @@ impl State {
     /// Detects a standstill. Called when no event is pending and no program acts before `until`.
     /// `true`: a standstill begins, and the caller must [wake](State::wake) the waiting programs.
     pub(crate) fn gets_stuck(&mut self, until: Time) -> bool {
-        if self.standstill.is_some() || self.nic.machine.pending() > 0 {
+        if self.standstill.is_some() || self.nic.machine.is_pending() {
             return false;
         }
-        let deadlock = self.nic.machine.deadlock().map(|cycle| cycle.to_string());
+        let deadlock = self.nic.machine.deadlock();
         self.standstill = deadlock.or_else(|| self.who_waits_forever(until));
         self.standstill.is_some()
     }
@@ -60,15 +60,16 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::event_driven;
     use crate::nic::Nic;
     use crate::transport::VirtualTransport;
     use crate::world::World;
     use bellwire_device::{
         Error, FunctionAddress, LinkId, PacketHeader, Sink, Status, Transport, Verdict,
     };
-    use bellwire_model::chpp::Config;
     use bellwire_model::chpp::experiments::Kind;
     use bellwire_model::chpp::experiments::single::post;
+    use bellwire_model::chpp::{Config, Machine};
     use bellwire_ring::memory::View;
     use bellwire_wire::endpoint::Endpoint;
     use std::sync::Arc;
@@ -90,10 +91,15 @@ mod tests {
     }
 
     /// Two functions of one program on two hosts of `config`, in a world with this number of
-    /// programs.
-    fn two_functions(config: &Config, programs: usize) -> (Arc<World>, [VirtualTransport; 2]) {
-        let nic = Nic::new(config, 1).expect("a machine");
-        let world = Arc::new(World::new(nic, 1, programs));
+    /// programs, on whose machine `prepare` has done something before.
+    fn two_functions(
+        config: &Config,
+        programs: usize,
+        prepare: impl FnOnce(&mut Machine),
+    ) -> (Arc<World>, [VirtualTransport; 2]) {
+        let mut machine = event_driven(config, 1).expect("a machine");
+        prepare(&mut machine);
+        let world = Arc::new(World::new(Nic::new(config, Box::new(machine)), 1, programs));
         let functions = [0, 1].map(|node| {
             let address = FunctionAddress { node, function: 0 };
             VirtualTransport::open(world.clone(), node as usize, address).expect("a function")
@@ -108,20 +114,19 @@ mod tests {
         config.crossbar.channels = 1;
         config.crossbar.channel_packets = 4;
         config.crossbar.get_channel = get_channel;
-        let (world, functions) = two_functions(&config, 0);
-        let mut state = world.lock();
-        let mut api = state.nic.machine.api();
         let other = |node| Endpoint::new(node, 1, 0).expect("the second function");
-        for at in 0..32 {
-            for node in [0u8, 1] {
-                let ends = (other(node), other(1 - node));
-                let near = api.free_memory(node.into(), 1) + (1 << 20) + at * 4096;
-                let far = api.free_memory((1 - node).into(), 1);
-                post(&mut api, Kind::Get, ends, (near, far), 4096).expect("a descriptor");
+        let post_gets = |machine: &mut Machine| {
+            let mut api = machine.api();
+            for at in 0..32 {
+                for node in [0u8, 1] {
+                    let ends = (other(node), other(1 - node));
+                    let near = api.free_memory(node.into(), 1) + (1 << 20) + at * 4096;
+                    let far = api.free_memory((1 - node).into(), 1);
+                    post(&mut api, Kind::Get, ends, (near, far), 4096).expect("a descriptor");
+                }
             }
-        }
-        drop(state);
-        functions
+        };
+        two_functions(&config, 0, post_gets).1
     }
 
     fn send(from: &mut VirtualTransport, link: LinkId) {
@@ -171,7 +176,7 @@ mod tests {
     fn polling_for_nothing_ends() {
         let mut counter = Counter::default();
         let patience = Duration::from_nanos(PATIENCE.ps() / 1000);
-        let (_world, [mut one, mut other]) = two_functions(&Config::prototype(), 1);
+        let (_world, [mut one, mut other]) = two_functions(&Config::prototype(), 1, |_| ());
         let link = one.link(other.address(), HOUR).expect("a link");
         let begun = one.now();
         let mut due = begun + patience / 2;
@@ -198,7 +203,7 @@ mod tests {
         assert!(why.contains("0.0 polls, 1.0 polls"), "{why}");
         assert_eq!(counter.0, 3);
 
-        let (_world, [mut one, mut other]) = two_functions(&Config::prototype(), 1);
+        let (_world, [mut one, mut other]) = two_functions(&Config::prototype(), 1, |_| ());
         let nobody = FunctionAddress { node: 2, function: 0 };
         one.link(nobody, patience * 3).expect("a link that is asked for");
         let begun = one.now();

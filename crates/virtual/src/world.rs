@@ -359,7 +359,7 @@ impl State {
             if self.wake() {
                 return false;
             }
-            if self.nic.machine.pending() == 0 || !self.nic.step(until) {
+            if !self.nic.machine.is_pending() || !self.nic.step(until) {
                 return true;
             }
             self.changed = self.nic.now();
