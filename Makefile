@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run install test test-mpi test-slurm test-verbs python crates site package bench bench-python bench-sweep bench-mpi bench-verbs verbs-start reference-rxe picture simulate properties guesses lint docs clean unit robust evidence crash dissector manual perfetto report instructions canaries loom miri sanitize mutants sample hardware outside inside tools checks units hardware-short python-short crates-short test-mpi-short test-verbs-short
+.PHONY: help run install test test-mpi test-slurm test-verbs python crates site package bench bench-python bench-sweep bench-mpi bench-verbs verbs-start reference-rxe picture simulate properties guesses lint docs clean unit robust evidence crash dissector manual perfetto report instructions canaries loom miri sanitize mutants sample hardware rtl outside inside tools checks units hardware-short python-short crates-short test-mpi-short test-verbs-short
 
 # A fresh rustup puts cargo here before the shell knows of it.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -50,6 +50,7 @@ test: ## run every check that the project has
 	@tools/need.sh cargo fmt clippy deny
 	@tools/together.sh lint tools
 	$(tests) --no-run
+	$(tests) --no-run --features bellwire-testkit/gates --test rtl
 	@tools/together.sh outside inside loom miri checks
 	@tools/together.sh hardware-short python-short site crates-short test-mpi-short test-verbs-short
 	@echo "make test: done"
@@ -163,6 +164,10 @@ sanitize: ## run the tests of unsafe code under the address sanitizer, and all o
 hardware: ## check the RTL under hardware/: 10^8 cycles of each block beside the model, proofs, planted faults, areas, frequencies (half an hour)
 	@tools/need.sh cargo hardware
 	@tools/hardware.sh full
+
+rtl: ## build the gates of the device rtl:chpp, and put them beside the optimized programs
+	@tools/need.sh cargo hardware
+	@tools/hardware.sh library
 
 test-mpi: ## run programs of libfabric and MPI over Bellwire: Open MPI, MPICH, NetPIPE, HPC Challenge, mpi4py, ours
 	@tools/need.sh cargo mpi mpi-programs venv

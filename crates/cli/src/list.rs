@@ -1,6 +1,7 @@
 //! `bellwire list`: the users of Bellwire on this host.
 
 use crate::command::{Outcome, print_json};
+use crate::perf::is_simulated;
 use anyhow::{Context, Result};
 use bellwire::FunctionAddress;
 use bellwire_shm::name::{Listening, listening};
@@ -108,7 +109,7 @@ fn simulated(pid: i32) -> Vec<Function> {
         pid: Some(pid),
         program: program_of(pid),
     };
-    shown.into_iter().filter(|(device, _)| device.starts_with("model:")).map(describe).collect()
+    shown.into_iter().filter(|(device, _)| is_simulated(device)).map(describe).collect()
 }
 
 /// The device of this job. Jobs of `auto` devices are named after their network.

@@ -13,6 +13,7 @@ pub(crate) const KINDS: &[Kind] = &[
     Kind::of::<bellwire_ethernet::EthDevice>(),
     Kind::of::<bellwire_ethernet::UdpDevice>(),
     Kind::of::<bellwire_virtual::VirtualDevice>(),
+    Kind::of::<bellwire_rtl::RtlDevice>(),
     Kind::of::<bellwire_auto::AutoDevice>(),
 ];
 

@@ -6,7 +6,7 @@ use crate::block::{Block, Fault, numbers};
 use crate::finding::Finding;
 use crate::loads;
 use crate::lockstep::lockstep;
-use crate::simulation::{Recipe, Simulation};
+use crate::simulation::{Kind, Recipe, Simulation};
 use crate::tools::{Tools, in_parallel};
 
 /// Cycles in which a fault must show.
@@ -40,7 +40,7 @@ fn notice(tools: &Tools, block: &Block, fault: &Fault) -> Result<Finding> {
         top: format!("{}_bench", block.top),
         sources: block.with_bench().into_iter().map(with_fault).collect(),
         parameters: parameters.clone(),
-        mutants: false,
+        kind: Kind::Program,
     };
     let mut simulation = Simulation::start(&recipe.build(tools)?, 0)?;
     let mut bench = loads::load(&block.name, &parameters, 1)?;

@@ -8,6 +8,7 @@ mod block;
 mod canary;
 mod finding;
 mod layouts;
+mod library;
 mod link_pkg;
 mod lint;
 mod loads;
@@ -29,7 +30,7 @@ use clap::{Parser, Subcommand};
 
 use block::{Block, blocks, numbers};
 use finding::{Finding, report};
-use simulation::{Recipe, Simulation};
+use simulation::{Kind, Recipe, Simulation};
 use tools::{Tools, in_parallel};
 
 #[derive(Parser)]
@@ -98,12 +99,27 @@ enum Action {
     },
     /// Place and route all blocks for ECP5, and print their frequencies
     Place,
+    /// Build the gates of the whole interface as a library for the device rtl:chpp
+    Library {
+        /// The file
+        to: PathBuf,
+    },
+    /// Time the operations of the paper's Table 3 in gates, beside model and paper
+    Table3 {
+        /// A file that `library` has written
+        library: PathBuf,
+    },
 }
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    if let Action::Layouts { check } = arguments.action {
-        return layouts::layouts(&arguments.root, check);
+    match &arguments.action {
+        Action::Layouts { check } => return layouts::layouts(&arguments.root, *check),
+        Action::Table3 { library } => {
+            report("Table 3 of cHPP", &library::table3(library)?, arguments.json);
+            return Ok(());
+        }
+        _ => {}
     }
     let tools = Tools::find(&arguments.root, &arguments.out, &arguments.tools)?;
     let mut all = blocks(&tools.root)?;
@@ -117,7 +133,7 @@ fn main() -> Result<()> {
     let is_checked = |block: &&Block| long || !block.long;
     let checked: Vec<Block> = all.iter().filter(is_checked).cloned().collect();
     match arguments.action {
-        Action::Layouts { .. } => {}
+        Action::Layouts { .. } | Action::Table3 { .. } => {}
         Action::Lint => {
             lint::lint(&tools, &all)?;
             let linted: Vec<_> = all.iter().map(|block| Finding::new(&block.name)).collect();
@@ -143,6 +159,12 @@ fn main() -> Result<()> {
             report("areas", &synthesize::synthesize(&tools, measured, long, write)?, json);
         }
         Action::Place => report("places", &place::place(&tools, &all)?, json),
+        Action::Library { to } => {
+            let whole = all.iter().find(|block| block.name == library::BLOCK);
+            let whole = whole.context("the library is of another block")?;
+            library::library(&tools, whole, &to)?;
+            report("library", &[Finding::new(to.display().to_string())], json);
+        }
     }
     Ok(())
 }
@@ -170,7 +192,7 @@ fn lockstep_all(
             top: format!("{}_bench", block.top),
             sources: block.with_bench(),
             parameters: parameters.clone(),
-            mutants: false,
+            kind: Kind::Program,
         };
         let program = recipe.build(tools)?;
         let mut bench = loads::load(&block.name, parameters, seed)?;

@@ -18,7 +18,7 @@ use crate::block::{Block, numbers};
 use crate::finding::Finding;
 use crate::loads;
 use crate::lockstep::lockstep;
-use crate::simulation::{Recipe, Simulation};
+use crate::simulation::{Kind, Recipe, Simulation};
 use crate::tools::{Tools, in_parallel, run};
 
 /// Of the mutants, so many in a hundred must be noticed.
@@ -240,7 +240,7 @@ fn netlist(tools: &Tools, block: &Block, commands: &[String]) -> Result<PathBuf>
         top: format!("{}_bench", block.top),
         sources: vec![verilog],
         parameters: Vec::new(),
-        mutants: true,
+        kind: Kind::Mutants,
     };
     recipe.build(tools)
 }

@@ -23,20 +23,35 @@ pub struct Recipe {
     pub sources: Vec<PathBuf>,
     /// Parameters of the top module.
     pub parameters: Vec<(String, u64)>,
-    /// Whether the bench has an input that selects a mutant.
-    pub mutants: bool,
+    /// What is made of it.
+    pub kind: Kind,
+}
+
+/// What is made of a bench.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A program for [`Simulation`].
+    Program,
+    /// The same; the bench has an input that selects a mutant.
+    Mutants,
+    /// A library for the device `rtl:chpp`, with the hash of its ports.
+    Library(u64),
 }
 
 impl Recipe {
-    /// Builds the program, unless it is there already, and returns its path.
+    /// Builds the program or library, unless it is there already, and returns its path.
     ///
     /// # Errors
     /// What Verilator or the compiler says.
     pub fn build(&self, tools: &Tools) -> Result<PathBuf> {
         let verilator = tools.verilator()?;
-        let main = tools.root.join("hardware/runner/src/simulation.cpp");
+        let main = match self.kind {
+            Kind::Library(_) => "hardware/runner/src/library.cpp",
+            Kind::Program | Kind::Mutants => "hardware/runner/src/simulation.cpp",
+        };
+        let main = tools.root.join(main);
         let mut hasher = DefaultHasher::new();
-        (&self.top, &self.parameters, self.mutants).hash(&mut hasher);
+        (&self.top, &self.parameters, self.kind).hash(&mut hasher);
         for source in self.sources.iter().chain([&main]) {
             fs::read(tools.root.join(source))
                 .with_context(|| format!("cannot read {}", source.display()))?
@@ -73,8 +88,14 @@ impl Recipe {
             "-DBENCH_HEADER=\"Bench.h\"",
         ]);
         compile.args(["-DVL_TIME_CONTEXT", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TRACE=0", "-w"]);
-        if self.mutants {
-            compile.arg("-DMUTANTS");
+        match self.kind {
+            Kind::Program => {}
+            Kind::Mutants => {
+                compile.arg("-DMUTANTS");
+            }
+            Kind::Library(layout) => {
+                compile.args(["-shared", "-fPIC", &format!("-DLAYOUT={layout}u")]);
+            }
         }
         compile.arg("-I").arg(&folder).arg("-I").arg(verilator.join("include"));
         compile.arg("-I").arg(verilator.join("include/vltstd"));
@@ -98,16 +119,16 @@ impl Recipe {
     }
 }
 
-/// Verilator's run-time, compiled once for all benches.
+/// Verilator's run-time, compiled once for all benches, programs and libraries.
 fn runtime(tools: &Tools, verilator: &Path) -> Result<PathBuf> {
     static ONCE: std::sync::Mutex<()> = std::sync::Mutex::new(());
     let _one_at_a_time = ONCE.lock();
-    let object = tools.out.join("verilated.o");
+    let object = tools.out.join("runtime.o");
     if !object.exists() {
-        let unfinished = tools.out.join("verilated.unfinished.o");
+        let unfinished = tools.out.join("runtime.unfinished.o");
         let mut compile = Command::new("c++");
         compile.args(["-std=c++20", "-O2", "-DVL_TIME_CONTEXT", "-DVM_COVERAGE=0", "-DVM_SC=0"]);
-        compile.args(["-DVM_TRACE=0", "-w", "-c", "-I"]).arg(verilator.join("include"));
+        compile.args(["-DVM_TRACE=0", "-fPIC", "-w", "-c", "-I"]).arg(verilator.join("include"));
         compile.arg("-I").arg(verilator.join("include/vltstd"));
         let all = tools.out.join("verilated_all.cpp");
         fs::write(&all, "#include \"verilated.cpp\"\n#include \"verilated_threads.cpp\"\n")?;

@@ -106,18 +106,13 @@ impl Report {
             limits::memory(),
             limits::cpus(),
         ];
-        let not_yet = |device, why: &str| DeviceReport {
-            device,
-            usable: false,
-            why: format!("not yet: {why}"),
-            hint: None,
-        };
-        let mut devices: Vec<DeviceReport> = Device::kinds()
+        let devices: Vec<DeviceReport> = Device::kinds()
             .map(|(kind, forms)| match kind {
                 "shm" => shm(&checks),
                 "eth" => eth(),
                 "udp" => udp(),
                 "model" => model(),
+                "rtl" => rtl(),
                 _ => DeviceReport {
                     device: kind,
                     usable: true,
@@ -126,7 +121,6 @@ impl Report {
                 },
             })
             .collect();
-        devices.push(not_yet("rtl", "the synthesizable network card is a later version's"));
         Report { devices, checks, programs: vec![rdma::check()] }
     }
 
@@ -205,6 +199,11 @@ fn model() -> DeviceReport {
     let works = "model:chpp, simulated inside one process, in virtual time";
     let hint = "more memory: a modelled host needs 64 MiB of addresses";
     tested("model", "model:chpp:doctor", Some(works), ("its self-test", Some(hint.to_owned())))
+}
+
+fn rtl() -> DeviceReport {
+    let works = "rtl:chpp, the same interface in gates, simulated inside one process";
+    tested("rtl", "rtl:chpp:doctor", Some(works), ("its self-test", None))
 }
 
 /// The eth device: whether any interface can be used. It sends no frame and attaches nothing to an

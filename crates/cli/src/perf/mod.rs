@@ -33,6 +33,7 @@ mod table;
 use crate::command::{Outcome, print_json};
 use anyhow::Result;
 use plan::{Plan, Wishes};
+pub use sides::is_simulated;
 
 /// Measures latency, message rate and bandwidth, and checks the data
 ///

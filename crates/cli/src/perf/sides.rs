@@ -117,7 +117,7 @@ fn start<'scope, T: Send + 'scope>(
 
 /// Whether a device of this name is simulated.
 pub fn is_simulated(device: &str) -> bool {
-    device.starts_with("model:")
+    ["model:", "rtl:"].iter().any(|kind| device.starts_with(kind))
 }
 
 /// The error that another process cannot be the other side.
