@@ -8,6 +8,7 @@ use std::num::NonZeroU64;
 use bellwire_model::cycle::nic_core::{CLASSES, In, NicCore, Out, REFILL_FAILED, Shape, TOLD};
 use bellwire_model::cycle::packer;
 use bellwire_model::engine::Random;
+use bellwire_wire::ADDRESS_BITS;
 use bellwire_wire::descriptor::{DescriptorRepr, Work};
 use bellwire_wire::doorbell::DoorbellRepr;
 use bellwire_wire::endpoint::Endpoint;
@@ -16,8 +17,8 @@ use bellwire_wire::event::{EVENT_BYTES, EventRepr, Status, phase};
 use bellwire_wire::primitive::Primitive;
 use bellwire_wire::tail::Tail;
 
-/// Functions that software uses.
-const FUNCTIONS: u64 = 2;
+/// Functions that software uses: all.
+const FUNCTIONS: u64 = 8;
 const PAIRS: u64 = 4 * FUNCTIONS;
 const LANES: u64 = 16;
 // A function's window of host memory: descriptors, sources, destinations, slots of each of its
@@ -42,7 +43,7 @@ const BROKEN: u64 = SOURCES + SOURCE_BYTES - 0x1000;
 
 /// Sizes of an interface with which all is often full and often empty.
 pub const SHAPE: Shape = Shape {
-    functions: 2,
+    functions: FUNCTIONS as usize,
     bells: 4,
     tags: 8,
     timeout: 1500,
@@ -174,7 +175,19 @@ struct Mood {
 
 /// The first address of a function's window.
 fn window(function: u64) -> u64 {
-    function * WINDOW
+    // Windows lie all over host memory: each bit of their addresses is 1 in one, and 0 in another.
+    (function + 1) * 0x5_2a95 % (1 << (ADDRESS_BITS - WINDOW.ilog2())) * WINDOW
+}
+
+/// The function in whose window an address is.
+fn owner(address: u64) -> u64 {
+    let holds = |function: &u64| window(*function) == address / WINDOW * WINDOW;
+    (0..FUNCTIONS).find(holds).expect("it is in a window")
+}
+
+/// Where an address is in a node's memory, which holds the windows only.
+fn index(address: u64) -> usize {
+    (owner(address) * WINDOW + address % WINDOW) as usize
 }
 
 impl Node {
@@ -182,7 +195,7 @@ impl Node {
         let mut random = Random::new(seed);
         let mut memory = vec![0; (FUNCTIONS * WINDOW) as usize];
         for function in 0..FUNCTIONS {
-            let at = (window(function) + SOURCES) as usize;
+            let at = index(window(function) + SOURCES);
             memory[at..at + SOURCE_BYTES as usize].fill_with(|| random.word() as u8);
         }
         let mut node = Node {
@@ -260,7 +273,7 @@ impl Node {
     fn list(&mut self, pair: u64, slot: u64) {
         let entry = window(pair / 4) + LISTS + pair % 4 * 4096;
         let listed = &mut self.listed[pair as usize];
-        let at = (entry + *listed % ENTRIES * 8) as usize;
+        let at = index(entry + *listed % ENTRIES * 8);
         *listed += 1;
         self.memory[at..at + 8].copy_from_slice(&slot.to_le_bytes());
         self.host.push_back(In {
@@ -272,7 +285,7 @@ impl Node {
     }
 
     fn bytes(&self, address: u64, length: u64) -> Vec<u8> {
-        self.memory[address as usize..][..length as usize].to_vec()
+        self.memory[index(address)..][..length as usize].to_vec()
     }
 
     /// Entries of a list in a function's sources with this sum, and their bytes.
@@ -401,7 +414,7 @@ impl Node {
     /// The two words of a beat of memory.
     fn words(&self, at: u64) -> [u64; 2] {
         [0, 8].map(|from: usize| {
-            let at = at as usize + from;
+            let at = index(at) + from;
             u64::from_le_bytes(self.memory[at..at + 8].try_into().expect("8 bytes"))
         })
     }
@@ -414,8 +427,8 @@ impl Node {
         if out.read_valid && input.read_ready {
             let (address, bytes) = (out.read_address, u64::from(out.read_bytes));
             let at = address % WINDOW;
-            assert_eq!(u64::from(out.read_function), address / WINDOW, "whose read it is");
-            assert!(at + bytes <= WINDOW && bytes > 0 && address < FUNCTIONS * WINDOW);
+            assert_eq!(u64::from(out.read_function), owner(address), "whose read it is");
+            assert!(at + bytes <= WINDOW && bytes > 0);
             let is_list = (LISTS..RINGS).contains(&at);
             let lacks = DESCRIPTOR_BYTES * (PLACES - 1)..DESCRIPTOR_BYTES * PLACES;
             let is_broken = (BROKEN..TARGETS).contains(&at) || lacks.contains(&at);
@@ -446,11 +459,11 @@ impl Node {
         let lane = address % LANES;
         let left = u64::from(out.write_bytes) - self.written;
         let here = left.min(LANES - lane);
-        assert_eq!(u64::from(out.write_function), address / WINDOW, "whose write it is");
+        assert_eq!(u64::from(out.write_function), owner(address), "whose write it is");
         assert_eq!(out.write_last, here == left, "a write is whole");
         let bytes: Vec<u8> = out.write_data.iter().flat_map(|word| word.to_le_bytes()).collect();
         if self.fault != Fault::Lost || self.random.below(64) > 0 {
-            let at = address as usize;
+            let at = index(address);
             let lanes = lane as usize..(lane + here) as usize;
             self.memory[at..at + here as usize].copy_from_slice(&bytes[lanes]);
         }
@@ -608,7 +621,8 @@ impl Path {
         };
         let mut done = 0;
         for entry in &chain {
-            let place = entry.address as usize..(entry.address + entry.length) as usize;
+            let at = index(entry.address);
+            let place = at..at + entry.length as usize;
             if fails && !is_wrong {
                 self.unknown[to].push((entry.address, entry.length));
             } else if !is_wrong {
@@ -631,8 +645,8 @@ impl Path {
         let from = if is_outside { PLACES } else { 0 };
         let address = window(owner) + DESCRIPTORS + (from + *place) * DESCRIPTOR_BYTES;
         *place = (*place + 1) % PLACES;
-        let span = address as usize..address as usize + bytes.len();
-        node.memory[span].copy_from_slice(&bytes);
+        let at = index(address);
+        node.memory[at..at + bytes.len()].copy_from_slice(&bytes);
         let length = bytes.len() as u16;
         let word = DoorbellRepr { address, length }.emit().expect("it is right");
         node.due.insert(address, (function, status));
@@ -695,12 +709,13 @@ impl Path {
             assert!(is_done, "all comes to its end: {:x?}, {:x?}", node.due, node.arrives.keys());
             let [mut found, mut expected] = [&node.memory, &self.expected[at]].map(Vec::clone);
             for &(address, length) in &self.unknown[at] {
-                let place = address as usize..(address + length) as usize;
+                let at = index(address);
+                let place = at..at + length as usize;
                 found[place.clone()].fill(0);
                 expected[place].fill(0);
             }
             for function in 0..FUNCTIONS {
-                let places = [SOURCES, SLOTS].map(|part| (window(function) + part) as usize);
+                let places = [SOURCES, SLOTS].map(|part| index(window(function) + part));
                 let place = places[0]..places[1];
                 assert!(found[place.clone()] == expected[place], "memory holds what was sent");
             }
