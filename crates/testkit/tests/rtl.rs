@@ -2,15 +2,19 @@
 //! tools/hardware.sh runs these tests.
 
 use bellwire::{Device, DeviceOptions, Result};
-use bellwire_testkit::conformance::{self, Fixture, Named};
+use bellwire_testkit::conformance::{Fixture, Named};
+use std::path::Path;
 
-/// Two hosts of this test alone.
+/// Hosts of this test alone.
 struct Rtl(Named);
 
 impl Fixture for Rtl {
     fn open(&self, options: &DeviceOptions) -> Result<Device> {
         let library = std::env::var("BELLWIRE_RTL").expect("NOT RUN: BELLWIRE_RTL is not set");
-        self.0.open(&options.clone().setting("library", library))
+        // As many hosts as addresses allow, so that the largest checks find room.
+        let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rtl.toml");
+        let options = options.clone().setting("config", config.display());
+        self.0.open(&options.setting("library", library))
     }
 }
 
