@@ -1,6 +1,6 @@
 //! The device `rtl:chpp`.
 
-use crate::library::Library;
+use crate::library::{Gates, Library};
 use bellwire_device::{DeviceKind, Error, NodeInfo, Settings, TransportVisitor, VirtualTime};
 use bellwire_model::chpp::Config;
 use bellwire_model::chpp::clocked::Machine;
@@ -24,8 +24,16 @@ pub struct RtlOptions {
 /// One opening of `rtl:chpp`: a node on a host whose interface is in gates.
 pub struct RtlDevice(VirtualDevice);
 
-/// Loads the gates, and puts a host in front of each of them.
-fn make(config: &Config, seed: u64, library: Option<&Path>) -> Made {
+/// Loads the gates, and puts a host in front of each of them. `library` is the file of gates;
+/// `None`: `libbellwire_rtl.so` in the folder of the program.
+///
+/// # Errors
+/// Why there are none, and what would help.
+pub fn machine(
+    config: &Config,
+    seed: u64,
+    library: Option<&Path>,
+) -> Result<Machine<Gates>, (String, String)> {
     let known = Config::prototype();
     if config.links.is_some() || config.link != known.link {
         let why = "gates have a switch between them, and this configuration has links";
@@ -48,7 +56,7 @@ fn make(config: &Config, seed: u64, library: Option<&Path>) -> Made {
         .map_err(|why| (format!("the gates cannot be loaded: {why}"), hint.clone()))?;
     let gates = (0..config.nodes()).map(|_| library.interface()).collect::<Option<Vec<_>>>();
     let gates = gates.ok_or_else(|| ("there is no memory for gates".to_owned(), hint))?;
-    Ok(Box::new(Machine::new(config, seed, gates, Shape::PROTOTYPE.packets)))
+    Ok(Machine::new(config, seed, gates, Shape::PROTOTYPE.packets))
 }
 
 /// How the library comes about.
@@ -57,16 +65,17 @@ fn built(path: &str) -> String {
 }
 
 impl RtlDevice {
-    /// Opens `machine`: `chpp`, or `chpp:NAME` for one of several.
+    /// Opens the machine `name`: `chpp`, or `chpp:NAME` for one of several.
     ///
     /// # Errors
     /// Those of [`VirtualDevice::open`], and [`Error::DeviceUnavailable`] if the gates cannot be
     /// loaded or the configuration does not fit them.
-    pub fn open(machine: &str, options: &RtlOptions) -> Result<RtlDevice, Error> {
+    pub fn open(name: &str, options: &RtlOptions) -> Result<RtlDevice, Error> {
         let what = "the cHPP interface in gates, simulated in virtual time inside this process";
         let library = options.library.as_deref();
-        let make = |config: &Config, seed| make(config, seed, library);
-        let device = VirtualDevice::over(("rtl", what), machine, &options.machine, make);
+        let make =
+            |config: &Config, seed| -> Made { Ok(Box::new(machine(config, seed, library)?)) };
+        let device = VirtualDevice::over(("rtl", what), name, &options.machine, make);
         device.map(RtlDevice)
     }
 }

@@ -13,5 +13,5 @@
 mod device;
 mod library;
 
-pub use device::{RtlDevice, RtlOptions};
+pub use device::{RtlDevice, RtlOptions, machine};
 pub use library::{Gates, Library};

@@ -4,14 +4,14 @@
 //! ```c
 //! uint64_t bellwire_rtl_layout(void);   /* which signals it has */
 //! void *bellwire_rtl_open(void);        /* an interface behind its reset */
-//! void bellwire_rtl_cycle(void *interface, const uint64_t *in, uint64_t *out);
+//! void bellwire_rtl_cycle(void *interface, const uint64_t *in, uint64_t *out, uint64_t *taps);
 //! void bellwire_rtl_close(void *interface);
 //! ```
 
 use bellwire_model::chpp::clocked::Interface;
-use bellwire_model::cycle::Ports;
 use bellwire_model::cycle::chpp_nic::{In, Out};
-use bellwire_model::cycle::layout_hash;
+use bellwire_model::cycle::nic_core::Taps;
+use bellwire_model::cycle::{Ports, layout_hash};
 use std::ffi::c_void;
 use std::path::Path;
 use std::ptr::NonNull;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 type Layout = unsafe extern "C" fn() -> u64;
 type Open = unsafe extern "C" fn() -> *mut c_void;
-type Cycle = unsafe extern "C" fn(*mut c_void, *const u64, *mut u64);
+type Cycle = unsafe extern "C" fn(*mut c_void, *const u64, *mut u64, *mut u64);
 type Close = unsafe extern "C" fn(*mut c_void);
 
 /// The functions of an open library.
@@ -51,7 +51,7 @@ impl Library {
         // and the pointers do not outlive `library`.
         let functions = unsafe {
             let layout: Layout = *library.get(b"bellwire_rtl_layout\0").map_err(text)?;
-            if layout() != layout_hash::<In, Out>() {
+            if layout() != layout_hash(&[In::SIGNALS, Out::SIGNALS, Taps::SIGNALS]) {
                 return Err("its gates have other ports than this program knows".to_owned());
             }
             Functions {
@@ -68,7 +68,7 @@ impl Library {
     pub fn interface(&self) -> Option<Gates> {
         // SAFETY: the function takes nothing.
         let interface = NonNull::new(unsafe { (self.0.open)() })?;
-        Some(Gates { library: self.clone(), interface })
+        Some(Gates { library: self.clone(), interface, taps: Taps::default() })
     }
 }
 
@@ -76,6 +76,7 @@ impl Library {
 pub struct Gates {
     library: Library,
     interface: NonNull<c_void>,
+    taps: Taps,
 }
 
 // SAFETY: an interface has its own state, its own context of Verilator, and no thread of its own.
@@ -84,12 +85,23 @@ unsafe impl Send for Gates {}
 impl Interface for Gates {
     fn cycle(&mut self, input: In) -> Out {
         let (mut inputs, mut outputs) = ([0; In::WORDS], [0; Out::WORDS]);
+        let mut taps = [0; Taps::WORDS];
         input.pack(&mut inputs);
-        // SAFETY: the interface is open, and both arrays have as many words as its ports.
+        // SAFETY: the interface is open, and the arrays have as many words as its ports.
         unsafe {
-            (self.library.0.cycle)(self.interface.as_ptr(), inputs.as_ptr(), outputs.as_mut_ptr());
+            (self.library.0.cycle)(
+                self.interface.as_ptr(),
+                inputs.as_ptr(),
+                outputs.as_mut_ptr(),
+                taps.as_mut_ptr(),
+            );
         }
+        self.taps = Taps::unpack(&taps);
         Out::unpack(&outputs)
+    }
+
+    fn taps(&self) -> Taps {
+        self.taps
     }
 }
 

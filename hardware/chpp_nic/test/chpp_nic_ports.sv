@@ -40,4 +40,16 @@ package chpp_nic_ports;
     logic rx_ready;
   } out_t;
 
+  localparam int unsigned TapsBits = 128;
+  typedef struct packed {
+    logic [120:0] padding;
+    logic upload;
+    logic dispatch;
+    logic pack;
+    logic data;
+    logic word;
+    logic start;
+    logic bell;
+  } taps_t;
+
 endpackage

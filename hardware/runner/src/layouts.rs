@@ -31,7 +31,7 @@ fn packages() -> Vec<(&'static str, String)> {
     vec![
         ("bell_decode", package::<bell_decode::In, bell_decode::Out>("bell_decode")),
         ("cdc_fifo_gray", package::<cdc_fifo_gray::In, cdc_fifo_gray::Out>("cdc_fifo_gray")),
-        ("chpp_nic", package::<chpp_nic::In, chpp_nic::Out>("chpp_nic")),
+        ("chpp_nic", with_taps(&package::<chpp_nic::In, chpp_nic::Out>("chpp_nic"))),
         ("completer", package::<completer::In, completer::Out>("completer")),
         ("credit_gate", package::<credit_gate::In, credit_gate::Out>("credit_gate")),
         ("credit_ledger", package::<credit_ledger::In, credit_ledger::Out>("credit_ledger")),
@@ -72,6 +72,12 @@ fn packages() -> Vec<(&'static str, String)> {
         ("write_arb", package::<write_arb::In, write_arb::Out>("write_arb")),
         ("xbar", package::<xbar::In, xbar::Out>("xbar")),
     ]
+}
+
+/// A package with what `chpp_nic_taps` shows of the core, too.
+fn with_taps(package: &str) -> String {
+    let taps = packed_struct::<nic_core::Taps>("taps");
+    package.replace("\nendpackage", &format!("\n{taps}\nendpackage"))
 }
 
 /// The package of a block's ports.

@@ -42,11 +42,12 @@ void* bellwire_rtl_open() {
     return interface;
 }
 
-void bellwire_rtl_cycle(void* of, const uint64_t* in, uint64_t* out) {
+void bellwire_rtl_cycle(void* of, const uint64_t* in, uint64_t* out, uint64_t* taps) {
     auto* const interface = static_cast<Interface*>(of);
     std::memcpy(&interface->bench.in, in, sizeof interface->bench.in);
     interface->settle(false);
     std::memcpy(out, &interface->bench.out, sizeof interface->bench.out);
+    std::memcpy(taps, &interface->bench.taps, sizeof interface->bench.taps);
     interface->edge();
 }
 

@@ -4,11 +4,13 @@ use super::records::Records;
 use super::{in_file, read_file};
 use crate::command::{Outcome, WrongUsage, show, write_file};
 use anyhow::{Result, anyhow};
+use bellwire_model::chpp::clocked::single;
 use bellwire_model::chpp::experiments::Kind;
 use bellwire_model::chpp::experiments::single::{other, single_on};
+use bellwire_model::chpp::journal::Explanation;
 use bellwire_model::chpp::{Config, picture};
 use bellwire_model::system::System;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -25,6 +27,11 @@ pub struct Arguments {
     /// `bellwire model parameters` prints all
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// The interface in gates, simulated by Verilator, instead of the model: stages by what moves in
+    /// the gates. `make rtl` builds them; FILE if they are not beside this program
+    #[arg(long, value_name = "FILE", require_equals = true)]
+    #[arg(conflicts_with_all = ["trace", "vcd", "pcap"])]
+    rtl: Option<Option<PathBuf>>,
     /// One JSON object, times in picoseconds with their unit, instead of a table
     #[arg(long)]
     json: bool,
@@ -49,7 +56,7 @@ enum Operation {
 
 /// Runs the operation and prints the result.
 pub fn run(
-    Arguments { model, op, bytes, config, json, svg, records }: &Arguments,
+    Arguments { model, op, bytes, config, rtl, json, svg, records }: &Arguments,
 ) -> Result<Outcome> {
     if !model.explains {
         let why = "does not follow single operations; `bellwire model list` says which model does";
@@ -70,16 +77,32 @@ pub fn run(
             "a NAP carries 2048 bytes at most, not {bytes}; use put or get"
         )));
     }
-    let (run, machine) = single_on(&config, kind, *bytes, |machine| records.prepare(machine))
-        .map_err(|error| anyhow!(error))?;
-    records.write(&machine)?;
     let title = format!("{}, {bytes} B, from node 0 to node {}", kind.name(), other(&config));
+    let (title, explanation) = match rtl {
+        Some(file) => {
+            (format!("{title}, in gates"), in_gates(&config, kind, *bytes, file.as_deref())?)
+        }
+        None => {
+            let (run, machine) =
+                single_on(&config, kind, *bytes, |machine| records.prepare(machine))
+                    .map_err(|error| anyhow!(error))?;
+            records.write(&machine)?;
+            (title, run.explanation)
+        }
+    };
     if let Some(file) = svg {
-        write_file(file, picture::svg(&title, &run.explanation))?;
+        write_file(file, picture::svg(&title, &explanation))?;
     }
     if !json {
         println!("{title}\n");
     }
-    show(&run.explanation, *json)?;
+    show(&explanation, *json)?;
     Ok(Outcome::Done)
+}
+
+/// The same in the gates of a file, or in those beside this program.
+fn in_gates(config: &Config, kind: Kind, bytes: u64, file: Option<&Path>) -> Result<Explanation> {
+    let machine = bellwire_rtl::machine(config, 1, file);
+    let mut machine = machine.map_err(|(why, hint)| anyhow!("{why}. Try: {hint}"))?;
+    single::single(&mut machine, kind, bytes).map_err(|error| anyhow!(error))
 }

@@ -17,7 +17,7 @@ use bellwire_wire::registers::{COUNTS, PAGE, VERSION};
 use super::completer::{self, Completer, REGISTERS};
 use super::data_reorder::{BEAT_WORDS, LANES};
 use super::host_regs::{self, HostRegs};
-use super::nic_core::{self, CLASSES, CPU_BITS, LANE_BITS, NicCore, Shape};
+use super::nic_core::{self, CLASSES, CPU_BITS, LANE_BITS, NicCore, Shape, Taps};
 use super::pcie_rx::{self, BASE_BITS, LOWER_BITS, PcieRx};
 use super::pcie_tx::{self, DEVICE_BITS, EMPTY_BITS, PcieTx};
 
@@ -119,6 +119,11 @@ impl ChppNic {
             completer: Completer::new(COUNTS.len(), PAGE),
             pcie_tx: PcieTx::new(MOST, MOST),
         }
+    }
+
+    /// What has moved between the blocks of the core in the last cycle.
+    pub fn taps(&self) -> Taps {
+        self.core.taps()
     }
 
     /// One cycle.

@@ -207,6 +207,27 @@ crate::ports! {
     }
 }
 
+crate::ports! {
+    /// What moves between blocks in a cycle, for who watches an operation. It is no port of the
+    /// module.
+    pub struct Taps {
+        /// A doorbell was decoded.
+        bell: bool = 1,
+        /// The fetch of descriptors takes one.
+        start: bool = 1,
+        /// A word of a descriptor leaves the fetch.
+        word: bool = 1,
+        /// A beat of data goes to the packer.
+        data: bool = 1,
+        /// A beat of a packet goes into the crossbar.
+        pack: bool = 1,
+        /// A beat of a packet goes to the upload module.
+        dispatch: bool = 1,
+        /// A beat of a write leaves the upload module.
+        upload: bool = 1,
+    }
+}
+
 /// The parameters of the module.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
@@ -402,6 +423,7 @@ pub struct NicCore {
     inside: [u8; CLASSES],
     /// A packet from the network has begun to come.
     from_mid: bool,
+    taps: Taps,
 }
 
 impl NicCore {
@@ -465,7 +487,7 @@ impl NicCore {
             read_arb: ReadArb::new(REQUESTERS, tags),
         };
         let carried = vec![None; 2 * shape.room + 8];
-        NicCore { blocks, carried, inside: [0; CLASSES], from_mid: false }
+        NicCore { blocks, carried, inside: [0; CLASSES], from_mid: false, taps: Taps::default() }
     }
 
     /// What stands at the ports of reads and of writes: registers, which nothing that enters in the
@@ -501,6 +523,7 @@ impl NicCore {
         let mut wires = Wires { input, outs, carried, free };
         self.blocks.cycle(&mut wires);
         let out = wires.out(self.inside);
+        self.taps = wires.taps();
         let (crosses, outs) = (wires.xbar(), &wires.outs);
         // A place is free when the last beat of its packet has left the crossbar's channel.
         for class in [DATA, GET] {
@@ -528,6 +551,11 @@ impl NicCore {
             self.carried[crosses.in_data[NETWORK] as usize] = Some(beat);
         }
         out
+    }
+
+    /// What has moved between blocks in the last cycle.
+    pub fn taps(&self) -> Taps {
+        self.taps
     }
 
     /// The beat of the crossbar at a port.

@@ -153,12 +153,12 @@ pub fn hexadecimal(words: &[u64], at: usize, width: usize) -> String {
         .collect()
 }
 
-/// A hash of the names and widths of all signals of a block, by which two programs know whether
-/// they mean the same ones.
-pub fn layout_hash<In: Ports, Out: Ports>() -> u64 {
+/// A hash of the names and widths of the signals of some structs, by which two programs know
+/// whether they mean the same ones.
+pub fn layout_hash(structs: &[&[Signal]]) -> u64 {
     // That of Fowler, Noll and Vo.
     let mut hash = 0xcbf2_9ce4_8422_2325;
-    for Signal { name, width } in In::SIGNALS.iter().chain(Out::SIGNALS) {
+    for Signal { name, width } in structs.iter().copied().flatten() {
         for byte in name.bytes().chain((*width as u64).to_le_bytes()) {
             hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
         }

@@ -42,6 +42,17 @@ struct QueuePair {
     consumes: bool,
 }
 
+/// What has become visible in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lands {
+    /// Nothing.
+    Nothing,
+    /// Bytes, but no event.
+    Data,
+    /// An event.
+    Event,
+}
+
 /// Processor, memory and software of a node.
 pub struct Host {
     node: usize,
@@ -52,7 +63,8 @@ pub struct Host {
     /// Keys, by queue pair of the node.
     pub keys: Vec<u8>,
     processor: Server,
-    cpu_start: Span,
+    /// How long the processor needs to start an operation.
+    pub cpu_start: Span,
     /// By function, places of descriptors that are free.
     places: Vec<Vec<u64>>,
     queue_pairs: Vec<QueuePair>,
@@ -190,21 +202,21 @@ impl Host {
         self.unreadable.clone().or_else(|| (refused > 0).then(says))
     }
 
-    /// Carries out what is due up to `now`. Returns whether events have come.
-    pub fn advance(&mut self, now: Time, told: &mut VecDeque<Told>) -> bool {
+    /// Carries out what is due up to `now`.
+    pub fn advance(&mut self, now: Time, told: &mut VecDeque<Told>) -> Lands {
         let mut lands = std::mem::take(&mut self.lands);
         self.root.advance(now, &mut lands);
-        let mut has_come = false;
+        let mut all = if lands.is_empty() { Lands::Nothing } else { Lands::Data };
         for (address, _) in lands.drain(..) {
             let Some(&(pair, kind)) = self.rings.get(&(address >> PAGE_SHIFT)) else { continue };
-            has_come = true;
+            all = Lands::Event;
             self.queue_pairs[pair].unread[kind as usize] += 1;
             if self.queue_pairs[pair].consumes {
                 self.consume(now, pair, kind, told);
             }
         }
         self.lands = lands;
-        has_come
+        all
     }
 
     /// Makes the program of a queue pair read its rings from now on, or stop that.

@@ -7,6 +7,7 @@
 //! | `root` | root complex and memory: TLPs, with the times of the event-driven machine |
 //! | `switch` | packets between interfaces |
 //! | `single` | one operation between two idle nodes |
+//! | `marks` | when what moves, and where the time of an operation goes |
 //!
 //! Software reaches an interface by TLPs only: stores into its window, and host memory. Nothing
 //! here sees into it, so gates can take its place.
@@ -26,14 +27,16 @@ use super::config::Config;
 use super::host::RingKind;
 use crate::cycle::bell_decode::WINDOW_BITS;
 use crate::cycle::chpp_nic::{ChppNic, In, Out};
-use crate::cycle::nic_core::CLASSES;
+use crate::cycle::nic_core::{CLASSES, Taps};
 use crate::engine::Random;
 use crate::units::{Span, Time};
-use host::Host;
+use host::{Host, Lands};
+use marks::Marks;
 use root::TlpBeat;
 use switch::{PacketBeat, Switch};
 
 mod host;
+mod marks;
 mod root;
 pub mod single;
 mod switch;
@@ -67,17 +70,18 @@ pub struct Told {
 pub trait Interface: Send {
     /// One cycle.
     fn cycle(&mut self, input: In) -> Out;
+
+    /// What has moved between its blocks in the last cycle.
+    fn taps(&self) -> Taps;
 }
 
 impl Interface for ChppNic {
     fn cycle(&mut self, input: In) -> Out {
         self.cycle(input)
     }
-}
 
-impl<I: Interface + ?Sized> Interface for Box<I> {
-    fn cycle(&mut self, input: In) -> Out {
-        (**self).cycle(input)
+    fn taps(&self) -> Taps {
+        self.taps()
     }
 }
 
@@ -127,6 +131,8 @@ pub struct Machine<I> {
     /// Beats for the switch of this cycle, by interface.
     sent: Vec<(usize, PacketBeat)>,
     told: VecDeque<Told>,
+    /// When what has moved, by node; only if somebody asked for it.
+    marks: Option<Vec<Marks>>,
 }
 
 impl<I: Interface> Machine<I> {
@@ -152,7 +158,13 @@ impl<I: Interface> Machine<I> {
             hash: HASH_BASIS,
             sent: Vec::new(),
             told: VecDeque::new(),
+            marks: None,
         }
+    }
+
+    /// Begins to note when what moves.
+    fn mark(&mut self) {
+        self.marks = Some(vec![Marks::default(); self.nodes.len()]);
     }
 
     /// The present time.
@@ -228,7 +240,13 @@ impl<I: Interface> Machine<I> {
         let mut has_come = false;
         let count = self.nodes.len();
         for (at, node) in self.nodes.iter_mut().enumerate() {
-            has_come |= node.host.advance(now, &mut self.told);
+            let lands = node.host.advance(now, &mut self.told);
+            has_come |= lands == Lands::Event;
+            if let Some(marks) = &mut self.marks
+                && lands == Lands::Data
+            {
+                marks[at].lands.push(now);
+            }
             let mut input = node.input((at, count), now);
             input.to_credit = self.switch.credit(at);
             if let Some(beat) = self.switch.beat(at) {
@@ -242,6 +260,9 @@ impl<I: Interface> Machine<I> {
             }
             let out = node.interface.cycle(input);
             node.quiet = if comes { 0 } else { node.quiet.saturating_add(1) };
+            if let Some(marks) = &mut self.marks {
+                marks[at].note(self.edge, (&input, &out), node.interface.taps());
+            }
             if input.rx_valid && out.rx_ready {
                 node.host.root.took();
             }

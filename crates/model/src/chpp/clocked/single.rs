@@ -2,17 +2,23 @@
 
 use bellwire_wire::primitive::Primitive;
 
+use super::marks::explain;
 use super::{Interface, Machine};
 use crate::chpp::experiments::Kind;
 use crate::chpp::experiments::single::{described, endpoint, fill, pattern};
 use crate::chpp::host::RingKind;
+use crate::chpp::journal::Explanation;
 use crate::units::{Span, Time};
 
 /// Longer than any operation here takes.
 const PATIENCE: Span = Span::from_ns(10_000_000);
 
-/// Runs one operation of `kind` from node 0 to node 1 of a machine that does nothing else. Returns
-/// the time from the processor's start to the receiver's event. The bytes must have arrived.
+/// Bytes of a read of a descriptor, at most.
+const READ_BYTES: usize = 128;
+
+/// Runs one operation of `kind` from node 0 to node 1 of a machine that does nothing else. Says
+/// where the time from the processor's start to the receiver's event went. The bytes must have
+/// arrived.
 ///
 /// # Errors
 /// A sentence, if the operation does not end, or not as it should.
@@ -20,13 +26,16 @@ pub fn single<I: Interface>(
     machine: &mut Machine<I>,
     kind: Kind,
     bytes: u64,
-) -> Result<Span, String> {
+) -> Result<Explanation, String> {
     let failed = |what: &str| format!("{} of {bytes} bytes: {what}", kind.name());
     let rests = |machine: &mut Machine<I>| {
         let until = machine.now() + PATIENCE;
         while machine.is_pending() && machine.step(until) {}
         machine.is_pending()
     };
+    if machine.nodes.len() < 2 {
+        return Err(failed("it goes from one node to another; give the crossbar at least 2 ports"));
+    }
     if rests(machine) {
         return Err(failed("the machine does not come to rest before"));
     }
@@ -42,7 +51,10 @@ pub fn single<I: Interface>(
         inside.extend((0..bytes as usize).map(pattern));
     }
     let keys = (machine.key(from), machine.key(to));
+    machine.mark();
+    let mut reads = 0;
     let posted = described(kind, (from, to), (near, far), (bytes, &inside), keys, |descriptor| {
+        reads = descriptor.buffer_len().div_ceil(READ_BYTES);
         machine.post(0, 0, descriptor)
     });
     let started = posted.map_err(|error| failed(&error.to_string()))?;
@@ -65,5 +77,11 @@ pub fn single<I: Interface>(
         }
     }
     let ended = ended.ok_or_else(|| failed("no event has come"))?;
-    machine.fault().map_or(Ok(ended - started), |fault| Err(failed(&fault)))
+    if let Some(fault) = machine.fault() {
+        return Err(failed(&fault));
+    }
+    let marks = machine.marks.take().unwrap_or_default();
+    let [near, far, ..] = &marks[..] else { return Err(failed("there is no second node")) };
+    let processor = machine.nodes[0].host.cpu_start;
+    Ok(explain(kind, [near, far], (started, ended), (processor, reads)))
 }

@@ -2,6 +2,7 @@ use super::single::single;
 use super::*;
 use crate::chpp::experiments::Kind;
 use crate::chpp::experiments::single as event_driven;
+use crate::chpp::journal::Stage;
 use crate::cycle::nic_core::Shape;
 
 /// Two nodes with blocks of the sizes that the gates have.
@@ -20,10 +21,39 @@ fn operations_take_as_long_as_in_the_event_driven_machine() {
             if kind.is_nap() && bytes > 2048 {
                 continue;
             }
-            let here = single(&mut machine, kind, bytes).unwrap().as_ns();
+            let here = single(&mut machine, kind, bytes).unwrap().total.as_ns();
             let there = event_driven::single(&Config::prototype(), kind, bytes).unwrap();
             let ratio = here / there.latency.as_ns();
             assert!((0.85..1.15).contains(&ratio), "{} of {bytes}: {ratio}", kind.name());
+        }
+    }
+}
+
+/// The stages of an operation are those that it goes through, one behind the other, and their times
+/// add up.
+#[test]
+fn stages_tell_where_time_goes() {
+    use Stage::*;
+    let mut machine = machine();
+    let begins = [Processor, DoorbellWrite, Doorbell, Arbiter, DescriptorRead, DescriptorMemory];
+    let reads = [DataRead, DataMemory];
+    let ends = [DataReorder, Packer, Crossbar, Dispatch, Upload, DataWrite, EventWrite];
+    for kind in Kind::ALL {
+        let found = single(&mut machine, kind, 128).unwrap();
+        let mut expected = begins.to_vec();
+        expected.push(DescriptorExtract);
+        expected.extend((kind == Kind::Get).then_some(GetTrip));
+        expected.extend(reads.iter().filter(|_| kind != Kind::NapImmediate));
+        expected.extend(ends);
+        let stages: Vec<Stage> = found.intervals.iter().map(|interval| interval.stage).collect();
+        assert_eq!(stages, expected, "{}", kind.name());
+        assert_eq!(found.accounted(), found.total);
+        // Wires, memory and the processor take what the configuration says, as there.
+        assert_eq!(found.time_in(Processor), Config::prototype().host.cpu_start);
+        let there = event_driven::single(&Config::prototype(), kind, 128).unwrap().explanation;
+        for stage in [DoorbellWrite, DescriptorMemory, DataMemory] {
+            let [here, there] = [&found, &there].map(|it| it.time_in(stage).as_ns());
+            assert!(here >= 0.85 * there && here <= 1.15 * there, "{stage:?}: {here}, {there}");
         }
     }
 }
@@ -35,7 +65,7 @@ fn a_standing_clock_changes_nothing() {
         let mut machine = machine();
         machine.stands = stands;
         let times = [8, 300].map(|bytes| {
-            let span = single(&mut machine, Kind::Put, bytes).unwrap();
+            let span = single(&mut machine, Kind::Put, bytes).unwrap().total;
             // Software does nothing for a while.
             let until = machine.now() + Span::from_ns(20_000);
             while machine.now() < until {

@@ -1,10 +1,10 @@
 //! The wires of `nic_core`: what enters each block, by what stands at the outputs of all.
 
 use super::{
-    Beat, CLASSES, FETCH, In, LAST_LANE, NETWORK, OWN, Out, Outs, READS, SLOTS, TOLD, bell_decode,
-    data_join, data_reorder, desc_extract, desc_fetch, desc_gate, doorbell_arb, doorbell_fifo,
-    event_ring, get_packer, key_window, op_arb, packer, packet_arb, read_arb, rx_dispatch,
-    send_event, slot_cache, slot_read, source_arb, tag_alloc, upload, write_arb, xbar,
+    Beat, CLASSES, FETCH, In, LAST_LANE, NETWORK, OWN, Out, Outs, READS, SLOTS, TOLD, Taps,
+    bell_decode, data_join, data_reorder, desc_extract, desc_fetch, desc_gate, doorbell_arb,
+    doorbell_fifo, event_ring, get_packer, key_window, op_arb, packer, packet_arb, read_arb,
+    rx_dispatch, send_event, slot_cache, slot_read, source_arb, tag_alloc, upload, write_arb, xbar,
 };
 use crate::cycle::data_reorder::LANES;
 use crate::cycle::key_window::{FUNCTION_BITS, PAIR_BITS};
@@ -592,6 +592,20 @@ impl Wires {
                 outs.key_window.wrong_packets,
                 outs.key_window.wrong_targets,
             ],
+        }
+    }
+
+    /// What moves between blocks.
+    pub(super) fn taps(&self) -> Taps {
+        let Wires { outs, .. } = self;
+        Taps {
+            bell: outs.bell_decode.bell_valid,
+            start: outs.source_arb.out_valid && outs.desc_fetch.bell_ready,
+            word: outs.desc_fetch.out_valid && outs.desc_gate.word_ready,
+            data: outs.data_join.out_valid && outs.packer.in_ready,
+            pack: outs.packet_arb.out_valid,
+            dispatch: outs.rx_dispatch.out_valid && outs.upload.in_ready,
+            upload: outs.upload.out_valid && outs.write_arb.upload_ready,
         }
     }
 
