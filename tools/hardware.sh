@@ -3,8 +3,9 @@
 #        tools/hardware.sh library
 # Checks the RTL under hardware/: layouts, lint, lock-step with the model, proofs, planted faults,
 # areas, and conformance of the device rtl:chpp. `full` runs 10^8 cycles of each block in lock-step,
-# proofs of minutes, mutants, place and route, all of conformance, and an optimized runner.
-# `library` builds the gates for the device rtl:chpp, and puts them beside optimized programs.
+# proofs of minutes, mutants, place and route, hosts of cocotbext-pcie, all of conformance, and an
+# optimized runner. `library` builds the gates for the device rtl:chpp, and puts them beside
+# optimized programs.
 # If the tools cannot be installed, this says NOT RUN and succeeds.
 set -euo pipefail
 . "$(dirname "$0")/ran.sh"
@@ -49,6 +50,7 @@ hardware synthesize
 if [ "$form" = full ]; then
     hardware mutants --count 240
     hardware place
+    tools/cocotb.sh
 fi
 
 # Of conformance over gates `short` has the parts that take seconds.

