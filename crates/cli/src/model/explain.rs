@@ -27,8 +27,8 @@ pub struct Arguments {
     /// `bellwire model parameters` prints all
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The interface in gates, simulated by Verilator, instead of the model: stages by what moves in
-    /// the gates. `make rtl` builds them; FILE if they are not beside this program
+    /// The interface in gates instead of the model, with stages by what moves in them. `make rtl`
+    /// builds the gates; FILE if they are not beside this program
     #[arg(long, value_name = "FILE", require_equals = true)]
     #[arg(conflicts_with_all = ["trace", "vcd", "pcap"])]
     rtl: Option<Option<PathBuf>>,
