@@ -32,7 +32,7 @@ use crate::engine::Random;
 use crate::units::{Span, Time};
 use host::{Host, Lands};
 use marks::Marks;
-use root::TlpBeat;
+use root::{DEVICE, TlpBeat};
 use switch::{PacketBeat, Switch};
 
 mod host;
@@ -43,9 +43,6 @@ mod switch;
 
 /// Cycles without any beat after which a clock stands. No block works for so long in silence.
 pub const QUIET: u32 = 1024;
-
-/// Bus and device of each interface.
-const DEVICE: u16 = 1 << 5;
 
 /// Those of the hash of Fowler, Noll and Vo.
 const HASH_BASIS: u64 = 0xcbf2_9ce4_8422_2325;

@@ -23,6 +23,11 @@ const AROUND_BYTES: usize = 8;
 /// The number of the root complex on the bus.
 const REQUESTER: u16 = 0;
 
+/// Bus and device of the interface.
+pub const DEVICE: u16 = 1 << 5;
+/// Bits of the function's number behind these.
+const FUNCTION_BITS: u32 = 3;
+
 /// A beat of a TLP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TlpBeat {
@@ -196,6 +201,8 @@ impl Root {
             // The host has no reads under way.
             Ok(Header::Completion(_)) | Err(_) => None,
         };
+        // Only the functions of the interface send requests.
+        let request = request.filter(|(request, _)| request.requester >> FUNCTION_BITS == DEVICE);
         let span = request.and_then(|(request, payload)| Some((run(&request)?, request, payload)));
         let Some(((address, length), request, payload)) = span else {
             self.refused += 1;
