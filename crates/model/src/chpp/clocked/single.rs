@@ -10,8 +10,10 @@ use crate::chpp::host::RingKind;
 use crate::chpp::journal::Explanation;
 use crate::units::{Span, Time};
 
-/// Longer than any operation here takes.
-const PATIENCE: Span = Span::from_ns(10_000_000);
+/// Longer than an operation of no bytes takes, or the set-up of all interfaces.
+const PATIENCE: Span = Span::from_ns(200_000);
+/// More than a byte takes.
+const FOR_A_BYTE: Span = Span::from_ns(2);
 
 /// Bytes of a read of a descriptor, at most.
 const READ_BYTES: usize = 128;
@@ -59,7 +61,7 @@ pub fn single<I: Interface>(
     });
     let started = posted.map_err(|error| failed(&error.to_string()))?;
     let mut ended: Option<Time> = None;
-    let until = started + PATIENCE;
+    let until = started + PATIENCE + FOR_A_BYTE * bytes;
     while machine.is_pending() && machine.step(until) {
         while let Some(told) = machine.next_told() {
             if told.ring == RingKind::Send {
