@@ -17,8 +17,8 @@ use bellwire_wire::event::{EVENT_BYTES, EventRepr, Status, phase};
 use bellwire_wire::primitive::Primitive;
 use bellwire_wire::tail::Tail;
 
-/// Functions that software uses: all.
-const FUNCTIONS: u64 = 8;
+/// Functions that software uses: all but the last one, which stays closed.
+const FUNCTIONS: u64 = 7;
 const PAIRS: u64 = 4 * FUNCTIONS;
 const LANES: u64 = 16;
 // A function's window of host memory: descriptors, sources, destinations, slots of each of its
@@ -43,7 +43,7 @@ const BROKEN: u64 = SOURCES + SOURCE_BYTES - 0x1000;
 
 /// Sizes of an interface with which all is often full and often empty.
 pub const SHAPE: Shape = Shape {
-    functions: FUNCTIONS as usize,
+    functions: 8,
     bells: 4,
     tags: 8,
     timeout: 1500,
