@@ -272,6 +272,24 @@ mod tests {
         assert_eq!(packed_struct::<Full>("full"), text);
     }
 
+    /// Structs with other names, widths or orders of signals have other hashes.
+    #[test]
+    fn hashes_tell_layouts_apart() {
+        let signal = |name, width| Signal { name, width };
+        let one = [signal("valid", 1), signal("data", 64)];
+        let others = [
+            [signal("valid", 1), signal("data", 65)],
+            [signal("valid", 1), signal("date", 64)],
+            [signal("data", 64), signal("valid", 1)],
+        ];
+        let all: Vec<u64> =
+            std::iter::once(&one).chain(&others).map(|it| layout_hash(&[it])).collect();
+        for (at, hash) in all.iter().enumerate() {
+            assert!(!all[..at].contains(hash) && *hash > 1, "{all:x?}");
+        }
+        assert_eq!(layout_hash(&[&one]), layout_hash(&[&one[..1], &one[1..]]));
+    }
+
     /// Signals lie one behind the other from the lowest bit up, in Rust as in SystemVerilog, and
     /// one that crosses into the next word is whole.
     #[test]
