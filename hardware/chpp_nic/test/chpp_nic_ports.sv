@@ -40,7 +40,6 @@ package chpp_nic_ports;
     logic rx_ready;
   } out_t;
 
-  localparam int unsigned TapsBits = 128;
   typedef struct packed {
     logic [120:0] padding;
     logic upload;

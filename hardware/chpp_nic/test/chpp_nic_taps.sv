@@ -22,11 +22,11 @@ module chpp_nic_taps #(
     parameter int unsigned Slots = 4,
     parameter int unsigned Batch = 2
 ) (
-    input  logic                                clk,
-    input  logic                                rst,
-    input  logic [  chpp_nic_ports::InBits-1:0] in,
-    output logic [ chpp_nic_ports::OutBits-1:0] out,
-    output logic [chpp_nic_ports::TapsBits-1:0] taps
+    input  logic                                      clk,
+    input  logic                                      rst,
+    input  logic [        chpp_nic_ports::InBits-1:0] in,
+    output logic [       chpp_nic_ports::OutBits-1:0] out,
+    output logic [$bits(chpp_nic_ports::taps_t)-1:0] taps
 );
 
   chpp_nic_ports::taps_t t;
