@@ -15,9 +15,10 @@
 //! ```
 //!
 //! [`node`] connects the blocks. [`machine`] holds all nodes and lets a [`machine::Program`] use
-//! them. [`journal`] records where the time of an operation goes. [`experiments`] are those of the
-//! paper. Byte layouts are in `bellwire-wire`: descriptors, doorbells, packets and events have the
-//! real formats, and lie in the memory of the modelled hosts.
+//! them. [`clocked`] puts hosts around interfaces that go cycle by cycle. [`journal`] records where
+//! the time of an operation goes. [`experiments`] are those of the paper. Byte layouts are in
+//! `bellwire-wire`: descriptors, doorbells, packets and events have the real formats, and lie in
+//! the memory of the modelled hosts.
 
 mod carried;
 pub mod clocked;

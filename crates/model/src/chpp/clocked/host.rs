@@ -77,7 +77,7 @@ pub struct Host {
     slots: u64,
     /// The first event that was not as the format says.
     unreadable: Option<String>,
-    lands: Vec<(u64, usize)>,
+    lands: Vec<u64>,
 }
 
 impl Host {
@@ -207,7 +207,7 @@ impl Host {
         let mut lands = std::mem::take(&mut self.lands);
         self.root.advance(now, &mut lands);
         let mut all = if lands.is_empty() { Lands::Nothing } else { Lands::Data };
-        for (address, _) in lands.drain(..) {
+        for address in lands.drain(..) {
             let Some(&(pair, kind)) = self.rings.get(&(address >> PAGE_SHIFT)) else { continue };
             all = Lands::Event;
             self.queue_pairs[pair].unread[kind as usize] += 1;

@@ -9,8 +9,8 @@
 //! | `single` | one operation between two idle nodes |
 //! | `marks` | when what moves, and where the time of an operation goes |
 //!
-//! Software reaches an interface by TLPs only: stores into its window, and host memory. Nothing
-//! here sees into it, so gates can take its place.
+//! Software reaches an interface by TLPs only: stores into its window, and host memory. So gates
+//! can take the place of the blocks. [`Taps`] alone tell what moves inside, for `marks`.
 //!
 //! The clock of an interface stands while it has nothing to do: if for [`QUIET`] cycles no beat was
 //! offered at any port. It then waits for nothing but time-outs of reads, and hosts answer all
@@ -86,7 +86,7 @@ impl Interface for ChppNic {
 struct Node<I> {
     host: Host,
     interface: I,
-    /// Cycles since a beat has moved at a port of the interface.
+    /// Cycles since something was last offered or told at a port of the interface.
     quiet: u32,
 }
 
@@ -256,7 +256,9 @@ impl<I: Interface> Machine<I> {
                 continue;
             }
             let out = node.interface.cycle(input);
-            node.quiet = if comes { 0 } else { node.quiet.saturating_add(1) };
+            // A place that is free again lets the switch go on.
+            let goes = out.tx_valid || out.to_valid || out.from_credit != [false; CLASSES];
+            node.quiet = if comes || goes { 0 } else { node.quiet.saturating_add(1) };
             if let Some(marks) = &mut self.marks {
                 marks[at].note(self.edge, (&input, &out), node.interface.taps());
             }
@@ -267,19 +269,14 @@ impl<I: Interface> Machine<I> {
                 self.switch.took(at);
             }
             self.switch.free(at, out.from_credit);
-            if out.tx_valid {
-                node.quiet = 0;
-                if input.tx_ready {
-                    let beat =
-                        TlpBeat { last: out.tx_last, empty: out.tx_empty, data: out.tx_data };
-                    node.host.root.take(now, beat);
-                    for word in [number, at as u64, beat.data[0], beat.data[1]] {
-                        self.hash = (self.hash ^ word).wrapping_mul(HASH_PRIME);
-                    }
+            if out.tx_valid && input.tx_ready {
+                let beat = TlpBeat { last: out.tx_last, empty: out.tx_empty, data: out.tx_data };
+                node.host.root.take(now, beat);
+                for word in [number, at as u64, beat.data[0], beat.data[1]] {
+                    self.hash = (self.hash ^ word).wrapping_mul(HASH_PRIME);
                 }
             }
             if out.to_valid {
-                node.quiet = 0;
                 let beat = PacketBeat {
                     class: out.to_class,
                     last: out.to_last,

@@ -161,9 +161,8 @@ impl Root {
         }
     }
 
-    /// Carries out what is due up to `now`. Writes that have become visible are told, by address
-    /// and length.
-    pub fn advance(&mut self, now: Time, lands: &mut Vec<(u64, usize)>) {
+    /// Carries out what is due up to `now`. Writes that have become visible are told by address.
+    pub fn advance(&mut self, now: Time, lands: &mut Vec<u64>) {
         while self.next().is_some_and(|time| time <= now) {
             let Some(((time, _), due)) = self.due.pop_first() else { return };
             match due {
@@ -180,7 +179,7 @@ impl Root {
                         Some(memory) => memory.copy_from_slice(&bytes),
                         None => self.refused += 1,
                     }
-                    lands.push((address, bytes.len()));
+                    lands.push(address);
                 }
             }
         }
